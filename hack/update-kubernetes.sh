@@ -1,0 +1,43 @@
+#!/bin/sh
+# Moves the project to another Kubernetes version, and (re)writes the replace lines that go with it.
+#
+#   hack/update-kubernetes.sh            # rewrite for the version go.mod already names
+#   hack/update-kubernetes.sh v1.36.4    # move go.mod and hack/controlplane/go.mod there
+#
+# k8s.io/kubernetes requires its staging modules at v0.0.0 and replaces them with folders of its own repository, which
+# only works inside that repository. Everybody else has to pin each of them to the matching v0.X.Y; the list is read
+# from the go.mod of the version asked for, so that it never goes stale.
+set -eu
+cd "$(dirname "$0")/.."
+
+version=${1:-$(awk '$1 == "k8s.io/kubernetes" { print $2; exit }' go.mod)}
+case $version in
+v1.*.*) ;;
+*) echo "usage: $0 v1.X.Y (got '$version')" >&2; exit 2 ;;
+esac
+staging=v0.${version#v1.}
+
+# The download prints JSON; the line "GoMod": "/path/to/go.mod" is the one wanted.
+gomod=$(GOFLAGS=-mod=mod go mod download -json "k8s.io/kubernetes@$version" | sed -n 's/.*"GoMod": "\(.*\)".*/\1/p')
+[ -f "$gomod" ] || { echo "$0: no go.mod found for k8s.io/kubernetes@$version" >&2; exit 1; }
+modules=$(sed -n 's|^[[:space:]]*\(k8s.io/[a-z0-9-]*\) => ./staging/.*|\1|p' "$gomod")
+[ -n "$modules" ] || { echo "$0: found no staging modules in $gomod" >&2; exit 1; }
+
+for dir in . hack/controlplane; do
+	(
+		cd "$dir"
+		# Drop what an older version may have had and this one has not.
+		for old in $(awk '/=> k8s.io\// { for (i = 1; i <= NF; i++) if ($i ~ /^k8s.io\//) { print $i; break } }' go.mod); do
+			go mod edit -dropreplace "$old"
+		done
+		go mod edit -require "k8s.io/kubernetes@$version"
+		for module in $modules; do
+			go mod edit -replace "$module=$module@$staging"
+			if grep -q "^[[:space:]]*$module v" go.mod; then
+				go mod edit -require "$module@$staging"
+			fi
+		done
+		GOFLAGS=-mod=mod go mod tidy
+	)
+done
+echo "Kubernetes $version (staging $staging) in go.mod and hack/controlplane/go.mod; now run: make vendor"
