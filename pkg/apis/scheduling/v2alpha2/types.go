@@ -1,0 +1,362 @@
+package v2alpha2
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PodGroup is a gang: pods that start together or not at all. Without
+// sub-groups it needs minMember pods. With sub-groups it is a tree whose leaves
+// hold pods and whose other nodes need some (minSubGroup) or all of their
+// direct children.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=podgroups,singular=podgroup,shortName=pg,scope=Namespaced
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Waiting, Binding, Admitted, Degraded, Completed or Invalid"
+// +kubebuilder:printcolumn:name="MinMember",type=integer,JSONPath=`.spec.minMember`,description="Pods needed, for a PodGroup without sub-groups"
+// +kubebuilder:printcolumn:name="MinSubGroup",type=integer,JSONPath=`.spec.minSubGroup`,description="Direct children needed; empty means all of them"
+// +kubebuilder:printcolumn:name="Scheduled",type=string,JSONPath=`.status.scheduled`,description="Pods of the minimum that are bound, of how many"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`,description="Why the PodGroup is not satisfied"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Priority",type=string,JSONPath=`.spec.priorityClassName`,priority=1
+// +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.status.summary`,priority=1
+type PodGroup struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says what the gang needs.
+	// +optional
+	Spec PodGroupSpec `json:"spec,omitempty"`
+
+	// status says what the gang has, and if it waits, why. Written by
+	// muster-scheduler alone.
+	// +optional
+	Status PodGroupStatus `json:"status,omitempty"`
+}
+
+// PodGroupList is a list of PodGroups.
+//
+// +kubebuilder:object:root=true
+type PodGroupList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the PodGroups.
+	Items []PodGroup `json:"items"`
+}
+
+// PodGroupSpec says what the gang needs. Nothing in it is immutable.
+type PodGroupSpec struct {
+	// minMember is the number of pods that a PodGroup without subGroups needs
+	// to start. Unset means 1. Not together with minSubGroup, beside which
+	// only 0 is accepted. Together with subGroups it is the old form: all
+	// children are required and minMember itself is not enforced.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MinMember *int32 `json:"minMember,omitempty"`
+
+	// minSubGroup is the number of direct children (subGroups without a parent)
+	// that must be satisfied. Unset means all of them. At most the number of
+	// direct children. Not together with minMember.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1024
+	MinSubGroup *int32 `json:"minSubGroup,omitempty"`
+
+	// subGroups are the nodes of the tree below the PodGroup, parents and
+	// children in one flat list in any order; the order given is the order of
+	// preference among equals. A sub-group that no other names as its parent is
+	// a leaf and holds pods. At most 8 levels.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=1024
+	SubGroups []SubGroup `json:"subGroups,omitempty"`
+
+	// priorityClassName names the PriorityClass of the gang. Unset means the
+	// highest priority among its pods.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// preemptibility says which of the gang's pods may be preempted: all
+	// (preemptible, also when unset), none (non-preemptible), or those above
+	// the minimum of the tree (semi-preemptible). Kept, not acted on yet: gangs
+	// neither preempt nor are preempted as a whole.
+	// +optional
+	Preemptibility Preemptibility `json:"preemptibility,omitempty"`
+
+	// queue names the queue that the gang draws its quota from. Kept for
+	// manifests written for KAI Scheduler, not acted on.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Queue string `json:"queue,omitempty"`
+
+	// topologyConstraint asks for the whole gang to be placed close together.
+	// Not acted on: a required level is refused, a preferred one is kept.
+	// +optional
+	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
+
+	// markUnschedulable says whether pods of a gang that waits for capacity
+	// get the condition PodScheduled=False with reason Unschedulable, which
+	// cluster autoscalers act on. Unset means true.
+	// +optional
+	MarkUnschedulable *bool `json:"markUnschedulable,omitempty"`
+
+	// schedulingBackoff is KAI Scheduler's number of failed attempts after
+	// which the gang is skipped; -1 means never. Kept, not acted on:
+	// muster-scheduler tries again when something that could help has changed.
+	// +optional
+	// +kubebuilder:validation:Minimum=-1
+	SchedulingBackoff *int32 `json:"schedulingBackoff,omitempty"`
+
+	// preemptionDelay is how long the gang waits before it may preempt others.
+	// Kept, not acted on.
+	// +optional
+	PreemptionDelay *metav1.Duration `json:"preemptionDelay,omitempty"`
+
+	// stalenessGracePeriod is how long a running gang may stay below its
+	// minimum in KAI Scheduler before it is evicted. Kept, not acted on:
+	// muster-scheduler never ends a gang that once was whole.
+	// +optional
+	StalenessGracePeriod *metav1.Duration `json:"stalenessGracePeriod,omitempty"`
+}
+
+// SubGroup is one node of the tree below the PodGroup. A leaf has minMember, a
+// sub-group with children may have minSubGroup.
+type SubGroup struct {
+	// name of the sub-group, unique in the PodGroup. For a leaf it is the value
+	// of the label kai.scheduler/subgroup-name on its pods.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// parent is the name of the sub-group that this one is a child of. Unset
+	// means a direct child of the PodGroup. It may be declared later in the list.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Parent *string `json:"parent,omitempty"`
+
+	// minMember is the number of pods that this leaf needs. Required on a
+	// leaf, refused on a sub-group with children.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MinMember *int32 `json:"minMember,omitempty"`
+
+	// minSubGroup is the number of direct children that must be satisfied.
+	// Unset means all of them. At most the number of direct children. Refused
+	// on a leaf.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1024
+	MinSubGroup *int32 `json:"minSubGroup,omitempty"`
+
+	// topologyConstraint asks for the pods below this sub-group to be placed
+	// close together. Not acted on: a required level is refused, a preferred
+	// one is kept.
+	// +optional
+	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
+}
+
+// TopologyConstraint asks for pods to be placed in one domain of a topology.
+type TopologyConstraint struct {
+	// topology names the Topology object whose levels the two fields below are
+	// keys of.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Topology string `json:"topology,omitempty"`
+
+	// requiredTopologyLevel is the node label whose value must be the same for
+	// all the pods. Refused, because a workload that needs it must not be
+	// placed without it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=317
+	RequiredTopologyLevel string `json:"requiredTopologyLevel,omitempty"`
+
+	// preferredTopologyLevel is the node label whose value should be the same
+	// for all the pods if possible. Kept, not acted on.
+	// +optional
+	// +kubebuilder:validation:MaxLength=317
+	PreferredTopologyLevel string `json:"preferredTopologyLevel,omitempty"`
+}
+
+// Preemptibility says which pods of a gang may be preempted.
+//
+// +kubebuilder:validation:Enum=preemptible;non-preemptible;semi-preemptible
+type Preemptibility string
+
+const (
+	// Preemptible: every pod may be preempted. The default.
+	Preemptible Preemptibility = "preemptible"
+	// NonPreemptible: no pod may be preempted.
+	NonPreemptible Preemptibility = "non-preemptible"
+	// SemiPreemptible: pods above the minimum of the tree may be preempted.
+	SemiPreemptible Preemptibility = "semi-preemptible"
+)
+
+// PodGroupStatus says what the gang has, and if it waits, why.
+type PodGroupStatus struct {
+	// observedGeneration is the metadata.generation that this status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// phase is one word for people, made from the conditions. Programs read
+	// the conditions.
+	// +optional
+	Phase PodGroupPhase `json:"phase,omitempty"`
+
+	// scheduled is "bound/needed" in pods of the minimum, for example "14/16".
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	Scheduled string `json:"scheduled,omitempty"`
+
+	// reason is the dominant reason why the gang is not satisfied, one of a
+	// closed list. Empty when it is.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Reason Reason `json:"reason,omitempty"`
+
+	// summary is one line for people: what the gang has, what it lacks and why.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Summary string `json:"summary,omitempty"`
+
+	// conditions are Admitted (the minimum was bound once; stays until no pod
+	// of the gang is left) and Satisfied (the minimum is bound now).
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// subGroups has one entry per sub-group, in the order of spec.subGroups.
+	// Empty for a PodGroup without sub-groups.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=1024
+	SubGroups []SubGroupStatus `json:"subGroups,omitempty"`
+}
+
+// SubGroupStatus says what one sub-group needs and has. A leaf counts pods, a
+// sub-group with children counts its direct children.
+type SubGroupStatus struct {
+	// name of the sub-group.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// required is the minimum: pods of a leaf, direct children otherwise.
+	// +optional
+	Required int32 `json:"required"`
+
+	// created counts the pods of a leaf that exist; otherwise the children
+	// that the existing pods would satisfy if all were bound.
+	// +optional
+	Created int32 `json:"created"`
+
+	// bound counts the pods of a leaf that are bound; otherwise the children
+	// that are satisfied.
+	// +optional
+	Bound int32 `json:"bound"`
+
+	// satisfied is true while the minimum is bound.
+	// +optional
+	Satisfied bool `json:"satisfied"`
+
+	// admitted is true once the minimum was bound below an admitted parent,
+	// until no pod of the sub-group is left.
+	// +optional
+	Admitted bool `json:"admitted"`
+}
+
+// PodGroupPhase is one word for people about where a gang stands.
+//
+// +kubebuilder:validation:Enum=Waiting;Binding;Admitted;Degraded;Completed;Invalid
+type PodGroupPhase string
+
+const (
+	// PodGroupWaiting: the minimum is not bound; reason says why.
+	PodGroupWaiting PodGroupPhase = "Waiting"
+	// PodGroupBinding: a plan for the whole minimum is being bound.
+	PodGroupBinding PodGroupPhase = "Binding"
+	// PodGroupAdmitted: the minimum is bound.
+	PodGroupAdmitted PodGroupPhase = "Admitted"
+	// PodGroupDegraded: admitted once, below the minimum now.
+	PodGroupDegraded PodGroupPhase = "Degraded"
+	// PodGroupCompleted: every pod has succeeded.
+	PodGroupCompleted PodGroupPhase = "Completed"
+	// PodGroupInvalid: the spec is not valid; nothing is scheduled.
+	PodGroupInvalid PodGroupPhase = "Invalid"
+)
+
+// Types of PodGroupStatus.Conditions.
+const (
+	// ConditionAdmitted is True once the minimum of the tree was bound, and
+	// stays True until no pod of the gang is bound or counted as succeeded.
+	ConditionAdmitted = "Admitted"
+	// ConditionSatisfied is True while the minimum of the tree is bound. It is
+	// also where an invalid spec is told.
+	ConditionSatisfied = "Satisfied"
+)
+
+// Reason is why a gang is not satisfied, or on a condition that is True, what
+// made it so. The list is closed. Where several apply, the first of the order
+// below is the dominant one.
+type Reason string
+
+const (
+	// ReasonInvalid: the spec does not validate, or members cannot count, for
+	// instance because they name another scheduler.
+	ReasonInvalid Reason = "Invalid"
+	// ReasonWaitingForPods: fewer pods exist than the minimum needs.
+	ReasonWaitingForPods Reason = "WaitingForPods"
+	// ReasonGated: pods exist but carry scheduling gates.
+	ReasonGated Reason = "Gated"
+	// ReasonQuotaExceeded: a quota is used up.
+	ReasonQuotaExceeded Reason = "QuotaExceeded"
+	// ReasonBehindInQueue: other gangs go first.
+	ReasonBehindInQueue Reason = "BehindInQueue"
+	// ReasonNoNodeMatches: no node could ever take a member, because of
+	// selectors, affinity or taints.
+	ReasonNoNodeMatches Reason = "NoNodeMatches"
+	// ReasonTooLarge: the minimum would not fit the cluster if it were empty.
+	ReasonTooLarge Reason = "TooLarge"
+	// ReasonInsufficientGPUs: not enough is free in total.
+	ReasonInsufficientGPUs Reason = "InsufficientGPUs"
+	// ReasonFragmented: enough is free, but not in pieces of the size of a pod.
+	ReasonFragmented Reason = "Fragmented"
+	// ReasonTopologyUnavailable: fits the cluster, but no single required domain.
+	ReasonTopologyUnavailable Reason = "TopologyUnavailable"
+	// ReasonSiblingBlocked: this sub-group fits, another one that is required
+	// does not.
+	ReasonSiblingBlocked Reason = "SiblingBlocked"
+	// ReasonPreempting: waits for preempted pods to go.
+	ReasonPreempting Reason = "Preempting"
+	// ReasonBackingOff: failed before and waits for its next attempt.
+	ReasonBackingOff Reason = "BackingOff"
+	// ReasonBinding: a plan for the whole minimum is being bound.
+	ReasonBinding Reason = "Binding"
+	// ReasonSchedulerError: an error inside the scheduler or of the API server.
+	ReasonSchedulerError Reason = "SchedulerError"
+)
+
+// Reasons of conditions that are True.
+const (
+	// ReasonAdmitted: the minimum was bound.
+	ReasonAdmitted Reason = "Admitted"
+	// ReasonSatisfied: the minimum is bound.
+	ReasonSatisfied Reason = "Satisfied"
+	// ReasonCompleted: every pod has succeeded.
+	ReasonCompleted Reason = "Completed"
+)
