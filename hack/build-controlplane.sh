@@ -1,0 +1,85 @@
+#!/bin/sh
+# Builds the local control plane from Go modules into bin/, only what is out of date.
+#
+#   hack/build-controlplane.sh                   # what tests, demo and cluster-up need
+#   hack/build-controlplane.sh kube-scheduler    # the named binaries only; benchmarks compare with the stock scheduler
+#
+# The versions are those of hack/controlplane/go.mod. A binary is out of date when that module, the Go toolchain or the
+# flags below changed since it was built; bin/.built/NAME remembers.
+set -eu
+cd "$(dirname "$0")/.."
+root=$(pwd)
+bin=$root/bin
+
+# The same flags as the Makefile: another flag would be another build cache, and five minutes more.
+CGO_ENABLED=0
+GOFLAGS="-trimpath -mod=mod"
+export CGO_ENABLED GOFLAGS
+
+cd hack/controlplane
+
+version_of() { # module
+	awk -v module="$1" '$1 == module { print $2; exit }' go.mod
+}
+
+kubernetes=$(version_of k8s.io/kubernetes)
+kwok=$(version_of sigs.k8s.io/kwok)
+minor=${kubernetes#v1.}
+minor=${minor%%.*}
+
+# Built from modules the Kubernetes binaries do not know their version, and clients that compare versions would go wrong.
+# The commit is not part of a module, hence "unknown": go.sum is what pins the source.
+kubernetes_version=k8s.io/component-base/version
+kubernetes_ldflags="-X $kubernetes_version.gitVersion=$kubernetes -X $kubernetes_version.gitMajor=1 -X $kubernetes_version.gitMinor=$minor"
+kubernetes_ldflags="$kubernetes_ldflags -X $kubernetes_version.gitCommit=unknown -X $kubernetes_version.gitTreeState=clean"
+
+describe() { # name; sets package, ldflags and the time a first build takes on two cores
+	case $1 in
+	etcd) package=go.etcd.io/etcd/server/v3 ldflags= duration="10 seconds" ;;
+	kube-apiserver) package=k8s.io/kubernetes/cmd/kube-apiserver ldflags=$kubernetes_ldflags duration="3 minutes" ;;
+	kube-controller-manager) package=k8s.io/kubernetes/cmd/kube-controller-manager ldflags=$kubernetes_ldflags duration="40 seconds" ;;
+	kube-scheduler) package=k8s.io/kubernetes/cmd/kube-scheduler ldflags=$kubernetes_ldflags duration="20 seconds" ;;
+	kubectl) package=k8s.io/kubernetes/cmd/kubectl ldflags=$kubernetes_ldflags duration="20 seconds" ;;
+	kwok) package=sigs.k8s.io/kwok/cmd/kwok ldflags="-X sigs.k8s.io/kwok/pkg/consts.Version=$kwok" duration="15 seconds" ;;
+	*)
+		echo "$0: unknown binary '$1'; known: kube-apiserver kube-controller-manager etcd kwok kubectl kube-scheduler" >&2
+		exit 2
+		;;
+	esac
+}
+
+source_stamp=$(cat go.mod go.sum | git hash-object --stdin)
+toolchain=$(go version)
+stamp_of() { # name
+	describe "$1"
+	printf '%s\n%s\n%s\n%s\n' "$source_stamp" "$toolchain" "$GOFLAGS CGO_ENABLED=$CGO_ENABLED" "$package $ldflags"
+}
+
+up_to_date() { # name
+	[ -x "$bin/$1" ] && [ -f "$bin/.built/$1" ] && [ "$(cat "$bin/.built/$1")" = "$(stamp_of "$1")" ]
+}
+
+[ $# -gt 0 ] || set -- kube-apiserver kube-controller-manager etcd kwok kubectl
+for name; do describe "$name"; done
+
+todo=
+count=0
+for name; do
+	if ! up_to_date "$name"; then
+		todo="$todo $name"
+		count=$((count + 1))
+	fi
+done
+[ $count -gt 0 ] || exit 0
+
+mkdir -p "$bin/.built"
+number=0
+for name in $todo; do
+	number=$((number + 1))
+	describe "$name"
+	echo "building $name ($number of $count, about $duration the first time)"
+	# Build beside and rename: a running cluster keeps its old file, an interrupted build leaves nothing half written.
+	go build -o "$bin/.built/$name.new" -ldflags "$ldflags" "$package"
+	mv -f "$bin/.built/$name.new" "$bin/$name"
+	stamp_of "$name" >"$bin/.built/$name"
+done
