@@ -1,0 +1,48 @@
+package config
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// GangAdmissionArgs are the arguments of the plugin GangAdmission, complete: every field was given or defaulted. There is
+// one core per process, so profiles that share a scheduler must agree on them.
+//
+// +kubebuilder:object:root=true
+type GangAdmissionArgs struct {
+	metav1.TypeMeta
+
+	// RepairTimeout is how long a gang that was never whole may stay partly bound, after a crash or a failed bind,
+	// before the pods this scheduler bound for it are given back. Counted while the API server answers.
+	// Default 30s; 1s to 1h. Source: decision G11.
+	RepairTimeout metav1.Duration
+
+	// BarrierTimeout is the longest that an assumed member waits at Bind for its siblings' volumes and claims; when it
+	// is over the whole plan is taken back. Below the bindTimeoutSeconds of VolumeBinding (600) it cuts volume
+	// provisioning short. Default 11m; 1s to 1h.
+	BarrierTimeout metav1.Duration
+
+	// BindParallelism is the number of bindings of gang members in flight at the same time. Default 64; 1 to 1024.
+	// Source: architecture.md, "Measured before the first line was written".
+	BindParallelism int32
+
+	// PlanBudget is the number of placements that the search for one plan may try before it reports that it found
+	// none. Default 100000; at least 1000.
+	PlanBudget int32
+
+	// StatusInterval is the shortest time between two status writes of one PodGroup; a changed condition is written
+	// at once. Default 2s; 100ms to 1h.
+	StatusInterval metav1.Duration
+
+	// ResyncInterval is the time between two looks at all gangs, which repair wake-ups that the scheduling queue lost.
+	// Default 5s; 1s to 5m.
+	ResyncInterval metav1.Duration
+
+	// WaitingForGangAfter is how long a pod of an incomplete gang is held before it gets PodScheduled=False with
+	// reason WaitingForGang. Default 10s; 1s to 1h. Source: decision G13.
+	WaitingForGangAfter metav1.Duration
+
+	// NeedsCapacityAfter is how long a gang must have had the verdict "needs capacity" before its held pods get
+	// PodScheduled=False with reason Unschedulable, which is what cluster autoscalers act on.
+	// Default 2s; 1s to 1h. Source: decision G13.
+	NeedsCapacityAfter metav1.Duration
+}

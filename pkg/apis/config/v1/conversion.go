@@ -1,0 +1,55 @@
+package v1
+
+import (
+	"k8s.io/apimachinery/pkg/conversion"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/muster-project/muster/pkg/apis/config"
+)
+
+func addConversionFuncs(scheme *runtime.Scheme) error {
+	if err := scheme.AddConversionFunc((*GangAdmissionArgs)(nil), (*config.GangAdmissionArgs)(nil),
+		func(in, out any, _ conversion.Scope) error {
+			convertToInternal(in.(*GangAdmissionArgs), out.(*config.GangAdmissionArgs))
+			return nil
+		}); err != nil {
+		return err
+	}
+	return scheme.AddConversionFunc((*config.GangAdmissionArgs)(nil), (*GangAdmissionArgs)(nil),
+		func(in, out any, _ conversion.Scope) error {
+			convertFromInternal(in.(*config.GangAdmissionArgs), out.(*GangAdmissionArgs))
+			return nil
+		})
+}
+
+// convertToInternal copies every field; one that is nil becomes zero, so arguments are defaulted before they are converted.
+func convertToInternal(in *GangAdmissionArgs, out *config.GangAdmissionArgs) {
+	out.RepairTimeout = valueOrZero(in.RepairTimeout)
+	out.BarrierTimeout = valueOrZero(in.BarrierTimeout)
+	out.BindParallelism = valueOrZero(in.BindParallelism)
+	out.PlanBudget = valueOrZero(in.PlanBudget)
+	out.StatusInterval = valueOrZero(in.StatusInterval)
+	out.ResyncInterval = valueOrZero(in.ResyncInterval)
+	out.WaitingForGangAfter = valueOrZero(in.WaitingForGangAfter)
+	out.NeedsCapacityAfter = valueOrZero(in.NeedsCapacityAfter)
+}
+
+// convertFromInternal copies every field, zeros included.
+func convertFromInternal(in *config.GangAdmissionArgs, out *GangAdmissionArgs) {
+	out.RepairTimeout = new(in.RepairTimeout)
+	out.BarrierTimeout = new(in.BarrierTimeout)
+	out.BindParallelism = new(in.BindParallelism)
+	out.PlanBudget = new(in.PlanBudget)
+	out.StatusInterval = new(in.StatusInterval)
+	out.ResyncInterval = new(in.ResyncInterval)
+	out.WaitingForGangAfter = new(in.WaitingForGangAfter)
+	out.NeedsCapacityAfter = new(in.NeedsCapacityAfter)
+}
+
+func valueOrZero[T any](field *T) T {
+	if field == nil {
+		var zero T
+		return zero
+	}
+	return *field
+}

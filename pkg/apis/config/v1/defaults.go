@@ -1,0 +1,38 @@
+package v1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The defaults of GangAdmissionArgs.
+const (
+	DefaultRepairTimeout       = 30 * time.Second
+	DefaultBarrierTimeout      = 11 * time.Minute // a minute above VolumeBinding's bindTimeoutSeconds
+	DefaultBindParallelism     = int32(64)
+	DefaultPlanBudget          = int32(100_000)
+	DefaultStatusInterval      = 2 * time.Second
+	DefaultResyncInterval      = 5 * time.Second
+	DefaultWaitingForGangAfter = 10 * time.Second
+	DefaultNeedsCapacityAfter  = 2 * time.Second
+)
+
+// SetDefaults_GangAdmissionArgs fills in what was left out. A value that was given stays, also a zero, which validation
+// then refuses: nil and zero differ.
+func SetDefaults_GangAdmissionArgs(args *GangAdmissionArgs) { //nolint:revive // the name is Kubernetes' convention
+	setDefault(&args.RepairTimeout, metav1.Duration{Duration: DefaultRepairTimeout})
+	setDefault(&args.BarrierTimeout, metav1.Duration{Duration: DefaultBarrierTimeout})
+	setDefault(&args.BindParallelism, DefaultBindParallelism)
+	setDefault(&args.PlanBudget, DefaultPlanBudget)
+	setDefault(&args.StatusInterval, metav1.Duration{Duration: DefaultStatusInterval})
+	setDefault(&args.ResyncInterval, metav1.Duration{Duration: DefaultResyncInterval})
+	setDefault(&args.WaitingForGangAfter, metav1.Duration{Duration: DefaultWaitingForGangAfter})
+	setDefault(&args.NeedsCapacityAfter, metav1.Duration{Duration: DefaultNeedsCapacityAfter})
+}
+
+func setDefault[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}

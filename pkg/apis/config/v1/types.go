@@ -1,0 +1,47 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// GangAdmissionArgs are the arguments of the plugin GangAdmission. All profiles of one scheduler must give the same ones.
+//
+// +kubebuilder:object:root=true
+type GangAdmissionArgs struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// RepairTimeout is how long a gang that was never whole may stay partly bound, after a crash or a failed bind,
+	// before the pods this scheduler bound for it are given back. Counted while the API server answers.
+	// nil: 30s. From 1s to 1h. Source: decision G11.
+	RepairTimeout *metav1.Duration `json:"repairTimeout,omitempty"`
+
+	// BarrierTimeout is the longest that an assumed member waits at Bind for its siblings' volumes and claims; when it
+	// is over the whole plan is taken back. Keep it above the bindTimeoutSeconds of VolumeBinding (600), or it cuts
+	// volume provisioning short. nil: 11m. From 1s to 1h.
+	BarrierTimeout *metav1.Duration `json:"barrierTimeout,omitempty"`
+
+	// BindParallelism is the number of bindings of gang members in flight at the same time.
+	// nil: 64. From 1 to 1024. Source: architecture.md, "Measured before the first line was written".
+	BindParallelism *int32 `json:"bindParallelism,omitempty"`
+
+	// PlanBudget is the number of placements that the search for one plan may try before it reports that it found
+	// none. nil: 100000. At least 1000.
+	PlanBudget *int32 `json:"planBudget,omitempty"`
+
+	// StatusInterval is the shortest time between two status writes of one PodGroup; a changed condition is written
+	// at once. nil: 2s. From 100ms to 1h.
+	StatusInterval *metav1.Duration `json:"statusInterval,omitempty"`
+
+	// ResyncInterval is the time between two looks at all gangs, which repair wake-ups that the scheduling queue lost.
+	// nil: 5s. From 1s to 5m.
+	ResyncInterval *metav1.Duration `json:"resyncInterval,omitempty"`
+
+	// WaitingForGangAfter is how long a pod of an incomplete gang is held before it gets PodScheduled=False with
+	// reason WaitingForGang. nil: 10s. From 1s to 1h. Source: decision G13.
+	WaitingForGangAfter *metav1.Duration `json:"waitingForGangAfter,omitempty"`
+
+	// NeedsCapacityAfter is how long a gang must have had the verdict "needs capacity" before its held pods get
+	// PodScheduled=False with reason Unschedulable, which is what cluster autoscalers act on.
+	// nil: 2s. From 1s to 1h. Source: decision G13.
+	NeedsCapacityAfter *metav1.Duration `json:"needsCapacityAfter,omitempty"`
+}

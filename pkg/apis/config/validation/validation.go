@@ -1,0 +1,49 @@
+// Package validation checks the arguments of Muster's plugins. Pure: no client, no clock.
+package validation
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/muster-project/muster/pkg/apis/config"
+)
+
+// The bounds of GangAdmissionArgs, inclusive.
+const (
+	minTimeout, maxTimeout                 = time.Second, time.Hour
+	minBindParallelism, maxBindParallelism = 1, 1024
+	minPlanBudget                          = 1000
+	minStatusInterval, maxStatusInterval   = 100 * time.Millisecond, time.Hour
+	minResyncInterval, maxResyncInterval   = time.Second, 5 * time.Minute
+	minHeldFor, maxHeldFor                 = time.Second, time.Hour
+)
+
+// ValidateGangAdmissionArgs returns every argument that is out of its bounds, as one aggregate of field errors below path,
+// or nil. Expects defaulted arguments: a zero is an error, not a default. path may be nil.
+func ValidateGangAdmissionArgs(path *field.Path, args *config.GangAdmissionArgs) error {
+	var errs field.ErrorList
+	errs = append(errs, validateDuration(path.Child("repairTimeout"), args.RepairTimeout, minTimeout, maxTimeout)...)
+	errs = append(errs, validateDuration(path.Child("barrierTimeout"), args.BarrierTimeout, minTimeout, maxTimeout)...)
+	if n := args.BindParallelism; n < minBindParallelism || n > maxBindParallelism {
+		errs = append(errs, field.Invalid(path.Child("bindParallelism"), n,
+			fmt.Sprintf("must be from %d to %d", minBindParallelism, maxBindParallelism)))
+	}
+	if n := args.PlanBudget; n < minPlanBudget {
+		errs = append(errs, field.Invalid(path.Child("planBudget"), n, fmt.Sprintf("must be at least %d", minPlanBudget)))
+	}
+	errs = append(errs, validateDuration(path.Child("statusInterval"), args.StatusInterval, minStatusInterval, maxStatusInterval)...)
+	errs = append(errs, validateDuration(path.Child("resyncInterval"), args.ResyncInterval, minResyncInterval, maxResyncInterval)...)
+	errs = append(errs, validateDuration(path.Child("waitingForGangAfter"), args.WaitingForGangAfter, minHeldFor, maxHeldFor)...)
+	errs = append(errs, validateDuration(path.Child("needsCapacityAfter"), args.NeedsCapacityAfter, minHeldFor, maxHeldFor)...)
+	return errs.ToAggregate()
+}
+
+func validateDuration(path *field.Path, d metav1.Duration, shortest, longest time.Duration) field.ErrorList {
+	if d.Duration >= shortest && d.Duration <= longest {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, d.Duration.String(), fmt.Sprintf("must be from %s to %s", shortest, longest))}
+}
