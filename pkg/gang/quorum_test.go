@@ -1,0 +1,326 @@
+package gang_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/muster-project/muster/pkg/gang"
+)
+
+func mustBuild(t testing.TB, root gang.Node, groups ...gang.Node) *gang.Tree {
+	t.Helper()
+	tree, err := gang.Build(root, groups)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// threeOfFour is 003's single-level example.
+func threeOfFour(t testing.TB) *gang.Tree {
+	t.Helper()
+	return mustBuild(t, inner("", "", 3), leaf("p0", "", 8), leaf("p1", "", 8), leaf("p2", "", 8), leaf("p3", "", 8))
+}
+
+// leaderWorkers is 003's two-level example.
+func leaderWorkers(t testing.TB) *gang.Tree {
+	t.Helper()
+	return mustBuild(t, inner("", "", 2),
+		inner("decode", "", 2), leaf("dl", "decode", 1), leaf("dw", "decode", 4),
+		inner("prefill", "", 2), leaf("pl", "prefill", 1), leaf("pw", "prefill", 4))
+}
+
+func TestQuorum(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		tree        func(testing.TB) *gang.Tree
+		counts      gang.Counts
+		satisfied   bool
+		missingPods int
+		missing     []string // path have/need, "?" for optional ones
+		surplus     gang.Counts
+	}{
+		"nothing yet": {
+			tree: threeOfFour, missingPods: 24,
+			missing: []string{"root 0/3", "p0 0/8", "p1 0/8", "p2 0/8", "p3 0/8"},
+			surplus: gang.Counts{},
+		},
+		"any three of four satisfy, the fourth is optional": {
+			tree: threeOfFour, counts: gang.Counts{"p0": 8, "p2": 8, "p3": 8}, satisfied: true,
+			missing: []string{"p1 0/8?"},
+			surplus: gang.Counts{},
+		},
+		"24 pods in four children satisfy nothing": {
+			tree: threeOfFour, counts: gang.Counts{"p0": 6, "p1": 6, "p2": 6, "p3": 6}, missingPods: 6,
+			missing: []string{"root 0/3", "p0 6/8", "p1 6/8", "p2 6/8", "p3 6/8"},
+			surplus: gang.Counts{"p3": 6},
+		},
+		"two satisfied, K is three: one more child is enough": {
+			tree: threeOfFour, counts: gang.Counts{"p0": 8, "p1": 8, "p3": 7}, missingPods: 1,
+			missing: []string{"root 2/3", "p3 7/8", "p2 0/8"},
+			surplus: gang.Counts{},
+		},
+		"pods in a leaf come before an empty leaf, the more starved before the less": {
+			tree: threeOfFour, counts: gang.Counts{"p1": 6, "p3": 3}, missingPods: 2 + 5 + 8,
+			missing: []string{"root 0/3", "p3 3/8", "p1 6/8", "p0 0/8", "p2 0/8"},
+			surplus: gang.Counts{},
+		},
+		"pods above minMember and a fourth child are surplus": {
+			tree: threeOfFour, counts: gang.Counts{"p0": 9, "p1": 8, "p2": 10, "p3": 8}, satisfied: true,
+			surplus: gang.Counts{"p0": 1, "p2": 2, "p3": 8},
+		},
+		"an optional child below its own minimum is surplus": {
+			tree: threeOfFour, counts: gang.Counts{"p0": 2, "p1": 8, "p2": 8, "p3": 8}, satisfied: true,
+			missing: []string{"p0 2/8?"},
+			surplus: gang.Counts{"p0": 2},
+		},
+		"heterogeneous children: decode twice is not decode and prefill": {
+			tree: leaderWorkers, counts: gang.Counts{"dl": 2, "dw": 8}, missingPods: 5,
+			missing: []string{"root 1/2", "prefill 0/2", "prefill/pl 0/1", "prefill/pw 0/4"},
+			surplus: gang.Counts{"dl": 1, "dw": 4},
+		},
+		"leaders do not make up for workers": {
+			tree: leaderWorkers, counts: gang.Counts{"dl": 1, "dw": 4, "pl": 5}, missingPods: 4,
+			missing: []string{"root 1/2", "prefill 1/2", "prefill/pw 0/4"},
+			surplus: gang.Counts{"pl": 4},
+		},
+		"unknown names and inner groups count nowhere": {
+			tree: leaderWorkers, counts: gang.Counts{"decode": 9, "nobody": 9, "": 9}, missingPods: 10,
+			missing: []string{
+				"root 0/2", "decode 0/2", "decode/dl 0/1", "decode/dw 0/4", "prefill 0/2", "prefill/pl 0/1", "prefill/pw 0/4",
+			},
+			surplus: gang.Counts{},
+		},
+		"below an optional group everything is optional": {
+			tree: func(t testing.TB) *gang.Tree {
+				return mustBuild(t, inner("", "", 1), bare("a", ""), leaf("a1", "a", 1), leaf("a2", "a", 1), leaf("b", "", 1))
+			},
+			counts: gang.Counts{"a1": 1, "b": 1}, satisfied: true,
+			missing: []string{"a 1/2?", "a/a2 0/1?"},
+			surplus: gang.Counts{"a1": 1},
+		},
+		"a PodGroup without sub-groups is one leaf without a name": {
+			tree:   func(t testing.TB) *gang.Tree { return mustBuild(t, leaf("", "", 4)) },
+			counts: gang.Counts{"": 3}, missingPods: 1,
+			missing: []string{"root 3/4"},
+			surplus: gang.Counts{},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tree := tt.tree(t)
+			if got := tree.Satisfied(tt.counts); got != tt.satisfied {
+				t.Errorf("Satisfied = %v, want %v", got, tt.satisfied)
+			}
+			if got := tree.MissingPods(tt.counts); got != tt.missingPods {
+				t.Errorf("MissingPods = %d, want %d", got, tt.missingPods)
+			}
+			var missing []string
+			for _, l := range tree.Missing(tt.counts) {
+				s := fmt.Sprintf("%s %d/%d", l.Group.Path(), l.Have, l.Need)
+				if l.Optional {
+					s += "?"
+				}
+				missing = append(missing, s)
+			}
+			if diff := cmp.Diff(tt.missing, missing); diff != "" {
+				t.Errorf("Missing (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.surplus, tree.Surplus(tt.counts)); diff != "" {
+				t.Errorf("Surplus (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// spec is a random specification together with what the oracle needs: names only, no code of the package.
+type spec struct {
+	root   gang.Node
+	groups []gang.Node
+}
+
+// randomSpec draws a valid tree of at most n groups and four levels, children declared before or after their parents.
+func randomSpec(r *rand.Rand, n int) spec {
+	depth := map[string]int{"": 0}
+	names := []string{""}
+	children := map[string]int{}
+	var s spec
+	for i := range r.IntN(n + 1) {
+		parent := names[r.IntN(len(names))]
+		for depth[parent] == 4 {
+			parent = names[r.IntN(len(names))]
+		}
+		name := fmt.Sprintf("g%d", i)
+		depth[name] = depth[parent] + 1
+		children[parent]++
+		names = append(names, name)
+		s.groups = append(s.groups, gang.Node{Name: name, Parent: parent})
+	}
+	minimums := func(n *gang.Node) {
+		if k := children[n.Name]; k > 0 {
+			if r.IntN(3) > 0 {
+				n.MinSubGroup = new(int32(1 + r.IntN(k)))
+			}
+		} else if n.Name != "" || r.IntN(2) == 0 {
+			n.MinMember = new(int32(1 + r.IntN(3)))
+		}
+	}
+	minimums(&s.root)
+	for i := range s.groups {
+		minimums(&s.groups[i])
+	}
+	r.Shuffle(len(s.groups), func(i, j int) { s.groups[i], s.groups[j] = s.groups[j], s.groups[i] })
+	return s
+}
+
+// satisfiedByHand is the oracle: 003's definition read aloud, straight from the specification.
+func (s spec) satisfiedByHand(n gang.Node, c map[string]int) bool {
+	satisfied, children := 0, 0
+	for _, child := range s.groups {
+		if child.Parent != n.Name {
+			continue
+		}
+		children++
+		if s.satisfiedByHand(child, c) {
+			satisfied++
+		}
+	}
+	switch {
+	case children == 0 && n.MinMember == nil:
+		return c[n.Name] >= 1
+	case children == 0:
+		return c[n.Name] >= int(*n.MinMember)
+	case n.MinSubGroup == nil:
+		return satisfied == children
+	default:
+		return satisfied >= int(*n.MinSubGroup)
+	}
+}
+
+func TestRandomTreesAgreeWithTheOracle(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(2, 3))
+	for round := range 3000 {
+		s := randomSpec(r, 12)
+		tree, err := gang.Build(s.root, s.groups)
+		if err != nil {
+			t.Fatalf("round %d: %v\n%+v", round, err, s)
+		}
+		checkInvariants(t, tree, len(s.groups))
+		for range 5 {
+			c := gang.Counts{}
+			for _, l := range tree.Leaves() {
+				c[l.Name()] = r.IntN(l.Min() + 2)
+			}
+			if got, want := tree.Satisfied(c), s.satisfiedByHand(s.root, c); got != want {
+				t.Fatalf("round %d: Satisfied(%v) = %v, want %v\n%+v", round, c, got, want, s)
+			}
+			for _, n := range s.groups {
+				if got, want := tree.Group(n.Name).Satisfied(c), s.satisfiedByHand(n, c); got != want {
+					t.Fatalf("round %d: %s.Satisfied(%v) = %v, want %v\n%+v", round, n.Name, c, got, want, s)
+				}
+			}
+			checkQuorum(t, tree, s, c)
+		}
+	}
+}
+
+// checkQuorum holds what must be true of Missing, MissingPods and Surplus for any counts.
+func checkQuorum(t *testing.T, tree *gang.Tree, s spec, c gang.Counts) {
+	t.Helper()
+	satisfied := tree.Satisfied(c)
+	if (tree.MissingPods(c) == 0) != satisfied {
+		t.Fatalf("MissingPods(%v) = %d, Satisfied = %v\n%+v", c, tree.MissingPods(c), satisfied, s)
+	}
+
+	// Missing names exactly the groups below their minimum, each once; needed ones exist if and only if the tree lacks.
+	below := map[string]bool{}
+	needed, optional := 0, false
+	for _, l := range tree.Missing(c) {
+		if below[l.Group.Path()] || l.Group.Satisfied(c) || l.Have >= l.Need {
+			t.Fatalf("Missing(%v) names %s twice or in vain\n%+v", c, l.Group.Path(), s)
+		}
+		if optional && !l.Optional {
+			t.Fatalf("Missing(%v) has %s after an optional group\n%+v", c, l.Group.Path(), s)
+		}
+		below[l.Group.Path()], optional = true, l.Optional
+		if !l.Optional {
+			needed++
+		}
+	}
+	for _, g := range tree.Groups() {
+		if !g.Satisfied(c) && !below[g.Path()] {
+			t.Fatalf("Missing(%v) leaves %s out\n%+v", c, g.Path(), s)
+		}
+	}
+	if (needed == 0) != satisfied {
+		t.Fatalf("Missing(%v) needs %d groups, Satisfied = %v\n%+v", c, needed, satisfied, s)
+	}
+
+	// Without its surplus a satisfied tree is still satisfied, and without one pod more it is not.
+	core := gang.Counts{}
+	surplus := tree.Surplus(c)
+	for _, l := range tree.Leaves() {
+		core[l.Name()] = c[l.Name()] - surplus[l.Name()]
+		if core[l.Name()] < 0 {
+			t.Fatalf("Surplus(%v) = %v has more pods than there are\n%+v", c, surplus, s)
+		}
+	}
+	if tree.Satisfied(core) != satisfied {
+		t.Fatalf("Surplus(%v) = %v takes from the minimum\n%+v", c, surplus, s)
+	}
+	if !satisfied {
+		return
+	}
+	for name, n := range core {
+		if n == 0 {
+			continue
+		}
+		core[name]--
+		if tree.Satisfied(core) {
+			t.Fatalf("Surplus(%v) = %v misses a pod of %s\n%+v", c, surplus, name, s)
+		}
+		core[name]++
+	}
+}
+
+// TestMissingPodsIsTheFewest compares MissingPods with trying every way of adding pods, on small trees.
+func TestMissingPodsIsTheFewest(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 7))
+	for round := range 1500 {
+		s := randomSpec(r, 6)
+		tree, err := gang.Build(s.root, s.groups)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := gang.Counts{}
+		for _, l := range tree.Leaves() {
+			c[l.Name()] = r.IntN(l.Min() + 1)
+		}
+		fewest := 1 << 30
+		var try func(i, added int)
+		try = func(i, added int) {
+			if i == len(tree.Leaves()) {
+				if s.satisfiedByHand(s.root, c) {
+					fewest = min(fewest, added)
+				}
+				return
+			}
+			l := tree.Leaves()[i]
+			had := c[l.Name()]
+			for ; c[l.Name()] <= l.Min(); c[l.Name()]++ {
+				try(i+1, added+c[l.Name()]-had)
+			}
+			c[l.Name()] = had
+		}
+		try(0, 0)
+		if got := tree.MissingPods(c); got != fewest {
+			t.Fatalf("round %d: MissingPods(%v) = %d, want %d\n%+v", round, c, got, fewest, s)
+		}
+	}
+}
