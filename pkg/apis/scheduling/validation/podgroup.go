@@ -1,0 +1,243 @@
+package validation
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+)
+
+// ValidatePodGroup returns every error of a PodGroup, none for a valid one, and
+// warnings about fields that are accepted but do not do what they say.
+func ValidatePodGroup(pg *v2alpha2.PodGroup) (field.ErrorList, []string) {
+	_, errs, warnings := validateSpec(&pg.Spec)
+	return errs, warnings
+}
+
+// ValidatePodGroupUpdate returns what ValidatePodGroup returns for the new
+// object: no field is immutable. An update that leaves the spec alone, or is of
+// a terminating object, always passes without a word, so that finalizers,
+// labels and status can be written whatever the spec looks like.
+func ValidatePodGroupUpdate(pg, old *v2alpha2.PodGroup) (field.ErrorList, []string) {
+	if pg.DeletionTimestamp != nil || equality.Semantic.DeepEqual(pg.Spec, old.Spec) {
+		return nil, nil
+	}
+	return ValidatePodGroup(pg)
+}
+
+// Tree returns the tree of a spec. It is nil exactly if there are errors, which
+// are those of ValidatePodGroup.
+func Tree(spec *v2alpha2.PodGroupSpec) (*gang.Tree, field.ErrorList) {
+	tree, errs, _ := validateSpec(spec)
+	return tree, errs
+}
+
+func validateSpec(spec *v2alpha2.PodGroupSpec) (*gang.Tree, field.ErrorList, []string) {
+	path := field.NewPath("spec")
+	tree, errs := validateTree(spec, path)
+	errs = append(errs, validatePreemptibility(spec.Preemptibility, path.Child("preemptibility"))...)
+	errs = append(errs, validateTopology(spec.TopologyConstraint, path.Child("topologyConstraint"))...)
+	for i := range spec.SubGroups {
+		errs = append(errs, validateTopology(spec.SubGroups[i].TopologyConstraint, path.Child("subGroups").Index(i).Child("topologyConstraint"))...)
+	}
+	if len(errs) > 0 {
+		tree = nil
+	}
+	return tree, errs, warnings(spec, tree)
+}
+
+// validateTree checks everything about subGroups and the two minimums.
+func validateTree(spec *v2alpha2.PodGroupSpec, path *field.Path) (*gang.Tree, field.ErrorList) {
+	root := gang.Node{MinMember: spec.MinMember, MinSubGroup: spec.MinSubGroup}
+	groups := make([]gang.Node, len(spec.SubGroups))
+	var errs field.ErrorList
+	for i, sg := range spec.SubGroups {
+		groups[i] = gang.Node{Name: sg.Name, MinMember: sg.MinMember, MinSubGroup: sg.MinSubGroup}
+		if sg.Parent == nil {
+			continue
+		}
+		if *sg.Parent == "" { // to gang, "" is the root
+			errs = append(errs, field.Invalid(path.Child("subGroups").Index(i).Child("parent"), "",
+				"must not be empty; leave it out for a direct child of the PodGroup"))
+		}
+		groups[i].Parent = *sg.Parent
+	}
+
+	tree, err := gang.Build(root, groups)
+	var structure *gang.StructureError
+	switch {
+	case errors.As(err, &structure):
+		for _, p := range structure.Problems {
+			errs = append(errs, fieldError(p, spec, path))
+		}
+	case err != nil:
+		errs = append(errs, field.InternalError(path, err))
+	}
+	return tree, errs
+}
+
+// fieldError returns a problem of the tree as the error of a field.
+func fieldError(p gang.Problem, spec *v2alpha2.PodGroupSpec, path *field.Path) *field.Error {
+	minMember, minSubGroup := spec.MinMember, spec.MinSubGroup
+	var name string
+	var parent *string
+	if p.Index >= 0 {
+		sg := &spec.SubGroups[p.Index]
+		path = path.Child("subGroups").Index(p.Index)
+		minMember, minSubGroup, name, parent = sg.MinMember, sg.MinSubGroup, sg.Name, sg.Parent
+	}
+	path = path.Child(p.Field)
+
+	var value any
+	switch p.Field {
+	case gang.FieldMinMember:
+		value = deref(minMember)
+	case gang.FieldMinSubGroup:
+		value = deref(minSubGroup)
+	case gang.FieldName:
+		value = name
+	case gang.FieldParent:
+		value = deref(parent)
+	}
+
+	switch p.Kind {
+	case gang.MinMemberRequired:
+		return field.Required(path, p.Detail)
+	case gang.BothMinimums, gang.MinMemberOnInner, gang.MinSubGroupOnLeaf:
+		return field.Forbidden(path, p.Detail)
+	case gang.TooManyGroups:
+		return field.TooMany(path, len(spec.SubGroups), gang.MaxGroups)
+	case gang.DuplicateName:
+		return &field.Error{Type: field.ErrorTypeDuplicate, Field: path.String(), BadValue: value, Detail: p.Detail}
+	case gang.UnknownParent:
+		return &field.Error{Type: field.ErrorTypeNotFound, Field: path.String(), BadValue: value, Detail: p.Detail}
+	default:
+		return field.Invalid(path, value, p.Detail)
+	}
+}
+
+// deref returns what p points at, nil for nil.
+func deref[T any](p *T) any {
+	if p == nil {
+		return nil
+	}
+	return *p
+}
+
+func validatePreemptibility(p v2alpha2.Preemptibility, path *field.Path) field.ErrorList {
+	switch p {
+	case "", v2alpha2.Preemptible, v2alpha2.NonPreemptible, v2alpha2.SemiPreemptible:
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, p, []v2alpha2.Preemptibility{
+		v2alpha2.Preemptible, v2alpha2.NonPreemptible, v2alpha2.SemiPreemptible})}
+}
+
+// validateTopology refuses a required level: placed anywhere, a workload that
+// needs it would run and answer wrongly.
+func validateTopology(tc *v2alpha2.TopologyConstraint, path *field.Path) field.ErrorList {
+	if tc == nil || tc.RequiredTopologyLevel == "" {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path.Child("requiredTopologyLevel"), fmt.Sprintf(
+		"required topology is not supported, and placing the pods without %q would break what needs it; use preferredTopologyLevel, or pod affinity with this topology key", tc.RequiredTopologyLevel))}
+}
+
+// warnings names what is accepted but not acted on. tree is nil for an invalid spec.
+func warnings(spec *v2alpha2.PodGroupSpec, tree *gang.Tree) []string {
+	var out []string
+	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+
+	if tree != nil && len(spec.SubGroups) > 0 && spec.MinMember != nil && *spec.MinMember > 0 {
+		out = append(out, oldFormWarnings(int(*spec.MinMember), tree)...)
+	}
+	if spec.Preemptibility != "" {
+		warn("spec.preemptibility: kept, not acted on: gangs are not preempted as a whole yet")
+	}
+	if spec.Queue != "" {
+		warn("spec.queue: kept, not acted on: there are no queues with quota")
+	}
+	if spec.SchedulingBackoff != nil {
+		warn("spec.schedulingBackoff: kept, not acted on: a waiting gang is tried again when something that could help has changed")
+	}
+	if spec.PreemptionDelay != nil {
+		warn("spec.preemptionDelay: kept, not acted on: gangs do not preempt yet")
+	}
+	if spec.StalenessGracePeriod != nil {
+		warn("spec.stalenessGracePeriod: kept, not acted on: the scheduler never ends a gang that once was whole")
+	}
+	if preferred := notActedOnTopology(spec); len(preferred) > 0 {
+		what := preferred[0]
+		if len(preferred) > 1 {
+			what = fmt.Sprintf("%s (and %d more)", what, len(preferred)-1)
+		}
+		warn("%s: kept, not acted on: pods are placed without regard to topologyConstraint; use preferred pod affinity", what)
+	}
+	return out
+}
+
+// oldFormWarnings tells what root minMember beside subGroups means (decision
+// G3): all children are required, and minMember itself is not enforced.
+func oldFormWarnings(minMember int, tree *gang.Tree) []string {
+	out := []string{fmt.Sprintf(
+		"spec.minMember: beside subGroups this is the old form and means that all %d direct children are required (%d pods); leave it out, or use minSubGroup",
+		len(tree.Root().Children()), tree.MinPods())}
+	leaves := 0
+	for _, leaf := range tree.Leaves() {
+		leaves += leaf.Min()
+	}
+	switch {
+	case minMember > leaves:
+		out = append(out, fmt.Sprintf("spec.minMember: %d is not enforced: it is above the sum of the leaves, %d pods", minMember, leaves))
+	case minMember > tree.MinPods():
+		out = append(out, fmt.Sprintf("spec.minMember: %d is not enforced: the tree is satisfied with %d pods", minMember, tree.MinPods()))
+	}
+	return out
+}
+
+// notActedOnTopology returns the paths of all topology constraints without a required level.
+func notActedOnTopology(spec *v2alpha2.PodGroupSpec) []string {
+	var paths []string
+	add := func(tc *v2alpha2.TopologyConstraint, path *field.Path) {
+		if tc == nil || tc.RequiredTopologyLevel != "" {
+			return
+		}
+		switch path = path.Child("topologyConstraint"); {
+		case tc.PreferredTopologyLevel != "":
+			paths = append(paths, path.Child("preferredTopologyLevel").String())
+		case tc.Topology != "":
+			paths = append(paths, path.Child("topology").String())
+		}
+	}
+	add(spec.TopologyConstraint, field.NewPath("spec"))
+	for i := range spec.SubGroups {
+		add(spec.SubGroups[i].TopologyConstraint, field.NewPath("spec", "subGroups").Index(i))
+	}
+	return paths
+}
+
+// Error returns the errors as one error for people, nil for none: the first few
+// and how many more there are.
+func Error(errs field.ErrorList) error {
+	const shown = 3
+	if len(errs) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	for i, e := range errs {
+		if i == shown {
+			fmt.Fprintf(&b, "; and %d more", len(errs)-shown)
+			break
+		}
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(e.Error())
+	}
+	return errors.New(b.String())
+}
