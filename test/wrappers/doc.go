@@ -1,0 +1,8 @@
+// Package wrappers builds API objects for tests in one readable line each:
+//
+//	wrappers.MakePodGroup("train", "ml").MinSubGroup(2).
+//		SubGroup("workers", 4).SubGroup("leader", 1).Obj()
+//	wrappers.MakePod("train-0", "ml").Gang("train").SubGroup("workers").GPUs(1).Obj()
+//
+// Every builder starts from an object that a real API server accepts.
+package wrappers
