@@ -57,12 +57,12 @@ type PodGroupList struct {
 // and muster-scheduler check the rest: what only a leaf or only a sub-group with
 // children may have, and minSubGroup against the children of each sub-group.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.minMember) || self.minMember == 0 || !has(self.minSubGroup)",fieldPath=".minMember",reason=FieldValueForbidden,message="minMember and minSubGroup exclude each other: with subGroups use minSubGroup, without use minMember"
-// +kubebuilder:validation:XValidation:rule="!has(self.minMember) || self.minMember > 0 || has(self.minSubGroup)",fieldPath=".minMember",message="must be greater than 0: leave minMember out to need one pod, or all children if there are subGroups"
-// +kubebuilder:validation:XValidation:rule="!has(self.minSubGroup) || (has(self.subGroups) && self.subGroups.exists(s, !has(s.parent)))",fieldPath=".minSubGroup",reason=FieldValueForbidden,message="minSubGroup counts direct children, but no entry of subGroups is one: use minMember, or declare subGroups without a parent"
-// +kubebuilder:validation:XValidation:rule="!has(self.minSubGroup) || !has(self.subGroups) || !self.subGroups.exists(s, !has(s.parent)) || self.minSubGroup <= self.subGroups.filter(s, !has(s.parent)).size()",fieldPath=".minSubGroup",messageExpression="'minSubGroup ' + string(self.minSubGroup) + ' is more than the ' + string(self.subGroups.filter(s, !has(s.parent)).size()) + ' direct children (subGroups without a parent)'",message="minSubGroup is more than the direct children (subGroups without a parent)"
-// +kubebuilder:validation:XValidation:rule="!has(self.subGroups) || [self.subGroups.transformMapEntry(i, p, {p.name: true})].all(m, self.subGroups.all(s, !has(s.parent) || s.parent in m))",fieldPath=".subGroups",message="a parent names no sub-group: every parent must be the name of an entry of subGroups"
-// +kubebuilder:validation:XValidation:rule="!has(self.subGroups) || [self.subGroups.transformMapEntry(i, p, {p.name: has(p.parent) ? p.parent : ''})].all(m, self.subGroups.all(s, !has(s.parent) || m[?s.parent].optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).orValue('') == ''))",fieldPath=".subGroups",message="parents form a cycle or more than 8 levels: following the parents of any sub-group must lead out of the tree in at most 8 steps"
+// +kubebuilder:validation:XValidation:rule=`!has(self.minMember) || self.minMember == 0 || !has(self.minSubGroup)`,fieldPath=".minMember",reason=FieldValueForbidden,message="minMember and minSubGroup exclude each other: with subGroups use minSubGroup, without use minMember"
+// +kubebuilder:validation:XValidation:rule=`!has(self.minMember) || self.minMember > 0 || has(self.minSubGroup)`,fieldPath=".minMember",message="must be greater than 0: leave minMember out to need one pod, or all children if there are subGroups"
+// +kubebuilder:validation:XValidation:rule=`!has(self.minSubGroup) || (has(self.subGroups) && self.subGroups.exists(s, !has(s.parent)))`,fieldPath=".minSubGroup",reason=FieldValueForbidden,message="minSubGroup counts direct children, but no entry of subGroups is one: use minMember, or declare subGroups without a parent"
+// +kubebuilder:validation:XValidation:rule=`!has(self.minSubGroup) || !has(self.subGroups) || !self.subGroups.exists(s, !has(s.parent)) || self.minSubGroup <= self.subGroups.filter(s, !has(s.parent)).size()`,fieldPath=".minSubGroup",messageExpression=`"minSubGroup " + string(self.minSubGroup) + " is more than the " + string(self.subGroups.filter(s, !has(s.parent)).size()) + " direct children (subGroups without a parent)"`,message="minSubGroup is more than the direct children (subGroups without a parent)"
+// +kubebuilder:validation:XValidation:rule=`!has(self.subGroups) || [self.subGroups.transformMapEntry(i, p, {p.name: true})].all(m, self.subGroups.all(s, !has(s.parent) || s.parent in m))`,fieldPath=".subGroups",message="a parent names no sub-group: every parent must be the name of an entry of subGroups"
+// +kubebuilder:validation:XValidation:rule=`!has(self.subGroups) || [self.subGroups.transformMapEntry(i, p, {p.name: has(p.parent) ? p.parent : ""})].all(m, self.subGroups.all(s, !has(s.parent) || m[?s.parent].optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).orValue("") == ""))`,fieldPath=".subGroups",message="parents form a cycle or more than 8 levels: following the parents of any sub-group must lead out of the tree in at most 8 steps"
 type PodGroupSpec struct {
 	// minMember is the number of pods that a PodGroup without subGroups needs
 	// to start. Unset means 1. Not together with minSubGroup, beside which
@@ -140,7 +140,7 @@ type PodGroupSpec struct {
 // SubGroup is one node of the tree below the PodGroup. A leaf has minMember, a
 // sub-group with children may have minSubGroup.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.minMember) || !has(self.minSubGroup)",fieldPath=".minMember",reason=FieldValueForbidden,message="minMember and minSubGroup exclude each other: a leaf uses minMember, a sub-group with children minSubGroup"
+// +kubebuilder:validation:XValidation:rule=`!has(self.minMember) || !has(self.minSubGroup)`,fieldPath=".minMember",reason=FieldValueForbidden,message="minMember and minSubGroup exclude each other: a leaf uses minMember, a sub-group with children minSubGroup"
 type SubGroup struct {
 	// name of the sub-group, unique in the PodGroup. For a leaf it is the value
 	// of the label kai.scheduler/subgroup-name on its pods.
@@ -180,7 +180,7 @@ type SubGroup struct {
 
 // TopologyConstraint asks for pods to be placed in one domain of a topology.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.requiredTopologyLevel) || self.requiredTopologyLevel == ''",fieldPath=".requiredTopologyLevel",reason=FieldValueForbidden,message="required topology is not supported, and placing the pods without it would break what needs it: use preferredTopologyLevel, or pod affinity with this topology key"
+// +kubebuilder:validation:XValidation:rule=`!has(self.requiredTopologyLevel) || self.requiredTopologyLevel == ""`,fieldPath=".requiredTopologyLevel",reason=FieldValueForbidden,message="required topology is not supported, and placing the pods without it would break what needs it: use preferredTopologyLevel, or pod affinity with this topology key"
 type TopologyConstraint struct {
 	// topology names the Topology object whose levels the two fields below are
 	// keys of.
