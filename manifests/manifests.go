@@ -1,0 +1,10 @@
+// Package manifests carries those files of this folder into Go which a program needs as well as a cluster, so that there
+// is one source for both.
+package manifests
+
+import _ "embed"
+
+// SchedulerConfigMap is the ConfigMap (YAML) with the configuration of muster-scheduler under the key "config.yaml".
+//
+//go:embed scheduler/configmap.yaml
+var SchedulerConfigMap []byte

@@ -1,0 +1,55 @@
+// Package profile has the configuration that muster-scheduler runs with when it is given none: one profile,
+// "muster-scheduler", with GangGate and GangAdmission before the stock plugins. It is read from the ConfigMap in
+// manifests/scheduler, so what is compiled in and what is deployed cannot differ.
+package profile
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	kubeconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	kubescheme "k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-project/muster/manifests"
+	_ "github.com/muster-project/muster/pkg/apis/config/scheme" // the arguments of GangAdmission
+)
+
+// SchedulerName is what pods put into spec.schedulerName to be scheduled by the default profile.
+const SchedulerName = "muster-scheduler"
+
+// configMapKey is where the ConfigMap keeps the file.
+const configMapKey = "config.yaml"
+
+// DefaultFile returns the built-in configuration as a KubeSchedulerConfiguration file, the same bytes that the shipped
+// ConfigMap mounts. An error means a broken build.
+func DefaultFile() ([]byte, error) {
+	var cm corev1.ConfigMap
+	if err := yaml.UnmarshalStrict(manifests.SchedulerConfigMap, &cm); err != nil {
+		return nil, fmt.Errorf("reading the built-in ConfigMap: %w", err)
+	}
+	file, ok := cm.Data[configMapKey]
+	if !ok {
+		return nil, fmt.Errorf("the built-in ConfigMap has no key %q", configMapKey)
+	}
+	return []byte(file), nil
+}
+
+// Default returns the built-in configuration, defaulted and converted as kube-scheduler does with a file given by --config.
+// The caller owns it. An error means a broken build.
+func Default() (*kubeconfig.KubeSchedulerConfiguration, error) {
+	file, err := DefaultFile()
+	if err != nil {
+		return nil, err
+	}
+	obj, gvk, err := kubescheme.Codecs.UniversalDecoder().Decode(file, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("decoding the built-in configuration: %w", err)
+	}
+	cfg, ok := obj.(*kubeconfig.KubeSchedulerConfiguration)
+	if !ok {
+		return nil, fmt.Errorf("the built-in configuration is a %s", gvk)
+	}
+	cfg.APIVersion = gvk.GroupVersion().String() // as kube-scheduler does, see cmd/kube-scheduler/app/options/configfile.go
+	return cfg, nil
+}

@@ -1,0 +1,248 @@
+package profile
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/events"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	kubeconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	kubevalidation "k8s.io/kubernetes/pkg/scheduler/apis/config/validation"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	schedulerprofile "k8s.io/kubernetes/pkg/scheduler/profile"
+
+	"github.com/muster-project/muster/pkg/apis/config"
+	configv1 "github.com/muster-project/muster/pkg/apis/config/v1"
+	"github.com/muster-project/muster/pkg/apis/config/validation"
+)
+
+func mustDefault(t *testing.T) *kubeconfig.KubeSchedulerConfiguration {
+	t.Helper()
+	cfg, err := Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func TestDefaultIsValid(t *testing.T) {
+	t.Parallel()
+	cfg := mustDefault(t)
+	if err := kubevalidation.ValidateKubeSchedulerConfiguration(cfg); err != nil {
+		t.Errorf("the stock scheduler's validation: %v", err)
+	}
+	if err := validation.ValidateGangAdmissionArgs(nil, gangAdmissionArgs(t, cfg)); err != nil {
+		t.Error(err)
+	}
+	type facts struct {
+		APIVersion, SchedulerName, Lock string
+		LeaderElect                     bool
+		QPS                             float32
+		Burst                           int32
+	}
+	want := facts{
+		APIVersion:    "kubescheduler.config.k8s.io/v1",
+		SchedulerName: SchedulerName,
+		Lock:          "leases muster-system/muster-scheduler",
+		LeaderElect:   true,
+		QPS:           5000,
+		Burst:         10000,
+	}
+	got := facts{
+		APIVersion:    cfg.APIVersion,
+		SchedulerName: cfg.Profiles[0].SchedulerName,
+		Lock: cfg.LeaderElection.ResourceLock + " " +
+			cfg.LeaderElection.ResourceNamespace + "/" + cfg.LeaderElection.ResourceName,
+		LeaderElect: cfg.LeaderElection.LeaderElect,
+		QPS:         cfg.ClientConnection.QPS,
+		Burst:       cfg.ClientConnection.Burst,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("configuration (-want +got):\n%s", diff)
+	}
+}
+
+// The file spells the defaults out for its readers; it must not drift away from them.
+func TestTheFileShowsTheDefaults(t *testing.T) {
+	t.Parallel()
+	var defaulted configv1.GangAdmissionArgs
+	configv1.SetDefaults_GangAdmissionArgs(&defaulted)
+	var want config.GangAdmissionArgs
+	scheme := runtime.NewScheme()
+	if err := configv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if err := scheme.Convert(&defaulted, &want, nil); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&want, gangAdmissionArgs(t, mustDefault(t))); diff != "" {
+		t.Errorf("arguments (-defaults +file):\n%s", diff)
+	}
+}
+
+func gangAdmissionArgs(t *testing.T, cfg *kubeconfig.KubeSchedulerConfiguration) *config.GangAdmissionArgs {
+	t.Helper()
+	for _, pc := range cfg.Profiles[0].PluginConfig {
+		if pc.Name == "GangAdmission" {
+			return pc.Args.(*config.GangAdmissionArgs)
+		}
+	}
+	t.Fatal("no arguments for GangAdmission")
+	return nil
+}
+
+// TestPluginOrder lets the stock scheduler build its framework from the built-in profile, with stand-ins for the two
+// plugins that implement what those implement, and lists who is asked at each extension point and in which order. Whoever
+// moves to another Kubernetes version sees here what changed.
+func TestPluginOrder(t *testing.T) {
+	t.Parallel()
+	filters := []string{
+		"GangAdmission", "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
+		"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity",
+		"DynamicResources", "NodeDeclaredFeatures",
+	}
+	preScores := []string{
+		"TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeBinding", "PodTopologySpread", "InterPodAffinity",
+		"NodeResourcesBalancedAllocation",
+	}
+	scores := []string{
+		"TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeBinding", "PodTopologySpread", "InterPodAffinity",
+		"DynamicResources", "NodeResourcesBalancedAllocation", "ImageLocality",
+	}
+	want := map[string][]string{
+		"queueSort":  {"GangAdmission"},
+		"preEnqueue": {"SchedulingGates", "DynamicResources", "DefaultPreemption", "GangGate"},
+		"preFilter":  {"GangAdmission", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DynamicResources", "NodeDeclaredFeatures"},
+		"filter":     filters,
+		"postFilter": {"GangAdmission", "DynamicResources", "DefaultPreemption"},
+		"preScore":   preScores,
+		"score":      scores,
+		"reserve":    {"GangAdmission", "VolumeBinding", "DynamicResources"},
+		"permit":     {"GangAdmission"},
+		"preBind":    {"VolumeBinding", "DynamicResources"},
+		"bind":       {"GangAdmission", "DefaultBinder"},
+		"postBind":   {"GangAdmission"},
+		// Asked for PodGroups of Kubernetes alone, which are alpha and off.
+		"placementScore": {"NodeResourcesFit"},
+	}
+
+	for schedulerName, p := range newScheduler(t, mustDefault(t)).Profiles {
+		if schedulerName != SchedulerName {
+			t.Errorf("profile %q", schedulerName)
+		}
+		if diff := cmp.Diff(want, namesOf(p.ListPlugins())); diff != "" {
+			t.Errorf("plugins (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// docs/configuration.md says that a second profile is one more stanza; the queue order of both is one.
+func TestASecondProfileIsASecondStanza(t *testing.T) {
+	t.Parallel()
+	cfg := mustDefault(t)
+	second := cfg.Profiles[0].DeepCopy()
+	second.SchedulerName = "kai-scheduler"
+	cfg.Profiles = append(cfg.Profiles, *second)
+	if err := kubevalidation.ValidateKubeSchedulerConfiguration(cfg); err != nil {
+		t.Fatal(err)
+	}
+	profiles := newScheduler(t, cfg).Profiles
+	if diff := cmp.Diff(namesOf(profiles[SchedulerName].ListPlugins()), namesOf(profiles["kai-scheduler"].ListPlugins())); diff != "" {
+		t.Errorf("plugins (-first +second):\n%s", diff)
+	}
+}
+
+func newScheduler(t *testing.T, cfg *kubeconfig.KubeSchedulerConfiguration) *scheduler.Scheduler {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	client := fake.NewClientset()
+	sched, err := scheduler.New(ctx, client, scheduler.NewInformerFactory(client, 0), nil,
+		schedulerprofile.NewRecorderFactory(events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})),
+		scheduler.WithComponentConfigVersion(cfg.APIVersion),
+		scheduler.WithProfiles(cfg.Profiles...),
+		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{
+			"GangGate":      func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return gangGate{}, nil },
+			"GangAdmission": func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return gangAdmission{}, nil },
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sched
+}
+
+// namesOf returns the names of the plugins at each extension point that has any, in order.
+func namesOf(plugins *kubeconfig.Plugins) map[string][]string {
+	names := map[string][]string{}
+	for point, set := range map[string]kubeconfig.PluginSet{
+		"queueSort": plugins.QueueSort, "preEnqueue": plugins.PreEnqueue, "preFilter": plugins.PreFilter,
+		"filter": plugins.Filter, "postFilter": plugins.PostFilter, "preScore": plugins.PreScore, "score": plugins.Score,
+		"reserve": plugins.Reserve, "permit": plugins.Permit, "preBind": plugins.PreBind, "bind": plugins.Bind,
+		"postBind": plugins.PostBind, "placementGenerate": plugins.PlacementGenerate, "placementScore": plugins.PlacementScore,
+	} {
+		for _, pl := range set.Enabled {
+			names[point] = append(names[point], pl.Name)
+		}
+	}
+	return names
+}
+
+type gangGate struct{}
+
+var _ fwk.PreEnqueuePlugin = gangGate{}
+
+func (gangGate) Name() string                                        { return "GangGate" }
+func (gangGate) PreEnqueue(context.Context, *corev1.Pod) *fwk.Status { return nil }
+func (gangGate) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	return nil, nil
+}
+
+type gangAdmission struct{}
+
+var (
+	_ fwk.QueueSortPlugin  = gangAdmission{}
+	_ fwk.PreFilterPlugin  = gangAdmission{}
+	_ fwk.FilterPlugin     = gangAdmission{}
+	_ fwk.PostFilterPlugin = gangAdmission{}
+	_ fwk.ReservePlugin    = gangAdmission{}
+	_ fwk.PermitPlugin     = gangAdmission{}
+	_ fwk.BindPlugin       = gangAdmission{}
+	_ fwk.PostBindPlugin   = gangAdmission{}
+	_ fwk.SignPlugin       = gangAdmission{}
+)
+
+func (gangAdmission) Name() string                                   { return "GangAdmission" }
+func (gangAdmission) Less(fwk.QueuedPodInfo, fwk.QueuedPodInfo) bool { return false }
+func (gangAdmission) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	return nil, nil
+}
+func (gangAdmission) PreFilter(context.Context, fwk.CycleState, *corev1.Pod, []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	return nil, nil
+}
+func (gangAdmission) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
+func (gangAdmission) Filter(context.Context, fwk.CycleState, *corev1.Pod, fwk.NodeInfo) *fwk.Status {
+	return nil
+}
+func (gangAdmission) PostFilter(context.Context, fwk.CycleState, *corev1.Pod, fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	return nil, nil
+}
+func (gangAdmission) Reserve(context.Context, fwk.CycleState, *corev1.Pod, string) *fwk.Status {
+	return nil
+}
+func (gangAdmission) Unreserve(context.Context, fwk.CycleState, *corev1.Pod, string) {}
+func (gangAdmission) Permit(context.Context, fwk.CycleState, *corev1.Pod, string) (*fwk.Status, time.Duration) {
+	return nil, 0
+}
+func (gangAdmission) Bind(context.Context, fwk.CycleState, *corev1.Pod, string) *fwk.Status {
+	return nil
+}
+func (gangAdmission) PostBind(context.Context, fwk.CycleState, *corev1.Pod, string) {}
+func (gangAdmission) SignPod(context.Context, *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
+	return nil, nil
+}
