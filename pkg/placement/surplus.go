@@ -1,0 +1,70 @@
+package placement
+
+import "github.com/muster-project/muster/pkg/gang"
+
+// Surplus plans what a satisfied tree can have beyond its minimum. First whole sub-groups that their parent does without,
+// as units: their own minimum or nothing, those with held pods first, then spec order, upper levels before lower ones.
+// Then single pods above minMember, in leaves that are satisfied, and every group above them too. What cannot be placed
+// never blocks the next. The World keeps the placements. nil if the tree is not satisfied by Problem.Have.
+func Surplus(p Problem, w World) []Placement {
+	pl := newPlanner(p, w)
+	if !p.Tree.Satisfied(pl.counts) {
+		return nil
+	}
+	pl.placeUnits(p.Tree.Root())
+	pl.placeSingles()
+	return pl.placements()
+}
+
+// placeUnits goes down level by level. Every unsatisfied child of a satisfied group is a unit.
+func (pl *planner) placeUnits(root *gang.Group) {
+	refused := map[string]bool{} // units that did not fit, by signature
+	for level := []*gang.Group{root}; len(level) > 0; {
+		var below []*gang.Group
+		for _, g := range level {
+			for _, unit := range pl.preferred(g) {
+				if !unit.Satisfied(pl.possible) {
+					continue
+				}
+				// One that looks the same to the World was refused, and there is no more room now than then.
+				signature, independent := pl.signature(unit)
+				if independent && refused[signature] {
+					continue
+				}
+				if !pl.plan(unit, Budget{Attempts: 8, Placements: 512}) {
+					refused[signature] = true
+				}
+			}
+			for _, child := range g.Children() {
+				if child.Satisfied(pl.counts) {
+					below = append(below, child)
+				}
+			}
+		}
+		level = below
+	}
+}
+
+func (pl *planner) placeSingles() {
+	for _, leaf := range pl.problem.Tree.Leaves() {
+		if !pl.satisfiedUpwards(leaf) {
+			continue
+		}
+		for _, s := range pl.waiting(leaf) {
+			for _, domain := range pl.alternatives(pl.class(s)) {
+				if pl.place(s, domain) == nil {
+					break
+				}
+			}
+		}
+	}
+}
+
+func (pl *planner) satisfiedUpwards(g *gang.Group) bool {
+	for ; g != nil; g = g.Parent() {
+		if !g.Satisfied(pl.counts) {
+			return false
+		}
+	}
+	return true
+}
