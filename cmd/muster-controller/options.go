@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// Where certificates come from.
+const (
+	certificatesSelf     = "self"     // made, renewed and published by the program
+	certificatesExternal = "external" // files that somebody else renews, for instance cert-manager
+)
+
+// serviceAccountNamespace is where a pod finds the name of its namespace.
+const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// options are the flags.
+type options struct {
+	kubeconfig string
+	namespace  string
+
+	webhookHost          string
+	webhookPort          int
+	webhookService       string
+	webhookExtraHosts    []string
+	webhookConfiguration string
+
+	certManagement  string
+	certDir         string
+	certSecret      string
+	certValidity    time.Duration
+	certRenewBefore time.Duration
+
+	metricsAddress string
+	healthAddress  string
+
+	leaderElect         bool
+	leaderElectLease    string
+	leaderLeaseDuration time.Duration
+}
+
+func defaultOptions() *options {
+	return &options{
+		namespace:            defaultNamespace(),
+		webhookPort:          9443,
+		webhookService:       "muster-webhooks",
+		webhookConfiguration: "muster-webhooks",
+		certManagement:       certificatesSelf,
+		certDir:              "/etc/muster/webhook-certs",
+		certSecret:           "muster-webhooks-tls",
+		certValidity:         365 * 24 * time.Hour,
+		certRenewBefore:      90 * 24 * time.Hour,
+		metricsAddress:       ":8080",
+		healthAddress:        ":8081",
+		leaderElect:          true,
+		leaderElectLease:     "muster-controller",
+		leaderLeaseDuration:  15 * time.Second,
+	}
+}
+
+func (o *options) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
+		"Path of a kubeconfig. Empty: $KUBECONFIG, the service account of the pod, then ~/.kube/config.")
+	fs.StringVar(&o.namespace, "namespace", o.namespace,
+		"Namespace of the webhook's Service and Secret and of the leader election Lease.")
+
+	fs.StringVar(&o.webhookHost, "webhook-host", o.webhookHost,
+		"Address to serve webhooks on. Empty: all addresses. Outside of a cluster use 127.0.0.1 and write the url of each webhook in the ValidatingWebhookConfiguration.")
+	fs.IntVar(&o.webhookPort, "webhook-port", o.webhookPort,
+		"Port to serve webhooks on.")
+	fs.StringVar(&o.webhookService, "webhook-service", o.webhookService,
+		"Name of the Service through which the API server calls the webhooks.")
+	fs.StringSliceVar(&o.webhookExtraHosts, "webhook-extra-hosts", o.webhookExtraHosts,
+		"More DNS names and IP addresses that the certificate is made for, beside those of the Service, localhost, 127.0.0.1 and --webhook-host.")
+	fs.StringVar(&o.webhookConfiguration, "webhook-configuration", o.webhookConfiguration,
+		"Name of the ValidatingWebhookConfiguration whose caBundle is kept up to date with --cert-management=self.")
+
+	fs.StringVar(&o.certManagement, "cert-management", o.certManagement,
+		"Who makes and renews the webhook's certificate. self: this program, in a Secret that its replicas share. external: somebody else, for instance cert-manager, as tls.crt and tls.key in --webhook-cert-dir; files that change are read again.")
+	fs.StringVar(&o.certDir, "webhook-cert-dir", o.certDir,
+		"Directory of tls.crt and tls.key with --cert-management=external.")
+	fs.StringVar(&o.certSecret, "cert-secret", o.certSecret,
+		"Name of the Secret that holds the certificate with --cert-management=self. Created if missing.")
+	fs.DurationVar(&o.certValidity, "cert-validity", o.certValidity,
+		"How long a certificate is made for with --cert-management=self.")
+	fs.DurationVar(&o.certRenewBefore, "cert-renew-before", o.certRenewBefore,
+		"How long before its end a certificate is renewed with --cert-management=self.")
+
+	fs.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress,
+		"Address to serve /metrics on, by plain HTTP. 0 turns it off.")
+	fs.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress,
+		"Address to serve /healthz and /readyz on, by plain HTTP. 0 turns it off.")
+
+	fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect,
+		"Let one replica at a time run what must not run twice. Webhooks are served by every replica.")
+	fs.StringVar(&o.leaderElectLease, "leader-elect-lease", o.leaderElectLease,
+		"Name of the Lease for leader election.")
+	fs.DurationVar(&o.leaderLeaseDuration, "leader-elect-lease-duration", o.leaderLeaseDuration,
+		"How long a leader that has gone silent keeps the lead. It gives up itself at two thirds of this, and renews at an eighth.")
+}
+
+// validate returns everything that is wrong with the flags, nil if nothing.
+func (o *options) validate() error {
+	var problems []string
+	refuse := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	switch o.certManagement {
+	case certificatesSelf:
+		if o.certSecret == "" {
+			refuse("--cert-secret must not be empty with --cert-management=self")
+		}
+		if o.webhookConfiguration == "" {
+			refuse("--webhook-configuration must not be empty with --cert-management=self")
+		}
+		// Certificates are valid from an hour before they are made.
+		if o.certValidity < 2*time.Hour {
+			refuse("--cert-validity is %s, must be at least 2h", o.certValidity)
+		}
+		if o.certRenewBefore <= 0 || o.certRenewBefore > o.certValidity-time.Hour-time.Minute {
+			refuse("--cert-renew-before is %s, must be positive and leave more than an hour of --cert-validity %s", o.certRenewBefore, o.certValidity)
+		}
+	case certificatesExternal:
+		if o.certDir == "" {
+			refuse("--webhook-cert-dir must not be empty with --cert-management=external")
+		}
+	default:
+		refuse("--cert-management is %q, must be %s or %s", o.certManagement, certificatesSelf, certificatesExternal)
+	}
+	if o.webhookPort < 1 || o.webhookPort > 65535 {
+		refuse("--webhook-port is %d, must be from 1 to 65535", o.webhookPort)
+	}
+	if o.namespace == "" {
+		refuse("--namespace must not be empty")
+	}
+	if o.leaderElect && o.leaderElectLease == "" {
+		refuse("--leader-elect-lease must not be empty with --leader-elect")
+	}
+	if o.leaderElect && o.leaderLeaseDuration < time.Second {
+		refuse("--leader-elect-lease-duration is %s, must be at least 1s", o.leaderLeaseDuration)
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("flags: %s", strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// hosts returns the names and addresses that the webhook's certificate is made for.
+func (o *options) hosts() []string {
+	var hosts []string
+	add := func(names ...string) {
+		for _, name := range names {
+			if name != "" && !slices.Contains(hosts, name) {
+				hosts = append(hosts, name)
+			}
+		}
+	}
+	if o.webhookService != "" {
+		service := o.webhookService + "." + o.namespace
+		add(service+".svc", service+".svc.cluster.local", service)
+	}
+	add("localhost", "127.0.0.1", "::1")
+	if ip := net.ParseIP(o.webhookHost); ip == nil || !ip.IsUnspecified() {
+		add(o.webhookHost)
+	}
+	add(o.webhookExtraHosts...)
+	return hosts
+}
+
+// defaultNamespace is the namespace of the pod that the program runs in.
+func defaultNamespace() string {
+	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
+		return namespace
+	}
+	if content, err := os.ReadFile(serviceAccountNamespace); err == nil {
+		return strings.TrimSpace(string(content))
+	}
+	return "muster-system"
+}
