@@ -1,0 +1,98 @@
+package controlplane
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// recordDir holds one file per background process: its pid and when it started, in the kernel's clock ticks. The
+// second number tells a process from a later one that was given the same pid.
+const recordDir = "pids"
+
+func writeRecord(path string, pid int) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, fmt.Appendf(nil, "%d %s\n", pid, startTime(pid)), 0o644)
+}
+
+// Background returns the names and pids of the processes that a control plane started with Background in dir, and that
+// still run.
+func Background(dir string) (map[string]int, error) {
+	entries, err := os.ReadDir(filepath.Join(dir, recordDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	running := map[string]int{}
+	for _, entry := range entries {
+		content, err := os.ReadFile(filepath.Join(dir, recordDir, entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		fields := strings.Fields(string(content))
+		if len(fields) != 2 {
+			continue
+		}
+		if pid, err := strconv.Atoi(fields[0]); err == nil && startTime(pid) == fields[1] {
+			running[entry.Name()] = pid
+		}
+	}
+	return running, nil
+}
+
+// StopBackground kills what a control plane started with Background in dir, and returns the names. Only processes that
+// were recorded there, and are still the same, are touched. The directory itself stays.
+func StopBackground(dir string) ([]string, error) {
+	running, err := Background(dir)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Sorted(maps.Keys(running))
+	for _, name := range names {
+		killGroup(running[name])
+	}
+	// They are nobody's children here, so there is nothing to wait on but the process table.
+	deadline := time.Now().Add(10 * time.Second)
+	for len(running) > 0 {
+		if running, err = Background(dir); err != nil {
+			return names, err
+		}
+		if time.Now().After(deadline) {
+			return names, fmt.Errorf("still running after SIGKILL: %v", running)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return names, os.RemoveAll(filepath.Join(dir, recordDir))
+}
+
+// startTime returns the start time of a living process as /proc has it, "" for one that is gone or a zombie, and "?" for
+// a living one where there is no /proc.
+func startTime(pid int) string {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		if _, noProc := os.Stat("/proc/self/stat"); noProc != nil && syscall.Kill(pid, 0) == nil {
+			return "?"
+		}
+		return ""
+	}
+	// "pid (command) state ppid ... starttime ...": the command may hold anything, so count from its closing bracket.
+	_, rest, _ := strings.Cut(string(content[strings.LastIndexByte(string(content), ')'):]), " ")
+	fields := strings.Fields(rest)
+	const state, start = 0, 19
+	if len(fields) <= start || fields[state] == "Z" || fields[state] == "X" {
+		return ""
+	}
+	return fields[start]
+}

@@ -1,0 +1,146 @@
+package controlplane
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// authority is the certificate authority of one control plane. The API server trusts it for clients, and everybody
+// trusts it for the API server.
+type authority struct {
+	dir         string
+	key         crypto.Signer
+	certificate *x509.Certificate
+	pem         []byte // of certificate
+}
+
+// certificateLife is long enough for a cluster that somebody keeps in the background.
+const certificateLife = 365 * 24 * time.Hour
+
+// newAuthority writes into dir: ca.crt, the API server's apiserver.crt and apiserver.key, and the key pair that signs
+// service account tokens, sa.key and sa.pub.
+func newAuthority(dir string) (*authority, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	key, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: "muster local control plane"},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	a := &authority{dir: dir, key: key}
+	if a.certificate, a.pem, err = a.sign(template, template, key.Public()); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(a.path("ca.crt"), a.pem, 0o644); err != nil {
+		return nil, err
+	}
+
+	certificate, keyPEM, err := a.issue(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: "kube-apiserver"},
+		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := a.write("apiserver", certificate, keyPEM); err != nil {
+		return nil, err
+	}
+	return a, a.writeServiceAccountKeys()
+}
+
+// clientCertificate returns a certificate and its key, PEM, that make the API server see the user in these groups.
+func (a *authority) clientCertificate(user string, groups []string) (certificate, key []byte, err error) {
+	return a.issue(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: user, Organization: groups},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+}
+
+func (a *authority) issue(template *x509.Certificate) (certificate, key []byte, err error) {
+	private, err := newKey()
+	if err != nil {
+		return nil, nil, err
+	}
+	template.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
+	if _, certificate, err = a.sign(template, a.certificate, private.Public()); err != nil {
+		return nil, nil, err
+	}
+	key, err = keyPEM(private)
+	return certificate, key, err
+}
+
+func (a *authority) sign(template, parent *x509.Certificate, public crypto.PublicKey) (*x509.Certificate, []byte, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, nil, err
+	}
+	template.SerialNumber = serial
+	template.NotBefore = time.Now().Add(-time.Hour)
+	template.NotAfter = time.Now().Add(certificateLife)
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, a.key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("signing the certificate of %q: %w", template.Subject.CommonName, err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	return certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), err
+}
+
+func (a *authority) writeServiceAccountKeys() error {
+	key, err := newKey()
+	if err != nil {
+		return err
+	}
+	private, err := keyPEM(key)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return err
+	}
+	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+	if err := os.WriteFile(a.path("sa.key"), private, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(a.path("sa.pub"), public, 0o644)
+}
+
+func (a *authority) write(name string, certificate, key []byte) error {
+	if err := os.WriteFile(a.path(name+".crt"), certificate, 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(a.path(name+".key"), key, 0o600)
+}
+
+func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }
+
+func newKey() (crypto.Signer, error) {
+	return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+}
+
+func keyPEM(key crypto.Signer) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(key.(*ecdsa.PrivateKey))
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+}

@@ -1,0 +1,219 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Options says what to start. The zero value is a plain cluster (etcd, API server) in a temporary directory.
+type Options struct {
+	// Dir is where data, logs, certificates and kubeconfigs go. Created when missing. Empty: a temporary directory, which
+	// Stop removes. A given one is left in place by Stop.
+	Dir string
+	// BinDir holds etcd, kube-apiserver and the others. Empty: bin/ of this repository.
+	BinDir string
+
+	WithControllerManager bool
+	// WithKwok runs KWOK, which keeps nodes labelled type=kwok ready and walks their pods through their lives.
+	WithKwok bool
+
+	// NodeLease is how long a kwok node's lease is valid; the node lifecycle controller declares a node lost a quarter
+	// later. 0: 40 s, as in real clusters. LoseNode does not wait for it.
+	NodeLease time.Duration
+	// NodeLossToleration is how long pods stay bound to a lost node before they are evicted, unless they say otherwise.
+	// Rounded to seconds. 0: 300 s, the API server's default.
+	NodeLossToleration time.Duration
+
+	// AuditPolicy is an audit.k8s.io/v1 Policy as YAML; the log is at AuditLog(). Empty: no audit.
+	AuditPolicy string
+	// Extra arguments; a flag given here wins over ours.
+	APIServerArgs, ControllerManagerArgs []string
+
+	// Background: the processes outlive this one, and are recorded in Dir/pids for StopBackground. Needs Dir.
+	Background bool
+
+	// Verbose gets one line per step. nil: silence.
+	Verbose io.Writer
+}
+
+// ControlPlane is a running control plane. Its methods may be called from several goroutines, except for those that
+// start and stop servers.
+type ControlPlane struct {
+	options Options
+	dir     string
+	lock    *os.File // held while this process lives, nil for a given directory; see sweepAbandoned
+
+	authority *authority
+	etcdPort  *port
+	apiPort   *port
+
+	etcd, apiServer, controllerManager, kwok *Process
+
+	mu        sync.Mutex
+	processes []*Process // guarded by mu; everything to kill on Stop, in the order it was started
+
+	admin  *rest.Config
+	client kubernetes.Interface
+}
+
+// Start starts a control plane and returns once it serves, with the namespace "default" in place. On an error, or when
+// ctx ends first, nothing is left running.
+func Start(ctx context.Context, options Options) (_ *ControlPlane, err error) {
+	if options.Background && options.Dir == "" {
+		return nil, errors.New("a control plane in the background needs a directory of its own")
+	}
+	if options.BinDir == "" {
+		options.BinDir = filepath.Join(repository(), "bin")
+	}
+	if options.NodeLease == 0 {
+		options.NodeLease = 40 * time.Second
+	}
+	if options.Verbose == nil {
+		options.Verbose = io.Discard
+	}
+
+	cp := &ControlPlane{options: options}
+	if err := cp.checkBinaries(); err != nil {
+		return nil, err
+	}
+	if err := cp.makeDir(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			cp.Stop()
+		}
+	}()
+
+	if err := cp.prepare(); err != nil {
+		return nil, err
+	}
+	steps := []func(context.Context) error{cp.StartEtcd, cp.StartAPIServer, cp.waitForDefaultNamespace}
+	if options.WithControllerManager {
+		steps = append(steps, cp.startControllerManager)
+	}
+	if options.WithKwok {
+		steps = append(steps, cp.startKwok)
+	}
+	if options.WithControllerManager {
+		steps = append(steps, func(ctx context.Context) error { return cp.waitForServiceAccount(ctx, "default", "default") })
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return cp, nil
+}
+
+// prepare chooses ports and writes keys, certificates and the admin's kubeconfig.
+func (cp *ControlPlane) prepare() error {
+	var err error
+	if cp.etcdPort, err = freePort(); err != nil {
+		return err
+	}
+	if cp.apiPort, err = freePort(); err != nil {
+		return err
+	}
+	if cp.authority, err = newAuthority(cp.path("pki")); err != nil {
+		return err
+	}
+	if cp.admin, err = cp.UserConfig("admin", "system:masters"); err != nil {
+		return err
+	}
+	if cp.client, err = kubernetes.NewForConfig(cp.admin); err != nil {
+		return err
+	}
+	return WriteKubeconfig(cp.admin, cp.path("kubeconfig"))
+}
+
+// Stop kills everything that was started here, StartProcess included, and removes the directory if it was a temporary
+// one. It may be called twice. CONTROLPLANE_KEEP=1 in the environment keeps the directory, for its logs.
+func (cp *ControlPlane) Stop() {
+	cp.mu.Lock()
+	processes := cp.processes
+	cp.processes = nil
+	cp.mu.Unlock()
+
+	// Newest first: clients, then the API server, then etcd. All are killed, none is asked: their data is thrown away,
+	// and kube-apiserver takes minutes to go when etcd went before it.
+	for i := len(processes) - 1; i >= 0; i-- {
+		processes[i].Kill()
+	}
+	cp.etcdPort.release()
+	cp.apiPort.release()
+
+	if cp.lock == nil {
+		return
+	}
+	if os.Getenv("CONTROLPLANE_KEEP") != "" {
+		fmt.Fprintf(os.Stderr, "the control plane's logs and data are kept in %s\n", cp.dir)
+	} else if err := os.RemoveAll(cp.dir); err != nil {
+		fmt.Fprintf(os.Stderr, "removing the control plane's directory: %v\n", err)
+	}
+	cp.lock.Close()
+	cp.lock = nil
+}
+
+// Dir returns the directory of data, logs (NAME.log), certificates and kubeconfigs.
+func (cp *ControlPlane) Dir() string { return cp.dir }
+
+// Admin returns a new configuration for a client that may do everything, without a client-side rate limit.
+func (cp *ControlPlane) Admin() *rest.Config { return rest.CopyConfig(cp.admin) }
+
+// Client returns the admin's client.
+func (cp *ControlPlane) Client() kubernetes.Interface { return cp.client }
+
+// AuditLog returns the path of the audit log, one JSON object a line.
+func (cp *ControlPlane) AuditLog() string { return cp.path("audit.log") }
+
+func (cp *ControlPlane) path(name string) string { return filepath.Join(cp.dir, name) }
+
+func (cp *ControlPlane) say(format string, args ...any) {
+	fmt.Fprintf(cp.options.Verbose, format+"\n", args...)
+}
+
+func (cp *ControlPlane) checkBinaries() error {
+	needed := []string{"etcd", "kube-apiserver"}
+	if cp.options.WithControllerManager {
+		needed = append(needed, "kube-controller-manager")
+	}
+	if cp.options.WithKwok {
+		needed = append(needed, "kwok")
+	}
+	for _, name := range needed {
+		if _, err := os.Stat(filepath.Join(cp.options.BinDir, name)); err != nil {
+			return fmt.Errorf("%s is missing in %s: run `make controlplane`, which builds the local control plane (five minutes the first time)",
+				name, cp.options.BinDir)
+		}
+	}
+	return nil
+}
+
+// repository returns the root of this repository, found from the working directory upwards: go test and go run start
+// inside it. "." when there is none.
+func repository() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "."
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "hack", "controlplane", "go.mod")); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "."
+		}
+		dir = parent
+	}
+}

@@ -1,0 +1,96 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// UserConfig returns the configuration of a client that is this user, in these groups, by a certificate of its own. It
+// may do what RBAC lets it: nothing, unless roles were bound to it. Works while the API server is down.
+func (cp *ControlPlane) UserConfig(name string, groups ...string) (*rest.Config, error) {
+	certificate, key, err := cp.authority.clientCertificate(name, groups)
+	if err != nil {
+		return nil, err
+	}
+	config := cp.anonymous()
+	config.CertData, config.KeyData = certificate, key
+	return config, nil
+}
+
+// ServiceAccountConfig returns the configuration of a client that is the service account, with a token as its pods
+// would have. The account must exist.
+func (cp *ControlPlane) ServiceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error) {
+	life := int64((30 * 24 * time.Hour).Seconds())
+	token, err := cp.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("requesting a token for service account %s/%s: %w", namespace, name, err)
+	}
+	config := cp.anonymous()
+	config.BearerToken = token.Status.Token
+	return config, nil
+}
+
+// Kubeconfig writes the kubeconfig of a user, see UserConfig, and returns its path.
+func (cp *ControlPlane) Kubeconfig(name string, groups ...string) (string, error) {
+	config, err := cp.UserConfig(name, groups...)
+	if err != nil {
+		return "", err
+	}
+	return cp.writeKubeconfig(config, name)
+}
+
+// ServiceAccountKubeconfig writes the kubeconfig of a service account, see ServiceAccountConfig, and returns its path.
+func (cp *ControlPlane) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
+	config, err := cp.ServiceAccountConfig(ctx, namespace, name)
+	if err != nil {
+		return "", err
+	}
+	return cp.writeKubeconfig(config, namespace+"-"+name)
+}
+
+// AdminKubeconfig returns the path of a kubeconfig that may do everything.
+func (cp *ControlPlane) AdminKubeconfig() string { return cp.path("kubeconfig") }
+
+// anonymous returns a configuration that trusts the API server, without credentials, and without a client-side rate
+// limit: what a test measures is the server.
+func (cp *ControlPlane) anonymous() *rest.Config {
+	return &rest.Config{
+		Host:            "https://" + cp.apiPort.address(),
+		TLSClientConfig: rest.TLSClientConfig{CAData: cp.authority.pem},
+		QPS:             -1,
+	}
+}
+
+func (cp *ControlPlane) writeKubeconfig(config *rest.Config, name string) (string, error) {
+	path := filepath.Join(cp.dir, "kubeconfig-"+strings.NewReplacer(":", "-", "/", "-").Replace(name))
+	return path, WriteKubeconfig(config, path)
+}
+
+// WriteKubeconfig writes the configuration as a kubeconfig file, everything it needs inside.
+func WriteKubeconfig(config *rest.Config, path string) error {
+	const name = "muster"
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	kubeconfig.AuthInfos[name] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: config.CertData,
+		ClientKeyData:         config.KeyData,
+		Token:                 config.BearerToken,
+	}
+	kubeconfig.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	kubeconfig.CurrentContext = name
+	if err := clientcmd.WriteToFile(*kubeconfig, path); err != nil {
+		return fmt.Errorf("writing kubeconfig %s: %w", path, err)
+	}
+	return nil
+}

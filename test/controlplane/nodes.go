@@ -1,0 +1,319 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/util/retry"
+)
+
+// Labels of the fleet's topology. Every vendor has names of its own for block and rack; these are nobody's.
+const (
+	ZoneLabel  = corev1.LabelTopologyZone     // topology.kubernetes.io/zone
+	BlockLabel = "topology.example.com/block" // racks with a common spine
+	RackLabel  = "topology.example.com/rack"  // nodes with a common leaf switch
+
+	GPUResource corev1.ResourceName = "nvidia.com/gpu"
+
+	kwokLabel, kwokLabelValue = "type", "kwok"
+)
+
+// NodeOptions describes a fleet of equal nodes. Each has 128 CPUs, 1 Ti of memory and room for 110 pods.
+type NodeOptions struct {
+	Count int
+	// GPUs per node, as nvidia.com/gpu. 0: a node without the resource.
+	GPUs int
+	// NamePrefix and the node's number make its name and hostname: node-0000. Empty: "node".
+	NamePrefix string
+	// First is the number of the first node, which also places it in the topology.
+	First int
+	// NodesPerRack, RacksPerBlock and BlocksPerZone shape the topology. 0: 4, 4, 4, that is 16 nodes a block, 64 a zone.
+	NodesPerRack, RacksPerBlock, BlocksPerZone int
+	// Labels are added to every node; Taints are set on it.
+	Labels map[string]string
+	Taints []corev1.Taint
+	// Change edits a node before it is created. May be nil.
+	Change func(*corev1.Node)
+}
+
+// CreateNodes creates the nodes and returns their names, in order, once all are ready and free of the not-ready taint.
+func (cp *ControlPlane) CreateNodes(ctx context.Context, options NodeOptions) ([]string, error) {
+	names := make([]string, options.Count)
+	nodes := make([]*corev1.Node, options.Count)
+	for i := range nodes {
+		nodes[i] = options.node(options.First + i)
+		names[i] = nodes[i].Name
+	}
+	if err := inParallel(nodes, func(node *corev1.Node) error {
+		_, err := cp.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("creating nodes: %w", err)
+	}
+	return names, cp.waitForNodes(ctx, names)
+}
+
+// node returns the node with this number, complete with its status, as a kubelet would report it.
+func (o NodeOptions) node(number int) *corev1.Node {
+	prefix := o.NamePrefix
+	if prefix == "" {
+		prefix = "node"
+	}
+	name := fmt.Sprintf("%s-%04d", prefix, number)
+	rack := number / orDefault(o.NodesPerRack, 4)
+	block := rack / orDefault(o.RacksPerBlock, 4)
+	zone := block / orDefault(o.BlocksPerZone, 4)
+
+	labels := map[string]string{
+		corev1.LabelHostname:           name,
+		corev1.LabelOSStable:           "linux",
+		corev1.LabelArchStable:         "amd64",
+		corev1.LabelTopologyRegion:     "region-1",
+		ZoneLabel:                      fmt.Sprintf("zone-%d", zone),
+		BlockLabel:                     fmt.Sprintf("block-%02d", block),
+		RackLabel:                      fmt.Sprintf("rack-%03d", rack),
+		corev1.LabelInstanceTypeStable: fmt.Sprintf("gpu-%d", o.GPUs),
+		kwokLabel:                      kwokLabelValue,
+	}
+	capacity := corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse("128"),
+		corev1.ResourceMemory:           resource.MustParse("1Ti"),
+		corev1.ResourcePods:             resource.MustParse("110"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("4Ti"),
+	}
+	if o.GPUs > 0 {
+		labels["nvidia.com/gpu.present"] = "true"
+		capacity[GPUResource] = *resource.NewQuantity(int64(o.GPUs), resource.DecimalSI)
+	}
+	maps.Copy(labels, o.Labels)
+
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec:       corev1.NodeSpec{Taints: o.Taints, ProviderID: "kwok://" + name},
+		Status: corev1.NodeStatus{
+			Phase:       corev1.NodeRunning,
+			Capacity:    capacity,
+			Allocatable: capacity.DeepCopy(),
+			Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.%d.%d.%d", 128+number>>16, number>>8&0xff, number&0xff)},
+				{Type: corev1.NodeHostName, Address: name},
+			},
+			Conditions: []corev1.NodeCondition{readyCondition(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")},
+			NodeInfo: corev1.NodeSystemInfo{
+				Architecture: "amd64", OperatingSystem: "linux", OSImage: "none", KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "kwok",
+			},
+		},
+	}
+	if o.Change != nil {
+		o.Change(node)
+	}
+	return node
+}
+
+func readyCondition(status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
+	now := metav1.Now()
+	return corev1.NodeCondition{
+		Type: corev1.NodeReady, Status: status, Reason: reason, Message: message,
+		LastHeartbeatTime: now, LastTransitionTime: now,
+	}
+}
+
+// LoseNode makes the node look as it does when its kubelet has stopped reporting: Ready is Unknown, the node has the
+// unreachable taints, its pods are not ready, and nobody finishes their deletion. It does at once what the node
+// lifecycle controller would do when the lease has run out, so that tests need not wait for it.
+func (cp *ControlPlane) LoseNode(ctx context.Context, name string) error {
+	// 1. The fake kubelet lets go.
+	if err := cp.changeNode(ctx, name, func(node *corev1.Node) { delete(node.Labels, kwokLabel) }); err != nil {
+		return err
+	}
+	// 2. The node is unknown; with a node lifecycle controller the taints follow from that.
+	if err := cp.setNodeReady(ctx, name, readyCondition(corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.")); err != nil {
+		return err
+	}
+	if !cp.watchesNodes() {
+		if err := cp.changeNode(ctx, name, func(node *corev1.Node) {
+			now := metav1.Now()
+			node.Spec.Taints = append(withoutLifecycleTaints(node.Spec.Taints),
+				corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &now},
+				corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &now})
+		}); err != nil {
+			return err
+		}
+	}
+	// 3. Its pods are not ready.
+	if err := cp.setPodsReady(ctx, name, corev1.ConditionFalse); err != nil {
+		return err
+	}
+	return cp.untilNode(ctx, name, func(node *corev1.Node) bool {
+		return len(withoutLifecycleTaints(node.Spec.Taints)) < len(node.Spec.Taints)
+	})
+}
+
+// RestoreNode takes LoseNode back, and returns when the node is ready and free of taints. Its pods become ready again
+// soon after.
+func (cp *ControlPlane) RestoreNode(ctx context.Context, name string) error {
+	if !cp.options.WithKwok {
+		if err := cp.setNodeReady(ctx, name, readyCondition(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")); err != nil {
+			return err
+		}
+		if err := cp.setPodsReady(ctx, name, corev1.ConditionTrue); err != nil {
+			return err
+		}
+	}
+	if err := cp.changeNode(ctx, name, func(node *corev1.Node) {
+		node.Labels[kwokLabel] = kwokLabelValue
+		if !cp.watchesNodes() {
+			node.Spec.Taints = withoutLifecycleTaints(node.Spec.Taints)
+		}
+	}); err != nil {
+		return err
+	}
+	return cp.waitForNodes(ctx, []string{name})
+}
+
+// RemoveNode deletes the node and returns it as it was, for ReturnNode. Its pods stay until somebody collects them.
+func (cp *ControlPlane) RemoveNode(ctx context.Context, name string) (*corev1.Node, error) {
+	node, err := cp.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return node, cp.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
+}
+
+// ReturnNode creates a removed node anew, and returns when it is ready.
+func (cp *ControlPlane) ReturnNode(ctx context.Context, removed *corev1.Node) error {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: removed.Name, Labels: removed.Labels, Annotations: removed.Annotations},
+		Spec:       removed.Spec,
+		Status:     removed.Status,
+	}
+	if _, err := cp.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	return cp.waitForNodes(ctx, []string{node.Name})
+}
+
+func (cp *ControlPlane) waitForNodes(ctx context.Context, names []string) error {
+	waiting := map[string]bool{}
+	for _, name := range names {
+		waiting[name] = true
+	}
+	return Until(ctx, cp.client.CoreV1().Nodes(), metav1.ListOptions{}, func(nodes []*corev1.Node) bool {
+		ready := 0
+		for _, node := range nodes {
+			if waiting[node.Name] && nodeReady(node) {
+				ready++
+			}
+		}
+		return ready == len(waiting)
+	})
+}
+
+func (cp *ControlPlane) untilNode(ctx context.Context, name string, done func(*corev1.Node) bool) error {
+	return Until(ctx, cp.client.CoreV1().Nodes(), metav1.ListOptions{FieldSelector: "metadata.name=" + name},
+		func(nodes []*corev1.Node) bool { return len(nodes) == 1 && done(nodes[0]) })
+}
+
+// nodeReady tells whether pods can be scheduled to the node, as far as its kubelet is concerned.
+func nodeReady(node *corev1.Node) bool {
+	if len(withoutLifecycleTaints(node.Spec.Taints)) < len(node.Spec.Taints) {
+		return false
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func withoutLifecycleTaints(taints []corev1.Taint) []corev1.Taint {
+	var kept []corev1.Taint
+	for _, taint := range taints {
+		if taint.Key != corev1.TaintNodeNotReady && taint.Key != corev1.TaintNodeUnreachable {
+			kept = append(kept, taint)
+		}
+	}
+	return kept
+}
+
+func (cp *ControlPlane) changeNode(ctx context.Context, name string, change func(*corev1.Node)) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		node, err := cp.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(node)
+		_, err = cp.client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+func (cp *ControlPlane) setNodeReady(ctx context.Context, name string, ready corev1.NodeCondition) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		node, err := cp.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for i, condition := range node.Status.Conditions {
+			if condition.Type == corev1.NodeReady {
+				node.Status.Conditions[i] = ready
+			}
+		}
+		_, err = cp.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// setPodsReady sets the Ready condition of all running pods of the node.
+func (cp *ControlPlane) setPodsReady(ctx context.Context, node string, status corev1.ConditionStatus) error {
+	pods, err := cp.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
+	})
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods.Items {
+		if pod.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		if err := cp.changePodStatus(ctx, pod.Namespace, pod.Name, func(pod *corev1.Pod) { setReady(pod, status) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inParallel calls do for every item, 16 at a time, and returns the first error.
+func inParallel[T any](items []T, do func(T) error) error {
+	var (
+		group sync.WaitGroup
+		once  sync.Once
+		first error
+		slots = make(chan struct{}, 16)
+	)
+	for _, item := range items {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			if err := do(item); err != nil {
+				once.Do(func() { first = err })
+			}
+		})
+	}
+	group.Wait()
+	return first
+}
+
+func orDefault(value, standard int) int {
+	if value == 0 {
+		return standard
+	}
+	return value
+}

@@ -1,0 +1,145 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+)
+
+// Annotations by which a pod on a kwok node tells its fake kubelet what to do. Without any a bound pod starts at once,
+// is ready, runs for ever, and goes at once when it is deleted. They may be set and changed at any time.
+const (
+	// HoldAnnotation "true": the pod stays Pending though bound.
+	HoldAnnotation = "fake-kubelet.muster.test/hold"
+	// StartAfterAnnotation is the time from binding to running, as "2s".
+	StartAfterAnnotation = "fake-kubelet.muster.test/start-after"
+	// ReadyAnnotation "false": the pod runs without being ready.
+	ReadyAnnotation = "fake-kubelet.muster.test/ready"
+	// ExitCodeAnnotation ends the pod once it runs: "0" succeeds, any other number fails with that exit code.
+	ExitCodeAnnotation = "fake-kubelet.muster.test/exit-code"
+	// ExitAfterAnnotation delays the exit, as "5s"; counted from the pod's last change. It makes Jobs that end by themselves.
+	ExitAfterAnnotation = "fake-kubelet.muster.test/exit-after"
+)
+
+// StartPod makes a bound pod Running and Ready where no kwok does it.
+func (cp *ControlPlane) StartPod(ctx context.Context, namespace, name string) error {
+	return cp.changePodStatus(ctx, namespace, name, func(pod *corev1.Pod) {
+		now := metav1.Now()
+		pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &now
+		setReady(pod, corev1.ConditionTrue)
+	})
+}
+
+// ExitPod ends a running pod with this exit code and returns when it has ended: Succeeded for 0, otherwise Failed.
+func (cp *ControlPlane) ExitPod(ctx context.Context, namespace, name string, code int) error {
+	if !cp.options.WithKwok {
+		return cp.changePodStatus(ctx, namespace, name, func(pod *corev1.Pod) { exit(pod, code) })
+	}
+	if err := cp.AnnotatePod(ctx, namespace, name, map[string]string{ExitCodeAnnotation: strconv.Itoa(code)}); err != nil {
+		return err
+	}
+	return cp.untilPod(ctx, namespace, name, func(pod *corev1.Pod) bool {
+		return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	})
+}
+
+// AnnotatePod sets annotations of a pod.
+func (cp *ControlPlane) AnnotatePod(ctx context.Context, namespace, name string, annotations map[string]string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err != nil {
+		return err
+	}
+	_, err = cp.client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+// RemovePod deletes the pod and returns when it is gone. Where no kwok confirms the deletion, the pod goes at once, as
+// with kubectl delete --force.
+func (cp *ControlPlane) RemovePod(ctx context.Context, namespace, name string) error {
+	options := metav1.DeleteOptions{}
+	if !cp.options.WithKwok {
+		atOnce := int64(0)
+		options.GracePeriodSeconds = &atOnce
+	}
+	pod, err := cp.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := cp.client.CoreV1().Pods(namespace).Delete(ctx, name, options); err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return Until(ctx, cp.client.CoreV1().Pods(namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + name},
+		func(pods []*corev1.Pod) bool { return len(pods) == 0 || pods[0].UID != pod.UID })
+}
+
+// PodReady tells whether the pod's Ready condition is True.
+func PodReady(pod *corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (cp *ControlPlane) untilPod(ctx context.Context, namespace, name string, done func(*corev1.Pod) bool) error {
+	return Until(ctx, cp.client.CoreV1().Pods(namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + name},
+		func(pods []*corev1.Pod) bool { return len(pods) == 1 && done(pods[0]) })
+}
+
+func (cp *ControlPlane) changePodStatus(ctx context.Context, namespace, name string, change func(*corev1.Pod)) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		pod, err := cp.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(pod)
+		_, err = cp.client.CoreV1().Pods(namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("changing the status of pod %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+func setReady(pod *corev1.Pod, value corev1.ConditionStatus) {
+	for _, kind := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady} {
+		condition := corev1.PodCondition{Type: kind, Status: value, LastTransitionTime: metav1.Now()}
+		found := false
+		for i := range pod.Status.Conditions {
+			if pod.Status.Conditions[i].Type == kind {
+				pod.Status.Conditions[i], found = condition, true
+			}
+		}
+		if !found {
+			pod.Status.Conditions = append(pod.Status.Conditions, condition)
+		}
+	}
+}
+
+func exit(pod *corev1.Pod, code int) {
+	pod.Status.Phase = corev1.PodSucceeded
+	if code != 0 {
+		pod.Status.Phase = corev1.PodFailed
+	}
+	setReady(pod, corev1.ConditionFalse)
+	pod.Status.ContainerStatuses = nil
+	for _, container := range pod.Spec.Containers {
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name:  container.Name,
+			Image: container.Image,
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), FinishedAt: metav1.Now()}},
+		})
+	}
+}

@@ -1,0 +1,59 @@
+package controlplane
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"runtime"
+)
+
+// A port is a TCP port of 127.0.0.1 that is ours until released, also while its server is down.
+type port struct {
+	number int
+	claim  net.Listener // nil where there is no such thing
+}
+
+// Below the range from which the kernel picks ports for outgoing connections: a client of anybody must not take the
+// port of an API server that is being restarted.
+const firstPort, lastPort = 20000, 29999
+
+// freePort returns a port that nobody listens on and no other control plane of this machine has claimed. A claim is an
+// abstract unix socket (Linux): no file, and gone with its process.
+func freePort() (*port, error) {
+	for range 1000 {
+		number := firstPort + rand.IntN(lastPort-firstPort+1)
+		probe, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", number))
+		if err != nil {
+			continue
+		}
+		probe.Close()
+		if runtime.GOOS != "linux" {
+			return &port{number: number}, nil
+		}
+		claim, err := net.Listen("unix", fmt.Sprintf("@muster-controlplane/%d", number))
+		if err != nil {
+			continue
+		}
+		return &port{number: number, claim: claim}, nil
+	}
+	return nil, errors.New("found no free TCP port on 127.0.0.1")
+}
+
+// FreePort returns a TCP port of 127.0.0.1 for a server that the caller starts. It stays claimed until this process
+// ends.
+func FreePort() (int, error) {
+	p, err := freePort()
+	if err != nil {
+		return 0, err
+	}
+	return p.number, nil
+}
+
+func (p *port) release() {
+	if p != nil && p.claim != nil {
+		p.claim.Close()
+	}
+}
+
+func (p *port) address() string { return fmt.Sprintf("127.0.0.1:%d", p.number) }

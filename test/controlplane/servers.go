@@ -1,0 +1,277 @@
+package controlplane
+
+import (
+	"context"
+	"crypto/tls"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+//go:embed stages.yaml
+var stages []byte
+
+// StartEtcd starts etcd, on the port and data it had before, and waits until it serves.
+func (cp *ControlPlane) StartEtcd(ctx context.Context) error {
+	if cp.etcd == nil {
+		peerPort, err := freePort()
+		if err != nil {
+			return err
+		}
+		// Peers are mandatory, though there are none.
+		peer, client := "http://"+peerPort.address(), "http://"+cp.etcdPort.address()
+		cp.etcd = cp.NewProcess(cp.server("etcd", nil,
+			"--name=default",
+			"--data-dir="+cp.path("etcd"),
+			"--listen-client-urls="+client,
+			"--advertise-client-urls="+client,
+			"--listen-peer-urls="+peer,
+			"--initial-advertise-peer-urls="+peer,
+			"--initial-cluster=default="+peer,
+			// A crash of the machine may lose data here; a crash of etcd does not.
+			"--unsafe-no-fsync",
+			"--quota-backend-bytes=8589934592",
+			"--log-level=warn",
+		))
+	}
+	cp.say("starting etcd at %s", cp.etcdPort.address())
+	return cp.startServer(ctx, cp.etcd, "http://"+cp.etcdPort.address()+"/health")
+}
+
+// StopEtcd kills etcd; its data stays.
+func (cp *ControlPlane) StopEtcd() { cp.etcd.Kill() }
+
+// StartAPIServer starts the API server, on the port it had before, and waits until it is ready.
+func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
+	if cp.apiServer == nil {
+		args, err := cp.apiServerArgs()
+		if err != nil {
+			return err
+		}
+		cp.apiServer = cp.NewProcess(cp.server("kube-apiserver", cp.options.APIServerArgs, args...))
+	}
+	cp.say("starting kube-apiserver at %s", cp.apiPort.address())
+	return cp.startServer(ctx, cp.apiServer, "https://"+cp.apiPort.address()+"/readyz")
+}
+
+// StopAPIServer ends the API server: asked first, killed after two seconds.
+func (cp *ControlPlane) StopAPIServer() { cp.apiServer.Terminate(2 * time.Second) }
+
+func (cp *ControlPlane) apiServerArgs() ([]string, error) {
+	args := []string{
+		"--bind-address=127.0.0.1",
+		"--advertise-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", cp.apiPort.number),
+		"--etcd-servers=http://" + cp.etcdPort.address(),
+		"--tls-cert-file=" + cp.authority.path("apiserver.crt"),
+		"--tls-private-key-file=" + cp.authority.path("apiserver.key"),
+		"--client-ca-file=" + cp.authority.path("ca.crt"),
+		"--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + cp.authority.path("sa.pub"),
+		"--service-account-signing-key-file=" + cp.authority.path("sa.key"),
+		"--service-cluster-ip-range=10.96.0.0/16",
+		// Nobody reaches this API server through the Service "kubernetes", and a loopback address is not allowed there.
+		"--endpoint-reconciler-type=none",
+		"--allow-privileged=true",
+		"--profiling=true",
+	}
+	if seconds := int(cp.options.NodeLossToleration.Seconds()); seconds > 0 {
+		args = append(args,
+			fmt.Sprintf("--default-not-ready-toleration-seconds=%d", seconds),
+			fmt.Sprintf("--default-unreachable-toleration-seconds=%d", seconds))
+	}
+	if disabled := cp.disabledAdmission(); len(disabled) > 0 {
+		args = append(args, "--disable-admission-plugins="+strings.Join(disabled, ","))
+	}
+	if cp.options.AuditPolicy != "" {
+		policy := cp.path("audit-policy.yaml")
+		if err := os.WriteFile(policy, []byte(cp.options.AuditPolicy), 0o644); err != nil {
+			return nil, err
+		}
+		args = append(args, "--audit-policy-file="+policy, "--audit-log-path="+cp.AuditLog())
+	}
+	return args, nil
+}
+
+// disabledAdmission returns the admission plugins that need a controller which does not run here.
+func (cp *ControlPlane) disabledAdmission() []string {
+	var disabled []string
+	if !cp.options.WithControllerManager {
+		// Refuses pods until a controller has made the service account "default".
+		disabled = append(disabled, "ServiceAccount")
+	}
+	if !cp.watchesNodes() {
+		// Taints every new node as not ready until a controller has seen it ready.
+		disabled = append(disabled, "TaintNodesByCondition")
+	}
+	return disabled
+}
+
+// watchesNodes tells whether the node lifecycle controller runs: it needs somebody who renews the nodes' leases.
+func (cp *ControlPlane) watchesNodes() bool {
+	return cp.options.WithControllerManager && cp.options.WithKwok
+}
+
+func (cp *ControlPlane) startControllerManager(ctx context.Context) error {
+	p, err := freePort()
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := cp.Kubeconfig("system:kube-controller-manager")
+	if err != nil {
+		return err
+	}
+	controllers := "*"
+	if !cp.watchesNodes() {
+		controllers = "*,-node-lifecycle-controller"
+	}
+	cp.controllerManager = cp.NewProcess(cp.server("kube-controller-manager", cp.options.ControllerManagerArgs,
+		"--kubeconfig="+kubeconfig,
+		"--authentication-kubeconfig="+kubeconfig,
+		"--authorization-kubeconfig="+kubeconfig,
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", p.number),
+		"--leader-elect=false",
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file="+cp.authority.path("sa.key"),
+		"--root-ca-file="+cp.authority.path("ca.crt"),
+		"--controllers="+controllers,
+		"--node-monitor-period=1s",
+		fmt.Sprintf("--node-monitor-grace-period=%s", cp.options.NodeLease+cp.options.NodeLease/4),
+		"--kube-api-qps=500",
+		"--kube-api-burst=1000",
+	))
+	cp.say("starting kube-controller-manager")
+	return cp.startServer(ctx, cp.controllerManager, "https://"+p.address()+"/healthz")
+}
+
+func (cp *ControlPlane) startKwok(ctx context.Context) error {
+	p, err := freePort()
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := cp.Kubeconfig("kwok", "system:masters")
+	if err != nil {
+		return err
+	}
+	config := cp.path("stages.yaml")
+	if err := os.WriteFile(config, stages, 0o644); err != nil {
+		return err
+	}
+	args := []string{
+		"--kubeconfig=" + kubeconfig,
+		"--config=" + config,
+		"--manage-nodes-with-label-selector=" + kwokLabel + "=" + kwokLabelValue,
+		"--server-address=" + p.address(),
+		"--cidr=10.244.0.0/16",
+	}
+	if cp.watchesNodes() {
+		args = append(args, fmt.Sprintf("--node-lease-duration-seconds=%d", int(cp.options.NodeLease.Seconds())))
+	}
+	cp.kwok = cp.NewProcess(cp.server("kwok", nil, args...))
+	cp.say("starting kwok")
+	return cp.startServer(ctx, cp.kwok, "http://"+p.address()+"/healthz")
+}
+
+// server describes a server of the control plane; extra arguments come last and so win.
+func (cp *ControlPlane) server(name string, extra []string, args ...string) ProcessOptions {
+	return ProcessOptions{Name: name, Path: filepath.Join(cp.options.BinDir, name), Args: append(args, extra...)}
+}
+
+// startServer starts the process and returns once a GET of the URL answers 200, or with the end of its log when it ends
+// before that.
+func (cp *ControlPlane) startServer(ctx context.Context, p *Process, url string) error {
+	if err := p.Start(); err != nil {
+		return err
+	}
+	return cp.WaitForServer(ctx, p, url)
+}
+
+// WaitForServer returns once a GET of the URL answers 200. It fails with the end of the log when the process ends before
+// that, or when ctx does; it waits two minutes at most.
+func (cp *ControlPlane) WaitForServer(ctx context.Context, p *Process, url string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("not ready within two minutes"))
+	defer cancel()
+	client, err := cp.probe()
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+
+	// There is nothing to watch before the server is there, hence the polling.
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	answer := errors.New("not asked yet")
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		response, err := client.Do(request)
+		if err == nil {
+			response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return nil
+			}
+			err = errors.New(response.Status)
+		}
+		if ctx.Err() == nil {
+			answer = err
+		}
+		select {
+		case <-tick.C:
+		case <-p.Done():
+			return p.endedEarly()
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w (%s says: %w); the end of its log:\n%s",
+				p.options.Name, context.Cause(ctx), url, answer, p.LogTail(15))
+		}
+	}
+}
+
+// probe returns an HTTP client for readiness questions, with the admin's certificate. It takes any certificate for an
+// answer: all servers but the API server sign their own, and it only asks on loopback whether somebody is there.
+func (cp *ControlPlane) probe() (*http.Client, error) {
+	pair, err := tls.X509KeyPair(cp.admin.CertData, cp.admin.KeyData)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{
+		Timeout: 5 * time.Second,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{
+			Certificates:       []tls.Certificate{pair},
+			InsecureSkipVerify: true, // see above
+		}},
+	}, nil
+}
+
+func (cp *ControlPlane) waitForDefaultNamespace(ctx context.Context) error {
+	return Until(ctx, cp.client.CoreV1().Namespaces(), metav1.ListOptions{FieldSelector: "metadata.name=default"},
+		func(found []*corev1.Namespace) bool { return len(found) == 1 })
+}
+
+func (cp *ControlPlane) waitForServiceAccount(ctx context.Context, namespace, name string) error {
+	return Until(ctx, cp.client.CoreV1().ServiceAccounts(namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + name},
+		func(found []*corev1.ServiceAccount) bool { return len(found) == 1 })
+}
+
+// CreateNamespace creates a namespace in which pods can be created at once.
+func (cp *ControlPlane) CreateNamespace(ctx context.Context, name string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := cp.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	if !cp.options.WithControllerManager {
+		return nil
+	}
+	return cp.waitForServiceAccount(ctx, name, "default")
+}

@@ -1,0 +1,108 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// ListWatcher is what every typed and dynamic client of a resource can do.
+type ListWatcher[L runtime.Object] interface {
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// Until watches the objects that match the options and returns as soon as done says so; done gets all of them, in no
+// order, once at the beginning and after every change. It outlasts an API server that goes away and comes back. An
+// error: ctx ended, or the client may not list or watch.
+//
+//	err := controlplane.Until(ctx, client.CoreV1().Pods("default"), metav1.ListOptions{},
+//		func(pods []*corev1.Pod) bool { return len(pods) == 8 })
+func Until[P interface {
+	runtime.Object
+	metav1.Object
+}, L runtime.Object](ctx context.Context, client ListWatcher[L], options metav1.ListOptions, done func([]P) bool) error {
+	for {
+		satisfied, err := watchOnce(ctx, client, options, done)
+		if satisfied {
+			return nil
+		}
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			if err == nil {
+				err = ctx.Err()
+			}
+			return fmt.Errorf("gave up waiting (%w), last: %w", context.Cause(ctx), err)
+		case <-time.After(50 * time.Millisecond): // the API server is away, or the watch is too old: list again
+		}
+	}
+}
+
+// watchOnce lists, then watches from there. It returns false when the watch ends before done is satisfied.
+func watchOnce[P interface {
+	runtime.Object
+	metav1.Object
+}, L runtime.Object](ctx context.Context, client ListWatcher[L], options metav1.ListOptions, done func([]P) bool) (bool, error) {
+	list, err := client.List(ctx, options)
+	if err != nil {
+		return false, err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return false, err
+	}
+	objects := map[string]P{}
+	for _, item := range items {
+		object := item.(P)
+		objects[object.GetNamespace()+"/"+object.GetName()] = object
+	}
+	if done(values(objects)) {
+		return true, nil
+	}
+
+	listMeta, err := meta.ListAccessor(list)
+	if err != nil {
+		return false, err
+	}
+	options.ResourceVersion = listMeta.GetResourceVersion()
+	watcher, err := client.Watch(ctx, options)
+	if err != nil {
+		return false, err
+	}
+	defer watcher.Stop()
+	for event := range watcher.ResultChan() {
+		switch event.Type {
+		case watch.Added, watch.Modified:
+			object := event.Object.(P)
+			objects[object.GetNamespace()+"/"+object.GetName()] = object
+		case watch.Deleted:
+			object := event.Object.(P)
+			delete(objects, object.GetNamespace()+"/"+object.GetName())
+		case watch.Error:
+			return false, apierrors.FromObject(event.Object)
+		default:
+			continue
+		}
+		if done(values(objects)) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func values[P any](objects map[string]P) []P {
+	all := make([]P, 0, len(objects))
+	for _, object := range objects {
+		all = append(all, object)
+	}
+	return all
+}
