@@ -1,0 +1,462 @@
+package manifests
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-project/muster/pkg/apis/config/profile"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/apis/scheduling/validation"
+)
+
+const root = "../../manifests"
+
+// object is one document of a file.
+type object struct {
+	client.Object
+	file string // below manifests/
+}
+
+func (o object) String() string {
+	return fmt.Sprintf("%s: %s %s", o.file, o.GetObjectKind().GroupVersionKind().Kind, client.ObjectKeyFromObject(o.Object))
+}
+
+// kustomization is the part of the file that we use.
+type kustomization struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Resources  []string `json:"resources"`
+	Images     []struct {
+		Name    string `json:"name"`
+		NewName string `json:"newName"`
+		NewTag  string `json:"newTag"`
+	} `json:"images"`
+}
+
+// readKustomization returns the kustomization of a folder below manifests/, "." for the base, with its resources as paths
+// below manifests/. A resource that is a folder stands for what that folder's kustomization lists.
+func readKustomization(t *testing.T, folder string) kustomization {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, folder, "kustomization.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var k kustomization
+	if err := yaml.UnmarshalStrict(data, &k); err != nil {
+		t.Fatalf("%s: %v", folder, err)
+	}
+	var files []string
+	for _, resource := range k.Resources {
+		file := filepath.Join(folder, resource)
+		info, err := os.Stat(filepath.Join(root, file))
+		if err != nil {
+			t.Fatalf("listed in the kustomization of %s: %v", folder, err)
+		}
+		if info.IsDir() {
+			files = append(files, readKustomization(t, file).Resources...)
+		} else {
+			files = append(files, file)
+		}
+	}
+	k.Resources = files
+	return k
+}
+
+// read decodes every document of the files strictly: an unknown or misspelled field is an error.
+func read(t *testing.T, files ...string) []object {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v2alpha2.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	var objects []object
+	for _, file := range files {
+		data, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(data)))
+		for {
+			document := make([]byte, len(data)+1)
+			n, err := documents.Read(document)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			obj, _, err := decoder.Decode(document[:n], nil, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			objects = append(objects, object{Object: obj.(client.Object), file: file})
+		}
+	}
+	return objects
+}
+
+func readBase(t *testing.T) []object {
+	t.Helper()
+	return read(t, readKustomization(t, ".").Resources...)
+}
+
+func samples(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(root, "samples", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for _, path := range paths {
+		files = append(files, filepath.Join("samples", filepath.Base(path)))
+	}
+	return files
+}
+
+func TestTheKustomizationListsEveryFileAndNoOther(t *testing.T) {
+	t.Parallel()
+	listed := readKustomization(t, ".").Resources
+	var present []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		file, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case entry.IsDir() && file == "samples":
+			return fs.SkipDir
+		case filepath.Ext(file) == ".yaml" && filepath.Base(file) != "kustomization.yaml":
+			present = append(present, file)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(listed)
+	slices.Sort(present)
+	if diff := cmp.Diff(present, listed); diff != "" {
+		t.Errorf("files (-present +listed in kustomization.yaml):\n%s", diff)
+	}
+}
+
+// An object that is listed twice, or that lacks its namespace, would be applied in the wrong place or not at all.
+func TestEveryObjectIsThereOnceAndKnowsItsNamespace(t *testing.T) {
+	t.Parallel()
+	clusterScoped := []string{"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "ValidatingWebhookConfiguration"}
+	seen := map[string]string{}
+	for _, o := range readBase(t) {
+		kind := o.GetObjectKind().GroupVersionKind().Kind
+		if scoped := slices.Contains(clusterScoped, kind); scoped == (o.GetNamespace() != "") {
+			t.Errorf("%s: cluster-scoped: %t, but its namespace is %q", o, scoped, o.GetNamespace())
+		}
+		key := kind + " " + client.ObjectKeyFromObject(o.Object).String()
+		if first := seen[key]; first != "" {
+			t.Errorf("%s is in %s and in %s", key, first, o.file)
+		}
+		seen[key] = o.file
+	}
+}
+
+func TestTheShippedProfileIsTheBuiltInOne(t *testing.T) {
+	t.Parallel()
+	builtIn, err := profile.DefaultFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shipped := find[*corev1.ConfigMap](t, "muster-scheduler-config").Data
+	if diff := cmp.Diff(map[string]string{"config.yaml": string(builtIn)}, shipped); diff != "" {
+		t.Errorf("ConfigMap (-built in +shipped):\n%s", diff)
+	}
+
+	pod := find[*appsv1.Deployment](t, "muster-scheduler").Spec.Template.Spec
+	mount := pod.Containers[0].VolumeMounts[0]
+	if arg := "--config=" + mount.MountPath + "/config.yaml"; !slices.Contains(pod.Containers[0].Args, arg) {
+		t.Errorf("the scheduler's arguments are %q, without %q", pod.Containers[0].Args, arg)
+	}
+	if from := pod.Volumes[0].ConfigMap; pod.Volumes[0].Name != mount.Name || from == nil || from.Name != "muster-scheduler-config" {
+		t.Errorf("the mounted volume is %+v", pod.Volumes[0])
+	}
+
+	// The lock the profile names is the one that may be held.
+	cfg, err := profile.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range readBase(t) {
+		role, ok := o.Object.(*rbacv1.Role)
+		if !ok || role.Name != "muster-scheduler" {
+			continue
+		}
+		if role.Namespace != cfg.LeaderElection.ResourceNamespace {
+			t.Errorf("%s is not in the namespace of the lock, %s", o, cfg.LeaderElection.ResourceNamespace)
+		}
+		if !slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+			return slices.Equal(rule.ResourceNames, []string{cfg.LeaderElection.ResourceName})
+		}) {
+			t.Errorf("%s does not name the lock %s", o, cfg.LeaderElection.ResourceName)
+		}
+	}
+}
+
+// find returns the one object of a type and name in the base.
+func find[T client.Object](t *testing.T, name string) T {
+	t.Helper()
+	for _, o := range readBase(t) {
+		if obj, ok := o.Object.(T); ok && o.GetName() == name {
+			return obj
+		}
+	}
+	var none T
+	t.Fatalf("no %T %s", none, name)
+	return none
+}
+
+func TestRightsAreTheLeast(t *testing.T) {
+	t.Parallel()
+	for _, o := range readBase(t) {
+		switch role := o.Object.(type) {
+		case *rbacv1.ClusterRole:
+			if role.AggregationRule != nil {
+				t.Errorf("%s collects rules that are not in it", o)
+			}
+			checkRules(t, o, role.Rules, true)
+		case *rbacv1.Role:
+			checkRules(t, o, role.Rules, false)
+		}
+	}
+}
+
+func checkRules(t *testing.T, o object, rules []rbacv1.PolicyRule, everywhere bool) {
+	t.Helper()
+	// Verbs that give rights, and things whose reading or making gives rights.
+	forbiddenVerbs := []string{"escalate", "bind", "impersonate", "approve", "sign"}
+	forbiddenResources := []string{"pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers", "serviceaccounts/token",
+		"nodes/proxy", "roles", "rolebindings", "clusterroles", "clusterrolebindings"}
+	for i, rule := range rules {
+		for _, word := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs, rule.ResourceNames) {
+			if strings.Contains(word, "*") {
+				t.Errorf("%s: rules[%d] has the wildcard %q", o, i, word)
+			}
+		}
+		for _, verb := range rule.Verbs {
+			if slices.Contains(forbiddenVerbs, verb) {
+				t.Errorf("%s: rules[%d] has the verb %s", o, i, verb)
+			}
+		}
+		for _, resource := range rule.Resources {
+			if slices.Contains(forbiddenResources, resource) {
+				t.Errorf("%s: rules[%d] is about %s", o, i, resource)
+			}
+			if everywhere && (resource == "secrets" || resource == "leases") {
+				t.Errorf("%s: rules[%d] is about %s in all namespaces", o, i, resource)
+			}
+		}
+		if slices.Contains(rule.Resources, "secrets") && len(rule.ResourceNames) == 0 && !slices.Equal(rule.Verbs, []string{"create"}) {
+			t.Errorf("%s: rules[%d] is about all secrets of the namespace", o, i)
+		}
+	}
+}
+
+func TestBindingsBindOurRolesToOurAccounts(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{ // "kind namespace/name"
+		"Role kube-system/extension-apiserver-authentication-reader": true, // part of every cluster: reads one ConfigMap
+	}
+	base := readBase(t)
+	for _, o := range base {
+		known[o.GetObjectKind().GroupVersionKind().Kind+" "+client.ObjectKeyFromObject(o.Object).String()] = true
+	}
+	for _, o := range base {
+		var ref rbacv1.RoleRef
+		var subjects []rbacv1.Subject
+		switch binding := o.Object.(type) {
+		case *rbacv1.RoleBinding:
+			ref, subjects = binding.RoleRef, binding.Subjects
+		case *rbacv1.ClusterRoleBinding:
+			ref, subjects = binding.RoleRef, binding.Subjects
+		default:
+			continue
+		}
+		namespace := o.GetNamespace()
+		if ref.Kind == "ClusterRole" {
+			namespace = ""
+		}
+		if role := ref.Kind + " " + namespace + "/" + ref.Name; !known[role] {
+			t.Errorf("%s: the role is not ours: %s", o, role)
+		}
+		for _, s := range subjects {
+			if account := s.Kind + " " + s.Namespace + "/" + s.Name; !known[account] || s.Kind != "ServiceAccount" {
+				t.Errorf("%s: the subject is not ours: %s", o, account)
+			}
+		}
+	}
+}
+
+func TestProgramsRunWithoutPrivileges(t *testing.T) {
+	t.Parallel()
+	base := readBase(t)
+	images := map[string]bool{}
+	for _, image := range readKustomization(t, ".").Images {
+		images[image.Name] = true
+	}
+	for _, o := range base {
+		deployment, ok := o.Object.(*appsv1.Deployment)
+		if !ok {
+			continue
+		}
+		pod := deployment.Spec.Template.Spec
+		if !slices.ContainsFunc(base, func(account object) bool {
+			_, ok := account.Object.(*corev1.ServiceAccount)
+			return ok && account.GetName() == pod.ServiceAccountName && account.GetNamespace() == o.GetNamespace()
+		}) {
+			t.Errorf("%s runs as %q, which does not exist", o, pod.ServiceAccountName)
+		}
+		if pod.HostNetwork || pod.HostPID || pod.HostIPC {
+			t.Errorf("%s shares something with its host", o)
+		}
+		type promises struct {
+			NonRoot, Seccomp, ReadOnlyRoot, NoEscalation, NoCapabilities, Requests, Liveness, Readiness, Image bool
+		}
+		for _, c := range pod.Containers {
+			got := promises{
+				NonRoot:        pod.SecurityContext != nil && value(pod.SecurityContext.RunAsNonRoot),
+				Seccomp:        pod.SecurityContext != nil && pod.SecurityContext.SeccompProfile != nil && pod.SecurityContext.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault,
+				ReadOnlyRoot:   c.SecurityContext != nil && value(c.SecurityContext.ReadOnlyRootFilesystem),
+				NoEscalation:   c.SecurityContext != nil && c.SecurityContext.AllowPrivilegeEscalation != nil && !*c.SecurityContext.AllowPrivilegeEscalation,
+				NoCapabilities: c.SecurityContext != nil && c.SecurityContext.Capabilities != nil && slices.Equal(c.SecurityContext.Capabilities.Drop, []corev1.Capability{"ALL"}),
+				Requests:       !c.Resources.Requests.Cpu().IsZero() && !c.Resources.Requests.Memory().IsZero(),
+				Liveness:       c.LivenessProbe != nil,
+				Readiness:      c.ReadinessProbe != nil,
+				Image:          images[c.Image],
+			}
+			want := promises{true, true, true, true, true, true, true, true, true}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, container %s (-want +got):\n%s", o, c.Name, diff)
+			}
+		}
+	}
+}
+
+// TestTheWebhookIsServed follows the API server's call: from the webhook to the Service, to the pods, to the port.
+func TestTheWebhookIsServed(t *testing.T) {
+	t.Parallel()
+	service := find[*corev1.Service](t, "muster-webhooks")
+	for _, webhook := range find[*admissionregistrationv1.ValidatingWebhookConfiguration](t, "muster-webhooks").Webhooks {
+		if to := webhook.ClientConfig.Service; to == nil || to.Name != service.Name || to.Namespace != service.Namespace {
+			t.Errorf("webhook %s calls %+v", webhook.Name, to)
+		}
+	}
+	deployment := find[*appsv1.Deployment](t, "muster-controller")
+	if deployment.Namespace != service.Namespace ||
+		!labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(deployment.Spec.Template.Labels)) {
+		t.Errorf("Service %s does not select the pods of %s", service.Name, deployment.Name)
+	}
+	target := service.Spec.Ports[0].TargetPort.StrVal
+	if !slices.ContainsFunc(deployment.Spec.Template.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == target }) {
+		t.Errorf("the pods of %s have no port %q", deployment.Name, target)
+	}
+}
+
+func value(b *bool) bool { return b != nil && *b }
+
+// TestSamplesAreWholeGangs checks that what a sample's workloads create satisfies the PodGroup beside them: the names fit
+// together, and every leaf gets the pods it needs.
+func TestSamplesAreWholeGangs(t *testing.T) {
+	t.Parallel()
+	files := samples(t)
+	want := []string{"samples/cronjob.yaml", "samples/inference-service.yaml", "samples/job.yaml", "samples/training-job.yaml"}
+	if diff := cmp.Diff(want, files); diff != "" {
+		t.Errorf("samples (-want +got):\n%s", diff)
+	}
+	for _, file := range files {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			groups := map[string]*v2alpha2.PodGroup{}
+			pods := map[string]map[string]int{} // PodGroup -> leaf -> pods
+			count := func(template corev1.PodTemplateSpec, n *int32) {
+				if template.Spec.SchedulerName != profile.SchedulerName {
+					t.Errorf("schedulerName %q", template.Spec.SchedulerName)
+				}
+				group := template.Annotations[v2alpha2.PodGroupAnnotation]
+				if pods[group] == nil {
+					pods[group] = map[string]int{}
+				}
+				pods[group][template.Labels[v2alpha2.SubGroupLabel]] += int(*n)
+			}
+			for _, o := range read(t, file) {
+				switch obj := o.Object.(type) {
+				case *v2alpha2.PodGroup:
+					errs, warnings := validation.ValidatePodGroup(obj)
+					if len(errs) > 0 || len(warnings) > 0 {
+						t.Errorf("%s: errors %v, warnings %v", o, errs, warnings)
+					}
+					groups[obj.Name] = obj
+				case *batchv1.Job:
+					count(obj.Spec.Template, obj.Spec.Parallelism)
+				case *batchv1.CronJob:
+					count(obj.Spec.JobTemplate.Spec.Template, obj.Spec.JobTemplate.Spec.Parallelism)
+				case *appsv1.StatefulSet:
+					if obj.Spec.PodManagementPolicy != appsv1.ParallelPodManagement {
+						t.Errorf("%s creates its pods one after another", o)
+					}
+					count(obj.Spec.Template, obj.Spec.Replicas)
+				case *corev1.Service:
+				default:
+					t.Errorf("%s is not expected in a sample", o)
+				}
+			}
+			for name, counts := range pods {
+				group := groups[name]
+				if group == nil {
+					t.Errorf("pods name the PodGroup %q, which is not in the file", name)
+					continue
+				}
+				tree, errs := validation.Tree(&group.Spec)
+				if len(errs) > 0 {
+					t.Fatal(errs)
+				}
+				if !tree.Satisfied(counts) {
+					t.Errorf("the pods %v do not satisfy PodGroup %s", counts, name)
+				}
+				for leaf := range counts {
+					if g := tree.Group(leaf); leaf != "" && (g == nil || !g.IsLeaf()) {
+						t.Errorf("pods name the leaf %q, which PodGroup %s does not have", leaf, name)
+					}
+				}
+			}
+			if len(groups) == 0 || len(pods) != len(groups) {
+				t.Errorf("%d PodGroups, pods for %d", len(groups), len(pods))
+			}
+		})
+	}
+}
