@@ -1,0 +1,77 @@
+package webhooks
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+func TestPodGroupValidator(t *testing.T) {
+	valid := wrappers.MakePodGroup("pg", "ns").MinSubGroup(1).SubGroup("a", 1).Obj()
+	oldForm := wrappers.MakePodGroup("pg", "ns").MinMember(1).SubGroup("a", 1).Obj()
+	invalid := wrappers.MakePodGroup("pg", "ns").MinSubGroup(5).SubGroup("a", 0).Obj()
+	nameless := invalid.DeepCopy()
+	nameless.Name, nameless.GenerateName = "", "pg-"
+
+	for name, tc := range map[string]struct {
+		operation   admissionv1.Operation
+		old, pg     *v2alpha2.PodGroup
+		wantMessage []string // parts of the refusal; none: allowed
+		wantWarning string
+	}{
+		"create, valid":                      {operation: admissionv1.Create, pg: valid},
+		"create, accepted with a warning":    {operation: admissionv1.Create, pg: oldForm, wantWarning: "old form"},
+		"create, refused with every error":   {operation: admissionv1.Create, pg: invalid, wantMessage: []string{`PodGroup.scheduling.run.ai "pg" is invalid`, "spec.minSubGroup", "spec.subGroups[0].minMember"}},
+		"create, refused, name not made yet": {operation: admissionv1.Create, pg: nameless, wantMessage: []string{`PodGroup.scheduling.run.ai "pg-" is invalid`}},
+		"update, refused":                    {operation: admissionv1.Update, old: valid, pg: invalid, wantMessage: []string{"spec.minSubGroup"}},
+		"update, accepted with a warning":    {operation: admissionv1.Update, old: valid, pg: oldForm, wantWarning: "old form"},
+		"update of an invalid object that leaves spec alone": {operation: admissionv1.Update, old: invalid, pg: invalid},
+		"delete of an invalid object":                        {operation: admissionv1.Delete, old: invalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scheme := runtime.NewScheme()
+			if err := v2alpha2.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			hook := admission.WithValidator(scheme, PodGroupValidator{})
+			response := hook.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Operation: tc.operation,
+				Kind:      metav1.GroupVersionKind{Group: v2alpha2.GroupName, Version: "v2alpha2", Kind: "PodGroup"},
+				Object:    raw(t, tc.pg), OldObject: raw(t, tc.old),
+			}})
+			if response.Allowed != (len(tc.wantMessage) == 0) {
+				t.Fatalf("allowed = %t: %+v", response.Allowed, response.Result)
+			}
+			for _, part := range tc.wantMessage {
+				if !strings.Contains(response.Result.Message, part) {
+					t.Errorf("message %q does not say %q", response.Result.Message, part)
+				}
+			}
+			if got := strings.Join(response.Warnings, "\n"); tc.wantWarning == "" && got != "" || !strings.Contains(got, tc.wantWarning) {
+				t.Errorf("warnings %q, want %q", got, tc.wantWarning)
+			}
+		})
+	}
+}
+
+func raw(t *testing.T, pg *v2alpha2.PodGroup) runtime.RawExtension {
+	t.Helper()
+	if pg == nil {
+		return runtime.RawExtension{}
+	}
+	content, err := json.Marshal(pg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runtime.RawExtension{Raw: content}
+}
