@@ -1,0 +1,450 @@
+package gangstate
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/placement"
+)
+
+// Plan is a decision that is being carried out: which pods go to which nodes, all or none of them until the barrier
+// opens. All fields but the immutable first ones are guarded by Registry.mu.
+type Plan struct {
+	// ID orders plans: the older is bound first.
+	ID uint64
+	// Gang is the PodGroup.
+	Gang Key
+	// Mark is the value of the Binding's annotation (G11).
+	Mark string
+	// Task is what was planned.
+	Task Task
+
+	nodes    map[types.UID]string
+	order    []*member
+	next     int       // of order: the first member not handed out yet
+	handed   types.UID // the member that was handed out last and must be assumed before the next
+	assumed  map[types.UID]bool
+	arrived  int
+	settled  map[types.UID]bool // bound or released; true = bound
+	open     bool               // the barrier: bindings may be posted
+	aborted  bool
+	reason   string
+	progress time.Time     // when the last member was assumed; at first, when the plan was committed
+	opened   chan struct{} // closed when the barrier opens
+	failed   chan struct{} // closed when the plan is aborted
+	gang     *gangState
+}
+
+// Work is what a leader's cycle has to plan. Pods holds a representative of each class of the problem.
+type Work struct {
+	Gang    Key
+	Task    Task
+	Tree    *gang.Tree
+	Problem placement.Problem
+	Classes []*corev1.Pod // by class index: the first pod of the class
+	Pods    map[string]*corev1.Pod
+	version int64 // of the PodGroup
+}
+
+// Begin returns what the pod's cycle has to plan, if the pod is its gang's leader and a plan may be made now. The reason
+// is why not.
+func (r *Registry) Begin(pod *corev1.Pod) (*Work, string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[pod.UID]
+	switch {
+	case m == nil:
+		return nil, "its PodGroup has not seen it yet"
+	case m.gang.leader != pod.UID:
+		return nil, "another pod of the gang speaks for it"
+	case r.committing != nil:
+		m.gang.leaderSeen = false // woken again by Tick
+		r.attend(m.gang)
+		return nil, "another gang is being committed"
+	}
+	g := m.gang
+	g.changed = false
+	profile := r.profile(g)
+	c := r.count(g, profile)
+	task, ready := r.task(g, c, profile)
+	if !ready {
+		return nil, "the gang is not complete any more"
+	}
+	w := &Work{Gang: g.key, Task: task, Tree: g.tree, Pods: map[string]*corev1.Pod{}, version: g.group.Generation}
+	w.Problem = placement.Problem{Tree: g.tree, Have: c.bound, Held: r.held(g), Pods: map[string][]placement.Pod{}}
+	if task == Refill {
+		// A gang that was admitted is refilled pod by pod: for a sub-group that was admitted once, every waiting pod is as
+		// welcome as one above the minimum. What was never admitted still comes as a unit (G12).
+		w.Problem.Have = g.lift(c.bound)
+	}
+	classes := map[string]int{}
+	for _, m := range g.waiting(profile) {
+		i, ok := classes[m.class]
+		if !ok {
+			i = len(w.Classes)
+			classes[m.class] = i
+			w.Classes = append(w.Classes, m.pod)
+		}
+		w.Pods[string(m.pod.UID)] = m.pod
+		w.Problem.Pods[m.leaf] = append(w.Problem.Pods[m.leaf], placement.Pod{ID: string(m.pod.UID), Class: i})
+	}
+	return w, ""
+}
+
+// held counts the pods bound now, completions aside.
+func (r *Registry) held(g *gangState) gang.Counts {
+	c := gang.Counts{}
+	for _, m := range g.members {
+		if m.misplaced == "" && m.isBound() {
+			c[m.leaf]++
+		}
+	}
+	return c
+}
+
+// lift raises the counts of admitted leaves to their minimum.
+func (g *gangState) lift(c gang.Counts) gang.Counts {
+	out := gang.Counts{}
+	for leaf, n := range c {
+		out[leaf] = n
+	}
+	for _, leaf := range g.tree.Leaves() {
+		name := leaf.Name()
+		if name == "" || g.admittedGroups.Has(name) {
+			out[name] = max(out[name], leaf.Min())
+		}
+	}
+	return out
+}
+
+// Commit puts a plan in force. It fails, with the reason, if what the plan rests on has changed since Begin.
+func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Time) (*Plan, string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.gangs[w.Gang]
+	if g == nil || g.group == nil || g.group.Generation != w.version || g.plan != nil || r.committing != nil {
+		return nil, "the gang changed while it was planned"
+	}
+	profile := r.profile(g)
+	r.planSeq++
+	p := &Plan{
+		ID: r.planSeq, Gang: g.key, Task: w.Task, gang: g, progress: now,
+		nodes: map[types.UID]string{}, assumed: map[types.UID]bool{}, settled: map[types.UID]bool{},
+		opened: make(chan struct{}), failed: make(chan struct{}),
+	}
+	for _, pl := range placements {
+		m := g.members[types.UID(pl.Pod.ID)]
+		if m == nil || !m.usable(profile) {
+			return nil, "a pod of the gang changed while it was planned"
+		}
+		p.order = append(p.order, m)
+		p.nodes[m.pod.UID] = pl.Node
+	}
+	p.Mark = mark(g.group.UID, p.order)
+	for _, m := range p.order {
+		r.plans[m.pod.UID] = p
+	}
+	g.plan, r.committing = p, p
+	g.leader, g.refusedAt, g.verdict = "", time.Time{}, Verdict{}
+	return p, ""
+}
+
+// mark returns the value of the Binding's annotation: for which PodGroup, how many pods, and which (a sum over hashes of
+// their UIDs, so that what is missing can be told from what was never part of the plan; see fragment.go).
+func mark(group types.UID, members []*member) string {
+	var sum uint64
+	for _, m := range members {
+		sum += hashUID(m.pod.UID)
+	}
+	return fmt.Sprintf("%s/%d/%016x", group, len(members), sum)
+}
+
+func hashUID(uid types.UID) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(uid))
+	return h.Sum64()
+}
+
+// Next returns the next member to be handed to the scheduling loop, nil if no plan is being committed. A member that was
+// handed out and has not been assumed (its cycle failed or was skipped) aborts the plan.
+func (r *Registry) Next() *corev1.Pod {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.committing
+	if p == nil {
+		return nil
+	}
+	if p.handed != "" && !p.assumed[p.handed] {
+		r.abort(p, "a member was not placed where it was planned")
+		return nil
+	}
+	for p.next < len(p.order) && p.assumed[p.order[p.next].pod.UID] {
+		p.next++ // the leader, whose own cycle came first
+	}
+	if p.next == len(p.order) {
+		r.committing = nil
+		return nil
+	}
+	m := p.order[p.next]
+	p.handed = m.pod.UID
+	return m.pod
+}
+
+// PlannedNode returns the node of a pod in a plan that is being committed.
+func (r *Registry) PlannedNode(uid types.UID) (string, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.plans[uid]
+	if p == nil || p.aborted || p != r.committing {
+		return "", false
+	}
+	return p.nodes[uid], true
+}
+
+// PlanOf returns the plan that the pod is part of, nil if none.
+func (r *Registry) PlanOf(uid types.UID) *Plan {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.plans[uid]
+}
+
+// Assume tells that the scheduler has reserved the node for the pod. The error says why it may not go on.
+func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, m := r.plans[uid], r.members[uid]
+	switch {
+	case p == nil || m == nil:
+		return fmt.Errorf("no plan of its gang is in force")
+	case p.aborted:
+		return fmt.Errorf("the plan of its gang was aborted: %s", p.reason)
+	case p.nodes[uid] != node:
+		return fmt.Errorf("planned on node %s, not on %s", p.nodes[uid], node)
+	}
+	p.assumed[uid], p.progress = true, now
+	m.state, m.node = assumed, node
+	if len(p.assumed) == len(p.order) && r.committing == p {
+		r.committing = nil
+	}
+	return nil
+}
+
+// Permit reports whether the pod's plan is in force: only then may it go to its binding.
+func (r *Registry) Permit(uid types.UID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.plans[uid]
+	switch {
+	case p == nil:
+		return fmt.Errorf("no plan of its gang is in force")
+	case p.aborted:
+		return fmt.Errorf("the plan of its gang was aborted: %s", p.reason)
+	}
+	return nil
+}
+
+// Release tells that the scheduler gave the pod's reservation back (Unreserve): its cycle or its binding failed.
+func (r *Registry) Release(uid types.UID, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cluster++
+	p, m := r.plans[uid], r.members[uid]
+	if m != nil && m.state == assumed {
+		m.state, m.node = pending, ""
+	}
+	if p == nil {
+		return Effects{}
+	}
+	if !p.open {
+		r.abort(p, "a member could not be placed or prepared")
+	}
+	if p.assumed[uid] && p.aborted {
+		r.unwinding--
+	}
+	delete(p.assumed, uid)
+	p.settle(uid, false)
+	g := p.gang
+	r.finish(p)
+	if g.plan != nil {
+		return Effects{}
+	}
+	g.backOff(now)
+	e := r.evaluate(g, now)
+	r.prune(g)
+	return e
+}
+
+// Posted tells that the API server accepted the pod's binding.
+func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m, p := r.members[uid], r.plans[uid]
+	if m != nil && m.state == assumed {
+		m.state = posted
+	}
+	if p == nil {
+		return Effects{}
+	}
+	p.settle(uid, true)
+	g := p.gang
+	r.finish(p)
+	if g.plan != nil {
+		return Effects{}
+	}
+	return r.evaluate(g, now)
+}
+
+// Abort ends a plan whose barrier has not opened.
+func (r *Registry) Abort(uid types.UID, reason string, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.plans[uid]
+	if p == nil || p.open || p.aborted {
+		return Effects{}
+	}
+	g := p.gang
+	r.abort(p, reason)
+	if g.plan != nil {
+		return Effects{}
+	}
+	g.backOff(now)
+	return r.evaluate(g, now)
+}
+
+// Refuse records that the leader's attempt found no plan.
+func (r *Registry) Refuse(key Key, v Verdict, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.gangs[key]
+	if g == nil {
+		return Effects{}
+	}
+	g.verdict, g.refusedAt, g.refusedAtGen = v, now, r.cluster
+	r.attend(g)
+	return Effects{Dirty: []Key{key}}
+}
+
+// Arrive is called by a member's binding when everything of its own is prepared. It returns when all members of the plan
+// have arrived (nil), or the plan was aborted, or ctx or the timeout ended.
+func (r *Registry) Arrive(ctx context.Context, uid types.UID, timeout time.Duration) error {
+	r.mu.Lock()
+	p := r.plans[uid]
+	if p == nil {
+		r.mu.Unlock()
+		return fmt.Errorf("no plan of its gang is in force")
+	}
+	if !p.aborted {
+		p.arrived++
+		if p.arrived == len(p.order) && !p.open {
+			p.open = true
+			close(p.opened)
+		}
+	}
+	r.mu.Unlock()
+
+	select {
+	case <-p.opened:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-p.opened:
+		return nil
+	case <-p.failed:
+		return fmt.Errorf("the plan of its gang was aborted: %s", p.Reason(r))
+	case <-timer.C:
+		r.Abort(uid, fmt.Sprintf("a member was not ready to be bound within %s", timeout), time.Now())
+		return fmt.Errorf("waited %s for the other members of the gang to be ready to be bound", timeout)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Reason returns why the plan was aborted.
+func (p *Plan) Reason(r *Registry) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return p.reason
+}
+
+// Index returns the member's place in the plan: bindings are posted in this order.
+func (p *Plan) Index(uid types.UID) int {
+	for i, m := range p.order {
+		if m.pod.UID == uid {
+			return i
+		}
+	}
+	return len(p.order)
+}
+
+// Size returns the number of pods of the plan.
+func (p *Plan) Size() int { return len(p.order) }
+
+// abort ends a plan that has not opened: members that were not assumed are free at once, the others when the scheduler
+// releases them.
+func (r *Registry) abort(p *Plan, reason string) {
+	if p.open || p.aborted {
+		return
+	}
+	p.aborted, p.reason = true, reason
+	close(p.failed)
+	if r.committing == p {
+		r.committing = nil
+	}
+	for _, m := range p.order {
+		if p.assumed[m.pod.UID] {
+			r.unwinding++
+		} else {
+			p.settle(m.pod.UID, false)
+		}
+	}
+	r.finish(p)
+}
+
+// settle records that nothing more will happen to a member of the plan.
+func (p *Plan) settle(uid types.UID, isBound bool) {
+	if _, done := p.settled[uid]; !done {
+		p.settled[uid] = isBound
+	}
+}
+
+// finish ends a plan of which every member is settled.
+func (r *Registry) finish(p *Plan) {
+	if len(p.settled) < len(p.order) {
+		return
+	}
+	for _, m := range p.order {
+		if r.plans[m.pod.UID] == p {
+			delete(r.plans, m.pod.UID)
+		}
+	}
+	if p.gang.plan == p {
+		p.gang.plan = nil
+		r.attention.Insert(p.gang.key) // evaluated by the caller or by the next Tick
+	}
+	if r.committing == p {
+		r.committing = nil
+	}
+}
+
+// backOff delays the next election after a plan that failed on its way.
+func (g *gangState) backOff(now time.Time) {
+	d := minBackoff << min(g.failures, 10)
+	g.failures++
+	g.notBefore = now.Add(min(d, maxBackoff))
+}
+
+// Unwinding reports whether members of aborted plans are still assumed: a plan made now would see their reservations.
+func (r *Registry) Unwinding() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unwinding > 0
+}

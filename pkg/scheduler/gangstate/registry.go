@@ -1,0 +1,422 @@
+package gangstate
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// Key names a gang: namespace and name of its PodGroup.
+type Key = types.NamespacedName
+
+// Effects is what has to be done after a change, by the caller, with no lock of this package held.
+type Effects struct {
+	// Activate: pods to move to the active queue (leaders).
+	Activate []*corev1.Pod
+	// Dirty: gangs whose PodGroup status may have changed.
+	Dirty []Key
+}
+
+func (e *Effects) add(o Effects) {
+	e.Activate = append(e.Activate, o.Activate...)
+	e.Dirty = append(e.Dirty, o.Dirty...)
+}
+
+// Options are the limits and the surroundings of a Registry.
+type Options struct {
+	// Resync is how long a gang that was refused sleeps, at the longest, after something changed in the cluster. It
+	// repairs wake-ups that the scheduling queue dropped.
+	Resync time.Duration
+	// RepairTimeout is how long a gang that was never whole may stay bound in part (G11).
+	RepairTimeout time.Duration
+	// Priority resolves a PriorityClass; false if there is none of that name.
+	Priority func(name string) (int32, bool)
+}
+
+// Registry holds all gangs of one scheduler process. Safe for concurrent use.
+type Registry struct {
+	mu       sync.Mutex
+	opts     Options
+	profiles sets.Set[string]
+	synced   bool
+
+	gangs   map[Key]*gangState
+	members map[types.UID]*member
+	plans   map[types.UID]*Plan // by member, from Commit until the member is bound or released
+
+	committing *Plan                   // the one plan whose members are being handed out; nil = none
+	unwinding  int                     // members of aborted plans that are assumed still
+	departing  map[types.UID]time.Time // bound pods that the scheduler's informer lost, since when
+	planSeq    uint64                  // of the newest plan
+	cluster    uint64                  // counts changes in the cluster that may help a refused gang
+	attention  sets.Set[Key]
+
+	ranks sync.Map // types.UID -> Rank, see rank.go
+}
+
+// New returns an empty Registry. It is to be configured before anything happens, and elects nobody before Synced.
+func New() *Registry {
+	return &Registry{
+		profiles:  sets.New[string](),
+		gangs:     map[Key]*gangState{},
+		members:   map[types.UID]*member{},
+		plans:     map[types.UID]*Plan{},
+		departing: map[types.UID]time.Time{},
+		attention: sets.New[Key](),
+	}
+}
+
+// memberState says how far a pod has come. "Assumed" is the scheduler's own belief, "posted" is a binding that the API
+// server accepted, "bound" is what an informer has shown.
+type memberState int
+
+const (
+	pending memberState = iota
+	assumed
+	posted
+	bound
+	succeeded
+)
+
+// member is one pod of a gang. Guarded by Registry.mu.
+type member struct {
+	pod   *corev1.Pod // newest version seen; never modified
+	gang  *gangState
+	leaf  string // "" for a PodGroup without sub-groups; meaningless if misplaced != ""
+	class string // observed.ClassKey: equal for pods that the filters cannot tell apart
+	state memberState
+	node  string // planned, assumed or bound
+	since time.Time
+
+	misplaced string // why the pod counts nowhere: names an unknown, an inner or no sub-group; "" = it has a leaf
+}
+
+// gangState is one PodGroup with its pods. Guarded by Registry.mu.
+type gangState struct {
+	key     Key
+	group   *v2alpha2.PodGroup // nil: does not exist (yet, or any more)
+	tree    *gang.Tree         // nil if group is nil or treeErr is set
+	treeErr error
+	members map[types.UID]*member
+
+	admitted       bool             // sticky: the minimum was bound once (G11)
+	admittedGroups sets.Set[string] // names of sub-groups that were admitted once
+	wasWhole       bool             // seen whole by this process
+
+	leader       types.UID // "" = none elected
+	leaderSeen   bool      // PreEnqueue has let the leader pass since it was elected
+	leaderWoken  time.Time // when it was last activated
+	task         Task      // what the leader is to plan
+	completeAt   time.Time // since when the pods can satisfy the tree; zero = they cannot
+	plan         *Plan     // committed and not yet over; nil = none
+	failures     int       // plans aborted or half bound in a row
+	notBefore    time.Time // back-off: no leader before this time
+	verdict      Verdict   // why the last attempt failed
+	refusedAt    time.Time // when; zero = the last attempt was not refused
+	refusedAtGen uint64    // Registry.cluster then
+
+	changed       bool          // its own pods changed since the last attempt began
+	incompleteFor time.Duration // how long a fragment has been watched, see fragment.go
+	since         time.Time     // when the gang came to be known: for people
+}
+
+// Task is what a leader's cycle has to plan.
+type Task int
+
+const (
+	// Minimum: the smallest set of pods that makes the tree whole, all or nothing.
+	Minimum Task = iota
+	// Refill: a gang that was admitted lost pods, or got a newly required sub-group.
+	Refill
+	// Surplus: whole sub-groups above minSubGroup, then single pods above minMember.
+	Surplus
+)
+
+// Verdict is why a gang waits: one dominant reason, and a sentence with numbers.
+type Verdict struct {
+	Reason  v2alpha2.Reason
+	Message string
+}
+
+// AddProfile makes pods with this schedulerName ours.
+func (r *Registry) AddProfile(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.profiles.Insert(name)
+}
+
+// Synced tells that every pod and PodGroup that existed at start has been seen: elections begin.
+func (r *Registry) Synced(now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.synced = true
+	var e Effects
+	for _, g := range r.gangs {
+		e.add(r.evaluate(g, now))
+	}
+	return e
+}
+
+// SetPod takes a pod as an informer shows it: added or updated. Pods without a PodGroup are ignored.
+func (r *Registry) SetPod(pod *corev1.Pod, now time.Time) Effects {
+	name := pod.Annotations[v2alpha2.PodGroupAnnotation]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[pod.UID]
+	if m == nil && name == "" {
+		return Effects{}
+	}
+	var e Effects
+	key := Key{Namespace: pod.Namespace, Name: name}
+	if m != nil && m.gang.key != key && m.state == pending {
+		// The annotation changed before the pod was bound: another gang's pod from now on. Afterwards a change is ignored (G12).
+		e.add(r.remove(m, now))
+		m = nil
+		if name == "" {
+			return e
+		}
+	}
+	if m == nil {
+		g := r.gang(key, now)
+		m = &member{gang: g, since: now}
+		r.members[pod.UID] = m
+		g.members[pod.UID] = m
+	}
+	old := m.pod
+	m.pod = pod
+	delete(r.departing, pod.UID)
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded:
+		m.state, m.node = succeeded, pod.Spec.NodeName
+		r.over(m)
+	case pod.Spec.NodeName != "":
+		m.state, m.node = bound, pod.Spec.NodeName
+		if p := r.plans[pod.UID]; p != nil {
+			p.settle(pod.UID, true)
+			r.finish(p)
+		}
+	case m.state == pending:
+		if class := observed.ClassKey(pod); class != m.class || usabilityChanged(old, pod) {
+			m.class, m.gang.changed = class, true
+		}
+	}
+	r.locate(m)
+	if pod.DeletionTimestamp != nil {
+		if p := r.plans[pod.UID]; p != nil && !p.open {
+			r.abort(p, "pod "+pod.Name+" was deleted")
+		}
+	}
+	e.add(r.evaluate(m.gang, now))
+	return e
+}
+
+// RemovePod takes a pod that is gone, or that Failed. A pod that Succeeded is passed to SetPod by the informer of
+// succeeded pods and is not forgotten here: the scheduler's own informer shows a completion as a deletion.
+func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[uid]
+	if m == nil || m.state == succeeded {
+		return Effects{}
+	}
+	if m.state == bound || m.state == posted {
+		r.cluster++
+		if m.pod.DeletionTimestamp == nil {
+			// Completed, failed, or deleted without grace: the informer of succeeded pods may tell a moment later.
+			r.departing[uid] = now
+			return Effects{}
+		}
+	}
+	return r.remove(m, now)
+}
+
+// RemoveSucceededPod takes a succeeded pod whose object is gone.
+func (r *Registry) RemoveSucceededPod(uid types.UID, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[uid]
+	if m == nil {
+		return Effects{}
+	}
+	return r.remove(m, now)
+}
+
+// SetGroup takes a PodGroup as an informer shows it.
+func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.gang(Key{Namespace: group.Namespace, Name: group.Name}, now)
+	old := g.group
+	g.group = group
+	if old != nil && old.UID == group.UID && old.Generation == group.Generation && g.known() {
+		return Effects{} // our own status write, or metadata
+	}
+	if old == nil || old.UID != group.UID {
+		g.adopt(group)
+	}
+	g.tree, g.treeErr = observed.Tree(&group.Spec)
+	for _, m := range g.members {
+		r.locate(m)
+	}
+	g.refusedAt, g.notBefore = time.Time{}, time.Time{} // another tree may fit: try at once
+	e := r.evaluate(g, now)
+	if g.leader != "" && g.leaderSeen {
+		e.Activate = append(e.Activate, r.wake(g, now)...)
+	}
+	return e
+}
+
+// RemoveGroup takes a PodGroup that is gone. Waiting pods are held, a burst under way ends by its old tree, running pods
+// are untouched (G12).
+func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.gangs[key]
+	if g == nil {
+		return Effects{}
+	}
+	g.group, g.tree, g.treeErr = nil, nil, nil
+	g.admitted, g.wasWhole, g.admittedGroups = false, false, nil
+	e := r.evaluate(g, now)
+	r.prune(g)
+	return e
+}
+
+// ClusterChanged tells that something happened that may help a refused gang: a node came or grew, a pod went.
+func (r *Registry) ClusterChanged() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cluster++
+}
+
+// gang returns the gang of the key, made if it is not known.
+func (r *Registry) gang(key Key, now time.Time) *gangState {
+	g := r.gangs[key]
+	if g == nil {
+		g = &gangState{key: key, members: map[types.UID]*member{}, since: now}
+		r.gangs[key] = g
+	}
+	return g
+}
+
+// known reports whether the tree of the present group has been built or refused.
+func (g *gangState) known() bool { return g.tree != nil || g.treeErr != nil }
+
+// adopt takes from a PodGroup's status what has to survive a restart.
+func (g *gangState) adopt(group *v2alpha2.PodGroup) {
+	g.admitted, g.wasWhole = false, false
+	g.admittedGroups = sets.New[string]()
+	for _, c := range group.Status.Conditions {
+		if c.Type == v2alpha2.ConditionAdmitted && c.Status == "True" {
+			g.admitted = true
+		}
+	}
+	for _, s := range group.Status.SubGroups {
+		if s.Admitted {
+			g.admittedGroups.Insert(s.Name)
+		}
+	}
+}
+
+// remove forgets a member.
+func (r *Registry) remove(m *member, now time.Time) Effects {
+	g := m.gang
+	if p := r.plans[m.pod.UID]; p != nil {
+		if !p.open {
+			r.abort(p, "pod "+m.pod.Name+" is gone")
+		}
+		if m.state != assumed {
+			p.settle(m.pod.UID, false)
+			r.finish(p)
+		}
+	}
+	g.changed = true
+	delete(g.members, m.pod.UID)
+	delete(r.members, m.pod.UID)
+	delete(r.departing, m.pod.UID)
+	r.ranks.Delete(m.pod.UID)
+	if g.leader == m.pod.UID {
+		g.leader = ""
+	}
+	e := r.evaluate(g, now)
+	r.prune(g)
+	return e
+}
+
+// prune forgets a gang of which nothing is left.
+func (r *Registry) prune(g *gangState) {
+	if g.group == nil && len(g.members) == 0 && g.plan == nil {
+		delete(r.gangs, g.key)
+		r.attention.Delete(g.key)
+	}
+}
+
+// over ends a member's part in its plan: it needs no binding any more.
+func (r *Registry) over(m *member) {
+	if p := r.plans[m.pod.UID]; p != nil {
+		p.settle(m.pod.UID, true)
+		r.finish(p)
+	}
+}
+
+// locate finds the leaf of a member, or says why it has none.
+func (r *Registry) locate(m *member) {
+	m.leaf, m.misplaced = "", ""
+	if m.gang.tree == nil {
+		return
+	}
+	name := m.pod.Labels[v2alpha2.SubGroupLabel]
+	tree := m.gang.tree
+	if tree.Root().IsLeaf() {
+		if name != "" && name != "default" {
+			m.misplaced = "names sub-group " + quote(name) + ", but the PodGroup has no sub-groups"
+		}
+		return
+	}
+	g := tree.Group(name)
+	switch {
+	case name == "":
+		m.misplaced = "has no label " + v2alpha2.SubGroupLabel
+	case g == nil:
+		m.misplaced = "names sub-group " + quote(name) + ", which the PodGroup does not have"
+	case !g.IsLeaf():
+		m.misplaced = "names sub-group " + quote(name) + ", which has sub-groups of its own; name one of those"
+	default:
+		m.leaf = name
+	}
+}
+
+func quote(s string) string { return `"` + s + `"` }
+
+// usabilityChanged reports whether what keeps a waiting pod from being usable has changed: gates lifted, deletion begun, another leaf.
+func usabilityChanged(old, pod *corev1.Pod) bool {
+	return old == nil || len(old.Spec.SchedulingGates) != len(pod.Spec.SchedulingGates) ||
+		(old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
+		old.Labels[v2alpha2.SubGroupLabel] != pod.Labels[v2alpha2.SubGroupLabel]
+}
+
+// String returns the task's name in metrics and logs.
+func (t Task) String() string {
+	switch t {
+	case Minimum:
+		return "minimum"
+	case Refill:
+		return "refill"
+	default:
+		return "surplus"
+	}
+}
+
+// Configure sets the options. To be called before anything else happens.
+func (r *Registry) Configure(opts Options) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.opts = opts
+}

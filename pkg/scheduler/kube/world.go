@@ -1,0 +1,522 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+
+	"github.com/muster-project/muster/pkg/placement"
+)
+
+// planningKey marks the CycleStates of a plan: the admission plugin skips itself in them.
+const planningKey fwk.StateKey = "muster/planning"
+
+type planningMark struct{}
+
+func (planningMark) Clone() fwk.StateData { return planningMark{} }
+
+// IsPlanning reports whether the state belongs to a plan, not to a pod's own cycle.
+func IsPlanning(state fwk.CycleState) bool {
+	_, err := state.Read(planningKey)
+	return err == nil
+}
+
+// World is the cluster as the planner sees it: the scheduler's snapshot, with the pods planned so far on clones of the
+// nodes they would go to, judged by the profile's own filters and ordered by its own scores. It implements
+// placement.World. Made in a PreFilter for one plan; the snapshot must not change meanwhile.
+type World struct {
+	ctx     context.Context
+	f       framework.Framework
+	logger  klog.Logger
+	nodes   []fwk.NodeInfo
+	clones  []fwk.NodeInfo // by node; nil where nothing is planned
+	classes []*class
+	placed  []placed
+	avoid   map[string]bool // nodes that refused a member in its own cycle a moment ago
+
+	// terms are the required anti-affinity terms of any class: every class is then judged anew after each placement.
+	antiAffinity bool
+	namespaces   corelisters.NamespaceLister
+	claims       corelisters.PersistentVolumeClaimLister
+}
+
+// class is a set of pods that the filters cannot tell apart.
+type class struct {
+	info    *framework.PodInfo
+	planned *framework.PodInfo // what is put on nodes for a pod of the class
+	state   fwk.CycleState
+	refuse  *fwk.Status // PreFilter's own refusal: no node will do
+	only    map[string]bool
+	// local: placing a pod changes the verdict on the node it goes to, and on no other.
+	local bool
+	// spread: PodTopologySpread takes part; its counts have to be refreshed after each placement.
+	spread []int // one node of each domain, of every key
+	// exclusive are claims that one pod of the cluster may use (ReadWriteOncePod).
+	exclusive []string
+
+	judged   bool
+	reasons  []string // by node, "" = passes with nothing planned
+	order    []int    // nodes that pass with nothing planned, best first
+	cursor   int      // local only: nodes of order before it refuse with what is planned now
+	resource corev1.ResourceName
+	request  int64
+}
+
+type placed struct {
+	class, node int
+	info        *framework.PodInfo
+}
+
+// NewWorld prepares a plan for these classes, each given by one pod of it. avoid names nodes that are not to be used.
+func NewWorld(ctx context.Context, f framework.Framework, nodes []fwk.NodeInfo, classes []*corev1.Pod, avoid map[string]bool) (*World, error) {
+	w := &World{
+		ctx: ctx, f: f, logger: klog.FromContext(ctx), nodes: nodes, clones: make([]fwk.NodeInfo, len(nodes)), avoid: avoid,
+		namespaces: f.SharedInformerFactory().Core().V1().Namespaces().Lister(),
+		claims:     f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister(),
+	}
+	for _, pod := range classes {
+		c, err := w.newClass(pod)
+		if err != nil {
+			return nil, err
+		}
+		w.classes = append(w.classes, c)
+		w.antiAffinity = w.antiAffinity || len(c.info.GetRequiredAntiAffinityTerms()) > 0
+	}
+	for _, c := range w.classes {
+		if w.antiAffinity || len(c.exclusive) > 0 {
+			c.local = false
+		}
+	}
+	return w, nil
+}
+
+// newClass runs the profile's PreFilter plugins for a class, in a CycleState of its own.
+func (w *World) newClass(pod *corev1.Pod) (*class, error) {
+	// A nomination of its own would make the pod compete with itself.
+	if pod.Status.NominatedNodeName != "" {
+		pod = pod.DeepCopy()
+		pod.Status.NominatedNodeName = ""
+	}
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return nil, fmt.Errorf("reading affinity of pod %s: %w", klog.KObj(pod), err)
+	}
+	c := &class{info: info, planned: info.DeepCopy(), state: framework.NewCycleState()}
+	c.planned.Pod.UID += "/planned" // a class stands for many pods: none of them is the one that is judged
+	c.state.Write(planningKey, planningMark{})
+	result, status, _ := w.f.RunPreFilterPlugins(w.ctx, c.state, pod)
+	if !status.IsSuccess() {
+		if !status.IsRejected() {
+			return nil, fmt.Errorf("running PreFilter plugins for pod %s: %w", klog.KObj(pod), status.AsError())
+		}
+		c.refuse = status
+	}
+	if !result.AllNodes() {
+		c.only = make(map[string]bool, len(result.NodeNames))
+		for n := range result.NodeNames {
+			c.only[n] = true
+		}
+	}
+	skip := c.state.GetSkipFilterPlugins()
+	c.local = skip.HasAll(names.InterPodAffinity, names.PodTopologySpread, names.VolumeBinding, names.DynamicResources)
+	if !skip.Has(names.PodTopologySpread) {
+		c.spread = w.oneNodePerDomain(pod)
+	}
+	for i := range pod.Spec.Volumes {
+		if v := pod.Spec.Volumes[i].PersistentVolumeClaim; v != nil {
+			claim, err := w.claims.PersistentVolumeClaims(pod.Namespace).Get(v.ClaimName)
+			if err == nil && slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
+				c.exclusive = append(c.exclusive, pod.Namespace+"/"+v.ClaimName)
+			}
+		}
+	}
+	c.resource, c.request = mainResource(info)
+	return c, nil
+}
+
+// mainResource returns the resource that a pod is about: the extended resource it asks most of, else CPU in millicores.
+func mainResource(info *framework.PodInfo) (corev1.ResourceName, int64) {
+	requests := info.CalculateResource().Resource
+	name, n := corev1.ResourceCPU, requests.GetMilliCPU()
+	scalar := int64(0)
+	for _, r := range slices.Sorted(maps.Keys(requests.GetScalarResources())) {
+		if v := requests.GetScalarResources()[r]; v > scalar && strings.Contains(string(r), "/") {
+			name, n, scalar = r, v, v
+		}
+	}
+	return name, n
+}
+
+func amount(r fwk.Resource, name corev1.ResourceName) int64 {
+	if name == corev1.ResourceCPU {
+		return r.GetMilliCPU()
+	}
+	return r.GetScalarResources()[name]
+}
+
+// oneNodePerDomain returns, for every key of the pod's hard spread constraints, one node of each domain.
+func (w *World) oneNodePerDomain(pod *corev1.Pod) []int {
+	var out []int
+	for _, constraint := range pod.Spec.TopologySpreadConstraints {
+		seen := map[string]bool{}
+		for i, n := range w.nodes {
+			v, ok := n.Node().Labels[constraint.TopologyKey]
+			if ok && !seen[v] {
+				seen[v] = true
+				out = append(out, i)
+			}
+		}
+	}
+	if len(pod.Spec.TopologySpreadConstraints) == 0 { // constraints from the profile's defaults
+		for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
+			seen := map[string]bool{}
+			for i, n := range w.nodes {
+				if v, ok := n.Node().Labels[key]; ok && !seen[v] {
+					seen[v] = true
+					out = append(out, i)
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// node returns a node with what is planned on it.
+func (w *World) node(i int) fwk.NodeInfo {
+	if w.clones[i] != nil {
+		return w.clones[i]
+	}
+	return w.nodes[i]
+}
+
+// judge filters every node for a class with nothing planned, and orders those that pass: by the profile's scores, then
+// by the fewest free units of the class's main resource, so that what is broken into already is filled first (G17).
+func (w *World) judge(c *class) {
+	if c.judged {
+		return
+	}
+	c.judged = true
+	c.reasons = make([]string, len(w.nodes))
+	if c.refuse != nil {
+		for i := range c.reasons {
+			c.reasons[i] = reason(c.refuse)
+		}
+		return
+	}
+	w.f.Parallelizer().Until(w.ctx, len(w.nodes), func(i int) {
+		c.reasons[i] = w.filter(c, i, w.nodes[i])
+	}, "GangPlan")
+	var pass []fwk.NodeInfo
+	for i, r := range c.reasons {
+		if r == "" {
+			c.order = append(c.order, i)
+			pass = append(pass, w.nodes[i])
+		}
+	}
+	if len(pass) < 2 {
+		return
+	}
+	scores := make([]int64, len(w.nodes))
+	if status := w.f.RunPreScorePlugins(w.ctx, c.state, c.info.Pod, pass); status.IsSuccess() {
+		if list, status := w.f.RunScorePlugins(w.ctx, c.state, c.info.Pod, pass); status.IsSuccess() {
+			for k, s := range list {
+				scores[c.order[k]] = s.TotalScore
+			}
+		}
+	}
+	free := make([]int64, len(w.nodes))
+	for _, i := range c.order {
+		free[i] = amount(w.nodes[i].GetAllocatable(), c.resource) - amount(w.nodes[i].GetRequested(), c.resource)
+	}
+	slices.SortStableFunc(c.order, func(a, b int) int {
+		if d := cmp.Compare(scores[b], scores[a]); d != 0 {
+			return d
+		}
+		return cmp.Compare(free[a], free[b])
+	})
+}
+
+// filter returns why the node refuses a pod of the class, "" if it does not.
+func (w *World) filter(c *class, i int, node fwk.NodeInfo) string {
+	name := node.Node().Name
+	if c.only != nil && !c.only[name] {
+		return "node(s) didn't match the pod's node name selection"
+	}
+	if w.avoid[name] {
+		return "node(s) refused a pod of the gang a moment ago"
+	}
+	status := w.f.RunFilterPluginsWithNominatedPods(w.ctx, c.state, c.info.Pod, node)
+	if !status.IsSuccess() {
+		return reason(status)
+	}
+	return w.conflict(c, i)
+}
+
+// conflict checks what a filter that skipped at PreFilter does not see: pods planned so far whose required anti-affinity
+// forbids the class on the node, and claims that one pod alone may use.
+func (w *World) conflict(c *class, i int) string {
+	if !w.antiAffinity && len(c.exclusive) == 0 {
+		return ""
+	}
+	skipped := c.state.GetSkipFilterPlugins().Has(names.InterPodAffinity)
+	for _, p := range w.placed {
+		other := w.classes[p.class]
+		for _, claim := range c.exclusive {
+			if slices.Contains(other.exclusive, claim) {
+				return "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+			}
+		}
+		if !skipped {
+			continue
+		}
+		for _, term := range p.info.GetRequiredAntiAffinityTerms() {
+			key := term.TopologyKey
+			mine, ok := w.nodes[i].Node().Labels[key]
+			theirs, ok2 := w.nodes[p.node].Node().Labels[key]
+			if ok && ok2 && mine == theirs && term.Matches(c.info.Pod, w.namespaceLabels(c.info.Pod.Namespace)) {
+				return "node(s) didn't satisfy existing pods anti-affinity rules"
+			}
+		}
+	}
+	return ""
+}
+
+func (w *World) namespaceLabels(name string) labels.Set {
+	ns, err := w.namespaces.Get(name)
+	if err != nil {
+		return nil
+	}
+	return ns.Labels
+}
+
+// reason returns a status's first reason: what the stock scheduler counts nodes by.
+func reason(status *fwk.Status) string {
+	if r := status.Reasons(); len(r) > 0 {
+		return r[0]
+	}
+	return status.Code().String()
+}
+
+// Place implements placement.World.
+func (w *World) Place(index int, domain string) (string, *placement.Refusal) {
+	c := w.classes[index]
+	w.judge(c)
+	start := 0
+	if c.local && domain == "" {
+		start = c.cursor
+	}
+	for k := start; k < len(c.order); k++ {
+		i := c.order[k]
+		if !inDomain(w.nodes[i].Node(), domain) {
+			continue
+		}
+		// What was judged with nothing planned holds on a node where nothing is planned, if planning elsewhere does not matter.
+		if (!c.local || w.clones[i] != nil) && w.filter(c, i, w.node(i)) != "" {
+			continue
+		}
+		if c.local && domain == "" {
+			c.cursor = k
+		}
+		if err := w.add(index, i); err != nil {
+			w.logger.Error(err, "Planning a pod on a node failed", "node", w.nodes[i].Node().Name)
+			continue
+		}
+		return w.nodes[i].Node().Name, nil
+	}
+	if c.local && domain == "" {
+		c.cursor = len(c.order)
+	}
+	return "", w.refusal(c, domain)
+}
+
+// refusal counts the nodes by the reason for which they refuse the class now.
+func (w *World) refusal(c *class, domain string) *placement.Refusal {
+	r := &placement.Refusal{Reasons: map[string]int{}}
+	for i, why := range c.reasons {
+		if !inDomain(w.nodes[i].Node(), domain) {
+			continue
+		}
+		if why == "" {
+			why = w.filter(c, i, w.node(i))
+		}
+		if why != "" {
+			r.Reasons[why]++
+		}
+	}
+	return r
+}
+
+// add puts a pod of the class on a clone of the node, and tells every class whose verdicts it may change.
+func (w *World) add(index, i int) error {
+	if w.clones[i] == nil {
+		w.clones[i] = w.nodes[i].Snapshot()
+	}
+	info := w.classes[index].planned
+	w.clones[i].AddPodInfo(info)
+	w.placed = append(w.placed, placed{class: index, node: i, info: info})
+	for _, c := range w.classes {
+		if err := w.tell(c, info, i, true); err != nil {
+			w.undoLast()
+			return err
+		}
+	}
+	return nil
+}
+
+// Undo implements placement.World.
+func (w *World) Undo(n int) {
+	for ; n > 0; n-- {
+		w.undoLast()
+	}
+	for _, c := range w.classes {
+		c.cursor = 0
+	}
+}
+
+func (w *World) undoLast() {
+	p := w.placed[len(w.placed)-1]
+	w.placed = w.placed[:len(w.placed)-1]
+	if err := w.clones[p.node].RemovePod(w.logger, p.info.Pod); err != nil {
+		w.logger.Error(err, "Taking a planned pod off a cloned node failed", "node", w.nodes[p.node].Node().Name)
+	}
+	for _, c := range w.classes {
+		if err := w.tell(c, p.info, p.node, false); err != nil {
+			w.logger.Error(err, "Taking a planned pod out of a class's state failed", "node", w.nodes[p.node].Node().Name)
+		}
+	}
+}
+
+// tell updates a class's PreFilter state for a pod that came to or left a node.
+func (w *World) tell(c *class, info *framework.PodInfo, i int, came bool) error {
+	skip := c.state.GetSkipFilterPlugins()
+	if c.refuse != nil || skip.Has(names.InterPodAffinity) && skip.Has(names.PodTopologySpread) && skip.Has(names.VolumeRestrictions) {
+		return nil
+	}
+	step := w.f.RunPreFilterExtensionAddPod
+	if !came {
+		step = w.f.RunPreFilterExtensionRemovePod
+	}
+	if status := step(w.ctx, c.state, c.info.Pod, info, w.node(i)); !status.IsSuccess() {
+		return status.AsError()
+	}
+	// PodTopologySpread keeps only the two smallest domains and drifts; taking the pod off and putting it on a node of
+	// every domain makes it look again.
+	for _, d := range c.spread {
+		if status := w.f.RunPreFilterExtensionRemovePod(w.ctx, c.state, c.info.Pod, info, w.node(d)); !status.IsSuccess() {
+			return status.AsError()
+		}
+		if status := w.f.RunPreFilterExtensionAddPod(w.ctx, c.state, c.info.Pod, info, w.node(d)); !status.IsSuccess() {
+			return status.AsError()
+		}
+	}
+	return nil
+}
+
+// Feasible implements placement.World.
+func (w *World) Feasible(index int) int {
+	w.judge(w.classes[index])
+	return len(w.classes[index].order)
+}
+
+// Weight implements placement.World: units of the main resource, extended resources above CPU.
+func (w *World) Weight(index int) int64 {
+	c := w.classes[index]
+	if c.resource == corev1.ResourceCPU {
+		return c.request
+	}
+	return c.request * 1_000_000
+}
+
+// Domains implements placement.World: for a class with required pod affinity to pods like itself or like another class
+// of the gang, the domains of the first such term, the one with the most nodes that pass first; anywhere for a class
+// with a hard spread constraint.
+func (w *World) Domains(index int) []string {
+	c := w.classes[index]
+	w.judge(c)
+	for _, term := range c.info.GetRequiredAffinityTerms() {
+		if !slices.ContainsFunc(w.classes, func(o *class) bool {
+			return term.Matches(o.info.Pod, w.namespaceLabels(o.info.Pod.Namespace))
+		}) {
+			continue
+		}
+		nodes := map[string]int{}
+		for _, i := range c.order {
+			if v, ok := w.nodes[i].Node().Labels[term.TopologyKey]; ok {
+				nodes[v]++
+			}
+		}
+		values := slices.SortedFunc(maps.Keys(nodes), func(a, b string) int {
+			if d := cmp.Compare(nodes[b], nodes[a]); d != 0 {
+				return d
+			}
+			return cmp.Compare(a, b)
+		})
+		for k, v := range values {
+			values[k] = term.TopologyKey + "=" + v
+		}
+		return values
+	}
+	if len(c.spread) > 0 {
+		return []string{""} // a pod placed elsewhere may make room here
+	}
+	return nil
+}
+
+// inDomain reports whether a node carries the label "key=value"; every node does for "".
+func inDomain(node *corev1.Node, domain string) bool {
+	if domain == "" {
+		return true
+	}
+	key, value, _ := strings.Cut(domain, "=")
+	v, ok := node.Labels[key]
+	return ok && v == value
+}
+
+// Room is how much of its main resource a class could get.
+type Room struct {
+	Resource corev1.ResourceName
+	// PerPod is what one pod asks for.
+	PerPod int64
+	// Free and Total are over the nodes that would take the class if they were large or empty enough, and Largest is
+	// the most that one of them has in all.
+	Free, Total, Largest int64
+	// Nodes is the number of those nodes.
+	Nodes int
+}
+
+// Room returns what the nodes that match the class's constraints have, with nothing planned. A node matches if it passes
+// all filters or is refused for want of resources only.
+func (w *World) Room(index int) Room {
+	c := w.classes[index]
+	w.judge(c)
+	room := Room{Resource: c.resource, PerPod: c.request}
+	required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
+	for i, why := range c.reasons {
+		if why != "" && !strings.HasPrefix(why, "Insufficient ") && why != "Too many pods" {
+			continue
+		}
+		// NodeResourcesFit runs late, but a node may be refused for resources and be wrong otherwise as well.
+		if ok, err := required.Match(w.nodes[i].Node()); err != nil || !ok {
+			continue
+		}
+		total := amount(w.nodes[i].GetAllocatable(), c.resource)
+		room.Nodes++
+		room.Total += total
+		room.Free += max(0, total-amount(w.nodes[i].GetRequested(), c.resource))
+		room.Largest = max(room.Largest, total)
+	}
+	return room
+}
