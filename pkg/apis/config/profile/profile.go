@@ -42,14 +42,23 @@ func Default() (*kubeconfig.KubeSchedulerConfiguration, error) {
 	if err != nil {
 		return nil, err
 	}
-	obj, gvk, err := kubescheme.Codecs.UniversalDecoder().Decode(file, nil, nil)
+	cfg, err := decode(file)
 	if err != nil {
 		return nil, fmt.Errorf("decoding the built-in configuration: %w", err)
 	}
+	return cfg, nil
+}
+
+// decode does what kube-scheduler does with a file, see cmd/kube-scheduler/app/options/configfile.go.
+func decode(file []byte) (*kubeconfig.KubeSchedulerConfiguration, error) {
+	obj, gvk, err := kubescheme.Codecs.UniversalDecoder().Decode(file, nil, nil)
+	if err != nil {
+		return nil, err
+	}
 	cfg, ok := obj.(*kubeconfig.KubeSchedulerConfiguration)
 	if !ok {
-		return nil, fmt.Errorf("the built-in configuration is a %s", gvk)
+		return nil, fmt.Errorf("want a KubeSchedulerConfiguration, got %s", gvk)
 	}
-	cfg.APIVersion = gvk.GroupVersion().String() // as kube-scheduler does, see cmd/kube-scheduler/app/options/configfile.go
+	cfg.APIVersion = gvk.GroupVersion().String() // lost in the conversion to the internal type
 	return cfg, nil
 }

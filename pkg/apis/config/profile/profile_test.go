@@ -2,6 +2,8 @@ package profile
 
 import (
 	"context"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,19 +144,41 @@ func TestPluginOrder(t *testing.T) {
 	}
 }
 
-// docs/configuration.md says that a second profile is one more stanza; the queue order of both is one.
+// TestASecondProfileIsASecondStanza runs the example of docs/configuration.md.
 func TestASecondProfileIsASecondStanza(t *testing.T) {
 	t.Parallel()
-	cfg := mustDefault(t)
-	second := cfg.Profiles[0].DeepCopy()
-	second.SchedulerName = "kai-scheduler"
-	cfg.Profiles = append(cfg.Profiles, *second)
+	docs, err := os.ReadFile("../../../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(docs), "\n## A second profile\n")
+	_, example, _ := strings.Cut(section, "```yaml\n")
+	example, _, found := strings.Cut(example, "```")
+	if !found {
+		t.Fatal("docs/configuration.md has no example of a second profile")
+	}
+	cfg, err := decode([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" + example))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := kubevalidation.ValidateKubeSchedulerConfiguration(cfg); err != nil {
 		t.Fatal(err)
 	}
+
+	want := namesOf(newScheduler(t, mustDefault(t)).Profiles[SchedulerName].ListPlugins())
 	profiles := newScheduler(t, cfg).Profiles
-	if diff := cmp.Diff(namesOf(profiles[SchedulerName].ListPlugins()), namesOf(profiles["kai-scheduler"].ListPlugins())); diff != "" {
-		t.Errorf("plugins (-first +second):\n%s", diff)
+	if len(profiles) != 2 {
+		t.Errorf("%d profiles", len(profiles))
+	}
+	for _, schedulerName := range []string{SchedulerName, "kai-scheduler"} {
+		p := profiles[schedulerName]
+		if p == nil {
+			t.Errorf("no profile %s", schedulerName)
+			continue
+		}
+		if diff := cmp.Diff(want, namesOf(p.ListPlugins())); diff != "" {
+			t.Errorf("plugins of %s (-built in +got):\n%s", schedulerName, diff)
+		}
 	}
 }
 
