@@ -2,6 +2,9 @@ package placement
 
 import "github.com/muster-project/muster/pkg/gang"
 
+// unitBudget is small: a unit that does not fit keeps others waiting.
+var unitBudget = Budget{Attempts: 8, Placements: 512}
+
 // Surplus plans what a satisfied tree can have beyond its minimum. First whole sub-groups that their parent does without,
 // as units: their own minimum or nothing, those with held pods first, then spec order, upper levels before lower ones.
 // Then single pods above minMember, in leaves that are satisfied, and every group above them too. What cannot be placed
@@ -18,7 +21,7 @@ func Surplus(p Problem, w World) []Placement {
 
 // placeUnits goes down level by level. Every unsatisfied child of a satisfied group is a unit.
 func (pl *planner) placeUnits(root *gang.Group) {
-	refused := map[string]bool{} // units that did not fit, by signature
+	refused := map[string]int{} // signature of units that did not fit -> height of the stack then
 	for level := []*gang.Group{root}; len(level) > 0; {
 		var below []*gang.Group
 		for _, g := range level {
@@ -26,13 +29,13 @@ func (pl *planner) placeUnits(root *gang.Group) {
 				if !unit.Satisfied(pl.possible) {
 					continue
 				}
-				// One that looks the same to the World was refused, and there is no more room now than then.
+				// One that looks the same to the World did not fit, and there is no more room now than there was then.
 				signature, independent := pl.signature(unit)
-				if independent && refused[signature] {
+				if height, ok := refused[signature]; ok && (independent || height == len(pl.stack)) {
 					continue
 				}
-				if !pl.plan(unit, Budget{Attempts: 8, Placements: 512}) {
-					refused[signature] = true
+				if !pl.plan(unit, unitBudget) {
+					refused[signature] = len(pl.stack)
 				}
 			}
 			for _, child := range g.Children() {

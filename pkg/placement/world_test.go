@@ -13,7 +13,7 @@ import (
 type node struct {
 	name       string
 	gpus, cpus int
-	labels     string // comma-free: one label is enough here
+	label      string
 	rack       string
 	free       []int // filled by newCluster: gpus, cpus
 }
@@ -66,7 +66,7 @@ func (w *cluster) reason(n node, c class, domain string) string {
 	switch {
 	case domain != "" && n.rack != domain:
 		return "node is not in the domain"
-	case c.label != "" && n.labels != c.label:
+	case c.label != "" && n.label != c.label:
 		return "node(s) didn't match Pod's node affinity/selector"
 	case n.free[0] < c.gpus:
 		return "Insufficient nvidia.com/gpu"
@@ -137,7 +137,7 @@ func (w *cluster) Feasible(class int) int {
 	feasible := 0
 	c := w.classes[class]
 	for _, n := range w.nodes {
-		if (c.label == "" || n.labels == c.label) && n.gpus >= c.gpus && n.cpus >= c.cpus {
+		if (c.label == "" || n.label == c.label) && n.gpus >= c.gpus && n.cpus >= c.cpus {
 			feasible++
 		}
 	}

@@ -1,0 +1,214 @@
+package placement_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/placement"
+)
+
+// randomInstance draws a small problem: at most 5 leaves, 4 nodes and the given number of classes. Leaves have a few pods
+// more or less than they need, some are bound. With racks, pods of some classes must share one.
+func randomInstance(t testing.TB, r *rand.Rand, classes int, racks bool) (placement.Problem, *cluster) {
+	t.Helper()
+	parents := []string{""}
+	var groups []gang.Node
+	inners := r.IntN(3)
+	for i := range inners {
+		name := fmt.Sprintf("inner%d", i)
+		groups = append(groups, gang.Node{Name: name, Parent: parents[r.IntN(len(parents))]})
+		parents = append(parents, name)
+	}
+	children := map[string]int{}
+	for _, g := range groups {
+		children[g.Parent]++
+	}
+	addLeaf := func(parent string) {
+		groups = append(groups, gang.Node{Name: fmt.Sprintf("leaf%d", len(groups)), Parent: parent, MinMember: new(int32(1 + r.IntN(3)))})
+		children[parent]++
+	}
+	for _, parent := range parents {
+		if children[parent] == 0 {
+			addLeaf(parent)
+		}
+	}
+	for range r.IntN(4) {
+		if len(groups)-inners < 5 {
+			addLeaf(parents[r.IntN(len(parents))])
+		}
+	}
+	root := gang.Node{}
+	for _, n := range append([]*gang.Node{&root}, pointers(groups[:inners])...) {
+		if r.IntN(3) > 0 {
+			n.MinSubGroup = new(int32(1 + r.IntN(children[n.Name])))
+		}
+	}
+	p := placement.Problem{Tree: mustBuild(t, root, groups...), Have: gang.Counts{}, Held: gang.Counts{}, Pods: map[string][]placement.Pod{}}
+	for _, l := range p.Tree.Leaves() {
+		class, mixed := r.IntN(classes), r.IntN(4) == 0
+		if r.IntN(4) == 0 {
+			p.Have[l.Name()] = r.IntN(l.Min() + 1)
+			p.Held[l.Name()] = p.Have[l.Name()]
+		}
+		for i := range max(0, l.Min()-p.Have[l.Name()]+r.IntN(4)-1) {
+			if mixed {
+				class = r.IntN(classes)
+			}
+			p.Pods[l.Name()] = append(p.Pods[l.Name()], placement.Pod{ID: fmt.Sprintf("%s-%d", l.Name(), i), Class: class})
+		}
+	}
+
+	labels := []string{"", "", "x", "y"}
+	kinds := make([]class, classes)
+	for i := range kinds {
+		kinds[i] = class{gpus: 1 + r.IntN(4), cpus: r.IntN(3), label: labels[r.IntN(3)]}
+		if racks && r.IntN(2) == 0 {
+			kinds[i].sameRack = fmt.Sprintf("block%d", r.IntN(2))
+		}
+	}
+	nodes := make([]node, 1+r.IntN(4))
+	for i := range nodes {
+		nodes[i] = node{gpus: 1 + r.IntN(8), cpus: 2 + r.IntN(6), label: labels[r.IntN(4)], rack: fmt.Sprintf("rack%d", r.IntN(3))}
+	}
+	return p, newCluster(t, kinds, nodes...)
+}
+
+func pointers(nodes []gang.Node) []*gang.Node {
+	list := make([]*gang.Node, len(nodes))
+	for i := range nodes {
+		list[i] = &nodes[i]
+	}
+	return list
+}
+
+// solvable is the oracle: it tries every set of leaves, every set of their pods and every node for each pod.
+func solvable(p placement.Problem, w *cluster) bool {
+	leaves := p.Tree.Leaves()
+	var needed []int // classes of pods to be placed
+	counts := gang.Counts{}
+	for name, n := range p.Have {
+		counts[name] = n
+	}
+	var choosePods func(next int, list []placement.Pod, missing int) bool
+	var chooseLeaves func(i int) bool
+	chooseLeaves = func(i int) bool {
+		if i == len(leaves) {
+			classes := slices.Clone(needed)
+			slices.Sort(classes)
+			return p.Tree.Satisfied(counts) && assignable(w, classes, 0)
+		}
+		if chooseLeaves(i + 1) {
+			return true
+		}
+		missing := leaves[i].Min() - p.Have[leaves[i].Name()]
+		if missing <= 0 || len(p.Pods[leaves[i].Name()]) < missing {
+			return false
+		}
+		counts[leaves[i].Name()] += missing
+		defer func() { counts[leaves[i].Name()] -= missing }()
+		return choosePods(i+1, p.Pods[leaves[i].Name()], missing)
+	}
+	choosePods = func(next int, list []placement.Pod, missing int) bool {
+		if missing == 0 {
+			return chooseLeaves(next)
+		}
+		tried := map[int]bool{}
+		for i := 0; i+missing <= len(list); i++ {
+			if class := list[i].Class; !tried[class] {
+				tried[class] = true
+				needed = append(needed, class)
+				ok := choosePods(next, list[i+1:], missing-1)
+				needed = needed[:len(needed)-1]
+				if ok {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return chooseLeaves(0)
+}
+
+// assignable reports whether pods of these classes, sorted, fit together, pods of one class on nodes in rising order from
+// the given one.
+func assignable(w *cluster, classes []int, from int) bool {
+	if len(classes) == 0 {
+		return true
+	}
+	for i := from; i < len(w.nodes); i++ {
+		if w.reason(w.nodes[i], w.classes[classes[0]], "") != "" {
+			continue
+		}
+		w.put(classes[0], i)
+		next := 0
+		if len(classes) > 1 && classes[1] == classes[0] {
+			next = i
+		}
+		ok := assignable(w, classes[1:], next)
+		w.Undo(1)
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+// TestMinimumAgainstExhaustiveSearch measures how often a plan is found where there is one. Of one class without domains:
+// always. Otherwise the floor is well below what was measured (in the comments), and a plan must never be found where
+// there is none.
+func TestMinimumAgainstExhaustiveSearch(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		classes int
+		racks   bool
+		floor   float64
+	}{
+		"one class":     {classes: 1, floor: 1},
+		"three classes": {classes: 3, floor: 0.97},
+		"three classes, some of which share racks": {classes: 3, racks: true, floor: 0.95},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(17, 19))
+			var feasible, found, calls, firstPods int
+			for round := range 4000 {
+				p, w := randomInstance(t, r, tt.classes, tt.racks)
+				want := solvable(p, w)
+				plan, short := placement.Minimum(p, w, placement.Budget{})
+				calls += w.calls
+				if short != nil {
+					if len(w.stack) != 0 || plan != nil {
+						t.Fatalf("round %d: a failed plan leaves %d placements", round, len(w.stack))
+					}
+					if len(short.Leaves) == 0 {
+						t.Fatalf("round %d: the shortfall names no leaf: %+v", round, short)
+					}
+				} else {
+					checkPlan(t, p, w, plan)
+					firstPods += len(plan)
+				}
+				switch {
+				case want && short == nil:
+					feasible++
+					found++
+				case want:
+					feasible++
+					if tt.floor == 1 {
+						t.Fatalf("round %d: no plan was found, but there is one: %+v", round, short)
+					}
+				case short == nil:
+					t.Fatalf("round %d: a plan was found where there is none: %v", round, lines(plan))
+				}
+			}
+			rate := float64(found) / float64(feasible)
+			t.Logf("%d of %d solvable instances solved (%.2f %%), %d calls of Place for %d pods planned", found, feasible, 100*rate, calls, firstPods)
+			if rate < tt.floor {
+				t.Errorf("solved %.2f %% of the solvable instances, want at least %.2f %%", 100*rate, 100*tt.floor)
+			}
+		})
+	}
+}
