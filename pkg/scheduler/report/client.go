@@ -1,0 +1,108 @@
+package report
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+const podGroups = "podgroups"
+
+// missingCRDInterval is the pause between two questions whether PodGroups exist by now as a resource.
+const missingCRDInterval = time.Second
+
+// PodGroupClient reads PodGroups of all namespaces and writes their status.
+type PodGroupClient struct{ rest rest.Interface }
+
+// NewPodGroupClient returns a client for the API server of the configuration, which is not modified. It speaks JSON,
+// whatever the configuration says: custom resources know no protobuf.
+func NewPodGroupClient(config *rest.Config) (*PodGroupClient, error) {
+	scheme := runtime.NewScheme()
+	if err := v2alpha2.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	c := rest.CopyConfig(config)
+	c.APIPath = "/apis"
+	c.GroupVersion = &v2alpha2.SchemeGroupVersion
+	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	c.ContentType = runtime.ContentTypeJSON
+	c.AcceptContentTypes = runtime.ContentTypeJSON
+	client, err := rest.RESTClientFor(c)
+	if err != nil {
+		return nil, err
+	}
+	return &PodGroupClient{rest: client}, nil
+}
+
+// Get returns a PodGroup as the API server has it.
+func (c *PodGroupClient) Get(ctx context.Context, namespace, name string) (*v2alpha2.PodGroup, error) {
+	out := &v2alpha2.PodGroup{}
+	err := c.rest.Get().Namespace(namespace).Resource(podGroups).Name(name).Do(ctx).Into(out)
+	return out, err
+}
+
+// List returns the PodGroups of all namespaces.
+func (c *PodGroupClient) List(ctx context.Context, opts metav1.ListOptions) (*v2alpha2.PodGroupList, error) {
+	out := &v2alpha2.PodGroupList{}
+	err := c.rest.Get().Resource(podGroups).VersionedParams(&opts, metav1.ParameterCodec).Do(ctx).Into(out)
+	return out, err
+}
+
+// Watch returns the changes of PodGroups of all namespaces.
+func (c *PodGroupClient) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	opts.Watch = true
+	return c.rest.Get().Resource(podGroups).VersionedParams(&opts, metav1.ParameterCodec).Watch(ctx)
+}
+
+// UpdateStatus writes the status of a PodGroup and returns what the API server has then. A conflict says that the object
+// is not of the newest resourceVersion.
+//
+// It is a PUT and not a merge patch: the status is written whole, so that an emptied field is really gone, and the
+// resourceVersion makes sure that it describes the spec it was computed from. Spec and metadata of the request are
+// ignored by the API server, so fields that this program does not know are safe.
+func (c *PodGroupClient) UpdateStatus(ctx context.Context, group *v2alpha2.PodGroup) (*v2alpha2.PodGroup, error) {
+	out := &v2alpha2.PodGroup{}
+	err := c.rest.Put().Namespace(group.Namespace).Resource(podGroups).Name(group.Name).SubResource("status").
+		Body(group).Do(ctx).Into(out)
+	return out, err
+}
+
+// NewInformer returns an informer on the PodGroups of all namespaces. If the API server does not know PodGroups (the CRD
+// is missing) it asks again every second, and has not synced until they are known. Managed fields are left out.
+func (c *PodGroupClient) NewInformer() cache.SharedIndexInformer {
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			for {
+				list, err := c.List(ctx, opts)
+				if !apierrors.IsNotFound(err) {
+					return list, err
+				}
+				// Returning the error would leave the next question to the reflector's back-off, up to 30 s.
+				select {
+				case <-time.After(missingCRDInterval):
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+		},
+		WatchFuncWithContext: c.Watch,
+	}
+	informer := cache.NewSharedIndexInformer(lw, &v2alpha2.PodGroup{}, 0, cache.Indexers{})
+	// An error means that the informer has been started, and it has not.
+	_ = informer.SetTransform(func(obj any) (any, error) {
+		if group, ok := obj.(*v2alpha2.PodGroup); ok {
+			group.ManagedFields = nil
+		}
+		return obj, nil
+	})
+	return informer
+}

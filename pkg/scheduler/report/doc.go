@@ -1,0 +1,15 @@
+// Package report tells people how their gangs are: it writes the status of PodGroups, events, and the condition
+// PodScheduled of pods that are held.
+//
+// It never decides anything. Whoever changes something about a gang marks it (Mark, cheap); workers outside the
+// scheduling loop then ask the registry for the facts, let package desired make the status of them, and write what
+// differs from what the API server has. Only this package writes to PodGroups (decision G14).
+//
+// Every write has to earn its place beside the bindings, so:
+//
+//   - marks of 25 ms are taken together, and a status is written at once only if what a client may wait for has changed
+//     (a condition's status, or a reason that lasts); what passes by itself (Binding, BehindInQueue, WaitingForPods) and
+//     counts wait for StatusInterval, and the numbers of a refusal, which move with every attempt, for 30 s;
+//   - one event per gang and change of reason, and only once the status that it tells of has been written;
+//   - one patch per pod and verdict.
+package report
