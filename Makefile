@@ -1,0 +1,125 @@
+# Everything starts here: `make` lists the targets. Needed: Go 1.26, make, git; nothing else.
+
+# One set of flags for every build, so that all share the build cache.
+export CGO_ENABLED := 0
+export GOFLAGS     := -trimpath
+
+# How often tests repeat what depends on chance or timing. `make test-long` has the full number.
+export ROUNDS ?= 3
+LONG_ROUNDS   ?= 50
+
+# cluster-up
+NODES ?= 32
+GPUS  ?= 8
+
+VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT     := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+KUBERNETES := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' go.mod)
+
+# The stock scheduler's code asks component-base which Kubernetes it is; what Muster is called is in pkg/version.
+LDFLAGS := -X github.com/muster-project/muster/pkg/version.Version=$(VERSION) \
+	-X github.com/muster-project/muster/pkg/version.Commit=$(COMMIT) \
+	-X k8s.io/component-base/version.gitVersion=$(KUBERNETES) \
+	-X k8s.io/component-base/version.gitMajor=1 \
+	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBERNETES))) \
+	-X k8s.io/component-base/version.gitCommit=unknown \
+	-X k8s.io/component-base/version.gitTreeState=clean
+
+CONTROLLER_GEN := $(CURDIR)/bin/controller-gen
+GOLANGCI_LINT  := $(CURDIR)/bin/golangci-lint
+
+UNIT        := ./cmd/... ./manifests/... ./pkg/... ./test/manifests/... ./test/wrappers/...
+INTEGRATION := ./test/controlplane/... $(addsuffix /...,$(wildcard ./test/integration))
+
+.DEFAULT_GOAL := help
+
+##@ Use
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: build controlplane ## Show gangs being admitted, waiting and recovering on a real control plane
+	@go run ./test/demo
+
+.PHONY: cluster-up
+cluster-up: build controlplane ## Leave a cluster running in the background: make cluster-up NODES=32 GPUS=8
+	@go run ./test/controlplane/cluster up -nodes $(NODES) -gpus $(GPUS)
+
+.PHONY: cluster-down
+cluster-down: ## End the cluster of cluster-up
+	@go run ./test/controlplane/cluster down
+
+##@ Build
+
+.PHONY: build
+build: ## Build bin/muster-scheduler and bin/muster-controller
+	@mkdir -p bin
+	go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+.PHONY: controlplane
+controlplane: ## Build etcd, kube-apiserver, kube-controller-manager, kwok and kubectl, if out of date
+	@hack/build-controlplane.sh
+
+##@ Test
+
+.PHONY: test
+test: test-unit test-integration ## Run all tests; ROUNDS=n sets how often some repeat
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no control plane, most of them under the race detector
+	@hack/test-unit.sh $(UNIT)
+
+.PHONY: test-integration
+test-integration: build controlplane ## Run the tests against the real control plane
+	go test -timeout 18m $(INTEGRATION)
+
+.PHONY: test-long
+test-long: build controlplane ## Run all tests with the full number of rounds, everything under the race detector
+	ROUNDS=$(LONG_ROUNDS) RACE=all hack/test-unit.sh -timeout 2h $(UNIT)
+	ROUNDS=$(LONG_ROUNDS) go test -count 1 -timeout 4h -v $(INTEGRATION)
+
+.PHONY: bench
+bench: build controlplane ## Compare the time to schedule many gangs with the stock scheduler and with the floor
+	@hack/build-controlplane.sh kube-scheduler
+	go run ./test/performance
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run golangci-lint
+	$(GOLANGCI_LINT) run ./cmd/... ./manifests/... ./pkg/... ./test/...
+
+.PHONY: verify
+verify: $(CONTROLLER_GEN) ## Fail if generated files, vendor, go.mod or formatting differ from what they should be
+	@hack/verify.sh
+
+##@ Generate
+
+.PHONY: generate
+generate: $(CONTROLLER_GEN) ## Write the deepcopy functions of the API types
+	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./pkg/apis/...
+
+.PHONY: manifests
+manifests: $(CONTROLLER_GEN) ## Write the CRDs of the API types
+	$(CONTROLLER_GEN) crd paths=./pkg/apis/scheduling/... output:crd:artifacts:config=manifests/crds
+
+.PHONY: vendor
+vendor: tidy ## Write vendor/ from go.mod
+	go mod vendor
+
+.PHONY: tidy
+tidy: ## Run go mod tidy in every module
+	@for dir in . hack/controlplane hack/lint hack/tools; do (cd $$dir && GOFLAGS=-mod=mod go mod tidy) || exit 1; done
+
+.PHONY: fmt
+fmt: ## Format the Go files
+	gofmt -w cmd manifests pkg test
+
+# Tools have modules of their own: what they need stays out of ours.
+$(CONTROLLER_GEN): hack/tools/go.mod hack/tools/go.sum
+	cd hack/tools && go build -mod=mod -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen
+
+$(GOLANGCI_LINT): hack/lint/go.mod hack/lint/go.sum
+	cd hack/lint && go build -mod=mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -1,0 +1,87 @@
+#!/bin/sh
+# Regenerates everything that is generated, in a copy, and compares: fails with what differs and the target to run. The
+# tree itself is not touched, and need not be clean: what is compared is what lies there.
+set -eu
+cd "$(dirname "$0")/.."
+root=$(pwd)
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+failed=
+
+check() { # what, target that repairs it, command that prints what differs
+	printf '%-46s ' "$1"
+	if "$3" >"$work/output" 2>&1 && [ ! -s "$work/output" ]; then
+		echo ok
+		return
+	fi
+	echo "DIFFERS: run \`make $2\`"
+	sed 's/^/    /' "$work/output"
+	failed="$failed $2"
+}
+
+# The copy has every file that git knows or would take, but vendor/, which is only read.
+copy=$work/copy
+git ls-files --cached --others --exclude-standard -- . ':(exclude)vendor' | while read -r file; do
+	[ -f "$file" ] || continue # deleted, not yet committed
+	mkdir -p "$copy/$(dirname "$file")"
+	cp "$file" "$copy/$file"
+done
+ln -s "$root/vendor" "$copy/vendor"
+
+regenerated() { # target, folder: regenerate in the copy and print what differs
+	make -s -C "$copy" CONTROLLER_GEN="$root/bin/controller-gen" "$1" >"$work/log" 2>&1 || {
+		cat "$work/log"
+		return 1
+	}
+	(cd "$copy" && find "$2" -type f) | while read -r file; do
+		if [ ! -f "$file" ]; then
+			echo "missing: $file"
+		elif ! git diff --no-index --quiet "$file" "$copy/$file"; then
+			echo "$file differs:"
+			git --no-pager diff --no-index --no-color "$file" "$copy/$file" | sed -n '5,20p'
+		fi
+	done
+}
+
+deepcopy() { regenerated generate pkg/apis; }
+
+# A CRD whose type is gone would stay for ever: the copy starts without any.
+crds() {
+	rm -rf "$copy/manifests/crds"
+	regenerated manifests manifests/crds
+	find manifests/crds -type f | while read -r file; do
+		[ -f "$copy/$file" ] || echo "no longer generated: $file"
+	done
+}
+
+modules() {
+	for dir in . hack/controlplane hack/lint hack/tools; do
+		(cd $dir && GOFLAGS=-mod=mod go mod tidy -diff)
+	done
+}
+
+vendored() {
+	GOFLAGS=-mod=mod go mod vendor -o "$work/vendor"
+	git --no-pager diff --no-index --no-color --name-status vendor "$work/vendor" | sed -n '1,20p'
+}
+
+formatted() { gofmt -l cmd manifests pkg test; }
+
+vetted() {
+	# shellcheck disable=SC2046
+	go vet $(go list ./cmd/... ./manifests/... ./pkg/... ./test/...)
+}
+
+check "deepcopy functions of the API types" generate deepcopy
+check "CRDs of the API types" manifests crds
+check "go.mod and go.sum of every module" tidy modules
+check "vendor/" vendor vendored
+check "formatting" fmt formatted
+check "go vet" vet vetted
+
+if [ -n "$failed" ]; then
+	echo "verify failed:$failed" >&2
+	exit 1
+fi
