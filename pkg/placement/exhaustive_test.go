@@ -35,7 +35,7 @@ func randomInstance(t testing.TB, r *rand.Rand, classes int, racks bool) (placem
 			addLeaf(parent)
 		}
 	}
-	for range r.IntN(4) {
+	for range 2 + r.IntN(3) {
 		if len(groups)-inners < 5 {
 			addLeaf(parents[r.IntN(len(parents))])
 		}
@@ -48,8 +48,8 @@ func randomInstance(t testing.TB, r *rand.Rand, classes int, racks bool) (placem
 	}
 	p := placement.Problem{Tree: mustBuild(t, root, groups...), Have: gang.Counts{}, Held: gang.Counts{}, Pods: map[string][]placement.Pod{}}
 	for _, l := range p.Tree.Leaves() {
-		class, mixed := r.IntN(classes), r.IntN(4) == 0
-		if r.IntN(4) == 0 {
+		class, mixed := r.IntN(classes), r.IntN(3) == 0
+		if r.IntN(8) == 0 {
 			p.Have[l.Name()] = r.IntN(l.Min() + 1)
 			p.Held[l.Name()] = p.Have[l.Name()]
 		}
@@ -64,12 +64,12 @@ func randomInstance(t testing.TB, r *rand.Rand, classes int, racks bool) (placem
 	labels := []string{"", "", "x", "y"}
 	kinds := make([]class, classes)
 	for i := range kinds {
-		kinds[i] = class{gpus: 1 + r.IntN(4), cpus: r.IntN(3), label: labels[r.IntN(3)]}
+		kinds[i] = class{gpus: 1 + r.IntN(4), cpus: r.IntN(4), label: labels[r.IntN(3)]}
 		if racks && r.IntN(2) == 0 {
 			kinds[i].sameRack = fmt.Sprintf("block%d", r.IntN(2))
 		}
 	}
-	nodes := make([]node, 1+r.IntN(4))
+	nodes := make([]node, 2+r.IntN(3))
 	for i := range nodes {
 		nodes[i] = node{gpus: 1 + r.IntN(8), cpus: 2 + r.IntN(6), label: labels[r.IntN(4)], rack: fmt.Sprintf("rack%d", r.IntN(3))}
 	}
@@ -84,8 +84,9 @@ func pointers(nodes []gang.Node) []*gang.Node {
 	return list
 }
 
-// solvable is the oracle: it tries every set of leaves, every set of their pods and every node for each pod.
-func solvable(p placement.Problem, w *cluster) bool {
+// solvable is the oracle: it tries every set of leaves, every set of their pods and every node for each pod. With shrink
+// the nodes keep only the GPUs that the solution takes.
+func solvable(p placement.Problem, w *cluster, shrink bool) bool {
 	leaves := p.Tree.Leaves()
 	var needed []int // classes of pods to be placed
 	counts := gang.Counts{}
@@ -98,7 +99,7 @@ func solvable(p placement.Problem, w *cluster) bool {
 		if i == len(leaves) {
 			classes := slices.Clone(needed)
 			slices.Sort(classes)
-			return p.Tree.Satisfied(counts) && assignable(w, classes, 0)
+			return p.Tree.Satisfied(counts) && assignable(w, classes, 0, shrink)
 		}
 		if chooseLeaves(i + 1) {
 			return true
@@ -134,8 +135,13 @@ func solvable(p placement.Problem, w *cluster) bool {
 
 // assignable reports whether pods of these classes, sorted, fit together, pods of one class on nodes in rising order from
 // the given one.
-func assignable(w *cluster, classes []int, from int) bool {
+func assignable(w *cluster, classes []int, from int, shrink bool) bool {
 	if len(classes) == 0 {
+		for i := range w.nodes {
+			if n := &w.nodes[i]; shrink {
+				n.gpus, n.free[0] = n.gpus-n.free[0], 0
+			}
+		}
 		return true
 	}
 	for i := from; i < len(w.nodes); i++ {
@@ -147,7 +153,7 @@ func assignable(w *cluster, classes []int, from int) bool {
 		if len(classes) > 1 && classes[1] == classes[0] {
 			next = i
 		}
-		ok := assignable(w, classes[1:], next)
+		ok := assignable(w, classes[1:], next, shrink)
 		w.Undo(1)
 		if ok {
 			return true
@@ -164,20 +170,24 @@ func TestMinimumAgainstExhaustiveSearch(t *testing.T) {
 	tests := map[string]struct {
 		classes int
 		racks   bool
+		exact   bool // shrink the nodes to what one solution takes: no room to spare anywhere
 		floor   float64
 	}{
 		"one class":     {classes: 1, floor: 1},
 		"three classes": {classes: 3, floor: 0.97},
-		"three classes, some of which share racks": {classes: 3, racks: true, floor: 0.95},
+		"three classes, some of which share racks":                  {classes: 3, racks: true, floor: 0.95},
+		"one class, no GPU to spare":                                {classes: 1, exact: true, floor: 1},
+		"three classes, no GPU to spare":                            {classes: 3, exact: true, floor: 0.5},
+		"three classes, some of which share racks, no GPU to spare": {classes: 3, racks: true, exact: true, floor: 0.5},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(17, 19))
-			var feasible, found, calls, firstPods int
+			var feasible, found, searched, calls, planned int
 			for round := range 4000 {
 				p, w := randomInstance(t, r, tt.classes, tt.racks)
-				want := solvable(p, w)
+				want := solvable(p, w, tt.exact)
 				plan, short := placement.Minimum(p, w, placement.Budget{})
 				calls += w.calls
 				if short != nil {
@@ -189,12 +199,15 @@ func TestMinimumAgainstExhaustiveSearch(t *testing.T) {
 					}
 				} else {
 					checkPlan(t, p, w, plan)
-					firstPods += len(plan)
+					planned += len(plan)
 				}
 				switch {
 				case want && short == nil:
 					feasible++
 					found++
+					if w.asked > 0 {
+						searched++
+					}
 				case want:
 					feasible++
 					if tt.floor == 1 {
@@ -205,7 +218,8 @@ func TestMinimumAgainstExhaustiveSearch(t *testing.T) {
 				}
 			}
 			rate := float64(found) / float64(feasible)
-			t.Logf("%d of %d solvable instances solved (%.2f %%), %d calls of Place for %d pods planned", found, feasible, 100*rate, calls, firstPods)
+			t.Logf("%d of %d solvable instances solved (%.2f %%), %d of them by searching; %d calls of Place for %d pods planned",
+				found, feasible, 100*rate, searched, calls, planned)
 			if rate < tt.floor {
 				t.Errorf("solved %.2f %% of the solvable instances, want at least %.2f %%", 100*rate, 100*tt.floor)
 			}

@@ -51,6 +51,9 @@ func (pl *planner) fillLeaf(leaf *gang.Group, with *explanation) bool {
 			if lacking.Refusal == nil || placed > lacking.Placed {
 				lacking.Placed, lacking.Class, lacking.Refusal = placed, class, refusal
 			}
+			if domain == "" && placed == 0 {
+				break
+			}
 		}
 	}
 	if with != nil {

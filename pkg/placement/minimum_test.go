@@ -219,6 +219,44 @@ func TestMinimumPlans(t *testing.T) {
 	}
 }
 
+// Replicas whose leader and workers share a rack, as many racks large enough as there are replicas, all of them last; each
+// leaf alone fits in any rack, so that the choice of a rack shows to be wrong only later.
+func TestMinimumFindsARackForEachReplica(t *testing.T) {
+	t.Parallel()
+	for _, replicas := range []int{1, 2, 4, 8} {
+		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
+			t.Parallel()
+			var groups []gang.Node
+			var classes []class
+			var nodes []node
+			p := placement.Problem{Pods: map[string][]placement.Pod{}}
+			for i := range replicas {
+				name, leader, worker := fmt.Sprintf("r%d", i), fmt.Sprintf("r%d-leader", i), fmt.Sprintf("r%d-worker", i)
+				groups = append(groups, inner(name, "", 2), leaf(leader, name, 1), leaf(worker, name, 2))
+				p.Pods[leader], p.Pods[worker] = pods(leader, 2*i, 1), pods(worker, 2*i+1, 2)
+				classes = append(classes, class{gpus: 1, sameRack: name}, class{gpus: 8, sameRack: name})
+			}
+			for i := range 16 {
+				size := 2
+				if i >= 16-replicas {
+					size = 3
+				}
+				for range size {
+					nodes = append(nodes, node{gpus: 8, rack: fmt.Sprintf("rack%d", i)})
+				}
+			}
+			p.Tree = mustBuild(t, gang.Node{}, groups...)
+			w := newCluster(t, classes, nodes...)
+			plan, short := placement.Minimum(p, w, placement.Budget{})
+			if short != nil {
+				t.Fatalf("no plan in %d calls of Place: %+v", w.calls, short)
+			}
+			t.Logf("%d calls of Place for %d pods", w.calls, len(plan))
+			checkPlan(t, p, w, plan)
+		})
+	}
+}
+
 // checkPlan fails the test unless the plan makes the tree whole, would not without any of its pods, names every pod once
 // and in its own leaf, and is what the World holds.
 func checkPlan(t testing.TB, p placement.Problem, w *cluster, plan []placement.Placement) {

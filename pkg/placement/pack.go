@@ -7,7 +7,7 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 )
 
-// maxOrders is how many orders of classes are tried for one choice of leaves.
+// maxOrders is how many orders are tried from one start.
 const maxOrders = 6
 
 // item is the pods of one class that one leaf needs. If they must share a domain, they are placed in one.
@@ -17,23 +17,54 @@ type item struct {
 	pods  []slot
 }
 
-// packing is one choice of leaves under way: all of their missing pods are to be placed, hardest first.
+// packing is one choice of leaves under way: all of their missing pods are to be placed.
 type packing struct {
 	*planner
-	items  []item
-	spares map[*gang.Group][]slot // per leaf: waiting pods that can stand in for those chosen
-	furthest,
-	failed int // items: how many were placed in the best order of domains, and which one failed there
+	items    []item
+	spares   map[*gang.Group][]slot // per leaf: waiting pods that can stand in for those chosen
+	furthest int                    // the item that failed after the most others had been placed
 }
 
-// pack places the missing pods of all the leaves, or none. Classes that are hard to place come first; if that fails, the
-// class that failed comes first, until an order returns. extra limits the calls of Place that finding domains may cost
-// in each order. On failure the leaves that failed are returned.
+// ordering is an order of items: by block first if blocks is set, then by class, then as the leaves were chosen.
+type ordering struct {
+	blocks  []*gang.Group // parents of leaves
+	classes []int
+}
+
+func (o ordering) sorted(items []item) []item {
+	items = slices.Clone(items)
+	slices.SortStableFunc(items, func(a, b item) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(o.blocks, a.leaf.Parent()), slices.Index(o.blocks, b.leaf.Parent())),
+			cmp.Compare(slices.Index(o.classes, a.class), slices.Index(o.classes, b.class)))
+	})
+	return items
+}
+
+// promote returns the order in which the item comes first, with its block and its class.
+func (o ordering) promote(it item) ordering {
+	o.classes = promote(o.classes, it.class)
+	if o.blocks != nil {
+		o.blocks = promote(o.blocks, it.leaf.Parent())
+	}
+	return o
+}
+
+func (o ordering) equal(other ordering) bool {
+	return slices.Equal(o.blocks, other.blocks) && slices.Equal(o.classes, other.classes)
+}
+
+// pack places the missing pods of all the leaves, or none. Classes that are hard to place come first: of two free nodes,
+// 8 and 1 GPUs, a pod with 1 GPU may take the one that the pod with 8 needs. If an order fails, the class that failed comes
+// first, until an order returns. If some pods must share domains, it is most often with those of sibling leaves, and a
+// wrong domain shows soonest if these are placed one after the other: orders by block come first then.
 //
-// Why the order matters: of two free nodes, 8 and 1 GPUs, a pod with 1 GPU may take the one that the pod with 8 needs.
+// extra limits the calls of Place that finding domains may cost on top of one per pod and order. On failure the leaves
+// that failed are returned.
 func (pl *planner) pack(leaves []*gang.Group, extra int) (ok bool, failed []*gang.Group) {
 	k := &packing{planner: pl, spares: map[*gang.Group][]slot{}}
 	needed := 0
+	var items []item
 	for _, leaf := range leaves {
 		pods := pl.live(leaf)
 		n := pl.missing(leaf)
@@ -42,35 +73,37 @@ func (pl *planner) pack(leaves []*gang.Group, extra int) (ok bool, failed []*gan
 		}
 		needed += n
 		k.spares[leaf] = pods[n:]
-		k.items = append(k.items, pl.itemsOf(leaf, pods[:n])...)
+		items = append(items, pl.itemsOf(leaf, pods[:n])...)
 	}
 
-	classes := pl.hardestFirst(k.items)
-	var tried [][]int
-	for range maxOrders {
-		tried = append(tried, classes)
-		slices.SortStableFunc(k.items, func(a, b item) int {
-			return cmp.Compare(slices.Index(classes, a.class), slices.Index(classes, b.class))
-		})
-		k.furthest, k.failed = -1, 0
-		mark, limit := len(pl.stack), pl.limit
-		if most := pl.calls + needed + extra; limit < 0 || most < limit {
-			pl.limit = most
-		}
-		ok := k.placeFrom(0)
-		pl.limit = limit
-		if ok {
-			return true, nil
-		}
-		pl.undo(mark)
+	byClass := ordering{classes: pl.hardestFirst(items)}
+	starts := []ordering{byClass}
+	if blocks := pl.blocks(items); blocks != nil {
+		starts = []ordering{{blocks: blocks, classes: byClass.classes}, byClass}
+	}
+	for _, order := range starts {
+		var tried []ordering
+		for len(tried) < maxOrders && !slices.ContainsFunc(tried, order.equal) {
+			tried = append(tried, order)
+			k.items = order.sorted(items)
+			mark, limit, most := len(pl.stack), pl.limit, pl.calls+needed+extra
+			if limit < 0 || most < limit {
+				pl.limit = most
+			}
+			k.furthest = 0
+			ok := k.placeFrom(0)
+			pl.limit = limit
+			if ok {
+				return true, nil
+			}
+			pl.undo(mark)
+			extra = min(extra, most-pl.calls)
 
-		culprit := k.items[k.failed]
-		if !slices.Contains(failed, culprit.leaf) {
-			failed = append(failed, culprit.leaf)
-		}
-		classes = promote(classes, culprit.class)
-		if slices.ContainsFunc(tried, func(t []int) bool { return slices.Equal(t, classes) }) {
-			break
+			culprit := k.items[k.furthest]
+			if !slices.Contains(failed, culprit.leaf) {
+				failed = append(failed, culprit.leaf)
+			}
+			order = order.promote(culprit)
 		}
 	}
 	return false, failed
@@ -114,10 +147,31 @@ func (pl *planner) hardestFirst(items []item) []int {
 	return classes
 }
 
-// promote returns the classes with the given one first.
-func promote(classes []int, class int) []int {
-	rest := slices.DeleteFunc(slices.Clone(classes), func(c int) bool { return c == class })
-	return append([]int{class}, rest...)
+// blocks returns the parents of the items' leaves, those with the most pods first; nil unless some pods have domains and
+// there is more than one parent.
+func (pl *planner) blocks(items []item) []*gang.Group {
+	var blocks []*gang.Group
+	pods := map[*gang.Group]int{}
+	dependent := false
+	for _, it := range items {
+		block := it.leaf.Parent()
+		if pods[block] == 0 {
+			blocks = append(blocks, block)
+		}
+		pods[block] += len(it.pods)
+		dependent = dependent || !pl.independent(it.class)
+	}
+	if !dependent || len(blocks) == 1 {
+		return nil
+	}
+	slices.SortStableFunc(blocks, func(a, b *gang.Group) int { return cmp.Compare(pods[b], pods[a]) })
+	return blocks
+}
+
+// promote returns the list with one element first.
+func promote[E comparable](list []E, first E) []E {
+	rest := slices.DeleteFunc(slices.Clone(list), func(e E) bool { return e == first })
+	return append([]E{first}, rest...)
 }
 
 // placeFrom places the items from the i-th on. Each domain of an item is a choice: if the items after it cannot be placed,
@@ -129,32 +183,34 @@ func (k *packing) placeFrom(i int) bool {
 	it := k.items[i]
 	for _, domain := range k.alternatives(it.class) {
 		mark := len(k.stack)
-		if k.placeItem(it, domain) && k.placeFrom(i+1) {
+		placed := k.placeItem(it, domain)
+		if placed == len(it.pods) && k.placeFrom(i+1) {
 			return true
 		}
 		k.undo(mark)
+		if domain == "" && placed == 0 {
+			break
+		}
 	}
-	if i > k.furthest {
-		k.furthest, k.failed = i, i
-	}
+	k.furthest = max(k.furthest, i)
 	return false
 }
 
-// placeItem places the item's pods in a domain; spare pods of the leaf stand in for those that no node takes.
-func (k *packing) placeItem(it item, domain string) bool {
-	lacking := len(it.pods)
+// placeItem places the item's pods in a domain; spare pods of the leaf stand in for those that no node takes. It returns
+// how many were placed.
+func (k *packing) placeItem(it item, domain string) (placed int) {
 	for _, s := range it.pods {
 		if k.place(s, domain) == nil {
-			lacking--
+			placed++
 		}
 	}
 	for _, s := range k.spares[it.leaf] {
-		if lacking == 0 {
+		if placed == len(it.pods) {
 			break
 		}
 		if !k.taken[s] && k.place(s, k.domainFor(k.class(s), domain)) == nil {
-			lacking--
+			placed++
 		}
 	}
-	return lacking == 0
+	return placed
 }

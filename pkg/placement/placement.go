@@ -48,10 +48,11 @@ type Placement struct {
 	Node string
 }
 
-// Budget limits the search for other choices once the first ones have failed; zero fields take the defaults.
+// Budget limits the search once the walk in order of preference has failed; zero fields take the defaults. That walk, and
+// the one that explains a failure, ask for each pod once, or once per domain to try.
 type Budget struct {
-	Attempts   int // choices of children considered; default 64
-	Placements int // calls of World.Place on top of the first choices' own; default 4096
+	Attempts   int // choices of children packed; default 64
+	Placements int // calls of World.Place on top of four per waiting pod; default 4096
 }
 
 const (

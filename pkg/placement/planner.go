@@ -17,8 +17,9 @@ type planner struct {
 	taken    map[slot]bool // pods on the stack
 	possible gang.Counts   // problem.Have and all waiting pods: a group that these do not satisfy need not be tried
 
-	domainOf map[int]domainUse    // class with domains -> the domain its pods on the stack share
-	refusals map[refusalKey]known // refusals that still hold
+	dependents int                  // pods on the stack whose class has domains
+	domainOf   map[int]domainUse    // class with domains -> the domain its pods on the stack share
+	refusals   map[refusalKey]known // refusals that still hold
 
 	domains  map[int][]string // World.Domains, asked once per class
 	feasible map[int]int      // World.Feasible
@@ -106,6 +107,9 @@ func (pl *planner) place(s slot, domain string) *Refusal {
 	pl.version++
 	pl.counts[s.leaf]++
 	pl.taken[s] = true
+	if !pl.independent(class) {
+		pl.dependents++
+	}
 	if domain != "" {
 		pl.domainOf[class] = domainUse{domain, pl.domainOf[class].pods + 1}
 	}
@@ -121,6 +125,9 @@ func (pl *planner) undo(height int) {
 	for _, s := range pl.stack[height:] {
 		pl.counts[s.slot.leaf]--
 		delete(pl.taken, s.slot)
+		if !pl.independent(s.class) {
+			pl.dependents--
+		}
 		if s.domain != "" {
 			use := pl.domainOf[s.class]
 			use.pods--
@@ -205,7 +212,9 @@ func (pl *planner) domainsOf(class int) []string {
 	return domains
 }
 
-// alternatives returns the domains to try for pods of the class now: only one once the class has pods on the stack.
+// alternatives returns where to try pods of the class now, as World.Place takes it. Once the class has a domain, only
+// there. While other pods of the plan have domains, first anywhere: most often they leave it no choice, and if not even
+// one pod of the class is taken anywhere, no domain will take it either.
 func (pl *planner) alternatives(class int) []string {
 	if pl.independent(class) {
 		return []string{""}
@@ -213,16 +222,20 @@ func (pl *planner) alternatives(class int) []string {
 	if use, ok := pl.domainOf[class]; ok {
 		return []string{use.domain}
 	}
+	if pl.dependents > 0 {
+		return append([]string{""}, pl.domainsOf(class)...)
+	}
 	return pl.domainsOf(class)
 }
 
 // domainFor returns where a pod of the class goes if the pods it is placed with go to the given domain: there too, if
 // the class may.
 func (pl *planner) domainFor(class int, domain string) string {
-	if domains := pl.alternatives(class); slices.Contains(domains, domain) {
+	if use, ok := pl.domainOf[class]; ok {
+		return use.domain
+	}
+	if slices.Contains(pl.domainsOf(class), domain) {
 		return domain
-	} else if len(domains) == 1 {
-		return domains[0]
 	}
 	return ""
 }

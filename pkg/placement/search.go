@@ -36,6 +36,10 @@ type search struct {
 	tried      map[string]bool    // choices packed, by the signatures of their leaves
 }
 
+// firstChoices is how often each waiting pod may be asked for on top of the budget: once to judge its leaf, once each in
+// the preferred and in the cheapest choice, and once to spare. What Minimum promises for one class rests on it.
+const firstChoices = 4
+
 // maxConsidered bounds the choices looked at, most of which look like one that was packed already.
 const maxConsidered = 1024
 
@@ -85,6 +89,8 @@ func newSearch(pl *planner, g *gang.Group, budget Budget) *search {
 func (s *search) run() bool {
 	pl := s.planner
 	pl.spent = false
+	defer func(limit int) { pl.limit = limit }(pl.limit)
+	pl.limit = pl.calls + firstChoices*pl.waitingBelow(s.group) + s.placements
 	if c, ok := s.choose(s.group, nil, preferredFirst); ok {
 		if ok, _ := s.pack(c); ok {
 			return true
@@ -100,8 +106,6 @@ func (s *search) run() bool {
 		return true
 	}
 
-	defer func(limit int) { pl.limit = limit }(pl.limit)
-	pl.limit = pl.calls + s.placements
 	seen := map[string]bool{}
 	open := s.others(c, nil, failed) // a stack: the last is tried next
 	for considered := 0; len(open) > 0; considered++ {
@@ -147,7 +151,19 @@ func (s *search) pack(c choice) (ok bool, failed []*gang.Group) {
 	return s.planner.pack(c.leaves, s.extra())
 }
 
-// extra is the part of the budget that finding domains for one order of one choice may take.
+// waitingBelow returns the number of waiting pods in the leaves of the group.
+func (pl *planner) waitingBelow(g *gang.Group) int {
+	if g.IsLeaf() {
+		return len(pl.problem.Pods[g.Name()])
+	}
+	n := 0
+	for _, child := range g.Children() {
+		n += pl.waitingBelow(child)
+	}
+	return n
+}
+
+// extra is the part of the budget that finding domains for one choice may take.
 func (s *search) extra() int { return max(64, s.placements/8) }
 
 // others returns the limits that lead from a choice to those with one child less of some kind, the most promising last:

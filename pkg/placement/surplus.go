@@ -54,11 +54,7 @@ func (pl *planner) placeSingles() {
 			continue
 		}
 		for _, s := range pl.waiting(leaf) {
-			for _, domain := range pl.alternatives(pl.class(s)) {
-				if pl.place(s, domain) == nil {
-					break
-				}
-			}
+			pl.place(s, "") // a refusal is no reason to stop
 		}
 	}
 }
