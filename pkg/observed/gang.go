@@ -35,9 +35,12 @@ type Gang struct {
 
 	// Refused is why the last attempt found no plan. Its Reason is "" if there was none, or it succeeded.
 	Refused Refusal
-	// RefusedFor is what the refused attempt was to plan: the minimum (of a new gang, or of one that has to be
-	// refilled), or surplus, which nobody needs.
+	// RefusedSurplus: what was refused is surplus, which nobody needs; else it is the minimum (of a new gang, or of one
+	// that has to be refilled).
 	RefusedSurplus bool
+	// Failures counts the plans in a row that were made and then aborted or bound only in part; the next attempt waits
+	// for its back-off.
+	Failures int
 
 	// Misplaced says, per pod that counts nowhere, why: "pod x names sub-group ...". Sorted, at most 10.
 	Misplaced      []string
@@ -69,8 +72,11 @@ type WaitingPod struct {
 	Pod *corev1.Pod
 	// Since is when the scheduler came to know the pod.
 	Since time.Time
-	// Gated: it has scheduling gates. Misplaced: it counts nowhere.
-	Gated, Misplaced bool
-	// NeedsCapacity: it belongs to a minimum, or to a surplus unit, that was refused for want of nodes (G13).
+	// Gated: it has scheduling gates.
+	Gated bool
+	// Misplaced is why it counts nowhere, "" if it has a leaf: "names sub-group ...".
+	Misplaced string
+	// NeedsCapacity: the last attempt was refused for want of nodes that another node could cure, and the pod is one of
+	// those that the missing minimum, or a surplus sub-group as a unit, lacks (G13).
 	NeedsCapacity bool
 }

@@ -43,9 +43,9 @@ func (m *member) usable(profile string) bool {
 		len(m.pod.Spec.SchedulingGates) == 0 && profile != "" && m.pod.Spec.SchedulerName == profile
 }
 
-// isBound is G11's "bound": nodeName set (or the binding accepted), not terminating, not Failed.
+// isBound is G11's "bound": nodeName set (or the binding accepted), not terminating (nor about to be), not Failed.
 func (m *member) isBound() bool {
-	return (m.state == bound || m.state == posted) && m.pod.DeletionTimestamp == nil && m.pod.Status.Phase != corev1.PodFailed
+	return (m.state == bound || m.state == posted) && m.pod.DeletionTimestamp == nil && !m.leaving && m.pod.Status.Phase != corev1.PodFailed
 }
 
 // count asks every member once.
@@ -64,7 +64,7 @@ func (r *Registry) count(g *gangState, profile string) counts {
 				c.usable[m.leaf]++
 				c.bound[m.leaf]++
 			}
-		case m.pod.DeletionTimestamp != nil || m.pod.Status.Phase == corev1.PodFailed:
+		case m.pod.DeletionTimestamp != nil || m.leaving || m.pod.Status.Phase == corev1.PodFailed:
 		case m.isBound():
 			c.created[m.leaf]++
 			c.usable[m.leaf]++

@@ -163,7 +163,7 @@ func (r *Registry) attend(g *gangState) {
 		r.attention.Delete(g.key)
 	case g.leader != "" && (!g.leaderSeen || !g.refusedAt.IsZero()),
 		g.leader == "" && !g.completeAt.IsZero(),
-		g.plan != nil, g.isFragment():
+		g.plan != nil, g.isFragment(), len(g.leavers()) > 0:
 		r.attention.Insert(g.key)
 	default:
 		r.attention.Delete(g.key)

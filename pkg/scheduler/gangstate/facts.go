@@ -5,15 +5,26 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// Facts returns what is known of a gang, false if it is not known at all. The result shares nothing that changes.
+// capacityReasons are the refusals that another node, or one with more on it, could cure: what a cluster autoscaler
+// should hear of (G13).
+var capacityReasons = sets.New(v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTooLarge, v2alpha2.ReasonInsufficientGPUs,
+	v2alpha2.ReasonFragmented, v2alpha2.ReasonTopologyUnavailable, v2alpha2.ReasonSiblingBlocked)
+
+// Facts returns what is known of a gang, false if it is not known at all, or not all that exists has been seen yet
+// (Synced). The result shares nothing that changes.
 func (r *Registry) Facts(key Key) (observed.Gang, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.gangs[key]
-	if g == nil {
+	if g == nil || !r.synced {
 		return observed.Gang{}, false
 	}
 	profile := r.profile(g)
@@ -23,8 +34,9 @@ func (r *Registry) Facts(key Key) (observed.Gang, bool) {
 		Group: g.group, Tree: g.tree, TreeErr: g.treeErr,
 		Created: c.created, Usable: c.usable, Bound: c.bound,
 		Admitted: g.admitted, AdmittedGroups: g.admittedGroups.Clone(),
-		Binding: g.plan != nil && !g.plan.aborted,
-		Profile: profile,
+		Binding:  g.plan != nil && !g.plan.aborted,
+		Profile:  profile,
+		Failures: g.failures,
 	}
 	if !g.refusedAt.IsZero() {
 		f.Refused = observed.Refusal{Reason: g.verdict.Reason, Message: g.verdict.Message, At: g.refusedAt}
@@ -33,12 +45,13 @@ func (r *Registry) Facts(key Key) (observed.Gang, bool) {
 	if g.isFragment() {
 		f.Fragment, f.FragmentFor = true, g.incompleteFor
 	}
+	lacking := g.lacking(c, profile)
 	f.Ended = len(g.members) > 0
 	for _, m := range g.members {
 		if m.state != succeeded {
 			f.Ended = false
 		}
-		if m.misplaced != "" && m.state == pending {
+		if m.misplaced != "" && m.state == pending && m.pod.DeletionTimestamp == nil {
 			f.MisplacedTotal++
 			f.Misplaced = append(f.Misplaced, fmt.Sprintf("pod %s %s", m.pod.Name, m.misplaced))
 		}
@@ -48,6 +61,7 @@ func (r *Registry) Facts(key Key) (observed.Gang, bool) {
 		switch {
 		case m.pod.DeletionTimestamp != nil:
 			f.Terminating++
+		case m.misplaced != "":
 		case len(m.pod.Spec.SchedulingGates) > 0:
 			f.Gated++
 		case m.pod.Spec.SchedulerName != profile:
@@ -61,8 +75,8 @@ func (r *Registry) Facts(key Key) (observed.Gang, bool) {
 			f.Waiting = append(f.Waiting, observed.WaitingPod{
 				Pod: m.pod, Since: m.since,
 				Gated:         len(m.pod.Spec.SchedulingGates) > 0,
-				Misplaced:     m.misplaced != "",
-				NeedsCapacity: !g.refusedAt.IsZero() && m.usable(profile),
+				Misplaced:     m.misplaced,
+				NeedsCapacity: lacking[m.pod.UID],
 			})
 		}
 	}
@@ -76,6 +90,48 @@ func (r *Registry) Facts(key Key) (observed.Gang, bool) {
 		return compareNames(a.Pod.Name, b.Pod.Name)
 	})
 	return f, true
+}
+
+// lacking returns the waiting pods that the refused attempt lacked nodes for: of the missing minimum the fewest that
+// would do, or of surplus the sub-groups that would come as units. Empty if nothing was refused, or not for want of
+// capacity. A single pod above minMember is nothing to buy a node for.
+func (g *gangState) lacking(c counts, profile string) map[types.UID]bool {
+	if g.tree == nil || g.refusedAt.IsZero() || !capacityReasons.Has(g.verdict.Reason) {
+		return nil
+	}
+	need := gang.Counts{} // by leaf
+	var visit func(group *gang.Group)
+	visit = func(group *gang.Group) {
+		switch {
+		case group.Satisfied(c.bound) || !group.Satisfied(c.usable):
+		case group.IsLeaf():
+			need[group.Name()] = group.Min() - c.bound[group.Name()]
+		default:
+			children := slices.Clone(group.Children())
+			children = slices.DeleteFunc(children, func(child *gang.Group) bool { return !child.Satisfied(c.usable) })
+			slices.SortStableFunc(children, func(a, b *gang.Group) int { return a.MissingPods(c.bound) - b.MissingPods(c.bound) })
+			for _, child := range children[:group.Min()] {
+				visit(child)
+			}
+		}
+	}
+	if g.task != Surplus {
+		visit(g.tree.Root())
+	} else {
+		for _, group := range g.tree.Groups() {
+			if group.Parent().Satisfied(c.bound) {
+				visit(group)
+			}
+		}
+	}
+	out := map[types.UID]bool{}
+	for _, m := range g.waiting(profile) {
+		if need[m.leaf] > 0 {
+			need[m.leaf]--
+			out[m.pod.UID] = true
+		}
+	}
+	return out
 }
 
 func compareNames(a, b string) int {

@@ -146,6 +146,16 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 		p.order = append(p.order, m)
 		p.nodes[m.pod.UID] = pl.Node
 	}
+	if w.Task == Minimum {
+		// What was bound at Begin may be gone, or given back (fragment.go).
+		c := r.count(g, profile)
+		for _, m := range p.order {
+			c.bound[m.leaf]++
+		}
+		if !g.tree.Satisfied(c.bound) {
+			return nil, "a bound pod of the gang went while it was planned"
+		}
+	}
 	p.Mark = mark(g.group.UID, p.order)
 	for _, m := range p.order {
 		r.plans[m.pod.UID] = p

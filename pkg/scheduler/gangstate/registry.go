@@ -96,6 +96,7 @@ type member struct {
 	since time.Time
 
 	misplaced string // why the pod counts nowhere: names an unknown, an inner or no sub-group; "" = it has a leaf
+	leaving   bool   // bound, but given back (fragment.go): counts nowhere from that decision on
 }
 
 // gangState is one PodGroup with its pods. Guarded by Registry.mu.
