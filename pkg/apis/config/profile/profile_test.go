@@ -99,6 +99,26 @@ func gangAdmissionArgs(t *testing.T, cfg *kubeconfig.KubeSchedulerConfiguration)
 	return nil
 }
 
+func TestWithKubeconfigChangesNothingElse(t *testing.T) {
+	t.Parallel()
+	file, err := DefaultFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file, err = WithKubeconfig(file, "/etc/muster/kubeconfig"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := decode(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := mustDefault(t)
+	want.ClientConnection.Kubeconfig = "/etc/muster/kubeconfig"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("configuration (-want +got):\n%s", diff)
+	}
+}
+
 // TestPluginOrder lets the stock scheduler build its framework from the built-in profile, with stand-ins for the two
 // plugins that implement what those implement, and lists who is asked at each extension point and in which order. Whoever
 // moves to another Kubernetes version sees here what changed.
