@@ -12,7 +12,8 @@ LONG_ROUNDS   ?= 50
 NODES ?= 32
 GPUS  ?= 8
 
-VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# The tag, or what has come since; before the first tag the commit alone.
+VERSION    := $(shell git describe --tags --match 'v*' --dirty 2>/dev/null || echo v0.1.0-dev-$$(git describe --always --dirty 2>/dev/null || echo unknown))
 COMMIT     := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 KUBERNETES := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' go.mod)
 

@@ -32,7 +32,7 @@ const fieldManager = "muster-controlplane"
 func (cp *ControlPlane) ApplyManifests(ctx context.Context, dirs ...string) error {
 	var objects []*unstructured.Unstructured
 	for _, dir := range dirs {
-		read, err := ReadManifests(os.DirFS(dir))
+		read, err := ReadManifests(os.DirFS(dir), ".")
 		if err != nil {
 			return fmt.Errorf("reading manifests of %s: %w", dir, err)
 		}
@@ -41,10 +41,10 @@ func (cp *ControlPlane) ApplyManifests(ctx context.Context, dirs ...string) erro
 	return cp.Apply(ctx, objects...)
 }
 
-// ReadManifests returns the objects of all .yaml files, in the order of the file names.
-func ReadManifests(files fs.FS) ([]*unstructured.Unstructured, error) {
+// ReadManifests returns the objects of all .yaml files at and below root, in the order of the file names.
+func ReadManifests(files fs.FS, root string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(files, root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".yaml") {
 			return err
 		}

@@ -53,7 +53,7 @@ func Background(dir string) (map[string]int, error) {
 }
 
 // StopBackground kills what a control plane started with Background in dir, and returns the names. Only processes that
-// were recorded there, and are still the same, are touched. The directory itself stays.
+// were recorded there, and are still the same, are touched. The directory stays.
 func StopBackground(dir string) ([]string, error) {
 	running, err := Background(dir)
 	if err != nil {
@@ -74,7 +74,26 @@ func StopBackground(dir string) ([]string, error) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return names, os.RemoveAll(filepath.Join(dir, recordDir))
+	return names, nil
+}
+
+// RemoveBackground removes the directory of a control plane that was started with Background and has ended. A directory
+// that does not look like one is refused, a missing one is fine.
+func RemoveBackground(dir string) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	running, err := Background(dir)
+	if err != nil {
+		return err
+	}
+	if len(running) > 0 {
+		return fmt.Errorf("%s: still running: %v", dir, running)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "pki", "ca.crt")); err != nil {
+		return fmt.Errorf("%s is not the directory of a cluster; remove it yourself", dir)
+	}
+	return os.RemoveAll(dir)
 }
 
 // startTime returns the start time of a living process as /proc has it, "" for one that is gone or a zombie, and "?" for

@@ -65,7 +65,7 @@ type ControlPlane struct {
 	client kubernetes.Interface
 }
 
-// Start starts a control plane and returns once it serves, with the namespace "default" in place. On an error, or when
+// Start starts a control plane and returns once it serves, with the namespaces that every cluster has. On an error, or when
 // ctx ends first, nothing is left running.
 func Start(ctx context.Context, options Options) (_ *ControlPlane, err error) {
 	if options.Background && options.Dir == "" {
@@ -97,7 +97,7 @@ func Start(ctx context.Context, options Options) (_ *ControlPlane, err error) {
 	if err := cp.prepare(); err != nil {
 		return nil, err
 	}
-	steps := []func(context.Context) error{cp.StartEtcd, cp.StartAPIServer, cp.waitForDefaultNamespace}
+	steps := []func(context.Context) error{cp.StartEtcd, cp.StartAPIServer, cp.waitForNamespaces}
 	if options.WithControllerManager {
 		steps = append(steps, cp.startControllerManager)
 	}

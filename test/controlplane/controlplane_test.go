@@ -454,7 +454,7 @@ func TestServersComeBackWithTheirData(t *testing.T) {
 		if err := restart.start(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if err := cp.WaitForServer(ctx, cp.apiServer, cp.Admin().Host+"/readyz"); err != nil {
+		if err := cp.WaitReady(ctx, cp.apiServer); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := cp.Client().CoreV1().Namespaces().Get(ctx, restart.name, metav1.GetOptions{}); err != nil {

@@ -21,6 +21,8 @@ type ProcessOptions struct {
 	Args []string
 	// Env is added to this process's environment.
 	Env []string
+	// ReadyURL answers a GET with 200 once the program is ready; see Restart. May be empty.
+	ReadyURL string
 }
 
 // Process is one program: a server of the control plane, or muster-scheduler. It can be killed and started again, with

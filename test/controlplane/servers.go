@@ -28,7 +28,7 @@ func (cp *ControlPlane) StartEtcd(ctx context.Context) error {
 		}
 		// Peers are mandatory, though there are none.
 		peer, client := "http://"+peerPort.address(), "http://"+cp.etcdPort.address()
-		cp.etcd = cp.NewProcess(cp.server("etcd", nil,
+		cp.etcd = cp.NewProcess(cp.server("etcd", "http://"+cp.etcdPort.address()+"/health", nil,
 			"--name=default",
 			"--data-dir="+cp.path("etcd"),
 			"--listen-client-urls="+client,
@@ -43,7 +43,7 @@ func (cp *ControlPlane) StartEtcd(ctx context.Context) error {
 		))
 	}
 	cp.say("starting etcd at %s", cp.etcdPort.address())
-	return cp.startServer(ctx, cp.etcd, "http://"+cp.etcdPort.address()+"/health")
+	return cp.startServer(ctx, cp.etcd)
 }
 
 // StopEtcd kills etcd; its data stays.
@@ -56,10 +56,10 @@ func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		cp.apiServer = cp.NewProcess(cp.server("kube-apiserver", cp.options.APIServerArgs, args...))
+		cp.apiServer = cp.NewProcess(cp.server("kube-apiserver", "https://"+cp.apiPort.address()+"/readyz", cp.options.APIServerArgs, args...))
 	}
 	cp.say("starting kube-apiserver at %s", cp.apiPort.address())
-	return cp.startServer(ctx, cp.apiServer, "https://"+cp.apiPort.address()+"/readyz")
+	return cp.startServer(ctx, cp.apiServer)
 }
 
 // StopAPIServer ends the API server: asked first, killed after two seconds.
@@ -134,7 +134,7 @@ func (cp *ControlPlane) startControllerManager(ctx context.Context) error {
 	if !cp.watchesNodes() {
 		controllers = "*,-node-lifecycle-controller"
 	}
-	cp.controllerManager = cp.NewProcess(cp.server("kube-controller-manager", cp.options.ControllerManagerArgs,
+	cp.controllerManager = cp.NewProcess(cp.server("kube-controller-manager", "https://"+p.address()+"/healthz", cp.options.ControllerManagerArgs,
 		"--kubeconfig="+kubeconfig,
 		"--authentication-kubeconfig="+kubeconfig,
 		"--authorization-kubeconfig="+kubeconfig,
@@ -151,7 +151,7 @@ func (cp *ControlPlane) startControllerManager(ctx context.Context) error {
 		"--kube-api-burst=1000",
 	))
 	cp.say("starting kube-controller-manager")
-	return cp.startServer(ctx, cp.controllerManager, "https://"+p.address()+"/healthz")
+	return cp.startServer(ctx, cp.controllerManager)
 }
 
 func (cp *ControlPlane) startKwok(ctx context.Context) error {
@@ -177,28 +177,27 @@ func (cp *ControlPlane) startKwok(ctx context.Context) error {
 	if cp.watchesNodes() {
 		args = append(args, fmt.Sprintf("--node-lease-duration-seconds=%d", int(cp.options.NodeLease.Seconds())))
 	}
-	cp.kwok = cp.NewProcess(cp.server("kwok", nil, args...))
+	cp.kwok = cp.NewProcess(cp.server("kwok", "http://"+p.address()+"/healthz", nil, args...))
 	cp.say("starting kwok")
-	return cp.startServer(ctx, cp.kwok, "http://"+p.address()+"/healthz")
+	return cp.startServer(ctx, cp.kwok)
 }
 
 // server describes a server of the control plane; extra arguments come last and so win.
-func (cp *ControlPlane) server(name string, extra []string, args ...string) ProcessOptions {
-	return ProcessOptions{Name: name, Path: filepath.Join(cp.options.BinDir, name), Args: append(args, extra...)}
+func (cp *ControlPlane) server(name, readyURL string, extra []string, args ...string) ProcessOptions {
+	return ProcessOptions{Name: name, Path: filepath.Join(cp.options.BinDir, name), Args: append(args, extra...), ReadyURL: readyURL}
 }
 
-// startServer starts the process and returns once a GET of the URL answers 200, or with the end of its log when it ends
-// before that.
-func (cp *ControlPlane) startServer(ctx context.Context, p *Process, url string) error {
+// startServer starts the process and returns once it is ready.
+func (cp *ControlPlane) startServer(ctx context.Context, p *Process) error {
 	if err := p.Start(); err != nil {
 		return err
 	}
-	return cp.WaitForServer(ctx, p, url)
+	return cp.WaitReady(ctx, p)
 }
 
-// WaitForServer returns once a GET of the URL answers 200. It fails with the end of the log when the process ends before
-// that, or when ctx does; it waits two minutes at most.
-func (cp *ControlPlane) WaitForServer(ctx context.Context, p *Process, url string) error {
+// WaitReady returns once a GET of the process's ReadyURL answers 200. It fails with the end of the log when the process
+// ends before that, or when ctx does; it waits two minutes at most.
+func (cp *ControlPlane) WaitReady(ctx context.Context, p *Process) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("not ready within two minutes"))
 	defer cancel()
 	client, err := cp.probe()
@@ -208,11 +207,11 @@ func (cp *ControlPlane) WaitForServer(ctx context.Context, p *Process, url strin
 	defer client.CloseIdleConnections()
 
 	// There is nothing to watch before the server is there, hence the polling.
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	answer := errors.New("not asked yet")
 	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.options.ReadyURL, nil)
 		if err != nil {
 			return err
 		}
@@ -233,7 +232,7 @@ func (cp *ControlPlane) WaitForServer(ctx context.Context, p *Process, url strin
 			return p.endedEarly()
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w (%s says: %w); the end of its log:\n%s",
-				p.options.Name, context.Cause(ctx), url, answer, p.LogTail(15))
+				p.options.Name, context.Cause(ctx), p.options.ReadyURL, answer, p.LogTail(15))
 		}
 	}
 }
@@ -254,9 +253,15 @@ func (cp *ControlPlane) probe() (*http.Client, error) {
 	}, nil
 }
 
-func (cp *ControlPlane) waitForDefaultNamespace(ctx context.Context) error {
-	return Until(ctx, cp.client.CoreV1().Namespaces(), metav1.ListOptions{FieldSelector: "metadata.name=default"},
-		func(found []*corev1.Namespace) bool { return len(found) == 1 })
+// waitForNamespaces waits for those that every cluster has; the API server makes them after it is ready.
+func (cp *ControlPlane) waitForNamespaces(ctx context.Context) error {
+	return Until(ctx, cp.client.CoreV1().Namespaces(), metav1.ListOptions{}, func(found []*corev1.Namespace) bool {
+		missing := map[string]bool{metav1.NamespaceDefault: true, metav1.NamespaceSystem: true, corev1.NamespaceNodeLease: true}
+		for _, namespace := range found {
+			delete(missing, namespace.Name)
+		}
+		return len(missing) == 0
+	})
 }
 
 func (cp *ControlPlane) waitForServiceAccount(ctx context.Context, namespace, name string) error {

@@ -1,0 +1,300 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+)
+
+// MusterNamespace is where manifests/ puts Muster; both programs have service accounts of their own names there.
+const MusterNamespace = "muster-system"
+
+// InstallMuster applies what manifests/ has for a cluster (namespace, CRDs, service accounts, RBAC, configuration) but the
+// Deployments, whose images do not exist here, and the webhooks, which come with StartMusterController.
+func (cp *ControlPlane) InstallMuster(ctx context.Context) error {
+	cp.say("installing Muster's CRDs, service accounts and roles")
+	objects, err := musterManifests(".", func(object *unstructured.Unstructured) bool {
+		switch object.GetKind() {
+		case "Deployment", "Service", "ValidatingWebhookConfiguration":
+			return false
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	return cp.Apply(ctx, objects...)
+}
+
+// musterManifests returns the objects of manifests/DIR that are kept. Samples are no part of Muster.
+func musterManifests(dir string, keep func(*unstructured.Unstructured) bool) ([]*unstructured.Unstructured, error) {
+	manifests := filepath.Join(repository(), "manifests")
+	folders := []string{"namespace.yaml", "crds", "scheduler", "controller", "webhooks"}
+	if dir != "." {
+		folders = []string{dir}
+	}
+	var kept []*unstructured.Unstructured
+	for _, folder := range folders {
+		objects, err := ReadManifests(os.DirFS(manifests), folder)
+		if err != nil {
+			return nil, fmt.Errorf("reading manifests/%s: %w", folder, err)
+		}
+		for _, object := range objects {
+			if keep(object) {
+				kept = append(kept, object)
+			}
+		}
+	}
+	return kept, nil
+}
+
+// SchedulerOptions says how to run muster-scheduler.
+type SchedulerOptions struct {
+	// Name of the process and its log. Empty: muster-scheduler.
+	Name string
+	// Config is a KubeSchedulerConfiguration as YAML. Empty: the one of manifests/scheduler. The kubeconfig is filled in.
+	Config []byte
+	// LeaderElect turns leader election on. Without it the first binding comes 15 seconds sooner after a crash.
+	LeaderElect bool
+	// Args come last and so win.
+	Args []string
+	// Env is added to this process's environment.
+	Env []string
+}
+
+// StartMusterScheduler runs bin/muster-scheduler as its service account, under the rules of manifests/scheduler, and
+// returns once it is ready. InstallMuster comes first. Kill and Restart it as often as needed.
+func (cp *ControlPlane) StartMusterScheduler(ctx context.Context, options SchedulerOptions) (*Process, error) {
+	name := orName(options.Name, "muster-scheduler")
+	kubeconfig, err := cp.ServiceAccountKubeconfig(ctx, MusterNamespace, "muster-scheduler")
+	if err != nil {
+		return nil, err
+	}
+	if options.Config == nil {
+		if options.Config, err = deployedSchedulerConfig(); err != nil {
+			return nil, err
+		}
+	}
+	return cp.startScheduler(ctx, name, "muster-scheduler", kubeconfig, options)
+}
+
+// StartStockScheduler runs bin/kube-scheduler (hack/build-controlplane.sh kube-scheduler) as system:kube-scheduler, to
+// compare with, and returns once it is ready. Config may be empty.
+func (cp *ControlPlane) StartStockScheduler(ctx context.Context, options SchedulerOptions) (*Process, error) {
+	kubeconfig, err := cp.Kubeconfig("system:kube-scheduler")
+	if err != nil {
+		return nil, err
+	}
+	if options.Config == nil {
+		options.Config = []byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
+	}
+	return cp.startScheduler(ctx, orName(options.Name, "kube-scheduler"), "kube-scheduler", kubeconfig, options)
+}
+
+func (cp *ControlPlane) startScheduler(ctx context.Context, name, binary, kubeconfig string, options SchedulerOptions) (*Process, error) {
+	config, err := withKubeconfig(options.Config, kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	configFile := cp.path(name + ".yaml")
+	if err := os.WriteFile(configFile, config, 0o644); err != nil {
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	cp.say("starting %s", name)
+	return cp.startReady(ctx, ProcessOptions{
+		Name: name,
+		Path: filepath.Join(cp.options.BinDir, binary),
+		Args: append([]string{
+			"--config=" + configFile,
+			"--authentication-kubeconfig=" + kubeconfig,
+			"--authorization-kubeconfig=" + kubeconfig,
+			"--bind-address=127.0.0.1",
+			fmt.Sprintf("--secure-port=%d", port.number),
+			fmt.Sprintf("--leader-elect=%v", options.LeaderElect),
+			"-v=2",
+		}, options.Args...),
+		Env:      options.Env,
+		ReadyURL: "https://" + port.address() + "/readyz",
+	})
+}
+
+// ControllerOptions says how to run muster-controller.
+type ControllerOptions struct {
+	// Name of the process and its log. Empty: muster-controller.
+	Name string
+	// Args come last and so win.
+	Args []string
+}
+
+// StartMusterController runs bin/muster-controller as its service account, under the rules of manifests/controller, with
+// the webhooks of manifests/webhooks pointing at it, and returns once the API server calls them. InstallMuster comes
+// first.
+func (cp *ControlPlane) StartMusterController(ctx context.Context, options ControllerOptions) (*Process, error) {
+	kubeconfig, err := cp.ServiceAccountKubeconfig(ctx, MusterNamespace, "muster-controller")
+	if err != nil {
+		return nil, err
+	}
+	webhookPort, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	healthPort, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	webhooks, err := webhooksAt("https://" + webhookPort.address())
+	if err != nil {
+		return nil, err
+	}
+	if err := cp.Apply(ctx, webhooks...); err != nil {
+		return nil, err
+	}
+	name := orName(options.Name, "muster-controller")
+	cp.say("starting %s", name)
+	p, err := cp.startReady(ctx, ProcessOptions{
+		Name: name,
+		Path: filepath.Join(cp.options.BinDir, "muster-controller"),
+		Args: append([]string{
+			"--kubeconfig=" + kubeconfig,
+			"--namespace=" + MusterNamespace,
+			"--webhook-host=127.0.0.1",
+			fmt.Sprintf("--webhook-port=%d", webhookPort.number),
+			"--health-probe-bind-address=" + healthPort.address(),
+			"--metrics-bind-address=0",
+			"--leader-elect=false",
+			"-v=2",
+		}, options.Args...),
+		ReadyURL: "http://" + healthPort.address() + "/readyz",
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, cp.waitForWebhook(ctx)
+}
+
+// webhooksAt returns the webhook configurations of manifests/webhooks, calling this address instead of a Service.
+func webhooksAt(address string) ([]*unstructured.Unstructured, error) {
+	configurations, err := musterManifests("webhooks", func(object *unstructured.Unstructured) bool {
+		return object.GetKind() == "ValidatingWebhookConfiguration"
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, configuration := range configurations {
+		webhooks, _, err := unstructured.NestedSlice(configuration.Object, "webhooks")
+		if err != nil {
+			return nil, err
+		}
+		for _, webhook := range webhooks {
+			clientConfig := webhook.(map[string]any)["clientConfig"].(map[string]any)
+			path, _, err := unstructured.NestedString(clientConfig, "service", "path")
+			if err != nil {
+				return nil, err
+			}
+			delete(clientConfig, "service")
+			clientConfig["url"] = address + path
+		}
+		if err := unstructured.SetNestedSlice(configuration.Object, webhooks, "webhooks"); err != nil {
+			return nil, err
+		}
+	}
+	return configurations, nil
+}
+
+// waitForWebhook returns once the API server refuses a PodGroup that only the webhook refuses. It learns of a new
+// webhook on its own time and tells nobody, hence the polling.
+func (cp *ControlPlane) waitForWebhook(ctx context.Context) error {
+	client, err := dynamic.NewForConfig(cp.admin)
+	if err != nil {
+		return err
+	}
+	podGroups := client.Resource(schema.GroupVersionResource{Group: "scheduling.run.ai", Version: "v2alpha2", Resource: "podgroups"})
+	invalid, err := ParseManifests([]byte(`
+apiVersion: scheduling.run.ai/v2alpha2
+kind: PodGroup
+metadata: {name: webhook-probe}
+spec:
+  subGroups:
+  - {name: leaf-without-min-member}
+`))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("the API server does not call the webhook"))
+	defer cancel()
+	for {
+		_, err := podGroups.Namespace("default").Create(ctx, invalid[0], metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil && strings.Contains(err.Error(), "admission webhook") {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the webhook: %w (last answer: %w)", context.Cause(ctx), err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// startReady starts a process and waits until it is ready.
+func (cp *ControlPlane) startReady(ctx context.Context, options ProcessOptions) (*Process, error) {
+	if _, err := os.Stat(options.Path); err != nil {
+		return nil, fmt.Errorf("%s is missing: run `make build controlplane`", options.Path)
+	}
+	p := cp.NewProcess(options)
+	return p, cp.Restart(ctx, p)
+}
+
+// Restart starts the process, killing it first if it runs, and waits until it is ready.
+func (cp *ControlPlane) Restart(ctx context.Context, p *Process) error {
+	p.Kill()
+	return cp.startServer(ctx, p)
+}
+
+// deployedSchedulerConfig returns the configuration that manifests/scheduler gives to muster-scheduler.
+func deployedSchedulerConfig() ([]byte, error) {
+	objects, err := musterManifests("scheduler", func(object *unstructured.Unstructured) bool { return object.GetKind() == "ConfigMap" })
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range objects {
+		config, found, err := unstructured.NestedString(object.Object, "data", "config.yaml")
+		if err != nil || found {
+			return []byte(config), err
+		}
+	}
+	return nil, errors.New("manifests/scheduler has no ConfigMap with the key config.yaml")
+}
+
+// withKubeconfig returns the scheduler configuration with this kubeconfig in it: beside --config, kube-scheduler ignores
+// --kubeconfig.
+func withKubeconfig(config []byte, kubeconfig string) ([]byte, error) {
+	var object map[string]any
+	if err := yaml.Unmarshal(config, &object); err != nil {
+		return nil, fmt.Errorf("reading the scheduler's configuration: %w", err)
+	}
+	if err := unstructured.SetNestedField(object, kubeconfig, "clientConnection", "kubeconfig"); err != nil {
+		return nil, err
+	}
+	return yaml.Marshal(object)
+}
+
+func orName(name, standard string) string {
+	if name == "" {
+		return standard
+	}
+	return name
+}
