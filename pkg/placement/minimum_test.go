@@ -185,6 +185,15 @@ func TestMinimumPlans(t *testing.T) {
 			nodes:   []node{{gpus: 8, rack: "r1"}, {gpus: 8, rack: "r1"}, {gpus: 8, rack: "r2"}},
 			want:    []string{"b-0 on node-0", "b-1 on node-1", "b-2 on node-2"},
 		},
+		"a heavy pod that must be near another leaf's pods, declared before them": {
+			tree: func(t testing.TB) *gang.Tree {
+				return mustBuild(t, gang.Node{}, leaf("router", "", 1), leaf("worker", "", 1))
+			},
+			pods:    waiting(pods("router", 0, 1), pods("worker", 1, 1)),
+			classes: []class{{gpus: 4, follows: "workers"}, {gpus: 1, sameRack: "workers"}},
+			nodes:   []node{{gpus: 3, rack: "r1"}, {gpus: 8, rack: "r2"}},
+			want:    []string{"worker-0 on node-1", "router-0 on node-1"},
+		},
 		"a pod that cannot be placed is passed over inside its leaf": {
 			tree:    func(t testing.TB) *gang.Tree { return mustBuild(t, leaf("", "", 2)) },
 			pods:    map[string][]placement.Pod{"": {{ID: "huge", Class: 2}, {ID: "one", Class: 0}, {ID: "two", Class: 0}}},

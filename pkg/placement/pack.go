@@ -41,11 +41,11 @@ func (o ordering) sorted(items []item) []item {
 	return items
 }
 
-// promote returns the order in which the item comes first, with its block and its class.
-func (o ordering) promote(it item) ordering {
-	o.classes = promote(o.classes, it.class)
+// moved returns the order with the item's class, and its block, moved to the front or the back.
+func (o ordering) moved(it item, to end) ordering {
+	o.classes = move(o.classes, it.class, to)
 	if o.blocks != nil {
-		o.blocks = promote(o.blocks, it.leaf.Parent())
+		o.blocks = move(o.blocks, it.leaf.Parent(), to)
 	}
 	return o
 }
@@ -54,19 +54,35 @@ func (o ordering) equal(other ordering) bool {
 	return slices.Equal(o.blocks, other.blocks) && slices.Equal(o.classes, other.classes)
 }
 
-// pack places the missing pods of all the leaves, or none. Classes that are hard to place come first: of two free nodes,
-// 8 and 1 GPUs, a pod with 1 GPU may take the one that the pod with 8 needs. If an order fails, the class that failed comes
-// first, until an order returns. If some pods must share domains, it is most often with those of sibling leaves, and a
-// wrong domain shows soonest if these are placed one after the other: orders by block come first then.
+// pack places the missing pods of all the leaves, or none. A leaf that has more waiting pods than it lacks offers those it
+// prefers, and if that fails, those that are easiest to place. On failure the leaves that failed are returned.
 //
-// extra limits the calls of Place that finding domains may cost on top of one per pod and order. On failure the leaves
-// that failed are returned.
+// extra limits the calls of Place that finding domains may cost on top of one per pod and order.
 func (pl *planner) pack(leaves []*gang.Group, extra int) (ok bool, failed []*gang.Group) {
+	if ok, failed = pl.packPods(leaves, pl.live, extra); ok || !slices.ContainsFunc(leaves, pl.offersEasier) {
+		return ok, failed
+	}
+	ok, again := pl.packPods(leaves, pl.easiestFirst, extra)
+	for _, leaf := range again {
+		if !slices.Contains(failed, leaf) {
+			failed = append(failed, leaf)
+		}
+	}
+	return ok, failed
+}
+
+// packPods places as many of each leaf's pods, as listed by the function, as the leaf lacks.
+//
+// Classes that are hard to place come first: of two free nodes, 8 and 1 GPUs, a pod with 1 GPU may take the one that the
+// pod with 8 needs. If an order fails, the class that failed comes first, until an order returns. If some pods must share
+// domains, it is most often with those of sibling leaves, and a wrong domain shows soonest if these are placed one after
+// the other: orders by block come first then.
+func (pl *planner) packPods(leaves []*gang.Group, podsOf func(*gang.Group) []slot, extra int) (ok bool, failed []*gang.Group) {
 	k := &packing{planner: pl, spares: map[*gang.Group][]slot{}}
 	needed := 0
 	var items []item
 	for _, leaf := range leaves {
-		pods := pl.live(leaf)
+		pods := podsOf(leaf)
 		n := pl.missing(leaf)
 		if len(pods) < n {
 			return false, []*gang.Group{leaf}
@@ -86,11 +102,11 @@ func (pl *planner) pack(leaves []*gang.Group, extra int) (ok bool, failed []*gan
 		for len(tried) < maxOrders && !slices.ContainsFunc(tried, order.equal) {
 			tried = append(tried, order)
 			k.items = order.sorted(items)
+			k.furthest = 0
 			mark, limit, most := len(pl.stack), pl.limit, pl.calls+needed+extra
 			if limit < 0 || most < limit {
 				pl.limit = most
 			}
-			k.furthest = 0
 			ok := k.placeFrom(0)
 			pl.limit = limit
 			if ok {
@@ -103,10 +119,40 @@ func (pl *planner) pack(leaves []*gang.Group, extra int) (ok bool, failed []*gan
 			if !slices.Contains(failed, culprit.leaf) {
 				failed = append(failed, culprit.leaf)
 			}
-			order = order.promote(culprit)
+			order = order.moved(culprit, toFront)
+			if slices.ContainsFunc(tried, order.equal) && !pl.independent(culprit.class) {
+				order = order.moved(culprit, toBack) // it may need others to be placed before it
+			}
 		}
 	}
 	return false, failed
+}
+
+// offersEasier reports whether the leaf could do with pods that are easier to place than those it prefers.
+func (pl *planner) offersEasier(leaf *gang.Group) bool {
+	n := pl.missing(leaf)
+	preferred, easiest := pl.live(leaf), pl.easiestFirst(leaf)
+	if len(preferred) < n {
+		return false
+	}
+	inPreferred := map[slot]bool{}
+	for _, s := range preferred[:n] {
+		inPreferred[s] = true
+	}
+	return slices.ContainsFunc(easiest[:n], func(s slot) bool { return !inPreferred[s] })
+}
+
+// easiestFirst returns the waiting pods that some node could take: those with the most feasible nodes first, then the
+// lighter, then in order of preference.
+func (pl *planner) easiestFirst(leaf *gang.Group) []slot {
+	pods := pl.live(leaf)
+	slices.SortStableFunc(pods, func(a, b slot) int { return pl.hardness(pl.class(b), pl.class(a)) })
+	return pods
+}
+
+// hardness compares two classes: the one with fewer feasible nodes comes first, then the heavier.
+func (pl *planner) hardness(a, b int) int {
+	return cmp.Or(cmp.Compare(pl.feasibleOf(a), pl.feasibleOf(b)), cmp.Compare(pl.weightOf(b), pl.weightOf(a)))
 }
 
 // live returns the waiting pods of a leaf without those that no node could ever take, in order of preference.
@@ -141,9 +187,7 @@ func (pl *planner) hardestFirst(items []item) []int {
 			classes = append(classes, it.class)
 		}
 	}
-	slices.SortStableFunc(classes, func(a, b int) int {
-		return cmp.Or(cmp.Compare(pl.feasibleOf(a), pl.feasibleOf(b)), cmp.Compare(pl.weightOf(b), pl.weightOf(a)))
-	})
+	slices.SortStableFunc(classes, pl.hardness)
 	return classes
 }
 
@@ -168,10 +212,21 @@ func (pl *planner) blocks(items []item) []*gang.Group {
 	return blocks
 }
 
-// promote returns the list with one element first.
-func promote[E comparable](list []E, first E) []E {
-	rest := slices.DeleteFunc(slices.Clone(list), func(e E) bool { return e == first })
-	return append([]E{first}, rest...)
+// end is one of the two ends of a list.
+type end bool
+
+const (
+	toFront end = true
+	toBack  end = false
+)
+
+// move returns the list with one element moved to an end.
+func move[E comparable](list []E, element E, to end) []E {
+	rest := slices.DeleteFunc(slices.Clone(list), func(e E) bool { return e == element })
+	if to == toFront {
+		return append([]E{element}, rest...)
+	}
+	return append(rest, element)
 }
 
 // placeFrom places the items from the i-th on. Each domain of an item is a choice: if the items after it cannot be placed,

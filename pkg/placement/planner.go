@@ -222,10 +222,11 @@ func (pl *planner) alternatives(class int) []string {
 	if use, ok := pl.domainOf[class]; ok {
 		return []string{use.domain}
 	}
-	if pl.dependents > 0 {
-		return append([]string{""}, pl.domainsOf(class)...)
+	domains := pl.domainsOf(class)
+	if pl.dependents > 0 && domains[0] != "" {
+		return append([]string{""}, domains...)
 	}
-	return pl.domainsOf(class)
+	return domains
 }
 
 // domainFor returns where a pod of the class goes if the pods it is placed with go to the given domain: there too, if

@@ -22,6 +22,7 @@ type node struct {
 type class struct {
 	gpus, cpus int
 	label      string // node must have it; "": any
+	follows    string // the node's rack must hold a pod of a class with this sameRack; "": no such constraint
 	sameRack   string // pods of all classes with this value share a rack; "": no such constraint
 }
 
@@ -78,6 +79,11 @@ func (w *cluster) reason(n node, c class, domain string) string {
 			return "node(s) didn't match pod affinity rules"
 		}
 	}
+	if c.follows != "" {
+		if rack, ok := w.rackOf(c.follows); !ok || rack != n.rack {
+			return "node(s) didn't match pod affinity rules"
+		}
+	}
 	return ""
 }
 
@@ -120,6 +126,9 @@ func (w *cluster) Undo(n int) {
 }
 
 func (w *cluster) Domains(class int) []string {
+	if w.classes[class].follows != "" {
+		return []string{""}
+	}
 	if w.classes[class].sameRack == "" {
 		return nil
 	}
