@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kubeconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	kubescheme "k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 	"sigs.k8s.io/yaml"
@@ -61,4 +62,26 @@ func decode(file []byte) (*kubeconfig.KubeSchedulerConfiguration, error) {
 	}
 	cfg.APIVersion = gvk.GroupVersion().String() // lost in the conversion to the internal type
 	return cfg, nil
+}
+
+// WithKubeconfig returns the configuration file with the path of a kubeconfig in it, as --kubeconfig would do without a
+// file: kube-scheduler ignores that flag beside --config. Comments are lost.
+func WithKubeconfig(file []byte, kubeconfig string) ([]byte, error) {
+	return With(file, kubeconfig, "clientConnection", "kubeconfig")
+}
+
+// With returns the configuration file (YAML) with a field set to a value; path names the field, outermost first. A missing
+// parent is added. Comments are lost. Whether the field exists is found out when the file is loaded.
+func With(file []byte, value any, path ...string) ([]byte, error) {
+	var fields map[string]any
+	if err := yaml.UnmarshalStrict(file, &fields); err != nil {
+		return nil, fmt.Errorf("reading a scheduler configuration: %w", err)
+	}
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	if err := unstructured.SetNestedField(fields, value, path...); err != nil {
+		return nil, fmt.Errorf("setting a field of a scheduler configuration: %w", err)
+	}
+	return yaml.Marshal(fields)
 }

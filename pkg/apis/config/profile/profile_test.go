@@ -99,23 +99,51 @@ func gangAdmissionArgs(t *testing.T, cfg *kubeconfig.KubeSchedulerConfiguration)
 	return nil
 }
 
-func TestWithKubeconfigChangesNothingElse(t *testing.T) {
+func TestAChangedFieldChangesNothingElse(t *testing.T) {
 	t.Parallel()
-	file, err := DefaultFile()
-	if err != nil {
-		t.Fatal(err)
+	otherCluster := mustDefault(t)
+	otherCluster.ClientConnection.Kubeconfig = "/etc/muster/kubeconfig"
+	slow := mustDefault(t)
+	slow.ClientConnection.QPS = 20
+	unprofiled := mustDefault(t)
+	unprofiled.EnableProfiling = false
+	unprofiled.EnableContentionProfiling = false // goes with profiling
+
+	tests := map[string]struct {
+		change func(file []byte) ([]byte, error)
+		want   *kubeconfig.KubeSchedulerConfiguration
+	}{
+		"a kubeconfig": {
+			change: func(file []byte) ([]byte, error) { return WithKubeconfig(file, "/etc/muster/kubeconfig") },
+			want:   otherCluster,
+		},
+		"a field that the file has": {
+			change: func(file []byte) ([]byte, error) { return With(file, 20.0, "clientConnection", "qps") },
+			want:   slow,
+		},
+		"a field that the file does not have": {
+			change: func(file []byte) ([]byte, error) { return With(file, false, "enableProfiling") },
+			want:   unprofiled,
+		},
 	}
-	if file, err = WithKubeconfig(file, "/etc/muster/kubeconfig"); err != nil {
-		t.Fatal(err)
-	}
-	got, err := decode(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := mustDefault(t)
-	want.ClientConnection.Kubeconfig = "/etc/muster/kubeconfig"
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("configuration (-want +got):\n%s", diff)
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file, err := DefaultFile()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if file, err = tt.change(file); err != nil {
+				t.Fatal(err)
+			}
+			got, err := decode(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("configuration (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
