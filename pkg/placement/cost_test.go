@@ -100,6 +100,28 @@ func TestMinimumStopsWithinItsBudget(t *testing.T) {
 	}
 }
 
+// BenchmarkMinimumWorst is the largest tree, every leaf of another class, one leaf of room too few: the budget ends it.
+func BenchmarkMinimumWorst(b *testing.B) {
+	var groups []gang.Node
+	var classes []class
+	waiting := map[string][]placement.Pod{}
+	for i := range gang.MaxGroups {
+		name := fmt.Sprintf("worker%d", i)
+		groups = append(groups, leaf(name, "", 1))
+		classes = append(classes, class{gpus: 1, cpus: i % 7})
+		waiting[name] = pods(name, i, 1)
+	}
+	p := placement.Problem{Tree: mustBuild(b, inner("", "", gang.MaxGroups-10), groups...), Pods: waiting}
+	w := newCluster(b, classes, node{gpus: gang.MaxGroups - 11, cpus: 1 << 20})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, short := placement.Minimum(p, w, placement.Budget{}); short == nil {
+			b.Fatal("a plan was found, want none")
+		}
+	}
+	b.ReportMetric(float64(w.calls)/float64(b.N), "calls/op")
+}
+
 func BenchmarkMinimum(b *testing.B) {
 	for name, nodes := range map[string]int{"fits": 200, "cannot fit": 120} {
 		b.Run(name, func(b *testing.B) {

@@ -32,13 +32,21 @@ type ordering struct {
 }
 
 func (o ordering) sorted(items []item) []item {
+	block, class := ranks(o.blocks), ranks(o.classes)
 	items = slices.Clone(items)
 	slices.SortStableFunc(items, func(a, b item) int {
-		return cmp.Or(
-			cmp.Compare(slices.Index(o.blocks, a.leaf.Parent()), slices.Index(o.blocks, b.leaf.Parent())),
-			cmp.Compare(slices.Index(o.classes, a.class), slices.Index(o.classes, b.class)))
+		return cmp.Or(cmp.Compare(block[a.leaf.Parent()], block[b.leaf.Parent()]), cmp.Compare(class[a.class], class[b.class]))
 	})
 	return items
+}
+
+// ranks returns the place of each element in the list.
+func ranks[E comparable](list []E) map[E]int {
+	places := make(map[E]int, len(list))
+	for i, e := range list {
+		places[e] = i
+	}
+	return places
 }
 
 // moved returns the order with the item's class, and its block, moved to the front or the back.
