@@ -54,15 +54,16 @@ type PodGroupList struct {
 // PodGroupSpec says what the gang needs. Nothing in it is immutable.
 //
 // The rules here are those that fit the API server's cost limit; the webhook
-// and muster-scheduler check the rest: what only a leaf or only a sub-group with
-// children may have, and minSubGroup against the children of each sub-group.
+// and muster-scheduler check the rest: that a leaf has minMember and no
+// minSubGroup, and minSubGroup against the children of each sub-group.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.minMember) || self.minMember == 0 || !has(self.minSubGroup)`,fieldPath=".minMember",reason=FieldValueForbidden,message="minMember and minSubGroup exclude each other: with subGroups use minSubGroup, without use minMember"
 // +kubebuilder:validation:XValidation:rule=`!has(self.minMember) || self.minMember > 0 || has(self.minSubGroup)`,fieldPath=".minMember",message="must be greater than 0: leave minMember out to need one pod, or all children if there are subGroups"
 // +kubebuilder:validation:XValidation:rule=`!has(self.minSubGroup) || (has(self.subGroups) && self.subGroups.exists(s, !has(s.parent)))`,fieldPath=".minSubGroup",reason=FieldValueForbidden,message="minSubGroup counts direct children, but no entry of subGroups is one: use minMember, or declare subGroups without a parent"
-// +kubebuilder:validation:XValidation:rule=`!has(self.minSubGroup) || !has(self.subGroups) || !self.subGroups.exists(s, !has(s.parent)) || self.minSubGroup <= self.subGroups.filter(s, !has(s.parent)).size()`,fieldPath=".minSubGroup",messageExpression=`"minSubGroup " + string(self.minSubGroup) + " is more than the " + string(self.subGroups.filter(s, !has(s.parent)).size()) + " direct children (subGroups without a parent)"`,message="minSubGroup is more than the direct children (subGroups without a parent)"
+// +kubebuilder:validation:XValidation:rule=`!has(self.minSubGroup) || !has(self.subGroups) || !self.subGroups.exists(s, !has(s.parent)) || self.minSubGroup <= self.subGroups.filter(s, !has(s.parent)).size()`,fieldPath=".minSubGroup",message="minSubGroup is more than the number of direct children: lower it, or declare more subGroups without a parent"
 // +kubebuilder:validation:XValidation:rule=`!has(self.subGroups) || [self.subGroups.transformMapEntry(i, p, {p.name: true})].all(m, self.subGroups.all(s, !has(s.parent) || s.parent in m))`,fieldPath=".subGroups",message="a parent names no sub-group: every parent must be the name of an entry of subGroups"
 // +kubebuilder:validation:XValidation:rule=`!has(self.subGroups) || [self.subGroups.transformMapEntry(i, p, {p.name: has(p.parent) ? p.parent : ""})].all(m, self.subGroups.all(s, !has(s.parent) || m[?s.parent].optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).orValue("") == ""))`,fieldPath=".subGroups",message="parents form a cycle or more than 8 levels: following the parents of any sub-group must lead out of the tree in at most 8 steps"
+// +kubebuilder:validation:XValidation:rule=`!has(self.subGroups) || [self.subGroups.transformMapEntry(i, p, {p.name: has(p.minMember)})].all(m, self.subGroups.all(s, !has(s.parent) || !m[?s.parent].orValue(false)))`,fieldPath=".subGroups",message="a sub-group with children has minMember, which counts the pods of a leaf: use minSubGroup on it"
 type PodGroupSpec struct {
 	// minMember is the number of pods that a PodGroup without subGroups needs
 	// to start. Unset means 1. Not together with minSubGroup, beside which
