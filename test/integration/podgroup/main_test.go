@@ -1,0 +1,188 @@
+package podgroup
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// cluster is a control plane with Muster installed in it, shared by the tests of this package.
+var cluster *controlplane.ControlPlane
+
+func TestMain(m *testing.M) { os.Exit(controlplane.Main(tests{m}, controlplane.Options{}, &cluster)) }
+
+// tests installs Muster, without its webhook, before the tests run.
+type tests struct{ *testing.M }
+
+func (m tests) Run() int {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := cluster.InstallMuster(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "installing Muster:", err)
+		return 1
+	}
+	return m.M.Run()
+}
+
+// user is a client that remembers the warnings it was given.
+type user struct {
+	client.Client
+	namespace string
+
+	mu       sync.Mutex
+	warnings []string // guarded by mu
+}
+
+// newUser returns a client with a namespace of its own.
+func newUser(t *testing.T) *user {
+	t.Helper()
+	u := &user{}
+	config := cluster.Admin()
+	config.WarningHandler = u
+	u.Client = newClient(t, config)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "podgroup-"}}
+	if err := u.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	u.namespace = namespace.Name
+	return u
+}
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (u *user) HandleWarningHeader(_ int, _, text string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.warnings = append(u.warnings, text)
+}
+
+// takeWarnings returns the warnings since the last call, one per line.
+func (u *user) takeWarnings() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	all := strings.Join(u.warnings, "\n")
+	u.warnings = nil
+	return all
+}
+
+func newClient(t *testing.T, config *rest.Config) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v2alpha2.AddToScheme(scheme))
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// onlyTheWebhookRefuses is a PodGroup that passes the CRD's rules.
+func onlyTheWebhookRefuses(namespace string) *v2alpha2.PodGroup {
+	return wrappers.MakePodGroup("probe", namespace).SubGroup("a", 1).Append(v2alpha2.SubGroup{Name: "b"}).Obj()
+}
+
+// waitForWebhook returns once the API server calls the webhook, or no longer
+// does. The API server does not tell when it has taken up a configuration, so
+// it is asked again and again.
+func waitForWebhook(t *testing.T, u *user, called bool) {
+	t.Helper()
+	var answer error
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		answer = u.Create(ctx, onlyTheWebhookRefuses(u.namespace), client.DryRunAll)
+		if answer != nil && !apierrors.IsInvalid(answer) {
+			return false, nil
+		}
+		return (answer != nil) == called, nil
+	})
+	if err != nil {
+		t.Fatalf("waiting for a webhook that is called: %t: %v; the API server says: %v", called, err, answer)
+	}
+	u.takeWarnings()
+}
+
+// check fails the test unless err is a refusal that says all the parts, or nil
+// if there are none.
+func check(t *testing.T, err error, parts []string) {
+	t.Helper()
+	if len(parts) == 0 {
+		if err != nil {
+			t.Errorf("refused: %v", err)
+		}
+		return
+	}
+	if err == nil {
+		t.Error("accepted")
+		return
+	}
+	if !apierrors.IsInvalid(err) {
+		t.Errorf("refused, but not as invalid: %v", err)
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("refusal does not say %q: %v", part, err)
+		}
+	}
+}
+
+// create creates a copy of the object in the user's namespace.
+func (u *user) create(t *testing.T, pg *unstructured.Unstructured) error {
+	t.Helper()
+	pg = pg.DeepCopy()
+	pg.SetNamespace(u.namespace)
+	return u.Create(t.Context(), pg)
+}
+
+// apply applies a copy of the object in the user's namespace, server-side.
+func (u *user) apply(t *testing.T, pg *unstructured.Unstructured, owner string) error {
+	t.Helper()
+	pg = pg.DeepCopy()
+	pg.SetNamespace(u.namespace)
+	return u.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(pg), client.FieldOwner(owner))
+}
+
+// typed returns the object as what the API server hands out.
+func typed(t *testing.T, object *unstructured.Unstructured) *v2alpha2.PodGroup {
+	t.Helper()
+	pg := &v2alpha2.PodGroup{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, pg); err != nil {
+		t.Fatal(err)
+	}
+	return pg
+}
+
+func yamlOf(t *testing.T, object any) []byte {
+	t.Helper()
+	content, err := yaml.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func decode(t *testing.T, content []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(content, into); err != nil {
+		t.Fatal(err)
+	}
+}
