@@ -29,7 +29,7 @@ LDFLAGS := -X github.com/muster-project/muster/pkg/version.Version=$(VERSION) \
 CONTROLLER_GEN := $(CURDIR)/bin/controller-gen
 GOLANGCI_LINT  := $(CURDIR)/bin/golangci-lint
 
-UNIT        := ./cmd/... ./manifests/... ./pkg/... ./test/manifests/... ./test/wrappers/...
+UNIT        := ./cmd/... ./manifests/... ./pkg/... ./test/manifests/... ./test/performance/... ./test/wrappers/...
 INTEGRATION := ./test/controlplane/... $(addsuffix /...,$(wildcard ./test/integration))
 
 .DEFAULT_GOAL := help

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// usage is what a process has used since it started.
+type usage struct {
+	cpu    time.Duration
+	memory int64 // largest resident set, in bytes
+}
+
+// usageOf reads /proc.
+func usageOf(pid int) (usage, error) {
+	cpu, err := cpuOf(pid)
+	if err != nil {
+		return usage{}, fmt.Errorf("reading the CPU time of process %d: %w", pid, err)
+	}
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return usage{}, err
+	}
+	u := usage{cpu: cpu}
+	for line := range strings.Lines(string(content)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			if err != nil {
+				return usage{}, fmt.Errorf("reading the memory of process %d: %w", pid, err)
+			}
+			u.memory = kib * 1024
+		}
+	}
+	return u, nil
+}
+
+// clockTick is the unit of CPU times in /proc: USER_HZ, 100 on every Linux.
+const clockTick = 10 * time.Millisecond
+
+func cpuOf(pid int) (time.Duration, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The program's name is in parentheses and may contain anything; utime and stime are fields 14 and 15.
+	fields := bytes.Fields(content[bytes.LastIndexByte(content, ')')+1:])
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("%d fields after the name", len(fields))
+	}
+	var ticks int64
+	for _, field := range fields[11:13] {
+		n, err := strconv.ParseInt(string(field), 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * clockTick, nil
+}
+
+// childrenCPU returns the CPU time of this process's children of these names.
+func childrenCPU(names ...string) time.Duration {
+	var sum time.Duration
+	lists, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, list := range lists {
+		content, err := os.ReadFile(list)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for child := range strings.FieldsSeq(string(content)) {
+			pid, err := strconv.Atoi(child)
+			if err != nil {
+				continue
+			}
+			name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+			if err != nil || !slices.Contains(names, strings.TrimSpace(string(name))) {
+				continue
+			}
+			if cpu, err := cpuOf(pid); err == nil {
+				sum += cpu
+			}
+		}
+	}
+	return sum
+}
+
+// countWrites returns how many writes the API server has answered, by resource, from its own metrics: an audit log would
+// cost it more the more a contestant writes.
+func countWrites(ctx context.Context, client kubernetes.Interface) (map[string]int64, error) {
+	content, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(content))
+	if err != nil {
+		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
+	}
+	writes := map[string]int64{}
+	for _, metric := range families["apiserver_request_total"].GetMetric() {
+		label := map[string]string{}
+		for _, pair := range metric.GetLabel() {
+			label[pair.GetName()] = pair.GetValue()
+		}
+		switch label["verb"] {
+		case "POST", "PUT", "PATCH", "APPLY", "DELETE":
+		default:
+			continue
+		}
+		resource := label["resource"]
+		if resource == "leases" { // the API server's own
+			continue
+		}
+		if sub := label["subresource"]; sub != "" {
+			resource += "/" + sub
+		}
+		writes[resource] += int64(metric.GetCounter().GetValue())
+	}
+	return writes, nil
+}
+
+// settledWrites returns the writes since before, once none came for longer than a status is held back.
+func settledWrites(ctx context.Context, client kubernetes.Interface, before map[string]int64) (map[string]int64, error) {
+	const quiet, interval = 2500 * time.Millisecond, 500 * time.Millisecond
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	last, since := map[string]int64(nil), time.Now()
+	for last == nil || time.Since(since) < quiet {
+		select {
+		case <-ticker.C: // a counter cannot be watched
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		now, err := countWrites(ctx, client)
+		if err != nil {
+			return nil, err
+		}
+		if !maps.Equal(now, last) {
+			last, since = now, time.Now()
+		}
+	}
+	for resource, n := range before {
+		last[resource] -= n
+	}
+	maps.DeleteFunc(last, func(_ string, n int64) bool { return n == 0 })
+	return last, nil
+}
+
+// profile fetches a CPU profile of the scheduler that is being started, beginning as soon as it serves. The returned
+// function waits for it and says where it is.
+func profile(ctx context.Context, cp *controlplane.ControlPlane, program controlplane.ProcessOptions, path string, length time.Duration) (wait func()) {
+	done := make(chan error, 1)
+	go func() {
+		done <- func() error {
+			config := rest.CopyConfig(cp.Admin())
+			for _, arg := range program.Args {
+				if port, ok := strings.CutPrefix(arg, "--secure-port="); ok {
+					config.Host = "https://127.0.0.1:" + port
+				}
+			}
+			config.TLSClientConfig.CAData, config.TLSClientConfig.Insecure = nil, true // its certificate is its own
+			client, err := rest.HTTPClientFor(config)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(ctx, length+30*time.Second)
+			defer cancel()
+			for {
+				request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", config.Host, int(length.Seconds())), nil)
+				if err != nil {
+					return err
+				}
+				response, err := client.Do(request)
+				if err != nil {
+					if ctx.Err() != nil {
+						return err
+					}
+					time.Sleep(10 * time.Millisecond) // it does not serve yet
+					continue
+				}
+				defer response.Body.Close()
+				if response.StatusCode != http.StatusOK {
+					return fmt.Errorf("%s", response.Status)
+				}
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					return err
+				}
+				file, err := os.Create(path)
+				if err != nil {
+					return err
+				}
+				if _, err := file.ReadFrom(response.Body); err != nil {
+					file.Close()
+					return err
+				}
+				return file.Close()
+			}
+		}()
+	}()
+	return func() {
+		if err := <-done; err != nil {
+			fmt.Fprintln(os.Stderr, "fetching a CPU profile:", err)
+			return
+		}
+		fmt.Fprintln(os.Stderr, "CPU profile:", path)
+	}
+}
