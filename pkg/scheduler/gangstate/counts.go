@@ -58,8 +58,7 @@ func (r *Registry) count(g *gangState, profile string) counts {
 		}
 		switch {
 		case m.state == succeeded:
-			// An earlier run of a CronJob, or an earlier attempt, never counts for a later one (G9).
-			if len(controllers) == 0 || controllers.Has(controller(m.pod)) {
+			if m.hasCompleted(controllers) {
 				c.created[m.leaf]++
 				c.usable[m.leaf]++
 				c.bound[m.leaf]++
@@ -80,6 +79,12 @@ func (r *Registry) count(g *gangState, profile string) counts {
 		}
 	}
 	return c
+}
+
+// hasCompleted reports whether the member succeeded in the present run: an earlier run of a CronJob, or an earlier
+// attempt, never counts for a later one (G9).
+func (m *member) hasCompleted(liveControllers sets.Set[types.UID]) bool {
+	return m.state == succeeded && (len(liveControllers) == 0 || liveControllers.Has(controller(m.pod)))
 }
 
 // liveControllers returns the owners of the pods that have not ended.

@@ -30,6 +30,7 @@ const (
 // leader.
 func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	e := Effects{Dirty: []Key{g.key}}
+	r.prune(g)
 	if !r.synced {
 		return e
 	}
@@ -185,6 +186,12 @@ func (r *Registry) Tick(now time.Time) Effects {
 	for uid, since := range r.departing {
 		if now.Sub(since) >= departure {
 			e.add(r.remove(r.members[uid], now))
+		}
+	}
+	for uid, f := range r.freed {
+		e.Activate = append(e.Activate, f.pod)
+		if now.Sub(f.since) >= departure {
+			delete(r.freed, uid)
 		}
 	}
 	for key := range r.attention {

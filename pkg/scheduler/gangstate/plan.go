@@ -25,6 +25,8 @@ type Plan struct {
 	// Task is what was planned.
 	Task Task
 
+	tree     *gang.Tree           // what was planned; the PodGroup's may be another by now
+	leaves   map[types.UID]string // of tree, by member
 	nodes    map[types.UID]string
 	order    []*member
 	next     int       // of order: the first member not handed out yet
@@ -49,7 +51,6 @@ type Work struct {
 	Problem placement.Problem
 	Classes []*corev1.Pod // by class index: the first pod of the class
 	Pods    map[string]*corev1.Pod
-	version int64 // of the PodGroup
 }
 
 // Begin returns what the pod's cycle has to plan, if the pod is its gang's leader and a plan may be made now. The reason
@@ -64,19 +65,18 @@ func (r *Registry) Begin(pod *corev1.Pod) (*Work, string) {
 	case m.gang.leader != pod.UID:
 		return nil, "another pod of the gang speaks for it"
 	case r.committing != nil:
-		m.gang.leaderSeen = false // woken again by Tick
-		r.attend(m.gang)
+		r.again(m.gang)
 		return nil, "another gang is being committed"
 	}
 	g := m.gang
-	g.changed = false
+	g.changed, g.refusedAtGen = false, r.cluster // what happens from here on is not in this attempt
 	profile := r.profile(g)
 	c := r.count(g, profile)
 	task, ready := r.task(g, c, profile)
 	if !ready {
 		return nil, "the gang is not complete any more"
 	}
-	w := &Work{Gang: g.key, Task: task, Tree: g.tree, Pods: map[string]*corev1.Pod{}, version: g.group.Generation}
+	w := &Work{Gang: g.key, Task: task, Tree: g.tree, Pods: map[string]*corev1.Pod{}}
 	w.Problem = placement.Problem{Tree: g.tree, Have: c.bound, Held: r.held(g), Pods: map[string][]placement.Pod{}}
 	if task == Refill {
 		// A gang that was admitted is refilled pod by pod: for a sub-group that was admitted once, every waiting pod is as
@@ -128,23 +128,29 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.gangs[w.Gang]
-	if g == nil || g.group == nil || g.group.Generation != w.version || g.plan != nil || r.committing != nil {
+	if g == nil {
+		return nil, "the gang is gone"
+	}
+	if g.tree != w.Tree || g.plan != nil || r.committing != nil {
+		r.again(g)
 		return nil, "the gang changed while it was planned"
 	}
 	profile := r.profile(g)
 	r.planSeq++
 	p := &Plan{
 		ID: r.planSeq, Gang: g.key, Task: w.Task, gang: g, progress: now,
-		nodes: map[types.UID]string{}, assumed: map[types.UID]bool{}, settled: map[types.UID]bool{},
+		tree: w.Tree, leaves: map[types.UID]string{}, nodes: map[types.UID]string{},
+		assumed: map[types.UID]bool{}, settled: map[types.UID]bool{},
 		opened: make(chan struct{}), failed: make(chan struct{}),
 	}
 	for _, pl := range placements {
 		m := g.members[types.UID(pl.Pod.ID)]
-		if m == nil || !m.usable(profile) {
+		if m == nil || !m.usable(profile) || m.leaf != pl.Leaf {
+			r.again(g)
 			return nil, "a pod of the gang changed while it was planned"
 		}
 		p.order = append(p.order, m)
-		p.nodes[m.pod.UID] = pl.Node
+		p.nodes[m.pod.UID], p.leaves[m.pod.UID] = pl.Node, m.leaf
 	}
 	if w.Task == Minimum {
 		// What was bound at Begin may be gone, or given back (fragment.go).
@@ -192,6 +198,7 @@ func (r *Registry) Next() *corev1.Pod {
 	}
 	if p.handed != "" && !p.assumed[p.handed] {
 		r.abort(p, "a member was not placed where it was planned")
+		p.gang.backOff(p.progress)
 		return nil
 	}
 	for p.next < len(p.order) && p.assumed[p.order[p.next].pod.UID] {
@@ -234,6 +241,8 @@ func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
 		return fmt.Errorf("no plan of its gang is in force")
 	case p.aborted:
 		return fmt.Errorf("the plan of its gang was aborted: %s", p.reason)
+	case m.state != pending:
+		return fmt.Errorf("it has a node already")
 	case p.nodes[uid] != node:
 		return fmt.Errorf("planned on node %s, not on %s", p.nodes[uid], node)
 	}
@@ -271,9 +280,7 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	if p == nil {
 		return Effects{}
 	}
-	if !p.open {
-		r.abort(p, "a member could not be placed or prepared")
-	}
+	r.abort(p, "a member could not be placed or prepared")
 	if p.assumed[uid] && p.aborted {
 		r.unwinding--
 	}
@@ -281,12 +288,14 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	p.settle(uid, false)
 	g := p.gang
 	r.finish(p)
-	if g.plan != nil {
-		return Effects{}
+	var e Effects
+	if g.plan == nil {
+		g.backOff(now)
+		e = r.evaluate(g, now)
 	}
-	g.backOff(now)
-	e := r.evaluate(g, now)
-	r.prune(g)
+	if m != nil && m.state == pending && m.gang.key != keyOf(m.pod) {
+		e.add(r.setPod(m.pod, now)) // its annotation changed while it was assumed
+	}
 	return e
 }
 
@@ -335,7 +344,7 @@ func (r *Registry) Refuse(key Key, v Verdict, now time.Time) Effects {
 	if g == nil {
 		return Effects{}
 	}
-	g.verdict, g.refusedAt, g.refusedAtGen = v, now, r.cluster
+	g.verdict, g.refusedAt = v, now
 	r.attend(g)
 	return Effects{Dirty: []Key{key}}
 }
@@ -343,39 +352,75 @@ func (r *Registry) Refuse(key Key, v Verdict, now time.Time) Effects {
 // Arrive is called by a member's binding when everything of its own is prepared. It returns when all members of the plan
 // have arrived (nil), or the plan was aborted, or ctx or the timeout ended.
 func (r *Registry) Arrive(ctx context.Context, uid types.UID, timeout time.Duration) error {
-	r.mu.Lock()
-	p := r.plans[uid]
-	if p == nil {
-		r.mu.Unlock()
-		return fmt.Errorf("no plan of its gang is in force")
-	}
-	if !p.aborted {
-		p.arrived++
-		if p.arrived == len(p.order) && !p.open {
-			p.open = true
-			close(p.opened)
-		}
-	}
-	r.mu.Unlock()
-
-	select {
-	case <-p.opened:
-		return nil
-	default:
+	p, err := r.arrive(uid)
+	if err != nil {
+		return err
 	}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-p.opened:
-		return nil
 	case <-p.failed:
-		return fmt.Errorf("the plan of its gang was aborted: %s", p.Reason(r))
+		err = fmt.Errorf("the plan of its gang was aborted: %s", p.Reason(r))
 	case <-timer.C:
 		r.Abort(uid, fmt.Sprintf("a member was not ready to be bound within %s", timeout), time.Now())
-		return fmt.Errorf("waited %s for the other members of the gang to be ready to be bound", timeout)
+		err = fmt.Errorf("waited %s for the other members of the gang to be ready to be bound", timeout)
 	case <-ctx.Done():
-		return ctx.Err()
+		r.Abort(uid, "the scheduler ends", time.Now())
+		err = ctx.Err()
 	}
+	select {
+	case <-p.opened: // also if its own time was over at the same moment: the others go through
+		return nil
+	default:
+		return err
+	}
+}
+
+// arrive counts a member that has arrived, and opens the barrier with the last one if the gang will be whole.
+func (r *Registry) arrive(uid types.UID) (*Plan, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.plans[uid]
+	if p == nil {
+		return nil, fmt.Errorf("no plan of its gang is in force")
+	}
+	if !p.aborted {
+		p.arrived++
+		if p.arrived == len(p.order) && !p.open {
+			if r.makesWhole(p) {
+				p.open = true
+				close(p.opened)
+			} else {
+				r.abort(p, "a bound pod that the plan counted on is gone")
+			}
+		}
+	}
+	return p, nil
+}
+
+// makesWhole reports whether the members of the plan and what is bound beside them satisfy the tree that was planned. A
+// gang that was admitted is never partial again, so for one any plan will do.
+func (r *Registry) makesWhole(p *Plan) bool {
+	if p.Task != Minimum {
+		return true
+	}
+	c := gang.Counts{}
+	for _, leaf := range p.leaves {
+		c[leaf]++
+	}
+	controllers := p.gang.liveControllers()
+	for uid, m := range p.gang.members {
+		_, planned := p.leaves[uid]
+		_, leaving := r.departing[uid]
+		if planned || leaving {
+			continue
+		}
+		if leaf, misplaced := leafOf(p.tree, m.pod); misplaced == "" && (m.isBound() || m.hasCompleted(controllers)) {
+			c[leaf]++
+		}
+	}
+	return p.tree.Satisfied(c)
 }
 
 // Reason returns why the plan was aborted.
@@ -419,8 +464,12 @@ func (r *Registry) abort(p *Plan, reason string) {
 	r.finish(p)
 }
 
-// settle records that nothing more will happen to a member of the plan.
+// settle records that nothing more will happen to a member of the plan. Of an aborted plan, an assumed member is settled
+// by its release alone.
 func (p *Plan) settle(uid types.UID, isBound bool) {
+	if p.aborted && p.assumed[uid] {
+		return
+	}
 	if _, done := p.settled[uid]; !done {
 		p.settled[uid] = isBound
 	}
@@ -443,6 +492,12 @@ func (r *Registry) finish(p *Plan) {
 	if r.committing == p {
 		r.committing = nil
 	}
+}
+
+// again has the leader woken once more by Tick: its cycle ended without a verdict.
+func (r *Registry) again(g *gangState) {
+	g.leaderSeen = false
+	r.attend(g)
 }
 
 // backOff delays the next election after a plan that failed on its way.

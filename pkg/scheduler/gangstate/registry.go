@@ -54,6 +54,7 @@ type Registry struct {
 	committing *Plan                   // the one plan whose members are being handed out; nil = none
 	unwinding  int                     // members of aborted plans that are assumed still
 	departing  map[types.UID]time.Time // bound pods that the scheduler's informer lost, since when
+	freed      map[types.UID]freed     // waiting pods that left their gang and the queue may still hold
 	planSeq    uint64                  // of the newest plan
 	cluster    uint64                  // counts changes in the cluster that may help a refused gang
 	attention  sets.Set[Key]
@@ -69,8 +70,15 @@ func New() *Registry {
 		members:   map[types.UID]*member{},
 		plans:     map[types.UID]*Plan{},
 		departing: map[types.UID]time.Time{},
+		freed:     map[types.UID]freed{},
 		attention: sets.New[Key](),
 	}
+}
+
+// freed is a pod whose annotation was taken away. The queue held it, and asks again only when told.
+type freed struct {
+	pod   *corev1.Pod
+	since time.Time
 }
 
 // memberState says how far a pod has come. "Assumed" is the scheduler's own belief, "posted" is a binding that the API
@@ -167,20 +175,27 @@ func (r *Registry) Synced(now time.Time) Effects {
 
 // SetPod takes a pod as an informer shows it: added or updated. Pods without a PodGroup are ignored.
 func (r *Registry) SetPod(pod *corev1.Pod, now time.Time) Effects {
-	name := pod.Annotations[v2alpha2.PodGroupAnnotation]
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := r.members[pod.UID]
-	if m == nil && name == "" {
+	return r.setPod(pod, now)
+}
+
+func (r *Registry) setPod(pod *corev1.Pod, now time.Time) Effects {
+	m, key := r.members[pod.UID], keyOf(pod)
+	if m == nil && key.Name == "" {
 		return Effects{}
 	}
+	if m != nil && m.state == succeeded && pod.Status.Phase != corev1.PodSucceeded {
+		return Effects{} // the other informer is behind
+	}
 	var e Effects
-	key := Key{Namespace: pod.Namespace, Name: name}
 	if m != nil && m.gang.key != key && m.state == pending {
 		// The annotation changed before the pod was bound: another gang's pod from now on. Afterwards a change is ignored (G12).
 		e.add(r.remove(m, now))
 		m = nil
-		if name == "" {
+		if key.Name == "" {
+			r.freed[pod.UID] = freed{pod: pod, since: now}
+			e.Activate = append(e.Activate, pod)
 			return e
 		}
 	}
@@ -193,24 +208,22 @@ func (r *Registry) SetPod(pod *corev1.Pod, now time.Time) Effects {
 	old := m.pod
 	m.pod = pod
 	delete(r.departing, pod.UID)
+	delete(r.freed, pod.UID)
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded:
 		m.state, m.node = succeeded, pod.Spec.NodeName
 		r.over(m)
 	case pod.Spec.NodeName != "":
 		m.state, m.node = bound, pod.Spec.NodeName
-		if p := r.plans[pod.UID]; p != nil {
-			p.settle(pod.UID, true)
-			r.finish(p)
-		}
-	case m.state == pending:
+		r.over(m)
+	default:
 		if class := observed.ClassKey(pod); class != m.class || usabilityChanged(old, pod) {
 			m.class, m.gang.changed = class, true
 		}
 	}
 	r.locate(m)
 	if pod.DeletionTimestamp != nil {
-		if p := r.plans[pod.UID]; p != nil && !p.open {
+		if p := r.plans[pod.UID]; p != nil {
 			r.abort(p, "pod "+pod.Name+" was deleted")
 		}
 	}
@@ -224,6 +237,7 @@ func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.members[uid]
+	delete(r.freed, uid)
 	if m == nil || m.state == succeeded {
 		return Effects{}
 	}
@@ -266,6 +280,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	for _, m := range g.members {
 		r.locate(m)
 	}
+	g.changed = true                                    // for an attempt that is being made
 	g.refusedAt, g.notBefore = time.Time{}, time.Time{} // another tree may fit: try at once
 	e := r.evaluate(g, now)
 	if g.leader != "" && g.leaderSeen {
@@ -285,9 +300,7 @@ func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 	}
 	g.group, g.tree, g.treeErr = nil, nil, nil
 	g.admitted, g.wasWhole, g.admittedGroups = false, false, nil
-	e := r.evaluate(g, now)
-	r.prune(g)
-	return e
+	return r.evaluate(g, now)
 }
 
 // ClusterChanged tells that something happened that may help a refused gang: a node came or grew, a pod went.
@@ -330,9 +343,7 @@ func (g *gangState) adopt(group *v2alpha2.PodGroup) {
 func (r *Registry) remove(m *member, now time.Time) Effects {
 	g := m.gang
 	if p := r.plans[m.pod.UID]; p != nil {
-		if !p.open {
-			r.abort(p, "pod "+m.pod.Name+" is gone")
-		}
+		r.abort(p, "pod "+m.pod.Name+" is gone")
 		if m.state != assumed {
 			p.settle(m.pod.UID, false)
 			r.finish(p)
@@ -346,9 +357,7 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 	if g.leader == m.pod.UID {
 		g.leader = ""
 	}
-	e := r.evaluate(g, now)
-	r.prune(g)
-	return e
+	return r.evaluate(g, now)
 }
 
 // prune forgets a gang of which nothing is left.
@@ -359,9 +368,11 @@ func (r *Registry) prune(g *gangState) {
 	}
 }
 
-// over ends a member's part in its plan: it needs no binding any more.
+// over ends a member's part in its plan: it needs no binding any more. A plan that has not opened is aborted: somebody
+// else bound the member, or an earlier binding of it that seemed to fail was accepted.
 func (r *Registry) over(m *member) {
 	if p := r.plans[m.pod.UID]; p != nil {
+		r.abort(p, "pod "+m.pod.Name+" is bound already")
 		p.settle(m.pod.UID, true)
 		r.finish(p)
 	}
@@ -370,28 +381,36 @@ func (r *Registry) over(m *member) {
 // locate finds the leaf of a member, or says why it has none.
 func (r *Registry) locate(m *member) {
 	m.leaf, m.misplaced = "", ""
-	if m.gang.tree == nil {
-		return
+	if m.gang.tree != nil {
+		m.leaf, m.misplaced = leafOf(m.gang.tree, m.pod)
 	}
-	name := m.pod.Labels[v2alpha2.SubGroupLabel]
-	tree := m.gang.tree
+}
+
+// leafOf returns the leaf that a pod counts towards, or why it counts nowhere.
+func leafOf(tree *gang.Tree, pod *corev1.Pod) (leaf, misplaced string) {
+	name := pod.Labels[v2alpha2.SubGroupLabel]
 	if tree.Root().IsLeaf() {
 		if name != "" && name != "default" {
-			m.misplaced = "names sub-group " + quote(name) + ", but the PodGroup has no sub-groups"
+			return "", "names sub-group " + quote(name) + ", but the PodGroup has no sub-groups"
 		}
-		return
+		return "", ""
 	}
 	g := tree.Group(name)
 	switch {
 	case name == "":
-		m.misplaced = "has no label " + v2alpha2.SubGroupLabel
+		return "", "has no label " + v2alpha2.SubGroupLabel
 	case g == nil:
-		m.misplaced = "names sub-group " + quote(name) + ", which the PodGroup does not have"
+		return "", "names sub-group " + quote(name) + ", which the PodGroup does not have"
 	case !g.IsLeaf():
-		m.misplaced = "names sub-group " + quote(name) + ", which has sub-groups of its own; name one of those"
+		return "", "names sub-group " + quote(name) + ", which has sub-groups of its own; name one of those"
 	default:
-		m.leaf = name
+		return name, ""
 	}
+}
+
+// keyOf returns the gang that a pod names; its Name is "" if it names none.
+func keyOf(pod *corev1.Pod) Key {
+	return Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}
 }
 
 func quote(s string) string { return `"` + s + `"` }

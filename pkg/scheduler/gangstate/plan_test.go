@@ -1,0 +1,323 @@
+package gangstate
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// TestPlanLife tells what may happen to a plan between its decision and its last binding, as stories.
+func TestPlanLife(t *testing.T) {
+	// three pods wait for their gang of three, and a has its cycle
+	planned := func(t *testing.T) *story {
+		return begin(t).group(podGroup().MinMember(3)).members("a", "b", "c").leads("a")
+	}
+	next := func(s *story) string {
+		if p := s.r.Next(); p != nil {
+			return p.Name
+		}
+		return ""
+	}
+	for name, tell := range map[string]func(t *testing.T, s *story){
+		"members are handed out one after another, then the barrier opens with the last that arrives": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a")
+			for _, want := range []string{"b", "c", ""} {
+				if got := next(s); got != want {
+					t.Fatalf("Next() = %q, want %q", got, want)
+				}
+				if want != "" {
+					s.assumes(want)
+				}
+			}
+			s.arrives("b", "c").wantOpen(false)
+			s.arrives("a").wantOpen(true)
+			s.posts("a", "b").wantAdmitted(false)
+			s.posts("c").wantAdmitted(true).wantQuiet()
+		},
+		"a leader that is not in the plan has all of it handed out": func(t *testing.T, s *story) {
+			s.members("d").commits("b", "c", "a")
+			for _, want := range []string{"b", "c", "a", ""} {
+				if got := next(s); got != want {
+					t.Fatalf("Next() = %q, want %q", got, want)
+				}
+				if want != "" {
+					s.assumes(want)
+				}
+			}
+		},
+		"a member that was handed out and not assumed ends the plan": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a")
+			_ = next(s) // b, whose cycle fails unseen
+			if got := next(s); got != "" {
+				t.Fatalf("Next() = %q, want none", got)
+			}
+			s.wantAborted(true)
+			s.releases("a").wantQuiet()
+		},
+		"after an abort the next leader waits for the back-off": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a")
+			s.r.Abort("b", "node n refused", s.now)
+			s.releases("a").wantQuiet().wantLeader("")
+			s.after(minBackoff - time.Millisecond).wantLeader("")
+			s.after(time.Millisecond).wantLeader("a")
+		},
+		"a plan whose member's cycle failed unseen is not made again before the back-off": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c")
+			_, _ = next(s), next(s)
+			s.wantAborted(true).wantQuiet()
+			s.after(time.Millisecond).wantLeader("")
+			s.after(minBackoff).wantLeader("a")
+		},
+		"a member assumed elsewhere than planned is refused": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c")
+			if err := s.r.Assume("a", "other", s.now); err == nil {
+				t.Fatal("assumed on another node than the planned one")
+			}
+		},
+		"a member deleted before the barrier opens ends the plan": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a", "b", "c").arrives("a", "b")
+			s.pods(memberPod("b").Terminating()).wantAborted(true)
+			s.releases("a", "b", "c").wantQuiet().wantLeader("")
+			s.gone("b")
+		},
+		"a member deleted after the barrier opened ends nothing": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a", "b", "c").arrives("a", "b", "c")
+			s.pods(memberPod("b").Terminating()).wantAborted(false)
+			s.posts("a", "c").releases("b").wantQuiet().wantAdmitted(false)
+		},
+		"an assumed member that vanishes is waited for": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a", "b", "c").gone("b").wantAborted(true)
+			s.releases("a", "c")
+			if !s.r.Unwinding() {
+				t.Fatal("b's reservation has not been given back")
+			}
+			s.releases("b").wantQuiet()
+		},
+		"no plan while another gang's is being committed": func(t *testing.T, s *story) {
+			other := memberPod("x").Gang("h")
+			s.pods(other).r.SetGroup(podGroup().Obj(), s.now)
+			s.commits("a", "b", "c")
+			h := s.r.members["x"].gang
+			s.r.SetGroup(func() *v2alpha2.PodGroup { g := podGroup().MinMember(1).Obj(); g.Name = "h"; return g }(), s.now)
+			if h.leader != "x" {
+				t.Fatalf("leader of h is %q", h.leader)
+			}
+			s.r.Pass(other.Obj())
+			if work, _ := s.r.Begin(other.Obj()); work != nil {
+				t.Fatal("two plans at once")
+			}
+			if s.after(wakeInterval); !cmp.Equal(s.activated(), []string{"x"}) {
+				t.Fatalf("activated %v, want x again", s.activated())
+			}
+		},
+		"a leader whose plan is stale is woken again": func(t *testing.T, s *story) {
+			s.pods(memberPod("c").Label("size", "large"))
+			s.group(podGroup().MinMember(2).Generation(2)) // while the plan is being made
+			if plan, _ := s.tryCommit("a", "b", "c"); plan != nil {
+				t.Fatal("committed a plan for another tree")
+			}
+			s.after(wakeInterval)
+			if got := s.activated(); !cmp.Equal(got, []string{"a"}) {
+				t.Fatalf("activated %v, want the leader a", got)
+			}
+		},
+		"a plan is stale if the PodGroup was deleted and made again, whatever its generation": func(t *testing.T, s *story) {
+			s.r.RemoveGroup(gangG, s.now)
+			s.group(podGroup().UID("another").MinMember(2))
+			if plan, _ := s.tryCommit("a", "b", "c"); plan != nil {
+				t.Fatal("committed a plan for another PodGroup")
+			}
+		},
+		"a PodGroup edited while its refused plan was made is tried again": func(t *testing.T, s *story) {
+			s.group(podGroup().MinMember(2).Generation(2)) // while the plan is being made
+			s.r.Refuse(gangG, Verdict{Reason: v2alpha2.ReasonFragmented}, s.now)
+			s.after(retryInterval)
+			if got := s.activated(); !cmp.Equal(got, []string{"a"}) {
+				t.Fatalf("activated %v, want the leader a", got)
+			}
+		},
+		"a node that came while a plan was made is not overlooked": func(t *testing.T, s *story) {
+			s.r.ClusterChanged() // while the plan is being made
+			s.r.Refuse(gangG, Verdict{Reason: v2alpha2.ReasonFragmented}, s.now)
+			s.after(5 * time.Second)
+			if got := s.activated(); !cmp.Equal(got, []string{"a"}) {
+				t.Fatalf("activated %v, want the leader a", got)
+			}
+		},
+		"a binding reported failed that was posted: the pod is bound, not planned again": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a", "b", "c").arrives("a", "b", "c").posts("a", "b").releases("c").wantQuiet()
+			s.shownBound("a", "b", "c").wantAdmitted(true).wantQuiet().wantLeader("")
+		},
+		"a member found bound in the middle of its plan ends the plan, and stays bound": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a", "b").shownBound("b").wantAborted(true)
+			s.releases("b")
+			if got := s.r.members["b"].state; got != bound {
+				t.Fatalf("b is %d, want bound", got)
+			}
+			s.releases("a").wantQuiet()
+			s.after(maxBackoff).leads("a").commits("a", "c").assumes("a", "c").arrives("a", "c").wantOpen(true)
+		},
+		"a member found bound before it is assumed is not assumed": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a").shownBound("b")
+			if err := s.r.Assume("b", "n", s.now); err == nil {
+				t.Fatal("assumed a bound pod")
+			}
+			s.releases("b", "a").wantQuiet()
+			if got := s.r.members["b"].state; got != bound {
+				t.Fatalf("b is %d, want bound", got)
+			}
+		},
+		"a pod bound outside the plan that the plan counted on is gone: nothing is bound": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a", "b", "c").arrives("a", "b", "c").posts("a").releases("b", "c").shownBound("a")
+			s.after(maxBackoff).leads("b").commits("b", "c").assumes("b", "c")
+			s.pods(memberPod("a").Node("n").Terminating()).gone("a")
+			s.arrives("b", "c").wantOpen(false).wantAborted(true)
+			s.releases("b", "c").wantQuiet()
+		},
+		"a PodGroup edited while its plan is bound: the plan ends by the old tree": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a", "b").group(podGroup().MinMember(4).Generation(2)).wantAborted(false)
+			s.assumes("c").arrives("a", "b", "c").wantOpen(true).posts("a", "b", "c").wantQuiet().wantAdmitted(false)
+			s.members("d").leads("d").commits("d").assumes("d").arrives("d").wantOpen(true)
+		},
+		"a PodGroup deleted while its plan is bound: the plan ends by the old tree (G12)": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a", "b").r.RemoveGroup(gangG, s.now)
+			s.assumes("c").arrives("a", "b", "c").wantOpen(true).posts("a", "b", "c").wantQuiet()
+		},
+		"a gang is forgotten when its PodGroup and pods go while the last binding is posted": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a", "b", "c").arrives("a", "b", "c")
+			s.r.RemoveGroup(gangG, s.now)
+			s.gone("a", "b", "c").posts("a", "b", "c").wantQuiet()
+			if keys := s.r.Keys(); len(keys) != 0 {
+				t.Fatalf("gangs %v are left", keys)
+			}
+		},
+		"a member whose annotation changed while it was assumed goes to its new gang when it is given back": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a", "b").pods(memberPod("b").Gang("h"))
+			s.r.Abort("c", "node n refused", s.now)
+			s.releases("a", "b").wantQuiet()
+			if got := s.r.members["b"].gang.key.Name; got != "h" {
+				t.Fatalf("b belongs to gang %s, want h", got)
+			}
+		},
+		"labels changed while a member was assumed make it another class": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a", "b").pods(memberPod("b").Label("zone", "x"))
+			s.r.Abort("c", "node n refused", s.now)
+			s.releases("a", "b").after(maxBackoff).leads("a")
+			if got := len(s.work.Classes); got != 2 {
+				t.Fatalf("%d classes, want 2", got)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tell(t, planned(t))
+		})
+	}
+}
+
+func TestPlanWithoutProgressIsGivenUp(t *testing.T) {
+	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").leads("a").commits("a", "b").assumes("a")
+	s.after(commitTimeout).wantAborted(false)
+	s.after(time.Millisecond).wantAborted(true)
+	s.releases("a").wantQuiet()
+}
+
+func TestArriveReturnsWhenThePlanIsDecided(t *testing.T) {
+	arrive := func(s *story, ctx context.Context, timeout time.Duration, name string) chan error {
+		done := make(chan error, 1)
+		go func() { done <- s.r.Arrive(ctx, types.UID(name), timeout) }()
+		return done
+	}
+	arrived := func(s *story, n int) {
+		for {
+			s.r.mu.Lock()
+			got := s.plan.arrived
+			s.r.mu.Unlock()
+			if got == n {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	pair := func(t *testing.T) *story {
+		return begin(t).group(podGroup().MinMember(2)).members("a", "b").leads("a").commits("a", "b").assumes("a", "b")
+	}
+	t.Run("all arrived", func(t *testing.T) {
+		s := pair(t)
+		a := arrive(s, context.Background(), time.Minute, "a")
+		arrived(s, 1)
+		if err := <-arrive(s, context.Background(), time.Minute, "b"); err != nil {
+			t.Errorf("b: %v", err)
+		}
+		if err := <-a; err != nil {
+			t.Errorf("a: %v", err)
+		}
+	})
+	t.Run("aborted", func(t *testing.T) {
+		s := pair(t)
+		a := arrive(s, context.Background(), time.Minute, "a")
+		arrived(s, 1)
+		s.r.Abort("b", "b was deleted", s.now)
+		if err := <-a; err == nil || !strings.Contains(err.Error(), "b was deleted") {
+			t.Errorf("a: %v", err)
+		}
+		if err := <-arrive(s, context.Background(), time.Minute, "b"); err == nil {
+			t.Error("b passes a barrier whose plan was aborted")
+		}
+		s.releases("a", "b").wantQuiet()
+	})
+	t.Run("out of time", func(t *testing.T) {
+		s := pair(t)
+		if err := <-arrive(s, context.Background(), time.Millisecond, "a"); err == nil {
+			t.Error("a passes")
+		}
+		if err := <-arrive(s, context.Background(), time.Minute, "b"); err == nil {
+			t.Error("b passes a barrier that a left")
+		}
+		s.releases("a", "b").wantQuiet()
+	})
+	t.Run("scheduler ends", func(t *testing.T) {
+		s := pair(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		a := arrive(s, ctx, time.Minute, "a")
+		arrived(s, 1)
+		cancel()
+		if err := <-a; err == nil {
+			t.Error("a passes")
+		}
+		s.releases("a").wantAborted(true)
+	})
+	// Whoever is at the barrier when it opens goes through, or the gang would be bound in part: also a member whose own
+	// time is over at that moment.
+	t.Run("out of time at the moment when it opens", func(t *testing.T) {
+		for range 200 {
+			s := pair(t)
+			const timeout = 100 * time.Microsecond
+			a := arrive(s, context.Background(), timeout, "a")
+			time.Sleep(timeout)
+			b := arrive(s, context.Background(), time.Minute, "b")
+			errA, errB := <-a, <-b
+			if (errA == nil) != (errB == nil) {
+				t.Fatalf("a: %v, b: %v: one passes, the other does not", errA, errB)
+			}
+		}
+	})
+}
+
+func TestMarkNamesGroupSizeAndMembers(t *testing.T) {
+	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").leads("a").commits("a", "b")
+	group, n, sum, ok := parseMark(s.plan.Mark)
+	if !ok || group != "group" || n != 2 || sum != hashUID("a")+hashUID("b") {
+		t.Errorf("mark %q: %s, %d, %x, %t", s.plan.Mark, group, n, sum, ok)
+	}
+	if len(s.plan.Mark) != len("group/2/")+16 {
+		t.Errorf("mark %q is not of the form <uid>/<pods>/<16 hex digits>", s.plan.Mark)
+	}
+}
+
