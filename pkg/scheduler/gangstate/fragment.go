@@ -194,16 +194,20 @@ func subset(members []*member, k int, sum uint64) ([]*member, bool) {
 	return out, true
 }
 
-// Fragmented reports whether Fragments has anything to do: some gang is a fragment, or a pod is being given back.
-func (r *Registry) Fragmented() bool {
+// Fragmented reports whether Fragments has anything to do: some gang is a fragment, or a pod is being given back. If so
+// it names one such gang.
+func (r *Registry) Fragmented() (Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !r.synced {
+		return Key{}, false
+	}
 	for key := range r.attention {
 		if g := r.gangs[key]; g != nil && (g.neverWhole() || len(g.leavers()) > 0) {
-			return r.synced
+			return key, true
 		}
 	}
-	return false
+	return Key{}, false
 }
 
 // Fragments adds the time since the last call (at most `watched`: a longer pause is not counted) to every fragment's

@@ -1,0 +1,197 @@
+package repair
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/report"
+)
+
+const (
+	// interval is the time between two looks at fragments.
+	interval = time.Second
+	// requestTimeout ends a request that the API server does not answer.
+	requestTimeout = 5 * time.Second
+)
+
+// PodGroupReader reads one PodGroup from the API server, not from a cache.
+type PodGroupReader interface {
+	Get(ctx context.Context, namespace, name string) (*v2alpha2.PodGroup, error)
+}
+
+// Options are what a Worker needs. All are required. The repair time is an option of the Registry.
+type Options struct {
+	Registry  *gangstate.Registry
+	PodGroups PodGroupReader
+	Client    kubernetes.Interface // deletes pods
+	Recorder  events.EventRecorder
+	Clock     clock.WithTicker
+}
+
+// Worker gives fragments back. Not safe for concurrent use.
+type Worker struct {
+	Options
+
+	last    time.Time            // of the last look; zero: none yet
+	told    sets.Set[types.UID]  // pods that people were told about
+	refusal map[types.UID]string // what deleting a pod failed with last, to be logged once
+}
+
+// New returns a Worker.
+func New(o Options) *Worker {
+	return &Worker{Options: o, told: sets.New[types.UID](), refusal: map[types.UID]string{}}
+}
+
+// Run looks at fragments every second until ctx ends.
+func (w *Worker) Run(ctx context.Context) {
+	ticker := w.Clock.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C():
+			w.step(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// step looks once.
+func (w *Worker) step(ctx context.Context) {
+	// 1. Only a fragment is a reason to ask the API server anything.
+	now := w.Clock.Now()
+	elapsed := interval
+	if !w.last.IsZero() {
+		elapsed = now.Sub(w.last)
+	}
+	w.last = now
+	key, any := w.Registry.Fragmented()
+	if !any {
+		// Asked all the same: it stops the clocks of gangs that are no fragments any more.
+		w.Registry.Fragments(elapsed, false)
+		w.told.Clear()
+		clear(w.refusal)
+		return
+	}
+
+	// 2. The clock runs while the API server answers: a gang is not to blame for bindings that nobody took.
+	pods := w.Registry.Fragments(elapsed, w.answering(ctx, key))
+
+	// 3. Give back, a gang at a time. They come sorted by namespace and name, so events do too.
+	byGang := map[gangstate.Key][]*corev1.Pod{}
+	var order []gangstate.Key
+	here := sets.New[types.UID]()
+	for _, pod := range pods {
+		key := gangstate.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}
+		if byGang[key] == nil {
+			order = append(order, key)
+		}
+		byGang[key] = append(byGang[key], pod)
+		here.Insert(pod.UID)
+	}
+	for _, key := range order {
+		w.giveBack(ctx, key, byGang[key])
+	}
+	w.told = w.told.Intersection(here)
+	for uid := range w.refusal {
+		if !here.Has(uid) {
+			delete(w.refusal, uid)
+		}
+	}
+}
+
+// answering reports whether the API server answers, storage included: a read that no cache may serve.
+func (w *Worker) answering(ctx context.Context, key gangstate.Key) bool {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	_, err := w.PodGroups.Get(ctx, key.Namespace, key.Name)
+	return err == nil || apierrors.IsNotFound(err)
+}
+
+// giveBack deletes the pods of a gang that a controller will replace, and tells people about all of them, once.
+func (w *Worker) giveBack(ctx context.Context, key gangstate.Key, pods []*corev1.Pod) {
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "podGroup", key)
+	var deleted []string
+	for _, pod := range pods {
+		if metav1.GetControllerOf(pod) == nil {
+			if !w.told.Has(pod.UID) {
+				w.told.Insert(pod.UID)
+				w.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, "FragmentKept", "Repairing",
+					"bound for PodGroup %s, which never became whole and cannot be completed now; no controller would replace the pod, so it is kept: delete it to free what it holds", key.Name)
+				logger.Info("Kept a pod of a gang that was never whole, because it has no controller", "pod", klog.KObj(pod))
+			}
+			continue
+		}
+		if err := w.delete(ctx, pod); err != nil {
+			if w.refusal[pod.UID] != err.Error() {
+				w.refusal[pod.UID] = err.Error()
+				logger.Error(err, "Cannot give back a pod of a gang that was never whole yet", "pod", klog.KObj(pod))
+			}
+			continue
+		}
+		if !w.told.Has(pod.UID) {
+			w.told.Insert(pod.UID)
+			deleted = append(deleted, pod.Name)
+			logger.V(2).Info("Gave back a pod of a gang that was never whole", "pod", klog.KObj(pod), "node", pod.Spec.NodeName)
+		}
+	}
+	if len(deleted) == 0 {
+		return
+	}
+	f, ok := w.Registry.Facts(key)
+	if !ok || f.Group == nil {
+		return
+	}
+	w.Recorder.Eventf(report.Reference(f.Group), nil, corev1.EventTypeWarning, "FragmentGivenBack", "Repairing",
+		"%d bound pods were deleted, because the gang never became whole after a crash or a failed binding and could not be completed in time; their controllers replace them: %s",
+		len(deleted), names(deleted))
+}
+
+// delete deletes the pod, unless it is another one of the same name by now.
+//
+// The precondition is the UID alone, without the resourceVersion: whatever the pod's status has become, its gang was
+// never whole and counts on it no more since the registry returned it. A resourceVersion would only make the deletion
+// lose against a kubelet that reports often.
+func (w *Worker) delete(ctx context.Context, pod *corev1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err := w.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+		Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // gone; a conflict says that another pod has the name
+	}
+	if err != nil {
+		return fmt.Errorf("deleting pod %s: %w", klog.KObj(pod), err)
+	}
+	return nil
+}
+
+// names lists at most 10 names.
+func names(all []string) string {
+	const most = 10
+	out := ""
+	for i, n := range all[:min(len(all), most)] {
+		if i > 0 {
+			out += ", "
+		}
+		out += n
+	}
+	if more := len(all) - most; more > 0 {
+		out += fmt.Sprintf(" and %d more", more)
+	}
+	return out
+}

@@ -1,0 +1,236 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+)
+
+// ReasonWaitingForGang is the reason of PodScheduled=False on a pod that is held for anything but capacity (G13).
+const ReasonWaitingForGang = "WaitingForGang"
+
+// arrivalGrace is how long a pod may be ahead of its PodGroup before an event complains: both are often made by one
+// command, in either order.
+const arrivalGrace = 2 * time.Second
+
+// heldPods writes what people see of a pod that is held: the condition PodScheduled, and events for pods whose PodGroup
+// or sub-group does not exist.
+type heldPods struct {
+	registry                                *gangstate.Registry
+	client                                  kubernetes.Interface
+	recorder                                events.EventRecorder
+	clock                                   clock.WithTicker
+	waitingForGangAfter, needsCapacityAfter time.Duration
+	queue                                   queue
+
+	mu    sync.Mutex
+	gangs map[gangstate.Key]*heldGang // guarded by mu; the entries belong to the worker that has the key
+}
+
+// heldGang is what is remembered of a gang's waiting pods between two looks.
+type heldGang struct {
+	refusedSince time.Time // since when the gang has needed capacity without a break; zero: it does not
+	pods         map[types.UID]*heldPod
+}
+
+// heldPod is what is remembered of one waiting pod.
+type heldPod struct {
+	written   string           // the reason that was written last, "" = none
+	idleSince time.Time        // since when the pod has waited for something else than capacity; zero: it does not
+	told      sets.Set[string] // events
+}
+
+func newHeldPods(o Options) *heldPods {
+	return &heldPods{
+		registry: o.Registry, client: o.Client, recorder: o.Recorder, clock: o.Clock,
+		waitingForGangAfter: o.WaitingForGangAfter, needsCapacityAfter: o.NeedsCapacityAfter,
+		queue: newQueue(o.Clock), gangs: map[gangstate.Key]*heldGang{},
+	}
+}
+
+// sync looks at the waiting pods of one gang, and returns when the next of them is due.
+func (h *heldPods) sync(ctx context.Context, key gangstate.Key) (time.Duration, error) {
+	f, ok := h.registry.Facts(key)
+	if !ok || len(f.Waiting) == 0 {
+		h.mu.Lock()
+		delete(h.gangs, key)
+		h.mu.Unlock()
+		return 0, nil
+	}
+	held := h.of(key)
+	now := h.clock.Now()
+	held.observe(f, now)
+
+	var next time.Duration
+	var errs []error
+	for _, w := range f.Waiting {
+		wait := h.tell(f, w, held.pods[w.Pod.UID], now)
+		reason, due := h.verdict(f, w, held, now)
+		switch {
+		case reason == "":
+		case due > 0:
+			wait = sooner(wait, due)
+		default:
+			if err := h.write(ctx, f, w, held.pods[w.Pod.UID], reason, now); err != nil {
+				errs = append(errs, err)
+			}
+		}
+		next = sooner(next, wait)
+	}
+	return next, errors.Join(errs...)
+}
+
+// sooner returns the shorter of two waits, where 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+func (h *heldPods) of(key gangstate.Key) *heldGang {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held := h.gangs[key]
+	if held == nil {
+		held = &heldGang{pods: map[types.UID]*heldPod{}}
+		h.gangs[key] = held
+	}
+	return held
+}
+
+// observe notes when what began, and forgets pods that wait no more.
+func (held *heldGang) observe(f observed.Gang, now time.Time) {
+	needs := false
+	waiting := sets.New[types.UID]()
+	for _, w := range f.Waiting {
+		waiting.Insert(w.Pod.UID)
+		p := held.pods[w.Pod.UID]
+		if p == nil {
+			p = &heldPod{idleSince: w.Since, told: sets.New[string]()}
+			held.pods[w.Pod.UID] = p
+		}
+		switch {
+		case w.NeedsCapacity:
+			needs, p.idleSince = true, time.Time{}
+		case p.idleSince.IsZero():
+			p.idleSince = now
+		}
+	}
+	switch {
+	case !needs:
+		held.refusedSince = time.Time{}
+	case held.refusedSince.IsZero():
+		held.refusedSince = f.Refused.At // later refusals without a break do not start it afresh
+	}
+	for uid := range held.pods {
+		if !waiting.Has(uid) {
+			delete(held.pods, uid)
+		}
+	}
+}
+
+// verdict returns the reason for PodScheduled=False that the pod is to have, and in how long. "": none.
+func (h *heldPods) verdict(f observed.Gang, w observed.WaitingPod, held *heldGang, now time.Time) (string, time.Duration) {
+	if w.Gated {
+		return "", 0 // the API server said so, with a reason of its own
+	}
+	unschedulable := f.Group == nil || f.Group.Spec.MarkUnschedulable == nil || *f.Group.Spec.MarkUnschedulable
+	if w.NeedsCapacity && unschedulable {
+		return corev1.PodReasonUnschedulable, max(0, held.refusedSince.Add(h.needsCapacityAfter).Sub(now))
+	}
+	since := held.pods[w.Pod.UID].idleSince
+	if w.NeedsCapacity {
+		since = w.Since
+	}
+	return ReasonWaitingForGang, max(0, since.Add(h.waitingForGangAfter).Sub(now))
+}
+
+// write patches PodScheduled, unless the pod has it or had it from here already: the scheduler writes the condition of a
+// leader that it tried, and the two must not take turns.
+//
+// The patch touches this condition only, and succeeds only on the version of the pod that it was decided on: a pod that
+// is bound meanwhile keeps PodScheduled=True.
+func (h *heldPods) write(ctx context.Context, f observed.Gang, w observed.WaitingPod, p *heldPod, reason string, now time.Time) error {
+	condition := corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason,
+		LastProbeTime: metav1.Time{}, LastTransitionTime: metav1.NewTime(now),
+	}
+	for _, c := range w.Pod.Status.Conditions {
+		if c.Type != corev1.PodScheduled {
+			continue
+		}
+		if c.Status == corev1.ConditionTrue || c.Reason == reason {
+			p.written = reason
+			return nil
+		}
+		if c.Status == condition.Status {
+			condition.LastTransitionTime = c.LastTransitionTime
+		}
+	}
+	if p.written == reason {
+		return nil
+	}
+	if reason == corev1.PodReasonUnschedulable {
+		condition.Message = fmt.Sprintf("waits for capacity together with its gang; PodGroup %s says what is missing", f.Name)
+	} else {
+		condition.Message = fmt.Sprintf("held until its gang can start; PodGroup %s says what it waits for", f.Name)
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": w.Pod.UID, "resourceVersion": w.Pod.ResourceVersion},
+		"status":   map[string]any{"conditions": []corev1.PodCondition{condition}},
+	})
+	if err != nil {
+		return err
+	}
+	writing, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	_, err = h.client.CoreV1().Pods(w.Pod.Namespace).Patch(writing, w.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("writing condition PodScheduled of %s: %w", klog.KObj(w.Pod), err)
+	}
+	p.written = reason
+	return nil
+}
+
+// tell emits the event of a pod that counts nowhere, once, and returns in how long it is due if it is not yet.
+func (h *heldPods) tell(f observed.Gang, w observed.WaitingPod, p *heldPod, now time.Time) time.Duration {
+	var reason, note string
+	switch {
+	case f.Group == nil:
+		reason = "PodGroupNotFound"
+		note = fmt.Sprintf("annotation %s names PodGroup %q, and namespace %s has none of that name: create it (apiVersion %s), or correct the annotation; the pod waits",
+			v2alpha2.PodGroupAnnotation, f.Name, f.Namespace, v2alpha2.SchemeGroupVersion)
+	case w.Misplaced != "":
+		reason = "SubGroupNotFound"
+		note = fmt.Sprintf("counts nowhere in PodGroup %q: it %s; correct label %s", f.Name, w.Misplaced, v2alpha2.SubGroupLabel)
+	default:
+		return 0
+	}
+	if p.told.Has(reason) {
+		return 0
+	}
+	if wait := w.Since.Add(arrivalGrace).Sub(now); wait > 0 {
+		return wait
+	}
+	p.told.Insert(reason)
+	emit(h.recorder, w.Pod, true, reason, "Scheduling", note)
+	return 0
+}

@@ -1,0 +1,199 @@
+package report
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+)
+
+const (
+	// gather is how long marks are collected before anybody looks: the pods of a gang come and are bound in bursts.
+	gather = 25 * time.Millisecond
+	// lookInterval is the time between two looks at all gangs, whether marked or not.
+	lookInterval = time.Minute
+	// workers is how many writes of a kind (statuses, pod conditions) are in flight at most.
+	workers = 4
+	// writeTimeout ends a write that the API server does not answer.
+	writeTimeout = 10 * time.Second
+	// minRetry and maxRetry bound the pause after a write that failed, doubled each time.
+	minRetry = 50 * time.Millisecond
+	maxRetry = 10 * time.Second
+)
+
+// StatusWriter writes the status of a PodGroup whose resourceVersion is the newest, and returns what it is then.
+type StatusWriter interface {
+	UpdateStatus(ctx context.Context, group *v2alpha2.PodGroup) (*v2alpha2.PodGroup, error)
+}
+
+// Options are what a Reporter needs. All are required.
+type Options struct {
+	Registry  *gangstate.Registry
+	PodGroups StatusWriter
+	Client    kubernetes.Interface // for the status of pods
+	Recorder  events.EventRecorder
+	Clock     clock.WithTicker
+
+	// StatusInterval is the shortest time between two status writes of one PodGroup; a changed condition is written at
+	// once.
+	StatusInterval time.Duration
+	// WaitingForGangAfter is how long a pod is held before it gets PodScheduled=False with reason WaitingForGang.
+	WaitingForGangAfter time.Duration
+	// NeedsCapacityAfter is how long the verdict "needs capacity" has stood before PodScheduled=False with reason
+	// Unschedulable is written.
+	NeedsCapacityAfter time.Duration
+}
+
+// Reporter tells people how their gangs are.
+type Reporter struct {
+	registry *gangstate.Registry
+	clock    clock.WithTicker
+	statuses *statuses
+	pods     *heldPods
+
+	mu     sync.Mutex
+	marked sets.Set[gangstate.Key] // guarded by mu
+	signal chan struct{}           // holds one value while marked is not empty
+}
+
+// New returns a Reporter. It writes nothing before Run.
+func New(o Options) *Reporter {
+	return &Reporter{
+		registry: o.Registry,
+		clock:    o.Clock,
+		statuses: newStatuses(o),
+		pods:     newHeldPods(o),
+		marked:   sets.New[gangstate.Key](),
+		signal:   make(chan struct{}, 1),
+	}
+}
+
+// Mark tells that something about the gangs may have changed. It only notes the keys, so it may be called anywhere, also
+// before Run.
+func (r *Reporter) Mark(keys ...gangstate.Key) {
+	if len(keys) == 0 {
+		return
+	}
+	r.mu.Lock()
+	r.marked.Insert(keys...)
+	r.mu.Unlock()
+	select {
+	case r.signal <- struct{}{}:
+	default:
+	}
+}
+
+// Run writes until ctx ends. It begins with a look at every gang, so nothing that was marked in another process is
+// missed. As long as the registry has not seen all that exists (Synced) there are no facts, and nothing is written.
+func (r *Reporter) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() { work(ctx, r.statuses.queue, r.statuses.sync) })
+		running.Go(func() { work(ctx, r.pods.queue, r.pods.sync) })
+	}
+	look := r.clock.NewTicker(lookInterval)
+	defer look.Stop()
+	r.Mark(r.registry.Keys()...)
+	for {
+		select {
+		case <-r.signal:
+			select {
+			case <-r.clock.After(gather):
+			case <-ctx.Done():
+			}
+			for key := range r.takeMarked() {
+				r.statuses.queue.Add(key)
+				r.pods.queue.Add(key)
+			}
+		case <-look.C():
+			r.Mark(r.registry.Keys()...)
+		case <-ctx.Done():
+			r.statuses.queue.ShutDown()
+			r.pods.queue.ShutDown()
+			running.Wait()
+			return
+		}
+	}
+}
+
+func (r *Reporter) takeMarked() sets.Set[gangstate.Key] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	marked := r.marked
+	r.marked = sets.New[gangstate.Key]()
+	return marked
+}
+
+type queue = workqueue.TypedRateLimitingInterface[gangstate.Key]
+
+func newQueue(c clock.WithTicker) queue {
+	return workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[gangstate.Key](minRetry, maxRetry),
+		workqueue.TypedRateLimitingQueueConfig[gangstate.Key]{Clock: c})
+}
+
+// work syncs keys of the queue until it is shut down. A key is with one worker at a time. sync returns when to look
+// again although nobody marked the key; 0: no need.
+func work(ctx context.Context, q queue, sync func(context.Context, gangstate.Key) (time.Duration, error)) {
+	logger := klog.FromContext(ctx)
+	for {
+		key, shutdown := q.Get()
+		if shutdown {
+			return
+		}
+		again, err := sync(ctx, key)
+		switch {
+		case err != nil:
+			// A conflict is the cache being a step behind, which the next attempt finds cured.
+			if !apierrors.IsConflict(err) && ctx.Err() == nil {
+				logger.Error(err, "Cannot report on a gang yet", "podGroup", key)
+			}
+			q.AddRateLimited(key)
+		default:
+			q.Forget(key)
+			if again > 0 {
+				q.AddAfter(key, again)
+			}
+		}
+		q.Done(key)
+	}
+}
+
+// Reference returns what an event about the PodGroup refers to.
+func Reference(group *v2alpha2.PodGroup) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroup",
+		Namespace: group.Namespace, Name: group.Name, UID: group.UID, ResourceVersion: group.ResourceVersion,
+	}
+}
+
+// maxNote is the most bytes that the API server takes in an event's note, less a few.
+const maxNote = 1000
+
+// emit records an event.
+func emit(recorder events.EventRecorder, about runtime.Object, warning bool, reason, action, note string) {
+	kind := corev1.EventTypeNormal
+	if warning {
+		kind = corev1.EventTypeWarning
+	}
+	if len(note) > maxNote {
+		n := maxNote
+		for n > 0 && note[n]&0xC0 == 0x80 { // not inside a character
+			n--
+		}
+		note = note[:n] + "…"
+	}
+	recorder.Eventf(about, nil, kind, reason, action, "%s", note)
+}
