@@ -1,0 +1,205 @@
+// Command demo shows Muster at work on a real control plane, as `make demo` runs it: gangs that are admitted whole, gangs
+// that wait and why, capacity that goes and comes back. It tells what it does, shows what the API server says afterwards,
+// and fails if that is not what Muster promises.
+//
+//	go run ./test/demo            # needs bin/, see make build controlplane
+//	go run ./test/demo -pause 3s  # time to read between the steps
+//
+// The output is plain text of at most 96 columns; on a terminal it has colours too, unless NO_COLOR is set.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+func main() {
+	pause := flag.Duration("pause", 0, "time to read after each step")
+	flag.Parse()
+
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	t := &teller{out: os.Stdout, began: time.Now(), pause: *pause}
+	t.painter.colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd()))
+
+	switch err := run(ctx, t); {
+	case err == nil:
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "\nInterrupted. Everything that was started has been stopped.")
+		os.Exit(130)
+	default:
+		fmt.Fprintf(os.Stderr, "\nThe demo failed: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// run starts everything, tells the story, and stops everything.
+func run(ctx context.Context, t *teller) (err error) {
+	t.line("%s", t.bold("Muster: gangs start whole or not at all"))
+	t.line("")
+	t.line("Starting a Kubernetes control plane of its own on this machine:")
+	cp, err := controlplane.Start(ctx, controlplane.Options{WithControllerManager: true, WithKwok: true, Verbose: t.indented()})
+	if err != nil {
+		return err
+	}
+	defer cp.Stop()
+	defer func() {
+		if err != nil && ctx.Err() == nil {
+			os.Setenv("CONTROLPLANE_KEEP", "1") // the logs may be needed
+		}
+	}()
+
+	if err := cp.InstallMuster(ctx); err != nil {
+		return err
+	}
+	if _, err := cp.StartMusterController(ctx, controlplane.ControllerOptions{}); err != nil {
+		return err
+	}
+	scheduler, err := cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(t.indented(), "creating %d nodes of %d GPUs, two to a rack\n", nodesAtFirst, gpusPerNode)
+	if _, err := cp.CreateNodes(ctx, controlplane.NodeOptions{Count: nodesAtFirst, GPUs: gpusPerNode, NodesPerRack: 2}); err != nil {
+		return err
+	}
+
+	watching, stopWatching := context.WithCancel(ctx)
+	defer stopWatching()
+	o, err := newObserver(watching, cp)
+	if err != nil {
+		return err
+	}
+	st, err := newStage(cp)
+	if err != nil {
+		return err
+	}
+	started := time.Since(t.began)
+
+	steps := story()
+	for i, step := range steps {
+		t.headline(i+1, step)
+		if err := step.do(ctx, st); err != nil {
+			return fmt.Errorf("step %d: %w", i+1, err)
+		}
+		s, err := o.until(ctx, step.claims, scheduler.Done(), t.tell)
+		if err != nil {
+			if ctx.Err() == nil {
+				t.evidence(s, scheduler)
+			}
+			return fmt.Errorf("step %d, %q: %w", i+1, step.title, err)
+		}
+		t.outcome(s, step.claims)
+		if t.pause > 0 {
+			select {
+			case <-time.After(t.pause):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+
+	stopWatching()
+	cp.Stop()
+	t.line("")
+	t.line("%s", t.bold("Done."))
+	t.line("Longest time that a gang was seen bound in part before it was whole: %d ms.", o.longestPartial().Milliseconds())
+	t.line("%d steps, everything as promised; %.0f s, of which %.0f s to start. All that was started has been stopped.",
+		len(steps), time.Since(t.began).Seconds(), started.Seconds())
+	return nil
+}
+
+// teller writes what happens.
+type teller struct {
+	painter
+	out   io.Writer
+	began time.Time
+	pause time.Duration
+
+	stepBegan time.Time
+	said      map[string]string // per gang, what was last said of it
+}
+
+func (t *teller) line(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
+
+func (t *teller) headline(number int, s step) {
+	t.stepBegan = time.Now()
+	t.line("")
+	t.line("%s", t.bold(fmt.Sprintf("%d. %s", number, s.title)))
+	fmt.Fprint(t.out, wrap(s.why, "   ", "   "))
+	t.line("")
+}
+
+// tell says in one line per gang what is new about it.
+func (t *teller) tell(s scene) {
+	if t.said == nil {
+		t.said = map[string]string{}
+	}
+	for _, name := range gangs {
+		g := s.group(name)
+		if g == nil {
+			delete(t.said, name)
+			continue
+		}
+		if g.Status.Phase == "" {
+			continue
+		}
+		now := fmt.Sprintf("%-17s  %-9s  %s", name, g.Status.Phase, g.Status.Reason)
+		if t.said[name] == now {
+			continue
+		}
+		t.said[name] = now
+		t.line("   %5.2f s  %s", time.Since(t.stepBegan).Seconds(), strings.TrimRight(now, " "))
+	}
+}
+
+// outcome shows where things stand, and what of it was to be shown.
+func (t *teller) outcome(s scene, claims []claim) {
+	t.line("")
+	fmt.Fprint(t.out, picture(s, gangs, letters, t.painter))
+	for _, c := range claims {
+		t.line("    %s %s", t.state(true, "ok"), c.text)
+	}
+}
+
+// evidence shows what there was instead of what was expected.
+func (t *teller) evidence(s scene, scheduler *controlplane.Process) {
+	t.line("")
+	t.line("This is not what was expected. The cluster as it is:")
+	t.line("")
+	fmt.Fprint(t.out, picture(s, gangs, letters, t.painter))
+	for _, g := range s.groups {
+		status, err := yaml.Marshal(g.Status)
+		if err != nil {
+			status = []byte(err.Error())
+		}
+		t.line("status of PodGroup %s:\n%s", g.Name, status)
+	}
+	t.line("The end of %s:\n%s", scheduler.Log(), scheduler.LogTail(20))
+}
+
+// indented returns a writer for progress: one line per step of the start, with the time.
+func (t *teller) indented() io.Writer {
+	return writerFunc(func(p []byte) (int, error) {
+		for line := range strings.Lines(string(p)) {
+			fmt.Fprintf(t.out, "   %5.2f s  %s", time.Since(t.began).Seconds(), line)
+		}
+		return len(p), nil
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// scene is the cluster at one moment: API objects as the API server has them, and nothing that the demo remembers.
+type scene struct {
+	nodes  []*corev1.Node
+	pods   []*corev1.Pod
+	groups []*v2alpha2.PodGroup
+}
+
+// group returns the PodGroup of that name, nil if there is none.
+func (s scene) group(name string) *v2alpha2.PodGroup {
+	for _, g := range s.groups {
+		if g.Name == name {
+			return g
+		}
+	}
+	return nil
+}
+
+// subGroup returns what a PodGroup's status says of one sub-group, the zero value if it says nothing.
+func (s scene) subGroup(group, name string) v2alpha2.SubGroupStatus {
+	if g := s.group(group); g != nil {
+		for _, status := range g.Status.SubGroups {
+			if status.Name == name {
+				return status
+			}
+		}
+	}
+	return v2alpha2.SubGroupStatus{}
+}
+
+// bound counts, per leaf, the pods of a gang that are bound to a node, and do not end.
+func (s scene) bound(group string) gang.Counts {
+	counts := gang.Counts{}
+	for _, pod := range s.pods {
+		if gangOf(pod) == group && holdsGPUs(pod) && pod.DeletionTimestamp == nil {
+			counts[pod.Labels[v2alpha2.SubGroupLabel]]++
+		}
+	}
+	return counts
+}
+
+// created counts the pods of a gang that exist, whatever state they are in.
+func (s scene) created(group string) int {
+	n := 0
+	for _, pod := range s.pods {
+		if gangOf(pod) == group {
+			n++
+		}
+	}
+	return n
+}
+
+// held returns how many GPUs the pods of a gang hold.
+func (s scene) held(group string) int {
+	n := 0
+	for _, pod := range s.pods {
+		if gangOf(pod) == group && holdsGPUs(pod) {
+			n += gpus(pod)
+		}
+	}
+	return n
+}
+
+// free returns how many GPUs of nodes that take pods are held by nobody.
+func (s scene) free() int {
+	n := 0
+	for _, node := range s.nodes {
+		if takesPods(node) {
+			n += strings.Count(s.cells(node, nil), freeCell)
+		}
+	}
+	return n
+}
+
+// cells returns one character per GPU of the node: letters of the gangs that hold them, sorted, then those nobody holds.
+func (s scene) cells(node *corev1.Node, letters map[string]string) string {
+	capacity := node.Status.Capacity[controlplane.GPUResource]
+	var held []string
+	for _, pod := range s.pods {
+		if pod.Spec.NodeName == node.Name && holdsGPUs(pod) {
+			letter, known := letters[gangOf(pod)]
+			if !known {
+				letter = strangerCell
+			}
+			for range gpus(pod) {
+				held = append(held, letter)
+			}
+		}
+	}
+	slices.Sort(held)
+	unused := freeCell
+	if !takesPods(node) {
+		unused = closedCell
+	}
+	return strings.Join(held, "") + strings.Repeat(unused, max(0, int(capacity.Value())-len(held)))
+}
+
+const (
+	freeCell     = "."
+	closedCell   = "x" // nobody's, and the node takes no pods
+	strangerCell = "?" // held by a pod that is in no gang
+)
+
+func gangOf(pod *corev1.Pod) string { return pod.Annotations[v2alpha2.PodGroupAnnotation] }
+
+// holdsGPUs tells whether the pod is on a node and has not ended; a pod that is being deleted still holds its GPUs.
+func holdsGPUs(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
+func gpus(pod *corev1.Pod) int {
+	n := 0
+	for _, container := range pod.Spec.Containers {
+		quantity := container.Resources.Requests[controlplane.GPUResource]
+		n += int(quantity.Value())
+	}
+	return n
+}
+
+func takesPods(node *corev1.Node) bool { return !node.Spec.Unschedulable }
+
+func total(counts gang.Counts) int {
+	n := 0
+	for _, k := range counts {
+		n += k
+	}
+	return n
+}

@@ -1,0 +1,359 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// The gangs of the story. The first two are the PodGroups of design 003, as manifests/samples has them.
+const (
+	training  = "training-job"
+	inference = "inference-service"
+	tuning    = "fine-tuning"
+)
+
+// gangs are the gangs in order of appearance; letters mark their GPUs.
+var (
+	gangs   = []string{training, inference, tuning}
+	letters = map[string]string{training: "A", inference: "B", tuning: "C"}
+)
+
+const (
+	gpusPerNode  = 8
+	nodesAtFirst = 5
+)
+
+// step is one scene of the story: what is done and why, and what has to come of it.
+type step struct {
+	title, why string
+	do         func(context.Context, *stage) error
+	claims     []claim
+}
+
+// stage is what steps act on.
+type stage struct {
+	cp *controlplane.ControlPlane
+	// Objects of manifests/samples.
+	training, inference, tuning []*unstructured.Unstructured
+}
+
+// newStage reads the samples.
+func newStage(cp *controlplane.ControlPlane) (*stage, error) {
+	st := &stage{cp: cp}
+	for file, objects := range map[string]*[]*unstructured.Unstructured{
+		"training-job.yaml": &st.training, "inference-service.yaml": &st.inference, "job.yaml": &st.tuning,
+	} {
+		content, err := os.ReadFile(filepath.Join("manifests", "samples", file))
+		if err != nil {
+			return nil, fmt.Errorf("%w (the demo runs in the root of the repository)", err)
+		}
+		if *objects, err = controlplane.ParseManifests(content); err != nil {
+			return nil, fmt.Errorf("manifests/samples/%s: %w", file, err)
+		}
+	}
+	// The sample's own name, training, would be taken for training-job.
+	for _, object := range st.tuning {
+		object.SetName(tuning)
+		if object.GetKind() == "Job" {
+			if err := unstructured.SetNestedField(object.Object, tuning,
+				"spec", "template", "metadata", "annotations", v2alpha2.PodGroupAnnotation); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return st, nil
+}
+
+// story is the demo.
+func story() []step {
+	last := func(objects []*unstructured.Unstructured) int { return len(objects) - 1 }
+	broken := []int{2, 3, 4, 5} // two racks
+	return []step{
+		{
+			title: "training-job: the PodGroup and three of its four Jobs are created",
+			why: "The gang is two groups, decode and prefill, each a leader and 4 workers, and needs all 10 pods. 6 exist. " +
+				"There are 40 free GPUs, but a gang that cannot be whole gets none of them.",
+			do: func(ctx context.Context, st *stage) error {
+				return st.cp.Apply(ctx, st.training[:last(st.training)]...)
+			},
+			claims: []claim{
+				waits(training, v2alpha2.ReasonWaitingForPods),
+				{"6 of its pods exist", func(s scene) bool { return s.created(training) == 6 }},
+			},
+		},
+		{
+			title: "training-job: the fourth Job is created",
+			why:   "Now the gang can be whole: all 10 pods are planned and bound together.",
+			do: func(ctx context.Context, st *stage) error {
+				return st.cp.Apply(ctx, st.training[last(st.training):]...)
+			},
+			claims: []claim{admitted(training, 10), free(30)},
+		},
+		{
+			title: "inference-service: 4 groups of 8 pods, of which any 3 are enough",
+			why: "30 GPUs are free. Three groups fit and are admitted. The fourth is welcome but not needed; it comes whole " +
+				"or not at all, so it does not take the 6 GPUs that are left.",
+			do: func(ctx context.Context, st *stage) error { return st.cp.Apply(ctx, st.inference...) },
+			claims: []claim{
+				admitted(inference, 24), free(6),
+				{"three groups run, the fourth has nothing", func(s scene) bool {
+					return slices.Equal(sizes(s, inference), []int{0, 8, 8, 8})
+				}},
+				{"the status says why the fourth waits", func(s scene) bool {
+					g := s.group(inference)
+					return g != nil && g.Status.Scheduled == "24/24" && saysWhySurplusWaits(g)
+				}},
+			},
+		},
+		{
+			title: "fine-tuning: a plain Job of 8 pods, all needed",
+			why:   "6 GPUs are free. 6 of the 8 pods could start; they would only block what others could use. The gang waits and holds nothing.",
+			do:    func(ctx context.Context, st *stage) error { return st.cp.Apply(ctx, st.tuning...) },
+			claims: []claim{
+				waits(tuning, v2alpha2.ReasonInsufficientGPUs),
+				{"8 of its pods exist", func(s scene) bool { return s.created(tuning) == 8 }},
+				free(6),
+			},
+		},
+		{
+			title: "A node joins: 8 more GPUs",
+			why: "14 GPUs are free now, and two want 8 of them: fine-tuning, which does not run at all, and the fourth group of " +
+				"inference-service, which is a bonus. What is needed goes first.",
+			do: func(ctx context.Context, st *stage) error {
+				_, err := st.cp.CreateNodes(ctx, controlplane.NodeOptions{Count: 1, First: nodesAtFirst, GPUs: gpusPerNode, NodesPerRack: 2})
+				return err
+			},
+			claims: []claim{
+				admitted(tuning, 8), admitted(inference, 24), free(6),
+			},
+		},
+		{
+			title: "training-job is deleted",
+			why:   "16 GPUs are free. The next in line is the fourth group of inference-service: it is admitted as a whole.",
+			do:    func(ctx context.Context, st *stage) error { return st.delete(ctx, st.training...) },
+			claims: []claim{
+				{"training-job is gone", func(s scene) bool { return s.group(training) == nil && s.created(training) == 0 }},
+				admitted(inference, 32), free(8),
+				{"prefill-0 to prefill-3 are admitted", func(s scene) bool {
+					for _, name := range []string{"prefill-0", "prefill-1", "prefill-2", "prefill-3"} {
+						if !s.subGroup(inference, name).Admitted {
+							return false
+						}
+					}
+					return true
+				}},
+			},
+		},
+		{
+			title: "fine-tuning ends: its 8 pods exit with 0",
+			why:   "Nothing is left to run, and its GPUs are free again.",
+			do: func(ctx context.Context, st *stage) error {
+				for i := range 8 {
+					if err := st.finish(ctx, tuning, i); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			claims: []claim{
+				{"fine-tuning is Completed", func(s scene) bool { return phase(s, tuning) == v2alpha2.PodGroupCompleted }},
+				free(16),
+			},
+		},
+		{
+			title: "Capacity is taken away: four of six nodes are drained for repair",
+			why: "Their pods are evicted and come back as new ones. 16 GPUs are left for a gang that needs 24. It was whole once, so " +
+				"what runs keeps running (Admitted stays); the lost pods wait for room, first in line.",
+			do: func(ctx context.Context, st *stage) error {
+				for _, number := range broken {
+					if err := st.drain(ctx, nodeName(number)); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			claims: []claim{
+				{"inference-service is Degraded: below its minimum, and still Admitted", func(s scene) bool {
+					g := s.group(inference)
+					return g != nil && g.Status.Phase == v2alpha2.PodGroupDegraded &&
+						meta.IsStatusConditionTrue(g.Status.Conditions, v2alpha2.ConditionAdmitted) &&
+						meta.IsStatusConditionFalse(g.Status.Conditions, v2alpha2.ConditionSatisfied)
+				}},
+				{"all 32 pods exist again, 16 at most have a GPU", func(s scene) bool {
+					return s.created(inference) == 32 && s.held(inference) <= 16
+				}},
+				{"nothing is left on the drained nodes", func(s scene) bool {
+					return !slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
+						return slices.ContainsFunc(broken, func(n int) bool { return pod.Spec.NodeName == nodeName(n) }) && holdsGPUs(pod)
+					})
+				}},
+				{"the status tells why", func(s scene) bool {
+					g := s.group(inference)
+					return g != nil && g.Status.Reason != "" && g.Status.Reason != v2alpha2.ReasonWaitingForPods && g.Status.Reason != v2alpha2.ReasonBinding
+				}},
+			},
+		},
+		{
+			title: "Capacity is given back: the four nodes are in service again",
+			why:   "The gang is made whole, and the fourth group with it.",
+			do: func(ctx context.Context, st *stage) error {
+				for _, number := range broken {
+					if err := st.cordon(ctx, nodeName(number), false); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			claims: []claim{admitted(inference, 32), free(16)},
+		},
+		{
+			title: "Everything is deleted",
+			why:   "No GPU stays behind.",
+			do: func(ctx context.Context, st *stage) error {
+				return st.delete(ctx, append(slices.Clone(st.inference), st.tuning...)...)
+			},
+			claims: []claim{
+				{"no pod and no PodGroup is left", func(s scene) bool { return len(s.pods) == 0 && len(s.groups) == 0 }},
+				free(48),
+			},
+		},
+	}
+}
+
+// waits claims that a gang waits for this reason and holds nothing.
+func waits(name string, reason v2alpha2.Reason) claim {
+	return claim{fmt.Sprintf("%s waits, reason %s, and holds no GPU", name, reason), func(s scene) bool {
+		g := s.group(name)
+		return g != nil && g.Status.Phase == v2alpha2.PodGroupWaiting && g.Status.Reason == reason && s.held(name) == 0
+	}}
+}
+
+// admitted claims that a gang is admitted, satisfied, and has this many pods bound, and that its status knows it.
+func admitted(name string, pods int) claim {
+	return claim{fmt.Sprintf("%s is admitted, with %d pods bound", name, pods), func(s scene) bool {
+		g := s.group(name)
+		if g == nil || g.Status.Phase != v2alpha2.PodGroupAdmitted ||
+			!meta.IsStatusConditionTrue(g.Status.Conditions, v2alpha2.ConditionAdmitted) ||
+			!meta.IsStatusConditionTrue(g.Status.Conditions, v2alpha2.ConditionSatisfied) {
+			return false
+		}
+		bound := s.bound(name)
+		for _, sub := range g.Status.SubGroups {
+			if here, leaf := bound[sub.Name]; leaf && int(sub.Bound) != here {
+				return false
+			}
+		}
+		return total(bound) == pods
+	}}
+}
+
+func free(gpus int) claim {
+	return claim{fmt.Sprintf("%d GPUs are free", gpus), func(s scene) bool { return s.free() == gpus }}
+}
+
+func phase(s scene, name string) v2alpha2.PodGroupPhase {
+	if g := s.group(name); g != nil {
+		return g.Status.Phase
+	}
+	return ""
+}
+
+// sizes returns how many pods each sub-group has bound, according to the status, smallest first.
+func sizes(s scene, name string) []int {
+	var n []int
+	for _, sub := range s.group(name).Status.SubGroups {
+		n = append(n, int(sub.Bound))
+	}
+	slices.Sort(n)
+	return n
+}
+
+// delete deletes the objects, and what they own.
+func (st *stage) delete(ctx context.Context, objects ...*unstructured.Unstructured) error {
+	client, err := dynamic.NewForConfig(st.cp.Admin())
+	if err != nil {
+		return err
+	}
+	resources, err := restmapper.GetAPIGroupResources(st.cp.Client().Discovery())
+	if err != nil {
+		return err
+	}
+	mapper := restmapper.NewDiscoveryRESTMapper(resources)
+	background := metav1.DeletePropagationBackground
+	for _, object := range objects {
+		kind := object.GroupVersionKind()
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return err
+		}
+		if err := client.Resource(mapping.Resource).Namespace(metav1.NamespaceDefault).
+			Delete(ctx, object.GetName(), metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+			return fmt.Errorf("deleting %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// drain does what kubectl drain does.
+func (st *stage) drain(ctx context.Context, node string) error {
+	if err := st.cordon(ctx, node, true); err != nil {
+		return err
+	}
+	pods, err := st.cp.Client().CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods.Items {
+		if err := st.cp.Client().CoreV1().Pods(pod.Namespace).EvictV1(ctx, &policyv1.Eviction{
+			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		}); err != nil {
+			return fmt.Errorf("evicting pod %s: %w", pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// cordon closes or opens a node for new pods.
+func (st *stage) cordon(ctx context.Context, node string, closed bool) error {
+	patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%v}}`, closed)
+	_, err := st.cp.Client().CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+// finish lets the pod with this index of a Job end well.
+func (st *stage) finish(ctx context.Context, job string, index int) error {
+	pods, err := st.cp.Client().CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
+		LabelSelector: fmt.Sprintf("batch.kubernetes.io/job-name=%s,batch.kubernetes.io/job-completion-index=%d", job, index)})
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods.Items {
+		if err := st.cp.AnnotatePod(ctx, pod.Namespace, pod.Name, map[string]string{controlplane.ExitCodeAnnotation: "0"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func nodeName(number int) string { return fmt.Sprintf("node-%04d", number) }
+
+// saysWhySurplusWaits tells whether the summary of an admitted gang has more than its counts.
+func saysWhySurplusWaits(g *v2alpha2.PodGroup) bool {
+	return strings.Contains(g.Status.Summary, "wait")
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/scheduler/report"
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// observer watches the cluster as any client could, and keeps count of gangs that were seen bound in part.
+type observer struct {
+	nodes, pods, groups cache.SharedIndexInformer
+
+	mu      sync.Mutex
+	changed chan struct{} // guarded by mu; closed and replaced at every change
+	partial partialGangs  // guarded by mu
+}
+
+// newObserver returns once it has seen what there is. It ends with ctx.
+func newObserver(ctx context.Context, cp *controlplane.ControlPlane) (*observer, error) {
+	client, err := report.NewPodGroupClient(cp.Admin())
+	if err != nil {
+		return nil, err
+	}
+	factory := informers.NewSharedInformerFactory(cp.Client(), 0)
+	o := &observer{
+		nodes:   factory.Core().V1().Nodes().Informer(),
+		pods:    factory.Core().V1().Pods().Informer(),
+		groups:  client.NewInformer(),
+		changed: make(chan struct{}),
+		partial: partialGangs{since: map[string]time.Time{}, whole: map[string]bool{}},
+	}
+	synced := []cache.InformerSynced{}
+	for _, informer := range []cache.SharedIndexInformer{o.nodes, o.pods, o.groups} {
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(any) { o.note() },
+			UpdateFunc: func(any, any) { o.note() },
+			DeleteFunc: func(any) { o.note() },
+		}); err != nil {
+			return nil, err
+		}
+		go informer.RunWithContext(ctx)
+		synced = append(synced, informer.HasSynced)
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return nil, context.Cause(ctx)
+	}
+	return o, nil
+}
+
+// note wakes everybody who waits for a change.
+func (o *observer) note() {
+	s, now := o.scene(), time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.partial.look(s, now)
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
+
+// next returns a channel that is closed at the next change.
+func (o *observer) next() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.changed
+}
+
+// longestPartial returns how long, at the most, a gang was seen bound in part before it was whole.
+func (o *observer) longestPartial() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.partial.longest
+}
+
+// scene returns what the watches have delivered so far, sorted by name.
+func (o *observer) scene() scene {
+	s := scene{
+		nodes:  objects[*corev1.Node](o.nodes),
+		pods:   objects[*corev1.Pod](o.pods),
+		groups: objects[*v2alpha2.PodGroup](o.groups),
+	}
+	return s
+}
+
+func objects[T interface{ GetName() string }](informer cache.SharedIndexInformer) []T {
+	var all []T
+	for _, object := range informer.GetStore().List() {
+		all = append(all, object.(T))
+	}
+	slices.SortFunc(all, func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return all
+}
+
+// partialGangs measures for how long gangs that were never whole are bound in part.
+type partialGangs struct {
+	since   map[string]time.Time // bound in part since then
+	whole   map[string]bool      // was whole once
+	longest time.Duration
+}
+
+func (p *partialGangs) look(s scene, now time.Time) {
+	for _, group := range s.groups {
+		tree, err := observed.Tree(&group.Spec)
+		if err != nil || p.whole[group.Name] {
+			continue
+		}
+		bound := s.bound(group.Name)
+		since, partial := p.since[group.Name]
+		switch {
+		case tree.Satisfied(bound):
+			p.whole[group.Name] = true
+			delete(p.since, group.Name)
+		case total(bound) == 0:
+			delete(p.since, group.Name)
+		case !partial:
+			p.since[group.Name] = now
+			continue
+		}
+		if partial {
+			p.longest = max(p.longest, now.Sub(since))
+		}
+	}
+}
+
+// claim is something that must become true.
+type claim struct {
+	text  string
+	holds func(scene) bool
+}
+
+// patience is how long a step may take. Everything here takes seconds.
+const patience = 40 * time.Second
+
+// until returns the first scene in which all claims hold. tell is called with every scene on the way. An error names the
+// claims that did not come true.
+func (o *observer) until(ctx context.Context, claims []claim, ended <-chan struct{}, tell func(scene)) (scene, error) {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		changed := o.next()
+		s := o.scene()
+		tell(s)
+		var open []string
+		for _, c := range claims {
+			if !c.holds(s) {
+				open = append(open, c.text)
+			}
+		}
+		if len(open) == 0 {
+			return s, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return s, context.Cause(ctx)
+		case <-ended:
+			return s, errors.New("muster-scheduler ended by itself")
+		case <-timer.C:
+			return s, fmt.Errorf("still not true after %s:\n  - %s", patience, strings.Join(open, "\n  - "))
+		}
+	}
+}
