@@ -1,0 +1,183 @@
+package podgroup
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	certutil "k8s.io/client-go/util/cert"
+
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// TestExternalCertificates: somebody else writes the certificate as files, and
+// what they write later is served without a restart. No rights are needed.
+func TestExternalCertificates(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	roots := x509.NewCertPool()
+	renew := func() {
+		t.Helper()
+		cert, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots = x509.NewCertPool()
+		roots.AppendCertsFromPEM(cert)
+		for name, content := range map[string][]byte{"tls.crt": cert, "tls.key": key} {
+			if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	renew()
+
+	kubeconfig, err := cluster.Kubeconfig("nobody-in-particular")
+	if err != nil {
+		t.Fatal(err)
+	}
+	webhookPort, healthPort := freePort(t), freePort(t)
+	p := cluster.NewProcess(controlplane.ProcessOptions{
+		Name: "muster-controller-external",
+		Path: "../../../bin/muster-controller",
+		Args: []string{
+			"--kubeconfig=" + kubeconfig, "--namespace=muster-system", "--leader-elect=false",
+			"--webhook-host=127.0.0.1", fmt.Sprintf("--webhook-port=%d", webhookPort),
+			"--cert-management=external", "--webhook-cert-dir=" + dir,
+			fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", healthPort), "--metrics-bind-address=0",
+		},
+		ReadyURL: fmt.Sprintf("http://127.0.0.1:%d/readyz", healthPort),
+	})
+	if err := cluster.Restart(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+
+	call := func() error {
+		dialer := &tls.Dialer{Config: &tls.Config{RootCAs: roots}}
+		connection, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(webhookPort)))
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	}
+	if err := call(); err != nil {
+		t.Fatal(err)
+	}
+	renew()
+	var last error
+	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		last = call()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("the renewed certificate is not served: %v\n%s", last, p.LogTail(15))
+	}
+
+	p.Terminate(20 * time.Second)
+	if err := p.Err(); err != nil {
+		t.Errorf("told to end, it ends with %v:\n%s", err, p.LogTail(15))
+	}
+	if log := p.LogTail(1000); strings.Contains(log, "forbidden") {
+		t.Errorf("a right is missing:\n%s", log)
+	}
+}
+
+// TestCertManagerSample renders the component for cert-manager beside the base,
+// as kubectl apply -k would.
+func TestCertManagerSample(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := filepath.Abs("../../../manifests")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if base, err = filepath.Rel(dir, base); err != nil {
+		t.Fatal(err)
+	}
+	kustomization := fmt.Sprintf("resources: [%s]\ncomponents: [%s/samples/cert-manager]\n", base, base)
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	output, err := exec.CommandContext(t.Context(), "../../../bin/kubectl", "kustomize", dir).Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	objects, err := controlplane.ParseManifests(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	into := func(content map[string]any, typed any) {
+		t.Helper()
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]bool{}
+	for _, object := range objects {
+		what := object.GetKind() + " " + object.GetName()
+		seen[what] = true
+		switch what {
+		case "ValidatingWebhookConfiguration muster-webhooks":
+			config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+			into(object.Object, config)
+			if config.Annotations["cert-manager.io/inject-ca-from"] != "muster-system/muster-webhooks" || len(config.Webhooks) != 1 {
+				t.Errorf("%s: %+v", what, config)
+			}
+		case "Deployment muster-controller":
+			deployment := &appsv1.Deployment{}
+			into(object.Object, deployment)
+			container := deployment.Spec.Template.Spec.Containers[0]
+			mounted := ""
+			for _, mount := range container.VolumeMounts {
+				mounted = "--webhook-cert-dir=" + mount.MountPath
+			}
+			if !slices.Contains(container.Args, "--cert-management=external") || !slices.Contains(container.Args, mounted) {
+				t.Errorf("%s: args %v, mounts %v", what, container.Args, container.VolumeMounts)
+			}
+		case "Role muster-controller":
+			role := &rbacv1.Role{}
+			into(object.Object, role)
+			for _, rule := range role.Rules {
+				if slices.Contains(rule.Resources, "secrets") {
+					t.Errorf("%s may still use secrets: %v", what, rule)
+				}
+			}
+		}
+	}
+	for what, want := range map[string]bool{
+		"ValidatingWebhookConfiguration muster-webhooks": true, "Deployment muster-controller": true, "Role muster-controller": true,
+		"Certificate muster-webhooks": true, "Issuer muster-webhooks": true,
+		"ClusterRole muster-controller": false, "ClusterRoleBinding muster-controller": false,
+	} {
+		if seen[what] != want {
+			t.Errorf("%s is there: %t, want %t", what, seen[what], want)
+		}
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	port, err := controlplane.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
