@@ -68,7 +68,8 @@ type class struct {
 
 	judged   bool
 	reasons  []string // by node, "" = passes with nothing planned
-	order    []int    // nodes that pass with nothing planned, best first
+	order    []int    // nodes to be tried, best first: those that pass with nothing planned, then, if not local, the others
+	feasible int      // of order, those that pass with nothing planned
 	cursor   int      // local only: nodes of order before it refuse with what is planned now
 	resource corev1.ResourceName
 	request  int64
@@ -97,6 +98,9 @@ func NewWorld(ctx context.Context, f framework.Framework, nodes []fwk.NodeInfo, 
 	for _, c := range w.classes {
 		if w.antiAffinity || len(c.exclusive) > 0 {
 			c.local = false
+		}
+		if !c.local {
+			w.judge(c) // later its state would know of what is planned
 		}
 	}
 	return w, nil
@@ -226,6 +230,19 @@ func (w *World) judge(c *class) {
 			pass = append(pass, w.nodes[i])
 		}
 	}
+	c.feasible = len(pass)
+	w.rank(c, pass)
+	if !c.local {
+		for i, r := range c.reasons {
+			if r != "" {
+				c.order = append(c.order, i)
+			}
+		}
+	}
+}
+
+// rank orders a class's feasible nodes, best first.
+func (w *World) rank(c *class, pass []fwk.NodeInfo) {
 	if len(pass) < 2 {
 		return
 	}
@@ -349,7 +366,7 @@ func (w *World) refusal(c *class, domain string) *placement.Refusal {
 		if !inDomain(w.nodes[i].Node(), domain) {
 			continue
 		}
-		if why == "" {
+		if why == "" || !c.local && c.refuse == nil {
 			why = w.filter(c, i, w.node(i))
 		}
 		if why != "" {
@@ -428,7 +445,7 @@ func (w *World) tell(c *class, info *framework.PodInfo, i int, came bool) error 
 // Feasible implements placement.World.
 func (w *World) Feasible(index int) int {
 	w.judge(w.classes[index])
-	return len(w.classes[index].order)
+	return w.classes[index].feasible
 }
 
 // Weight implements placement.World: units of the main resource, extended resources above CPU.
@@ -441,7 +458,7 @@ func (w *World) Weight(index int) int64 {
 }
 
 // Domains implements placement.World: for a class with required pod affinity to pods like itself or like another class
-// of the gang, the domains of the first such term, the one with the most nodes that pass first; anywhere for a class
+// of the gang, the domains of the first such term, the one with the most nodes that pass first; [""] for a class
 // with a hard spread constraint.
 func (w *World) Domains(index int) []string {
 	c := w.classes[index]
@@ -452,11 +469,18 @@ func (w *World) Domains(index int) []string {
 		}) {
 			continue
 		}
+		// A node may refuse the class now and take it once the pod that it wants to be near is planned there.
 		nodes := map[string]int{}
-		for _, i := range c.order {
+		for k, i := range c.order {
 			if v, ok := w.nodes[i].Node().Labels[term.TopologyKey]; ok {
 				nodes[v]++
+				if k < c.feasible {
+					nodes[v] += len(w.nodes)
+				}
 			}
+		}
+		if len(nodes) == 0 {
+			return []string{""}
 		}
 		values := slices.SortedFunc(maps.Keys(nodes), func(a, b string) int {
 			if d := cmp.Compare(nodes[b], nodes[a]); d != 0 {

@@ -1,0 +1,156 @@
+// Command muster-scheduler is the stock kube-scheduler with the plugins GangGate and GangAdmission: every flag, profile,
+// plugin and metric of the stock scheduler works. Without --config it runs with the built-in profile "muster-scheduler"
+// (pkg/apis/config/profile).
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apiserver/pkg/server"
+	"k8s.io/component-base/cli"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/cli/globalflag"
+	basecompatibility "k8s.io/component-base/compatibility"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // metrics of client-go
+	_ "k8s.io/component-base/metrics/prometheus/version"  // the metric kubernetes_build_info
+	"k8s.io/component-base/term"
+	kubeversion "k8s.io/component-base/version"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+
+	"github.com/muster-project/muster/pkg/apis/config/profile"
+	"github.com/muster-project/muster/pkg/scheduler/gangadmission"
+	"github.com/muster-project/muster/pkg/version"
+)
+
+func main() {
+	os.Exit(cli.Run(newCommand()))
+}
+
+// newCommand is app.NewSchedulerCommand with two differences: the built-in profile stands in for a missing --config, and
+// the plugins are attached to the scheduler between its set-up and its run, which that command gives no chance to do.
+func newCommand() *cobra.Command {
+	opts := options.NewOptions()
+	opts.LeaderElection.ResourceName = "muster-scheduler"
+	opts.LeaderElection.ResourceNamespace = "muster-system"
+	showVersion := false
+
+	cmd := &cobra.Command{
+		Use:   "muster-scheduler",
+		Short: "Schedules gangs of pods whole or not at all, and all other pods as kube-scheduler does",
+		Long: `muster-scheduler is kube-scheduler with gang admission. Pods choose it by spec.schedulerName; pods that name a
+PodGroup (annotation pod-group-name) are bound together when the minimum of its tree can be placed, and not before.
+Without --config it runs one profile, "muster-scheduler".`,
+		Args: cobra.NoArgs,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			return opts.ComponentGlobalsRegistry.Set()
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if showVersion {
+				fmt.Fprintf(cmd.OutOrStdout(), "muster-scheduler %s\nkube-scheduler %s\n", version.String(), kubeversion.Get())
+				return nil
+			}
+			return run(cmd, opts)
+		},
+	}
+	flags := opts.Flags
+	flags.FlagSet("global").BoolVar(&showVersion, "version", false, "Print the version of muster-scheduler and of the kube-scheduler it is built on, and exit.")
+	globalflag.AddGlobalFlags(flags.FlagSet("global"), cmd.Name(), logs.SkipLoggingConfigurationFlags())
+	for _, set := range flags.FlagSets {
+		cmd.Flags().AddFlagSet(set)
+	}
+	columns, _, _ := term.TerminalSize(cmd.OutOrStdout())
+	cliflag.SetUsageAndHelpFunc(cmd, *flags, columns)
+	return cmd
+}
+
+// run follows kube-scheduler's own runCommand.
+func run(cmd *cobra.Command, opts *options.Options) error {
+	gates := opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
+	if err := logsapi.ValidateAndApply(opts.Logs, gates); err != nil {
+		return err
+	}
+	cliflag.PrintFlags(cmd.Flags())
+	remove, err := builtinProfile(opts)
+	if err != nil {
+		return err
+	}
+	defer remove()
+
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-server.SetupSignalHandler()
+		cancel()
+	}()
+
+	gangs := gangadmission.New()
+	config, sched, err := app.Setup(ctx, opts,
+		app.WithPlugin(gangadmission.GateName, gangs.NewGate), app.WithPlugin(gangadmission.Name, gangs.NewAdmission))
+	if err != nil {
+		return err
+	}
+	remove()
+	if err := gangs.Attach(sched); err != nil {
+		return err
+	}
+	gates.(featuregate.MutableFeatureGate).AddMetrics()
+	opts.ComponentGlobalsRegistry.AddMetrics()
+	klog.FromContext(ctx).Info("Starting muster-scheduler", "version", version.String())
+	return app.Run(ctx, config, sched)
+}
+
+// builtinProfile writes the built-in configuration to a file and makes it --config, if none was given: the stock
+// scheduler replaces any other default by its own. The deprecated flags that it ignores beside --config go into the file.
+// The caller removes the file when it has been read; removing twice does no harm.
+func builtinProfile(opts *options.Options) (remove func(), err error) {
+	if opts.ConfigFile != "" {
+		return func() {}, nil
+	}
+	data, err := profile.DefaultFile()
+	if err != nil {
+		return nil, err
+	}
+	changed := opts.Flags.FlagSet("deprecated").Changed
+	for _, f := range []struct {
+		flag  string
+		value any
+		path  []string
+	}{
+		{"kubeconfig", opts.Deprecated.Kubeconfig, []string{"clientConnection", "kubeconfig"}},
+		{"kube-api-content-type", opts.Deprecated.ContentType, []string{"clientConnection", "contentType"}},
+		{"kube-api-qps", float64(opts.Deprecated.QPS), []string{"clientConnection", "qps"}},
+		{"kube-api-burst", int64(opts.Deprecated.Burst), []string{"clientConnection", "burst"}},
+		{"profiling", opts.Deprecated.EnableProfiling, []string{"enableProfiling"}},
+		{"contention-profiling", opts.Deprecated.EnableContentionProfiling, []string{"enableContentionProfiling"}},
+	} {
+		if !changed(f.flag) {
+			continue
+		}
+		if data, err = profile.With(data, f.value, f.path...); err != nil {
+			return nil, fmt.Errorf("taking over --%s: %w", f.flag, err)
+		}
+	}
+	file, err := os.CreateTemp("", "muster-scheduler-*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("writing the built-in configuration (give --config where the file system is read-only): %w", err)
+	}
+	remove = func() { os.Remove(file.Name()) }
+	_, err = file.Write(data)
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		remove()
+		return nil, fmt.Errorf("writing the built-in configuration: %w", err)
+	}
+	opts.ConfigFile = file.Name()
+	return remove, nil
+}

@@ -1,0 +1,166 @@
+package gangadmission
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/apis/config"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/kube"
+)
+
+// Admission plans and admits gangs. One per profile; all that lasts longer than a call is in Gangs.
+type Admission struct {
+	gangs     *Gangs
+	registry  *gangstate.Registry
+	handle    fwk.Handle
+	framework framework.Framework
+	args      *config.GangAdmissionArgs
+}
+
+var (
+	_ fwk.QueueSortPlugin   = &Admission{}
+	_ fwk.EnqueueExtensions = &Admission{}
+	_ fwk.PreFilterPlugin   = &Admission{}
+	_ fwk.FilterPlugin      = &Admission{}
+	_ fwk.PostFilterPlugin  = &Admission{}
+	_ fwk.ReservePlugin     = &Admission{}
+	_ fwk.PermitPlugin      = &Admission{}
+	_ fwk.BindPlugin        = &Admission{}
+	_ fwk.PostBindPlugin    = &Admission{}
+	_ fwk.SignPlugin        = &Admission{}
+)
+
+// Name implements fwk.Plugin.
+func (pl *Admission) Name() string { return Name }
+
+// Less implements fwk.QueueSortPlugin (G16). For two pods without a gang it is PrioritySort's order.
+func (pl *Admission) Less(a, b fwk.QueuedPodInfo) bool {
+	ra := pl.registry.RankOf(a.GetPodInfo().GetPod(), a.GetTimestamp())
+	rb := pl.registry.RankOf(b.GetPodInfo().GetPod(), b.GetTimestamp())
+	return ra.Compare(rb) < 0
+}
+
+// stateKey is where a member's cycle keeps its planned node.
+const stateKey fwk.StateKey = Name
+
+// planned is the node of a member, for Filter.
+type planned string
+
+// Clone implements fwk.StateData. It never changes.
+func (p planned) Clone() fwk.StateData { return p }
+
+// PreFilter implements fwk.PreFilterPlugin. The leader's call plans the gang; a member's returns its one planned node.
+func (pl *Admission) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if kube.IsPlanning(state) {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	pl.gangs.leads()
+	if !isMember(pod) {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	if !pl.gangs.attached {
+		pl.registry.Popped(pod.UID)
+	}
+	node, ok := pl.registry.PlannedNode(pod.UID)
+	if !ok {
+		work, why := pl.registry.Begin(pod)
+		if work == nil {
+			klog.FromContext(ctx).V(4).Info("Gang is not planned now", "pod", klog.KObj(pod), "why", why)
+			return nil, waits(pod)
+		}
+		if pl.plan(ctx, work, nodes) {
+			node, ok = pl.registry.PlannedNode(pod.UID)
+		}
+		if !ok {
+			return nil, waits(pod)
+		}
+	}
+	state.Write(stateKey, planned(node))
+	return &fwk.PreFilterResult{NodeNames: sets.New(node)}, nil
+}
+
+// PreFilterExtensions implements fwk.PreFilterPlugin: a member's node is fixed, other pods do not change it.
+func (pl *Admission) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
+
+// Filter implements fwk.FilterPlugin. A nominated or hinted node is tried without regard to PreFilter's result.
+func (pl *Admission) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	data, err := state.Read(stateKey)
+	if err != nil {
+		return nil
+	}
+	if want := string(data.(planned)); node.Node().Name != want {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node(s) are not the one planned for the gang's pod")
+	}
+	return nil
+}
+
+// PostFilter implements fwk.PostFilterPlugin: a member that failed on its planned node ends the plan, and a gang's pod
+// never preempts singly (G15). Other pods go on to default preemption.
+func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	if !isMember(pod) {
+		return nil, fwk.NewStatus(fwk.Unschedulable)
+	}
+	if data, err := state.Read(stateKey); err == nil {
+		node := string(data.(planned))
+		now := time.Now()
+		why := statuses.Get(node)
+		klog.FromContext(ctx).V(2).Info("Planned node refused the pod, plan is aborted", "pod", klog.KObj(pod), "node", node, "status", why)
+		if p := pl.registry.PlanOf(pod.UID); p != nil {
+			pl.gangs.avoid.add(p.Gang, node, now)
+			plansAborted.WithLabelValues("refused").Inc()
+		}
+		pl.gangs.apply(klog.FromContext(ctx), pl.registry.Abort(pod.UID, "node "+node+" refused a member: "+why.Message(), now))
+	}
+	return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
+}
+
+// Reserve implements fwk.ReservePlugin.
+func (pl *Admission) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+	if !isMember(pod) {
+		return nil
+	}
+	if err := pl.registry.Assume(pod.UID, node, time.Now()); err != nil {
+		return fwk.NewStatus(fwk.Unschedulable, err.Error())
+	}
+	return nil
+}
+
+// Unreserve implements fwk.ReservePlugin. Called also for pods whose Reserve failed, and in binding goroutines.
+func (pl *Admission) Unreserve(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
+	if isMember(pod) {
+		pl.gangs.apply(klog.FromContext(ctx), pl.registry.Release(pod.UID, time.Now()))
+	}
+}
+
+// Permit implements fwk.PermitPlugin: a member passes only if the plan in force makes the tree whole. Nobody waits here.
+func (pl *Admission) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.Status, time.Duration) {
+	if !isMember(pod) {
+		return nil, 0
+	}
+	if err := pl.registry.Permit(pod.UID); err != nil {
+		return fwk.NewStatus(fwk.Unschedulable, err.Error()), 0
+	}
+	return nil, 0
+}
+
+// SignPod implements fwk.SignPlugin: plain pods keep the batching of the stock scheduler, members take no part in it.
+func (pl *Admission) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
+	if isMember(pod) {
+		return nil, fwk.NewStatus(fwk.Unschedulable, "the pods of a gang are planned together")
+	}
+	return nil, nil
+}
+
+// waits is what the leader's failed attempt says. Constant for a pod: the numbers are in the PodGroup's status, and the
+// stock scheduler writes an event and a condition whenever this text changes.
+func waits(pod *corev1.Pod) *fwk.Status {
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the gang cannot be placed as a whole: see the status of PodGroup "+pod.Annotations[v2alpha2.PodGroupAnnotation])
+}

@@ -1,0 +1,51 @@
+package gangadmission
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/kube"
+)
+
+// bindTimeout bounds the posting of one binding.
+const bindTimeout = 30 * time.Second
+
+// Bind implements fwk.BindPlugin. It is the barrier: nothing of a gang is bound before every member of the plan has its
+// reservation and its volumes. Then members take slots in the order of plans, so that a gang finishes before the next
+// begins, and are bound as the stock binder does.
+func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+	if !isMember(pod) {
+		return fwk.NewStatus(fwk.Skip)
+	}
+	plan := pl.registry.PlanOf(pod.UID)
+	if plan == nil {
+		return fwk.AsStatus(fmt.Errorf("binding pod %s: no plan of its gang is in force", klog.KObj(pod)))
+	}
+	if err := pl.registry.Arrive(ctx, pod.UID, pl.args.BarrierTimeout.Duration); err != nil {
+		return fwk.AsStatus(fmt.Errorf("binding pod %s: %w", klog.KObj(pod), err))
+	}
+	if err := pl.gangs.slots.take(ctx, slot{plan: plan.ID, index: plan.Index(pod.UID)}); err != nil {
+		return fwk.AsStatus(fmt.Errorf("binding pod %s: waiting for a free slot: %w", klog.KObj(pod), err))
+	}
+	defer pl.gangs.slots.free()
+	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
+	defer cancel()
+	if err := kube.Bind(ctx, pl.handle, pod, node, map[string]string{v2alpha2.BoundForAnnotation: plan.Mark}); err != nil {
+		bindingsFailed.Inc()
+		return fwk.AsStatus(fmt.Errorf("binding pod %s to node %s: %w", klog.KObj(pod), node, err))
+	}
+	return nil
+}
+
+// PostBind implements fwk.PostBindPlugin.
+func (pl *Admission) PostBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
+	if isMember(pod) {
+		pl.gangs.apply(klog.FromContext(ctx), pl.registry.Posted(pod.UID, time.Now()))
+	}
+}

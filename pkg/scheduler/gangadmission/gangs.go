@@ -1,0 +1,192 @@
+package gangadmission
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+
+	"github.com/muster-project/muster/pkg/apis/config"
+	"github.com/muster-project/muster/pkg/apis/config/validation"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/kube"
+	"github.com/muster-project/muster/pkg/scheduler/report"
+)
+
+const (
+	// GateName is the plugin that holds pods.
+	GateName = "GangGate"
+	// Name is the plugin that admits gangs.
+	Name = "GangAdmission"
+)
+
+// Gangs is what the plugins of one scheduler share, over all its profiles.
+//
+// A scheduler built with app.WithPlugin(GateName, gangs.NewGate) and app.WithPlugin(Name, gangs.NewAdmission) is never
+// partial (G19). Attach, which needs the scheduler itself, adds that the members of a gang are scheduled back to back.
+type Gangs struct {
+	registry *gangstate.Registry
+	slots    *slots
+	avoid    avoided
+
+	leading  chan struct{} // closed when this process schedules: only then may it write
+	lead     sync.Once
+	attached bool
+
+	mu       sync.Mutex
+	args     *config.GangAdmissionArgs // nil until the first NewAdmission
+	reporter *report.Reporter
+	handles  map[string]fwk.Handle // by profile; complete before the scheduler runs
+}
+
+// New returns the shared core of one scheduler.
+func New() *Gangs {
+	return &Gangs{
+		registry: gangstate.New(),
+		leading:  make(chan struct{}),
+		handles:  map[string]fwk.Handle{},
+	}
+}
+
+// Attach checks that the plugins stand where they must in every profile, and makes the scheduling loop hand out the
+// members of a plan back to back. To be called between app.Setup and app.Run.
+func (g *Gangs) Attach(sched *scheduler.Scheduler) error {
+	if err := kube.CheckOrder(sched, GateName, Name); err != nil {
+		return err
+	}
+	g.attached = true
+	kube.Attach(sched, burst{g})
+	return nil
+}
+
+// NewGate is the factory of GangGate.
+func (g *Gangs) NewGate(_ context.Context, _ runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
+	g.registry.AddProfile(h.ProfileName())
+	return &Gate{registry: g.registry}, nil
+}
+
+// NewAdmission is the factory of GangAdmission. It runs once per profile; the arguments must be equal in all of them.
+func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
+	args, ok := obj.(*config.GangAdmissionArgs)
+	if !ok {
+		return nil, fmt.Errorf("profile %s: arguments of %s are %T, want GangAdmissionArgs", h.ProfileName(), Name, obj)
+	}
+	if err := validation.ValidateGangAdmissionArgs(field.NewPath("pluginConfig").Key(Name).Child("args"), args); err != nil {
+		return nil, err
+	}
+	f, err := kube.Framework(h)
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.handles[h.ProfileName()] = h
+	if g.args == nil {
+		g.args = args.DeepCopy()
+		g.slots = newSlots(int(args.BindParallelism))
+		if err := g.start(ctx, h); err != nil {
+			return nil, err
+		}
+	} else if !reflect.DeepEqual(g.args, args) {
+		return nil, fmt.Errorf("profile %s: arguments of %s differ from those of another profile; the profiles of one scheduler share one core, make them equal", h.ProfileName(), Name)
+	}
+	g.registry.AddProfile(h.ProfileName())
+	return &Admission{gangs: g, registry: g.registry, handle: h, framework: f, args: g.args}, nil
+}
+
+// apply does what the registry asked for. Never to be called with a lock held that PreEnqueue takes.
+func (g *Gangs) apply(logger klog.Logger, e gangstate.Effects) {
+	if len(e.Dirty) > 0 {
+		g.reporter.Mark(e.Dirty...)
+	}
+	if len(e.Activate) == 0 {
+		return
+	}
+	for profile, h := range g.handles {
+		pods := map[string]*corev1.Pod{}
+		for _, p := range e.Activate {
+			if p.Spec.SchedulerName == profile {
+				pods[p.Namespace+"/"+p.Name] = p
+			}
+		}
+		if len(pods) > 0 {
+			h.Activate(logger, pods)
+		}
+	}
+}
+
+// leads records that the scheduling loop runs here.
+func (g *Gangs) leads() { g.lead.Do(func() { close(g.leading) }) }
+
+// burst lets the scheduling loop take members from the registry.
+type burst struct{ g *Gangs }
+
+var _ kube.Burst = burst{}
+
+func (b burst) Next() *corev1.Pod {
+	b.g.leads()
+	return b.g.registry.Next()
+}
+
+func (b burst) Lost(uid types.UID) {
+	b.g.apply(klog.Background(), b.g.registry.Abort(uid, "a member is not in the scheduling queue", time.Now()))
+}
+
+func (b burst) Popped(uid types.UID) { b.g.registry.Popped(uid) }
+
+func (b burst) Unwinding() bool { return b.g.registry.Unwinding() }
+
+// isMember reports whether the pod belongs to a gang (G1).
+func isMember(pod *corev1.Pod) bool { return pod.Annotations[v2alpha2.PodGroupAnnotation] != "" }
+
+// avoided remembers, for a short time, nodes that a plan chose and the real cycle refused, so that the next plan of the
+// gang looks elsewhere (G18).
+type avoided struct {
+	mu    sync.Mutex
+	nodes map[gangstate.Key]map[string]time.Time
+}
+
+const avoidFor = 5 * time.Second
+
+func (a *avoided) add(key gangstate.Key, node string, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.nodes == nil {
+		a.nodes = map[gangstate.Key]map[string]time.Time{}
+	}
+	if a.nodes[key] == nil {
+		a.nodes[key] = map[string]time.Time{}
+	}
+	a.nodes[key][node] = now.Add(avoidFor)
+}
+
+// of returns the nodes to be avoided now, nil if none, and forgets what is over.
+func (a *avoided) of(key gangstate.Key, now time.Time) map[string]bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out map[string]bool
+	for node, until := range a.nodes[key] {
+		if now.After(until) {
+			delete(a.nodes[key], node)
+			continue
+		}
+		if out == nil {
+			out = map[string]bool{}
+		}
+		out[node] = true
+	}
+	if len(a.nodes[key]) == 0 {
+		delete(a.nodes, key)
+	}
+	return out
+}

@@ -1,0 +1,55 @@
+package gangadmission
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// EventsToRegister implements fwk.EnqueueExtensions: everything that may make a refused gang fit. Too wide rather than too
+// narrow: a leader that is woken in vain costs one plan, one that sleeps on costs its user the whole gang.
+func (pl *Admission) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	all := func(resource fwk.EventResource, action fwk.ActionType) fwk.ClusterEventWithHint {
+		return fwk.ClusterEventWithHint{Event: fwk.ClusterEvent{Resource: resource, ActionType: action}}
+	}
+	return []fwk.ClusterEventWithHint{
+		all(fwk.Node, fwk.Add|fwk.UpdateNodeAllocatable|fwk.UpdateNodeLabel|fwk.UpdateNodeTaint),
+		{
+			Event:          fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Delete | fwk.UpdatePodScaleDown | fwk.UpdatePodLabel | fwk.Add},
+			QueueingHintFn: pl.afterPod,
+		},
+		all(fwk.PersistentVolumeClaim, fwk.Add|fwk.Update),
+		all(fwk.PersistentVolume, fwk.Add|fwk.Update),
+		all(fwk.StorageClass, fwk.Add|fwk.Update),
+		all(fwk.CSINode, fwk.Add|fwk.Update),
+		all(fwk.CSIDriver, fwk.Update),
+		all(fwk.CSIStorageCapacity, fwk.Add|fwk.Update),
+		all(fwk.VolumeAttachment, fwk.Delete),
+		all(fwk.ResourceClaim, fwk.Add|fwk.Update|fwk.Delete),
+		all(fwk.ResourceSlice, fwk.Add|fwk.Update),
+		all(fwk.DeviceClass, fwk.Add|fwk.Update),
+	}, nil
+}
+
+// afterPod wakes the leader for a pod that gives something up or could be one that affinity asks for: one that had a node.
+func (pl *Admission) afterPod(_ klog.Logger, pod *corev1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
+	old, _ := oldObj.(*corev1.Pod)
+	updated, _ := newObj.(*corev1.Pod)
+	switch {
+	case old != nil && updated == nil: // gone
+		if old.Spec.NodeName != "" {
+			return fwk.Queue, nil
+		}
+	case updated != nil && updated.UID == pod.UID:
+		return fwk.Queue, nil
+	case old == nil && updated != nil: // came to run: only affinity to it can help
+		if updated.Spec.NodeName != "" && pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAffinity != nil {
+			return fwk.Queue, nil
+		}
+	case updated != nil && updated.Spec.NodeName != "":
+		return fwk.Queue, nil
+	}
+	return fwk.QueueSkip, nil
+}

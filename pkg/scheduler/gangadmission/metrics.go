@@ -1,0 +1,41 @@
+package gangadmission
+
+import (
+	"sync"
+
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+)
+
+// No metric has a label per gang: a cluster sees any number of them.
+var (
+	plans = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: "muster", Name: "plans_total", StabilityLevel: metrics.ALPHA,
+		Help: "Attempts to plan a gang, by task (minimum, refill, surplus) and result (committed, refused, stale).",
+	}, []string{"task", "result"})
+	planDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Subsystem: "muster", Name: "plan_duration_seconds", StabilityLevel: metrics.ALPHA,
+		Help:    "Time the scheduling loop spent on one plan.",
+		Buckets: metrics.ExponentialBuckets(0.0005, 2, 15),
+	}, []string{"result"})
+	planPods = metrics.NewHistogram(&metrics.HistogramOpts{
+		Subsystem: "muster", Name: "plan_pods", StabilityLevel: metrics.ALPHA,
+		Help:    "Pods of a committed plan.",
+		Buckets: metrics.ExponentialBuckets(1, 2, 12),
+	})
+	plansAborted = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: "muster", Name: "plans_aborted_total", StabilityLevel: metrics.ALPHA,
+		Help: "Plans given up before anything was bound, by cause (refused: the planned node would not take a member).",
+	}, []string{"cause"})
+	bindingsFailed = metrics.NewCounter(&metrics.CounterOpts{
+		Subsystem: "muster", Name: "bindings_failed_total", StabilityLevel: metrics.ALPHA,
+		Help: "Bindings of gang members that the API server did not accept.",
+	})
+	registerMetrics sync.Once
+)
+
+func register() {
+	registerMetrics.Do(func() {
+		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed)
+	})
+}

@@ -1,0 +1,96 @@
+package gangadmission
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+)
+
+// slots bounds the bindings in flight and grants them in order: the older plan first, then the member's place in it.
+type slots struct {
+	mu      sync.Mutex
+	unused  int
+	waiting waiters
+}
+
+// slot is a place in the order.
+type slot struct {
+	plan  uint64
+	index int
+}
+
+func (a slot) before(b slot) bool {
+	return a.plan < b.plan || a.plan == b.plan && a.index < b.index
+}
+
+type waiter struct {
+	slot    slot
+	granted chan struct{} // closed when the slot is this waiter's
+	at      int           // in the heap; -1 = not in it
+}
+
+func newSlots(n int) *slots { return &slots{unused: n} }
+
+// take waits for a slot. The error is ctx's; then there is nothing to free.
+func (s *slots) take(ctx context.Context, at slot) error {
+	s.mu.Lock()
+	if s.unused > 0 && len(s.waiting) == 0 {
+		s.unused--
+		s.mu.Unlock()
+		return nil
+	}
+	w := &waiter{slot: at, granted: make(chan struct{})}
+	heap.Push(&s.waiting, w)
+	s.mu.Unlock()
+	select {
+	case <-w.granted:
+		return nil
+	case <-ctx.Done():
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if w.at < 0 { // granted meanwhile: pass it on
+			s.release()
+			return ctx.Err()
+		}
+		heap.Remove(&s.waiting, w.at)
+		return ctx.Err()
+	}
+}
+
+// free gives a slot back.
+func (s *slots) free() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.release()
+}
+
+func (s *slots) release() {
+	if len(s.waiting) == 0 {
+		s.unused++
+		return
+	}
+	close(heap.Pop(&s.waiting).(*waiter).granted)
+}
+
+// waiters is a heap, the slot to be granted next on top.
+type waiters []*waiter
+
+func (h waiters) Len() int           { return len(h) }
+func (h waiters) Less(i, j int) bool { return h[i].slot.before(h[j].slot) }
+func (h waiters) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+func (h *waiters) Push(x any) {
+	w := x.(*waiter)
+	w.at = len(*h)
+	*h = append(*h, w)
+}
+func (h *waiters) Pop() any {
+	old := *h
+	w := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	w.at = -1
+	return w
+}

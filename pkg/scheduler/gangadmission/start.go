@@ -1,0 +1,215 @@
+package gangadmission
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/repair"
+	"github.com/muster-project/muster/pkg/scheduler/report"
+)
+
+// tickInterval is how often the registry is asked for what has waited long enough.
+const tickInterval = 50 * time.Millisecond
+
+// start connects the core to the API server: what it reads from now on, what it writes once this process leads. The
+// scheduler's own informers are started by the scheduler.
+func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
+	register()
+	logger := klog.FromContext(ctx)
+	classes := h.SharedInformerFactory().Scheduling().V1().PriorityClasses().Lister()
+	g.registry.Configure(gangstate.Options{
+		Resync:        g.args.ResyncInterval.Duration,
+		RepairTimeout: g.args.RepairTimeout.Duration,
+		Priority: func(name string) (int32, bool) {
+			class, err := classes.Get(name)
+			if err != nil {
+				return 0, false
+			}
+			return class.Value, true
+		},
+	})
+	client, err := report.NewPodGroupClient(h.KubeConfig())
+	if err != nil {
+		return fmt.Errorf("making a client for PodGroups: %w", err)
+	}
+	groups := client.NewInformer()
+	g.reporter = report.New(report.Options{
+		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: clock.RealClock{},
+		StatusInterval:      g.args.StatusInterval.Duration,
+		WaitingForGangAfter: g.args.WaitingForGangAfter.Duration,
+		NeedsCapacityAfter:  g.args.NeedsCapacityAfter.Duration,
+	})
+
+	// The scheduler's pod informer leaves out pods that ended: a completion looks like a deletion there.
+	ended := informers.NewSharedInformerFactoryWithOptions(h.ClientSet(), 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector("status.phase", string(corev1.PodSucceeded)).String()
+		}),
+		informers.WithTransform(strip))
+	handlers := []struct {
+		informer cache.SharedInformer
+		handler  cache.ResourceEventHandler
+	}{
+		{h.SharedInformerFactory().Core().V1().Pods().Informer(), g.podHandler(logger)},
+		{h.SharedInformerFactory().Core().V1().Nodes().Informer(), g.nodeHandler()},
+		{ended.Core().V1().Pods().Informer(), g.endedHandler(logger)},
+		{groups, g.groupHandler(logger)},
+	}
+	var synced []cache.InformerSynced
+	for _, x := range handlers {
+		registration, err := x.informer.AddEventHandler(x.handler)
+		if err != nil {
+			return fmt.Errorf("watching what gangs are made of: %w", err)
+		}
+		synced = append(synced, registration.HasSynced)
+	}
+	ended.Start(ctx.Done())
+	go groups.Run(ctx.Done())
+	go func() {
+		if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+			return
+		}
+		g.apply(logger, g.registry.Synced(time.Now()))
+		logger.Info("Gangs are known, scheduling of gangs begins", "podGroups", len(g.registry.Keys()))
+		g.tick(ctx)
+	}()
+	fragments := repair.New(repair.Options{
+		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: clock.RealClock{},
+	})
+	go func() {
+		select {
+		case <-g.leading:
+		case <-ctx.Done():
+			return
+		}
+		go fragments.Run(ctx)
+		g.reporter.Run(ctx)
+	}()
+	return nil
+}
+
+// tick repeats what the scheduling queue may have dropped.
+func (g *Gangs) tick(ctx context.Context) {
+	ticker := time.NewTicker(tickInterval)
+	defer ticker.Stop()
+	logger := klog.FromContext(ctx)
+	for {
+		select {
+		case now := <-ticker.C:
+			g.apply(logger, g.registry.Tick(now))
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// strip keeps of a succeeded pod what G9 asks about.
+func strip(obj any) (any, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	kept := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			Labels: pod.Labels, OwnerReferences: pod.OwnerReferences, CreationTimestamp: pod.CreationTimestamp,
+			DeletionTimestamp: pod.DeletionTimestamp,
+		},
+		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulerName: pod.Spec.SchedulerName, Priority: pod.Spec.Priority},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase},
+	}
+	for _, k := range []string{v2alpha2.PodGroupAnnotation, v2alpha2.BoundForAnnotation} {
+		if v, ok := pod.Annotations[k]; ok {
+			if kept.Annotations == nil {
+				kept.Annotations = map[string]string{}
+			}
+			kept.Annotations[k] = v
+		}
+	}
+	return kept, nil
+}
+
+func (g *Gangs) podHandler(logger klog.Logger) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { g.apply(logger, g.registry.SetPod(obj.(*corev1.Pod), time.Now())) },
+		UpdateFunc: func(_, obj any) {
+			g.apply(logger, g.registry.SetPod(obj.(*corev1.Pod), time.Now()))
+		},
+		DeleteFunc: func(obj any) {
+			if uid, pod, ok := deleted(obj); ok {
+				if pod.Spec.NodeName != "" && !isMember(pod) {
+					g.registry.ClusterChanged()
+				}
+				g.apply(logger, g.registry.RemovePod(uid, time.Now()))
+			}
+		},
+	}
+}
+
+func (g *Gangs) endedHandler(logger klog.Logger) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { g.apply(logger, g.registry.SetPod(obj.(*corev1.Pod), time.Now())) },
+		DeleteFunc: func(obj any) {
+			if uid, _, ok := deleted(obj); ok {
+				g.apply(logger, g.registry.RemoveSucceededPod(uid, time.Now()))
+			}
+		},
+	}
+}
+
+func (g *Gangs) groupHandler(logger klog.Logger) cache.ResourceEventHandler {
+	set := func(obj any) { g.apply(logger, g.registry.SetGroup(obj.(*v2alpha2.PodGroup), time.Now())) }
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    set,
+		UpdateFunc: func(_, obj any) { set(obj) },
+		DeleteFunc: func(obj any) {
+			if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+				namespace, name, _ := cache.SplitMetaNamespaceKey(key)
+				g.apply(logger, g.registry.RemoveGroup(gangstate.Key{Namespace: namespace, Name: name}, time.Now()))
+			}
+		},
+	}
+}
+
+// nodeHandler counts changes that may help a refused gang. The queue wakes its leader by itself; this is for the wake-ups
+// that it drops.
+func (g *Gangs) nodeHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { g.registry.ClusterChanged() },
+		UpdateFunc: func(oldObj, newObj any) {
+			before, after := oldObj.(*corev1.Node), newObj.(*corev1.Node)
+			if before.Spec.Unschedulable != after.Spec.Unschedulable ||
+				!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
+				!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
+				!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) {
+				g.registry.ClusterChanged()
+			}
+		},
+	}
+}
+
+// deleted returns the pod of a deletion, also of one whose last state was missed.
+func deleted(obj any) (types.UID, *corev1.Pod, bool) {
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = tombstone.Obj
+	}
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return "", nil, false
+	}
+	return pod.UID, pod, true
+}

@@ -1,0 +1,32 @@
+// Package scheduler tests muster-scheduler as it is deployed: its binary, under its service account and its rules, against
+// a real API server. Nodes are objects only; being bound is the end of a pod's way here.
+package scheduler
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// cp is the control plane that the tests of this package share. Every test has a namespace and nodes of its own.
+var cp *controlplane.ControlPlane
+
+func TestMain(m *testing.M) {
+	os.Exit(controlplane.Main(installed{m}, controlplane.Options{WithControllerManager: true}, &cp))
+}
+
+// installed runs the tests with Muster's CRDs and rules in place.
+type installed struct{ m *testing.M }
+
+func (i installed) Run() int {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := cp.InstallMuster(ctx); err != nil {
+		println("installing Muster:", err.Error())
+		return 1
+	}
+	return i.m.Run()
+}
