@@ -118,15 +118,15 @@ func (c *Certificates) Ready(*http.Request) error {
 // trusts it, and that it is served, in this order.
 func (c *Certificates) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	pair, err := c.ensureSecret(ctx)
+	if err == nil {
+		err = c.publish(ctx, pair.authority)
+	}
 	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
-		// Another replica was faster. Its certificate arrives by the watch; the
-		// time is only for a watch that is late.
+		// Another replica was faster. What it wrote arrives by the watch; the time
+		// is only for a watch that is late.
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}
 	if err != nil {
-		return reconcile.Result{}, err
-	}
-	if err := c.publish(ctx, pair.authority); err != nil {
 		return reconcile.Result{}, err
 	}
 	c.serving.Store(&pair.certificate)
