@@ -28,12 +28,12 @@ func TestPodGroupValidator(t *testing.T) {
 		wantMessage []string // parts of the refusal; none: allowed
 		wantWarning string
 	}{
-		"create, valid":                      {operation: admissionv1.Create, pg: valid},
-		"create, accepted with a warning":    {operation: admissionv1.Create, pg: oldForm, wantWarning: "old form"},
-		"create, refused with every error":   {operation: admissionv1.Create, pg: invalid, wantMessage: []string{`PodGroup.scheduling.run.ai "pg" is invalid`, "spec.minSubGroup", "spec.subGroups[0].minMember"}},
-		"create, refused, name not made yet": {operation: admissionv1.Create, pg: nameless, wantMessage: []string{`PodGroup.scheduling.run.ai "pg-" is invalid`}},
-		"update, refused":                    {operation: admissionv1.Update, old: valid, pg: invalid, wantMessage: []string{"spec.minSubGroup"}},
-		"update, accepted with a warning":    {operation: admissionv1.Update, old: valid, pg: oldForm, wantWarning: "old form"},
+		"create, valid":                                      {operation: admissionv1.Create, pg: valid},
+		"create, accepted with a warning":                    {operation: admissionv1.Create, pg: oldForm, wantWarning: "old form"},
+		"create, refused with every error":                   {operation: admissionv1.Create, pg: invalid, wantMessage: []string{`PodGroup.scheduling.run.ai "pg" is invalid`, "spec.minSubGroup", "spec.subGroups[0].minMember"}},
+		"create, refused, name not made yet":                 {operation: admissionv1.Create, pg: nameless, wantMessage: []string{`PodGroup.scheduling.run.ai "pg-" is invalid`}},
+		"update, refused":                                    {operation: admissionv1.Update, old: valid, pg: invalid, wantMessage: []string{"spec.minSubGroup"}},
+		"update, accepted with a warning":                    {operation: admissionv1.Update, old: valid, pg: oldForm, wantWarning: "old form"},
 		"update of an invalid object that leaves spec alone": {operation: admissionv1.Update, old: invalid, pg: invalid},
 		"delete of an invalid object":                        {operation: admissionv1.Delete, old: invalid},
 	} {
