@@ -137,7 +137,7 @@ func blocked(f observed.Gang) (v2alpha2.Reason, string) {
 		if f.MisplacedTotal == 0 {
 			return v2alpha2.ReasonWaitingForPods, message
 		}
-		message += fmt.Sprintf("; %s count nowhere: %s; correct their label %s",
+		message += fmt.Sprintf("; %s counting nowhere: %s; correct their label %s",
 			pods(f.MisplacedTotal), list(f.Misplaced, f.MisplacedTotal, "; "), v2alpha2.SubGroupLabel)
 		if f.MisplacedTotal >= missing {
 			return v2alpha2.ReasonInvalid, message
@@ -182,7 +182,7 @@ func satisfiedSummary(f observed.Gang) string {
 		s += fmt.Sprintf(", %d above the minimum", n)
 	}
 	if f.MisplacedTotal > 0 {
-		s += fmt.Sprintf("; %s count nowhere: %s", pods(f.MisplacedTotal), list(f.Misplaced, f.MisplacedTotal, "; "))
+		s += fmt.Sprintf("; %s counting nowhere: %s", pods(f.MisplacedTotal), list(f.Misplaced, f.MisplacedTotal, "; "))
 	}
 	if f.RefusedSurplus && f.Refused.Reason != "" {
 		s += fmt.Sprintf("; more wait, %s: %s", f.Refused.Reason, f.Refused.Message)

@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,8 +47,8 @@ type Worker struct {
 	Options
 
 	last    time.Time            // of the last look; zero: none yet
-	told    sets.Set[types.UID]  // pods that people were told about
-	refusal map[types.UID]string // what deleting a pod failed with last, to be logged once
+	told    sets.Set[types.UID]  // pods that people were told about; emptied when there is no fragment
+	refusal map[types.UID]string // what deleting a pod failed with last, to be logged once; emptied likewise
 }
 
 // New returns a Worker.
@@ -93,23 +94,15 @@ func (w *Worker) step(ctx context.Context) {
 	// 3. Give back, a gang at a time. They come sorted by namespace and name, so events do too.
 	byGang := map[gangstate.Key][]*corev1.Pod{}
 	var order []gangstate.Key
-	here := sets.New[types.UID]()
 	for _, pod := range pods {
 		key := gangstate.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}
 		if byGang[key] == nil {
 			order = append(order, key)
 		}
 		byGang[key] = append(byGang[key], pod)
-		here.Insert(pod.UID)
 	}
 	for _, key := range order {
 		w.giveBack(ctx, key, byGang[key])
-	}
-	w.told = w.told.Intersection(here)
-	for uid := range w.refusal {
-		if !here.Has(uid) {
-			delete(w.refusal, uid)
-		}
 	}
 }
 
@@ -152,8 +145,8 @@ func (w *Worker) giveBack(ctx context.Context, key gangstate.Key, pods []*corev1
 		return
 	}
 	f, ok := w.Registry.Facts(key)
-	if !ok || f.Group == nil {
-		return
+	if !ok || f.Group == nil || !strings.HasPrefix(pods[0].Annotations[v2alpha2.BoundForAnnotation], string(f.Group.UID)+"/") {
+		return // the PodGroup is gone, or the pods' annotation names another one since they were bound
 	}
 	w.Recorder.Eventf(report.Reference(f.Group), nil, corev1.EventTypeWarning, "FragmentGivenBack", "Repairing",
 		"%d bound pods were deleted, because the gang never became whole after a crash or a failed binding and could not be completed in time; their controllers replace them: %s",
