@@ -27,6 +27,9 @@ const (
 	// would see them. It takes about a millisecond, unless a member is busy with volumes.
 	unwindLimit = 200 * time.Millisecond
 	unwindPoll  = time.Millisecond
+	// lateLimit is how long the loop waits for the queue to learn of a member: its informer handler may run a moment
+	// after ours.
+	lateLimit = 20 * time.Millisecond
 )
 
 // Attach makes the scheduling loop take the members of a committed plan back to back, so that no other pod comes between
@@ -35,6 +38,8 @@ const (
 func Attach(sched *scheduler.Scheduler, burst Burst) {
 	pop := sched.NextPod
 	wasUnwinding := false
+	var late types.UID // the member that the queue did not have at the last try, since when
+	var since time.Time
 	sched.NextPod = func(logger klog.Logger) (*framework.QueuedPodInfo, error) {
 		for {
 			member := burst.Next()
@@ -42,6 +47,13 @@ func Attach(sched *scheduler.Scheduler, burst Burst) {
 				break
 			}
 			info := sched.SchedulingQueue.PopSpecificPod(logger, member)
+			if info == nil && member.UID != late {
+				late, since = member.UID, time.Now()
+			}
+			if info == nil && time.Since(since) < lateLimit {
+				time.Sleep(unwindPoll)
+				continue
+			}
 			if info == nil {
 				logger.V(2).Info("Planned pod is not in the scheduling queue", "pod", klog.KObj(member))
 				burst.Lost(member.UID)

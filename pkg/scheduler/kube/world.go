@@ -65,6 +65,8 @@ type class struct {
 	spread []int // one node of each domain, of every key
 	// exclusive are claims that one pod of the cluster may use (ReadWriteOncePod).
 	exclusive []string
+	// unbound are claims without a volume: pods that share one have to be on one node until it is bound.
+	unbound []string
 
 	judged   bool
 	reasons  []string // by node, "" = passes with nothing planned
@@ -96,7 +98,7 @@ func NewWorld(ctx context.Context, f framework.Framework, nodes []fwk.NodeInfo, 
 		w.antiAffinity = w.antiAffinity || len(c.info.GetRequiredAntiAffinityTerms()) > 0
 	}
 	for _, c := range w.classes {
-		if w.antiAffinity || len(c.exclusive) > 0 {
+		if w.antiAffinity || len(c.exclusive) > 0 || len(c.unbound) > 0 {
 			c.local = false
 		}
 		if !c.local {
@@ -141,8 +143,15 @@ func (w *World) newClass(pod *corev1.Pod) (*class, error) {
 	for i := range pod.Spec.Volumes {
 		if v := pod.Spec.Volumes[i].PersistentVolumeClaim; v != nil {
 			claim, err := w.claims.PersistentVolumeClaims(pod.Namespace).Get(v.ClaimName)
-			if err == nil && slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
-				c.exclusive = append(c.exclusive, pod.Namespace+"/"+v.ClaimName)
+			if err != nil {
+				continue // VolumeBinding refuses the pod and says so
+			}
+			key := pod.Namespace + "/" + v.ClaimName
+			if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
+				c.exclusive = append(c.exclusive, key)
+			}
+			if claim.Spec.VolumeName == "" {
+				c.unbound = append(c.unbound, key)
 			}
 		}
 	}
@@ -285,7 +294,7 @@ func (w *World) filter(c *class, i int, node fwk.NodeInfo) string {
 // conflict checks what a filter that skipped at PreFilter does not see: pods planned so far whose required anti-affinity
 // forbids the class on the node, and claims that one pod alone may use.
 func (w *World) conflict(c *class, i int) string {
-	if !w.antiAffinity && len(c.exclusive) == 0 {
+	if !w.antiAffinity && len(c.exclusive) == 0 && len(c.unbound) == 0 {
 		return ""
 	}
 	skipped := c.state.GetSkipFilterPlugins().Has(names.InterPodAffinity)
@@ -294,6 +303,11 @@ func (w *World) conflict(c *class, i int) string {
 		for _, claim := range c.exclusive {
 			if slices.Contains(other.exclusive, claim) {
 				return "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+			}
+		}
+		for _, claim := range c.unbound {
+			if p.node != i && slices.Contains(other.unbound, claim) {
+				return fmt.Sprintf("pods of the gang share the unbound PersistentVolumeClaim %s and do not fit on one node: bind it first", claim)
 			}
 		}
 		if !skipped {
@@ -492,6 +506,18 @@ func (w *World) Domains(index int) []string {
 			values[k] = term.TopologyKey + "=" + v
 		}
 		return values
+	}
+	if len(c.unbound) > 0 {
+		// All pods that share the claim go to one node.
+		var nodes []string
+		for _, i := range c.order[:c.feasible] {
+			if host, ok := w.nodes[i].Node().Labels[corev1.LabelHostname]; ok {
+				nodes = append(nodes, corev1.LabelHostname+"="+host)
+			}
+		}
+		if len(nodes) > 0 {
+			return nodes
+		}
 	}
 	if len(c.spread) > 0 {
 		return []string{""} // a pod placed elsewhere may make room here
