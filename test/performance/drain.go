@@ -89,6 +89,12 @@ func drain(ctx context.Context, o options, c contest, earlier []binding) (*drain
 			return nil, err
 		}
 	}
+	var profiles *profiler
+	if o.profiles != "" && c.program != nil {
+		if profiles, err = newProfiler(ctx, cp, filepath.Join(o.profiles, c.name+".pprof"), o.profileFor); err != nil {
+			return nil, err
+		}
+	}
 	watch, err := watchBindings(ctx, client)
 	if err != nil {
 		return nil, err
@@ -118,9 +124,8 @@ func drain(ctx context.Context, o options, c contest, earlier []binding) (*drain
 			<-process.Done()
 			failed <- fmt.Errorf("%s ended (%v); the end of its log:\n%s", filepath.Base(program.Path), process.Err(), process.LogTail(15))
 		}()
-		if o.profiles != "" {
-			wait := profile(ctx, cp, program, filepath.Join(o.profiles, c.name+".pprof"), o.profileFor)
-			defer wait()
+		if profiles != nil {
+			defer profiles.begin(ctx, program)()
 		}
 	}
 	d.bindings, err = watch.wait(ctx, o.pods(), o.stall, failed)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,9 +15,6 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-
-	"github.com/muster-project/muster/test/controlplane"
 )
 
 // usage is what a process has used since it started.
@@ -160,64 +156,4 @@ func settledWrites(ctx context.Context, client kubernetes.Interface, before map[
 	}
 	maps.DeleteFunc(last, func(_ string, n int64) bool { return n == 0 })
 	return last, nil
-}
-
-// profile fetches a CPU profile of the scheduler that is being started, beginning as soon as it serves. The returned
-// function waits for it and says where it is.
-func profile(ctx context.Context, cp *controlplane.ControlPlane, program controlplane.ProcessOptions, path string, length time.Duration) (wait func()) {
-	done := make(chan error, 1)
-	go func() {
-		done <- func() error {
-			config := rest.CopyConfig(cp.Admin())
-			for _, arg := range program.Args {
-				if port, ok := strings.CutPrefix(arg, "--secure-port="); ok {
-					config.Host = "https://127.0.0.1:" + port
-				}
-			}
-			config.TLSClientConfig.CAData, config.TLSClientConfig.Insecure = nil, true // its certificate is its own
-			client, err := rest.HTTPClientFor(config)
-			if err != nil {
-				return err
-			}
-			ctx, cancel := context.WithTimeout(ctx, length+30*time.Second)
-			defer cancel()
-			for {
-				request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", config.Host, int(length.Seconds())), nil)
-				if err != nil {
-					return err
-				}
-				response, err := client.Do(request)
-				if err != nil {
-					if ctx.Err() != nil {
-						return err
-					}
-					time.Sleep(10 * time.Millisecond) // it does not serve yet
-					continue
-				}
-				defer response.Body.Close()
-				if response.StatusCode != http.StatusOK {
-					return fmt.Errorf("%s", response.Status)
-				}
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					return err
-				}
-				file, err := os.Create(path)
-				if err != nil {
-					return err
-				}
-				if _, err := file.ReadFrom(response.Body); err != nil {
-					file.Close()
-					return err
-				}
-				return file.Close()
-			}
-		}()
-	}()
-	return func() {
-		if err := <-done; err != nil {
-			fmt.Fprintln(os.Stderr, "fetching a CPU profile:", err)
-			return
-		}
-		fmt.Fprintln(os.Stderr, "CPU profile:", path)
-	}
 }

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// profiler fetches CPU profiles from schedulers.
+type profiler struct {
+	client *http.Client
+	path   string
+	length time.Duration
+}
+
+// newProfiler prepares an identity that may read profiles. A service account, since the local API server tells its
+// schedulers no certificate authority to know clients by.
+func newProfiler(ctx context.Context, cp *controlplane.ControlPlane, path string, length time.Duration) (*profiler, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "profiler", Namespace: namespace}}
+	if _, err := cp.Client().CoreV1().ServiceAccounts(namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
+		return nil, err
+	}
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "profiler"},
+		Rules:      []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/debug/pprof/*"}}},
+	}
+	if _, err := cp.Client().RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		return nil, err
+	}
+	rights := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "profiler"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.Name}},
+	}
+	if _, err := cp.Client().RbacV1().ClusterRoleBindings().Create(ctx, rights, metav1.CreateOptions{}); err != nil {
+		return nil, err
+	}
+	config, err := cp.ServiceAccountConfig(ctx, namespace, account.Name)
+	if err != nil {
+		return nil, err
+	}
+	config.TLSClientConfig = rest.TLSClientConfig{Insecure: true} // a scheduler signs its own certificate
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return &profiler{client: client, path: path, length: length}, os.MkdirAll(filepath.Dir(path), 0o755)
+}
+
+// begin fetches the profile of a scheduler that is being started, from the moment it serves. The returned function
+// waits for the end and says where the profile is.
+func (p *profiler) begin(ctx context.Context, program controlplane.ProcessOptions) (wait func()) {
+	var host string
+	for _, arg := range program.Args {
+		if port, ok := strings.CutPrefix(arg, "--secure-port="); ok {
+			host = "127.0.0.1:" + port
+		}
+	}
+	done := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, p.length+30*time.Second)
+		defer cancel()
+		done <- p.fetch(ctx, fmt.Sprintf("https://%s/debug/pprof/profile?seconds=%d", host, int(p.length.Seconds())))
+	}()
+	return func() {
+		if err := <-done; err != nil {
+			fmt.Fprintln(os.Stderr, "fetching a CPU profile:", err)
+			return
+		}
+		fmt.Fprintln(os.Stderr, "CPU profile:", p.path)
+	}
+}
+
+func (p *profiler) fetch(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := p.client.Do(request)
+	for err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond) // it does not serve yet, and nothing tells when
+		response, err = p.client.Do(request)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(response.Body)
+		return fmt.Errorf("%s: %s", response.Status, body)
+	}
+	file, err := os.Create(p.path)
+	if err != nil {
+		return err
+	}
+	if _, err := file.ReadFrom(response.Body); err != nil {
+		file.Close()
+		return err
+	}
+	return file.Close()
+}
