@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+func TestClusterComesUpAndGoesDown(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cluster")
+	if err := run(t.Context(), []string{"up", "-dir", dir, "-nodes", "3", "-gpus", "4"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { controlplane.StopBackground(dir) })
+
+	running, err := controlplane.Background(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for name := range running {
+		got[name] = true
+	}
+	want := map[string]bool{"etcd": true, "kube-apiserver": true, "kube-controller-manager": true, "kwok": true,
+		"muster-controller": true, "muster-scheduler": true}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("running processes differ (-want +got):\n%s", diff)
+	}
+
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := kubernetes.NewForConfigOrDie(config).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpus := 0
+	for _, node := range nodes.Items {
+		quantity := node.Status.Allocatable[controlplane.GPUResource]
+		gpus += int(quantity.Value())
+		for _, taint := range node.Spec.Taints {
+			if taint.Effect == corev1.TaintEffectNoSchedule {
+				t.Errorf("node %s has taint %s", node.Name, taint.Key)
+			}
+		}
+	}
+	if len(nodes.Items) != 3 || gpus != 12 {
+		t.Errorf("want 3 nodes with 12 GPUs, got %d with %d", len(nodes.Items), gpus)
+	}
+
+	if err := run(t.Context(), []string{"up", "-dir", dir}); err == nil {
+		t.Error("want an error for a second cluster in the same place")
+	}
+	for range 2 { // down is fine when nothing is up
+		if err := run(t.Context(), []string{"down", "-dir", dir}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s: want it gone, got %v", dir, err)
+	}
+}
+
+func TestDownLeavesForeignDirectoriesAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := run(context.Background(), []string{"down", "-dir", dir}); err == nil {
+		t.Error("want an error for a directory that is no cluster's")
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,52 @@
+package controlplane
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestMusterRunsUnderItsOwnRules(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	cp := startPlain(t)
+	if err := cp.InstallMuster(ctx); err != nil {
+		t.Fatal(err)
+	}
+	controller, err := cp.StartMusterController(ctx, ControllerOptions{}) // returns once its webhook is called
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheduler, err := cp.StartMusterScheduler(ctx, SchedulerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	nodes := newNodes(t, cp, NodeOptions{Count: 1, GPUs: 8})
+	schedulePod := func(name string) {
+		t.Helper()
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       corev1.PodSpec{SchedulerName: "muster-scheduler", Containers: []corev1.Container{{Name: "main", Image: "none"}}},
+		}
+		if _, err := cp.Client().CoreV1().Pods("default").Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := cp.untilPod(ctx, "default", name, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == nodes[0] }); err != nil {
+			t.Fatalf("%v\n%s", err, scheduler.LogTail(20))
+		}
+	}
+	schedulePod("before")
+	if err := cp.Restart(ctx, scheduler); err != nil { // kill -9
+		t.Fatal(err)
+	}
+	schedulePod("after")
+
+	for _, p := range []*Process{controller, scheduler} {
+		if log := p.LogTail(1 << 20); strings.Contains(log, "is forbidden") {
+			t.Errorf("%s lacks a right:\n%s", p.options.Name, log)
+		}
+	}
+}
