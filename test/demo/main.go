@@ -31,13 +31,13 @@ func main() {
 
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	t := &teller{out: os.Stdout, began: time.Now(), pause: *pause}
+	t := &teller{out: os.Stdout, began: time.Now(), pause: *pause, said: map[string]string{}, known: map[string]string{}}
 	t.painter.colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd()))
 
 	switch err := run(ctx, t); {
 	case err == nil:
 	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "\nInterrupted. Everything that was started has been stopped.")
+		fmt.Fprintln(os.Stderr, "\nInterrupted. Nothing is left running.")
 		os.Exit(130)
 	default:
 		fmt.Fprintf(os.Stderr, "\nThe demo failed: %v\n", err)
@@ -91,10 +91,8 @@ func run(ctx context.Context, t *teller) (err error) {
 	steps := story()
 	for i, step := range steps {
 		t.headline(i+1, step)
-		if err := step.do(ctx, st); err != nil {
-			return fmt.Errorf("step %d: %w", i+1, err)
-		}
-		s, err := o.until(ctx, step.claims, scheduler.Done(), t.tell)
+		act := func(ctx context.Context) error { return step.do(ctx, st) }
+		s, err := o.play(ctx, act, append(step.claims, statusUpToDate), scheduler.Done(), t.tell)
 		if err != nil {
 			if ctx.Err() == nil {
 				t.evidence(s, scheduler)
@@ -116,7 +114,7 @@ func run(ctx context.Context, t *teller) (err error) {
 	t.line("")
 	t.line("%s", t.bold("Done."))
 	t.line("Longest time that a gang was seen bound in part before it was whole: %d ms.", o.longestPartial().Milliseconds())
-	t.line("%d steps, everything as promised; %.0f s, of which %.0f s to start. All that was started has been stopped.",
+	t.line("%d steps, everything as promised, in %.0f s, of which %.0f s to start. Nothing is left running.",
 		len(steps), time.Since(t.began).Seconds(), started.Seconds())
 	return nil
 }
@@ -128,14 +126,15 @@ type teller struct {
 	began time.Time
 	pause time.Duration
 
-	stepBegan time.Time
-	said      map[string]string // per gang, what was last said of it
+	stepBegan   time.Time
+	told        bool              // something was said in this step
+	said, known map[string]string // per gang, what was last said of it, and drawn
 }
 
 func (t *teller) line(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
 
 func (t *teller) headline(number int, s step) {
-	t.stepBegan = time.Now()
+	t.stepBegan, t.told = time.Now(), false
 	t.line("")
 	t.line("%s", t.bold(fmt.Sprintf("%d. %s", number, s.title)))
 	fmt.Fprint(t.out, wrap(s.why, "   ", "   "))
@@ -144,9 +143,6 @@ func (t *teller) headline(number int, s step) {
 
 // tell says in one line per gang what is new about it.
 func (t *teller) tell(s scene) {
-	if t.said == nil {
-		t.said = map[string]string{}
-	}
 	for _, name := range gangs {
 		g := s.group(name)
 		if g == nil {
@@ -156,19 +152,26 @@ func (t *teller) tell(s scene) {
 		if g.Status.Phase == "" {
 			continue
 		}
-		now := fmt.Sprintf("%-17s  %-9s  %s", name, g.Status.Phase, g.Status.Reason)
+		now := fmt.Sprintf("%-17s  %-9s  %-6s %s", name, g.Status.Phase, g.Status.Scheduled, g.Status.Reason)
+		if more := surplus(g); more > 0 {
+			now += fmt.Sprintf("and %d pods above the minimum", more)
+		}
 		if t.said[name] == now {
 			continue
 		}
 		t.said[name] = now
 		t.line("   %5.2f s  %s", time.Since(t.stepBegan).Seconds(), strings.TrimRight(now, " "))
+		t.told = true
 	}
 }
 
 // outcome shows where things stand, and what of it was to be shown.
 func (t *teller) outcome(s scene, claims []claim) {
+	if t.told {
+		t.line("")
+	}
+	fmt.Fprint(t.out, picture(s, gangs, letters, t.known, t.painter))
 	t.line("")
-	fmt.Fprint(t.out, picture(s, gangs, letters, t.painter))
 	for _, c := range claims {
 		t.line("    %s %s", t.state(true, "ok"), c.text)
 	}
@@ -179,7 +182,7 @@ func (t *teller) evidence(s scene, scheduler *controlplane.Process) {
 	t.line("")
 	t.line("This is not what was expected. The cluster as it is:")
 	t.line("")
-	fmt.Fprint(t.out, picture(s, gangs, letters, t.painter))
+	fmt.Fprint(t.out, picture(s, gangs, letters, nil, t.painter))
 	for _, g := range s.groups {
 		status, err := yaml.Marshal(g.Status)
 		if err != nil {

@@ -43,15 +43,24 @@ func (p painter) state(good bool, text string) string {
 	return p.paint("33", text)
 }
 
-// picture draws the scene: a tree per gang, then the nodes. letters are the gangs to draw, by name; names says in which
-// order.
-func picture(s scene, names []string, letters map[string]string, p painter) string {
+// picture draws the scene: a tree per gang, then the nodes. names are the gangs to draw, in this order, letters mark their
+// GPUs. A tree that is in known already is left out but for its first line; known learns what was drawn. It may be nil.
+func picture(s scene, names []string, letters, known map[string]string, p painter) string {
 	var b strings.Builder
 	for _, name := range names {
-		if g := s.group(name); g != nil {
-			b.WriteString(drawGang(s, g, letters[name], p))
-			b.WriteByte('\n')
+		g := s.group(name)
+		if g == nil {
+			delete(known, name)
+			continue
 		}
+		drawn := drawGang(s, g, letters[name], p)
+		if first, rest, _ := strings.Cut(drawn, "\n"); known[name] == drawn && rest != "" {
+			drawn = first + p.faint("  as before") + "\n"
+		} else if known != nil {
+			known[name] = drawn
+		}
+		b.WriteString(drawn)
+		b.WriteByte('\n')
 	}
 	b.WriteString(drawNodes(s, names, letters, p))
 	return b.String()
@@ -127,6 +136,8 @@ func needs(tree *gang.Tree) string {
 	switch {
 	case root.IsLeaf():
 		return fmt.Sprintf("needs %d pods", root.Min())
+	case root.Min() == len(root.Children()) && root.Min() == 2:
+		return "needs both groups"
 	case root.Min() == len(root.Children()):
 		return fmt.Sprintf("needs all %d groups", root.Min())
 	default:

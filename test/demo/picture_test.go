@@ -95,7 +95,7 @@ func TestPicture(t *testing.T) {
 				return s
 			},
 			want: `
-  A training-job  Waiting  0/9 pods of the minimum  (needs all 2 groups)
+  A training-job  Waiting  0/9 pods of the minimum  (needs both groups)
     ├─ decode              0/2 groups  waits
     │  ├─ leaders          0/1         waits
     │  └─ workers          0/4         waits
@@ -128,7 +128,7 @@ func TestPicture(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := tc.scene()
-			got := picture(s, gangs, letters, painter{})
+			got := picture(s, gangs, letters, nil, painter{})
 			if diff := cmp.Diff(strings.TrimPrefix(tc.want, "\n"), got); diff != "" {
 				t.Errorf("picture (-want +got):\n%s", diff)
 			}
@@ -137,7 +137,7 @@ func TestPicture(t *testing.T) {
 					t.Errorf("a line of %d characters: %s", n, line)
 				}
 			}
-			coloured := picture(s, gangs, letters, painter{colour: true})
+			coloured := picture(s, gangs, letters, nil, painter{colour: true})
 			if plain := withoutColour(coloured); plain != got {
 				t.Errorf("colour changes more than colour (-plain +coloured):\n%s", cmp.Diff(got, plain))
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/observed"
 	"github.com/muster-project/muster/test/controlplane"
 )
 
@@ -137,4 +139,53 @@ func total(counts gang.Counts) int {
 		n += k
 	}
 	return n
+}
+
+// upToDate tells whether the status of every PodGroup counts the pods that there are. It follows within two seconds.
+func (s scene) upToDate() bool {
+	for _, g := range s.groups {
+		created, bound := gang.Counts{}, gang.Counts{}
+		for _, pod := range s.pods {
+			if gangOf(pod) != g.Name || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed {
+				continue
+			}
+			leaf := pod.Labels[v2alpha2.SubGroupLabel]
+			created[leaf]++
+			if pod.Spec.NodeName != "" {
+				bound[leaf]++
+			}
+		}
+		tree, err := observed.Tree(&g.Spec)
+		if err != nil {
+			continue // says so in its picture
+		}
+		for _, leaf := range tree.Leaves() {
+			if leaf == tree.Root() {
+				continue // the status of a PodGroup without sub-groups counts the minimum only
+			}
+			status := s.subGroup(g.Name, leaf.Name())
+			if int(status.Created) != created[leaf.Name()] || int(status.Bound) != bound[leaf.Name()] {
+				return false
+			}
+		}
+		if minimum := tree.MinPods(); g.Status.Scheduled != fmt.Sprintf("%d/%d", minimum-tree.MissingPods(bound), minimum) {
+			return false
+		}
+	}
+	return true
+}
+
+// surplus returns how many pods above the minimum are bound, according to the status of an admitted gang.
+func surplus(g *v2alpha2.PodGroup) int {
+	tree, err := observed.Tree(&g.Spec)
+	if err != nil || g.Status.Phase != v2alpha2.PodGroupAdmitted {
+		return 0
+	}
+	n := 0
+	for _, sub := range g.Status.SubGroups {
+		if leaf := tree.Group(sub.Name); leaf != nil && leaf.IsLeaf() {
+			n += int(sub.Bound)
+		}
+	}
+	return max(0, n-tree.MinPods())
 }

@@ -162,7 +162,7 @@ func story() []step {
 		},
 		{
 			title: "fine-tuning ends: its 8 pods exit with 0",
-			why:   "Nothing is left to run, and its GPUs are free again.",
+			why:   "Nothing is left to run, and its GPUs are free again. (Job and PodGroup are then deleted.)",
 			do: func(ctx context.Context, st *stage) error {
 				for i := range 8 {
 					if err := st.finish(ctx, tuning, i); err != nil {
@@ -181,6 +181,9 @@ func story() []step {
 			why: "Their pods are evicted and come back as new ones. 16 GPUs are left for a gang that needs 24. It was whole once, so " +
 				"what runs keeps running (Admitted stays); the lost pods wait for room, first in line.",
 			do: func(ctx context.Context, st *stage) error {
+				if err := st.delete(ctx, st.tuning...); err != nil {
+					return err
+				}
 				for _, number := range broken {
 					if err := st.drain(ctx, nodeName(number)); err != nil {
 						return err
@@ -226,7 +229,7 @@ func story() []step {
 			title: "Everything is deleted",
 			why:   "No GPU stays behind.",
 			do: func(ctx context.Context, st *stage) error {
-				return st.delete(ctx, append(slices.Clone(st.inference), st.tuning...)...)
+				return st.delete(ctx, st.inference...)
 			},
 			claims: []claim{
 				{"no pod and no PodGroup is left", func(s scene) bool { return len(s.pods) == 0 && len(s.groups) == 0 }},
@@ -274,10 +277,14 @@ func phase(s scene, name string) v2alpha2.PodGroupPhase {
 	return ""
 }
 
-// sizes returns how many pods each sub-group has bound, according to the status, smallest first.
+// sizes returns how many pods each sub-group has bound, according to the status, smallest first. nil without a PodGroup.
 func sizes(s scene, name string) []int {
 	var n []int
-	for _, sub := range s.group(name).Status.SubGroups {
+	g := s.group(name)
+	if g == nil {
+		return nil
+	}
+	for _, sub := range g.Status.SubGroups {
 		n = append(n, int(sub.Bound))
 	}
 	slices.Sort(n)
@@ -357,3 +364,6 @@ func nodeName(number int) string { return fmt.Sprintf("node-%04d", number) }
 func saysWhySurplusWaits(g *v2alpha2.PodGroup) bool {
 	return strings.Contains(g.Status.Summary, "wait")
 }
+
+// statusUpToDate belongs to every step: what is shown of a gang comes from its status.
+var statusUpToDate = claim{"the status of every PodGroup counts the pods that there are", scene.upToDate}

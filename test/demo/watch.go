@@ -143,11 +143,18 @@ type claim struct {
 // patience is how long a step may take. Everything here takes seconds.
 const patience = 40 * time.Second
 
-// until returns the first scene in which all claims hold. tell is called with every scene on the way. An error names the
-// claims that did not come true.
-func (o *observer) until(ctx context.Context, claims []claim, ended <-chan struct{}, tell func(scene)) (scene, error) {
+// play acts, and returns the first scene afterwards in which all claims hold. tell is called with every scene on the way. An
+// error names the claims that did not come true.
+func (o *observer) play(ctx context.Context, act func(context.Context) error, claims []claim, ended <-chan struct{}, tell func(scene)) (scene, error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
+
+	acting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	acted := make(chan error, 1)
+	go func() { acted <- act(acting) }()
+
+	hasActed := false
 	for {
 		changed := o.next()
 		s := o.scene()
@@ -158,11 +165,16 @@ func (o *observer) until(ctx context.Context, claims []claim, ended <-chan struc
 				open = append(open, c.text)
 			}
 		}
-		if len(open) == 0 {
+		if hasActed && len(open) == 0 {
 			return s, nil
 		}
 		select {
 		case <-changed:
+		case err := <-acted:
+			if err != nil {
+				return s, err
+			}
+			hasActed = true
 		case <-ctx.Done():
 			return s, context.Cause(ctx)
 		case <-ended:
