@@ -1,0 +1,243 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// cluster is a reporter between a registry and an API server of PodGroups and pods, with a clock that only the test moves.
+type cluster struct {
+	t        *testing.T
+	clock    *testclock.FakeClock
+	registry *gangstate.Registry
+	groups   *groupServer
+	pods     *fake.Clientset
+	events   *eventLog
+	reporter *Reporter
+	patches  []string // "<pod> <patch>"
+}
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{
+		t: t, clock: testclock.NewFakeClock(start), registry: gangstate.New(), pods: fake.NewClientset(),
+		groups: &groupServer{objects: map[gangstate.Key]*v2alpha2.PodGroup{}}, events: &eventLog{},
+	}
+	c.registry.Configure(gangstate.Options{Resync: 5 * time.Second, RepairTimeout: 30 * time.Second})
+	c.registry.AddProfile(wrappers.SchedulerName)
+	c.registry.Synced(start)
+	c.pods.PrependReactor("patch", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		p := a.(clienttesting.PatchAction)
+		c.patches = append(c.patches, p.GetName()+" "+string(p.GetPatch()))
+		if p.GetSubresource() != "status" {
+			return true, nil, fmt.Errorf("patch of %q, want of the status", p.GetSubresource())
+		}
+		if have, err := c.pods.Tracker().Get(corev1.SchemeGroupVersion.WithResource("pods"), p.GetNamespace(), p.GetName()); err == nil &&
+			!strings.Contains(string(p.GetPatch()), fmt.Sprintf(`"resourceVersion":%q`, have.(*corev1.Pod).ResourceVersion)) {
+			return true, nil, apierrors.NewConflict(corev1.Resource("pods"), p.GetName(), fmt.Errorf("the object has been modified"))
+		}
+		return false, nil, nil
+	})
+	c.restart()
+	return c
+}
+
+// restart puts another reporter in the place of the present one, which forgets what it knew.
+func (c *cluster) restart() {
+	c.reporter = New(Options{
+		Registry: c.registry, PodGroups: c.groups, Client: c.pods, Recorder: c.events, Clock: c.clock,
+		StatusInterval: 2 * time.Second, WaitingForGangAfter: 10 * time.Second, NeedsCapacityAfter: 2 * time.Second,
+	})
+}
+
+// group creates or edits a PodGroup, and the cache sees it.
+func (c *cluster) group(w *wrappers.PodGroupWrapper) {
+	c.groups.put(w.Obj())
+	c.caughtUp(w.Obj().Name)
+}
+
+// caughtUp makes the cache show what the API server has of a PodGroup.
+func (c *cluster) caughtUp(name string) {
+	if g := c.groups.get(keyOf(name)); g != nil {
+		c.registry.SetGroup(g, c.clock.Now())
+	}
+}
+
+// pod creates or changes a pod, in the API server and in the cache.
+func (c *cluster) pod(w *wrappers.PodWrapper) {
+	c.t.Helper()
+	pod := w.Obj()
+	pods := corev1.SchemeGroupVersion.WithResource("pods")
+	pod.ResourceVersion = "1"
+	if old, err := c.pods.Tracker().Get(pods, pod.Namespace, pod.Name); err == nil {
+		n, _ := strconv.Atoi(old.(*corev1.Pod).ResourceVersion)
+		pod.ResourceVersion = strconv.Itoa(n + 1)
+		if err := c.pods.Tracker().Update(pods, pod, pod.Namespace); err != nil {
+			c.t.Fatal(err)
+		}
+	} else if err := c.pods.Tracker().Add(pod); err != nil {
+		c.t.Fatal(err)
+	}
+	c.registry.SetPod(pod, c.clock.Now())
+}
+
+// seen makes the cache show what the API server has of a pod.
+func (c *cluster) seen(name string) *corev1.Pod {
+	c.t.Helper()
+	obj, err := c.pods.Tracker().Get(corev1.SchemeGroupVersion.WithResource("pods"), namespace, name)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.registry.SetPod(obj.(*corev1.Pod).DeepCopy(), c.clock.Now())
+	return obj.(*corev1.Pod)
+}
+
+func (c *cluster) refuse(name string, reason v2alpha2.Reason, message string) {
+	c.registry.Refuse(keyOf(name), gangstate.Verdict{Reason: reason, Message: message}, c.clock.Now())
+}
+
+// look lets the reporter look at a gang now, and returns when it wants to look again.
+func (c *cluster) look(name string) (again time.Duration, err error) {
+	again, err = c.reporter.statuses.sync(context.Background(), keyOf(name))
+	if err != nil {
+		return again, err
+	}
+	pods, err := c.reporter.pods.sync(context.Background(), keyOf(name))
+	return sooner(again, pods), err
+}
+
+// mustLook is look without an error; after it the caches are up to date.
+func (c *cluster) mustLook(name string) time.Duration {
+	c.t.Helper()
+	again, err := c.look(name)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.caughtUp(name)
+	return again
+}
+
+// passes moves the clock.
+func (c *cluster) passes(d time.Duration) { c.clock.Step(d) }
+
+const namespace = "ml"
+
+func keyOf(name string) gangstate.Key { return gangstate.Key{Namespace: namespace, Name: name} }
+
+func member(gang, name string) *wrappers.PodWrapper {
+	return wrappers.MakePod(name, namespace).UID(name).Gang(gang).GPUs(1)
+}
+
+func podGroup(name string) *wrappers.PodGroupWrapper {
+	return wrappers.MakePodGroup(name, namespace).UID("uid-" + name).Generation(1)
+}
+
+// groupServer keeps PodGroups as the API server does: a write succeeds on the newest version only.
+type groupServer struct {
+	mu       sync.Mutex
+	objects  map[gangstate.Key]*v2alpha2.PodGroup
+	version  int
+	writes   int
+	failures []error // the next writes fail with these
+	written  func(*v2alpha2.PodGroup)
+}
+
+func (s *groupServer) put(group *v2alpha2.PodGroup) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := gangstate.Key{Namespace: group.Namespace, Name: group.Name}
+	if old := s.objects[key]; old != nil && old.UID == group.UID {
+		group.Status = old.Status
+	}
+	s.version++
+	group.ResourceVersion = strconv.Itoa(s.version)
+	s.objects[key] = group
+}
+
+func (s *groupServer) get(key gangstate.Key) *v2alpha2.PodGroup {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.objects[key] == nil {
+		return nil
+	}
+	return s.objects[key].DeepCopy()
+}
+
+func (s *groupServer) delete(key gangstate.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.objects, key)
+}
+
+func (s *groupServer) UpdateStatus(_ context.Context, group *v2alpha2.PodGroup) (*v2alpha2.PodGroup, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.failures) > 0 {
+		err := s.failures[0]
+		s.failures = s.failures[1:]
+		return nil, err
+	}
+	old := s.objects[gangstate.Key{Namespace: group.Namespace, Name: group.Name}]
+	switch {
+	case old == nil:
+		return nil, apierrors.NewNotFound(v2alpha2.Resource("podgroups"), group.Name)
+	case old.ResourceVersion != group.ResourceVersion || old.UID != group.UID:
+		return nil, apierrors.NewConflict(v2alpha2.Resource("podgroups"), group.Name, fmt.Errorf("the object has been modified"))
+	}
+	s.writes++
+	s.version++
+	next := old.DeepCopy()
+	next.Status = *group.Status.DeepCopy()
+	next.ResourceVersion = strconv.Itoa(s.version)
+	s.objects[gangstate.Key{Namespace: group.Namespace, Name: group.Name}] = next
+	if s.written != nil {
+		s.written(next.DeepCopy())
+	}
+	return next.DeepCopy(), nil
+}
+
+// eventLog keeps events as "Warning GangBlocked PodGroup/train: note".
+type eventLog struct {
+	mu  sync.Mutex
+	all []string
+}
+
+var _ events.EventRecorder = &eventLog{}
+
+func (l *eventLog) Eventf(about, _ runtime.Object, kind, reason, _, note string, args ...any) {
+	name := ""
+	switch o := about.(type) {
+	case *corev1.ObjectReference:
+		name = o.Kind + "/" + o.Name
+	case *corev1.Pod:
+		name = "Pod/" + o.Name
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, fmt.Sprintf("%s %s %s: %s", kind, reason, name, fmt.Sprintf(note, args...)))
+}
+
+func (l *eventLog) list() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.all...)
+}

@@ -1,0 +1,310 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// Source: decision G13.
+func TestHeldPodsSayWhatTheyWaitFor(t *testing.T) {
+	t.Parallel()
+	const capacity = "Unschedulable: waits for capacity together with its gang; PodGroup train says what is missing"
+	const gang = "WaitingForGang: held until its gang can start; PodGroup train says what it waits for"
+	refuse := func(c *cluster) { c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "no") }
+	tests := map[string]struct {
+		group *wrappers.PodGroupWrapper
+		pods  []*wrappers.PodWrapper
+		do    func(c *cluster) // after the pods were created
+		after time.Duration    // then this passes, looked at every second
+		want  map[string]string
+	}{
+		"nothing is said of an incomplete gang for 10 s": {
+			group: podGroup("train").MinMember(2), pods: []*wrappers.PodWrapper{member("train", "a")}, after: 9 * time.Second,
+		},
+		"then its pods point at the PodGroup, and no autoscaler hears of them": {
+			group: podGroup("train").MinMember(2), pods: []*wrappers.PodWrapper{member("train", "a")}, after: time.Minute,
+			want: map[string]string{"a": gang},
+		},
+		"a pod whose PodGroup does not exist": {
+			pods: []*wrappers.PodWrapper{member("train", "a")}, after: time.Minute, want: map[string]string{"a": gang},
+		},
+		"nothing is said of a refused gang for 2 s": {
+			group: podGroup("train").MinMember(1), pods: []*wrappers.PodWrapper{member("train", "a")}, do: refuse, after: time.Second,
+		},
+		"then its pods need capacity": {
+			group: podGroup("train").MinMember(2), pods: []*wrappers.PodWrapper{member("train", "a"), member("train", "b")}, do: refuse, after: time.Minute,
+			want: map[string]string{"a": capacity, "b": capacity},
+		},
+		"only those of the minimum": {
+			group: podGroup("train").MinMember(1), pods: []*wrappers.PodWrapper{member("train", "a"), member("train", "b")}, do: refuse, after: time.Minute,
+			want: map[string]string{"a": capacity, "b": gang},
+		},
+		"not if the PodGroup does not want it": {
+			group: podGroup("train").MinMember(1).MarkUnschedulable(false), pods: []*wrappers.PodWrapper{member("train", "a")}, do: refuse, after: time.Minute,
+			want: map[string]string{"a": gang},
+		},
+		"not for want of something that is no capacity": {
+			group: podGroup("train").MinMember(1), pods: []*wrappers.PodWrapper{member("train", "a")},
+			do:    func(c *cluster) { c.refuse("train", v2alpha2.ReasonSchedulerError, "no") },
+			after: time.Minute, want: map[string]string{"a": gang},
+		},
+		"not for single pods above the minimum": {
+			group: podGroup("train").MinMember(1), pods: []*wrappers.PodWrapper{member("train", "a").Node("n1"), member("train", "b")}, do: refuse, after: time.Minute,
+			want: map[string]string{"b": gang},
+		},
+		"but for a sub-group above the minimum that is complete": {
+			group: podGroup("train").MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 1).SubGroup("z", 2),
+			pods: []*wrappers.PodWrapper{
+				member("train", "x0").SubGroup("x").Node("n1"), member("train", "y0").SubGroup("y"), member("train", "y1").SubGroup("y"), member("train", "z0").SubGroup("z"),
+			},
+			do: refuse, after: time.Minute,
+			want: map[string]string{"y0": capacity, "y1": gang, "z0": gang},
+		},
+		"pods with scheduling gates are left to the API server": {
+			group: podGroup("train").MinMember(2), pods: []*wrappers.PodWrapper{member("train", "a").SchedulingGate("kueue"), member("train", "b")}, after: time.Minute,
+			want: map[string]string{"b": gang},
+		},
+		"pods of another scheduler are its own affair": {
+			group: podGroup("train").MinMember(2), pods: []*wrappers.PodWrapper{member("train", "a").SchedulerName("default-scheduler"), member("train", "b")}, after: time.Minute,
+			want: map[string]string{"b": gang},
+		},
+		"a verdict that comes again and again is one verdict": {
+			group: podGroup("train").MinMember(1), pods: []*wrappers.PodWrapper{member("train", "a")},
+			do: func(c *cluster) {
+				for range 4 {
+					refuse(c)
+					c.mustLook("train")
+					c.passes(time.Second / 2)
+				}
+			},
+			want: map[string]string{"a": capacity},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			if tc.group != nil {
+				c.group(tc.group)
+			}
+			for _, p := range tc.pods {
+				c.pod(p)
+			}
+			if tc.do != nil {
+				tc.do(c)
+			}
+			for passed := time.Duration(0); ; passed += time.Second {
+				if tc.group != nil {
+					c.mustLook("train")
+				} else if _, err := c.look("train"); err != nil {
+					t.Fatal(err)
+				}
+				if passed >= tc.after {
+					break
+				}
+				c.passes(time.Second)
+			}
+			got := map[string]string{}
+			for _, p := range tc.pods {
+				pod := p.Obj()
+				obj, err := c.pods.Tracker().Get(corev1.SchemeGroupVersion.WithResource("pods"), namespace, pod.Name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, cond := range obj.(*corev1.Pod).Status.Conditions {
+					if cond.Type != corev1.PodScheduled || cond.Status != corev1.ConditionFalse || cond.LastTransitionTime.IsZero() {
+						t.Errorf("condition %+v", cond)
+					}
+					got[pod.Name] = cond.Reason + ": " + cond.Message
+				}
+			}
+			if tc.want == nil {
+				tc.want = map[string]string{}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("PodScheduled=False (-want +got):\n%s", diff)
+			}
+			if len(c.patches) != len(tc.want) {
+				t.Errorf("%d patches, want %d: one per pod\n%q", len(c.patches), len(tc.want), c.patches)
+			}
+		})
+	}
+}
+
+func TestThePatchTouchesOneConditionOfOneVersion(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.group(podGroup("train").MinMember(2))
+	c.pod(member("train", "a"))
+	c.passes(10 * time.Second)
+
+	// The pod changed behind the cache's back, perhaps it was bound: the patch must not win.
+	obj := c.seen("a").DeepCopy()
+	obj.ResourceVersion = "7"
+	obj.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	if err := c.pods.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), obj, namespace); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.look("train"); !apierrors.IsConflict(err) {
+		t.Fatalf("look = %v, want a conflict", err)
+	}
+	c.seen("a")
+	c.mustLook("train")
+	var patch map[string]any
+	if err := json.Unmarshal([]byte(c.patches[1][len("a "):]), &patch); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"metadata": map[string]any{"uid": "a", "resourceVersion": "7"},
+		"status": map[string]any{"conditions": []any{map[string]any{
+			"type": "PodScheduled", "status": "False", "reason": "WaitingForGang",
+			"message":       "held until its gang can start; PodGroup train says what it waits for",
+			"lastProbeTime": nil, "lastTransitionTime": "2026-03-01T12:00:10Z",
+		}}},
+	}
+	if diff := cmp.Diff(want, patch); diff != "" {
+		t.Errorf("patch (-want +got):\n%s", diff)
+	}
+	if got := c.seen("a").Status.Conditions; len(got) != 2 {
+		t.Errorf("conditions %+v, want the other one kept", got)
+	}
+}
+
+func TestTheVerdictOfAPodMayChange(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.group(podGroup("train").MinMember(2))
+	c.pod(member("train", "a"))
+	c.pod(member("train", "b"))
+	reason := func() string {
+		for _, cond := range c.seen("a").Status.Conditions {
+			return cond.Reason
+		}
+		return ""
+	}
+	until := func(want string, atMost time.Duration) {
+		t.Helper()
+		for passed := time.Duration(0); reason() != want; passed += time.Second {
+			if passed > atMost {
+				t.Fatalf("reason %q after %s, want %q", reason(), passed, want)
+			}
+			c.passes(time.Second)
+			c.mustLook("train")
+		}
+	}
+	c.refuse("train", v2alpha2.ReasonFragmented, "no")
+	c.mustLook("train")
+	until("Unschedulable", 2*time.Second)
+	// Its sibling goes: a node would not help now.
+	c.registry.RemovePod("b", c.clock.Now())
+	c.mustLook("train")
+	if got := reason(); got != "Unschedulable" {
+		t.Errorf("reason %q at once, want it to take its time", got)
+	}
+	until("WaitingForGang", 10*time.Second)
+	c.pod(member("train", "c"))
+	c.refuse("train", v2alpha2.ReasonFragmented, "no")
+	c.mustLook("train")
+	until("Unschedulable", 2*time.Second)
+
+	// The scheduler's own words on a leader stand.
+	n := len(c.patches)
+	pod := c.seen("a").DeepCopy()
+	pod.ResourceVersion = "99"
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "SchedulerError", LastTransitionTime: metav1.NewTime(start)}}
+	c.registry.SetPod(pod, c.clock.Now())
+	for range 60 {
+		c.passes(time.Second)
+		c.mustLook("train")
+	}
+	for _, p := range c.patches[n:] {
+		if p[0] == 'a' {
+			t.Errorf("patch of the leader: %s", p)
+		}
+	}
+}
+
+func TestFailedPatchesAreRepeated(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.group(podGroup("train").MinMember(3))
+	c.pod(member("train", "a"))
+	c.pod(member("train", "b"))
+	c.passes(time.Minute)
+	down := true
+	c.pods.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if down {
+			return true, nil, fmt.Errorf("connection refused")
+		}
+		return false, nil, nil
+	})
+	if _, err := c.look("train"); err == nil {
+		t.Fatal("no error")
+	}
+	down = false
+	c.mustLook("train")
+	c.mustLook("train")
+	if len(c.patches) != 2 {
+		t.Errorf("patches %q, want one per pod", c.patches)
+	}
+}
+
+func TestPodsThatCountNowhereHearOfItOnce(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.pod(member("late", "early"))
+	c.pod(member("lost", "a"))
+	c.pod(member("lost", "b"))
+	c.group(podGroup("tree").SubGroup("decode", 1))
+	c.pod(member("tree", "x").SubGroup("prefill"))
+	c.pod(member("tree", "y"))
+	looks := func() {
+		for _, name := range []string{"late", "lost", "tree"} {
+			if _, err := c.look(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	looks()
+	c.passes(time.Second)
+	c.group(podGroup("late").MinMember(1)) // made by the same command
+	for range 60 {
+		looks()
+		c.passes(time.Second)
+	}
+	var got []string
+	for _, e := range c.events.list() {
+		if e[:len("Warning")] == "Warning" {
+			got = append(got, e)
+		}
+	}
+	want := []string{
+		`Warning PodGroupNotFound Pod/a: annotation pod-group-name names PodGroup "lost", and namespace ml has none of that name: create it (apiVersion scheduling.run.ai/v2alpha2), or correct the annotation; the pod waits`,
+		`Warning PodGroupNotFound Pod/b: annotation pod-group-name names PodGroup "lost", and namespace ml has none of that name: create it (apiVersion scheduling.run.ai/v2alpha2), or correct the annotation; the pod waits`,
+		`Warning SubGroupNotFound Pod/x: counts nowhere in PodGroup "tree": it names sub-group "prefill", which the PodGroup does not have; correct label kai.scheduler/subgroup-name`,
+		`Warning SubGroupNotFound Pod/y: counts nowhere in PodGroup "tree": it has no label kai.scheduler/subgroup-name; correct label kai.scheduler/subgroup-name`,
+		`Warning GangInvalid PodGroup/tree: needs 1 pod, 0 exist: root: 0 of 1 children satisfied, decode lacks 1 of 1; 2 pods counting nowhere: pod x names sub-group "prefill", which the PodGroup does not have; pod y has no label kai.scheduler/subgroup-name; correct their label kai.scheduler/subgroup-name`,
+	}
+	sortStrings := func(s []string) map[string]int {
+		out := map[string]int{}
+		for _, x := range s {
+			out[x]++
+		}
+		return out
+	}
+	if diff := cmp.Diff(sortStrings(want), sortStrings(got)); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,276 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+func TestStatusIsWrittenInTime(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.group(podGroup("train").MinMember(2))
+
+	// What passes by itself waits for the interval.
+	if again := c.mustLook("train"); again != 2*time.Second {
+		t.Fatalf("look again in %s, want 2s", again)
+	}
+	c.passes(time.Second)
+	c.pod(member("train", "a")) // news of the same kind does not start the wait afresh
+	if again := c.mustLook("train"); again != time.Second {
+		t.Fatalf("look again in %s, want 1s", again)
+	}
+	c.passes(time.Second)
+	c.mustLook("train")
+	c.wantStatus("train", 1, "0/2 pods bound; needs 2 pods, 1 exist", v2alpha2.ReasonWaitingForPods)
+
+	// No news, no write, however often and late somebody looks.
+	for range 10 {
+		c.passes(time.Minute)
+		c.mustLook("train")
+	}
+	c.wantStatus("train", 1, "0/2 pods bound; needs 2 pods, 1 exist", v2alpha2.ReasonWaitingForPods)
+
+	// A refusal is written at once; its numbers, when they alone move, after 30 s.
+	c.pod(member("train", "b"))
+	c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "2 pods fit nowhere; 4 nodes: too few GPUs")
+	c.mustLook("train")
+	c.wantStatus("train", 2, "0/2 pods bound; 2 pods fit nowhere; 4 nodes: too few GPUs", v2alpha2.ReasonInsufficientGPUs)
+	c.passes(time.Minute)
+	c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "2 pods fit nowhere; 5 nodes: too few GPUs")
+	c.mustLook("train")
+	c.passes(29 * time.Second)
+	c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "2 pods fit nowhere; 6 nodes: too few GPUs")
+	c.mustLook("train")
+	c.wantStatus("train", 2, "0/2 pods bound; 2 pods fit nowhere; 4 nodes: too few GPUs", v2alpha2.ReasonInsufficientGPUs)
+	c.passes(time.Second)
+	c.mustLook("train")
+	c.wantStatus("train", 3, "0/2 pods bound; 2 pods fit nowhere; 6 nodes: too few GPUs", v2alpha2.ReasonInsufficientGPUs)
+
+	// A condition that becomes True is written at once.
+	c.pod(member("train", "a").Node("n1"))
+	c.pod(member("train", "b").Node("n1"))
+	c.mustLook("train")
+	c.wantStatus("train", 4, "2/2 pods bound", "")
+
+	want := []string{
+		"Normal GangIncomplete PodGroup/train: WaitingForPods: needs 2 pods, 1 exist",
+		"Warning GangBlocked PodGroup/train: InsufficientGPUs: 2 pods fit nowhere; 4 nodes: too few GPUs",
+		"Normal GangAdmitted PodGroup/train: the minimum of 2 pods is bound",
+	}
+	if diff := cmp.Diff(want, c.events.list()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+
+	// Another process that finds the status written says nothing again.
+	c.restart()
+	c.mustLook("train")
+	c.wantStatus("train", 4, "2/2 pods bound", "")
+	if diff := cmp.Diff(want, c.events.list()); diff != "" {
+		t.Errorf("events after a restart (-want +got):\n%s", diff)
+	}
+}
+
+func (c *cluster) wantStatus(name string, writes int, summary string, reason v2alpha2.Reason) {
+	c.t.Helper()
+	got := c.groups.get(keyOf(name)).Status
+	if got.Summary != summary || got.Reason != reason || c.groups.writes != writes {
+		c.t.Fatalf("after %d writes: %q %q, want after %d: %q %q", c.groups.writes, got.Reason, got.Summary, writes, reason, summary)
+	}
+}
+
+func TestStatusDoesNotWaitForTheCache(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.group(podGroup("train").MinMember(1))
+	c.pod(member("train", "a"))
+	stale := c.groups.get(keyOf("train"))
+	for i, reason := range []v2alpha2.Reason{v2alpha2.ReasonTooLarge, v2alpha2.ReasonFragmented, v2alpha2.ReasonNoNodeMatches} {
+		c.refuse("train", reason, "does not fit")
+		if _, err := c.look("train"); err != nil { // the cache still shows the PodGroup without a status
+			t.Fatal(err)
+		}
+		c.wantStatus("train", i+1, "0/1 pods bound; does not fit", reason)
+		if _, err := c.look("train"); err != nil {
+			t.Fatal(err)
+		}
+		c.wantStatus("train", i+1, "0/1 pods bound; does not fit", reason)
+	}
+	c.registry.SetGroup(stale, c.clock.Now()) // a relist from a server that is behind
+	if _, err := c.look("train"); err != nil {
+		t.Fatal(err)
+	}
+	c.wantStatus("train", 3, "0/1 pods bound; does not fit", v2alpha2.ReasonNoNodeMatches)
+	c.mustLook("train")
+	c.mustLook("train")
+	c.wantStatus("train", 3, "0/1 pods bound; does not fit", v2alpha2.ReasonNoNodeMatches)
+}
+
+func TestStatusIsNotLostWhenAWriteFails(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.group(podGroup("train").MinMember(1))
+	c.pod(member("train", "a"))
+	c.refuse("train", v2alpha2.ReasonTooLarge, "too large")
+
+	// Somebody edited the PodGroup: no write on top of what has not been seen.
+	c.groups.put(podGroup("train").MinMember(1).Label("x", "y").Obj())
+	if _, err := c.look("train"); !apierrors.IsConflict(err) {
+		t.Fatalf("look = %v, want a conflict", err)
+	}
+	c.groups.failures = []error{fmt.Errorf("connection refused")}
+	c.caughtUp("train")
+	if _, err := c.look("train"); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Fatalf("look = %v, want the failure", err)
+	}
+	if len(c.events.list()) > 0 {
+		t.Errorf("events %q before the status was written", c.events.list())
+	}
+	c.mustLook("train")
+	c.wantStatus("train", 1, "0/1 pods bound; too large", v2alpha2.ReasonTooLarge)
+
+	// Deleted behind the cache's back: nothing to do; of the next one of that name nothing is known.
+	c.groups.delete(keyOf("train"))
+	c.refuse("train", v2alpha2.ReasonFragmented, "fragmented")
+	if _, err := c.look("train"); err != nil {
+		t.Fatal(err)
+	}
+	c.group(podGroup("train").UID("another").MinMember(1))
+	c.refuse("train", v2alpha2.ReasonFragmented, "fragmented")
+	c.mustLook("train")
+	c.wantStatus("train", 2, "0/1 pods bound; fragmented", v2alpha2.ReasonFragmented)
+}
+
+func TestNothingIsWrittenBeforeAllIsSeen(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.registry = gangstate.New()
+	c.registry.AddProfile(wrappers.SchedulerName)
+	c.restart()
+	c.group(podGroup("train").MinMember(1).Condition(v2alpha2.ConditionAdmitted, "True", v2alpha2.ReasonAdmitted, ""))
+	for range 3 {
+		c.passes(time.Minute)
+		c.mustLook("train")
+	}
+	if c.groups.writes != 0 {
+		t.Errorf("%d writes from half of the facts", c.groups.writes)
+	}
+}
+
+// Source: users.md B9, "Event budget".
+func TestBlockedGangsDoNotFlood(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	const gangs, members = 1000, 2
+	var names []string
+	for i := range gangs {
+		name := fmt.Sprintf("g%d", i)
+		names = append(names, name)
+		c.group(podGroup(name).MinMember(members))
+		for j := range members {
+			c.pod(member(name, fmt.Sprintf("%s-%d", name, j)))
+		}
+	}
+	// Ten minutes, in which every gang is tried again every 10 s and other numbers come out; halfway the reason changes.
+	for second := 0; second < 600; second += 10 {
+		reason := v2alpha2.ReasonInsufficientGPUs
+		if second >= 300 {
+			reason = v2alpha2.ReasonFragmented
+		}
+		for _, name := range names {
+			c.refuse(name, reason, fmt.Sprintf("%d of 2 pods fit; %d nodes: Insufficient nvidia.com/gpu", second%2, second))
+			c.mustLook(name)
+		}
+		c.passes(10 * time.Second)
+	}
+	perReason := map[string]int{}
+	for _, e := range c.events.list() {
+		perReason[strings.Join(strings.Fields(e)[:4], " ")]++
+	}
+	want := map[string]int{}
+	for _, name := range names {
+		want["Warning GangBlocked PodGroup/"+name+": InsufficientGPUs:"]++
+		want["Warning GangBlocked PodGroup/"+name+": Fragmented:"]++
+	}
+	if diff := cmp.Diff(want, perReason); diff != "" {
+		t.Errorf("events per gang and reason (-want +got):\n%s", diff)
+	}
+	if most := gangs * (600/30 + 2); c.groups.writes > most {
+		t.Errorf("%d status writes, want at most %d", c.groups.writes, most)
+	}
+	if want := gangs * members; len(c.patches) != want {
+		t.Errorf("%d patches of pods, want %d: one per pod", len(c.patches), want)
+	}
+}
+
+// The workers, the queues and Mark, with a real clock.
+func TestRunReachesTheLastState(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	const gangs = 50
+	var failing sync.Once
+	last := make(chan string, 10*gangs)
+	c.groups.written = func(g *v2alpha2.PodGroup) {
+		c.registry.SetGroup(g, time.Now())
+		failing.Do(func() {
+			c.groups.failures = []error{fmt.Errorf("down"), fmt.Errorf("down"), fmt.Errorf("down")}
+		})
+		if meta.IsStatusConditionTrue(g.Status.Conditions, v2alpha2.ConditionAdmitted) {
+			last <- g.Name
+		}
+	}
+	reporter := New(Options{
+		Registry: c.registry, PodGroups: c.groups, Client: fake.NewClientset(), Recorder: c.events, Clock: clock.RealClock{},
+		StatusInterval: 50 * time.Millisecond, WaitingForGangAfter: time.Hour, NeedsCapacityAfter: time.Hour,
+	})
+	for i := range gangs / 2 {
+		c.group(podGroup(fmt.Sprintf("g%d", i)).MinMember(2)) // before Run and without a mark
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		reporter.Run(ctx)
+	}()
+	for i := gangs / 2; i < gangs; i++ {
+		c.group(podGroup(fmt.Sprintf("g%d", i)).MinMember(2))
+		reporter.Mark(keyOf(fmt.Sprintf("g%d", i)))
+	}
+	var bursts sync.WaitGroup
+	for i := range gangs {
+		bursts.Go(func() {
+			name := fmt.Sprintf("g%d", i)
+			for _, node := range []string{"", "n1"} {
+				for j := range 2 {
+					c.registry.SetPod(member(name, fmt.Sprintf("%s-%d", name, j)).Node(node).Obj(), time.Now())
+					reporter.Mark(keyOf(name))
+				}
+			}
+		})
+	}
+	bursts.Wait()
+	deadline := time.After(30 * time.Second)
+	for done := map[string]bool{}; len(done) < gangs; {
+		select {
+		case name := <-last:
+			done[name] = true
+		case <-deadline:
+			t.Fatalf("%d of %d gangs were reported admitted", len(done), gangs)
+		}
+	}
+	cancel()
+	<-ended
+}
