@@ -28,7 +28,9 @@ import (
 //     every plan does when it is made. If there is none, a plan rested on pods that are gone.
 //  3. The pods that were ever bound (all of them are there, by 1 and 2) do not satisfy the tree.
 //
-// Where the objects cannot tell, the gang counts as whole: ending a running gang is the worse mistake.
+// Where the objects cannot tell, the gang counts as whole: ending a running gang is the worse mistake. What nobody can know
+// is a plan of which no pod is left; it takes two crashes and the loss of all that the second plan bound, before Admitted
+// was written once.
 
 // maxSubsets bounds the search for the pods of a plan that were not bound by it. Waiting pods beyond the plan (surplus)
 // are what makes it a search.

@@ -181,10 +181,15 @@ func mark(group types.UID, members []*member) string {
 	return fmt.Sprintf("%s/%d/%016x", group, len(members), sum)
 }
 
+// hashUID returns a hash whose sums tell sets of UIDs apart. FNV's own sums do not: those of "p1" and "p4" equal those of
+// "p0" and "p5", so its bits are mixed (the finalizer of MurmurHash3).
 func hashUID(uid types.UID) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(uid))
-	return h.Sum64()
+	f := fnv.New64a()
+	f.Write([]byte(uid))
+	h := f.Sum64()
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
 }
 
 // Next returns the next member to be handed to the scheduling loop, nil if no plan is being committed. A member that was

@@ -1,0 +1,163 @@
+package gangstate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// placementsOf puts pods of a PodGroup without sub-groups on one node.
+func placementsOf(uids ...string) []placement.Placement {
+	var out []placement.Placement
+	for _, uid := range uids {
+		out = append(out, placement.Placement{Pod: placement.Pod{ID: uid}, Node: "n1"})
+	}
+	return out
+}
+
+func TestFacts(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	pod := func(uid string) *wrappers.PodWrapper { return wrappers.MakePod(uid, "ml").UID(uid).Gang("g") }
+	flat := func(n int32) *wrappers.PodGroupWrapper {
+		return wrappers.MakePodGroup("g", "ml").UID("group").MinMember(n)
+	}
+	waiting := func(uids ...string) (out []observed.WaitingPod) {
+		for _, uid := range uids {
+			out = append(out, observed.WaitingPod{Pod: pod(uid).Obj(), Since: now})
+		}
+		return out
+	}
+	tests := map[string]struct {
+		group *wrappers.PodGroupWrapper
+		pods  []*wrappers.PodWrapper
+		do    func(r *Registry)
+		want  observed.Gang // Namespace, Name, Group and Tree are not compared; a waiting pod by its name
+	}{
+		"pods of a PodGroup that does not exist": {
+			pods: []*wrappers.PodWrapper{pod("b"), pod("a")},
+			want: observed.Gang{Profile: "muster-scheduler", Waiting: waiting("a", "b"), Created: gang.Counts{"": 2}, Usable: gang.Counts{"": 2}},
+		},
+		"what a plan cannot use is counted apart": {
+			group: flat(8),
+			pods: []*wrappers.PodWrapper{
+				pod("a"), pod("b").SchedulingGate("x"), pod("c").SchedulerName("z"), pod("d").SchedulerName("default-scheduler"),
+				pod("e").Terminating(), pod("f").SubGroup("x"), pod("g").SubGroup("x").SchedulingGate("y"), pod("h").Node("n1"), pod("i").Node("n1").Phase(corev1.PodFailed),
+			},
+			want: observed.Gang{
+				Profile: "muster-scheduler", Gated: 1, Foreign: 2, ForeignNames: []string{"default-scheduler", "z"}, Terminating: 1,
+				Created: gang.Counts{"": 5}, Usable: gang.Counts{"": 2}, Bound: gang.Counts{"": 1},
+				MisplacedTotal: 2, Misplaced: []string{
+					`pod f names sub-group "x", but the PodGroup has no sub-groups`, `pod g names sub-group "x", but the PodGroup has no sub-groups`,
+				},
+				Waiting: []observed.WaitingPod{
+					{Pod: pod("a").Obj()}, {Pod: pod("b").Obj(), Gated: true},
+					{Pod: pod("f").Obj(), Misplaced: `names sub-group "x", but the PodGroup has no sub-groups`},
+					{Pod: pod("g").Obj(), Misplaced: `names sub-group "x", but the PodGroup has no sub-groups`, Gated: true},
+				},
+			},
+		},
+		"a gang of another scheduler only": {
+			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").SchedulerName("z")},
+			want: observed.Gang{Foreign: 1, ForeignNames: []string{"z"}, Created: gang.Counts{"": 1}},
+		},
+		"bound and satisfied": {
+			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").Node("n1")},
+			want: observed.Gang{Admitted: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}},
+		},
+		"all have succeeded": {
+			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").Node("n1").Phase(corev1.PodSucceeded)},
+			want: observed.Gang{Admitted: true, Ended: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}},
+		},
+		"a refused minimum needs capacity for its missing pods only": {
+			group: flat(2), pods: []*wrappers.PodWrapper{pod("a"), pod("b"), pod("c")},
+			do: func(r *Registry) {
+				r.Refuse(Key{Namespace: "ml", Name: "g"}, Verdict{Reason: v2alpha2.ReasonTooLarge, Message: "m"}, now)
+			},
+			want: observed.Gang{
+				Profile: "muster-scheduler", Created: gang.Counts{"": 3}, Usable: gang.Counts{"": 3},
+				Refused: observed.Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "m", At: now},
+				Waiting: []observed.WaitingPod{{Pod: pod("a").Obj(), NeedsCapacity: true}, {Pod: pod("b").Obj(), NeedsCapacity: true}, {Pod: pod("c").Obj()}},
+			},
+		},
+		"an error is no want of capacity": {
+			group: flat(1), pods: []*wrappers.PodWrapper{pod("a")},
+			do: func(r *Registry) {
+				r.Refuse(Key{Namespace: "ml", Name: "g"}, Verdict{Reason: v2alpha2.ReasonSchedulerError, Message: "m"}, now)
+			},
+			want: observed.Gang{
+				Profile: "muster-scheduler", Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1},
+				Refused: observed.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: "m", At: now},
+				Waiting: waiting("a"),
+			},
+		},
+		"of k of n children those that lack the least are waited for": {
+			group: wrappers.MakePodGroup("g", "ml").UID("group").MinSubGroup(2).SubGroup("x", 2).SubGroup("y", 2).SubGroup("z", 2),
+			pods: []*wrappers.PodWrapper{
+				pod("x0").SubGroup("x"), pod("x1").SubGroup("x"), pod("y0").SubGroup("y"), pod("z0").SubGroup("z").Node("n1"), pod("z1").SubGroup("z"),
+			},
+			do: func(r *Registry) {
+				r.Refuse(Key{Namespace: "ml", Name: "g"}, Verdict{Reason: v2alpha2.ReasonFragmented, Message: "m"}, now)
+			},
+			want: observed.Gang{
+				Profile: "muster-scheduler", Created: gang.Counts{"x": 2, "y": 1, "z": 2}, Usable: gang.Counts{"x": 2, "y": 1, "z": 2}, Bound: gang.Counts{"z": 1},
+				Refused: observed.Refusal{Reason: v2alpha2.ReasonFragmented, Message: "m", At: now},
+				Waiting: []observed.WaitingPod{
+					{Pod: pod("x0").Obj(), NeedsCapacity: true}, {Pod: pod("x1").Obj(), NeedsCapacity: true}, {Pod: pod("y0").Obj()}, {Pod: pod("z1").Obj(), NeedsCapacity: true},
+				},
+			},
+		},
+		"a gang that is being bound": {
+			group: flat(1), pods: []*wrappers.PodWrapper{pod("a")},
+			do: func(r *Registry) {
+				work, _ := r.Begin(pod("a").Obj())
+				r.Commit(work, placementsOf("a"), now)
+			},
+			want: observed.Gang{Profile: "muster-scheduler", Binding: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := New()
+			r.AddProfile(wrappers.SchedulerName)
+			if tc.group != nil {
+				r.SetGroup(tc.group.Obj(), now)
+			}
+			for _, p := range tc.pods {
+				r.SetPod(p.Obj(), now)
+			}
+			if _, ok := r.Facts(Key{Namespace: "ml", Name: "g"}); ok {
+				t.Error("facts before all was seen")
+			}
+			r.Synced(now)
+			if tc.do != nil {
+				tc.do(r)
+			}
+			got, ok := r.Facts(Key{Namespace: "ml", Name: "g"})
+			if !ok {
+				t.Fatal("no facts")
+			}
+			if diff := cmp.Diff(tc.want, got,
+				cmpopts.IgnoreFields(observed.Gang{}, "Namespace", "Name", "Group", "Tree"),
+				cmpopts.EquateEmpty(),
+				cmpopts.IgnoreFields(observed.WaitingPod{}, "Since"),
+				cmp.Transformer("name", func(p *corev1.Pod) string { return p.Name }),
+			); diff != "" {
+				t.Errorf("Facts (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if _, ok := New().Facts(Key{Namespace: "ml", Name: "g"}); ok {
+		t.Error("facts of a gang that nobody knows")
+	}
+}
