@@ -1,0 +1,266 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+func TestPodGroupDeletedWhileItsPodsWait(t *testing.T) {
+	c := newCluster(t, 1)
+	c.startQuick()
+	c.createGang("g", 2, 8)
+	c.untilSays("g", v2alpha2.ReasonTooLarge, "1 of 2 pods can be placed")
+	c.deleteGroup("g")
+	c.untilTold("Pod", "g-0", "PodGroupNotFound", `"g"`)
+	c.untilTold("Pod", "g-1", "PodGroupNotFound", `"g"`)
+	c.addNodes(1)
+	c.stillSchedules()
+	c.notBound("g-0", "g-1")
+
+	c.apply(c.group("g").MinMember(2))
+	c.untilBound("g", 2)
+	c.untilSatisfied("g")
+}
+
+func TestPodGroupEditedWhileItsPodsWait(t *testing.T) {
+	c := newCluster(t, 1)
+	c.startQuick()
+	c.createGang("g", 2, 8)
+	c.untilSays("g", v2alpha2.ReasonTooLarge, "1 of 2 pods can be placed")
+	c.apply(c.group("g").MinMember(3))
+	c.untilSays("g", v2alpha2.ReasonWaitingForPods, "needs 3 pods, 2 exist")
+	c.apply(c.group("g").SubGroup("workers", 1))
+	c.untilSays("g", v2alpha2.ReasonInvalid, "pod g-0 has no label", "workers lacks 1 of 1")
+	c.apply(c.group("g").MinMember(2))
+	c.untilSays("g", v2alpha2.ReasonTooLarge, "1 of 2 pods can be placed")
+	c.notBound("g-0", "g-1")
+	c.apply(c.group("g").MinMember(1))
+	c.untilBound("g", 1)
+	s := c.untilSatisfied("g")
+	if s.Scheduled != "1/1" || s.ObservedGeneration != 5 {
+		t.Errorf("status is of generation %d and says %s bound, want generation 5, 1/1", s.ObservedGeneration, s.Scheduled)
+	}
+	c.stillSchedules()
+}
+
+// A member's volume is not there yet, so the gang stands at its barrier, planned and not bound.
+func TestPodGroupDeletedWhileItsPodsAreBound(t *testing.T) {
+	c := newCluster(t, 2)
+	c.startQuick()
+	provision := c.createHeldGang("g", 3)
+	c.deleteGroup("g")
+	c.notBound("g-0", "g-1", "g-2")
+	provision()
+	c.untilBound("g", 3) // by the old tree (G12)
+	c.stillSchedules()
+	c.apply(c.group("g").MinMember(3))
+	c.untilSatisfied("g")
+}
+
+func TestPodGroupEditedWhileItsPodsAreBound(t *testing.T) {
+	c := newCluster(t, 2)
+	c.startQuick(func(config map[string]any) {
+		for _, p := range profiles(config) {
+			gangArgs(p)["repairTimeout"] = "1s"
+		}
+	})
+	provision := c.createHeldGang("g", 3)
+	c.apply(c.group("g").MinMember(4))
+	c.untilStatus("g", "has seen the edit", func(s v2Status) bool { return s.ObservedGeneration == 2 })
+	c.notBound("g-0", "g-1", "g-2")
+	provision()
+	c.untilBound("g", 3) // by the old tree (G12)
+	c.untilSays("g", v2alpha2.ReasonWaitingForPods, "needs 4 pods, 3 exist")
+	c.stillSchedules()
+	c.create(c.pod("g-3", "g", 1))
+	c.untilBound("g", 4)
+	c.untilSatisfied("g")
+	if n := c.countEvents("PodGroup", "g")["FragmentGivenBack"]; n > 0 {
+		t.Errorf("pods were given back that the old tree had made whole")
+	}
+}
+
+func TestMemberRecreatedWhileItsGangIsBound(t *testing.T) {
+	c := newCluster(t, 2)
+	c.startQuick()
+	o := c.observe()
+	o.expect("g", 3)
+	provision := c.createHeldGang("g", 3)
+	c.recreate(c.pod("g-1", "g", 1))
+	provision()
+	c.untilBound("g", 3)
+	c.untilSatisfied("g")
+	partials, _ := o.stop()
+	released(t, partials)
+	c.stillSchedules()
+}
+
+// createHeldGang creates a gang of n pods with one GPU each, and returns when it is planned; it cannot be bound before
+// provision is called, because its pod 0 has a claim that nobody else provides.
+func (c *cluster) createHeldGang(name string, n int) (provision func()) {
+	c.t.Helper()
+	class := c.storageClass()
+	c.claim(name+"-data", class, corev1.ReadWriteOnce)
+	c.apply(c.group(name).MinMember(int32(n)))
+	for i := range n {
+		w := c.pod(fmt.Sprintf("%s-%d", name, i), name, 1)
+		if i == 0 {
+			w.Claim(name + "-data")
+		}
+		c.create(w)
+	}
+	c.untilNodeChosen(name + "-data")
+	return func() { c.t.Helper(); c.provision(name + "-data") }
+}
+
+// storageClass makes a class whose claims are bound where their first pod goes, by somebody outside: provision.
+func (c *cluster) storageClass() string {
+	c.t.Helper()
+	wait := storagev1.VolumeBindingWaitForFirstConsumer
+	class := &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: c.namespace}, Provisioner: "provisioner.example.com/by-hand", VolumeBindingMode: &wait,
+	}
+	_, err := cp.Client().StorageV1().StorageClasses().Create(c.ctx, class, metav1.CreateOptions{})
+	c.must(err, "creating a StorageClass")
+	c.t.Cleanup(func() {
+		_ = cp.Client().StorageV1().StorageClasses().Delete(context.Background(), class.Name, metav1.DeleteOptions{})
+		_ = cp.Client().CoreV1().PersistentVolumes().DeleteCollection(context.Background(), metav1.DeleteOptions{},
+			metav1.ListOptions{LabelSelector: "test=" + c.namespace})
+	})
+	return class.Name
+}
+
+func (c *cluster) claim(name, class string, mode corev1.PersistentVolumeAccessMode) {
+	c.t.Helper()
+	_, err := cp.Client().CoreV1().PersistentVolumeClaims(c.namespace).Create(c.ctx, &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: &class,
+			AccessModes:      []corev1.PersistentVolumeAccessMode{mode},
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}, metav1.CreateOptions{})
+	c.must(err, "creating claim "+name)
+}
+
+// untilNodeChosen waits until the scheduler has asked for a volume for the claim, and returns the node that it is for.
+func (c *cluster) untilNodeChosen(claim string) (node string) {
+	c.t.Helper()
+	c.must(controlplane.Until(c.ctx, cp.Client().CoreV1().PersistentVolumeClaims(c.namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + claim},
+		func(claims []*corev1.PersistentVolumeClaim) bool {
+			if len(claims) == 1 {
+				node = claims[0].Annotations["volume.kubernetes.io/selected-node"]
+			}
+			return node != ""
+		}), "waiting until the scheduler asks for a volume")
+	return node
+}
+
+// provision makes a volume for the claim, as a provisioner does.
+func (c *cluster) provision(claim string) {
+	c.t.Helper()
+	pvc, err := cp.Client().CoreV1().PersistentVolumeClaims(c.namespace).Get(c.ctx, claim, metav1.GetOptions{})
+	c.must(err, "reading claim "+claim)
+	_, err = cp.Client().CoreV1().PersistentVolumes().Create(c.ctx, &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-" + claim, Labels: map[string]string{"test": c.namespace}},
+		Spec: corev1.PersistentVolumeSpec{
+			StorageClassName:              *pvc.Spec.StorageClassName,
+			AccessModes:                   pvc.Spec.AccessModes,
+			Capacity:                      pvc.Spec.Resources.Requests,
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			ClaimRef:                      &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: c.namespace, Name: claim, UID: pvc.UID},
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: string(pvc.UID)}},
+		},
+	}, metav1.CreateOptions{})
+	c.must(err, "creating a volume for claim "+claim)
+}
+
+func TestPodGroupEditedWhileItsPodsRun(t *testing.T) {
+	c := newCluster(t, 1) // 8 GPUs
+	c.startQuick()
+	leaf := func(name, group string, n int, gpus int64) {
+		for i := range n {
+			c.create(c.pod(fmt.Sprintf("%s-%d", group, i), name, gpus).SubGroup(group))
+		}
+	}
+	c.apply(c.group("g").SubGroup("a", 2))
+	leaf("g", "a", 2, 2)
+	c.untilBound("g", 2)
+	c.untilSatisfied("g")
+
+	// A newly required child is admitted as a unit: 4 of its 6 GPUs are free.
+	c.apply(c.group("g").SubGroup("a", 2).SubGroup("b", 2))
+	c.untilSays("g", v2alpha2.ReasonWaitingForPods, "needs 4 pods, 2 exist", "b lacks 2 of 2")
+	leaf("g", "b", 2, 3)
+	s := c.untilStatus("g", "is refused", func(s v2Status) bool {
+		return s.Reason != "" && s.Reason != v2alpha2.ReasonWaitingForPods && s.Reason != v2alpha2.ReasonBehindInQueue
+	})
+	t.Logf("%s: %s", s.Reason, s.Summary)
+	if condition(s, v2alpha2.ConditionAdmitted).Status != metav1.ConditionTrue || s.Phase != v2alpha2.PodGroupDegraded {
+		t.Errorf("after the edit phase is %s and Admitted is %v", s.Phase, condition(s, v2alpha2.ConditionAdmitted))
+	}
+	c.notBound("b-0", "b-1")
+	c.addNodes(1)
+	c.untilBound("g", 4)
+	c.untilSatisfied("g")
+
+	// A higher minimum: the gang that runs is only filled up.
+	c.apply(c.group("g").SubGroup("a", 3).SubGroup("b", 2))
+	c.untilSays("g", v2alpha2.ReasonWaitingForPods, "needs 5 pods, 4 exist", "a lacks 1 of 3")
+	c.create(c.pod("a-2", "g", 1).SubGroup("a"))
+	c.untilBound("g", 5)
+	c.untilSatisfied("g")
+
+	// A child that is taken away: its pods count nowhere, and nobody touches them.
+	before := map[string]string{}
+	for _, p := range c.pods() {
+		before[p.Name] = string(p.UID)
+	}
+	c.apply(c.group("g").SubGroup("a", 3))
+	s = c.untilStatus("g", "has seen the edit", func(s v2Status) bool {
+		return s.ObservedGeneration == 4 && condition(s, v2alpha2.ConditionSatisfied).Status == metav1.ConditionTrue
+	})
+	if len(s.SubGroups) != 1 || s.Scheduled != "3/3" {
+		t.Errorf("without b the status says %s of %v", s.Scheduled, s.SubGroups)
+	}
+	c.stillSchedules()
+	for name, uid := range before {
+		if p := c.get(name); string(p.UID) != uid || p.DeletionTimestamp != nil {
+			t.Errorf("pod %s was touched", name)
+		}
+	}
+}
+
+func TestPodGroupDeletedWhileItsPodsRun(t *testing.T) {
+	c := newCluster(t, 1)
+	c.startQuick()
+	c.createGang("g", 3, 1)
+	c.untilSatisfied("g")
+	before := map[string]string{}
+	for _, p := range c.pods() {
+		before[p.Name] = string(p.UID)
+	}
+	c.deleteGroup("g")
+	c.create(c.pod("g-3", "g", 1)) // of no PodGroup: it waits
+	c.untilTold("Pod", "g-3", "PodGroupNotFound", `"g"`)
+	c.stillSchedules()
+	c.notBound("g-3")
+	for name, uid := range before {
+		if p := c.get(name); string(p.UID) != uid || p.DeletionTimestamp != nil {
+			t.Errorf("pod %s was touched", name)
+		}
+	}
+	// A new PodGroup of the name takes them all over.
+	c.apply(c.group("g").MinMember(4))
+	c.untilBound("g", 4)
+	c.untilSatisfied("g")
+}
