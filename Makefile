@@ -76,12 +76,12 @@ test-unit: ## Run the tests that need no control plane, most of them under the r
 
 .PHONY: test-integration
 test-integration: build controlplane ## Run the tests against the real control plane
-	go test -timeout 18m $(INTEGRATION)
+	go test -count 1 -p 1 -timeout 15m $(INTEGRATION)
 
 .PHONY: test-long
 test-long: build controlplane ## Run all tests with the full number of rounds, everything under the race detector
 	ROUNDS=$(LONG_ROUNDS) RACE=all hack/test-unit.sh -timeout 2h $(UNIT)
-	ROUNDS=$(LONG_ROUNDS) go test -count 1 -timeout 4h -v $(INTEGRATION)
+	ROUNDS=$(LONG_ROUNDS) go test -count 1 -p 1 -timeout 4h -v $(INTEGRATION)
 
 .PHONY: bench
 bench: build controlplane ## Compare the time to schedule many gangs with the stock scheduler and with the floor

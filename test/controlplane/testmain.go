@@ -8,15 +8,15 @@ import (
 	"syscall"
 )
 
-// Main is the body of a TestMain: it starts a control plane that the package's tests share, runs them, stops it, and
-// returns the exit status. An interrupted run stops it too.
+// Main is the body of a TestMain: it starts a control plane that the package's tests share, does what else is to be done
+// before them, runs them, stops it, and returns the exit status. An interrupted run stops it too.
 //
 //	var cp *controlplane.ControlPlane
 //
 //	func TestMain(m *testing.M) {
-//		os.Exit(controlplane.Main(m, controlplane.Options{}, &cp))
+//		os.Exit(controlplane.Main(m, controlplane.Options{}, &cp, (*controlplane.ControlPlane).InstallMuster))
 //	}
-func Main(tests interface{ Run() int }, options Options, cp **ControlPlane) int {
+func Main(tests interface{ Run() int }, options Options, cp **ControlPlane, before ...func(*ControlPlane, context.Context) error) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	started, err := Start(ctx, options)
@@ -26,6 +26,12 @@ func Main(tests interface{ Run() int }, options Options, cp **ControlPlane) int 
 	}
 	defer started.Stop()
 	*cp = started
+	for _, prepare := range before {
+		if err := prepare(started, ctx); err != nil {
+			fmt.Fprintln(os.Stderr, "preparing the control plane:", err)
+			return 1
+		}
+	}
 
 	status := make(chan int, 1)
 	go func() { status <- tests.Run() }()
