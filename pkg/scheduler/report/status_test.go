@@ -184,17 +184,17 @@ func TestBlockedGangsDoNotFlood(t *testing.T) {
 			c.pod(member(name, fmt.Sprintf("%s-%d", name, j)))
 		}
 	}
-	// Ten minutes, in which every gang is tried again every 10 s and other numbers come out; halfway the reason changes.
-	for second := 0; second < 600; second += 10 {
+	// Ten minutes, in which every gang is tried again every 20 s and other numbers come out; halfway the reason changes.
+	for second := 0; second < 600; second += 20 {
 		reason := v2alpha2.ReasonInsufficientGPUs
 		if second >= 300 {
 			reason = v2alpha2.ReasonFragmented
 		}
 		for _, name := range names {
-			c.refuse(name, reason, fmt.Sprintf("%d of 2 pods fit; %d nodes: Insufficient nvidia.com/gpu", second%2, second))
+			c.refuse(name, reason, fmt.Sprintf("%d of 2 pods fit; %d nodes: Insufficient nvidia.com/gpu", second/20%2, second))
 			c.mustLook(name)
 		}
-		c.passes(10 * time.Second)
+		c.passes(20 * time.Second)
 	}
 	perReason := map[string]int{}
 	for _, e := range c.events.list() {

@@ -1,0 +1,273 @@
+package repair
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// ward is a worker with a registry and an API server, and a clock that only the test moves.
+type ward struct {
+	t        *testing.T
+	clock    *testclock.FakeClock
+	registry *gangstate.Registry
+	api      *fake.Clientset
+	worker   *Worker
+
+	mu      sync.Mutex
+	down    bool     // the API server does not answer reads
+	refuse  error    // what deletions fail with
+	reads   int      // of PodGroups
+	deleted []string // "<pod> <UID of the precondition>"
+	events  []string // "<type> <reason> <about>: <note>"
+}
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func newWard(t *testing.T) *ward {
+	w := &ward{t: t, clock: testclock.NewFakeClock(start), registry: gangstate.New(), api: fake.NewClientset()}
+	w.registry.Configure(gangstate.Options{RepairTimeout: 30 * time.Second})
+	w.registry.AddProfile(wrappers.SchedulerName)
+	w.registry.Synced(start)
+	w.api.PrependReactor("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		d := a.(clienttesting.DeleteActionImpl)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.refuse != nil {
+			return true, nil, w.refuse
+		}
+		w.deleted = append(w.deleted, d.Name+" "+string(*d.DeleteOptions.Preconditions.UID))
+		return true, nil, nil
+	})
+	w.worker = New(Options{Registry: w.registry, PodGroups: w, Client: w.api, Recorder: w, Clock: w.clock})
+	return w
+}
+
+func (w *ward) Get(_ context.Context, namespace, name string) (*v2alpha2.PodGroup, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reads++
+	if w.down {
+		return nil, fmt.Errorf("connection refused")
+	}
+	if name == "deleted" {
+		return nil, apierrors.NewNotFound(v2alpha2.Resource("podgroups"), name)
+	}
+	return &v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, nil
+}
+
+func (w *ward) Eventf(about, _ runtime.Object, kind, reason, _, note string, args ...any) {
+	name := ""
+	switch o := about.(type) {
+	case *corev1.ObjectReference:
+		name = o.Kind + "/" + o.Name
+	case *corev1.Pod:
+		name = "Pod/" + o.Name
+	}
+	w.events = append(w.events, fmt.Sprintf("%s %s %s: %s", kind, reason, name, fmt.Sprintf(note, args...)))
+}
+
+// seconds lets the worker look once in each of n seconds.
+func (w *ward) seconds(n int) {
+	for range n {
+		w.clock.Step(time.Second)
+		w.worker.step(context.Background())
+	}
+}
+
+func pod(name string) *wrappers.PodWrapper {
+	return wrappers.MakePod(name, "ml").UID("uid-"+name).Gang("train").Controller("Job", "train", "job")
+}
+
+// fragment makes a gang of 4 whose plan bound a, b and bare; d waits.
+func (w *ward) fragment() (mark string) {
+	w.registry.SetGroup(wrappers.MakePodGroup("train", "ml").UID("group").MinMember(4).Obj(), start)
+	bare := wrappers.MakePod("bare", "ml").UID("uid-bare").Gang("train")
+	pods := []*wrappers.PodWrapper{pod("a"), pod("b"), bare, pod("d")}
+	var placements []placement.Placement
+	for _, p := range pods {
+		w.registry.SetPod(p.Obj(), start)
+		placements = append(placements, placement.Placement{Pod: placement.Pod{ID: string(p.Obj().UID)}, Node: "n1"})
+	}
+	// Plan and bind it as the scheduler does, up to the third binding.
+	var work *gangstate.Work
+	for _, p := range pods {
+		if got, _ := w.registry.Begin(p.Obj()); got != nil {
+			work = got
+		}
+	}
+	plan, reason := w.registry.Commit(work, placements, start)
+	if plan == nil {
+		w.t.Fatal(reason)
+	}
+	for _, p := range pods {
+		if err := w.registry.Assume(p.Obj().UID, "n1", start); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	var arrived sync.WaitGroup
+	for _, p := range pods {
+		arrived.Go(func() {
+			if err := w.registry.Arrive(context.Background(), p.Obj().UID, time.Minute); err != nil {
+				w.t.Error(err)
+			}
+		})
+	}
+	arrived.Wait()
+	for _, p := range pods[:3] {
+		w.registry.Posted(p.Obj().UID, start)
+		w.registry.SetPod(p.Node("n1").BoundFor(plan.Mark).Obj(), start)
+	}
+	w.registry.Release("uid-d", start)
+	w.registry.SetPod(pod("d").SchedulingGate("test/hold").Obj(), start)
+	return plan.Mark
+}
+
+func TestAFragmentIsGivenBack(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	mark := w.fragment()
+	w.seconds(29)
+	if len(w.deleted) > 0 || len(w.events) > 0 {
+		t.Fatalf("deleted %q, events %q before the repair time was over", w.deleted, w.events)
+	}
+	w.seconds(1)
+	if diff := cmp.Diff([]string{"a uid-a", "b uid-b"}, w.deleted); diff != "" {
+		t.Errorf("deleted (-want +got):\n%s", diff)
+	}
+	want := []string{
+		"Warning FragmentKept Pod/bare: bound for PodGroup train, which never became whole and cannot be completed now; no controller would replace the pod, so it is kept: delete it to free what it holds",
+		"Warning FragmentGivenBack PodGroup/train: 2 bound pods were deleted, because the gang never became whole after a crash or a failed binding and could not be completed in time; their controllers replace them: a, b",
+	}
+	if diff := cmp.Diff(want, w.events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	// Until the deletion is seen it is repeated, without another word; then nothing.
+	w.seconds(2)
+	for _, name := range []string{"a", "b"} {
+		w.registry.SetPod(pod(name).Node("n1").BoundFor(mark).Terminating().Obj(), start)
+	}
+	n := len(w.deleted)
+	w.seconds(5)
+	for _, name := range []string{"a", "b"} {
+		w.registry.RemovePod(pod(name).Obj().UID, start)
+	}
+	w.seconds(60)
+	if len(w.deleted) != n {
+		t.Errorf("deleted %q after the deletion was seen", w.deleted[n:])
+	}
+	if diff := cmp.Diff(want, w.events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheRepairTimeStopsWhileTheAPIServerIsAway(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.fragment()
+	w.seconds(20)
+	w.down = true
+	w.seconds(120)
+	w.down = false
+	w.seconds(9)
+	if len(w.deleted) > 0 {
+		t.Fatalf("deleted %q after 29 s of answers", w.deleted)
+	}
+	w.seconds(1)
+	if len(w.deleted) != 2 {
+		t.Errorf("deleted %q, want two", w.deleted)
+	}
+}
+
+func TestADeletionThatFailsIsRepeated(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.fragment()
+	w.refuse = apierrors.NewForbidden(corev1.Resource("pods"), "a", fmt.Errorf("no"))
+	w.seconds(40)
+	if len(w.events) != 1 || !strings.Contains(w.events[0], "FragmentKept") {
+		t.Errorf("events %q, want only the pod that is kept: nothing was given back", w.events)
+	}
+	w.refuse = nil
+	w.seconds(1)
+	if diff := cmp.Diff([]string{"a uid-a", "b uid-b"}, w.deleted); diff != "" {
+		t.Errorf("deleted (-want +got):\n%s", diff)
+	}
+	// Another pod has the name by now, or none: done as well.
+	w.refuse = apierrors.NewConflict(corev1.Resource("pods"), "a", fmt.Errorf("precondition failed: UID"))
+	w.seconds(1)
+	w.refuse = apierrors.NewNotFound(corev1.Resource("pods"), "a")
+	w.seconds(1)
+	if n := len(w.events); n != 2 {
+		t.Errorf("%d events, want 2: %q", n, w.events)
+	}
+}
+
+func TestWithoutFragmentsNothingIsAsked(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.registry.SetGroup(wrappers.MakePodGroup("train", "ml").UID("group").MinMember(4).Obj(), start)
+	w.registry.SetPod(pod("a").Obj(), start)
+	w.registry.SetPod(pod("b").Node("n1").Obj(), start) // bound by somebody else
+	w.seconds(120)
+	if w.reads > 0 || len(w.deleted) > 0 || len(w.events) > 0 {
+		t.Errorf("%d reads, deleted %q, events %q", w.reads, w.deleted, w.events)
+	}
+}
+
+func TestRunLooksEverySecond(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.fragment()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.worker.Run(ctx)
+	}()
+	reads := func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.reads
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	await := func(what string, done func() bool) {
+		t.Helper()
+		for !done() {
+			if time.Now().After(deadline) {
+				t.Fatalf("never %s", what)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	await("waiting", w.clock.HasWaiters)
+	for i := range 30 {
+		w.clock.Step(time.Second)
+		await("asked", func() bool { return reads() > i })
+	}
+	await("given back", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return slices.Equal(w.deleted, []string{"a uid-a", "b uid-b"})
+	})
+	cancel()
+	<-ended
+}
