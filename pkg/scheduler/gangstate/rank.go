@@ -3,6 +3,7 @@ package gangstate
 import (
 	"cmp"
 	"math"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +25,10 @@ type Tier int8
 
 const (
 	// TierCommitting: members of a plan that is being committed; nothing goes between them.
-	TierCommitting Tier = iota - 2
+	TierCommitting Tier = iota - 3
+	// TierRepair: a gang that a crash or a failed binding left bound in part. It holds what it cannot use, so the rest of
+	// it comes before everything of any priority.
+	TierRepair
 	// TierRefill: an admitted gang that lost pods.
 	TierRefill
 	// TierNormal: plain pods, and gangs that wait for their minimum.
@@ -66,13 +70,26 @@ func (r *Registry) stamp(uid types.UID, rank Rank) { r.ranks.LoadOrStore(uid, ra
 // leaderRank returns the rank of a gang's leader.
 func (r *Registry) leaderRank(g *gangState) Rank {
 	rank := Rank{Priority: r.priority(g), Tier: TierNormal, Time: g.completeAt}
-	switch g.task {
-	case Refill:
+	switch {
+	case g.task == Minimum && g.holds():
+		rank.Priority, rank.Tier = math.MaxInt32, TierRepair
+	case g.task == Refill:
 		rank.Tier = TierRefill
-	case Surplus:
+	case g.task == Surplus:
 		rank.Tier = TierSurplus
 	}
 	return rank
+}
+
+// holds reports whether pods of the gang are bound that a plan of ours bound for this PodGroup.
+func (g *gangState) holds() bool {
+	for _, m := range g.members {
+		mark := m.pod.Annotations[v2alpha2.BoundForAnnotation]
+		if m.isBound() && (m.state == posted || g.group != nil && strings.HasPrefix(mark, string(g.group.UID)+"/")) {
+			return true
+		}
+	}
+	return false
 }
 
 // priority returns the gang's priority: its PodGroup's class if set and known, else the highest among its pods (G10).

@@ -1,0 +1,79 @@
+package gangstate
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// TestLeaderComesBefore compares the leader of a gang "g" of three with what waits beside it, for longer.
+func TestLeaderComesBefore(t *testing.T) {
+	plain := func(priority int32) *corev1.Pod {
+		return wrappers.MakePod("plain", testNamespace).Priority(priority).Obj()
+	}
+	whole := markOf("group", "a", "b", "c")
+	for name, tc := range map[string]struct {
+		tell  func(s *story)
+		than  *corev1.Pod
+		first bool
+	}{
+		"a new gang comes after what has waited for longer": {
+			tell: func(s *story) { s.members("a", "b", "c") },
+			than: plain(0),
+		},
+		"a gang of which a crash left one pod bound comes first": {
+			tell:  func(s *story) { s.pods(memberPod("a").Node("n").BoundFor(whole)).members("b", "c") },
+			than:  plain(0),
+			first: true,
+		},
+		"a gang of which a crash left one pod bound comes before any priority": {
+			tell:  func(s *story) { s.pods(memberPod("a").Node("n").BoundFor(whole)).members("b", "c") },
+			than:  plain(2_000_000_000),
+			first: true,
+		},
+		"a gang of which somebody else bound one pod is a new gang": {
+			tell: func(s *story) { s.pods(memberPod("a").Node("n")).members("b", "c") },
+			than: plain(0),
+		},
+		"a pod bound for an earlier PodGroup of the name makes no difference": {
+			tell: func(s *story) {
+				s.pods(memberPod("a").Node("n").BoundFor(markOf("earlier", "a", "b", "c"))).members("b", "c")
+			},
+			than: plain(0),
+		},
+		"a refill comes first at its own priority": {
+			tell: func(s *story) {
+				s.members("a", "b", "c").binds("a", "a", "b", "c")
+				s.gone("c").after(departure).members("d").after(departure)
+			},
+			than:  plain(0),
+			first: true,
+		},
+		"a refill comes after what has a higher priority": {
+			tell: func(s *story) {
+				s.members("a", "b", "c").binds("a", "a", "b", "c")
+				s.gone("c").after(departure).members("d").after(departure)
+			},
+			than: plain(1),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t).group(podGroup().MinMember(3))
+			queued := s.now.Add(-time.Minute)
+			tc.tell(s)
+			leader := s.r.members[s.r.gangs[gangG].leader]
+			if leader == nil {
+				t.Fatal("the gang has no leader")
+			}
+			if ok, why := s.r.Pass(leader.pod); !ok {
+				t.Fatalf("the leader does not pass: %s", why)
+			}
+			if got := s.r.RankOf(leader.pod, s.now).Compare(s.r.RankOf(tc.than, queued)) < 0; got != tc.first {
+				t.Errorf("the gang comes first: %v, want %v", got, tc.first)
+			}
+		})
+	}
+}
