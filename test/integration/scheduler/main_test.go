@@ -15,8 +15,20 @@ import (
 var cp *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
-	os.Exit(controlplane.Main(installed{m}, controlplane.Options{WithControllerManager: true}, &cp))
+	os.Exit(controlplane.Main(installed{m}, controlplane.Options{WithControllerManager: true, AuditPolicy: auditPolicy}, &cp))
 }
+
+// auditPolicy logs what the schedulers write.
+const auditPolicy = `
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  users: ["system:serviceaccount:muster-system:muster-scheduler"]
+  verbs: [create, update, patch, delete]
+- level: None
+`
 
 // installed runs the tests with Muster's CRDs and rules in place.
 type installed struct{ m *testing.M }
