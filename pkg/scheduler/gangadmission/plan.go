@@ -32,15 +32,22 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		return false
 	}
 	var placements []placement.Placement
-	if work.Task == gangstate.Minimum {
+	switch work.Task {
+	case gangstate.Surplus:
+		placements = placement.Surplus(work.Problem, world)
+	case gangstate.Refill:
+		placements = placement.Surplus(work.Singles, world)
+	}
+	if len(placements) == 0 && work.Task != gangstate.Surplus {
 		var short *placement.Shortfall
 		placements, short = placement.Minimum(work.Problem, world, placement.Budget{Placements: int(pl.args.PlanBudget)})
 		if short != nil {
 			pl.refuse(logger, work, explain(work, world, short))
 			return false
 		}
-	} else {
-		placements = placement.Surplus(work.Problem, world)
+		if len(placements) == 0 { // refill: another sub-group can stand in for one that lost its pods
+			placements = placement.Surplus(work.Problem, world)
+		}
 	}
 	if len(placements) == 0 {
 		pl.refuse(logger, work, explainSurplus(work, world))

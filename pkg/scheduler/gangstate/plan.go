@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,12 +44,16 @@ type Plan struct {
 	gang     *gangState
 }
 
-// Work is what a leader's cycle has to plan. Pods holds a representative of each class of the problem.
+// Work is what a leader's cycle has to plan.
 type Work struct {
-	Gang    Key
-	Task    Task
-	Tree    *gang.Tree
+	Gang Key
+	Task Task
+	Tree *gang.Tree
+	// Problem is what to plan. Refill: the sub-groups that the tree needs and that never were admitted, as units (G12).
 	Problem placement.Problem
+	// Singles, for Refill only, are the waiting pods of sub-groups that were admitted once, in the form of surplus: each
+	// is welcome by itself, and none waits for another.
+	Singles placement.Problem
 	Classes []*corev1.Pod // by class index: the first pod of the class
 	Pods    map[string]*corev1.Pod
 }
@@ -69,6 +74,7 @@ func (r *Registry) Begin(pod *corev1.Pod) (*Work, string) {
 		return nil, "another gang is being committed"
 	}
 	g := m.gang
+	g.leaderSeen = true
 	g.changed, g.refusedAtGen = false, r.cluster // what happens from here on is not in this attempt
 	profile := r.profile(g)
 	c := r.count(g, profile)
@@ -78,11 +84,6 @@ func (r *Registry) Begin(pod *corev1.Pod) (*Work, string) {
 	}
 	w := &Work{Gang: g.key, Task: task, Tree: g.tree, Pods: map[string]*corev1.Pod{}}
 	w.Problem = placement.Problem{Tree: g.tree, Have: c.bound, Held: r.held(g), Pods: map[string][]placement.Pod{}}
-	if task == Refill {
-		// A gang that was admitted is refilled pod by pod: for a sub-group that was admitted once, every waiting pod is as
-		// welcome as one above the minimum. What was never admitted still comes as a unit (G12).
-		w.Problem.Have = g.lift(c.bound)
-	}
 	classes := map[string]int{}
 	for _, m := range g.waiting(profile) {
 		i, ok := classes[m.class]
@@ -93,6 +94,19 @@ func (r *Registry) Begin(pod *corev1.Pod) (*Work, string) {
 		}
 		w.Pods[string(m.pod.UID)] = m.pod
 		w.Problem.Pods[m.leaf] = append(w.Problem.Pods[m.leaf], placement.Pod{ID: string(m.pod.UID), Class: i})
+	}
+	if task == Refill {
+		w.Singles = w.Problem
+		w.Singles.Have, w.Singles.Pods = gang.Counts{}, map[string][]placement.Pod{}
+		w.Problem.Have = maps.Clone(c.bound)
+		for _, leaf := range g.tree.Leaves() {
+			name := leaf.Name()
+			w.Singles.Have[name] = max(c.bound[name], leaf.Min())
+			if name == "" || g.admittedGroups.Has(name) {
+				w.Singles.Pods[name] = w.Problem.Pods[name]
+				w.Problem.Have[name] = w.Singles.Have[name]
+			}
+		}
 	}
 	return w, ""
 }
@@ -106,21 +120,6 @@ func (r *Registry) held(g *gangState) gang.Counts {
 		}
 	}
 	return c
-}
-
-// lift raises the counts of admitted leaves to their minimum.
-func (g *gangState) lift(c gang.Counts) gang.Counts {
-	out := gang.Counts{}
-	for leaf, n := range c {
-		out[leaf] = n
-	}
-	for _, leaf := range g.tree.Leaves() {
-		name := leaf.Name()
-		if name == "" || g.admittedGroups.Has(name) {
-			out[name] = max(out[name], leaf.Min())
-		}
-	}
-	return out
 }
 
 // Commit puts a plan in force. It fails, with the reason, if what the plan rests on has changed since Begin.
@@ -159,6 +158,7 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 			c.bound[m.leaf]++
 		}
 		if !g.tree.Satisfied(c.bound) {
+			r.again(g)
 			return nil, "a bound pod of the gang went while it was planned"
 		}
 	}
@@ -321,6 +321,9 @@ func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
 	if g.plan != nil {
 		return Effects{}
 	}
+	if p.isPartial() {
+		g.backOff(now)
+	}
 	return r.evaluate(g, now)
 }
 
@@ -478,6 +481,16 @@ func (p *Plan) settle(uid types.UID, isBound bool) {
 	if _, done := p.settled[uid]; !done {
 		p.settled[uid] = isBound
 	}
+}
+
+// isPartial reports whether a member was given back.
+func (p *Plan) isPartial() bool {
+	for _, isBound := range p.settled {
+		if !isBound {
+			return true
+		}
+	}
+	return false
 }
 
 // finish ends a plan of which every member is settled.

@@ -205,6 +205,11 @@ func TestPlanLife(t *testing.T) {
 				t.Fatalf("b belongs to gang %s, want h", got)
 			}
 		},
+		"a plan bound in part is followed by a pause, whichever of its members ended last": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a", "b", "c").arrives("a", "b", "c").posts("a").releases("b").posts("c").wantQuiet()
+			s.after(minBackoff - time.Millisecond).wantLeader("")
+			s.after(time.Millisecond).wantLeader("b")
+		},
 		"labels changed while a member was assumed make it another class": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a", "b").pods(memberPod("b").Label("zone", "x"))
 			s.r.Abort("c", "node n refused", s.now)
@@ -320,4 +325,3 @@ func TestMarkNamesGroupSizeAndMembers(t *testing.T) {
 		t.Errorf("mark %q is not of the form <uid>/<pods>/<16 hex digits>", s.plan.Mark)
 	}
 }
-

@@ -284,6 +284,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	g.refusedAt, g.notBefore = time.Time{}, time.Time{} // another tree may fit: try at once
 	e := r.evaluate(g, now)
 	if g.leader != "" && g.leaderSeen {
+		r.again(g)
 		e.Activate = append(e.Activate, r.wake(g, now)...)
 	}
 	return e

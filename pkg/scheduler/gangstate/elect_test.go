@@ -1,0 +1,334 @@
+package gangstate
+
+import (
+	"math/rand"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// TestElection: who speaks for gang g, and what for, after what has happened.
+func TestElection(t *testing.T) {
+	job := func(name, uid string) *wrappers.PodWrapper { return memberPod(name).Controller("Job", "job", uid) }
+	epoch := time.Unix(900_000, 0)
+	for name, tc := range map[string]struct {
+		tell   func(s *story)
+		leader string
+		task   Task
+	}{
+		"nobody while pods are missing": {
+			tell: func(s *story) { s.group(podGroup().MinMember(3)).members("a", "b") },
+		},
+		"nobody before the PodGroup exists": {
+			tell: func(s *story) { s.members("a", "b") },
+		},
+		"the first pod once the PodGroup comes after its pods": {
+			tell:   func(s *story) { s.members("a", "b").group(podGroup().MinMember(2)) },
+			leader: "a",
+		},
+		"nobody for an invalid tree (G7)": {
+			tell: func(s *story) { s.members("a").group(podGroup().SubGroupOf("nowhere", "x", 1)) },
+		},
+		"priority comes first inside a leaf (G5)": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).pods(memberPod("a"), memberPod("b").Priority(10))
+			},
+			leader: "b",
+		},
+		"then the index": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).pods(memberPod("a").Label("apps.kubernetes.io/pod-index", "10"), memberPod("b").Label("apps.kubernetes.io/pod-index", "9"))
+			},
+			leader: "b",
+		},
+		"then the age": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).pods(memberPod("a").CreationTimestamp(epoch.Add(time.Second)), memberPod("b").CreationTimestamp(epoch))
+			},
+			leader: "b",
+		},
+		"a pod of the leaf that lacks pods, not of one that has them": {
+			tell: func(s *story) {
+				s.group(podGroup().SubGroup("x", 1).SubGroup("y", 1)).
+					pods(memberPod("x0").SubGroup("x").Node("n"), memberPod("a").SubGroup("x"), memberPod("z").SubGroup("y"))
+			},
+			leader: "z",
+		},
+		"gated pods do not count": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a").pods(memberPod("b").SchedulingGate("quota"))
+			},
+		},
+		"a gate that is lifted counts at once": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("b").pods(memberPod("a").SchedulingGate("quota")).members("a")
+			},
+			leader: "a",
+		},
+		"terminating pods do not count": {
+			tell: func(s *story) { s.group(podGroup().MinMember(2)).members("a").pods(memberPod("b").Terminating()) },
+		},
+		"pods of another scheduler do not count": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a").pods(memberPod("b").SchedulerName("default-scheduler"))
+			},
+		},
+		"pods that another scheduler bound do": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a").pods(memberPod("b").SchedulerName("default-scheduler").Node("n"))
+			},
+			leader: "a",
+		},
+		"misplaced pods do not count: unknown, inner and no sub-group": {
+			tell: func(s *story) {
+				s.group(podGroup().Inner("", "in", 0).SubGroupOf("in", "x", 2)).
+					pods(memberPod("a").SubGroup("x"), memberPod("b").SubGroup("in"), memberPod("c").SubGroup("other"), memberPod("d"))
+			},
+		},
+		"a pod that names the right leaf at last counts": {
+			tell: func(s *story) {
+				s.group(podGroup().SubGroup("x", 2)).pods(memberPod("a").SubGroup("x"), memberPod("b"), memberPod("b").SubGroup("x"))
+			},
+			leader: "a",
+		},
+		"a sub-group's label without sub-groups is misplaced": {
+			tell: func(s *story) { s.group(podGroup().MinMember(1)).pods(memberPod("a").SubGroup("x")) },
+		},
+		"pods of the same PodGroup name in another namespace do not count": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a")
+				s.r.SetPod(wrappers.MakePod("b", "other").UID("b").Gang("g").Obj(), s.now)
+			},
+		},
+		"the leader is deleted: the next one": {
+			tell:   func(s *story) { s.group(podGroup().MinMember(2)).members("a", "b", "c").gone("a") },
+			leader: "b",
+		},
+		"a pod recreated under the same name is another pod": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a", "b").gone("a").
+					pods(wrappers.MakePod("a", testNamespace).UID("a2").Gang("g"))
+			},
+			leader: "a2",
+		},
+		"the annotation changed: the pod counts for its new gang": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a").pods(memberPod("b").Gang("h"), memberPod("b"))
+			},
+			leader: "a",
+		},
+		"the annotation is gone: the pod does not count": {
+			tell: func(s *story) {
+				plain := memberPod("b").Obj()
+				delete(plain.Annotations, v2alpha2.PodGroupAnnotation)
+				s.group(podGroup().MinMember(2)).members("a", "b").r.SetPod(plain, s.now)
+			},
+		},
+		"a pod's annotation changed after binding is ignored (G12)": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).pods(memberPod("b").Node("n"), memberPod("b").Node("n").Gang("h")).members("a")
+			},
+			leader: "a",
+		},
+		"the PodGroup is deleted: waiting pods are held (G12)": {
+			tell: func(s *story) { s.group(podGroup().MinMember(2)).members("a", "b").r.RemoveGroup(gangG, s.now) },
+		},
+		"a succeeded pod counts with live pods of its controller (G9)": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).pods(job("a", "run-1").Phase(corev1.PodSucceeded), job("b", "run-1"))
+			},
+			leader: "b",
+		},
+		"a succeeded pod of an earlier run does not (G9)": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).pods(job("a", "run-1").Phase(corev1.PodSucceeded), job("b", "run-2"))
+			},
+		},
+		"a failed pod does not count": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a").pods(memberPod("b").Node("n").Phase(corev1.PodFailed))
+			},
+		},
+		"an admitted gang that lost a pod is refilled": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a", "b").binds("a", "a", "b").gone("b").after(departure).members("c")
+			},
+			leader: "c", task: Refill,
+		},
+		"pods above the minimum are surplus": {
+			tell:   func(s *story) { s.group(podGroup().MinMember(2)).members("a", "b", "c").binds("a", "a", "b") },
+			leader: "c", task: Surplus,
+		},
+		"an edited tree that needs another sub-group is refilled, and stays admitted (G12)": {
+			tell: func(s *story) {
+				s.group(podGroup().SubGroup("x", 1)).pods(memberPod("a").SubGroup("x")).binds("a", "a").
+					group(podGroup().Generation(2).SubGroup("x", 1).SubGroup("y", 1)).pods(memberPod("b").SubGroup("y")).wantAdmitted(true)
+			},
+			leader: "b", task: Refill,
+		},
+		"an admitted PodGroup is known again after a restart by its condition": {
+			tell: func(s *story) {
+				s.pods(memberPod("a").Node("n")).members("b").
+					group(podGroup().MinMember(2).Condition(v2alpha2.ConditionAdmitted, "True", v2alpha2.ReasonAdmitted, ""))
+			},
+			leader: "b", task: Refill,
+		},
+		"a gang that ran and is gone starts afresh": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a", "b").binds("a", "a", "b").gone("a", "b").after(departure).members("c", "d").wantAdmitted(false)
+			},
+			leader: "c", task: Minimum,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t)
+			tc.tell(s)
+			s.wantLeader(tc.leader)
+			if g := s.r.gangs[gangG]; tc.leader != "" && g.task != tc.task {
+				t.Errorf("task is %s, want %s", g.task, tc.task)
+			}
+		})
+	}
+}
+
+func TestNobodyIsElectedBeforeEverythingHasBeenSeen(t *testing.T) {
+	r := New()
+	r.AddProfile(wrappers.SchedulerName)
+	now := time.Unix(1_000_000, 0)
+	r.SetGroup(podGroup().MinMember(1).Obj(), now)
+	if e := r.SetPod(memberPod("a").Obj(), now); len(e.Activate) > 0 || r.gangs[gangG].leader != "" {
+		t.Fatal("elected before Synced")
+	}
+	if e := r.Synced(now); len(e.Activate) != 1 || e.Activate[0].Name != "a" {
+		t.Fatalf("Synced activates %v, want a", e.Activate)
+	}
+}
+
+func TestWakeUpsAreRepeated(t *testing.T) {
+	s := begin(t).group(podGroup().MinMember(1)).members("a")
+	for range 3 {
+		if s.after(wakeInterval); !cmp.Equal(s.activated(), []string{"a"}) {
+			t.Fatalf("activated %v, want a until the queue has seen it", s.activated())
+		}
+	}
+	s.leads("a")
+	if s.after(wakeInterval); len(s.activated()) != 0 {
+		t.Fatalf("activated %v while its plan is made", s.activated())
+	}
+	s.r.Refuse(gangG, Verdict{Reason: v2alpha2.ReasonFragmented}, s.now)
+	if s.after(time.Minute); len(s.activated()) != 0 {
+		t.Fatalf("activated %v although nothing has changed", s.activated())
+	}
+	s.r.ClusterChanged()
+	if s.after(time.Millisecond); !cmp.Equal(s.activated(), []string{"a"}) {
+		t.Fatalf("activated %v, want a: a change was slept through", s.activated())
+	}
+}
+
+func TestAPodThatLeavesItsGangIsGivenToTheQueue(t *testing.T) {
+	s := begin(t).group(podGroup().MinMember(2)).members("a")
+	plain := memberPod("a").Obj()
+	delete(plain.Annotations, v2alpha2.PodGroupAnnotation)
+	s.effects = s.r.SetPod(plain, s.now)
+	for range 2 { // the queue may learn of the change later
+		if !cmp.Equal(s.activated(), []string{"a"}) {
+			t.Fatalf("activated %v, want a", s.activated())
+		}
+		s.after(departure)
+	}
+	if s.after(departure); len(s.activated()) != 0 {
+		t.Fatalf("activated %v for ever", s.activated())
+	}
+}
+
+func TestACompletionIsNotForgottenForALateUpdate(t *testing.T) {
+	s := begin(t).group(podGroup().MinMember(1)).pods(memberPod("a").Node("n"))
+	s.pods(memberPod("a").Node("n").Phase(corev1.PodSucceeded))                            // the informer of succeeded pods
+	s.pods(memberPod("a").Node("n").Phase(corev1.PodRunning)).gone("a").after(time.Minute) // the other one, later
+	if f, ok := s.r.Facts(gangG); !ok || f.Bound[""] != 1 {
+		t.Fatalf("the completed pod does not count: %+v", f)
+	}
+}
+
+// TestRankIsAStrictWeakOrder is what the queue's heap rests on.
+func TestRankIsAStrictWeakOrder(t *testing.T) {
+	rng := rand.New(rand.NewSource(1))
+	base := time.Unix(1_000_000, 0)
+	var ranks []Rank
+	for range 60 {
+		ranks = append(ranks, Rank{Priority: int32(rng.Intn(3)), Tier: Tier(rng.Intn(5) - 3), Time: base.Add(time.Duration(rng.Intn(3)) * time.Second)})
+	}
+	sign := func(n int) int { return min(1, max(-1, n)) }
+	for _, a := range ranks {
+		for _, b := range ranks {
+			if sign(a.Compare(b)) != -sign(b.Compare(a)) {
+				t.Fatalf("%v and %v: not antisymmetric", a, b)
+			}
+			for _, c := range ranks {
+				if a.Compare(b) <= 0 && b.Compare(c) <= 0 && a.Compare(c) > 0 {
+					t.Fatalf("%v, %v, %v: not transitive, or equality is not", a, b, c)
+				}
+			}
+		}
+	}
+}
+
+// TestPlainPodsKeepPrioritySort compares with PrioritySort's own rule.
+func TestPlainPodsKeepPrioritySort(t *testing.T) {
+	rng := rand.New(rand.NewSource(1))
+	r := New()
+	base := time.Unix(1_000_000, 0)
+	priorities := []*int32{nil, new(int32), func() *int32 { p := int32(7); return &p }(), func() *int32 { p := int32(-7); return &p }()}
+	for range 1000 {
+		a, b := wrappers.MakePod("a", "ns").UID("a").Obj(), wrappers.MakePod("b", "ns").UID("b").Obj()
+		a.Spec.Priority, b.Spec.Priority = priorities[rng.Intn(4)], priorities[rng.Intn(4)]
+		ta, tb := base.Add(time.Duration(rng.Intn(3))), base.Add(time.Duration(rng.Intn(3)))
+		pa, pb := podPriority(a), podPriority(b)
+		want := pa > pb || pa == pb && ta.Before(tb)
+		if got := r.RankOf(a, ta).Compare(r.RankOf(b, tb)) < 0; got != want {
+			t.Fatalf("priorities %d %d, times %v %v: %t, PrioritySort says %t", pa, pb, ta, tb, got, want)
+		}
+	}
+}
+
+func TestARankDoesNotChangeInTheQueue(t *testing.T) {
+	s := begin(t).group(podGroup().MinMember(1)).members("a")
+	pod := s.r.members["a"].pod
+	s.r.Pass(pod)
+	before := s.r.RankOf(pod, s.now)
+	s.pods(memberPod("b").Priority(100)) // raises the gang's priority (G10)
+	s.after(time.Second)
+	s.r.Pass(pod)
+	if after := s.r.RankOf(pod, s.now); after != before {
+		t.Errorf("rank %v became %v while the pod lay in the heap", before, after)
+	}
+	s.r.Popped("a")
+	s.r.Pass(pod)
+	if after := s.r.RankOf(pod, s.now); s.leader() == "a" && after.Priority != 100 {
+		t.Errorf("rank %v, want the gang's new priority", after)
+	}
+}
+
+func TestGangPriority(t *testing.T) {
+	for name, tc := range map[string]struct {
+		group *wrappers.PodGroupWrapper
+		want  int32
+	}{
+		"its PodGroup's class":                            {group: podGroup().MinMember(1).Priority("urgent"), want: 1000},
+		"the highest of its pods without a class":         {group: podGroup().MinMember(1), want: 50},
+		"the highest of its pods if the class is unknown": {group: podGroup().MinMember(1).Priority("nowhere"), want: 50},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t).group(tc.group).pods(memberPod("a").Priority(50), memberPod("b").Priority(-1))
+			if got := s.r.priority(s.r.gangs[gangG]); got != tc.want {
+				t.Errorf("priority %d, want %d", got, tc.want)
+			}
+		})
+	}
+}

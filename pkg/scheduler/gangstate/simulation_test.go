@@ -1,0 +1,913 @@
+package gangstate
+
+import (
+	"fmt"
+	"math/rand"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// TestAnyOrderOfEvents drives a Registry by a model of everything around it: an API server, informers that lag, a
+// scheduling queue that loses wake-ups, a scheduling loop and binding goroutines, all stepped at random. After every step
+// the invariants are checked; at the end the faults stop, there is room for all, and every gang has to be admitted; then
+// everything is deleted, and nothing may be left.
+func TestAnyOrderOfEvents(t *testing.T) {
+	rounds := 40
+	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
+		rounds *= n
+	}
+	for round := range rounds {
+		t.Run(fmt.Sprintf("seed %d", round), func(t *testing.T) {
+			t.Parallel()
+			s := newSimulation(t, int64(round))
+			for range 1000 {
+				s.step()
+			}
+			s.settleDown()
+			s.deleteAll()
+		})
+	}
+}
+
+// simulation is the model. Nothing in it is concurrent: a step of any actor is one call.
+type simulation struct {
+	t    *testing.T
+	rand *rand.Rand
+	r    *Registry
+	now  time.Time
+	log  []string
+	calm bool // no faults any more
+
+	// the API server
+	pods   map[types.UID]*corev1.Pod
+	groups map[Key]*v2alpha2.PodGroup
+	serial int
+
+	// informers: what has not been delivered yet. Two watchers of the pods (the registry's handler and the queue's), one
+	// of succeeded pods, one of PodGroups.
+	toRegistry, toQueue, ended, toGroups []func()
+
+	// the scheduling queue, by name of pod
+	queue    map[string]*queued
+	inFlight map[types.UID]bool
+	again    map[types.UID]bool // activated while in flight
+
+	// the scheduler
+	cycle    *cycle
+	bindings []*bindingCycle
+	nodes    map[string]int         // capacity in pods
+	used     map[types.UID]string   // by assumed or bound pod
+	seenPods map[string]*corev1.Pod // the queue's informer cache
+	trees    map[uint64]*gang.Tree  // by plan
+	plans    map[uint64]*Plan       // ever committed
+	opened   map[uint64]bool
+}
+
+type queued struct {
+	pod    *corev1.Pod
+	active bool
+}
+
+// cycle is a scheduling cycle between Begin and its end, while other things happen.
+type cycle struct {
+	pod  *corev1.Pod
+	work *Work
+}
+
+// bindingCycle is a binding goroutine.
+type bindingCycle struct {
+	pod   *corev1.Pod
+	node  string
+	plan  *Plan
+	stage int // 0 preparing, 1 at the barrier, 2 posting
+}
+
+func newSimulation(t *testing.T, seed int64) *simulation {
+	s := &simulation{
+		t: t, rand: rand.New(rand.NewSource(seed)), r: New(), now: time.Unix(1_000_000, 0),
+		pods: map[types.UID]*corev1.Pod{}, groups: map[Key]*v2alpha2.PodGroup{},
+		queue: map[string]*queued{}, inFlight: map[types.UID]bool{}, again: map[types.UID]bool{},
+		nodes: map[string]int{"n0": 4, "n1": 4, "n2": 3}, used: map[types.UID]string{}, seenPods: map[string]*corev1.Pod{},
+		trees: map[uint64]*gang.Tree{}, plans: map[uint64]*Plan{}, opened: map[uint64]bool{},
+	}
+	s.r.Configure(Options{Resync: 5 * time.Second, RepairTimeout: 30 * time.Second})
+	s.r.AddProfile(wrappers.SchedulerName)
+	s.apply(s.r.Synced(s.now))
+	return s
+}
+
+func (s *simulation) say(format string, args ...any) {
+	s.log = append(s.log, fmt.Sprintf(format, args...))
+}
+
+func (s *simulation) fail(format string, args ...any) {
+	s.t.Helper()
+	tail := s.log[max(0, len(s.log)-60):]
+	s.t.Fatalf("%s\nlast steps:\n  %s", fmt.Sprintf(format, args...), strings.Join(tail, "\n  "))
+}
+
+func (s *simulation) chance(percent int) bool { return s.rand.Intn(100) < percent }
+
+func (s *simulation) step() {
+	s.t.Helper()
+	switch n := s.rand.Intn(100); {
+	case n < 9:
+		s.userActs()
+	case n < 50:
+		s.deliver()
+	case n < 58:
+		s.now = s.now.Add(time.Duration(s.rand.Intn(120)) * time.Millisecond)
+		s.say("tick")
+		s.apply(s.r.Tick(s.now))
+	case n < 78:
+		s.schedule()
+	default:
+		s.bind()
+	}
+	s.check()
+}
+
+var simulatedKeys = []Key{{Namespace: "ns", Name: "g0"}, {Namespace: "ns", Name: "g1"}, {Namespace: "ns", Name: "g2"}}
+
+// userActs does one thing that users, controllers and kubelets do.
+func (s *simulation) userActs() {
+	key := simulatedKeys[s.rand.Intn(len(simulatedKeys))]
+	uids := s.uids()
+	var pod *corev1.Pod
+	if len(uids) > 0 {
+		pod = s.pods[uids[s.rand.Intn(len(uids))]]
+	}
+	switch n := s.rand.Intn(20); {
+	case n < 7:
+		s.createPod(key)
+	case n < 9 && s.groups[key] == nil:
+		s.createGroup(key)
+	case n < 10 && s.groups[key] != nil:
+		s.editGroup(key)
+	case n < 11 && s.groups[key] != nil && s.chance(30):
+		s.say("delete group %s", key.Name)
+		delete(s.groups, key)
+		s.toGroups = append(s.toGroups, func() { s.apply(s.r.RemoveGroup(key, s.now)) })
+	case pod == nil:
+	case n < 13: // deleted: gracefully, or at once
+		if pod.DeletionTimestamp == nil && s.chance(50) {
+			s.say("begin to delete %s", pod.UID)
+			s.update(pod, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: s.now} })
+		} else {
+			s.deletePod(pod)
+		}
+	case n < 15 && pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded:
+		if s.chance(60) {
+			s.say("%s succeeds", pod.UID)
+			s.update(pod, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+		} else {
+			s.say("%s fails", pod.UID)
+			s.update(pod, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
+		}
+	case n < 16:
+		s.say("%s gets a label", pod.UID)
+		s.update(pod, func(p *corev1.Pod) { p.Labels["note"] = strconv.Itoa(s.rand.Intn(3)) })
+	case n < 17 && pod.Spec.NodeName == "":
+		s.say("gates of %s change", pod.UID)
+		s.update(pod, func(p *corev1.Pod) { p.Spec.SchedulingGates = nil })
+	case n < 18 && s.chance(40):
+		s.say("%s changes its gang", pod.UID)
+		s.update(pod, func(p *corev1.Pod) {
+			if s.chance(30) {
+				delete(p.Annotations, v2alpha2.PodGroupAnnotation)
+			} else {
+				p.Annotations[v2alpha2.PodGroupAnnotation] = simulatedKeys[s.rand.Intn(len(simulatedKeys))].Name
+			}
+		})
+	case n < 19:
+		s.deliverPodAgain(pod)
+	}
+}
+
+func (s *simulation) uids() []types.UID {
+	var out []types.UID
+	for uid := range s.pods {
+		out = append(out, uid)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (s *simulation) createPod(key Key) {
+	// A name that was used before comes back often.
+	name := fmt.Sprintf("%s-%d", key.Name, s.rand.Intn(9))
+	for _, p := range s.pods {
+		if p.Name == name {
+			return
+		}
+	}
+	s.serial++
+	w := wrappers.MakePod(name, key.Namespace).UID(fmt.Sprintf("%s.%d", name, s.serial)).Gang(key.Name).CreationTimestamp(s.now).
+		Label("class", strconv.Itoa(s.rand.Intn(2))).Controller("Job", "job", fmt.Sprintf("job-%s-%d", key.Name, s.rand.Intn(8)/7))
+	if leaf := s.rand.Intn(10); leaf < 9 {
+		w.SubGroup([]string{"a", "b", "c"}[leaf%3])
+	}
+	if s.chance(8) {
+		w.SchedulingGate("wait")
+	}
+	pod := w.Obj()
+	s.say("create %s", pod.UID)
+	s.pods[pod.UID] = pod
+	s.toRegistry = append(s.toRegistry, func() { s.apply(s.r.SetPod(pod, s.now)) })
+	s.toQueue = append(s.toQueue, func() { s.queueAdds(pod) })
+}
+
+// simulatedSpec picks one of a few trees; the pods carry labels a, b and c.
+func (s *simulation) simulatedSpec(w *wrappers.PodGroupWrapper) *wrappers.PodGroupWrapper {
+	switch s.rand.Intn(5) {
+	case 0:
+		return w.SubGroup("a", 2).SubGroup("b", 1)
+	case 1:
+		return w.MinSubGroup(2).SubGroup("a", 1).SubGroup("b", 2).SubGroup("c", 1)
+	case 2:
+		return w.MinSubGroup(1).SubGroup("a", 2).SubGroup("b", 2)
+	case 3:
+		return w.SubGroup("a", 1).Inner("", "inner", 1).SubGroupOf("inner", "b", 1).SubGroupOf("inner", "c", 2)
+	default:
+		return w.SubGroup("a", 1)
+	}
+}
+
+func (s *simulation) createGroup(key Key) {
+	s.serial++
+	group := s.simulatedSpec(wrappers.MakePodGroup(key.Name, key.Namespace).UID(fmt.Sprintf("%s.%d", key.Name, s.serial)).Generation(1)).Obj()
+	s.say("create group %s: %v", group.UID, group.Spec.SubGroups)
+	s.groups[key] = group
+	s.toGroups = append(s.toGroups, func() { s.apply(s.r.SetGroup(group, s.now)) })
+}
+
+func (s *simulation) editGroup(key Key) {
+	old := s.groups[key]
+	group := s.simulatedSpec(wrappers.MakePodGroup(key.Name, key.Namespace).UID(string(old.UID)).Generation(old.Generation + 1)).Obj()
+	if s.chance(10) {
+		group.Spec.SubGroups = append(group.Spec.SubGroups, v2alpha2.SubGroup{Name: "orphan", Parent: &group.Name})
+	}
+	s.say("edit group %s: %v", group.UID, group.Spec.SubGroups)
+	s.groups[key] = group
+	s.toGroups = append(s.toGroups, func() { s.apply(s.r.SetGroup(group, s.now)) })
+}
+
+func hasEnded(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+// update writes a pod and lets the informers see it, each in its own time: an ended pod is a deletion to the first.
+func (s *simulation) update(old *corev1.Pod, edit func(*corev1.Pod)) {
+	pod := old.DeepCopy()
+	edit(pod)
+	s.pods[pod.UID] = pod
+	switch {
+	case hasEnded(pod):
+		if !hasEnded(old) {
+			s.toRegistry = append(s.toRegistry, func() { s.apply(s.r.RemovePod(pod.UID, s.now)) })
+			s.toQueue = append(s.toQueue, func() { s.queueDeletes(pod) })
+		}
+		if pod.Status.Phase == corev1.PodSucceeded {
+			s.ended = append(s.ended, func() { s.apply(s.r.SetPod(pod, s.now)) })
+		}
+	default:
+		s.toRegistry = append(s.toRegistry, func() { s.apply(s.r.SetPod(pod, s.now)) })
+		s.toQueue = append(s.toQueue, func() { s.queueUpdates(old, pod) })
+	}
+}
+
+func (s *simulation) deletePod(pod *corev1.Pod) {
+	s.say("delete %s", pod.UID)
+	delete(s.pods, pod.UID)
+	if pod.Status.Phase == corev1.PodSucceeded {
+		s.ended = append(s.ended, func() { s.apply(s.r.RemoveSucceededPod(pod.UID, s.now)) })
+	}
+	if !hasEnded(pod) {
+		s.toRegistry = append(s.toRegistry, func() { s.apply(s.r.RemovePod(pod.UID, s.now)) })
+		s.toQueue = append(s.toQueue, func() { s.queueDeletes(pod) })
+	}
+}
+
+// deliverPodAgain is what a resync or a reconnecting watch does.
+func (s *simulation) deliverPodAgain(pod *corev1.Pod) {
+	if hasEnded(pod) {
+		if pod.Status.Phase == corev1.PodSucceeded {
+			s.ended = append(s.ended, func() { s.apply(s.r.SetPod(pod, s.now)) })
+		}
+		return
+	}
+	s.toRegistry = append(s.toRegistry, func() { s.apply(s.r.SetPod(pod, s.now)) })
+}
+
+// deliver lets one informer show its oldest undelivered event.
+func (s *simulation) deliver() {
+	queues := []*[]func(){&s.toRegistry, &s.toQueue, &s.ended, &s.toGroups}
+	s.rand.Shuffle(len(queues), func(i, j int) { queues[i], queues[j] = queues[j], queues[i] })
+	for _, q := range queues {
+		if len(*q) > 0 {
+			event := (*q)[0]
+			*q = (*q)[1:]
+			event()
+			return
+		}
+	}
+}
+
+func (s *simulation) apply(e Effects) {
+	for _, pod := range e.Activate {
+		if !s.calm && s.chance(20) {
+			s.say("wake-up of %s is lost", pod.UID)
+			continue
+		}
+		s.activate(pod)
+	}
+}
+
+// the scheduling queue
+
+func (s *simulation) queueAdds(pod *corev1.Pod) {
+	if pod.Spec.NodeName != "" || s.inFlight[pod.UID] {
+		s.seenPods[pod.Name] = pod
+		if pod.Spec.NodeName != "" {
+			s.used[pod.UID] = pod.Spec.NodeName
+		}
+		return
+	}
+	s.seenPods[pod.Name] = pod
+	q := &queued{pod: pod}
+	s.queue[pod.Name] = q
+	s.pass(q)
+}
+
+func (s *simulation) queueUpdates(old, pod *corev1.Pod) {
+	if seen := s.seenPods[pod.Name]; seen == nil || seen.UID == pod.UID {
+		s.seenPods[pod.Name] = pod
+	}
+	switch q := s.queue[pod.Name]; {
+	case pod.Spec.NodeName != "":
+		if q != nil && q.pod.UID == pod.UID {
+			delete(s.queue, pod.Name)
+		}
+		s.used[pod.UID] = pod.Spec.NodeName
+	case q != nil && q.pod.UID == pod.UID:
+		q.pod = pod
+		if len(old.Spec.SchedulingGates) > len(pod.Spec.SchedulingGates) && !q.active {
+			s.pass(q)
+		}
+	}
+}
+
+func (s *simulation) queueDeletes(pod *corev1.Pod) {
+	if q := s.queue[pod.Name]; q != nil && q.pod.UID == pod.UID {
+		delete(s.queue, pod.Name)
+	}
+	if seen := s.seenPods[pod.Name]; seen != nil && seen.UID == pod.UID {
+		delete(s.seenPods, pod.Name)
+	}
+	if !s.inBinding(pod.UID) {
+		delete(s.used, pod.UID)
+	}
+	s.capacityChanged(pod.Spec.NodeName != "")
+}
+
+func (s *simulation) inBinding(uid types.UID) bool {
+	return slices.ContainsFunc(s.bindings, func(b *bindingCycle) bool { return b.pod.UID == uid })
+}
+
+// capacityChanged is the event that wakes refused leaders. Most of the time.
+func (s *simulation) capacityChanged(really bool) {
+	if !really {
+		return
+	}
+	s.r.ClusterChanged()
+	if !s.calm && s.chance(50) {
+		s.say("a freed node wakes nobody")
+		return
+	}
+	for _, name := range s.queuedNames() {
+		if q := s.queue[name]; !q.active {
+			s.pass(q)
+		}
+	}
+}
+
+func (s *simulation) queuedNames() []string {
+	var names []string
+	for n := range s.queue {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// pass runs the gates.
+func (s *simulation) pass(q *queued) {
+	if len(q.pod.Spec.SchedulingGates) > 0 {
+		return
+	}
+	if ok, _ := s.r.Pass(q.pod); ok {
+		q.active = true
+	}
+}
+
+func (s *simulation) activate(pod *corev1.Pod) {
+	if s.inFlight[pod.UID] {
+		s.again[pod.UID] = true
+		return
+	}
+	if q := s.queue[pod.Name]; q != nil && !q.active {
+		s.pass(q)
+	}
+}
+
+// backToQueue ends a pod's cycle or binding without success.
+func (s *simulation) backToQueue(pod *corev1.Pod) {
+	delete(s.inFlight, pod.UID)
+	seen := s.seenPods[pod.Name]
+	if seen == nil || seen.UID != pod.UID || seen.Spec.NodeName != "" {
+		delete(s.again, pod.UID)
+		return
+	}
+	q := &queued{pod: seen}
+	s.queue[pod.Name] = q
+	if s.again[pod.UID] {
+		delete(s.again, pod.UID)
+		s.pass(q)
+	}
+}
+
+// the scheduling loop
+
+func (s *simulation) schedule() {
+	if s.cycle != nil {
+		s.endPlanning()
+		return
+	}
+	if member := s.r.Next(); member != nil {
+		q := s.queue[member.Name]
+		if q != nil && !q.active {
+			s.pass(q)
+		}
+		if q == nil || !q.active {
+			s.say("%s is not in the queue", member.UID)
+			s.apply(s.r.Abort(member.UID, "not in the queue", s.now))
+			return
+		}
+		if q.pod.UID != member.UID {
+			s.apply(s.r.Abort(member.UID, "not in the queue", s.now))
+		}
+		s.startCycle(q)
+		return
+	}
+	var first *queued
+	for _, name := range s.queuedNames() {
+		q := s.queue[name]
+		if q.active && (first == nil || s.r.RankOf(q.pod, s.now).Compare(s.r.RankOf(first.pod, s.now)) < 0) {
+			first = q
+		}
+	}
+	if first != nil {
+		s.startCycle(first)
+	}
+}
+
+func (s *simulation) startCycle(q *queued) {
+	delete(s.queue, q.pod.Name)
+	s.r.Popped(q.pod.UID)
+	pod := q.pod
+	s.inFlight[pod.UID] = true
+	if pod.DeletionTimestamp != nil { // skipPodSchedule
+		delete(s.inFlight, pod.UID)
+		s.queue[pod.Name] = &queued{pod: pod}
+		return
+	}
+	if pod.Annotations[v2alpha2.PodGroupAnnotation] == "" {
+		// A plain pod takes room if there is any.
+		if n := s.freeNode(nil); n != "" && s.used[pod.UID] == "" {
+			s.used[pod.UID] = n
+			s.bindings = append(s.bindings, &bindingCycle{pod: pod, node: n, stage: 2})
+			return
+		}
+		s.backToQueue(pod)
+		return
+	}
+	if node, ok := s.r.PlannedNode(pod.UID); ok {
+		s.place(pod, node)
+		return
+	}
+	work, why := s.r.Begin(pod)
+	if work == nil {
+		s.say("%s does not plan: %s", pod.UID, why)
+		s.backToQueue(pod)
+		return
+	}
+	if s.r.gangs[work.Gang].plan != nil {
+		s.fail("%s plans a gang whose plan is in force", pod.UID)
+	}
+	s.say("%s plans its %s", pod.UID, work.Task)
+	s.cycle = &cycle{pod: pod, work: work}
+	if s.chance(70) {
+		s.endPlanning()
+	}
+}
+
+func (s *simulation) free() map[string]int {
+	free := map[string]int{}
+	for n, c := range s.nodes {
+		free[n] = c
+	}
+	for _, n := range s.used {
+		free[n]--
+	}
+	return free
+}
+
+func (s *simulation) freeNode(free map[string]int) string {
+	if free == nil {
+		free = s.free()
+	}
+	for _, n := range slices.Sorted(func(yield func(string) bool) {
+		for n := range free {
+			if !yield(n) {
+				return
+			}
+		}
+	}) {
+		if free[n] > 0 {
+			return n
+		}
+	}
+	return ""
+}
+
+// simulatedWorld is nodes with room for a number of pods.
+type simulatedWorld struct {
+	free   map[string]int
+	placed []string
+	s      *simulation
+}
+
+func (w *simulatedWorld) Place(int, string) (string, *placement.Refusal) {
+	n := w.s.freeNode(w.free)
+	if n == "" {
+		return "", &placement.Refusal{Reasons: map[string]int{"full": len(w.free)}}
+	}
+	w.free[n]--
+	w.placed = append(w.placed, n)
+	return n, nil
+}
+
+func (w *simulatedWorld) Undo(n int) {
+	for ; n > 0; n-- {
+		last := len(w.placed) - 1
+		w.free[w.placed[last]]++
+		w.placed = w.placed[:last]
+	}
+}
+func (w *simulatedWorld) Domains(int) []string { return nil }
+func (w *simulatedWorld) Feasible(int) int     { return len(w.free) }
+func (w *simulatedWorld) Weight(int) int64     { return 1 }
+
+// endPlanning ends the leader's PreFilter, and its cycle.
+func (s *simulation) endPlanning() {
+	pod, work := s.cycle.pod, s.cycle.work
+	s.cycle = nil
+	world := &simulatedWorld{free: s.free(), s: s}
+	var placements []placement.Placement
+	switch work.Task {
+	case Surplus:
+		placements = placement.Surplus(work.Problem, world)
+	case Refill:
+		placements = placement.Surplus(work.Singles, world)
+	}
+	if len(placements) == 0 && work.Task != Surplus {
+		var short *placement.Shortfall
+		if placements, short = placement.Minimum(work.Problem, world, placement.Budget{}); short == nil && len(placements) == 0 {
+			placements = placement.Surplus(work.Problem, world)
+		}
+	}
+	if len(placements) == 0 {
+		s.say("%s: refused", pod.UID)
+		s.apply(s.r.Refuse(work.Gang, Verdict{Reason: v2alpha2.ReasonFragmented}, s.now))
+		s.backToQueue(pod)
+		return
+	}
+	plan, why := s.r.Commit(work, placements, s.now)
+	if plan == nil {
+		s.say("%s: stale: %s", pod.UID, why)
+		s.backToQueue(pod)
+		return
+	}
+	s.say("plan %d of %s: %v", plan.ID, work.Gang.Name, placements)
+	s.trees[plan.ID], s.plans[plan.ID] = work.Tree, plan
+	if node, ok := s.r.PlannedNode(pod.UID); ok {
+		s.place(pod, node)
+		return
+	}
+	s.backToQueue(pod)
+}
+
+// place is the rest of a member's cycle.
+func (s *simulation) place(pod *corev1.Pod, node string) {
+	switch {
+	case !s.calm && s.chance(4):
+		s.say("%s refuses %s", node, pod.UID)
+		s.apply(s.r.Abort(pod.UID, "node refused", s.now))
+		s.backToQueue(pod)
+		return
+	case !s.calm && s.chance(2):
+		s.say("the cycle of %s breaks", pod.UID)
+		s.backToQueue(pod)
+		return
+	}
+	if err := s.r.Assume(pod.UID, node, s.now); err != nil {
+		s.say("%s is not assumed: %v", pod.UID, err)
+		s.apply(s.r.Release(pod.UID, s.now))
+		s.backToQueue(pod)
+		return
+	}
+	if err := s.r.Permit(pod.UID); err != nil || !s.calm && s.chance(2) {
+		s.say("%s is not permitted: %v", pod.UID, err)
+		s.apply(s.r.Release(pod.UID, s.now))
+		s.backToQueue(pod)
+		return
+	}
+	s.used[pod.UID] = node
+	s.say("%s goes to be bound", pod.UID)
+	s.bindings = append(s.bindings, &bindingCycle{pod: pod, node: node})
+}
+
+// bind moves one binding goroutine on.
+func (s *simulation) bind() {
+	if len(s.bindings) == 0 {
+		return
+	}
+	i := s.rand.Intn(len(s.bindings))
+	b := s.bindings[i]
+	isMember := b.pod.Annotations[v2alpha2.PodGroupAnnotation] != ""
+	end := func(success bool) {
+		s.bindings = slices.Delete(s.bindings, i, i+1)
+		if success {
+			delete(s.inFlight, b.pod.UID)
+			delete(s.again, b.pod.UID)
+			s.say("%s is bound", b.pod.UID)
+			if seen := s.seenPods[b.pod.Name]; seen == nil || seen.UID != b.pod.UID {
+				delete(s.used, b.pod.UID) // deleted meanwhile: the cache forgets it
+			}
+			if isMember {
+				s.apply(s.r.Posted(b.pod.UID, s.now))
+			}
+			return
+		}
+		if p := s.seenPods[b.pod.Name]; p == nil || p.UID != b.pod.UID || p.Spec.NodeName == "" {
+			delete(s.used, b.pod.UID)
+		}
+		s.say("%s is given back", b.pod.UID)
+		if isMember {
+			s.apply(s.r.Release(b.pod.UID, s.now))
+		}
+		s.backToQueue(b.pod)
+	}
+	switch b.stage {
+	case 0:
+		if !s.calm && s.chance(3) {
+			s.say("volumes of %s fail", b.pod.UID)
+			end(false)
+			return
+		}
+		plan, err := s.r.arrive(b.pod.UID)
+		if err != nil {
+			end(false)
+			return
+		}
+		b.plan, b.stage = plan, 1
+	case 1:
+		select {
+		case <-b.plan.opened:
+			b.stage = 2
+			return
+		default:
+		}
+		select {
+		case <-b.plan.failed:
+			end(false)
+			return
+		default:
+		}
+		if !s.calm && s.chance(1) {
+			s.say("%s waits no longer", b.pod.UID)
+			s.apply(s.r.Abort(b.pod.UID, "timeout", s.now))
+			end(false)
+		}
+	case 2:
+		if isMember {
+			s.checkPosting(b)
+		}
+		p := s.pods[b.pod.UID]
+		if p == nil || p.DeletionTimestamp != nil || p.Spec.NodeName != "" || len(p.Spec.SchedulingGates) > 0 {
+			s.say("the API server refuses the binding of %s", b.pod.UID)
+			end(false)
+			return
+		}
+		if !s.calm && s.chance(6) {
+			s.say("the binding of %s fails", b.pod.UID)
+			end(false)
+			return
+		}
+		s.update(p, func(p *corev1.Pod) {
+			p.Spec.NodeName = b.node
+			if b.plan != nil {
+				p.Annotations[v2alpha2.BoundForAnnotation] = b.plan.Mark
+			}
+		})
+		if !s.calm && s.chance(6) {
+			s.say("the binding of %s is posted, and its answer lost", b.pod.UID)
+			end(false)
+			return
+		}
+		end(true)
+	}
+}
+
+// checkPosting: never a binding for a gang unless the barrier opened, with all members assumed.
+func (s *simulation) checkPosting(b *bindingCycle) {
+	s.t.Helper()
+	if !b.plan.open || b.plan.aborted {
+		s.fail("%s is posted; its plan is open: %t, aborted: %t", b.pod.UID, b.plan.open, b.plan.aborted)
+	}
+	if !s.opened[b.plan.ID] {
+		s.fail("%s is posted and nobody saw the barrier open", b.pod.UID)
+	}
+}
+
+// check holds after every step.
+func (s *simulation) check() {
+	s.t.Helper()
+	r := s.r
+	unwinding, inForce := 0, map[*Plan]bool{}
+	for uid, p := range r.plans {
+		if p.gang.plan != p {
+			s.fail("the plan of %s is not that of its gang", uid)
+		}
+		if r.gangs[p.gang.key] != p.gang {
+			s.fail("gang %s is forgotten, and its plan is not over", p.gang.key)
+		}
+	}
+	for key, g := range r.gangs {
+		if p := g.plan; p != nil {
+			inForce[p] = true
+			if p.aborted {
+				unwinding += len(p.assumed)
+			}
+			if g.leader != "" {
+				s.fail("gang %s has a leader beside its plan", key)
+			}
+			if p.open && p.aborted {
+				s.fail("plan %d is open and aborted", p.ID)
+			}
+		}
+		if g.group == nil && len(g.members) == 0 && g.plan == nil {
+			s.fail("gang %s is empty and not forgotten", key)
+		}
+		if g.leader != "" {
+			m := g.members[g.leader]
+			if m == nil || !m.usable(r.profile(g)) {
+				s.fail("the leader of %s cannot lead", key)
+			}
+		}
+		profile := r.profile(g)
+		if _, ready := r.task(g, r.count(g, profile), profile); ready && g.leader == "" && !r.attention.Has(key) {
+			s.fail("gang %s is complete, has neither leader nor plan, and nobody looks at it", key)
+		}
+		// A leader that the queue holds back was refused, or will be woken.
+		truth := s.pods[g.leader]
+		if g.leader != "" && g.leaderSeen && g.refusedAt.IsZero() && truth != nil && truth.Spec.NodeName == "" {
+			pod := g.members[g.leader].pod
+			q := s.queue[pod.Name]
+			if !s.inFlight[g.leader] && (q == nil || !q.active) && !(s.cycle != nil && s.cycle.pod.UID == g.leader) {
+				s.fail("the leader %s of %s sleeps, and nobody will wake it", g.leader, key)
+			}
+		}
+	}
+	if unwinding != r.unwinding {
+		s.fail("unwinding is %d, want %d", r.unwinding, unwinding)
+	}
+	if c := r.committing; c != nil && (c.aborted || !inForce[c]) {
+		s.fail("the plan being committed is over")
+	}
+	for id, p := range s.plans {
+		if !p.open || s.opened[id] {
+			continue
+		}
+		s.opened[id] = true
+		s.say("the barrier of plan %d opens", id)
+		counts := gang.Counts{}
+		for _, m := range p.order {
+			if m.state != assumed {
+				s.fail("the barrier of plan %d is open, and %s is not assumed", id, m.pod.UID)
+			}
+			counts[m.pod.Labels[v2alpha2.SubGroupLabel]]++
+		}
+		for _, m := range p.gang.members {
+			if !slices.Contains(p.order, m) && (m.isBound() || m.hasCompleted(p.gang.liveControllers())) {
+				counts[m.pod.Labels[v2alpha2.SubGroupLabel]]++
+			}
+		}
+		if p.Task == Minimum && !s.trees[id].Satisfied(counts) {
+			s.fail("the barrier of plan %d is open, and the gang will not be whole: %v", id, counts)
+		}
+	}
+	if r.members != nil {
+		for uid, m := range r.members {
+			if m.gang.members[uid] != m || r.gangs[m.gang.key] != m.gang {
+				s.fail("member %s is lost to its gang", uid)
+			}
+		}
+	}
+}
+
+// settleDown ends the faults, makes room, and waits for every gang that can be whole to be admitted.
+func (s *simulation) settleDown() {
+	s.t.Helper()
+	s.calm = true
+	s.say("-- calm --")
+	for n := range s.nodes {
+		s.nodes[n] = 1000
+	}
+	s.nodes["n9"] = 1000
+	s.capacityChanged(true)
+	for range 150 { // 15 seconds
+		for len(s.toRegistry)+len(s.toQueue)+len(s.ended)+len(s.toGroups) > 0 {
+			s.deliver()
+			s.check()
+		}
+		for range 30 {
+			s.schedule()
+			s.check()
+		}
+		for range 60 {
+			s.bind()
+			s.check()
+		}
+		s.now = s.now.Add(100 * time.Millisecond)
+		s.apply(s.r.Tick(s.now))
+		s.check()
+	}
+	if len(s.bindings) > 0 || s.cycle != nil || s.r.committing != nil || s.r.unwinding != 0 || len(s.r.plans) > 0 {
+		s.fail("not quiet: %d bindings, committing %v, unwinding %d, %d plans", len(s.bindings), s.r.committing, s.r.unwinding, len(s.r.plans))
+	}
+	for key, g := range s.r.gangs {
+		profile := s.r.profile(g)
+		c := s.r.count(g, profile)
+		if g.tree != nil && g.tree.Satisfied(c.usable) && !g.admitted {
+			s.fail("gang %s can be whole, there is room, and it is not admitted: leader %q seen %t refused %v plan %v", key, g.leader, g.leaderSeen, g.refusedAt, g.plan)
+		}
+		if g.tree != nil && g.admitted && !g.tree.Satisfied(c.bound) && g.tree.Satisfied(c.usable) {
+			s.fail("gang %s is not refilled: needs %+v, has %+v, admitted %v, leader %q, verdict %v", key, g.group.Spec, c, g.admittedGroups, g.leader, g.refusedAt)
+		}
+	}
+	for uid, p := range s.pods {
+		if p.Annotations[v2alpha2.PodGroupAnnotation] == "" && p.Spec.NodeName == "" && p.DeletionTimestamp == nil && len(p.Spec.SchedulingGates) == 0 {
+			s.fail("pod %s left its gang and is not scheduled", uid)
+		}
+	}
+}
+
+// deleteAll leaves nothing, and nothing may be left.
+func (s *simulation) deleteAll() {
+	s.t.Helper()
+	for _, uid := range s.uids() {
+		s.deletePod(s.pods[uid])
+	}
+	for key := range s.groups {
+		s.toGroups = append(s.toGroups, func() { s.apply(s.r.RemoveGroup(key, s.now)) })
+	}
+	for len(s.toRegistry)+len(s.toQueue)+len(s.ended)+len(s.toGroups) > 0 {
+		s.deliver()
+		s.check()
+	}
+	for range 30 {
+		s.now = s.now.Add(200 * time.Millisecond)
+		s.apply(s.r.Tick(s.now))
+		s.check()
+	}
+	ranks := 0
+	s.r.ranks.Range(func(any, any) bool { ranks++; return true })
+	if n := len(s.r.gangs) + len(s.r.members) + len(s.r.plans) + len(s.r.departing) + len(s.r.freed) + len(s.r.attention) + ranks; n > 0 {
+		s.fail("left: gangs %v, members %v, %d plans, departing %v, freed %v, attention %v, %d ranks",
+			s.r.Keys(), s.r.members, len(s.r.plans), s.r.departing, s.r.freed, s.r.attention, ranks)
+	}
+}
