@@ -29,8 +29,10 @@ LDFLAGS := -X github.com/muster-project/muster/pkg/version.Version=$(VERSION) \
 CONTROLLER_GEN := $(CURDIR)/bin/controller-gen
 GOLANGCI_LINT  := $(CURDIR)/bin/golangci-lint
 
-UNIT        := ./cmd/... ./manifests/... ./pkg/... ./test/manifests/... ./test/performance/... ./test/wrappers/...
-INTEGRATION := ./test/controlplane/... $(addsuffix /...,$(wildcard ./test/integration))
+# Whatever is not an integration test is a unit test.
+INTEGRATION := ./test/controlplane/... ./test/integration/...
+UNIT        := ./cmd/... ./manifests/... ./pkg/... \
+	$(patsubst %/,./%/...,$(filter-out test/controlplane/ test/integration/,$(wildcard test/*/)))
 
 .DEFAULT_GOAL := help
 
@@ -75,7 +77,7 @@ test-unit: ## Run the tests that need no control plane, most of them under the r
 	@hack/test-unit.sh $(UNIT)
 
 .PHONY: test-integration
-test-integration: build controlplane ## Run the tests against the real control plane
+test-integration: build controlplane ## Run the tests against the real control plane, one package at a time
 	go test -count 1 -p 1 -timeout 15m $(INTEGRATION)
 
 .PHONY: test-long
