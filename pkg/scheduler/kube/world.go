@@ -376,6 +376,9 @@ func (w *World) Place(index int, domain string) (string, *placement.Refusal) {
 // refusal counts the nodes by the reason for which they refuse the class now.
 func (w *World) refusal(c *class, domain string) *placement.Refusal {
 	r := &placement.Refusal{Reasons: map[string]int{}}
+	if len(c.unbound) > 0 {
+		domain = "" // the domain is a node: what is to be said is why the others cannot help out
+	}
 	for i, why := range c.reasons {
 		if !inDomain(w.nodes[i].Node(), domain) {
 			continue
