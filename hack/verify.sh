@@ -10,15 +10,15 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 failed=
 
-check() { # what, target that repairs it, command that prints what differs
+check() { # what, command that repairs it, function that prints what differs
 	printf '%-46s ' "$1"
 	if "$3" >"$work/output" 2>&1 && [ ! -s "$work/output" ]; then
 		echo ok
 		return
 	fi
-	echo "DIFFERS: run \`make $2\`"
+	echo "DIFFERS: run \`$2\`"
 	sed 's/^/    /' "$work/output"
-	failed="$failed $2"
+	failed=yes
 }
 
 # The copy has every file that git knows or would take, but vendor/, which is only read.
@@ -74,14 +74,14 @@ vetted() {
 	go vet $(go list ./cmd/... ./manifests/... ./pkg/... ./test/...)
 }
 
-check "deepcopy functions of the API types" generate deepcopy
-check "CRDs of the API types" manifests crds
-check "go.mod and go.sum of every module" tidy modules
-check "vendor/" vendor vendored
-check "formatting" fmt formatted
-check "go vet" vet vetted
+check "deepcopy functions of the API types" "make generate" deepcopy
+check "CRDs of the API types" "make manifests" crds
+check "go.mod and go.sum of every module" "make vendor" modules
+check "vendor/" "make vendor" vendored
+check "formatting" "make fmt" formatted
+check "go vet" "go vet" vetted
 
 if [ -n "$failed" ]; then
-	echo "verify failed:$failed" >&2
+	echo "verify failed: see what differs above" >&2
 	exit 1
 fi
