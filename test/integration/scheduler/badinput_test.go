@@ -314,3 +314,8 @@ func (c *cluster) deleteNode(name string) {
 	_, err := cp.RemoveNode(c.ctx, name)
 	c.must(err, "deleting node "+name)
 }
+
+// nodeOptions describes one more node, with so many GPUs.
+func nodeOptions(c *cluster, gpus int) controlplane.NodeOptions {
+	return controlplane.NodeOptions{Count: 1, GPUs: gpus, First: len(c.nodes), NamePrefix: c.namespace}
+}
