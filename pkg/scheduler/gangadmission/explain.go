@@ -20,12 +20,20 @@ import (
 // the nodes say, by number of nodes.
 func explain(work *gangstate.Work, world rooms, short *placement.Shortfall) gangstate.Verdict {
 	var parts []string
-	for _, g := range short.Groups {
-		parts = append(parts, fmt.Sprintf("%s: %d of the %d children it needs can be placed", pathOf(work.Tree, g.Group), g.Can, g.Need))
+	for i, g := range short.Groups {
+		if i == 0 {
+			parts = append(parts, fmt.Sprintf("%s: %d of the %d children it needs can be placed", pathOf(work.Tree, g.Group), g.Can, g.Need))
+		} else {
+			parts = append(parts, fmt.Sprintf("%s: %d of %d", pathOf(work.Tree, g.Group), g.Can, g.Need))
+		}
 	}
 	blocked := blocking(short.Leaves)
-	for _, l := range blocked {
+	for i, l := range blocked {
 		parts = append(parts, describe(work.Tree, l))
+		// Leaves next to each other often hear the same from the nodes: that is said once, after the last of them.
+		if l.Refusal != nil && (i == len(blocked)-1 || blocked[i+1].Refusal == nil || nodesSay(blocked[i+1].Refusal) != nodesSay(l.Refusal)) {
+			parts = append(parts, nodesSay(l.Refusal))
+		}
 	}
 	if !short.Exhausted {
 		parts = append(parts, fmt.Sprintf("the search ended after %d attempts", short.Attempts))
@@ -33,23 +41,156 @@ func explain(work *gangstate.Work, world rooms, short *placement.Shortfall) gang
 	return gangstate.Verdict{Reason: dominant(blocked, world), Message: clip(strings.Join(parts, "; "))}
 }
 
-// explainSurplus says why nothing above the minimum was placed.
+// explainSurplus says why nothing above the minimum was placed. Every unit above it (a sub-group with what it lacks, or a
+// single pod of one that is satisfied) stands by itself, so the dominant reason is that of the unit which is easiest to
+// help.
 func explainSurplus(work *gangstate.Work, world rooms) gangstate.Verdict {
-	n := 0
-	for _, pods := range work.Problem.Pods {
-		n += len(pods)
-	}
-	what := "above the minimum"
+	var units []unit
 	if work.Task == gangstate.Refill {
-		what = "to make the gang whole again"
+		units = surplusUnits(work.Singles)
 	}
-	reason := v2alpha2.ReasonInsufficientGPUs
-	for i := range work.Classes {
-		if world.Feasible(i) > 0 {
-			reason = v2alpha2.ReasonFragmented // single pods fit, units do not
+	for _, u := range surplusUnits(work.Problem) {
+		if !slices.ContainsFunc(units, func(other unit) bool { return other.group == u.group }) {
+			units = append(units, u)
 		}
 	}
-	return gangstate.Verdict{Reason: reason, Message: fmt.Sprintf("%d waiting pods %s, none of which fits now", n, what)}
+	verdict := gangstate.Verdict{Reason: v2alpha2.ReasonWaitingForPods}
+	easiest := -1
+	var parts []string
+	for _, u := range units {
+		reason, text := u.judge(world)
+		if s := severity(reason); s > easiest {
+			easiest, verdict.Reason = s, reason
+		}
+		parts = append(parts, pathOf(work.Tree, u.group)+" "+text)
+	}
+	if more := len(parts) - maxLeaves; more > 0 {
+		parts = append(parts[:maxLeaves], fmt.Sprintf("and %d more", more))
+	}
+	verdict.Message = clip(strings.Join(parts, "; "))
+	return verdict
+}
+
+// unit is what is placed above the minimum as a whole: pods of one leaf or of several.
+type unit struct {
+	group string
+	needs []need
+	more  int // further pods of the leaf that would be placed singly
+}
+
+// need is a number of pods of a leaf, of which waiting exist.
+type need struct {
+	pods, waiting, class int
+}
+
+// surplusUnits returns the units that wait, in spec order. Of a unit that could be made whole in several ways it is the one
+// with the fewest pods.
+func surplusUnits(p placement.Problem) []unit {
+	if p.Tree == nil {
+		return nil
+	}
+	var units []unit
+	var visit func(g *gang.Group)
+	visit = func(g *gang.Group) {
+		switch {
+		case !g.Satisfied(p.Have):
+			if u := (unit{group: g.Name(), needs: needsOf(g, p)}); u.waits() {
+				units = append(units, u)
+			}
+		case g.IsLeaf():
+			if waiting := p.Pods[g.Name()]; len(waiting) > 0 {
+				units = append(units, unit{group: g.Name(), needs: []need{{1, len(waiting), waiting[0].Class}}, more: len(waiting) - 1})
+			}
+		default:
+			for _, child := range g.Children() {
+				visit(child)
+			}
+		}
+	}
+	visit(p.Tree.Root())
+	return units
+}
+
+func needsOf(g *gang.Group, p placement.Problem) []need {
+	if g.IsLeaf() {
+		waiting := p.Pods[g.Name()]
+		n := need{pods: g.Min() - p.Have[g.Name()], waiting: len(waiting)}
+		if n.pods <= 0 {
+			return nil
+		}
+		if len(waiting) > 0 {
+			n.class = waiting[0].Class
+		}
+		return []need{n}
+	}
+	children := slices.Clone(g.Children())
+	slices.SortStableFunc(children, func(a, b *gang.Group) int { return cmp.Compare(a.MissingPods(p.Have), b.MissingPods(p.Have)) })
+	var all []need
+	for _, child := range children[:g.Min()] {
+		all = append(all, needsOf(child, p)...)
+	}
+	return all
+}
+
+// waits reports whether any pod of the unit exists.
+func (u unit) waits() bool {
+	return slices.ContainsFunc(u.needs, func(n need) bool { return n.waiting > 0 })
+}
+
+// judge says what keeps the unit from being placed: one reason, and its numbers.
+func (u unit) judge(world rooms) (v2alpha2.Reason, string) {
+	type sum struct{ asked, free, total int64 }
+	sums := map[corev1.ResourceName]*sum{}
+	pods, noNode, tooLarge := 0, false, false
+	var order []corev1.ResourceName
+	for _, n := range u.needs {
+		pods += n.pods
+		if n.waiting < n.pods {
+			return v2alpha2.ReasonWaitingForPods, fmt.Sprintf("lacks %s that must be created first", podsText(n.pods-n.waiting))
+		}
+		room := world.Room(n.class)
+		noNode = noNode || room.Nodes == 0
+		tooLarge = tooLarge || room.PerPod > room.Largest
+		if sums[room.Resource] == nil {
+			sums[room.Resource] = &sum{}
+			order = append(order, room.Resource)
+		}
+		s := sums[room.Resource]
+		s.asked += room.PerPod * int64(n.pods)
+		s.free, s.total = max(s.free, room.Free), max(s.total, room.Total)
+	}
+	if noNode {
+		return v2alpha2.ReasonNoNodeMatches, fmt.Sprintf("needs %s, and no node matches", podsText(pods))
+	}
+	for _, name := range order {
+		s := sums[name]
+		what := fmt.Sprintf("needs %s %s for %s", amount(name, s.asked), name, podsText(pods))
+		if u.more > 0 {
+			what = fmt.Sprintf("needs %s %s for each of %d pods", amount(name, s.asked), name, u.more+1)
+		}
+		switch {
+		case tooLarge || s.asked > s.total:
+			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, there are %s in all", what, amount(name, s.total))
+		case s.asked > s.free:
+			return v2alpha2.ReasonInsufficientGPUs, fmt.Sprintf("%s, %s are free", what, amount(name, s.free))
+		}
+	}
+	return v2alpha2.ReasonFragmented, fmt.Sprintf("needs %s, and the room there is does not fit them", podsText(pods))
+}
+
+func podsText(n int) string {
+	if n == 1 {
+		return "1 pod"
+	}
+	return fmt.Sprintf("%d pods", n)
+}
+
+// amount returns an amount of a class's main resource for people; CPU comes in millicores.
+func amount(name corev1.ResourceName, n int64) string {
+	if name == corev1.ResourceCPU {
+		return fmt.Sprintf("%dm", n)
+	}
+	return fmt.Sprint(n)
 }
 
 // maxLeaves is how many leaves a message names.
@@ -76,7 +217,7 @@ func describe(tree *gang.Tree, l placement.LeafShortfall) string {
 	if l.Refusal == nil {
 		return fmt.Sprintf("%s has %d of the %d pods it still needs", where, l.Available, l.Need)
 	}
-	return fmt.Sprintf("%s: %d of %d pods can be placed; %s", where, l.Placed, l.Need, nodesSay(l.Refusal))
+	return fmt.Sprintf("%s: %d of %d pods can be placed", where, l.Placed, l.Need)
 }
 
 // maxReasons is how many filter reasons a leaf is described with.

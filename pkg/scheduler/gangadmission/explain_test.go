@@ -1,0 +1,148 @@
+package gangadmission
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/kube"
+)
+
+// fakeRooms has a room per class.
+type fakeRooms []kube.Room
+
+func (f fakeRooms) Room(class int) kube.Room { return f[class] }
+func (f fakeRooms) Feasible(class int) int   { return f[class].Nodes }
+
+// room returns what five nodes of 8 GPUs have for pods of this many.
+func room(perPod, free int64) kube.Room {
+	return kube.Room{Resource: "nvidia.com/gpu", PerPod: perPod, Free: free, Total: 40, Largest: 8, Nodes: 5}
+}
+
+func build(t *testing.T, minSubGroup int32, groups ...gang.Node) *gang.Tree {
+	t.Helper()
+	tree, err := gang.Build(gang.Node{MinSubGroup: &minSubGroup}, groups)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+func leaf(name, parent string, minMember int32) gang.Node {
+	return gang.Node{Name: name, Parent: parent, MinMember: &minMember}
+}
+
+func waiting(n, class int) []placement.Pod {
+	pods := make([]placement.Pod, n)
+	for i := range pods {
+		pods[i].Class = class
+	}
+	return pods
+}
+
+func TestExplainSurplus(t *testing.T) {
+	twoLeaves := build(t, 1, leaf("a", "", 8), leaf("b", "", 8))
+	twoPairs := build(t, 1,
+		gang.Node{Name: "p"}, leaf("p-leader", "p", 1), leaf("p-workers", "p", 4),
+		gang.Node{Name: "q"}, leaf("q-leader", "q", 1), leaf("q-workers", "q", 4))
+	for name, tc := range map[string]struct {
+		problem placement.Problem
+		rooms   fakeRooms
+		want    gangstate.Verdict
+	}{
+		"a whole sub-group lacks GPUs though single pods would fit": {
+			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
+			rooms:   fakeRooms{room(1, 6)},
+			want:    gangstate.Verdict{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "b needs 8 nvidia.com/gpu for 8 pods, 6 are free"},
+		},
+		"enough is free in the wrong pieces": {
+			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
+			rooms:   fakeRooms{room(2, 17)},
+			want:    gangstate.Verdict{Reason: v2alpha2.ReasonFragmented, Message: "b needs 8 pods, and the room there is does not fit them"},
+		},
+		"single pods above the minimum": {
+			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"a": waiting(3, 0)}},
+			rooms:   fakeRooms{room(1, 0)},
+			want:    gangstate.Verdict{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "a needs 1 nvidia.com/gpu for each of 3 pods, 0 are free"},
+		},
+		"a sub-group whose pods do not all exist": {
+			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(7, 0)}},
+			rooms:   fakeRooms{room(1, 40)},
+			want:    gangstate.Verdict{Reason: v2alpha2.ReasonWaitingForPods, Message: "b lacks 1 pod that must be created first"},
+		},
+		"the unit that is easiest to help gives the reason": {
+			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8},
+				Pods: map[string][]placement.Pod{"a": waiting(1, 1), "b": waiting(8, 0)}},
+			rooms: fakeRooms{room(1, 6), {Resource: "nvidia.com/gpu", PerPod: 1}},
+			want: gangstate.Verdict{Reason: v2alpha2.ReasonInsufficientGPUs,
+				Message: "a needs 1 pod, and no node matches; b needs 8 nvidia.com/gpu for 8 pods, 6 are free"},
+		},
+		"leader and workers are one unit": {
+			problem: placement.Problem{Tree: twoPairs, Have: gang.Counts{"p-leader": 1, "p-workers": 4},
+				Pods: map[string][]placement.Pod{"q-leader": waiting(1, 0), "q-workers": waiting(4, 0)}},
+			rooms: fakeRooms{room(1, 4)},
+			want:  gangstate.Verdict{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "q needs 5 nvidia.com/gpu for 5 pods, 4 are free"},
+		},
+		"pods larger than any node": {
+			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
+			rooms:   fakeRooms{room(16, 40)},
+			want:    gangstate.Verdict{Reason: v2alpha2.ReasonTooLarge, Message: "b needs 128 nvidia.com/gpu for 8 pods, there are 40 in all"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			work := &gangstate.Work{Task: gangstate.Surplus, Tree: tc.problem.Tree, Problem: tc.problem}
+			if diff := cmp.Diff(tc.want, explainSurplus(work, tc.rooms)); diff != "" {
+				t.Errorf("verdict (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestExplain(t *testing.T) {
+	full := &placement.Refusal{Reasons: map[string]int{"Insufficient nvidia.com/gpu": 5}}
+	tainted := &placement.Refusal{Reasons: map[string]int{"Insufficient nvidia.com/gpu": 3, "untolerated taint": 2}}
+	tree := build(t, 2,
+		gang.Node{Name: "p"}, leaf("p-leader", "p", 1), leaf("p-workers", "p", 4), leaf("q", "", 8))
+	for name, tc := range map[string]struct {
+		short placement.Shortfall
+		rooms fakeRooms
+		want  gangstate.Verdict
+	}{
+		"what the nodes say is told once for leaves that hear the same": {
+			short: placement.Shortfall{
+				Exhausted: true,
+				Groups:    []placement.GroupShortfall{{Group: "", Need: 2, Can: 0}, {Group: "p", Need: 2, Can: 0}},
+				Leaves: []placement.LeafShortfall{
+					{Leaf: "p-leader", Need: 1, Available: 1, Refusal: full},
+					{Leaf: "p-workers", Need: 4, Available: 4, Refusal: full},
+					{Leaf: "q", Need: 8, Available: 8, Placed: 3, Refusal: tainted}},
+			},
+			rooms: fakeRooms{room(1, 0)},
+			want: gangstate.Verdict{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "the gang: 0 of the 2 children it needs can be placed; p: 0 of 2; " +
+				"p/p-leader: 0 of 1 pods can be placed; p/p-workers: 0 of 4 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu; " +
+				"q: 3 of 8 pods can be placed; 3 nodes: Insufficient nvidia.com/gpu, 2 nodes: untolerated taint"},
+		},
+		"a search that was cut short says so": {
+			short: placement.Shortfall{
+				Attempts: 7,
+				Leaves:   []placement.LeafShortfall{{Leaf: "q", Need: 8, Available: 8, Placed: 3, Refusal: full}},
+			},
+			rooms: fakeRooms{room(1, 3)},
+			want: gangstate.Verdict{Reason: v2alpha2.ReasonInsufficientGPUs,
+				Message: "q: 3 of 8 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu; the search ended after 7 attempts"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := explain(&gangstate.Work{Tree: tree}, tc.rooms, &tc.short)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("verdict (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
