@@ -52,7 +52,7 @@ func TestPicture(t *testing.T) {
 					SubGroup("prefill-0", 3).SubGroup("prefill-1", 3).SubGroup("prefill-2", 3).SubGroup("prefill-3", 3).Obj()
 				g.Status = v2alpha2.PodGroupStatus{
 					Phase: v2alpha2.PodGroupAdmitted, Scheduled: "9/9",
-					Summary: "9/9 pods bound; more wait, Fragmented: 3 waiting pods above the minimum, none of which fits now",
+					Summary: "9/9 pods bound; more wait, InsufficientGPUs: prefill-2 needs 3 nvidia.com/gpu for 3 pods, 2 are free",
 					SubGroups: []v2alpha2.SubGroupStatus{
 						leafStatus("prefill-0", 3, 3, 3, true), leafStatus("prefill-1", 3, 3, 3, true),
 						leafStatus("prefill-2", 3, 3, 0, false), leafStatus("prefill-3", 3, 3, 3, true)},
@@ -70,8 +70,8 @@ func TestPicture(t *testing.T) {
     ├─ prefill-1  3/3  admitted
     ├─ prefill-2  0/3  not needed; waits for room for all 3 pods
     └─ prefill-3  3/3  admitted
-    status: 9/9 pods bound; more wait, Fragmented: 3 waiting pods above the minimum, none of
-            which fits now
+    status: 9/9 pods bound; more wait, InsufficientGPUs: prefill-2 needs 3 nvidia.com/gpu for 3
+            pods, 2 are free
 
     rack-000   node-0000 BBB.   node-0001 BBB.
     rack-001   node-0002 BBB.   node-0003 xxxx

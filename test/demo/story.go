@@ -115,9 +115,9 @@ func story() []step {
 				{"three groups run, the fourth has nothing", func(s scene) bool {
 					return slices.Equal(sizes(s, inference), []int{0, 8, 8, 8})
 				}},
-				{"the status says why the fourth waits", func(s scene) bool {
+				{"the status says that the fourth lacks GPUs", func(s scene) bool {
 					g := s.group(inference)
-					return g != nil && g.Status.Scheduled == "24/24" && saysWhySurplusWaits(g)
+					return g != nil && g.Status.Scheduled == "24/24" && strings.Contains(g.Status.Summary, string(v2alpha2.ReasonInsufficientGPUs))
 				}},
 			},
 		},
@@ -359,11 +359,6 @@ func (st *stage) finish(ctx context.Context, job string, index int) error {
 }
 
 func nodeName(number int) string { return fmt.Sprintf("node-%04d", number) }
-
-// saysWhySurplusWaits tells whether the summary of an admitted gang has more than its counts.
-func saysWhySurplusWaits(g *v2alpha2.PodGroup) bool {
-	return strings.Contains(g.Status.Summary, "wait")
-}
 
 // statusUpToDate belongs to every step: what is shown of a gang comes from its status.
 var statusUpToDate = claim{"the status of every PodGroup counts the pods that there are", scene.upToDate}
