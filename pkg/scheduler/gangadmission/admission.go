@@ -23,6 +23,7 @@ type Admission struct {
 	handle    fwk.Handle
 	framework framework.Framework
 	args      *config.GangAdmissionArgs
+	verdicts  *kube.Verdicts // used by the scheduling loop only
 }
 
 var (

@@ -59,13 +59,14 @@ func New() *Gangs {
 }
 
 // Attach checks that the plugins stand where they must in every profile, and makes the scheduling loop hand out the
-// members of a plan back to back. To be called between app.Setup and app.Run.
+// members of a plan back to back and their events come after their bindings. To be called between app.Setup and app.Run.
 func (g *Gangs) Attach(sched *scheduler.Scheduler) error {
 	if err := kube.CheckOrder(sched, GateName, Name); err != nil {
 		return err
 	}
 	g.attached = true
 	kube.Attach(sched, burst{g})
+	kube.DelayScheduled(sched, isMember, g.slots.busy)
 	return nil
 }
 
@@ -101,7 +102,7 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 		return nil, fmt.Errorf("profile %s: arguments of %s differ from those of another profile; the profiles of one scheduler share one core, make them equal", h.ProfileName(), Name)
 	}
 	g.registry.AddProfile(h.ProfileName())
-	return &Admission{gangs: g, registry: g.registry, handle: h, framework: f, args: g.args}, nil
+	return &Admission{gangs: g, registry: g.registry, handle: h, framework: f, args: g.args, verdicts: kube.NewVerdicts()}, nil
 }
 
 // apply does what the registry asked for. Never to be called with a lock held that PreEnqueue takes.

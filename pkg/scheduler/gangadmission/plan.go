@@ -31,6 +31,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		pl.refuse(logger, work, gangstate.Verdict{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()})
 		return false
 	}
+	world.Remember(pl.verdicts)
 	var placements []placement.Placement
 	switch work.Task {
 	case gangstate.Surplus:

@@ -10,6 +10,7 @@ import (
 type slots struct {
 	mu      sync.Mutex
 	unused  int
+	all     int
 	waiting waiters
 }
 
@@ -29,7 +30,7 @@ type waiter struct {
 	at      int           // in the heap; -1 = not in it
 }
 
-func newSlots(n int) *slots { return &slots{unused: n} }
+func newSlots(n int) *slots { return &slots{unused: n, all: n} }
 
 // take waits for a slot. The error is ctx's; then there is nothing to free.
 func (s *slots) take(ctx context.Context, at slot) error {
@@ -70,6 +71,13 @@ func (s *slots) release() {
 		return
 	}
 	close(heap.Pop(&s.waiting).(*waiter).granted)
+}
+
+// busy reports whether a binding is in flight.
+func (s *slots) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unused < s.all
 }
 
 // waiters is a heap, the slot to be granted next on top.

@@ -45,6 +45,7 @@ type World struct {
 	classes []*class
 	placed  []placed
 	avoid   map[string]bool // nodes that refused a member in its own cycle a moment ago
+	memory  *Verdicts       // nil: every node is judged anew
 
 	// terms are the required anti-affinity terms of any class: every class is then judged anew after each placement.
 	antiAffinity bool
@@ -222,16 +223,14 @@ func (w *World) judge(c *class) {
 		return
 	}
 	c.judged = true
-	c.reasons = make([]string, len(w.nodes))
 	if c.refuse != nil {
+		c.reasons = make([]string, len(w.nodes))
 		for i := range c.reasons {
 			c.reasons[i] = reason(c.refuse)
 		}
 		return
 	}
-	w.f.Parallelizer().Until(w.ctx, len(w.nodes), func(i int) {
-		c.reasons[i] = w.filter(c, i, w.nodes[i])
-	}, "GangPlan")
+	c.reasons = w.judgeNodes(c)
 	var pass []fwk.NodeInfo
 	for i, r := range c.reasons {
 		if r == "" {
@@ -277,18 +276,25 @@ func (w *World) rank(c *class, pass []fwk.NodeInfo) {
 
 // filter returns why the node refuses a pod of the class, "" if it does not.
 func (w *World) filter(c *class, i int, node fwk.NodeInfo) string {
-	name := node.Node().Name
-	if c.only != nil && !c.only[name] {
-		return "node(s) didn't match the pod's node name selection"
-	}
-	if w.avoid[name] {
-		return "node(s) refused a pod of the gang a moment ago"
+	if why := w.barred(c, node.Node().Name); why != "" {
+		return why
 	}
 	status := w.f.RunFilterPluginsWithNominatedPods(w.ctx, c.state, c.info.Pod, node)
 	if !status.IsSuccess() {
 		return reason(status)
 	}
 	return w.conflict(c, i)
+}
+
+// barred returns why the node is out of the question for the class whatever the filters say, "" if it is not.
+func (w *World) barred(c *class, node string) string {
+	if c.only != nil && !c.only[node] {
+		return "node(s) didn't match the pod's node name selection"
+	}
+	if w.avoid[node] {
+		return "node(s) refused a pod of the gang a moment ago"
+	}
+	return ""
 }
 
 // conflict checks what a filter that skipped at PreFilter does not see: pods planned so far whose required anti-affinity
