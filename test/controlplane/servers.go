@@ -82,7 +82,6 @@ func (cp *ControlPlane) apiServerArgs() ([]string, error) {
 		// Nobody reaches this API server through the Service "kubernetes", and a loopback address is not allowed there.
 		"--endpoint-reconciler-type=none",
 		"--allow-privileged=true",
-		"--profiling=true",
 	}
 	if seconds := int(cp.options.NodeLossToleration.Seconds()); seconds > 0 {
 		args = append(args,

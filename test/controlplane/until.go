@@ -20,7 +20,8 @@ type ListWatcher[L runtime.Object] interface {
 
 // Until watches the objects that match the options and returns as soon as done says so; done gets all of them, in no
 // order, once at the beginning and after every change. It outlasts an API server that goes away and comes back. An
-// error: ctx ended, or the client may not list or watch.
+// error: ctx ended, or the client may not list or watch. A ctx without a deadline, as a test's is, ends here after three
+// minutes.
 //
 //	err := controlplane.Until(ctx, client.CoreV1().Pods("default"), metav1.ListOptions{},
 //		func(pods []*corev1.Pod) bool { return len(pods) == 8 })
@@ -28,6 +29,11 @@ func Until[P interface {
 	runtime.Object
 	metav1.Object
 }, L runtime.Object](ctx context.Context, client ListWatcher[L], options metav1.ListOptions, done func([]P) bool) error {
+	if _, limited := ctx.Deadline(); !limited {
+		limit, cancel := context.WithTimeout(ctx, 3*time.Minute)
+		defer cancel()
+		ctx = limit
+	}
 	for {
 		satisfied, err := watchOnce(ctx, client, options, done)
 		if satisfied {
