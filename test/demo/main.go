@@ -45,6 +45,9 @@ func main() {
 	}
 }
 
+// maxPartial is far more than posting the bindings of a gang takes, on a slow and busy machine too.
+const maxPartial = 5 * time.Second
+
 // run starts everything, tells the story, and stops everything.
 func run(ctx context.Context, t *teller) (err error) {
 	t.line("%s", t.bold("Muster: gangs start whole or not at all"))
@@ -57,7 +60,7 @@ func run(ctx context.Context, t *teller) (err error) {
 	defer cp.Stop()
 	defer func() {
 		if err != nil && ctx.Err() == nil {
-			os.Setenv("CONTROLPLANE_KEEP", "1") // the logs may be needed
+			_ = os.Setenv("CONTROLPLANE_KEEP", "1") // the logs may be needed; it fails for no valid name
 		}
 	}()
 
@@ -109,6 +112,10 @@ func run(ctx context.Context, t *teller) (err error) {
 		}
 	}
 
+	if longest := o.longestPartial(); longest > maxPartial {
+		return fmt.Errorf("a gang was bound in part for %s before it was whole; %s is more than its own bindings can take", longest, maxPartial)
+	}
+
 	stopWatching()
 	cp.Stop()
 	t.line("")
@@ -133,11 +140,14 @@ type teller struct {
 
 func (t *teller) line(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
 
+// text writes lines as they are.
+func (t *teller) text(lines string) { fmt.Fprintf(t.out, "%s", lines) }
+
 func (t *teller) headline(number int, s step) {
 	t.stepBegan, t.told = time.Now(), false
 	t.line("")
 	t.line("%s", t.bold(fmt.Sprintf("%d. %s", number, s.title)))
-	fmt.Fprint(t.out, wrap(s.why, "   ", "   "))
+	t.text(wrap(s.why, "   ", "   "))
 	t.line("")
 }
 
@@ -170,7 +180,7 @@ func (t *teller) outcome(s scene, claims []claim) {
 	if t.told {
 		t.line("")
 	}
-	fmt.Fprint(t.out, picture(s, gangs, letters, t.known, t.painter))
+	t.text(picture(s, gangs, letters, t.known, t.painter))
 	t.line("")
 	for _, c := range claims {
 		t.line("    %s %s", t.state(true, "ok"), c.text)
@@ -182,7 +192,7 @@ func (t *teller) evidence(s scene, scheduler *controlplane.Process) {
 	t.line("")
 	t.line("This is not what was expected. The cluster as it is:")
 	t.line("")
-	fmt.Fprint(t.out, picture(s, gangs, letters, nil, t.painter))
+	t.text(picture(s, gangs, letters, nil, t.painter))
 	for _, g := range s.groups {
 		status, err := yaml.Marshal(g.Status)
 		if err != nil {
