@@ -43,6 +43,10 @@ const (
 // (users.md B5 has Binding last. A plan and a refusal never hold together, so the order of these two is of no account.)
 func PodGroupStatus(f observed.Gang, now metav1.Time) v2alpha2.PodGroupStatus {
 	old := &f.Group.Status
+	if old.Phase == v2alpha2.PodGroupCompleted && old.ObservedGeneration == f.Group.Generation && f.Pods == 0 {
+		// Its pods were cleaned up, as a Job's are after a while. It completed all the same.
+		return *old.DeepCopy()
+	}
 	v := judge(f)
 	s := v2alpha2.PodGroupStatus{
 		ObservedGeneration: f.Group.Generation,

@@ -30,6 +30,8 @@ type Gang struct {
 	AdmittedGroups sets.Set[string]
 	// Binding: a plan is in force whose pods are being assumed or bound.
 	Binding bool
+	// Pods is how many pods name the PodGroup, in whatever state.
+	Pods int
 	// Ended: every pod that is left has succeeded, and there is at least one.
 	Ended bool
 

@@ -46,7 +46,8 @@ func (r *Registry) Facts(key Key) (observed.Gang, bool) {
 		f.Fragment, f.FragmentFor = true, g.incompleteFor
 	}
 	lacking := g.lacking(c, profile)
-	f.Ended = len(g.members) > 0
+	f.Pods = len(g.members)
+	f.Ended = f.Pods > 0
 	for _, m := range g.members {
 		if m.state != succeeded {
 			f.Ended = false

@@ -1,0 +1,38 @@
+package desired
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+func TestCompletedStaysWhenPodsAreCleanedUp(t *testing.T) {
+	group := wrappers.MakePodGroup("eval", "ml").MinMember(2).Generation(3).Obj()
+	built, err := observed.Tree(&group.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := gang.Counts{"": 2}
+	facts := observed.Gang{Namespace: "ml", Name: "eval", Group: group, Tree: built, Created: ended, Usable: ended, Bound: ended, Admitted: true, Pods: 2, Ended: true}
+	group.Status = PodGroupStatus(facts, now)
+	if group.Status.Phase != v2alpha2.PodGroupCompleted {
+		t.Fatalf("phase %s, want Completed", group.Status.Phase)
+	}
+
+	gone := observed.Gang{Namespace: "ml", Name: "eval", Group: group, Tree: built, Created: gang.Counts{}, Usable: gang.Counts{}, Bound: gang.Counts{}}
+	if diff := cmp.Diff(group.Status, PodGroupStatus(gone, metav1.NewTime(now.Add(60e9)))); diff != "" {
+		t.Errorf("status of a completed PodGroup whose pods are gone (-before +after):\n%s", diff)
+	}
+
+	again := gone
+	again.Pods, again.Created = 1, gang.Counts{"": 1}
+	if s := PodGroupStatus(again, now); s.Phase != v2alpha2.PodGroupWaiting {
+		t.Errorf("phase %s when the next run begins, want Waiting", s.Phase)
+	}
+}
