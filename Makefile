@@ -61,7 +61,8 @@ cluster-down: ## End the cluster of cluster-up
 .PHONY: build
 build: ## Build bin/muster-scheduler and bin/muster-controller
 	@mkdir -p bin
-	go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+	@echo "building muster-scheduler and muster-controller $(VERSION) (some minutes the first time)"
+	@go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver, kube-controller-manager, kwok and kubectl, if out of date
