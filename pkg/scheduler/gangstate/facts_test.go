@@ -41,7 +41,7 @@ func TestFacts(t *testing.T) {
 		group *wrappers.PodGroupWrapper
 		pods  []*wrappers.PodWrapper
 		do    func(r *Registry)
-		want  observed.Gang // Namespace, Name, Group and Tree are not compared; a waiting pod by its name
+		want  observed.Gang // Namespace, Name, Group and Tree are not compared; a waiting pod by its name; Pods is all of pods
 	}{
 		"pods of a PodGroup that does not exist": {
 			pods: []*wrappers.PodWrapper{pod("b"), pod("a")},
@@ -147,6 +147,7 @@ func TestFacts(t *testing.T) {
 			if !ok {
 				t.Fatal("no facts")
 			}
+			tc.want.Pods = len(tc.pods)
 			if diff := cmp.Diff(tc.want, got,
 				cmpopts.IgnoreFields(observed.Gang{}, "Namespace", "Name", "Group", "Tree"),
 				cmpopts.EquateEmpty(),
