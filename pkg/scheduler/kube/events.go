@@ -1,10 +1,15 @@
 package kube
 
 import (
+	"context"
+	"fmt"
+	"os"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
@@ -16,64 +21,93 @@ import (
 const (
 	// lateBy is how long an event waits while bindings are posted, if they are posted for so long.
 	lateBy = 5 * time.Second
-	// lateTick and the two below bound how fast held events are let go: 1,600 a second, since the broadcaster drops what
-	// comes in bursts of more than 1,000; and while bindings are posted 250 a second, a fraction of them.
-	lateTick        = 20 * time.Millisecond
-	latePerTick     = 32
-	latePerBusyTick = 5
+	// latePoll is how often a waiting event asks whether they still are.
+	latePoll = 20 * time.Millisecond
+	// lateWriters is how many events are posted at a time once they may; only one while bindings are posted.
+	lateWriters = 8
+	// lateTimeout bounds the posting of one.
+	lateTimeout = 10 * time.Second
 )
 
 // DelayScheduled makes the events "Scheduled" of the pods that member picks wait as long as busy says that bindings are
-// being posted. After five seconds they come all the same, but slowly. To the API server an event is as much work as a
-// binding: posted together, half of what it can do goes into events while gangs wait to become whole. No event is lost by
-// this, unless the process ends meanwhile. To be called before the scheduler runs.
+// being posted. After five seconds they come all the same, one by one. To the API server an event is as much work as a
+// binding: posted together, half of what it can do goes into events while gangs wait to become whole. The events look as
+// ever, and bear the time of the binding. None is lost by this unless the process ends meanwhile.
+// To be called before the scheduler runs.
 func DelayScheduled(sched *scheduler.Scheduler, member func(*corev1.Pod) bool, busy func() bool) {
-	late := &lateEvents{member: member, busy: busy, clock: clock.RealClock{}}
+	late := &lateEvents{busy: busy, clock: clock.RealClock{}}
+	host, _ := os.Hostname() // as the stock recorder
 	for name, f := range sched.Profiles {
-		sched.Profiles[name] = lateFramework{Framework: f, late: late}
+		client := f.ClientSet().EventsV1()
+		sched.Profiles[name] = lateFramework{Framework: f, recorder: lateRecorder{
+			EventRecorderLogger: f.EventRecorder(), late: late, member: member, controller: name, instance: name + "-" + host,
+			create: func(ctx context.Context, e *eventsv1.Event) error {
+				_, err := client.Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{})
+				return err
+			},
+		}}
 	}
 }
 
-// lateFramework is a profile whose events go through lateEvents.
+// lateFramework is a profile whose scheduling and binding cycles report to another recorder. Plugins have the profile's
+// own.
 type lateFramework struct {
 	framework.Framework
-	late *lateEvents
+	recorder lateRecorder
 }
 
-// EventRecorder returns what the scheduling and binding cycles report to. Plugins have the profile's own recorder.
-func (f lateFramework) EventRecorder() events.EventRecorderLogger {
-	return lateRecorder{EventRecorderLogger: f.Framework.EventRecorder(), late: f.late}
-}
+// EventRecorder returns what the cycles report to.
+func (f lateFramework) EventRecorder() events.EventRecorderLogger { return f.recorder }
 
 type lateRecorder struct {
-	events.EventRecorderLogger
-	late *lateEvents
+	events.EventRecorderLogger // for all events that are not late
+	late                       *lateEvents
+	member                     func(*corev1.Pod) bool
+	controller, instance       string
+	create                     func(context.Context, *eventsv1.Event) error
 }
 
 // WithLogger implements events.EventRecorderLogger.
 func (r lateRecorder) WithLogger(logger klog.Logger) events.EventRecorderLogger {
-	return lateRecorder{EventRecorderLogger: r.EventRecorderLogger.WithLogger(logger), late: r.late}
+	r.EventRecorderLogger = r.EventRecorderLogger.WithLogger(logger)
+	return r
 }
 
 // Eventf implements events.EventRecorder.
 func (r lateRecorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
-	post := func() { r.EventRecorderLogger.Eventf(regarding, related, eventtype, reason, action, note, args...) }
-	if pod, ok := regarding.(*corev1.Pod); ok && reason == "Scheduled" && r.late.member(pod) {
-		r.late.add(post)
+	record := func() { r.EventRecorderLogger.Eventf(regarding, related, eventtype, reason, action, note, args...) }
+	pod, ok := regarding.(*corev1.Pod)
+	if !ok || reason != "Scheduled" || related != nil || !r.member(pod) {
+		record()
 		return
 	}
-	post()
+	now := r.late.clock.Now()
+	event := &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: fmt.Sprintf("%s.%x", pod.Name, now.UnixNano())},
+		EventTime:  metav1.NewMicroTime(now),
+		Regarding: corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+		},
+		Type: eventtype, Reason: reason, Action: action, Note: fmt.Sprintf(note, args...),
+		ReportingController: r.controller, ReportingInstance: r.instance,
+	}
+	r.late.add(now, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), lateTimeout)
+		defer cancel()
+		if err := r.create(ctx, event); err != nil {
+			record() // the stock recorder tries for longer
+		}
+	})
 }
 
 // lateEvents are the events held back, in order.
 type lateEvents struct {
-	member func(*corev1.Pod) bool
-	busy   func() bool
-	clock  clock.WithTicker
+	busy  func() bool
+	clock clock.Clock
 
 	mu      sync.Mutex
 	held    []lateEvent // guarded by mu
-	running bool        // guarded by mu: somebody will let them go
+	running bool        // guarded by mu: somebody posts them
 }
 
 type lateEvent struct {
@@ -81,46 +115,53 @@ type lateEvent struct {
 	post  func()
 }
 
-func (l *lateEvents) add(post func()) {
+func (l *lateEvents) add(now time.Time, post func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.held = append(l.held, lateEvent{since: l.clock.Now(), post: post})
+	l.held = append(l.held, lateEvent{since: now, post: post})
 	if !l.running {
 		l.running = true
 		go l.run()
 	}
 }
 
-// run ends when nothing is held any more.
+// run posts what is held, and ends when nothing is.
 func (l *lateEvents) run() {
-	ticker := l.clock.NewTicker(lateTick)
-	defer ticker.Stop()
-	for range ticker.C() {
-		due, more := l.due()
-		for _, e := range due {
-			e.post()
-		}
-		if !more {
+	writers := make(chan struct{}, lateWriters)
+	for {
+		post, alone, more := l.next()
+		switch {
+		case !more:
 			return
+		case post == nil:
+			<-l.clock.After(latePoll)
+		case alone:
+			post()
+		default:
+			writers <- struct{}{}
+			go func() {
+				defer func() { <-writers }()
+				post()
+			}()
 		}
 	}
 }
 
-// due takes the events that may go now, and reports whether any are left.
-func (l *lateEvents) due() ([]lateEvent, bool) {
-	busy, now := l.busy(), l.clock.Now()
+// next takes the event that may go now, nil if it has to wait; alone: nothing else should go meanwhile. Without more
+// there is none, and the caller has to end.
+func (l *lateEvents) next() (post func(), alone, more bool) {
+	busy := l.busy()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	most := latePerTick
-	if busy {
-		most = latePerBusyTick
+	if len(l.held) == 0 {
+		l.held, l.running = nil, false
+		return nil, false, false
 	}
-	n := 0
-	for n < min(len(l.held), most) && (!busy || now.Sub(l.held[n].since) >= lateBy) {
-		n++
+	if busy && l.clock.Since(l.held[0].since) < lateBy {
+		return nil, false, true
 	}
-	due := l.held[:n:n]
-	l.held = l.held[n:]
-	l.running = len(l.held) > 0
-	return due, l.running
+	post = l.held[0].post
+	l.held[0] = lateEvent{} // its pod must not stay in memory
+	l.held = l.held[1:]
+	return post, busy, true
 }
