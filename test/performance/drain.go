@@ -40,6 +40,7 @@ type drained struct {
 	process  usage            // the scheduler's, at the last binding; zero for the floor
 	server   time.Duration    // CPU time of API server and etcd, from start to the last binding
 	writes   map[string]int64 // by resource, from start until no more came
+	quiet    time.Time        // when the last of them was seen, to a quarter of a second
 }
 
 // drain runs one contestant on a fresh control plane.
@@ -143,7 +144,7 @@ func drain(ctx context.Context, o options, c contest, earlier []binding) (*drain
 	}
 
 	// 4. Events and conditions may come later than the bindings they tell of.
-	if d.writes, err = settledWrites(ctx, client, writesBefore); err != nil {
+	if d.writes, d.quiet, err = settledWrites(ctx, client, writesBefore); err != nil {
 		return nil, err
 	}
 	return d, checkNodes(d.bindings, o.gpus)

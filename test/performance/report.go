@@ -38,6 +38,7 @@ func report(out io.Writer, o options, results map[string][]result) error {
 		fmt.Fprintln(table, "\t")
 	}
 	line("last bind, s", "%.2f", func(r result) float64 { return r.lastBind })
+	line("last write of any kind, s", "%.1f", func(r result) float64 { return r.lastWrite })
 	line("first bind, s", "%.2f", func(r result) float64 { return r.firstBind })
 	line("pods per second", "%.0f", func(r result) float64 { return r.podsPerSecond })
 	line("gang latency, median, s", "%.2f", func(r result) float64 { return r.latencyMedian })

@@ -9,6 +9,7 @@ import (
 // result is one run in figures. Times in seconds.
 type result struct {
 	firstBind, lastBind float64 // since the start
+	lastWrite           float64 // since the start, of any kind: events and conditions come after the bindings
 	podsPerSecond       float64 // from the start to the last bind
 	// latency of a gang: from the moment it could be scheduled, here the start of the scheduler since everything exists
 	// before, to the last binding of its minimum.
@@ -36,6 +37,7 @@ func measure(d *drained) result {
 	}
 	r.firstBind = since(d.start, d.bindings[0].at)
 	r.lastBind = since(d.start, d.bindings[len(d.bindings)-1].at)
+	r.lastWrite = max(r.lastBind, since(d.start, d.quiet))
 	r.podsPerSecond = pods / r.lastBind
 
 	gangs := map[string][]time.Time{} // in order

@@ -32,9 +32,10 @@ func TestMeasure(t *testing.T) {
 				process: usage{cpu: 3 * time.Second, memory: 10 << 20},
 				server:  2 * time.Second,
 				writes:  map[string]int64{"pods/binding": 4, "events": 2},
+				quiet:   at(4.5),
 			},
 			want: result{
-				firstBind: 1, lastBind: 4, podsPerSecond: 1,
+				firstBind: 1, lastBind: 4, lastWrite: 4.5, podsPerSecond: 1,
 				latencyMedian: 2.75, latency99: 4, spreadMedian: 1.25, spreadLongest: 2,
 				partialGangSeconds: 2.5, heldGPUSeconds: 2.5,
 				cpu: 3, memory: 10, serverCPU: 2,
@@ -46,7 +47,7 @@ func TestMeasure(t *testing.T) {
 				{pod: "a1", at: at(1)}, {pod: "b1", at: at(1)}, {pod: "b2", at: at(3)}, {pod: "a2", at: at(3)},
 			}},
 			want: result{
-				firstBind: 1, lastBind: 3, podsPerSecond: 4.0 / 3,
+				firstBind: 1, lastBind: 3, lastWrite: 3, podsPerSecond: 4.0 / 3,
 				latencyMedian: 3, latency99: 3, spreadMedian: 2, spreadLongest: 2,
 				partialGangSeconds: 4, heldGPUSeconds: 4, writes: map[string]float64{},
 			},

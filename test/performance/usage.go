@@ -131,9 +131,10 @@ func countWrites(ctx context.Context, client kubernetes.Interface) (map[string]i
 	return writes, nil
 }
 
-// settledWrites returns the writes since before, once none came for longer than a status is held back.
-func settledWrites(ctx context.Context, client kubernetes.Interface, before map[string]int64) (map[string]int64, error) {
-	const quiet, interval = 2500 * time.Millisecond, 500 * time.Millisecond
+// settledWrites returns the writes since before, once none came for longer than a status is held back, and when the last
+// one was seen.
+func settledWrites(ctx context.Context, client kubernetes.Interface, before map[string]int64) (map[string]int64, time.Time, error) {
+	const quiet, interval = 2500 * time.Millisecond, 250 * time.Millisecond
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	last, since := map[string]int64(nil), time.Now()
@@ -141,11 +142,11 @@ func settledWrites(ctx context.Context, client kubernetes.Interface, before map[
 		select {
 		case <-ticker.C: // a counter cannot be watched
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, since, context.Cause(ctx)
 		}
 		now, err := countWrites(ctx, client)
 		if err != nil {
-			return nil, err
+			return nil, since, err
 		}
 		if !maps.Equal(now, last) {
 			last, since = now, time.Now()
@@ -155,5 +156,5 @@ func settledWrites(ctx context.Context, client kubernetes.Interface, before map[
 		last[resource] -= n
 	}
 	maps.DeleteFunc(last, func(_ string, n int64) bool { return n == 0 })
-	return last, nil
+	return last, since, nil
 }
