@@ -30,12 +30,12 @@ const tickInterval = 50 * time.Millisecond
 func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	register()
 	logger := klog.FromContext(ctx)
-	classes := h.SharedInformerFactory().Scheduling().V1().PriorityClasses().Lister()
+	classes := h.SharedInformerFactory().Scheduling().V1().PriorityClasses()
 	g.registry.Configure(gangstate.Options{
 		Resync:        g.args.ResyncInterval.Duration,
 		RepairTimeout: g.args.RepairTimeout.Duration,
 		Priority: func(name string) (int32, bool) {
-			class, err := classes.Get(name)
+			class, err := classes.Lister().Get(name)
 			if err != nil {
 				return 0, false
 			}
@@ -54,10 +54,10 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		NeedsCapacityAfter:  g.args.NeedsCapacityAfter.Duration,
 	})
 
-	// The scheduler's pod informer leaves out pods that ended: a completion looks like a deletion there.
+	// The scheduler's pod informer leaves out pods that ended: a completion or a failure looks like a deletion there.
 	ended := informers.NewSharedInformerFactoryWithOptions(h.ClientSet(), 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-			o.FieldSelector = fields.OneTermEqualSelector("status.phase", string(corev1.PodSucceeded)).String()
+			o.FieldSelector = endedPods
 		}),
 		informers.WithTransform(strip))
 	handlers := []struct {
@@ -69,7 +69,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		{ended.Core().V1().Pods().Informer(), g.endedHandler(logger)},
 		{groups, g.groupHandler(logger)},
 	}
-	var synced []cache.InformerSynced
+	synced := []cache.InformerSynced{classes.Informer().HasSynced} // a leader's rank is fixed when it enters the queue
 	for _, x := range handlers {
 		registration, err := x.informer.AddEventHandler(x.handler)
 		if err != nil {
@@ -102,6 +102,13 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	return nil
 }
 
+// endedPods selects pods that Succeeded or Failed; field selectors know no "or".
+var endedPods = fields.AndSelectors(
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodPending)),
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodRunning)),
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodUnknown)),
+).String()
+
 // tick repeats what the scheduling queue may have dropped.
 func (g *Gangs) tick(ctx context.Context) {
 	ticker := time.NewTicker(tickInterval)
@@ -117,7 +124,7 @@ func (g *Gangs) tick(ctx context.Context) {
 	}
 }
 
-// strip keeps of a succeeded pod what G9 asks about.
+// strip keeps of an ended pod what G9 asks about.
 func strip(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -162,7 +169,14 @@ func (g *Gangs) podHandler(logger klog.Logger) cache.ResourceEventHandler {
 
 func (g *Gangs) endedHandler(logger klog.Logger) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { g.apply(logger, g.registry.SetPod(obj.(*corev1.Pod), time.Now())) },
+		AddFunc: func(obj any) {
+			pod := obj.(*corev1.Pod)
+			if pod.Status.Phase == corev1.PodFailed {
+				g.apply(logger, g.registry.RemoveFailedPod(pod.UID, time.Now()))
+				return
+			}
+			g.apply(logger, g.registry.SetPod(pod, time.Now()))
+		},
 		DeleteFunc: func(obj any) {
 			if uid, _, ok := deleted(obj); ok {
 				g.apply(logger, g.registry.RemoveSucceededPod(uid, time.Now()))

@@ -16,7 +16,7 @@ const (
 	wakeInterval = 50 * time.Millisecond
 	// retryInterval is the pause between two attempts of a refused gang whose own pods keep changing.
 	retryInterval = time.Second
-	// departure is how long a bound pod that vanished is still counted: if it succeeded, another informer tells so.
+	// departure is how long a bound pod that vanished is still counted: if it ended, another informer tells so.
 	departure = 2 * time.Second
 	// commitTimeout is the longest time between two members of one plan.
 	commitTimeout = 10 * time.Second
@@ -114,7 +114,10 @@ func (r *Registry) task(g *gangState, c counts, profile string) (Task, bool) {
 		return Minimum, false
 	}
 	waits := false
-	for _, m := range g.members {
+	for uid, m := range g.members {
+		if _, departing := r.departing[uid]; departing {
+			return Minimum, false // is it bound, has it succeeded, or is nothing left of the gang? In a moment we know
+		}
 		waits = waits || m.usable(profile)
 	}
 	switch {

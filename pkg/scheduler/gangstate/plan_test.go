@@ -80,6 +80,26 @@ func TestPlanLife(t *testing.T) {
 				t.Fatal("assumed on another node than the planned one")
 			}
 		},
+		"nothing is planned on bound pods that vanished, until it is known what became of them": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a", "b", "c").arrives("a", "b", "c").posts("a", "b", "c").wantAdmitted(true)
+			s.members("d", "e").wantLeader("d")
+			s.gone("a", "b", "c").wantLeader("").wantAdmitted(true)
+			s.after(departure - time.Millisecond).wantLeader("").wantAdmitted(true)
+			s.after(time.Millisecond).wantLeader("").wantAdmitted(false) // d and e are a new gang, which lacks a pod
+			s.members("f").leads("d")
+			if s.work.Task != Minimum {
+				t.Fatalf("the task is %s, want %s", s.work.Task, Minimum)
+			}
+		},
+		"a pod that failed is gone at once": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a", "b", "c").arrives("a", "b", "c").posts("a", "b", "c").wantAdmitted(true)
+			s.gone("a").members("d").wantLeader("")
+			s.effects = s.r.RemoveFailedPod("a", s.now)
+			s.wantAdmitted(true).leads("d")
+			if s.work.Task != Refill {
+				t.Fatalf("the task is %s, want %s", s.work.Task, Refill)
+			}
+		},
 		"a member deleted before the barrier opens ends the plan": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a", "b", "c").arrives("a", "b")
 			s.pods(memberPod("b").Terminating()).wantAborted(true)

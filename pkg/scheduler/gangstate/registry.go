@@ -231,8 +231,9 @@ func (r *Registry) setPod(pod *corev1.Pod, now time.Time) Effects {
 	return e
 }
 
-// RemovePod takes a pod that is gone, or that Failed. A pod that Succeeded is passed to SetPod by the informer of
-// succeeded pods and is not forgotten here: the scheduler's own informer shows a completion as a deletion.
+// RemovePod takes a pod that is gone. To the scheduler's own informer a pod that ended is gone as well; the informer of
+// ended pods says what became of it, by SetPod (Succeeded) or RemoveFailedPod. As long as neither has spoken the pod counts
+// as before, so that Admitted does not waver, and nothing is planned.
 func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -244,11 +245,22 @@ func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 	if m.state == bound || m.state == posted {
 		r.cluster++
 		if m.pod.DeletionTimestamp == nil {
-			// Completed, failed, or deleted without grace: the informer of succeeded pods may tell a moment later.
 			r.departing[uid] = now
-			return Effects{}
+			return r.evaluate(m.gang, now)
 		}
 	}
+	return r.remove(m, now)
+}
+
+// RemoveFailedPod takes a pod that Failed: it counts nowhere, whatever is left of its object.
+func (r *Registry) RemoveFailedPod(uid types.UID, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[uid]
+	if m == nil {
+		return Effects{}
+	}
+	r.cluster++
 	return r.remove(m, now)
 }
 

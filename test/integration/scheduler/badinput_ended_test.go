@@ -112,6 +112,31 @@ func TestGangWhosePodsAllFailed(t *testing.T) {
 	c.untilSatisfied("g")
 }
 
+// All pods of a gang fail at once, and their replacements are there in the same moment, as a Job makes them: nothing is
+// left of the gang that was whole, so the new one is all or nothing.
+func TestGangWhosePodsAllFailAndAreReplacedAtOnce(t *testing.T) {
+	c := newCluster(t, 3)
+	c.startQuick()
+	c.createGang("g", 3, 8)
+	c.untilSatisfied("g")
+	c.deleteNode(c.nodes[2]) // room for two
+	for _, n := range numbered("g", 3) {
+		c.must(cp.ExitPod(c.ctx, c.namespace, n, 1), "failing a pod")
+	}
+	for _, n := range numbered("again", 3) {
+		c.create(c.pod(n, "g", 8))
+	}
+	s := c.untilSays("g", v2alpha2.ReasonTooLarge, "2 of 3 pods can be placed")
+	if condition(s, v2alpha2.ConditionAdmitted).Status != metav1.ConditionFalse {
+		t.Errorf("nothing is left of the gang that was admitted, and it says %v", s.Conditions)
+	}
+	c.notBound(numbered("again", 3)...)
+	c.addNodes(1)
+	c.untilPodBound(numbered("again", 3)...)
+	c.untilSatisfied("g")
+	c.stillSchedules()
+}
+
 // job makes a Job of n pods at once, all members of the gang.
 func (c *cluster) job(name, group string, n int32, gpus int64) {
 	c.t.Helper()
