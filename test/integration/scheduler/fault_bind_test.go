@@ -1,0 +1,144 @@
+package scheduler
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// The third of eight bindings fails for a while: the rest of the cluster goes on, the member is tried again, less and less
+// often, and the gang is whole when the reason has gone. None of its pods is lost.
+func TestBindingFailsForOneOfEight(t *testing.T) {
+	c := newCluster(t, 2)
+	lift := c.refuseBindings([]string{"gang-2"}, nil)
+	c.start()
+	c.createGang("gang", 8, 1)
+	c.untilBound("gang", 7)
+	since := time.Now()
+	before := c.uids("gang")
+	s := c.untilStatus("gang", "says that bindings fail", func(s v2Status) bool {
+		return s.Reason == v2alpha2.ReasonBackingOff || s.Reason == v2alpha2.ReasonBinding
+	})
+	t.Logf("%s: %s", s.Reason, s.Summary)
+
+	c.createGang("other", 4, 1)
+	c.untilBound("other", 4)
+	c.create(c.pod("plain", "", 1))
+	c.untilScheduled("plain")
+
+	c.untilRefusedBindings(4, since, 30*time.Second)
+	took := time.Since(since)
+	writes := c.writes(since)
+	all, refused := count(writes, "pods/binding")
+	lift()
+	lifted := time.Now()
+	c.untilBound("gang", 8)
+	healed := time.Since(lifted)
+	c.untilAdmitted("gang")
+	after := c.uids("gang")
+	delete(after, "gang-2")
+	if !sameUIDs(before, after) {
+		t.Errorf("pods before %v, after %v", before, after)
+	}
+	t.Logf("in %s: %d bindings, %d of them refused, %d writes in all; whole %s after the reason had gone", ms(took), all, refused, len(writes), ms(healed))
+}
+
+// untilScheduled waits until a pod without a gang has a node.
+func (c *cluster) untilScheduled(name string) {
+	c.t.Helper()
+	c.until("pod "+name+" has a node", time.Minute, func(pods []*corev1.Pod) bool {
+		for _, p := range pods {
+			if p.Name == name {
+				return p.Spec.NodeName != ""
+			}
+		}
+		return false
+	})
+}
+
+// A node whose bindings fail for good, and a gang that needs all nodes: it is given back every time, its ReplicaSet makes
+// new pods, and the API server is not flooded meanwhile. Another gang gets what is given back.
+func TestBindingsToOneNodeFailForGood(t *testing.T) {
+	const nodes = 4
+	window := 15 * time.Second
+	if long(t) {
+		window = time.Minute
+	}
+	c := newCluster(t, nodes)
+	lift := c.refuseBindings(nil, c.nodes[nodes-1:])
+	c.startWith(map[string]any{"repairTimeout": "3s"})
+	since := time.Now()
+	c.replicaSet("gang", nodes, 8)
+	c.untilBound("gang", nodes-1)
+	first := c.uids("gang")
+	c.until("the fragment is given back", 30*time.Second, func(pods []*corev1.Pod) bool {
+		for _, p := range pods {
+			if first[p.Name] == p.UID {
+				return false
+			}
+		}
+		return true
+	})
+	gaveBack := time.Since(since)
+	<-time.After(time.Until(since.Add(window))) // what is measured is a rate
+
+	writes := c.writes(since)
+	seconds := time.Since(since).Seconds()
+	all, refused := count(writes, "pods/binding")
+	deletions, _ := count(writes, "pods")
+	statuses, _ := count(writes, "podgroups/status")
+	events, _ := count(writes, "events")
+	conditions, _ := count(writes, "pods/status")
+	t.Logf("given back after %s; in %.0f s: %.1f writes a second: %d bindings (%d refused), %d deletions, %d statuses, %d events, %d pod conditions",
+		ms(gaveBack), seconds, float64(len(writes))/seconds, all, refused, deletions, statuses, events, conditions)
+	if rate := float64(len(writes)) / seconds; rate > 20 {
+		t.Errorf("%.1f writes a second for a gang of %d whose binding fails", rate, nodes)
+	}
+	if rate := float64(refused) / seconds; rate > 3 {
+		t.Errorf("%.1f refused bindings a second", rate)
+	}
+
+	for _, n := range c.nodes[:nodes-1] {
+		c.must(c.pool(n, true), "labelling a node")
+	}
+	c.apply(c.group("other").MinMember(nodes - 1))
+	for _, name := range names("other", 0, nodes-1) {
+		c.create(c.pod(name, "other", 8).NodeSelector("test/pool", "gangs"))
+	}
+	c.until("another gang gets the nodes", time.Minute, func(pods []*corev1.Pod) bool { return bound(pods, "other") == nodes-1 })
+	c.deleteGang("other")
+	lift()
+	c.untilBound("gang", nodes)
+	c.untilAdmitted("gang")
+}
+
+// Pods that nobody would replace are kept, so the binding is tried for ever: seldom.
+func TestFailingBindingOfBarePodsIsTriedSeldom(t *testing.T) {
+	window := 20 * time.Second
+	if long(t) {
+		window = 90 * time.Second
+	}
+	c := newCluster(t, 1)
+	lift := c.refuseBindings([]string{"gang-0"}, nil)
+	c.startWith(map[string]any{"repairTimeout": "3s"})
+	c.createGang("gang", 4, 1)
+	since := time.Now()
+	c.untilBound("gang", 3)
+	before := c.uids("gang")
+	<-time.After(window) // what is measured is a rate
+	writes := c.writes(since)
+	_, refused := count(writes, "pods/binding")
+	t.Logf("%d refused bindings, %d writes in all in %s", refused, len(writes), window)
+	if most := 8 + int(window/(5*time.Second)); refused > most {
+		t.Errorf("%d refused bindings in %s, want at most %d", refused, window, most)
+	}
+	if after := c.uids("gang"); !sameUIDs(before, after) {
+		t.Errorf("pods before %v, after %v", before, after)
+	}
+	lift()
+	c.untilBound("gang", 4)
+	c.untilAdmitted("gang")
+}
