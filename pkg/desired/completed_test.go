@@ -25,6 +25,12 @@ func TestCompletedStaysWhenPodsAreCleanedUp(t *testing.T) {
 		t.Fatalf("phase %s, want Completed", group.Status.Phase)
 	}
 
+	half := gang.Counts{"": 1}
+	one := observed.Gang{Namespace: "ml", Name: "eval", Group: group, Tree: built, Created: half, Usable: half, Bound: half, Admitted: true, Pods: 1, Ended: true}
+	if diff := cmp.Diff(group.Status, PodGroupStatus(one, metav1.NewTime(now.Add(60e9)))); diff != "" {
+		t.Errorf("status of a completed PodGroup of which a pod is left (-before +after):\n%s", diff)
+	}
+
 	gone := observed.Gang{Namespace: "ml", Name: "eval", Group: group, Tree: built, Created: gang.Counts{}, Usable: gang.Counts{}, Bound: gang.Counts{}}
 	if diff := cmp.Diff(group.Status, PodGroupStatus(gone, metav1.NewTime(now.Add(60e9)))); diff != "" {
 		t.Errorf("status of a completed PodGroup whose pods are gone (-before +after):\n%s", diff)
@@ -34,5 +40,19 @@ func TestCompletedStaysWhenPodsAreCleanedUp(t *testing.T) {
 	again.Pods, again.Created = 1, gang.Counts{"": 1}
 	if s := PodGroupStatus(again, now); s.Phase != v2alpha2.PodGroupWaiting {
 		t.Errorf("phase %s when the next run begins, want Waiting", s.Phase)
+	}
+}
+
+// The pods that are left have succeeded, and they are too few: another one failed, and may be made anew.
+func TestSucceededPodsBelowTheMinimumAreNoCompletion(t *testing.T) {
+	group := wrappers.MakePodGroup("eval", "ml").MinMember(2).Generation(3).Obj()
+	built, err := observed.Tree(&group.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := gang.Counts{"": 1}
+	facts := observed.Gang{Namespace: "ml", Name: "eval", Group: group, Tree: built, Created: one, Usable: one, Bound: one, Admitted: true, Pods: 1, Ended: true}
+	if s := PodGroupStatus(facts, now); s.Phase != v2alpha2.PodGroupDegraded || s.Reason != v2alpha2.ReasonWaitingForPods {
+		t.Errorf("phase %s for %s, want Degraded for WaitingForPods", s.Phase, s.Reason)
 	}
 }

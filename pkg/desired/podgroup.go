@@ -29,7 +29,7 @@ const (
 // Satisfied carries the dominant reason and its message, Admitted the same reason as long as it is False. The first that
 // holds of:
 //
-//	Completed        every pod that is left has succeeded
+//	Completed        every pod that is left has succeeded, and these are the minimum
 //	Invalid          the spec is not valid; or pods are missing, and those that count nowhere, or that name another
 //	                 scheduler, would make up for them
 //	Satisfied        the minimum is bound; what happens to surplus is told in the summary only
@@ -43,8 +43,8 @@ const (
 // (users.md B5 has Binding last. A plan and a refusal never hold together, so the order of these two is of no account.)
 func PodGroupStatus(f observed.Gang, now metav1.Time) v2alpha2.PodGroupStatus {
 	old := &f.Group.Status
-	if old.Phase == v2alpha2.PodGroupCompleted && old.ObservedGeneration == f.Group.Generation && f.Pods == 0 {
-		// Its pods were cleaned up, as a Job's are after a while. It completed all the same.
+	if old.Phase == v2alpha2.PodGroupCompleted && old.ObservedGeneration == f.Group.Generation && (f.Pods == 0 || f.Ended) {
+		// Its pods are cleaned up, as a Job's are after a while, one by one. It completed all the same.
 		return *old.DeepCopy()
 	}
 	v := judge(f)
@@ -105,7 +105,7 @@ func judge(f observed.Gang) verdict {
 	minimum := f.Tree.MinPods()
 	v := verdict{satisfied: f.Tree.Satisfied(f.Bound)}
 	switch {
-	case f.Ended:
+	case f.Ended && v.satisfied:
 		v.phase, v.reason = v2alpha2.PodGroupCompleted, v2alpha2.ReasonCompleted
 		v.message = "every pod has succeeded"
 		v.summary = fmt.Sprintf("%s succeeded, none is left to run", pods(total(f.Bound)))

@@ -137,6 +137,30 @@ func TestGangWhosePodsAllFailAndAreReplacedAtOnce(t *testing.T) {
 	c.stillSchedules()
 }
 
+// Two of three pods have succeeded and the third failed: that is not completion, whether or not somebody makes it anew.
+func TestGangOfWhichAPodFailed(t *testing.T) {
+	c := newCluster(t, 1)
+	c.startQuick()
+	c.createGang("g", 3, 1)
+	c.untilSatisfied("g")
+	for i, n := range numbered("g", 3) {
+		c.must(cp.ExitPod(c.ctx, c.namespace, n, i/2), "ending a pod")
+	}
+	s := c.untilSays("g", v2alpha2.ReasonWaitingForPods, "needs 3 pods, 2 exist")
+	if s.Phase != v2alpha2.PodGroupDegraded {
+		t.Errorf("the phase is %s", s.Phase)
+	}
+	c.stillSchedules()
+	c.create(c.pod("g-3", "g", 1))
+	c.untilPodBound("g-3")
+	c.untilSatisfied("g")
+	c.must(cp.ExitPod(c.ctx, c.namespace, "g-3", 0), "ending a pod")
+	c.untilStatus("g", "is completed", func(s v2Status) bool { return s.Phase == v2alpha2.PodGroupCompleted })
+	if n := c.countEvents("PodGroup", "g")["GangCompleted"]; n > 1 {
+		t.Errorf("%d events GangCompleted", n)
+	}
+}
+
 // job makes a Job of n pods at once, all members of the gang.
 func (c *cluster) job(name, group string, n int32, gpus int64) {
 	c.t.Helper()
