@@ -58,10 +58,10 @@ func TestPodGroupDeletedWhileItsPodsAreBound(t *testing.T) {
 	c.startQuick()
 	provision := c.createHeldGang("g", 3)
 	c.deleteGroup("g")
+	c.stillSchedules() // others need not wait at its barrier
 	c.notBound("g-0", "g-1", "g-2")
 	provision()
 	c.untilBound("g", 3) // by the old tree (G12)
-	c.stillSchedules()
 	c.apply(c.group("g").MinMember(3))
 	c.untilSatisfied("g")
 }
@@ -102,6 +102,22 @@ func TestMemberRecreatedWhileItsGangIsBound(t *testing.T) {
 	partials, _ := o.stop()
 	released(t, partials)
 	c.stillSchedules()
+}
+
+// The same with the pod that the gang waits for.
+func TestMemberWithAClaimRecreatedWhileItsGangIsBound(t *testing.T) {
+	c := newCluster(t, 2)
+	c.startQuick()
+	o := c.observe()
+	o.expect("g", 3)
+	provision := c.createHeldGang("g", 3)
+	c.recreate(c.pod("g-0", "g", 1).Claim("g-data"))
+	c.stillSchedules()
+	provision()
+	c.untilBound("g", 3)
+	c.untilSatisfied("g")
+	partials, _ := o.stop()
+	released(t, partials)
 }
 
 // createHeldGang creates a gang of n pods with one GPU each, and returns when it is planned; it cannot be bound before

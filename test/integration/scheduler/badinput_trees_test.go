@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -215,4 +216,27 @@ func toUnstructured(pg *v2alpha2.PodGroup) (*unstructured.Unstructured, error) {
 	delete(content, "status")
 	content["metadata"].(map[string]any)["namespace"] = metav1.NamespaceDefault
 	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// As many sub-groups as there may be, with names as long as they may be: what is said of them fits where it is said.
+func TestLargestTree(t *testing.T) {
+	c := newCluster(t, 1)
+	c.startQuick()
+	pg := c.group("wide")
+	leaf := func(i int) string { return fmt.Sprintf("%s-%04d", strings.Repeat("x", 58), i) }
+	for i := range v2alpha2.MaxSubGroups {
+		pg.SubGroup(leaf(i), 2)
+	}
+	c.apply(pg)
+	c.create(c.pod("w-0", "wide", 1).SubGroup(leaf(1023)))
+	s := c.untilSays("wide", v2alpha2.ReasonWaitingForPods, "needs 2048 pods, 1 exist")
+	if len(s.SubGroups) != v2alpha2.MaxSubGroups || len(s.Summary) > 300 {
+		t.Errorf("status has %d sub-groups and a summary of %d bytes", len(s.SubGroups), len(s.Summary))
+	}
+	c.untilTold("PodGroup", "wide", "GangIncomplete", "needs 2048 pods")
+	c.stillSchedules()
+	c.apply(pg.MinSubGroup(1))
+	c.create(c.pod("w-1", "wide", 1).SubGroup(leaf(1023)))
+	c.untilBound("wide", 2)
+	c.untilSatisfied("wide")
 }
