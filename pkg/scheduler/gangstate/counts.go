@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 )
 
@@ -51,14 +52,14 @@ func (m *member) isBound() bool {
 // count asks every member once.
 func (r *Registry) count(g *gangState, profile string) counts {
 	c := counts{created: gang.Counts{}, usable: gang.Counts{}, bound: gang.Counts{}}
-	controllers := g.liveControllers()
+	present := g.presentRun()
 	for _, m := range g.members {
 		if m.misplaced != "" {
 			continue
 		}
 		switch {
 		case m.state == succeeded:
-			if m.hasCompleted(controllers) {
+			if m.hasCompleted(present) {
 				c.created[m.leaf]++
 				c.usable[m.leaf]++
 				c.bound[m.leaf]++
@@ -81,10 +82,28 @@ func (r *Registry) count(g *gangState, profile string) counts {
 	return c
 }
 
+// run tells the pods of the present run from those of earlier ones (G9).
+type run struct {
+	controllers sets.Set[types.UID] // of the pods that have not ended
+	plans       sets.Set[string]    // marks of the bound ones: what was bound together with them is of their run
+}
+
 // hasCompleted reports whether the member succeeded in the present run: an earlier run of a CronJob, or an earlier
-// attempt, never counts for a later one (G9).
-func (m *member) hasCompleted(liveControllers sets.Set[types.UID]) bool {
-	return m.state == succeeded && (len(liveControllers) == 0 || liveControllers.Has(controller(m.pod)))
+// attempt, never counts for a later one. Of a gang of several Jobs one may be over while the others go on.
+func (m *member) hasCompleted(present run) bool {
+	return m.state == succeeded && (len(present.controllers) == 0 || present.controllers.Has(controller(m.pod)) ||
+		present.plans.Has(m.pod.Annotations[v2alpha2.BoundForAnnotation]))
+}
+
+// presentRun returns what the pods that have not ended are known by.
+func (g *gangState) presentRun() run {
+	present := run{controllers: g.liveControllers(), plans: sets.New[string]()}
+	for _, m := range g.members {
+		if mark := m.pod.Annotations[v2alpha2.BoundForAnnotation]; mark != "" && m.isBound() {
+			present.plans.Insert(mark)
+		}
+	}
+	return present
 }
 
 // liveControllers returns the owners of the pods that have not ended.

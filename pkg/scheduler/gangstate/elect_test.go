@@ -149,6 +149,21 @@ func TestElection(t *testing.T) {
 				s.group(podGroup().MinMember(2)).pods(job("a", "run-1").Phase(corev1.PodSucceeded), job("b", "run-2"))
 			},
 		},
+		"a succeeded pod counts with live pods that were bound by the same plan, whoever made them (G9)": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(3)).pods(
+					job("a", "leaders").Phase(corev1.PodSucceeded).Node("n").BoundFor("g/2/0123456789abcdef"),
+					job("b", "workers").Node("n").BoundFor("g/2/0123456789abcdef"), job("c", "workers"))
+			},
+			leader: "c",
+		},
+		"a succeeded pod does not count with live pods of another plan and another controller (G9)": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(3)).pods(
+					job("a", "leaders-1").Phase(corev1.PodSucceeded).Node("n").BoundFor("g/2/0123456789abcdef"),
+					job("b", "workers-2").Node("n").BoundFor("g/2/fedcba9876543210"), job("c", "workers-2"))
+			},
+		},
 		"a failed pod does not count": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(2)).members("a").pods(memberPod("b").Node("n").Phase(corev1.PodFailed))

@@ -417,14 +417,14 @@ func (r *Registry) makesWhole(p *Plan) bool {
 	for _, leaf := range p.leaves {
 		c[leaf]++
 	}
-	controllers := p.gang.liveControllers()
+	present := p.gang.presentRun()
 	for uid, m := range p.gang.members {
 		_, planned := p.leaves[uid]
 		_, leaving := r.departing[uid]
 		if planned || leaving {
 			continue
 		}
-		if leaf, misplaced := leafOf(p.tree, m.pod); misplaced == "" && (m.isBound() || m.hasCompleted(controllers)) {
+		if leaf, misplaced := leafOf(p.tree, m.pod); misplaced == "" && (m.isBound() || m.hasCompleted(present)) {
 			c[leaf]++
 		}
 	}

@@ -822,7 +822,7 @@ func (s *simulation) check() {
 			counts[m.pod.Labels[v2alpha2.SubGroupLabel]]++
 		}
 		for _, m := range p.gang.members {
-			if !slices.Contains(p.order, m) && (m.isBound() || m.hasCompleted(p.gang.liveControllers())) {
+			if !slices.Contains(p.order, m) && (m.isBound() || m.hasCompleted(p.gang.presentRun())) {
 				counts[m.pod.Labels[v2alpha2.SubGroupLabel]]++
 			}
 		}

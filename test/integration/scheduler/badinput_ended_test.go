@@ -137,6 +137,38 @@ func TestGangWhosePodsAllFailAndAreReplacedAtOnce(t *testing.T) {
 	c.stillSchedules()
 }
 
+// A gang of several Jobs, one of which is over before the others: its pods were bound together with those that run, so
+// they count as present (G9).
+func TestOneJobOfAGangIsOver(t *testing.T) {
+	c := newCluster(t, 1)
+	c.startQuick()
+	c.apply(c.group("g").MinMember(4))
+	c.job("leader", "g", 1, 1)
+	c.job("workers", "g", 3, 1)
+	c.untilBound("g", 4)
+	c.untilSatisfied("g")
+	end := func(p corev1.Pod, code int) {
+		c.t.Helper()
+		c.must(cp.ExitPod(c.ctx, c.namespace, p.Name, code), "ending a pod")
+	}
+	pods := c.podsOf("g") // by name: the leader first
+	end(pods[0], 0)
+	c.stillSchedules()
+	if n := c.countEvents("PodGroup", "g")["GangBelowMinimum"]; n > 0 {
+		t.Errorf("the leader has succeeded, and the gang is said to be below its minimum")
+	}
+	end(pods[1], 1) // its replacement is placed by itself
+	c.until("the failed pod's replacement is bound", 40*time.Second, func(pods []*corev1.Pod) bool { return bound(pods, "g") == 5 })
+	c.untilSatisfied("g")
+	for _, p := range c.podsOf("g") {
+		if p.Status.Phase == corev1.PodPending {
+			end(p, 0)
+		}
+	}
+	c.untilStatus("g", "is completed", func(s v2Status) bool { return s.Phase == v2alpha2.PodGroupCompleted })
+	c.untilTold("PodGroup", "g", "GangCompleted")
+}
+
 // Two of three pods have succeeded and the third failed: that is not completion, whether or not somebody makes it anew.
 func TestGangOfWhichAPodFailed(t *testing.T) {
 	c := newCluster(t, 1)
