@@ -31,6 +31,27 @@ import (
 // Where the objects cannot tell, the gang counts as whole: ending a running gang is the worse mistake. What nobody can know
 // is a plan of which no pod is left; it takes two crashes and the loss of all that the second plan bound, before Admitted
 // was written once.
+//
+// A fragment that is half given back could not be proven one: somebody is gone. So the decision is on record before the
+// first deletion, as a condition of every pod that is to go (IsGivenBack). A crash while the conditions are written leaves
+// a fragment that can be proven still, one afterwards leaves pods that say themselves that they have to go.
+
+// ReasonFragmentGivenBack is the reason of condition DisruptionTarget on a pod that is given back. It is also what a Job's
+// podFailurePolicy can tell such a deletion by.
+const ReasonFragmentGivenBack = "FragmentGivenBack"
+
+// IsGivenBack reports whether it is on record that the pod is to be given back.
+func IsGivenBack(pod *corev1.Pod) bool {
+	if pod.Annotations[v2alpha2.BoundForAnnotation] == "" {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget {
+			return c.Status == corev1.ConditionTrue && c.Reason == ReasonFragmentGivenBack
+		}
+	}
+	return false
+}
 
 // maxSubsets bounds the search for the pods of a plan that were not bound by it. Waiting pods beyond the plan (surplus)
 // are what makes it a search.

@@ -168,6 +168,9 @@ func (r *Registry) Synced(now time.Time) Effects {
 	r.synced = true
 	var e Effects
 	for _, g := range r.gangs {
+		if len(g.leavers()) > 0 {
+			g.incompleteFor = r.opts.RepairTimeout // its time was over before a crash: the rest goes as well
+		}
 		e.add(r.evaluate(g, now))
 	}
 	return e
@@ -215,6 +218,7 @@ func (r *Registry) setPod(pod *corev1.Pod, now time.Time) Effects {
 		r.over(m)
 	case pod.Spec.NodeName != "":
 		m.state, m.node = bound, pod.Spec.NodeName
+		m.leaving = m.leaving || IsGivenBack(pod)
 		r.over(m)
 	default:
 		if class := observed.ClassKey(pod); class != m.class || usabilityChanged(old, pod) {

@@ -2,6 +2,7 @@ package repair
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -46,14 +47,16 @@ type Options struct {
 type Worker struct {
 	Options
 
-	last    time.Time            // of the last look; zero: none yet
-	told    sets.Set[types.UID]  // pods that people were told about; emptied when there is no fragment
-	refusal map[types.UID]string // what deleting a pod failed with last, to be logged once; emptied likewise
+	last time.Time // of the last look; zero: none yet
+	// The rest is by pod, and emptied when there is no fragment.
+	recorded sets.Set[types.UID]  // it is on record that the pod is given back
+	told     sets.Set[types.UID]  // people were told about the pod
+	refusal  map[types.UID]string // what giving the pod back failed with last, to be logged once
 }
 
 // New returns a Worker.
 func New(o Options) *Worker {
-	return &Worker{Options: o, told: sets.New[types.UID](), refusal: map[types.UID]string{}}
+	return &Worker{Options: o, recorded: sets.New[types.UID](), told: sets.New[types.UID](), refusal: map[types.UID]string{}}
 }
 
 // Run looks at fragments every second until ctx ends.
@@ -84,6 +87,7 @@ func (w *Worker) step(ctx context.Context) {
 		// Asked all the same: it stops the clocks of gangs that are no fragments any more.
 		w.Registry.Fragments(elapsed, false)
 		w.told.Clear()
+		w.recorded.Clear()
 		clear(w.refusal)
 		return
 	}
@@ -117,7 +121,7 @@ func (w *Worker) answering(ctx context.Context, key gangstate.Key) bool {
 // giveBack deletes the pods of a gang that a controller will replace, and tells people about all of them, once.
 func (w *Worker) giveBack(ctx context.Context, key gangstate.Key, pods []*corev1.Pod) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "podGroup", key)
-	var deleted []string
+	var leaving []*corev1.Pod
 	for _, pod := range pods {
 		if metav1.GetControllerOf(pod) == nil {
 			if !w.told.Has(pod.UID) {
@@ -128,11 +132,19 @@ func (w *Worker) giveBack(ctx context.Context, key gangstate.Key, pods []*corev1
 			}
 			continue
 		}
+		leaving = append(leaving, pod)
+	}
+	// All are on record before the first is deleted: what is left after a crash in between says that it has to go.
+	for _, pod := range leaving {
+		if err := w.record(ctx, pod); err != nil {
+			w.refused(logger, pod, err)
+			return
+		}
+	}
+	var deleted []string
+	for _, pod := range leaving {
 		if err := w.delete(ctx, pod); err != nil {
-			if w.refusal[pod.UID] != err.Error() {
-				w.refusal[pod.UID] = err.Error()
-				logger.Error(err, "Cannot give back a pod of a gang that was never whole yet", "pod", klog.KObj(pod))
-			}
+			w.refused(logger, pod, err)
 			continue
 		}
 		if !w.told.Has(pod.UID) {
@@ -151,6 +163,40 @@ func (w *Worker) giveBack(ctx context.Context, key gangstate.Key, pods []*corev1
 	w.Recorder.Eventf(report.Reference(f.Group), nil, corev1.EventTypeWarning, "FragmentGivenBack", "Repairing",
 		"%d bound pods were deleted, because the gang never became whole after a crash or a failed binding and could not be completed in time; their controllers replace them: %s",
 		len(deleted), names(deleted))
+}
+
+// refused logs why a pod cannot be given back, once.
+func (w *Worker) refused(logger klog.Logger, pod *corev1.Pod, err error) {
+	if w.refusal[pod.UID] != err.Error() {
+		w.refusal[pod.UID] = err.Error()
+		logger.Error(err, "Cannot give back a pod of a gang that was never whole yet", "pod", klog.KObj(pod))
+	}
+}
+
+// record writes the condition that says why the pod is going to be deleted, unless it has it.
+func (w *Worker) record(ctx context.Context, pod *corev1.Pod) error {
+	if w.recorded.Has(pod.UID) || gangstate.IsGivenBack(pod) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status": map[string]any{"conditions": []corev1.PodCondition{{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: gangstate.ReasonFragmentGivenBack,
+			Message:            "its gang never became whole after a crash or a failed binding, and could not be completed in time",
+			LastTransitionTime: metav1.NewTime(w.Clock.Now()),
+		}}},
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	_, err = w.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("recording that pod %s is given back: %w", klog.KObj(pod), err)
+	}
+	w.recorded.Insert(pod.UID)
+	return nil
 }
 
 // delete deletes the pod, unless it is another one of the same name by now.
