@@ -1,0 +1,21 @@
+// Command foreignscheduler is somebody else's scheduler with Muster's plugins compiled in, as the documentation of
+// kube-scheduler shows it: app.WithPlugin and nothing else. A test runs it.
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+
+	_ "github.com/muster-project/muster/pkg/apis/config/scheme" // the arguments of GangAdmission
+	"github.com/muster-project/muster/pkg/scheduler/gangadmission"
+)
+
+func main() {
+	gangs := gangadmission.New()
+	os.Exit(cli.Run(app.NewSchedulerCommand(
+		app.WithPlugin(gangadmission.GateName, gangs.NewGate),
+		app.WithPlugin(gangadmission.Name, gangs.NewAdmission),
+	)))
+}

@@ -1,0 +1,111 @@
+package scheduler
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The API server, or what it stores things in, goes away in the middle of the admission of several gangs. The scheduler
+// lives on, and all gangs are whole soon after the return; so is one that comes then.
+func TestAPIServerAwayDuringAdmission(t *testing.T) {
+	outage := 4 * time.Second
+	if long(t) {
+		outage = 30 * time.Second
+	}
+	tests := []struct {
+		name       string
+		stop       func()
+		start      func(c *cluster) error
+		goneFor    time.Duration
+		afterBound int
+	}{
+		{"API server", cp.StopAPIServer, func(c *cluster) error { return cp.StartAPIServer(c.ctx) }, outage, 13},
+		{"etcd", cp.StopEtcd, func(c *cluster) error { return cp.StartEtcd(c.ctx) }, outage / 2, 21},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			const gangs, size = 4, 8
+			c := newCluster(t, gangs+1)
+			c.startWith(map[string]any{"bindParallelism": 1})
+			pid := c.scheduler.PID()
+			o := c.observe()
+			var all []string
+			for i := range gangs {
+				g := fmt.Sprintf("gang-%d", i)
+				all = append(all, g)
+				o.expect(g, size)
+				c.apply(c.group(g).MinMember(size))
+			}
+			for i := range size {
+				for _, g := range all {
+					c.create(c.pod(fmt.Sprintf("%s-%d", g, i), g, 1))
+				}
+			}
+			c.until(fmt.Sprintf("%d pods are bound", tc.afterBound), time.Minute, func(pods []*corev1.Pod) bool {
+				return len(boundPods(pods)) >= tc.afterBound
+			})
+			tc.stop()
+			<-time.After(tc.goneFor) // the outage itself
+			c.must(tc.start(c), "starting it again")
+			back := time.Now()
+			c.untilAnswers()
+			for _, g := range all {
+				c.untilBound(g, size)
+			}
+			whole := time.Since(back)
+			for _, g := range all {
+				c.untilAdmitted(g)
+			}
+			c.createGang("later", size, 1)
+			c.untilBound("later", size)
+			c.untilAdmitted("later")
+			if !c.scheduler.Running() || c.scheduler.PID() != pid {
+				t.Error("muster-scheduler did not outlive it")
+			}
+			partials, _ := o.stop()
+			for _, p := range partials {
+				if p.ended != "whole" {
+					t.Errorf("gang %s was bound in part for %s and then released", p.gang, p.duration)
+				}
+			}
+			t.Logf("%s away for %s: all whole %s after it was back; bound in part at the longest for %s", tc.name, tc.goneFor, ms(whole), ms(longest(partials)))
+		})
+	}
+}
+
+// untilAnswers waits until the API server and its storage answer: it is ready a moment before.
+func (c *cluster) untilAnswers() {
+	c.t.Helper()
+	c.until("the API server answers", time.Minute, func([]*corev1.Pod) bool { return true })
+}
+
+// While the API server is away, the time of a fragment stands still: the gang is completed after the return, and no pod
+// of it was given back, though the outage was longer than the repair timeout.
+func TestRepairClockStopsWhileTheAPIServerIsAway(t *testing.T) {
+	const timeout = 16 * time.Second // longer than the longest back-off, which the outage drives up to 10 s
+	outage := timeout + 2*time.Second
+	c := newCluster(t, 1)
+	lift := c.refuseBindings([]string{"gang-3"}, nil)
+	c.startWith(map[string]any{"repairTimeout": timeout.String()})
+	c.createOwnedGang("gang", 4, 1)
+	c.untilBound("gang", 3)
+	before := c.uids("gang")
+	cp.StopAPIServer()
+	<-time.After(outage) // the outage itself
+	c.must(cp.StartAPIServer(c.ctx), "starting the API server")
+	back := time.Now()
+	c.untilAnswers()
+	lift()
+	c.untilBound("gang", 4)
+	took := time.Since(back)
+	after := c.uids("gang")
+	delete(after, "gang-3")
+	if !sameUIDs(before, after) {
+		t.Errorf("pods before %v, after %v", before, after)
+	}
+	c.untilAdmitted("gang")
+	t.Logf("repair timeout %s, API server away for %s: completed %s after it was back", timeout, outage, ms(took))
+}

@@ -1,0 +1,56 @@
+package scheduler
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// The plugins in somebody else's scheduler (G19), which does not hand out the members of a plan back to back: gangs are
+// admitted, and never in part, also among plain pods that take their places.
+func TestForeignScheduler(t *testing.T) {
+	c := newCluster(t, 5)
+	c.startForeign()
+	c.createGang("alone", 8, 4)
+	c.untilBound("alone", 8)
+	c.untilAdmitted("alone")
+	c.deleteGang("alone")
+	contend(c, false)
+}
+
+// startForeign builds test/foreignscheduler and runs it with the deployed configuration.
+func (c *cluster) startForeign() {
+	c.t.Helper()
+	binary := filepath.Join(c.t.TempDir(), "foreignscheduler")
+	build := exec.CommandContext(c.ctx, "go", "build", "-o", binary, "../../foreignscheduler")
+	if out, err := build.CombinedOutput(); err != nil {
+		c.t.Fatalf("building a foreign scheduler: %v\n%s", err, out)
+	}
+	kubeconfig, err := cp.ServiceAccountKubeconfig(c.ctx, controlplane.MusterNamespace, "muster-scheduler")
+	c.must(err, "making a kubeconfig")
+	var config map[string]any
+	c.must(yaml.Unmarshal(schedulerConfig(c.t, settings{lease: map[string]any{"leaderElect": false}}), &config), "reading the configuration")
+	config["clientConnection"].(map[string]any)["kubeconfig"] = kubeconfig
+	content, err := yaml.Marshal(config)
+	c.must(err, "writing the configuration")
+	file := filepath.Join(c.t.TempDir(), "config.yaml")
+	c.must(os.WriteFile(file, content, 0o644), "writing the configuration")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	c.must(err, "finding a port")
+	address := listener.Addr().String()
+	port := listener.Addr().(*net.TCPAddr).Port
+	listener.Close()
+	c.scheduler = cp.NewProcess(controlplane.ProcessOptions{
+		Name: "foreignscheduler", Path: binary, ReadyURL: "https://" + address + "/readyz",
+		Args: []string{"--config=" + file, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "-v=2"},
+	})
+	c.restart()
+}
