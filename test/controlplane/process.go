@@ -168,6 +168,9 @@ func (p *Process) Terminate(grace time.Duration) {
 	p.Kill()
 }
 
+// ReadyURL returns the address that tells whether the program is ready, "" if it has none.
+func (p *Process) ReadyURL() string { return p.options.ReadyURL }
+
 // Log returns the path of the file with the program's output, of all runs.
 func (p *Process) Log() string { return p.log }
 

@@ -1,0 +1,117 @@
+package scheduler
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+)
+
+// 200 gangs come and go, some of them after waiting, being refused or failing to be bound: nothing of them stays in the
+// scheduler. Waits at the barrier, slots and timers are goroutines, so those tell.
+func TestNothingGrows(t *testing.T) {
+	const size = 8
+	c := newCluster(t, 2)
+	c.start()
+	round := 0
+	gangs := func(n int) {
+		for range n {
+			round++
+			g := fmt.Sprintf("gang-%d", round)
+			switch round % 10 {
+			case 3: // its PodGroup comes last
+				for _, pod := range names(g, 0, size) {
+					c.create(c.pod(pod, g, 1))
+				}
+				c.apply(c.group(g).MinMember(size))
+			case 7: // too large for the cluster
+				c.createGang(g, size, 8)
+				c.untilStatus(g, "has been refused", func(s v2Status) bool { return s.Reason == "TooLarge" })
+				c.deleteGang(g)
+				continue
+			default:
+				c.createGang(g, size, 1)
+			}
+			c.untilBound(g, size)
+			c.deleteGang(g)
+		}
+	}
+	gangs(20) // what grows once: connections, caches, informers
+	before := c.settled(0)
+	start := time.Now()
+	gangs(200)
+	took := time.Since(start)
+	after := c.settled(int(before.goroutines) + 10)
+	t.Logf("200 gangs of %d in %s: goroutines %.0f before, %.0f after; heap %.1f MiB before, %.1f MiB after",
+		size, ms(took), before.goroutines, after.goroutines, before.heap/(1<<20), after.heap/(1<<20))
+	if after.goroutines > before.goroutines+10 {
+		t.Errorf("goroutines grew from %.0f to %.0f", before.goroutines, after.goroutines)
+	}
+	if after.heap > before.heap+10<<20 {
+		t.Errorf("the heap grew from %.1f MiB to %.1f MiB", before.heap/(1<<20), after.heap/(1<<20))
+	}
+}
+
+// sizes is how large a process is.
+type sizes struct{ goroutines, heap float64 }
+
+// settled returns the scheduler's sizes after a garbage collection, once it has at most so many goroutines or half a
+// minute has passed; 0: once their number stands still. Nobody can watch them, hence the polling.
+func (c *cluster) settled(most int) sizes {
+	c.t.Helper()
+	c.until("no pod is left", time.Minute, func(pods []*corev1.Pod) bool { return len(pods) == 0 })
+	last := -1.0
+	var s sizes
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Second) {
+		c.ask("/debug/pprof/heap?gc=1")
+		metrics := c.ask("/metrics")
+		s = sizes{goroutines: c.metric(metrics, "go_goroutines"), heap: c.metric(metrics, "go_memstats_heap_alloc_bytes")}
+		if most > 0 && int(s.goroutines) <= most || most == 0 && s.goroutines == last {
+			break
+		}
+		last = s.goroutines
+	}
+	return s
+}
+
+// ask returns what the scheduler's own server says.
+func (c *cluster) ask(path string) string {
+	c.t.Helper()
+	config := cp.Admin()
+	config.CAData, config.Insecure = nil, true // it has a certificate that it made itself
+	client, err := rest.HTTPClientFor(config)
+	c.must(err, "making a client for muster-scheduler")
+	defer client.CloseIdleConnections()
+	response, err := client.Get(strings.TrimSuffix(c.scheduler.ReadyURL(), "/readyz") + path)
+	c.must(err, "asking muster-scheduler for "+path)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	c.must(err, "reading "+path)
+	if response.StatusCode != http.StatusOK {
+		c.must(fmt.Errorf("%s: %s", response.Status, body), "asking muster-scheduler for "+path)
+	}
+	return string(body)
+}
+
+// metric returns the value of a metric without labels.
+func (c *cluster) metric(metrics, name string) float64 {
+	c.t.Helper()
+	lines := bufio.NewScanner(strings.NewReader(metrics))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			f, err := strconv.ParseFloat(value, 64)
+			c.must(err, "reading metric "+name)
+			return f
+		}
+	}
+	c.must(fmt.Errorf("not among the metrics"), "reading metric "+name)
+	return 0
+}
