@@ -38,8 +38,6 @@ const (
 func Attach(sched *scheduler.Scheduler, burst Burst) {
 	pop := sched.NextPod
 	wasUnwinding := false
-	var late types.UID // the member that the queue did not have at the last try, since when
-	var since time.Time
 	sched.NextPod = func(logger klog.Logger) (*framework.QueuedPodInfo, error) {
 		for {
 			member := burst.Next()
@@ -47,12 +45,9 @@ func Attach(sched *scheduler.Scheduler, burst Burst) {
 				break
 			}
 			info := sched.SchedulingQueue.PopSpecificPod(logger, member)
-			if info == nil && member.UID != late {
-				late, since = member.UID, time.Now()
-			}
-			if info == nil && time.Since(since) < lateLimit {
+			for deadline := time.Now().Add(lateLimit); info == nil && time.Now().Before(deadline); {
 				time.Sleep(unwindPoll)
-				continue
+				info = sched.SchedulingQueue.PopSpecificPod(logger, member)
 			}
 			if info == nil {
 				logger.V(2).Info("Planned pod is not in the scheduling queue", "pod", klog.KObj(member))

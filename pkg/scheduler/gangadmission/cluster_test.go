@@ -1,0 +1,406 @@
+package gangadmission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	kubeconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	schedulerprofile "k8s.io/kubernetes/pkg/scheduler/profile"
+
+	"github.com/muster-project/muster/pkg/apis/config"
+	"github.com/muster-project/muster/pkg/apis/config/profile"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/kube"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// cluster is the whole scheduler with the built-in profile, in memory: a fake clientset for what is Kubernetes', a small
+// HTTP server for PodGroups.
+type cluster struct {
+	t      *testing.T
+	ctx    context.Context
+	client *fake.Clientset
+	groups *groupServer
+	gangs  *Gangs
+	sched  *scheduler.Scheduler
+
+	mu      sync.Mutex
+	popped  []string                         // names of pods, in the order of their cycles
+	bound   []string                         // names of pods, in the order of their bindings
+	marks   map[string]string                // by pod
+	writes  []string                         // what else was written: "delete pods x"
+	refuse  func(pod string) (post, ok bool) // of a binding: is it stored, is the answer good
+	onPop   func(pod string)
+	onCycle func(pod string) bool // of the plugin moody: does the real cycle refuse the node
+}
+
+// moody is a filter that refuses in a real cycle what it accepted in the plan.
+type moody struct{ c *cluster }
+
+func (moody) Name() string { return "Moody" }
+
+// SignPod keeps the batching of the stock scheduler: one filter without it would end it for all pods.
+func (moody) SignPod(context.Context, *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) { return nil, nil }
+
+func (m moody) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeInfo) *fwk.Status {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	if !kube.IsPlanning(state) && m.c.onCycle != nil && m.c.onCycle(pod.Name) {
+		return fwk.NewStatus(fwk.Unschedulable, "in a bad mood")
+	}
+	return nil
+}
+
+type clusterOption func(c *cluster, attach *bool, args *config.GangAdmissionArgs)
+
+// unattached leaves out Attach, as somebody else's scheduler does (G19).
+func unattached(_ *cluster, attach *bool, _ *config.GangAdmissionArgs) { *attach = false }
+
+func newCluster(t *testing.T, options ...clusterOption) *cluster {
+	t.Helper()
+	groups := newGroupServer(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel) // before the server is closed, which waits for its watchers
+	c := &cluster{t: t, ctx: ctx, client: fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml"}}), groups: groups, marks: map[string]string{}}
+	c.client.PrependReactor("*", "pods", c.react)
+	noEndedPods := func(f string) bool { return f == endedPods } // the fake knows no field selectors
+	c.client.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return noEndedPods(a.(clienttesting.ListAction).GetListRestrictions().Fields.String()), &corev1.PodList{}, nil
+	})
+	c.client.PrependWatchReactor("pods", func(a clienttesting.Action) (bool, watch.Interface, error) {
+		return noEndedPods(a.(clienttesting.WatchAction).GetWatchRestrictions().Fields.String()), watch.NewFake(), nil
+	})
+
+	cfg, err := profile.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	attach := true
+	cfg.Profiles[0].Plugins.Filter.Enabled = append(cfg.Profiles[0].Plugins.Filter.Enabled, kubeconfig.Plugin{Name: "Moody"})
+	for _, p := range cfg.Profiles[0].PluginConfig {
+		if args, ok := p.Args.(*kubeconfig.PodTopologySpreadArgs); ok {
+			args.DefaultingType = kubeconfig.ListDefaulting // with default constraints the stock scheduler signs no pod at all
+		}
+		if p.Name == Name {
+			args := p.Args.(*config.GangAdmissionArgs)
+			args.ResyncInterval.Duration = time.Second
+			args.BarrierTimeout.Duration = 5 * time.Second
+			for _, o := range options {
+				o(c, &attach, args)
+			}
+		}
+	}
+	c.gangs = New()
+	informers := scheduler.NewInformerFactory(c.client, 0)
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: c.client.EventsV1()})
+	t.Cleanup(broadcaster.Shutdown)
+	c.sched, err = scheduler.New(ctx, c.client, informers, nil, schedulerprofile.NewRecorderFactory(broadcaster),
+		scheduler.WithComponentConfigVersion(cfg.APIVersion), scheduler.WithProfiles(cfg.Profiles...),
+		scheduler.WithKubeConfig(&rest.Config{Host: c.groups.URL}),
+		scheduler.WithPodInitialBackoffSeconds(1), scheduler.WithPodMaxBackoffSeconds(1),
+		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{GateName: c.gangs.NewGate, Name: c.gangs.NewAdmission,
+			"Moody": func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return moody{c}, nil }}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if attach {
+		if err := c.gangs.Attach(c.sched); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pop := c.sched.NextPod
+	c.sched.NextPod = func(logger klog.Logger) (*framework.QueuedPodInfo, error) {
+		info, err := pop(logger)
+		if info != nil && info.Pod != nil {
+			c.mu.Lock()
+			c.popped = append(c.popped, info.Pod.Name)
+			hook := c.onPop
+			c.mu.Unlock()
+			if hook != nil {
+				hook(info.Pod.Name)
+			}
+		}
+		return info, err
+	}
+	informers.Start(ctx.Done())
+	informers.WaitForCacheSync(ctx.Done())
+	if err := c.sched.WaitForHandlersSync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// run starts the scheduling loop. Objects made before are seen all at once.
+func (c *cluster) run() *cluster {
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		c.sched.Run(c.ctx)
+	}()
+	return c
+}
+
+// react is what an API server does with bindings, and keeps a record of writes.
+func (c *cluster) react(a clienttesting.Action) (bool, runtime.Object, error) {
+	switch {
+	case a.GetVerb() == "create" && a.GetSubresource() == "binding":
+		b := a.(clienttesting.CreateAction).GetObject().(*corev1.Binding)
+		post, ok := true, true
+		c.mu.Lock()
+		if c.refuse != nil {
+			post, ok = c.refuse(b.Name)
+		}
+		c.mu.Unlock()
+		if post {
+			obj, err := c.client.Tracker().Get(corev1.SchemeGroupVersion.WithResource("pods"), b.Namespace, b.Name)
+			if err != nil {
+				return true, nil, err
+			}
+			pod := obj.(*corev1.Pod).DeepCopy()
+			if pod.Spec.NodeName != "" {
+				return true, nil, fmt.Errorf("pod %s is assigned to node %s already", b.Name, pod.Spec.NodeName)
+			}
+			pod.Spec.NodeName = b.Target.Name
+			for k, v := range b.Annotations {
+				metav1.SetMetaDataAnnotation(&pod.ObjectMeta, k, v)
+			}
+			if err := c.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), pod, b.Namespace); err != nil {
+				return true, nil, err
+			}
+			c.mu.Lock()
+			c.bound = append(c.bound, b.Name)
+			c.marks[b.Name] = b.Annotations[v2alpha2.BoundForAnnotation]
+			c.mu.Unlock()
+		}
+		if !ok {
+			return true, nil, fmt.Errorf("the API server hiccups")
+		}
+		return true, b, nil
+	case a.GetVerb() == "delete":
+		c.mu.Lock()
+		c.writes = append(c.writes, "delete "+a.(clienttesting.DeleteAction).GetName())
+		c.mu.Unlock()
+	}
+	return false, nil, nil
+}
+
+func (c *cluster) node(w *wrappers.NodeWrapper) *cluster {
+	c.t.Helper()
+	if _, err := c.client.CoreV1().Nodes().Create(c.ctx, w.Obj(), metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	// Nodes and pods come by informers of their own.
+	return c.eventually("the node seen", func() bool { return c.sched.Cache.Dump().Nodes[w.Obj().Name] != nil })
+}
+
+func (c *cluster) pod(pods ...*wrappers.PodWrapper) *cluster {
+	c.t.Helper()
+	for _, w := range pods {
+		pod := w.Obj()
+		pod.UID = "uid-" + typesUID(pod.Name)
+		if _, err := c.client.CoreV1().Pods(pod.Namespace).Create(c.ctx, pod, metav1.CreateOptions{}); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	return c
+}
+
+func (c *cluster) deletePod(name string) {
+	if err := c.client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "ml", name); err != nil {
+		c.t.Error(err)
+	}
+}
+
+// gang makes a PodGroup of n one-GPU pods that are all needed.
+func (c *cluster) gang(name string, n int) *cluster {
+	c.groups.put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(int32(n)).Obj())
+	return c.pod(members(name, n)...)
+}
+
+func members(gang string, n int) []*wrappers.PodWrapper {
+	var out []*wrappers.PodWrapper
+	for i := range n {
+		out = append(out, wrappers.MakePod(fmt.Sprintf("%s-%d", gang, i), "ml").Gang(gang).GPUs(1))
+	}
+	return out
+}
+
+// boundOf returns the bound pods whose names begin with the prefix, sorted.
+func (c *cluster) boundOf(prefix string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	for _, n := range c.bound {
+		if strings.HasPrefix(n, prefix) {
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// eventually waits until something holds.
+func (c *cluster) eventually(what string, holds func() bool) *cluster {
+	c.t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !holds() {
+		if time.Now().After(deadline) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.t.Fatalf("not within 20s: %s\nbound %v\npopped %v\nwrites %v", what, c.bound, c.popped, c.writes)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return c
+}
+
+func (c *cluster) wholeOf(gang string, n int) *cluster {
+	c.t.Helper()
+	return c.eventually(fmt.Sprintf("%d pods of %s bound", n, gang), func() bool { return len(c.boundOf(gang+"-")) == n })
+}
+
+// refused waits until a gang has a verdict.
+func (c *cluster) refused(gang string) *cluster {
+	c.t.Helper()
+	return c.eventually(gang+" refused", func() bool {
+		f, ok := c.gangs.registry.Facts(key(gang))
+		return ok && f.Refused.Reason != ""
+	})
+}
+
+// groupServer speaks as much of the API for PodGroups as the scheduler asks for.
+type groupServer struct {
+	*httptest.Server
+	mu       sync.Mutex
+	version  int
+	objects  map[string]*v2alpha2.PodGroup
+	watchers map[chan watchEvent]bool
+}
+
+type watchEvent struct {
+	Type   watch.EventType    `json:"type"`
+	Object *v2alpha2.PodGroup `json:"object"`
+}
+
+func newGroupServer(t *testing.T) *groupServer {
+	s := &groupServer{objects: map[string]*v2alpha2.PodGroup{}, watchers: map[chan watchEvent]bool{}}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+// put creates or replaces a PodGroup.
+func (s *groupServer) put(group *v2alpha2.PodGroup) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kind := watch.Added
+	if s.objects[group.Name] != nil {
+		kind = watch.Modified
+	}
+	s.store(kind, group)
+}
+
+func (s *groupServer) store(kind watch.EventType, group *v2alpha2.PodGroup) {
+	s.version++
+	group = group.DeepCopy()
+	group.APIVersion, group.Kind = v2alpha2.SchemeGroupVersion.String(), "PodGroup"
+	group.ResourceVersion = fmt.Sprint(s.version)
+	if kind == watch.Deleted {
+		delete(s.objects, group.Name)
+	} else {
+		s.objects[group.Name] = group
+	}
+	for w := range s.watchers {
+		w <- watchEvent{kind, group}
+	}
+}
+
+func (s *groupServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	path := strings.Split(strings.TrimPrefix(r.URL.Path, "/apis/scheduling.run.ai/v2alpha2/"), "/")
+	switch {
+	case r.URL.Query().Get("sendInitialEvents") != "": // the caller falls back to a list
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_ = json.NewEncoder(w).Encode(metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+			Status:   metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity})
+	case r.URL.Query().Get("watch") != "":
+		events := make(chan watchEvent, 1000)
+		s.mu.Lock()
+		s.watchers[events] = true
+		s.mu.Unlock()
+		w.(http.Flusher).Flush()
+		for {
+			select {
+			case e := <-events:
+				if json.NewEncoder(w).Encode(e) != nil {
+					return
+				}
+				w.(http.Flusher).Flush()
+			case <-r.Context().Done():
+				s.mu.Lock()
+				delete(s.watchers, events)
+				s.mu.Unlock()
+				return
+			}
+		}
+	case r.Method == http.MethodGet && len(path) == 1:
+		s.mu.Lock()
+		list := v2alpha2.PodGroupList{TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroupList"}}
+		list.ResourceVersion = fmt.Sprint(s.version)
+		for _, g := range s.objects {
+			list.Items = append(list.Items, *g)
+		}
+		s.mu.Unlock()
+		_ = json.NewEncoder(w).Encode(list)
+	case r.Method == http.MethodPut:
+		var group v2alpha2.PodGroup
+		if err := json.NewDecoder(r.Body).Decode(&group); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		s.mu.Lock()
+		if old := s.objects[group.Name]; old != nil {
+			next := old.DeepCopy()
+			next.Status = group.Status
+			s.store(watch.Modified, next)
+			group = *s.objects[group.Name]
+		}
+		s.mu.Unlock()
+		_ = json.NewEncoder(w).Encode(group)
+	default:
+		s.mu.Lock()
+		group := s.objects[path[len(path)-1]]
+		s.mu.Unlock()
+		if group == nil {
+			w.WriteHeader(http.StatusNotFound)
+			_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: 404})
+			return
+		}
+		_ = json.NewEncoder(w).Encode(group)
+	}
+}

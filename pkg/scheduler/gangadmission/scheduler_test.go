@@ -1,0 +1,294 @@
+package gangadmission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+func typesUID(s string) types.UID { return types.UID(s) }
+
+func key(gang string) gangstate.Key { return gangstate.Key{Namespace: "ml", Name: gang} }
+
+// neverPartial checks the order of bindings: once a gang of n has its first binding, no other gang's pod is bound before
+// its last.
+func (c *cluster) neverPartial(sizes map[string]int) {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	open, left := "", 0
+	for _, name := range c.bound {
+		gang, _, _ := strings.Cut(name, "-")
+		n, ok := sizes[gang]
+		switch {
+		case !ok:
+		case open == "":
+			open, left = gang, n-1
+		case open != gang:
+			c.t.Fatalf("%s is bound while %s lacks %d pods: %v", name, open, left, c.bound)
+		default:
+			left--
+		}
+		if left == 0 {
+			open = ""
+		}
+	}
+	if open != "" {
+		c.t.Fatalf("%s is bound in part: %v", open, c.bound)
+	}
+}
+
+func TestGangOfFourIsBoundWhole(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).gang("a", 4).run().wholeOf("a", 4)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.popped) != 4 {
+		t.Errorf("cycles %v, want one for each pod", c.popped)
+	}
+	for pod, mark := range c.marks {
+		if mark == "" || mark != c.marks["a-0"] || !strings.HasPrefix(mark, "a/4/") {
+			t.Errorf("mark of %s is %q", pod, mark)
+		}
+	}
+}
+
+func TestGangPodByPodWaitsForItsLast(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).run()
+	all := members("a", 4)
+	c.pod(all[:3]...)
+	c.groups.put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(4).Obj())
+	c.pod(wrappers.MakePod("plain", "ml"))
+	c.eventually("the plain pod bound", func() bool { return len(c.boundOf("plain")) == 1 })
+	if got := c.boundOf("a-"); len(got) != 0 {
+		t.Fatalf("bound %v before the gang is complete", got)
+	}
+	c.pod(all[3]).wholeOf("a", 4)
+}
+
+func TestTwoGangsOfSixtyPercentAreNeverBothPartial(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(5)).node(wrappers.MakeNode("n1").GPUs(5)).run()
+	for round := range 5 {
+		a, b := fmt.Sprintf("a%d", round), fmt.Sprintf("b%d", round)
+		for _, g := range []string{a, b} {
+			c.groups.put(wrappers.MakePodGroup(g, "ml").UID(g).Generation(1).MinMember(6).Obj())
+		}
+		pa, pb := members(a, 6), members(b, 6)
+		for i := range 6 {
+			c.pod(pa[i], pb[i])
+		}
+		c.eventually("one gang bound", func() bool { return len(c.boundOf(a+"-"))+len(c.boundOf(b+"-")) == 6 })
+		first, second := a, b
+		if len(c.boundOf(b+"-")) > 0 {
+			first, second = b, a
+		}
+		c.refused(second)
+		c.neverPartial(map[string]int{a: 6, b: 6})
+		for _, n := range c.boundOf(first + "-") {
+			c.deletePod(n)
+		}
+		c.wholeOf(second, 6).neverPartial(map[string]int{a: 6, b: 6})
+		for _, n := range c.boundOf(second + "-") {
+			c.deletePod(n)
+		}
+	}
+}
+
+func TestGangThatDoesNotFitCostsOneAttempt(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 6).run().refused("a")
+	// The loop goes on: another pod has its cycle after whatever cycles the gang had.
+	c.pod(wrappers.MakePod("plain", "ml")).eventually("the plain pod bound", func() bool { return len(c.boundOf("plain")) == 1 })
+	c.mu.Lock()
+	popped := slices.DeleteFunc(slices.Clone(c.popped), func(n string) bool { return n == "plain" })
+	c.mu.Unlock()
+	if diff := cmp.Diff([]string{"a-0"}, popped); diff != "" {
+		t.Errorf("cycles (-want +got):\n%s", diff)
+	}
+	c.node(wrappers.MakeNode("n1").GPUs(4)).wholeOf("a", 6)
+}
+
+func TestFailedBindingIsRepaired(t *testing.T) {
+	for name, post := range map[string]bool{"not posted": false, "posted, and the answer lost": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).gang("a", 8)
+			failed := false
+			c.refuse = func(pod string) (bool, bool) {
+				if pod == "a-2" && !failed {
+					failed = true
+					return post, false
+				}
+				return true, true
+			}
+			c.run().wholeOf("a", 8).eventually("admitted", func() bool {
+				f, _ := c.gangs.registry.Facts(key("a"))
+				return f.Admitted && f.Bound[""] == 8
+			})
+		})
+	}
+}
+
+func TestMemberDeletedBetweenPlanAndBind(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).gang("a", 4)
+	deleted := make(chan struct{})
+	c.onPop = func(pod string) {
+		if pod == "a-1" { // the leader's cycle is over, the plan is in force
+			c.deletePod("a-3")
+			c.eventually("the deletion seen", func() bool {
+				f, _ := c.gangs.registry.Facts(key("a"))
+				return f.Created[""] == 3
+			})
+			c.mu.Lock()
+			c.onPop = nil
+			c.mu.Unlock()
+			close(deleted)
+		}
+	}
+	c.run()
+	<-deleted
+	c.eventually("the plan given back", func() bool {
+		f, _ := c.gangs.registry.Facts(key("a"))
+		return f.Created[""] == 3 && !f.Binding && !c.gangs.registry.Unwinding() && len(c.sched.SchedulingQueue.InFlightPods()) == 0
+	})
+	if got := c.boundOf("a-"); len(got) != 0 {
+		t.Fatalf("bound %v of a gang that is not complete", got)
+	}
+	c.pod(wrappers.MakePod("a-9", "ml").Gang("a").GPUs(1)).wholeOf("a", 4)
+}
+
+func TestNodeRemovedBetweenPlanAndBind(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("small").GPUs(4)).gang("a", 4)
+	c.onPop = func(pod string) {
+		if pod != "a-1" {
+			return
+		}
+		c.mu.Lock()
+		c.onPop = nil
+		c.mu.Unlock()
+		c.node(wrappers.MakeNode("large").GPUs(8))
+		if err := c.client.CoreV1().Nodes().Delete(c.ctx, "small", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+		c.eventually("the removal seen", func() bool {
+			n := c.sched.Cache.Dump().Nodes["small"]
+			return n == nil || n.Node() == nil
+		})
+	}
+	c.run().wholeOf("a", 4).neverPartial(map[string]int{"a": 4})
+	for i := range 4 {
+		pod, err := c.client.CoreV1().Pods("ml").Get(c.ctx, fmt.Sprintf("a-%d", i), metav1.GetOptions{})
+		if err != nil || pod.Spec.NodeName != "large" {
+			t.Errorf("pod %d is on %s, %v", i, pod.Spec.NodeName, err)
+		}
+	}
+}
+
+func TestPlainPodsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0"))
+	for i, priority := range []int32{0, 10, 5, 10, 0} {
+		c.pod(wrappers.MakePod(fmt.Sprintf("p%d", i), "ml").Priority(priority))
+		c.eventually("queued", func() bool { _, ok := c.sched.SchedulingQueue.GetPod(fmt.Sprintf("p%d", i), "ml"); return ok })
+	}
+	c.run().eventually("all bound", func() bool { return len(c.boundOf("p")) == 5 })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if diff := cmp.Diff([]string{"p1", "p3", "p2", "p0", "p4"}, c.popped); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
+func TestPlainPodsKeepTheirBatching(t *testing.T) {
+	c := newCluster(t)
+	f := c.sched.Profiles[wrappers.SchedulerName]
+	if s := f.SignPod(c.ctx, wrappers.MakePod("plain", "ml").GPUs(1).Obj()); s == nil {
+		t.Error("a plain pod has no signature")
+	}
+	if s := f.SignPod(c.ctx, members("a", 1)[0].Obj()); s != nil {
+		t.Errorf("a member has signature %s", s)
+	}
+}
+
+func TestOnlyPlainPodsPreempt(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4))
+	for i := range 4 {
+		c.pod(wrappers.MakePod(fmt.Sprintf("low-%d", i), "ml").GPUs(1).Priority(0).Node("n0"))
+	}
+	c.groups.put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
+	for _, m := range members("a", 2) {
+		c.pod(m.Priority(1000))
+	}
+	c.run().refused("a")
+	c.mu.Lock()
+	if len(c.writes) != 0 {
+		t.Errorf("a gang preempted: %v", c.writes)
+	}
+	c.mu.Unlock()
+	c.pod(wrappers.MakePod("high", "ml").GPUs(1).Priority(1000)).eventually("a victim deleted", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.writes) == 1
+	})
+}
+
+// TestNominationsOfMembersAreNotCountedTwice: somebody, an autoscaler for instance, nominated the node for the members.
+func TestNominationsOfMembersAreNotCountedTwice(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4))
+	c.groups.put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(4).Obj())
+	for _, m := range members("a", 4) {
+		pod := m.Obj()
+		pod.UID, pod.Status.NominatedNodeName = typesUID("uid-"+pod.Name), "n0"
+		if _, err := c.client.CoreV1().Pods("ml").Create(c.ctx, pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.run().wholeOf("a", 4)
+}
+
+func TestWithoutAttachNothingIsPartial(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, unattached).node(wrappers.MakeNode("n0").GPUs(10)).gang("a", 6).gang("b", 6)
+	for i := range 3 {
+		c.pod(wrappers.MakePod(fmt.Sprintf("plain-%d", i), "ml").GPUs(1))
+	}
+	c.run().eventually("one gang bound", func() bool { return len(c.boundOf("a-"))+len(c.boundOf("b-")) == 6 })
+	c.eventually("plain pods bound", func() bool { return len(c.boundOf("plain-")) == 3 })
+	c.neverPartial(map[string]int{"a": 6, "b": 6})
+}
+
+func TestPodGroupDeletedAndMadeAgain(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(2)).gang("a", 4).run().refused("a")
+	c.groups.put(wrappers.MakePodGroup("a", "ml").UID("another").Generation(1).MinMember(2).Obj())
+	c.wholeOf("a", 2)
+}
+
+// TestNodeThatRefusedAMemberIsTriedAgain: the node is avoided for a moment (G18). If the gang needs it, the gang has to be
+// woken when the moment is over, also when nothing else happens in the cluster.
+func TestNodeThatRefusedAMemberIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4)
+	refusals := 0
+	c.onCycle = func(pod string) bool {
+		if pod == "a-2" {
+			refusals++
+		}
+		return pod == "a-2" && refusals == 1
+	}
+	c.run().wholeOf("a", 4).neverPartial(map[string]int{"a": 4})
+}
