@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -17,16 +19,23 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// counted is the stock profile's framework; it counts the nodes that are filtered, and pods can be nominated by name.
+// counted is the stock profile's framework; it counts the nodes that are filtered and scored, and pods can be nominated by
+// name.
 type counted struct {
 	framework.Framework
 	filtered  atomic.Int64
+	scored    atomic.Int64
 	nominated map[string][]fwk.PodInfo
 }
 
 func (f *counted) RunFilterPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	f.filtered.Add(1)
 	return f.Framework.RunFilterPlugins(ctx, state, pod, node)
+}
+
+func (f *counted) RunScorePlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) ([]fwk.NodePluginScores, *fwk.Status) {
+	f.scored.Add(int64(len(nodes)))
+	return f.Framework.RunScorePlugins(ctx, state, pod, nodes)
 }
 
 // RunFilterPluginsWithNominatedPods treats nominated pods as the real one does when all of them matter.
@@ -42,9 +51,10 @@ func (f *counted) RunFilterPluginsWithNominatedPods(ctx context.Context, state f
 
 func (f *counted) NominatedPodsForNode(node string) []fwk.PodInfo { return f.nominated[node] }
 
-func newCounted(t *testing.T) *counted {
+// newCounted returns the framework of a scheduler that has seen the objects; nodes to plan on are passed beside.
+func newCounted(t *testing.T, objects ...runtime.Object) *counted {
 	t.Helper()
-	return &counted{Framework: newCluster(t).f, nominated: map[string][]fwk.PodInfo{}}
+	return &counted{Framework: newCluster(t, objects...).f, nominated: map[string][]fwk.PodInfo{}}
 }
 
 // judged returns what a plan for the pod says of the nodes, and how many of them were filtered for it.
@@ -58,6 +68,22 @@ func judged(t *testing.T, f *counted, memory *Verdicts, nodes []fwk.NodeInfo, po
 	w.Remember(memory)
 	w.judge(w.classes[0])
 	return w.classes[0].reasons, int(f.filtered.Load() - before)
+}
+
+// order returns the nodes in the order in which a plan tries them.
+func order(t *testing.T, f *counted, memory *Verdicts, nodes []fwk.NodeInfo, pod *corev1.Pod) []string {
+	t.Helper()
+	w, err := NewWorld(context.Background(), f, nodes, []*corev1.Pod{pod}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Remember(memory)
+	w.judge(w.classes[0])
+	var names []string
+	for _, i := range w.classes[0].order {
+		names = append(names, nodes[i].Node().Name)
+	}
+	return names
 }
 
 func nodeInfo(node *corev1.Node) fwk.NodeInfo {
@@ -135,12 +161,50 @@ func TestVerdictsAreKeptForWhatDidNotChange(t *testing.T) {
 	step("every time", apart.Obj(), nil, 11, 10)
 }
 
+func TestScoresAreKeptWhereNodesAreJudgedOneByOne(t *testing.T) {
+	t.Parallel()
+	f := newCounted(t, wrappers.MakeNode("n0").Obj(), wrappers.MakePod("neighbour", "ns").UID("neighbour").Node("n0").Obj())
+	memory := NewVerdicts()
+	var nodes []fwk.NodeInfo
+	for i := range 10 {
+		nodes = append(nodes, nodeInfo(wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(8).Obj()))
+	}
+	pod := wrappers.MakePod("p", "ns").UID("p").GPUs(1).CPU("4")
+	step := func(what string, pod *corev1.Pod, wantScored int) {
+		t.Helper()
+		before := f.scored.Load()
+		judged(t, f, memory, nodes, pod, nil)
+		if scored := int(f.scored.Load() - before); scored != wantScored {
+			t.Errorf("%s: %d nodes scored, want %d", what, scored, wantScored)
+		}
+	}
+	step("nothing is known at first", pod.Obj(), 10)
+	step("nothing changed", pod.Obj(), 0)
+	nodes[3].AddPodInfo(podInfo(t, wrappers.MakePod("bound", "ns").UID("bound").Node("n3").CPU("8").Obj()))
+	step("one node got a pod", pod.Obj(), 1)
+	step("another image", wrappers.MakePod("q", "ns").UID("q").GPUs(1).CPU("4").Spec(func(s *corev1.PodSpec) { s.Containers[0].Image = "other" }).Obj(), 10)
+	preferred := wrappers.MakePod("r", "ns").UID("r").GPUs(1).CPU("4").Spec(func(s *corev1.PodSpec) {
+		s.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
+			Weight: 1, PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{}},
+		}}}}
+	}).Obj()
+	step("a preference for other pods' nodes", preferred, 10)
+	step("is judged anew every time", preferred, 10)
+
+	tainted := nodes[7].Node().DeepCopy()
+	tainted.Spec.Taints = []corev1.Taint{{Key: "slow", Effect: corev1.TaintEffectPreferNoSchedule}}
+	nodes[7].SetNode(tainted)
+	step("a node better avoided makes scores relative", pod.Obj(), 10)
+	step("every time", pod.Obj(), 10)
+}
+
 // TestVerdictsAgreeWithTheFilters changes a cluster at random and compares plans with and without memory.
 func TestVerdictsAgreeWithTheFilters(t *testing.T) {
 	t.Parallel()
 	f := newCounted(t)
 	memory := NewVerdicts()
 	random := rand.New(rand.NewPCG(1, 2))
+	slow := corev1.Taint{Key: "slow", Effect: corev1.TaintEffectPreferNoSchedule}
 	var nodes []fwk.NodeInfo
 	for i := range 30 {
 		nodes = append(nodes, nodeInfo(wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(8).Label("rack", fmt.Sprint(i%3)).Obj()))
@@ -170,6 +234,9 @@ func TestVerdictsAgreeWithTheFilters(t *testing.T) {
 			case 3:
 				node := nodes[i].Node().DeepCopy()
 				node.Spec.Unschedulable = !node.Spec.Unschedulable
+				if node.Spec.Taints = nil; random.IntN(10) == 0 {
+					node.Spec.Taints = []corev1.Taint{slow}
+				}
 				nodes[i].SetNode(node)
 			case 4: // of a few nodes: what is nominated is never remembered
 				name = nodes[i%4].Node().Name
@@ -199,6 +266,10 @@ func TestVerdictsAgreeWithTheFilters(t *testing.T) {
 			t.Fatalf("round %d: verdicts without memory (-) and with (+):\n%s", round, diff)
 		}
 		total, filtered = total+len(nodes), filtered+n
+		wantOrder, gotOrder := order(t, f, nil, nodes, w.Obj()), order(t, f, memory, nodes, w.Obj())
+		if diff := cmp.Diff(wantOrder, gotOrder); diff != "" {
+			t.Fatalf("round %d: order of the nodes without memory (-) and with (+):\n%s", round, diff)
+		}
 	}
 	if filtered > total/2 {
 		t.Errorf("%d of %d nodes were filtered: hardly anything was remembered", filtered, total)

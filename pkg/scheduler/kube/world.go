@@ -70,10 +70,11 @@ type class struct {
 	unbound []string
 
 	judged   bool
-	reasons  []string // by node, "" = passes with nothing planned
-	order    []int    // nodes to be tried, best first: those that pass with nothing planned, then, if not local, the others
-	feasible int      // of order, those that pass with nothing planned
-	cursor   int      // local only: nodes of order before it refuse with what is planned now
+	known    *verdicts // what plans before this one found out about such pods; nil: nothing may be kept
+	reasons  []string  // by node, "" = passes with nothing planned
+	order    []int     // nodes to be tried, best first: those that pass with nothing planned, then, if not local, the others
+	feasible int       // of order, those that pass with nothing planned
+	cursor   int       // local only: nodes of order before it refuse with what is planned now
 	resource corev1.ResourceName
 	request  int64
 }
@@ -254,14 +255,7 @@ func (w *World) rank(c *class, pass []fwk.NodeInfo) {
 	if len(pass) < 2 {
 		return
 	}
-	scores := make([]int64, len(w.nodes))
-	if status := w.f.RunPreScorePlugins(w.ctx, c.state, c.info.Pod, pass); status.IsSuccess() {
-		if list, status := w.f.RunScorePlugins(w.ctx, c.state, c.info.Pod, pass); status.IsSuccess() {
-			for k, s := range list {
-				scores[c.order[k]] = s.TotalScore
-			}
-		}
-	}
+	scores := w.scoreNodes(c, pass)
 	free := make([]int64, len(w.nodes))
 	for _, i := range c.order {
 		free[i] = amount(w.nodes[i].GetAllocatable(), c.resource) - amount(w.nodes[i].GetRequested(), c.resource)
