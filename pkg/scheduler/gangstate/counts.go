@@ -21,14 +21,14 @@ type counts struct {
 }
 
 // profile returns the schedulerName that the gang's waiting pods are planned with: that of its first waiting pod that
-// names a profile of ours. "" if none does.
+// names a profile of ours, of those that a plan could use if there are any. "" if none does.
 func (r *Registry) profile(g *gangState) string {
 	var first *member
 	for _, m := range g.members {
 		if m.state != pending || m.pod.DeletionTimestamp != nil || !r.profiles.Has(m.pod.Spec.SchedulerName) {
 			continue
 		}
-		if first == nil || earlier(m, first) < 0 {
+		if first == nil || m.held() != first.held() && first.held() || m.held() == first.held() && earlier(m, first) < 0 {
 			first = m
 		}
 	}
@@ -37,6 +37,9 @@ func (r *Registry) profile(g *gangState) string {
 	}
 	return first.pod.Spec.SchedulerName
 }
+
+// held reports whether something of the pod's own keeps it from every plan.
+func (m *member) held() bool { return m.misplaced != "" || len(m.pod.Spec.SchedulingGates) > 0 }
 
 // usable reports whether a plan may place the member now.
 func (m *member) usable(profile string) bool {

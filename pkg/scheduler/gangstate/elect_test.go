@@ -347,3 +347,22 @@ func TestGangPriority(t *testing.T) {
 		})
 	}
 }
+
+func TestProfileIsThatOfPodsAPlanCanUse(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	r := New()
+	r.AddProfile("one")
+	r.AddProfile("two")
+	pod := func(name string) *wrappers.PodWrapper {
+		return wrappers.MakePod(name, "ml").UID(name).Gang("g").SchedulerName("two").CreationTimestamp(now)
+	}
+	r.SetGroup(wrappers.MakePodGroup("g", "ml").UID("group").MinMember(2).Obj(), now)
+	r.SetPod(pod("first").SchedulerName("one").SchedulingGate("x").CreationTimestamp(now.Add(-time.Hour)).Obj(), now)
+	r.SetPod(pod("a").Obj(), now)
+	r.SetPod(pod("b").Obj(), now)
+	e := r.Synced(now)
+	if len(e.Activate) != 1 || e.Activate[0].Spec.SchedulerName != "two" {
+		t.Errorf("woken: %v, want one of the two pods that can be planned; the gated pod of another profile must not keep them waiting", e.Activate)
+	}
+}
