@@ -54,7 +54,7 @@ func TestRandomDisturbances(t *testing.T) {
 		for _, n := range c.nodes {
 			d.cordon(n, false)
 		}
-		extra := c.addNodes(8)
+		extra := c.addNodes(24) // 3 GPUs for every pod that may be there
 		var all []string
 		for i := range disturbed {
 			name := fmt.Sprintf("g-%d-%d", round, i)
