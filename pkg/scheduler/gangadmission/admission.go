@@ -72,6 +72,9 @@ func (pl *Admission) PreFilter(ctx context.Context, state fwk.CycleState, pod *c
 	}
 	node, ok := pl.registry.PlannedNode(pod.UID)
 	if !ok {
+		if pl.registry.Yields(pod, time.Now()) {
+			return nil, waits(pod)
+		}
 		work, why := pl.registry.Begin(pod)
 		if work == nil {
 			klog.FromContext(ctx).V(4).Info("Gang is not planned now", "pod", klog.KObj(pod), "why", why)

@@ -16,6 +16,8 @@ const (
 	wakeInterval = 50 * time.Millisecond
 	// retryInterval is the pause between two attempts of a refused gang whose own pods keep changing.
 	retryInterval = time.Second
+	// yieldLimit is how long a gang lets others go first before an attempt of its own.
+	yieldLimit = time.Second
 	// departure is how long a bound pod that vanished is still counted: if it ended, another informer tells so.
 	departure = 2 * time.Second
 	// commitTimeout is the longest time between two members of one plan.
@@ -167,7 +169,7 @@ func (r *Registry) attend(g *gangState) {
 		r.attention.Delete(g.key)
 	case g.leader != "" && (!g.leaderSeen || !g.refusedAt.IsZero()),
 		g.leader == "" && !g.completeAt.IsZero(),
-		g.plan != nil, g.isFragment(), len(g.leavers()) > 0:
+		g.yieldedTo != (Key{}), g.plan != nil, g.isFragment(), len(g.leavers()) > 0:
 		r.attention.Insert(g.key)
 	default:
 		r.attention.Delete(g.key)
@@ -205,6 +207,11 @@ func (r *Registry) Tick(now time.Time) Effects {
 		case g.leader == "":
 			if !now.Before(g.notBefore) {
 				e.add(r.evaluate(g, now))
+			}
+		case g.yieldedTo != (Key{}):
+			if h := r.gangs[g.yieldedTo]; h == nil || h.leader == "" || h.refusedAtGen == r.cluster || now.Sub(g.yieldedAt) >= yieldLimit {
+				g.yieldedTo = Key{}
+				e.Activate = append(e.Activate, r.wake(g, now)...)
 			}
 		case !g.leaderSeen:
 			if now.Sub(g.leaderWoken) >= wakeInterval {
@@ -245,4 +252,43 @@ func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
 		return true, ""
 	}
 	return false, fmt.Sprintf("held by PodGroup %s until it is its turn", m.gang.key)
+}
+
+// Yields reports whether the leader's gang has to let another go first, and wakes that one: a gang that goes before it in
+// the queue (G16), was refused, and has not been tried since the cluster changed, because the queue's back-off holds its
+// leader. Without this, room that an old gang waits for would go to the youngest. The gang that yields is woken when the
+// other was tried, and yields for no more than a second in all: many old gangs cannot hold it up for ever.
+func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[pod.UID]
+	if m == nil || m.gang.leader != pod.UID {
+		return false
+	}
+	g := m.gang
+	if !g.yieldedAt.IsZero() && now.Sub(g.yieldedAt) >= yieldLimit {
+		return false
+	}
+	mine := r.leaderRank(g)
+	var first *gangState
+	var best Rank
+	for key := range r.attention {
+		h := r.gangs[key]
+		if h == nil || h == g || h.leader == "" || h.refusedAt.IsZero() || h.refusedAtGen == r.cluster || h.yieldedTo != (Key{}) {
+			continue
+		}
+		if rank := r.leaderRank(h); rank.Compare(mine) < 0 && (first == nil || rank.Compare(best) < 0) {
+			first, best = h, rank
+		}
+	}
+	if first == nil {
+		return false
+	}
+	g.yieldedTo = first.key
+	if g.yieldedAt.IsZero() {
+		g.yieldedAt = now
+	}
+	r.attend(g)
+	r.again(first)
+	return true
 }

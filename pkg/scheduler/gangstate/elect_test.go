@@ -2,6 +2,7 @@ package gangstate
 
 import (
 	"math/rand"
+	"slices"
 	"testing"
 	"time"
 
@@ -364,5 +365,73 @@ func TestProfileIsThatOfPodsAPlanCanUse(t *testing.T) {
 	e := r.Synced(now)
 	if len(e.Activate) != 1 || e.Activate[0].Spec.SchedulerName != "two" {
 		t.Errorf("woken: %v, want one of the two pods that can be planned; the gated pod of another profile must not keep them waiting", e.Activate)
+	}
+}
+
+func TestYoungGangLetsARefusedOlderOneGoFirst(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	r := New()
+	r.AddProfile(wrappers.SchedulerName)
+	leader := map[string]*corev1.Pod{}
+	for _, g := range []string{"old", "young"} {
+		pod := wrappers.MakePod(g, "ml").UID(g).Gang(g).Obj()
+		leader[g] = pod
+		r.SetGroup(wrappers.MakePodGroup(g, "ml").UID("group-"+g).MinMember(1).Obj(), now)
+		r.SetPod(pod, now)
+		r.Synced(now)
+		r.Pass(pod)
+		now = now.Add(time.Second)
+	}
+	refuse := func(g string) {
+		t.Helper()
+		if work, why := r.Begin(leader[g]); work == nil {
+			t.Fatalf("%s cannot be planned: %s", g, why)
+		}
+		r.Refuse(Key{Namespace: "ml", Name: g}, Verdict{Reason: v2alpha2.ReasonInsufficientGPUs}, now)
+	}
+	woken := func() (names []string) {
+		now = now.Add(wakeInterval)
+		for _, p := range r.Tick(now).Activate {
+			names = append(names, p.Name)
+		}
+		return names
+	}
+
+	refuse("old")
+	if r.Yields(leader["young"], now) {
+		t.Error("yields to a gang that was tried in the cluster as it is")
+	}
+	refuse("young")
+	r.ClusterChanged()
+	if r.Yields(leader["old"], now) {
+		t.Error("the older gang yields to the younger")
+	}
+	if !r.Yields(leader["young"], now) {
+		t.Fatal("does not yield to an older gang that was not tried since the cluster changed")
+	}
+	if got := woken(); !slices.Equal(got, []string{"old"}) {
+		t.Fatalf("woken: %v, want the older gang alone", got)
+	}
+	r.Pass(leader["old"])
+	refuse("old")
+	if got := woken(); !slices.Equal(got, []string{"young"}) {
+		t.Fatalf("woken: %v, want the gang that yielded, now that the older was tried", got)
+	}
+	if r.Yields(leader["young"], now) {
+		t.Error("yields once more though nothing changed")
+	}
+
+	refuse("young")
+	r.ClusterChanged()
+	if !r.Yields(leader["young"], now) {
+		t.Fatal("does not yield after another change")
+	}
+	now = now.Add(yieldLimit)
+	if got := woken(); !slices.Contains(got, "young") {
+		t.Errorf("woken: %v, want the gang that has yielded for long enough", got)
+	}
+	if r.Yields(leader["young"], now) {
+		t.Error("yields for longer than the limit")
 	}
 }

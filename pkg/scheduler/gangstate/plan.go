@@ -74,7 +74,7 @@ func (r *Registry) Begin(pod *corev1.Pod) (*Work, string) {
 		return nil, "another gang is being committed"
 	}
 	g := m.gang
-	g.leaderSeen = true
+	g.leaderSeen, g.yieldedTo, g.yieldedAt = true, Key{}, time.Time{}
 	g.changed, g.refusedAtGen = false, r.cluster // what happens from here on is not in this attempt
 	profile := r.profile(g)
 	c := r.count(g, profile)

@@ -130,6 +130,8 @@ type gangState struct {
 	verdict      Verdict   // why the last attempt failed
 	refusedAt    time.Time // when; zero = the last attempt was not refused
 	refusedAtGen uint64    // Registry.cluster then
+	yieldedTo    Key       // the gang that this one let go first; zero = none
+	yieldedAt    time.Time // when it did so; of the first time since its last attempt
 
 	changed       bool          // its own pods changed since the last attempt began
 	incompleteFor time.Duration // how long a fragment has been watched, see fragment.go
