@@ -20,19 +20,19 @@ import (
 func TestTwoGangsOfSixtyPercentAmongOthers(t *testing.T) {
 	c := newCluster(t, 5)
 	c.start()
-	contend(c, true)
+	contend(c, 2*time.Minute, true)
 }
 
-// contend runs rounds of two gangs of 24 pods on 40 GPUs. With deletions, members that wait are deleted and created anew
-// meanwhile.
-func contend(c *cluster, deletions bool) {
+// contend runs rounds of two gangs of 24 pods on 40 GPUs, among plain pods that come and go, in each round until a gang is
+// whole or the time given is over. With deletions, members that wait are deleted and created anew meanwhile.
+func contend(c *cluster, among time.Duration, deletions bool) {
 	t := c.t
 	const perGang = 24
 	n := 2 * rounds(t)
 	o := c.observe()
-	stop := c.churn(4)
-	deleted := 0
+	deleted, others := 0, 0
 	for round := range n {
+		stop := c.churn(4)
 		gangs := names(fmt.Sprintf("gang-%d", round), 0, 2)
 		for _, g := range gangs {
 			o.expect(g, perGang)
@@ -56,6 +56,7 @@ func contend(c *cluster, deletions bool) {
 				deleted += c.recreateWaiting(gangs, random)
 			}
 		}
+		over := time.AfterFunc(among, func() { stop() })
 		var winner, loser string
 		c.until("one of the gangs is whole", 2*time.Minute, func(pods []*corev1.Pod) bool {
 			for i, g := range gangs {
@@ -66,6 +67,8 @@ func contend(c *cluster, deletions bool) {
 			}
 			return false
 		})
+		over.Stop()
+		others += stop()
 		if held := c.boundNow(loser); held != 0 {
 			t.Fatalf("round %d: %s is whole and %s holds %d pods", round, winner, loser, held)
 		}
@@ -76,7 +79,6 @@ func contend(c *cluster, deletions bool) {
 		}
 		c.deleteGang(loser)
 	}
-	others := stop()
 	partials, overlaps := o.stop()
 	t.Logf("%d rounds among %d plain pods, %d waiting members deleted and created anew: no deadlock; %d times a gang was seen bound in part, at the longest for %s; both in part at once: %d times",
 		n, others, deleted, len(partials), ms(longest(partials)), overlaps)

@@ -38,6 +38,8 @@ func TestFailover(t *testing.T) {
 		t.Cleanup(p.Kill)
 		return p
 	}
+	err := cp.Client().CoordinationV1().Leases(controlplane.MusterNamespace).Delete(c.ctx, "muster-scheduler", metav1.DeleteOptions{})
+	c.must(ignoreNotFound(err), "deleting the lock of an earlier test")
 	since := time.Now()
 	leader := start()
 	holder := c.untilLeader("")
@@ -87,9 +89,7 @@ func TestFailover(t *testing.T) {
 		for _, g := range all {
 			c.deleteGang(g)
 		}
-		t.Logf("round %d: whole after %s, admitted after %s", round, ms(took[round]), ms(admitted[round]))
 		<-leader.Done() // the woken one ends by itself: it has lost its lease
-		t.Logf("round %d: over after %s", round, ms(time.Since(died)))
 		leader = standby
 	}
 	partials, _ := o.stop()

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -14,7 +15,8 @@ import (
 )
 
 // The plugins in somebody else's scheduler (G19), which does not hand out the members of a plan back to back: gangs are
-// admitted, and never in part, also among plain pods that take their places.
+// admitted, and never in part, also among plain pods that take their places. How soon, among those, is not promised: they
+// stop after a while.
 func TestForeignScheduler(t *testing.T) {
 	c := newCluster(t, 5)
 	c.startForeign()
@@ -22,7 +24,7 @@ func TestForeignScheduler(t *testing.T) {
 	c.untilBound("alone", 8)
 	c.untilAdmitted("alone")
 	c.deleteGang("alone")
-	contend(c, false)
+	contend(c, 3*time.Second, false)
 }
 
 // startForeign builds test/foreignscheduler and runs it with the deployed configuration.
