@@ -12,7 +12,7 @@ import (
 // narrow: a leader that is woken in vain costs one plan, one that sleeps on costs its user the whole gang.
 func (pl *Admission) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	all := func(resource fwk.EventResource, action fwk.ActionType) fwk.ClusterEventWithHint {
-		return fwk.ClusterEventWithHint{Event: fwk.ClusterEvent{Resource: resource, ActionType: action}}
+		return fwk.ClusterEventWithHint{Event: fwk.ClusterEvent{Resource: resource, ActionType: action}, QueueingHintFn: pl.afterChange}
 	}
 	return []fwk.ClusterEventWithHint{
 		all(fwk.Node, fwk.Add|fwk.UpdateNodeAllocatable|fwk.UpdateNodeLabel|fwk.UpdateNodeTaint),
@@ -33,23 +33,30 @@ func (pl *Admission) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHi
 	}, nil
 }
 
+// afterChange wakes the leader. It also counts the change, before the leader can be popped: the informer's handlers may
+// run later, and until then an older gang in back-off would not be known to be worth another try (G16).
+func (pl *Admission) afterChange(_ klog.Logger, _ *corev1.Pod, _, _ any) (fwk.QueueingHint, error) {
+	pl.registry.ClusterChanged()
+	return fwk.Queue, nil
+}
+
 // afterPod wakes the leader for a pod that gives something up or could be one that affinity asks for: one that had a node.
-func (pl *Admission) afterPod(_ klog.Logger, pod *corev1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
+func (pl *Admission) afterPod(logger klog.Logger, pod *corev1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
 	old, _ := oldObj.(*corev1.Pod)
 	updated, _ := newObj.(*corev1.Pod)
 	switch {
 	case old != nil && updated == nil: // gone
 		if old.Spec.NodeName != "" {
-			return fwk.Queue, nil
+			return pl.afterChange(logger, pod, oldObj, newObj)
 		}
 	case updated != nil && updated.UID == pod.UID:
 		return fwk.Queue, nil
 	case old == nil && updated != nil: // came to run: only affinity to it can help
 		if updated.Spec.NodeName != "" && pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAffinity != nil {
-			return fwk.Queue, nil
+			return pl.afterChange(logger, pod, oldObj, newObj)
 		}
 	case updated != nil && updated.Spec.NodeName != "":
-		return fwk.Queue, nil
+		return pl.afterChange(logger, pod, oldObj, newObj)
 	}
 	return fwk.QueueSkip, nil
 }
