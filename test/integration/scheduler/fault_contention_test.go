@@ -125,8 +125,9 @@ func (c *cluster) churn(n int) (stop func() int) {
 		group.Go(func() {
 			for round := 0; ctx.Err() == nil; round++ {
 				pod := c.pod(fmt.Sprintf("plain-%d-%d", i, round), "", int64(1+(i+round)%2)).Obj()
-				if _, err := client.Create(ctx, pod, metav1.CreateOptions{}); err != nil {
-					continue
+				if _, err := client.Create(context.WithoutCancel(ctx), pod, metav1.CreateOptions{}); err != nil {
+					c.t.Errorf("creating a plain pod: %v", err)
+					return
 				}
 				mu.Lock()
 				made++
@@ -142,7 +143,10 @@ func (c *cluster) churn(n int) (stop func() int) {
 					w.Stop()
 				}
 				done()
-				_ = client.Delete(context.WithoutCancel(ctx), pod.Name, *metav1.NewDeleteOptions(0))
+				if err := client.Delete(context.WithoutCancel(ctx), pod.Name, *metav1.NewDeleteOptions(0)); err != nil {
+					c.t.Errorf("deleting a plain pod: %v", err)
+					return
+				}
 			}
 		})
 	}
