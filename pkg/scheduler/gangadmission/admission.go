@@ -118,8 +118,7 @@ func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *
 		why := statuses.Get(node)
 		klog.FromContext(ctx).V(2).Info("Planned node refused the pod, plan is aborted", "pod", klog.KObj(pod), "node", node, "status", why)
 		if p := pl.registry.PlanOf(pod.UID); p != nil {
-			pl.gangs.avoid.add(p.Gang, node, now)
-			time.AfterFunc(avoidFor, pl.registry.ClusterChanged) // the gang may need this very node
+			pl.gangs.avoidNode(p.Gang, node)
 			plansAborted.WithLabelValues("refused").Inc()
 		}
 		pl.gangs.apply(klog.FromContext(ctx), pl.registry.Abort(pod.UID, "node "+node+" refused a member: "+why.Message(), now))

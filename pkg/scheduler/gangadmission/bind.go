@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -38,6 +39,9 @@ func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 	defer cancel()
 	if err := kube.Bind(ctx, pl.handle, pod, node, map[string]string{v2alpha2.BoundForAnnotation: plan.Mark}); err != nil {
 		bindingsFailed.Inc()
+		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+			pl.gangs.avoidNode(plan.Gang, node) // it may be this node that is not to be bound to
+		}
 		return fwk.AsStatus(fmt.Errorf("binding pod %s to node %s: %w", klog.KObj(pod), node, err))
 	}
 	return nil

@@ -150,7 +150,17 @@ func (b burst) Unwinding() bool { return b.g.registry.Unwinding() }
 // isMember reports whether the pod belongs to a gang (G1).
 func isMember(pod *corev1.Pod) bool { return pod.Annotations[v2alpha2.PodGroupAnnotation] != "" }
 
-// avoided remembers, for a short time, nodes that a plan chose and the real cycle refused, so that the next plan of the
+// avoidNode keeps the gang's plans off the node for a short time.
+func (g *Gangs) avoidNode(key gangstate.Key, node string) {
+	g.avoid.add(key, node, time.Now())
+	// The gang may need this very node: then it is refused meanwhile, and has to be tried again.
+	time.AfterFunc(avoidFor, func() {
+		g.avoid.of(key, time.Now()) // forgets what is over
+		g.registry.ClusterChanged()
+	})
+}
+
+// avoided remembers, for a short time, nodes that a plan chose and the real cycle, or the API server, refused, so that the next plan of the
 // gang looks elsewhere (G18).
 type avoided struct {
 	mu    sync.Mutex

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -82,7 +84,16 @@ func (c *cluster) close() {
 	_ = cp.Client().CoreV1().Pods(c.namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
 	_ = c.dynamic.Resource(podGroups).Namespace(c.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	for _, n := range c.nodes {
-		_ = cp.Client().CoreV1().Nodes().Delete(ctx, n, metav1.DeleteOptions{})
+		if err := cp.Client().CoreV1().Nodes().Delete(ctx, n, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			c.t.Errorf("deleting node %s: %v", n, err)
+		}
+	}
+	// The next test's scheduler may be given what the API server's cache has, which lags on a busy machine.
+	err := controlplane.Until(ctx, cp.Client().CoreV1().Nodes(), metav1.ListOptions{ResourceVersion: "0"}, func(nodes []*corev1.Node) bool {
+		return !slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return slices.Contains(c.nodes, n.Name) })
+	})
+	if err != nil {
+		c.t.Errorf("waiting until the nodes are gone: %v", err)
 	}
 	_ = cp.Client().CoreV1().Namespaces().Delete(ctx, c.namespace, metav1.DeleteOptions{})
 }

@@ -59,6 +59,23 @@ func (c *cluster) untilScheduled(name string) {
 	})
 }
 
+// A node whose bindings fail for good, and another that is free: the member goes there.
+func TestBindingsToOneNodeFailAndAnotherIsFree(t *testing.T) {
+	const needed = 3
+	c := newCluster(t, needed+1)
+	lift := c.refuseBindings(nil, c.nodes[:1])
+	defer lift()
+	c.startWith(nil)
+	c.createGang("gang", needed, 8)
+	c.untilBound("gang", needed)
+	c.untilAdmitted("gang")
+	for _, p := range c.pods() {
+		if p.Spec.NodeName == c.nodes[0] {
+			t.Errorf("pod %s is on %s, to which nothing can be bound", p.Name, p.Spec.NodeName)
+		}
+	}
+}
+
 // A node whose bindings fail for good, and a gang that needs all nodes: it is given back every time, its ReplicaSet makes
 // new pods, and the API server is not flooded meanwhile. Another gang gets what is given back.
 func TestBindingsToOneNodeFailForGood(t *testing.T) {

@@ -155,7 +155,7 @@ func (c *cluster) refuseBindings(pods, nodes []string) (lift func()) {
 	c.t.Helper()
 	const probe = "nobody"
 	return c.refuse(admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/binding"}},
-		admissionv1.Create, fmt.Sprintf("request.name in %s || object.target.name in %s", celList(append(pods, probe)), celList(append(nodes, probe))),
+		admissionv1.Create, fmt.Sprintf("request.name in %s || object.target.name in %s", celList(slices.Concat(pods, []string{probe})), celList(slices.Concat(nodes, []string{probe}))),
 		func(ctx context.Context) error {
 			return cp.Client().CoreV1().Pods(c.namespace).Bind(ctx, &corev1.Binding{
 				ObjectMeta: metav1.ObjectMeta{Name: probe}, Target: corev1.ObjectReference{Kind: "Node", Name: probe},
