@@ -21,7 +21,7 @@ type GangAdmissionArgs struct {
 	// provisioning short. Default 11m; 1s to 1h.
 	BarrierTimeout metav1.Duration
 
-	// BindParallelism is the number of bindings of gang members in flight at the same time. Default 64; 1 to 1024.
+	// BindParallelism is the number of bindings of gang members in flight at the same time. Default 128; 1 to 1024.
 	// Source: architecture.md, "Measured before the first line was written".
 	BindParallelism int32
 

@@ -46,7 +46,7 @@ func defaults() *config.GangAdmissionArgs {
 	return &config.GangAdmissionArgs{
 		RepairTimeout:       metav1.Duration{Duration: 30 * time.Second},
 		BarrierTimeout:      metav1.Duration{Duration: 11 * time.Minute},
-		BindParallelism:     64,
+		BindParallelism:     128,
 		PlanBudget:          100_000,
 		StatusInterval:      metav1.Duration{Duration: 2 * time.Second},
 		ResyncInterval:      metav1.Duration{Duration: 5 * time.Second},

@@ -10,7 +10,7 @@ import (
 const (
 	DefaultRepairTimeout       = 30 * time.Second
 	DefaultBarrierTimeout      = 11 * time.Minute // a minute above VolumeBinding's bindTimeoutSeconds
-	DefaultBindParallelism     = int32(64)
+	DefaultBindParallelism     = int32(128)
 	DefaultPlanBudget          = int32(100_000)
 	DefaultStatusInterval      = 2 * time.Second
 	DefaultResyncInterval      = 5 * time.Second

@@ -21,7 +21,7 @@ type GangAdmissionArgs struct {
 	BarrierTimeout *metav1.Duration `json:"barrierTimeout,omitempty"`
 
 	// BindParallelism is the number of bindings of gang members in flight at the same time.
-	// nil: 64. From 1 to 1024. Source: architecture.md, "Measured before the first line was written".
+	// nil: 128. From 1 to 1024. Source: architecture.md, "Measured before the first line was written".
 	BindParallelism *int32 `json:"bindParallelism,omitempty"`
 
 	// PlanBudget is the number of placements that the search for one plan may try before it reports that it found
