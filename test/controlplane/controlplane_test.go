@@ -558,11 +558,6 @@ func newPod(t *testing.T, cp *ControlPlane, namespace, node string, annotations 
 	}
 	return pod
 }
-
-func groupAlive(pid int) bool {
-	return syscall.Kill(-pid, 0) == nil
-}
-
 func parse(t *testing.T, manifests string) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := ParseManifests([]byte(manifests))

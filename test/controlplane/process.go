@@ -145,12 +145,17 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Kill ends the process group with SIGKILL and returns when the program is gone.
+// Kill ends the process group with SIGKILL and returns when the program is gone, and what it started as well, unless init
+// is slow to bury that.
 func (p *Process) Kill() {
-	if pid := p.PID(); pid != 0 && p.Running() {
+	pid := p.PID()
+	if pid != 0 && p.Running() {
 		killGroup(pid)
 	}
 	<-p.Done()
+	for deadline := time.Now().Add(2 * time.Second); pid != 0 && groupAlive(pid) && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond) // nobody is told when a process that is not a child ends
+	}
 	if p.record != "" {
 		os.Remove(p.record)
 	}
@@ -214,6 +219,9 @@ var forker struct {
 	once     sync.Once
 	requests chan func()
 }
+
+// groupAlive reports whether the process group has any process, dead ones that are not buried yet included.
+func groupAlive(pid int) bool { return syscall.Kill(-pid, 0) == nil }
 
 // killGroup kills the process and everything it started. A group that is gone already is fine.
 func killGroup(pid int) {
