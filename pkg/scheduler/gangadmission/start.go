@@ -50,6 +50,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	g.reporter = report.New(report.Options{
 		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: clock.RealClock{},
 		StatusInterval:      g.args.StatusInterval.Duration,
+		Busy:                g.slots.busy,
 		WaitingForGangAfter: g.args.WaitingForGangAfter.Duration,
 		NeedsCapacityAfter:  g.args.NeedsCapacityAfter.Duration,
 	})

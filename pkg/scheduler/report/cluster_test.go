@@ -32,6 +32,7 @@ type cluster struct {
 	events   *eventLog
 	reporter *Reporter
 	patches  []string // "<pod> <patch>"
+	busy     bool     // bindings are being posted
 }
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -65,6 +66,7 @@ func newCluster(t *testing.T) *cluster {
 func (c *cluster) restart() {
 	c.reporter = New(Options{
 		Registry: c.registry, PodGroups: c.groups, Client: c.pods, Recorder: c.events, Clock: c.clock,
+		Busy:           func() bool { return c.busy },
 		StatusInterval: 2 * time.Second, WaitingForGangAfter: 10 * time.Second, NeedsCapacityAfter: 2 * time.Second,
 	})
 }

@@ -46,8 +46,11 @@ type Options struct {
 	Recorder  events.EventRecorder
 	Clock     clock.WithTicker
 
+	// Busy reports whether bindings are being posted: a changed condition then waits, no longer than StatusInterval. To
+	// the API server a status is as much work as a binding, and the gangs behind this one wait for theirs.
+	Busy func() bool
 	// StatusInterval is the shortest time between two status writes of one PodGroup; a changed condition is written at
-	// once.
+	// once, unless Busy.
 	StatusInterval time.Duration
 	// WaitingForGangAfter is how long a pod is held before it gets PodScheduled=False with reason WaitingForGang.
 	WaitingForGangAfter time.Duration

@@ -22,6 +22,9 @@ import (
 // numbersInterval is how long the numbers in the text about a refused attempt may be old: every attempt moves them.
 const numbersInterval = 30 * time.Second
 
+// busyInterval is how soon a status that made way for bindings is looked at again.
+const busyInterval = 100 * time.Millisecond
+
 // statuses writes the status of PodGroups, and the events that go with it.
 type statuses struct {
 	registry *gangstate.Registry
@@ -29,6 +32,7 @@ type statuses struct {
 	recorder events.EventRecorder
 	clock    clock.WithTicker
 	interval time.Duration
+	busy     func() bool
 	queue    queue
 
 	mu     sync.Mutex
@@ -49,7 +53,7 @@ type groupStatus struct {
 
 func newStatuses(o Options) *statuses {
 	return &statuses{
-		registry: o.Registry, writer: o.PodGroups, recorder: o.Recorder, clock: o.Clock, interval: o.StatusInterval,
+		registry: o.Registry, writer: o.PodGroups, recorder: o.Recorder, clock: o.Clock, interval: o.StatusInterval, busy: o.Busy,
 		queue: newQueue(o.Clock), groups: map[gangstate.Key]*groupStatus{},
 	}
 }
@@ -90,6 +94,9 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 	}
 	if wait := due.Sub(now); wait > 0 {
 		return wait, nil
+	}
+	if s.busy() && now.Before(st.pendingSince.Add(s.interval)) {
+		return busyInterval, nil
 	}
 
 	// 3. Write, then tell.

@@ -92,6 +92,33 @@ func (c *cluster) wantStatus(name string, writes int, summary string, reason v2a
 	}
 }
 
+func TestConditionMakesWayForBindings(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.group(podGroup("train").MinMember(1))
+	c.busy = true
+	c.pod(member("train", "a").Node("n1"))
+	if again := c.mustLook("train"); again != busyInterval {
+		t.Fatalf("look again in %s, want %s", again, busyInterval)
+	}
+	if s := c.groups.get(keyOf("train")).Status; len(s.Conditions) > 0 {
+		t.Fatalf("written while bindings are posted: %v", s.Conditions)
+	}
+	c.busy = false
+	c.passes(busyInterval)
+	c.mustLook("train")
+	c.wantStatus("train", 1, "1/1 pods bound", "")
+
+	// But not for ever.
+	c.group(podGroup("eval").MinMember(1))
+	c.busy = true
+	c.pod(member("eval", "b").Node("n1"))
+	c.mustLook("eval")
+	c.passes(2 * time.Second)
+	c.mustLook("eval")
+	c.wantStatus("eval", 2, "1/1 pods bound", "")
+}
+
 func TestStatusDoesNotWaitForTheCache(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -234,6 +261,7 @@ func TestRunReachesTheLastState(t *testing.T) {
 	}
 	reporter := New(Options{
 		Registry: c.registry, PodGroups: c.groups, Client: fake.NewClientset(), Recorder: c.events, Clock: clock.RealClock{},
+		Busy:           func() bool { return false },
 		StatusInterval: 50 * time.Millisecond, WaitingForGangAfter: time.Hour, NeedsCapacityAfter: time.Hour,
 	})
 	for i := range gangs / 2 {
