@@ -1,0 +1,74 @@
+package v1alpha1
+
+// Condition types.
+const (
+	// ConditionAvailable, on all three kinds: enough is available now. On a
+	// PodCliqueSet every replica is, on a scaling group minAvailable replicas
+	// are, on a PodClique minAvailable pods are ready.
+	ConditionAvailable = "Available"
+
+	// ConditionMinAvailableBreached, on a PodClique and a PodCliqueScalingGroup:
+	// it was available once and is below its minimum now.
+	ConditionMinAvailableBreached = "MinAvailableBreached"
+
+	// ConditionPodCliqueScheduled, on a PodClique: minAvailable pods are bound.
+	ConditionPodCliqueScheduled = "PodCliqueScheduled"
+
+	// ConditionForeignObject, on a PodCliqueSet, PodCliqueScalingGroup or
+	// PodClique: an object whose name is needed belongs to somebody else and was
+	// left alone. Present only while true.
+	ConditionForeignObject = "ForeignObject"
+
+	// ConditionReplicaFailure, on all three kinds: the API server refuses an
+	// object that is needed; the message says which and why. Present only while
+	// true.
+	ConditionReplicaFailure = "ReplicaFailure"
+)
+
+// Reasons of ConditionAvailable.
+const (
+	// ReasonAllReplicasAvailable: True, every replica of the PodCliqueSet is.
+	ReasonAllReplicasAvailable = "AllReplicasAvailable"
+	// ReasonReplicasUnavailable: False, a replica of the PodCliqueSet is not.
+	ReasonReplicasUnavailable = "ReplicasUnavailable"
+	// ReasonScaledToZero: True, nothing is wanted.
+	ReasonScaledToZero = "ScaledToZero"
+)
+
+// Reasons of ConditionMinAvailableBreached, and the first two and
+// ReasonSufficientReplicas, ReasonInsufficientReplicas of ConditionAvailable.
+const (
+	// ReasonSufficientReadyPods: minAvailable pods of the PodClique are ready.
+	ReasonSufficientReadyPods = "SufficientReadyPods"
+	// ReasonInsufficientReadyPods: fewer than minAvailable pods of the PodClique
+	// are ready.
+	ReasonInsufficientReadyPods = "InsufficientReadyPods"
+	// ReasonSufficientReplicas: minAvailable replicas of the scaling group are
+	// available.
+	ReasonSufficientReplicas = "SufficientAvailablePodCliqueScalingGroupReplicas"
+	// ReasonInsufficientReplicas: fewer than minAvailable replicas of the
+	// scaling group are available.
+	ReasonInsufficientReplicas = "InsufficientAvailablePodCliqueScalingGroupReplicas"
+	// ReasonNeverAvailable: below the minimum, but it never was above it.
+	ReasonNeverAvailable = "NeverAvailable"
+	// ReasonUpdateInProgress: Unknown while an update replaces pods.
+	ReasonUpdateInProgress = "UpdateInProgress"
+)
+
+// Reasons of ConditionPodCliqueScheduled.
+const (
+	// ReasonSufficientScheduledPods: minAvailable pods are bound.
+	ReasonSufficientScheduledPods = "SufficientScheduledPods"
+	// ReasonInsufficientScheduledPods: fewer than minAvailable pods are bound.
+	ReasonInsufficientScheduledPods = "InsufficientScheduledPods"
+)
+
+// Reasons of ConditionForeignObject and ConditionReplicaFailure.
+const (
+	// ReasonNameTaken: an object of a needed name has another owner that lives.
+	ReasonNameTaken = "NameTaken"
+	// ReasonCreateRefused: the API server refused to create an object.
+	ReasonCreateRefused = "CreateRefused"
+	// ReasonInvalidSpec: the spec got past admission though it is invalid.
+	ReasonInvalidSpec = "InvalidSpec"
+)

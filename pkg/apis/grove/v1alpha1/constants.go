@@ -1,0 +1,127 @@
+package v1alpha1
+
+// Labels of the standard vocabulary, on every object that muster-controller
+// makes.
+const (
+	// LabelManagedBy tells objects made for a PodCliqueSet from all others.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	// LabelManagedByValue is the only value of LabelManagedBy. It is Grove's,
+	// because people select by it.
+	LabelManagedByValue = "grove-operator"
+	// LabelPartOf holds the name of the PodCliqueSet.
+	LabelPartOf = "app.kubernetes.io/part-of"
+	// LabelName holds the name of the object.
+	LabelName = "app.kubernetes.io/name"
+	// LabelComponent says what the object is for, one of the Component values.
+	LabelComponent = "app.kubernetes.io/component"
+)
+
+// Values of LabelComponent.
+const (
+	ComponentHeadlessService       = "pcs-headless-service"
+	ComponentPodRole               = "pod-role"
+	ComponentPodRoleBinding        = "pod-role-binding"
+	ComponentPodServiceAccount     = "pod-service-account"
+	ComponentPodCliqueScalingGroup = "pcs-podcliquescalinggroup"
+	ComponentHPA                   = "pcs-hpa"
+	ComponentPodGroup              = "podgang"
+	ComponentStandalonePodClique   = "pcs-podclique"
+	ComponentMemberPodClique       = "pcsg-podclique"
+)
+
+// Labels of grove.io.
+const (
+	// LabelPodClique, on a pod, holds the name of its PodClique.
+	LabelPodClique = "grove.io/podclique"
+	// LabelPodGang, on a PodClique and its pods, holds the name that Grove's
+	// PodGang would have. Without effect; kept for those who read it.
+	LabelPodGang = "grove.io/podgang"
+	// LabelBasePodGang, on PodCliques and pods of a scaling-group replica above
+	// the group's minimum, holds the name that Grove's base PodGang would have.
+	// Without effect; kept for those who read it.
+	LabelBasePodGang = "grove.io/base-podgang"
+	// LabelPodCliqueSetReplicaIndex holds the index of the PodCliqueSet's
+	// replica that the object is part of.
+	LabelPodCliqueSetReplicaIndex = "grove.io/podcliqueset-replica-index"
+	// LabelPodCliqueScalingGroup, on a member PodClique and its pods, holds the
+	// name of the PodCliqueScalingGroup.
+	LabelPodCliqueScalingGroup = "grove.io/podcliquescalinggroup"
+	// LabelPodCliqueScalingGroupReplicaIndex, on a member PodClique and its
+	// pods, holds the index of the PodCliqueScalingGroup's replica.
+	LabelPodCliqueScalingGroupReplicaIndex = "grove.io/podcliquescalinggroup-replica-index"
+	// LabelPodIndex, on a pod, holds its index in its PodClique.
+	LabelPodIndex = "grove.io/podclique-pod-index"
+	// LabelPodTemplateHash, on a PodClique and its pods, holds the hash of the
+	// template that it was made from.
+	LabelPodTemplateHash = "grove.io/pod-template-hash"
+	// LabelTemplateName, on a PodClique and on a PodCliqueScalingGroup, holds
+	// the name of the clique or scaling group in the PodCliqueSet's template.
+	// Children are related to the template by it, never by their names.
+	LabelTemplateName = "grove.io/template-name"
+)
+
+// Annotations.
+const (
+	// AnnotationInitialReplicas, on a PodClique, holds its spec.replicas of the
+	// moment when it was created: the most that the minimum can be while
+	// spec.minAvailable is unset.
+	AnnotationInitialReplicas = "grove.io/initial-replicas"
+	// AnnotationTemplateReplicas, on a PodClique or PodCliqueScalingGroup, holds
+	// the replicas that its template last gave it. As long as spec.replicas is
+	// the same nobody has scaled the object, and the template's count.
+	AnnotationTemplateReplicas = "grove.io/template-replicas"
+	// AnnotationMNNVLGroup asks Grove for a multi-node NVLink domain. Not acted
+	// on.
+	AnnotationMNNVLGroup = "grove.io/mnnvl-group"
+	// AnnotationTopologyName names the topology binding that Grove places by.
+	// Not acted on.
+	AnnotationTopologyName = "grove.io/topology-name"
+	// AnnotationDisableProtection, "true" on a PodCliqueSet, turns off Grove's
+	// protection of managed objects. Not acted on.
+	AnnotationDisableProtection = "grove.io/disable-managed-resource-protection"
+	// AnnotationReconcileTrigger is changed by people to have Grove look at an
+	// object again. Any change of any annotation does that.
+	AnnotationReconcileTrigger = "grove.io/reconcile-trigger"
+)
+
+// Environment variables of every container and init container.
+const (
+	// EnvPodCliqueSetName holds the name of the PodCliqueSet.
+	EnvPodCliqueSetName = "GROVE_PCS_NAME"
+	// EnvPodCliqueSetIndex holds the index of the PodCliqueSet's replica.
+	EnvPodCliqueSetIndex = "GROVE_PCS_INDEX"
+	// EnvPodCliqueName holds the name of the PodClique object.
+	EnvPodCliqueName = "GROVE_PCLQ_NAME"
+	// EnvHeadlessService holds the DNS name of the replica's headless Service.
+	EnvHeadlessService = "GROVE_HEADLESS_SERVICE"
+	// EnvPodIndex holds the index of the pod in its PodClique.
+	EnvPodIndex = "GROVE_PCLQ_POD_INDEX"
+	// EnvPodCliqueScalingGroupName holds the name of the PodCliqueScalingGroup
+	// object; members of one only.
+	EnvPodCliqueScalingGroupName = "GROVE_PCSG_NAME"
+	// EnvPodCliqueScalingGroupIndex holds the index of the scaling group's
+	// replica; members of one only.
+	EnvPodCliqueScalingGroupIndex = "GROVE_PCSG_INDEX"
+	// EnvPodCliqueScalingGroupNumPods holds the number of pods in one replica of
+	// the scaling group, by the template; members of one only.
+	EnvPodCliqueScalingGroupNumPods = "GROVE_PCSG_TEMPLATE_NUM_PODS"
+)
+
+// Finalizers of Grove. Objects that Grove left behind carry them.
+const (
+	FinalizerPodCliqueSet          = "grove.io/podcliqueset.grove.io"
+	FinalizerPodCliqueScalingGroup = "grove.io/podcliquescalinggroup.grove.io"
+	FinalizerPodClique             = "grove.io/podclique.grove.io"
+)
+
+// InitContainerName is the name of the init container that waits for the
+// cliques that must be started before.
+const InitContainerName = "grove-initc"
+
+// DefaultSchedulerName is the scheduler of pods whose template names none,
+// unless muster-controller is configured otherwise.
+const DefaultSchedulerName = "muster-scheduler"
+
+// DefaultTerminationGracePeriodSeconds is a pod's grace period where its
+// template has none.
+const DefaultTerminationGracePeriodSeconds int64 = 30

@@ -1,0 +1,220 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PodClique is pods of one role: of one replica of a PodCliqueSet, or of one
+// replica of a PodCliqueScalingGroup. Made by muster-controller; users scale it
+// if it is not part of a group.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=podcliques,singular=podclique,shortName=pclq,scope=Namespaced
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.hpaPodSelector
+// +kubebuilder:printcolumn:name="MinAvail",type=integer,JSONPath=`.status.minAvailable`,description="Pods needed"
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Pods wanted"
+// +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduledReplicas`,description="Pods bound to nodes"
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Pods ready"
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Pods made from the present template"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Gated",type=integer,JSONPath=`.status.scheduleGatedReplicas`,priority=1
+// +kubebuilder:printcolumn:name="MinBreached",type=string,JSONPath=`.status.conditions[?(@.type=="MinAvailableBreached")].status`,priority=1
+type PodClique struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says what is wanted.
+	// +required
+	Spec PodCliqueSpec `json:"spec"`
+
+	// status says what there is. Written by muster-controller alone.
+	// +optional
+	Status PodCliqueStatus `json:"status,omitempty"`
+}
+
+// PodCliqueList is a list of PodCliques.
+//
+// +kubebuilder:object:root=true
+type PodCliqueList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the PodCliques.
+	Items []PodClique `json:"items"`
+}
+
+// PodCliqueSpec says which pods are wanted, in a PodCliqueSet's template and in
+// a PodClique alike. In a PodClique all but replicas is given by the
+// PodCliqueSet.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.minAvailable) || self.replicas >= self.minAvailable`,fieldPath=".replicas",message="must not be less than minAvailable, which is an explicit floor"
+// +kubebuilder:validation:XValidation:rule=`has(self.minAvailable) == has(oldSelf.minAvailable) && (!has(self.minAvailable) || self.minAvailable == oldSelf.minAvailable)`,fieldPath=".minAvailable",reason=FieldValueForbidden,message="is immutable: pods that run were admitted by it"
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.roleName) || (has(self.roleName) && self.roleName == oldSelf.roleName)`,fieldPath=".roleName",reason=FieldValueForbidden,message="is immutable: pods that run bear it"
+// +kubebuilder:validation:XValidation:rule=`has(self.startsAfter) == has(oldSelf.startsAfter) && (!has(self.startsAfter) || self.startsAfter == oldSelf.startsAfter)`,fieldPath=".startsAfter",reason=FieldValueForbidden,message="is immutable: pods that run were started by it"
+type PodCliqueSpec struct {
+	// roleName names the role of the pods, unique in the PodCliqueSet. Unset
+	// means the name of the clique. Immutable.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	RoleName string `json:"roleName,omitempty"`
+
+	// podSpec is the spec of the pods. Without schedulerName it gets the one
+	// that muster-controller is configured with.
+	// +required
+	PodSpec corev1.PodSpec `json:"podSpec"`
+
+	// replicas is the number of pods. Unset means 1. In a template it counts
+	// when the PodClique is created; afterwards those of the PodClique hold,
+	// once somebody has scaled it.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	Replicas int32 `json:"replicas"`
+
+	// minAvailable is the number of pods that are admitted together; the clique
+	// is unavailable below it. An explicit one is a floor for scaling too. Unset
+	// means the replicas that the PodClique was created with, or the present
+	// ones if they are fewer: scaling in lowers it. Immutable.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MinAvailable *int32 `json:"minAvailable,omitempty"`
+
+	// startsAfter are cliques of the template that must have started before.
+	// Acted on with CliqueStartupTypeExplicit. Immutable.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=63
+	StartsAfter []string `json:"startsAfter,omitempty"`
+
+	// autoScalingConfig lets a HorizontalPodAutoscaler scale the clique. Not for
+	// a clique of a scaling group, which scales as a whole.
+	// +optional
+	ScaleConfig *AutoScalingConfig `json:"autoScalingConfig,omitempty"`
+}
+
+// PodCliqueStatus says what there is. Pods that terminate count nowhere.
+type PodCliqueStatus struct {
+	// observedGeneration is the metadata.generation that this status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// replicas is the number of pods.
+	// +optional
+	// +kubebuilder:default=0
+	Replicas int32 `json:"replicas"`
+
+	// readyReplicas is the number of pods that are ready.
+	// +optional
+	// +kubebuilder:default=0
+	ReadyReplicas int32 `json:"readyReplicas"`
+
+	// scheduledReplicas is the number of pods that are bound to nodes.
+	// +optional
+	// +kubebuilder:default=0
+	ScheduledReplicas int32 `json:"scheduledReplicas"`
+
+	// scheduleGatedReplicas is the number of pods with scheduling gates.
+	// +optional
+	// +kubebuilder:default=0
+	ScheduleGatedReplicas int32 `json:"scheduleGatedReplicas"`
+
+	// updatedReplicas is the number of pods made from the present template.
+	// +optional
+	// +kubebuilder:default=0
+	UpdatedReplicas int32 `json:"updatedReplicas"`
+
+	// minAvailable is the number of pods needed at present: spec.minAvailable,
+	// or if that is unset, what it means now.
+	// +optional
+	MinAvailable *int32 `json:"minAvailable,omitempty"`
+
+	// hpaPodSelector selects the pods, as text, for the scale subresource.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Selector *string `json:"hpaPodSelector,omitempty"`
+
+	// wasAvailable says that minAvailable pods were ready once. Sticky.
+	// +optional
+	WasAvailable bool `json:"wasAvailable,omitempty"`
+
+	// conditions are Available (minAvailable pods are ready),
+	// PodCliqueScheduled (minAvailable pods are bound), MinAvailableBreached
+	// and, while they hold, ReplicaFailure and ForeignObject.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// lastErrors are what went wrong in the latest attempt. Empty when nothing
+	// did.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	LastErrors []LastError `json:"lastErrors,omitempty"`
+
+	// currentPodCliqueSetGenerationHash is the PodCliqueSet's generation hash
+	// that every pod of the clique follows.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	CurrentPodCliqueSetGenerationHash *string `json:"currentPodCliqueSetGenerationHash,omitempty"`
+
+	// currentPodTemplateHash is the hash of the template that every pod of the
+	// clique is made from.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	CurrentPodTemplateHash *string `json:"currentPodTemplateHash,omitempty"`
+
+	// updateProgress is the latest update. Not written yet.
+	// +optional
+	UpdateProgress *PodCliqueUpdateProgress `json:"updateProgress,omitempty"`
+}
+
+// PodCliqueUpdateProgress is the progress of an update.
+type PodCliqueUpdateProgress struct {
+	// updateStartedAt is when the update began.
+	// +required
+	UpdateStartedAt metav1.Time `json:"updateStartedAt"`
+
+	// updateEndedAt is when the update was complete. Unset while it runs.
+	// +optional
+	UpdateEndedAt *metav1.Time `json:"updateEndedAt,omitempty"`
+
+	// podCliqueSetGenerationHash is the PodCliqueSet's generation hash that is
+	// being rolled out.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	PodCliqueSetGenerationHash string `json:"podCliqueSetGenerationHash,omitempty"`
+
+	// podTemplateHash is the hash of the template that is being rolled out.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	PodTemplateHash string `json:"podTemplateHash,omitempty"`
+
+	// readyPodsSelectedToUpdate are the ready pods that the update takes down,
+	// one at a time.
+	// +optional
+	ReadyPodsSelectedToUpdate *PodsSelectedToUpdate `json:"readyPodsSelectedToUpdate,omitempty"`
+}
+
+// PodsSelectedToUpdate are pods of a clique.
+type PodsSelectedToUpdate struct {
+	// current is the name of the pod being replaced.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Current string `json:"current"`
+
+	// completed are the names of the pods replaced before.
+	// +optional
+	// +listType=atomic
+	Completed []string `json:"completed,omitempty"`
+}

@@ -1,0 +1,535 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PodCliqueSet is a service or a job as replicas of one template. Each replica
+// is admitted to the cluster at once or not at all.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=podcliquesets,singular=podcliqueset,shortName=pcs,scope=Namespaced
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.hpaPodSelector
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Replicas wanted"
+// +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduledReplicas`,description="Replicas whose minimum is bound"
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Replicas whose minimum is ready"
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Replicas made from the present template"
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Pending or Running; of Training also Succeeded or Failed"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].reason`,description="Why the PodCliqueSet is, or is not, available"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="PCLQs-Updated",type=integer,JSONPath=`.status.updateProgress.updatedPodCliquesCount`,priority=1
+// +kubebuilder:printcolumn:name="PCLQs-Total",type=integer,JSONPath=`.status.updateProgress.totalPodCliquesCount`,priority=1
+// +kubebuilder:printcolumn:name="PCSGs-Updated",type=integer,JSONPath=`.status.updateProgress.updatedPodCliqueScalingGroupsCount`,priority=1
+// +kubebuilder:printcolumn:name="PCSGs-Total",type=integer,JSONPath=`.status.updateProgress.totalPodCliqueScalingGroupsCount`,priority=1
+type PodCliqueSet struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata. The name is part of the names
+	// of pods, hostnames and Services: a DNS label that starts with a letter.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says what is wanted.
+	// +required
+	Spec PodCliqueSetSpec `json:"spec"`
+
+	// status says what there is. Written by muster-controller alone.
+	// +optional
+	Status PodCliqueSetStatus `json:"status,omitempty"`
+}
+
+// PodCliqueSetList is a list of PodCliqueSets.
+//
+// +kubebuilder:object:root=true
+type PodCliqueSetList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the PodCliqueSets.
+	Items []PodCliqueSet `json:"items"`
+}
+
+// PodCliqueSetSpec says what is wanted.
+//
+// +kubebuilder:validation:XValidation:rule=`(has(self.workloadType) ? self.workloadType : "Inference") == (has(oldSelf.workloadType) ? oldSelf.workloadType : "Inference")`,fieldPath=".workloadType",reason=FieldValueForbidden,message="is immutable: a running workload cannot become another kind; create a new PodCliqueSet"
+// +kubebuilder:validation:XValidation:rule=`has(self.trainingSpec) == has(oldSelf.trainingSpec) && (!has(self.trainingSpec) || self.trainingSpec == oldSelf.trainingSpec)`,fieldPath=".trainingSpec",reason=FieldValueForbidden,message="is immutable: restarts and time already used were counted against it; create a new PodCliqueSet"
+// +kubebuilder:validation:XValidation:rule=`!has(self.trainingSpec) || (has(self.workloadType) && self.workloadType == "Training")`,fieldPath=".trainingSpec",reason=FieldValueForbidden,message="needs workloadType Training"
+type PodCliqueSetSpec struct {
+	// replicas is the number of copies of the template. 0 is legal.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	Replicas int32 `json:"replicas"`
+
+	// updateStrategy says how a change of the template reaches what runs. Unset
+	// means RollingRecreate. Kept, not acted on yet: until updates are built, a
+	// change of the template of a clique with bound pods is refused.
+	// +optional
+	UpdateStrategy *PodCliqueSetUpdateStrategy `json:"updateStrategy,omitempty"`
+
+	// workloadType says whether the pods run until they are deleted (Inference,
+	// also when unset) or until they are done (Training). Immutable. Training is
+	// kept, not acted on yet: pods that end are replaced.
+	// +optional
+	WorkloadType WorkloadType `json:"workloadType,omitempty"`
+
+	// trainingSpec bounds the runtime and the restarts of a Training workload.
+	// Only with workloadType Training. Immutable. Kept, not acted on yet.
+	// +optional
+	TrainingSpec *TrainingSpec `json:"trainingSpec,omitempty"`
+
+	// template describes one replica.
+	// +required
+	Template PodCliqueSetTemplateSpec `json:"template"`
+}
+
+// WorkloadType says how a workload ends.
+//
+// +kubebuilder:validation:Enum=Inference;Training
+type WorkloadType string
+
+const (
+	// WorkloadTypeInference runs until it is deleted; pods that end are
+	// replaced. The default.
+	WorkloadTypeInference WorkloadType = "Inference"
+	// WorkloadTypeTraining is done when its pods are.
+	WorkloadTypeTraining WorkloadType = "Training"
+)
+
+// TrainingSpec bounds a Training workload.
+type TrainingSpec struct {
+	// maxRuntime is the time from the first start until the workload is failed,
+	// restarts included. Unset means no limit. Must be positive.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`duration(self) > duration("0s")`,message="must be a duration like 24h or 90m, greater than 0"
+	MaxRuntime *metav1.Duration `json:"maxRuntime,omitempty"`
+
+	// maxRestarts is how often replicas may be restarted, all together, before
+	// the workload is failed. Unset means 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MaxRestarts *int32 `json:"maxRestarts,omitempty"`
+}
+
+// UpdateStrategyType says how a change of the template reaches what runs.
+//
+// +kubebuilder:validation:Enum=RollingRecreate;OnDelete
+type UpdateStrategyType string
+
+const (
+	// RollingRecreateStrategyType deletes and recreates one unit at a time. The
+	// default.
+	RollingRecreateStrategyType UpdateStrategyType = "RollingRecreate"
+	// OnDeleteStrategyType leaves what runs alone; what is deleted comes back
+	// with the new template.
+	OnDeleteStrategyType UpdateStrategyType = "OnDelete"
+)
+
+// PodCliqueSetUpdateStrategy says how a change of the template reaches what
+// runs, for standalone cliques and scaling groups alike.
+type PodCliqueSetUpdateStrategy struct {
+	// type of the update strategy. Unset means RollingRecreate.
+	// +optional
+	// +kubebuilder:default=RollingRecreate
+	Type UpdateStrategyType `json:"type,omitempty"`
+}
+
+// CliqueStartupType says in which order the cliques of a replica start.
+//
+// +kubebuilder:validation:Enum=CliqueStartupTypeAnyOrder;CliqueStartupTypeInOrder;CliqueStartupTypeExplicit
+type CliqueStartupType string
+
+const (
+	// CliqueStartupTypeAnyOrder starts all cliques at once. The default.
+	CliqueStartupTypeAnyOrder CliqueStartupType = "CliqueStartupTypeAnyOrder"
+	// CliqueStartupTypeInOrder starts each clique after the one before it in
+	// the list.
+	CliqueStartupTypeInOrder CliqueStartupType = "CliqueStartupTypeInOrder"
+	// CliqueStartupTypeExplicit starts each clique after those of its
+	// startsAfter.
+	CliqueStartupTypeExplicit CliqueStartupType = "CliqueStartupTypeExplicit"
+)
+
+// PodCliqueSetTemplateSpec describes one replica.
+//
+// +kubebuilder:validation:XValidation:rule=`self.cliques.size() == oldSelf.cliques.size() && [oldSelf.cliques.transformMapEntry(i, c, {c.name: true})].all(m, self.cliques.all(c, c.name in m))`,fieldPath=".cliques",reason=FieldValueForbidden,message="cliques cannot be added, removed or renamed: replicas that run could not follow; create a new PodCliqueSet"
+// +kubebuilder:validation:XValidation:rule=`(has(self.podCliqueScalingGroups) ? self.podCliqueScalingGroups.size() : 0) == (has(oldSelf.podCliqueScalingGroups) ? oldSelf.podCliqueScalingGroups.size() : 0) && (!has(self.podCliqueScalingGroups) || !has(oldSelf.podCliqueScalingGroups) || [oldSelf.podCliqueScalingGroups.transformMapEntry(i, g, {g.name: true})].all(m, self.podCliqueScalingGroups.all(g, g.name in m)))`,fieldPath=".podCliqueScalingGroups",reason=FieldValueForbidden,message="scaling groups cannot be added, removed or renamed: replicas that run could not follow; create a new PodCliqueSet"
+// +kubebuilder:validation:XValidation:rule=`(has(self.cliqueStartupType) ? self.cliqueStartupType : "CliqueStartupTypeAnyOrder") == (has(oldSelf.cliqueStartupType) ? oldSelf.cliqueStartupType : "CliqueStartupTypeAnyOrder")`,fieldPath=".cliqueStartupType",reason=FieldValueForbidden,message="is immutable: pods that run were started by it; create a new PodCliqueSet"
+// +kubebuilder:validation:XValidation:rule=`has(self.terminationDelay) || !has(self.podCliqueScalingGroups) || self.podCliqueScalingGroups.all(g, !has(g.terminationDelay))`,fieldPath=".terminationDelay",message="is needed where a scaling group has a terminationDelay: without it gang termination is off"
+type PodCliqueSetTemplateSpec struct {
+	// cliques are the roles of the service. Names are part of pod names. The
+	// set of cliques is immutable; their order too where it is the start order.
+	// +required
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	Cliques []*PodCliqueTemplateSpec `json:"cliques"`
+
+	// cliqueStartupType says in which order cliques start. Unset means
+	// CliqueStartupTypeAnyOrder. Immutable.
+	// +optional
+	StartupType *CliqueStartupType `json:"cliqueStartupType,omitempty"`
+
+	// priorityClassName names the PriorityClass of the PodGroups and the pods.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// headlessServiceConfig is about the headless Service that each replica has.
+	// +optional
+	HeadlessServiceConfig *HeadlessServiceConfig `json:"headlessServiceConfig,omitempty"`
+
+	// topologyConstraint asks for a whole replica to be placed close together.
+	// Immutable. Not acted on: a required domain is refused, a preferred one is
+	// kept.
+	// +optional
+	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
+
+	// terminationDelay is how long a replica that was available may stay below
+	// its minimum before it is ended and made anew. Unset means never; with
+	// workloadType Training, 0. Kept, not acted on yet.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`duration(self) >= duration("0s")`,message="must be a duration like 4h or 90s, not negative"
+	TerminationDelay *metav1.Duration `json:"terminationDelay,omitempty"`
+
+	// resourceClaimTemplates are what resourceSharing refers to. Immutable.
+	// Kept, not acted on.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	ResourceClaimTemplates []ResourceClaimTemplateConfig `json:"resourceClaimTemplates,omitempty"`
+
+	// resourceSharing lets pods share ResourceClaims. Immutable. Kept, not
+	// acted on.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	ResourceSharing []PodCliqueSetResourceSharing `json:"resourceSharing,omitempty"`
+
+	// podCliqueScalingGroups are groups of cliques that scale together. A clique
+	// is in one group at most; those in none are standalone. The set of groups
+	// is immutable.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	PodCliqueScalingGroupConfigs []PodCliqueScalingGroupConfig `json:"podCliqueScalingGroups,omitempty"`
+}
+
+// HeadlessServiceConfig is about the headless Service that each replica has.
+type HeadlessServiceConfig struct {
+	// publishNotReadyAddresses says whether pods are found by DNS before they
+	// are ready. Unset means true.
+	// +optional
+	// +kubebuilder:default=true
+	PublishNotReadyAddresses *bool `json:"publishNotReadyAddresses,omitempty"`
+}
+
+// PodCliqueTemplateSpec describes one clique of a replica.
+type PodCliqueTemplateSpec struct {
+	// name of the clique, unique in the PodCliqueSet. Part of pod names: a DNS
+	// label.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// labels of the PodClique and its pods.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// annotations of the PodClique and its pods.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// topologyConstraint asks for the clique's pods to be placed close together.
+	// Immutable. Not acted on: a required domain is refused, a preferred one is
+	// kept.
+	// +optional
+	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
+
+	// resourceSharing lets the clique's pods share ResourceClaims. Immutable.
+	// Kept, not acted on.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	ResourceSharing []ResourceSharing `json:"resourceSharing,omitempty"`
+
+	// spec of the PodClique.
+	// +required
+	// +kubebuilder:validation:XValidation:rule=`self.replicas > 0`,fieldPath=".replicas",message="must be greater than 0: a clique that is not wanted is left out; one that runs is scaled to 0 by its scale subresource"
+	Spec PodCliqueSpec `json:"spec"`
+}
+
+// PodCliqueScalingGroupConfig describes a group of cliques that scale together.
+//
+// +kubebuilder:validation:XValidation:rule=`has(self.minAvailable) == has(oldSelf.minAvailable) && (!has(self.minAvailable) || self.minAvailable == oldSelf.minAvailable)`,fieldPath=".minAvailable",reason=FieldValueForbidden,message="is immutable: replicas that run were admitted by it; create a new PodCliqueSet"
+// +kubebuilder:validation:XValidation:rule=`self.cliqueNames == oldSelf.cliqueNames`,fieldPath=".cliqueNames",reason=FieldValueForbidden,message="is immutable: replicas that run could not follow; create a new PodCliqueSet"
+// +kubebuilder:validation:XValidation:rule=`!has(self.minAvailable) || (has(self.replicas) ? self.replicas : 1) >= self.minAvailable`,fieldPath=".replicas",message="must not be less than minAvailable"
+type PodCliqueScalingGroupConfig struct {
+	// name of the scaling group, unique in the PodCliqueSet and not the name of
+	// a clique. Part of pod names: a DNS label.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// cliqueNames are the cliques of which each replica of the group has one.
+	// Immutable.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=63
+	CliqueNames []string `json:"cliqueNames"`
+
+	// annotations of the PodCliqueScalingGroup.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// replicas of the group when it is created. Unset means 1. Afterwards those
+	// of the PodCliqueScalingGroup hold, once somebody has scaled it.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// minAvailable is the number of replicas that are admitted together with the
+	// standalone cliques; the group is unavailable below it. An explicit one is
+	// a floor for scaling too. Unset means 1, but the group may be scaled to 0.
+	// Immutable.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MinAvailable *int32 `json:"minAvailable,omitempty"`
+
+	// terminationDelay overrides that of the template for this group. Only where
+	// the template has one. Kept, not acted on yet.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`duration(self) >= duration("0s")`,message="must be a duration like 4h or 90s, not negative"
+	TerminationDelay *metav1.Duration `json:"terminationDelay,omitempty"`
+
+	// scaleConfig lets a HorizontalPodAutoscaler scale the group.
+	// +optional
+	ScaleConfig *AutoScalingConfig `json:"scaleConfig,omitempty"`
+
+	// resourceSharing lets the group's pods share ResourceClaims. Immutable.
+	// Kept, not acted on.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	ResourceSharing []PodCliqueScalingGroupResourceSharing `json:"resourceSharing,omitempty"`
+
+	// topologyConstraint asks for each replica of the group to be placed close
+	// together. Immutable. Not acted on: a required domain is refused, a
+	// preferred one is kept.
+	// +optional
+	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
+}
+
+// PodCliqueSetPhase is one word for people. Programs read the conditions.
+//
+// +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed
+type PodCliqueSetPhase string
+
+const (
+	// PodCliqueSetPhasePending: no pod is running.
+	PodCliqueSetPhasePending PodCliqueSetPhase = "Pending"
+	// PodCliqueSetPhaseRunning: a pod of a replica is running.
+	PodCliqueSetPhaseRunning PodCliqueSetPhase = "Running"
+	// PodCliqueSetPhaseSucceeded: all replicas of a Training workload are done.
+	PodCliqueSetPhaseSucceeded PodCliqueSetPhase = "Succeeded"
+	// PodCliqueSetPhaseFailed: a Training workload has used up its restarts or
+	// its time.
+	PodCliqueSetPhaseFailed PodCliqueSetPhase = "Failed"
+)
+
+// PodCliqueSetStatus says what there is.
+type PodCliqueSetStatus struct {
+	// observedGeneration is the metadata.generation that this status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// phase is one word for people, made from the pods. Not written yet for the
+	// phases that only Training has.
+	// +optional
+	Phase PodCliqueSetPhase `json:"phase,omitempty"`
+
+	// conditions are Available (every replica is) and, while they hold,
+	// ReplicaFailure and ForeignObject.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// lastErrors are what went wrong in the latest attempt. Empty when nothing
+	// did.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	LastErrors []LastError `json:"lastErrors,omitempty"`
+
+	// replicas are those wanted by the spec that this status describes.
+	// +optional
+	// +kubebuilder:default=0
+	Replicas int32 `json:"replicas"`
+
+	// scheduledReplicas have their minimum bound to nodes.
+	// +optional
+	// +kubebuilder:default=0
+	ScheduledReplicas int32 `json:"scheduledReplicas"`
+
+	// availableReplicas have every standalone clique and every scaling group
+	// available.
+	// +optional
+	// +kubebuilder:default=0
+	AvailableReplicas int32 `json:"availableReplicas"`
+
+	// updatedReplicas are made from the present template.
+	// +optional
+	// +kubebuilder:default=0
+	UpdatedReplicas int32 `json:"updatedReplicas"`
+
+	// hpaPodSelector selects the pods, as text, for the scale subresource.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Selector *string `json:"hpaPodSelector,omitempty"`
+
+	// restartCount is the number of restarts of replicas, all together. Training
+	// only. Not written yet.
+	// +optional
+	RestartCount int32 `json:"restartCount,omitempty"`
+
+	// startTime is when a pod was first running; never reset. Training only. Not
+	// written yet.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// recordedReplicas are the spec.replicas of PodCliques and
+	// PodCliqueScalingGroups that were scaled away from their template and are
+	// about to be deleted and made anew, which get them back.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	RecordedReplicas []RecordedReplicas `json:"recordedReplicas,omitempty"`
+
+	// podGangStatuses is Grove's and stays empty: a PodGroup's status stands in
+	// the PodGroup.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	PodGangStatuses []PodGangStatus `json:"podGangStatuses,omitempty"`
+
+	// currentGenerationHash is the hash of everything in the template whose
+	// change replaces pods.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	CurrentGenerationHash *string `json:"currentGenerationHash,omitempty"`
+
+	// updateProgress is the latest update. Not written yet.
+	// +optional
+	UpdateProgress *PodCliqueSetUpdateProgress `json:"updateProgress,omitempty"`
+}
+
+// RecordedReplicas remembers the scale of an object over its recreation.
+type RecordedReplicas struct {
+	// name of the object.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// replicas it had.
+	// +required
+	Replicas int32 `json:"replicas"`
+}
+
+// PodGangStatus is Grove's; see PodCliqueSetStatus.
+type PodGangStatus struct {
+	// name of the PodGang.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// phase of the PodGang.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Phase string `json:"phase,omitempty"`
+
+	// conditions of the PodGang.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// PodCliqueSetUpdateProgress is the progress of an update.
+type PodCliqueSetUpdateProgress struct {
+	// updateStartedAt is when the update began.
+	// +required
+	UpdateStartedAt metav1.Time `json:"updateStartedAt"`
+
+	// updateEndedAt is when the update was complete. Unset while it runs.
+	// +optional
+	UpdateEndedAt *metav1.Time `json:"updateEndedAt,omitempty"`
+
+	// currentlyUpdating is the replica being updated.
+	// +optional
+	CurrentlyUpdating *PodCliqueSetReplicaUpdateProgress `json:"currentlyUpdating,omitempty"`
+
+	// updatedPodCliques are the standalone PodCliques of that replica that are
+	// updated, by name.
+	// +optional
+	// +listType=atomic
+	UpdatedPodCliques []string `json:"updatedPodCliques,omitempty"`
+
+	// updatedPodCliqueScalingGroups are the PodCliqueScalingGroups of that
+	// replica that are updated, by name.
+	// +optional
+	// +listType=atomic
+	UpdatedPodCliqueScalingGroups []string `json:"updatedPodCliqueScalingGroups,omitempty"`
+
+	// updatedPodCliquesCount is the number of PodCliques of all replicas that
+	// are updated.
+	// +optional
+	UpdatedPodCliquesCount int32 `json:"updatedPodCliquesCount"`
+
+	// totalPodCliquesCount is the number of PodCliques of all replicas.
+	// +optional
+	TotalPodCliquesCount int32 `json:"totalPodCliquesCount"`
+
+	// updatedPodCliqueScalingGroupsCount is the number of PodCliqueScalingGroups
+	// of all replicas that are updated.
+	// +optional
+	UpdatedPodCliqueScalingGroupsCount int32 `json:"updatedPodCliqueScalingGroupsCount"`
+
+	// totalPodCliqueScalingGroupsCount is the number of PodCliqueScalingGroups
+	// of all replicas.
+	// +optional
+	TotalPodCliqueScalingGroupsCount int32 `json:"totalPodCliqueScalingGroupsCount"`
+}
+
+// PodCliqueSetReplicaUpdateProgress is the replica being updated.
+type PodCliqueSetReplicaUpdateProgress struct {
+	// replicaIndex is the index of the replica.
+	// +required
+	ReplicaIndex int32 `json:"replicaIndex"`
+
+	// updateStartedAt is when its update began.
+	// +required
+	UpdateStartedAt metav1.Time `json:"updateStartedAt"`
+
+	// updateEndedAt is when its update was complete. Unset while it runs.
+	// +optional
+	UpdateEndedAt *metav1.Time `json:"updateEndedAt,omitempty"`
+}
