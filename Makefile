@@ -93,7 +93,7 @@ bench: build controlplane ## Compare the time to schedule many gangs with the st
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run golangci-lint
-	$(GOLANGCI_LINT) run ./cmd/... ./manifests/... ./pkg/... ./test/...
+	$(GOLANGCI_LINT) run ./cmd/... ./hack/... ./manifests/... ./pkg/... ./test/...
 
 .PHONY: verify
 verify: $(CONTROLLER_GEN) ## Fail if generated files, vendor, go.mod or formatting differ from what they should be
@@ -107,7 +107,8 @@ generate: $(CONTROLLER_GEN) ## Write the deepcopy functions of the API types
 
 .PHONY: manifests
 manifests: $(CONTROLLER_GEN) ## Write the CRDs of the API types
-	$(CONTROLLER_GEN) crd paths=./pkg/apis/scheduling/... output:crd:artifacts:config=manifests/crds
+	$(CONTROLLER_GEN) crd paths=./pkg/apis/scheduling/... paths=./pkg/apis/grove/... output:crd:artifacts:config=manifests/crds
+	go run ./hack/crds manifests/crds
 
 .PHONY: vendor
 vendor: tidy ## Write vendor/ from go.mod
@@ -119,7 +120,7 @@ tidy: ## Run go mod tidy in every module
 
 .PHONY: fmt
 fmt: ## Format the Go files
-	gofmt -w cmd manifests pkg test
+	gofmt -w cmd hack manifests pkg test
 
 # Tools have modules of their own: what they need stays out of ours.
 $(CONTROLLER_GEN): hack/tools/go.mod hack/tools/go.sum

@@ -67,11 +67,11 @@ vendored() {
 	git --no-pager diff --no-index --no-color --name-status vendor "$work/vendor" | sed -n '1,20p'
 }
 
-formatted() { gofmt -l cmd manifests pkg test; }
+formatted() { gofmt -l cmd hack manifests pkg test; }
 
 vetted() {
 	# shellcheck disable=SC2046
-	go vet $(go list ./cmd/... ./manifests/... ./pkg/... ./test/...)
+	go vet $(go list ./cmd/... ./hack/... ./manifests/... ./pkg/... ./test/...)
 }
 
 check "deepcopy functions of the API types" "make generate" deepcopy
