@@ -1,0 +1,139 @@
+package lifecycle
+
+// Clique is what is known of one PodClique.
+type Clique struct {
+	// Name is the PodClique's own, Template the clique's in the set's template.
+	Name, Template string
+	// Group is the full name of the PodCliqueScalingGroup it is a member of, "" if standalone; GroupReplica the index
+	// of the replica, -1 if standalone.
+	Group        string
+	GroupReplica int
+	// UID of the object.
+	UID string
+
+	// Terminating: the object is being deleted.
+	Terminating bool
+	// Observed: its status was written for its present spec. What is false here may change in a moment, so nothing is
+	// ended because of it (decision W3).
+	Observed bool
+
+	// Replicas is the present spec.replicas, MinAvailable what it must keep: Minimum.Enforced.
+	Replicas, MinAvailable int32
+	// Pods, Scheduled, Ready and Updated count pods that are not terminating, as its status has them.
+	Pods, Scheduled, Ready, Updated int32
+}
+
+// Available says whether the clique has at least minAvailable ready pods and is there to stay. A clique scaled to zero
+// is available. Source: decision W3.
+func (c Clique) Available() bool { return !c.Terminating && c.Ready >= c.MinAvailable }
+
+// IsScheduled says the same of scheduled pods.
+func (c Clique) IsScheduled() bool { return !c.Terminating && c.Scheduled >= c.MinAvailable }
+
+// IsUpdated says whether every pod that the clique wants exists and has its present template.
+func (c Clique) IsUpdated() bool { return !c.Terminating && c.Observed && c.Updated >= c.Replicas }
+
+// GroupReplica is one replica of a scaling group.
+type GroupReplica struct {
+	Index int
+	// Members are the PodCliques that exist, by name. Missing names those that do not, as the template spells them,
+	// sorted.
+	Members []Clique
+	Missing []string
+}
+
+// Available says whether every member clique exists and is available.
+func (r GroupReplica) Available() bool { return r.all(Clique.Available) }
+
+// IsScheduled says whether every member clique exists and has its minimum scheduled.
+func (r GroupReplica) IsScheduled() bool { return r.all(Clique.IsScheduled) }
+
+// IsUpdated says whether every member clique exists and has only pods of its present template.
+func (r GroupReplica) IsUpdated() bool { return r.all(Clique.IsUpdated) }
+
+func (r GroupReplica) all(predicate func(Clique) bool) bool {
+	for _, c := range r.Members {
+		if !predicate(c) {
+			return false
+		}
+	}
+	return len(r.Missing) == 0
+}
+
+// ScalingGroup is what a set knows of one of its PodCliqueScalingGroups.
+type ScalingGroup struct {
+	// Name is the PodCliqueScalingGroup's own, Template the group's in the set's template.
+	Name, Template string
+	UID            string
+
+	Terminating bool
+	Observed    bool
+
+	// Replicas is the present spec.replicas, MinAvailable the fewest that must be available: 0 when scaled to zero.
+	Replicas, MinAvailable int32
+	// ScheduledReplicas, AvailableReplicas and UpdatedReplicas are its status.
+	ScheduledReplicas, AvailableReplicas, UpdatedReplicas int32
+}
+
+// Available says whether the group has minAvailable available replicas and is there to stay.
+func (g ScalingGroup) Available() bool {
+	return !g.Terminating && g.AvailableReplicas >= g.MinAvailable
+}
+
+// IsUpdated says whether every replica that the group wants is up to date.
+func (g ScalingGroup) IsUpdated() bool {
+	return !g.Terminating && g.Observed && g.UpdatedReplicas >= g.Replicas
+}
+
+// SetReplica is one replica of a PodCliqueSet.
+type SetReplica struct {
+	Index int
+	// Cliques are the standalone PodCliques that exist, Groups the scaling groups; both by name. Missing names what does
+	// not exist, as the template spells it, sorted.
+	Cliques []Clique
+	Groups  []ScalingGroup
+	Missing []string
+}
+
+// Available says whether every standalone clique and every scaling group exists and is available.
+func (r SetReplica) Available() bool {
+	for _, c := range r.Cliques {
+		if !c.Available() {
+			return false
+		}
+	}
+	for _, g := range r.Groups {
+		if !g.Available() {
+			return false
+		}
+	}
+	return len(r.Missing) == 0
+}
+
+// IsUpdated says whether all of the replica is up to date.
+func (r SetReplica) IsUpdated() bool {
+	for _, c := range r.Cliques {
+		if !c.IsUpdated() {
+			return false
+		}
+	}
+	for _, g := range r.Groups {
+		if !g.IsUpdated() {
+			return false
+		}
+	}
+	return len(r.Missing) == 0
+}
+
+// GroupMinimum returns how many replicas of a scaling group must be available: its minAvailable, 1 if unset or not
+// positive, and 0 for a group scaled to zero.
+func GroupMinimum(minAvailable *int32, replicas int32) int32 {
+	switch {
+	case replicas <= 0:
+		return 0
+	case minAvailable == nil:
+		return 1
+	default:
+		return max(*minAvailable, 1)
+	}
+}

@@ -1,0 +1,31 @@
+package lifecycle
+
+// PodCounts are numbers of pods of a clique.
+type PodCounts struct {
+	// Pods exist, those that ended included; the others count pods that did not end. Terminating pods count nowhere
+	// (decision W3).
+	Pods, Gated, Scheduled, Running, Ready, Updated int32
+}
+
+// Count counts the pods of a clique.
+func Count(pods []Pod) PodCounts {
+	var n PodCounts
+	for _, p := range pods {
+		if p.Terminating {
+			continue
+		}
+		n.Pods++
+		if p.Ended {
+			continue
+		}
+		for _, c := range []struct {
+			counts bool
+			number *int32
+		}{{p.Gated, &n.Gated}, {p.Scheduled, &n.Scheduled}, {p.Running, &n.Running}, {p.Ready, &n.Ready}, {!p.Outdated, &n.Updated}} {
+			if c.counts {
+				*c.number++
+			}
+		}
+	}
+	return n
+}

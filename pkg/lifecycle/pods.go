@@ -1,0 +1,259 @@
+package lifecycle
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Pod is what is known of one pod of a clique.
+type Pod struct {
+	Name, UID string
+	// Index in its clique; -1: the pod does not say.
+	Index int
+	// Created is when the object was made, Started when its node took it up; zero: it did not yet.
+	Created, Started time.Time
+
+	// Gated: it has scheduling gates. Scheduled: it has a node. Running: its phase says so. Ready: its condition Ready is
+	// true.
+	Gated, Scheduled, Running, Ready bool
+	// Outdated: it was made from another template than the clique's present one.
+	Outdated bool
+
+	// Ended: its phase is Failed or Succeeded, since EndedAt.
+	Ended   bool
+	EndedAt time.Time
+
+	// Terminating: it is being deleted; its grace period ends at GraceEnds. Unreachable: its node does not answer, so
+	// that nobody will confirm the end.
+	Terminating bool
+	GraceEnds   time.Time
+	Unreachable bool
+}
+
+// lost says whether a terminating pod is given up: its node is unreachable and its grace period is over.
+func (p Pod) lost(now time.Time) bool {
+	return p.Terminating && p.Unreachable && !now.Before(p.GraceEnds)
+}
+
+// CliquePods is a clique and its pods.
+type CliquePods struct {
+	// Replicas is the number of pods wanted.
+	Replicas int32
+	// GroupMinimum is the minMember of the clique's leaf in the PodGroup as it is now; 0: the PodGroup does not list it.
+	// Scaling in stops there until the PodGroup has been lowered.
+	GroupMinimum int32
+	// Pods are those that the clique owns, in any order.
+	Pods []Pod
+	// Ends is the history of pods that ended, by index: what DecidePods returned last.
+	Ends map[int]Ends
+}
+
+// Ends is the history of the pods that ended one after the other at one index.
+type Ends struct {
+	// Count is how many have been removed in a row. Last is when the latest of them ended.
+	Count int
+	Last  time.Time
+}
+
+// PodDecision is what to do about the pods of a clique.
+type PodDecision struct {
+	// Create are the pods to make, lowest index first.
+	Create []NewPod
+	// Delete are the pods to delete, in this order.
+	Delete []Deletion
+	// Lost are terminating pods on unreachable nodes whose index is given to a pod of Create.
+	Lost []Pod
+	// Ends is the history to keep. It must be recorded before Delete is carried out, or a crash loop starts its back-off
+	// anew.
+	Ends map[int]Ends
+	// Held is the number of pods that scaling in would delete, were the PodGroup lowered already.
+	Held int
+	// RequeueAfter is when the decision changes without anything happening; 0: it does not.
+	RequeueAfter time.Duration
+}
+
+// NewPod is a pod to make.
+type NewPod struct {
+	Index int
+	// Replaces is the UID of the lost pod whose index it gets, "" as a rule. It is part of the name: naming.Pod.
+	Replaces string
+}
+
+// Deletion is a pod to delete and why, for the event.
+type Deletion struct {
+	Pod    Pod
+	Reason DeletionReason
+}
+
+// DeletionReason says why a pod is deleted.
+type DeletionReason string
+
+const (
+	// DeletedEnded: it failed or succeeded, and is replaced under the same index.
+	DeletedEnded DeletionReason = "Ended"
+	// DeletedScaleIn: there are more pods than replicas.
+	DeletedScaleIn DeletionReason = "ScaleIn"
+	// DeletedDuplicate: an older pod has the same index.
+	DeletedDuplicate DeletionReason = "DuplicateIndex"
+)
+
+// DecidePods says which pods to make and which to delete. Source: decision W4.
+//
+//   - Terminating pods are not counted and not picked again. The index of one stays taken until its object is gone, or its
+//     node is unreachable and its grace period over; a replacement waits for it rather than take a higher index.
+//   - A pod that ended keeps its index, is deleted after a back-off (EndedDelay), and replaced when it is gone.
+//   - Scaling in takes pods in the order of InDeletionOrder, never more than the PodGroup allows.
+//   - Of two pods with one index the younger goes.
+//
+// The clique of a pod without an index counts it, and removes it first.
+func DecidePods(c CliquePods, now time.Time) PodDecision {
+	d := PodDecision{Ends: map[int]Ends{}}
+	after := func(t time.Time) {
+		if wait := t.Sub(now); d.RequeueAfter == 0 || wait < d.RequeueAfter {
+			d.RequeueAfter = max(wait, time.Millisecond)
+		}
+	}
+
+	// 1. Who counts, and which indices are taken.
+	pods := slices.Clone(c.Pods)
+	slices.SortFunc(pods, byAge)
+	taken := map[int]bool{}   // by a pod that counts
+	leaving := map[int]bool{} // by a terminating pod that is not lost
+	lost := map[int]Pod{}     // the youngest
+	var counted []Pod
+	for _, p := range pods {
+		switch {
+		case p.lost(now):
+			lost[p.Index] = p
+		case p.Terminating:
+			leaving[p.Index] = true
+			if p.Unreachable {
+				after(p.GraceEnds)
+			}
+		case p.Index >= 0 && taken[p.Index]:
+			d.Delete = append(d.Delete, Deletion{p, DeletedDuplicate})
+			leaving[p.Index] = true
+		default:
+			taken[p.Index] = true
+			counted = append(counted, p)
+		}
+	}
+
+	// 2. Scale in, as far as the PodGroup allows.
+	surplus := len(counted) - int(max(c.Replicas, 0))
+	allowed := max(0, min(surplus, len(counted)-int(c.GroupMinimum)))
+	d.Held = max(0, surplus) - allowed
+	order := InDeletionOrder(counted)
+	for _, p := range order[:allowed] {
+		d.Delete = append(d.Delete, Deletion{p, DeletedScaleIn})
+	}
+
+	// 3. Pods that ended are replaced.
+	for _, p := range order[allowed:] {
+		if !p.Ended {
+			continue
+		}
+		ends := p.ends(c.Ends[p.Index])
+		if due := p.EndedAt.Add(EndedDelay(ends.Count)); now.Before(due) {
+			after(due)
+			continue
+		}
+		d.Delete = append(d.Delete, Deletion{p, DeletedEnded})
+		d.Ends[p.Index] = Ends{Count: ends.Count + 1, Last: p.EndedAt}
+	}
+	for i, e := range c.Ends {
+		if _, newer := d.Ends[i]; !newer && now.Sub(e.Last) < forgetEnds {
+			d.Ends[i] = e
+		}
+	}
+
+	// 4. Fill the lowest indices; wait for one that is about to be free.
+	for i, missing := 0, -surplus; missing > 0; i++ {
+		if taken[i] {
+			continue
+		}
+		missing--
+		if leaving[i] {
+			continue
+		}
+		n := NewPod{Index: i}
+		if p, ok := lost[i]; ok {
+			n.Replaces = p.UID
+			d.Lost = append(d.Lost, p)
+		}
+		d.Create = append(d.Create, n)
+	}
+	return d
+}
+
+// InDeletionOrder returns the pods in the order in which scaling in takes them: those that ended, without an index,
+// never scheduled, not ready, outdated, newest first; then the highest index, then by name. The order is total. Pods that
+// terminate are to be left out by the caller.
+func InDeletionOrder(pods []Pod) []Pod {
+	sorted := slices.Clone(pods)
+	first := func(a, b bool) int { // true sorts first
+		switch {
+		case a == b:
+			return 0
+		case a:
+			return -1
+		default:
+			return 1
+		}
+	}
+	slices.SortFunc(sorted, func(a, b Pod) int {
+		return cmp.Or(
+			first(a.Ended, b.Ended),
+			first(a.Index < 0, b.Index < 0),
+			first(!a.Scheduled, !b.Scheduled),
+			first(!a.Ready, !b.Ready),
+			first(a.Outdated, b.Outdated),
+			b.Created.Compare(a.Created),
+			cmp.Compare(b.Index, a.Index),
+			cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.UID, b.UID),
+		)
+	})
+	return sorted
+}
+
+// byAge sorts the oldest first.
+func byAge(a, b Pod) int {
+	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+}
+
+const (
+	firstEndedDelay = 10 * time.Second
+	maxEndedDelay   = 5 * time.Minute
+	// steadyAfter is how long a pod has to live for the next end to be a first one again, as the kubelet has it.
+	steadyAfter = 2 * maxEndedDelay
+	// forgetEnds is when a history has no effect any more, whatever happens: a successor lives that long unless it ends
+	// before, which makes its own history.
+	forgetEnds = steadyAfter + maxEndedDelay
+)
+
+// EndedDelay returns how long after its end a pod is replaced whose index saw that many ends in a row before: at once,
+// then 10 s, doubling to 5 min, like the kubelet restarts containers.
+func EndedDelay(ends int) time.Duration {
+	if ends <= 0 {
+		return 0
+	}
+	delay := firstEndedDelay
+	for i := 1; i < ends && delay < maxEndedDelay; i++ {
+		delay *= 2
+	}
+	return min(delay, maxEndedDelay)
+}
+
+// ends returns the history that counts for the end of p: none if it lived long.
+func (p Pod) ends(before Ends) Ends {
+	began := p.Started
+	if began.IsZero() {
+		began = p.Created
+	}
+	if p.EndedAt.Sub(began) >= steadyAfter {
+		return Ends{}
+	}
+	return before
+}

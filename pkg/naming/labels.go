@@ -1,0 +1,125 @@
+package naming
+
+import (
+	"maps"
+	"strconv"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+)
+
+// Annotations that muster-controller leaves for itself on PodCliques. They are not copied to pods.
+const (
+	// AnnotationStartRequirements holds what the clique's pods wait for before they start: lifecycle.Requirements as
+	// text. Absent: nothing.
+	AnnotationStartRequirements = "grove.io/start-requirements"
+	// AnnotationGroupPods holds the number of pods of one replica of the scaling group, by the template; on members only.
+	AnnotationGroupPods = "grove.io/scaling-group-pods"
+	// AnnotationEndedPods holds the history of pods that ended, which their back-off needs. Absent: none did lately.
+	AnnotationEndedPods = "grove.io/ended-pods"
+)
+
+// Internal says whether an annotation of a PodClique is muster-controller's own and not for its pods.
+func Internal(annotation string) bool {
+	switch annotation {
+	case AnnotationStartRequirements, AnnotationGroupPods, AnnotationEndedPods,
+		v1alpha1.AnnotationInitialReplicas, v1alpha1.AnnotationTemplateReplicas:
+		return true
+	}
+	return false
+}
+
+// common returns the labels of every child: object is its name, component one of the Component values.
+func common(set, object, component string) map[string]string {
+	return map[string]string{
+		v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue,
+		v1alpha1.LabelPartOf:    set,
+		v1alpha1.LabelName:      object,
+		v1alpha1.LabelComponent: component,
+	}
+}
+
+// SetLabels returns the labels of a child that belongs to the set as a whole: the Role and RoleBinding of its waiting
+// containers.
+func SetLabels(set, object, component string) map[string]string {
+	return common(set, object, component)
+}
+
+// ReplicaLabels returns the labels of a child of replica i of a set: PodGroup, Service, HorizontalPodAutoscaler.
+func ReplicaLabels(set string, i int, object, component string) map[string]string {
+	labels := common(set, object, component)
+	labels[v1alpha1.LabelPodCliqueSetReplicaIndex] = strconv.Itoa(i)
+	return labels
+}
+
+// ScalingGroupLabels returns the labels of a PodCliqueScalingGroup.
+func ScalingGroupLabels(set string, i int, group string) map[string]string {
+	labels := ReplicaLabels(set, i, ScalingGroup(set, i, group), v1alpha1.ComponentPodCliqueScalingGroup)
+	labels[v1alpha1.LabelTemplateName] = group
+	return labels
+}
+
+// PodCliqueLabels returns the labels of a standalone PodClique, template labels and the template hash apart.
+func PodCliqueLabels(set string, i int, clique string) map[string]string {
+	labels := ReplicaLabels(set, i, PodClique(set, i, clique), v1alpha1.ComponentStandalonePodClique)
+	labels[v1alpha1.LabelTemplateName] = clique
+	labels[v1alpha1.LabelPodGang] = PodGroup(set, i)
+	return labels
+}
+
+// MemberLabels returns the labels of the PodClique of a clique in replica j of a scaling group with that minAvailable,
+// template labels and the template hash apart.
+func MemberLabels(set string, i int, group string, j, minAvailable int, clique string) map[string]string {
+	labels := ReplicaLabels(set, i, MemberPodClique(set, i, group, j, clique), v1alpha1.ComponentMemberPodClique)
+	labels[v1alpha1.LabelTemplateName] = clique
+	labels[v1alpha1.LabelPodCliqueScalingGroup] = ScalingGroup(set, i, group)
+	labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex] = strconv.Itoa(j)
+	gang, scaled := PodGang(set, i, group, j, minAvailable)
+	labels[v1alpha1.LabelPodGang] = gang
+	if scaled {
+		labels[v1alpha1.LabelBasePodGang] = PodGroup(set, i)
+	}
+	return labels
+}
+
+// PodLabels returns the labels of a pod: those of its PodClique, which it is given, and what tells it from its brothers.
+func PodLabels(podCliqueLabels map[string]string, podClique string, index int) map[string]string {
+	labels := maps.Clone(podCliqueLabels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1alpha1.LabelPodClique] = podClique
+	labels[v1alpha1.LabelPodIndex] = strconv.Itoa(index)
+	return labels
+}
+
+// Selectors. What they find is checked by owner besides: anybody can set a label.
+
+// OfSet selects everything that was made for a set.
+func OfSet(set string) map[string]string {
+	return map[string]string{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPartOf: set}
+}
+
+// OfSetReplica selects everything that was made for replica i of a set. The headless Service selects its pods by it,
+// without managed-by, as Grove's does.
+func OfSetReplica(set string, i int) map[string]string {
+	return map[string]string{v1alpha1.LabelPartOf: set, v1alpha1.LabelPodCliqueSetReplicaIndex: strconv.Itoa(i)}
+}
+
+// OfScalingGroup selects the PodCliques, and the pods, of a PodCliqueScalingGroup of that full name.
+func OfScalingGroup(group string) map[string]string {
+	return map[string]string{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPodCliqueScalingGroup: group}
+}
+
+// OfPodClique selects the pods of a PodClique of that full name.
+func OfPodClique(podClique string) map[string]string {
+	return map[string]string{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPodClique: podClique}
+}
+
+// Index returns the number that a label holds, -1 if it is missing or none.
+func Index(labels map[string]string, key string) int {
+	n, err := strconv.Atoi(labels[key])
+	if err != nil || n < 0 {
+		return -1
+	}
+	return n
+}

@@ -1,0 +1,153 @@
+package observed
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+)
+
+// CliquePods returns the pods of a PodClique as facts, in the order given. unreachable says of a node name whether the
+// node does not answer; it is asked for terminating pods only.
+func CliquePods(clique *v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) []lifecycle.Pod {
+	facts := make([]lifecycle.Pod, 0, len(pods))
+	for _, p := range pods {
+		facts = append(facts, Pod(clique, p, unreachable))
+	}
+	return facts
+}
+
+// Pod returns one pod of a PodClique as facts; see CliquePods.
+func Pod(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node string) bool) lifecycle.Pod {
+	p := lifecycle.Pod{
+		Name:        pod.Name,
+		UID:         string(pod.UID),
+		Index:       PodIndex(clique.Name, pod),
+		Created:     pod.CreationTimestamp.Time,
+		Gated:       len(pod.Spec.SchedulingGates) > 0,
+		Scheduled:   pod.Spec.NodeName != "",
+		Running:     pod.Status.Phase == corev1.PodRunning,
+		Outdated:    pod.Labels[v1alpha1.LabelPodTemplateHash] != clique.Labels[v1alpha1.LabelPodTemplateHash],
+		Ended:       pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
+		Terminating: pod.DeletionTimestamp != nil,
+	}
+	if pod.Status.StartTime != nil {
+		p.Started = pod.Status.StartTime.Time
+	}
+	if p.Ended {
+		p.EndedAt = endedAt(pod)
+	} else {
+		p.Ready = isReady(pod)
+	}
+	if p.Terminating {
+		p.GraceEnds = pod.DeletionTimestamp.Time // the API server adds the grace period to the time of the request
+		p.Unreachable = p.Scheduled && unreachable(pod.Spec.NodeName)
+	}
+	return p
+}
+
+// PodIndex returns the index of a pod in the PodClique of that name, -1 if it has none. The host name tells, because it
+// cannot be changed; a pod whose host name is not one that the clique gives is asked for its label.
+func PodIndex(podClique string, pod *corev1.Pod) int {
+	if text, ok := strings.CutPrefix(pod.Spec.Hostname, podClique+"-"); ok {
+		if n, err := strconv.Atoi(text); err == nil && n >= 0 && naming.Hostname(podClique, n) == pod.Spec.Hostname {
+			return n
+		}
+	}
+	return naming.Index(pod.Labels, v1alpha1.LabelPodIndex)
+}
+
+func isReady(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// endedAt returns when a pod failed or succeeded: when its last container ended, or if no container says (an evicted pod),
+// when its conditions last changed, or when it was made.
+func endedAt(pod *corev1.Pod) time.Time {
+	var last time.Time
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			if t := statuses[i].State.Terminated; t != nil && t.FinishedAt.After(last) {
+				last = t.FinishedAt.Time
+			}
+		}
+	}
+	if !last.IsZero() {
+		return last
+	}
+	for i := range pod.Status.Conditions {
+		if t := pod.Status.Conditions[i].LastTransitionTime; t.After(last) {
+			last = t.Time
+		}
+	}
+	if !last.IsZero() {
+		return last
+	}
+	return pod.CreationTimestamp.Time
+}
+
+// UnreachableNode says whether a node does not answer: its condition Ready is neither True nor False, or it has the taint
+// that says so. A node that does not exist any more (nil) does not answer either.
+func UnreachableNode(node *corev1.Node) bool {
+	if node == nil {
+		return true
+	}
+	for i := range node.Spec.Taints {
+		if node.Spec.Taints[i].Key == corev1.TaintNodeUnreachable {
+			return true
+		}
+	}
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionUnknown
+		}
+	}
+	return false
+}
+
+// endedPods is one index in the annotation naming.AnnotationEndedPods.
+type endedPods struct {
+	Count int       `json:"count"`
+	Last  time.Time `json:"last"`
+}
+
+// Ends reads the history of the pods that ended from a PodClique's annotation. What cannot be read is no history: the
+// back-off starts anew.
+func Ends(clique *v1alpha1.PodClique) map[int]lifecycle.Ends {
+	ends := map[int]lifecycle.Ends{}
+	var stored map[int]endedPods
+	if text := clique.Annotations[naming.AnnotationEndedPods]; text != "" && json.Unmarshal([]byte(text), &stored) == nil {
+		for i, e := range stored {
+			ends[i] = lifecycle.Ends(e)
+		}
+	}
+	return ends
+}
+
+// FormatEnds returns the text that Ends reads, "" for an empty history: then the annotation is to be removed.
+func FormatEnds(ends map[int]lifecycle.Ends) string {
+	if len(ends) == 0 {
+		return ""
+	}
+	stored := make(map[int]endedPods, len(ends))
+	for i, e := range ends {
+		stored[i] = endedPods{Count: e.Count, Last: e.Last.UTC()}
+	}
+	text, err := json.Marshal(stored) // sorted by index
+	if err != nil {                   // numbers and times of this era marshal
+		panic(fmt.Sprintf("history of ended pods: %v", err))
+	}
+	return string(text)
+}

@@ -1,0 +1,242 @@
+package observed
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+)
+
+// Minimum returns what decides how many pods of a PodClique must run together. A PodClique without the annotation that
+// says how many replicas it was created with, which somebody must have removed, is taken as created with its present
+// ones.
+func Minimum(clique *v1alpha1.PodClique) lifecycle.Minimum {
+	return lifecycle.Minimum{
+		Explicit:   clique.Spec.MinAvailable,
+		AtCreation: replicasAnnotation(clique.Annotations, v1alpha1.AnnotationInitialReplicas, clique.Spec.Replicas),
+		Replicas:   clique.Spec.Replicas,
+		Recorded:   clique.Status.MinAvailable,
+	}
+}
+
+// TemplateReplicas returns the replicas that the template last gave a PodClique or PodCliqueScalingGroup; -1 if its
+// annotations do not say. As long as they equal spec.replicas nobody has scaled the object (decision W2).
+func TemplateReplicas(object metav1.Object) int32 {
+	return replicasAnnotation(object.GetAnnotations(), v1alpha1.AnnotationTemplateReplicas, -1)
+}
+
+func replicasAnnotation(annotations map[string]string, key string, otherwise int32) int32 {
+	n, err := strconv.ParseInt(annotations[key], 10, 32)
+	if err != nil || n < 0 {
+		return otherwise
+	}
+	return int32(n)
+}
+
+// Clique returns what a PodClique says of itself.
+func Clique(clique *v1alpha1.PodClique) lifecycle.Clique {
+	return lifecycle.Clique{
+		Name:         clique.Name,
+		Template:     clique.Labels[v1alpha1.LabelTemplateName],
+		Group:        clique.Labels[v1alpha1.LabelPodCliqueScalingGroup],
+		GroupReplica: naming.Index(clique.Labels, v1alpha1.LabelPodCliqueScalingGroupReplicaIndex),
+		UID:          string(clique.UID),
+		Terminating:  clique.DeletionTimestamp != nil,
+		Observed:     clique.Status.ObservedGeneration == clique.Generation,
+		Replicas:     max(clique.Spec.Replicas, 0),
+		MinAvailable: Minimum(clique).Enforced(),
+		Pods:         clique.Status.Replicas,
+		Scheduled:    clique.Status.ScheduledReplicas,
+		Ready:        clique.Status.ReadyReplicas,
+		Updated:      clique.Status.UpdatedReplicas,
+	}
+}
+
+// Cliques returns what PodCliques say of themselves, by name.
+func Cliques(cliques []*v1alpha1.PodClique) []lifecycle.Clique {
+	facts := make([]lifecycle.Clique, 0, len(cliques))
+	for _, c := range cliques {
+		facts = append(facts, Clique(c))
+	}
+	slices.SortFunc(facts, func(a, b lifecycle.Clique) int { return cmp.Compare(a.Name, b.Name) })
+	return facts
+}
+
+// ScalingGroup returns what a PodCliqueScalingGroup says of itself.
+func ScalingGroup(group *v1alpha1.PodCliqueScalingGroup) lifecycle.ScalingGroup {
+	return lifecycle.ScalingGroup{
+		Name:              group.Name,
+		Template:          group.Labels[v1alpha1.LabelTemplateName],
+		UID:               string(group.UID),
+		Terminating:       group.DeletionTimestamp != nil,
+		Observed:          group.Status.ObservedGeneration == group.Generation,
+		Replicas:          max(group.Spec.Replicas, 0),
+		MinAvailable:      lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas),
+		ScheduledReplicas: group.Status.ScheduledReplicas,
+		AvailableReplicas: group.Status.AvailableReplicas,
+		UpdatedReplicas:   group.Status.UpdatedReplicas,
+	}
+}
+
+// GroupReplicas returns the replicas of a scaling group of which a PodClique exists, by index. members are the
+// PodCliques that the group owns, in any order; those without a replica index belong to no replica and are left out. A
+// PodClique of an earlier spec.cliqueNames counts like the others: the names are immutable.
+func GroupReplicas(group *v1alpha1.PodCliqueScalingGroup, members []*v1alpha1.PodClique) []lifecycle.GroupReplica {
+	byIndex := map[int]*lifecycle.GroupReplica{}
+	for _, c := range Cliques(members) {
+		if c.GroupReplica < 0 {
+			continue
+		}
+		r := byIndex[c.GroupReplica]
+		if r == nil {
+			r = &lifecycle.GroupReplica{Index: c.GroupReplica}
+			byIndex[c.GroupReplica] = r
+		}
+		r.Members = append(r.Members, c)
+	}
+	replicas := make([]lifecycle.GroupReplica, 0, len(byIndex))
+	for _, r := range byIndex {
+		for _, name := range group.Spec.CliqueNames {
+			if !slices.ContainsFunc(r.Members, func(c lifecycle.Clique) bool { return c.Template == name }) {
+				r.Missing = append(r.Missing, name)
+			}
+		}
+		slices.Sort(r.Missing)
+		replicas = append(replicas, *r)
+	}
+	slices.SortFunc(replicas, func(a, b lifecycle.GroupReplica) int { return cmp.Compare(a.Index, b.Index) })
+	return replicas
+}
+
+// SetReplicas returns replicas 0 to spec.replicas-1 of a PodCliqueSet. cliques are the standalone PodCliques and groups
+// the scaling groups that the set owns, in any order; members of scaling groups among cliques, and what is of no replica
+// or of one that is not wanted any more, are left out.
+func SetReplicas(set *v1alpha1.PodCliqueSet, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) []lifecycle.SetReplica {
+	replicas := make([]lifecycle.SetReplica, max(set.Spec.Replicas, 0))
+	of := func(labels map[string]string) *lifecycle.SetReplica {
+		i := naming.Index(labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
+		if i < 0 || i >= len(replicas) {
+			return nil
+		}
+		return &replicas[i]
+	}
+	exists := make([]map[string]bool, len(replicas))
+	for i := range replicas {
+		replicas[i].Index, exists[i] = i, map[string]bool{}
+	}
+	for _, c := range cliques {
+		if r := of(c.Labels); r != nil && c.Labels[v1alpha1.LabelPodCliqueScalingGroup] == "" {
+			facts := Clique(c)
+			r.Cliques = append(r.Cliques, facts)
+			exists[r.Index][facts.Template] = true
+		}
+	}
+	for _, g := range groups {
+		if r := of(g.Labels); r != nil {
+			facts := ScalingGroup(g)
+			r.Groups = append(r.Groups, facts)
+			exists[r.Index][facts.Template] = true
+		}
+	}
+	wanted := TopLevel(&set.Spec.Template)
+	for i := range replicas {
+		r := &replicas[i]
+		slices.SortFunc(r.Cliques, func(a, b lifecycle.Clique) int { return cmp.Compare(a.Name, b.Name) })
+		slices.SortFunc(r.Groups, func(a, b lifecycle.ScalingGroup) int { return cmp.Compare(a.Name, b.Name) })
+		for _, name := range wanted {
+			if !exists[i][name] {
+				r.Missing = append(r.Missing, name)
+			}
+		}
+	}
+	return replicas
+}
+
+// TopLevel returns the names of what a replica of the template is made of directly: standalone cliques and scaling
+// groups, sorted. (Their names do not clash, decision W7.)
+func TopLevel(template *v1alpha1.PodCliqueSetTemplateSpec) []string {
+	var names []string
+	for _, c := range template.Cliques {
+		if GroupOf(template, c.Name) == nil {
+			names = append(names, c.Name)
+		}
+	}
+	for i := range template.PodCliqueScalingGroupConfigs {
+		names = append(names, template.PodCliqueScalingGroupConfigs[i].Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// GroupOf returns the scaling group of the template that a clique is in, nil if it is standalone.
+func GroupOf(template *v1alpha1.PodCliqueSetTemplateSpec, clique string) *v1alpha1.PodCliqueScalingGroupConfig {
+	for i := range template.PodCliqueScalingGroupConfigs {
+		if g := &template.PodCliqueScalingGroupConfigs[i]; slices.Contains(g.CliqueNames, clique) {
+			return g
+		}
+	}
+	return nil
+}
+
+// CliqueTemplate returns the clique of that name in the template, nil if there is none.
+func CliqueTemplate(template *v1alpha1.PodCliqueSetTemplateSpec, name string) *v1alpha1.PodCliqueTemplateSpec {
+	for _, c := range template.Cliques {
+		if c != nil && c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// StartOrder returns the start order of a template.
+func StartOrder(template *v1alpha1.PodCliqueSetTemplateSpec) lifecycle.StartOrder {
+	o := lifecycle.StartOrder{GroupMinimum: map[string]int32{}}
+	if t := template.StartupType; t != nil {
+		o.InOrder, o.Explicit = *t == v1alpha1.CliqueStartupTypeInOrder, *t == v1alpha1.CliqueStartupTypeExplicit
+	}
+	for _, c := range template.Cliques {
+		ordered := lifecycle.OrderedClique{Name: c.Name, StartsAfter: c.Spec.StartsAfter}
+		if g := GroupOf(template, c.Name); g != nil {
+			ordered.Group = g.Name
+			o.GroupMinimum[g.Name] = lifecycle.GroupMinimum(g.MinAvailable, 1)
+		}
+		o.Cliques = append(o.Cliques, ordered)
+	}
+	return o
+}
+
+// Leaf returns minMember of the leaf of a PodGroup that a PodClique's pods count towards, and whether the PodGroup lists
+// it. pg may be nil: it lists nothing.
+func Leaf(pg *v2alpha2.PodGroup, podClique string) (minMember int32, listed bool) {
+	if pg == nil {
+		return 0, false
+	}
+	for i := range pg.Spec.SubGroups {
+		if sg := &pg.Spec.SubGroups[i]; sg.Name == podClique {
+			if sg.MinMember != nil {
+				minMember = *sg.MinMember
+			}
+			return minMember, true
+		}
+	}
+	return 0, false
+}
+
+// Admitted says whether a sub-group of a PodGroup was admitted and something of it is left. pg may be nil.
+func Admitted(pg *v2alpha2.PodGroup, subGroup string) bool {
+	if pg == nil {
+		return false
+	}
+	for i := range pg.Status.SubGroups {
+		if sg := &pg.Status.SubGroups[i]; sg.Name == subGroup {
+			return sg.Admitted
+		}
+	}
+	return false
+}
