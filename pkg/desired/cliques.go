@@ -1,0 +1,192 @@
+package desired
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// PodCliques returns the standalone PodCliques of replica i of a set, in the order of the template. Those that exist are
+// in live, by name: their replicas hold once somebody has scaled them, and their template hash as long as the template
+// means the same. Send a missing one as it is, an existing one as Updated says.
+func PodCliques(set *v1alpha1.PodCliqueSet, i int, live map[string]*v1alpha1.PodClique) []*v1alpha1.PodClique {
+	template := &set.Spec.Template
+	var cliques []*v1alpha1.PodClique
+	for _, t := range template.Cliques {
+		if observed.GroupOf(template, t.Name) != nil {
+			continue
+		}
+		name := naming.PodClique(set.Name, i, t.Name)
+		labels := naming.PodCliqueLabels(set.Name, i, t.Name)
+		requirements := observed.StartOrder(template).Requirements(set.Name, i, t.Name, -1)
+		c := podClique(set, t, requirements, recordedReplicas(set, name, t.Spec.Replicas), live[name])
+		c.ObjectMeta = objectMeta(set, v1alpha1.KindPodCliqueSet, name, withTemplate(t.Labels, labels), c.Annotations)
+		withHash(c, t, live[name])
+		cliques = append(cliques, c)
+	}
+	return cliques
+}
+
+// MemberPodCliques returns the PodCliques of replica j of a scaling group, in the order of its cliqueNames, owned by the
+// group; see PodCliques. The set gives the template. nil if the group's labels do not say what it is.
+func MemberPodCliques(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup, j int, live map[string]*v1alpha1.PodClique) []*v1alpha1.PodClique {
+	template := &set.Spec.Template
+	i, config := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), group.Labels[v1alpha1.LabelTemplateName]
+	if i < 0 || config == "" || naming.ScalingGroup(set.Name, i, config) != group.Name {
+		return nil
+	}
+	pods := int32(0)
+	for _, name := range group.Spec.CliqueNames {
+		if t := observed.CliqueTemplate(template, name); t != nil {
+			pods += t.Spec.Replicas
+		}
+	}
+	minAvailable := int(lifecycle.GroupMinimum(group.Spec.MinAvailable, 1)) // scaled to zero or not: names do not change
+	var cliques []*v1alpha1.PodClique
+	for _, clique := range group.Spec.CliqueNames {
+		t := observed.CliqueTemplate(template, clique)
+		if t == nil {
+			continue
+		}
+		name := naming.MemberPodClique(set.Name, i, config, j, clique)
+		labels := naming.MemberLabels(set.Name, i, config, j, minAvailable, clique)
+		requirements := observed.StartOrder(template).Requirements(set.Name, i, clique, j)
+		c := podClique(set, t, requirements, t.Spec.Replicas, live[name])
+		c.Annotations[naming.AnnotationGroupPods] = strconv.Itoa(int(pods))
+		c.ObjectMeta = objectMeta(group, v1alpha1.KindPodCliqueScalingGroup, name, withTemplate(t.Labels, labels), c.Annotations)
+		withHash(c, t, live[name])
+		cliques = append(cliques, c)
+	}
+	return cliques
+}
+
+// ScalingGroups returns the PodCliqueScalingGroups of replica i of a set, in the order of the template; see PodCliques.
+func ScalingGroups(set *v1alpha1.PodCliqueSet, i int, live map[string]*v1alpha1.PodCliqueScalingGroup) []*v1alpha1.PodCliqueScalingGroup {
+	var groups []*v1alpha1.PodCliqueScalingGroup
+	for k := range set.Spec.Template.PodCliqueScalingGroupConfigs {
+		config := &set.Spec.Template.PodCliqueScalingGroupConfigs[k]
+		name := naming.ScalingGroup(set.Name, i, config.Name)
+		ours := map[string]string{}
+		replicas := recordedReplicas(set, name, groupReplicas(config))
+		if g := live[name]; g != nil {
+			replicas = g.Spec.Replicas
+			replicas = followTemplate(ours, replicas, observed.TemplateReplicas(g), groupReplicas(config))
+		} else {
+			ours[v1alpha1.AnnotationTemplateReplicas] = text(groupReplicas(config))
+		}
+		groups = append(groups, &v1alpha1.PodCliqueScalingGroup{
+			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindPodCliqueScalingGroup},
+			ObjectMeta: objectMeta(set, v1alpha1.KindPodCliqueSet, name,
+				naming.ScalingGroupLabels(set.Name, i, config.Name), withTemplate(config.Annotations, ours)),
+			Spec: v1alpha1.PodCliqueScalingGroupSpec{
+				Replicas:     replicas,
+				MinAvailable: clone(config.MinAvailable),
+				CliqueNames:  append([]string(nil), config.CliqueNames...),
+			},
+		})
+	}
+	return groups
+}
+
+// podClique returns a PodClique's spec and annotations; the rest of its metadata is the caller's.
+func podClique(set *v1alpha1.PodCliqueSet, t *v1alpha1.PodCliqueTemplateSpec, requirements []lifecycle.Requirement, replicas int32, live *v1alpha1.PodClique) *v1alpha1.PodClique {
+	ours := map[string]string{}
+	if live != nil {
+		replicas = followTemplate(ours, live.Spec.Replicas, observed.TemplateReplicas(live), t.Spec.Replicas)
+		ours[v1alpha1.AnnotationInitialReplicas] = text(observed.Minimum(live).AtCreation)
+	} else {
+		ours[v1alpha1.AnnotationTemplateReplicas] = text(t.Spec.Replicas)
+		ours[v1alpha1.AnnotationInitialReplicas] = text(replicas)
+	}
+	if after := lifecycle.FormatRequirements(requirements); after != "" {
+		ours[naming.AnnotationStartRequirements] = after
+	}
+	c := &v1alpha1.PodClique{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindPodClique},
+		Spec:     *t.Spec.DeepCopy(),
+	}
+	c.Annotations = withTemplate(t.Annotations, ours)
+	c.Spec.Replicas = replicas
+	if c.Spec.RoleName == "" {
+		c.Spec.RoleName = t.Name // W5
+	}
+	if priority := set.Spec.Template.PriorityClassName; priority != "" {
+		c.Spec.PodSpec.PriorityClassName = priority
+	}
+	return c
+}
+
+// followTemplate returns the replicas of a child that exists: the template's as long as nobody has scaled the child,
+// which is as long as its replicas are those that the template gave it last; then its own. It notes in annotations what
+// the template gave.
+func followTemplate(annotations map[string]string, own, given, template int32) int32 {
+	if own == given {
+		annotations[v1alpha1.AnnotationTemplateReplicas] = text(template)
+		return template
+	}
+	return own
+}
+
+// withHash gives a PodClique its template hash: the one it has as long as its template means the same, so that neither
+// a new version of muster-controller nor a value written differently makes another, else a new one. Source: decision U1.
+func withHash(c *v1alpha1.PodClique, t *v1alpha1.PodCliqueTemplateSpec, live *v1alpha1.PodClique) {
+	if live != nil && live.Labels[v1alpha1.LabelPodTemplateHash] != "" && sameTemplate(c, live) {
+		c.Labels[v1alpha1.LabelPodTemplateHash] = live.Labels[v1alpha1.LabelPodTemplateHash]
+		return
+	}
+	c.Labels[v1alpha1.LabelPodTemplateHash] = templateHash(t.Labels, t.Annotations, &c.Spec.PodSpec)
+}
+
+// sameTemplate says whether two PodCliques make the same pods: equal pod specs, and the wanted labels and annotations are
+// there. Those that only live has may be anybody's.
+func sameTemplate(want, live *v1alpha1.PodClique) bool {
+	within := func(want, live map[string]string) bool {
+		for k, v := range want {
+			if naming.Internal(k) || k == v1alpha1.LabelPodTemplateHash {
+				continue
+			}
+			if has, ok := live[k]; !ok || has != v {
+				return false
+			}
+		}
+		return true
+	}
+	return equality.Semantic.DeepEqual(want.Spec.PodSpec, live.Spec.PodSpec) &&
+		within(want.Labels, live.Labels) && within(want.Annotations, live.Annotations)
+}
+
+// templateHash returns a hash of what pods are made from, the same in every replica of a set. It is computed when a
+// template is new, stored as a label, and never computed again to compare.
+func templateHash(labels, annotations map[string]string, spec *corev1.PodSpec) string {
+	data, err := json.Marshal(struct {
+		Labels, Annotations map[string]string
+		Spec                *corev1.PodSpec
+	}{labels, annotations, spec})
+	if err != nil { // nothing in these types fails to marshal
+		panic(fmt.Sprintf("hash of a pod template: %v", err))
+	}
+	h := fnv.New64a()
+	h.Write(data)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func text(n int32) string { return strconv.Itoa(int(n)) }
+
+func clone(p *int32) *int32 {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}

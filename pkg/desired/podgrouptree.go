@@ -1,0 +1,152 @@
+package desired
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// Children are the PodCliques (standalone ones and members alike) and PodCliqueScalingGroups that exist for a set, by
+// name. nil maps are empty.
+type Children struct {
+	Cliques map[string]*v1alpha1.PodClique
+	Groups  map[string]*v1alpha1.PodCliqueScalingGroup
+}
+
+// PodGroup returns the PodGroup of replica i of a set, nil if the replica needs nothing because all of it is scaled to
+// zero. Source: decisions W1, W7.
+//
+//	root                            every standalone clique and every scaling group
+//	├── <standalone clique>         minMember: its minimum
+//	└── <scaling group>             minSubGroup: its minAvailable
+//	    └── <group replica>         every clique
+//	        └── <member clique>     minMember: its minimum
+//
+// The nodes are called by the full names of the objects, and stand in the order of the template. A child that exists
+// counts with its own replicas, one that does not yet with those it will be made with. What is scaled to zero leaves the
+// tree. A scaling group with fewer replicas than an explicit minAvailable, which admission refuses, lists as many as it
+// needs, so that it waits rather than run below its floor.
+//
+// The minimum of a leaf is the one that holds (lifecycle.Minimum.Enforced): scaling in lowers it here at once, and a
+// rise follows the status of the PodClique. Valid by gang.Build if the template is, and not larger than a PodGroup may be.
+func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGroup {
+	template := &set.Spec.Template
+	t := treeNodes{}
+	for _, c := range template.Cliques {
+		if observed.GroupOf(template, c.Name) == nil {
+			name := naming.PodClique(set.Name, i, c.Name)
+			t.leaf(name, "", minimumOf(live.Cliques[name], c, recordedReplicas(set, name, c.Spec.Replicas)))
+		}
+	}
+	for k := range template.PodCliqueScalingGroupConfigs {
+		t.scalingGroup(set, i, &template.PodCliqueScalingGroupConfigs[k], live)
+	}
+	if len(t.nodes) == 0 {
+		return nil
+	}
+	name := naming.PodGroup(set.Name, i)
+	return &v2alpha2.PodGroup{
+		TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroup"},
+		ObjectMeta: objectMeta(set, v1alpha1.KindPodCliqueSet, name,
+			naming.ReplicaLabels(set.Name, i, name, v1alpha1.ComponentPodGroup), nil),
+		Spec: v2alpha2.PodGroupSpec{SubGroups: t.nodes, PriorityClassName: template.PriorityClassName},
+	}
+}
+
+// treeNodes collects the nodes of a PodGroup.
+type treeNodes struct{ nodes []v2alpha2.SubGroup }
+
+// leaf adds a clique unless it needs nothing, and says whether it did. parent "" is the root.
+func (t *treeNodes) leaf(name, parent string, minMember int32) bool {
+	if minMember <= 0 {
+		return false
+	}
+	t.add(name, parent).MinMember = &minMember
+	return true
+}
+
+func (t *treeNodes) add(name, parent string) *v2alpha2.SubGroup {
+	node := v2alpha2.SubGroup{Name: name}
+	if parent != "" {
+		node.Parent = &parent
+	}
+	t.nodes = append(t.nodes, node)
+	return &t.nodes[len(t.nodes)-1]
+}
+
+// scalingGroup adds a scaling group and everything below it, unless nothing is left below it.
+func (t *treeNodes) scalingGroup(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, live Children) {
+	name := naming.ScalingGroup(set.Name, i, config.Name)
+	minAvailable, replicas := config.MinAvailable, recordedReplicas(set, name, groupReplicas(config))
+	if g := live.Groups[name]; g != nil {
+		minAvailable, replicas = g.Spec.MinAvailable, g.Spec.Replicas
+	}
+	needed := lifecycle.GroupMinimum(minAvailable, replicas)
+	at := len(t.nodes)
+	t.add(name, "")
+	children := int32(0)
+	for j := range int(max(replicas, needed)) {
+		if t.groupReplica(set, i, config, j, live) {
+			children++
+		}
+	}
+	if children == 0 {
+		t.nodes = t.nodes[:at]
+		return
+	}
+	needed = min(needed, children)
+	t.nodes[at].MinSubGroup = &needed
+}
+
+// groupReplica adds replica j of a scaling group, and says whether anything is in it.
+func (t *treeNodes) groupReplica(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, j int, live Children) bool {
+	at := len(t.nodes)
+	node := naming.GroupReplica(set.Name, i, config.Name, j)
+	t.add(node, naming.ScalingGroup(set.Name, i, config.Name))
+	empty := true
+	for _, clique := range config.CliqueNames {
+		c := observed.CliqueTemplate(&set.Spec.Template, clique)
+		if c == nil {
+			continue
+		}
+		name := naming.MemberPodClique(set.Name, i, config.Name, j, clique)
+		if t.leaf(name, node, minimumOf(live.Cliques[name], c, c.Spec.Replicas)) {
+			empty = false
+		}
+	}
+	if empty {
+		t.nodes = t.nodes[:at]
+	}
+	return !empty
+}
+
+// minimumOf returns the minimum of a clique: that of the PodClique if it exists, else the one that it will be made with.
+func minimumOf(live *v1alpha1.PodClique, template *v1alpha1.PodCliqueTemplateSpec, replicas int32) int32 {
+	if live != nil {
+		return observed.Minimum(live).Enforced()
+	}
+	return lifecycle.Minimum{Explicit: template.Spec.MinAvailable, AtCreation: replicas, Replicas: replicas}.Enforced()
+}
+
+// groupReplicas returns the replicas that a template gives a scaling group.
+func groupReplicas(config *v1alpha1.PodCliqueScalingGroupConfig) int32 {
+	if config.Replicas == nil {
+		return 1
+	}
+	return *config.Replicas
+}
+
+// recordedReplicas returns the replicas with which a child is made: those it had before it was deleted, if the set's
+// status remembers them (decision W2), else those of the template.
+func recordedReplicas(set *v1alpha1.PodCliqueSet, name string, template int32) int32 {
+	for _, r := range set.Status.RecordedReplicas {
+		if r.Name == name {
+			return r.Replicas
+		}
+	}
+	return template
+}

@@ -1,0 +1,118 @@
+package desired
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// Arguments of the waiting container's program.
+const (
+	// WaitArgRequirements precedes lifecycle.FormatRequirements' text.
+	WaitArgRequirements = "--requirements="
+	// WaitArgSet and WaitArgReplica say which PodCliques and PodCliqueScalingGroups to look at: naming.OfSetReplica.
+	WaitArgSet     = "--podcliqueset="
+	WaitArgReplica = "--replica-index="
+)
+
+const (
+	waitTokenVolume = "grove-start-token"
+	// waitTokenPath is where in-cluster configuration looks. A container that mounts something there gets no token of
+	// the service account admission, also if the pod asks for none.
+	waitTokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
+	// waitTokenSeconds is the shortest that is refreshed well before an hour of clock skew could matter; a longer wait is
+	// served by the kubelet's rotation.
+	waitTokenSeconds = 3607
+)
+
+// addWaitContainer puts the container that waits for other cliques before all others, with a projected token. Source:
+// decision W8. Its request equals its limit, and is less than any serving container's, so that it changes neither the
+// pod's quality of service nor what the pod needs.
+func addWaitContainer(spec *corev1.PodSpec, set string, i int, requirements []lifecycle.Requirement, o PodOptions) {
+	yes, no := true, false
+	seconds := int64(waitTokenSeconds)
+	small := corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("50m"),
+		corev1.ResourceMemory: resource.MustParse("64Mi"),
+	}
+	spec.Volumes = append(spec.Volumes, corev1.Volume{
+		Name: waitTokenVolume,
+		VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: &seconds}},
+			{ConfigMap: &corev1.ConfigMapProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
+				Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
+			}},
+			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{
+				Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"},
+			}}}},
+		}}},
+	})
+	wait := corev1.Container{
+		Name:  v1alpha1.InitContainerName,
+		Image: o.WaitImage,
+		Args: []string{
+			WaitArgSet + set,
+			WaitArgReplica + text(int32(i)),
+			WaitArgRequirements + lifecycle.FormatRequirements(requirements),
+		},
+		Resources:    corev1.ResourceRequirements{Requests: small, Limits: small.DeepCopy()},
+		VolumeMounts: []corev1.VolumeMount{{Name: waitTokenVolume, MountPath: waitTokenPath, ReadOnly: true}},
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: &no,
+			ReadOnlyRootFilesystem:   &yes,
+			RunAsNonRoot:             &yes,
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+	}
+	spec.InitContainers = append([]corev1.Container{wait}, spec.InitContainers...)
+}
+
+// StartAccess returns the Role and RoleBinding with which the waiting containers of a set read what they wait for: for
+// the service accounts of its cliques that have somebody to wait for. Both nil if there is no such clique: then neither
+// is to exist.
+func StartAccess(set *v1alpha1.PodCliqueSet) (*rbacv1.Role, *rbacv1.RoleBinding) {
+	order := observed.StartOrder(&set.Spec.Template)
+	var accounts []string
+	for _, c := range set.Spec.Template.Cliques {
+		if len(order.Requirements(set.Name, 0, c.Name, 0)) == 0 {
+			continue
+		}
+		accounts = append(accounts, cmp.Or(c.Spec.PodSpec.ServiceAccountName, c.Spec.PodSpec.DeprecatedServiceAccount, "default"))
+	}
+	if len(accounts) == 0 {
+		return nil, nil
+	}
+	slices.Sort(accounts)
+	name := naming.StartRole(set.Name)
+	role := &rbacv1.Role{
+		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
+		ObjectMeta: objectMeta(set, v1alpha1.KindPodCliqueSet, name,
+			naming.SetLabels(set.Name, set.Name, v1alpha1.ComponentPodRole), nil),
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{v1alpha1.GroupName},
+			Resources: []string{"podcliques", "podcliquescalinggroups"},
+			Verbs:     []string{"get", "list", "watch"},
+		}},
+	}
+	binding := &rbacv1.RoleBinding{
+		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
+		ObjectMeta: objectMeta(set, v1alpha1.KindPodCliqueSet, name,
+			naming.SetLabels(set.Name, set.Name, v1alpha1.ComponentPodRoleBinding), nil),
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+	}
+	for _, account := range slices.Compact(accounts) {
+		binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: set.Namespace})
+	}
+	return role, binding
+}

@@ -1,0 +1,100 @@
+package desired
+
+import (
+	"maps"
+	"reflect"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// Object is an API object that muster-controller makes for a workload.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Updated returns what an object that exists is to become, given what is wanted, and whether that differs from what it
+// is. live is not changed; the result is a copy of it, with its resourceVersion, so that sending it fails if somebody
+// was faster.
+//
+// Labels, annotations and owner that are wanted are set, others are left alone: people and tools leave theirs, and taking
+// them away would be a fight without end. Of the spec, what muster-controller gives is set, and what the API server or a
+// user added is left. Comparing is semantic: 1000m is 1, and an empty list is none.
+func Updated[T Object](live, want T) (T, bool) {
+	updated, ok := live.DeepCopyObject().(T)
+	if !ok || reflect.TypeOf(live) != reflect.TypeOf(want) {
+		return live, false
+	}
+	updated.SetLabels(merged(updated.GetLabels(), want.GetLabels()))
+	updated.SetAnnotations(merged(updated.GetAnnotations(), want.GetAnnotations()))
+	if metav1.GetControllerOf(updated) == nil {
+		updated.SetOwnerReferences(append(updated.GetOwnerReferences(), want.GetOwnerReferences()...))
+	}
+	updateSpec(updated, want)
+	return updated, !equality.Semantic.DeepEqual(live, updated)
+}
+
+func merged(live, want map[string]string) map[string]string {
+	if len(want) == 0 {
+		return live
+	}
+	m := maps.Clone(live)
+	if m == nil {
+		m = map[string]string{}
+	}
+	maps.Copy(m, want)
+	return m
+}
+
+// updateSpec sets in live what muster-controller gives in an object of its kind.
+func updateSpec(live, want Object) {
+	switch want := want.(type) {
+	case *v1alpha1.PodClique:
+		live.(*v1alpha1.PodClique).Spec = *want.Spec.DeepCopy()
+	case *v1alpha1.PodCliqueScalingGroup:
+		live.(*v1alpha1.PodCliqueScalingGroup).Spec = *want.Spec.DeepCopy()
+	case *v2alpha2.PodGroup:
+		to, from := &live.(*v2alpha2.PodGroup).Spec, want.Spec.DeepCopy()
+		to.MinMember, to.MinSubGroup, to.SubGroups, to.PriorityClassName = from.MinMember, from.MinSubGroup, from.SubGroups, from.PriorityClassName
+	case *corev1.Service:
+		to, from := &live.(*corev1.Service).Spec, want.Spec.DeepCopy()
+		to.Selector, to.PublishNotReadyAddresses = from.Selector, from.PublishNotReadyAddresses
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		to, from := &live.(*autoscalingv2.HorizontalPodAutoscaler).Spec, want.Spec.DeepCopy()
+		to.ScaleTargetRef, to.MinReplicas, to.MaxReplicas = from.ScaleTargetRef, from.MinReplicas, from.MaxReplicas
+		if len(from.Metrics) > 0 { // none: the API server's default stays
+			to.Metrics = from.Metrics
+		}
+	case *rbacv1.Role:
+		live.(*rbacv1.Role).Rules = want.DeepCopy().Rules
+	case *rbacv1.RoleBinding:
+		live.(*rbacv1.RoleBinding).Subjects = want.DeepCopy().Subjects // roleRef is immutable, and always the same
+	}
+}
+
+// objectMeta returns the metadata of a child.
+func objectMeta(owner Object, kind, name string, labels, annotations map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:            name,
+		Namespace:       owner.GetNamespace(),
+		Labels:          labels,
+		Annotations:     annotations,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1alpha1.SchemeGroupVersion.WithKind(kind))},
+	}
+}
+
+// withTemplate returns the labels or annotations of a template with ours over them.
+func withTemplate(template, ours map[string]string) map[string]string {
+	m := make(map[string]string, len(template)+len(ours))
+	maps.Copy(m, template)
+	maps.Copy(m, ours)
+	return m
+}
