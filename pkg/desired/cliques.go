@@ -23,7 +23,7 @@ import (
 func PodCliques(set *v1alpha1.PodCliqueSet, i int, live map[string]*v1alpha1.PodClique) []*v1alpha1.PodClique {
 	template := &set.Spec.Template
 	var cliques []*v1alpha1.PodClique
-	for _, t := range template.Cliques {
+	for _, t := range observed.CliqueTemplates(template) {
 		if observed.GroupOf(template, t.Name) != nil {
 			continue
 		}

@@ -36,7 +36,7 @@ type Children struct {
 func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGroup {
 	template := &set.Spec.Template
 	t := treeNodes{}
-	for _, c := range template.Cliques {
+	for _, c := range observed.CliqueTemplates(template) {
 		if observed.GroupOf(template, c.Name) == nil {
 			name := naming.PodClique(set.Name, i, c.Name)
 			t.leaf(name, "", minimumOf(live.Cliques[name], c, recordedReplicas(set, name, c.Spec.Replicas)))

@@ -62,7 +62,7 @@ func HPAs(set *v1alpha1.PodCliqueSet, i int) []*autoscalingv2.HorizontalPodAutos
 		}
 		hpas = append(hpas, hpa)
 	}
-	for _, c := range template.Cliques {
+	for _, c := range observed.CliqueTemplates(template) {
 		if observed.GroupOf(template, c.Name) == nil {
 			add(v1alpha1.KindPodClique, naming.PodClique(set.Name, i, c.Name), c.Spec.ScaleConfig, c.Spec.Replicas)
 		}

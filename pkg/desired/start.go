@@ -29,8 +29,8 @@ const (
 	// waitTokenPath is where in-cluster configuration looks. A container that mounts something there gets no token of
 	// the service account admission, also if the pod asks for none.
 	waitTokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// waitTokenSeconds is the shortest that is refreshed well before an hour of clock skew could matter; a longer wait is
-	// served by the kubelet's rotation.
+	// waitTokenSeconds is what the service account admission asks for too. The kubelet renews the token of a pod that
+	// waits longer.
 	waitTokenSeconds = 3607
 )
 
@@ -84,7 +84,7 @@ func addWaitContainer(spec *corev1.PodSpec, set string, i int, requirements []li
 func StartAccess(set *v1alpha1.PodCliqueSet) (*rbacv1.Role, *rbacv1.RoleBinding) {
 	order := observed.StartOrder(&set.Spec.Template)
 	var accounts []string
-	for _, c := range set.Spec.Template.Cliques {
+	for _, c := range observed.CliqueTemplates(&set.Spec.Template) {
 		if len(order.Requirements(set.Name, 0, c.Name, 0)) == 0 {
 			continue
 		}

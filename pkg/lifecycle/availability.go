@@ -80,6 +80,11 @@ func (g ScalingGroup) Available() bool {
 	return !g.Terminating && g.AvailableReplicas >= g.MinAvailable
 }
 
+// IsScheduled says whether minAvailable replicas have their minimum scheduled.
+func (g ScalingGroup) IsScheduled() bool {
+	return !g.Terminating && g.ScheduledReplicas >= g.MinAvailable
+}
+
 // IsUpdated says whether every replica that the group wants is up to date.
 func (g ScalingGroup) IsUpdated() bool {
 	return !g.Terminating && g.Observed && g.UpdatedReplicas >= g.Replicas
@@ -96,33 +101,45 @@ type SetReplica struct {
 }
 
 // Available says whether every standalone clique and every scaling group exists and is available.
-func (r SetReplica) Available() bool {
+func (r SetReplica) Available() bool { return r.all(Clique.Available, ScalingGroup.Available) }
+
+// IsScheduled says whether every standalone clique and every scaling group exists and has its minimum scheduled.
+func (r SetReplica) IsScheduled() bool { return r.all(Clique.IsScheduled, ScalingGroup.IsScheduled) }
+
+// IsUpdated says whether all of the replica is up to date.
+func (r SetReplica) IsUpdated() bool { return r.all(Clique.IsUpdated, ScalingGroup.IsUpdated) }
+
+func (r SetReplica) all(clique func(Clique) bool, group func(ScalingGroup) bool) bool {
 	for _, c := range r.Cliques {
-		if !c.Available() {
+		if !clique(c) {
 			return false
 		}
 	}
 	for _, g := range r.Groups {
-		if !g.Available() {
+		if !group(g) {
 			return false
 		}
 	}
 	return len(r.Missing) == 0
 }
 
-// IsUpdated says whether all of the replica is up to date.
-func (r SetReplica) IsUpdated() bool {
+// Unavailable names what keeps the replica from being available, the first of it: a clique or scaling group by its full
+// name, or if it does not exist, by the template's. "" if the replica is available.
+func (r SetReplica) Unavailable() string {
 	for _, c := range r.Cliques {
-		if !c.IsUpdated() {
-			return false
+		if !c.Available() {
+			return c.Name
 		}
 	}
 	for _, g := range r.Groups {
-		if !g.IsUpdated() {
-			return false
+		if !g.Available() {
+			return g.Name
 		}
 	}
-	return len(r.Missing) == 0
+	if len(r.Missing) > 0 {
+		return r.Missing[0]
+	}
+	return ""
 }
 
 // GroupMinimum returns how many replicas of a scaling group must be available: its minAvailable, 1 if unset or not

@@ -162,7 +162,7 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, cliques []*v1alpha1.PodClique, grou
 // groups, sorted. (Their names do not clash, decision W7.)
 func TopLevel(template *v1alpha1.PodCliqueSetTemplateSpec) []string {
 	var names []string
-	for _, c := range template.Cliques {
+	for _, c := range CliqueTemplates(template) {
 		if GroupOf(template, c.Name) == nil {
 			names = append(names, c.Name)
 		}
@@ -184,10 +184,21 @@ func GroupOf(template *v1alpha1.PodCliqueSetTemplateSpec, clique string) *v1alph
 	return nil
 }
 
+// CliqueTemplates returns the cliques of the template, without the empty entries that a Go client can leave in the list.
+func CliqueTemplates(template *v1alpha1.PodCliqueSetTemplateSpec) []*v1alpha1.PodCliqueTemplateSpec {
+	cliques := make([]*v1alpha1.PodCliqueTemplateSpec, 0, len(template.Cliques))
+	for _, c := range template.Cliques {
+		if c != nil {
+			cliques = append(cliques, c)
+		}
+	}
+	return cliques
+}
+
 // CliqueTemplate returns the clique of that name in the template, nil if there is none.
 func CliqueTemplate(template *v1alpha1.PodCliqueSetTemplateSpec, name string) *v1alpha1.PodCliqueTemplateSpec {
-	for _, c := range template.Cliques {
-		if c != nil && c.Name == name {
+	for _, c := range CliqueTemplates(template) {
+		if c.Name == name {
 			return c
 		}
 	}
@@ -200,7 +211,7 @@ func StartOrder(template *v1alpha1.PodCliqueSetTemplateSpec) lifecycle.StartOrde
 	if t := template.StartupType; t != nil {
 		o.InOrder, o.Explicit = *t == v1alpha1.CliqueStartupTypeInOrder, *t == v1alpha1.CliqueStartupTypeExplicit
 	}
-	for _, c := range template.Cliques {
+	for _, c := range CliqueTemplates(template) {
 		ordered := lifecycle.OrderedClique{Name: c.Name, StartsAfter: c.Spec.StartsAfter}
 		if g := GroupOf(template, c.Name); g != nil {
 			ordered.Group = g.Name

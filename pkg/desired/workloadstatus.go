@@ -1,0 +1,227 @@
+package desired
+
+import (
+	"cmp"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// A status below is the object's own brought up to date: what is not spoken of is kept. Equal facts give an equal status,
+// whatever now is: now dates a condition whose status changes, and an error that is new. Compare with equality.Semantic
+// and write only what differs.
+
+// Problem is something that keeps an object from becoming what its spec wants.
+type Problem struct {
+	// Condition is v1alpha1.ConditionReplicaFailure or ConditionForeignObject. "": told in lastErrors only.
+	Condition string
+	// Reason is one word for programs, Message one sentence for people, the same as long as the problem is: no times, no
+	// counters.
+	Reason, Message string
+}
+
+const (
+	// maxErrors and maxDescription are what the CRDs allow.
+	maxErrors      = 16
+	maxDescription = 1024
+)
+
+// CliqueFacts is what the status of a PodClique is made from.
+type CliqueFacts struct {
+	Pods []lifecycle.Pod
+	// Admitted: the leaf of the PodGroup is; observed.Admitted.
+	Admitted bool
+	Problems []Problem
+}
+
+// PodCliqueStatus returns the status that a PodClique should have.
+func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time) v1alpha1.PodCliqueStatus {
+	s := *clique.Status.DeepCopy()
+	n := lifecycle.Count(f.Pods)
+	needed := observed.Minimum(clique).Effective(n.Ready, f.Admitted)
+
+	s.ObservedGeneration = clique.Generation
+	s.Replicas, s.ReadyReplicas, s.ScheduledReplicas = n.Pods, n.Ready, n.Scheduled
+	s.ScheduleGatedReplicas, s.UpdatedReplicas = n.Gated, n.Updated
+	s.MinAvailable = &needed
+	s.Selector = selector(naming.OfPodClique(clique.Name))
+	if n.Ready >= needed && needed > 0 {
+		s.WasAvailable = true
+	}
+	if hash := clique.Labels[v1alpha1.LabelPodTemplateHash]; hash != "" && n.Updated == n.Pods {
+		s.CurrentPodTemplateHash = &hash
+	}
+
+	available := yesNo(v1alpha1.ConditionAvailable, n.Ready >= needed, v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonInsufficientReadyPods)
+	available.Message = fmt.Sprintf("%s ready, %d needed", isAre(n.Ready), needed)
+	scheduled := yesNo(v1alpha1.ConditionPodCliqueScheduled, n.Scheduled >= needed, v1alpha1.ReasonSufficientScheduledPods, v1alpha1.ReasonInsufficientScheduledPods)
+	scheduled.Message = fmt.Sprintf("%s bound to nodes, %d needed", isAre(n.Scheduled), needed)
+	if needed == 0 {
+		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no pods are wanted"
+		scheduled.Message = available.Message
+	}
+	set(&s.Conditions, clique.Generation, now, available, scheduled)
+	setProblems(&s.Conditions, &s.LastErrors, f.Problems, clique.Generation, now)
+	return s
+}
+
+// GroupFacts is what the status of a PodCliqueScalingGroup is made from.
+type GroupFacts struct {
+	// Replicas are those that exist: observed.GroupReplicas.
+	Replicas []lifecycle.GroupReplica
+	Problems []Problem
+}
+
+// ScalingGroupStatus returns the status that a PodCliqueScalingGroup should have. Replicas that are on their way out,
+// above spec.replicas, exist but count for nothing else.
+func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupFacts, now metav1.Time) v1alpha1.PodCliqueScalingGroupStatus {
+	s := *group.Status.DeepCopy()
+	s.ObservedGeneration = group.Generation
+	s.Replicas, s.ScheduledReplicas, s.AvailableReplicas, s.UpdatedReplicas = int32(len(f.Replicas)), 0, 0, 0
+	for _, r := range f.Replicas {
+		if r.Index >= int(group.Spec.Replicas) {
+			continue
+		}
+		s.ScheduledReplicas += one(r.IsScheduled())
+		s.AvailableReplicas += one(r.Available())
+		s.UpdatedReplicas += one(r.IsUpdated())
+	}
+	s.Selector = selector(naming.OfScalingGroup(group.Name))
+	needed := lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas)
+	if s.AvailableReplicas >= needed && needed > 0 {
+		s.WasAvailable = true
+	}
+	available := yesNo(v1alpha1.ConditionAvailable, s.AvailableReplicas >= needed, v1alpha1.ReasonSufficientReplicas, v1alpha1.ReasonInsufficientReplicas)
+	available.Message = fmt.Sprintf("%d of %s available, %d needed", s.AvailableReplicas, replicas(group.Spec.Replicas), needed)
+	if needed == 0 {
+		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no replicas are wanted"
+	}
+	set(&s.Conditions, group.Generation, now, available)
+	setProblems(&s.Conditions, &s.LastErrors, f.Problems, group.Generation, now)
+	return s
+}
+
+// SetFacts is what the status of a PodCliqueSet is made from.
+type SetFacts struct {
+	// Replicas are those that are wanted: observed.SetReplicas.
+	Replicas []lifecycle.SetReplica
+	// Running: a pod of the set is.
+	Running  bool
+	Problems []Problem
+}
+
+// PodCliqueSetStatus returns the status that a PodCliqueSet should have. A set of no replicas is available.
+func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time) v1alpha1.PodCliqueSetStatus {
+	s := *pcs.Status.DeepCopy()
+	s.ObservedGeneration = pcs.Generation
+	s.Replicas, s.ScheduledReplicas, s.AvailableReplicas, s.UpdatedReplicas = max(pcs.Spec.Replicas, 0), 0, 0, 0
+	var first *lifecycle.SetReplica // that is not available
+	for i := range f.Replicas {
+		r := &f.Replicas[i]
+		s.ScheduledReplicas += one(r.IsScheduled())
+		s.AvailableReplicas += one(r.Available())
+		s.UpdatedReplicas += one(r.IsUpdated())
+		if first == nil && !r.Available() {
+			first = r
+		}
+	}
+	s.Selector = selector(naming.OfSet(pcs.Name))
+	s.Phase = v1alpha1.PodCliqueSetPhasePending
+	if f.Running {
+		s.Phase = v1alpha1.PodCliqueSetPhaseRunning
+	}
+	available := yesNo(v1alpha1.ConditionAvailable, s.AvailableReplicas >= s.Replicas, v1alpha1.ReasonAllReplicasAvailable, v1alpha1.ReasonReplicasUnavailable)
+	available.Message = fmt.Sprintf("%d of %s available", s.AvailableReplicas, replicas(s.Replicas))
+	switch {
+	case s.Replicas == 0:
+		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no replicas are wanted"
+	case first != nil:
+		available.Message += fmt.Sprintf("; replica %d lacks %s", first.Index, first.Unavailable())
+	}
+	set(&s.Conditions, pcs.Generation, now, available)
+	setProblems(&s.Conditions, &s.LastErrors, f.Problems, pcs.Generation, now)
+	return s
+}
+
+// yesNo returns a condition that is True for one reason and False for the other.
+func yesNo(conditionType string, yes bool, trueReason, falseReason string) metav1.Condition {
+	if yes {
+		return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: trueReason}
+	}
+	return metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: falseReason}
+}
+
+// set sets conditions; now is the transition time of those whose status changes.
+func set(conditions *[]metav1.Condition, generation int64, now metav1.Time, cs ...metav1.Condition) {
+	for _, c := range cs {
+		c.ObservedGeneration, c.LastTransitionTime = generation, now
+		meta.SetStatusCondition(conditions, c)
+	}
+}
+
+// setProblems tells problems in lastErrors, and the first of each condition in the condition, which is removed when
+// there is none. An error that was there before keeps its time.
+func setProblems(conditions *[]metav1.Condition, lastErrors *[]v1alpha1.LastError, problems []Problem, generation int64, now metav1.Time) {
+	for _, conditionType := range []string{v1alpha1.ConditionReplicaFailure, v1alpha1.ConditionForeignObject} {
+		told := false
+		for _, p := range problems {
+			if p.Condition == conditionType && !told {
+				told = true
+				set(conditions, generation, now, metav1.Condition{
+					Type: conditionType, Status: metav1.ConditionTrue, Reason: p.Reason, Message: cut(p.Message, maxDescription),
+				})
+			}
+		}
+		if !told {
+			meta.RemoveStatusCondition(conditions, conditionType)
+		}
+	}
+
+	var errors []v1alpha1.LastError
+	for _, p := range problems {
+		if len(errors) == maxErrors {
+			break
+		}
+		e := v1alpha1.LastError{Code: cmp.Or(p.Reason, "Error"), Description: cut(p.Message, maxDescription), ObservedAt: now}
+		for _, old := range *lastErrors {
+			if old.Code == e.Code && old.Description == e.Description {
+				e.ObservedAt = old.ObservedAt
+			}
+		}
+		errors = append(errors, e)
+	}
+	*lastErrors = errors
+}
+
+func selector(match map[string]string) *string {
+	text := labels.SelectorFromSet(match).String()
+	return &text
+}
+
+func one(yes bool) int32 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func isAre(n int32) string {
+	if n == 1 {
+		return "1 pod is"
+	}
+	return fmt.Sprintf("%d pods are", n)
+}
+
+func replicas(n int32) string {
+	if n == 1 {
+		return "1 replica is"
+	}
+	return fmt.Sprintf("%d replicas are", n)
+}
