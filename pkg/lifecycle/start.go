@@ -140,7 +140,7 @@ func (r Requirement) Started(cliques []Clique, groups []ScalingGroup) bool {
 	if r.Group != "" {
 		need = r.Need
 		for _, g := range groups {
-			if g.Name == r.Group && g.Observed && g.Replicas == 0 {
+			if g.Name == r.Group && g.Replicas == 0 {
 				return true
 			}
 		}

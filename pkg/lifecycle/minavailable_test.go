@@ -1,0 +1,107 @@
+package lifecycle_test
+
+import (
+	"math/rand"
+	"testing"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+func TestMinimum(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		m        lifecycle.Minimum
+		ready    int32
+		admitted bool
+		// target, enforced by the PodGroup, effective for the status
+		target, enforced, effective int32
+	}{
+		"unset, new: its replicas": {
+			lifecycle.Minimum{AtCreation: 4, Replicas: 4}, 0, false, 4, 4, 4},
+		"unset, scaled in: lowered at once": {
+			lifecycle.Minimum{AtCreation: 4, Replicas: 2, Recorded: ptr.To[int32](4)}, 4, true, 2, 2, 2},
+		"unset, scaled out above its creation: unchanged": {
+			lifecycle.Minimum{AtCreation: 4, Replicas: 9, Recorded: ptr.To[int32](4)}, 9, true, 4, 4, 4},
+		"unset, in and out again: not before the pods are ready": {
+			lifecycle.Minimum{AtCreation: 4, Replicas: 4, Recorded: ptr.To[int32](2)}, 3, true, 4, 2, 2},
+		"unset, in and out again, ready: the status rises, the PodGroup follows it": {
+			lifecycle.Minimum{AtCreation: 4, Replicas: 4, Recorded: ptr.To[int32](2)}, 4, true, 4, 2, 4},
+		"unset, in and out again while waiting for admission: at once": {
+			lifecycle.Minimum{AtCreation: 4, Replicas: 4, Recorded: ptr.To[int32](2)}, 0, false, 4, 2, 4},
+		"scaled to zero: nothing is needed": {
+			lifecycle.Minimum{AtCreation: 4, Replicas: 0, Recorded: ptr.To[int32](4)}, 4, true, 0, 0, 0},
+		"back from zero: a new leaf, whole": {
+			lifecycle.Minimum{AtCreation: 4, Replicas: 3, Recorded: ptr.To[int32](0)}, 0, false, 3, 3, 3},
+		"explicit: a floor": {
+			lifecycle.Minimum{Explicit: ptr.To[int32](2), AtCreation: 4, Replicas: 3, Recorded: ptr.To[int32](2)}, 0, true, 2, 2, 2},
+		"explicit, above the replicas, past admission: waits": {
+			lifecycle.Minimum{Explicit: ptr.To[int32](3), AtCreation: 1, Replicas: 1}, 1, false, 3, 3, 3},
+		"explicit, scaled to zero past admission: leaves the tree": {
+			lifecycle.Minimum{Explicit: ptr.To[int32](2), AtCreation: 4, Replicas: 0, Recorded: ptr.To[int32](2)}, 4, true, 0, 0, 0},
+		"explicit zero, past admission: one": {
+			lifecycle.Minimum{Explicit: ptr.To[int32](0), AtCreation: 4, Replicas: 4}, 0, false, 1, 1, 1},
+		"created with nothing recorded: one at least": {
+			lifecycle.Minimum{AtCreation: 0, Replicas: 3}, 0, false, 1, 1, 1},
+		"negative replicas, past admission": {
+			lifecycle.Minimum{AtCreation: 1, Replicas: -3}, 0, false, 0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := [3]int32{tc.m.Target(), tc.m.Enforced(), tc.m.Effective(tc.ready, tc.admitted)}
+			if want := [3]int32{tc.target, tc.enforced, tc.effective}; got != want {
+				t.Errorf("target, enforced, effective = %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestMinimumRisesOnlyToWhatIsReady plays random scaling with a status that is written now and then: while the gang is
+// admitted, what is recorded rises only when as many pods are ready, and what is enforced is never more than the replicas,
+// those at creation, or what is recorded.
+func TestMinimumRisesOnlyToWhatIsReady(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(200) {
+		r := rand.New(rand.NewSource(seed))
+		n := 1 + r.Int31n(8)
+		m := lifecycle.Minimum{AtCreation: n, Replicas: n, Recorded: &n}
+		for range 100 {
+			m.Replicas = 1 + r.Int31n(10)
+			enforced := m.Enforced()
+			if enforced > m.Replicas || enforced < 1 || enforced > m.AtCreation || enforced > *m.Recorded {
+				t.Fatalf("seed %d: %d enforced of %+v", seed, enforced, m)
+			}
+			if r.Intn(2) == 0 {
+				ready := r.Int31n(m.Replicas + 1)
+				recorded := m.Effective(ready, true)
+				if recorded > enforced && recorded > ready {
+					t.Fatalf("seed %d: minimum raised from %d to %d with %d ready", seed, enforced, recorded, ready)
+				}
+				m.Recorded = &recorded
+			}
+		}
+	}
+}
+
+func TestGroupMinimum(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		explicit *int32
+		replicas int32
+		want     int32
+	}{
+		"unset":                   {nil, 3, 1},
+		"explicit":                {ptr.To[int32](2), 3, 2},
+		"scaled to zero":          {ptr.To[int32](2), 0, 0},
+		"zero, past admission":    {ptr.To[int32](0), 3, 1},
+		"above, past admission":   {ptr.To[int32](4), 3, 4},
+		"negative scale is zero":  {nil, -1, 0},
+		"unset, scaled to zero":   {nil, 0, 0},
+		"unset, with one replica": {nil, 1, 1},
+	} {
+		if got := lifecycle.GroupMinimum(tc.explicit, tc.replicas); got != tc.want {
+			t.Errorf("%s: %d, want %d", name, got, tc.want)
+		}
+	}
+}

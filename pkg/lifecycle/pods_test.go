@@ -1,0 +1,367 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+)
+
+var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) time.Time { return now.Add(-d) }
+
+// ready returns a ready pod of that index, an hour old.
+func ready(index int) lifecycle.Pod {
+	return lifecycle.Pod{
+		Name: fmt.Sprintf("p%d", index), UID: fmt.Sprintf("u%d", index), Index: index,
+		Created: ago(time.Hour), Scheduled: true, Running: true, Ready: true,
+	}
+}
+
+func with(p lifecycle.Pod, changes ...func(*lifecycle.Pod)) lifecycle.Pod {
+	for _, change := range changes {
+		change(&p)
+	}
+	return p
+}
+
+func terminating(p *lifecycle.Pod) { p.Terminating, p.GraceEnds = true, now.Add(30*time.Second) }
+func unreachable(p *lifecycle.Pod) { p.Unreachable = true }
+func graceOver(p *lifecycle.Pod)   { p.GraceEnds = ago(time.Second) }
+func pending(p *lifecycle.Pod)     { p.Scheduled, p.Running, p.Ready = false, false, false }
+func notReady(p *lifecycle.Pod)    { p.Ready = false }
+func outdated(p *lifecycle.Pod)    { p.Outdated = true }
+
+func ended(when, lived time.Duration) func(*lifecycle.Pod) {
+	return func(p *lifecycle.Pod) {
+		p.Ended, p.Running, p.Ready = true, false, false
+		p.EndedAt = ago(when)
+		p.Created = p.EndedAt.Add(-lived)
+	}
+}
+
+func created(d time.Duration) func(*lifecycle.Pod) {
+	return func(p *lifecycle.Pod) { p.Created = ago(d) }
+}
+
+func named(name string) func(*lifecycle.Pod) {
+	return func(p *lifecycle.Pod) { p.Name, p.UID = name, name }
+}
+
+func TestDecidePods(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		c    lifecycle.CliquePods
+		want lifecycle.PodDecision
+	}{
+		"a new clique: all of them, lowest index first": {
+			c:    lifecycle.CliquePods{Replicas: 3},
+			want: lifecycle.PodDecision{Create: []lifecycle.NewPod{{Index: 0}, {Index: 1}, {Index: 2}}},
+		},
+		"as wanted: nothing": {
+			c: lifecycle.CliquePods{Replicas: 2, GroupMinimum: 2, Pods: []lifecycle.Pod{ready(0), ready(1)}},
+		},
+		"holes are filled first": {
+			c:    lifecycle.CliquePods{Replicas: 4, Pods: []lifecycle.Pod{ready(1), ready(3)}},
+			want: lifecycle.PodDecision{Create: []lifecycle.NewPod{{Index: 0}, {Index: 2}}},
+		},
+		"a terminating pod is not counted, and its index waited for": {
+			c: lifecycle.CliquePods{Replicas: 3, GroupMinimum: 3, Pods: []lifecycle.Pod{ready(0), with(ready(1), terminating), ready(2)}},
+		},
+		"scaled in and out again: the index of the pod on its way out is waited for": {
+			c:    lifecycle.CliquePods{Replicas: 4, Pods: []lifecycle.Pod{ready(0), ready(1), with(ready(2), terminating)}},
+			want: lifecycle.PodDecision{Create: []lifecycle.NewPod{{Index: 3}}},
+		},
+		"on an unreachable node the index is free when the grace period is over": {
+			c: lifecycle.CliquePods{Replicas: 2, Pods: []lifecycle.Pod{ready(0), with(ready(1), terminating, unreachable, graceOver)}},
+			want: lifecycle.PodDecision{
+				Create: []lifecycle.NewPod{{Index: 1, Replaces: "u1"}},
+				Lost:   []lifecycle.Pod{with(ready(1), terminating, unreachable, graceOver)},
+			},
+		},
+		"on an unreachable node, grace period not over: look again then": {
+			c:    lifecycle.CliquePods{Replicas: 2, Pods: []lifecycle.Pod{ready(0), with(ready(1), terminating, unreachable)}},
+			want: lifecycle.PodDecision{RequeueAfter: 30 * time.Second},
+		},
+		"grace period over but the node answers: it will say when the pod is gone": {
+			c: lifecycle.CliquePods{Replicas: 2, Pods: []lifecycle.Pod{ready(0), with(ready(1), terminating, graceOver)}},
+		},
+		"lost and replaced: nothing more": {
+			c: lifecycle.CliquePods{Replicas: 1, Pods: []lifecycle.Pod{
+				with(ready(0), terminating, unreachable, graceOver), with(ready(0), named("successor"))}},
+		},
+		"the successor is lost too: its successor is named after it, not after the first": {
+			c: lifecycle.CliquePods{Replicas: 1, Pods: []lifecycle.Pod{
+				with(ready(0), named("second"), created(time.Minute), terminating, unreachable, graceOver),
+				with(ready(0), named("first"), terminating, unreachable, graceOver)}},
+			want: lifecycle.PodDecision{
+				Create: []lifecycle.NewPod{{Index: 0, Replaces: "second"}},
+				Lost:   []lifecycle.Pod{with(ready(0), named("second"), created(time.Minute), terminating, unreachable, graceOver)},
+			},
+		},
+		"scaling in waits until the PodGroup is lowered": {
+			c:    lifecycle.CliquePods{Replicas: 1, GroupMinimum: 3, Pods: []lifecycle.Pod{ready(0), ready(1), ready(2)}},
+			want: lifecycle.PodDecision{Held: 2},
+		},
+		"scaling in goes as far as the PodGroup allows": {
+			c: lifecycle.CliquePods{Replicas: 1, GroupMinimum: 2, Pods: []lifecycle.Pod{ready(0), ready(1), ready(2)}},
+			want: lifecycle.PodDecision{Held: 1,
+				Delete: []lifecycle.Deletion{{Pod: ready(2), Reason: lifecycle.DeletedScaleIn}}},
+		},
+		"pods that terminate are not picked again": {
+			c: lifecycle.CliquePods{Replicas: 1, Pods: []lifecycle.Pod{ready(0), ready(1), with(ready(2), terminating)}},
+			want: lifecycle.PodDecision{
+				Delete: []lifecycle.Deletion{{Pod: ready(1), Reason: lifecycle.DeletedScaleIn}}},
+		},
+		"scaled to zero": {
+			c: lifecycle.CliquePods{Replicas: 0, Pods: []lifecycle.Pod{ready(0), with(ready(1), pending)}},
+			want: lifecycle.PodDecision{Delete: []lifecycle.Deletion{
+				{Pod: with(ready(1), pending), Reason: lifecycle.DeletedScaleIn}, {Pod: ready(0), Reason: lifecycle.DeletedScaleIn}}},
+		},
+		"a pod that ended is replaced at once the first time; its index is taken until it is gone": {
+			c: lifecycle.CliquePods{Replicas: 2, GroupMinimum: 2, Pods: []lifecycle.Pod{ready(0), with(ready(1), ended(0, time.Minute))}},
+			want: lifecycle.PodDecision{
+				Delete: []lifecycle.Deletion{{Pod: with(ready(1), ended(0, time.Minute)), Reason: lifecycle.DeletedEnded}},
+				Ends:   map[int]lifecycle.Ends{1: {Count: 1, Last: now}},
+			},
+		},
+		"the second time in a row after 10 s": {
+			c: lifecycle.CliquePods{Replicas: 1, Pods: []lifecycle.Pod{with(ready(0), ended(4*time.Second, time.Minute))},
+				Ends: map[int]lifecycle.Ends{0: {Count: 1, Last: ago(64 * time.Second)}}},
+			want: lifecycle.PodDecision{RequeueAfter: 6 * time.Second,
+				Ends: map[int]lifecycle.Ends{0: {Count: 1, Last: ago(64 * time.Second)}}},
+		},
+		"and then it goes": {
+			c: lifecycle.CliquePods{Replicas: 1, Pods: []lifecycle.Pod{with(ready(0), ended(10*time.Second, time.Minute))},
+				Ends: map[int]lifecycle.Ends{0: {Count: 1, Last: ago(70 * time.Second)}}},
+			want: lifecycle.PodDecision{
+				Delete: []lifecycle.Deletion{{Pod: with(ready(0), ended(10*time.Second, time.Minute)), Reason: lifecycle.DeletedEnded}},
+				Ends:   map[int]lifecycle.Ends{0: {Count: 2, Last: ago(10 * time.Second)}}},
+		},
+		"one that lived long starts a new row": {
+			c: lifecycle.CliquePods{Replicas: 1, Pods: []lifecycle.Pod{with(ready(0), ended(0, 10*time.Minute))},
+				Ends: map[int]lifecycle.Ends{0: {Count: 5, Last: ago(11 * time.Minute)}}},
+			want: lifecycle.PodDecision{
+				Delete: []lifecycle.Deletion{{Pod: with(ready(0), ended(0, 10*time.Minute)), Reason: lifecycle.DeletedEnded}},
+				Ends:   map[int]lifecycle.Ends{0: {Count: 1, Last: now}}},
+		},
+		"an old history is forgotten": {
+			c: lifecycle.CliquePods{Replicas: 1, Pods: []lifecycle.Pod{ready(0)},
+				Ends: map[int]lifecycle.Ends{0: {Count: 5, Last: ago(15 * time.Minute)}}},
+		},
+		"a young history is kept over the gap between deletion and replacement": {
+			c: lifecycle.CliquePods{Replicas: 1, Ends: map[int]lifecycle.Ends{0: {Count: 2, Last: ago(time.Minute)}}},
+			want: lifecycle.PodDecision{Create: []lifecycle.NewPod{{Index: 0}},
+				Ends: map[int]lifecycle.Ends{0: {Count: 2, Last: ago(time.Minute)}}},
+		},
+		"scaling in takes ended pods first, and then does not replace them": {
+			c: lifecycle.CliquePods{Replicas: 1, Pods: []lifecycle.Pod{with(ready(0), ended(0, time.Minute)), ready(1)}},
+			want: lifecycle.PodDecision{
+				Delete: []lifecycle.Deletion{{Pod: with(ready(0), ended(0, time.Minute)), Reason: lifecycle.DeletedScaleIn}}},
+		},
+		"of two pods with one index the younger goes": {
+			c: lifecycle.CliquePods{Replicas: 2, Pods: []lifecycle.Pod{
+				with(ready(0), named("younger"), created(time.Minute)), ready(0), ready(1)}},
+			want: lifecycle.PodDecision{Delete: []lifecycle.Deletion{
+				{Pod: with(ready(0), named("younger"), created(time.Minute)), Reason: lifecycle.DeletedDuplicate}}},
+		},
+		"a pod without an index is counted": {
+			c:    lifecycle.CliquePods{Replicas: 2, Pods: []lifecycle.Pod{ready(-1)}},
+			want: lifecycle.PodDecision{Create: []lifecycle.NewPod{{Index: 0}}},
+		},
+		"and goes first": {
+			c: lifecycle.CliquePods{Replicas: 1, Pods: []lifecycle.Pod{ready(-1), with(ready(0), pending)}},
+			want: lifecycle.PodDecision{
+				Delete: []lifecycle.Deletion{{Pod: ready(-1), Reason: lifecycle.DeletedScaleIn}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, lifecycle.DecidePods(tc.c, now), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInDeletionOrder(t *testing.T) {
+	t.Parallel()
+	want := []lifecycle.Pod{
+		with(ready(0), ended(time.Minute, time.Minute), named("ended")),
+		with(ready(-1), named("without an index")),
+		with(ready(1), pending, named("never scheduled")),
+		with(ready(2), notReady, named("not ready")),
+		with(ready(3), outdated, named("outdated")),
+		with(ready(4), created(time.Minute), named("newest")),
+		with(ready(6), named("highest index")),
+		with(ready(5), named("a")),
+		with(ready(5), named("b")),
+	}
+	for seed := range int64(50) {
+		pods := slices.Clone(want)
+		rand.New(rand.NewSource(seed)).Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
+		if diff := cmp.Diff(want, lifecycle.InDeletionOrder(pods)); diff != "" {
+			t.Fatalf("seed %d (-want +got):\n%s", seed, diff)
+		}
+	}
+}
+
+func TestEndedDelay(t *testing.T) {
+	t.Parallel()
+	var got []time.Duration
+	for ends := range 9 {
+		got = append(got, lifecycle.EndedDelay(ends))
+	}
+	s := time.Second
+	want := []time.Duration{0, 10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 300 * s, 300 * s, 300 * s}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := lifecycle.EndedDelay(1 << 40); got != 5*time.Minute {
+		t.Errorf("after very many ends: %v", got)
+	}
+}
+
+// TestNoIndexTwice plays a clique in a cluster that does anything, with a controller whose cache is behind: whatever the
+// controller sees, at most one pod of an index is alive (not terminating) at any time, and when the cluster comes to rest
+// the clique has what it wants and the decision is to do nothing.
+func TestNoIndexTwice(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(300) {
+		r := rand.New(rand.NewSource(seed))
+		w := &world{r: r, clock: now, pods: map[string]lifecycle.Pod{}}
+		w.seen = w.list()
+		c := lifecycle.CliquePods{Replicas: 1 + r.Int31n(5)}
+		for step := range 200 {
+			calm := step >= 150 // the cluster only finishes what has begun, and the cache keeps up
+			w.clock = w.clock.Add(time.Duration(r.Intn(20)) * time.Second)
+			if calm {
+				w.clock = w.clock.Add(time.Minute)
+			}
+			if !calm && r.Intn(10) == 0 {
+				c.Replicas = r.Int31n(7)
+			}
+			c.GroupMinimum = 0
+			if !calm && r.Intn(3) == 0 {
+				c.GroupMinimum = r.Int31n(7)
+			}
+			w.happen(calm)
+			if calm || r.Intn(2) == 0 {
+				w.seen = w.list()
+			}
+			c.Pods = slices.Clone(w.seen)
+			r.Shuffle(len(c.Pods), func(i, j int) { c.Pods[i], c.Pods[j] = c.Pods[j], c.Pods[i] })
+			d := lifecycle.DecidePods(c, w.clock)
+			c.Ends = d.Ends
+			w.act(d)
+			if index, twice := w.twice(); twice {
+				t.Fatalf("seed %d, step %d: two pods of index %d are alive: %+v", seed, step, index, w.list())
+			}
+			if kept := len(c.Pods) - len(d.Delete); len(d.Delete) > 0 && kept < 0 {
+				t.Fatalf("seed %d: deletes %d of %d pods", seed, len(d.Delete), len(c.Pods))
+			}
+		}
+		c.Pods = w.list()
+		n := lifecycle.Count(c.Pods)
+		if n.Pods != c.Replicas || n.Ready != c.Replicas {
+			t.Errorf("seed %d: %d replicas are wanted, there are %+v", seed, c.Replicas, c.Pods)
+		}
+		if d := lifecycle.DecidePods(c, w.clock); len(d.Create)+len(d.Delete)+d.Held > 0 {
+			t.Errorf("seed %d: does not come to rest: %+v", seed, d)
+		}
+	}
+}
+
+// world is a clique's pods as the API server has them, and as a cache saw them at some time.
+type world struct {
+	r     *rand.Rand
+	clock time.Time
+	next  int
+	pods  map[string]lifecycle.Pod // by name
+	seen  []lifecycle.Pod
+}
+
+func (w *world) list() []lifecycle.Pod {
+	pods := make([]lifecycle.Pod, 0, len(w.pods))
+	for _, p := range w.pods {
+		pods = append(pods, p)
+	}
+	slices.SortFunc(pods, func(a, b lifecycle.Pod) int { return cmp2(a.Name, b.Name) })
+	return pods
+}
+
+func cmp2(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// act does what the decision says. The API server refuses a name that is taken, and a deletion whose UID is not there.
+func (w *world) act(d lifecycle.PodDecision) {
+	for _, del := range d.Delete {
+		if p, ok := w.pods[del.Pod.Name]; ok && p.UID == del.Pod.UID && !p.Terminating {
+			p.Terminating, p.GraceEnds = true, w.clock.Add(30*time.Second)
+			w.pods[p.Name] = p
+		}
+	}
+	for _, n := range d.Create {
+		name := naming.Pod("c", "clique", n.Index, n.Replaces)
+		if _, taken := w.pods[name]; taken {
+			continue
+		}
+		w.next++
+		w.pods[name] = lifecycle.Pod{Name: name, UID: fmt.Sprint(w.next), Index: n.Index, Created: w.clock}
+	}
+}
+
+// happen lets every pod go one step further, or something befall it.
+func (w *world) happen(calm bool) {
+	for _, p := range w.list() {
+		switch event := w.r.Intn(12); {
+		case p.Terminating && p.Unreachable && !calm && event < 9: // nobody confirms the end
+			continue
+		case p.Terminating && (calm || event < 6):
+			delete(w.pods, p.Name)
+			continue
+		case p.Terminating && event == 6:
+			p.Unreachable = p.Scheduled
+		case p.Terminating, p.Ended:
+		case calm || event < 5:
+			p.Scheduled, p.Running, p.Ready, p.Started = true, true, p.Scheduled, w.clock
+		case event == 5 && p.Scheduled:
+			p.Ended, p.Running, p.Ready, p.EndedAt = true, false, false, w.clock
+		case event == 6:
+			p.Terminating, p.GraceEnds = true, w.clock.Add(30*time.Second)
+		case event == 7:
+			p.Ready = false
+		}
+		w.pods[p.Name] = p
+	}
+}
+
+// twice says whether two pods of one index may run at a time: neither terminating nor ended.
+func (w *world) twice() (int, bool) {
+	alive := map[int]bool{}
+	for _, p := range w.list() {
+		if p.Terminating {
+			continue
+		}
+		if alive[p.Index] {
+			return p.Index, true
+		}
+		alive[p.Index] = true
+	}
+	return 0, false
+}
