@@ -1,0 +1,236 @@
+package validation
+
+import (
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// Kin is what a change of a PodClique or a PodCliqueScalingGroup is judged by
+// beside the object. What is not known, or gone, is left out and checks nothing:
+// an orphan can be scaled.
+type Kin struct {
+	// Set is the PodCliqueSet that the object was made for.
+	Set *v1alpha1.PodCliqueSet
+	// Groups are the PodCliqueScalingGroups of that set, for the size of the
+	// PodGroup's tree. One that is missing has the template's replicas.
+	Groups []v1alpha1.PodCliqueScalingGroup
+}
+
+// Owner returns the reference to the PodCliqueSet or PodCliqueScalingGroup that
+// controls the object, nil if nothing of the kind does.
+func Owner(object metav1.Object) *metav1.OwnerReference {
+	owner := metav1.GetControllerOf(object)
+	if owner == nil {
+		return nil
+	}
+	group, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil || group.Group != v1alpha1.GroupName {
+		return nil
+	}
+	switch owner.Kind {
+	case v1alpha1.KindPodCliqueSet, v1alpha1.KindPodCliqueScalingGroup:
+		return owner
+	}
+	return nil
+}
+
+func validateOwner(object metav1.Object, kind string, owners ...string) field.ErrorList {
+	if owner := Owner(object); owner != nil {
+		for _, allowed := range owners {
+			if owner.Kind == allowed {
+				return nil
+			}
+		}
+	}
+	return field.ErrorList{field.Required(field.NewPath("metadata", "ownerReferences"), fmt.Sprintf(
+		"a %s is made by muster-controller for a PodCliqueSet and is controlled by it; create a PodCliqueSet", kind))}
+}
+
+// ValidatePodCliqueScalingGroup returns every error of a new
+// PodCliqueScalingGroup.
+func ValidatePodCliqueScalingGroup(pcsg *v1alpha1.PodCliqueScalingGroup) field.ErrorList {
+	errs := validateOwner(pcsg, v1alpha1.KindPodCliqueScalingGroup, v1alpha1.KindPodCliqueSet)
+	return append(errs, validateScalingGroupSpec(&pcsg.Spec)...)
+}
+
+func validateScalingGroupSpec(spec *v1alpha1.PodCliqueScalingGroupSpec) field.ErrorList {
+	errs := validateScale(spec.Replicas, spec.MinAvailable)
+	path, seen := specPath.Child("cliqueNames"), map[string]bool{}
+	if len(spec.CliqueNames) == 0 {
+		errs = append(errs, field.Required(path, "at least one clique is needed"))
+	}
+	for i, name := range spec.CliqueNames {
+		errs = append(errs, validateChildName(path.Index(i), name, seen)...)
+	}
+	return errs
+}
+
+// validateScale checks replicas against an explicit minimum, which is a floor.
+func validateScale(replicas int32, minAvailable *int32) field.ErrorList {
+	var errs field.ErrorList
+	switch {
+	case replicas < 0:
+		errs = append(errs, field.Invalid(replicasPath, replicas, "must not be negative"))
+	case minAvailable != nil && replicas < *minAvailable:
+		errs = append(errs, field.Invalid(replicasPath, replicas, fmt.Sprintf(
+			"must not be below minAvailable, %d, which the PodCliqueSet gives as a floor", *minAvailable)))
+	}
+	if minAvailable != nil && *minAvailable < 1 {
+		errs = append(errs, field.Invalid(specPath.Child("minAvailable"), *minAvailable, "must be greater than 0"))
+	}
+	return errs
+}
+
+// ValidatePodCliqueScalingGroupUpdate returns every error of a change of a
+// PodCliqueScalingGroup. An update that leaves the spec alone, or is of a
+// terminating object, always passes.
+func ValidatePodCliqueScalingGroupUpdate(pcsg, old *v1alpha1.PodCliqueScalingGroup, kin Kin) field.ErrorList {
+	if pcsg.DeletionTimestamp != nil || equality.Semantic.DeepEqual(pcsg.Spec, old.Spec) {
+		return nil
+	}
+	errs := validateScalingGroupSpec(&pcsg.Spec)
+	if !equality.Semantic.DeepEqual(pcsg.Spec.MinAvailable, old.Spec.MinAvailable) {
+		errs = append(errs, immutable(specPath.Child("minAvailable"), whyAdmitted))
+	}
+	if !equality.Semantic.DeepEqual(pcsg.Spec.CliqueNames, old.Spec.CliqueNames) {
+		errs = append(errs, immutable(specPath.Child("cliqueNames"), whyFollow))
+	}
+	return append(errs, scaleGroup(old, pcsg.Spec.Replicas, kin)...)
+}
+
+// ValidatePodCliqueScalingGroupScale returns the errors of scaling a
+// PodCliqueScalingGroup.
+func ValidatePodCliqueScalingGroupScale(pcsg *v1alpha1.PodCliqueScalingGroup, replicas int32, kin Kin) field.ErrorList {
+	if pcsg.DeletionTimestamp != nil || replicas == pcsg.Spec.Replicas {
+		return nil
+	}
+	return append(validateScale(replicas, pcsg.Spec.MinAvailable), scaleGroup(pcsg, replicas, kin)...)
+}
+
+// scaleGroup checks what the set says about new replicas of a group.
+func scaleGroup(pcsg *v1alpha1.PodCliqueScalingGroup, replicas int32, kin Kin) field.ErrorList {
+	if kin.Set == nil || replicas == pcsg.Spec.Replicas {
+		return nil
+	}
+	set := withDefaults(kin.Set)
+	if isTraining(&set.Spec) {
+		return field.ErrorList{fixedReplicas(replicasPath)}
+	}
+	if replicas < pcsg.Spec.Replicas {
+		return nil
+	}
+	var errs field.ErrorList
+	name, index := pcsg.Labels[v1alpha1.LabelTemplateName], indexOf(pcsg)
+	for _, member := range pcsg.Spec.CliqueNames {
+		if clique := cliqueOf(&set.Spec.Template, member); clique != nil && len(errs) == 0 {
+			errs = validateHostname(replicasPath, set.Name, index+1, name, replicas, member, clique.Spec.Replicas)
+		}
+	}
+	size := treeSize(&set.Spec.Template, func(config *v1alpha1.PodCliqueScalingGroupConfig) int32 {
+		if config.Name == name {
+			return replicas
+		}
+		for i := range kin.Groups {
+			if other := &kin.Groups[i]; other.Labels[v1alpha1.LabelTemplateName] == config.Name && indexOf(other) == index {
+				return other.Spec.Replicas
+			}
+		}
+		return *config.Replicas
+	})
+	if size > v2alpha2.MaxSubGroups {
+		errs = append(errs, field.Invalid(replicasPath, replicas, tooLarge("with so many replicas", size)))
+	}
+	return errs
+}
+
+// indexOf returns the index of the set's replica that an object is part of, 0 if
+// its label is broken.
+func indexOf(object metav1.Object) int32 {
+	n, err := strconv.ParseInt(object.GetLabels()[v1alpha1.LabelPodCliqueSetReplicaIndex], 10, 32)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return int32(n)
+}
+
+// ValidatePodClique returns every error of a new PodClique.
+func ValidatePodClique(pclq *v1alpha1.PodClique) field.ErrorList {
+	errs := validateOwner(pclq, v1alpha1.KindPodClique, v1alpha1.KindPodCliqueSet, v1alpha1.KindPodCliqueScalingGroup)
+	return append(errs, validateScale(pclq.Spec.Replicas, pclq.Spec.MinAvailable)...)
+}
+
+// ValidatePodCliqueUpdate returns every error of a change of a PodClique. An
+// update that leaves the spec alone, or is of a terminating object, always
+// passes. A member of a scaling group gets the template's replicas and no others.
+func ValidatePodCliqueUpdate(pclq, old *v1alpha1.PodClique, kin Kin) field.ErrorList {
+	if pclq.DeletionTimestamp != nil || equality.Semantic.DeepEqual(pclq.Spec, old.Spec) {
+		return nil
+	}
+	errs := validateScale(pclq.Spec.Replicas, pclq.Spec.MinAvailable)
+	if !equality.Semantic.DeepEqual(pclq.Spec.MinAvailable, old.Spec.MinAvailable) {
+		errs = append(errs, immutable(specPath.Child("minAvailable"), whyAdmitted))
+	}
+	if old.Spec.RoleName != "" && pclq.Spec.RoleName != old.Spec.RoleName {
+		errs = append(errs, immutable(specPath.Child("roleName"), "pods that run bear it"))
+	}
+	if !equality.Semantic.DeepEqual(pclq.Spec.StartsAfter, old.Spec.StartsAfter) {
+		errs = append(errs, immutable(specPath.Child("startsAfter"), whyStarted))
+	}
+	if pclq.Spec.Replicas == old.Spec.Replicas {
+		return errs
+	}
+	if group := memberOf(old); group != "" && kin.Set != nil && !isTraining(&kin.Set.Spec) {
+		clique := cliqueOf(&kin.Set.Spec.Template, old.Labels[v1alpha1.LabelTemplateName])
+		if clique == nil || clique.Spec.Replicas != pclq.Spec.Replicas {
+			errs = append(errs, scalesWithItsGroup(group))
+		}
+	}
+	return append(errs, scaleClique(old, pclq.Spec.Replicas, kin)...)
+}
+
+// ValidatePodCliqueScale returns the errors of scaling a PodClique.
+func ValidatePodCliqueScale(pclq *v1alpha1.PodClique, replicas int32, kin Kin) field.ErrorList {
+	if pclq.DeletionTimestamp != nil || replicas == pclq.Spec.Replicas {
+		return nil
+	}
+	if group := memberOf(pclq); group != "" {
+		return field.ErrorList{scalesWithItsGroup(group)}
+	}
+	return append(validateScale(replicas, pclq.Spec.MinAvailable), scaleClique(pclq, replicas, kin)...)
+}
+
+// memberOf returns the name of the PodCliqueScalingGroup that controls the
+// PodClique, "" for a standalone one.
+func memberOf(pclq *v1alpha1.PodClique) string {
+	if owner := Owner(pclq); owner != nil && owner.Kind == v1alpha1.KindPodCliqueScalingGroup {
+		return owner.Name
+	}
+	return ""
+}
+
+func scalesWithItsGroup(group string) *field.Error {
+	return field.Forbidden(replicasPath, fmt.Sprintf(
+		"the clique is part of a scaling group, whose replicas are alike: scale podcliquescalinggroup/%s instead, or change the replicas of the clique in the PodCliqueSet's template", group))
+}
+
+// scaleClique checks what the set says about new replicas of a clique.
+func scaleClique(pclq *v1alpha1.PodClique, replicas int32, kin Kin) field.ErrorList {
+	if kin.Set == nil {
+		return nil
+	}
+	if isTraining(&kin.Set.Spec) {
+		return field.ErrorList{fixedReplicas(replicasPath)}
+	}
+	if replicas < pclq.Spec.Replicas || memberOf(pclq) != "" {
+		return nil
+	}
+	return validateHostname(replicasPath, kin.Set.Name, indexOf(pclq)+1, "", 0, pclq.Labels[v1alpha1.LabelTemplateName], replicas)
+}

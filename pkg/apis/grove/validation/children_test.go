@@ -1,0 +1,189 @@
+package validation_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/grove/validation"
+)
+
+func controlledBy(kind, name string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: "grove.io/v1alpha1", Kind: kind, Name: name, UID: "u", Controller: ptr(true)}}
+}
+
+// scalingGroup is svc-0-decode, of replica 0 of the service.
+func scalingGroup() *v1alpha1.PodCliqueScalingGroup {
+	return &v1alpha1.PodCliqueScalingGroup{
+		ObjectMeta: metav1.ObjectMeta{Name: "svc-0-decode", OwnerReferences: controlledBy("PodCliqueSet", "svc"),
+			Labels: map[string]string{"grove.io/template-name": "decode", "grove.io/podcliqueset-replica-index": "0"}},
+		Spec: v1alpha1.PodCliqueScalingGroupSpec{Replicas: 2, CliqueNames: []string{"leader", "worker"}},
+	}
+}
+
+// podClique is svc-0-frontend, standalone; member is svc-0-decode-0-worker.
+func podClique() *v1alpha1.PodClique {
+	return &v1alpha1.PodClique{
+		ObjectMeta: metav1.ObjectMeta{Name: "svc-0-frontend", OwnerReferences: controlledBy("PodCliqueSet", "svc"),
+			Labels: map[string]string{"grove.io/template-name": "frontend", "grove.io/podcliqueset-replica-index": "0"}},
+		Spec: v1alpha1.PodCliqueSpec{RoleName: "frontend", Replicas: 3},
+	}
+}
+
+func member() *v1alpha1.PodClique {
+	pclq := podClique()
+	pclq.Name, pclq.OwnerReferences = "svc-0-decode-0-worker", controlledBy("PodCliqueScalingGroup", "svc-0-decode")
+	pclq.Labels["grove.io/template-name"] = "worker"
+	return pclq
+}
+
+func TestValidateNewChildren(t *testing.T) {
+	for name, tc := range map[string]struct {
+		group  func(*v1alpha1.PodCliqueScalingGroup)
+		clique func(*v1alpha1.PodClique)
+		want   []string
+	}{
+		"a scaling group":                    {group: func(*v1alpha1.PodCliqueScalingGroup) {}},
+		"a scaling group of 0":               {group: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 0 }},
+		"a scaling group without an owner":   {group: func(g *v1alpha1.PodCliqueScalingGroup) { g.OwnerReferences = nil }, want: []string{"Required value: metadata.ownerReferences"}},
+		"a scaling group of somebody else":   {group: func(g *v1alpha1.PodCliqueScalingGroup) { g.OwnerReferences[0].APIVersion = "other/v1" }, want: []string{"Required value: metadata.ownerReferences"}},
+		"a scaling group of a scaling group": {group: func(g *v1alpha1.PodCliqueScalingGroup) { g.OwnerReferences[0].Kind = "PodCliqueScalingGroup" }, want: []string{"Required value: metadata.ownerReferences"}},
+		"a scaling group merely owned":       {group: func(g *v1alpha1.PodCliqueScalingGroup) { g.OwnerReferences[0].Controller = nil }, want: []string{"Required value: metadata.ownerReferences"}},
+		"a broken scaling group": {group: func(g *v1alpha1.PodCliqueScalingGroup) {
+			g.Spec = v1alpha1.PodCliqueScalingGroupSpec{Replicas: -1, MinAvailable: ptr(int32(0))}
+		}, want: []string{"Invalid value: spec.replicas", "Invalid value: spec.minAvailable", "Required value: spec.cliqueNames"}},
+		"a clique":                   {clique: func(*v1alpha1.PodClique) {}},
+		"a member":                   {clique: func(c *v1alpha1.PodClique) { *c = *member() }},
+		"a clique of 0":              {clique: func(c *v1alpha1.PodClique) { c.Spec.Replicas = 0 }},
+		"a clique without an owner":  {clique: func(c *v1alpha1.PodClique) { c.OwnerReferences = nil }, want: []string{"Required value: metadata.ownerReferences"}},
+		"a clique of a pod":          {clique: func(c *v1alpha1.PodClique) { c.OwnerReferences[0].Kind = "Pod" }, want: []string{"Required value: metadata.ownerReferences"}},
+		"a clique below its minimum": {clique: func(c *v1alpha1.PodClique) { c.Spec.MinAvailable = ptr(int32(4)) }, want: []string{"Invalid value: spec.replicas"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.group != nil {
+				pcsg := scalingGroup()
+				tc.group(pcsg)
+				compare(t, validation.ValidatePodCliqueScalingGroup(pcsg), nil, tc.want, nil)
+				return
+			}
+			pclq := podClique()
+			tc.clique(pclq)
+			compare(t, validation.ValidatePodClique(pclq), nil, tc.want, nil)
+		})
+	}
+}
+
+func TestValidatePodCliqueScalingGroupUpdate(t *testing.T) {
+	other := scalingGroup()
+	other.Name, other.Labels["grove.io/template-name"], other.Spec.Replicas = "svc-0-prefill", "prefill", 300
+	large := service()
+	large.Spec.Template.Cliques = append(large.Spec.Template.Cliques, clique("p", 1))
+	large.Spec.Template.PodCliqueScalingGroupConfigs = append(large.Spec.Template.PodCliqueScalingGroupConfigs, group("prefill", 1, "p"))
+
+	for name, tc := range map[string]struct {
+		old      func(*v1alpha1.PodCliqueScalingGroup)
+		replicas int32                                 // of an update and of a scale
+		change   func(*v1alpha1.PodCliqueScalingGroup) // beside replicas; not for a scale
+		kin      validation.Kin
+		want     []string
+	}{
+		"out":                       {replicas: 10, kin: validation.Kin{Set: service()}},
+		"to zero, no minimum given": {replicas: 0, kin: validation.Kin{Set: service()}},
+		"to the minimum":            {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(1)) }, replicas: 1},
+		"below the minimum":         {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(1)) }, replicas: 0, want: []string{"Invalid value: spec.replicas"}},
+		"negative":                  {replicas: -1, want: []string{"Invalid value: spec.replicas"}},
+		"an orphan":                 {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.OwnerReferences = nil }, replicas: 3},
+		"a terminating one": {old: func(g *v1alpha1.PodCliqueScalingGroup) {
+			g.DeletionTimestamp = &metav1.Time{}
+			g.Spec.MinAvailable = ptr(int32(2))
+		}, replicas: 0},
+		"Training":                         {replicas: 3, kin: validation.Kin{Set: trainingService()}, want: []string{"Forbidden: spec.replicas"}},
+		"the largest tree":                 {replicas: 340, kin: validation.Kin{Set: service()}}, // 2 + 340*3
+		"a tree too large":                 {replicas: 341, kin: validation.Kin{Set: service()}, want: []string{"Invalid value: spec.replicas"}},
+		"a tree too large with the others": {replicas: 200, kin: validation.Kin{Set: large, Groups: []v1alpha1.PodCliqueScalingGroup{*other}}, want: []string{"Invalid value: spec.replicas"}},
+		"the others as in the template":    {replicas: 200, kin: validation.Kin{Set: large}},
+		"in, though the tree is too large": {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 400 }, replicas: 399, kin: validation.Kin{Set: service()}},
+		"what it has, though invalid":      {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(9)) }, replicas: 2},
+		"the minimum":                      {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(1)) }, want: []string{"Forbidden: spec.minAvailable"}},
+		"the cliques":                      {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.CliqueNames = []string{"worker"} }, want: []string{"Forbidden: spec.cliqueNames"}},
+		"metadata":                         {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.OwnerReferences = nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := scalingGroup()
+			if tc.old != nil {
+				tc.old(old)
+			}
+			pcsg := old.DeepCopy()
+			pcsg.Spec.Replicas = tc.replicas
+			if tc.change != nil {
+				tc.change(pcsg)
+			} else {
+				compare(t, validation.ValidatePodCliqueScalingGroupScale(old, tc.replicas, tc.kin), nil, tc.want, nil)
+			}
+			compare(t, validation.ValidatePodCliqueScalingGroupUpdate(pcsg, old, tc.kin), nil, tc.want, nil)
+		})
+	}
+}
+
+func trainingService() *v1alpha1.PodCliqueSet {
+	s := service()
+	training(s)
+	return s
+}
+
+func TestValidatePodCliqueUpdate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		old       *v1alpha1.PodClique
+		replicas  int32
+		change    func(*v1alpha1.PodClique)
+		kin       validation.Kin
+		want      []string // of the update
+		wantScale []string // of the scale, if it differs
+	}{
+		"out":                       {old: podClique(), replicas: 9, kin: validation.Kin{Set: service()}},
+		"to zero, no minimum given": {old: podClique(), replicas: 0, kin: validation.Kin{Set: service()}},
+		"to the minimum":            {old: withMinimum(podClique(), 2), replicas: 2},
+		"below the minimum":         {old: withMinimum(podClique(), 2), replicas: 1, want: []string{"Invalid value: spec.replicas"}},
+		"Training":                  {old: podClique(), replicas: 2, kin: validation.Kin{Set: trainingService()}, want: []string{"Forbidden: spec.replicas"}},
+		"until hostnames are long":  {old: longClique(), replicas: 2_000_000_000, kin: validation.Kin{Set: func() *v1alpha1.PodCliqueSet { s := service(); s.Name = strings.Repeat("s", 20); return s }()}, want: []string{"Invalid value: spec.replicas"}},
+		"a member":                  {old: member(), replicas: 5, kin: validation.Kin{Set: service()}, want: []string{"Forbidden: spec.replicas"}},
+		"a member, to the template": {old: member(), replicas: 4, kin: validation.Kin{Set: service()}, wantScale: []string{"Forbidden: spec.replicas"}},
+		"a member without a set":    {old: member(), replicas: 4, wantScale: []string{"Forbidden: spec.replicas"}},
+		"a member, what it has":     {old: member(), replicas: 3, kin: validation.Kin{Set: service()}},
+		"an orphan":                 {old: func() *v1alpha1.PodClique { c := member(); c.OwnerReferences = nil; return c }(), replicas: 9},
+		"a terminating one":         {old: func() *v1alpha1.PodClique { c := member(); c.DeletionTimestamp = &metav1.Time{}; return c }(), replicas: 9, kin: validation.Kin{Set: service()}},
+		"the minimum":               {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.MinAvailable = ptr(int32(1)) }, want: []string{"Forbidden: spec.minAvailable"}},
+		"the role":                  {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.RoleName = "x" }, want: []string{"Forbidden: spec.roleName"}},
+		"what starts before":        {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.StartsAfter = []string{"x"} }, want: []string{"Forbidden: spec.startsAfter"}},
+		"the pods":                  {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.PodSpec = corev1.PodSpec{HostNetwork: true} }},
+		"metadata":                  {old: withMinimum(podClique(), 9), replicas: 3, change: func(c *v1alpha1.PodClique) { c.OwnerReferences = nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pclq := tc.old.DeepCopy()
+			pclq.Spec.Replicas = tc.replicas
+			if tc.change != nil {
+				tc.change(pclq)
+			} else {
+				if tc.wantScale == nil {
+					tc.wantScale = tc.want
+				}
+				compare(t, validation.ValidatePodCliqueScale(tc.old, tc.replicas, tc.kin), nil, tc.wantScale, nil)
+			}
+			compare(t, validation.ValidatePodCliqueUpdate(pclq, tc.old, tc.kin), nil, tc.want, nil)
+		})
+	}
+}
+
+func withMinimum(pclq *v1alpha1.PodClique, n int32) *v1alpha1.PodClique {
+	pclq.Spec.MinAvailable = &n
+	return pclq
+}
+
+func longClique() *v1alpha1.PodClique {
+	pclq := podClique()
+	pclq.Labels["grove.io/template-name"] = strings.Repeat("c", 31)
+	return pclq
+}

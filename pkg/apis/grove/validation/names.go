@@ -1,0 +1,211 @@
+package validation
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/naming"
+)
+
+// validateLengths: hostnames are made of the names of the set, the scaling
+// group and the clique, and of indices. The API server would refuse a pod whose
+// hostname is too long.
+func validateLengths(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
+	set := pcs.Name
+	if set == "" && pcs.GenerateName != "" {
+		set = generated(pcs.GenerateName)
+	}
+	var errs field.ErrorList
+	for i, clique := range pcs.Spec.Template.Cliques {
+		if clique == nil {
+			continue
+		}
+		path := cliquesPath.Index(i).Child("name")
+		group, groupReplicas := "", int32(1)
+		if config := configOf(&pcs.Spec.Template, groupOf(&pcs.Spec.Template, clique.Name)); config != nil {
+			group, groupReplicas = config.Name, most(*config.Replicas, config.ScaleConfig)
+		}
+		if excess := naming.Excess(set, group, clique.Name); excess > 0 {
+			of := fmt.Sprintf("the names of the set (%q, %d characters) and of the clique (%d)", set, len(set), len(clique.Name))
+			if group != "" {
+				of = fmt.Sprintf("the names of the set (%q, %d characters), of the scaling group (%q, %d) and of the clique (%d)", set, len(set), group, len(group), len(clique.Name))
+			}
+			errs = append(errs, field.Invalid(path, clique.Name, fmt.Sprintf(
+				"%s may have %d characters together, and have %d: with indices they make the hostnames of pods, which have %d at most; shorten them by %d",
+				of, naming.MaxCombinedLength, naming.MaxCombinedLength+excess, naming.MaxLength, excess)))
+			continue
+		}
+		errs = append(errs, validateHostname(path, set, pcs.Spec.Replicas, group, groupReplicas, clique.Name, most(clique.Spec.Replicas, clique.Spec.ScaleConfig))...)
+	}
+	return errs
+}
+
+// validateHostname checks the longest hostname of a clique's pods with these
+// replicas.
+func validateHostname(path *field.Path, set string, setReplicas int32, group string, groupReplicas int32, clique string, replicas int32) field.ErrorList {
+	hostname := naming.LongestHostname(set, setReplicas, group, groupReplicas, clique, replicas)
+	if len(hostname) <= naming.MaxLength {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, hostname, fmt.Sprintf(
+		"would be the hostname of a pod and has %d characters, %d at most; use shorter names or fewer replicas", len(hostname), naming.MaxLength))}
+}
+
+// most returns the replicas that there can be without anybody's doing.
+func most(replicas int32, scaling *v1alpha1.AutoScalingConfig) int32 {
+	if scaling == nil {
+		return replicas
+	}
+	return max(replicas, scaling.MaxReplicas)
+}
+
+func configOf(template *v1alpha1.PodCliqueSetTemplateSpec, group string) *v1alpha1.PodCliqueScalingGroupConfig {
+	for i := range template.PodCliqueScalingGroupConfigs {
+		if group != "" && template.PodCliqueScalingGroupConfigs[i].Name == group {
+			return &template.PodCliqueScalingGroupConfigs[i]
+		}
+	}
+	return nil
+}
+
+// child is a kind of child of a set's replica.
+type child struct {
+	path *field.Path // of the name in the template that an error is about
+	name string      // that name
+	what string      // for people
+	// segments of what the object's name has behind "<set>-<i>-", split at the
+	// dashes; index stands for the index of a scaling group's replica.
+	segments []string
+}
+
+// index is no segment of any name: it is no character of a DNS label.
+const index = "#"
+
+// validateClashes refuses names that would give two children of a replica the
+// same name, whatever the scaling groups are scaled to: standalone cliques,
+// scaling groups, replicas of those (nodes of the PodGroup's tree) and the
+// cliques of such replicas. It also refuses a clique and a scaling group of one
+// name, which nobody could tell apart.
+//
+// An index stands between dashes, so two names can be the same exactly if they
+// can segment by segment.
+func validateClashes(template *v1alpha1.PodCliqueSetTemplateSpec) field.ErrorList {
+	var children []child
+	add := func(path *field.Path, name, what string, object ...string) {
+		children = append(children, child{path.Child("name"), name, what, strings.Split(strings.Join(object, "-"), "-")})
+	}
+	var errs field.ErrorList
+	for i, clique := range template.Cliques {
+		switch {
+		case clique == nil || clique.Name == "":
+		case configOf(template, clique.Name) != nil:
+			errs = append(errs, field.Invalid(cliquesPath.Index(i).Child("name"), clique.Name, "is the name of a scaling group too; rename one"))
+		case groupOf(template, clique.Name) == "":
+			add(cliquesPath.Index(i), clique.Name, fmt.Sprintf("clique %q", clique.Name), clique.Name)
+		}
+	}
+	for i, group := range template.PodCliqueScalingGroupConfigs {
+		path := groupsPath.Index(i)
+		add(path, group.Name, fmt.Sprintf("scaling group %q", group.Name), group.Name)
+		add(path, group.Name, fmt.Sprintf("a replica of scaling group %q", group.Name), group.Name, index)
+		for _, clique := range group.CliqueNames {
+			add(path, group.Name, fmt.Sprintf("clique %q of scaling group %q", clique, group.Name), group.Name, index, clique)
+		}
+	}
+
+	resembling := map[string][]child{} // by what is left without numbers: only these can have the same name
+	reported := map[string]bool{}      // by path: one error for a name is enough
+	for _, c := range children {
+		key := withoutNumbers(c.segments)
+		for _, other := range resembling[key] {
+			name, same := common(c.segments, other.segments)
+			if !same || other.name == c.name || reported[c.path.String()] { // names given twice are reported as such
+				continue
+			}
+			reported[c.path.String()] = true
+			errs = append(errs, field.Invalid(c.path, c.name, fmt.Sprintf(
+				"%s and %s would have the same name, \"<set>-<index>-%s\"; rename one", c.what, other.what, name)))
+		}
+		resembling[key] = append(resembling[key], c)
+	}
+	return errs
+}
+
+func withoutNumbers(segments []string) string {
+	segments = slices.Clone(segments)
+	for i := range segments {
+		if isIndex(segments[i]) {
+			segments[i] = index
+		}
+	}
+	return strings.Join(segments, "-")
+}
+
+// common returns a name that both can have.
+func common(a, b []string) (string, bool) {
+	if len(a) != len(b) {
+		return "", false
+	}
+	segments := make([]string, len(a))
+	for i := range a {
+		switch {
+		case a[i] == index && b[i] == index:
+			segments[i] = "0"
+		case a[i] == b[i], a[i] == index && isIndex(b[i]):
+			segments[i] = b[i]
+		case b[i] == index && isIndex(a[i]):
+			segments[i] = a[i]
+		default:
+			return "", false
+		}
+	}
+	return strings.Join(segments, "-"), true
+}
+
+// isIndex says whether a segment is, or stands for, the index of a replica that
+// a scaling group can have.
+func isIndex(segment string) bool {
+	if segment == index {
+		return true
+	}
+	n, err := strconv.Atoi(segment)
+	return err == nil && n >= 0 && n < v2alpha2.MaxSubGroups && strconv.Itoa(n) == segment
+}
+
+// validateTreeSize: each replica of the set is one PodGroup.
+func validateTreeSize(template *v1alpha1.PodCliqueSetTemplateSpec) field.ErrorList {
+	size := treeSize(template, func(config *v1alpha1.PodCliqueScalingGroupConfig) int32 {
+		return most(*config.Replicas, config.ScaleConfig)
+	})
+	if size <= v2alpha2.MaxSubGroups {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(groupsPath, int(min(size, 1<<31-1)), tooLarge("with replicas, or maxReplicas where there are more,", size))}
+}
+
+func tooLarge(when string, size int64) string {
+	return fmt.Sprintf("%s a replica of the PodCliqueSet would be a PodGroup of %d sub-groups, %d at most: one for each standalone clique, scaling group, replica of one, and clique of such a replica; use fewer replicas of scaling groups, and more of the PodCliqueSet",
+		when, size, v2alpha2.MaxSubGroups)
+}
+
+// treeSize returns the number of sub-groups of the PodGroup of one replica, given
+// the replicas of each scaling group.
+func treeSize(template *v1alpha1.PodCliqueSetTemplateSpec, replicas func(*v1alpha1.PodCliqueScalingGroupConfig) int32) int64 {
+	size := int64(0)
+	for _, clique := range template.Cliques {
+		if clique != nil && groupOf(template, clique.Name) == "" {
+			size++
+		}
+	}
+	for i := range template.PodCliqueScalingGroupConfigs {
+		config := &template.PodCliqueScalingGroupConfigs[i]
+		size += 1 + int64(max(replicas(config), 0))*int64(1+len(config.CliqueNames))
+	}
+	return size
+}

@@ -1,0 +1,415 @@
+package validation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+)
+
+var (
+	specPath      = field.NewPath("spec")
+	templatePath  = specPath.Child("template")
+	cliquesPath   = templatePath.Child("cliques")
+	groupsPath    = templatePath.Child("podCliqueScalingGroups")
+	replicasPath  = specPath.Child("replicas")
+	delayPath     = templatePath.Child("terminationDelay")
+	startTypePath = templatePath.Child("cliqueStartupType")
+)
+
+// ValidatePodCliqueSet returns every error of a PodCliqueSet, none for a valid
+// one, and warnings about fields that are accepted but do not do what they say.
+func ValidatePodCliqueSet(pcs *v1alpha1.PodCliqueSet) (field.ErrorList, []string) {
+	pcs = withDefaults(pcs)
+	return validate(pcs), warnings(pcs)
+}
+
+func withDefaults(pcs *v1alpha1.PodCliqueSet) *v1alpha1.PodCliqueSet {
+	pcs = pcs.DeepCopy()
+	v1alpha1.SetDefaults(pcs, "")
+	return pcs
+}
+
+// validate returns every error of a PodCliqueSet that has its defaults.
+func validate(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
+	errs := validateSetName(pcs)
+	if pcs.Spec.Replicas < 0 {
+		errs = append(errs, field.Invalid(replicasPath, pcs.Spec.Replicas, "must not be negative"))
+	}
+	if s := pcs.Spec.UpdateStrategy; s != nil {
+		errs = append(errs, oneOf(specPath.Child("updateStrategy", "type"), s.Type,
+			v1alpha1.RollingRecreateStrategyType, v1alpha1.OnDeleteStrategyType)...)
+	}
+	errs = append(errs, validateWorkload(&pcs.Spec)...)
+
+	template := &pcs.Spec.Template
+	errs = append(errs, oneOf(startTypePath, *template.StartupType, v1alpha1.CliqueStartupTypeAnyOrder,
+		v1alpha1.CliqueStartupTypeInOrder, v1alpha1.CliqueStartupTypeExplicit)...)
+	errs = append(errs, validateTopology(template.TopologyConstraint, templatePath)...)
+	errs = append(errs, validateDelays(&pcs.Spec)...)
+	errs = append(errs, validateResourceClaims(template)...)
+	errs = append(errs, validateCliques(pcs)...)
+	errs = append(errs, validateGroups(&pcs.Spec)...)
+	errs = append(errs, validateStartOrder(template)...)
+	errs = append(errs, validateLengths(pcs)...)
+	errs = append(errs, validateClashes(template)...)
+	errs = append(errs, validateTreeSize(template)...)
+	return errs
+}
+
+// validateSetName: the name is part of hostnames and is the name of Services
+// but for an index.
+func validateSetName(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
+	path, name := field.NewPath("metadata", "name"), pcs.Name
+	if name == "" && pcs.GenerateName != "" {
+		path, name = field.NewPath("metadata", "generateName"), generated(pcs.GenerateName)
+	}
+	var errs field.ErrorList
+	for _, problem := range validation.IsDNS1035Label(name) {
+		errs = append(errs, field.Invalid(path, name, "is part of the names of pods, hostnames and Services: "+problem))
+	}
+	return errs
+}
+
+// generated returns what the API server may make of a generateName.
+func generated(prefix string) string { return prefix + "xxxxx" }
+
+func validateWorkload(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
+	var errs field.ErrorList
+	if spec.WorkloadType != "" {
+		errs = append(errs, oneOf(specPath.Child("workloadType"), spec.WorkloadType,
+			v1alpha1.WorkloadTypeInference, v1alpha1.WorkloadTypeTraining)...)
+	}
+	training := spec.TrainingSpec
+	if training == nil {
+		return errs
+	}
+	path := specPath.Child("trainingSpec")
+	if !isTraining(spec) {
+		errs = append(errs, field.Forbidden(path, "needs workloadType Training"))
+	}
+	if n := training.MaxRestarts; n != nil && *n < 0 {
+		errs = append(errs, field.Invalid(path.Child("maxRestarts"), *n, "must not be negative"))
+	}
+	if d := training.MaxRuntime; d != nil && d.Duration <= 0 {
+		errs = append(errs, field.Invalid(path.Child("maxRuntime"), d.Duration.String(), "must be greater than 0; leave it out for no limit"))
+	}
+	return errs
+}
+
+func isTraining(spec *v1alpha1.PodCliqueSetSpec) bool {
+	return spec.WorkloadType == v1alpha1.WorkloadTypeTraining
+}
+
+// validateDelays checks the terminationDelays (decision T1).
+func validateDelays(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
+	var errs field.ErrorList
+	check := func(path *field.Path, d *metav1.Duration) {
+		switch {
+		case d == nil:
+		case d.Duration < 0:
+			errs = append(errs, field.Invalid(path, d.Duration.String(), "must not be negative"))
+		case d.Duration == 0 && !isTraining(spec):
+			errs = append(errs, field.Invalid(path, time.Duration(0).String(), "must be greater than 0; leave it out to turn gang termination off"))
+		}
+	}
+	check(delayPath, spec.Template.TerminationDelay)
+	for i, group := range spec.Template.PodCliqueScalingGroupConfigs {
+		path := groupsPath.Index(i).Child("terminationDelay")
+		check(path, group.TerminationDelay)
+		if group.TerminationDelay != nil && spec.Template.TerminationDelay == nil {
+			errs = append(errs, field.Forbidden(path, "needs "+delayPath.String()+", without which gang termination is off for the whole PodCliqueSet"))
+		}
+	}
+	return errs
+}
+
+func validateResourceClaims(template *v1alpha1.PodCliqueSetTemplateSpec) field.ErrorList {
+	var errs field.ErrorList
+	path, seen := templatePath.Child("resourceClaimTemplates"), map[string]bool{}
+	for i, claim := range template.ResourceClaimTemplates {
+		if claim.Name == "" {
+			errs = append(errs, field.Required(path.Index(i).Child("name"), ""))
+		} else if seen[claim.Name] {
+			errs = append(errs, field.Duplicate(path.Index(i).Child("name"), claim.Name))
+		}
+		seen[claim.Name] = true
+	}
+	check := func(path *field.Path, sharing v1alpha1.ResourceSharing) {
+		if sharing.Name == "" {
+			errs = append(errs, field.Required(path.Child("name"), ""))
+		}
+		errs = append(errs, oneOf(path.Child("scope"), sharing.Scope,
+			v1alpha1.ResourceSharingScopeAllReplicas, v1alpha1.ResourceSharingScopePerReplica)...)
+	}
+	for i, s := range template.ResourceSharing {
+		check(templatePath.Child("resourceSharing").Index(i), s.ResourceSharing)
+	}
+	for i, clique := range template.Cliques {
+		if clique == nil {
+			continue
+		}
+		for k, s := range clique.ResourceSharing {
+			check(cliquesPath.Index(i).Child("resourceSharing").Index(k), s)
+		}
+	}
+	for i, group := range template.PodCliqueScalingGroupConfigs {
+		for k, s := range group.ResourceSharing {
+			check(groupsPath.Index(i).Child("resourceSharing").Index(k), s.ResourceSharing)
+		}
+	}
+	return errs
+}
+
+func validateCliques(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
+	var errs field.ErrorList
+	template := &pcs.Spec.Template
+	if len(template.Cliques) == 0 {
+		errs = append(errs, field.Required(cliquesPath, "at least one clique is needed"))
+	}
+	names, roles := map[string]bool{}, map[string]string{}
+	scheduler := ""
+	for i, clique := range template.Cliques {
+		path := cliquesPath.Index(i)
+		if clique == nil {
+			errs = append(errs, field.Required(path, "an empty entry"))
+			continue
+		}
+		errs = append(errs, validateChildName(path.Child("name"), clique.Name, names)...)
+		errs = append(errs, metav1validation.ValidateLabels(clique.Labels, path.Child("labels"))...)
+		errs = append(errs, apivalidation.ValidateAnnotations(clique.Annotations, path.Child("annotations"))...)
+		errs = append(errs, validateTopology(clique.TopologyConstraint, path)...)
+
+		spec, path := &clique.Spec, path.Child("spec")
+		if other, taken := roles[spec.RoleName]; taken && other != clique.Name {
+			errs = append(errs, &field.Error{Type: field.ErrorTypeDuplicate, Field: path.Child("roleName").String(), BadValue: spec.RoleName,
+				Detail: fmt.Sprintf("is the role of clique %q already; an unset roleName means the name of the clique", other)})
+		}
+		roles[spec.RoleName] = clique.Name
+		if spec.Replicas == 0 {
+			errs = append(errs, field.Invalid(path.Child("replicas"), 0,
+				"must be greater than 0; leave out a clique that is not wanted, scale one that runs to 0 by its scale subresource"))
+		} else {
+			errs = append(errs, validateReplicas(path, spec.Replicas, spec.MinAvailable)...)
+		}
+		if spec.ScaleConfig != nil {
+			if group := groupOf(template, clique.Name); group != "" {
+				errs = append(errs, field.Forbidden(path.Child("autoScalingConfig"), fmt.Sprintf(
+					"a clique of a scaling group scales with the group; use scaleConfig of scaling group %q", group)))
+			}
+			errs = append(errs, validateAutoScaling(path.Child("autoScalingConfig"), &pcs.Spec, spec.ScaleConfig, spec.Replicas, spec.MinAvailable)...)
+		}
+		errs = append(errs, validatePodSpec(path.Child("podSpec"), &pcs.Spec, &spec.PodSpec)...)
+		switch {
+		case scheduler == "":
+			scheduler = spec.PodSpec.SchedulerName
+		case scheduler != spec.PodSpec.SchedulerName:
+			errs = append(errs, field.Invalid(path.Child("podSpec", "schedulerName"), spec.PodSpec.SchedulerName, fmt.Sprintf(
+				"must be the same for all cliques, %q so far: no scheduler could admit the gang alone", scheduler)))
+		}
+	}
+	return errs
+}
+
+// validateChildName checks a name that is part of names of pods, and adds it to
+// those seen.
+func validateChildName(path *field.Path, name string, seen map[string]bool) field.ErrorList {
+	var errs field.ErrorList
+	if name == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	for _, problem := range validation.IsDNS1123Label(name) {
+		errs = append(errs, field.Invalid(path, name, "is part of the hostnames of pods: "+problem))
+	}
+	if seen[name] {
+		errs = append(errs, field.Duplicate(path, name))
+	}
+	seen[name] = true
+	return errs
+}
+
+// validateReplicas checks replicas and an explicit minimum, of a clique or a
+// scaling group, at path.
+func validateReplicas(path *field.Path, replicas int32, minAvailable *int32) field.ErrorList {
+	var errs field.ErrorList
+	if replicas < 0 {
+		errs = append(errs, field.Invalid(path.Child("replicas"), replicas, "must not be negative"))
+	}
+	switch {
+	case minAvailable == nil:
+	case *minAvailable < 1:
+		errs = append(errs, field.Invalid(path.Child("minAvailable"), *minAvailable, "must be greater than 0"))
+	case *minAvailable > replicas:
+		errs = append(errs, field.Invalid(path.Child("minAvailable"), *minAvailable, fmt.Sprintf("must not be above replicas, %d", replicas)))
+	}
+	return errs
+}
+
+func validateAutoScaling(path *field.Path, spec *v1alpha1.PodCliqueSetSpec, config *v1alpha1.AutoScalingConfig, replicas int32, minAvailable *int32) field.ErrorList {
+	if config == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if isTraining(spec) {
+		errs = append(errs, field.Forbidden(path, "replicas of a Training workload are fixed"))
+	}
+	least := replicas
+	if config.MinReplicas != nil {
+		least = *config.MinReplicas
+		switch {
+		case least < 1:
+			errs = append(errs, field.Invalid(path.Child("minReplicas"), least, "must be greater than 0"))
+		case minAvailable != nil && least < *minAvailable:
+			errs = append(errs, field.Invalid(path.Child("minReplicas"), least, fmt.Sprintf("must not be below minAvailable, %d", *minAvailable)))
+		}
+	}
+	switch {
+	case config.MaxReplicas < least:
+		errs = append(errs, field.Invalid(path.Child("maxReplicas"), config.MaxReplicas, fmt.Sprintf("must not be below minReplicas, %d", least)))
+	case config.MaxReplicas < replicas:
+		errs = append(errs, field.Invalid(path.Child("maxReplicas"), config.MaxReplicas, fmt.Sprintf("must not be below replicas, %d", replicas)))
+	}
+	return errs
+}
+
+// validatePodSpec checks what the workload needs of a pod. Whether a pod is
+// valid otherwise the API server says when it is created.
+func validatePodSpec(path *field.Path, spec *v1alpha1.PodCliqueSetSpec, pod *corev1.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	if len(pod.Containers) == 0 {
+		errs = append(errs, field.Required(path.Child("containers"), "at least one container is needed"))
+	}
+	if pod.NodeName != "" {
+		errs = append(errs, field.Forbidden(path.Child("nodeName"), "the scheduler chooses the nodes; use nodeSelector or affinity"))
+	}
+	policy := path.Child("restartPolicy")
+	errs = append(errs, oneOf(policy, pod.RestartPolicy,
+		corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)...)
+	if isTraining(spec) && pod.RestartPolicy == corev1.RestartPolicyAlways {
+		errs = append(errs, field.Invalid(policy, pod.RestartPolicy, "a Training workload would never be done; use Never or OnFailure"))
+	}
+	check := func(path *field.Path, containers []corev1.Container) {
+		for i, container := range containers {
+			seen := map[string]bool{}
+			for k, env := range container.Env {
+				name := path.Index(i).Child("env").Index(k).Child("name")
+				for _, problem := range validation.IsRelaxedEnvVarName(env.Name) {
+					errs = append(errs, field.Invalid(name, env.Name, problem))
+				}
+				if seen[env.Name] {
+					errs = append(errs, field.Duplicate(name, env.Name))
+				}
+				seen[env.Name] = true
+			}
+		}
+	}
+	check(path.Child("initContainers"), pod.InitContainers)
+	check(path.Child("containers"), pod.Containers)
+	for i, container := range pod.InitContainers {
+		if container.Name == v1alpha1.InitContainerName {
+			errs = append(errs, field.Forbidden(path.Child("initContainers").Index(i).Child("name"), "the name is kept for the container that waits for other cliques to start"))
+		}
+	}
+	return errs
+}
+
+func validateGroups(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
+	template := &spec.Template
+	var errs field.ErrorList
+	cliques := map[string]bool{}
+	for _, clique := range template.Cliques {
+		if clique != nil {
+			cliques[clique.Name] = true
+		}
+	}
+	names, groupOf := map[string]bool{}, map[string]string{}
+	for i, group := range template.PodCliqueScalingGroupConfigs {
+		path := groupsPath.Index(i)
+		errs = append(errs, validateChildName(path.Child("name"), group.Name, names)...)
+		errs = append(errs, apivalidation.ValidateAnnotations(group.Annotations, path.Child("annotations"))...)
+		errs = append(errs, validateTopology(group.TopologyConstraint, path)...)
+		if len(group.CliqueNames) == 0 {
+			errs = append(errs, field.Required(path.Child("cliqueNames"), "at least one clique is needed"))
+		}
+		for k, name := range group.CliqueNames {
+			path := path.Child("cliqueNames").Index(k)
+			switch other, taken := groupOf[name]; {
+			case !cliques[name]:
+				errs = append(errs, &field.Error{Type: field.ErrorTypeNotFound, Field: path.String(), BadValue: name, Detail: "no clique of the template has this name"})
+			case taken && other == group.Name:
+				errs = append(errs, field.Duplicate(path, name))
+			case taken:
+				errs = append(errs, &field.Error{Type: field.ErrorTypeDuplicate, Field: path.String(), BadValue: name, Detail: fmt.Sprintf(
+					"is in scaling group %q already, and a clique is in one at most", other)})
+			}
+			if _, taken := groupOf[name]; !taken {
+				groupOf[name] = group.Name
+			}
+		}
+		if *group.Replicas < 1 {
+			errs = append(errs, field.Invalid(path.Child("replicas"), *group.Replicas,
+				"must be greater than 0; scale a group that runs to 0 by its scale subresource"))
+		} else {
+			errs = append(errs, validateReplicas(path, *group.Replicas, group.MinAvailable)...)
+		}
+		errs = append(errs, validateAutoScaling(path.Child("scaleConfig"), spec, group.ScaleConfig, *group.Replicas, group.MinAvailable)...)
+	}
+	return errs
+}
+
+// groupOf returns the name of the scaling group that the clique is in, "" for a
+// standalone one.
+func groupOf(template *v1alpha1.PodCliqueSetTemplateSpec, clique string) string {
+	for _, group := range template.PodCliqueScalingGroupConfigs {
+		if slices.Contains(group.CliqueNames, clique) {
+			return group.Name
+		}
+	}
+	return ""
+}
+
+// validateTopology refuses a required domain: placed anywhere, a workload that
+// needs it would run and answer wrongly.
+func validateTopology(tc *v1alpha1.TopologyConstraint, path *field.Path) field.ErrorList {
+	if tc == nil {
+		return nil
+	}
+	path = path.Child("topologyConstraint")
+	refuse := func(path *field.Path, domain string) *field.Error {
+		return field.Forbidden(path, fmt.Sprintf(
+			"a required topology is not supported, and placing the pods without %q would break what needs it; use pack.preferred, or pod affinity with the node label of this domain", domain))
+	}
+	var errs field.ErrorList
+	if tc.Pack != nil && tc.Pack.Required != "" {
+		errs = append(errs, refuse(path.Child("pack", "required"), tc.Pack.Required))
+	}
+	if tc.PackDomain != "" {
+		errs = append(errs, refuse(path.Child("packDomain"), tc.PackDomain))
+	}
+	return errs
+}
+
+func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, value, allowed)}
+}
+
+// list returns names as "a, b, c", quoted.
+func list(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = fmt.Sprintf("%q", name)
+	}
+	return strings.Join(quoted, ", ")
+}

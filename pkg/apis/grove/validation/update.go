@@ -1,0 +1,315 @@
+package validation
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+)
+
+// Live is what an update of a PodCliqueSet is judged by beside the two objects.
+type Live struct {
+	// Bound has the cliques with pods that are bound to nodes, by their names in
+	// the template. Only those of ChangedCliques are looked at.
+	Bound map[string]bool
+}
+
+// ValidatePodCliqueSetUpdate returns what ValidatePodCliqueSet returns for the
+// new object, and an error for every change of what is immutable. An update that
+// leaves the spec alone, or is of a terminating object, always passes without a
+// word, so that finalizers, labels and status can be written whatever the spec
+// looks like.
+func ValidatePodCliqueSetUpdate(pcs, old *v1alpha1.PodCliqueSet, live Live) (field.ErrorList, []string) {
+	pcs, old = alike(pcs, old)
+	if pcs.DeletionTimestamp != nil || equality.Semantic.DeepEqual(pcs.Spec, old.Spec) {
+		return nil, nil
+	}
+	errs := validate(pcs)
+	errs = append(errs, validateImmutable(pcs, old)...)
+	errs = append(errs, validateTemplateEdit(pcs, old, live)...)
+	return errs, append(warnings(pcs), replicasWarnings(pcs, old)...)
+}
+
+// ChangedCliques returns the cliques, by name and in the order of the template,
+// whose pods would have to be replaced for the update to reach them: their
+// labels, annotations or podSpec differ, or the priority class of all does
+// (decision U1).
+func ChangedCliques(pcs, old *v1alpha1.PodCliqueSet) []string {
+	pcs, old = alike(pcs, old)
+	if equality.Semantic.DeepEqual(pcs.Spec, old.Spec) {
+		return nil
+	}
+	priority := pcs.Spec.Template.PriorityClassName != old.Spec.Template.PriorityClassName
+	var changed []string
+	for _, clique := range pcs.Spec.Template.Cliques {
+		if before := cliqueOf(&old.Spec.Template, nameOf(clique)); before != nil && (priority || len(changedFields(clique, before)) > 0) {
+			changed = append(changed, clique.Name)
+		}
+	}
+	return changed
+}
+
+// ValidatePodCliqueSetScale returns the errors of scaling a PodCliqueSet.
+func ValidatePodCliqueSetScale(pcs *v1alpha1.PodCliqueSet, replicas int32) field.ErrorList {
+	if pcs.DeletionTimestamp != nil || replicas == pcs.Spec.Replicas {
+		return nil
+	}
+	if isTraining(&pcs.Spec) {
+		return field.ErrorList{fixedReplicas(replicasPath)}
+	}
+	if replicas < 0 {
+		return field.ErrorList{field.Invalid(replicasPath, replicas, "must not be negative")}
+	}
+	if replicas < pcs.Spec.Replicas {
+		return nil
+	}
+	scaled := withDefaults(pcs)
+	scaled.Spec.Replicas = replicas
+	if errs := validateLengths(scaled); len(errs) > 0 {
+		return field.ErrorList{field.Invalid(replicasPath, replicas, errs[0].Detail)}
+	}
+	return nil
+}
+
+// alike returns copies with defaults. What an old object lacks because it
+// got past admission, and the new one has been given, is no change.
+func alike(pcs, old *v1alpha1.PodCliqueSet) (*v1alpha1.PodCliqueSet, *v1alpha1.PodCliqueSet) {
+	pcs, old = withDefaults(pcs), old.DeepCopy()
+	for _, before := range old.Spec.Template.Cliques {
+		clique := cliqueOf(&pcs.Spec.Template, nameOf(before))
+		if clique != nil && before.Spec.PodSpec.SchedulerName == "" {
+			before.Spec.PodSpec.SchedulerName = clique.Spec.PodSpec.SchedulerName
+		}
+	}
+	return pcs, withDefaults(old)
+}
+
+func nameOf(clique *v1alpha1.PodCliqueTemplateSpec) string {
+	if clique == nil {
+		return ""
+	}
+	return clique.Name
+}
+
+func cliqueOf(template *v1alpha1.PodCliqueSetTemplateSpec, name string) *v1alpha1.PodCliqueTemplateSpec {
+	for _, clique := range template.Cliques {
+		if name != "" && nameOf(clique) == name {
+			return clique
+		}
+	}
+	return nil
+}
+
+// Why something is immutable, for people.
+const (
+	whyAdmitted = "what runs was admitted by it"
+	whyFollow   = "what runs could not follow"
+	whyStarted  = "what runs was started by it"
+	newSet      = "create a new PodCliqueSet"
+)
+
+func immutable(path *field.Path, why string) *field.Error {
+	return field.Forbidden(path, fmt.Sprintf("is immutable: %s; %s", why, newSet))
+}
+
+func fixedReplicas(path *field.Path) *field.Error {
+	return immutable(path, "the replicas of a Training workload are fixed")
+}
+
+func validateImmutable(pcs, old *v1alpha1.PodCliqueSet) field.ErrorList {
+	var errs field.ErrorList
+	same := func(path *field.Path, now, before any, why string) {
+		if !equality.Semantic.DeepEqual(now, before) {
+			errs = append(errs, immutable(path, why))
+		}
+	}
+	if typeOf(&pcs.Spec) != typeOf(&old.Spec) {
+		errs = append(errs, immutable(specPath.Child("workloadType"), "a running workload cannot become another kind"))
+	}
+	same(specPath.Child("trainingSpec"), pcs.Spec.TrainingSpec, old.Spec.TrainingSpec, "restarts and time were counted against it")
+	training := isTraining(&pcs.Spec) && isTraining(&old.Spec)
+	if training && pcs.Spec.Replicas != old.Spec.Replicas {
+		errs = append(errs, fixedReplicas(replicasPath))
+	}
+	template, before := &pcs.Spec.Template, &old.Spec.Template
+	same(startTypePath, template.StartupType, before.StartupType, whyStarted)
+	same(templatePath.Child("topologyConstraint"), template.TopologyConstraint, before.TopologyConstraint, whyAdmitted)
+	same(templatePath.Child("resourceClaimTemplates"), template.ResourceClaimTemplates, before.ResourceClaimTemplates, whyFollow)
+	same(templatePath.Child("resourceSharing"), template.ResourceSharing, before.ResourceSharing, whyFollow)
+	same(field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationMNNVLGroup),
+		pcs.Annotations[v1alpha1.AnnotationMNNVLGroup], old.Annotations[v1alpha1.AnnotationMNNVLGroup], whyFollow)
+
+	// Cliques.
+	names, namesBefore := cliqueNames(template), cliqueNames(before)
+	errs = append(errs, sameNames(cliquesPath, "cliques", names, namesBefore)...)
+	if *template.StartupType != v1alpha1.CliqueStartupTypeAnyOrder && !slices.Equal(names, namesBefore) && sameSet(names, namesBefore) {
+		errs = append(errs, field.Forbidden(cliquesPath, fmt.Sprintf(
+			"the order of cliques is immutable with %s: %s; it was %s", *template.StartupType, whyStarted, list(namesBefore))))
+	}
+	for i, clique := range template.Cliques {
+		before := cliqueOf(before, nameOf(clique))
+		if before == nil {
+			continue
+		}
+		path := cliquesPath.Index(i)
+		same(path.Child("topologyConstraint"), clique.TopologyConstraint, before.TopologyConstraint, whyAdmitted)
+		same(path.Child("resourceSharing"), clique.ResourceSharing, before.ResourceSharing, whyFollow)
+		same(path.Child("annotations").Key(v1alpha1.AnnotationMNNVLGroup),
+			clique.Annotations[v1alpha1.AnnotationMNNVLGroup], before.Annotations[v1alpha1.AnnotationMNNVLGroup], whyFollow)
+		path = path.Child("spec")
+		same(path.Child("roleName"), clique.Spec.RoleName, before.Spec.RoleName, "pods that run bear it")
+		same(path.Child("minAvailable"), clique.Spec.MinAvailable, before.Spec.MinAvailable, whyAdmitted)
+		same(path.Child("startsAfter"), clique.Spec.StartsAfter, before.Spec.StartsAfter, whyStarted)
+		same(path.Child("podSpec", "schedulerName"), clique.Spec.PodSpec.SchedulerName, before.Spec.PodSpec.SchedulerName, whyAdmitted)
+		if training && clique.Spec.Replicas != before.Spec.Replicas {
+			errs = append(errs, fixedReplicas(path.Child("replicas")))
+		}
+	}
+
+	// Scaling groups.
+	errs = append(errs, sameNames(groupsPath, "scaling groups", groupNames(template), groupNames(before))...)
+	for i := range template.PodCliqueScalingGroupConfigs {
+		group := &template.PodCliqueScalingGroupConfigs[i]
+		before := configOf(before, group.Name)
+		if before == nil {
+			continue
+		}
+		path := groupsPath.Index(i)
+		same(path.Child("cliqueNames"), group.CliqueNames, before.CliqueNames, whyFollow)
+		same(path.Child("minAvailable"), group.MinAvailable, before.MinAvailable, whyAdmitted)
+		same(path.Child("topologyConstraint"), group.TopologyConstraint, before.TopologyConstraint, whyAdmitted)
+		same(path.Child("resourceSharing"), group.ResourceSharing, before.ResourceSharing, whyFollow)
+		same(path.Child("annotations").Key(v1alpha1.AnnotationMNNVLGroup),
+			group.Annotations[v1alpha1.AnnotationMNNVLGroup], before.Annotations[v1alpha1.AnnotationMNNVLGroup], whyFollow)
+		if training && *group.Replicas != *before.Replicas {
+			errs = append(errs, fixedReplicas(path.Child("replicas")))
+		}
+	}
+	return errs
+}
+
+func typeOf(spec *v1alpha1.PodCliqueSetSpec) v1alpha1.WorkloadType {
+	if spec.WorkloadType == "" {
+		return v1alpha1.WorkloadTypeInference
+	}
+	return spec.WorkloadType
+}
+
+func cliqueNames(template *v1alpha1.PodCliqueSetTemplateSpec) []string {
+	var names []string
+	for _, clique := range template.Cliques {
+		names = append(names, nameOf(clique))
+	}
+	return names
+}
+
+func groupNames(template *v1alpha1.PodCliqueSetTemplateSpec) []string {
+	var names []string
+	for _, group := range template.PodCliqueScalingGroupConfigs {
+		names = append(names, group.Name)
+	}
+	return names
+}
+
+// sameNames refuses that a list gets or loses entries, in one error.
+func sameNames(path *field.Path, what string, names, before []string) field.ErrorList {
+	if sameSet(names, before) {
+		return nil
+	}
+	detail := what + " cannot be added, removed or renamed: " + whyFollow + "; " + newSet
+	added := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(before, name) })
+	removed := slices.DeleteFunc(slices.Clone(before), func(name string) bool { return slices.Contains(names, name) })
+	if len(added) > 0 {
+		detail += "; added: " + list(added)
+	}
+	if len(removed) > 0 {
+		detail += "; removed: " + list(removed)
+	}
+	return field.ErrorList{field.Forbidden(path, detail)}
+}
+
+func sameSet(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// validateTemplateEdit refuses a change that would have to replace pods which
+// run. Nothing replaces them yet; a clique none of whose pods is bound can be
+// repaired. Training never follows its template (decision J1).
+func validateTemplateEdit(pcs, old *v1alpha1.PodCliqueSet, live Live) field.ErrorList {
+	const (
+		training = "the template of a Training workload is immutable under either update strategy: a rolling change would restart the job; create a new PodCliqueSet"
+		updates  = "pods that run are not replaced yet, so a change that would have to reach them is refused; scale the PodCliqueSet to 0 first, or create a new one"
+	)
+	var errs field.ErrorList
+	bound := ""
+	for i, clique := range pcs.Spec.Template.Cliques {
+		before := cliqueOf(&old.Spec.Template, nameOf(clique))
+		if before == nil {
+			continue
+		}
+		if bound == "" && live.Bound[clique.Name] {
+			bound = clique.Name
+		}
+		for _, changed := range changedFields(clique, before) {
+			path := cliquesPath.Index(i).Child(changed[0], changed[1:]...)
+			switch {
+			case isTraining(&pcs.Spec) && isTraining(&old.Spec):
+				errs = append(errs, field.Forbidden(path, training))
+			case live.Bound[clique.Name]:
+				errs = append(errs, field.Forbidden(path, fmt.Sprintf("clique %q has pods that are bound to nodes: %s", clique.Name, updates)))
+			}
+		}
+	}
+	if pcs.Spec.Template.PriorityClassName != old.Spec.Template.PriorityClassName {
+		path := templatePath.Child("priorityClassName")
+		switch {
+		case isTraining(&pcs.Spec) && isTraining(&old.Spec):
+			errs = append(errs, field.Forbidden(path, training))
+		case bound != "":
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("clique %q has pods that are bound to nodes: %s", bound, updates)))
+		}
+	}
+	return errs
+}
+
+// changedFields returns the paths below a clique of the template that differ and
+// whose change would replace pods.
+func changedFields(clique, before *v1alpha1.PodCliqueTemplateSpec) [][]string {
+	var changed [][]string
+	for _, f := range []struct {
+		path        []string
+		now, before any
+	}{
+		{[]string{"labels"}, clique.Labels, before.Labels},
+		{[]string{"annotations"}, clique.Annotations, before.Annotations},
+		{[]string{"spec", "podSpec"}, clique.Spec.PodSpec, before.Spec.PodSpec},
+	} {
+		if !equality.Semantic.DeepEqual(f.now, f.before) {
+			changed = append(changed, f.path)
+		}
+	}
+	return changed
+}
+
+// replicasWarnings: an edit of the template's replicas does not reach what
+// somebody has scaled (decision W2).
+func replicasWarnings(pcs, old *v1alpha1.PodCliqueSet) []string {
+	var out []string
+	warn := func(path *field.Path, kind string) {
+		out = append(out, fmt.Sprintf("%s: reaches %ss that nobody has scaled; the others keep the replicas they were scaled to", path, kind))
+	}
+	for i, clique := range pcs.Spec.Template.Cliques {
+		if before := cliqueOf(&old.Spec.Template, nameOf(clique)); before != nil && before.Spec.Replicas != clique.Spec.Replicas {
+			warn(cliquesPath.Index(i).Child("spec", "replicas"), v1alpha1.KindPodClique)
+		}
+	}
+	for i, group := range pcs.Spec.Template.PodCliqueScalingGroupConfigs {
+		if before := configOf(&old.Spec.Template, group.Name); before != nil && *before.Replicas != *group.Replicas {
+			warn(groupsPath.Index(i).Child("replicas"), v1alpha1.KindPodCliqueScalingGroup)
+		}
+	}
+	return out
+}

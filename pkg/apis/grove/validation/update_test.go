@@ -1,0 +1,206 @@
+package validation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/grove/validation"
+)
+
+func TestValidatePodCliqueSetUpdate(t *testing.T) {
+	image := firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) { c.Spec.PodSpec.Containers[0].Image = "other" })
+	both := func(changes ...func(*v1alpha1.PodCliqueSet)) func(*v1alpha1.PodCliqueSet) {
+		return func(s *v1alpha1.PodCliqueSet) {
+			for _, change := range changes {
+				change(s)
+			}
+		}
+	}
+	inOrder := template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.StartupType = ptr(v1alpha1.CliqueStartupTypeInOrder) })
+	reordered := template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.Cliques[0], s.Cliques[1] = s.Cliques[1], s.Cliques[0] })
+
+	for name, tc := range map[string]struct {
+		old          func(*v1alpha1.PodCliqueSet) // of both
+		change       func(*v1alpha1.PodCliqueSet) // of the new one
+		bound        []string
+		wantChanged  []string
+		want         []string
+		wantWarnings []string
+	}{
+		"nothing": {change: func(*v1alpha1.PodCliqueSet) {}},
+		"metadata of an invalid one": {
+			old:    func(s *v1alpha1.PodCliqueSet) { s.Name = "a.b"; s.Spec.Replicas = -1 },
+			change: func(s *v1alpha1.PodCliqueSet) { s.Finalizers = nil; s.Labels = map[string]string{"a": "b"} },
+		},
+		"a terminating one": {
+			old:    func(s *v1alpha1.PodCliqueSet) { s.DeletionTimestamp = &metav1.Time{} },
+			change: func(s *v1alpha1.PodCliqueSet) { s.Spec = v1alpha1.PodCliqueSetSpec{} },
+		},
+		"defaults that are written only now, of one that got past admission": {
+			old:    func(*v1alpha1.PodCliqueSet) {},
+			change: func(s *v1alpha1.PodCliqueSet) { v1alpha1.SetDefaults(s, "configured") },
+			bound:  []string{"frontend", "leader", "worker"},
+		},
+		"a spec that is invalid anew": {
+			change: func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = -1 },
+			want:   []string{"Invalid value: spec.replicas"},
+		},
+		"replicas of all kinds": {
+			change: func(s *v1alpha1.PodCliqueSet) {
+				s.Spec.Replicas = 7
+				s.Spec.Template.Cliques[0].Spec.Replicas = 7
+				s.Spec.Template.PodCliqueScalingGroupConfigs[0].Replicas = ptr(int32(7))
+			},
+			bound: []string{"frontend", "leader", "worker"},
+			wantWarnings: []string{
+				"spec.template.cliques[0].spec.replicas: reaches PodCliques that nobody has scaled",
+				"spec.template.podCliqueScalingGroups[0].replicas: reaches PodCliqueScalingGroups that nobody has scaled",
+			},
+		},
+		"what else is mutable": {
+			change: func(s *v1alpha1.PodCliqueSet) {
+				s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
+				s.Spec.Template.TerminationDelay = &metav1.Duration{Duration: time.Hour}
+				s.Spec.Template.HeadlessServiceConfig = &v1alpha1.HeadlessServiceConfig{PublishNotReadyAddresses: ptr(false)}
+				s.Spec.Template.Cliques[0].Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 5}
+				s.Spec.Template.PodCliqueScalingGroupConfigs[0].ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 5}
+				s.Spec.Template.PodCliqueScalingGroupConfigs[0].Annotations = map[string]string{"a": "b"}
+			},
+			bound:        []string{"frontend", "leader", "worker"},
+			wantWarnings: []string{"spec.updateStrategy.type: ", "spec.template.terminationDelay: "},
+		},
+		"a template none of whose pods is bound": {change: image, bound: []string{"leader"}, wantChanged: []string{"frontend"}},
+		"a template with bound pods":             {change: image, bound: []string{"frontend"}, wantChanged: []string{"frontend"}, want: []string{"Forbidden: spec.template.cliques[0].spec.podSpec"}},
+		"labels and annotations of one": {change: firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) {
+			c.Labels = map[string]string{"a": "b"}
+			c.Annotations = c.Labels
+		}), bound: []string{"frontend"}, wantChanged: []string{"frontend"}, want: []string{"Forbidden: spec.template.cliques[0].labels", "Forbidden: spec.template.cliques[0].annotations"}},
+		"the priority class, with bound pods": {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.PriorityClassName = "high" }), bound: []string{"worker"}, wantChanged: []string{"frontend", "leader", "worker"}, want: []string{"Forbidden: spec.template.priorityClassName"}},
+		"the priority class, without":         {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.PriorityClassName = "high" }), wantChanged: []string{"frontend", "leader", "worker"}},
+		"nil and empty are the same":          {change: firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) { c.Labels = map[string]string{} }), bound: []string{"frontend"}},
+		"the order of cliques, in any order":  {change: reordered},
+		"the order of cliques, in that order": {old: inOrder, change: reordered, want: []string{"Forbidden: spec.template.cliques"}},
+		"the order of cliques, explicit":      {old: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.StartupType = ptr(v1alpha1.CliqueStartupTypeExplicit) }), change: reordered, want: []string{"Forbidden: spec.template.cliques"}},
+		"one clique more":                     {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.Cliques = append(s.Cliques, clique("x", 1)) }), want: []string{"Forbidden: spec.template.cliques"}},
+		"one clique less":                     {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.Cliques = s.Cliques[1:] }), want: []string{"Forbidden: spec.template.cliques"}},
+		"another name":                        {change: firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) { c.Name = "x"; c.Spec.RoleName = "frontend" }), want: []string{"Forbidden: spec.template.cliques"}},
+		"one group less":                      {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.PodCliqueScalingGroupConfigs = nil }), want: []string{"Forbidden: spec.template.podCliqueScalingGroups"}},
+		"the cliques of a group":              {change: firstGroup(func(g *v1alpha1.PodCliqueScalingGroupConfig) { g.CliqueNames = []string{"worker"} }), want: []string{"Forbidden: spec.template.podCliqueScalingGroups[0].cliqueNames"}},
+		"the minimum of a group":              {change: firstGroup(func(g *v1alpha1.PodCliqueScalingGroupConfig) { g.MinAvailable = ptr(int32(2)) }), want: []string{"Forbidden: spec.template.podCliqueScalingGroups[0].minAvailable"}},
+		"the minimum of a group, unset":       {change: firstGroup(func(g *v1alpha1.PodCliqueScalingGroupConfig) { g.MinAvailable = nil }), want: []string{"Forbidden: spec.template.podCliqueScalingGroups[0].minAvailable"}},
+		"the minimum of a clique":             {change: firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) { c.Spec.MinAvailable = ptr(int32(2)) }), want: []string{"Forbidden: spec.template.cliques[0].spec.minAvailable"}},
+		"the role":                            {change: firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) { c.Spec.RoleName = "x" }), want: []string{"Forbidden: spec.template.cliques[0].spec.roleName"}},
+		"the start order":                     {change: both(inOrder, template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.Cliques[2].Spec.StartsAfter = []string{"leader"} })), want: []string{"Forbidden: spec.template.cliqueStartupType", "Forbidden: spec.template.cliques[2].spec.startsAfter"}, wantWarnings: []string{"spec.template.cliques[2].spec.startsAfter: "}},
+		"the scheduler, though no pod is bound": {old: func(s *v1alpha1.PodCliqueSet) { v1alpha1.SetDefaults(s, "") }, change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) {
+			for _, c := range s.Cliques {
+				withScheduler(c, "x")
+			}
+		}), wantChanged: []string{"frontend", "leader", "worker"}, want: []string{"Forbidden: spec.template.cliques[0].spec.podSpec.schedulerName", "Forbidden: spec.template.cliques[1].spec.podSpec.schedulerName", "Forbidden: spec.template.cliques[2].spec.podSpec.schedulerName"}},
+		"topology, claims and sharing": {
+			change: func(s *v1alpha1.PodCliqueSet) {
+				near := &v1alpha1.TopologyConstraint{Pack: &v1alpha1.TopologyPackConstraint{Preferred: "rack"}}
+				sharing := v1alpha1.ResourceSharing{Name: "c", Scope: v1alpha1.ResourceSharingScopeAllReplicas}
+				s.Spec.Template.TopologyConstraint = near
+				s.Spec.Template.ResourceClaimTemplates = []v1alpha1.ResourceClaimTemplateConfig{{Name: "c"}}
+				s.Spec.Template.ResourceSharing = []v1alpha1.PodCliqueSetResourceSharing{{ResourceSharing: sharing}}
+				s.Spec.Template.Cliques[0].TopologyConstraint, s.Spec.Template.Cliques[0].ResourceSharing = near, []v1alpha1.ResourceSharing{sharing}
+				group := &s.Spec.Template.PodCliqueScalingGroupConfigs[0]
+				group.TopologyConstraint, group.ResourceSharing = near, []v1alpha1.PodCliqueScalingGroupResourceSharing{{ResourceSharing: sharing}}
+				group.Annotations = map[string]string{"grove.io/mnnvl-group": "x"}
+			},
+			want: []string{
+				"Forbidden: spec.template.topologyConstraint", "Forbidden: spec.template.resourceClaimTemplates", "Forbidden: spec.template.resourceSharing",
+				"Forbidden: spec.template.cliques[0].topologyConstraint", "Forbidden: spec.template.cliques[0].resourceSharing",
+				"Forbidden: spec.template.podCliqueScalingGroups[0].topologyConstraint", "Forbidden: spec.template.podCliqueScalingGroups[0].resourceSharing",
+				"Forbidden: spec.template.podCliqueScalingGroups[0].annotations[grove.io/mnnvl-group]",
+			},
+			wantWarnings: []string{"spec.template.topologyConstraint (and 2 more): ", "spec.template.resourceClaimTemplates (and 3 more): ", "spec.template.podCliqueScalingGroups[0].annotations[grove.io/mnnvl-group]: "},
+		},
+		"another workload type":         {change: both(training, template(func(s *v1alpha1.PodCliqueSetTemplateSpec) {})), wantChanged: []string{"frontend", "leader", "worker"}, want: []string{"Forbidden: spec.workloadType"}, wantWarnings: []string{"spec.workloadType: "}},
+		"the workload type that it had": {change: func(s *v1alpha1.PodCliqueSet) { s.Spec.WorkloadType = v1alpha1.WorkloadTypeInference }},
+		"the limits of Training": {old: training, change: func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRestarts: ptr(int32(3))}
+		}, want: []string{"Forbidden: spec.trainingSpec"}, wantWarnings: []string{"spec.workloadType: "}},
+		"replicas of all kinds of Training": {old: training, change: func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.Replicas++
+			s.Spec.Template.Cliques[0].Spec.Replicas++
+			s.Spec.Template.PodCliqueScalingGroupConfigs[0].Replicas = ptr(int32(3))
+		}, want: []string{"Forbidden: spec.replicas", "Forbidden: spec.template.cliques[0].spec.replicas", "Forbidden: spec.template.podCliqueScalingGroups[0].replicas"}, wantWarnings: []string{"spec.workloadType: ", "spec.template.cliques[0].spec.replicas: ", "spec.template.podCliqueScalingGroups[0].replicas: "}},
+		"the template of Training, nothing bound": {old: training, change: both(image, template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.PriorityClassName = "high" })), wantChanged: []string{"frontend", "leader", "worker"}, want: []string{"Forbidden: spec.template.cliques[0].spec.podSpec", "Forbidden: spec.template.priorityClassName"}, wantWarnings: []string{"spec.workloadType: "}},
+		"everything at once": {
+			change: func(s *v1alpha1.PodCliqueSet) {
+				s.Spec.Replicas = -1
+				s.Spec.Template.StartupType = ptr(v1alpha1.CliqueStartupTypeInOrder)
+				s.Spec.Template.Cliques[0].Spec.MinAvailable = ptr(int32(9))
+				s.Spec.Template.Cliques[2].Spec.PodSpec.HostNetwork = true
+			},
+			bound: []string{"worker"}, wantChanged: []string{"worker"},
+			want: []string{
+				"Invalid value: spec.replicas", "Invalid value: spec.template.cliques[0].spec.minAvailable",
+				"Forbidden: spec.template.cliqueStartupType", "Forbidden: spec.template.cliques[0].spec.minAvailable",
+				"Forbidden: spec.template.cliques[2].spec.podSpec",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := service()
+			if tc.old != nil {
+				tc.old(old)
+			}
+			pcs := old.DeepCopy()
+			tc.change(pcs)
+			live := validation.Live{Bound: map[string]bool{}}
+			for _, name := range tc.bound {
+				live.Bound[name] = true
+			}
+			if pcs.DeletionTimestamp == nil {
+				if diff := cmp.Diff(tc.wantChanged, validation.ChangedCliques(pcs, old)); diff != "" {
+					t.Errorf("changed cliques (-want +got)\n%s", diff)
+				}
+			}
+			errs, warnings := validation.ValidatePodCliqueSetUpdate(pcs, old, live)
+			compare(t, errs, warnings, tc.want, tc.wantWarnings)
+		})
+	}
+}
+
+func TestValidatePodCliqueSetScale(t *testing.T) {
+	for name, tc := range map[string]struct {
+		set      func(*v1alpha1.PodCliqueSet)
+		replicas int32
+		want     []string
+	}{
+		"out":                           {replicas: 500},
+		"to zero":                       {replicas: 0},
+		"negative":                      {replicas: -1, want: []string{"Invalid value: spec.replicas"}},
+		"Training":                      {set: training, replicas: 3, want: []string{"Forbidden: spec.replicas"}},
+		"Training, to what it has":      {set: training, replicas: 2},
+		"a terminating one":             {set: func(s *v1alpha1.PodCliqueSet) { training(s); s.DeletionTimestamp = &metav1.Time{} }, replicas: 0},
+		"out until hostnames are long":  {set: func(s *v1alpha1.PodCliqueSet) { longNames(s) }, replicas: 2_000_000_000, want: []string{"Invalid value: spec.replicas"}},
+		"in, though names are too long": {set: func(s *v1alpha1.PodCliqueSet) { longNames(s); s.Spec.Replicas = 2_000_000_000 }, replicas: 1_999_999_999},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pcs := service()
+			if tc.set != nil {
+				tc.set(pcs)
+			}
+			compare(t, validation.ValidatePodCliqueSetScale(pcs, tc.replicas), nil, tc.want, nil)
+		})
+	}
+}
+
+// longNames leaves as little room for indices as validation allows.
+func longNames(s *v1alpha1.PodCliqueSet) {
+	s.Name = "a-set-with-a-name-of-29-chars"
+	for _, c := range s.Spec.Template.Cliques {
+		if c.Name == "worker" {
+			c.Name, c.Spec.Replicas = "workers-10", 400
+		}
+	}
+	s.Spec.Template.PodCliqueScalingGroupConfigs[0].CliqueNames = []string{"leader", "workers-10"}
+}

@@ -1,0 +1,133 @@
+package validation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// Queues of other schedulers, as labels or annotations.
+var queueKeys = []string{"kai.scheduler/queue", "scheduling.grove.io/volcano-queue"}
+
+// overwritten are labels and annotations that pods get from muster-controller,
+// beside those of grove.io.
+var overwritten = []string{
+	v1alpha1.LabelManagedBy, v1alpha1.LabelPartOf, v1alpha1.LabelName, v1alpha1.LabelComponent,
+	v2alpha2.PodGroupAnnotation, v2alpha2.SubGroupLabel,
+}
+
+// warnings names what is accepted but not acted on. One line for each matter,
+// with the first place and how many more there are.
+func warnings(pcs *v1alpha1.PodCliqueSet) []string {
+	var out []string
+	matters := map[string]int{} // text -> index in places
+	var places [][]string
+	warn := func(path *field.Path, text string) {
+		at, known := matters[text]
+		if !known {
+			at = len(places)
+			matters[text] = at
+			places, out = append(places, nil), append(out, text)
+		}
+		places[at] = append(places[at], path.String())
+	}
+	template := &pcs.Spec.Template
+
+	if isTraining(&pcs.Spec) {
+		warn(specPath.Child("workloadType"), "kept, does not act yet: pods that end are replaced, also those that succeeded, and trainingSpec is not enforced")
+	}
+	if s := pcs.Spec.UpdateStrategy; s != nil && s.Type == v1alpha1.OnDeleteStrategyType {
+		warn(specPath.Child("updateStrategy", "type"), "kept, does not act yet: a change of the template of a clique with bound pods is refused")
+	}
+	// Of Training it is 0 by default, and the warning about Training says enough.
+	const delay = "kept, does not act yet: what falls below its minimum is not ended"
+	if d := template.TerminationDelay; d != nil && (d.Duration > 0 || !isTraining(&pcs.Spec)) {
+		warn(delayPath, delay)
+	}
+	topology := func(path *field.Path, tc *v1alpha1.TopologyConstraint) {
+		if tc != nil && tc.PackDomain == "" && (tc.Pack == nil || tc.Pack.Required == "") {
+			warn(path.Child("topologyConstraint"), "kept, not acted on: pods are placed without regard to it; use preferred pod affinity")
+		}
+	}
+	const claims = "kept, not acted on: pods get no shared ResourceClaims; use resourceClaims of the pod"
+	keys := func(path *field.Path, meta map[string]string) {
+		for _, key := range slices.Sorted(maps.Keys(meta)) {
+			switch {
+			case slices.Contains(queueKeys, key):
+				warn(path.Key(key), "kept, not acted on: there are no queues with quota")
+			case key == v1alpha1.AnnotationMNNVLGroup && meta[key] != "none":
+				warn(path.Key(key), "kept, not acted on: no ComputeDomains are made")
+			}
+		}
+	}
+	keys(field.NewPath("metadata", "labels"), pcs.Labels)
+	keys(field.NewPath("metadata", "annotations"), pcs.Annotations)
+	topology(templatePath, template.TopologyConstraint)
+	if len(template.ResourceClaimTemplates) > 0 {
+		warn(templatePath.Child("resourceClaimTemplates"), claims)
+	}
+	if len(template.ResourceSharing) > 0 {
+		warn(templatePath.Child("resourceSharing"), claims)
+	}
+	for i, clique := range template.Cliques {
+		if clique == nil {
+			continue
+		}
+		path := cliquesPath.Index(i)
+		topology(path, clique.TopologyConstraint)
+		if len(clique.ResourceSharing) > 0 {
+			warn(path.Child("resourceSharing"), claims)
+		}
+		for _, meta := range []struct {
+			path *field.Path
+			keys map[string]string
+		}{{path.Child("labels"), clique.Labels}, {path.Child("annotations"), clique.Annotations}} {
+			keys(meta.path, meta.keys)
+			for _, key := range slices.Sorted(maps.Keys(meta.keys)) {
+				if slices.Contains(overwritten, key) || strings.HasPrefix(key, "grove.io/") && key != v1alpha1.AnnotationMNNVLGroup {
+					warn(meta.path.Key(key), "is muster-controller's: where it needs the key, its value is replaced")
+				}
+			}
+		}
+		if len(clique.Spec.StartsAfter) > 0 && *template.StartupType != v1alpha1.CliqueStartupTypeExplicit {
+			warn(path.Child("spec", "startsAfter"), fmt.Sprintf("not acted on: cliqueStartupType is %s, startsAfter is for %s", *template.StartupType, v1alpha1.CliqueStartupTypeExplicit))
+		}
+		pod, path := &clique.Spec.PodSpec, path.Child("spec", "podSpec")
+		if !isTraining(&pcs.Spec) && pod.RestartPolicy != corev1.RestartPolicyAlways {
+			warn(path.Child("restartPolicy"), "a pod that ends is deleted and replaced, also one that succeeded")
+		}
+		if pod.Hostname != "" {
+			warn(path.Child("hostname"), "is replaced: pods of a clique have hostnames with their indices")
+		}
+		if pod.Subdomain != "" {
+			warn(path.Child("subdomain"), "is replaced by the name of the headless Service")
+		}
+	}
+	for i, group := range template.PodCliqueScalingGroupConfigs {
+		path := groupsPath.Index(i)
+		if group.TerminationDelay != nil {
+			warn(path.Child("terminationDelay"), delay)
+		}
+		topology(path, group.TopologyConstraint)
+		if len(group.ResourceSharing) > 0 {
+			warn(path.Child("resourceSharing"), claims)
+		}
+		keys(path.Child("annotations"), group.Annotations)
+	}
+
+	for i := range out {
+		where := places[i][0]
+		if more := len(places[i]) - 1; more > 0 {
+			where = fmt.Sprintf("%s (and %d more)", where, more)
+		}
+		out[i] = where + ": " + out[i]
+	}
+	return out
+}
