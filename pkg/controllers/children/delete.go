@@ -1,0 +1,77 @@
+package children
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+)
+
+// Delete deletes the object as it was read: not a successor of the same name, and not one that has lost its owner since.
+// One that is gone, or on its way, is no error.
+func (m Maker) Delete(ctx context.Context, object client.Object) error {
+	if object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	uid := object.GetUID()
+	err := m.Client.Delete(ctx, object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	return client.IgnoreNotFound(err)
+}
+
+// CollectAfter deletes what earlier owners of that kind and name have left behind, of the kinds of lists. The garbage
+// collector would do the same, but for all of the cluster, at some tens of objects a second.
+//
+// The cache alone is not believed: the API server is asked whether the owner is gone, and what has lost its owner
+// reference since it was read (deleted with --cascade=orphan) is left alone. owner is filled with what the cache has.
+func (m Maker) CollectAfter(ctx context.Context, owner client.Object, kind string, name types.NamespacedName, parallel int, lists ...client.ObjectList) error {
+	if err := m.Client.Get(ctx, name, owner); client.IgnoreNotFound(err) != nil {
+		return err
+	} else if err != nil {
+		owner.SetUID("")
+	}
+	var left []client.Object
+	for _, list := range lists {
+		if err := m.Client.List(ctx, list, client.InNamespace(name.Namespace),
+			client.MatchingFields{byFormerOwner: formerOwner(v1alpha1.SchemeGroupVersion.String(), kind, name.Name)}, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing %T left by %s %s: %w", list, kind, name.Name, err)
+		}
+		if err := meta.EachListItem(list, func(o runtime.Object) error {
+			object := o.(client.Object)
+			if object.GetDeletionTimestamp() == nil && metav1.GetControllerOfNoCopy(object).UID != owner.GetUID() {
+				left = append(left, object)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	// An owner that the cache does not know yet would be found here.
+	if err := m.Live.Get(ctx, name, owner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading %s %s: %w", kind, name.Name, err)
+	} else if err != nil {
+		owner.SetUID("")
+	}
+	return All(len(left), parallel, func(i int) error {
+		if metav1.GetControllerOfNoCopy(left[i]).UID == owner.GetUID() {
+			return nil
+		}
+		uid, version := left[i].GetUID(), left[i].GetResourceVersion()
+		err := m.Client.Delete(ctx, left[i], client.Preconditions{UID: &uid, ResourceVersion: &version},
+			client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			// Gone, or changed since: if it still has its owner reference the garbage collector takes it.
+			return nil
+		}
+		return err
+	})
+}

@@ -1,0 +1,68 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/controllers/podclique"
+	"github.com/muster-project/muster/pkg/controllers/podcliquescalinggroup"
+	"github.com/muster-project/muster/pkg/controllers/podcliqueset"
+)
+
+// Options of the controllers.
+type Options struct {
+	// SchedulerName is given to pods whose template names no scheduler.
+	SchedulerName string
+}
+
+// Setup registers the controllers with a manager, whose cache has CacheOptions.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if err := children.Index(ctx, mgr.GetFieldIndexer(),
+		&v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &v2alpha2.PodGroup{},
+		&corev1.Pod{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}); err != nil {
+		return err
+	}
+	if err := children.IndexByPodGroup(ctx, mgr.GetFieldIndexer(), &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}); err != nil {
+		return err
+	}
+	maker := children.Maker{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
+	for _, controller := range []struct {
+		name  string
+		setup func(ctrl.Manager) error
+	}{
+		{"PodCliqueSet", (&podcliqueset.Reconciler{Maker: maker, SchedulerName: o.SchedulerName}).SetupWithManager},
+		{"PodCliqueScalingGroup", (&podcliquescalinggroup.Reconciler{Maker: maker, SchedulerName: o.SchedulerName}).SetupWithManager},
+		{"PodClique", (&podclique.Reconciler{Maker: maker, SchedulerName: o.SchedulerName}).SetupWithManager},
+	} {
+		if err := controller.setup(mgr); err != nil {
+			return fmt.Errorf("setting up the %s controller: %w", controller.name, err)
+		}
+	}
+	return nil
+}
+
+// AddCacheOptions restricts a manager's cache, for the controllers, to objects that were made for PodCliqueSets, and
+// leaves away what nobody here reads.
+func AddCacheOptions(options *cache.Options) {
+	if options.ByObject == nil {
+		options.ByObject = map[client.Object]cache.ByObject{}
+	}
+	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue})}
+	for _, kind := range []client.Object{
+		&corev1.Pod{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}, &v2alpha2.PodGroup{},
+	} {
+		options.ByObject[kind] = ours
+	}
+	options.ByObject[&corev1.Node{}] = cache.ByObject{Transform: podclique.StripNode}
+	options.DefaultTransform = cache.TransformStripManagedFields()
+}

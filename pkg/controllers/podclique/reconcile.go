@@ -1,0 +1,218 @@
+package podclique
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// atOnce is how many requests for one clique are under way at a time.
+const atOnce = 32
+
+// Reconcile makes and deletes pods of one PodClique and writes its status.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	// 1. Read.
+	if err := r.CollectAfter(ctx, &v1alpha1.PodClique{}, v1alpha1.KindPodClique, request.NamespacedName, atOnce, &corev1.PodList{}); err != nil {
+		return ctrl.Result{}, err
+	}
+	clique := &v1alpha1.PodClique{}
+	if err := r.Client.Get(ctx, request.NamespacedName, clique); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if clique.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil // the garbage collector has it, and its pods
+	}
+	pods, err := r.podsOf(ctx, clique)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	group, err := r.PodGroup(ctx, clique)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+
+	// 2. Observe.
+	now := time.Now()
+	facts := observed.CliquePods(clique, pods, func(node string) bool { return r.unreachable(ctx, node) })
+	leaf, listed := observed.Leaf(group, clique.Name)
+	ends := observed.Ends(clique)
+
+	// 3. Decide.
+	d := lifecycle.DecidePods(lifecycle.CliquePods{
+		Replicas: clique.Spec.Replicas, GroupMinimum: leaf, Pods: facts, Ends: ends}, now)
+	d.Delete = append(d.Delete, outdated(facts, d.Delete)...)
+	if !listed {
+		d.Create, d.Lost = nil, nil // the PodGroup comes first
+	}
+
+	// 4. Make what is missing. The rest waits for no one of these: indices are disjoint.
+	done, createErr := children.InBatches(len(d.Create), atOnce, func(i int) error { return r.createPod(ctx, clique, d.Create[i]) })
+
+	// 5. Record, before anything is deleted. What a pass has just made is told by the next one, which the new pods bring.
+	if done == 0 || createErr != nil || len(d.Delete) > 0 || len(clique.Status.LastErrors) > 0 {
+		recorded := clique.DeepCopy()
+		recorded.Status = desired.PodCliqueStatus(clique, desired.CliqueFacts{
+			Pods: facts, Admitted: observed.Admitted(group, clique.Name), Problems: children.Problems(createErr)}, metav1.NewTime(now))
+		if err := r.WriteStatus(ctx, clique, recorded); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+		for _, c := range children.Troubles(clique.Status.Conditions, recorded.Status.Conditions) {
+			r.recorder.Eventf(clique, nil, corev1.EventTypeWarning, c.Reason, "CreatePod", "%s", note(c.Message))
+		}
+		clique = recorded
+	}
+	if !maps.Equal(ends, d.Ends) && len(d.Delete) > 0 {
+		if clique, err = r.recordEnds(ctx, clique, d.Ends); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+	}
+
+	// 6. Delete.
+	deleteErr := r.deletePods(ctx, clique, pods, d.Delete)
+	if len(d.Lost) > 0 && createErr == nil {
+		r.recorder.Eventf(clique, nil, corev1.EventTypeWarning, "PodLost", "ReplacePod",
+			"%s on nodes that do not answer replaced after the grace period", describe(d.Lost))
+	}
+	klog.FromContext(ctx).V(4).Info("Looked at the PodClique", "pods", len(pods), "made", done, "deleted", len(d.Delete), "held", d.Held)
+	return children.Outcome(d.RequeueAfter, createErr, deleteErr)
+}
+
+// podsOf returns the pods that the clique owns.
+func (r *Reconciler) podsOf(ctx context.Context, clique *v1alpha1.PodClique) ([]*corev1.Pod, error) {
+	list := &corev1.PodList{}
+	if err := children.Of(ctx, r.Client, clique, list); err != nil {
+		return nil, err
+	}
+	pods := make([]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		pods[i] = &list.Items[i]
+	}
+	return pods, nil
+}
+
+// unreachable tells whether a node does not answer.
+func (r *Reconciler) unreachable(ctx context.Context, name string) bool {
+	node := &corev1.Node{}
+	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, node)
+	if apierrors.IsNotFound(err) {
+		return observed.UnreachableNode(nil)
+	}
+	return err == nil && observed.UnreachableNode(node)
+}
+
+func (r *Reconciler) createPod(ctx context.Context, clique *v1alpha1.PodClique, n lifecycle.NewPod) error {
+	pod, err := desired.Pod(clique, n, desired.PodOptions{SchedulerName: r.SchedulerName})
+	if err != nil {
+		return &children.Invalid{Err: err}
+	}
+	if err := r.Create(ctx, pod); err != nil {
+		return fmt.Errorf("creating pod %d: %w", n.Index, err)
+	}
+	return nil
+}
+
+// templateChanged: the pod was made from an earlier template and no node has it: nothing is lost by making it anew.
+const templateChanged lifecycle.DeletionReason = "TemplateChanged"
+
+// outdated returns the pods that were never scheduled and have an old template, but those that are deleted anyway: a
+// template that could not run may be repaired. Pods with a node stay what they are.
+func outdated(pods []lifecycle.Pod, deleted []lifecycle.Deletion) []lifecycle.Deletion {
+	gone := map[string]bool{}
+	for _, d := range deleted {
+		gone[d.Pod.UID] = true
+	}
+	var out []lifecycle.Deletion
+	for _, p := range pods {
+		if p.Outdated && !p.Scheduled && !p.Terminating && !p.Ended && !gone[p.UID] {
+			out = append(out, lifecycle.Deletion{Pod: p, Reason: templateChanged})
+		}
+	}
+	return out
+}
+
+// recordEnds writes the history of pods that ended to the PodClique, and returns it as it is then.
+func (r *Reconciler) recordEnds(ctx context.Context, clique *v1alpha1.PodClique, ends map[int]lifecycle.Ends) (*v1alpha1.PodClique, error) {
+	recorded := clique.DeepCopy()
+	if text := observed.FormatEnds(ends); text != "" {
+		metav1.SetMetaDataAnnotation(&recorded.ObjectMeta, naming.AnnotationEndedPods, text)
+	} else {
+		delete(recorded.Annotations, naming.AnnotationEndedPods)
+	}
+	if err := r.Client.Update(ctx, recorded); err != nil {
+		return nil, fmt.Errorf("recording which pods ended: %w", err)
+	}
+	return recorded, nil
+}
+
+// deletePods deletes pods and tells why.
+func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, deletions []lifecycle.Deletion) error {
+	if len(deletions) == 0 {
+		return nil
+	}
+	byUID := make(map[string]*corev1.Pod, len(pods))
+	for _, p := range pods {
+		byUID[string(p.UID)] = p
+	}
+	err := children.All(len(deletions), atOnce, func(i int) error { return r.Delete(ctx, byUID[deletions[i].Pod.UID]) })
+	if err != nil {
+		return fmt.Errorf("deleting pods: %w", err)
+	}
+	why := map[lifecycle.DeletionReason][]lifecycle.Pod{}
+	for _, d := range deletions {
+		why[d.Reason] = append(why[d.Reason], d.Pod)
+	}
+	for _, reason := range []struct {
+		reason     lifecycle.DeletionReason
+		kind, name string
+		text       string
+	}{
+		{lifecycle.DeletedScaleIn, corev1.EventTypeNormal, "ScaledIn", "%s removed: there are more pods than replicas"},
+		{lifecycle.DeletedEnded, corev1.EventTypeNormal, "PodEnded", "%s ended and will be replaced"},
+		{lifecycle.DeletedDuplicate, corev1.EventTypeWarning, "DuplicateIndex", "%s removed: an older pod has the same index"},
+		{templateChanged, corev1.EventTypeNormal, "TemplateChanged", "%s removed: not scheduled yet, and made from an earlier template"},
+	} {
+		if gone := why[reason.reason]; len(gone) > 0 {
+			r.recorder.Eventf(clique, nil, reason.kind, reason.name, "DeletePod", reason.text, describe(gone))
+		}
+	}
+	return nil
+}
+
+// describe names a few pods.
+func describe(pods []lifecycle.Pod) string {
+	const few = 5
+	var names []string
+	for _, p := range pods[:min(len(pods), few)] {
+		names = append(names, p.Name)
+	}
+	text := "pod " + strings.Join(names, ", ")
+	if more := len(pods) - few; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// note cuts a text to what an event takes.
+func note(text string) string {
+	const most = 1000
+	if len(text) > most {
+		return text[:most-3] + "..."
+	}
+	return text
+}

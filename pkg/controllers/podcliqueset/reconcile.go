@@ -1,0 +1,148 @@
+package podcliqueset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/grove/validation"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// atOnce is how many replicas of one set are worked on at a time.
+const atOnce = 32
+
+// Reconcile makes, changes and deletes what one PodCliqueSet consists of and writes its status.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	// 1. Read.
+	if err := r.CollectAfter(ctx, &v1alpha1.PodCliqueSet{}, v1alpha1.KindPodCliqueSet, request.NamespacedName, atOnce,
+		&v2alpha2.PodGroupList{}, &v1alpha1.PodCliqueScalingGroupList{}, &v1alpha1.PodCliqueList{},
+		&autoscalingv2.HorizontalPodAutoscalerList{}, &corev1.ServiceList{}); err != nil {
+		return ctrl.Result{}, err
+	}
+	live := &v1alpha1.PodCliqueSet{}
+	if err := r.Client.Get(ctx, request.NamespacedName, live); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if live.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil // the garbage collector has it, and all below
+	}
+	f, err := r.familyOf(ctx, live)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+
+	// 2. Observe, 3. decide.
+	now := time.Now()
+	set := live.DeepCopy()
+	v1alpha1.SetDefaults(set, r.SchedulerName)
+	cliques, groups := f.listed()
+	facts := observed.SetReplicas(set, cliques, groups)
+	var replicas []replica
+	var removals []removal
+	var keepErr error
+	if errs, _ := validation.ValidatePodCliqueSet(live); len(errs) > 0 {
+		// It got past admission. What runs is left alone.
+		keepErr = &children.Invalid{Err: fmt.Errorf("invalid, and nothing is made or removed until it is repaired: %w", errs.ToAggregate())}
+	} else {
+		replicas = wanted(set, f)
+		removals = unwanted(replicas, f)
+
+		// 4. Make what is missing, change what differs.
+		_, keepErr = children.InBatches(len(replicas), atOnce, func(i int) error { return r.keep(ctx, replicas[i], f) })
+	}
+
+	// 5. Record, before anything is deleted.
+	running, err := r.anyRunning(ctx, f)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	recorded := live.DeepCopy()
+	recorded.Status = desired.PodCliqueSetStatus(live, desired.SetFacts{
+		Replicas: facts, Running: running, Problems: children.Problems(keepErr)}, metav1.NewTime(now))
+	if err := r.WriteStatus(ctx, live, recorded); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	for _, c := range children.Troubles(live.Status.Conditions, recorded.Status.Conditions) {
+		r.recorder.Eventf(live, nil, corev1.EventTypeWarning, c.Reason, "CreateChild", "%s", c.Message)
+	}
+
+	// 6. Delete.
+	removeErr := children.All(len(removals), atOnce, func(i int) error { return r.remove(ctx, removals[i]) })
+	klog.FromContext(ctx).V(4).Info("Looked at the PodCliqueSet", "replicas", len(replicas), "removed", len(removals))
+	return children.Outcome(0, keepErr, removeErr)
+}
+
+// keep makes one replica what it is to be: its PodGroup first, and nothing without it.
+func (r *Reconciler) keep(ctx context.Context, want replica, f family) error {
+	if want.podGroup != nil {
+		if err := children.Keep(ctx, r.Maker, f.podGroups[want.podGroup.Name], want.podGroup); err != nil {
+			return err
+		}
+	}
+	errs := []error{children.Keep(ctx, r.Maker, f.services[want.service.Name], want.service)}
+	for _, c := range want.cliques {
+		errs = append(errs, children.Keep(ctx, r.Maker, f.cliques[c.Name], c))
+	}
+	for _, g := range want.groups {
+		errs = append(errs, children.Keep(ctx, r.Maker, f.groups[g.Name], g))
+	}
+	for _, h := range want.hpas {
+		errs = append(errs, children.Keep(ctx, r.Maker, f.hpas[h.Name], h))
+	}
+	return errors.Join(errs...)
+}
+
+// remove deletes what is not wanted any more of one replica: its PodGroup first, so that nothing is taken from a gang
+// whose minimum still holds.
+func (r *Reconciler) remove(ctx context.Context, gone removal) error {
+	if gone.podGroup != nil {
+		if err := r.Delete(ctx, gone.podGroup); err != nil {
+			return fmt.Errorf("deleting PodGroup %s: %w", gone.podGroup.Name, err)
+		}
+	}
+	var errs []error
+	for _, o := range gone.rest {
+		if err := r.Delete(ctx, o); err != nil {
+			errs = append(errs, fmt.Errorf("deleting %T %s: %w", o, o.GetName(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// anyRunning tells whether a pod of the set is running.
+func (r *Reconciler) anyRunning(ctx context.Context, f family) (bool, error) {
+	var bound []*v1alpha1.PodClique
+	for _, c := range f.children().Cliques {
+		if c.Status.ReadyReplicas > 0 {
+			return true, nil
+		}
+		if c.Status.ScheduledReplicas > 0 {
+			bound = append(bound, c)
+		}
+	}
+	for _, c := range bound {
+		pods := &corev1.PodList{}
+		if err := children.Of(ctx, r.Client, c, pods); err != nil {
+			return false, err
+		}
+		for i := range pods.Items {
+			if pods.Items[i].Status.Phase == corev1.PodRunning {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
