@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,7 +23,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/controllers"
 	"github.com/muster-project/muster/pkg/version"
 	"github.com/muster-project/muster/pkg/webhooks"
 )
@@ -34,10 +37,12 @@ func newCommand() *cobra.Command {
 	logging := logsapi.NewLoggingConfiguration()
 	cmd := &cobra.Command{
 		Use:   name,
-		Short: "Serves Muster's admission webhooks",
-		Long: `muster-controller serves the admission webhooks of Muster: PodGroups that are
-invalid are refused with every error named, and fields that do not do what they
-say are answered with a warning.
+		Short: "Runs Muster's workload API",
+		Long: `muster-controller runs the workload API: it makes the pods of PodCliqueSets,
+and the PodGroups by which muster-scheduler admits them, scales and repairs them.
+It serves the admission webhooks of Muster too: what is invalid is refused with
+every error named, and fields that do not do what they say are answered with a
+warning.
 
 It runs in the cluster, called through a Service, or as a plain process, called
 by url. It makes and renews its certificate itself unless told otherwise.`,
@@ -74,21 +79,29 @@ by url. It makes and renews its certificate itself unless told otherwise.`,
 //	  NS       leases.coordination.k8s.io  muster-controller  get update
 //	  NS       leases.coordination.k8s.io  (any name)         create; cannot be restricted by name
 //	  NS       events                      (any name)         create patch; "became leader"
+//	the controllers, in all namespaces:
+//	  podcliquesets                        get list watch; status patch
+//	  podcliquescalinggroups, podcliques   get list watch create update delete; status patch
+//	  podgroups.scheduling.run.ai, services, horizontalpodautoscalers.autoscaling
+//	                                       get list watch create update delete
+//	  pods                                 get list watch create delete
+//	  nodes                                get list watch; which of them do not answer
+//	  events.events.k8s.io                 create patch
 //	always: discovery (/api, /apis), which every authenticated user may read
 //
-// list and watch are restricted by name too: the requests carry the field
-// selector metadata.name=NAME, which the authorizer takes for the name.
-// PodGroups are not read: they come in the admission requests.
+// list and watch are restricted by name where one is given: the requests carry
+// the field selector metadata.name=NAME, which the authorizer takes for the name.
 func run(ctx context.Context, o *options) error {
 	logger := klog.Background().WithName(name)
 	ctrl.SetLogger(logger)
 	logger.Info("Starting", "version", version.String(), "namespace", o.namespace, "certManagement", o.certManagement)
 
-	config, err := restConfig(o.kubeconfig)
+	apiServer, err := restConfig(o.kubeconfig)
 	if err != nil {
 		return fmt.Errorf("finding the API server: %w", err)
 	}
-	config.UserAgent = name + "/" + version.String()
+	apiServer.UserAgent = name + "/" + version.String()
+	apiServer.QPS, apiServer.Burst = o.kubeAPIQPS, o.kubeAPIBurst
 
 	managerOptions := ctrl.Options{
 		Scheme:                        newScheme(),
@@ -120,8 +133,9 @@ func run(ctx context.Context, o *options) error {
 		server.CertDir = o.certDir
 	}
 	managerOptions.WebhookServer = webhook.NewServer(server)
+	controllers.AddCacheOptions(&managerOptions.Cache)
 
-	mgr, err := ctrl.NewManager(config, managerOptions)
+	mgr, err := ctrl.NewManager(apiServer, managerOptions)
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
@@ -135,6 +149,9 @@ func run(ctx context.Context, o *options) error {
 	}
 	if err := webhooks.Setup(mgr); err != nil {
 		return fmt.Errorf("setting up webhooks: %w", err)
+	}
+	if err := controllers.Setup(ctx, mgr, controllers.Options{SchedulerName: o.schedulerName}); err != nil {
+		return err
 	}
 	for check, probe := range ready {
 		if err := mgr.AddReadyzCheck(check, probe); err != nil {
@@ -165,6 +182,8 @@ func newScheme() *runtime.Scheme {
 	utilruntime.Must(corev1.AddToScheme(scheme))
 	utilruntime.Must(coordinationv1.AddToScheme(scheme))
 	utilruntime.Must(admissionregistrationv1.AddToScheme(scheme))
+	utilruntime.Must(autoscalingv2.AddToScheme(scheme))
 	utilruntime.Must(v2alpha2.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	return scheme
 }

@@ -1,4 +1,4 @@
-// Command muster-controller serves Muster's admission webhooks.
+// Command muster-controller runs Muster's workload API and serves its admission webhooks.
 package main
 
 import (

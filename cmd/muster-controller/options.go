@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
 // Where certificates come from.
@@ -22,8 +24,12 @@ const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/n
 
 // options are the flags.
 type options struct {
-	kubeconfig string
-	namespace  string
+	kubeconfig   string
+	namespace    string
+	kubeAPIQPS   float32
+	kubeAPIBurst int
+
+	schedulerName string
 
 	webhookHost          string
 	webhookPort          int
@@ -48,6 +54,9 @@ type options struct {
 func defaultOptions() *options {
 	return &options{
 		namespace:            defaultNamespace(),
+		kubeAPIQPS:           400,
+		kubeAPIBurst:         800,
+		schedulerName:        v1alpha1.DefaultSchedulerName,
 		webhookPort:          9443,
 		webhookService:       "muster-webhooks",
 		webhookConfiguration: "muster-webhooks",
@@ -69,6 +78,13 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"Path of a kubeconfig. Empty: $KUBECONFIG, the service account of the pod, then ~/.kube/config.")
 	fs.StringVar(&o.namespace, "namespace", o.namespace,
 		"Namespace of the webhook's Service and Secret and of the leader election Lease.")
+
+	fs.Float32Var(&o.kubeAPIQPS, "kube-api-qps", o.kubeAPIQPS,
+		"How many requests a second are sent to the API server on average. A workload of 1,000 pods takes about 2,500.")
+	fs.IntVar(&o.kubeAPIBurst, "kube-api-burst", o.kubeAPIBurst,
+		"How many requests are sent to the API server at once.")
+	fs.StringVar(&o.schedulerName, "scheduler-name", o.schedulerName,
+		"Scheduler of pods whose template in a PodCliqueSet names none.")
 
 	fs.StringVar(&o.webhookHost, "webhook-host", o.webhookHost,
 		"Address to serve webhooks on. Empty: all addresses. Outside of a cluster use 127.0.0.1 and write the url of each webhook in the ValidatingWebhookConfiguration.")
@@ -136,6 +152,12 @@ func (o *options) validate() error {
 	}
 	if o.namespace == "" {
 		refuse("--namespace must not be empty")
+	}
+	if o.kubeAPIQPS <= 0 || o.kubeAPIBurst < 1 {
+		refuse("--kube-api-qps is %v and --kube-api-burst is %d, must be positive", o.kubeAPIQPS, o.kubeAPIBurst)
+	}
+	if o.schedulerName == "" {
+		refuse("--scheduler-name must not be empty")
 	}
 	if o.leaderElect && o.leaderElectLease == "" {
 		refuse("--leader-elect-lease must not be empty with --leader-elect")
