@@ -1,0 +1,52 @@
+// Package workload tests the workload API as it is deployed: muster-controller and muster-scheduler as their service
+// accounts under their rules, on a real API server, kube-controller-manager collecting garbage and KWOK playing the
+// kubelets.
+package workload
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+var (
+	// cp is the control plane that the tests of this package share. Every test has a namespace and nodes of its own.
+	cp *controlplane.ControlPlane
+	// controller and scheduler run all the time, unless a test kills them.
+	controller, scheduler *controlplane.Process
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(controlplane.Main(m, controlplane.Options{
+		WithControllerManager: true, WithKwok: true, AuditPolicy: auditPolicy,
+	}, &cp, (*controlplane.ControlPlane).InstallMuster, startMuster))
+}
+
+func startMuster(cp *controlplane.ControlPlane, ctx context.Context) (err error) {
+	if scheduler, err = cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{}); err != nil {
+		return err
+	}
+	controller, err = cp.StartMusterController(ctx, controlplane.ControllerOptions{})
+	return err
+}
+
+// auditPolicy logs what is written, but for events and leases, to count the cost of a workload.
+const auditPolicy = `
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: None
+  resources:
+  - group: ""
+    resources: [events]
+  - group: events.k8s.io
+    resources: [events]
+  - group: coordination.k8s.io
+    resources: [leases]
+- level: Metadata
+  verbs: [create, update, patch, delete, deletecollection]
+- level: None
+`
