@@ -1,0 +1,697 @@
+package desired
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// workload builds a PodCliqueSet.
+type workload struct{ *v1alpha1.PodCliqueSet }
+
+func makeSet(name string, replicas int32) workload {
+	return workload{&v1alpha1.PodCliqueSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ml", UID: types.UID(name + "-uid"), Generation: 2},
+		Spec:       v1alpha1.PodCliqueSetSpec{Replicas: replicas},
+	}}
+}
+
+func (w workload) clique(name string, replicas int32, changes ...func(*v1alpha1.PodCliqueTemplateSpec)) workload {
+	c := &v1alpha1.PodCliqueTemplateSpec{Name: name, Spec: v1alpha1.PodCliqueSpec{
+		RoleName: name, Replicas: replicas,
+		PodSpec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/main:1"}}},
+	}}
+	for _, change := range changes {
+		change(c)
+	}
+	w.Spec.Template.Cliques = append(w.Spec.Template.Cliques, c)
+	return w
+}
+
+func (w workload) group(name string, replicas, minAvailable *int32, cliques ...string) workload {
+	w.Spec.Template.PodCliqueScalingGroupConfigs = append(w.Spec.Template.PodCliqueScalingGroupConfigs,
+		v1alpha1.PodCliqueScalingGroupConfig{Name: name, CliqueNames: cliques, Replicas: replicas, MinAvailable: minAvailable})
+	return w
+}
+
+func (w workload) change(change func(*v1alpha1.PodCliqueSet)) workload {
+	change(w.PodCliqueSet)
+	return w
+}
+
+func minimum(n int32) func(*v1alpha1.PodCliqueTemplateSpec) {
+	return func(c *v1alpha1.PodCliqueTemplateSpec) { c.Spec.MinAvailable = &n }
+}
+
+// llm is a disaggregated service: a frontend, two prefill replicas of a leader and workers of which one is needed, one
+// decode replica. The names of two cliques end alike, and one is a group's name and more.
+func llm() workload {
+	return makeSet("llm", 2).
+		clique("worker", 3, minimum(2)).
+		clique("prefill-leader", 1).clique("prefill-worker", 4, minimum(2)).
+		clique("decode-worker", 2).
+		group("prefill", ptr.To[int32](2), nil, "prefill-leader", "prefill-worker").
+		group("decode", nil, nil, "decode-worker")
+}
+
+// apply makes all the objects of a set as a controller would, with every status still empty.
+func apply(set *v1alpha1.PodCliqueSet, live Children) Children {
+	after := Children{Cliques: map[string]*v1alpha1.PodClique{}, Groups: map[string]*v1alpha1.PodCliqueScalingGroup{}}
+	put := func(clique *v1alpha1.PodClique) {
+		if old := live.Cliques[clique.Name]; old != nil {
+			clique, _ = Updated(old, clique)
+		} else {
+			clique.UID = types.UID(clique.Name + "-uid")
+		}
+		after.Cliques[clique.Name] = clique
+	}
+	for i := range int(set.Spec.Replicas) {
+		for _, clique := range PodCliques(set, i, live.Cliques) {
+			put(clique)
+		}
+		for _, group := range ScalingGroups(set, i, live.Groups) {
+			if old := live.Groups[group.Name]; old != nil {
+				group, _ = Updated(old, group)
+			} else {
+				group.UID = types.UID(group.Name + "-uid")
+			}
+			after.Groups[group.Name] = group
+			for j := range int(group.Spec.Replicas) {
+				for _, clique := range MemberPodCliques(set, group, j, live.Cliques) {
+					put(clique)
+				}
+			}
+		}
+	}
+	return after
+}
+
+// outline returns a PodGroup's tree as text, one node a line.
+func outline(pg *v2alpha2.PodGroup) string {
+	if pg == nil {
+		return "none"
+	}
+	var b strings.Builder
+	for _, sg := range pg.Spec.SubGroups {
+		fmt.Fprint(&b, sg.Name)
+		if sg.Parent != nil {
+			fmt.Fprint(&b, " in ", *sg.Parent)
+		}
+		if sg.MinMember != nil {
+			fmt.Fprint(&b, ", pods ", *sg.MinMember)
+		}
+		if sg.MinSubGroup != nil {
+			fmt.Fprint(&b, ", children ", *sg.MinSubGroup)
+		}
+		fmt.Fprintln(&b)
+	}
+	return b.String()
+}
+
+func TestPodGroup(t *testing.T) {
+	t.Parallel()
+	whole := `llm-1-worker, pods 2
+llm-1-prefill, children 1
+llm-1-prefill-0 in llm-1-prefill
+llm-1-prefill-0-prefill-leader in llm-1-prefill-0, pods 1
+llm-1-prefill-0-prefill-worker in llm-1-prefill-0, pods 2
+llm-1-prefill-1 in llm-1-prefill
+llm-1-prefill-1-prefill-leader in llm-1-prefill-1, pods 1
+llm-1-prefill-1-prefill-worker in llm-1-prefill-1, pods 2
+llm-1-decode, children 1
+llm-1-decode-0 in llm-1-decode
+llm-1-decode-0-decode-worker in llm-1-decode-0, pods 2
+`
+	for name, tc := range map[string]struct {
+		set  workload
+		live func(Children)
+		want string
+	}{
+		"nothing exists yet": {set: llm(), want: whole},
+		"all of it exists":   {set: llm(), live: func(Children) {}, want: whole},
+		"a clique scaled in and one scaled to zero": {
+			set: makeSet("s", 2).clique("a", 4).clique("b", 3),
+			live: func(c Children) {
+				c.Cliques["s-1-a"].Spec.Replicas, c.Cliques["s-1-b"].Spec.Replicas = 3, 0
+			},
+			want: "s-1-a, pods 3\n",
+		},
+		"scaled out again: not before the status says so": {
+			set: makeSet("s", 2).clique("a", 4),
+			live: func(c Children) {
+				c.Cliques["s-1-a"].Status.MinAvailable = ptr.To[int32](2)
+			},
+			want: "s-1-a, pods 2\n",
+		},
+		"a group scaled out and one scaled to zero": {
+			set: makeSet("s", 2).clique("a", 1).clique("b", 1).group("g", nil, nil, "a").group("h", nil, nil, "b"),
+			live: func(c Children) {
+				c.Groups["s-1-g"].Spec.Replicas, c.Groups["s-1-h"].Spec.Replicas = 2, 0
+			},
+			want: "s-1-g, children 1\ns-1-g-0 in s-1-g\ns-1-g-0-a in s-1-g-0, pods 1\ns-1-g-1 in s-1-g\ns-1-g-1-a in s-1-g-1, pods 1\n",
+		},
+		"everything scaled to zero": {
+			set: makeSet("s", 2).clique("a", 1).clique("b", 1).group("g", nil, nil, "b"),
+			live: func(c Children) {
+				c.Cliques["s-1-a"].Spec.Replicas, c.Groups["s-1-g"].Spec.Replicas = 0, 0
+			},
+			want: "none",
+		},
+		"fewer replicas than the explicit floor, past admission: waits for what it needs": {
+			set: makeSet("s", 2).clique("a", 1).group("g", ptr.To[int32](2), ptr.To[int32](2), "a"),
+			live: func(c Children) {
+				c.Groups["s-1-g"].Spec.Replicas = 1
+			},
+			want: "s-1-g, children 2\ns-1-g-0 in s-1-g\ns-1-g-0-a in s-1-g-0, pods 1\ns-1-g-1 in s-1-g\ns-1-g-1-a in s-1-g-1, pods 1\n",
+		},
+		"a member scaled to zero, past admission: its replica leaves": {
+			set: makeSet("s", 2).clique("a", 1).group("g", ptr.To[int32](2), ptr.To[int32](2), "a"),
+			live: func(c Children) {
+				c.Cliques["s-1-g-0-a"].Spec.Replicas = 0
+			},
+			want: "s-1-g, children 1\ns-1-g-1 in s-1-g\ns-1-g-1-a in s-1-g-1, pods 1\n",
+		},
+		"recreated with the replicas it had": {
+			set: makeSet("s", 2).clique("a", 4).change(func(s *v1alpha1.PodCliqueSet) {
+				s.Status.RecordedReplicas = []v1alpha1.RecordedReplicas{{Name: "s-1-a", Replicas: 2}, {Name: "s-0-a", Replicas: 9}}
+			}),
+			want: "s-1-a, pods 2\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var live Children
+			if tc.live != nil {
+				live = apply(tc.set.PodCliqueSet, Children{})
+				tc.live(live)
+			}
+			pg := PodGroup(tc.set.PodCliqueSet, 1, live)
+			if diff := cmp.Diff(tc.want, outline(pg)); diff != "" {
+				t.Fatalf("(-want +got):\n%s", diff)
+			}
+			if pg == nil {
+				return
+			}
+			if _, err := observed.Tree(&pg.Spec); err != nil {
+				t.Error(err)
+			}
+			if owner := metav1.GetControllerOf(pg); owner == nil || owner.Kind != "PodCliqueSet" || owner.UID != tc.set.UID || owner.APIVersion != "grove.io/v1alpha1" {
+				t.Errorf("owner: %+v", owner)
+			}
+		})
+	}
+}
+
+func TestPriorityFlowsDown(t *testing.T) {
+	t.Parallel()
+	set := llm().change(func(s *v1alpha1.PodCliqueSet) {
+		s.Spec.Template.PriorityClassName = "gold"
+		s.Spec.Template.Cliques[0].Spec.PodSpec.PriorityClassName = "lead"
+	})
+	if pg := PodGroup(set.PodCliqueSet, 0, Children{}); pg.Spec.PriorityClassName != "gold" {
+		t.Errorf("PodGroup: %q", pg.Spec.PriorityClassName)
+	}
+	for name, c := range apply(set.PodCliqueSet, Children{}).Cliques {
+		pod, err := Pod(c, lifecycle.NewPod{}, PodOptions{})
+		if err != nil || pod.Spec.PriorityClassName != "gold" {
+			t.Errorf("pod of %s: %q, %v", name, pod.Spec.PriorityClassName, err)
+		}
+	}
+}
+
+// TestPodGroupMatchesOracle builds the trees of random sets, some of them scaled and with a history, and compares what
+// they need with a count written without the tree: which pods must exist for the replica to be admitted, and which leaf
+// every pod counts for.
+func TestPodGroupMatchesOracle(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		set, inGroup := randomSet(r)
+		live := apply(set, Children{})
+		for _, name := range slices.Sorted(maps.Keys(live.Cliques)) {
+			if c := live.Cliques[name]; c.Labels[v1alpha1.LabelPodCliqueScalingGroup] == "" && r.IntN(3) == 0 {
+				c.Spec.Replicas = r.Int32N(6)
+				if c.Spec.MinAvailable != nil {
+					c.Spec.Replicas = max(c.Spec.Replicas, *c.Spec.MinAvailable)
+				}
+				if r.IntN(2) == 0 {
+					c.Status.MinAvailable = ptr.To(r.Int32N(4))
+				}
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(live.Groups)) {
+			if g := live.Groups[name]; r.IntN(3) == 0 {
+				g.Spec.Replicas = r.Int32N(5)
+				if g.Spec.MinAvailable != nil {
+					g.Spec.Replicas = max(g.Spec.Replicas, *g.Spec.MinAvailable)
+				}
+			}
+		}
+		live = apply(set, live)
+
+		for i := range int(set.Spec.Replicas) {
+			pods, leaves := oracle(set, i, live, inGroup)
+			pg := PodGroup(set, i, live)
+			if (pg == nil) != (len(leaves) == 0) {
+				t.Fatalf("seed %d: PodGroup %v, leaves %v", seed, pg, leaves)
+			}
+			if pg == nil {
+				continue
+			}
+			tree, err := observed.Tree(&pg.Spec)
+			if err != nil {
+				t.Fatalf("seed %d: %v\n%s", seed, err, outline(pg))
+			}
+			if got := tree.MinPods(); got != pods {
+				t.Errorf("seed %d: the tree needs %d pods, the oracle %d\n%s", seed, got, pods, outline(pg))
+			}
+			var got []string
+			for _, leaf := range tree.Leaves() {
+				got = append(got, leaf.Name())
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(leaves, got); diff != "" {
+				t.Errorf("seed %d: leaves (-oracle +got):\n%s", seed, diff)
+			}
+			for name, c := range live.Cliques {
+				minMember, listed := observed.Leaf(pg, name)
+				pod, err := Pod(c, lifecycle.NewPod{Index: 1}, PodOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if pod.Annotations[v2alpha2.PodGroupAnnotation] != pg.Name {
+					continue
+				}
+				if listed != slices.Contains(leaves, pod.Labels[v2alpha2.SubGroupLabel]) || (listed && minMember < 1) {
+					t.Errorf("seed %d: pod of %s counts for leaf %q, listed: %v with %d", seed, name, pod.Labels[v2alpha2.SubGroupLabel], listed, minMember)
+				}
+			}
+		}
+	}
+}
+
+// randomSet returns a valid set of random shape, and which clique is in which group.
+func randomSet(r *rand.Rand) (*v1alpha1.PodCliqueSet, map[string]string) {
+	w := makeSet("s", 1+r.Int32N(3))
+	inGroup := map[string]string{}
+	members := map[string][]string{}
+	for k := range 1 + r.IntN(5) {
+		name := fmt.Sprintf("c%d", k)
+		n := 1 + r.Int32N(4)
+		if r.IntN(2) == 0 {
+			w = w.clique(name, n, minimum(1+r.Int32N(n)))
+		} else {
+			w = w.clique(name, n)
+		}
+		if g := r.IntN(4); g > 0 {
+			inGroup[name] = fmt.Sprintf("g%d", g)
+			members[inGroup[name]] = append(members[inGroup[name]], name)
+		}
+	}
+	for _, g := range slices.Sorted(maps.Keys(members)) {
+		n := 1 + r.Int32N(4)
+		var least *int32
+		if r.IntN(2) == 0 {
+			least = ptr.To(1 + r.Int32N(n))
+		}
+		w = w.group(g, &n, least, members[g]...)
+	}
+	return w.PodCliqueSet, inGroup
+}
+
+// oracle returns how many pods replica i needs, and the names of all PodCliques that take part, sorted.
+func oracle(set *v1alpha1.PodCliqueSet, i int, live Children, inGroup map[string]string) (pods int, leaves []string) {
+	needs := func(c *v1alpha1.PodClique, created int32) int {
+		n := c.Spec.Replicas
+		switch {
+		case n == 0:
+			return 0
+		case c.Spec.MinAvailable != nil:
+			return int(*c.Spec.MinAvailable)
+		case c.Status.MinAvailable != nil && *c.Status.MinAvailable > 0:
+			return int(min(n, created, *c.Status.MinAvailable))
+		default:
+			return int(min(n, created))
+		}
+	}
+	perReplica := map[string]int{} // pods of one replica of a group: all are alike
+	for _, t := range set.Spec.Template.Cliques {
+		if g := inGroup[t.Name]; g != "" {
+			if t.Spec.MinAvailable != nil {
+				perReplica[g] += int(*t.Spec.MinAvailable)
+			} else {
+				perReplica[g] += int(t.Spec.Replicas)
+			}
+			for j := range int(live.Groups[fmt.Sprintf("s-%d-%s", i, g)].Spec.Replicas) {
+				leaves = append(leaves, fmt.Sprintf("s-%d-%s-%d-%s", i, g, j, t.Name))
+			}
+			continue
+		}
+		name := fmt.Sprintf("s-%d-%s", i, t.Name)
+		if n := needs(live.Cliques[name], t.Spec.Replicas); n > 0 {
+			pods += n
+			leaves = append(leaves, name)
+		}
+	}
+	for g, n := range perReplica {
+		group := live.Groups[fmt.Sprintf("s-%d-%s", i, g)]
+		switch {
+		case group.Spec.Replicas == 0:
+		case group.Spec.MinAvailable != nil:
+			pods += n * int(*group.Spec.MinAvailable)
+		default:
+			pods += n
+		}
+	}
+	slices.Sort(leaves)
+	return pods, leaves
+}
+
+func TestPodCliquesFollowTheirTemplateUntilScaled(t *testing.T) {
+	t.Parallel()
+	set := makeSet("s", 1).clique("a", 3).clique("b", 1).group("g", ptr.To[int32](2), nil, "b").PodCliqueSet
+	live := apply(set, Children{})
+	numbers := func() [2]int32 {
+		return [2]int32{live.Cliques["s-0-a"].Spec.Replicas, live.Groups["s-0-g"].Spec.Replicas}
+	}
+	edit := func(clique, group int32) {
+		set.Spec.Template.Cliques[0].Spec.Replicas = clique
+		set.Spec.Template.PodCliqueScalingGroupConfigs[0].Replicas = &group
+		live = apply(set, live)
+	}
+	for _, step := range []struct {
+		what string
+		do   func()
+		want [2]int32
+	}{
+		{"created", func() {}, [2]int32{3, 2}},
+		{"the template is edited", func() { edit(5, 3) }, [2]int32{5, 3}},
+		{"somebody scales", func() {
+			live.Cliques["s-0-a"].Spec.Replicas, live.Groups["s-0-g"].Spec.Replicas = 2, 1
+			live = apply(set, live)
+		}, [2]int32{2, 1}},
+		{"the template is edited again", func() { edit(7, 4) }, [2]int32{2, 1}},
+		{"the template happens to ask for what there is", func() { edit(2, 1) }, [2]int32{2, 1}},
+		{"and is edited once more: still scaled", func() { edit(9, 9) }, [2]int32{2, 1}},
+		{"scaled back to what the template gave last: as if never scaled", func() {
+			live.Cliques["s-0-a"].Spec.Replicas, live.Groups["s-0-g"].Spec.Replicas = 5, 3
+			live = apply(set, live)
+		}, [2]int32{9, 9}},
+		{"somebody removes the annotations: what is there holds", func() {
+			delete(live.Cliques["s-0-a"].Annotations, v1alpha1.AnnotationTemplateReplicas)
+			delete(live.Groups["s-0-g"].Annotations, v1alpha1.AnnotationTemplateReplicas)
+			edit(4, 4)
+		}, [2]int32{9, 9}},
+	} {
+		step.do()
+		if got := numbers(); got != step.want {
+			t.Errorf("%s: replicas of the clique and of the group are %v, want %v", step.what, got, step.want)
+		}
+		if got := observed.Minimum(live.Cliques["s-0-a"]).AtCreation; got != 3 {
+			t.Errorf("%s: created with %d replicas, want 3", step.what, got)
+		}
+	}
+
+	set.Status.RecordedReplicas = []v1alpha1.RecordedReplicas{{Name: "s-0-a", Replicas: 6}, {Name: "s-0-g", Replicas: 5}}
+	live = apply(set, Children{})
+	if got := numbers(); got != [2]int32{6, 5} {
+		t.Errorf("recreated: %v, want the recorded 6 and 5", got)
+	}
+	live = apply(set, live)
+	if got := numbers(); got != [2]int32{6, 5} {
+		t.Errorf("recreated, and looked at again: %v", got)
+	}
+	if got := observed.Minimum(live.Cliques["s-0-a"]).AtCreation; got != 6 {
+		t.Errorf("recreated: created with %d replicas, want 6", got)
+	}
+}
+
+func TestUpdatedComesToRest(t *testing.T) {
+	t.Parallel()
+	set := llm().PodCliqueSet
+	set.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1000m")}
+	live := apply(set, Children{})
+	c := live.Cliques["llm-0-worker"]
+	c.Labels["argocd.argoproj.io/instance"] = "prod"
+	c.ResourceVersion = "17"
+	c.Spec.PodSpec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
+	c.Spec.PodSpec.Volumes = []corev1.Volume{}
+	before := c.DeepCopy()
+	for i := range 2 {
+		for _, want := range PodCliques(set, i, live.Cliques) {
+			if _, differs := Updated(live.Cliques[want.Name], want); differs {
+				t.Errorf("%s differs from itself", want.Name)
+			}
+		}
+		for _, want := range ScalingGroups(set, i, live.Groups) {
+			if _, differs := Updated(live.Groups[want.Name], want); differs {
+				t.Errorf("%s differs from itself", want.Name)
+			}
+		}
+	}
+
+	set.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Image = "registry.example/main:2"
+	want := PodCliques(set, 0, live.Cliques)[0]
+	updated, differs := Updated(c, want)
+	if !differs || updated.Spec.PodSpec.Containers[0].Image != "registry.example/main:2" || updated.Labels["argocd.argoproj.io/instance"] != "prod" || updated.ResourceVersion != "17" {
+		t.Errorf("differs: %v; %+v", differs, updated)
+	}
+	if updated.Labels[v1alpha1.LabelPodTemplateHash] == c.Labels[v1alpha1.LabelPodTemplateHash] {
+		t.Error("another template has the same hash")
+	}
+	if diff := cmp.Diff(before, c); diff != "" {
+		t.Errorf("the object given was changed:\n%s", diff)
+	}
+}
+
+// TestHashIsStored: a hash that another version of muster-controller computed stays, and clones of a template in other
+// replicas share theirs.
+func TestHashIsStored(t *testing.T) {
+	t.Parallel()
+	set := llm().PodCliqueSet
+	live := apply(set, Children{})
+	if a, b := live.Cliques["llm-0-worker"].Labels[v1alpha1.LabelPodTemplateHash], live.Cliques["llm-1-worker"].Labels[v1alpha1.LabelPodTemplateHash]; a != b || a == "" {
+		t.Errorf("hashes of one template: %q and %q", a, b)
+	}
+	live.Cliques["llm-0-worker"].Labels[v1alpha1.LabelPodTemplateHash] = "of-an-older-version"
+	if got := PodCliques(set, 0, live.Cliques)[0].Labels[v1alpha1.LabelPodTemplateHash]; got != "of-an-older-version" {
+		t.Errorf("the stored hash became %q", got)
+	}
+}
+
+func TestPod(t *testing.T) {
+	t.Parallel()
+	set := llm().change(func(s *v1alpha1.PodCliqueSet) {
+		c := s.Spec.Template.Cliques[2]
+		c.Labels, c.Annotations = map[string]string{"team": "x", v1alpha1.LabelPartOf: "mine"}, map[string]string{"note": "y"}
+		c.Spec.PodSpec.InitContainers = []corev1.Container{{Name: "setup", Image: "i"}}
+		c.Spec.PodSpec.Containers[0].Env = []corev1.EnvVar{
+			{Name: "ADDRESS", Value: "$(GROVE_PCLQ_NAME)-0.$(GROVE_HEADLESS_SERVICE)"}, {Name: "GROVE_PCS_NAME", Value: "overridden"}}
+		c.Spec.PodSpec.Hostname = "mine"
+	})
+	clique := apply(set.PodCliqueSet, Children{}).Cliques["llm-1-prefill-1-prefill-worker"]
+	before := clique.DeepCopy()
+	pod, err := Pod(clique, lifecycle.NewPod{Index: 3}, PodOptions{SchedulerName: "gold-scheduler"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := naming.Pod(clique.Name, string(clique.UID), 3, ""); pod.Name != want || pod.Namespace != "ml" {
+		t.Errorf("name %s/%s, want ml/%s", pod.Namespace, pod.Name, want)
+	}
+	labels := map[string]string{
+		"app.kubernetes.io/managed-by":                 "grove-operator",
+		"app.kubernetes.io/part-of":                    "llm",
+		"app.kubernetes.io/name":                       "llm-1-prefill-1-prefill-worker",
+		"app.kubernetes.io/component":                  "pcsg-podclique",
+		"grove.io/podclique":                           "llm-1-prefill-1-prefill-worker",
+		"grove.io/podclique-pod-index":                 "3",
+		"grove.io/podcliqueset-replica-index":          "1",
+		"grove.io/podcliquescalinggroup":               "llm-1-prefill",
+		"grove.io/podcliquescalinggroup-replica-index": "1",
+		"grove.io/podgang":                             "llm-1-prefill-0",
+		"grove.io/base-podgang":                        "llm-1",
+		"grove.io/template-name":                       "prefill-worker",
+		"grove.io/pod-template-hash":                   clique.Labels["grove.io/pod-template-hash"],
+		"kai.scheduler/subgroup-name":                  "llm-1-prefill-1-prefill-worker",
+		"team":                                         "x",
+	}
+	if diff := cmp.Diff(labels, pod.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"note": "y", "pod-group-name": "llm-1"}, pod.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	ours := []corev1.EnvVar{
+		{Name: "GROVE_PCS_NAME", Value: "llm"},
+		{Name: "GROVE_PCS_INDEX", Value: "1"},
+		{Name: "GROVE_PCLQ_NAME", Value: "llm-1-prefill-1-prefill-worker"},
+		{Name: "GROVE_HEADLESS_SERVICE", Value: "llm-1.ml.svc.cluster.local"},
+		{Name: "GROVE_PCLQ_POD_INDEX", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
+			APIVersion: "v1", FieldPath: "metadata.labels['grove.io/podclique-pod-index']"}}},
+		{Name: "GROVE_PCSG_NAME", Value: "llm-1-prefill"},
+		{Name: "GROVE_PCSG_INDEX", Value: "1"},
+		{Name: "GROVE_PCSG_TEMPLATE_NUM_PODS", Value: "5"},
+	}
+	want := append(slices.Clone(ours), corev1.EnvVar{Name: "ADDRESS", Value: "$(GROVE_PCLQ_NAME)-0.$(GROVE_HEADLESS_SERVICE)"})
+	if diff := cmp.Diff(want, pod.Spec.Containers[0].Env); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(ours, pod.Spec.InitContainers[0].Env); diff != "" {
+		t.Errorf("environment of the init container (-want +got):\n%s", diff)
+	}
+	type spec struct{ Hostname, Subdomain, SchedulerName string }
+	if diff := cmp.Diff(spec{"llm-1-prefill-1-prefill-worker-3", "llm-1", "gold-scheduler"},
+		spec{pod.Spec.Hostname, pod.Spec.Subdomain, pod.Spec.SchedulerName}); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	if owner := metav1.GetControllerOf(pod); owner == nil || owner.UID != clique.UID || owner.Kind != "PodClique" {
+		t.Errorf("owner: %+v", owner)
+	}
+	if diff := cmp.Diff(before, clique); diff != "" {
+		t.Errorf("the PodClique was changed:\n%s", diff)
+	}
+	if got := observed.PodIndex(clique.Name, pod); got != 3 {
+		t.Errorf("its index is read as %d", got)
+	}
+
+	standalone, err := Pod(apply(set.PodCliqueSet, Children{}).Cliques["llm-1-worker"], lifecycle.NewPod{}, PodOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if standalone.Spec.SchedulerName != "muster-scheduler" || len(standalone.Spec.InitContainers) != 0 || len(standalone.Spec.Containers[0].Env) != 5 {
+		t.Errorf("pod of a standalone clique: %+v", standalone.Spec)
+	}
+	delete(clique.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
+	if _, err := Pod(clique, lifecycle.NewPod{}, PodOptions{}); err == nil {
+		t.Error("a PodClique without its replica index makes pods")
+	}
+}
+
+func TestStartOrder(t *testing.T) {
+	t.Parallel()
+	set := llm().change(func(s *v1alpha1.PodCliqueSet) {
+		s.Spec.Template.StartupType = ptr.To(v1alpha1.CliqueStartupTypeInOrder)
+		s.Spec.Template.Cliques[2].Spec.PodSpec.ServiceAccountName = "puller"
+		for _, c := range s.Spec.Template.Cliques {
+			c.Spec.PodSpec.InitContainers = []corev1.Container{{Name: "setup", Image: "i"}}
+		}
+	}).PodCliqueSet
+	live := apply(set, Children{})
+	first, err := Pod(live.Cliques["llm-0-worker"], lifecycle.NewPod{}, PodOptions{WaitImage: "wait:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(first.Spec.InitContainers) != 1 || len(first.Spec.Volumes) != 0 {
+		t.Errorf("the first in order waits: %+v", first.Spec.InitContainers)
+	}
+	pod, err := Pod(live.Cliques["llm-0-prefill-0-prefill-worker"], lifecycle.NewPod{}, PodOptions{WaitImage: "wait:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait := pod.Spec.InitContainers[0]
+	if wait.Name != "grove-initc" || wait.Image != "wait:1" || pod.Spec.InitContainers[1].Name != "setup" {
+		t.Fatalf("init containers: %+v", pod.Spec.InitContainers)
+	}
+	args := []string{"--podcliqueset=llm", "--replica-index=0", `--requirements=[{"podClique":"llm-0-prefill-0-prefill-leader"}]`}
+	if diff := cmp.Diff(args, wait.Args); diff != "" {
+		t.Errorf("arguments (-want +got):\n%s", diff)
+	}
+	if !cmp.Equal(wait.Resources.Requests, wait.Resources.Limits) || wait.Resources.Requests.Cpu().IsZero() {
+		t.Errorf("resources: %+v", wait.Resources)
+	}
+	token := pod.Spec.Volumes[0].Projected
+	if token == nil || token.Sources[0].ServiceAccountToken == nil || wait.VolumeMounts[0].Name != pod.Spec.Volumes[0].Name {
+		t.Errorf("volumes: %+v", pod.Spec.Volumes)
+	}
+
+	role, binding := StartAccess(set)
+	if role == nil || binding == nil || role.Name != "grove.io:pcs:llm" || binding.RoleRef.Name != role.Name {
+		t.Fatalf("role %+v, binding %+v", role, binding)
+	}
+	var accounts []string
+	for _, s := range binding.Subjects {
+		accounts = append(accounts, s.Kind+" "+s.Namespace+"/"+s.Name)
+	}
+	if diff := cmp.Diff([]string{"ServiceAccount ml/default", "ServiceAccount ml/puller"}, accounts); diff != "" {
+		t.Errorf("accounts (-want +got):\n%s", diff)
+	}
+	for _, o := range []Object{role, binding} {
+		for key, value := range o.GetLabels() {
+			if errs := validation.IsValidLabelValue(value); len(errs) > 0 {
+				t.Errorf("%s: label %s=%q: %v", o.GetName(), key, value, errs)
+			}
+		}
+	}
+	if role, binding := StartAccess(llm().PodCliqueSet); role != nil || binding != nil {
+		t.Error("a set without an order has a Role")
+	}
+}
+
+func TestService(t *testing.T) {
+	t.Parallel()
+	set := llm().PodCliqueSet
+	s := Service(set, 1)
+	if s.Name != "llm-1" || s.Spec.ClusterIP != "None" || !s.Spec.PublishNotReadyAddresses {
+		t.Errorf("%+v", s)
+	}
+	if diff := cmp.Diff(map[string]string{"app.kubernetes.io/part-of": "llm", "grove.io/podcliqueset-replica-index": "1"}, s.Spec.Selector); diff != "" {
+		t.Errorf("selector (-want +got):\n%s", diff)
+	}
+	// What the API server adds is no difference.
+	live := s.DeepCopy()
+	live.Spec.ClusterIPs, live.Spec.Type, live.Spec.SessionAffinity = []string{"None"}, corev1.ServiceTypeClusterIP, corev1.ServiceAffinityNone
+	if _, differs := Updated(live, s); differs {
+		t.Error("differs from itself")
+	}
+	set.Spec.Template.HeadlessServiceConfig = &v1alpha1.HeadlessServiceConfig{PublishNotReadyAddresses: ptr.To(false)}
+	if updated, differs := Updated(live, Service(set, 1)); !differs || updated.Spec.PublishNotReadyAddresses || len(updated.Spec.ClusterIPs) != 1 {
+		t.Errorf("differs %v: %+v", differs, updated.Spec)
+	}
+}
+
+func TestHPAs(t *testing.T) {
+	t.Parallel()
+	metric := autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{Name: "cpu"}}
+	set := llm().change(func(s *v1alpha1.PodCliqueSet) {
+		s.Spec.Template.Cliques[0].Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 9, Metrics: []autoscalingv2.MetricSpec{metric}}
+		s.Spec.Template.Cliques[1].Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 9} // a member, past admission
+		s.Spec.Template.PodCliqueScalingGroupConfigs[0].ScaleConfig = &v1alpha1.AutoScalingConfig{MinReplicas: ptr.To[int32](1), MaxReplicas: 5}
+	}).PodCliqueSet
+	var got []string
+	for _, h := range HPAs(set, 1) {
+		ref := h.Spec.ScaleTargetRef
+		got = append(got, fmt.Sprintf("%s: %s %s/%s, %d to %d, %d metrics", h.Name, ref.APIVersion, ref.Kind, ref.Name, *h.Spec.MinReplicas, h.Spec.MaxReplicas, len(h.Spec.Metrics)))
+	}
+	want := []string{
+		"llm-1-worker: grove.io/v1alpha1 PodClique/llm-1-worker, 3 to 9, 1 metrics",
+		"llm-1-prefill: grove.io/v1alpha1 PodCliqueScalingGroup/llm-1-prefill, 1 to 5, 0 metrics",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// The API server gives an autoscaler without metrics its own.
+	wanted := HPAs(set, 1)[1]
+	live := wanted.DeepCopy()
+	live.Spec.Metrics, live.Spec.Behavior = []autoscalingv2.MetricSpec{metric}, &autoscalingv2.HorizontalPodAutoscalerBehavior{}
+	if _, differs := Updated(live, wanted); differs {
+		t.Error("differs from itself")
+	}
+}
