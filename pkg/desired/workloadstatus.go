@@ -67,7 +67,7 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no pods are wanted"
 		scheduled.Message = available.Message
 	}
-	set(&s.Conditions, clique.Generation, now, available, scheduled)
+	setConditions(&s.Conditions, clique.Generation, now, available, scheduled)
 	setProblems(&s.Conditions, &s.LastErrors, f.Problems, clique.Generation, now)
 	return s
 }
@@ -103,7 +103,7 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupFacts, now
 	if needed == 0 {
 		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no replicas are wanted"
 	}
-	set(&s.Conditions, group.Generation, now, available)
+	setConditions(&s.Conditions, group.Generation, now, available)
 	setProblems(&s.Conditions, &s.LastErrors, f.Problems, group.Generation, now)
 	return s
 }
@@ -145,7 +145,7 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 	case first != nil:
 		available.Message += fmt.Sprintf("; replica %d lacks %s", first.Index, first.Unavailable())
 	}
-	set(&s.Conditions, pcs.Generation, now, available)
+	setConditions(&s.Conditions, pcs.Generation, now, available)
 	setProblems(&s.Conditions, &s.LastErrors, f.Problems, pcs.Generation, now)
 	return s
 }
@@ -158,8 +158,8 @@ func yesNo(conditionType string, yes bool, trueReason, falseReason string) metav
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: falseReason}
 }
 
-// set sets conditions; now is the transition time of those whose status changes.
-func set(conditions *[]metav1.Condition, generation int64, now metav1.Time, cs ...metav1.Condition) {
+// setConditions sets conditions; now is the transition time of those whose status changes.
+func setConditions(conditions *[]metav1.Condition, generation int64, now metav1.Time, cs ...metav1.Condition) {
 	for _, c := range cs {
 		c.ObservedGeneration, c.LastTransitionTime = generation, now
 		meta.SetStatusCondition(conditions, c)
@@ -174,7 +174,7 @@ func setProblems(conditions *[]metav1.Condition, lastErrors *[]v1alpha1.LastErro
 		for _, p := range problems {
 			if p.Condition == conditionType && !told {
 				told = true
-				set(conditions, generation, now, metav1.Condition{
+				setConditions(conditions, generation, now, metav1.Condition{
 					Type: conditionType, Status: metav1.ConditionTrue, Reason: p.Reason, Message: cut(p.Message, maxDescription),
 				})
 			}

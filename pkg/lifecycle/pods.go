@@ -106,7 +106,7 @@ const (
 //   - Scaling in takes pods in the order of InDeletionOrder, never more than the PodGroup allows.
 //   - Of two pods with one index the younger goes.
 //
-// The clique of a pod without an index counts it, and removes it first.
+// A pod without an index, whose host name and label somebody broke, is counted, and goes first when scaling in.
 func DecidePods(c CliquePods, now time.Time) PodDecision {
 	d := PodDecision{Ends: map[int]Ends{}}
 	after := func(t time.Time) {

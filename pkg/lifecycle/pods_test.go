@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -294,18 +295,8 @@ func (w *world) list() []lifecycle.Pod {
 	for _, p := range w.pods {
 		pods = append(pods, p)
 	}
-	slices.SortFunc(pods, func(a, b lifecycle.Pod) int { return cmp2(a.Name, b.Name) })
+	slices.SortFunc(pods, func(a, b lifecycle.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return pods
-}
-
-func cmp2(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // act does what the decision says. The API server refuses a name that is taken, and a deletion whose UID is not there.

@@ -9,8 +9,8 @@ import (
 
 // Annotations that muster-controller leaves for itself on PodCliques. They are not copied to pods.
 const (
-	// AnnotationStartRequirements holds what the clique's pods wait for before they start: lifecycle.Requirements as
-	// text. Absent: nothing.
+	// AnnotationStartRequirements holds what the clique's pods wait for before they start: the text of
+	// lifecycle.FormatRequirements. Absent: nothing.
 	AnnotationStartRequirements = "grove.io/start-requirements"
 	// AnnotationGroupPods holds the number of pods of one replica of the scaling group, by the template; on members only.
 	AnnotationGroupPods = "grove.io/scaling-group-pods"

@@ -15,8 +15,7 @@ func PodGroup(set string, i int) string { return set + "-" + strconv.Itoa(i) }
 // HeadlessService returns the name of the Service that gives the pods of replica i of a set their host names.
 func HeadlessService(set string, i int) string { return PodGroup(set, i) }
 
-// ServiceAddress returns the DNS name of that Service, without the cluster's domain being configurable: Grove's clients
-// expect cluster.local.
+// ServiceAddress returns the DNS name of that Service. The cluster's domain is cluster.local, as in Grove.
 func ServiceAddress(set string, i int, namespace string) string {
 	return HeadlessService(set, i) + "." + namespace + ".svc.cluster.local"
 }

@@ -1,0 +1,220 @@
+package desired
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+// told returns conditions as text, one a line.
+func told(conditions []metav1.Condition) []string {
+	var lines []string
+	for _, c := range conditions {
+		lines = append(lines, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
+	}
+	return lines
+}
+
+func somePods(ready, pending, terminating, ended int) []lifecycle.Pod {
+	var pods []lifecycle.Pod
+	for range ready {
+		pods = append(pods, lifecycle.Pod{Scheduled: true, Running: true, Ready: true})
+	}
+	for range pending {
+		pods = append(pods, lifecycle.Pod{Gated: true})
+	}
+	for range terminating {
+		pods = append(pods, lifecycle.Pod{Scheduled: true, Running: true, Ready: true, Terminating: true})
+	}
+	for range ended {
+		pods = append(pods, lifecycle.Pod{Scheduled: true, Ended: true})
+	}
+	return pods
+}
+
+func TestPodCliqueStatus(t *testing.T) {
+	t.Parallel()
+	selector := ptr.To("app.kubernetes.io/managed-by=grove-operator,grove.io/podclique=s-0-a")
+	for name, tc := range map[string]struct {
+		spec   v1alpha1.PodCliqueSpec
+		status v1alpha1.PodCliqueStatus
+		facts  CliqueFacts
+		want   v1alpha1.PodCliqueStatus
+		told   []string
+	}{
+		"waiting": {
+			spec:  v1alpha1.PodCliqueSpec{Replicas: 4},
+			facts: CliqueFacts{Pods: somePods(0, 4, 0, 0)},
+			want: v1alpha1.PodCliqueStatus{Replicas: 4, ScheduleGatedReplicas: 4, UpdatedReplicas: 4, MinAvailable: ptr.To[int32](4),
+				CurrentPodTemplateHash: ptr.To("h")},
+			told: []string{
+				"Available=False InsufficientReadyPods: 0 pods are ready, 4 needed",
+				"PodCliqueScheduled=False InsufficientScheduledPods: 0 pods are bound to nodes, 4 needed"},
+		},
+		"available; what terminates or has ended does not count": {
+			spec:  v1alpha1.PodCliqueSpec{Replicas: 3, MinAvailable: ptr.To[int32](1)},
+			facts: CliqueFacts{Pods: somePods(1, 1, 1, 1), Admitted: true},
+			want: v1alpha1.PodCliqueStatus{Replicas: 3, ReadyReplicas: 1, ScheduledReplicas: 1, ScheduleGatedReplicas: 1, UpdatedReplicas: 2,
+				MinAvailable: ptr.To[int32](1), WasAvailable: true},
+			told: []string{
+				"Available=True SufficientReadyPods: 1 pod is ready, 1 needed",
+				"PodCliqueScheduled=True SufficientScheduledPods: 1 pod is bound to nodes, 1 needed"},
+		},
+		"scaled to zero, once available": {
+			spec:   v1alpha1.PodCliqueSpec{},
+			status: v1alpha1.PodCliqueStatus{WasAvailable: true, MinAvailable: ptr.To[int32](4)},
+			facts:  CliqueFacts{Admitted: true},
+			want:   v1alpha1.PodCliqueStatus{MinAvailable: ptr.To[int32](0), WasAvailable: true, CurrentPodTemplateHash: ptr.To("h")},
+			told: []string{
+				"Available=True ScaledToZero: no pods are wanted",
+				"PodCliqueScheduled=True SufficientScheduledPods: no pods are wanted"},
+		},
+		"a quota in the way": {
+			spec: v1alpha1.PodCliqueSpec{Replicas: 1},
+			facts: CliqueFacts{Problems: []Problem{
+				{v1alpha1.ConditionReplicaFailure, v1alpha1.ReasonCreateRefused, "pod s-0-a-0-x: exceeded quota"},
+				{v1alpha1.ConditionReplicaFailure, v1alpha1.ReasonCreateRefused, "and another"}}},
+			want: v1alpha1.PodCliqueStatus{MinAvailable: ptr.To[int32](1), CurrentPodTemplateHash: ptr.To("h"),
+				LastErrors: []v1alpha1.LastError{{Code: "CreateRefused", Description: "pod s-0-a-0-x: exceeded quota", ObservedAt: now},
+					{Code: "CreateRefused", Description: "and another", ObservedAt: now}}},
+			told: []string{
+				"Available=False InsufficientReadyPods: 0 pods are ready, 1 needed",
+				"PodCliqueScheduled=False InsufficientScheduledPods: 0 pods are bound to nodes, 1 needed",
+				"ReplicaFailure=True CreateRefused: pod s-0-a-0-x: exceeded quota"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clique := &v1alpha1.PodClique{
+				ObjectMeta: metav1.ObjectMeta{Name: "s-0-a", Generation: 7, Labels: map[string]string{v1alpha1.LabelPodTemplateHash: "h"}},
+				Spec:       tc.spec, Status: tc.status,
+			}
+			got := PodCliqueStatus(clique, tc.facts, now)
+			if diff := cmp.Diff(tc.told, told(got.Conditions)); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+			tc.want.ObservedGeneration, tc.want.Selector = 7, selector
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(v1alpha1.PodCliqueStatus{}, "Conditions")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			// Once written, nothing is to be written, whatever the time.
+			clique.Status = got
+			later := metav1.NewTime(now.Add(1e12))
+			if diff := cmp.Diff(got, PodCliqueStatus(clique, tc.facts, later)); diff != "" {
+				t.Errorf("changes by itself:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestProblemsClear(t *testing.T) {
+	t.Parallel()
+	clique := &v1alpha1.PodClique{Spec: v1alpha1.PodCliqueSpec{Replicas: 1}}
+	old := Problem{v1alpha1.ConditionForeignObject, v1alpha1.ReasonNameTaken, "pod x is somebody else's"}
+	clique.Status = PodCliqueStatus(clique, CliqueFacts{Problems: []Problem{old}}, before)
+	fresh := Problem{"", "SomethingElse", "and more"}
+	clique.Status = PodCliqueStatus(clique, CliqueFacts{Problems: []Problem{fresh, old}}, now)
+	want := []v1alpha1.LastError{{Code: "SomethingElse", Description: "and more", ObservedAt: now}, {Code: "NameTaken", Description: "pod x is somebody else's", ObservedAt: before}}
+	if diff := cmp.Diff(want, clique.Status.LastErrors); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	clique.Status = PodCliqueStatus(clique, CliqueFacts{}, now)
+	if len(clique.Status.LastErrors) > 0 || meta.FindStatusCondition(clique.Status.Conditions, v1alpha1.ConditionForeignObject) != nil {
+		t.Errorf("does not clear: %+v", clique.Status)
+	}
+	var many []Problem
+	for n := range 40 {
+		many = append(many, Problem{"", "Error", fmt.Sprint(n)})
+	}
+	if got := len(PodCliqueStatus(clique, CliqueFacts{Problems: many}, now).LastErrors); got != 16 {
+		t.Errorf("%d errors are kept, the CRD allows 16", got)
+	}
+}
+
+func TestScalingGroupStatus(t *testing.T) {
+	t.Parallel()
+	replica := func(index int, scheduled, ready int32) lifecycle.GroupReplica {
+		return lifecycle.GroupReplica{Index: index, Members: []lifecycle.Clique{
+			{Replicas: 2, MinAvailable: 2, Scheduled: scheduled, Ready: ready, Updated: ready, Observed: true}}}
+	}
+	group := &v1alpha1.PodCliqueScalingGroup{
+		ObjectMeta: metav1.ObjectMeta{Name: "s-0-g", Generation: 3},
+		Spec:       v1alpha1.PodCliqueScalingGroupSpec{Replicas: 3, MinAvailable: ptr.To[int32](2)},
+	}
+	got := ScalingGroupStatus(group, GroupFacts{Replicas: []lifecycle.GroupReplica{replica(0, 2, 2), replica(1, 2, 1), replica(3, 2, 2)}}, now)
+	want := v1alpha1.PodCliqueScalingGroupStatus{
+		ObservedGeneration: 3, Replicas: 3, ScheduledReplicas: 2, AvailableReplicas: 1, UpdatedReplicas: 1,
+		Selector: ptr.To("app.kubernetes.io/managed-by=grove-operator,grove.io/podcliquescalinggroup=s-0-g"),
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(want, "Conditions")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"Available=False InsufficientAvailablePodCliqueScalingGroupReplicas: 1 of 3 replicas are available, 2 needed"}, told(got.Conditions)); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	group.Status = got
+	group.Status = ScalingGroupStatus(group, GroupFacts{Replicas: []lifecycle.GroupReplica{replica(0, 2, 2), replica(1, 2, 2)}}, now)
+	if diff := cmp.Diff([]string{"Available=True SufficientAvailablePodCliqueScalingGroupReplicas: 2 of 3 replicas are available, 2 needed"}, told(group.Status.Conditions)); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	if !group.Status.WasAvailable {
+		t.Error("wasAvailable is not set")
+	}
+	group.Spec.Replicas, group.Spec.MinAvailable = 0, nil
+	zero := ScalingGroupStatus(group, GroupFacts{}, now)
+	if diff := cmp.Diff([]string{"Available=True ScaledToZero: no replicas are wanted"}, told(zero.Conditions)); diff != "" || !zero.WasAvailable {
+		t.Errorf("scaled to zero (-want +got):\n%s", diff)
+	}
+}
+
+func TestPodCliqueSetStatus(t *testing.T) {
+	t.Parallel()
+	replica := func(index int, ready int32, missing ...string) lifecycle.SetReplica {
+		return lifecycle.SetReplica{Index: index, Missing: missing,
+			Cliques: []lifecycle.Clique{{Name: fmt.Sprintf("s-%d-a", index), Replicas: 2, MinAvailable: 2, Scheduled: 2, Ready: ready, Updated: 2, Observed: true}},
+			Groups:  []lifecycle.ScalingGroup{{Name: fmt.Sprintf("s-%d-g", index), Replicas: 1, MinAvailable: 1, ScheduledReplicas: 1, AvailableReplicas: 1, UpdatedReplicas: 1, Observed: true}}}
+	}
+	for name, tc := range map[string]struct {
+		replicas int32
+		facts    SetFacts
+		want     v1alpha1.PodCliqueSetStatus
+		told     string
+	}{
+		"one of three is ready, one not made yet": {3,
+			SetFacts{Running: true, Replicas: []lifecycle.SetReplica{replica(0, 2), replica(1, 1), replica(2, 2, "b")}},
+			v1alpha1.PodCliqueSetStatus{Replicas: 3, ScheduledReplicas: 2, AvailableReplicas: 1, UpdatedReplicas: 2, Phase: "Running"},
+			"Available=False ReplicasUnavailable: 1 of 3 replicas are available; replica 1 lacks s-1-a"},
+		"not made yet": {1,
+			SetFacts{Replicas: []lifecycle.SetReplica{{Missing: []string{"a", "g"}}}},
+			v1alpha1.PodCliqueSetStatus{Replicas: 1, Phase: "Pending"},
+			"Available=False ReplicasUnavailable: 0 of 1 replica is available; replica 0 lacks a"},
+		"all of them": {2,
+			SetFacts{Running: true, Replicas: []lifecycle.SetReplica{replica(0, 2), replica(1, 2)}},
+			v1alpha1.PodCliqueSetStatus{Replicas: 2, ScheduledReplicas: 2, AvailableReplicas: 2, UpdatedReplicas: 2, Phase: "Running"},
+			"Available=True AllReplicasAvailable: 2 of 2 replicas are available"},
+		"none wanted": {0, SetFacts{}, v1alpha1.PodCliqueSetStatus{Phase: "Pending"}, "Available=True ScaledToZero: no replicas are wanted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := makeSet("s", tc.replicas).PodCliqueSet
+			set.Status.RecordedReplicas = []v1alpha1.RecordedReplicas{{Name: "kept", Replicas: 1}}
+			got := PodCliqueSetStatus(set, tc.facts, now)
+			tc.want.ObservedGeneration, tc.want.RecordedReplicas = 2, set.Status.RecordedReplicas
+			tc.want.Selector = ptr.To("app.kubernetes.io/managed-by=grove-operator,app.kubernetes.io/part-of=s")
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(tc.want, "Conditions")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{tc.told}, told(got.Conditions)); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,273 @@
+package observed_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+func member(j int, clique string) *v1alpha1.PodClique {
+	return &v1alpha1.PodClique{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: naming.MemberPodClique("s", 0, "g", j, clique), UID: "uid", Generation: 4,
+			Labels:      naming.MemberLabels("s", 0, "g", j, 1, clique),
+			Annotations: map[string]string{v1alpha1.AnnotationInitialReplicas: "3"},
+		},
+		Spec: v1alpha1.PodCliqueSpec{Replicas: 5},
+		Status: v1alpha1.PodCliqueStatus{ObservedGeneration: 4, Replicas: 5, ScheduledReplicas: 4, ReadyReplicas: 3, UpdatedReplicas: 2,
+			MinAvailable: ptr.To[int32](2)},
+	}
+}
+
+func standalone(i int, clique string) *v1alpha1.PodClique {
+	c := member(0, clique)
+	c.Name, c.Labels = naming.PodClique("s", i, clique), naming.PodCliqueLabels("s", i, clique)
+	return c
+}
+
+func TestClique(t *testing.T) {
+	t.Parallel()
+	want := lifecycle.Clique{Name: "s-0-g-1-worker", Template: "worker", Group: "s-0-g", GroupReplica: 1, UID: "uid", Observed: true,
+		Replicas: 5, MinAvailable: 2, Pods: 5, Scheduled: 4, Ready: 3, Updated: 2}
+	if diff := cmp.Diff(want, observed.Clique(member(1, "worker"))); diff != "" {
+		t.Errorf("member (-want +got):\n%s", diff)
+	}
+	c := standalone(0, "worker")
+	c.Generation, c.DeletionTimestamp = 5, &metav1.Time{Time: time.Unix(1, 0)}
+	want.Name, want.Group, want.GroupReplica, want.Observed, want.Terminating = "s-0-worker", "", -1, false, true
+	if diff := cmp.Diff(want, observed.Clique(c)); diff != "" {
+		t.Errorf("standalone, terminating, status behind (-want +got):\n%s", diff)
+	}
+}
+
+func TestMinimumWithoutItsAnnotation(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "x", "-1", "99999999999"} {
+		c := member(0, "a")
+		c.Annotations[v1alpha1.AnnotationInitialReplicas] = text
+		if got := observed.Minimum(c).AtCreation; got != 5 {
+			t.Errorf("%q: %d, want the present replicas", text, got)
+		}
+		c.Annotations[v1alpha1.AnnotationTemplateReplicas] = text
+		if got := observed.TemplateReplicas(c); got != -1 {
+			t.Errorf("%q: template replicas %d", text, got)
+		}
+	}
+}
+
+func TestGroupReplicas(t *testing.T) {
+	t.Parallel()
+	group := &v1alpha1.PodCliqueScalingGroup{Spec: v1alpha1.PodCliqueScalingGroupSpec{Replicas: 2, CliqueNames: []string{"worker", "leader", "big-worker"}}}
+	lost := member(1, "leader")
+	delete(lost.Labels, v1alpha1.LabelPodCliqueScalingGroupReplicaIndex)
+	got := observed.GroupReplicas(group, []*v1alpha1.PodClique{
+		member(10, "worker"), member(1, "big-worker"), member(0, "worker"), member(0, "leader"), member(0, "big-worker"), lost})
+	names := func(cs []lifecycle.Clique) []string {
+		var names []string
+		for _, c := range cs {
+			names = append(names, c.Name)
+		}
+		return names
+	}
+	type replica struct {
+		Index            int
+		Members, Missing []string
+	}
+	var brief []replica
+	for _, r := range got {
+		brief = append(brief, replica{r.Index, names(r.Members), r.Missing})
+	}
+	want := []replica{
+		{0, []string{"s-0-g-0-big-worker", "s-0-g-0-leader", "s-0-g-0-worker"}, nil},
+		{1, []string{"s-0-g-1-big-worker"}, []string{"leader", "worker"}}, // big-worker is no worker
+		{10, []string{"s-0-g-10-worker"}, []string{"big-worker", "leader"}},
+	}
+	if diff := cmp.Diff(want, brief); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSetReplicas(t *testing.T) {
+	t.Parallel()
+	set := &v1alpha1.PodCliqueSet{Spec: v1alpha1.PodCliqueSetSpec{Replicas: 2, Template: v1alpha1.PodCliqueSetTemplateSpec{
+		Cliques:                      []*v1alpha1.PodCliqueTemplateSpec{{Name: "b"}, nil, {Name: "a"}, {Name: "worker"}},
+		PodCliqueScalingGroupConfigs: []v1alpha1.PodCliqueScalingGroupConfig{{Name: "g", CliqueNames: []string{"worker"}}},
+	}}}
+	group := &v1alpha1.PodCliqueScalingGroup{
+		ObjectMeta: metav1.ObjectMeta{Name: "s-0-g", Labels: naming.ScalingGroupLabels("s", 0, "g"), Generation: 2},
+		Spec:       v1alpha1.PodCliqueScalingGroupSpec{Replicas: 3, MinAvailable: ptr.To[int32](2)},
+		Status:     v1alpha1.PodCliqueScalingGroupStatus{ObservedGeneration: 1, ScheduledReplicas: 3, AvailableReplicas: 2, UpdatedReplicas: 1},
+	}
+	got := observed.SetReplicas(set,
+		[]*v1alpha1.PodClique{standalone(0, "b"), standalone(1, "a"), standalone(0, "a"), standalone(2, "a"), member(0, "worker")},
+		[]*v1alpha1.PodCliqueScalingGroup{group})
+	want := []lifecycle.SetReplica{
+		{Index: 0, Cliques: []lifecycle.Clique{observed.Clique(standalone(0, "a")), observed.Clique(standalone(0, "b"))},
+			Groups: []lifecycle.ScalingGroup{{Name: "s-0-g", Template: "g", Replicas: 3, MinAvailable: 2, ScheduledReplicas: 3, AvailableReplicas: 2, UpdatedReplicas: 1}}},
+		{Index: 1, Cliques: []lifecycle.Clique{observed.Clique(standalone(1, "a"))}, Missing: []string{"b", "g"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestLeaf(t *testing.T) {
+	t.Parallel()
+	pg := &v2alpha2.PodGroup{
+		Spec:   v2alpha2.PodGroupSpec{SubGroups: []v2alpha2.SubGroup{{Name: "a", MinMember: ptr.To[int32](3)}, {Name: "g"}}},
+		Status: v2alpha2.PodGroupStatus{SubGroups: []v2alpha2.SubGroupStatus{{Name: "a", Admitted: true}, {Name: "g"}}},
+	}
+	type answer struct {
+		Min              int32
+		Listed, Admitted bool
+	}
+	for name, want := range map[string]answer{"a": {3, true, true}, "g": {0, true, false}, "x": {}} {
+		n, listed := observed.Leaf(pg, name)
+		if got := (answer{n, listed, observed.Admitted(pg, name)}); got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+	if _, listed := observed.Leaf(nil, "a"); listed || observed.Admitted(nil, "a") {
+		t.Error("a PodGroup that does not exist lists something")
+	}
+}
+
+var t0 = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+func TestPod(t *testing.T) {
+	t.Parallel()
+	clique := standalone(0, "a")
+	clique.Labels[v1alpha1.LabelPodTemplateHash] = "h"
+	pod := func(changes ...func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", CreationTimestamp: metav1.NewTime(t0),
+				Labels: map[string]string{v1alpha1.LabelPodIndex: "4", v1alpha1.LabelPodTemplateHash: "h"}},
+			Spec: corev1.PodSpec{Hostname: "s-0-a-4"},
+		}
+		for _, change := range changes {
+			change(p)
+		}
+		return p
+	}
+	running := func(p *corev1.Pod) {
+		p.Spec.NodeName = "n"
+		p.Status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &metav1.Time{Time: t0.Add(time.Minute)},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(t0.Add(2 * time.Minute))}}}
+	}
+	failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
+	base := lifecycle.Pod{Name: "p", UID: "u", Index: 4, Created: t0}
+	alive := base
+	alive.Scheduled, alive.Running, alive.Started = true, true, t0.Add(time.Minute)
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want func(*lifecycle.Pod)
+	}{
+		"pending": {pod(), func(p *lifecycle.Pod) { *p = base }},
+		"ready":   {pod(running), func(p *lifecycle.Pod) { p.Ready = true }},
+		"not ready": {pod(running, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }),
+			func(*lifecycle.Pod) {}},
+		"gated": {pod(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} }),
+			func(p *lifecycle.Pod) { *p = base; p.Gated = true }},
+		"of another template": {pod(running, func(p *corev1.Pod) { p.Labels[v1alpha1.LabelPodTemplateHash] = "old" }),
+			func(p *lifecycle.Pod) { p.Ready, p.Outdated = true, true }},
+		"failed, its containers say when": {pod(running, failed, func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(t0.Add(5 * time.Minute))}}},
+				{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(t0.Add(3 * time.Minute))}}}}
+		}), func(p *lifecycle.Pod) { p.Running, p.Ended, p.EndedAt = false, true, t0.Add(5*time.Minute) }},
+		"evicted, its conditions say when": {pod(running, failed),
+			func(p *lifecycle.Pod) { p.Running, p.Ended, p.EndedAt = false, true, t0.Add(2*time.Minute) }},
+		"failed, nothing says when": {pod(failed),
+			func(p *lifecycle.Pod) { *p = base; p.Ended, p.EndedAt = true, t0 }},
+		"terminating on a node that does not answer": {pod(running, func(p *corev1.Pod) {
+			p.DeletionTimestamp, p.Spec.NodeName = &metav1.Time{Time: t0.Add(time.Hour)}, "gone"
+		}), func(p *lifecycle.Pod) {
+			p.Ready, p.Terminating, p.Unreachable, p.GraceEnds = true, true, true, t0.Add(time.Hour)
+		}},
+		"terminating, never scheduled": {pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: t0} }),
+			func(p *lifecycle.Pod) { *p = base; p.Terminating, p.GraceEnds = true, t0 }},
+		"its index label was taken away": {pod(running, func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelPodIndex) }),
+			func(p *lifecycle.Pod) { p.Ready = true }},
+		"its index label was changed": {pod(running, func(p *corev1.Pod) { p.Labels[v1alpha1.LabelPodIndex] = "9" }),
+			func(p *lifecycle.Pod) { p.Ready = true }},
+		"another host name: the label tells": {pod(running, func(p *corev1.Pod) { p.Spec.Hostname = "s-0-a-04" }),
+			func(p *lifecycle.Pod) { p.Ready = true }},
+		"neither tells": {pod(running, func(p *corev1.Pod) { p.Spec.Hostname, p.Labels[v1alpha1.LabelPodIndex] = "s-0-a-b-4", "x" }),
+			func(p *lifecycle.Pod) { p.Ready, p.Index = true, -1 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := alive
+			tc.want(&want)
+			got := observed.CliquePods(clique, []*corev1.Pod{tc.pod}, func(node string) bool { return node == "gone" })
+			if diff := cmp.Diff([]lifecycle.Pod{want}, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUnreachableNode(t *testing.T) {
+	t.Parallel()
+	node := func(ready corev1.ConditionStatus, taints ...string) *corev1.Node {
+		n := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
+		for _, key := range taints {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key})
+		}
+		return n
+	}
+	for name, tc := range map[string]struct {
+		node *corev1.Node
+		want bool
+	}{
+		"ready":                         {node(corev1.ConditionTrue), false},
+		"not ready, but it answers":     {node(corev1.ConditionFalse, corev1.TaintNodeNotReady), false},
+		"unknown":                       {node(corev1.ConditionUnknown), true},
+		"tainted as unreachable":        {node(corev1.ConditionFalse, corev1.TaintNodeUnreachable), true},
+		"gone":                          {nil, true},
+		"new, without a condition":      {&corev1.Node{}, false},
+		"tainted as something else too": {node(corev1.ConditionTrue, "x"), false},
+	} {
+		if got := observed.UnreachableNode(tc.node); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestEndsWrittenAndReadAgain(t *testing.T) {
+	t.Parallel()
+	ends := map[int]lifecycle.Ends{0: {Count: 1, Last: t0}, 12: {Count: 3, Last: t0.Add(time.Second)}}
+	clique := &v1alpha1.PodClique{}
+	clique.Annotations = map[string]string{naming.AnnotationEndedPods: observed.FormatEnds(ends)}
+	if diff := cmp.Diff(ends, observed.Ends(clique)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	clique.Annotations[naming.AnnotationEndedPods] = "[broken"
+	if got := observed.Ends(clique); len(got) > 0 || observed.FormatEnds(nil) != "" {
+		t.Errorf("a broken history is read as %v", got)
+	}
+}
+
+func TestStartOrder(t *testing.T) {
+	t.Parallel()
+	template := &v1alpha1.PodCliqueSetTemplateSpec{
+		StartupType:                  ptr.To(v1alpha1.CliqueStartupTypeExplicit),
+		Cliques:                      []*v1alpha1.PodCliqueTemplateSpec{{Name: "a"}, nil, {Name: "b", Spec: v1alpha1.PodCliqueSpec{StartsAfter: []string{"a"}}}},
+		PodCliqueScalingGroupConfigs: []v1alpha1.PodCliqueScalingGroupConfig{{Name: "g", CliqueNames: []string{"b"}, MinAvailable: ptr.To[int32](2)}},
+	}
+	want := lifecycle.StartOrder{Explicit: true, GroupMinimum: map[string]int32{"g": 2},
+		Cliques: []lifecycle.OrderedClique{{Name: "a"}, {Name: "b", StartsAfter: []string{"a"}, Group: "g"}}}
+	if diff := cmp.Diff(want, observed.StartOrder(template)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
