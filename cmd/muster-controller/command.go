@@ -73,7 +73,8 @@ by url. It makes and renews its certificate itself unless told otherwise.`,
 //	--cert-management=self (default):
 //	  NS       secrets                muster-webhooks-tls  get list watch update
 //	  NS       secrets                (any name)           create; cannot be restricted by name
-//	  cluster  validatingwebhookconfigurations.admissionregistration.k8s.io
+//	  cluster  validatingwebhookconfigurations.admissionregistration.k8s.io,
+//	           mutatingwebhookconfigurations.admissionregistration.k8s.io
 //	                                  muster-webhooks      get list watch patch
 //	--leader-elect (default):
 //	  NS       leases.coordination.k8s.io  muster-controller  get update
@@ -147,7 +148,7 @@ func run(ctx context.Context, o *options) error {
 		}
 		ready["webhook-certificate"] = certificates.Ready
 	}
-	if err := webhooks.Setup(mgr); err != nil {
+	if err := webhooks.Setup(mgr, webhooks.Options{SchedulerName: o.schedulerName}); err != nil {
 		return fmt.Errorf("setting up webhooks: %w", err)
 	}
 	if err := controllers.Setup(ctx, mgr, controllers.Options{SchedulerName: o.schedulerName}); err != nil {

@@ -87,7 +87,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"Scheduler of pods whose template in a PodCliqueSet names none.")
 
 	fs.StringVar(&o.webhookHost, "webhook-host", o.webhookHost,
-		"Address to serve webhooks on. Empty: all addresses. Outside of a cluster use 127.0.0.1 and write the url of each webhook in the ValidatingWebhookConfiguration.")
+		"Address to serve webhooks on. Empty: all addresses. Outside of a cluster use 127.0.0.1 and write the url of each webhook in the webhook configurations.")
 	fs.IntVar(&o.webhookPort, "webhook-port", o.webhookPort,
 		"Port to serve webhooks on.")
 	fs.StringVar(&o.webhookService, "webhook-service", o.webhookService,
@@ -95,7 +95,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.webhookExtraHosts, "webhook-extra-hosts", o.webhookExtraHosts,
 		"More DNS names and IP addresses that the certificate is made for, beside those of the Service, localhost, 127.0.0.1 and --webhook-host.")
 	fs.StringVar(&o.webhookConfiguration, "webhook-configuration", o.webhookConfiguration,
-		"Name of the ValidatingWebhookConfiguration whose caBundle is kept up to date with --cert-management=self.")
+		"Name of the ValidatingWebhookConfiguration and the MutatingWebhookConfiguration whose caBundles are kept up to date with --cert-management=self.")
 
 	fs.StringVar(&o.certManagement, "cert-management", o.certManagement,
 		"Who makes and renews the webhook's certificate. self: this program, in a Secret that its replicas share. external: somebody else, for instance cert-manager, as tls.crt and tls.key in --webhook-cert-dir; files that change are read again.")

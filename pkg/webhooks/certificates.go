@@ -47,12 +47,13 @@ const (
 // configuration, beside the old one, before the certificate is served, so that
 // the API server trusts every replica at any moment.
 type Certificates struct {
-	// Client reads and writes the Secret and the ValidatingWebhookConfiguration.
+	// Client reads and writes the Secret and the webhook configurations.
 	Client client.Client
 	// Secret is shared by all replicas; created if missing.
 	Secret types.NamespacedName
-	// WebhookConfiguration names the ValidatingWebhookConfiguration whose
-	// webhooks are to trust the certificate. May come to be later.
+	// WebhookConfiguration names the ValidatingWebhookConfiguration and the
+	// MutatingWebhookConfiguration whose webhooks are to trust the certificate.
+	// Either may come to be later.
 	WebhookConfiguration string
 	// Hosts are the DNS names and IP addresses that the API server calls; not empty.
 	Hosts []string
@@ -66,7 +67,7 @@ type Certificates struct {
 	serving atomic.Pointer[tls.Certificate] // nil: none yet
 }
 
-// CacheOptions restricts a manager's cache to the two objects that Certificates
+// CacheOptions restricts a manager's cache to the three objects that Certificates
 // reads, so that its rights can name them.
 func (c *Certificates) CacheOptions() cache.Options {
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{
@@ -74,6 +75,9 @@ func (c *Certificates) CacheOptions() cache.Options {
 			c.Secret.Namespace: {FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, c.Secret.Name)},
 		}},
 		&admissionregistrationv1.ValidatingWebhookConfiguration{}: {
+			Field: fields.OneTermEqualSelector(metav1.ObjectNameField, c.WebhookConfiguration),
+		},
+		&admissionregistrationv1.MutatingWebhookConfiguration{}: {
 			Field: fields.OneTermEqualSelector(metav1.ObjectNameField, c.WebhookConfiguration),
 		},
 	}}
@@ -95,6 +99,7 @@ func (c *Certificates) SetupWithManager(mgr ctrl.Manager) error {
 		Named("webhook-certificates").
 		Watches(&corev1.Secret{}, always).
 		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, always).
+		Watches(&admissionregistrationv1.MutatingWebhookConfiguration{}, always).
 		WatchesRawSource(start).
 		WithOptions(controller.Options{NeedLeaderElection: &everyReplica}).
 		Complete(c)
@@ -184,23 +189,41 @@ func (c *Certificates) ensureSecret(ctx context.Context) (*keyPair, error) {
 	return pair, nil
 }
 
-// publish makes every webhook of the configuration trust the authority. A
+// publish makes every webhook of both configurations trust the authority. A
 // configuration that does not exist is no error: it is taken up when it appears.
 func (c *Certificates) publish(ctx context.Context, authority *x509.Certificate) error {
-	config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	return errors.Join(
+		c.publishIn(ctx, authority, validating, func() (bundles []*[]byte) {
+			for i := range validating.Webhooks {
+				bundles = append(bundles, &validating.Webhooks[i].ClientConfig.CABundle)
+			}
+			return bundles
+		}),
+		c.publishIn(ctx, authority, mutating, func() (bundles []*[]byte) {
+			for i := range mutating.Webhooks {
+				bundles = append(bundles, &mutating.Webhooks[i].ClientConfig.CABundle)
+			}
+			return bundles
+		}))
+}
+
+// publishIn does so in one configuration, whose bundles are asked for once it
+// is read.
+func (c *Certificates) publishIn(ctx context.Context, authority *x509.Certificate, config client.Object, bundles func() []*[]byte) error {
 	err := c.Client.Get(ctx, types.NamespacedName{Name: c.WebhookConfiguration}, config)
 	if apierrors.IsNotFound(err) {
-		klog.FromContext(ctx).Info("Waiting for the webhook configuration, until it exists no webhook is called", "name", c.WebhookConfiguration)
+		klog.FromContext(ctx).Info("Waiting for the webhook configuration, until it exists its webhooks are not called", "kind", fmt.Sprintf("%T", config), "name", c.WebhookConfiguration)
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reading the webhook configuration %s: %w", c.WebhookConfiguration, err)
 	}
 
-	before := config.DeepCopy()
+	before := config.DeepCopyObject().(client.Object)
 	changed := false
-	for i := range config.Webhooks {
-		bundle := &config.Webhooks[i].ClientConfig.CABundle
+	for _, bundle := range bundles() {
 		if next := addAuthority(*bundle, authority, c.Now()); !bytes.Equal(*bundle, next) {
 			*bundle, changed = next, true
 		}

@@ -90,6 +90,25 @@ func TestCertificatesWithoutWebhookConfiguration(t *testing.T) {
 	handshake(t, c, configuration(t, c).Webhooks[0].ClientConfig.CABundle, "localhost")
 }
 
+func TestCertificatesArePublishedInBothConfigurations(t *testing.T) {
+	t.Parallel()
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	mutating.Name = "hooks"
+	mutating.Webhooks = []admissionregistrationv1.MutatingWebhook{{Name: "m"}, {Name: "n"}}
+	c := newCertificates(t, webhookConfiguration("a"), mutating)
+	step(t, c)
+	if err := c.Client.Get(context.Background(), types.NamespacedName{Name: c.WebhookConfiguration}, mutating); err != nil {
+		t.Fatal(err)
+	}
+	want := configuration(t, c).Webhooks[0].ClientConfig.CABundle
+	for _, webhook := range mutating.Webhooks {
+		if !bytes.Equal(want, webhook.ClientConfig.CABundle) {
+			t.Errorf("webhook %s has another bundle", webhook.Name)
+		}
+		handshake(t, c, webhook.ClientConfig.CABundle, "localhost")
+	}
+}
+
 func TestCertificatesAreReplaced(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

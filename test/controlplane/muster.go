@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 )
@@ -25,7 +24,7 @@ func (cp *ControlPlane) InstallMuster(ctx context.Context) error {
 	cp.say("installing Muster's CRDs, service accounts and roles")
 	objects, err := musterManifests(".", func(object *unstructured.Unstructured) bool {
 		switch object.GetKind() {
-		case "Deployment", "Service", "ValidatingWebhookConfiguration":
+		case "Deployment", "Service", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
 			return false
 		}
 		return true
@@ -189,7 +188,7 @@ func (cp *ControlPlane) StartMusterController(ctx context.Context, options Contr
 // webhooksAt returns the webhook configurations of manifests/webhooks, calling this address instead of a Service.
 func webhooksAt(address string) ([]*unstructured.Unstructured, error) {
 	configurations, err := musterManifests("webhooks", func(object *unstructured.Unstructured) bool {
-		return object.GetKind() == "ValidatingWebhookConfiguration"
+		return strings.HasSuffix(object.GetKind(), "WebhookConfiguration")
 	})
 	if err != nil {
 		return nil, err
@@ -215,38 +214,89 @@ func webhooksAt(address string) ([]*unstructured.Unstructured, error) {
 	return configurations, nil
 }
 
-// waitForWebhook returns once the API server refuses a PodGroup that only the webhook refuses. It learns of a new
-// webhook on its own time and tells nobody, hence the polling.
-func (cp *ControlPlane) waitForWebhook(ctx context.Context) error {
-	client, err := dynamic.NewForConfig(cp.admin)
-	if err != nil {
-		return err
-	}
-	podGroups := client.Resource(schema.GroupVersionResource{Group: "scheduling.run.ai", Version: "v2alpha2", Resource: "podgroups"})
-	invalid, err := ParseManifests([]byte(`
+// webhookProbes are objects whose dry-run creation shows that a webhook is called. The API server learns of a new webhook
+// on its own time and tells nobody.
+var webhookProbes = []struct {
+	manifest string
+	called   func(created *unstructured.Unstructured, err error) bool
+}{
+	{ // only the webhook refuses it
+		manifest: `
 apiVersion: scheduling.run.ai/v2alpha2
 kind: PodGroup
 metadata: {name: webhook-probe}
 spec:
   subGroups:
   - {name: leaf-without-min-member}
-`))
+`,
+		called: func(_ *unstructured.Unstructured, err error) bool { return refusedByWebhook(err) },
+	},
+	{ // only the webhook refuses it
+		manifest: `
+apiVersion: grove.io/v1alpha1
+kind: PodCliqueSet
+metadata: {name: 0-is-no-first-letter}
+spec:
+  template:
+    cliques:
+    - name: main
+      spec: {podSpec: {containers: [{name: main, image: none}]}}
+`,
+		called: func(_ *unstructured.Unstructured, err error) bool { return refusedByWebhook(err) },
+	},
+	{ // only the webhook fills it in
+		manifest: `
+apiVersion: grove.io/v1alpha1
+kind: PodCliqueSet
+metadata: {name: webhook-probe}
+spec:
+  template:
+    cliques:
+    - name: main
+      spec: {podSpec: {containers: [{name: main, image: none}]}}
+`,
+		called: func(created *unstructured.Unstructured, err error) bool {
+			if err != nil {
+				return false
+			}
+			startup, _, _ := unstructured.NestedString(created.Object, "spec", "template", "cliqueStartupType")
+			return startup != ""
+		},
+	},
+}
+
+func refusedByWebhook(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "admission webhook") && strings.Contains(err.Error(), "denied the request")
+}
+
+// waitForWebhook returns once the API server calls the webhooks.
+func (cp *ControlPlane) waitForWebhook(ctx context.Context) error {
+	client, err := dynamic.NewForConfig(cp.admin)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("the API server does not call the webhook"))
 	defer cancel()
-	for {
-		_, err := podGroups.Namespace("default").Create(ctx, invalid[0], metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err != nil && strings.Contains(err.Error(), "admission webhook") {
-			return nil
+	for _, probe := range webhookProbes {
+		objects, err := ParseManifests([]byte(probe.manifest))
+		if err != nil {
+			return err
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the webhook: %w (last answer: %w)", context.Cause(ctx), err)
-		case <-time.After(50 * time.Millisecond):
+		kind := objects[0].GroupVersionKind()
+		resource := client.Resource(kind.GroupVersion().WithResource(strings.ToLower(kind.Kind) + "s")).Namespace("default")
+		for {
+			created, err := resource.Create(ctx, objects[0], metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if probe.called(created, err) {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("waiting for the webhook of %ss: %w (last answer: %w)", kind.Kind, context.Cause(ctx), err)
+			case <-time.After(50 * time.Millisecond):
+			}
 		}
 	}
+	return nil
 }
 
 // startReady starts a process and waits until it is ready.

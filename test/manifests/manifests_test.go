@@ -172,7 +172,7 @@ func TestTheKustomizationListsEveryFileAndNoOther(t *testing.T) {
 // An object that is listed twice, or that lacks its namespace, would be applied in the wrong place or not at all.
 func TestEveryObjectIsThereOnceAndKnowsItsNamespace(t *testing.T) {
 	t.Parallel()
-	clusterScoped := []string{"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "ValidatingWebhookConfiguration"}
+	clusterScoped := []string{"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
 	seen := map[string]string{}
 	for _, o := range readBase(t) {
 		kind := o.GetObjectKind().GroupVersionKind().Kind
@@ -371,9 +371,16 @@ func TestProgramsRunWithoutPrivileges(t *testing.T) {
 func TestTheWebhookIsServed(t *testing.T) {
 	t.Parallel()
 	service := find[*corev1.Service](t, "muster-webhooks")
+	called := map[string]admissionregistrationv1.WebhookClientConfig{}
 	for _, webhook := range find[*admissionregistrationv1.ValidatingWebhookConfiguration](t, "muster-webhooks").Webhooks {
-		if to := webhook.ClientConfig.Service; to == nil || to.Name != service.Name || to.Namespace != service.Namespace {
-			t.Errorf("webhook %s calls %+v", webhook.Name, to)
+		called["validating "+webhook.Name] = webhook.ClientConfig
+	}
+	for _, webhook := range find[*admissionregistrationv1.MutatingWebhookConfiguration](t, "muster-webhooks").Webhooks {
+		called["mutating "+webhook.Name] = webhook.ClientConfig
+	}
+	for name, config := range called {
+		if to := config.Service; to == nil || to.Name != service.Name || to.Namespace != service.Namespace {
+			t.Errorf("%s webhook calls %+v", name, to)
 		}
 	}
 	deployment := find[*appsv1.Deployment](t, "muster-controller")

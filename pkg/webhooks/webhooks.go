@@ -1,0 +1,88 @@
+package webhooks
+
+import (
+	"fmt"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// Where webhooks are served.
+const (
+	// PodGroupPath validates PodGroups.
+	PodGroupPath = "/validate-scheduling-run-ai-v2alpha2-podgroup"
+
+	// These give the kinds of the workload API their defaults.
+	PodCliqueSetDefaultPath = "/mutate-grove-io-v1alpha1-podcliqueset"
+	PodCliqueDefaultPath    = "/mutate-grove-io-v1alpha1-podclique"
+
+	// These validate them.
+	PodCliqueSetPath          = "/validate-grove-io-v1alpha1-podcliqueset"
+	PodCliqueScalingGroupPath = "/validate-grove-io-v1alpha1-podcliquescalinggroup"
+	PodCliquePath             = "/validate-grove-io-v1alpha1-podclique"
+
+	// These validate their scale subresources.
+	PodCliqueSetScalePath          = "/validate-grove-io-v1alpha1-podcliqueset-scale"
+	PodCliqueScalingGroupScalePath = "/validate-grove-io-v1alpha1-podcliquescalinggroup-scale"
+	PodCliqueScalePath             = "/validate-grove-io-v1alpha1-podclique-scale"
+)
+
+// Options configure the webhooks.
+type Options struct {
+	// SchedulerName is the scheduler of pods whose template names none. Empty:
+	// that of the API's defaults.
+	SchedulerName string
+}
+
+// Setup registers all webhooks with the manager's webhook server. Its scheme
+// has to know what they read: the workload API and pods. They read past the
+// cache, which may not have what was written a moment ago.
+func Setup(mgr ctrl.Manager, options Options) error {
+	scheme := mgr.GetScheme()
+	if err := autoscalingv1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	kin := kinReader{mgr.GetAPIReader()}
+	for path, build := range map[string]func() error{
+		PodGroupPath: ctrl.NewWebhookManagedBy(mgr, &v2alpha2.PodGroup{}).
+			WithValidator(PodGroupValidator{}).WithValidatorCustomPath(PodGroupPath).Complete,
+		PodCliqueSetPath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodCliqueSet{}).
+			WithDefaulter(podCliqueSetDefaulter{options.SchedulerName}).WithDefaulterCustomPath(PodCliqueSetDefaultPath).
+			WithValidator(podCliqueSetValidator{kin}).WithValidatorCustomPath(PodCliqueSetPath).Complete,
+		PodCliqueScalingGroupPath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodCliqueScalingGroup{}).
+			WithValidator(podCliqueScalingGroupValidator{kin}).WithValidatorCustomPath(PodCliqueScalingGroupPath).Complete,
+		PodCliquePath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodClique{}).
+			WithDefaulter(podCliqueDefaulter{options.SchedulerName}).WithDefaulterCustomPath(PodCliqueDefaultPath).
+			WithValidator(podCliqueValidator{kin}).WithValidatorCustomPath(PodCliquePath).Complete,
+		PodCliqueSetScalePath: ctrl.NewWebhookManagedBy(mgr, &autoscalingv1.Scale{}).
+			WithValidator(scaleValidator{kin.scalePodCliqueSet}).WithValidatorCustomPath(PodCliqueSetScalePath).Complete,
+		PodCliqueScalingGroupScalePath: ctrl.NewWebhookManagedBy(mgr, &autoscalingv1.Scale{}).
+			WithValidator(scaleValidator{kin.scalePodCliqueScalingGroup}).WithValidatorCustomPath(PodCliqueScalingGroupScalePath).Complete,
+		PodCliqueScalePath: ctrl.NewWebhookManagedBy(mgr, &autoscalingv1.Scale{}).
+			WithValidator(scaleValidator{kin.scalePodClique}).WithValidatorCustomPath(PodCliqueScalePath).Complete,
+	} {
+		if err := build(); err != nil {
+			return fmt.Errorf("registering %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// invalid returns the errors in the form in which the API server reports its own, nil for none.
+func invalid(kind schema.GroupKind, object metav1.Object, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	name := object.GetName()
+	if name == "" { // generateName: the API server has not made the name yet
+		name = object.GetGenerateName()
+	}
+	return apierrors.NewInvalid(kind, name, errs)
+}

@@ -1,0 +1,268 @@
+package webhooks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// The family: PodCliqueSet svc, its scaling group svc-0-g, standalone clique
+// svc-0-solo and member clique svc-0-g-0-worker.
+func set() *v1alpha1.PodCliqueSet {
+	clique := func(name string) *v1alpha1.PodCliqueTemplateSpec {
+		return &v1alpha1.PodCliqueTemplateSpec{Name: name, Spec: v1alpha1.PodCliqueSpec{Replicas: 2,
+			PodSpec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}}}}
+	}
+	return &v1alpha1.PodCliqueSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "svc", Namespace: "ns", UID: "set"},
+		Spec: v1alpha1.PodCliqueSetSpec{Replicas: 1, Template: v1alpha1.PodCliqueSetTemplateSpec{
+			Cliques: []*v1alpha1.PodCliqueTemplateSpec{clique("solo"), clique("worker"), clique("other")},
+			PodCliqueScalingGroupConfigs: []v1alpha1.PodCliqueScalingGroupConfig{
+				{Name: "g", CliqueNames: []string{"worker"}}, {Name: "h", CliqueNames: []string{"other"}}},
+		}},
+	}
+}
+
+func trainingSet() *v1alpha1.PodCliqueSet {
+	s := set()
+	s.Spec.WorkloadType = v1alpha1.WorkloadTypeTraining
+	return s
+}
+
+func meta(name, template, ownerKind, owner, ownerUID string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name),
+		Labels:          map[string]string{"app.kubernetes.io/part-of": "svc", "grove.io/template-name": template, "grove.io/podcliqueset-replica-index": "0"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "grove.io/v1alpha1", Kind: ownerKind, Name: owner, UID: types.UID(ownerUID), Controller: ptr(true)}}}
+}
+
+func scalingGroup() *v1alpha1.PodCliqueScalingGroup {
+	return &v1alpha1.PodCliqueScalingGroup{ObjectMeta: meta("svc-0-g", "g", "PodCliqueSet", "svc", "set"),
+		Spec: v1alpha1.PodCliqueScalingGroupSpec{Replicas: 1, CliqueNames: []string{"worker"}}}
+}
+
+func standalone() *v1alpha1.PodClique {
+	return &v1alpha1.PodClique{ObjectMeta: meta("svc-0-solo", "solo", "PodCliqueSet", "svc", "set"), Spec: v1alpha1.PodCliqueSpec{Replicas: 2}}
+}
+
+func member() *v1alpha1.PodClique {
+	return &v1alpha1.PodClique{ObjectMeta: meta("svc-0-g-0-worker", "worker", "PodCliqueScalingGroup", "svc-0-g", "svc-0-g"), Spec: v1alpha1.PodCliqueSpec{Replicas: 1}}
+}
+
+// otherGroup is a sibling that has nearly filled the tree.
+func otherGroup() *v1alpha1.PodCliqueScalingGroup {
+	group := &v1alpha1.PodCliqueScalingGroup{ObjectMeta: meta("svc-0-h", "h", "PodCliqueSet", "svc", "set"),
+		Spec: v1alpha1.PodCliqueScalingGroupSpec{Replicas: 505, CliqueNames: []string{"other"}}}
+	return group
+}
+
+func boundPod() *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", Labels: map[string]string{
+		"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "svc", "grove.io/template-name": "solo"}},
+		Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+}
+
+func reader(t *testing.T, failing bool, objects ...client.Object) kinReader {
+	t.Helper()
+	scheme := testScheme(t)
+	indexed := func(value func(*corev1.Pod) string) client.IndexerFunc {
+		return func(o client.Object) []string { return []string{value(o.(*corev1.Pod))} }
+	}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithIndex(&corev1.Pod{}, "spec.nodeName", indexed(func(p *corev1.Pod) string { return p.Spec.NodeName })).
+		WithIndex(&corev1.Pod{}, "status.phase", indexed(func(p *corev1.Pod) string { return string(p.Status.Phase) }))
+	// The fake client selects by equality only; the real API server is asked in
+	// test/integration/workloadapi.
+	builder = builder.WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if failing {
+				return errors.New("away")
+			}
+			kept := opts[:0:0]
+			for _, o := range opts {
+				if _, isField := o.(client.MatchingFieldsSelector); !isField {
+					kept = append(kept, o)
+				}
+			}
+			return c.List(ctx, list, kept...)
+		},
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+			if failing {
+				return errors.New("away")
+			}
+			return c.Get(ctx, key, into, opts...)
+		},
+	})
+	return kinReader{builder.Build()}
+}
+
+func testScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme, autoscalingv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
+
+func rawObject(t *testing.T, o runtime.Object) runtime.RawExtension {
+	t.Helper()
+	content, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runtime.RawExtension{Raw: content}
+}
+
+func TestWorkloadValidators(t *testing.T) {
+	family := []client.Object{set(), scalingGroup(), standalone(), member()}
+	training := []client.Object{trainingSet(), scalingGroup(), standalone(), member()}
+	update := func(old client.Object, change func(client.Object)) [2]client.Object {
+		now := old.DeepCopyObject().(client.Object)
+		change(now)
+		return [2]client.Object{old, now}
+	}
+	for name, tc := range map[string]struct {
+		live    []client.Object
+		failing bool
+		create  client.Object
+		update  [2]client.Object // old, new
+		want    string           // part of the refusal; "": allowed
+	}{
+		"a set":                            {create: set()},
+		"an invalid set, all errors":       {create: func() client.Object { s := set(); s.Name = "a.b"; s.Spec.Replicas = -1; return s }(), want: "spec.replicas"},
+		"a clique without an owner":        {create: &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, want: "metadata.ownerReferences"},
+		"a scaling group without an owner": {create: &v1alpha1.PodCliqueScalingGroup{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, want: "metadata.ownerReferences"},
+		"a template with bound pods": {live: []client.Object{boundPod()}, update: update(set(), func(o client.Object) {
+			o.(*v1alpha1.PodCliqueSet).Spec.Template.Cliques[0].Spec.PodSpec.HostNetwork = true
+		}), want: "bound to nodes"},
+		"another template with bound pods": {live: []client.Object{boundPod()}, update: update(set(), func(o client.Object) {
+			o.(*v1alpha1.PodCliqueSet).Spec.Template.Cliques[1].Spec.PodSpec.HostNetwork = true
+		})},
+		"a template, pods not known": {failing: true, update: update(set(), func(o client.Object) {
+			o.(*v1alpha1.PodCliqueSet).Spec.Template.Cliques[0].Spec.PodSpec.HostNetwork = true
+		}), want: "listing the pods of clique solo: away"},
+		"replicas of a set, nothing asked": {failing: true, update: update(set(), func(o client.Object) { o.(*v1alpha1.PodCliqueSet).Spec.Replicas = 9 })},
+		"a clique's replicas":              {live: family, update: update(standalone(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
+		"a clique's replicas of Training":  {live: training, update: update(standalone(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "Training"},
+		"a member's replicas":              {live: family, update: update(member(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "podcliquescalinggroup/svc-0-g"},
+		"a member's replicas, as template": {live: family, update: update(member(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 2 })},
+		"a member's replicas of Training":  {live: training, update: update(member(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 2 }), want: "Training"},
+		"a group's replicas":               {live: family, update: update(scalingGroup(), func(o client.Object) { o.(*v1alpha1.PodCliqueScalingGroup).Spec.Replicas = 9 })},
+		"a group's replicas, tree full":    {live: append([]client.Object{otherGroup()}, family...), update: update(scalingGroup(), func(o client.Object) { o.(*v1alpha1.PodCliqueScalingGroup).Spec.Replicas = 9 }), want: "1,024"},
+		"a group's replicas of Training":   {live: training, update: update(scalingGroup(), func(o client.Object) { o.(*v1alpha1.PodCliqueScalingGroup).Spec.Replicas = 9 }), want: "Training"},
+		"a set that was replaced":          {live: []client.Object{func() client.Object { s := trainingSet(); s.UID = "another"; return s }()}, update: update(standalone(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
+		"owners not known":                 {failing: true, update: update(standalone(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "reading the owner, PodCliqueSet svc: away"},
+		"metadata, nothing asked":          {failing: true, update: update(standalone(), func(o client.Object) { o.SetOwnerReferences(nil) })},
+		"terminating, nothing asked":       {failing: true, update: update(func() client.Object { c := standalone(); c.DeletionTimestamp = ptr(metav1.Now()); return c }(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kin := reader(t, tc.failing, tc.live...)
+			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create}}
+			object := tc.create
+			if object != nil {
+				request.Object = rawObject(t, object)
+			} else {
+				object = tc.update[1]
+				request.Operation = admissionv1.Update
+				request.OldObject, request.Object = rawObject(t, tc.update[0]), rawObject(t, object)
+			}
+			var hook *admission.Webhook
+			switch object.(type) {
+			case *v1alpha1.PodCliqueSet:
+				hook = admission.WithValidator(testScheme(t), podCliqueSetValidator{kin})
+			case *v1alpha1.PodCliqueScalingGroup:
+				hook = admission.WithValidator(testScheme(t), podCliqueScalingGroupValidator{kin})
+			case *v1alpha1.PodClique:
+				hook = admission.WithValidator(testScheme(t), podCliqueValidator{kin})
+			}
+			answer(t, hook.Handle(context.Background(), request), strings.ReplaceAll(tc.want, "1,024", "1024"))
+		})
+	}
+}
+
+func answer(t *testing.T, response admission.Response, want string) {
+	t.Helper()
+	switch {
+	case want == "" && !response.Allowed:
+		t.Errorf("refused: %s", response.Result.Message)
+	case want != "" && response.Allowed:
+		t.Errorf("allowed, want a refusal with %q", want)
+	case want != "" && !strings.Contains(response.Result.Message, want):
+		t.Errorf("refusal does not say %q: %s", want, response.Result.Message)
+	}
+}
+
+func TestScaleValidator(t *testing.T) {
+	floor := standalone()
+	floor.Spec.MinAvailable = ptr(int32(2))
+	for name, tc := range map[string]struct {
+		live     []client.Object
+		failing  bool
+		scale    func(kinReader) func(context.Context, client.ObjectKey, int32) error
+		name     string
+		replicas int32
+		want     string
+	}{
+		"a set":             {live: []client.Object{set()}, scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodCliqueSet }, name: "svc", replicas: 9},
+		"a set of Training": {live: []client.Object{trainingSet()}, scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodCliqueSet }, name: "svc", replicas: 9, want: `PodCliqueSet.grove.io "svc" is invalid`},
+		"a group to zero": {live: []client.Object{set(), scalingGroup()}, scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error {
+			return k.scalePodCliqueScalingGroup
+		}, name: "svc-0-g", replicas: 0},
+		"a group beyond the tree": {live: []client.Object{set(), scalingGroup()}, scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error {
+			return k.scalePodCliqueScalingGroup
+		}, name: "svc-0-g", replicas: 600, want: "1024 at most"},
+		"a clique":                 {live: []client.Object{set(), standalone()}, scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-solo", replicas: 0},
+		"a clique below its floor": {live: []client.Object{set(), floor}, scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-solo", replicas: 1, want: "floor"},
+		"a member":                 {live: []client.Object{set(), scalingGroup(), member()}, scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-g-0-worker", replicas: 4, want: "scale podcliquescalinggroup/svc-0-g instead"},
+		"nothing there":            {scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "x", replicas: 4},
+		"not known":                {failing: true, scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "x", replicas: 4, want: "reading ns/x: away"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hook := admission.WithValidator(testScheme(t), scaleValidator{tc.scale(reader(t, tc.failing, tc.live...))})
+			scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: tc.replicas}}
+			answer(t, hook.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Operation: admissionv1.Update, Namespace: "ns", Name: tc.name, Object: rawObject(t, scale), OldObject: rawObject(t, scale),
+			}}), tc.want)
+		})
+	}
+}
+
+func TestDefaulters(t *testing.T) {
+	pcs := set()
+	if err := (podCliqueSetDefaulter{"mine"}).Default(context.Background(), pcs); err != nil || pcs.Spec.Template.Cliques[0].Spec.PodSpec.SchedulerName != "mine" {
+		t.Errorf("%v, scheduler %q", err, pcs.Spec.Template.Cliques[0].Spec.PodSpec.SchedulerName)
+	}
+	pclq := standalone()
+	if err := (podCliqueDefaulter{"mine"}).Default(context.Background(), pclq); err != nil || pclq.Spec.PodSpec.SchedulerName != "mine" {
+		t.Errorf("%v, scheduler %q", err, pclq.Spec.PodSpec.SchedulerName)
+	}
+	pcs, pclq = set(), standalone()
+	pcs.DeletionTimestamp, pclq.DeletionTimestamp = ptr(metav1.Now()), ptr(metav1.Now())
+	if err := (podCliqueSetDefaulter{}).Default(context.Background(), pcs); err != nil || pcs.Spec.Template.StartupType != nil {
+		t.Error("a terminating set was changed")
+	}
+	if err := (podCliqueDefaulter{}).Default(context.Background(), pclq); err != nil || pclq.Spec.PodSpec.SchedulerName != "" {
+		t.Error("a terminating clique was changed")
+	}
+}
