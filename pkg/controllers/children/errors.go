@@ -85,26 +85,30 @@ func flatten(err error) []error {
 	return []error{err}
 }
 
-// Outcome returns what Reconcile returns for the errors of its steps: what only waits for something to go is looked at
-// again soon, the rest is retried with backoff. after is when to look again anyway, 0: not.
+// Outcome returns what Reconcile returns for the errors of its steps. What only waits for something to go, and a write for
+// which the cache was too old, is tried again soon; an object that is gone brings its event; the rest is retried with
+// backoff. after is when to look again anyway, 0: not.
 func Outcome(after time.Duration, errs ...error) (ctrl.Result, error) {
-	err := errors.Join(errs...)
-	if Waits(err) && (after == 0 || after > Settling) {
-		after = Settling
+	soon := func(wait time.Duration) {
+		if after == 0 || wait < after {
+			after = wait
+		}
 	}
-	if err := pending(err); err != nil {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: after}, nil
-}
-
-// pending returns the part of an error that does not only wait.
-func pending(err error) error {
 	var kept []error
-	for _, e := range flatten(err) {
-		if !Waits(e) {
+	for _, e := range flatten(errors.Join(errs...)) {
+		switch {
+		case Waits(e):
+			soon(Settling)
+		case apierrors.IsConflict(e):
+			soon(Settling / 10)
+		case apierrors.IsNotFound(e):
+			soon(Settling)
+		default:
 			kept = append(kept, e)
 		}
 	}
-	return errors.Join(kept...)
+	if err := errors.Join(kept...); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: after}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -57,20 +58,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	d := lifecycle.DecidePods(lifecycle.CliquePods{
 		Replicas: clique.Spec.Replicas, GroupMinimum: leaf, Pods: facts, Ends: ends}, now)
 	d.Delete = append(d.Delete, outdated(facts, d.Delete)...)
-	if !listed {
-		d.Create, d.Lost = nil, nil // the PodGroup comes first
+	waiting := !listed && len(d.Create) > 0 // the PodGroup comes first
+	if waiting {
+		d.Create, d.Lost = nil, nil
 	}
 
 	// 4. Make what is missing. The rest waits for no one of these: indices are disjoint.
 	done, createErr := children.InBatches(len(d.Create), atOnce, func(i int) error { return r.createPod(ctx, clique, d.Create[i]) })
 
-	// 5. Record, before anything is deleted. What a pass has just made is told by the next one, which the new pods bring.
-	if done == 0 || createErr != nil || len(d.Delete) > 0 || len(clique.Status.LastErrors) > 0 {
-		recorded := clique.DeepCopy()
-		recorded.Status = desired.PodCliqueStatus(clique, desired.CliqueFacts{
-			Pods: facts, Admitted: observed.Admitted(group, clique.Name), Problems: children.Problems(createErr)}, metav1.NewTime(now))
+	// 5. Record, before anything is deleted.
+	recorded := clique.DeepCopy()
+	recorded.Status = desired.PodCliqueStatus(clique, desired.CliqueFacts{
+		Pods: facts, Admitted: observed.Admitted(group, clique.Name), Problems: children.Problems(createErr)}, metav1.NewTime(now))
+	after := d.RequeueAfter
+	if wait := hold(clique, recorded, facts, done > 0 || waiting, now); wait > 0 && len(d.Delete) == 0 {
+		if after == 0 || wait < after {
+			after = wait
+		}
+	} else {
 		if err := r.WriteStatus(ctx, clique, recorded); err != nil {
-			return ctrl.Result{}, client.IgnoreNotFound(err)
+			return children.Outcome(0, err)
 		}
 		for _, c := range children.Troubles(clique.Status.Conditions, recorded.Status.Conditions) {
 			r.recorder.Eventf(clique, nil, corev1.EventTypeWarning, c.Reason, "CreatePod", "%s", note(c.Message))
@@ -79,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if !maps.Equal(ends, d.Ends) && len(d.Delete) > 0 {
 		if clique, err = r.recordEnds(ctx, clique, d.Ends); err != nil {
-			return ctrl.Result{}, client.IgnoreNotFound(err)
+			return children.Outcome(0, err)
 		}
 	}
 
@@ -90,7 +97,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			"%s on nodes that do not answer replaced after the grace period", describe(d.Lost))
 	}
 	klog.FromContext(ctx).V(4).Info("Looked at the PodClique", "pods", len(pods), "made", done, "deleted", len(d.Delete), "held", d.Held)
-	return children.Outcome(d.RequeueAfter, createErr, deleteErr)
+	return children.Outcome(after, createErr, deleteErr)
+}
+
+// calm is how long after the birth of its youngest pod a clique's status may lag behind in numbers alone. Pods that start
+// without trouble are ready by then, and cost one write instead of four.
+const calm = 8 * time.Second
+
+// hold returns how long to wait before the status is written, 0 for not at all. What somebody acts on is never held: an
+// availability or a minimum that changed, a failure that came or went. busy: this pass has made pods, or is about to.
+func hold(before, after *v1alpha1.PodClique, pods []lifecycle.Pod, busy bool, now time.Time) time.Duration {
+	youngest := before.CreationTimestamp.Time
+	for _, p := range pods {
+		if p.Created.After(youngest) {
+			youngest = p.Created
+		}
+	}
+	if busy {
+		youngest = now
+	}
+	was, is := &before.Status, &after.Status
+	if meta.IsStatusConditionTrue(was.Conditions, v1alpha1.ConditionAvailable) != meta.IsStatusConditionTrue(is.Conditions, v1alpha1.ConditionAvailable) ||
+		(was.MinAvailable != nil && *was.MinAvailable != *is.MinAvailable) ||
+		len(was.LastErrors) != 0 || len(is.LastErrors) != 0 {
+		return 0
+	}
+	return max(0, youngest.Add(calm).Sub(now))
 }
 
 // podsOf returns the pods that the clique owns.

@@ -65,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	recorded.Status = desired.ScalingGroupStatus(group, desired.GroupFacts{
 		Replicas: replicas, Problems: children.Problems(keepErr)}, metav1.NewTime(now))
 	if err := r.WriteStatus(ctx, group, recorded); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return children.Outcome(0, err)
 	}
 	for _, c := range children.Troubles(group.Status.Conditions, recorded.Status.Conditions) {
 		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, c.Reason, "CreatePodClique", "%s", c.Message)

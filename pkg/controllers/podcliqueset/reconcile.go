@@ -73,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	recorded.Status = desired.PodCliqueSetStatus(live, desired.SetFacts{
 		Replicas: facts, Running: running, Problems: children.Problems(keepErr)}, metav1.NewTime(now))
 	if err := r.WriteStatus(ctx, live, recorded); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return children.Outcome(0, err)
 	}
 	for _, c := range children.Troubles(live.Status.Conditions, recorded.Status.Conditions) {
 		r.recorder.Eventf(live, nil, corev1.EventTypeWarning, c.Reason, "CreateChild", "%s", c.Message)
