@@ -56,7 +56,7 @@ type PodCliqueSetList struct {
 // PodCliqueSetSpec says what is wanted.
 //
 // +kubebuilder:validation:XValidation:rule=`(has(self.workloadType) ? self.workloadType : "Inference") == (has(oldSelf.workloadType) ? oldSelf.workloadType : "Inference")`,fieldPath=".workloadType",reason=FieldValueForbidden,message="is immutable: a running workload cannot become another kind; create a new PodCliqueSet"
-// +kubebuilder:validation:XValidation:rule=`has(self.trainingSpec) == has(oldSelf.trainingSpec) && (!has(self.trainingSpec) || self.trainingSpec == oldSelf.trainingSpec)`,fieldPath=".trainingSpec",reason=FieldValueForbidden,message="is immutable: restarts and time already used were counted against it; create a new PodCliqueSet"
+// +kubebuilder:validation:XValidation:rule=`has(self.trainingSpec) == has(oldSelf.trainingSpec) && (!has(self.trainingSpec) || [[self.trainingSpec, oldSelf.trainingSpec]].all(t, has(t[0].maxRuntime) == has(t[1].maxRuntime) && (!has(t[0].maxRuntime) || duration(t[0].maxRuntime) == duration(t[1].maxRuntime)) && (has(t[0].maxRestarts) ? t[0].maxRestarts : 0) == (has(t[1].maxRestarts) ? t[1].maxRestarts : 0)))`,fieldPath=".trainingSpec",reason=FieldValueForbidden,message="is immutable: restarts and time already used were counted against it; create a new PodCliqueSet"
 // +kubebuilder:validation:XValidation:rule=`!has(self.trainingSpec) || (has(self.workloadType) && self.workloadType == "Training")`,fieldPath=".trainingSpec",reason=FieldValueForbidden,message="needs workloadType Training"
 type PodCliqueSetSpec struct {
 	// replicas is the number of copies of the template. 0 is legal.
@@ -161,7 +161,7 @@ const (
 // +kubebuilder:validation:XValidation:rule=`self.cliques.size() == oldSelf.cliques.size() && [oldSelf.cliques.transformMapEntry(i, c, {c.name: true})].all(m, self.cliques.all(c, c.name in m))`,fieldPath=".cliques",reason=FieldValueForbidden,message="cliques cannot be added, removed or renamed: replicas that run could not follow; create a new PodCliqueSet"
 // +kubebuilder:validation:XValidation:rule=`(has(self.podCliqueScalingGroups) ? self.podCliqueScalingGroups.size() : 0) == (has(oldSelf.podCliqueScalingGroups) ? oldSelf.podCliqueScalingGroups.size() : 0) && (!has(self.podCliqueScalingGroups) || !has(oldSelf.podCliqueScalingGroups) || [oldSelf.podCliqueScalingGroups.transformMapEntry(i, g, {g.name: true})].all(m, self.podCliqueScalingGroups.all(g, g.name in m)))`,fieldPath=".podCliqueScalingGroups",reason=FieldValueForbidden,message="scaling groups cannot be added, removed or renamed: replicas that run could not follow; create a new PodCliqueSet"
 // +kubebuilder:validation:XValidation:rule=`(has(self.cliqueStartupType) ? self.cliqueStartupType : "CliqueStartupTypeAnyOrder") == (has(oldSelf.cliqueStartupType) ? oldSelf.cliqueStartupType : "CliqueStartupTypeAnyOrder")`,fieldPath=".cliqueStartupType",reason=FieldValueForbidden,message="is immutable: pods that run were started by it; create a new PodCliqueSet"
-// +kubebuilder:validation:XValidation:rule=`has(self.terminationDelay) || !has(self.podCliqueScalingGroups) || self.podCliqueScalingGroups.all(g, !has(g.terminationDelay))`,fieldPath=".terminationDelay",message="is needed where a scaling group has a terminationDelay: without it gang termination is off"
+// +kubebuilder:validation:XValidation:rule=`(has(self.terminationDelay) && dyn(self.terminationDelay) != null) || !has(self.podCliqueScalingGroups) || self.podCliqueScalingGroups.all(g, !has(g.terminationDelay) || dyn(g.terminationDelay) == null)`,fieldPath=".terminationDelay",message="is needed where a scaling group has a terminationDelay: without it gang termination is off"
 type PodCliqueSetTemplateSpec struct {
 	// cliques are the roles of the service. Names are part of pod names. The
 	// set of cliques is immutable; their order too where it is the start order.
@@ -196,6 +196,7 @@ type PodCliqueSetTemplateSpec struct {
 	// its minimum before it is ended and made anew. Unset means never; with
 	// workloadType Training, 0. Kept, not acted on yet.
 	// +optional
+	// +nullable
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule=`duration(self) >= duration("0s")`,message="must be a duration like 4h or 90s, not negative"
@@ -314,6 +315,7 @@ type PodCliqueScalingGroupConfig struct {
 	// terminationDelay overrides that of the template for this group. Only where
 	// the template has one. Kept, not acted on yet.
 	// +optional
+	// +nullable
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule=`duration(self) >= duration("0s")`,message="must be a duration like 4h or 90s, not negative"
