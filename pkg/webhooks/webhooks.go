@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -54,12 +55,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		PodGroupPath: ctrl.NewWebhookManagedBy(mgr, &v2alpha2.PodGroup{}).
 			WithValidator(PodGroupValidator{}).WithValidatorCustomPath(PodGroupPath).Complete,
 		PodCliqueSetPath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodCliqueSet{}).
-			WithDefaulter(podCliqueSetDefaulter{options.SchedulerName}).WithDefaulterCustomPath(PodCliqueSetDefaultPath).
 			WithValidator(podCliqueSetValidator{kin}).WithValidatorCustomPath(PodCliqueSetPath).Complete,
 		PodCliqueScalingGroupPath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodCliqueScalingGroup{}).
 			WithValidator(podCliqueScalingGroupValidator{kin}).WithValidatorCustomPath(PodCliqueScalingGroupPath).Complete,
 		PodCliquePath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodClique{}).
-			WithDefaulter(podCliqueDefaulter{options.SchedulerName}).WithDefaulterCustomPath(PodCliqueDefaultPath).
 			WithValidator(podCliqueValidator{kin}).WithValidatorCustomPath(PodCliquePath).Complete,
 		PodCliqueSetScalePath: ctrl.NewWebhookManagedBy(mgr, &autoscalingv1.Scale{}).
 			WithValidator(scaleValidator{kin.scalePodCliqueSet}).WithValidatorCustomPath(PodCliqueSetScalePath).Complete,
@@ -72,6 +71,9 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			return fmt.Errorf("registering %s: %w", path, err)
 		}
 	}
+	server := mgr.GetWebhookServer()
+	server.Register(PodCliqueSetDefaultPath, &admission.Webhook{Handler: podCliqueSetDefaulter(scheme, options.SchedulerName)})
+	server.Register(PodCliqueDefaultPath, &admission.Webhook{Handler: podCliqueDefaulter(scheme, options.SchedulerName)})
 	return nil
 }
 

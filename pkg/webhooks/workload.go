@@ -2,37 +2,60 @@ package webhooks
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/grove/validation"
 )
 
-// podCliqueSetDefaulter fills in what a PodCliqueSet leaves unset.
-type podCliqueSetDefaulter struct{ schedulerName string }
-
-var _ admission.Defaulter[*v1alpha1.PodCliqueSet] = podCliqueSetDefaulter{}
-
-// Default implements admission.Defaulter. A terminating object is left alone.
-func (d podCliqueSetDefaulter) Default(_ context.Context, pcs *v1alpha1.PodCliqueSet) error {
-	if pcs.DeletionTimestamp == nil {
-		v1alpha1.SetDefaults(pcs, d.schedulerName)
-	}
-	return nil
+// defaulter fills in what an object leaves unset, and touches nothing else:
+// what the user wrote stays as it was written. The defaulting of
+// controller-runtime would write "24h0m0s" for "24h" and "1" for "1000m", and
+// every application of the same manifest would be a change.
+type defaulter[T client.Object] struct {
+	decoder  admission.Decoder
+	empty    func() T
+	defaults func(T)
 }
 
-// podCliqueDefaulter fills in what a PodClique leaves unset.
-type podCliqueDefaulter struct{ schedulerName string }
+func podCliqueSetDefaulter(scheme *runtime.Scheme, schedulerName string) admission.Handler {
+	return defaulter[*v1alpha1.PodCliqueSet]{admission.NewDecoder(scheme),
+		func() *v1alpha1.PodCliqueSet { return &v1alpha1.PodCliqueSet{} },
+		func(pcs *v1alpha1.PodCliqueSet) { v1alpha1.SetDefaults(pcs, schedulerName) }}
+}
 
-var _ admission.Defaulter[*v1alpha1.PodClique] = podCliqueDefaulter{}
+func podCliqueDefaulter(scheme *runtime.Scheme, schedulerName string) admission.Handler {
+	return defaulter[*v1alpha1.PodClique]{admission.NewDecoder(scheme),
+		func() *v1alpha1.PodClique { return &v1alpha1.PodClique{} },
+		func(pclq *v1alpha1.PodClique) { v1alpha1.SetPodCliqueDefaults(pclq, schedulerName) }}
+}
 
-// Default implements admission.Defaulter. A terminating object is left alone.
-func (d podCliqueDefaulter) Default(_ context.Context, pclq *v1alpha1.PodClique) error {
-	if pclq.DeletionTimestamp == nil {
-		v1alpha1.SetPodCliqueDefaults(pclq, d.schedulerName)
+// Handle implements admission.Handler. A terminating object is left alone.
+func (d defaulter[T]) Handle(_ context.Context, request admission.Request) admission.Response {
+	object := d.empty()
+	if err := d.decoder.DecodeRaw(request.Object, object); err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
 	}
-	return nil
+	if object.GetDeletionTimestamp() != nil {
+		return admission.Allowed("")
+	}
+	// Both sides of the comparison went through the Go type. The patch has what
+	// the defaults added, below parents that the user's object has.
+	before, err := json.Marshal(object)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	d.defaults(object)
+	after, err := json.Marshal(object)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	return admission.PatchResponseFromRaw(before, after)
 }
 
 // podCliqueSetValidator refuses invalid PodCliqueSets and forbidden changes, and

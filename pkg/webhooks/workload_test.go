@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -249,20 +252,57 @@ func TestScaleValidator(t *testing.T) {
 }
 
 func TestDefaulters(t *testing.T) {
-	pcs := set()
-	if err := (podCliqueSetDefaulter{"mine"}).Default(context.Background(), pcs); err != nil || pcs.Spec.Template.Cliques[0].Spec.PodSpec.SchedulerName != "mine" {
-		t.Errorf("%v, scheduler %q", err, pcs.Spec.Template.Cliques[0].Spec.PodSpec.SchedulerName)
+	const podSpec = `{"containers":[{"name":"main","resources":{"limits":{"cpu":"1000m"}}}]}`
+	const terminating = `"metadata":{"name":"a","deletionTimestamp":"2026-01-01T00:00:00Z"},`
+	for name, tc := range map[string]struct {
+		hook   admission.Handler
+		object string
+		want   []string // paths of the patch, sorted
+	}{
+		"a set gets what it lacks, and nothing else is touched": {
+			hook: podCliqueSetDefaulter(testScheme(t), "mine"),
+			object: `{"spec":{"template":{"terminationDelay":"24h","cliques":[{"name":"a","spec":{"podSpec":` + podSpec + `}}],
+				"podCliqueScalingGroups":[{"name":"g","cliqueNames":["a"]}]}}}`,
+			want: []string{
+				"/spec/template/cliqueStartupType=CliqueStartupTypeAnyOrder",
+				"/spec/template/cliques/0/spec/podSpec/restartPolicy=Always",
+				"/spec/template/cliques/0/spec/podSpec/schedulerName=mine",
+				"/spec/template/cliques/0/spec/podSpec/terminationGracePeriodSeconds=30",
+				"/spec/template/cliques/0/spec/roleName=a",
+				"/spec/template/headlessServiceConfig=map[publishNotReadyAddresses:true]",
+				"/spec/template/podCliqueScalingGroups/0/replicas=1",
+			},
+		},
+		"a clique": {
+			hook:   podCliqueDefaulter(testScheme(t), ""),
+			object: `{"spec":{"podSpec":` + podSpec + `}}`,
+			want:   []string{"/spec/podSpec/restartPolicy=Always", "/spec/podSpec/schedulerName=muster-scheduler", "/spec/podSpec/terminationGracePeriodSeconds=30"},
+		},
+		"a terminating set":    {hook: podCliqueSetDefaulter(testScheme(t), ""), object: `{` + terminating + `"spec":{"template":{"cliques":[]}}}`},
+		"a terminating clique": {hook: podCliqueDefaulter(testScheme(t), ""), object: `{` + terminating + `"spec":{"podSpec":` + podSpec + `}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response := tc.hook.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Object: runtime.RawExtension{Raw: []byte(tc.object)}}})
+			if !response.Allowed {
+				t.Fatal(response.Result)
+			}
+			var got []string
+			for _, p := range response.Patches {
+				if p.Operation != "add" {
+					t.Errorf("%+v", p)
+				}
+				got = append(got, fmt.Sprintf("%s=%v", p.Path, p.Value))
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("patch (-want +got)\n%s", diff)
+			}
+		})
 	}
-	pclq := standalone()
-	if err := (podCliqueDefaulter{"mine"}).Default(context.Background(), pclq); err != nil || pclq.Spec.PodSpec.SchedulerName != "mine" {
-		t.Errorf("%v, scheduler %q", err, pclq.Spec.PodSpec.SchedulerName)
-	}
-	pcs, pclq = set(), standalone()
-	pcs.DeletionTimestamp, pclq.DeletionTimestamp = ptr(metav1.Now()), ptr(metav1.Now())
-	if err := (podCliqueSetDefaulter{}).Default(context.Background(), pcs); err != nil || pcs.Spec.Template.StartupType != nil {
-		t.Error("a terminating set was changed")
-	}
-	if err := (podCliqueDefaulter{}).Default(context.Background(), pclq); err != nil || pclq.Spec.PodSpec.SchedulerName != "" {
-		t.Error("a terminating clique was changed")
+	response := podCliqueSetDefaulter(testScheme(t), "").Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Object: runtime.RawExtension{Raw: []byte(`{"spec":{"template":{"terminationDelay":"soon"}}}`)}}})
+	if answer(t, response, "invalid duration"); response.Result.Code != 400 {
+		t.Errorf("code %d", response.Result.Code)
 	}
 }
