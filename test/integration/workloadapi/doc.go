@@ -1,0 +1,3 @@
+// Package workloadapi tests the admission of grove.io objects by a real API
+// server: the CRDs alone, and with Muster's webhooks. No controller runs.
+package workloadapi
