@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -156,6 +157,19 @@ func (w *world) parse(text string) *v1alpha1.PodCliqueSet {
 		}
 	}
 	return set
+}
+
+// edit changes a PodCliqueSet as a person does.
+func (w *world) edit(name string, change func(*v1alpha1.PodCliqueSet)) {
+	w.t.Helper()
+	w.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		set := &v1alpha1.PodCliqueSet{}
+		if err := w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, set); err != nil {
+			return err
+		}
+		change(set)
+		return w.client.Update(w.ctx, set)
+	}), "editing PodCliqueSet "+name)
 }
 
 // scale sets spec.replicas through the scale subresource, as kubectl scale does.

@@ -1,0 +1,326 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+func none(objects []*unstructured.Unstructured) bool { return len(objects) == 0 }
+
+// watchIndices fails the test if ever two living pods of one PodClique have the same index. The function returned ends it.
+func (w *world) watchIndices() (stop func()) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	done := make(chan struct{})
+	reported := map[string]bool{}
+	go func() {
+		defer close(done)
+		_ = controlplane.Until(ctx, cp.Client().CoreV1().Pods(w.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {
+			seen := map[string]string{}
+			for _, p := range pods {
+				if p.DeletionTimestamp != nil || len(p.OwnerReferences) == 0 {
+					continue
+				}
+				key := string(p.OwnerReferences[0].UID) + "/" + p.Labels[v1alpha1.LabelPodIndex]
+				if other := seen[key]; other != "" && !reported[key] {
+					reported[key] = true
+					w.t.Errorf("pods %s and %s have the same index of the same PodClique", other, p.Name)
+				}
+				seen[key] = p.Name
+			}
+			return false
+		})
+	}()
+	return func() { cancel(); <-done }
+}
+
+// small is a set of one clique with one pod a replica.
+func small(set string, cliques ...string) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "metadata: {name: %s}\nspec:\n  replicas: 1\n  template:\n    cliques:\n", set)
+	for _, c := range cliques {
+		fmt.Fprintf(&text, "    - name: %s\n      spec: {replicas: 1, podSpec: {}}\n", c)
+	}
+	return text.String()
+}
+
+// Names of which one ends like another, and a set whose name begins like another's children: nobody's children are mixed
+// up, and deleting one workload leaves the others alone.
+func TestConfusableNames(t *testing.T) {
+	w := newWorld(t, 1)
+	w.apply(small("a", "worker", "prefill-worker"))
+	w.apply(small("a-0", "worker", "prefill-worker"))
+	w.apply(small("a-0-prefill", "worker"))
+	all := map[string]int{
+		"a-0-worker": 1, "a-0-prefill-worker": 1,
+		"a-0-0-worker": 1, "a-0-0-prefill-worker": 1,
+		"a-0-prefill-0-worker": 1,
+	}
+	w.untilPods(all, true)
+	for _, p := range w.pods() {
+		clique := p.Labels[v1alpha1.LabelPodClique]
+		set := p.Labels[v1alpha1.LabelPartOf]
+		if want := map[string]string{"a-0-worker": "a", "a-0-prefill-worker": "a", "a-0-0-worker": "a-0", "a-0-0-prefill-worker": "a-0", "a-0-prefill-0-worker": "a-0-prefill"}[clique]; set != want {
+			t.Errorf("pod %s of PodClique %s is part of %s, want %s", p.Name, clique, set, want)
+		}
+	}
+	w.delete(sets, "a")
+	delete(all, "a-0-worker")
+	delete(all, "a-0-prefill-worker")
+	w.untilPods(all, true)
+	w.scale(sets, "a-0-prefill", 0)
+	delete(all, "a-0-prefill-0-worker")
+	w.untilPods(all, true)
+	w.untilAvailable("a-0")
+}
+
+func TestSameNameInTwoNamespaces(t *testing.T) {
+	one, two := newWorld(t, 1), newWorld(t, 1)
+	for _, w := range []*world{one, two} {
+		w.apply(service2)
+	}
+	for _, w := range []*world{one, two} {
+		w.untilPods(map[string]int{"s-0-w": 4}, true)
+	}
+	one.scale(cliques, "s-0-w", 2)
+	one.untilPods(map[string]int{"s-0-w": 2}, true)
+	two.untilPods(map[string]int{"s-0-w": 4}, true)
+	one.delete(sets, "s")
+	one.untilGone()
+	two.untilPods(map[string]int{"s-0-w": 4}, true)
+	two.untilAvailable("s")
+}
+
+// service2 is one clique that fills a node.
+const service2 = `
+metadata: {name: s}
+spec:
+  replicas: 1
+  template:
+    cliques:
+    - name: w
+      spec:
+        replicas: 4
+        podSpec: {containers: [{name: main, image: "registry.example/main:1", resources: {limits: {nvidia.com/gpu: 2}}}]}
+`
+
+// A quota that lets half of the pods through: no half gang starts, the status says why, and when the quota is raised the
+// gang starts by itself.
+func TestQuotaStopsHalfOfThePods(t *testing.T) {
+	w := newWorld(t, 1)
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "few"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}},
+	}
+	w.must(w.client.Create(w.ctx, quota), "creating the quota")
+	w.until("the quota is counted", corev1.SchemeGroupVersion.WithResource("resourcequotas"), func(objects []*unstructured.Unstructured) bool {
+		_, found, _ := unstructured.NestedMap(objects0(objects), "status", "hard")
+		return found
+	})
+	w.apply(service2)
+	w.untilPods(map[string]int{"s-0-w": 2}, false)
+	w.untilCondition(cliques, "s-0-w", v1alpha1.ConditionReplicaFailure, "True")
+	w.until("the message names the quota", cliques, func(objects []*unstructured.Unstructured) bool {
+		return len(objects) == 1 && strings.Contains(conditionOf(objects[0], v1alpha1.ConditionReplicaFailure, "message"), "exceeded quota: few")
+	})
+	for _, p := range w.pods() {
+		if p.Spec.NodeName != "" {
+			t.Errorf("pod %s was bound though the gang cannot be complete", p.Name)
+		}
+	}
+	w.must(w.client.Patch(w.ctx, quota, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"hard":{"pods":"10"}}}`))), "raising the quota")
+	w.untilPods(map[string]int{"s-0-w": 4}, true)
+	w.untilAvailable("s")
+	w.until("the failure is forgotten", cliques, func(objects []*unstructured.Unstructured) bool {
+		errors, _, _ := unstructured.NestedSlice(objects0(objects), "status", "lastErrors")
+		return len(objects) == 1 && len(errors) == 0 && conditionOf(objects[0], v1alpha1.ConditionReplicaFailure, "status") == ""
+	})
+}
+
+// Somebody else's objects have the names that are needed: they are left alone, the set says so, and goes on when they are
+// gone.
+func TestForeignObjectInTheWay(t *testing.T) {
+	w := newWorld(t, 1)
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "s-0"},
+		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"app": "theirs"}},
+	}
+	w.must(w.client.Create(w.ctx, service), "creating their Service")
+	one := int32(1)
+	group := &v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "s-0"}, Spec: v2alpha2.PodGroupSpec{MinMember: &one}}
+	w.must(w.client.Create(w.ctx, group), "creating their PodGroup")
+	w.apply(service2)
+	w.untilCondition(sets, "s", v1alpha1.ConditionForeignObject, "True")
+	if got := w.names(cliques); len(got) != 0 {
+		t.Errorf("PodCliques %v were made without a PodGroup", got)
+	}
+	w.must(w.client.Delete(w.ctx, group), "deleting their PodGroup")
+	w.untilPods(map[string]int{"s-0-w": 4}, true)
+	w.untilCondition(sets, "s", v1alpha1.ConditionForeignObject, "True") // the Service is still there
+	w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(service), service), "reading their Service")
+	if service.Spec.Selector["app"] != "theirs" {
+		t.Errorf("their Service was changed: %v", service.Spec.Selector)
+	}
+	w.must(w.client.Delete(w.ctx, service), "deleting their Service")
+	w.until("nothing is in the way any more", sets, func(objects []*unstructured.Unstructured) bool {
+		return len(objects) == 1 && conditionOf(objects[0], v1alpha1.ConditionForeignObject, "status") == ""
+	})
+	w.untilNames(services, "s-0")
+}
+
+// Deleted and made again under the same name at once: the new workload is complete, and nothing of the old is left.
+func TestRecreatedUnderTheSameName(t *testing.T) {
+	w := newWorld(t, 4)
+	w.apply(service)
+	w.untilPods(servicePods("llm"), true)
+	old := map[string]bool{}
+	for _, p := range w.pods() {
+		old[string(p.UID)] = true
+	}
+	stop := w.watchIndices()
+	for range 3 {
+		w.delete(sets, "llm")
+		w.until("the set is gone", sets, none)
+		w.apply(service)
+	}
+	w.untilPods(servicePods("llm"), true)
+	w.untilAvailable("llm")
+	stop()
+	for _, p := range w.pods() {
+		if old[string(p.UID)] {
+			t.Errorf("pod %s is of the first workload", p.Name)
+		}
+	}
+	w.checkIndices()
+}
+
+// Objects that the controllers own, deleted by hand, come back.
+func TestOwnedObjectsDeletedByHand(t *testing.T) {
+	w := newWorld(t, 4)
+	w.apply(service)
+	w.untilPods(servicePods("llm"), true)
+	for _, o := range []client.Object{
+		&v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "llm-0"}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "llm-0"}},
+		&v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: "llm-0-frontend"}},
+		&v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: "llm-0-decode-0-dworker"}},
+		&v1alpha1.PodCliqueScalingGroup{ObjectMeta: metav1.ObjectMeta{Name: "llm-0-prefill"}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: w.pods()[0].Name}},
+	} {
+		o.SetNamespace(w.namespace)
+		w.must(client.IgnoreNotFound(w.client.Delete(w.ctx, o)), "deleting "+o.GetName())
+	}
+	w.untilNames(podGroups, "llm-0")
+	w.untilNames(services, "llm-0")
+	w.untilPods(servicePods("llm"), true)
+	w.untilAvailable("llm")
+	w.checkIndices()
+}
+
+// With --cascade=orphan everything below stays as it is; the namesake that comes after reports it and touches nothing.
+func TestDeletedWithCascadeOrphan(t *testing.T) {
+	w := newWorld(t, 1)
+	set := w.apply(service2)
+	w.untilPods(map[string]int{"s-0-w": 4}, true)
+	uids := map[string]bool{}
+	for _, p := range w.pods() {
+		uids[string(p.UID)] = true
+	}
+	w.must(w.client.Delete(w.ctx, set, client.PropagationPolicy(metav1.DeletePropagationOrphan)), "deleting with orphans")
+	w.until("the set is gone", sets, none)
+	w.apply(service2)
+	w.untilCondition(sets, "s", v1alpha1.ConditionForeignObject, "True")
+	w.untilPods(map[string]int{"s-0-w": 4}, true)
+	for _, p := range w.pods() {
+		if !uids[string(p.UID)] {
+			t.Errorf("pod %s is new", p.Name)
+		}
+	}
+	// A person clears the way.
+	for _, o := range []client.Object{
+		&v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: "s-0-w"}},
+		&v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "s-0"}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s-0"}},
+	} {
+		o.SetNamespace(w.namespace)
+		w.must(w.client.Delete(w.ctx, o), "deleting "+o.GetName())
+	}
+	w.untilAvailable("s")
+	w.untilPods(map[string]int{"s-0-w": 4}, true)
+}
+
+// A pod template that the API server refuses: the status says what and why, once; the template is repaired, and all is
+// well.
+func TestTemplateThatTheAPIServerRefuses(t *testing.T) {
+	w := newWorld(t, 1)
+	text := strings.Replace(service2, `podSpec: {`, `podSpec: {priorityClassName: no-such-class, `, 1)
+	w.apply(text)
+	w.untilCondition(cliques, "s-0-w", v1alpha1.ConditionReplicaFailure, "True")
+	w.until("the message names the class", cliques, func(objects []*unstructured.Unstructured) bool {
+		return len(objects) == 1 && strings.Contains(conditionOf(objects[0], v1alpha1.ConditionReplicaFailure, "message"), "no-such-class")
+	})
+	w.edit("s", func(set *v1alpha1.PodCliqueSet) { set.Spec.Template.Cliques[0].Spec.PodSpec.PriorityClassName = "" })
+	w.untilPods(map[string]int{"s-0-w": 4}, true)
+	w.untilAvailable("s")
+}
+
+// Pods that end are replaced under the same index and host name.
+func TestEndedPodsAreReplaced(t *testing.T) {
+	w := newWorld(t, 1)
+	w.apply(service2)
+	w.untilPods(map[string]int{"s-0-w": 4}, true)
+	before := map[string]string{}
+	for _, p := range w.pods() {
+		before[p.Spec.Hostname] = string(p.UID)
+	}
+	for i, p := range w.pods()[:2] {
+		w.must(cp.AnnotatePod(w.ctx, w.namespace, p.Name, map[string]string{controlplane.ExitCodeAnnotation: fmt.Sprint(i)}), "ending "+p.Name)
+	}
+	w.must(controlplane.Until(w.ctx, cp.Client().CoreV1().Pods(w.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {
+		replaced := 0
+		for _, p := range pods {
+			if before[p.Spec.Hostname] != string(p.UID) && controlplane.PodReady(p) {
+				replaced++
+			}
+		}
+		return replaced == 2 && len(pods) == 4
+	}), "waiting for the replacements")
+	w.untilPods(map[string]int{"s-0-w": 4}, true)
+	w.checkIndices()
+	w.untilAvailable("s")
+}
+
+// A node is lost: its pods keep their index until they are gone, or their grace period is over.
+func TestNodeLost(t *testing.T) {
+	w := newWorld(t, 2)
+	w.apply(strings.Replace(service2, `podSpec: {`, `podSpec: {terminationGracePeriodSeconds: 2, tolerations: [{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 1}], `, 1))
+	w.untilPods(map[string]int{"s-0-w": 4}, true)
+	lost := w.pods()[0].Spec.NodeName
+	stop := w.watchIndices()
+	w.must(cp.LoseNode(w.ctx, lost), "losing node "+lost)
+	w.must(controlplane.Until(w.ctx, cp.Client().CoreV1().Pods(w.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {
+		ready := map[string]bool{}
+		for _, p := range pods {
+			if p.DeletionTimestamp == nil && p.Spec.NodeName != "" && p.Spec.NodeName != lost && controlplane.PodReady(p) {
+				ready[p.Spec.Hostname] = true
+			}
+		}
+		return len(ready) == 4
+	}), "waiting until the other node has all pods")
+	stop()
+	w.must(cp.RestoreNode(w.ctx, lost), "restoring node "+lost)
+	w.untilPods(map[string]int{"s-0-w": 4}, true)
+	w.checkIndices()
+}

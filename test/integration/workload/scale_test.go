@@ -1,0 +1,197 @@
+package workload
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// leaf returns minMember of a leaf of a PodGroup, -1 if the PodGroup does not list it.
+func leaf(podGroup *unstructured.Unstructured, name string) int64 {
+	nodes, _, _ := unstructured.NestedSlice(podGroup.Object, "spec", "subGroups")
+	for _, n := range nodes {
+		if m, ok := n.(map[string]any); ok && m["name"] == name {
+			minimum, _ := m["minMember"].(int64)
+			return minimum
+		}
+	}
+	return -1
+}
+
+func (w *world) untilLeaf(podGroup, name string, minimum int64) {
+	w.t.Helper()
+	w.until("the leaf "+name+" is as it should be", podGroups, func(objects []*unstructured.Unstructured) bool {
+		for _, o := range objects {
+			if o.GetName() == podGroup && leaf(o, name) == minimum {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Out, in, to nothing and back at each of the three levels.
+func TestScalingAtEachLevel(t *testing.T) {
+	w := newWorld(t, 8)
+	w.apply(service)
+	w.untilAvailable("llm")
+	want := servicePods("llm")
+	w.untilPods(want, true)
+
+	// A clique: surplus only, the minimum stays 1.
+	w.scale(cliques, "llm-0-frontend", 5)
+	want["llm-0-frontend"] = 5
+	w.untilPods(want, true)
+	w.untilLeaf("llm-0", "llm-0-frontend", 1)
+	w.scale(cliques, "llm-0-frontend", 1)
+	want["llm-0-frontend"] = 1
+	w.untilPods(want, true)
+
+	// A scaling group gets and loses whole replicas, the highest index first.
+	w.scale(groups, "llm-0-decode", 3)
+	want["llm-0-decode-2-dleader"], want["llm-0-decode-2-dworker"] = 1, 3
+	w.untilPods(want, true)
+	w.untilLeaf("llm-0", "llm-0-decode-2-dworker", 2)
+	w.scale(groups, "llm-0-decode", 1)
+	for _, gone := range []string{"1-dleader", "1-dworker", "2-dleader", "2-dworker"} {
+		delete(want, "llm-0-decode-"+gone)
+	}
+	w.untilPods(want, true)
+	w.untilLeaf("llm-0", "llm-0-decode-1-dworker", -1)
+	w.until("the PodCliques of removed replicas are gone", cliques, func(objects []*unstructured.Unstructured) bool { return len(objects) == 5 })
+
+	// A group to nothing and back: its node leaves the tree. Its minAvailable is unset.
+	w.scale(groups, "llm-0-prefill", 0)
+	w.untilLeaf("llm-0", "llm-0-prefill", -1)
+	without := maps.Clone(want)
+	delete(without, "llm-0-prefill-0-pworker")
+	delete(without, "llm-0-prefill-1-pworker")
+	w.untilPods(without, true)
+	w.untilAvailable("llm")
+	w.scale(groups, "llm-0-prefill", 2)
+	w.untilPods(want, true)
+
+	// The set.
+	w.scale(sets, "llm", 2)
+	both := maps.Clone(want)
+	for clique, n := range servicePods("llm") {
+		both[strings.Replace(clique, "llm-0-", "llm-1-", 1)] = n
+	}
+	w.untilPods(both, true)
+	w.untilNames(podGroups, "llm-0", "llm-1")
+	w.untilNames(services, "llm-0", "llm-1")
+	w.scale(sets, "llm", 1)
+	w.untilPods(want, true)
+	w.untilNames(podGroups, "llm-0")
+	w.untilNames(services, "llm-0")
+	w.untilNames(hpas, "llm-0-decode")
+	w.scale(sets, "llm", 0)
+	w.untilPods(map[string]int{}, true)
+	w.untilNames(podGroups)
+	w.untilNames(groups)
+	w.untilNames(cliques)
+	w.untilNames(hpas)
+	w.scale(sets, "llm", 1)
+	w.untilPods(servicePods("llm"), true) // the scale of what is gone is gone with it
+	w.checkIndices()
+	w.delete(sets, "llm")
+	w.untilGone()
+}
+
+// With minAvailable unset scaling in lowers the minimum, in the PodGroup before any pod goes; scaling out again raises it
+// only when as many pods are ready.
+func TestUnsetMinimumFollowsScalingIn(t *testing.T) {
+	w := newWorld(t, 1)
+	w.apply(`
+metadata: {name: a}
+spec:
+  replicas: 1
+  template:
+    cliques:
+    - name: w
+      spec:
+        replicas: 4
+        podSpec: {containers: [{name: main, image: "registry.example/main:1", resources: {limits: {nvidia.com/gpu: 2}}}]}
+`)
+	w.untilPods(map[string]int{"a-0-w": 4}, true)
+	w.untilLeaf("a-0", "a-0-w", 4)
+	w.scale(cliques, "a-0-w", 2)
+	w.untilPods(map[string]int{"a-0-w": 2}, true)
+	w.untilLeaf("a-0", "a-0-w", 2)
+
+	// Out again while there is room for two more: the minimum follows what is ready.
+	w.scale(cliques, "a-0-w", 4)
+	w.untilPods(map[string]int{"a-0-w": 4}, true)
+	w.untilLeaf("a-0", "a-0-w", 4)
+
+	// More than there is room for: the minimum stays, the surplus waits, and the gang is not disturbed.
+	w.scale(cliques, "a-0-w", 6)
+	w.untilPods(map[string]int{"a-0-w": 6}, false)
+	w.untilLeaf("a-0", "a-0-w", 4)
+	w.untilAvailable("a")
+	w.addNodes(1)
+	w.untilPods(map[string]int{"a-0-w": 6}, true)
+	w.untilLeaf("a-0", "a-0-w", 4) // never above what it was made with
+
+	// To nothing and back.
+	w.scale(cliques, "a-0-w", 0)
+	w.untilPods(map[string]int{}, true)
+	w.untilNames(podGroups)
+	w.untilAvailable("a")
+	w.scale(cliques, "a-0-w", 3)
+	w.untilPods(map[string]int{"a-0-w": 3}, true)
+	w.untilLeaf("a-0", "a-0-w", 3)
+	w.checkIndices()
+}
+
+// A set that does not fit waits as a whole; when there is room for the minimum that comes first, then whole surplus
+// replicas, then single pods.
+func TestMinimumBeforeSurplus(t *testing.T) {
+	w := newWorld(t, 1)
+	w.apply(service)
+	w.untilPods(servicePods("llm"), false)
+	// One node of 8 GPUs takes the minimum: one prefill replica (4), one decode replica: leader and two workers (3).
+	minimum := map[string]int{"llm-0-frontend": 1, "llm-0-prefill-0-pworker": 2, "llm-0-decode-0-dleader": 1, "llm-0-decode-0-dworker": 2}
+	w.untilBound(func(bound map[string]int) bool {
+		for clique, n := range minimum {
+			other := strings.NewReplacer("prefill-0", "prefill-1", "decode-0", "decode-1").Replace(clique)
+			if bound[clique] < n && bound[other] < n {
+				return false
+			}
+		}
+		return true
+	})
+	w.untilAvailable("llm")
+	w.addNodes(2)
+	w.untilPods(servicePods("llm"), true)
+	w.untilAvailable("llm")
+}
+
+func objects0(objects []*unstructured.Unstructured) map[string]any {
+	if len(objects) == 0 {
+		return nil
+	}
+	return objects[0].Object
+}
+
+// untilBound waits until the numbers of bound pods by PodClique are as wanted.
+func (w *world) untilBound(done func(bound map[string]int) bool) {
+	w.t.Helper()
+	var bound map[string]int
+	w.must(controlplane.Until(w.ctx, cp.Client().CoreV1().Pods(w.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {
+		bound = map[string]int{}
+		for _, p := range pods {
+			if p.Spec.NodeName != "" {
+				bound[p.Labels[v1alpha1.LabelPodClique]]++
+			}
+		}
+		return done(bound)
+	}), "waiting for bound pods")
+}
