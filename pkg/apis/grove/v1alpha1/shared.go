@@ -8,8 +8,6 @@ import (
 
 // AutoScalingConfig makes muster-controller keep a HorizontalPodAutoscaler for
 // a clique or a scaling group.
-//
-// +kubebuilder:validation:XValidation:rule=`!has(self.minReplicas) || self.maxReplicas >= self.minReplicas`,fieldPath=".maxReplicas",message="must not be less than minReplicas"
 type AutoScalingConfig struct {
 	// minReplicas is the fewest replicas that the autoscaler scales in to.
 	// Unset means the replicas of the template.
