@@ -131,6 +131,16 @@ func (u *user) scale(object client.Object, replicas int32) error {
 	}))
 }
 
+// readScale reads the scale subresource.
+func (u *user) readScale(object client.Object) *autoscalingv1.Scale {
+	u.t.Helper()
+	scale := &autoscalingv1.Scale{}
+	if err := u.SubResource("scale").Get(u.t.Context(), object, scale); err != nil {
+		u.t.Fatal(err)
+	}
+	return scale
+}
+
 // patch applies a JSON merge patch and returns the answer.
 func (u *user) patch(object client.Object, patch string) error {
 	return u.Patch(u.t.Context(), object.DeepCopyObject().(client.Object), client.RawPatch("application/merge-patch+json", []byte(patch)))

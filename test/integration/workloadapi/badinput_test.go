@@ -1,0 +1,247 @@
+package workloadapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+)
+
+// TestBadInput: what a PodCliqueSet must not say. Everything is refused as
+// invalid, with the field and the reason.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, cluster)
+	const frontend, leader, worker = "name: frontend", "name: leader", "name: worker"
+	for name, tc := range map[string]struct {
+		change []string // replacements in the service
+		want   []string // parts of the refusal; none: accepted
+	}{
+		"nothing wrong":                     {},
+		"an unknown clique in a group":      {change: []string{"[leader, worker]", "[leader, nobody]"}, want: []string{"spec.template.podCliqueScalingGroups[0].cliqueNames[1]", "nobody"}},
+		"a clique in two groups":            {change: []string{"      replicas: 2\n", "      replicas: 2\n    - {name: prefill, cliqueNames: [worker]}\n"}, want: []string{`"worker": is in scaling group "decode" already`}},
+		"a clique in one group twice":       {change: []string{"[leader, worker]", "[leader, leader]"}, want: []string{"cliqueNames[1]", "Duplicate value"}},
+		"two cliques of one name":           {change: []string{leader, frontend}, want: []string{"Duplicate value", "frontend"}},
+		"two cliques of one role":           {change: []string{"replicas: 4", "replicas: 4\n        roleName: leader"}, want: []string{`is the role of clique "leader" already`}},
+		"a clique named like a replica":     {change: []string{frontend, "name: decode-1"}, want: []string{`"<set>-<index>-decode-1"`, "rename one"}},
+		"a clique named like its group":     {change: []string{"name: decode", "name: worker"}, want: []string{"is the name of a scaling group too"}},
+		"a cycle in startsAfter":            {change: []string{"cliques:", "cliqueStartupType: CliqueStartupTypeExplicit\n    cliques:", "replicas: 3", "replicas: 3\n        startsAfter: [leader]", "replicas: 1", "replicas: 1\n        startsAfter: [frontend]"}, want: []string{"frontend -> leader -> frontend"}},
+		"names too long":                    {change: []string{frontend, "name: " + strings.Repeat("x", 43)}, want: []string{"spec.template.cliques[0].name", "shorten them by 1"}},
+		"names as long as they may be":      {change: []string{frontend, "name: " + strings.Repeat("x", 42)}},
+		"dots in the name":                  {change: []string{"name: svc", "name: a.b"}, want: []string{"metadata.name", "hostnames"}},
+		"explicit replicas 0":               {change: []string{"replicas: 3", "replicas: 0"}, want: []string{"spec.template.cliques[0].spec.replicas", "must be greater than 0"}},
+		"minAvailable 0":                    {change: []string{"minAvailable: 2", "minAvailable: 0"}, want: []string{"spec.template.cliques[2].spec.minAvailable"}},
+		"minAvailable above replicas":       {change: []string{"minAvailable: 2", "minAvailable: 5"}, want: []string{"minAvailable"}},
+		"group minAvailable 0":              {change: []string{"      replicas: 2\n", "      replicas: 2\n      minAvailable: 0\n"}, want: []string{"spec.template.podCliqueScalingGroups[0].minAvailable"}},
+		"group minAvailable above replicas": {change: []string{"      replicas: 2\n", "      replicas: 2\n      minAvailable: 3\n"}, want: []string{"minAvailable"}},
+		"group replicas 0":                  {change: []string{"      replicas: 2\n", "      replicas: 0\n"}, want: []string{"spec.template.podCliqueScalingGroups[0].replicas"}},
+		"a tree above a PodGroup's size":    {change: []string{"      replicas: 2\n", "      replicas: 341\n"}, want: []string{"spec.template.podCliqueScalingGroups", "1025 sub-groups, 1024 at most"}},
+		"the largest tree":                  {change: []string{"      replicas: 2\n", "      replicas: 340\n"}},
+		"an autoscaler that outgrows it":    {change: []string{"      replicas: 2\n", "      replicas: 2\n      scaleConfig: {maxReplicas: 341}\n"}, want: []string{"1025 sub-groups"}},
+		"a required topology":               {change: []string{frontend, frontend + "\n      topologyConstraint: {pack: {required: rack}}"}, want: []string{"spec.template.cliques[0].topologyConstraint.pack.required", "not supported"}},
+		"a required topology, older form":   {change: []string{frontend, frontend + "\n      topologyConstraint: {packDomain: rack}"}, want: []string{"packDomain", "not supported"}},
+		"a negative terminationDelay":       {change: []string{"cliques:", "terminationDelay: -1s\n    cliques:"}, want: []string{"spec.template.terminationDelay"}},
+		"terminationDelay 0":                {change: []string{"cliques:", "terminationDelay: 0s\n    cliques:"}, want: []string{"spec.template.terminationDelay", "turn gang termination off"}},
+		"a group's terminationDelay alone":  {change: []string{"      replicas: 2\n", "      replicas: 2\n      terminationDelay: 1h\n"}, want: []string{"terminationDelay"}},
+		"trainingSpec without Training":     {change: []string{"spec:\n", "spec:\n  trainingSpec: {maxRestarts: 1}\n"}, want: []string{"spec.trainingSpec", "needs workloadType Training"}},
+		"Training with an autoscaler":       {change: []string{"spec:\n", "spec:\n  workloadType: Training\n", "      replicas: 2\n", "      replicas: 2\n      scaleConfig: {maxReplicas: 4}\n"}, want: []string{"spec.template.podCliqueScalingGroups[0].scaleConfig"}},
+		"two schedulers":                    {change: []string{"{containers", "{schedulerName: one, containers"}, want: []string{"schedulerName", "must be the same for all cliques"}},
+		"two things at once":                {change: []string{"replicas: 3", "replicas: 3\n        autoScalingConfig: {maxReplicas: 2}", "[leader, worker]", "[leader, nobody]"}, want: []string{"autoScalingConfig.maxReplicas", "cliqueNames[1]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := u.Create(t.Context(), u.read(service(tc.change...)), client.DryRunAll)
+			check(t, err, tc.want...)
+		})
+	}
+	t.Run("a duration that is none", func(t *testing.T) {
+		err := u.Create(t.Context(), u.read(service("cliques:", "terminationDelay: soon\n    cliques:")), client.DryRunAll)
+		if err == nil || !strings.Contains(err.Error(), `invalid duration \"soon\"`) && !strings.Contains(err.Error(), `invalid duration "soon"`) {
+			t.Error(err)
+		}
+	})
+	t.Run("a clique without an owner", func(t *testing.T) {
+		pclq := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: "alone", Namespace: u.namespace}, Spec: v1alpha1.PodCliqueSpec{Replicas: 1,
+			PodSpec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}}}}
+		check(t, u.Create(t.Context(), pclq), "metadata.ownerReferences", "create a PodCliqueSet")
+	})
+	t.Run("a scaling group without an owner", func(t *testing.T) {
+		pcsg := &v1alpha1.PodCliqueScalingGroup{ObjectMeta: metav1.ObjectMeta{Name: "alone", Namespace: u.namespace}, Spec: v1alpha1.PodCliqueScalingGroupSpec{Replicas: 1, CliqueNames: []string{"a"}}}
+		check(t, u.Create(t.Context(), pcsg), "metadata.ownerReferences", "create a PodCliqueSet")
+	})
+}
+
+// TestUpdates: what may change of a PodCliqueSet, and what not; the refusal says
+// which field and why.
+func TestUpdates(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		old, change []string
+		want        []string
+		wantWarning string
+	}{
+		"replicas":              {change: []string{"replicas: 0", "replicas: 7"}},
+		"a clique's replicas":   {change: []string{"replicas: 3", "replicas: 5"}, wantWarning: "that nobody has scaled"},
+		"the role, in words":    {change: []string{"replicas: 3", "replicas: 3\n        roleName: frontend"}},
+		"the role":              {change: []string{"replicas: 3", "replicas: 3\n        roleName: other"}, want: []string{"spec.template.cliques[0].spec.roleName", "immutable", "pods that run bear it"}},
+		"minAvailable":          {change: []string{"minAvailable: 2", "minAvailable: 3"}, want: []string{"minAvailable", "immutable", "admitted"}},
+		"minAvailable, given":   {change: []string{"replicas: 3", "replicas: 3\n        minAvailable: 3"}, want: []string{"minAvailable", "immutable", "admitted"}},
+		"a group's minimum":     {change: []string{"      replicas: 2\n", "      replicas: 2\n      minAvailable: 2\n"}, want: []string{"minAvailable", "immutable", "admitted"}},
+		"a group's cliques":     {change: []string{"[leader, worker]", "[worker]"}, want: []string{"cliqueNames", "immutable", "could not follow"}},
+		"the set of cliques":    {change: []string{"name: frontend", "name: backend"}, want: []string{"spec.template.cliques", "cannot be added, removed or renamed", "could not follow"}},
+		"the set of groups":     {change: []string{"name: decode", "name: prefill"}, want: []string{"spec.template.podCliqueScalingGroups", "could not follow"}},
+		"the start order":       {change: []string{"cliques:", "cliqueStartupType: CliqueStartupTypeInOrder\n    cliques:"}, want: []string{"spec.template.cliqueStartupType", "immutable", "started"}},
+		"the workload type":     {change: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, want: []string{"spec.workloadType", "immutable"}},
+		"the limits, in words":  {old: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 24h}\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 1440m}\n"}},
+		"the limits":            {old: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 24h}\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 25h}\n"}, want: []string{"spec.trainingSpec", "immutable"}},
+		"replicas of Training":  {old: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n", "replicas: 0", "replicas: 2"}, want: []string{"spec.replicas", "Training"}},
+		"a template of nothing": {change: []string{"image: none", "image: other"}},
+		"the template of Training": {old: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n", "image: none", "image: other"},
+			want: []string{"spec.template.cliques[0].spec.podSpec", "under either update strategy"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUser(t, cluster)
+			if _, err := u.apply(u.read(service(tc.old...))); err != nil {
+				t.Fatal(err)
+			}
+			u.takeWarnings()
+			_, err := u.apply(u.read(service(tc.change...)))
+			check(t, err, tc.want...)
+			if warnings := u.takeWarnings(); tc.wantWarning != "" && !strings.Contains(warnings, tc.wantWarning) {
+				t.Errorf("no warning %q: %s", tc.wantWarning, warnings)
+			}
+		})
+	}
+}
+
+// TestTemplateEditWithBoundPods: until updates exist, a change that would have
+// to replace pods is refused; a clique whose pods never started can be repaired.
+func TestTemplateEditWithBoundPods(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, cluster)
+	if _, err := u.apply(u.read(service())); err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "svc-0-frontend-0", Labels: map[string]string{
+			v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPartOf: "svc", v1alpha1.LabelTemplateName: "frontend"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}},
+	}
+	// There is no controller that would make the namespace's service account.
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	u.create(account)
+	u.create(pod)
+
+	edit := func(old, replacement string, want ...string) {
+		t.Helper()
+		edited := u.read(service(old, replacement))
+		check(t, u.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(edited), client.FieldOwner("user"), client.ForceOwnership, client.DryRunAll), want...)
+	}
+	const image, other, priority = "image: none", "image: other", "priorityClassName: high\n    cliques:"
+	edit(image, other) // the pod waits
+	edit("cliques:", priority)
+
+	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: u.namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}
+	if err := u.SubResource("binding").Create(t.Context(), pod, binding); err != nil {
+		t.Fatal(err)
+	}
+	edit(image, other, "spec.template.cliques[0].spec.podSpec", `clique "frontend" has pods that are bound to nodes`, "scale the PodCliqueSet to 0 first")
+	edit("cliques:", priority, "spec.template.priorityClassName", "bound to nodes")
+	edit("replicas: 1\n        podSpec: {", "replicas: 1\n        podSpec: {hostNetwork: true, ") // of the leader
+	edit("replicas: 3", "replicas: 9")
+
+	if err := u.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.Phase = corev1.PodFailed
+	if err := u.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	edit(image, other) // it has ended
+}
+
+// TestScale: the floors hold on the scale subresource and on the object alike.
+func TestScale(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, cluster)
+	pcs := u.typed()
+	group, standalone, member := u.family(pcs)
+	floored := u.typed("name: svc", "name: floored", "replicas: 3", "replicas: 3\n        minAvailable: 2", "      replicas: 2\n", "      replicas: 2\n      minAvailable: 1\n")
+	flooredGroup, flooredClique, _ := u.family(floored)
+	training := u.typed("name: svc", "name: job", "spec:\n", "spec:\n  workloadType: Training\n")
+	trainingGroup, trainingClique, trainingMember := u.family(training)
+
+	for name, tc := range map[string]struct {
+		object   client.Object
+		replicas int32
+		want     string
+	}{
+		"a set out":                              {pcs, 500, ""},
+		"a set to zero":                          {pcs, 0, ""},
+		"a set below zero":                       {pcs, -1, "spec.replicas"},
+		"a set of Training":                      {training, 2, "Training"},
+		"a group to zero, no minimum given":      {group, 0, ""},
+		"a group out":                            {group, 10, ""},
+		"a group beyond a PodGroup":              {group, 341, "1025 sub-groups"},
+		"a group to its floor":                   {flooredGroup, 1, ""},
+		"a group below its floor":                {flooredGroup, 0, "minAvailable"},
+		"a group of Training":                    {trainingGroup, 3, "Training"},
+		"a clique to zero, no minimum given":     {standalone, 0, ""},
+		"a clique out":                           {standalone, 100, ""},
+		"a clique to its floor":                  {flooredClique, 2, ""},
+		"a clique below its floor":               {flooredClique, 1, "minAvailable"},
+		"a clique of Training":                   {trainingClique, 2, "Training"},
+		"a member of a group":                    {member, 5, "scale podcliquescalinggroup/svc-0-decode instead"},
+		"a member of a group, to what it has":    {member, 4, ""},
+		"a member of a group of Training":        {trainingMember, 5, "scale podcliquescalinggroup/job-0-decode instead"},
+		"a member of a group, below its minimum": {member, 1, "spec.replicas"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var parts []string
+			if tc.want != "" {
+				parts = []string{tc.want}
+			}
+			check(t, u.scale(tc.object, tc.replicas), parts...)
+			if tc.object != member && tc.object != trainingMember {
+				check(t, u.patch(tc.object, fmt.Sprintf(`{"spec":{"replicas":%d}}`, tc.replicas)), parts...)
+			}
+		})
+	}
+
+	t.Run("what is immutable of children", func(t *testing.T) {
+		check(t, u.patch(group, `{"spec":{"minAvailable":1}}`), "spec.minAvailable", "immutable")
+		check(t, u.patch(group, `{"spec":{"cliqueNames":["worker"]}}`), "spec.cliqueNames", "immutable")
+		check(t, u.patch(standalone, `{"spec":{"minAvailable":1}}`), "spec.minAvailable", "immutable")
+		check(t, u.patch(standalone, `{"spec":{"roleName":"x"}}`), "spec.roleName", "immutable")
+		check(t, u.patch(standalone, `{"spec":{"startsAfter":["x"]}}`), "spec.startsAfter", "immutable")
+		check(t, u.patch(member, `{"spec":{"replicas":5}}`), "podcliquescalinggroup/svc-0-decode")
+	})
+	t.Run("orphans can be scaled, and metadata always written", func(t *testing.T) {
+		check(t, u.patch(member, `{"metadata":{"finalizers":["test/hold"]}}`))
+		check(t, u.patch(member, `{"metadata":{"ownerReferences":null}}`))
+		check(t, u.scale(member, 5))
+		if err := u.Delete(t.Context(), member); err != nil {
+			t.Fatal(err)
+		}
+		check(t, u.patch(member, `{"metadata":{"labels":{"a":"b"}}}`))
+		check(t, u.patch(member, `{"metadata":{"finalizers":null}}`))
+	})
+	t.Run("selectors of the scale subresources", func(t *testing.T) {
+		pcs, group, standalone := pcs.DeepCopy(), group.DeepCopy(), standalone.DeepCopy()
+		for _, o := range []client.Object{pcs, group, standalone} {
+			check(t, u.Get(t.Context(), client.ObjectKeyFromObject(o), o))
+		}
+		pcs.Status.Selector, group.Status.Selector, standalone.Status.Selector = ptr("a=pcs"), ptr("a=pcsg"), ptr("a=pclq")
+		for o, want := range map[client.Object]string{pcs: "a=pcs", group: "a=pcsg", standalone: "a=pclq"} {
+			check(t, u.Status().Update(t.Context(), o))
+			if got := u.readScale(o).Status.Selector; got != want {
+				t.Errorf("selector %q, want %q", got, want)
+			}
+		}
+	})
+}

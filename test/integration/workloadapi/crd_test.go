@@ -1,0 +1,118 @@
+package workloadapi
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestTheCRDsAlone: without webhooks the API server itself keeps the floors and
+// what is immutable, through the scale subresource too.
+func TestTheCRDsAlone(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, separate(t))
+
+	t.Run("manifests", func(t *testing.T) {
+		files, err := filepath.Glob("testdata/*/*.yaml")
+		if err != nil || len(files) < 10 {
+			t.Fatal(files, err)
+		}
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			manifest := u.read(string(content))
+			for range 2 {
+				if _, err := u.apply(manifest); err != nil {
+					t.Errorf("%s: %v", file, err)
+				}
+			}
+		}
+	})
+	t.Run("floors", func(t *testing.T) {
+		pcs := u.typed("name: svc", "name: floored", "replicas: 3", "replicas: 3\n        minAvailable: 2", "      replicas: 2\n", "      replicas: 2\n      minAvailable: 1\n")
+		group, standalone, _ := u.family(pcs)
+		check(t, u.scale(group, 0), "must not be less than minAvailable")
+		check(t, u.scale(group, 1))
+		check(t, u.scale(standalone, 1), "must not be less than minAvailable")
+		check(t, u.scale(standalone, 2))
+		check(t, u.scale(standalone, 9))
+		check(t, u.patch(standalone, `{"spec":{"minAvailable":null}}`), "spec.minAvailable", "immutable")
+		check(t, u.patch(group, `{"spec":{"minAvailable":2}}`), "spec.minAvailable", "immutable")
+		check(t, u.patch(group, `{"spec":{"cliqueNames":["worker"]}}`), "spec.cliqueNames", "immutable")
+	})
+	t.Run("without floors", func(t *testing.T) {
+		group, standalone, _ := u.family(u.typed())
+		check(t, u.scale(group, 0))
+		check(t, u.scale(standalone, 0))
+		check(t, u.patch(standalone, `{"spec":{"roleName":"first"}}`))
+		check(t, u.patch(standalone, `{"spec":{"roleName":"second"}}`), "spec.roleName", "immutable")
+		check(t, u.patch(standalone, `{"spec":{"startsAfter":["x"]}}`), "spec.startsAfter", "immutable")
+	})
+	for name, tc := range map[string]struct{ change, want []string }{
+		"explicit replicas 0":         {[]string{"replicas: 3", "replicas: 0"}, []string{"must be greater than 0"}},
+		"minAvailable 0":              {[]string{"minAvailable: 2", "minAvailable: 0"}, []string{"minAvailable"}},
+		"minAvailable above":          {[]string{"minAvailable: 2", "minAvailable: 5"}, []string{"must not be less than minAvailable"}},
+		"group minAvailable above":    {[]string{"      replicas: 2\n", "      replicas: 2\n      minAvailable: 3\n"}, []string{"must not be less than minAvailable"}},
+		"a required topology":         {[]string{"name: frontend", "name: frontend\n      topologyConstraint: {pack: {required: rack}}"}, []string{"required topology is not supported"}},
+		"a duration that is none":     {[]string{"cliques:", "terminationDelay: soon\n    cliques:"}, []string{"terminationDelay"}},
+		"a negative terminationDelay": {[]string{"cliques:", "terminationDelay: -1s\n    cliques:"}, []string{"not negative"}},
+		"a group's delay alone":       {[]string{"      replicas: 2\n", "      replicas: 2\n      terminationDelay: 1h\n"}, []string{"gang termination is off"}},
+		"a group's delay, null":       {[]string{"      replicas: 2\n", "      replicas: 2\n      terminationDelay: null\n"}, nil},
+		"a group's delay beside null": {[]string{"cliques:", "terminationDelay: null\n    cliques:", "      replicas: 2\n", "      replicas: 2\n      terminationDelay: 1h\n"}, []string{"gang termination is off"}},
+		"limits without Training":     {[]string{"spec:\n", "spec:\n  trainingSpec: {maxRestarts: 1}\n"}, []string{"needs workloadType Training"}},
+		"a cliquename twice":          {[]string{"[leader, worker]", "[leader, leader]"}, []string{"cliqueNames"}},
+		"two cliques of one name":     {[]string{"name: leader", "name: frontend"}, []string{"Duplicate value"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check(t, u.Create(t.Context(), u.read(service(append([]string{"name: svc", "name: bad"}, tc.change...)...)), client.DryRunAll), tc.want...)
+		})
+	}
+	for name, tc := range map[string]struct{ change, want []string }{
+		"minAvailable":        {[]string{"minAvailable: 2", "minAvailable: 3"}, []string{"minAvailable", "immutable"}},
+		"a group's minimum":   {[]string{"      replicas: 2\n", "      replicas: 2\n      minAvailable: 2\n"}, []string{"minAvailable", "immutable"}},
+		"a group's cliques":   {[]string{"[leader, worker]", "[worker]"}, []string{"cliqueNames", "immutable"}},
+		"the set of cliques":  {[]string{"name: frontend", "name: backend"}, []string{"spec.template.cliques", "could not follow"}},
+		"one clique more":     {[]string{"cliques:", "cliques:\n    - {name: x, spec: {podSpec: {containers: [{name: main, image: none}]}}}"}, []string{"spec.template.cliques", "could not follow"}},
+		"the set of groups":   {[]string{"name: decode", "name: prefill"}, []string{"spec.template.podCliqueScalingGroups", "could not follow"}},
+		"no groups":           {[]string{"    podCliqueScalingGroups:\n    - name: decode\n      cliqueNames: [leader, worker]\n      replicas: 2\n", ""}, []string{"spec.template.podCliqueScalingGroups", "could not follow"}},
+		"the start order":     {[]string{"cliques:", "cliqueStartupType: CliqueStartupTypeInOrder\n    cliques:"}, []string{"spec.template.cliqueStartupType", "immutable"}},
+		"what is the default": {[]string{"cliques:", "cliqueStartupType: CliqueStartupTypeAnyOrder\n    cliques:", "spec:\n", "spec:\n  workloadType: Inference\n"}, nil},
+		"the workload type":   {[]string{"spec:\n", "spec:\n  workloadType: Training\n"}, []string{"spec.workloadType", "immutable"}},
+		"replicas":            {[]string{"replicas: 0", "replicas: 5", "replicas: 3", "replicas: 5"}, nil},
+	} {
+		t.Run("update of "+name, func(t *testing.T) {
+			const stay = "name: stays"
+			if _, err := u.apply(u.read(service("name: svc", stay))); err != nil {
+				t.Fatal(err)
+			}
+			edited := u.read(service(append([]string{"name: svc", stay}, tc.change...)...))
+			current := u.read(service("name: svc", stay))
+			check(t, u.Get(t.Context(), client.ObjectKeyFromObject(current), current))
+			edited.SetResourceVersion(current.GetResourceVersion())
+			check(t, u.Update(t.Context(), edited, client.DryRunAll), tc.want...)
+		})
+	}
+	t.Run("the largest lists that are allowed", func(t *testing.T) {
+		var text strings.Builder
+		text.WriteString("apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata: {name: large}\nspec:\n  template:\n    cliques:\n")
+		pad := strings.Repeat("x", 55)
+		name := func(i int) string { return pad + "-" + string(rune('a'+i/26)) + string(rune('a'+i%26)) }
+		for i := range 256 {
+			text.WriteString("    - {name: " + name(i) + ", spec: {podSpec: {containers: [{name: main, image: none}]}}}\n")
+		}
+		text.WriteString("    podCliqueScalingGroups:\n")
+		for i := range 256 {
+			text.WriteString("    - {name: g" + name(i) + ", cliqueNames: [" + name(i) + "]}\n")
+		}
+		for range 2 { // the second time transition rules run
+			if _, err := u.apply(u.read(text.String())); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
