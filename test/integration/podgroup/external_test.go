@@ -17,6 +17,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	certutil "k8s.io/client-go/util/cert"
@@ -25,7 +26,8 @@ import (
 )
 
 // TestExternalCertificates: somebody else writes the certificate as files, and
-// what they write later is served without a restart. No rights are needed.
+// what they write later is served without a restart. No right to Secrets is
+// needed.
 func TestExternalCertificates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -46,7 +48,17 @@ func TestExternalCertificates(t *testing.T) {
 	}
 	renew()
 
-	kubeconfig, err := cluster.Kubeconfig("nobody-in-particular")
+	const user = "nobody-in-particular"
+	kubeconfig, err := cluster.Kubeconfig(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What the controllers need, and not the Role, which has the Secret.
+	_, err = cluster.Client().RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "muster-controller"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,8 +150,25 @@ func TestCertManagerSample(t *testing.T) {
 		case "ValidatingWebhookConfiguration muster-webhooks":
 			config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 			into(object.Object, config)
-			if config.Annotations["cert-manager.io/inject-ca-from"] != "muster-system/muster-webhooks" || len(config.Webhooks) != 1 {
+			if config.Annotations["cert-manager.io/inject-ca-from"] != "muster-system/muster-webhooks" || len(config.Webhooks) == 0 {
 				t.Errorf("%s: %+v", what, config)
+			}
+		case "MutatingWebhookConfiguration muster-webhooks":
+			config := &admissionregistrationv1.MutatingWebhookConfiguration{}
+			into(object.Object, config)
+			if config.Annotations["cert-manager.io/inject-ca-from"] != "muster-system/muster-webhooks" || len(config.Webhooks) == 0 {
+				t.Errorf("%s: %+v", what, config)
+			}
+		case "ClusterRole muster-controller":
+			role := &rbacv1.ClusterRole{}
+			into(object.Object, role)
+			for _, rule := range role.Rules {
+				if slices.Contains(rule.APIGroups, "admissionregistration.k8s.io") {
+					t.Errorf("%s may still write webhook configurations: %v", what, rule)
+				}
+			}
+			if len(role.Rules) == 0 {
+				t.Errorf("%s has no rules left for the workload API", what)
 			}
 		case "Deployment muster-controller":
 			deployment := &appsv1.Deployment{}
@@ -163,9 +192,9 @@ func TestCertManagerSample(t *testing.T) {
 		}
 	}
 	for what, want := range map[string]bool{
-		"ValidatingWebhookConfiguration muster-webhooks": true, "Deployment muster-controller": true, "Role muster-controller": true,
+		"ValidatingWebhookConfiguration muster-webhooks": true, "MutatingWebhookConfiguration muster-webhooks": true,
+		"Deployment muster-controller": true, "Role muster-controller": true, "ClusterRole muster-controller": true,
 		"Certificate muster-webhooks": true, "Issuer muster-webhooks": true,
-		"ClusterRole muster-controller": false, "ClusterRoleBinding muster-controller": false,
 	} {
 		if seen[what] != want {
 			t.Errorf("%s is there: %t, want %t", what, seen[what], want)
