@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,8 +46,8 @@ func (d defaulter[T]) Handle(_ context.Context, request admission.Request) admis
 	if object.GetDeletionTimestamp() != nil {
 		return admission.Allowed("")
 	}
-	// Both sides of the comparison went through the Go type. The patch has what
-	// the defaults added, below parents that the user's object has.
+	// Both sides of the comparison went through the Go type: the patch has what
+	// the defaults added, and nothing else.
 	before, err := json.Marshal(object)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
@@ -55,7 +57,50 @@ func (d defaulter[T]) Handle(_ context.Context, request admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	return admission.PatchResponseFromRaw(before, after)
+	response := admission.PatchResponseFromRaw(before, after)
+
+	// The Go type has structs where the user's object may have nothing. What is
+	// missing there is required: the API server will say so, if we do not fail
+	// before with a patch that cannot be applied.
+	var written any
+	if err := json.Unmarshal(request.Object.Raw, &written); err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	kept := response.Patches[:0]
+	for _, patch := range response.Patches {
+		if hasParent(written, patch.Path) {
+			kept = append(kept, patch)
+		}
+	}
+	if response.Patches = kept; len(kept) == 0 {
+		response.PatchType = nil
+	}
+	return response
+}
+
+// hasParent says whether the parent of what a JSON pointer points at is there.
+// No field with a default has a name that JSON pointers escape.
+func hasParent(document any, pointer string) bool {
+	steps := strings.Split(pointer, "/")
+	for _, step := range steps[1 : len(steps)-1] {
+		switch node := document.(type) {
+		case map[string]any:
+			document = node[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(node) {
+				return false
+			}
+			document = node[i]
+		default:
+			return false
+		}
+	}
+	switch document.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
 }
 
 // podCliqueSetValidator refuses invalid PodCliqueSets and forbidden changes, and

@@ -278,6 +278,18 @@ func TestDefaulters(t *testing.T) {
 			object: `{"spec":{"podSpec":` + podSpec + `}}`,
 			want:   []string{"/spec/podSpec/restartPolicy=Always", "/spec/podSpec/schedulerName=muster-scheduler", "/spec/podSpec/terminationGracePeriodSeconds=30"},
 		},
+		"a set without what is required": {
+			hook:   podCliqueSetDefaulter(testScheme(t), ""),
+			object: `{"spec":{"template":{"cliques":[{"name":"a"},{"name":"b","spec":{"replicas":1}},{"name":"c","spec":{"podSpec":null}},null]}}}`,
+			want: []string{
+				"/spec/template/cliqueStartupType=CliqueStartupTypeAnyOrder",
+				"/spec/template/cliques/1/spec/roleName=b",
+				"/spec/template/cliques/2/spec/roleName=c",
+				"/spec/template/headlessServiceConfig=map[publishNotReadyAddresses:true]",
+			},
+		},
+		"an empty set":         {hook: podCliqueSetDefaulter(testScheme(t), ""), object: `{}`},
+		"an empty clique":      {hook: podCliqueDefaulter(testScheme(t), ""), object: `{}`},
 		"a terminating set":    {hook: podCliqueSetDefaulter(testScheme(t), ""), object: `{` + terminating + `"spec":{"template":{"cliques":[]}}}`},
 		"a terminating clique": {hook: podCliqueDefaulter(testScheme(t), ""), object: `{` + terminating + `"spec":{"podSpec":` + podSpec + `}}`},
 	} {
@@ -286,6 +298,9 @@ func TestDefaulters(t *testing.T) {
 				Object: runtime.RawExtension{Raw: []byte(tc.object)}}})
 			if !response.Allowed {
 				t.Fatal(response.Result)
+			}
+			if (response.PatchType != nil) != (len(response.Patches) > 0) {
+				t.Errorf("patch type %v for %d patches", response.PatchType, len(response.Patches))
 			}
 			var got []string
 			for _, p := range response.Patches {

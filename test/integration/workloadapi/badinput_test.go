@@ -58,6 +58,19 @@ func TestBadInput(t *testing.T) {
 			check(t, err, tc.want...)
 		})
 	}
+	for name, tc := range map[string]struct{ manifest, want string }{
+		"no spec":     {"", "spec: Required value"},
+		"no template": {"spec: {replicas: 1}", "spec.template: Required value"},
+		"no cliques":  {"spec: {template: {}}", "spec.template.cliques: Required value"},
+		"no podSpec":  {"spec: {template: {cliques: [{name: a, spec: {replicas: 1}}]}}", "spec.template.cliques[0].spec.podSpec: Required value"},
+		"no clique":   {"spec: {template: {cliques: []}}", "spec.template.cliques"},
+		"null clique": {"spec: {template: {cliques: [null]}}", "spec.template.cliques[0]"},
+	} {
+		t.Run("what is required: "+name, func(t *testing.T) {
+			manifest := u.read("apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata: {name: a}\n" + tc.manifest)
+			check(t, u.Create(t.Context(), manifest, client.DryRunAll), tc.want)
+		})
+	}
 	t.Run("a duration that is none", func(t *testing.T) {
 		err := u.Create(t.Context(), u.read(service("cliques:", "terminationDelay: soon\n    cliques:")), client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), `invalid duration \"soon\"`) && !strings.Contains(err.Error(), `invalid duration "soon"`) {
