@@ -1,0 +1,136 @@
+package startorder
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// Waiter says what to wait for.
+type Waiter struct {
+	// Namespace, Set and Replica say whose PodCliques and PodCliqueScalingGroups to look at.
+	Namespace, Set string
+	Replica        int
+	Requirements   []lifecycle.Requirement
+}
+
+// Wait returns nil when all requirements are met; at once if there are none. It outlasts an API server that is away, and
+// rights that are not there yet: it goes on trying until ctx ends, whose error it returns then.
+func (w Waiter) Wait(ctx context.Context, config *rest.Config) error {
+	if len(w.Requirements) == 0 {
+		return nil
+	}
+	api, parameters, err := clientFor(config)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	changed := make(chan struct{}, 1)
+	tell := func() {
+		select {
+		case changed <- struct{}{}:
+		default: // told already
+		}
+	}
+	cliques, cliquesSynced := w.watch(ctx, api, parameters, "podcliques", &v1alpha1.PodClique{}, &v1alpha1.PodCliqueList{}, tell)
+	groups, groupsSynced := w.watch(ctx, api, parameters, "podcliquescalinggroups", &v1alpha1.PodCliqueScalingGroup{}, &v1alpha1.PodCliqueScalingGroupList{}, tell)
+	if !cache.WaitForCacheSync(ctx.Done(), cliquesSynced, groupsSynced) {
+		return ctx.Err()
+	}
+
+	logger, said := klog.FromContext(ctx), ""
+	tell()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+		unmet := lifecycle.Unmet(w.Requirements, cliqueFacts(cliques), groupFacts(groups))
+		if len(unmet) == 0 {
+			logger.Info("All that must be started before has started")
+			return nil
+		}
+		if words := lifecycle.Describe(unmet); words != said {
+			logger.Info("Waiting", "because", words)
+			said = words
+		}
+	}
+}
+
+// watch keeps a store of the objects of one resource that belong to the replica, and calls changed after every change.
+func (w Waiter) watch(ctx context.Context, api rest.Interface, parameters runtime.ParameterCodec, resource string, kind, list runtime.Object, changed func()) (cache.Store, cache.InformerSynced) {
+	selector := labels.SelectorFromSet(naming.OfSetReplica(w.Set, w.Replica)).String()
+	request := func(options metav1.ListOptions) *rest.Request {
+		options.LabelSelector = selector
+		return api.Get().Namespace(w.Namespace).Resource(resource).VersionedParams(&options, parameters)
+	}
+	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				into := list.DeepCopyObject()
+				return into, request(options).Do(ctx).Into(into)
+			},
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				options.Watch = true
+				return request(options).Watch(ctx)
+			},
+		},
+		ObjectType: kind,
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(any) { changed() },
+			UpdateFunc: func(any, any) { changed() },
+			DeleteFunc: func(any) { changed() },
+		},
+	})
+	go informer.RunWithContext(ctx)
+	return store, informer.HasSynced
+}
+
+func cliqueFacts(store cache.Store) []lifecycle.Clique {
+	var facts []lifecycle.Clique
+	for _, o := range store.List() {
+		facts = append(facts, observed.Clique(o.(*v1alpha1.PodClique)))
+	}
+	return facts
+}
+
+func groupFacts(store cache.Store) []lifecycle.ScalingGroup {
+	var facts []lifecycle.ScalingGroup
+	for _, o := range store.List() {
+		facts = append(facts, observed.ScalingGroup(o.(*v1alpha1.PodCliqueScalingGroup)))
+	}
+	return facts
+}
+
+// clientFor returns a client of the workload API.
+func clientFor(config *rest.Config) (rest.Interface, runtime.ParameterCodec, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &v1alpha1.SchemeGroupVersion
+	config.APIPath = "/apis"
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a client: %w", err)
+	}
+	return client, runtime.NewParameterCodec(scheme), nil
+}
