@@ -12,6 +12,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -88,6 +89,8 @@ by url. It makes and renews its certificate itself unless told otherwise.`,
 //	  pods                                 get list watch create delete
 //	  nodes                                get list watch; which of them do not answer
 //	  events.events.k8s.io                 create patch
+//	--start-order-access (not the default; manifests/samples/start-order grants it):
+//	  cluster  roles, rolebindings.rbac.authorization.k8s.io  get list watch create update delete
 //	always: discovery (/api, /apis), which every authenticated user may read
 //
 // list and watch are restricted by name where one is given: the requests carry
@@ -151,7 +154,8 @@ func run(ctx context.Context, o *options) error {
 	if err := webhooks.Setup(mgr, webhooks.Options{SchedulerName: o.schedulerName}); err != nil {
 		return fmt.Errorf("setting up webhooks: %w", err)
 	}
-	if err := controllers.Setup(ctx, mgr, controllers.Options{SchedulerName: o.schedulerName}); err != nil {
+	if err := controllers.Setup(ctx, mgr, controllers.Options{
+		SchedulerName: o.schedulerName, WaitImage: o.waitImage, StartOrderAccess: o.startOrderAccess}); err != nil {
 		return err
 	}
 	for check, probe := range ready {
@@ -184,6 +188,7 @@ func newScheme() *runtime.Scheme {
 	utilruntime.Must(coordinationv1.AddToScheme(scheme))
 	utilruntime.Must(admissionregistrationv1.AddToScheme(scheme))
 	utilruntime.Must(autoscalingv2.AddToScheme(scheme))
+	utilruntime.Must(rbacv1.AddToScheme(scheme))
 	utilruntime.Must(v2alpha2.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	return scheme

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/version"
 )
 
 // Where certificates come from.
@@ -29,7 +30,9 @@ type options struct {
 	kubeAPIQPS   float32
 	kubeAPIBurst int
 
-	schedulerName string
+	schedulerName    string
+	waitImage        string
+	startOrderAccess bool
 
 	webhookHost          string
 	webhookPort          int
@@ -57,6 +60,7 @@ func defaultOptions() *options {
 		kubeAPIQPS:           400,
 		kubeAPIBurst:         800,
 		schedulerName:        v1alpha1.DefaultSchedulerName,
+		waitImage:            "ghcr.io/muster-project/muster-wait:" + version.Version,
 		webhookPort:          9443,
 		webhookService:       "muster-webhooks",
 		webhookConfiguration: "muster-webhooks",
@@ -85,6 +89,10 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"How many requests are sent to the API server at once.")
 	fs.StringVar(&o.schedulerName, "scheduler-name", o.schedulerName,
 		"Scheduler of pods whose template in a PodCliqueSet names none.")
+	fs.StringVar(&o.waitImage, "wait-image", o.waitImage,
+		"Image of muster-wait, the init container of pods that start after others.")
+	fs.BoolVar(&o.startOrderAccess, "start-order-access", o.startOrderAccess,
+		"Make a Role and a RoleBinding for each PodCliqueSet with a start order, with which its pods read the PodCliques that they wait for. Needs the rights of manifests/samples/start-order. Without it somebody else has to grant that, or such pods wait for ever.")
 
 	fs.StringVar(&o.webhookHost, "webhook-host", o.webhookHost,
 		"Address to serve webhooks on. Empty: all addresses. Outside of a cluster use 127.0.0.1 and write the url of each webhook in the webhook configurations.")
@@ -158,6 +166,9 @@ func (o *options) validate() error {
 	}
 	if o.schedulerName == "" {
 		refuse("--scheduler-name must not be empty")
+	}
+	if o.waitImage == "" {
+		refuse("--wait-image must not be empty")
 	}
 	if o.leaderElect && o.leaderElectLease == "" {
 		refuse("--leader-elect-lease must not be empty with --leader-elect")

@@ -6,6 +6,7 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -23,13 +24,20 @@ import (
 type Options struct {
 	// SchedulerName is given to pods whose template names no scheduler.
 	SchedulerName string
+	// WaitImage is the image of the container that waits for cliques to be started before.
+	WaitImage string
+	// StartOrderAccess: make Roles and RoleBindings with which that container reads what it waits for.
+	StartOrderAccess bool
 }
 
 // Setup registers the controllers with a manager, whose cache has CacheOptions.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if err := children.Index(ctx, mgr.GetFieldIndexer(),
-		&v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &v2alpha2.PodGroup{},
-		&corev1.Pod{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}); err != nil {
+	kinds := []client.Object{&v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &v2alpha2.PodGroup{},
+		&corev1.Pod{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}}
+	if o.StartOrderAccess {
+		kinds = append(kinds, &rbacv1.Role{}, &rbacv1.RoleBinding{})
+	}
+	if err := children.Index(ctx, mgr.GetFieldIndexer(), kinds...); err != nil {
 		return err
 	}
 	if err := children.IndexByPodGroup(ctx, mgr.GetFieldIndexer(), &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}); err != nil {
@@ -40,9 +48,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		name  string
 		setup func(ctrl.Manager) error
 	}{
-		{"PodCliqueSet", (&podcliqueset.Reconciler{Maker: maker, SchedulerName: o.SchedulerName}).SetupWithManager},
+		{"PodCliqueSet", (&podcliqueset.Reconciler{Maker: maker, SchedulerName: o.SchedulerName, StartOrderAccess: o.StartOrderAccess}).SetupWithManager},
 		{"PodCliqueScalingGroup", (&podcliquescalinggroup.Reconciler{Maker: maker, SchedulerName: o.SchedulerName}).SetupWithManager},
-		{"PodClique", (&podclique.Reconciler{Maker: maker, SchedulerName: o.SchedulerName}).SetupWithManager},
+		{"PodClique", (&podclique.Reconciler{Maker: maker, SchedulerName: o.SchedulerName, WaitImage: o.WaitImage}).SetupWithManager},
 	} {
 		if err := controller.setup(mgr); err != nil {
 			return fmt.Errorf("setting up the %s controller: %w", controller.name, err)
@@ -59,7 +67,8 @@ func AddCacheOptions(options *cache.Options) {
 	}
 	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue})}
 	for _, kind := range []client.Object{
-		&corev1.Pod{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}, &v2alpha2.PodGroup{},
+		&corev1.Pod{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
+		&v2alpha2.PodGroup{},
 	} {
 		options.ByObject[kind] = ours
 	}

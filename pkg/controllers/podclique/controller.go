@@ -25,6 +25,8 @@ type Reconciler struct {
 	children.Maker
 	// SchedulerName is given to pods whose spec names no scheduler.
 	SchedulerName string
+	// WaitImage is the image of the container that waits for cliques to be started before.
+	WaitImage string
 
 	recorder events.EventRecorder
 }

@@ -149,7 +149,7 @@ func (r *Reconciler) unreachable(ctx context.Context, name string) bool {
 }
 
 func (r *Reconciler) createPod(ctx context.Context, clique *v1alpha1.PodClique, n lifecycle.NewPod) error {
-	pod, err := desired.Pod(clique, n, desired.PodOptions{SchedulerName: r.SchedulerName})
+	pod, err := desired.Pod(clique, n, desired.PodOptions{SchedulerName: r.SchedulerName, WaitImage: r.WaitImage})
 	if err != nil {
 		return &children.Invalid{Err: err}
 	}

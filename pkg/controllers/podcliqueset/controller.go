@@ -5,6 +5,7 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -26,6 +27,8 @@ type Reconciler struct {
 	children.Maker
 	// SchedulerName is given to pods whose template names no scheduler.
 	SchedulerName string
+	// StartOrderAccess: make a Role and a RoleBinding with which pods that start after others see them.
+	StartOrderAccess bool
 
 	recorder events.EventRecorder
 }
@@ -34,7 +37,11 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.recorder = mgr.GetEventRecorder("muster-controller")
 	owned := children.News{Concerns: children.Owner(v1alpha1.KindPodCliqueSet), Of: children.Wanted, Calm: true}.Handler()
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr)
+	if r.StartOrderAccess {
+		b = b.Watches(&rbacv1.Role{}, owned).Watches(&rbacv1.RoleBinding{}, owned)
+	}
+	return b.
 		Named("podcliqueset").
 		For(&v1alpha1.PodCliqueSet{}, builder.WithPredicates(children.WantedOnly())).
 		Watches(&v1alpha1.PodClique{}, children.News{Concerns: setOfClique, Of: cliqueNews, Calm: true}.Handler()).

@@ -8,6 +8,7 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,9 +28,12 @@ const atOnce = 32
 // Reconcile makes, changes and deletes what one PodCliqueSet consists of and writes its status.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	// 1. Read.
-	if err := r.CollectAfter(ctx, &v1alpha1.PodCliqueSet{}, v1alpha1.KindPodCliqueSet, request.NamespacedName, atOnce,
-		&v2alpha2.PodGroupList{}, &v1alpha1.PodCliqueScalingGroupList{}, &v1alpha1.PodCliqueList{},
-		&autoscalingv2.HorizontalPodAutoscalerList{}, &corev1.ServiceList{}); err != nil {
+	kinds := []client.ObjectList{&v2alpha2.PodGroupList{}, &v1alpha1.PodCliqueScalingGroupList{}, &v1alpha1.PodCliqueList{},
+		&autoscalingv2.HorizontalPodAutoscalerList{}, &corev1.ServiceList{}}
+	if r.StartOrderAccess {
+		kinds = append(kinds, &rbacv1.RoleBindingList{}, &rbacv1.RoleList{})
+	}
+	if err := r.CollectAfter(ctx, &v1alpha1.PodCliqueSet{}, v1alpha1.KindPodCliqueSet, request.NamespacedName, atOnce, kinds...); err != nil {
 		return ctrl.Result{}, err
 	}
 	live := &v1alpha1.PodCliqueSet{}
@@ -62,6 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 		// 4. Make what is missing, change what differs.
 		_, keepErr = children.InBatches(len(replicas), atOnce, func(i int) error { return r.keep(ctx, replicas[i], f) })
+		keepErr = errors.Join(r.keepAccess(ctx, set, f), keepErr)
 	}
 
 	// 5. Record, before anything is deleted.
@@ -103,6 +108,19 @@ func (r *Reconciler) keep(ctx context.Context, want replica, f family) error {
 		errs = append(errs, children.Keep(ctx, r.Maker, f.hpas[h.Name], h))
 	}
 	return errors.Join(errs...)
+}
+
+// keepAccess lets the waiting containers of the set read what they wait for. The cliques of a set and their order are
+// immutable, so what is made once is not removed before the set is.
+func (r *Reconciler) keepAccess(ctx context.Context, set *v1alpha1.PodCliqueSet, f family) error {
+	role, binding := desired.StartAccess(set)
+	if !r.StartOrderAccess || role == nil {
+		return nil
+	}
+	if err := children.Keep(ctx, r.Maker, f.roles[role.Name], role); err != nil {
+		return err
+	}
+	return children.Keep(ctx, r.Maker, f.bindings[binding.Name], binding)
 }
 
 // remove deletes what is not wanted any more of one replica: its PodGroup first, so that nothing is taken from a gang
