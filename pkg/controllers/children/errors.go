@@ -86,7 +86,7 @@ func flatten(err error) []error {
 }
 
 // Outcome returns what Reconcile returns for the errors of its steps. What only waits for something to go, and a write for
-// which the cache was too old, is tried again soon; an object that is gone brings its event; the rest is retried with
+// which the cache was too old, is tried again soon; what is invalid waits for its repair; the rest is retried with
 // backoff. after is when to look again anyway, 0: not.
 func Outcome(after time.Duration, errs ...error) (ctrl.Result, error) {
 	soon := func(wait time.Duration) {
@@ -96,7 +96,9 @@ func Outcome(after time.Duration, errs ...error) (ctrl.Result, error) {
 	}
 	var kept []error
 	for _, e := range flatten(errors.Join(errs...)) {
+		invalid := (*Invalid)(nil)
 		switch {
+		case errors.As(e, &invalid): // its repair brings an event
 		case Waits(e):
 			soon(Settling)
 		case apierrors.IsConflict(e):

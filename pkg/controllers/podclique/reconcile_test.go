@@ -1,0 +1,307 @@
+package podclique
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// stage is a PodClique in a fake API server, and a controller whose cache may be behind.
+type stage struct {
+	t   *testing.T
+	r   *Reconciler
+	api client.WithWatch
+	// frozen, if not nil, is what the controller's cache shows of pods.
+	frozen *corev1.PodList
+	// refuse, if not nil, answers the creation of pods.
+	refuse func(*corev1.Pod) error
+	events *events.FakeRecorder
+}
+
+func newStage(t *testing.T, replicas, minimum int32) *stage {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme, v2alpha2.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clique := &v1alpha1.PodClique{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-0-w", UID: "clique", Generation: 1, CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour)),
+			Labels: map[string]string{v1alpha1.LabelPartOf: "a", v1alpha1.LabelPodCliqueSetReplicaIndex: "0", v1alpha1.LabelPodTemplateHash: "one"}},
+		Spec: v1alpha1.PodCliqueSpec{Replicas: replicas, PodSpec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/main:1"}}}},
+	}
+	group := wrappers.MakePodGroup("a-0", "ns").SubGroup("a-0-w", minimum).Obj()
+	s := &stage{t: t, events: events.NewFakeRecorder(100)}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(clique, group).WithStatusSubresource(clique)
+	indexer := indexes{builder}
+	if err := children.Index(t.Context(), indexer, &corev1.Pod{}); err != nil {
+		t.Fatal(err)
+	}
+	s.api = builder.Build()
+	cached := interceptor.NewClient(s.api, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if pods, ok := list.(*corev1.PodList); ok && s.frozen != nil {
+				s.frozen.DeepCopyInto(pods)
+				return nil
+			}
+			return c.List(ctx, list, options...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if pod, ok := o.(*corev1.Pod); ok {
+				if s.refuse != nil {
+					if err := s.refuse(pod); err != nil {
+						return err
+					}
+				}
+			}
+			o.SetUID("uid-of-" + types.UID(o.GetName())) // the fake API server gives none
+			return c.Create(ctx, o, options...)
+		},
+	})
+	s.r = &Reconciler{Maker: children.Maker{Client: cached, Live: s.api}, recorder: s.events}
+	return s
+}
+
+// indexes lets the fake client find objects as the cache does.
+type indexes struct{ *fake.ClientBuilder }
+
+func (i indexes) IndexField(_ context.Context, o client.Object, field string, values client.IndexerFunc) error {
+	i.WithIndex(o, field, values)
+	return nil
+}
+
+func (s *stage) reconcile() (ctrl.Result, error) {
+	return s.r.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "a-0-w"}})
+}
+
+func (s *stage) mustReconcile() ctrl.Result {
+	s.t.Helper()
+	result, err := s.reconcile()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return result
+}
+
+func (s *stage) pods() []corev1.Pod {
+	s.t.Helper()
+	list := &corev1.PodList{}
+	if err := s.api.List(s.t.Context(), list); err != nil {
+		s.t.Fatal(err)
+	}
+	return list.Items
+}
+
+func (s *stage) hostnames() []string {
+	var names []string
+	for _, p := range s.pods() {
+		names = append(names, p.Spec.Hostname)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (s *stage) clique() *v1alpha1.PodClique {
+	s.t.Helper()
+	clique := &v1alpha1.PodClique{}
+	if err := s.api.Get(s.t.Context(), client.ObjectKey{Namespace: "ns", Name: "a-0-w"}, clique); err != nil {
+		s.t.Fatal(err)
+	}
+	return clique
+}
+
+func (s *stage) scale(replicas int32) {
+	s.t.Helper()
+	clique := s.clique()
+	clique.Spec.Replicas = replicas
+	if err := s.api.Update(s.t.Context(), clique); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// freeze makes the cache show the pods of now, whatever happens.
+func (s *stage) freeze() { s.frozen = &corev1.PodList{Items: s.pods()} }
+
+func TestACacheThatIsBehindMakesNoSecondPod(t *testing.T) {
+	s := newStage(t, 4, 4)
+	s.freeze() // no pods
+	for range 3 {
+		s.mustReconcile()
+	}
+	want := []string{"a-0-w-0", "a-0-w-1", "a-0-w-2", "a-0-w-3"}
+	if diff := cmp.Diff(want, s.hostnames()); diff != "" {
+		t.Errorf("pods after three passes that saw none (-want +got):\n%s", diff)
+	}
+
+	// Two go, and the cache does not see it: nothing happens. Then it does, and each comes back once.
+	s.freeze()
+	for _, p := range s.pods()[1:3] {
+		if err := s.api.Delete(t.Context(), &p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.mustReconcile()
+	if n := len(s.pods()); n != 2 {
+		t.Errorf("%d pods, want 2: the cache shows four", n)
+	}
+	s.freeze()
+	s.mustReconcile()
+	s.mustReconcile()
+	if diff := cmp.Diff(want, s.hostnames()); diff != "" {
+		t.Errorf("pods after the cache has caught up (-want +got):\n%s", diff)
+	}
+}
+
+func TestScalingInWaitsForThePodGroup(t *testing.T) {
+	s := newStage(t, 4, 4)
+	s.mustReconcile()
+	s.scale(2)
+	s.mustReconcile()
+	if n := len(s.pods()); n != 4 {
+		t.Fatalf("%d pods, want 4: the PodGroup still needs them", n)
+	}
+	if got := s.clique().Status.MinAvailable; got == nil || *got != 2 {
+		t.Errorf("the status says minAvailable %v, want 2", got)
+	}
+	group := &v2alpha2.PodGroup{}
+	if err := s.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a-0"}, group); err != nil {
+		t.Fatal(err)
+	}
+	two := int32(2)
+	group.Spec.SubGroups[0].MinMember = &two
+	if err := s.api.Update(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
+	s.mustReconcile()
+	if diff := cmp.Diff([]string{"a-0-w-0", "a-0-w-1"}, s.hostnames()); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+}
+
+func TestNothingIsMadeBeforeThePodGroupListsIt(t *testing.T) {
+	s := newStage(t, 2, 2)
+	group := &v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-0"}}
+	if err := s.api.Delete(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
+	s.mustReconcile()
+	if n := len(s.pods()); n != 0 {
+		t.Errorf("%d pods without a PodGroup", n)
+	}
+}
+
+func TestRefusedPodsAreToldOnce(t *testing.T) {
+	s := newStage(t, 4, 4)
+	var asked atomic.Int32
+	s.refuse = func(pod *corev1.Pod) error {
+		asked.Add(1)
+		if pod.Labels[v1alpha1.LabelPodIndex] >= "2" {
+			return apierrors.NewForbidden(corev1.Resource("pods"), pod.Name, fmt.Errorf("exceeded quota"))
+		}
+		return nil
+	}
+	for range 3 {
+		if _, err := s.reconcile(); err == nil {
+			t.Fatal("no error, so nothing would be retried")
+		}
+	}
+	if n := len(s.pods()); n != 2 {
+		t.Errorf("%d pods, want 2", n)
+	}
+	if n := asked.Load(); n != 3+1+1 { // one, two of which one is refused; then one a pass
+		t.Errorf("%d requests in three passes, want 5", n)
+	}
+	status := s.clique().Status
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReplicaFailure); c == nil || !strings.Contains(c.Message, "exceeded quota") {
+		t.Errorf("condition %v", c)
+	}
+	close(s.events.Events)
+	told := 0
+	for range s.events.Events {
+		told++
+	}
+	if told != 1 {
+		t.Errorf("%d events, want 1", told)
+	}
+	s.events.Events = make(chan string, 10)
+
+	s.refuse = nil
+	s.mustReconcile()
+	if len(s.pods()) != 4 || meta.FindStatusCondition(s.clique().Status.Conditions, v1alpha1.ConditionReplicaFailure) != nil {
+		t.Errorf("%d pods, conditions %v", len(s.pods()), s.clique().Status.Conditions)
+	}
+}
+
+func TestPodsOfAnEarlierTemplate(t *testing.T) {
+	pod := func(name string, scheduled, outdated bool) lifecycle.Pod {
+		return lifecycle.Pod{Name: name, UID: name, Scheduled: scheduled, Outdated: outdated}
+	}
+	gone := outdated([]lifecycle.Pod{
+		pod("new", false, false), pod("never-scheduled", false, true), pod("bound", true, true), pod("deleted-anyway", false, true),
+	}, []lifecycle.Deletion{{Pod: pod("deleted-anyway", false, true), Reason: lifecycle.DeletedScaleIn}})
+	if len(gone) != 1 || gone[0].Pod.Name != "never-scheduled" {
+		t.Errorf("deleted: %v", gone)
+	}
+}
+
+func TestHold(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	one, two := int32(1), int32(2)
+	available := func(s v1alpha1.PodCliqueStatus) v1alpha1.PodCliqueStatus {
+		s.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue}}
+		return s
+	}
+	young := []lifecycle.Pod{{Created: now.Add(-time.Second)}}
+	old := []lifecycle.Pod{{Created: now.Add(-time.Hour)}}
+	for name, tc := range map[string]struct {
+		before, after v1alpha1.PodCliqueStatus
+		pods          []lifecycle.Pod
+		busy          bool
+		want          time.Duration
+	}{
+		"numbers of young pods wait": {after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: young, want: calm - time.Second},
+		"those of old pods do not":   {after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: old},
+		"pods that were just made":   {after: v1alpha1.PodCliqueStatus{MinAvailable: &one}, pods: old, busy: true, want: calm},
+		"becoming available does not wait": {
+			after: available(v1alpha1.PodCliqueStatus{MinAvailable: &one}), pods: young},
+		"nor does ceasing to be": {
+			before: available(v1alpha1.PodCliqueStatus{MinAvailable: &one}), after: v1alpha1.PodCliqueStatus{MinAvailable: &one}, pods: young},
+		"nor does another minimum": {
+			before: v1alpha1.PodCliqueStatus{MinAvailable: &two}, after: v1alpha1.PodCliqueStatus{MinAvailable: &one}, pods: young},
+		"nor does a failure": {
+			after: v1alpha1.PodCliqueStatus{MinAvailable: &one, LastErrors: []v1alpha1.LastError{{Code: "x"}}}, pods: young},
+		"nor does its end": {
+			before: v1alpha1.PodCliqueStatus{MinAvailable: &one, LastErrors: []v1alpha1.LastError{{Code: "x"}}}, after: v1alpha1.PodCliqueStatus{MinAvailable: &one}, pods: young},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := &v1alpha1.PodClique{Status: tc.before}, &v1alpha1.PodClique{Status: tc.after}
+			if got := hold(before, after, tc.pods, tc.busy, now); got != tc.want {
+				t.Errorf("hold = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
