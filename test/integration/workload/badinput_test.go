@@ -261,6 +261,15 @@ func TestDeletedWithCascadeOrphan(t *testing.T) {
 	w.untilPods(map[string]int{"s-0-w": 4}, true)
 }
 
+// In the foreground the set stays until all below is gone; nothing is made anew meanwhile.
+func TestDeletedInTheForeground(t *testing.T) {
+	w := newWorld(t, 4)
+	set := w.apply(service)
+	w.untilPods(servicePods("llm"), true)
+	w.must(w.client.Delete(w.ctx, set, client.PropagationPolicy(metav1.DeletePropagationForeground)), "deleting in the foreground")
+	w.untilGone()
+}
+
 // A pod template that the API server refuses: the status says what and why, once; the template is repaired, and all is
 // well.
 func TestTemplateThatTheAPIServerRefuses(t *testing.T) {

@@ -1,9 +1,11 @@
 package workload
 
 import (
+	"context"
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -151,34 +153,102 @@ spec:
 	w.checkIndices()
 }
 
-// A set that does not fit waits as a whole; when there is room for the minimum that comes first, then whole surplus
-// replicas, then single pods.
+// Capacity is short and then comes: first the minimum of the tree, whole, and of what is left over whole surplus replicas
+// before single pods. Nothing below its own minimum is ever bound, at any of the three levels.
 func TestMinimumBeforeSurplus(t *testing.T) {
 	w := newWorld(t, 1)
+	stop := w.watchMinimums()
 	w.apply(service)
 	w.untilPods(servicePods("llm"), false)
-	// One node of 8 GPUs takes the minimum: one prefill replica (4), one decode replica: leader and two workers (3).
-	minimum := map[string]int{"llm-0-frontend": 1, "llm-0-prefill-0-pworker": 2, "llm-0-decode-0-dleader": 1, "llm-0-decode-0-dworker": 2}
+
+	// 8 GPUs take the minimum, one replica of each group (4 + 3), and the third worker of that decode replica.
+	either := func(bound map[string]int, a, b string, n int) bool {
+		return bound[a] == n && bound[b] == 0 || bound[a] == 0 && bound[b] == n
+	}
 	w.untilBound(func(bound map[string]int) bool {
-		for clique, n := range minimum {
-			other := strings.NewReplacer("prefill-0", "prefill-1", "decode-0", "decode-1").Replace(clique)
-			if bound[clique] < n && bound[other] < n {
-				return false
-			}
-		}
-		return true
+		return bound["llm-0-frontend"] == 2 &&
+			either(bound, "llm-0-prefill-0-pworker", "llm-0-prefill-1-pworker", 2) &&
+			either(bound, "llm-0-decode-0-dleader", "llm-0-decode-1-dleader", 1) &&
+			either(bound, "llm-0-decode-0-dworker", "llm-0-decode-1-dworker", 3)
 	})
-	w.untilAvailable("llm")
+	w.untilAvailable("llm") // the minimum is enough
+
+	// 8 more take the surplus replicas, whole.
+	w.addNodes(1)
+	want := servicePods("llm")
+	w.untilPods(want, true)
+
+	// Out at each level without room: the pods exist, none is bound, nothing that runs is disturbed.
+	w.scale(groups, "llm-0-decode", 3)
+	w.scale(sets, "llm", 2)
+	more := maps.Clone(want)
+	more["llm-0-decode-2-dleader"], more["llm-0-decode-2-dworker"] = 1, 3
+	for clique, n := range servicePods("llm") {
+		more[strings.Replace(clique, "llm-0-", "llm-1-", 1)] = n
+	}
+	w.untilPods(more, false)
+	for _, p := range w.pods() {
+		clique := p.Labels[v1alpha1.LabelPodClique]
+		if bound := p.Spec.NodeName != ""; bound != (want[clique] > 0) {
+			t.Errorf("pod %s of %s is bound: %t", p.Name, clique, bound)
+		}
+	}
+	w.until("one replica of the set is available", sets, func(objects []*unstructured.Unstructured) bool {
+		return len(objects) == 1 && number(objects[0], "availableReplicas") == 1 && conditionOf(objects[0], v1alpha1.ConditionAvailable, "status") == "False"
+	})
+
+	// In again before there is room, and then room for all the rest.
+	w.scale(groups, "llm-0-decode", 2)
+	delete(more, "llm-0-decode-2-dleader")
+	delete(more, "llm-0-decode-2-dworker")
 	w.addNodes(2)
-	w.untilPods(servicePods("llm"), true)
+	w.untilPods(more, true)
 	w.untilAvailable("llm")
+	stop()
 }
 
-func objects0(objects []*unstructured.Unstructured) map[string]any {
-	if len(objects) == 0 {
-		return nil
-	}
-	return objects[0].Object
+// watchMinimums fails the test if a group replica of service stays bound in part, below the minimum of its cliques, for
+// longer than binding it takes. The function returned ends it.
+func (w *world) watchMinimums() (stop func()) {
+	const binding = 10 * time.Second
+	ctx, cancel := context.WithCancel(w.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		since := map[string]time.Time{}
+		_ = controlplane.Until(ctx, cp.Client().CoreV1().Pods(w.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {
+			bound := map[string]int{}
+			replicas := map[string]bool{}
+			for _, p := range pods {
+				if group := p.Labels[v1alpha1.LabelPodCliqueScalingGroup]; group != "" && p.DeletionTimestamp == nil {
+					replica := group + "-" + p.Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex]
+					replicas[replica] = true
+					if p.Spec.NodeName != "" {
+						bound[p.Labels[v1alpha1.LabelPodClique]]++
+					}
+				}
+			}
+			for replica := range replicas {
+				minimums := map[string]int{replica + "-dleader": 1, replica + "-dworker": 2}
+				if strings.Contains(replica, "prefill") {
+					minimums = map[string]int{replica + "-pworker": 2}
+				}
+				some, all := false, true
+				for clique, n := range minimums {
+					some, all = some || bound[clique] > 0, all && bound[clique] >= n
+				}
+				if !some || all {
+					delete(since, replica)
+				} else if since[replica].IsZero() {
+					since[replica] = time.Now()
+				} else if time.Since(since[replica]) > binding {
+					w.t.Errorf("replica %s was bound in part for %s: %v", replica, time.Since(since[replica]), bound)
+				}
+			}
+			return false
+		})
+	}()
+	return func() { cancel(); <-done }
 }
 
 // untilBound waits until the numbers of bound pods by PodClique are as wanted.
@@ -194,4 +264,12 @@ func (w *world) untilBound(done func(bound map[string]int) bool) {
 		}
 		return done(bound)
 	}), "waiting for bound pods")
+}
+
+// objects0 returns the first object, nil if there is none.
+func objects0(objects []*unstructured.Unstructured) map[string]any {
+	if len(objects) == 0 {
+		return nil
+	}
+	return objects[0].Object
 }
