@@ -1,0 +1,98 @@
+package podcliquescalinggroup
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/desired"
+)
+
+// scene returns a set, its scaling group of two cliques with that many replicas, and the PodGroup for that many.
+func scene(replicas, listed int32) (*v1alpha1.PodCliqueSet, *v1alpha1.PodCliqueScalingGroup, *v2alpha2.PodGroup) {
+	pods := corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/main:1"}}}
+	set := &v1alpha1.PodCliqueSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "set"},
+		Spec: v1alpha1.PodCliqueSetSpec{Replicas: 1, Template: v1alpha1.PodCliqueSetTemplateSpec{
+			Cliques: []*v1alpha1.PodCliqueTemplateSpec{
+				{Name: "leader", Spec: v1alpha1.PodCliqueSpec{Replicas: 1, PodSpec: pods}},
+				{Name: "worker", Spec: v1alpha1.PodCliqueSpec{Replicas: 2, PodSpec: pods}},
+			},
+			PodCliqueScalingGroupConfigs: []v1alpha1.PodCliqueScalingGroupConfig{{Name: "g", CliqueNames: []string{"leader", "worker"}}},
+		}},
+	}
+	v1alpha1.SetDefaults(set, "")
+	group := desired.ScalingGroups(set, 0, nil)[0]
+	group.Spec.Replicas = listed
+	podGroup := desired.PodGroup(set, 0, desired.Children{Groups: map[string]*v1alpha1.PodCliqueScalingGroup{group.Name: group}})
+	group = group.DeepCopy()
+	group.Spec.Replicas = replicas
+	return set, group, podGroup
+}
+
+func TestDecide(t *testing.T) {
+	for name, tc := range map[string]struct {
+		replicas, listed int32 // of the group, and in the PodGroup
+		exist            int   // replicas
+		noSet            bool
+		make, remove     []string
+	}{
+		"a new group": {replicas: 2, listed: 2, make: []string{"a-0-g-0-leader", "a-0-g-0-worker", "a-0-g-1-leader", "a-0-g-1-worker"}},
+		"scaled out, and the PodGroup lists the new replica":     {replicas: 3, listed: 3, exist: 2, make: []string{"a-0-g-2-leader", "a-0-g-2-worker"}},
+		"scaled out, and the PodGroup does not list it yet":      {replicas: 3, listed: 2, exist: 2},
+		"scaled in, and the PodGroup does not list it any more":  {replicas: 1, listed: 1, exist: 2, remove: []string{"a-0-g-1-leader", "a-0-g-1-worker"}},
+		"scaled in, and the PodGroup still lists it":             {replicas: 1, listed: 2, exist: 2},
+		"scaled to nothing, and the PodGroup is gone":            {replicas: 0, listed: 0, exist: 1, remove: []string{"a-0-g-0-leader", "a-0-g-0-worker"}},
+		"the set is gone: the garbage collector has the members": {replicas: 1, listed: 1, exist: 2, noSet: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set, group, podGroup := scene(tc.replicas, tc.listed)
+			var members []*v1alpha1.PodClique
+			for j := range tc.exist {
+				members = append(members, desired.MemberPodCliques(set, group, j, nil)...)
+			}
+			if tc.noSet {
+				set = nil
+			}
+			keep, remove := decide(group, set, podGroup, members)
+			var made, removed []string
+			for _, k := range keep {
+				if k.live == nil {
+					made = append(made, k.want.Name)
+				} else if _, differs := desired.Updated(k.live, k.want); differs {
+					t.Errorf("%s is changed", k.want.Name)
+				}
+			}
+			for _, c := range remove {
+				removed = append(removed, c.Name)
+			}
+			if diff := cmp.Diff(tc.make, made); diff != "" {
+				t.Errorf("made (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.remove, removed); diff != "" {
+				t.Errorf("removed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An index that is too high goes, however many replicas there are: they are not counted.
+func TestAHoleIsFilledAndWhatIsTooHighGoes(t *testing.T) {
+	set, group, podGroup := scene(2, 2)
+	members := append(desired.MemberPodCliques(set, group, 0, nil), desired.MemberPodCliques(set, group, 3, nil)...)
+	keep, remove := decide(group, set, podGroup, members)
+	missing := 0
+	for _, k := range keep {
+		if k.live == nil {
+			missing++
+		}
+	}
+	if missing != 2 || len(remove) != 2 || remove[0].Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex] != strconv.Itoa(3) {
+		t.Errorf("%d to be made, %v to be removed", missing, remove)
+	}
+}

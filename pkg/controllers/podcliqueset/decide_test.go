@@ -1,0 +1,118 @@
+package podcliqueset
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// set returns a set of a standalone clique and a scaling group, both with an autoscaler.
+func set(replicas int32) *v1alpha1.PodCliqueSet {
+	pods := corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/main:1"}}}
+	scale := &v1alpha1.AutoScalingConfig{MaxReplicas: 5}
+	s := &v1alpha1.PodCliqueSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "set"},
+		Spec: v1alpha1.PodCliqueSetSpec{Replicas: replicas, Template: v1alpha1.PodCliqueSetTemplateSpec{
+			Cliques: []*v1alpha1.PodCliqueTemplateSpec{
+				{Name: "front", Spec: v1alpha1.PodCliqueSpec{Replicas: 1, PodSpec: pods, ScaleConfig: scale}},
+				{Name: "worker", Spec: v1alpha1.PodCliqueSpec{Replicas: 2, PodSpec: pods}},
+			},
+			PodCliqueScalingGroupConfigs: []v1alpha1.PodCliqueScalingGroupConfig{{Name: "g", CliqueNames: []string{"worker"}, ScaleConfig: scale}},
+		}},
+	}
+	v1alpha1.SetDefaults(s, "")
+	return s
+}
+
+// made returns the family that a set has once everything that is wanted was made.
+func made(s *v1alpha1.PodCliqueSet) family {
+	f := family{
+		podGroups: map[string]*v2alpha2.PodGroup{}, cliques: map[string]*v1alpha1.PodClique{}, groups: map[string]*v1alpha1.PodCliqueScalingGroup{},
+		members: map[string]*v1alpha1.PodClique{}, services: map[string]*corev1.Service{}, hpas: map[string]*autoscalingv2.HorizontalPodAutoscaler{},
+	}
+	for _, r := range wanted(s, f) {
+		f.podGroups[r.podGroup.Name], f.services[r.service.Name] = r.podGroup, r.service
+		for _, c := range r.cliques {
+			f.cliques[c.Name] = c
+		}
+		for _, g := range r.groups {
+			f.groups[g.Name] = g
+		}
+		for _, h := range r.hpas {
+			f.hpas[h.Name] = h
+		}
+	}
+	return f
+}
+
+func TestUnwanted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		now    *v1alpha1.PodCliqueSet
+		change func(family)
+		want   [][]string // by replica, the PodGroup first, then the rest, sorted
+	}{
+		"everything is wanted": {now: set(3)},
+		"replicas go as a whole, the highest first": {
+			now: set(1),
+			want: [][]string{
+				{"PodGroup a-2", "HorizontalPodAutoscaler a-2-front", "HorizontalPodAutoscaler a-2-g", "PodClique a-2-front", "PodCliqueScalingGroup a-2-g", "Service a-2"},
+				{"PodGroup a-1", "HorizontalPodAutoscaler a-1-front", "HorizontalPodAutoscaler a-1-g", "PodClique a-1-front", "PodCliqueScalingGroup a-1-g", "Service a-1"},
+			},
+		},
+		"an autoscaler that is not asked for any more": {
+			now: func() *v1alpha1.PodCliqueSet {
+				s := set(3)
+				s.Spec.Template.Cliques[0].Spec.ScaleConfig = nil
+				return s
+			}(),
+			want: [][]string{{"HorizontalPodAutoscaler a-2-front"}, {"HorizontalPodAutoscaler a-1-front"}, {"HorizontalPodAutoscaler a-0-front"}},
+		},
+		"the PodGroup of a replica that is scaled to nothing": {
+			now: set(3),
+			change: func(f family) {
+				f.cliques["a-1-front"].Spec.Replicas, f.groups["a-1-g"].Spec.Replicas = 0, 0
+			},
+			want: [][]string{{"PodGroup a-1"}},
+		},
+		"what is being deleted is not deleted again": {
+			now: set(2),
+			change: func(f family) {
+				now := metav1.Now()
+				for _, o := range []metav1.Object{f.cliques["a-2-front"], f.groups["a-2-g"], f.podGroups["a-2"]} {
+					o.SetDeletionTimestamp(&now)
+				}
+			},
+			want: [][]string{{"HorizontalPodAutoscaler a-2-front", "HorizontalPodAutoscaler a-2-g", "Service a-2"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := made(set(3))
+			if tc.change != nil {
+				tc.change(f)
+			}
+			var got [][]string
+			for _, r := range unwanted(wanted(tc.now, f), f) {
+				var names []string
+				for _, o := range r.rest {
+					names = append(names, fmt.Sprintf("%s %s", o.GetObjectKind().GroupVersionKind().Kind, o.GetName()))
+				}
+				slices.Sort(names)
+				if r.podGroup != nil {
+					names = append([]string{"PodGroup " + r.podGroup.Name}, names...)
+				}
+				got = append(got, names)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("unwanted (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
