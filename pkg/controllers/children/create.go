@@ -96,13 +96,13 @@ func (m Maker) Create(ctx context.Context, object client.Object) error {
 
 // ownerGone tells whether the owner does not exist any more. Owners of kinds that are not ours are taken for living.
 func (m Maker) ownerGone(ctx context.Context, namespace string, ref *metav1.OwnerReference) (bool, error) {
-	group, err := schema.ParseGroupVersion(ref.APIVersion)
-	if err != nil || !m.Client.Scheme().Recognizes(group.WithKind(ref.Kind)) || group.Group != ownGroup {
+	group := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupVersion() // empty if it cannot be read
+	if !m.Client.Scheme().Recognizes(group.WithKind(ref.Kind)) || group.Group != ownGroup {
 		return false, nil
 	}
 	owner := &metav1.PartialObjectMetadata{}
 	owner.SetGroupVersionKind(group.WithKind(ref.Kind))
-	err = m.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, owner)
+	err := m.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, owner)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
