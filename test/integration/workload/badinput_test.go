@@ -229,9 +229,19 @@ func TestOwnedObjectsDeletedByHand(t *testing.T) {
 	w.checkIndices()
 }
 
+// untilCollected returns when the garbage collector knows the kinds of the workload API, which takes up to half a minute
+// after they were installed. Until then it does not see who owns what, and may delete what it should orphan.
+func (w *world) untilCollected() {
+	w.t.Helper()
+	set := w.apply(strings.Replace(small("canary", "w"), "replicas: 1\n  template", "replicas: 0\n  template", 1))
+	w.must(w.client.Delete(w.ctx, set, client.PropagationPolicy(metav1.DeletePropagationForeground)), "deleting the canary")
+	w.until("the canary is gone", sets, none)
+}
+
 // With --cascade=orphan everything below stays as it is; the namesake that comes after reports it and touches nothing.
 func TestDeletedWithCascadeOrphan(t *testing.T) {
 	w := newWorld(t, 1)
+	w.untilCollected()
 	set := w.apply(service2)
 	w.untilPods(map[string]int{"s-0-w": 4}, true)
 	uids := map[string]bool{}
