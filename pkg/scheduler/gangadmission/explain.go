@@ -252,7 +252,6 @@ func pathOf(tree *gang.Tree, name string) string {
 // rooms is what explain asks about the cluster.
 type rooms interface {
 	Room(class int) kube.Room
-	Feasible(class int) int
 }
 
 // dominant picks the reason (users.md, B5) from what blocks first.

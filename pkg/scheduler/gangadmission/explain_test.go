@@ -16,7 +16,6 @@ import (
 type fakeRooms []kube.Room
 
 func (f fakeRooms) Room(class int) kube.Room { return f[class] }
-func (f fakeRooms) Feasible(class int) int   { return f[class].Nodes }
 
 // room returns what five nodes of 8 GPUs have for pods of this many.
 func room(perPod, free int64) kube.Room {

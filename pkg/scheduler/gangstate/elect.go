@@ -75,7 +75,7 @@ func (r *Registry) recordWhole(g *gangState, c counts) {
 		return
 	}
 	if g.tree.Satisfied(c.bound) {
-		g.admitted, g.wasWhole = true, true
+		g.admitted = true
 		g.failures = 0
 	} else if g.admitted {
 		left := 0
@@ -89,7 +89,7 @@ func (r *Registry) recordWhole(g *gangState, c counts) {
 			}
 		}
 		if left == 0 {
-			g.admitted, g.wasWhole = false, false
+			g.admitted = false
 			g.admittedGroups.Clear()
 		}
 	}

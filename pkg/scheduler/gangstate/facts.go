@@ -3,7 +3,7 @@ package gangstate
 import (
 	"fmt"
 	"slices"
-	"time"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -88,7 +88,7 @@ func (r *Registry) Facts(key Key) (observed.Gang, bool) {
 		if c := a.Pod.CreationTimestamp.Time.Compare(b.Pod.CreationTimestamp.Time); c != 0 {
 			return c
 		}
-		return compareNames(a.Pod.Name, b.Pod.Name)
+		return strings.Compare(a.Pod.Name, b.Pod.Name)
 	})
 	return f, true
 }
@@ -135,16 +135,6 @@ func (g *gangState) lacking(c counts, profile string) map[types.UID]bool {
 	return out
 }
 
-func compareNames(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
 // Keys returns every gang that is known, sorted.
 func (r *Registry) Keys() []Key {
 	r.mu.Lock()
@@ -153,9 +143,6 @@ func (r *Registry) Keys() []Key {
 	for k := range r.gangs {
 		keys = append(keys, k)
 	}
-	slices.SortFunc(keys, func(a, b Key) int { return compareNames(a.String(), b.String()) })
+	slices.SortFunc(keys, func(a, b Key) int { return strings.Compare(a.String(), b.String()) })
 	return keys
 }
-
-// watched returns the time between two looks at a fragment that count: a longer pause means that nobody looked.
-const watched = 5 * time.Second

@@ -62,7 +62,7 @@ func (g *gangState) isFragment() bool { return g.plan == nil && g.neverWhole() }
 
 // neverWhole reports whether the gang is bound in part and provably never was whole.
 func (g *gangState) neverWhole() bool {
-	return g.tree != nil && g.group != nil && !g.admitted && !g.wasWhole && g.provablyPartial()
+	return g.tree != nil && g.group != nil && !g.admitted && g.provablyPartial()
 }
 
 // provablyPartial reports whether the marks prove that some pods of the gang are bound and it never was whole.
@@ -233,6 +233,9 @@ func (r *Registry) Fragmented() (Key, bool) {
 	return Key{}, false
 }
 
+// watched is the longest time between two looks at a fragment that counts: after a longer pause nobody looked.
+const watched = 5 * time.Second
+
 // Fragments adds the time since the last call (at most `watched`: a longer pause is not counted) to every fragment's
 // clock, and returns the pods to be given back: those of fragments whose repair time is over. answering says that the API
 // server answered since the last call; only then does the clock run. Bound by this scheduler for this PodGroup UID, never
@@ -274,7 +277,7 @@ func (r *Registry) Fragments(elapsed time.Duration, answering bool) []*corev1.Po
 		}
 	}
 	slices.SortFunc(out, func(a, b *corev1.Pod) int {
-		return compareNames(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	return out
 }

@@ -448,9 +448,6 @@ func (p *Plan) Index(uid types.UID) int {
 	return len(p.order)
 }
 
-// Size returns the number of pods of the plan.
-func (p *Plan) Size() int { return len(p.order) }
-
 // abort ends a plan that has not opened: members that were not assumed are free at once, the others when the scheduler
 // releases them.
 func (r *Registry) abort(p *Plan, reason string) {

@@ -1,6 +1,7 @@
 package gangstate
 
 import (
+	"strconv"
 	"sync"
 	"time"
 
@@ -117,7 +118,6 @@ type gangState struct {
 
 	admitted       bool             // sticky: the minimum was bound once (G11)
 	admittedGroups sets.Set[string] // names of sub-groups that were admitted once
-	wasWhole       bool             // seen whole by this process
 
 	leader       types.UID // "" = none elected
 	leaderSeen   bool      // PreEnqueue has let the leader pass since it was elected
@@ -135,7 +135,6 @@ type gangState struct {
 
 	changed       bool          // its own pods changed since the last attempt began
 	incompleteFor time.Duration // how long a fragment has been watched, see fragment.go
-	since         time.Time     // when the gang came to be known: for people
 }
 
 // Task is what a leader's cycle has to plan.
@@ -205,7 +204,7 @@ func (r *Registry) setPod(pod *corev1.Pod, now time.Time) Effects {
 		}
 	}
 	if m == nil {
-		g := r.gang(key, now)
+		g := r.gang(key)
 		m = &member{gang: g, since: now}
 		r.members[pod.UID] = m
 		g.members[pod.UID] = m
@@ -285,7 +284,7 @@ func (r *Registry) RemoveSucceededPod(uid types.UID, now time.Time) Effects {
 func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	g := r.gang(Key{Namespace: group.Namespace, Name: group.Name}, now)
+	g := r.gang(Key{Namespace: group.Namespace, Name: group.Name})
 	old := g.group
 	g.group = group
 	if old != nil && old.UID == group.UID && old.Generation == group.Generation && g.known() {
@@ -318,7 +317,7 @@ func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 		return Effects{}
 	}
 	g.group, g.tree, g.treeErr = nil, nil, nil
-	g.admitted, g.wasWhole, g.admittedGroups = false, false, nil
+	g.admitted, g.admittedGroups = false, nil
 	return r.evaluate(g, now)
 }
 
@@ -330,10 +329,10 @@ func (r *Registry) ClusterChanged() {
 }
 
 // gang returns the gang of the key, made if it is not known.
-func (r *Registry) gang(key Key, now time.Time) *gangState {
+func (r *Registry) gang(key Key) *gangState {
 	g := r.gangs[key]
 	if g == nil {
-		g = &gangState{key: key, members: map[types.UID]*member{}, since: now}
+		g = &gangState{key: key, members: map[types.UID]*member{}}
 		r.gangs[key] = g
 	}
 	return g
@@ -344,7 +343,7 @@ func (g *gangState) known() bool { return g.tree != nil || g.treeErr != nil }
 
 // adopt takes from a PodGroup's status what has to survive a restart.
 func (g *gangState) adopt(group *v2alpha2.PodGroup) {
-	g.admitted, g.wasWhole = false, false
+	g.admitted = false
 	g.admittedGroups = sets.New[string]()
 	for _, c := range group.Status.Conditions {
 		if c.Type == v2alpha2.ConditionAdmitted && c.Status == "True" {
@@ -410,7 +409,7 @@ func leafOf(tree *gang.Tree, pod *corev1.Pod) (leaf, misplaced string) {
 	name := pod.Labels[v2alpha2.SubGroupLabel]
 	if tree.Root().IsLeaf() {
 		if name != "" && name != "default" {
-			return "", "names sub-group " + quote(name) + ", but the PodGroup has no sub-groups"
+			return "", "names sub-group " + strconv.Quote(name) + ", but the PodGroup has no sub-groups"
 		}
 		return "", ""
 	}
@@ -419,9 +418,9 @@ func leafOf(tree *gang.Tree, pod *corev1.Pod) (leaf, misplaced string) {
 	case name == "":
 		return "", "has no label " + v2alpha2.SubGroupLabel
 	case g == nil:
-		return "", "names sub-group " + quote(name) + ", which the PodGroup does not have"
+		return "", "names sub-group " + strconv.Quote(name) + ", which the PodGroup does not have"
 	case !g.IsLeaf():
-		return "", "names sub-group " + quote(name) + ", which has sub-groups of its own; name one of those"
+		return "", "names sub-group " + strconv.Quote(name) + ", which has sub-groups of its own; name one of those"
 	default:
 		return name, ""
 	}
@@ -431,8 +430,6 @@ func leafOf(tree *gang.Tree, pod *corev1.Pod) (leaf, misplaced string) {
 func keyOf(pod *corev1.Pod) Key {
 	return Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}
 }
-
-func quote(s string) string { return `"` + s + `"` }
 
 // usabilityChanged reports whether what keeps a waiting pod from being usable has changed: gates lifted, deletion begun, another leaf.
 func usabilityChanged(old, pod *corev1.Pod) bool {
