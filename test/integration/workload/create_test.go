@@ -34,7 +34,7 @@ spec:
         podSpec: {containers: [{name: main, image: "registry.example/decode:1", resources: {limits: {nvidia.com/gpu: 1}}}]}
     podCliqueScalingGroups:
     - {name: prefill, cliqueNames: [pworker], replicas: 2}
-    - {name: decode, cliqueNames: [dleader, dworker], replicas: 2, minAvailable: 1, scaleConfig: {maxReplicas: 4}}
+    - {name: decode, cliqueNames: [dleader, dworker], replicas: 2, minAvailable: 1, scaleConfig: {minReplicas: 1, maxReplicas: 4}}
 `
 
 // servicePods are the pods of one replica of service.
