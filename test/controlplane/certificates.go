@@ -25,33 +25,28 @@ type authority struct {
 	pem         []byte // of certificate
 }
 
+// Names of the front proxy, as kubeadm has them: whoever has a certificate of this authority with this name is believed
+// when it says in headers who the user is. That is how the API server asks API servers behind it, and what every server
+// that delegates authentication, as schedulers do, reads from the ConfigMap kube-system/extension-apiserver-authentication.
+const (
+	frontProxyCA     = "front-proxy-ca"
+	frontProxyClient = "front-proxy-client"
+)
+
 // certificateLife is long enough for a cluster that somebody keeps in the background.
 const certificateLife = 365 * 24 * time.Hour
 
-// newAuthority writes into dir: ca.crt, the API server's apiserver.crt and apiserver.key, and the key pair that signs
-// service account tokens, sa.key and sa.pub.
+// newAuthority writes into dir: ca.crt, the API server's apiserver.crt and apiserver.key, the key pair that signs
+// service account tokens, sa.key and sa.pub, and the front proxy's front-proxy-ca.crt, front-proxy-client.crt and
+// front-proxy-client.key.
 func newAuthority(dir string) (*authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	key, err := newKey()
+	a, err := selfSigned(dir, "ca", "muster local control plane")
 	if err != nil {
 		return nil, err
 	}
-	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: "muster local control plane"},
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	a := &authority{dir: dir, key: key}
-	if a.certificate, a.pem, err = a.sign(template, template, key.Public()); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(a.path("ca.crt"), a.pem, 0o644); err != nil {
-		return nil, err
-	}
-
 	certificate, keyPEM, err := a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: "kube-apiserver"},
 		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
@@ -64,7 +59,38 @@ func newAuthority(dir string) (*authority, error) {
 	if err := a.write("apiserver", certificate, keyPEM); err != nil {
 		return nil, err
 	}
+
+	// An authority of its own: a client of ours must not be able to say that it is somebody else.
+	proxy, err := selfSigned(dir, frontProxyCA, "muster local front proxy")
+	if err != nil {
+		return nil, err
+	}
+	if certificate, keyPEM, err = proxy.clientCertificate(frontProxyClient, nil); err != nil {
+		return nil, err
+	}
+	if err := proxy.write(frontProxyClient, certificate, keyPEM); err != nil {
+		return nil, err
+	}
 	return a, a.writeServiceAccountKeys()
+}
+
+// selfSigned returns a new authority, and writes its certificate into dir.
+func selfSigned(dir, file, commonName string) (*authority, error) {
+	key, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: commonName},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	a := &authority{dir: dir, key: key}
+	if a.certificate, a.pem, err = a.sign(template, template, key.Public()); err != nil {
+		return nil, err
+	}
+	return a, os.WriteFile(a.path(file+".crt"), a.pem, 0o644)
 }
 
 // clientCertificate returns a certificate and its key, PEM, that make the API server see the user in these groups.

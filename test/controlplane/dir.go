@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -23,13 +24,17 @@ func (cp *ControlPlane) makeDir() error {
 	}
 
 	sweepAbandoned()
-	dir, err := os.MkdirTemp("", tempPattern)
+	// It gets the name that sweepers look for when it is locked: packages are tested side by side, and a directory without
+	// a lock is abandoned.
+	unlocked, err := os.MkdirTemp("", "new-"+tempPattern)
 	if err != nil {
 		return fmt.Errorf("making a directory for the control plane: %w", err)
 	}
-	cp.dir = dir
-	cp.lock, err = lockFile(filepath.Join(dir, "lock"))
-	return err
+	if cp.lock, err = lockFile(filepath.Join(unlocked, "lock")); err != nil {
+		return err
+	}
+	cp.dir = filepath.Join(filepath.Dir(unlocked), strings.TrimPrefix(filepath.Base(unlocked), "new-"))
+	return os.Rename(unlocked, cp.dir)
 }
 
 // sweepAbandoned removes temporary directories whose process was killed before it could Stop. The servers of such a

@@ -1,11 +1,19 @@
 package controlplane
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// errorLine matches a line that klog writes with severity error, and stockError what every Kubernetes server writes so when
+// it starts without --allow-metric-labels-manifest.
+var (
+	errorLine  = regexp.MustCompile(`^E\d{4} `)
+	stockError = "The manifest file is empty, ignoring."
 )
 
 func TestMusterRunsUnderItsOwnRules(t *testing.T) {
@@ -45,8 +53,15 @@ func TestMusterRunsUnderItsOwnRules(t *testing.T) {
 	schedulePod("after")
 
 	for _, p := range []*Process{controller, scheduler} {
-		if log := p.LogTail(1 << 20); strings.Contains(log, "is forbidden") {
+		log := p.LogTail(1 << 20)
+		if strings.Contains(log, "is forbidden") {
 			t.Errorf("%s lacks a right:\n%s", p.options.Name, log)
+		}
+		// What a stranger sees in the log of a cluster in which nothing is wrong.
+		for line := range strings.Lines(log) {
+			if errorLine.MatchString(line) && !strings.Contains(line, stockError) {
+				t.Errorf("%s logs an error: %s", p.options.Name, line)
+			}
 		}
 	}
 }
