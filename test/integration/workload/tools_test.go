@@ -53,7 +53,13 @@ const patience = 90 * time.Second
 // newWorld makes a namespace and nodes with 8 GPUs each, all taken away when the test is over.
 func newWorld(t *testing.T, nodes int) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	return newWorldFor(t, nodes, 15*time.Minute)
+}
+
+// newWorldFor is newWorld for a test that takes longer than others.
+func newWorldFor(t *testing.T, nodes int, limit time.Duration) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v2alpha2.AddToScheme} {
