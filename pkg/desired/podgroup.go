@@ -301,6 +301,8 @@ const (
 	// Content: counts, names or the generation differ, or the reason became one that passes by itself (Binding,
 	// BehindInQueue, BackingOff, WaitingForPods).
 	Content
+	// First: there was no status, and it says nothing yet but what most gangs go through.
+	First
 	// Condition: the status of a condition or its reason differs.
 	Condition
 )
@@ -322,7 +324,7 @@ func Compare(before, after *v2alpha2.PodGroupStatus) Change {
 		switch {
 		case b == nil || b.Status != a.Status:
 			if b == nil && a.Status == metav1.ConditionFalse && passing.Has(v2alpha2.Reason(a.Reason)) {
-				raise(Content)
+				raise(First)
 			} else {
 				raise(Condition)
 			}

@@ -358,8 +358,8 @@ func TestCompare(t *testing.T) {
 		want          Change
 	}{
 		"nothing changed": {refused("6 of 8 fit"), refused("6 of 8 fit"), Same},
-		"a first status that passes by itself can wait": {
-			v2alpha2.PodGroupStatus{}, status(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 0 exist", "", metav1.ConditionFalse), Content},
+		"a first status that passes by itself can wait a moment": {
+			v2alpha2.PodGroupStatus{}, status(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 0 exist", "", metav1.ConditionFalse), First},
 		"a first status that lasts is news":         {v2alpha2.PodGroupStatus{}, refused("6 of 8 fit"), Condition},
 		"a condition that becomes True is news":     {refused("6 of 8 fit"), status(v2alpha2.ReasonSatisfied, "bound", "8/8", metav1.ConditionTrue), Condition},
 		"another lasting reason is news":            {refused("6 of 8 fit"), status(v2alpha2.ReasonGated, "3 gated", "", metav1.ConditionFalse), Condition},

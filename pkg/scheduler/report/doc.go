@@ -9,7 +9,9 @@
 //
 //   - marks of 25 ms are taken together, and a status is written at once only if what a client may wait for has changed
 //     (a condition's status, or a reason that lasts); what passes by itself (Binding, BehindInQueue, WaitingForPods) and
-//     counts wait for StatusInterval, and the numbers of a refusal, which move with every attempt, for 30 s;
-//   - one event per gang and change of reason, and only once the status that it tells of has been written;
+//     counts wait for StatusInterval, a PodGroup's first status of that kind for 0.2 s, and the numbers of a refusal,
+//     which move with every attempt, for 30 s;
+//   - one event per gang and change of reason, and only once the status that it tells of has been written and, if it is the
+//     first, has lasted;
 //   - one patch per pod and verdict.
 package report

@@ -19,6 +19,10 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
 
+// firstInterval is how soon a PodGroup gets its first status if it says no more than that the gang waits: somebody may
+// look for it, but most PodGroups are made a moment before their pods, and with these there is something better to say.
+const firstInterval = 200 * time.Millisecond
+
 // numbersInterval is how long the numbers in the text about a refused attempt may be old: every attempt moves them.
 const numbersInterval = 30 * time.Second
 
@@ -49,6 +53,8 @@ type groupStatus struct {
 	superseded sets.Set[string]
 	// pendingSince is since when there is something to write; zero: there is nothing.
 	pendingSince time.Time
+	// untoldSince is since when the status has what nobody was told by an event yet; zero: there is nothing.
+	untoldSince time.Time
 }
 
 func newStatuses(o Options) *statuses {
@@ -60,6 +66,11 @@ func newStatuses(o Options) *statuses {
 
 // sync writes the status of one PodGroup if it differs and its time has come, else returns when it will have come.
 func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, error) {
+	now := s.clock.Now()
+	if s.makesWay(key, now) {
+		return busyInterval, nil // whatever there is to write, it would not be written now
+	}
+
 	// 1. What is, and what the API server knows of it.
 	f, ok := s.registry.Facts(key)
 	if !ok || f.Group == nil {
@@ -75,12 +86,12 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 	group := f.Group
 
 	// 2. Is there news, and is it time for it?
-	now := s.clock.Now()
 	after := desired.PodGroupStatus(f, metav1.NewTime(now))
+	later := s.tellFirst(st, group, &after, now)
 	change := desired.Compare(&group.Status, &after)
 	if change == desired.Same {
 		st.pendingSince = time.Time{}
-		return 0, nil
+		return later, nil
 	}
 	if st.pendingSince.IsZero() {
 		st.pendingSince = now
@@ -91,11 +102,13 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 		due = due.Add(numbersInterval)
 	case desired.Content:
 		due = due.Add(s.interval)
+	case desired.First:
+		due = due.Add(min(firstInterval, s.interval))
 	}
 	if wait := due.Sub(now); wait > 0 {
-		return wait, nil
+		return sooner(wait, later), nil
 	}
-	if s.busy() && now.Before(st.pendingSince.Add(s.interval)) {
+	if s.makesWay(key, now) {
 		return busyInterval, nil
 	}
 
@@ -115,10 +128,48 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 	klog.FromContext(ctx).V(4).Info("Wrote the status of a PodGroup", "podGroup", key, "phase", after.Phase, "reason", after.Reason)
 	st.superseded.Insert(group.ResourceVersion)
 	st.written, st.pendingSince = written, time.Time{}
-	if e := desired.PodGroupEvent(&group.Status, &after); e != nil {
-		emit(s.recorder, Reference(written), e.Warning, e.Reason, "Scheduling", e.Note)
+	if after.Reason != group.Status.Reason {
+		st.untoldSince = time.Time{}
 	}
-	return 0, nil
+	e := desired.PodGroupEvent(&group.Status, &after)
+	switch {
+	case e == nil:
+	case change == desired.First:
+		st.untoldSince = now
+		return s.interval, nil
+	default:
+		s.tell(written, e)
+	}
+	return later, nil
+}
+
+// makesWay reports whether the PodGroup's status is to wait because bindings are posted. It waits no longer than the
+// interval.
+func (s *statuses) makesWay(key gangstate.Key, now time.Time) bool {
+	s.mu.Lock()
+	st := s.groups[key]
+	s.mu.Unlock()
+	return st != nil && !st.pendingSince.IsZero() && now.Before(st.pendingSince.Add(s.interval)) && s.busy()
+}
+
+// tellFirst emits the event that was not worth it when the first status was written, once what it tells of has lasted; it
+// returns in how long that will be.
+func (s *statuses) tellFirst(st *groupStatus, group *v2alpha2.PodGroup, after *v2alpha2.PodGroupStatus, now time.Time) time.Duration {
+	if st.untoldSince.IsZero() || after.Reason != group.Status.Reason {
+		return 0
+	}
+	if wait := st.untoldSince.Add(s.interval).Sub(now); wait > 0 {
+		return wait
+	}
+	st.untoldSince = time.Time{}
+	if e := desired.PodGroupEvent(&v2alpha2.PodGroupStatus{}, after); e != nil {
+		s.tell(group, e)
+	}
+	return 0
+}
+
+func (s *statuses) tell(group *v2alpha2.PodGroup, e *desired.Event) {
+	emit(s.recorder, Reference(group), e.Warning, e.Reason, "Scheduling", e.Note)
 }
 
 // of returns what is remembered of a PodGroup, nothing if that was another object of the same name.

@@ -24,47 +24,54 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 	c := newCluster(t)
 	c.group(podGroup("train").MinMember(2))
 
+	// The first status comes as soon as the pods had a moment to come too.
+	if again := c.mustLook("train"); again != firstInterval {
+		t.Fatalf("look again in %s, want %s", again, firstInterval)
+	}
+	c.passes(firstInterval)
+	c.mustLook("train")
+	c.wantStatus("train", 1, "0/2 pods bound; needs 2 pods, 0 exist", v2alpha2.ReasonWaitingForPods)
+
 	// What passes by itself waits for the interval.
+	c.pod(member("train", "a"))
 	if again := c.mustLook("train"); again != 2*time.Second {
 		t.Fatalf("look again in %s, want 2s", again)
 	}
 	c.passes(time.Second)
-	c.pod(member("train", "a")) // news of the same kind does not start the wait afresh
-	if again := c.mustLook("train"); again != time.Second {
-		t.Fatalf("look again in %s, want 1s", again)
-	}
+	c.group(podGroup("train").MinMember(2).Generation(2)) // news of the same kind does not start the wait afresh
+	c.mustLook("train")
 	c.passes(time.Second)
 	c.mustLook("train")
-	c.wantStatus("train", 1, "0/2 pods bound; needs 2 pods, 1 exist", v2alpha2.ReasonWaitingForPods)
+	c.wantStatus("train", 2, "0/2 pods bound; needs 2 pods, 1 exist", v2alpha2.ReasonWaitingForPods)
 
 	// No news, no write, however often and late somebody looks.
 	for range 10 {
 		c.passes(time.Minute)
 		c.mustLook("train")
 	}
-	c.wantStatus("train", 1, "0/2 pods bound; needs 2 pods, 1 exist", v2alpha2.ReasonWaitingForPods)
+	c.wantStatus("train", 2, "0/2 pods bound; needs 2 pods, 1 exist", v2alpha2.ReasonWaitingForPods)
 
 	// A refusal is written at once; its numbers, when they alone move, after 30 s.
 	c.pod(member("train", "b"))
 	c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "2 pods fit nowhere; 4 nodes: too few GPUs")
 	c.mustLook("train")
-	c.wantStatus("train", 2, "0/2 pods bound; 2 pods fit nowhere; 4 nodes: too few GPUs", v2alpha2.ReasonInsufficientGPUs)
+	c.wantStatus("train", 3, "0/2 pods bound; 2 pods fit nowhere; 4 nodes: too few GPUs", v2alpha2.ReasonInsufficientGPUs)
 	c.passes(time.Minute)
 	c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "2 pods fit nowhere; 5 nodes: too few GPUs")
 	c.mustLook("train")
 	c.passes(29 * time.Second)
 	c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "2 pods fit nowhere; 6 nodes: too few GPUs")
 	c.mustLook("train")
-	c.wantStatus("train", 2, "0/2 pods bound; 2 pods fit nowhere; 4 nodes: too few GPUs", v2alpha2.ReasonInsufficientGPUs)
+	c.wantStatus("train", 3, "0/2 pods bound; 2 pods fit nowhere; 4 nodes: too few GPUs", v2alpha2.ReasonInsufficientGPUs)
 	c.passes(time.Second)
 	c.mustLook("train")
-	c.wantStatus("train", 3, "0/2 pods bound; 2 pods fit nowhere; 6 nodes: too few GPUs", v2alpha2.ReasonInsufficientGPUs)
+	c.wantStatus("train", 4, "0/2 pods bound; 2 pods fit nowhere; 6 nodes: too few GPUs", v2alpha2.ReasonInsufficientGPUs)
 
 	// A condition that becomes True is written at once.
 	c.pod(member("train", "a").Node("n1"))
 	c.pod(member("train", "b").Node("n1"))
 	c.mustLook("train")
-	c.wantStatus("train", 4, "2/2 pods bound", "")
+	c.wantStatus("train", 5, "2/2 pods bound", "")
 
 	want := []string{
 		"Normal GangIncomplete PodGroup/train: WaitingForPods: needs 2 pods, 1 exist",
@@ -78,7 +85,7 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 	// Another process that finds the status written says nothing again.
 	c.restart()
 	c.mustLook("train")
-	c.wantStatus("train", 4, "2/2 pods bound", "")
+	c.wantStatus("train", 5, "2/2 pods bound", "")
 	if diff := cmp.Diff(want, c.events.list()); diff != "" {
 		t.Errorf("events after a restart (-want +got):\n%s", diff)
 	}
@@ -117,6 +124,85 @@ func TestConditionMakesWayForBindings(t *testing.T) {
 	c.passes(2 * time.Second)
 	c.mustLook("eval")
 	c.wantStatus("eval", 2, "1/1 pods bound", "")
+}
+
+func TestFirstStatusMakesWayForBindings(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.group(podGroup("train").MinMember(2))
+	c.busy = true
+	for c.clock.Since(start) < 2*time.Second {
+		again := c.mustLook("train")
+		if again <= 0 || again > firstInterval {
+			t.Fatalf("look again in %s, want at most %s", again, firstInterval)
+		}
+		if s := c.groups.get(keyOf("train")).Status; len(s.Conditions) > 0 {
+			t.Fatalf("written after %s while bindings are posted: %v", c.clock.Since(start), s.Conditions)
+		}
+		c.passes(again)
+	}
+	c.mustLook("train")
+	c.wantStatus("train", 1, "0/2 pods bound; needs 2 pods, 0 exist", v2alpha2.ReasonWaitingForPods)
+}
+
+// Most PodGroups are made a moment before their pods: that they have none yet is nothing to tell anybody.
+func TestFirstStatusIsNoEventBeforeItLasts(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		then func(*cluster) // a second after the first status
+		want []string
+	}{
+		"the pods come": {
+			func(c *cluster) { c.pod(member("train", "a").Node("n1")); c.pod(member("train", "b").Node("n1")) },
+			[]string{"Normal GangAdmitted PodGroup/train: the minimum of 2 pods is bound"},
+		},
+		"they come and do not fit": {
+			func(c *cluster) {
+				c.pod(member("train", "a"))
+				c.pod(member("train", "b"))
+				c.refuse("train", v2alpha2.ReasonTooLarge, "no node")
+			},
+			[]string{"Warning GangBlocked PodGroup/train: TooLarge: no node"},
+		},
+		"they come and wait for their turn": {
+			func(c *cluster) { c.pod(member("train", "a")); c.pod(member("train", "b")) },
+			nil,
+		},
+		"one of two comes": {
+			func(c *cluster) { c.pod(member("train", "a")) },
+			[]string{"Normal GangIncomplete PodGroup/train: WaitingForPods: needs 2 pods, 1 exist"},
+		},
+		"nothing comes": {
+			func(*cluster) {},
+			[]string{"Normal GangIncomplete PodGroup/train: WaitingForPods: needs 2 pods, 0 exist"},
+		},
+		"the PodGroup is made anew": {
+			func(c *cluster) { c.group(podGroup("train").UID("another").MinMember(3)) },
+			[]string{"Normal GangIncomplete PodGroup/train: WaitingForPods: needs 3 pods, 0 exist"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			c.group(podGroup("train").MinMember(2))
+			c.mustLook("train")
+			c.passes(firstInterval)
+			c.mustLook("train")
+			if len(c.groups.get(keyOf("train")).Status.Conditions) == 0 || len(c.events.list()) > 0 {
+				t.Fatalf("status %v and events %q, want a status and no event", c.groups.get(keyOf("train")).Status, c.events.list())
+			}
+			c.passes(time.Second)
+			tc.then(c)
+			for range 10 { // one event, however often somebody looks
+				c.mustLook("train")
+				c.passes(time.Second)
+			}
+			if diff := cmp.Diff(tc.want, c.events.list()); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func TestStatusDoesNotWaitForTheCache(t *testing.T) {
