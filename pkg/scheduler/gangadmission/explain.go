@@ -38,7 +38,85 @@ func explain(work *gangstate.Work, world rooms, short *placement.Shortfall) gang
 	if !short.Exhausted {
 		parts = append(parts, fmt.Sprintf("the search ended after %d attempts", short.Attempts))
 	}
-	return gangstate.Verdict{Reason: dominant(blocked, world), Message: clip(strings.Join(parts, "; "))}
+	reason := dominant(blocked, world)
+	if reason == v2alpha2.ReasonFragmented {
+		// Each leaf would have room enough by itself. Have all of them together?
+		if whole, text := judgeWhole(work.Problem, world); whole != "" {
+			reason, parts = whole, append([]string{text}, parts...)
+		}
+	}
+	return gangstate.Verdict{Reason: reason, Message: clip(strings.Join(parts, "; "))}
+}
+
+// judgeWhole says whether the pods that the minimum lacks ask for more of a resource than is free, whichever children are
+// taken. "": they do not.
+func judgeWhole(p placement.Problem, world rooms) (v2alpha2.Reason, string) {
+	seen := map[int]kube.Room{}
+	room := func(class int) kube.Room {
+		r, ok := seen[class]
+		if !ok {
+			r = world.Room(class)
+			seen[class] = r
+		}
+		return r
+	}
+	var order []corev1.ResourceName
+	for _, leaf := range p.Tree.Leaves() {
+		for _, pod := range p.Pods[leaf.Name()] {
+			if name := room(pod.Class).Resource; !slices.Contains(order, name) {
+				order = append(order, name)
+			}
+		}
+	}
+	for _, name := range order {
+		free, total := int64(0), int64(0)
+		for _, r := range seen {
+			if r.Resource == name { // some classes may use more nodes than others
+				free, total = max(free, r.Free), max(total, r.Total)
+			}
+		}
+		asked := leastAsked(p.Tree.Root(), p, name, room)
+		what := fmt.Sprintf("the gang needs %s %s for %s", amount(name, asked.amount), name, podsText(asked.pods))
+		switch {
+		case asked.amount > total:
+			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, there are %s in all", what, amount(name, total))
+		case asked.amount > free:
+			return v2alpha2.ReasonInsufficientGPUs, fmt.Sprintf("%s, %s are free", what, amount(name, free))
+		}
+	}
+	return "", ""
+}
+
+// asked is what a number of pods ask for of one resource.
+type asked struct {
+	amount int64
+	pods   int
+}
+
+// leastAsked returns the least that a group can still ask for of a resource until it is satisfied: of its children, those
+// that ask for least. Pods that do not exist yet ask for nothing.
+func leastAsked(g *gang.Group, p placement.Problem, name corev1.ResourceName, room func(class int) kube.Room) asked {
+	var each []asked
+	take := g.Min()
+	if g.IsLeaf() {
+		take -= p.Have[g.Name()]
+		for _, pod := range p.Pods[g.Name()] {
+			one := asked{}
+			if r := room(pod.Class); r.Resource == name && r.PerPod > 0 {
+				one = asked{amount: r.PerPod, pods: 1}
+			}
+			each = append(each, one)
+		}
+	}
+	for _, child := range g.Children() {
+		each = append(each, leastAsked(child, p, name, room))
+	}
+	slices.SortStableFunc(each, func(a, b asked) int { return cmp.Compare(a.amount, b.amount) })
+	sum := asked{}
+	for _, a := range each[:min(max(take, 0), len(each))] {
+		sum.amount, sum.pods = sum.amount+a.amount, sum.pods+a.pods
+	}
+	return sum
 }
 
 // explainSurplus says why nothing above the minimum was placed. Every unit above it (a sub-group with what it lacks, or a
@@ -241,12 +319,21 @@ func nodesSay(r *placement.Refusal) string {
 	return strings.Join(parts, ", ")
 }
 
-// pathOf names a group of the tree for people.
+// pathOf names a group of the tree for people: the names from below the root down to it, "decode/workers", without those
+// that the next one begins with anyway. The groups of a PodCliqueSet have the full names of its objects:
+// "chat-0-decode-1-workers" says it all.
 func pathOf(tree *gang.Tree, name string) string {
-	if g := tree.Group(name); g != nil && name != "" {
-		return g.Path()
+	g := tree.Group(name)
+	if g == nil || name == "" {
+		return "the gang"
 	}
-	return "the gang"
+	path := name
+	for p := g.Parent(); p.Parent() != nil; p = p.Parent() {
+		if !strings.HasPrefix(path, p.Name()+"-") {
+			path = p.Name() + "/" + path
+		}
+	}
+	return path
 }
 
 // rooms is what explain asks about the cluster.

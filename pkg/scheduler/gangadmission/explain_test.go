@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
@@ -107,11 +108,43 @@ func TestExplain(t *testing.T) {
 	tainted := &placement.Refusal{Reasons: map[string]int{"Insufficient nvidia.com/gpu": 3, "untolerated taint": 2}}
 	tree := build(t, 2,
 		gang.Node{Name: "p"}, leaf("p-leader", "p", 1), leaf("p-workers", "p", 4), leaf("q", "", 8))
+	// Two replicas of a leader and three workers, of which one is enough, and a leaf without GPUs.
+	service := build(t, 2, gang.Node{Name: "x-web", MinMember: ptr.To[int32](1)},
+		gang.Node{Name: "x-d", MinSubGroup: ptr.To[int32](1)},
+		gang.Node{Name: "x-d-0", Parent: "x-d"}, leaf("x-d-0-leader", "x-d-0", 1), leaf("x-d-0-worker", "x-d-0", 3),
+		gang.Node{Name: "x-d-1", Parent: "x-d"}, leaf("x-d-1-leader", "x-d-1", 1), leaf("x-d-1-worker", "x-d-1", 3))
+	servicePods := map[string][]placement.Pod{"x-web": waiting(1, 1), "x-d-0-leader": waiting(1, 0), "x-d-0-worker": waiting(3, 0),
+		"x-d-1-leader": waiting(1, 0), "x-d-1-worker": waiting(3, 0)}
+	cpus := kube.Room{Resource: "cpu", PerPod: 1000, Free: 600000, Total: 640000, Largest: 128000, Nodes: 5}
+	workerLacks := placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{
+		{Leaf: "x-d-0-worker", Need: 3, Available: 3, Placed: 2, Refusal: full}}}
+	const workers = "x-d-0-worker: 2 of 3 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"
 	for name, tc := range map[string]struct {
-		short placement.Shortfall
-		rooms fakeRooms
-		want  gangstate.Verdict
+		problem placement.Problem
+		short   placement.Shortfall
+		rooms   fakeRooms
+		want    gangstate.Verdict
 	}{
+		"each leaf has room enough by itself, all of them together have not": {
+			problem: placement.Problem{Tree: service, Pods: servicePods},
+			short:   workerLacks,
+			rooms:   fakeRooms{room(4, 12), cpus},
+			want: gangstate.Verdict{Reason: v2alpha2.ReasonInsufficientGPUs,
+				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, 12 are free; " + workers},
+		},
+		"what is bound asks for nothing": {
+			problem: placement.Problem{Tree: service, Pods: servicePods, Have: gang.Counts{"x-d-0-leader": 1}},
+			short:   workerLacks,
+			rooms:   fakeRooms{room(4, 12), cpus},
+			want:    gangstate.Verdict{Reason: v2alpha2.ReasonFragmented, Message: workers},
+		},
+		"all of them together are more than there is": {
+			problem: placement.Problem{Tree: service, Pods: servicePods},
+			short:   workerLacks,
+			rooms:   fakeRooms{{Resource: "nvidia.com/gpu", PerPod: 4, Free: 12, Total: 12, Largest: 8, Nodes: 2}, cpus},
+			want: gangstate.Verdict{Reason: v2alpha2.ReasonTooLarge,
+				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, there are 12 in all; " + workers},
+		},
 		"what the nodes say is told once for leaves that hear the same": {
 			short: placement.Shortfall{
 				Exhausted: true,
@@ -123,7 +156,7 @@ func TestExplain(t *testing.T) {
 			},
 			rooms: fakeRooms{room(1, 0)},
 			want: gangstate.Verdict{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "the gang: 0 of the 2 children it needs can be placed; p: 0 of 2; " +
-				"p/p-leader: 0 of 1 pods can be placed; p/p-workers: 0 of 4 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu; " +
+				"p-leader: 0 of 1 pods can be placed; p-workers: 0 of 4 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu; " +
 				"q: 3 of 8 pods can be placed; 3 nodes: Insufficient nvidia.com/gpu, 2 nodes: untolerated taint"},
 		},
 		"a search that was cut short says so": {
@@ -138,7 +171,10 @@ func TestExplain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := explain(&gangstate.Work{Tree: tree}, tc.rooms, &tc.short)
+			if tc.problem.Tree == nil {
+				tc.problem.Tree = tree
+			}
+			got := explain(&gangstate.Work{Tree: tc.problem.Tree, Problem: tc.problem}, tc.rooms, &tc.short)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("verdict (-want +got):\n%s", diff)
 			}
