@@ -26,8 +26,8 @@ import (
 // ReasonWaitingForGang is the reason of PodScheduled=False on a pod that is held for anything but capacity (G13).
 const ReasonWaitingForGang = "WaitingForGang"
 
-// arrivalGrace is how long a pod may be ahead of its PodGroup before an event complains: both are often made by one
-// command, in either order.
+// arrivalGrace is how long a pod may be ahead of its PodGroup, or outlive its place in it, before an event complains: both
+// are often made by one command, in either order, and whoever scales in lowers the PodGroup before deleting pods.
 const arrivalGrace = 2 * time.Second
 
 // heldPods writes what people see of a pod that is held: the condition PodScheduled, and events for pods whose PodGroup
@@ -54,6 +54,7 @@ type heldGang struct {
 type heldPod struct {
 	written   string           // the reason that was written last, "" = none
 	idleSince time.Time        // since when the pod has waited for something else than capacity; zero: it does not
+	lostSince time.Time        // since when it has had no place in a PodGroup; zero: it has one
 	told      sets.Set[string] // events
 }
 
@@ -126,6 +127,12 @@ func (held *heldGang) observe(f observed.Gang, now time.Time) {
 		if p == nil {
 			p = &heldPod{idleSince: w.Since, told: sets.New[string]()}
 			held.pods[w.Pod.UID] = p
+		}
+		switch lost := f.Group == nil || w.Misplaced != ""; {
+		case !lost:
+			p.lostSince = time.Time{}
+		case p.lostSince.IsZero():
+			p.lostSince = now
 		}
 		switch {
 		case w.NeedsCapacity:
@@ -227,7 +234,7 @@ func (h *heldPods) tell(f observed.Gang, w observed.WaitingPod, p *heldPod, now 
 	if p.told.Has(reason) {
 		return 0
 	}
-	if wait := w.Since.Add(arrivalGrace).Sub(now); wait > 0 {
+	if wait := p.lostSince.Add(arrivalGrace).Sub(now); wait > 0 {
 		return wait
 	}
 	p.told.Insert(reason)

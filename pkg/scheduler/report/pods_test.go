@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/wrappers"
@@ -270,8 +271,11 @@ func TestPodsThatCountNowhereHearOfItOnce(t *testing.T) {
 	c.group(podGroup("tree").SubGroup("decode", 1))
 	c.pod(member("tree", "x").SubGroup("prefill"))
 	c.pod(member("tree", "y"))
+	c.group(podGroup("shrinks").SubGroup("one", 1).SubGroup("two", 1))
+	c.pod(member("shrinks", "one").SubGroup("one"))
+	c.pod(member("shrinks", "two").SubGroup("two"))
 	looks := func() {
-		for _, name := range []string{"late", "lost", "tree"} {
+		for _, name := range []string{"late", "lost", "tree", "shrinks"} {
 			if _, err := c.look(name); err != nil {
 				t.Fatal(err)
 			}
@@ -280,7 +284,15 @@ func TestPodsThatCountNowhereHearOfItOnce(t *testing.T) {
 	looks()
 	c.passes(time.Second)
 	c.group(podGroup("late").MinMember(1)) // made by the same command
-	for range 60 {
+	for second := range 60 {
+		switch second {
+		case 30: // scaled in: the PodGroup first, then the pods
+			c.group(podGroup("shrinks").Generation(2).SubGroup("one", 1))
+		case 31:
+			two := c.seen("two")
+			two.DeletionTimestamp = ptr.To(metav1.NewTime(c.clock.Now()))
+			c.registry.SetPod(two, c.clock.Now())
+		}
 		looks()
 		c.passes(time.Second)
 	}
