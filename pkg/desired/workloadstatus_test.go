@@ -195,7 +195,7 @@ func TestPodCliqueSetStatus(t *testing.T) {
 		"not made yet": {1,
 			SetFacts{Replicas: []lifecycle.SetReplica{{Missing: []string{"a", "g"}}}},
 			v1alpha1.PodCliqueSetStatus{Replicas: 1, Phase: "Pending"},
-			"Available=False ReplicasUnavailable: 0 of 1 replica is available; replica 0 lacks a"},
+			"Available=False ReplicasUnavailable: 0 of 1 replica is available; the minimum of replica 0 is not bound: PodGroup s-0 says why"},
 		"all of them": {2,
 			SetFacts{Running: true, Replicas: []lifecycle.SetReplica{replica(0, 2), replica(1, 2)}},
 			v1alpha1.PodCliqueSetStatus{Replicas: 2, ScheduledReplicas: 2, AvailableReplicas: 2, UpdatedReplicas: 2, Phase: "Running"},
