@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -41,7 +42,7 @@ func podCliqueDefaulter(scheme *runtime.Scheme, schedulerName string) admission.
 func (d defaulter[T]) Handle(_ context.Context, request admission.Request) admission.Response {
 	object := d.empty()
 	if err := d.decoder.DecodeRaw(request.Object, object); err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the %s: %w", request.Kind.Kind, err))
 	}
 	if object.GetDeletionTimestamp() != nil {
 		return admission.Allowed("")
