@@ -25,6 +25,17 @@ func (m Maker) Delete(ctx context.Context, object client.Object) error {
 	return client.IgnoreNotFound(err)
 }
 
+// DeleteVersion is Delete of an object that nobody has changed since it was read. One that somebody has is a conflict.
+func (m Maker) DeleteVersion(ctx context.Context, object client.Object) error {
+	if object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	uid, version := object.GetUID(), object.GetResourceVersion()
+	err := m.Client.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
+	return client.IgnoreNotFound(err)
+}
+
 // CollectAfter deletes what earlier owners of that kind and name have left behind, of the kinds of lists. The garbage
 // collector would do the same, but for all of the cluster, at some tens of objects a second.
 //

@@ -2,8 +2,10 @@ package podclique
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,7 +68,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 
 	// 4. Make what is missing. The rest waits for no one of these: indices are disjoint.
-	done, createErr := children.InBatches(len(d.Create), atOnce, func(i int) error { return r.createPod(ctx, clique, d.Create[i]) })
+	done, createErr := children.InBatches(len(d.Create), atOnce, func(i int) error {
+		if err := r.Unchanged(ctx, clique); err != nil {
+			return err
+		}
+		return r.createPod(ctx, clique, d.Create[i])
+	})
 
 	// 5. Record, before anything is deleted.
 	recorded := clique.DeepCopy()
@@ -91,7 +100,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 
 	// 6. Delete.
-	deleteErr := r.deletePods(ctx, clique, pods, d.Delete)
+	deleteErr := r.upToDate(ctx, clique, pods, d.Delete)
+	if deleteErr == nil {
+		deleteErr = r.deletePods(ctx, clique, pods, d.Delete)
+	}
 	if len(d.Lost) > 0 && createErr == nil {
 		r.recorder.Eventf(clique, nil, corev1.EventTypeWarning, "PodLost", "ReplacePod",
 			"%s on nodes that do not answer replaced after the grace period", describe(d.Lost))
@@ -192,6 +204,34 @@ func (r *Reconciler) recordEnds(ctx context.Context, clique *v1alpha1.PodClique,
 	return recorded, nil
 }
 
+// upToDate returns nil if what the deletions were decided by is what the API server has: the clique, and that the pods
+// which were counted are there still. A cache that is behind would have more deleted than there are too many. Pods that
+// ended go whatever there is.
+func (r *Reconciler) upToDate(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, deletions []lifecycle.Deletion) error {
+	if !slices.ContainsFunc(deletions, func(d lifecycle.Deletion) bool { return d.Reason != lifecycle.DeletedEnded }) {
+		return nil
+	}
+	if err := r.Newest(ctx, clique); err != nil {
+		return err
+	}
+	live := &metav1.PartialObjectMetadataList{}
+	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := r.Live.List(ctx, live, client.InNamespace(clique.Namespace), client.MatchingLabels(naming.OfPodClique(clique.Name))); err != nil {
+		return fmt.Errorf("counting the pods before some are deleted: %w", err)
+	}
+	selector := labels.SelectorFromSet(naming.OfPodClique(clique.Name))
+	there := make(map[types.UID]bool, len(live.Items))
+	for i := range live.Items {
+		there[live.Items[i].UID] = live.Items[i].DeletionTimestamp == nil
+	}
+	for _, p := range pods {
+		if p.DeletionTimestamp == nil && selector.Matches(labels.Set(p.Labels)) && !there[p.UID] {
+			return apierrors.NewConflict(corev1.Resource("pods"), p.Name, errors.New("is gone or about to, and was counted"))
+		}
+	}
+	return nil
+}
+
 // deletePods deletes pods and tells why.
 func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, deletions []lifecycle.Deletion) error {
 	if len(deletions) == 0 {
@@ -201,7 +241,13 @@ func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique,
 	for _, p := range pods {
 		byUID[string(p.UID)] = p
 	}
-	err := children.All(len(deletions), atOnce, func(i int) error { return r.Delete(ctx, byUID[deletions[i].Pod.UID]) })
+	err := children.All(len(deletions), atOnce, func(i int) error {
+		pod := byUID[deletions[i].Pod.UID]
+		if deletions[i].Reason == templateChanged {
+			return r.DeleteVersion(ctx, pod) // it may have been given a node
+		}
+		return r.Delete(ctx, pod)
+	})
 	if err != nil {
 		return fmt.Errorf("deleting pods: %w", err)
 	}

@@ -34,8 +34,9 @@ type stage struct {
 	t   *testing.T
 	r   *Reconciler
 	api client.WithWatch
-	// frozen, if not nil, is what the controller's cache shows of pods.
-	frozen *corev1.PodList
+	// frozen, if not nil, is what the controller's cache shows of pods, frozenClique of the PodClique.
+	frozen       *corev1.PodList
+	frozenClique *v1alpha1.PodClique
 	// refuse, if not nil, answers the creation of pods.
 	refuse func(*corev1.Pod) error
 	events *events.FakeRecorder
@@ -51,7 +52,7 @@ func newStage(t *testing.T, replicas, minimum int32) *stage {
 	}
 	clique := &v1alpha1.PodClique{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-0-w", UID: "clique", Generation: 1, CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour)),
-			Labels: map[string]string{v1alpha1.LabelPartOf: "a", v1alpha1.LabelPodCliqueSetReplicaIndex: "0", v1alpha1.LabelPodTemplateHash: "one"}},
+			Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPartOf: "a", v1alpha1.LabelPodCliqueSetReplicaIndex: "0", v1alpha1.LabelPodTemplateHash: "one"}},
 		Spec: v1alpha1.PodCliqueSpec{Replicas: replicas, PodSpec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/main:1"}}}},
 	}
 	group := wrappers.MakePodGroup("a-0", "ns").SubGroup("a-0-w", minimum).Obj()
@@ -63,6 +64,13 @@ func newStage(t *testing.T, replicas, minimum int32) *stage {
 	}
 	s.api = builder.Build()
 	cached := interceptor.NewClient(s.api, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if clique, ok := o.(*v1alpha1.PodClique); ok && s.frozenClique != nil {
+				s.frozenClique.DeepCopyInto(clique)
+				return nil
+			}
+			return c.Get(ctx, key, o, options...)
+		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if pods, ok := list.(*corev1.PodList); ok && s.frozen != nil {
 				s.frozen.DeepCopyInto(pods)
@@ -173,6 +181,71 @@ func TestACacheThatIsBehindMakesNoSecondPod(t *testing.T) {
 	s.mustReconcile()
 	if diff := cmp.Diff(want, s.hostnames()); diff != "" {
 		t.Errorf("pods after the cache has caught up (-want +got):\n%s", diff)
+	}
+}
+
+// A cache that is behind in one kind and not in another, as after another muster-controller had the lead, has nothing
+// deleted that is wanted.
+func TestACacheThatIsBehindDeletesNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		behind func(*stage)
+	}{
+		"in the clique, which was scaled out since": {func(s *stage) {
+			s.frozenClique = s.clique()
+			s.frozenClique.Spec.Replicas = 2
+			s.scale(4)
+		}},
+		"in the clique, whose template was repaired since": {func(s *stage) {
+			s.frozenClique = s.clique()
+			clique := s.clique()
+			clique.Labels[v1alpha1.LabelPodTemplateHash] = "two"
+			s.update(clique)
+			for _, p := range s.pods() {
+				p.Labels[v1alpha1.LabelPodTemplateHash] = "two"
+				s.update(&p)
+			}
+		}},
+		"in the pods, which were given nodes since": {func(s *stage) {
+			clique := s.clique()
+			clique.Labels[v1alpha1.LabelPodTemplateHash] = "two"
+			s.update(clique)
+			s.freeze()
+			for _, p := range s.pods() {
+				p.Spec.NodeName = "n"
+				s.update(&p)
+			}
+		}},
+		"in the pods, some of which went since": {func(s *stage) {
+			s.freeze()
+			for _, p := range s.pods()[:2] {
+				if err := s.api.Delete(s.t.Context(), &p); err != nil {
+					s.t.Fatal(err)
+				}
+			}
+			s.scale(2) // two are left, the cache shows four
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, 4, 1)
+			s.mustReconcile()
+			tc.behind(s)
+			before := s.hostnames()
+			for range 3 {
+				if _, err := s.reconcile(); err != nil && !apierrors.IsConflict(err) {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(before, s.hostnames()); diff != "" {
+				t.Errorf("pods (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func (s *stage) update(o client.Object) {
+	s.t.Helper()
+	if err := s.api.Update(s.t.Context(), o); err != nil {
+		s.t.Fatal(err)
 	}
 }
 

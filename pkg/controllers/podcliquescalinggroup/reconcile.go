@@ -57,6 +57,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 	// 4. Make what is missing, change what differs.
 	_, keepErr := children.InBatches(len(keep), atOnce, func(i int) error {
+		if err := r.Unchanged(ctx, group); err != nil {
+			return err
+		}
 		return children.Keep(ctx, r.Maker, keep[i].live, keep[i].want)
 	})
 
@@ -72,7 +75,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 
 	// 6. Delete.
-	removeErr := children.All(len(remove), atOnce, func(i int) error { return r.Delete(ctx, remove[i]) })
+	var removeErr error
+	if len(remove) > 0 {
+		if removeErr = r.Newest(ctx, recorded); removeErr == nil {
+			removeErr = children.All(len(remove), atOnce, func(i int) error { return r.Delete(ctx, remove[i]) })
+		}
+	}
 	if removeErr != nil {
 		removeErr = fmt.Errorf("deleting PodCliques: %w", removeErr)
 	}

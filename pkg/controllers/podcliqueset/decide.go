@@ -25,20 +25,37 @@ type replica struct {
 	hpas     []*autoscalingv2.HorizontalPodAutoscaler
 }
 
-// wanted returns what a set, defaults filled in, is to consist of, by the index of the replica.
-func wanted(set *v1alpha1.PodCliqueSet, f family) []replica {
-	replicas := make([]replica, max(set.Spec.Replicas, 0))
-	live := f.children()
-	for i := range replicas {
-		replicas[i] = replica{
-			podGroup: desired.PodGroup(set, i, live),
-			service:  desired.Service(set, i),
-			cliques:  desired.PodCliques(set, i, f.cliques),
-			groups:   desired.ScalingGroups(set, i, f.groups),
-			hpas:     desired.HPAs(set, i),
-		}
+// wanted returns what replica i of a set, defaults filled in, is to consist of. live are f.children().
+func wanted(set *v1alpha1.PodCliqueSet, i int, f family, live desired.Children) replica {
+	return replica{
+		podGroup: desired.PodGroup(set, i, live),
+		service:  desired.Service(set, i),
+		cliques:  desired.PodCliques(set, i, f.cliques),
+		groups:   desired.ScalingGroups(set, i, f.groups),
+		hpas:     desired.HPAs(set, i),
 	}
-	return replicas
+}
+
+// object is the kind and the name of an object.
+type object struct{ kind, name string }
+
+// names returns the objects that the replica consists of. A set may have so many replicas that these are all that can be
+// kept of them in memory.
+func (r replica) names() []object {
+	names := []object{{"Service", r.service.Name}}
+	if r.podGroup != nil {
+		names = append(names, object{"PodGroup", r.podGroup.Name})
+	}
+	for _, c := range r.cliques {
+		names = append(names, object{"PodClique", c.Name})
+	}
+	for _, g := range r.groups {
+		names = append(names, object{"PodCliqueScalingGroup", g.Name})
+	}
+	for _, h := range r.hpas {
+		names = append(names, object{"HPA", h.Name})
+	}
+	return names
 }
 
 // removal is what goes together: the PodGroup first, if it goes at all, then the rest.
@@ -48,22 +65,11 @@ type removal struct {
 }
 
 // unwanted returns what a set owns beyond what is wanted, by the replica that it says it is of: highest index first.
-func unwanted(replicas []replica, f family) []removal {
-	keep := map[client.ObjectKey]bool{} // by kind, in place of the namespace, and name
-	key := func(kind, name string) client.ObjectKey { return client.ObjectKey{Namespace: kind, Name: name} }
-	for _, r := range replicas {
-		if r.podGroup != nil {
-			keep[key("PodGroup", r.podGroup.Name)] = true
-		}
-		keep[key("Service", r.service.Name)] = true
-		for _, c := range r.cliques {
-			keep[key("PodClique", c.Name)] = true
-		}
-		for _, g := range r.groups {
-			keep[key("PodCliqueScalingGroup", g.Name)] = true
-		}
-		for _, h := range r.hpas {
-			keep[key("HPA", h.Name)] = true
+func unwanted(wanted [][]object, f family) []removal {
+	keep := map[object]bool{}
+	for _, replica := range wanted {
+		for _, o := range replica {
+			keep[o] = true
 		}
 	}
 
@@ -76,13 +82,13 @@ func unwanted(replicas []replica, f family) []removal {
 		return byReplica[i]
 	}
 	rest := func(kind string, o client.Object) {
-		if !keep[key(kind, o.GetName())] && o.GetDeletionTimestamp() == nil {
+		if !keep[object{kind, o.GetName()}] && o.GetDeletionTimestamp() == nil {
 			r := of(o)
 			r.rest = append(r.rest, o)
 		}
 	}
 	for _, o := range f.podGroups {
-		if !keep[key("PodGroup", o.Name)] && o.DeletionTimestamp == nil {
+		if !keep[object{"PodGroup", o.Name}] && o.DeletionTimestamp == nil {
 			of(o).podGroup = o
 		}
 	}

@@ -38,7 +38,8 @@ func made(s *v1alpha1.PodCliqueSet) family {
 		podGroups: map[string]*v2alpha2.PodGroup{}, cliques: map[string]*v1alpha1.PodClique{}, groups: map[string]*v1alpha1.PodCliqueScalingGroup{},
 		members: map[string]*v1alpha1.PodClique{}, services: map[string]*corev1.Service{}, hpas: map[string]*autoscalingv2.HorizontalPodAutoscaler{},
 	}
-	for _, r := range wanted(s, f) {
+	for i := range int(s.Spec.Replicas) {
+		r := wanted(s, i, f, f.children())
 		f.podGroups[r.podGroup.Name], f.services[r.service.Name] = r.podGroup, r.service
 		for _, c := range r.cliques {
 			f.cliques[c.Name] = c
@@ -99,7 +100,11 @@ func TestUnwanted(t *testing.T) {
 				tc.change(f)
 			}
 			var got [][]string
-			for _, r := range unwanted(wanted(tc.now, f), f) {
+			var names [][]object
+			for i := range int(tc.now.Spec.Replicas) {
+				names = append(names, wanted(tc.now, i, f, f.children()).names())
+			}
+			for _, r := range unwanted(names, f) {
 				var names []string
 				for _, o := range r.rest {
 					names = append(names, fmt.Sprintf("%s %s", o.GetObjectKind().GroupVersionKind().Kind, o.GetName()))

@@ -54,19 +54,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	v1alpha1.SetDefaults(set, r.SchedulerName)
 	cliques, groups := f.listed()
 	facts := observed.SetReplicas(set, cliques, groups)
-	var replicas []replica
 	var removals []removal
 	var keepErr error
 	if errs, _ := validation.ValidatePodCliqueSet(live); len(errs) > 0 {
 		// It got past admission. What runs is left alone.
 		keepErr = &children.Invalid{Err: fmt.Errorf("invalid, and nothing is made or removed until it is repaired: %w", errs.ToAggregate())}
 	} else {
-		replicas = wanted(set, f)
-		removals = unwanted(replicas, f)
-
 		// 4. Make what is missing, change what differs.
-		_, keepErr = children.InBatches(len(replicas), atOnce, func(i int) error { return r.keep(ctx, replicas[i], f) })
+		family, replicas := f.children(), int(max(set.Spec.Replicas, 0))
+		names := make([][]object, replicas)
+		_, keepErr = children.InBatches(replicas, atOnce, func(i int) error {
+			if err := r.Unchanged(ctx, live); err != nil {
+				return err
+			}
+			want := wanted(set, i, f, family)
+			names[i] = want.names()
+			return r.keep(ctx, want, f)
+		})
 		keepErr = errors.Join(r.keepAccess(ctx, set, f), keepErr)
+		for i := range names {
+			if names[i] == nil { // the batches ended before
+				names[i] = wanted(set, i, f, family).names()
+			}
+		}
+		removals = unwanted(names, f)
 	}
 
 	// 5. Record, before anything is deleted.
@@ -85,8 +96,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 
 	// 6. Delete.
-	removeErr := children.All(len(removals), atOnce, func(i int) error { return r.remove(ctx, removals[i]) })
-	klog.FromContext(ctx).V(4).Info("Looked at the PodCliqueSet", "replicas", len(replicas), "removed", len(removals))
+	var removeErr error
+	if len(removals) > 0 {
+		if removeErr = r.Newest(ctx, recorded); removeErr == nil {
+			removeErr = children.All(len(removals), atOnce, func(i int) error { return r.remove(ctx, removals[i]) })
+		}
+	}
+	klog.FromContext(ctx).V(4).Info("Looked at the PodCliqueSet", "replicas", set.Spec.Replicas, "removed", len(removals))
 	return children.Outcome(0, keepErr, removeErr)
 }
 
