@@ -139,9 +139,13 @@ func (pl *Admission) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 
 // Unreserve implements fwk.ReservePlugin. Called also for pods whose Reserve failed, and in binding goroutines.
 func (pl *Admission) Unreserve(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
-	if isMember(pod) {
-		pl.gangs.apply(klog.FromContext(ctx), pl.registry.Release(pod.UID, time.Now()))
+	if !isMember(pod) {
+		return
 	}
+	if pl.gangs.attached { // else nobody says when it is over
+		pl.gangs.released.add(pod.UID)
+	}
+	pl.gangs.apply(klog.FromContext(ctx), pl.registry.Release(pod.UID, time.Now()))
 }
 
 // Permit implements fwk.PermitPlugin: a member passes only if the plan in force makes the tree whole. Nobody waits here.

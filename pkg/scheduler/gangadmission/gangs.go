@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -38,6 +39,7 @@ type Gangs struct {
 	registry *gangstate.Registry
 	slots    *slots
 	avoid    avoided
+	released released
 
 	leading  chan struct{} // closed when this process schedules: only then may it write
 	lead     sync.Once
@@ -145,7 +147,37 @@ func (b burst) Lost(uid types.UID) {
 
 func (b burst) Popped(uid types.UID) { b.g.registry.Popped(uid) }
 
-func (b burst) Unwinding() bool { return b.g.registry.Unwinding() }
+func (b burst) Failed(uid types.UID) { b.g.released.remove(uid) }
+
+func (b burst) Unwinding() bool { return b.g.registry.Unwinding() || b.g.released.any() }
+
+// released are the members whose reservation the plugins have given back and the scheduler's cache perhaps has not: the
+// scheduler runs Unreserve first. A plan made in between would be refused for room that is about to be free.
+type released struct {
+	mu   sync.Mutex
+	pods sets.Set[types.UID]
+}
+
+func (r *released) add(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pods == nil {
+		r.pods = sets.New[types.UID]()
+	}
+	r.pods.Insert(uid)
+}
+
+func (r *released) remove(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pods.Delete(uid)
+}
+
+func (r *released) any() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.pods) > 0
+}
 
 // isMember reports whether the pod belongs to a gang (G1).
 func isMember(pod *corev1.Pod) bool { return pod.Annotations[v2alpha2.PodGroupAnnotation] != "" }

@@ -1,14 +1,19 @@
 package gangadmission
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/test/wrappers"
@@ -291,4 +296,35 @@ func TestNodeThatRefusedAMemberIsTriedAgain(t *testing.T) {
 		return pod == "a-2" && refusals == 1
 	}
 	c.run().wholeOf("a", 4).neverPartial(map[string]int{"a": 4})
+}
+
+// afterUnreserve is a profile that calls a function between a pod's Unreserve and its leaving the scheduler's cache.
+type afterUnreserve struct {
+	framework.Framework
+	then func()
+}
+
+func (f afterUnreserve) RunReservePluginsUnreserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) {
+	f.Framework.RunReservePluginsUnreserve(ctx, state, pod, node)
+	f.then()
+}
+
+// The plugins hear of a reservation given back before the scheduler's cache does. A plan made in between would see it.
+func TestNoPlanBeforeReservationsAreForgotten(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4)
+	c.onCycle = func(pod string) bool { return pod == "a-3" }
+	var released, early atomic.Int32
+	loop := burst{c.gangs}
+	c.sched.Profiles[wrappers.SchedulerName] = afterUnreserve{c.sched.Profiles[wrappers.SchedulerName], func() {
+		released.Add(1)
+		if !loop.Unwinding() {
+			early.Add(1)
+		}
+	}}
+	c.run().eventually("three reservations given back", func() bool { return released.Load() == 3 })
+	if early.Load() != 0 {
+		t.Errorf("after %d of the releases a plan might have been made before the cache had forgotten the pod", early.Load())
+	}
+	c.eventually("planning goes on", func() bool { return !loop.Unwinding() })
 }

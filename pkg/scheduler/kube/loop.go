@@ -1,11 +1,13 @@
 package kube
 
 import (
+	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
@@ -18,6 +20,8 @@ type Burst interface {
 	Lost(uid types.UID)
 	// Popped tells that the queue handed the pod out, member or not.
 	Popped(uid types.UID)
+	// Failed tells that the pod's cycle or binding has failed, and that nothing of it is left in the scheduler's cache.
+	Failed(uid types.UID)
 	// Unwinding reports whether the reservations of an aborted plan have not all been given back yet.
 	Unwinding() bool
 }
@@ -36,6 +40,11 @@ const (
 // them. To be called once, before the scheduler runs. Without it members come through the queue like other pods, and
 // plans may turn out stale; they are never bound in part either way.
 func Attach(sched *scheduler.Scheduler, burst Burst) {
+	failed := sched.FailureHandler
+	sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
+		burst.Failed(info.Pod.UID)
+		failed(ctx, f, info, status, nominating, start)
+	}
 	pop := sched.NextPod
 	wasUnwinding := false
 	sched.NextPod = func(logger klog.Logger) (*framework.QueuedPodInfo, error) {
