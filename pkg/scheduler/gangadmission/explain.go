@@ -79,7 +79,7 @@ func judgeWhole(p placement.Problem, world rooms) (v2alpha2.Reason, string) {
 		what := fmt.Sprintf("the gang needs %s %s for %s", amount(name, asked.amount), name, podsText(asked.pods))
 		switch {
 		case asked.amount > total:
-			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, there are %s in all", what, amount(name, total))
+			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, the nodes it could use have %s in all", what, amount(name, total))
 		case asked.amount > free:
 			return v2alpha2.ReasonInsufficientGPUs, fmt.Sprintf("%s, %s are free", what, amount(name, free))
 		}
@@ -89,12 +89,13 @@ func judgeWhole(p placement.Problem, world rooms) (v2alpha2.Reason, string) {
 
 // asked is what a number of pods ask for of one resource.
 type asked struct {
-	amount int64
-	pods   int
+	amount  int64
+	pods    int
+	missing int // further pods, which do not exist yet
 }
 
 // leastAsked returns the least that a group can still ask for of a resource until it is satisfied: of its children, those
-// that ask for least. Pods that do not exist yet ask for nothing.
+// that lack no pods and ask for least.
 func leastAsked(g *gang.Group, p placement.Problem, name corev1.ResourceName, room func(class int) kube.Room) asked {
 	var each []asked
 	take := g.Min()
@@ -111,10 +112,12 @@ func leastAsked(g *gang.Group, p placement.Problem, name corev1.ResourceName, ro
 	for _, child := range g.Children() {
 		each = append(each, leastAsked(child, p, name, room))
 	}
-	slices.SortStableFunc(each, func(a, b asked) int { return cmp.Compare(a.amount, b.amount) })
-	sum := asked{}
+	slices.SortStableFunc(each, func(a, b asked) int {
+		return cmp.Or(cmp.Compare(a.missing, b.missing), cmp.Compare(a.amount, b.amount))
+	})
+	sum := asked{missing: max(0, take-len(each))}
 	for _, a := range each[:min(max(take, 0), len(each))] {
-		sum.amount, sum.pods = sum.amount+a.amount, sum.pods+a.pods
+		sum.amount, sum.pods, sum.missing = sum.amount+a.amount, sum.pods+a.pods, sum.missing+a.missing
 	}
 	return sum
 }

@@ -132,6 +132,14 @@ func TestExplain(t *testing.T) {
 			want: gangstate.Verdict{Reason: v2alpha2.ReasonInsufficientGPUs,
 				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, 12 are free; " + workers},
 		},
+		"a replica that lacks a pod is not the one that counts": {
+			problem: placement.Problem{Tree: service, Pods: map[string][]placement.Pod{"x-web": waiting(1, 1),
+				"x-d-0-leader": waiting(1, 0), "x-d-0-worker": waiting(3, 0), "x-d-1-worker": waiting(3, 0)}},
+			short: workerLacks,
+			rooms: fakeRooms{room(4, 12), cpus},
+			want: gangstate.Verdict{Reason: v2alpha2.ReasonInsufficientGPUs,
+				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, 12 are free; " + workers},
+		},
 		"what is bound asks for nothing": {
 			problem: placement.Problem{Tree: service, Pods: servicePods, Have: gang.Counts{"x-d-0-leader": 1}},
 			short:   workerLacks,
@@ -143,7 +151,7 @@ func TestExplain(t *testing.T) {
 			short:   workerLacks,
 			rooms:   fakeRooms{{Resource: "nvidia.com/gpu", PerPod: 4, Free: 12, Total: 12, Largest: 8, Nodes: 2}, cpus},
 			want: gangstate.Verdict{Reason: v2alpha2.ReasonTooLarge,
-				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, there are 12 in all; " + workers},
+				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, the nodes it could use have 12 in all; " + workers},
 		},
 		"what the nodes say is told once for leaves that hear the same": {
 			short: placement.Shortfall{
