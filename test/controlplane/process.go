@@ -176,6 +176,9 @@ func (p *Process) Terminate(grace time.Duration) {
 // ReadyURL returns the address that tells whether the program is ready, "" if it has none.
 func (p *Process) ReadyURL() string { return p.options.ReadyURL }
 
+// Name returns the name of the process.
+func (p *Process) Name() string { return p.options.Name }
+
 // Log returns the path of the file with the program's output, of all runs.
 func (p *Process) Log() string { return p.log }
 

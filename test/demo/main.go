@@ -1,5 +1,5 @@
 // Command demo shows Muster at work on a real control plane, as `make demo` runs it: gangs that are admitted whole, gangs
-// that wait and why, capacity that goes and comes back. It tells what it does, shows what the API server says afterwards,
+// that wait and why, capacity that goes and comes back, a whole service made from one PodCliqueSet. It tells what it does, shows what the API server says afterwards,
 // and fails if that is not what Muster promises.
 //
 //	go run ./test/demo            # needs bin/, see make build controlplane
@@ -67,7 +67,8 @@ func run(ctx context.Context, t *teller) (err error) {
 	if err := cp.InstallMuster(ctx); err != nil {
 		return err
 	}
-	if _, err := cp.StartMusterController(ctx, controlplane.ControllerOptions{}); err != nil {
+	controller, err := cp.StartMusterController(ctx, controlplane.ControllerOptions{})
+	if err != nil {
 		return err
 	}
 	scheduler, err := cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{})
@@ -90,15 +91,16 @@ func run(ctx context.Context, t *teller) (err error) {
 		return err
 	}
 	started := time.Since(t.began)
+	muster := []*controlplane.Process{scheduler, controller}
 
 	steps := story()
 	for i, step := range steps {
 		t.headline(i+1, step)
 		act := func(ctx context.Context) error { return step.do(ctx, st) }
-		s, err := o.play(ctx, act, append(step.claims, statusUpToDate), scheduler.Done(), t.tell)
+		s, err := o.play(ctx, act, append(step.claims, statusUpToDate), muster, t.tell)
 		if err != nil {
 			if ctx.Err() == nil {
-				t.evidence(s, scheduler)
+				t.evidence(s, muster)
 			}
 			return fmt.Errorf("step %d, %q: %w", i+1, step.title, err)
 		}
@@ -116,11 +118,16 @@ func run(ctx context.Context, t *teller) (err error) {
 		return fmt.Errorf("a gang was bound in part for %s before it was whole; %s is more than its own bindings can take", longest, maxPartial)
 	}
 
+	if early := o.earlySurplus(); early != "" {
+		return fmt.Errorf("a pod above the minimum of %s was bound before the minimum was", early)
+	}
+
 	stopWatching()
 	cp.Stop()
 	t.line("")
 	t.line("%s", t.bold("Done."))
 	t.line("Longest time that a gang was seen bound in part before it was whole: %d ms.", o.longestPartial().Milliseconds())
+	t.line("No pod above a minimum was bound before the minimum.")
 	t.line("%d steps, everything as promised, in %.0f s, of which %.0f s to start. Nothing is left running.",
 		len(steps), time.Since(t.began).Seconds(), started.Seconds())
 	return nil
@@ -151,7 +158,7 @@ func (t *teller) headline(number int, s step) {
 	t.line("")
 }
 
-// tell says in one line per gang what is new about it.
+// tell says in one line per gang, and per PodCliqueSet, what is new about it.
 func (t *teller) tell(s scene) {
 	for _, name := range gangs {
 		g := s.group(name)
@@ -164,15 +171,27 @@ func (t *teller) tell(s scene) {
 		}
 		now := fmt.Sprintf("%-17s  %-9s  %-6s %s", name, g.Status.Phase, g.Status.Scheduled, g.Status.Reason)
 		if more := surplus(g); more > 0 {
-			now += fmt.Sprintf("and %d pods above the minimum", more)
+			now += fmt.Sprintf("and %d %s above the minimum", more, plural(more, "pod", "pods"))
 		}
-		if t.said[name] == now {
-			continue
-		}
-		t.said[name] = now
-		t.line("   %5.2f s  %s", time.Since(t.stepBegan).Seconds(), strings.TrimRight(now, " "))
-		t.told = true
+		t.say(name, now)
 	}
+	for _, set := range s.sets {
+		const kind = "PodCliqueSet/"
+		if set.Status.Phase != "" {
+			t.say(kind+set.Name, fmt.Sprintf("%-17s  %-9s  %-6s available", set.Name, set.Status.Phase,
+				fmt.Sprintf("%d/%d", set.Status.AvailableReplicas, set.Spec.Replicas)))
+		}
+	}
+}
+
+// say says what is new about something, once.
+func (t *teller) say(of, now string) {
+	if t.said[of] == now {
+		return
+	}
+	t.said[of] = now
+	t.line("   %5.2f s  %s", time.Since(t.stepBegan).Seconds(), strings.TrimRight(now, " "))
+	t.told = true
 }
 
 // outcome shows where things stand, and what of it was to be shown.
@@ -188,7 +207,7 @@ func (t *teller) outcome(s scene, claims []claim) {
 }
 
 // evidence shows what there was instead of what was expected.
-func (t *teller) evidence(s scene, scheduler *controlplane.Process) {
+func (t *teller) evidence(s scene, muster []*controlplane.Process) {
 	t.line("")
 	t.line("This is not what was expected. The cluster as it is:")
 	t.line("")
@@ -200,7 +219,9 @@ func (t *teller) evidence(s scene, scheduler *controlplane.Process) {
 		}
 		t.line("status of PodGroup %s:\n%s", g.Name, status)
 	}
-	t.line("The end of %s:\n%s", scheduler.Log(), scheduler.LogTail(20))
+	for _, p := range muster {
+		t.line("The end of %s:\n%s", p.Log(), p.LogTail(20))
+	}
 }
 
 // indented returns a writer for progress: one line per step of the start, with the time.

@@ -31,7 +31,7 @@ func (p painter) faint(text string) string { return p.paint("2", text) }
 
 // gang colours what belongs to the gang with this letter.
 func (p painter) gang(letter, text string) string {
-	colours := map[string]string{"A": "36", "B": "33", "C": "35"}
+	colours := map[string]string{"A": "36", "B": "33", "C": "35", "D": "34"}
 	return p.paint(colours[letter], text)
 }
 
@@ -68,8 +68,8 @@ func picture(s scene, names []string, letters, known map[string]string, p painte
 
 // row is one line of a tree.
 type row struct {
-	branch, name, count, words string
-	good                       bool
+	branch, name, role, count, words string
+	good                             bool
 }
 
 func drawGang(s scene, g *v2alpha2.PodGroup, letter string, p painter) string {
@@ -86,46 +86,72 @@ func drawGang(s scene, g *v2alpha2.PodGroup, letter string, p painter) string {
 	if g.Status.Scheduled != "" && g.Status.Phase != v2alpha2.PodGroupCompleted {
 		fmt.Fprintf(&b, "  %s pods of the minimum", g.Status.Scheduled)
 	}
-	fmt.Fprintf(&b, "  (%s)\n", needs(tree))
+	set, replica := s.serviceOf(g)
+	if set != nil {
+		fmt.Fprintf(&b, "  (replica %s of PodCliqueSet %s)\n", replica, set.Name)
+	} else {
+		fmt.Fprintf(&b, "  (%s)\n", needs(tree))
+	}
 
 	status := map[string]v2alpha2.SubGroupStatus{}
 	for _, sub := range g.Status.SubGroups {
 		status[sub.Name] = sub
 	}
 	var rows []row
-	var grow func(parent *gang.Group, indent string)
-	grow = func(parent *gang.Group, indent string) {
-		for i, child := range parent.Children() {
-			branch, below := "├─ ", "│  "
-			if i == len(parent.Children())-1 {
-				branch, below = "└─ ", "   "
-			}
-			r := row{branch: indent + branch, name: child.Name()}
-			r.count, r.words, r.good = describe(child, status[child.Name()], met(g, parent, status))
+	if set != nil {
+		rows = serviceRows(s, g, tree, status)
+	} else {
+		grow(tree.Root(), "", func(branch string, group *gang.Group) {
+			r := row{branch: branch, name: group.Name()}
+			r.count, r.words, r.good = describe(group, status[group.Name()], met(g, group.Parent(), status))
 			rows = append(rows, r)
-			grow(child, indent+below)
-		}
+		})
 	}
-	grow(tree.Root(), "")
 	b.WriteString(drawRows(rows, p))
 
 	if why := whyNotAll(s, g); why != "" {
 		b.WriteString(wrap("status: "+why, "    ", "            "))
 	}
+	if set != nil {
+		if says := availability(set); says != "" {
+			b.WriteString(wrap(says, "    ", "            "))
+		}
+	}
 	return b.String()
 }
 
-// drawRows aligns the columns.
+// grow calls draw for every group below parent, in the order of a tree, with the branches that lead to it.
+func grow(parent *gang.Group, indent string, draw func(branch string, group *gang.Group)) {
+	for i, child := range parent.Children() {
+		branch, below := "├─ ", "│  "
+		if i == len(parent.Children())-1 {
+			branch, below = "└─ ", "   "
+		}
+		draw(indent+branch, child)
+		grow(child, indent+below, draw)
+	}
+}
+
+// drawRows aligns the columns. A column that is empty everywhere is left out.
 func drawRows(rows []row, p painter) string {
-	nameWidth, countWidth := 0, 0
+	nameWidth, roleWidth, countWidth := 0, 0, 0
 	for _, r := range rows {
 		nameWidth = max(nameWidth, utf8.RuneCountInString(r.branch+r.name))
+		roleWidth = max(roleWidth, len(r.role))
 		countWidth = max(countWidth, len(r.count))
 	}
 	var b strings.Builder
 	for _, r := range rows {
 		padding := strings.Repeat(" ", nameWidth-utf8.RuneCountInString(r.branch+r.name))
-		fmt.Fprintf(&b, "    %s%s%s  %-*s  %s\n", p.faint(r.branch), r.name, padding, countWidth, r.count, p.state(r.good, r.words))
+		fmt.Fprintf(&b, "    %s%s%s  ", p.faint(r.branch), r.name, padding)
+		if roleWidth > 0 {
+			fmt.Fprintf(&b, "%-*s  ", roleWidth, r.role)
+		}
+		if r.words == "" {
+			b.WriteString(r.count + "\n")
+			continue
+		}
+		fmt.Fprintf(&b, "%-*s  %s\n", countWidth, r.count, p.state(r.good, r.words))
 	}
 	return b.String()
 }
@@ -175,7 +201,7 @@ func describe(g *gang.Group, s v2alpha2.SubGroupStatus, spare bool) (count, word
 	case s.Bound > 0 && s.Admitted:
 		return count, fmt.Sprintf("lost %d of its %d %s, waits for room", g.Min()-int(s.Bound), g.Min(), unit), false
 	case spare:
-		return count, fmt.Sprintf("not needed; waits for room for all %d %s", g.Min(), unit), false
+		return count, fmt.Sprintf("not needed; waits for room for %d pods", g.MinPods()), false
 	default:
 		return count, "waits", false
 	}

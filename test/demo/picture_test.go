@@ -8,7 +8,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
 	"github.com/muster-project/muster/test/wrappers"
@@ -23,6 +25,59 @@ func twoRacks() scene {
 			node.Unschedulable()
 		}
 		s.nodes = append(s.nodes, node.Obj())
+	}
+	return s
+}
+
+// clique returns a PodClique of chat with this role.
+func clique(name, template, role string, replicas int32, groupReplica string) *v1alpha1.PodClique {
+	labels := map[string]string{v1alpha1.LabelPartOf: chat, v1alpha1.LabelTemplateName: template}
+	if groupReplica != "" {
+		labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex] = groupReplica
+	}
+	return &v1alpha1.PodClique{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec:       v1alpha1.PodCliqueSpec{RoleName: role, Replicas: replicas},
+	}
+}
+
+// service returns chat with a frontend and two decode replicas, of which the first is started.
+func service() scene {
+	s := twoRacks()
+	s.sets = []*v1alpha1.PodCliqueSet{{
+		ObjectMeta: metav1.ObjectMeta{Name: chat, UID: "u"},
+		Status: v1alpha1.PodCliqueSetStatus{Phase: v1alpha1.PodCliqueSetPhaseRunning, Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Message: "1 of 1 replica is available"}}},
+	}}
+	s.scalingGroups = []*v1alpha1.PodCliqueScalingGroup{{
+		ObjectMeta: metav1.ObjectMeta{Name: "chat-0-decode", Labels: map[string]string{v1alpha1.LabelPartOf: chat, v1alpha1.LabelTemplateName: "decode"}},
+		Spec:       v1alpha1.PodCliqueScalingGroupSpec{Replicas: 2},
+	}}
+	s.cliques = []*v1alpha1.PodClique{clique("chat-0-frontend", "frontend", "web", 3, ""),
+		clique("chat-0-decode-0-leader", "leader", "decode-leader", 1, "0"), clique("chat-0-decode-0-worker", "worker", "decode-worker", 2, "0"),
+		clique("chat-0-decode-1-leader", "leader", "decode-leader", 1, "1"), clique("chat-0-decode-1-worker", "worker", "decode-worker", 2, "1")}
+	g := wrappers.MakePodGroup(chatGang, "default").Label(v1alpha1.LabelPodCliqueSetReplicaIndex, "0").Label(v1alpha1.LabelPartOf, chat).
+		SubGroup("chat-0-frontend", 1).Inner("", "chat-0-decode", 1).
+		Inner("chat-0-decode", "chat-0-decode-0", 0).
+		SubGroupOf("chat-0-decode-0", "chat-0-decode-0-leader", 1).SubGroupOf("chat-0-decode-0", "chat-0-decode-0-worker", 2).
+		Inner("chat-0-decode", "chat-0-decode-1", 0).
+		SubGroupOf("chat-0-decode-1", "chat-0-decode-1-leader", 1).SubGroupOf("chat-0-decode-1", "chat-0-decode-1-worker", 2).Obj()
+	g.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s.sets[0], v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindPodCliqueSet))}
+	g.Status = v2alpha2.PodGroupStatus{
+		Phase: v2alpha2.PodGroupAdmitted, Scheduled: "4/4",
+		Summary: "4/4 pods bound, 1 above the minimum; more wait, InsufficientGPUs: chat-0-decode-1 needs 3 nvidia.com/gpu for 3 pods, 2 are free",
+		SubGroups: []v2alpha2.SubGroupStatus{
+			leafStatus("chat-0-frontend", 1, 3, 2, true), leafStatus("chat-0-decode", 1, 2, 1, true),
+			leafStatus("chat-0-decode-0", 2, 2, 2, true), leafStatus("chat-0-decode-0-leader", 1, 1, 1, true), leafStatus("chat-0-decode-0-worker", 2, 2, 2, true),
+			leafStatus("chat-0-decode-1", 2, 2, 0, false), leafStatus("chat-0-decode-1-leader", 1, 1, 0, false), leafStatus("chat-0-decode-1-worker", 2, 2, 0, false)},
+	}
+	s.groups = append(s.groups, g)
+	s.add(chatGang, "chat-0-decode-0-leader", "node-0000", 1)
+	s.add(chatGang, "chat-0-decode-0-worker", "node-0000", 2)
+	s.add(chatGang, "chat-0-decode-1-leader", "", 1)
+	s.add(chatGang, "chat-0-decode-1-worker", "", 2)
+	for _, pod := range s.pods {
+		pod.Labels[v1alpha1.LabelPartOf] = chat
 	}
 	return s
 }
@@ -68,7 +123,7 @@ func TestPicture(t *testing.T) {
   B inference-service  Admitted  9/9 pods of the minimum  (needs 3 of 4 groups)
     ├─ prefill-0  3/3  admitted
     ├─ prefill-1  3/3  admitted
-    ├─ prefill-2  0/3  not needed; waits for room for all 3 pods
+    ├─ prefill-2  0/3  not needed; waits for room for 3 pods
     └─ prefill-3  3/3  admitted
     status: 9/9 pods bound; more wait, InsufficientGPUs: prefill-2 needs 3 nvidia.com/gpu for 3
             pods, 2 are free
@@ -102,6 +157,48 @@ func TestPicture(t *testing.T) {
     └─ prefill             0/1 groups  waits: the pods of 0 of 1 groups exist
        └─ prefill-workers  0/4         waits: 1 of 4 pods exist
     status: WaitingForPods: 0/9 pods bound; needs 9 pods, 6 exist
+
+    rack-000   node-0000 ....   node-0001 ....
+    rack-001   node-0002 ....   node-0003 xxxx
+    GPUs: . free 12, x takes no pods
+`},
+		"a replica of a PodCliqueSet, by the names and roles of its objects": {
+			scene: service,
+			want: `
+  D chat-0  Admitted  4/4 pods of the minimum  (replica 0 of PodCliqueSet chat)
+                     role           wanted  needed  bound
+    ├─ frontend      web                 3       1      2  admitted; 1 above the minimum waits
+    └─ decode        scaling group       2       1      1  admitted; 1 above the minimum waits
+       ├─ replica 0                      2       2      2  admitted
+       │  ├─ leader  decode-leader       1       1      1  admitted
+       │  └─ worker  decode-worker       2       2      2  admitted
+       └─ replica 1                      2       2      0  not needed; waits for room for 3 pods
+          ├─ leader  decode-leader       1       1      0  waits
+          └─ worker  decode-worker       2       2      0  waits
+    status: 4/4 pods bound, 1 above the minimum; more wait, InsufficientGPUs: chat-0-decode-1
+            needs 3 nvidia.com/gpu for 3 pods, 2 are free
+    PodCliqueSet chat: Running, Available=True: 1 of 1 replica is available
+
+    rack-000   node-0000 DDD.   node-0001 ....
+    rack-001   node-0002 ....   node-0003 xxxx
+    GPUs: D chat-0 3, . free 9, x takes no pods
+`},
+		"a PodGroup that is there before the PodCliques": {
+			scene: func() scene {
+				s := service()
+				s.cliques, s.pods = nil, nil
+				s.sets[0].Status = v1alpha1.PodCliqueSetStatus{}
+				g := s.groups[0]
+				g.Spec.SubGroups = g.Spec.SubGroups[:1]
+				g.Status = v2alpha2.PodGroupStatus{Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/1", Reason: v2alpha2.ReasonWaitingForPods,
+					Summary: "0/1 pods bound; needs 1 pod, 0 exist", SubGroups: []v2alpha2.SubGroupStatus{leafStatus("chat-0-frontend", 1, 0, 0, false)}}
+				return s
+			},
+			want: `
+  D chat-0  Waiting  0/1 pods of the minimum  (replica 0 of PodCliqueSet chat)
+                        role  wanted  needed  bound
+    └─ chat-0-frontend             ?       1      0  waits for its pods to be created
+    status: WaitingForPods: 0/1 pods bound; needs 1 pod, 0 exist
 
     rack-000   node-0000 ....   node-0001 ....
     rack-001   node-0002 ....   node-0003 xxxx
@@ -160,6 +257,21 @@ func withoutColour(text string) string {
 	}
 }
 
+func TestMade(t *testing.T) {
+	t.Parallel()
+	s := service()
+	if got, want := s.made(chat), "1 PodGroup, 1 PodCliqueScalingGroup, 5 PodCliques and 6 pods"; got != want {
+		t.Errorf("made(chat) = %q, want %q", got, want)
+	}
+	if got, want := s.made("other"), "nothing"; got != want {
+		t.Errorf("made(other) = %q, want %q", got, want)
+	}
+	s = scene{groups: s.groups}
+	if got, want := s.made(chat), "1 PodGroup"; got != want {
+		t.Errorf("made(chat) = %q, want %q", got, want)
+	}
+}
+
 func TestPartialGangs(t *testing.T) {
 	start := time.Unix(0, 0)
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
@@ -170,10 +282,26 @@ func TestPartialGangs(t *testing.T) {
 		}
 		return s
 	}
+	twoGroups := func(nodes map[string]int) scene {
+		s := scene{groups: []*v2alpha2.PodGroup{wrappers.MakePodGroup(inference, "default").MinSubGroup(1).SubGroup("one", 2).SubGroup("two", 2).Obj()}}
+		for leaf, n := range nodes {
+			s.add(inference, leaf, "node", n)
+		}
+		return s
+	}
 	for name, tc := range map[string]struct {
 		scenes []scene // one a second
 		want   time.Duration
+		early  string
 	}{
+		"surplus after the minimum": {
+			scenes: []scene{twoGroups(map[string]int{"two": 2}), twoGroups(map[string]int{"two": 3, "one": 1})},
+		},
+		"surplus before the minimum": {
+			scenes: []scene{twoGroups(map[string]int{"two": 1, "one": 1}), twoGroups(map[string]int{"two": 2, "one": 1})},
+			want:   time.Second,
+			early:  inference,
+		},
 		"a gang that is bound at once was never partial": {
 			scenes: []scene{withPods(nil), withPods(map[string]int{"node": 2})},
 		},
@@ -201,6 +329,9 @@ func TestPartialGangs(t *testing.T) {
 			}
 			if p.longest != tc.want {
 				t.Errorf("longest %s, want %s", p.longest, tc.want)
+			}
+			if p.early != tc.early {
+				t.Errorf("early surplus of %q, want %q", p.early, tc.early)
 			}
 		})
 	}

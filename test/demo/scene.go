@@ -3,10 +3,13 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/observed"
@@ -15,19 +18,36 @@ import (
 
 // scene is the cluster at one moment: API objects as the API server has them, and nothing that the demo remembers.
 type scene struct {
-	nodes  []*corev1.Node
-	pods   []*corev1.Pod
-	groups []*v2alpha2.PodGroup
+	nodes    []*corev1.Node
+	pods     []*corev1.Pod
+	services []*corev1.Service
+	groups   []*v2alpha2.PodGroup
+
+	sets          []*v1alpha1.PodCliqueSet
+	scalingGroups []*v1alpha1.PodCliqueScalingGroup
+	cliques       []*v1alpha1.PodClique
 }
 
 // group returns the PodGroup of that name, nil if there is none.
-func (s scene) group(name string) *v2alpha2.PodGroup {
-	for _, g := range s.groups {
-		if g.Name == name {
-			return g
+func (s scene) group(name string) *v2alpha2.PodGroup { return named(s.groups, name) }
+
+func (s scene) set(name string) *v1alpha1.PodCliqueSet { return named(s.sets, name) }
+
+func (s scene) scalingGroup(name string) *v1alpha1.PodCliqueScalingGroup {
+	return named(s.scalingGroups, name)
+}
+
+func (s scene) clique(name string) *v1alpha1.PodClique { return named(s.cliques, name) }
+
+// named returns the object of that name, nil if there is none.
+func named[T metav1.Object](objects []T, name string) T {
+	for _, object := range objects {
+		if object.GetName() == name {
+			return object
 		}
 	}
-	return nil
+	var none T
+	return none
 }
 
 // subGroup returns what a PodGroup's status says of one sub-group, the zero value if it says nothing.
@@ -51,6 +71,18 @@ func (s scene) bound(group string) gang.Counts {
 		}
 	}
 	return counts
+}
+
+// below returns the pods of a replica of a scaling group.
+func (s scene) below(group string, replica int) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, pod := range s.pods {
+		if pod.Labels[v1alpha1.LabelPodCliqueScalingGroup] == group &&
+			pod.Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex] == strconv.Itoa(replica) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
 }
 
 // created counts the pods of a gang that exist, whatever state they are in.

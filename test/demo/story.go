@@ -17,7 +17,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/test/controlplane"
 )
 
@@ -28,10 +30,19 @@ const (
 	tuning    = "fine-tuning"
 )
 
+// chat is the PodCliqueSet of the story. Its one replica is a gang.
+const chat = "chat"
+
+var (
+	chatGang    = naming.PodGroup(chat, 0)
+	chatDecode  = naming.ScalingGroup(chat, 0, "decode")
+	chatPrefill = naming.ScalingGroup(chat, 0, "prefill")
+)
+
 // gangs are the gangs in order of appearance; letters mark their GPUs.
 var (
-	gangs   = []string{training, inference, tuning}
-	letters = map[string]string{training: "A", inference: "B", tuning: "C"}
+	gangs   = []string{training, inference, tuning, chatGang}
+	letters = map[string]string{training: "A", inference: "B", tuning: "C", chatGang: "D"}
 )
 
 const (
@@ -50,7 +61,7 @@ type step struct {
 type stage struct {
 	cp *controlplane.ControlPlane
 	// Objects of manifests/samples.
-	training, inference, tuning []*unstructured.Unstructured
+	training, inference, tuning, chat []*unstructured.Unstructured
 }
 
 // newStage reads the samples.
@@ -58,6 +69,7 @@ func newStage(cp *controlplane.ControlPlane) (*stage, error) {
 	st := &stage{cp: cp}
 	for file, objects := range map[string]*[]*unstructured.Unstructured{
 		"training-job.yaml": &st.training, "inference-service.yaml": &st.inference, "job.yaml": &st.tuning,
+		"podcliqueset.yaml": &st.chat,
 	} {
 		content, err := os.ReadFile(filepath.Join("manifests", "samples", file))
 		if err != nil {
@@ -135,10 +147,7 @@ func story() []step {
 			title: "A node joins: 8 more GPUs",
 			why: "14 GPUs are free now, and two want 8 of them: fine-tuning, which does not run at all, and the fourth group of " +
 				"inference-service, which is a bonus. What is needed goes first.",
-			do: func(ctx context.Context, st *stage) error {
-				_, err := st.cp.CreateNodes(ctx, controlplane.NodeOptions{Count: 1, First: nodesAtFirst, GPUs: gpusPerNode, NodesPerRack: 2})
-				return err
-			},
+			do: func(ctx context.Context, st *stage) error { return st.join(ctx, nodesAtFirst) },
 			claims: []claim{
 				admitted(tuning, 8), admitted(inference, 24), free(6),
 			},
@@ -226,14 +235,84 @@ func story() []step {
 			claims: []claim{admitted(inference, 32), free(16)},
 		},
 		{
-			title: "Everything is deleted",
-			why:   "No GPU stays behind.",
-			do: func(ctx context.Context, st *stage) error {
-				return st.delete(ctx, st.inference...)
-			},
+			title: "chat: a PodCliqueSet, a whole service in one object",
+			why: "Its roles: frontend, 2 pods without GPUs of which 1 is enough; prefill, 2 replicas of 8 GPUs of which 1 is enough; " +
+				"decode, 1 replica of 16 GPUs. A replica is a leader and its workers. muster-controller makes pods of it, " +
+				"muster-scheduler starts the minimum of all roles at once or nothing. That takes 24 GPUs; 16 are free.",
+			do: func(ctx context.Context, st *stage) error { return st.cp.Apply(ctx, st.chat...) },
 			claims: []claim{
+				made("1 PodGroup, 2 PodCliqueScalingGroups, 7 PodCliques, 10 pods and 1 Service"),
+				waits(chatGang, v2alpha2.ReasonInsufficientGPUs),
+				{"chat is not Available, and says where to look", func(s scene) bool {
+					set := s.set(chat)
+					return set != nil && meta.IsStatusConditionFalse(set.Status.Conditions, v1alpha1.ConditionAvailable) &&
+						strings.Contains(availability(set), "PodGroup "+chatGang)
+				}},
+				free(16),
+			},
+		},
+		{
+			title: "A node joins: 24 GPUs are free",
+			why: "That is the minimum to the GPU. The whole service starts at once: frontend, prefill and decode, leaders and workers. " +
+				"What is above the minimum comes after it: the second frontend has room, the second prefill replica waits.",
+			do: func(ctx context.Context, st *stage) error { return st.join(ctx, nodesAtFirst+1) },
+			claims: []claim{
+				admitted(chatGang, 8), available(chat), groupHas(chatPrefill, 1), groupHas(chatDecode, 1), free(0),
+			},
+		},
+		{
+			title: "inference-service is deleted",
+			why:   "32 GPUs are free. The second prefill replica starts, leader and worker together.",
+			do:    func(ctx context.Context, st *stage) error { return st.delete(ctx, st.inference...) },
+			claims: []claim{
+				{"inference-service is gone", func(s scene) bool { return s.group(inference) == nil && s.created(inference) == 0 }},
+				admitted(chatGang, 10), groupHas(chatPrefill, 2), free(24),
+			},
+		},
+		{
+			title: "kubectl scale podcliquescalinggroup " + chatDecode + " --replicas=3",
+			why: "Two more replicas of a leader and 3 workers, 16 GPUs each. Each is a gang of its own: one starts, all 4 pods of it; " +
+				"the other leaves the 8 GPUs alone that are still free, and waits.",
+			do: func(ctx context.Context, st *stage) error { return st.scale(ctx, chatDecode, 3) },
+			claims: []claim{
+				admitted(chatGang, 14), available(chat), groupHas(chatDecode, 2), free(8),
+				{"the 4 pods of the third decode replica exist, and hold nothing", func(s scene) bool {
+					return s.created(chatGang) == 18 && len(s.below(chatDecode, 2)) == 4 && !slices.ContainsFunc(s.below(chatDecode, 2), holdsGPUs)
+				}},
+				{"the status says that it lacks GPUs", func(s scene) bool {
+					g := s.group(chatGang)
+					return g != nil && strings.Contains(g.Status.Summary, string(v2alpha2.ReasonInsufficientGPUs))
+				}},
+			},
+		},
+		{
+			title:  "A node joins: 16 GPUs are free",
+			why:    "The third decode replica starts.",
+			do:     func(ctx context.Context, st *stage) error { return st.join(ctx, nodesAtFirst+2) },
+			claims: []claim{admitted(chatGang, 18), available(chat), groupHas(chatDecode, 3), free(0)},
+		},
+		{
+			title: "kubectl scale podcliquescalinggroup " + chatDecode + " --replicas=1",
+			why:   "The replicas with the highest numbers go, what is left runs on.",
+			do:    func(ctx context.Context, st *stage) error { return st.scale(ctx, chatDecode, 1) },
+			claims: []claim{
+				admitted(chatGang, 10), available(chat), groupHas(chatDecode, 1), free(32),
+				{"the 4 pods of the first decode replica still run", func(s scene) bool {
+					pods := s.below(chatDecode, 0)
+					return len(pods) == 4 && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil || !holdsGPUs(pod) })
+				}},
+				made("1 PodGroup, 2 PodCliqueScalingGroups, 7 PodCliques, 10 pods and 1 Service"),
+			},
+		},
+		{
+			title: "kubectl delete podcliqueset chat",
+			why:   "Everything that was made for it goes with it.",
+			do:    func(ctx context.Context, st *stage) error { return st.delete(ctx, st.chat...) },
+			claims: []claim{
+				{"the PodCliqueSet is gone", func(s scene) bool { return s.set(chat) == nil }},
+				made("nothing"),
 				{"no pod and no PodGroup is left", func(s scene) bool { return len(s.pods) == 0 && len(s.groups) == 0 }},
-				free(48),
+				free(64),
 			},
 		},
 	}
@@ -268,6 +347,28 @@ func admitted(name string, pods int) claim {
 
 func free(gpus int) claim {
 	return claim{fmt.Sprintf("%d GPUs are free", gpus), func(s scene) bool { return s.free() == gpus }}
+}
+
+// made claims what exists for chat.
+func made(what string) claim {
+	return claim{"made for " + chat + ": " + what, func(s scene) bool { return s.made(chat) == what }}
+}
+
+// available claims that a PodCliqueSet is Available.
+func available(name string) claim {
+	return claim{name + " is Available", func(s scene) bool {
+		set := s.set(name)
+		return set != nil && meta.IsStatusConditionTrue(set.Status.Conditions, v1alpha1.ConditionAvailable)
+	}}
+}
+
+// groupHas claims how many replicas of a scaling group have their minimum bound, according to the PodGroup and to the group.
+func groupHas(name string, replicas int32) claim {
+	return claim{fmt.Sprintf("%s has %d %s", name, replicas, plural(int(replicas), "replica", "replicas")), func(s scene) bool {
+		group := s.scalingGroup(name)
+		return group != nil && group.Status.ScheduledReplicas == replicas && group.Status.AvailableReplicas == replicas &&
+			s.subGroup(chatGang, name).Bound == replicas
+	}}
 }
 
 func phase(s scene, name string) v2alpha2.PodGroupPhase {
@@ -315,6 +416,24 @@ func (st *stage) delete(ctx context.Context, objects ...*unstructured.Unstructur
 		}
 	}
 	return nil
+}
+
+// join makes a node with this number.
+func (st *stage) join(ctx context.Context, number int) error {
+	_, err := st.cp.CreateNodes(ctx, controlplane.NodeOptions{Count: 1, First: number, GPUs: gpusPerNode, NodesPerRack: 2})
+	return err
+}
+
+// scale sets the replicas of a PodCliqueScalingGroup, as kubectl scale does.
+func (st *stage) scale(ctx context.Context, group string, replicas int) error {
+	client, err := dynamic.NewForConfig(st.cp.Admin())
+	if err != nil {
+		return err
+	}
+	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+	_, err = client.Resource(v1alpha1.SchemeGroupVersion.WithResource("podcliquescalinggroups")).Namespace(metav1.NamespaceDefault).
+		Patch(ctx, group, types.MergePatchType, patch, metav1.PatchOptions{}, "scale")
+	return err
 }
 
 // drain does what kubectl drain does.

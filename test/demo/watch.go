@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,9 +9,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/observed"
 	"github.com/muster-project/muster/pkg/scheduler/report"
@@ -21,7 +26,8 @@ import (
 
 // observer watches the cluster as any client could, and keeps count of gangs that were seen bound in part.
 type observer struct {
-	nodes, pods, groups cache.SharedIndexInformer
+	nodes, pods, services, groups cache.SharedIndexInformer
+	sets, scalingGroups, cliques  cache.SharedIndexInformer
 
 	mu      sync.Mutex
 	changed chan struct{} // guarded by mu; closed and replaced at every change
@@ -34,16 +40,24 @@ func newObserver(ctx context.Context, cp *controlplane.ControlPlane) (*observer,
 	if err != nil {
 		return nil, err
 	}
+	workload, err := workloadClient(cp)
+	if err != nil {
+		return nil, err
+	}
 	factory := informers.NewSharedInformerFactory(cp.Client(), 0)
 	o := &observer{
-		nodes:   factory.Core().V1().Nodes().Informer(),
-		pods:    factory.Core().V1().Pods().Informer(),
-		groups:  client.NewInformer(),
-		changed: make(chan struct{}),
-		partial: partialGangs{since: map[string]time.Time{}, whole: map[string]bool{}},
+		nodes:         factory.Core().V1().Nodes().Informer(),
+		pods:          factory.Core().V1().Pods().Informer(),
+		services:      factory.Core().V1().Services().Informer(),
+		groups:        client.NewInformer(),
+		sets:          workloadInformer(workload, "podcliquesets", &v1alpha1.PodCliqueSet{}),
+		scalingGroups: workloadInformer(workload, "podcliquescalinggroups", &v1alpha1.PodCliqueScalingGroup{}),
+		cliques:       workloadInformer(workload, "podcliques", &v1alpha1.PodClique{}),
+		changed:       make(chan struct{}),
+		partial:       partialGangs{since: map[string]time.Time{}, whole: map[string]bool{}},
 	}
 	synced := []cache.InformerSynced{}
-	for _, informer := range []cache.SharedIndexInformer{o.nodes, o.pods, o.groups} {
+	for _, informer := range []cache.SharedIndexInformer{o.nodes, o.pods, o.services, o.groups, o.sets, o.scalingGroups, o.cliques} {
 		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(any) { o.note() },
 			UpdateFunc: func(any, any) { o.note() },
@@ -58,6 +72,25 @@ func newObserver(ctx context.Context, cp *controlplane.ControlPlane) (*observer,
 		return nil, context.Cause(ctx)
 	}
 	return o, nil
+}
+
+// workloadClient returns a client for the kinds of grove.io.
+func workloadClient(cp *controlplane.ControlPlane) (*rest.RESTClient, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	config := rest.CopyConfig(cp.Admin())
+	config.APIPath = "/apis"
+	config.GroupVersion = &v1alpha1.SchemeGroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	return rest.RESTClientFor(config)
+}
+
+func workloadInformer(client *rest.RESTClient, resource string, object runtime.Object) cache.SharedIndexInformer {
+	return cache.NewSharedIndexInformer(
+		cache.NewListWatchFromClient(client, resource, metav1.NamespaceAll, fields.Everything()), object, 0, cache.Indexers{})
 }
 
 // note wakes everybody who waits for a change.
@@ -77,6 +110,13 @@ func (o *observer) next() <-chan struct{} {
 	return o.changed
 }
 
+// earlySurplus names a gang that had a pod above its minimum bound before the minimum was, "" if there was none.
+func (o *observer) earlySurplus() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.partial.early
+}
+
 // longestPartial returns how long, at the most, a gang was seen bound in part before it was whole.
 func (o *observer) longestPartial() time.Duration {
 	o.mu.Lock()
@@ -86,12 +126,15 @@ func (o *observer) longestPartial() time.Duration {
 
 // scene returns what the watches have delivered so far, sorted by name.
 func (o *observer) scene() scene {
-	s := scene{
-		nodes:  objects[*corev1.Node](o.nodes),
-		pods:   objects[*corev1.Pod](o.pods),
-		groups: objects[*v2alpha2.PodGroup](o.groups),
+	return scene{
+		nodes:         objects[*corev1.Node](o.nodes),
+		pods:          objects[*corev1.Pod](o.pods),
+		services:      objects[*corev1.Service](o.services),
+		groups:        objects[*v2alpha2.PodGroup](o.groups),
+		sets:          objects[*v1alpha1.PodCliqueSet](o.sets),
+		scalingGroups: objects[*v1alpha1.PodCliqueScalingGroup](o.scalingGroups),
+		cliques:       objects[*v1alpha1.PodClique](o.cliques),
 	}
-	return s
 }
 
 func objects[T interface{ GetName() string }](informer cache.SharedIndexInformer) []T {
@@ -103,11 +146,13 @@ func objects[T interface{ GetName() string }](informer cache.SharedIndexInformer
 	return all
 }
 
-// partialGangs measures for how long gangs that were never whole are bound in part.
+// partialGangs measures for how long gangs that were never whole are bound in part, and sees to it that their surplus
+// comes last.
 type partialGangs struct {
 	since   map[string]time.Time // bound in part since then
 	whole   map[string]bool      // was whole once
 	longest time.Duration
+	early   string // a gang whose surplus came before its minimum
 }
 
 func (p *partialGangs) look(s scene, now time.Time) {
@@ -117,6 +162,9 @@ func (p *partialGangs) look(s scene, now time.Time) {
 			continue
 		}
 		bound := s.bound(group.Name)
+		if !tree.Satisfied(bound) && total(bound) > tree.MinPods()-tree.MissingPods(bound) {
+			p.early = group.Name
+		}
 		since, partial := p.since[group.Name]
 		switch {
 		case tree.Satisfied(bound):
@@ -145,7 +193,7 @@ const patience = 40 * time.Second
 
 // play acts, and returns the first scene afterwards in which all claims hold. tell is called with every scene on the way. An
 // error names the claims that did not come true.
-func (o *observer) play(ctx context.Context, act func(context.Context) error, claims []claim, ended <-chan struct{}, tell func(scene)) (scene, error) {
+func (o *observer) play(ctx context.Context, act func(context.Context) error, claims []claim, muster []*controlplane.Process, tell func(scene)) (scene, error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 
@@ -153,6 +201,17 @@ func (o *observer) play(ctx context.Context, act func(context.Context) error, cl
 	defer cancel()
 	acted := make(chan error, 1)
 	go func() { acted <- act(acting) }()
+
+	ended := make(chan string, len(muster))
+	for _, p := range muster {
+		go func() {
+			select {
+			case <-p.Done():
+				ended <- p.Name()
+			case <-acting.Done():
+			}
+		}()
+	}
 
 	hasActed := false
 	for {
@@ -177,8 +236,8 @@ func (o *observer) play(ctx context.Context, act func(context.Context) error, cl
 			hasActed = true
 		case <-ctx.Done():
 			return s, context.Cause(ctx)
-		case <-ended:
-			return s, errors.New("muster-scheduler ended by itself")
+		case name := <-ended:
+			return s, fmt.Errorf("%s ended by itself", name)
 		case <-timer.C:
 			return s, fmt.Errorf("still not true after %s:\n  - %s", patience, strings.Join(open, "\n  - "))
 		}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+)
+
+// serviceOf returns the PodCliqueSet that a PodGroup is a replica of, and the number of the replica; nil if it is none's.
+func (s scene) serviceOf(g *v2alpha2.PodGroup) (set *v1alpha1.PodCliqueSet, replica string) {
+	owner := metav1.GetControllerOf(g)
+	if owner == nil || owner.Kind != v1alpha1.KindPodCliqueSet {
+		return nil, ""
+	}
+	return s.set(owner.Name), g.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex]
+}
+
+// serviceRows is the tree of a replica of a PodCliqueSet as its user wrote it: names and roles are those of the PodCliques
+// and PodCliqueScalingGroups, wanted is what these ask for, needed what the PodGroup asks for, bound what its status says.
+func serviceRows(s scene, g *v2alpha2.PodGroup, tree *gang.Tree, status map[string]v2alpha2.SubGroupStatus) []row {
+	rows := []row{{role: "role", count: serviceCounts("wanted", "needed", "bound")}}
+	grow(tree.Root(), "", func(branch string, group *gang.Group) {
+		r := row{branch: branch, name: group.Name()}
+		wanted := -1
+		if clique := s.clique(group.Name()); clique != nil {
+			r.name, r.role, wanted = clique.Labels[v1alpha1.LabelTemplateName], clique.Spec.RoleName, int(clique.Spec.Replicas)
+		} else if scaling := s.scalingGroup(group.Name()); scaling != nil {
+			r.name, r.role, wanted = scaling.Labels[v1alpha1.LabelTemplateName], "scaling group", int(scaling.Spec.Replicas)
+		} else if member := s.memberOf(group); member != nil {
+			r.name, wanted = "replica "+member.Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex], len(group.Children())
+		}
+		here := status[group.Name()]
+		_, r.words, r.good = describe(group, here, met(g, group.Parent(), status))
+		r.count = serviceCounts("?", group.Min(), here.Bound)
+		if wanted >= 0 {
+			r.count = serviceCounts(wanted, group.Min(), here.Bound)
+		}
+		if more := wanted - int(here.Bound); r.good && more > 0 {
+			r.words += fmt.Sprintf("; %d above the minimum %s", more, plural(more, "waits", "wait"))
+		}
+		rows = append(rows, r)
+	})
+	return rows
+}
+
+func serviceCounts(wanted, needed, bound any) string {
+	return fmt.Sprintf("%6v  %6v  %5v", wanted, needed, bound)
+}
+
+// memberOf returns a PodClique of the replica of a scaling group that this group of the tree is.
+func (s scene) memberOf(group *gang.Group) *v1alpha1.PodClique {
+	for _, child := range group.Children() {
+		if clique := s.clique(child.Name()); clique != nil {
+			return clique
+		}
+	}
+	return nil
+}
+
+// availability is what a PodCliqueSet says of itself, "" if it says nothing yet.
+func availability(set *v1alpha1.PodCliqueSet) string {
+	for _, c := range set.Status.Conditions {
+		if c.Type == v1alpha1.ConditionAvailable {
+			return fmt.Sprintf("PodCliqueSet %s: %s, %s=%s: %s", set.Name, set.Status.Phase, c.Type, c.Status, c.Message)
+		}
+	}
+	return ""
+}
+
+// made lists what exists for a PodCliqueSet, "nothing" if that is all.
+func (s scene) made(set string) string {
+	var parts []string
+	count := func(n int, one, more string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, plural(n, one, more)))
+		}
+	}
+	count(len(ofSet(s.groups, set)), "PodGroup", "PodGroups")
+	count(len(ofSet(s.scalingGroups, set)), "PodCliqueScalingGroup", "PodCliqueScalingGroups")
+	count(len(ofSet(s.cliques, set)), "PodClique", "PodCliques")
+	count(len(ofSet(s.pods, set)), "pod", "pods")
+	count(len(ofSet(s.services, set)), "Service", "Services")
+	switch n := len(parts); n {
+	case 0:
+		return "nothing"
+	case 1:
+		return parts[0]
+	default:
+		return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
+	}
+}
+
+func ofSet[T metav1.Object](objects []T, set string) []T {
+	var of []T
+	for _, object := range objects {
+		if object.GetLabels()[v1alpha1.LabelPartOf] == set {
+			of = append(of, object)
+		}
+	}
+	return of
+}
+
+func plural(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}
