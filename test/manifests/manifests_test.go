@@ -28,8 +28,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-project/muster/pkg/apis/config/profile"
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	grove "github.com/muster-project/muster/pkg/apis/grove/validation"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/apis/scheduling/validation"
+	"github.com/muster-project/muster/pkg/desired"
 )
 
 const root = "../../manifests"
@@ -89,7 +92,7 @@ func readKustomization(t *testing.T, folder string) kustomization {
 func read(t *testing.T, files ...string) []object {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v2alpha2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, v2alpha2.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -398,14 +401,52 @@ func value(b *bool) bool { return b != nil && *b }
 
 // TestSamplesAreWholeGangs checks that what a sample's workloads create satisfies the PodGroup beside them: the names fit
 // together, and every leaf gets the pods it needs.
+const podCliqueSetSample = "samples/podcliqueset.yaml"
+
+// What the comments of the sample, the README and the demo say of it.
+func TestThePodCliqueSetSampleIsWhatItSays(t *testing.T) {
+	t.Parallel()
+	objects := read(t, podCliqueSetSample)
+	if len(objects) != 1 {
+		t.Fatalf("%d objects, want 1", len(objects))
+	}
+	set := objects[0].Object.(*v1alpha1.PodCliqueSet)
+	v1alpha1.SetDefaults(set, profile.SchedulerName)
+	if errs, warnings := grove.ValidatePodCliqueSet(set); len(errs) > 0 || len(warnings) > 0 {
+		t.Errorf("errors %v, warnings %v", errs, warnings)
+	}
+	group := desired.PodGroup(set, 0, desired.Children{})
+	tree, errs := validation.Tree(&group.Spec)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	gpus := func(clique string) int {
+		for _, c := range set.Spec.Template.Cliques {
+			if c.Name == clique {
+				limit := c.Spec.PodSpec.Containers[0].Resources.Limits["nvidia.com/gpu"]
+				return int(limit.Value())
+			}
+		}
+		t.Fatalf("there is no clique %q", clique)
+		return 0
+	}
+	minimum := gpus("frontend") + gpus("pleader") + gpus("pworker") + gpus("dleader") + 3*gpus("dworker")
+	if got, want := fmt.Sprintf("%s: %d pods, %d GPUs", group.Name, tree.MinPods(), minimum), "chat-0: 7 pods, 24 GPUs"; got != want {
+		t.Errorf("the minimum is %s, want %s", got, want)
+	}
+}
+
 func TestSamplesAreWholeGangs(t *testing.T) {
 	t.Parallel()
 	files := samples(t)
-	want := []string{"samples/cronjob.yaml", "samples/inference-service.yaml", "samples/job.yaml", "samples/training-job.yaml"}
+	want := []string{"samples/cronjob.yaml", "samples/inference-service.yaml", "samples/job.yaml", podCliqueSetSample, "samples/training-job.yaml"}
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}
 	for _, file := range files {
+		if file == podCliqueSetSample {
+			continue // muster-controller makes its PodGroup
+		}
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			groups := map[string]*v2alpha2.PodGroup{}
