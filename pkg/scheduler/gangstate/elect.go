@@ -59,7 +59,7 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	if m := g.members[g.leader]; m == nil || !m.usable(profile) {
 		g.leader = ""
 	}
-	if g.leader == "" && !now.Before(g.notBefore) {
+	if g.leader == "" && !now.Before(g.notBefore) && !r.isOverdue(g) {
 		if m := g.elect(profile, c.bound); m != nil {
 			g.leader, g.leaderSeen = m.pod.UID, false
 			e.Activate = append(e.Activate, r.wake(g, now)...)

@@ -260,8 +260,8 @@ func (r *Registry) Fragments(elapsed time.Duration, answering bool) []*corev1.Po
 			g.incompleteFor = 0
 			continue
 		}
-		if g.plan != nil && g.incompleteFor == 0 {
-			continue // its first burst is under way; a later one does not stop the clock
+		if g.inFirstBurst() {
+			continue // a later one does not stop the clock
 		}
 		if answering {
 			g.incompleteFor += min(elapsed, watched)
@@ -270,7 +270,7 @@ func (r *Registry) Fragments(elapsed time.Duration, answering bool) []*corev1.Po
 			continue
 		}
 		for _, m := range g.members {
-			if m.isBound() && m.state == bound && strings.HasPrefix(m.pod.Annotations[v2alpha2.BoundForAnnotation], string(g.group.UID)+"/") {
+			if g.wasPlaced(m) {
 				out = append(out, m.pod)
 				m.leaving = controller(m.pod) != ""
 			}
@@ -280,6 +280,38 @@ func (r *Registry) Fragments(elapsed time.Duration, answering bool) []*corev1.Po
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	return out
+}
+
+// isOverdue reports whether the gang is a fragment that is to be given back at the next look: then another attempt would
+// only put that off, for as long as a binding that is not answered takes.
+func (r *Registry) isOverdue(g *gangState) bool {
+	if g.incompleteFor < r.opts.RepairTimeout || !g.isFragment() {
+		return false
+	}
+	for _, m := range g.members {
+		if g.wasPlaced(m) && controller(m.pod) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// inFirstBurst reports whether a plan is being bound and nothing of the gang was bound by an earlier one.
+func (g *gangState) inFirstBurst() bool {
+	if g.plan == nil {
+		return false
+	}
+	for _, m := range g.members {
+		if g.wasPlaced(m) && m.pod.Annotations[v2alpha2.BoundForAnnotation] != g.plan.Mark {
+			return false
+		}
+	}
+	return true
+}
+
+// wasPlaced reports whether the member is bound, and was by this scheduler for this PodGroup.
+func (g *gangState) wasPlaced(m *member) bool {
+	return m.isBound() && m.state == bound && strings.HasPrefix(m.pod.Annotations[v2alpha2.BoundForAnnotation], string(g.group.UID)+"/")
 }
 
 // leavers returns the pods that were given back and whose deletion has not been seen.

@@ -390,6 +390,87 @@ func TestAFragmentThatIsBoundInTimeIsKept(t *testing.T) {
 	}
 }
 
+// The bindings of the first plan take as long as they take: nothing has failed yet.
+func TestTheFirstBurstIsNoFragmentsTime(t *testing.T) {
+	t.Parallel()
+	r := afterRestart(wrappers.MakePodGroup("g", "ml").UID("group").MinMember(2), owned("a"), owned("b"))
+	now := time.Unix(1_000_100, 0)
+	key := Key{Namespace: "ml", Name: "g"}
+	leader := owned(string(r.gangs[key].leader)).Obj()
+	work, reason := r.Begin(leader)
+	if work == nil {
+		t.Fatal(reason)
+	}
+	plan, reason := r.Commit(work, placementsOf("a", "b"), now)
+	if plan == nil {
+		t.Fatal(reason)
+	}
+	for _, uid := range []types.UID{"a", "b"} {
+		if err := r.Assume(uid, "n1", now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Posted("a", now)
+	r.SetPod(owned("a").Node("n1").BoundFor(plan.Mark).Obj(), now)
+	for range 40 {
+		r.Fragments(time.Second, true)
+	}
+	r.Release("b", now)
+	for i := range 29 {
+		if got := r.Fragments(time.Second, true); len(got) > 0 {
+			t.Fatalf("given back %d s after the binding failed", i+1)
+		}
+	}
+	if got := r.Fragments(time.Second, true); len(got) != 1 {
+		t.Errorf("gave back %v after 30 s, want pod a", got)
+	}
+}
+
+// Every attempt takes long, because its binding is not answered, and the next begins a moment after it failed: the time
+// runs out during one, and is over at its end.
+func TestAFragmentWhoseTimeIsOverIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		bound *wrappers.PodWrapper
+		want  bool // tried again before it was given back
+	}{
+		"a pod that a controller replaces is given back first": {bound: owned("a")},
+		"a bare pod is kept, so it is tried for ever":          {bound: wrappers.MakePod("a", "ml").UID("a").Gang("g"), want: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			group := wrappers.MakePodGroup("g", "ml").UID("group").MinMember(2)
+			r := afterRestart(group, tc.bound.Node("n1").BoundFor(markOf("group", "a", "b")), owned("b"))
+			now := time.Unix(1_000_100, 0)
+			work, reason := r.Begin(owned("b").Obj())
+			if work == nil {
+				t.Fatal(reason)
+			}
+			if plan, reason := r.Commit(work, placementsOf("b"), now); plan == nil {
+				t.Fatal(reason)
+			}
+			if err := r.Assume("b", "n1", now); err != nil {
+				t.Fatal(err)
+			}
+			for range 40 {
+				if got := r.Fragments(time.Second, true); len(got) > 0 {
+					t.Fatal("given back while a binding is under way")
+				}
+			}
+			r.Release("b", now)
+			now = now.Add(time.Minute) // longer than any back-off
+			r.Tick(now)
+			if work, _ := r.Begin(owned("b").Obj()); (work != nil) != tc.want {
+				t.Errorf("tried again: %t, want %t", work != nil, tc.want)
+			}
+			if got := r.Fragments(time.Second, true); len(got) != 1 || got[0].Name != "a" {
+				t.Errorf("gave back %v, want pod a", got)
+			}
+		})
+	}
+}
+
 func TestSubset(t *testing.T) {
 	t.Parallel()
 	var members []*member
