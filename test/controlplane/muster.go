@@ -63,6 +63,8 @@ type SchedulerOptions struct {
 	Name string
 	// Config is a KubeSchedulerConfiguration as YAML. Empty: the one of manifests/scheduler. The kubeconfig is filled in.
 	Config []byte
+	// Kubeconfig is the file that says where the API server is and who asks. Empty: one of the scheduler's own identity.
+	Kubeconfig string
 	// LeaderElect turns leader election on. Without it the first binding comes 15 seconds sooner after a crash.
 	LeaderElect bool
 	// Args come last and so win.
@@ -75,33 +77,37 @@ type SchedulerOptions struct {
 // returns once it is ready. InstallMuster comes first. Kill and Restart it as often as needed.
 func (cp *ControlPlane) StartMusterScheduler(ctx context.Context, options SchedulerOptions) (*Process, error) {
 	name := orName(options.Name, "muster-scheduler")
-	kubeconfig, err := cp.ServiceAccountKubeconfig(ctx, MusterNamespace, "muster-scheduler")
-	if err != nil {
-		return nil, err
+	var err error
+	if options.Kubeconfig == "" {
+		if options.Kubeconfig, err = cp.ServiceAccountKubeconfig(ctx, MusterNamespace, "muster-scheduler"); err != nil {
+			return nil, err
+		}
 	}
 	if options.Config == nil {
 		if options.Config, err = deployedSchedulerConfig(); err != nil {
 			return nil, err
 		}
 	}
-	return cp.startScheduler(ctx, name, "muster-scheduler", kubeconfig, options)
+	return cp.startScheduler(ctx, name, "muster-scheduler", options)
 }
 
 // StartStockScheduler runs bin/kube-scheduler (hack/build-controlplane.sh kube-scheduler) as system:kube-scheduler, to
 // compare with, and returns once it is ready. Config may be empty.
 func (cp *ControlPlane) StartStockScheduler(ctx context.Context, options SchedulerOptions) (*Process, error) {
-	kubeconfig, err := cp.Kubeconfig("system:kube-scheduler")
-	if err != nil {
-		return nil, err
+	if options.Kubeconfig == "" {
+		var err error
+		if options.Kubeconfig, err = cp.Kubeconfig("system:kube-scheduler"); err != nil {
+			return nil, err
+		}
 	}
 	if options.Config == nil {
 		options.Config = []byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
 	}
-	return cp.startScheduler(ctx, orName(options.Name, "kube-scheduler"), "kube-scheduler", kubeconfig, options)
+	return cp.startScheduler(ctx, orName(options.Name, "kube-scheduler"), "kube-scheduler", options)
 }
 
-func (cp *ControlPlane) startScheduler(ctx context.Context, name, binary, kubeconfig string, options SchedulerOptions) (*Process, error) {
-	config, err := withKubeconfig(options.Config, kubeconfig)
+func (cp *ControlPlane) startScheduler(ctx context.Context, name, binary string, options SchedulerOptions) (*Process, error) {
+	config, err := withKubeconfig(options.Config, options.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +125,8 @@ func (cp *ControlPlane) startScheduler(ctx context.Context, name, binary, kubeco
 		Path: filepath.Join(cp.options.BinDir, binary),
 		Args: append([]string{
 			"--config=" + configFile,
-			"--authentication-kubeconfig=" + kubeconfig,
-			"--authorization-kubeconfig=" + kubeconfig,
+			"--authentication-kubeconfig=" + options.Kubeconfig,
+			"--authorization-kubeconfig=" + options.Kubeconfig,
 			"--bind-address=127.0.0.1",
 			fmt.Sprintf("--secure-port=%d", port.number),
 			fmt.Sprintf("--leader-elect=%v", options.LeaderElect),

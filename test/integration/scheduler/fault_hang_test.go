@@ -1,0 +1,274 @@
+package scheduler
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// proxy stands between muster-scheduler and the API server. It takes the bindings of some pods and does not answer them,
+// as a network, a load balancer or an admission webhook may.
+type proxy struct {
+	api http.Handler // the API server
+
+	mu    sync.Mutex
+	fates map[string]*fate // guarded by mu; by pod; bindings of other pods pass
+}
+
+// fate is what becomes of the bindings of a pod.
+type fate struct {
+	// do is called with every binding, attempt counting from 1. The scheduler has no answer before do returns, and has given
+	// up when the request's context ends.
+	do       func(w http.ResponseWriter, r *http.Request, attempt int)
+	attempts int           // guarded by the proxy's mu
+	arrived  chan struct{} // one element for every binding that came
+}
+
+// startBehindProxy runs muster-scheduler with a proxy before the API server until the test is over.
+func (c *cluster) startBehindProxy(args map[string]any) *proxy {
+	c.t.Helper()
+	direct, err := cp.ServiceAccountConfig(c.ctx, controlplane.MusterNamespace, "muster-scheduler")
+	c.must(err, "making a client configuration")
+	api, err := url.Parse(direct.Host)
+	c.must(err, "reading the API server's address")
+	transport, err := rest.TransportFor(&rest.Config{Host: direct.Host, TLSClientConfig: direct.TLSClientConfig})
+	c.must(err, "making a transport")
+	reverse := httputil.NewSingleHostReverseProxy(api)
+	reverse.Transport, reverse.FlushInterval = transport, -1 // watches
+	p := &proxy{api: reverse, fates: map[string]*fate{}}
+
+	server := httptest.NewUnstartedServer(p)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	c.t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	direct.Host = server.URL
+	direct.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	kubeconfig := filepath.Join(c.t.TempDir(), "kubeconfig")
+	c.must(controlplane.WriteKubeconfig(direct, kubeconfig), "writing a kubeconfig")
+	c.scheduler, err = cp.StartMusterScheduler(c.ctx, controlplane.SchedulerOptions{
+		Config: schedulerConfig(c.t, settings{args: args}), Kubeconfig: kubeconfig,
+	})
+	c.must(err, "starting muster-scheduler")
+	// Registered last and so run first: a proxy cannot end while its client waits for answers.
+	c.t.Cleanup(c.scheduler.Kill)
+	return p
+}
+
+// decide sets what becomes of the bindings of a pod, and returns what gets an element for each of them.
+func (p *proxy) decide(pod string, do func(w http.ResponseWriter, r *http.Request, attempt int)) (arrived <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := &fate{do: do, arrived: make(chan struct{}, 1000)}
+	p.fates[pod] = f
+	return f.arrived
+}
+
+var bindingPath = regexp.MustCompile(`/pods/([^/]+)/binding$`)
+
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var f *fate
+	attempt := 0
+	if found := bindingPath.FindStringSubmatch(r.URL.Path); found != nil {
+		p.mu.Lock()
+		if f = p.fates[found[1]]; f != nil {
+			f.attempts++
+			attempt = f.attempts
+		}
+		p.mu.Unlock()
+	}
+	if f == nil {
+		p.api.ServeHTTP(w, r)
+		return
+	}
+	body, err := io.ReadAll(r.Body) // it has come as a whole: what hangs is the answer
+	if err != nil {
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	f.arrived <- struct{}{}
+	f.do(w, r, attempt)
+}
+
+// carryOut sends the request to the API server whether or not somebody waits for the answer, which it returns.
+func (p *proxy) carryOut(r *http.Request) *httptest.ResponseRecorder {
+	answer := httptest.NewRecorder()
+	p.api.ServeHTTP(answer, r.WithContext(context.WithoutCancel(r.Context())))
+	return answer
+}
+
+// untilArrived waits until so many bindings have come.
+func (c *cluster) untilArrived(arrived <-chan struct{}, n int, within time.Duration) {
+	c.t.Helper()
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	for i := range n {
+		select {
+		case <-arrived:
+		case <-timer.C:
+			c.must(context.DeadlineExceeded, fmt.Sprintf("waiting for %d bindings to come, of which %d came", n, i))
+		}
+	}
+}
+
+// bindTimeout is how long muster-scheduler waits for the answer to a binding.
+const bindTimeout = 30 * time.Second
+
+// A binding of each of five gangs hangs. The other gangs go on meanwhile, and no slot is lost. Four are whole in the end,
+// without losing a pod, whatever has become of the binding: the answer comes late; it was lost on its way; it was carried
+// out and the answer was lost; it is carried out when the scheduler has given it up and tries again. The fifth, whose binding
+// is refused once and then hangs for good, is given back at the end of the attempt in which its time was over, though the
+// next attempt would begin a moment later.
+func TestBindingsHang(t *testing.T) {
+	const size, slots = 4, 6
+	c := newCluster(t, 5)
+	p := c.startBehindProxy(map[string]any{"bindParallelism": slots, "repairTimeout": "10s"})
+	gaveUp := make(chan time.Duration, slots)
+	hang := func(r *http.Request) {
+		since := time.Now()
+		<-r.Context().Done()
+		gaveUp <- time.Since(since)
+	}
+	answer := make(chan struct{})
+	var stale *http.Request
+	gangs := map[string]struct {
+		boundMeanwhile int
+		binding        func(w http.ResponseWriter, r *http.Request, attempt int)
+	}{
+		"late": {size - 1, func(w http.ResponseWriter, r *http.Request, attempt int) {
+			<-answer
+			p.api.ServeHTTP(w, r)
+		}},
+		"lost": {size - 1, func(w http.ResponseWriter, r *http.Request, attempt int) {
+			if attempt == 1 {
+				hang(r)
+				return
+			}
+			p.api.ServeHTTP(w, r)
+		}},
+		"unanswered": {size, func(w http.ResponseWriter, r *http.Request, attempt int) {
+			if attempt > 1 {
+				t.Errorf("binding %d of a pod that is bound", attempt)
+			}
+			p.carryOut(r)
+			hang(r)
+		}},
+		"stale": {size - 1, func(w http.ResponseWriter, r *http.Request, attempt int) {
+			switch attempt {
+			case 1:
+				stale = r
+				hang(r)
+				return
+			case 2:
+				p.carryOut(stale) // just before the second
+			}
+			p.api.ServeHTTP(w, r)
+		}},
+		"stuck": {size - 1, func(w http.ResponseWriter, r *http.Request, attempt int) {
+			if attempt == 1 {
+				http.Error(w, "refused by the test", http.StatusInternalServerError)
+				return
+			}
+			hang(r)
+		}},
+	}
+	pods := map[string]map[string]types.UID{}
+	since := time.Now()
+	for _, g := range slices.Sorted(maps.Keys(gangs)) {
+		arrived := p.decide(g+"-1", gangs[g].binding)
+		c.createOwnedGang(g, size, 1)
+		c.untilArrived(arrived, 1, time.Minute)
+		if g == "stuck" {
+			c.untilArrived(arrived, 1, time.Minute)
+		}
+		c.untilBound(g, gangs[g].boundMeanwhile)
+		pods[g] = map[string]types.UID{}
+		for _, pod := range c.pods() {
+			if pod.Annotations[v2alpha2.PodGroupAnnotation] == g {
+				pods[g][pod.Name] = pod.UID
+			}
+		}
+	}
+
+	// One slot is left for everybody else.
+	for _, other := range names("other", 0, 3) {
+		c.createGang(other, size, 1)
+		c.untilBound(other, size)
+		c.untilAdmitted(other)
+	}
+	c.create(c.pod("plain", "", 1))
+	c.untilScheduled("plain")
+	if took := time.Since(since); len(gaveUp) > 0 {
+		t.Fatalf("other gangs were bound after %s, when %d bindings hung no more", ms(took), len(gaveUp))
+	}
+	c.untilAdmitted("unanswered") // its pods are bound, whoever was told
+	t.Logf("5 bindings hang; everything else was bound %s after the first", ms(time.Since(since)))
+
+	close(answer)
+	answered := time.Now()
+	c.untilBound("late", size)
+	c.untilAdmitted("late")
+	t.Logf("late: admitted %s after the answer", ms(time.Since(answered)))
+
+	for range len(gangs) - 1 {
+		select {
+		case after := <-gaveUp:
+			if after < bindTimeout/2 || after > bindTimeout+5*time.Second {
+				t.Errorf("gave a binding up after %s, want %s", ms(after), bindTimeout)
+			}
+		case <-time.After(bindTimeout + 10*time.Second):
+			t.Fatal("a binding was not given up")
+		}
+	}
+	over := time.Now()
+	c.until("the stuck gang is given back", bindTimeout/2, func(pods []*corev1.Pod) bool { return bound(pods, "stuck") == 0 })
+	t.Logf("stuck: given back %s after the binding was given up, with a repair timeout of 10s", ms(time.Since(over)))
+	delete(gangs, "stuck")
+	for g := range gangs {
+		c.untilBound(g, size)
+		c.untilAdmitted(g)
+		if after := c.uids(g); !sameUIDs(pods[g], after) {
+			t.Errorf("pods of %s before %v, after %v", g, pods[g], after)
+		}
+	}
+	t.Logf("the others are all admitted %s after the bindings were given up", ms(time.Since(over)))
+
+	// All slots are there again: so many bindings are under way at a time.
+	release := make(chan struct{})
+	var arrived []<-chan struct{}
+	for _, pod := range names("last", 0, slots) {
+		arrived = append(arrived, p.decide(pod, func(w http.ResponseWriter, r *http.Request, _ int) {
+			<-release
+			p.api.ServeHTTP(w, r)
+		}))
+	}
+	c.createGang("last", slots, 1)
+	for _, one := range arrived {
+		c.untilArrived(one, 1, time.Minute)
+	}
+	close(release)
+	c.untilBound("last", slots)
+	c.untilAdmitted("last")
+}
