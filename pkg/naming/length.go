@@ -16,14 +16,3 @@ const (
 func Excess(set, group, clique string) int {
 	return max(0, len(set)+len(group)+len(clique)-MaxCombinedLength)
 }
-
-// LongestHostname returns the longest host name that a pod of the clique gets with these numbers of replicas. group ""
-// means a standalone clique; groupReplicas is not read then. Numbers below 1 count as 1.
-func LongestHostname(set string, setReplicas int32, group string, groupReplicas int32, clique string, replicas int32) string {
-	last := func(n int32) int { return int(max(n, 1)) - 1 }
-	name := PodClique(set, last(setReplicas), clique)
-	if group != "" {
-		name = MemberPodClique(set, last(setReplicas), group, last(groupReplicas), clique)
-	}
-	return Hostname(name, last(replicas))
-}

@@ -25,8 +25,6 @@ func TestNames(t *testing.T) {
 		"llm-0-prefill-3-leader-7":   naming.Hostname("llm-0-prefill-3-leader", 7),
 		"llm-0-prefill":              naming.HPA("llm-0-prefill"),
 		"grove.io:pcs:llm":           naming.StartRole("llm"),
-		"llm-10-worker-11":           naming.LongestHostname("llm", 11, "", 0, "worker", 12),
-		"llm-0-g-9-worker-0":         naming.LongestHostname("llm", 0, "g", 10, "worker", 1),
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -99,7 +97,11 @@ func TestNamesWithinTheBudgetAreValid(t *testing.T) {
 				return
 			}
 			// 1,000 set replicas, the most group replicas that a PodGroup can list, 10,000 pods each.
-			host := naming.LongestHostname(tc.set, 1000, tc.group, 512, tc.clique, 10000)
+			podClique := naming.PodClique(tc.set, 999, tc.clique)
+			if tc.group != "" {
+				podClique = naming.MemberPodClique(tc.set, 999, tc.group, 511, tc.clique)
+			}
+			host := naming.Hostname(podClique, 9999)
 			if errs := validation.IsDNS1123Label(host); len(errs) > 0 {
 				t.Errorf("host name %q: %v", host, errs)
 			}

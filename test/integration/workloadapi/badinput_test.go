@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -50,6 +51,28 @@ func TestBadInput(t *testing.T) {
 		"a group's terminationDelay alone":  {change: []string{"      replicas: 2\n", "      replicas: 2\n      terminationDelay: 1h\n"}, want: []string{"terminationDelay"}},
 		"trainingSpec without Training":     {change: []string{"spec:\n", "spec:\n  trainingSpec: {maxRestarts: 1}\n"}, want: []string{"spec.trainingSpec", "needs workloadType Training"}},
 		"Training with an autoscaler":       {change: []string{"spec:\n", "spec:\n  workloadType: Training\n", "      replicas: 2\n", "      replicas: 2\n      scaleConfig: {maxReplicas: 4}\n"}, want: []string{"spec.template.podCliqueScalingGroups[0].scaleConfig"}},
+		"more replicas than pods run":       {change: []string{"replicas: 0", "replicas: 2147483647"}, want: []string{"spec.replicas", "2147483647", "must not be above 150000", "use fewer replicas"}},
+		"100,000 replicas of 13 pods":       {change: []string{"replicas: 0", "replicas: 100000"}, want: []string{"spec.replicas", "100000", "would have 1300000 pods, 150000 at most", "use fewer replicas"}},
+		"as many pods as a cluster runs":    {change: []string{"replicas: 0", "replicas: 11538"}},
+		"negative replicas":                 {change: []string{"replicas: 0", "replicas: -1"}, want: []string{"spec.replicas", "-1"}},
+		"a clique's negative replicas":      {change: []string{"replicas: 3", "replicas: -2147483648"}, want: []string{"spec.template.cliques[0].spec.replicas"}},
+		"a clique of too many pods":         {change: []string{"replicas: 3", "replicas: 2147483647"}, want: []string{"spec.template.cliques[0].spec.replicas", "must not be above 150000"}},
+		"a group of too many replicas":      {change: []string{"      replicas: 2\n", "      replicas: 2147483647\n"}, want: []string{"spec.template.podCliqueScalingGroups", "sub-groups, 1024 at most"}},
+		"a name of other letters":           {change: []string{frontend, "name: фронтенд"}, want: []string{"spec.template.cliques[0].name", "фронтенд", "is part of the hostnames of pods"}},
+		"a set's name of other letters":     {change: []string{"name: svc", "name: 服务"}, want: []string{"metadata.name", "服务"}},
+		"a name that is a picture":          {change: []string{"name: decode", "name: \"🚀\""}, want: []string{"spec.template.podCliqueScalingGroups[0].name", "🚀"}},
+		"an empty name":                     {change: []string{frontend, "name: \"\""}, want: []string{"spec.template.cliques[0].name"}},
+		"labels that are none":              {change: []string{frontend, frontend + "\n      labels: {\"a b\": \"ü\"}"}, want: []string{"spec.template.cliques[0].labels", "a b", "ü"}},
+		"a clique without containers":       {change: []string{"{containers: [{name: main, image: none}]}", "{containers: []}"}, want: []string{"spec.template.cliques[0].spec.podSpec.containers", "at least one container is needed"}},
+		"a pod with a node":                 {change: []string{"{containers", "{nodeName: node-1, containers"}, want: []string{"spec.template.cliques[0].spec.podSpec.nodeName", "use nodeSelector or affinity"}},
+		"a pod that takes the wait's name":  {change: []string{"{containers", "{initContainers: [{name: grove-initc, image: none}], containers"}, want: []string{"initContainers[0].name"}},
+		"an autoscaler without a maximum":   {change: []string{"replicas: 3", "replicas: 3\n        autoScalingConfig: {minReplicas: 1}"}, want: []string{"autoScalingConfig.maxReplicas"}},
+		"an autoscaler below the floor":     {change: []string{"replicas: 3", "replicas: 3\n        minAvailable: 2\n        autoScalingConfig: {minReplicas: 1, maxReplicas: 3}"}, want: []string{"spec.template.cliques[0].spec.autoScalingConfig.minReplicas", "must not be below minAvailable, 2"}},
+		"restarts below zero":               {change: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRestarts: -1}\n"}, want: []string{"spec.trainingSpec.maxRestarts"}},
+		"no time to run":                    {change: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 0s}\n"}, want: []string{"spec.trainingSpec.maxRuntime", "greater than 0"}},
+		"Training that restarts for ever":   {change: []string{"spec:\n", "spec:\n  workloadType: Training\n", "{containers", "{restartPolicy: Always, containers"}, want: []string{"spec.template.cliques[0].spec.podSpec.restartPolicy", "use Never or OnFailure"}},
+		"a negative delay of Training":      {change: []string{"spec:\n", "spec:\n  workloadType: Training\n", "cliques:", "terminationDelay: -1s\n    cliques:"}, want: []string{"spec.template.terminationDelay"}},
+		"an unknown workload type":          {change: []string{"spec:\n", "spec:\n  workloadType: Sleeping\n"}, want: []string{"spec.workloadType", "Sleeping"}},
 		"two schedulers":                    {change: []string{"{containers", "{schedulerName: one, containers"}, want: []string{"schedulerName", "must be the same for all cliques"}},
 		"two things at once":                {change: []string{"replicas: 3", "replicas: 3\n        autoScalingConfig: {maxReplicas: 2}", "[leader, worker]", "[leader, nobody]"}, want: []string{"autoScalingConfig.maxReplicas", "cliqueNames[1]"}},
 	} {
@@ -71,11 +94,31 @@ func TestBadInput(t *testing.T) {
 			check(t, u.Create(t.Context(), manifest, client.DryRunAll), tc.want)
 		})
 	}
+	t.Run("a number that is none", func(t *testing.T) {
+		err := u.Create(t.Context(), u.read(service("replicas: 0", "replicas: 99999999999")), client.DryRunAll)
+		if err == nil || !strings.Contains(err.Error(), "spec.replicas") || !strings.Contains(err.Error(), "99999999999") {
+			t.Error(err)
+		}
+	})
+	t.Run("a spec that is taken away", func(t *testing.T) {
+		pcs := u.typed("name: svc", "name: bare")
+		u.create(pcs)
+		err := u.Patch(t.Context(), pcs, client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/spec"}]`)))
+		check(t, err, "spec: Required value")
+	})
 	t.Run("a duration that is none", func(t *testing.T) {
 		err := u.Create(t.Context(), u.read(service("cliques:", "terminationDelay: soon\n    cliques:")), client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), `invalid duration \"soon\"`) && !strings.Contains(err.Error(), `invalid duration "soon"`) {
 			t.Error(err)
 		}
+	})
+	t.Run("2,000 cliques", func(t *testing.T) {
+		var cliques strings.Builder
+		for i := range 2000 {
+			fmt.Fprintf(&cliques, "    - {name: c%d, spec: {podSpec: {containers: [{name: main, image: none}]}}}\n", i)
+		}
+		err := u.Create(t.Context(), u.read("apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata: {name: a}\nspec:\n  template:\n    cliques:\n"+cliques.String()), client.DryRunAll)
+		check(t, err, "spec.template.cliques", "2000", "must have at most 256 items")
 	})
 	t.Run("a clique without an owner", func(t *testing.T) {
 		pclq := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: "alone", Namespace: u.namespace}, Spec: v1alpha1.PodCliqueSpec{Replicas: 1,
@@ -97,20 +140,34 @@ func TestUpdates(t *testing.T) {
 		want        []string
 		wantWarning string
 	}{
-		"replicas":              {change: []string{"replicas: 0", "replicas: 7"}},
-		"a clique's replicas":   {change: []string{"replicas: 3", "replicas: 5"}, wantWarning: "that nobody has scaled"},
-		"the role, in words":    {change: []string{"replicas: 3", "replicas: 3\n        roleName: frontend"}},
-		"the role":              {change: []string{"replicas: 3", "replicas: 3\n        roleName: other"}, want: []string{"spec.template.cliques[0].spec.roleName", "immutable", "pods that run bear it"}},
-		"minAvailable":          {change: []string{"minAvailable: 2", "minAvailable: 3"}, want: []string{"minAvailable", "immutable", "admitted"}},
-		"minAvailable, given":   {change: []string{"replicas: 3", "replicas: 3\n        minAvailable: 3"}, want: []string{"minAvailable", "immutable", "admitted"}},
-		"a group's minimum":     {change: []string{"      replicas: 2\n", "      replicas: 2\n      minAvailable: 2\n"}, want: []string{"minAvailable", "immutable", "admitted"}},
-		"a group's cliques":     {change: []string{"[leader, worker]", "[worker]"}, want: []string{"cliqueNames", "immutable", "could not follow"}},
-		"the set of cliques":    {change: []string{"name: frontend", "name: backend"}, want: []string{"spec.template.cliques", "cannot be added, removed or renamed", "could not follow"}},
-		"the set of groups":     {change: []string{"name: decode", "name: prefill"}, want: []string{"spec.template.podCliqueScalingGroups", "could not follow"}},
-		"the start order":       {change: []string{"cliques:", "cliqueStartupType: CliqueStartupTypeInOrder\n    cliques:"}, want: []string{"spec.template.cliqueStartupType", "immutable", "started"}},
-		"the workload type":     {change: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, want: []string{"spec.workloadType", "immutable"}},
-		"the limits, in words":  {old: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 24h}\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 1440m}\n"}},
-		"the limits":            {old: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 24h}\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 25h}\n"}, want: []string{"spec.trainingSpec", "immutable"}},
+		"replicas":             {change: []string{"replicas: 0", "replicas: 7"}},
+		"a clique's replicas":  {change: []string{"replicas: 3", "replicas: 5"}, wantWarning: "that nobody has scaled"},
+		"the role, in words":   {change: []string{"replicas: 3", "replicas: 3\n        roleName: frontend"}},
+		"the role":             {change: []string{"replicas: 3", "replicas: 3\n        roleName: other"}, want: []string{"spec.template.cliques[0].spec.roleName", "immutable", "pods that run bear it"}},
+		"minAvailable":         {change: []string{"minAvailable: 2", "minAvailable: 3"}, want: []string{"minAvailable", "immutable", "admitted"}},
+		"minAvailable, given":  {change: []string{"replicas: 3", "replicas: 3\n        minAvailable: 3"}, want: []string{"minAvailable", "immutable", "admitted"}},
+		"a group's minimum":    {change: []string{"      replicas: 2\n", "      replicas: 2\n      minAvailable: 2\n"}, want: []string{"minAvailable", "immutable", "admitted"}},
+		"a group's cliques":    {change: []string{"[leader, worker]", "[worker]"}, want: []string{"cliqueNames", "immutable", "could not follow"}},
+		"the set of cliques":   {change: []string{"name: frontend", "name: backend"}, want: []string{"spec.template.cliques", "cannot be added, removed or renamed", "could not follow"}},
+		"the set of groups":    {change: []string{"name: decode", "name: prefill"}, want: []string{"spec.template.podCliqueScalingGroups", "could not follow"}},
+		"the start order":      {change: []string{"cliques:", "cliqueStartupType: CliqueStartupTypeInOrder\n    cliques:"}, want: []string{"spec.template.cliqueStartupType", "immutable", "started"}},
+		"the workload type":    {change: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, want: []string{"spec.workloadType", "immutable"}},
+		"the limits, in words": {old: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 24h}\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 1440m}\n"}},
+		"the limits":           {old: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 24h}\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 25h}\n"}, want: []string{"spec.trainingSpec", "immutable"}},
+		"the order of cliques": {old: []string{"cliques:", "cliqueStartupType: CliqueStartupTypeInOrder\n    cliques:"}, change: []string{"cliques:", "cliqueStartupType: CliqueStartupTypeInOrder\n    cliques:", "frontend", "other", "leader", "frontend", "other", "leader"}, want: []string{"spec.template.cliques", "the order of cliques is immutable with CliqueStartupTypeInOrder", "started"}},
+		"what starts before":   {change: []string{"replicas: 3", "replicas: 3\n        startsAfter: [leader]"}, want: []string{"spec.template.cliques[0].spec.startsAfter", "immutable", "started"}},
+		"the scheduler":        {change: everywhere("{containers", "{schedulerName: other, containers", 3), want: []string{"spec.template.cliques[0].spec.podSpec.schedulerName", "immutable", "admitted"}},
+		"a preferred topology": {change: []string{"cliques:", "topologyConstraint: {pack: {preferred: rack}}\n    cliques:"}, want: []string{"spec.template.topologyConstraint", "immutable", "admitted"}},
+		"a clique's topology":  {change: []string{"name: frontend", "name: frontend\n      topologyConstraint: {pack: {preferred: rack}}"}, want: []string{"spec.template.cliques[0].topologyConstraint", "immutable"}},
+		"a group's topology":   {change: []string{"      replicas: 2\n", "      replicas: 2\n      topologyConstraint: {pack: {preferred: rack}}\n"}, want: []string{"spec.template.podCliqueScalingGroups[0].topologyConstraint", "immutable"}},
+		"claim templates":      {change: []string{"cliques:", "resourceClaimTemplates: [{name: gpu, templateSpec: {spec: {}}}]\n    cliques:"}, want: []string{"spec.template.resourceClaimTemplates", "immutable", "could not follow"}},
+		"shared claims":        {change: []string{"cliques:", "resourceSharing: [{name: gpu, scope: PerReplica}]\n    cliques:"}, want: []string{"spec.template.resourceSharing", "immutable"}},
+		"a clique's claims":    {change: []string{"name: frontend", "name: frontend\n      resourceSharing: [{name: gpu, scope: PerReplica}]"}, want: []string{"spec.template.cliques[0].resourceSharing", "immutable"}},
+		"a group's claims":     {change: []string{"      replicas: 2\n", "      replicas: 2\n      resourceSharing: [{name: gpu, scope: PerReplica}]\n"}, want: []string{"spec.template.podCliqueScalingGroups[0].resourceSharing", "immutable"}},
+		"a clique's NVLink":    {change: []string{"name: frontend", "name: frontend\n      annotations: {grove.io/mnnvl-group: a}"}, want: []string{"spec.template.cliques[0].annotations[grove.io/mnnvl-group]", "immutable"}},
+		"a group's NVLink":     {change: []string{"      replicas: 2\n", "      replicas: 2\n      annotations: {grove.io/mnnvl-group: a}\n"}, want: []string{"spec.template.podCliqueScalingGroups[0].annotations[grove.io/mnnvl-group]", "immutable"}},
+		"all that is mutable": {change: []string{"spec:\n", "spec:\n  updateStrategy: {type: OnDelete}\n", "cliques:", "priorityClassName: high\n    terminationDelay: 1h\n    headlessServiceConfig: {publishNotReadyAddresses: false}\n    cliques:", "name: frontend", "name: frontend\n      labels: {a: b}\n      annotations: {a: b}", "replicas: 3", "replicas: 3\n        autoScalingConfig: {maxReplicas: 5}",
+			"      replicas: 2\n", "      replicas: 3\n      terminationDelay: 2h\n      scaleConfig: {maxReplicas: 5}\n"}},
 		"replicas of Training":  {old: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n", "replicas: 0", "replicas: 2"}, want: []string{"spec.replicas", "Training"}},
 		"a template of nothing": {change: []string{"image: none", "image: other"}},
 		"the template of Training": {old: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n", "image: none", "image: other"},
@@ -130,6 +187,34 @@ func TestUpdates(t *testing.T) {
 			}
 		})
 	}
+}
+
+// everywhere is a replacement done n times.
+func everywhere(old, replacement string, n int) (replacements []string) {
+	for range n {
+		replacements = append(replacements, old, "\x00")
+	}
+	for range n {
+		replacements = append(replacements, "\x00", replacement)
+	}
+	return replacements
+}
+
+// TestALargeObject: a PodCliqueSet of a megabyte, of values that only the API
+// server judges, is taken, scaled, labelled and deleted like any other.
+func TestALargeObject(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, cluster)
+	pcs := u.typed()
+	for i := range 4 {
+		pcs.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Args = append(pcs.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Args, strings.Repeat(string(rune('a'+i)), 256<<10))
+	}
+	u.create(pcs)
+	check(t, u.scale(pcs, 3))
+	check(t, u.patch(pcs, `{"metadata":{"labels":{"a":"b"}}}`))
+	check(t, u.patch(pcs, `{"spec":{"template":{"priorityClassName":"high"}}}`))
+	check(t, u.patch(pcs, `{"spec":{"template":{"cliqueStartupType":"CliqueStartupTypeInOrder"}}}`), "immutable")
+	check(t, u.Delete(t.Context(), pcs))
 }
 
 // TestTemplateEditWithBoundPods: until updates exist, a change that would have
@@ -197,6 +282,12 @@ func TestScale(t *testing.T) {
 		"a set out":                              {pcs, 500, ""},
 		"a set to zero":                          {pcs, 0, ""},
 		"a set below zero":                       {pcs, -1, "spec.replicas"},
+		"a set of more pods than can be":         {pcs, 100000, "would have 1300000 pods"},
+		"a set beyond any cluster":               {pcs, 2147483647, "must not be above 150000"},
+		"a group beyond any PodGroup":            {group, 2147483647, "must not be above 1024"},
+		"a group below zero":                     {group, -1, "spec.replicas"},
+		"a clique beyond any cluster":            {standalone, 2147483647, "must not be above 150000"},
+		"a clique below zero":                    {standalone, -1, "spec.replicas"},
 		"a set of Training":                      {training, 2, "Training"},
 		"a group to zero, no minimum given":      {group, 0, ""},
 		"a group out":                            {group, 10, ""},

@@ -45,6 +45,18 @@ func TestTheCRDsAlone(t *testing.T) {
 		check(t, u.patch(group, `{"spec":{"minAvailable":2}}`), "spec.minAvailable", "immutable")
 		check(t, u.patch(group, `{"spec":{"cliqueNames":["worker"]}}`), "spec.cliqueNames", "immutable")
 	})
+	t.Run("what nobody means, through scale", func(t *testing.T) {
+		pcs := u.typed("name: svc", "name: huge")
+		group, standalone, _ := u.family(pcs)
+		for _, o := range []client.Object{pcs, group, standalone} {
+			check(t, u.scale(o, 2147483647), "spec.replicas", "must not be above", "use fewer replicas")
+			check(t, u.scale(o, -1), "spec.replicas")
+		}
+		job := u.typed("name: svc", "name: job", "spec:\n", "spec:\n  workloadType: Training\n")
+		u.create(job)
+		check(t, u.scale(job, 2), "spec.replicas", "replicas of a Training workload are fixed")
+		check(t, u.scale(job, 0))
+	})
 	t.Run("without floors", func(t *testing.T) {
 		group, standalone, _ := u.family(u.typed())
 		check(t, u.scale(group, 0))

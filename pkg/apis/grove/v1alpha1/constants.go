@@ -125,3 +125,7 @@ const DefaultSchedulerName = "muster-scheduler"
 // DefaultTerminationGracePeriodSeconds is a pod's grace period where its
 // template has none.
 const DefaultTerminationGracePeriodSeconds int64 = 30
+
+// MaxPods is the most pods that a PodCliqueSet may ask for, and so the most
+// replicas of it and of a PodClique: a cluster of Kubernetes runs no more.
+const MaxPods = 150_000

@@ -77,6 +77,7 @@ type PodCliqueSpec struct {
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:XValidation:rule=`self <= 150000`,message="must not be above 150000: a cluster of Kubernetes runs no more pods; use fewer replicas"
 	Replicas int32 `json:"replicas"`
 
 	// minAvailable is the number of pods that are admitted together; the clique

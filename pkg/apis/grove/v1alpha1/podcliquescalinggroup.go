@@ -62,6 +62,7 @@ type PodCliqueScalingGroupSpec struct {
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:XValidation:rule=`self <= 1024`,message="must not be above 1024: the PodGroup of a replica of the PodCliqueSet has that many sub-groups at most; use fewer replicas of scaling groups, and more of the PodCliqueSet"
 	Replicas int32 `json:"replicas"`
 
 	// minAvailable is the number of replicas that are admitted together with the

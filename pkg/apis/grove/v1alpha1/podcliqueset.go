@@ -58,11 +58,13 @@ type PodCliqueSetList struct {
 // +kubebuilder:validation:XValidation:rule=`(has(self.workloadType) ? self.workloadType : "Inference") == (has(oldSelf.workloadType) ? oldSelf.workloadType : "Inference")`,fieldPath=".workloadType",reason=FieldValueForbidden,message="is immutable: a running workload cannot become another kind; create a new PodCliqueSet"
 // +kubebuilder:validation:XValidation:rule=`has(self.trainingSpec) == has(oldSelf.trainingSpec) && (!has(self.trainingSpec) || [[self.trainingSpec, oldSelf.trainingSpec]].all(t, has(t[0].maxRuntime) == has(t[1].maxRuntime) && (!has(t[0].maxRuntime) || duration(t[0].maxRuntime) == duration(t[1].maxRuntime)) && (has(t[0].maxRestarts) ? t[0].maxRestarts : 0) == (has(t[1].maxRestarts) ? t[1].maxRestarts : 0)))`,fieldPath=".trainingSpec",reason=FieldValueForbidden,message="is immutable: restarts and time already used were counted against it; create a new PodCliqueSet"
 // +kubebuilder:validation:XValidation:rule=`!has(self.trainingSpec) || (has(self.workloadType) && self.workloadType == "Training")`,fieldPath=".trainingSpec",reason=FieldValueForbidden,message="needs workloadType Training"
+// +kubebuilder:validation:XValidation:rule=`!has(self.workloadType) || self.workloadType != "Training" || self.replicas == oldSelf.replicas`,fieldPath=".replicas",reason=FieldValueForbidden,message="is immutable: the replicas of a Training workload are fixed; create a new PodCliqueSet"
 type PodCliqueSetSpec struct {
 	// replicas is the number of copies of the template. 0 is legal.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:XValidation:rule=`self <= 150000`,message="must not be above 150000: a cluster of Kubernetes runs no more pods; use fewer replicas"
 	Replicas int32 `json:"replicas"`
 
 	// updateStrategy says how a change of the template reaches what runs. Unset

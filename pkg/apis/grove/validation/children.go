@@ -79,6 +79,9 @@ func validateScale(replicas int32, minAvailable *int32) field.ErrorList {
 	switch {
 	case replicas < 0:
 		errs = append(errs, field.Invalid(replicasPath, replicas, "must not be negative"))
+	case replicas > v1alpha1.MaxPods:
+		errs = append(errs, field.Invalid(replicasPath, replicas, fmt.Sprintf(
+			"must not be above %d: a cluster of Kubernetes runs no more pods; use fewer replicas", v1alpha1.MaxPods)))
 	case minAvailable != nil && replicas < *minAvailable:
 		errs = append(errs, field.Invalid(replicasPath, replicas, fmt.Sprintf(
 			"must not be below minAvailable, %d, which the PodCliqueSet gives as a floor", *minAvailable)))
@@ -127,13 +130,7 @@ func scaleGroup(pcsg *v1alpha1.PodCliqueScalingGroup, replicas int32, kin Kin) f
 	if replicas < pcsg.Spec.Replicas {
 		return nil
 	}
-	var errs field.ErrorList
 	name, index := pcsg.Labels[v1alpha1.LabelTemplateName], indexOf(pcsg)
-	for _, member := range pcsg.Spec.CliqueNames {
-		if clique := cliqueOf(&set.Spec.Template, member); clique != nil && len(errs) == 0 {
-			errs = validateHostname(replicasPath, set.Name, index+1, name, replicas, member, clique.Spec.Replicas)
-		}
-	}
 	size := treeSize(&set.Spec.Template, func(config *v1alpha1.PodCliqueScalingGroupConfig) int32 {
 		if config.Name == name {
 			return replicas
@@ -146,9 +143,9 @@ func scaleGroup(pcsg *v1alpha1.PodCliqueScalingGroup, replicas int32, kin Kin) f
 		return *config.Replicas
 	})
 	if size > v2alpha2.MaxSubGroups {
-		errs = append(errs, field.Invalid(replicasPath, replicas, tooLarge("with so many replicas", size)))
+		return field.ErrorList{field.Invalid(replicasPath, replicas, tooLarge("with so many replicas", size))}
 	}
-	return errs
+	return nil
 }
 
 // indexOf returns the index of the set's replica that an object is part of, 0 if
@@ -193,7 +190,7 @@ func ValidatePodCliqueUpdate(pclq, old *v1alpha1.PodClique, kin Kin) field.Error
 			errs = append(errs, scalesWithItsGroup(group))
 		}
 	}
-	return append(errs, scaleClique(old, pclq.Spec.Replicas, kin)...)
+	return append(errs, scaleClique(kin)...)
 }
 
 // ValidatePodCliqueScale returns the errors of scaling a PodClique.
@@ -204,7 +201,7 @@ func ValidatePodCliqueScale(pclq *v1alpha1.PodClique, replicas int32, kin Kin) f
 	if group := memberOf(pclq); group != "" {
 		return field.ErrorList{scalesWithItsGroup(group)}
 	}
-	return append(validateScale(replicas, pclq.Spec.MinAvailable), scaleClique(pclq, replicas, kin)...)
+	return append(validateScale(replicas, pclq.Spec.MinAvailable), scaleClique(kin)...)
 }
 
 // memberOf returns the name of the PodCliqueScalingGroup that controls the
@@ -222,15 +219,9 @@ func scalesWithItsGroup(group string) *field.Error {
 }
 
 // scaleClique checks what the set says about new replicas of a clique.
-func scaleClique(pclq *v1alpha1.PodClique, replicas int32, kin Kin) field.ErrorList {
-	if kin.Set == nil {
-		return nil
-	}
-	if isTraining(&kin.Set.Spec) {
+func scaleClique(kin Kin) field.ErrorList {
+	if kin.Set != nil && isTraining(&kin.Set.Spec) {
 		return field.ErrorList{fixedReplicas(replicasPath)}
 	}
-	if replicas < pclq.Spec.Replicas || memberOf(pclq) != "" {
-		return nil
-	}
-	return validateHostname(replicasPath, kin.Set.Name, indexOf(pclq)+1, "", 0, pclq.Labels[v1alpha1.LabelTemplateName], replicas)
+	return nil
 }

@@ -15,7 +15,8 @@ import (
 
 // validateLengths: hostnames are made of the names of the set, the scaling
 // group and the clique, and of indices. The API server would refuse a pod whose
-// hostname is too long.
+// hostname is too long. The names have a budget that leaves room for the indices
+// of as many pods as validatePods lets pass.
 func validateLengths(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	set := pcs.Name
 	if set == "" && pcs.GenerateName != "" {
@@ -26,35 +27,20 @@ func validateLengths(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 		if clique == nil {
 			continue
 		}
-		path := cliquesPath.Index(i).Child("name")
-		group, groupReplicas := "", int32(1)
-		if config := configOf(&pcs.Spec.Template, groupOf(&pcs.Spec.Template, clique.Name)); config != nil {
-			group, groupReplicas = config.Name, most(*config.Replicas, config.ScaleConfig)
-		}
-		if excess := naming.Excess(set, group, clique.Name); excess > 0 {
-			of := fmt.Sprintf("the names of the set (%q, %d characters) and of the clique (%d)", set, len(set), len(clique.Name))
-			if group != "" {
-				of = fmt.Sprintf("the names of the set (%q, %d characters), of the scaling group (%q, %d) and of the clique (%d)", set, len(set), group, len(group), len(clique.Name))
-			}
-			errs = append(errs, field.Invalid(path, clique.Name, fmt.Sprintf(
-				"%s may have %d characters together, and have %d: with indices they make the hostnames of pods, which have %d at most; shorten them by %d",
-				of, naming.MaxCombinedLength, naming.MaxCombinedLength+excess, naming.MaxLength, excess)))
+		group := groupOf(&pcs.Spec.Template, clique.Name)
+		excess := naming.Excess(set, group, clique.Name)
+		if excess == 0 {
 			continue
 		}
-		errs = append(errs, validateHostname(path, set, pcs.Spec.Replicas, group, groupReplicas, clique.Name, most(clique.Spec.Replicas, clique.Spec.ScaleConfig))...)
+		of := fmt.Sprintf("the names of the set (%q, %d characters) and of the clique (%d)", set, len(set), len(clique.Name))
+		if group != "" {
+			of = fmt.Sprintf("the names of the set (%q, %d characters), of the scaling group (%q, %d) and of the clique (%d)", set, len(set), group, len(group), len(clique.Name))
+		}
+		errs = append(errs, field.Invalid(cliquesPath.Index(i).Child("name"), clique.Name, fmt.Sprintf(
+			"%s may have %d characters together, and have %d: with indices they make the hostnames of pods, which have %d at most; shorten them by %d",
+			of, naming.MaxCombinedLength, naming.MaxCombinedLength+excess, naming.MaxLength, excess)))
 	}
 	return errs
-}
-
-// validateHostname checks the longest hostname of a clique's pods with these
-// replicas.
-func validateHostname(path *field.Path, set string, setReplicas int32, group string, groupReplicas int32, clique string, replicas int32) field.ErrorList {
-	hostname := naming.LongestHostname(set, setReplicas, group, groupReplicas, clique, replicas)
-	if len(hostname) <= naming.MaxLength {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, hostname, fmt.Sprintf(
-		"would be the hostname of a pod and has %d characters, %d at most; use shorter names or fewer replicas", len(hostname), naming.MaxLength))}
 }
 
 // most returns the replicas that there can be without anybody's doing.
@@ -208,4 +194,39 @@ func treeSize(template *v1alpha1.PodCliqueSetTemplateSpec, replicas func(*v1alph
 		size += 1 + int64(max(replicas(config), 0))*int64(1+len(config.CliqueNames))
 	}
 	return size
+}
+
+// validatePods: replicas that no cluster could ever run are a slip of the
+// fingers, and making them would keep the API server from everything else.
+func validatePods(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
+	pods := pods(&pcs.Spec)
+	if pods <= v1alpha1.MaxPods {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(replicasPath, pcs.Spec.Replicas, tooMany(pods))}
+}
+
+func tooMany(pods float64) string {
+	return fmt.Sprintf("the PodCliqueSet would have %.0f pods, %d at most: a cluster of Kubernetes runs no more; use fewer replicas", pods, v1alpha1.MaxPods)
+}
+
+// pods returns the number of pods of a PodCliqueSet by its template. Too large
+// for any integer, should all three kinds of replicas be.
+func pods(spec *v1alpha1.PodCliqueSetSpec) float64 {
+	replicas := map[string]float64{} // of scaling groups; 1 for what is in none
+	for i := range spec.Template.PodCliqueScalingGroupConfigs {
+		replicas[spec.Template.PodCliqueScalingGroupConfigs[i].Name] = float64(*spec.Template.PodCliqueScalingGroupConfigs[i].Replicas)
+	}
+	pods := 0.0
+	for _, clique := range spec.Template.Cliques {
+		if clique == nil {
+			continue
+		}
+		times := 1.0
+		if group := groupOf(&spec.Template, clique.Name); group != "" {
+			times = replicas[group]
+		}
+		pods += max(times, 0) * float64(max(clique.Spec.Replicas, 0))
+	}
+	return pods * float64(max(spec.Replicas, 0))
 }

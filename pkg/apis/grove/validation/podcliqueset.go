@@ -63,7 +63,7 @@ func validate(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	errs = append(errs, validateLengths(pcs)...)
 	errs = append(errs, validateClashes(template)...)
 	errs = append(errs, validateTreeSize(template)...)
-	return errs
+	return append(errs, validatePods(pcs)...)
 }
 
 // validateSetName: the name is part of hostnames and is the name of Services

@@ -218,13 +218,14 @@ func TestValidatePodCliqueSet(t *testing.T) {
 		"names that just fit":              {change: cliques(clique(fits+strings.Repeat("x", 42-len(fits)), 1))},
 		"names that just do not fit":       {change: cliques(clique(fits+strings.Repeat("x", 43-len(fits)), 1)), want: []string{"Invalid value: spec.template.cliques[0].name"}},
 		"names of a group that do not fit": {change: both(cliques(clique(strings.Repeat("c", 30), 1)), groups(group(strings.Repeat("g", 13), 1, strings.Repeat("c", 30)))), want: []string{"Invalid value: spec.template.cliques[0].name"}},
-		"indices that do not fit":          {change: both(cliques(clique(strings.Repeat("c", 30), 1_000_000_000)), groups(group(strings.Repeat("g", 12), 300, strings.Repeat("c", 30))), func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = 100_000 }), want: []string{"Invalid value: spec.template.cliques[0].name"}},
+		"pods that no cluster runs":        {change: both(cliques(clique("a", 301)), func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = 500 }), want: []string{"Invalid value: spec.replicas"}},
+		"as many pods as a cluster runs":   {change: both(cliques(clique("a", 300)), func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = 500 })},
 		"the largest tree":                 {change: both(cliques(clique("w", 1)), groups(group("g", 511, "w")))},
 		"a tree too large":                 {change: both(cliques(clique("a", 1), clique("b", 1), clique("w", 1)), groups(group("g", 511, "w"))), want: []string{"Invalid value: spec.template.podCliqueScalingGroups"}},
 		"a tree that may become too large": {change: firstGroup(func(g *v1alpha1.PodCliqueScalingGroupConfig) {
 			g.ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 400}
 		}), want: []string{"Invalid value: spec.template.podCliqueScalingGroups"}},
-		"a tree too large for any number": {change: groups(group("g", 1<<31-1, "worker")), want: []string{"Invalid value: spec.template.podCliqueScalingGroups"}},
+		"a tree too large for any number": {change: groups(group("g", 1<<31-1, "worker")), want: []string{"Invalid value: spec.template.podCliqueScalingGroups", "Invalid value: spec.replicas"}},
 
 		"starts after itself, nobody, twice": {change: explicit(map[string][]string{"worker": {"worker", "nobody", "leader", "leader", ""}}), want: []string{"Invalid value: spec.template.cliques[2].spec.startsAfter[0]", "Not found: spec.template.cliques[2].spec.startsAfter[1]", "Duplicate value: spec.template.cliques[2].spec.startsAfter[3]", "Required value: spec.template.cliques[2].spec.startsAfter[4]"}},
 		"a cycle of two":                     {change: explicit(map[string][]string{"worker": {"leader"}, "leader": {"worker"}}), want: []string{"Invalid value: spec.template.cliques[1].spec.startsAfter"}},

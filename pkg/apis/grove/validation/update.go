@@ -68,10 +68,7 @@ func ValidatePodCliqueSetScale(pcs *v1alpha1.PodCliqueSet, replicas int32) field
 	}
 	scaled := withDefaults(pcs)
 	scaled.Spec.Replicas = replicas
-	if errs := validateLengths(scaled); len(errs) > 0 {
-		return field.ErrorList{field.Invalid(replicasPath, replicas, errs[0].Detail)}
-	}
-	return nil
+	return validatePods(scaled)
 }
 
 // alike returns copies with defaults. What an old object lacks because it

@@ -175,14 +175,14 @@ func TestValidatePodCliqueSetScale(t *testing.T) {
 		replicas int32
 		want     []string
 	}{
-		"out":                           {replicas: 500},
-		"to zero":                       {replicas: 0},
-		"negative":                      {replicas: -1, want: []string{"Invalid value: spec.replicas"}},
-		"Training":                      {set: training, replicas: 3, want: []string{"Forbidden: spec.replicas"}},
-		"Training, to what it has":      {set: training, replicas: 2},
-		"a terminating one":             {set: func(s *v1alpha1.PodCliqueSet) { training(s); s.DeletionTimestamp = &metav1.Time{} }, replicas: 0},
-		"out until hostnames are long":  {set: func(s *v1alpha1.PodCliqueSet) { longNames(s) }, replicas: 2_000_000_000, want: []string{"Invalid value: spec.replicas"}},
-		"in, though names are too long": {set: func(s *v1alpha1.PodCliqueSet) { longNames(s); s.Spec.Replicas = 2_000_000_000 }, replicas: 1_999_999_999},
+		"out":                        {replicas: 500},
+		"to zero":                    {replicas: 0},
+		"negative":                   {replicas: -1, want: []string{"Invalid value: spec.replicas"}},
+		"Training":                   {set: training, replicas: 3, want: []string{"Forbidden: spec.replicas"}},
+		"Training, to what it has":   {set: training, replicas: 2},
+		"a terminating one":          {set: func(s *v1alpha1.PodCliqueSet) { training(s); s.DeletionTimestamp = &metav1.Time{} }, replicas: 0},
+		"out beyond a cluster":       {replicas: 1<<31 - 1, want: []string{"Invalid value: spec.replicas"}},
+		"in, beyond a cluster still": {set: func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = 1<<31 - 1 }, replicas: 1 << 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pcs := service()
@@ -192,15 +192,4 @@ func TestValidatePodCliqueSetScale(t *testing.T) {
 			compare(t, validation.ValidatePodCliqueSetScale(pcs, tc.replicas), nil, tc.want, nil)
 		})
 	}
-}
-
-// longNames leaves as little room for indices as validation allows.
-func longNames(s *v1alpha1.PodCliqueSet) {
-	s.Name = "a-set-with-a-name-of-29-chars"
-	for _, c := range s.Spec.Template.Cliques {
-		if c.Name == "worker" {
-			c.Name, c.Spec.Replicas = "workers-10", 400
-		}
-	}
-	s.Spec.Template.PodCliqueScalingGroupConfigs[0].CliqueNames = []string{"leader", "workers-10"}
 }
