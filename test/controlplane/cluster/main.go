@@ -22,7 +22,12 @@ import (
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	switch err := run(ctx, os.Args[1:]); {
+	case err == nil:
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "Interrupted. Nothing is left running.")
+		os.Exit(130)
+	default:
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -45,6 +50,14 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	switch args[0] {
+	case "up", "down":
+		unlock, err := lock(*dir)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
+	switch args[0] {
 	case "up":
 		return up(ctx, *dir, controlplane.NodeOptions{Count: *nodes, GPUs: *gpus})
 	case "down":
@@ -55,7 +68,29 @@ func run(ctx context.Context, args []string) error {
 	}
 }
 
+// lock keeps a second up or down away from this directory's parent until unlock: both look first and act then. The kernel
+// drops the lock of a process that ends.
+func lock(dir string) (unlock func(), err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	parent, err := os.Open(filepath.Dir(dir))
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(parent.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		parent.Close()
+		return nil, fmt.Errorf("another cluster-up or cluster-down is at work in %s: wait for it to end", parent.Name())
+	}
+	return func() { parent.Close() }, nil
+}
+
+// up leaves a cluster running in dir. When it is interrupted it leaves nothing; when it fails the logs stay.
 func up(ctx context.Context, dir string, nodes controlplane.NodeOptions) (err error) {
+	if nodes.Count < 1 || nodes.GPUs < 0 {
+		return fmt.Errorf("%d nodes with %d GPUs each: want at least one node, and no fewer than 0 GPUs", nodes.Count, nodes.GPUs)
+	}
 	running, err := controlplane.Background(dir)
 	if err != nil {
 		return err
@@ -66,6 +101,11 @@ func up(ctx context.Context, dir string, nodes controlplane.NodeOptions) (err er
 	if err := controlplane.RemoveBackground(dir); err != nil {
 		return err
 	}
+	defer func() { // dir is new, and nobody else's
+		if err != nil && ctx.Err() != nil {
+			_ = os.RemoveAll(dir)
+		}
+	}()
 	cp, err := controlplane.Start(ctx, controlplane.Options{
 		Dir: dir, Background: true, WithControllerManager: true, WithKwok: true, Verbose: os.Stdout,
 	})
@@ -91,12 +131,13 @@ func up(ctx context.Context, dir string, nodes controlplane.NodeOptions) (err er
 		return err
 	}
 	fmt.Printf(`
-The cluster is ready. Pods choose muster-scheduler by spec.schedulerName; manifests/samples has gangs to try.
+The cluster is ready. Its nodes are simulated, everything else is Kubernetes, muster-scheduler and muster-controller.
 
     export KUBECONFIG=%s
-    bin/kubectl get nodes
+    bin/kubectl apply --server-side -f manifests/samples/podcliqueset.yaml
+    bin/kubectl get podcliquesets,podgroups.scheduling.run.ai,pods
 
-Logs are in %s. `+"`make cluster-down`"+` ends it.
+"Your first gang" in README.md goes on from here. Logs are in %s. `+"`make cluster-down`"+` ends it.
 `, filepath.Join(cp.Dir(), "kubeconfig"), dir)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -81,5 +82,63 @@ func TestDownLeavesForeignDirectoriesAlone(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestOneAtATime(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "cluster")
+	unlock, err := lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"up", "down"} {
+		if err := run(t.Context(), []string{command, "-dir", dir}); err == nil {
+			t.Errorf("%s: want an error while another one is at work", command)
+		}
+	}
+	unlock()
+	if err := run(t.Context(), []string{"down", "-dir", dir}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInterruptedUpLeavesNothing(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "cluster")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- run(ctx, []string{"up", "-dir", dir, "-nodes", "1"}) }()
+	for { // until its first process runs
+		running, err := controlplane.Background(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(running) > 0 {
+			break
+		}
+		select {
+		case err := <-done:
+			t.Fatalf("up ended: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	cancel()
+	if err := <-done; err == nil {
+		t.Error("want an error")
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s: want it gone, got %v", dir, err)
+	}
+}
+
+func TestUpWantsNodes(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "cluster")
+	for _, args := range [][]string{{"-nodes", "0"}, {"-gpus", "-1"}} {
+		if err := run(t.Context(), append([]string{"up", "-dir", dir}, args...)); err == nil {
+			t.Errorf("%v: want an error", args)
+		}
 	}
 }
