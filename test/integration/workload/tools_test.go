@@ -212,6 +212,11 @@ func (w *world) until(what string, kind schema.GroupVersionResource, done func([
 	}
 }
 
+// patient returns the test's context with the end of its patience.
+func (w *world) patient() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(w.ctx, patience)
+}
+
 // untilAvailable waits until the PodCliqueSet says so of its present spec.
 func (w *world) untilAvailable(name string) {
 	w.t.Helper()
