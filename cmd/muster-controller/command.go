@@ -85,12 +85,12 @@ by url. It makes and renews its certificate itself unless told otherwise.`,
 //	  podcliquesets                        get list watch; status patch
 //	  podcliquescalinggroups, podcliques   get list watch create update delete; status patch
 //	  podgroups.scheduling.run.ai, services, horizontalpodautoscalers.autoscaling
-//	                                       get list watch create update delete
-//	  pods                                 get list watch create delete
+//	                                       get list watch create update patch delete
+//	  pods                                 get list watch create patch delete
 //	  nodes                                get list watch; which of them do not answer
 //	  events.events.k8s.io                 create patch
-//	--start-order-access (not the default; manifests/samples/start-order grants it):
-//	  cluster  roles, rolebindings.rbac.authorization.k8s.io  get list watch create update delete
+//	  roles, rolebindings.rbac.authorization.k8s.io
+//	                                       get list watch create update; for sets with a start order
 //	always: discovery (/api, /apis), which every authenticated user may read
 //
 // list and watch are restricted by name where one is given: the requests carry
@@ -155,7 +155,7 @@ func run(ctx context.Context, o *options) error {
 		return fmt.Errorf("setting up webhooks: %w", err)
 	}
 	if err := controllers.Setup(ctx, mgr, controllers.Options{
-		SchedulerName: o.schedulerName, WaitImage: o.waitImage, StartOrderAccess: o.startOrderAccess}); err != nil {
+		SchedulerName: o.schedulerName, WaitImage: o.waitImage}); err != nil {
 		return err
 	}
 	for check, probe := range ready {

@@ -30,9 +30,8 @@ type options struct {
 	kubeAPIQPS   float32
 	kubeAPIBurst int
 
-	schedulerName    string
-	waitImage        string
-	startOrderAccess bool
+	schedulerName string
+	waitImage     string
 
 	webhookHost          string
 	webhookPort          int
@@ -91,8 +90,6 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"Scheduler of pods whose template in a PodCliqueSet names none.")
 	fs.StringVar(&o.waitImage, "wait-image", o.waitImage,
 		"Image of muster-wait, the init container of pods that start after others.")
-	fs.BoolVar(&o.startOrderAccess, "start-order-access", o.startOrderAccess,
-		"Make a Role and a RoleBinding for each PodCliqueSet with a start order, with which its pods read the PodCliques that they wait for. Needs the rights of manifests/samples/start-order. Without it somebody else has to grant that, or such pods wait for ever.")
 
 	fs.StringVar(&o.webhookHost, "webhook-host", o.webhookHost,
 		"Address to serve webhooks on. Empty: all addresses. Outside of a cluster use 127.0.0.1 and write the url of each webhook in the webhook configurations.")

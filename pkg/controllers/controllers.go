@@ -6,8 +6,6 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,17 +24,12 @@ type Options struct {
 	SchedulerName string
 	// WaitImage is the image of the container that waits for cliques to be started before.
 	WaitImage string
-	// StartOrderAccess: make Roles and RoleBindings with which that container reads what it waits for.
-	StartOrderAccess bool
 }
 
 // Setup registers the controllers with a manager, whose cache has CacheOptions.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	kinds := []client.Object{&v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &v2alpha2.PodGroup{},
 		&corev1.Pod{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}}
-	if o.StartOrderAccess {
-		kinds = append(kinds, &rbacv1.Role{}, &rbacv1.RoleBinding{})
-	}
 	if err := children.Index(ctx, mgr.GetFieldIndexer(), kinds...); err != nil {
 		return err
 	}
@@ -48,7 +41,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		name  string
 		setup func(ctrl.Manager) error
 	}{
-		{"PodCliqueSet", (&podcliqueset.Reconciler{Maker: maker, SchedulerName: o.SchedulerName, StartOrderAccess: o.StartOrderAccess}).SetupWithManager},
+		{"PodCliqueSet", (&podcliqueset.Reconciler{Maker: maker, SchedulerName: o.SchedulerName}).SetupWithManager},
 		{"PodCliqueScalingGroup", (&podcliquescalinggroup.Reconciler{Maker: maker, SchedulerName: o.SchedulerName}).SetupWithManager},
 		{"PodClique", (&podclique.Reconciler{Maker: maker, SchedulerName: o.SchedulerName, WaitImage: o.WaitImage}).SetupWithManager},
 	} {
@@ -65,11 +58,8 @@ func AddCacheOptions(options *cache.Options) {
 	if options.ByObject == nil {
 		options.ByObject = map[client.Object]cache.ByObject{}
 	}
-	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue})}
-	for _, kind := range []client.Object{
-		&corev1.Pod{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
-		&v2alpha2.PodGroup{},
-	} {
+	ours := cache.ByObject{Label: children.Ours()}
+	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}, &v2alpha2.PodGroup{}} {
 		options.ByObject[kind] = ours
 	}
 	options.ByObject[&corev1.Node{}] = cache.ByObject{Transform: podclique.StripNode}

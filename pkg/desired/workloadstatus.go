@@ -3,6 +3,7 @@ package desired
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,7 +114,9 @@ type SetFacts struct {
 	// Replicas are those that are wanted: observed.SetReplicas.
 	Replicas []lifecycle.SetReplica
 	// Running: a pod of the set is.
-	Running  bool
+	Running bool
+	// Recorded is what RecordedReplicas returns, or as it was if the set is not acted on.
+	Recorded []v1alpha1.RecordedReplicas
 	Problems []Problem
 }
 
@@ -133,6 +136,7 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 		}
 	}
 	s.Selector = selector(naming.OfSet(pcs.Name))
+	s.RecordedReplicas = f.Recorded
 	s.Phase = v1alpha1.PodCliqueSetPhasePending
 	if f.Running {
 		s.Phase = v1alpha1.PodCliqueSetPhaseRunning
@@ -150,6 +154,50 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 	setConditions(&s.Conditions, pcs.Generation, now, available)
 	setProblems(&s.Conditions, &s.LastErrors, f.Problems, pcs.Generation, now)
 	return s
+}
+
+// RecordedReplicas returns what the status of a set is to remember: the replicas of every standalone PodClique and scaling
+// group that somebody has scaled away from its template, by name. One that does not exist keeps what it had, as long as the
+// set wants it: it is made with that. nil as long as nobody has scaled anything. Source: decision W2.
+func RecordedReplicas(set *v1alpha1.PodCliqueSet, live Children) []v1alpha1.RecordedReplicas {
+	before := make(map[string]int32, len(set.Status.RecordedReplicas))
+	for _, r := range set.Status.RecordedReplicas {
+		before[r.Name] = r.Replicas
+	}
+	var recorded []v1alpha1.RecordedReplicas
+	record := func(name string, exists bool, given, own int32) {
+		old, had := before[name]
+		switch {
+		case exists && given != own:
+			recorded = append(recorded, v1alpha1.RecordedReplicas{Name: name, Replicas: own})
+		case !exists && had:
+			recorded = append(recorded, v1alpha1.RecordedReplicas{Name: name, Replicas: old})
+		}
+	}
+	template := &set.Spec.Template
+	for i := range int(max(set.Spec.Replicas, 0)) {
+		for _, t := range observed.CliqueTemplates(template) {
+			if observed.GroupOf(template, t.Name) != nil {
+				continue
+			}
+			name := naming.PodClique(set.Name, i, t.Name)
+			if c := live.Cliques[name]; c != nil {
+				record(name, true, observed.TemplateReplicas(c), c.Spec.Replicas)
+			} else {
+				record(name, false, 0, 0)
+			}
+		}
+		for k := range template.PodCliqueScalingGroupConfigs {
+			name := naming.ScalingGroup(set.Name, i, template.PodCliqueScalingGroupConfigs[k].Name)
+			if g := live.Groups[name]; g != nil {
+				record(name, true, observed.TemplateReplicas(g), g.Spec.Replicas)
+			} else {
+				record(name, false, 0, 0)
+			}
+		}
+	}
+	slices.SortFunc(recorded, func(a, b v1alpha1.RecordedReplicas) int { return cmp.Compare(a.Name, b.Name) })
+	return recorded
 }
 
 // yesNo returns a condition that is True for one reason and False for the other.

@@ -205,15 +205,63 @@ func TestPodCliqueSetStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set := makeSet("s", tc.replicas).PodCliqueSet
-			set.Status.RecordedReplicas = []v1alpha1.RecordedReplicas{{Name: "kept", Replicas: 1}}
+			set.Status.RecordedReplicas = []v1alpha1.RecordedReplicas{{Name: "before", Replicas: 1}}
+			tc.facts.Recorded = []v1alpha1.RecordedReplicas{{Name: "now", Replicas: 1}}
 			got := PodCliqueSetStatus(set, tc.facts, now)
-			tc.want.ObservedGeneration, tc.want.RecordedReplicas = 2, set.Status.RecordedReplicas
+			tc.want.ObservedGeneration, tc.want.RecordedReplicas = 2, tc.facts.Recorded
 			tc.want.Selector = ptr.To("app.kubernetes.io/managed-by=grove-operator,app.kubernetes.io/part-of=s")
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(tc.want, "Conditions")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff([]string{tc.told}, told(got.Conditions)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRecordedReplicas(t *testing.T) {
+	t.Parallel()
+	recorded := func(name string, replicas int32) v1alpha1.RecordedReplicas {
+		return v1alpha1.RecordedReplicas{Name: name, Replicas: replicas}
+	}
+	for name, tc := range map[string]struct {
+		before []v1alpha1.RecordedReplicas
+		change func(Children)
+		want   []v1alpha1.RecordedReplicas
+	}{
+		"nobody has scaled anything": {},
+		"what was scaled, by name": {
+			change: func(c Children) { c.Groups["s-1-g"].Spec.Replicas, c.Cliques["s-0-a"].Spec.Replicas = 5, 0 },
+			want:   []v1alpha1.RecordedReplicas{recorded("s-0-a", 0), recorded("s-1-g", 5)},
+		},
+		"scaled again": {
+			before: []v1alpha1.RecordedReplicas{recorded("s-0-a", 7)},
+			change: func(c Children) { c.Cliques["s-0-a"].Spec.Replicas = 8 },
+			want:   []v1alpha1.RecordedReplicas{recorded("s-0-a", 8)},
+		},
+		"scaled back": {before: []v1alpha1.RecordedReplicas{recorded("s-0-a", 7)}},
+		"deleted: it keeps what it had": {
+			before: []v1alpha1.RecordedReplicas{recorded("s-0-a", 7), recorded("s-0-g", 4)},
+			change: func(c Children) { delete(c.Cliques, "s-0-a"); delete(c.Groups, "s-0-g") },
+			want:   []v1alpha1.RecordedReplicas{recorded("s-0-a", 7), recorded("s-0-g", 4)},
+		},
+		"deleted, and not scaled before":           {change: func(c Children) { delete(c.Cliques, "s-0-a") }},
+		"of a replica that is not wanted any more": {before: []v1alpha1.RecordedReplicas{recorded("s-2-a", 7)}},
+		"a member of a scaling group has the group's": {
+			change: func(c Children) { c.Cliques["s-0-g-0-b"].Spec.Replicas = 9 },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := makeSet("s", 2).clique("a", 3).clique("b", 1).group("g", ptr.To[int32](2), nil, "b").PodCliqueSet
+			live := apply(set, Children{})
+			if tc.change != nil {
+				tc.change(live)
+			}
+			set.Status.RecordedReplicas = tc.before
+			if diff := cmp.Diff(tc.want, RecordedReplicas(set, live)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"reflect"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/desired"
@@ -34,4 +36,21 @@ func Keep[T interface {
 		return fmt.Errorf("updating %s: %w", name, err)
 	}
 	return nil
+}
+
+// KeepUncached is Keep for what the cache does not have: it is read into live first.
+func KeepUncached[T interface {
+	desired.Object
+	client.Object
+}](ctx context.Context, m Maker, live, want T) error {
+	err := m.Live.Get(ctx, client.ObjectKeyFromObject(want), live)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading %s %s: %w", want.GetObjectKind().GroupVersionKind().Kind, want.GetName(), err)
+	}
+	if theirs, ours := metav1.GetControllerOfNoCopy(live), metav1.GetControllerOfNoCopy(want); apierrors.IsNotFound(err) ||
+		theirs == nil || theirs.UID != ours.UID {
+		var none T
+		return Keep(ctx, m, none, want) // Create knows what to do about somebody else's
+	}
+	return Keep(ctx, m, live, want)
 }

@@ -27,8 +27,6 @@ type Reconciler struct {
 	children.Maker
 	// SchedulerName is given to pods whose template names no scheduler.
 	SchedulerName string
-	// StartOrderAccess: make a Role and a RoleBinding with which pods that start after others see them.
-	StartOrderAccess bool
 
 	recorder events.EventRecorder
 }
@@ -37,9 +35,13 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.recorder = mgr.GetEventRecorder("muster-controller")
 	owned := children.News{Concerns: children.Owner(v1alpha1.KindPodCliqueSet), Of: children.Wanted, Calm: true}.Handler()
+	access, err := children.Unrequired(mgr, owned, rbacv1.SchemeGroupVersion.WithKind("Role"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"))
+	if err != nil {
+		return err
+	}
 	b := ctrl.NewControllerManagedBy(mgr)
-	if r.StartOrderAccess {
-		b = b.Watches(&rbacv1.Role{}, owned).Watches(&rbacv1.RoleBinding{}, owned)
+	for _, source := range access {
+		b = b.WatchesRawSource(source)
 	}
 	return b.
 		Named("podcliqueset").

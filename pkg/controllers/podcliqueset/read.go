@@ -5,7 +5,6 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -21,23 +20,18 @@ type family struct {
 	members   map[string]*v1alpha1.PodClique // owned by the groups
 	services  map[string]*corev1.Service
 	hpas      map[string]*autoscalingv2.HorizontalPodAutoscaler
-	roles     map[string]*rbacv1.Role
-	bindings  map[string]*rbacv1.RoleBinding
 }
 
 // familyOf reads what a set owns from the cache.
 func (r *Reconciler) familyOf(ctx context.Context, set *v1alpha1.PodCliqueSet) (family, error) {
 	podGroups, cliques, groups := &v2alpha2.PodGroupList{}, &v1alpha1.PodCliqueList{}, &v1alpha1.PodCliqueScalingGroupList{}
 	services, hpas := &corev1.ServiceList{}, &autoscalingv2.HorizontalPodAutoscalerList{}
-	roles, bindings := &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}
 	for _, read := range []func() error{
 		func() error { return children.Of(ctx, r.Client, set, podGroups) },
 		func() error { return children.Of(ctx, r.Client, set, cliques) },
 		func() error { return children.Of(ctx, r.Client, set, groups) },
 		func() error { return children.Of(ctx, r.Client, set, services) },
 		func() error { return children.Of(ctx, r.Client, set, hpas) },
-		func() error { return r.ifAccess(func() error { return children.Of(ctx, r.Client, set, roles) }) },
-		func() error { return r.ifAccess(func() error { return children.Of(ctx, r.Client, set, bindings) }) },
 	} {
 		if err := read(); err != nil {
 			return family{}, err
@@ -49,8 +43,6 @@ func (r *Reconciler) familyOf(ctx context.Context, set *v1alpha1.PodCliqueSet) (
 		groups:    byName(groups.Items, func(o *v1alpha1.PodCliqueScalingGroup) string { return o.Name }),
 		services:  byName(services.Items, func(o *corev1.Service) string { return o.Name }),
 		hpas:      byName(hpas.Items, func(o *autoscalingv2.HorizontalPodAutoscaler) string { return o.Name }),
-		roles:     byName(roles.Items, func(o *rbacv1.Role) string { return o.Name }),
-		bindings:  byName(bindings.Items, func(o *rbacv1.RoleBinding) string { return o.Name }),
 		members:   map[string]*v1alpha1.PodClique{},
 	}
 	for _, group := range f.groups {
@@ -63,14 +55,6 @@ func (r *Reconciler) familyOf(ctx context.Context, set *v1alpha1.PodCliqueSet) (
 		}
 	}
 	return f, nil
-}
-
-// ifAccess calls do if Roles and RoleBindings are ours to read.
-func (r *Reconciler) ifAccess(do func() error) error {
-	if !r.StartOrderAccess {
-		return nil
-	}
-	return do()
 }
 
 func byName[T any](items []T, name func(*T) string) map[string]*T {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,6 +21,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/observed"
 )
 
@@ -28,12 +31,9 @@ const atOnce = 32
 // Reconcile makes, changes and deletes what one PodCliqueSet consists of and writes its status.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	// 1. Read.
-	kinds := []client.ObjectList{&v2alpha2.PodGroupList{}, &v1alpha1.PodCliqueScalingGroupList{}, &v1alpha1.PodCliqueList{},
-		&autoscalingv2.HorizontalPodAutoscalerList{}, &corev1.ServiceList{}}
-	if r.StartOrderAccess {
-		kinds = append(kinds, &rbacv1.RoleBindingList{}, &rbacv1.RoleList{})
-	}
-	if err := r.CollectAfter(ctx, &v1alpha1.PodCliqueSet{}, v1alpha1.KindPodCliqueSet, request.NamespacedName, atOnce, kinds...); err != nil {
+	if err := r.CollectAfter(ctx, &v1alpha1.PodCliqueSet{}, v1alpha1.KindPodCliqueSet, request.NamespacedName, atOnce,
+		&v2alpha2.PodGroupList{}, &v1alpha1.PodCliqueScalingGroupList{}, &v1alpha1.PodCliqueList{},
+		&autoscalingv2.HorizontalPodAutoscalerList{}, &corev1.ServiceList{}); err != nil {
 		return ctrl.Result{}, err
 	}
 	live := &v1alpha1.PodCliqueSet{}
@@ -50,10 +50,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 	// 2. Observe, 3. decide.
 	now := time.Now()
+	cliques, groups := f.listed()
+	facts := observed.SetReplicas(live, cliques, groups)
+	if live, err = r.remembering(ctx, live, facts); live == nil || err != nil {
+		return ctrl.Result{}, err
+	}
 	set := live.DeepCopy()
 	v1alpha1.SetDefaults(set, r.SchedulerName)
-	cliques, groups := f.listed()
-	facts := observed.SetReplicas(set, cliques, groups)
+	facts = observed.SetReplicas(set, cliques, groups)
+	recordedReplicas := live.Status.RecordedReplicas
 	var removals []removal
 	var keepErr error
 	if errs, _ := validation.ValidatePodCliqueSet(live); len(errs) > 0 {
@@ -62,6 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	} else {
 		// 4. Make what is missing, change what differs.
 		family, replicas := f.children(), int(max(set.Spec.Replicas, 0))
+		recordedReplicas = desired.RecordedReplicas(set, family)
 		names := make([][]object, replicas)
 		_, keepErr = children.InBatches(replicas, atOnce, func(i int) error {
 			if err := r.Unchanged(ctx, live); err != nil {
@@ -71,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			names[i] = want.names()
 			return r.keep(ctx, want, f)
 		})
-		keepErr = errors.Join(r.keepAccess(ctx, set, f), keepErr)
+		keepErr = errors.Join(r.keepAccess(ctx, set), keepErr)
 		for i := range names {
 			if names[i] == nil { // the batches ended before
 				names[i] = wanted(set, i, f, family).names()
@@ -87,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	recorded := live.DeepCopy()
 	recorded.Status = desired.PodCliqueSetStatus(live, desired.SetFacts{
-		Replicas: facts, Running: running, Problems: children.Problems(keepErr)}, metav1.NewTime(now))
+		Replicas: facts, Running: running, Recorded: recordedReplicas, Problems: children.Problems(keepErr)}, metav1.NewTime(now))
 	if err := r.WriteStatus(ctx, live, recorded); err != nil {
 		return children.Outcome(0, err)
 	}
@@ -104,6 +110,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	klog.FromContext(ctx).V(4).Info("Looked at the PodCliqueSet", "replicas", set.Spec.Replicas, "removed", len(removals))
 	return children.Outcome(0, keepErr, removeErr)
+}
+
+// remembering returns the set as it was read, or if something of a set that stood once is missing, as the API server has it:
+// what is made anew gets back the replicas that the status remembers, and the cache may not have these yet. nil: the set is
+// gone, or about to.
+func (r *Reconciler) remembering(ctx context.Context, set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica) (*v1alpha1.PodCliqueSet, error) {
+	if set.Status.ObservedGeneration == 0 ||
+		!slices.ContainsFunc(facts, func(r lifecycle.SetReplica) bool { return len(r.Missing) > 0 }) {
+		return set, nil
+	}
+	live := &v1alpha1.PodCliqueSet{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), live); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading the set past the cache: %w", err)
+	}
+	if live.UID != set.UID || live.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	return live, nil
 }
 
 // keep makes one replica what it is to be: its PodGroup first, and nothing without it.
@@ -128,15 +154,19 @@ func (r *Reconciler) keep(ctx context.Context, want replica, f family) error {
 
 // keepAccess lets the waiting containers of the set read what they wait for. The cliques of a set and their order are
 // immutable, so what is made once is not removed before the set is.
-func (r *Reconciler) keepAccess(ctx context.Context, set *v1alpha1.PodCliqueSet, f family) error {
+func (r *Reconciler) keepAccess(ctx context.Context, set *v1alpha1.PodCliqueSet) error {
 	role, binding := desired.StartAccess(set)
-	if !r.StartOrderAccess || role == nil {
+	if role == nil {
 		return nil
 	}
-	if err := children.Keep(ctx, r.Maker, f.roles[role.Name], role); err != nil {
-		return err
+	err := children.KeepUncached(ctx, r.Maker, &rbacv1.Role{}, role)
+	if err == nil {
+		err = children.KeepUncached(ctx, r.Maker, &rbacv1.RoleBinding{}, binding)
 	}
-	return children.Keep(ctx, r.Maker, f.bindings[binding.Name], binding)
+	if err != nil {
+		return fmt.Errorf("pods that start after others cannot see them: %w", err)
+	}
+	return nil
 }
 
 // remove deletes what is not wanted any more of one replica: its PodGroup first, so that nothing is taken from a gang

@@ -28,15 +28,7 @@ func startMuster(cp *controlplane.ControlPlane, ctx context.Context) (err error)
 	if scheduler, err = cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{}); err != nil {
 		return err
 	}
-	// The rights of an optional component, and the flag that goes with it.
-	rights, err := controlplane.ReadManifests(os.DirFS("../../../manifests/samples/start-order"), "rbac.yaml")
-	if err != nil {
-		return err
-	}
-	if err := cp.Apply(ctx, rights...); err != nil {
-		return err
-	}
-	controller, err = cp.StartMusterController(ctx, controlplane.ControllerOptions{Args: []string{"--start-order-access"}})
+	controller, err = cp.StartMusterController(ctx, controlplane.ControllerOptions{})
 	return err
 }
 

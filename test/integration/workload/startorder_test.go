@@ -8,9 +8,13 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -58,44 +62,27 @@ func TestStartOrder(t *testing.T) {
 		if !slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Projected != nil && v.Name == inits[0].VolumeMounts[0].Name }) {
 			t.Errorf("pod %s has no projected token for its waiting container", p.Name)
 		}
-		waiting[clique] = w.wait(clique, inits[0].Args)
-	}
-	still := func(cliques ...string) {
-		t.Helper()
-		for _, c := range cliques {
-			if !waiting[c].Running() {
-				t.Errorf("%s does not wait any more:\n%s", c, waiting[c].LogTail(5))
-			}
-		}
-	}
-	ended := func(cliques ...string) {
-		t.Helper()
-		for _, c := range cliques {
-			select {
-			case <-waiting[c].Done():
-				if err := waiting[c].Err(); err != nil {
-					t.Errorf("%s ended badly: %v\n%s", c, err, waiting[c].LogTail(5))
-				}
-			case <-time.After(patience):
-				t.Fatalf("%s waits still:\n%s", c, waiting[c].LogTail(5))
-			}
-		}
+		waiting[clique] = w.wait(p)
 	}
 	w.until("the pods of the first clique run", cliques, func(objects []*unstructured.Unstructured) bool {
 		return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
 			return o.GetName() == "o-0-first" && number(o, "scheduledReplicas") == 2
 		})
 	})
-	still("o-0-g-0-second", "o-0-g-1-second")
+	for _, c := range []string{"o-0-g-0-second", "o-0-g-1-second"} {
+		if !waiting[c].Running() {
+			t.Errorf("%s does not wait any more:\n%s", c, waiting[c].LogTail(5))
+		}
+	}
 
 	// One pod of the first clique becomes ready, which is its minimum: the second may start, and with it the third.
 	for _, p := range w.pods() {
 		if p.Labels[v1alpha1.LabelPodClique] == "o-0-first" {
-			w.must(cp.AnnotatePod(w.ctx, w.namespace, p.Name, map[string]string{controlplane.ReadyAnnotation: "true"}), "making a pod ready")
+			w.makeReady(p)
 			break
 		}
 	}
-	ended("o-0-g-0-second", "o-0-g-1-second", "o-0-third")
+	w.ended(waiting)
 
 	roles := &rbacv1.RoleList{}
 	w.must(w.client.List(w.ctx, roles, client.InNamespace(w.namespace)), "listing roles")
@@ -104,27 +91,214 @@ func TestStartOrder(t *testing.T) {
 	}
 	w.delete(sets, "o")
 	w.untilGone()
-	for _, kind := range []string{"roles", "rolebindings"} {
-		w.until("no "+kind+" is left", rbacv1.SchemeGroupVersion.WithResource(kind), none)
-	}
+	w.untilNames(rolesKind)
+	w.untilNames(bindingsKind)
 }
 
-// wait runs muster-wait as the namespace's default service account.
-func (w *world) wait(name string, args []string) *controlplane.Process {
+// wait runs muster-wait with the arguments of the pod's waiting container, as the pod's service account.
+func (w *world) wait(pod corev1.Pod) *controlplane.Process {
 	w.t.Helper()
-	kubeconfig, err := cp.ServiceAccountKubeconfig(w.ctx, w.namespace, "default")
+	args := pod.Spec.InitContainers[0].Args
+	kubeconfig, err := cp.ServiceAccountKubeconfig(w.ctx, w.namespace, pod.Spec.ServiceAccountName)
 	w.must(err, "making a kubeconfig for the pod's service account")
 	path, err := filepath.Abs("../../../bin/muster-wait")
 	w.must(err, "finding muster-wait")
 	p, err := cp.StartProcess(controlplane.ProcessOptions{
-		Name: fmt.Sprintf("wait-%s-%s", w.namespace, name),
+		Name: fmt.Sprintf("wait-%s-%s", w.namespace, pod.Spec.Hostname),
 		Path: path,
 		Args: append([]string{"--kubeconfig=" + kubeconfig, "--namespace=" + w.namespace}, args...),
 	})
 	w.must(err, "starting muster-wait")
 	w.t.Cleanup(p.Kill)
-	w.t.Logf("%s: %s", name, strings.Join(args, " "))
+	w.t.Logf("%s: %s", pod.Spec.Hostname, strings.Join(args, " "))
 	return p
+}
+
+// ended returns when all have ended well.
+func (w *world) ended(waiting map[string]*controlplane.Process) {
+	w.t.Helper()
+	for name, p := range waiting {
+		select {
+		case <-p.Done():
+			if err := p.Err(); err != nil {
+				w.t.Errorf("%s ended badly: %v\n%s", name, err, p.LogTail(5))
+			}
+		case <-time.After(patience):
+			w.t.Fatalf("%s waits still:\n%s", name, p.LogTail(5))
+		}
+	}
+}
+
+func (w *world) makeReady(p corev1.Pod) {
+	w.t.Helper()
+	w.must(cp.AnnotatePod(w.ctx, w.namespace, p.Name, map[string]string{controlplane.ReadyAnnotation: "true"}), "making pod "+p.Name+" ready")
+}
+
+var (
+	rolesKind    = rbacv1.SchemeGroupVersion.WithResource("roles")
+	bindingsKind = rbacv1.SchemeGroupVersion.WithResource("rolebindings")
+)
+
+// accounts is a clique for which three others wait, whose pods differ in their service accounts.
+const accounts = `
+metadata: {name: o}
+spec:
+  replicas: 1
+  template:
+    cliqueStartupType: CliqueStartupTypeExplicit
+    cliques:
+    - name: first
+      annotations: {fake-kubelet.muster.test/ready: "false"}
+      spec: {replicas: 1, podSpec: {}}
+    - name: own
+      spec: {replicas: 1, startsAfter: [first], podSpec: {serviceAccountName: theirs}}
+    - name: none
+      spec: {replicas: 1, startsAfter: [first], podSpec: {automountServiceAccountToken: false}}
+    - name: plain
+      spec: {replicas: 1, startsAfter: [first], podSpec: {serviceAccountName: default}}
+`
+
+// A pod waits as the account that it has anyway, whichever that is, with a token of its own, also if the pod asks for
+// none: and that account may read the PodCliques of its namespace, and nothing else.
+func TestPodsOfAnyAccountSeeWhomTheyWaitFor(t *testing.T) {
+	w := newWorld(t, 1)
+	w.must(w.client.Create(w.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "theirs"}}), "creating an account")
+	w.apply(accounts)
+	w.untilPods(map[string]int{"o-0-first": 1, "o-0-own": 1, "o-0-none": 1, "o-0-plain": 1}, false)
+	const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
+	mounts := func(c corev1.Container) (names []string) {
+		for _, m := range c.VolumeMounts {
+			if m.MountPath == tokenPath {
+				names = append(names, m.Name)
+			}
+		}
+		return names
+	}
+	waiting := map[string]*controlplane.Process{}
+	var first corev1.Pod
+	for _, p := range w.pods() {
+		clique := p.Labels[v1alpha1.LabelPodClique]
+		if clique == "o-0-first" {
+			first = p
+			continue
+		}
+		if want := map[string]string{"o-0-own": "theirs"}[clique]; want != "" && p.Spec.ServiceAccountName != want {
+			t.Errorf("pod %s has account %s, want %s", p.Name, p.Spec.ServiceAccountName, want)
+		}
+		token := mounts(p.Spec.InitContainers[0])
+		if len(token) != 1 || !slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.Name == token[0] && v.Projected != nil && v.Projected.Sources[0].ServiceAccountToken != nil
+		}) {
+			t.Errorf("pod %s waits with the tokens %v of volumes %v", p.Name, token, p.Spec.Volumes)
+		}
+		if got, wants := len(mounts(p.Spec.Containers[0])) > 0, clique != "o-0-none"; got != wants {
+			t.Errorf("the container of pod %s has a token: %t, want %t", p.Name, got, wants)
+		}
+		waiting[clique] = w.wait(p)
+	}
+	w.makeReady(first)
+	w.ended(waiting)
+
+	for _, tc := range []struct {
+		account, namespace, verb, group, resource string
+		want                                      bool
+	}{
+		{"theirs", w.namespace, "watch", "grove.io", "podcliques", true},
+		{"default", w.namespace, "list", "grove.io", "podcliquescalinggroups", true},
+		{"theirs", w.namespace, "update", "grove.io", "podcliques", false},
+		{"theirs", w.namespace, "get", "grove.io", "podcliquesets", false},
+		{"theirs", w.namespace, "list", "", "pods", false},
+		{"default", w.namespace, "get", "", "secrets", false},
+		{"theirs", "default", "list", "grove.io", "podcliques", false},
+	} {
+		review, err := cp.Client().AuthorizationV1().SubjectAccessReviews().Create(w.ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:               "system:serviceaccount:" + w.namespace + ":" + tc.account,
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: tc.namespace, Verb: tc.verb, Group: tc.group, Resource: tc.resource},
+			}}, metav1.CreateOptions{})
+		w.must(err, "asking what the account may do")
+		if review.Status.Allowed != tc.want {
+			t.Errorf("%s may %s %s in %s: %t, want %t", tc.account, tc.verb, tc.resource, tc.namespace, review.Status.Allowed, tc.want)
+		}
+	}
+}
+
+// An operator who does not let muster-controller make Roles is told by the set what that means, once; all else goes on,
+// and when the right is there, so is the Role, and again after somebody deletes it.
+func TestStartOrderWithoutTheRightToGrantAccess(t *testing.T) {
+	w := newWorld(t, 1)
+	key := client.ObjectKey{Name: "muster-controller"}
+	full := &rbacv1.ClusterRole{}
+	w.must(w.client.Get(w.ctx, key, full), "reading the rights of muster-controller")
+	give := func(rules []rbacv1.PolicyRule) {
+		t.Helper()
+		w.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			role := &rbacv1.ClusterRole{}
+			if err := w.client.Get(w.ctx, key, role); err != nil {
+				return err
+			}
+			role.Rules = rules
+			return w.client.Update(w.ctx, role)
+		}), "changing the rights of muster-controller")
+	}
+	t.Cleanup(func() { give(full.Rules) })
+	give(slices.DeleteFunc(slices.Clone(full.Rules), func(r rbacv1.PolicyRule) bool { return r.APIGroups[0] == rbacv1.GroupName }))
+	controller.Kill() // it starts without the right, too
+	w.must(cp.Restart(w.ctx, controller), "starting muster-controller")
+
+	w.apply(ordered)
+	w.untilPods(map[string]int{"o-0-first": 2, "o-0-g-0-second": 1, "o-0-g-1-second": 1, "o-0-third": 1}, false)
+	w.untilCondition(sets, "o", v1alpha1.ConditionReplicaFailure, "True")
+	w.until("the message says what and why", sets, func(objects []*unstructured.Unstructured) bool {
+		message := conditionOf(objects[0], v1alpha1.ConditionReplicaFailure, "message")
+		errors, _, _ := unstructured.NestedSlice(objects[0].Object, "status", "lastErrors")
+		return len(errors) == 1 && strings.Contains(message, "pods that start after others cannot see them") && strings.Contains(message, "forbidden")
+	})
+
+	give(full.Rules)
+	w.untilNames(rolesKind, "grove.io:pcs:o")
+	w.untilNames(bindingsKind, "grove.io:pcs:o")
+	w.until("the failure is forgotten", sets, func(objects []*unstructured.Unstructured) bool {
+		return len(objects) == 1 && conditionOf(objects[0], v1alpha1.ConditionReplicaFailure, "status") == ""
+	})
+	if n := w.events("o", v1alpha1.ReasonCreateRefused); n != 1 {
+		t.Errorf("%d events about it, want 1", n)
+	}
+	for _, kind := range []schema.GroupVersionResource{bindingsKind, rolesKind} {
+		uid := w.only(kind).GetUID()
+		w.delete(kind, "grove.io:pcs:o")
+		w.until("it is there again", kind, func(objects []*unstructured.Unstructured) bool {
+			return len(objects) == 1 && objects[0].GetUID() != uid
+		})
+	}
+}
+
+// events returns how often an event of that reason about an object was told.
+func (w *world) events(name, reason string) int {
+	w.t.Helper()
+	list, err := cp.Client().EventsV1().Events(w.namespace).List(w.ctx, metav1.ListOptions{})
+	w.must(err, "listing events")
+	n := 0
+	for _, e := range list.Items {
+		if e.Regarding.Name == name && e.Reason == reason {
+			n++
+			if e.Series != nil {
+				n += int(e.Series.Count) - 1
+			}
+		}
+	}
+	return n
+}
+
+// only returns the one object of a kind.
+func (w *world) only(kind schema.GroupVersionResource) *unstructured.Unstructured {
+	w.t.Helper()
+	list, err := w.dynamic.Resource(kind).Namespace(w.namespace).List(w.ctx, metav1.ListOptions{})
+	w.must(err, "listing "+kind.Resource)
+	if len(list.Items) != 1 {
+		w.t.Fatalf("there are %d %s, want 1", len(list.Items), kind.Resource)
+	}
+	return &list.Items[0]
 }
 
 // In order, every clique waits for the one before it.

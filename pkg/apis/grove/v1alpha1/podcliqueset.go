@@ -421,8 +421,8 @@ type PodCliqueSetStatus struct {
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
 	// recordedReplicas are the spec.replicas of PodCliques and
-	// PodCliqueScalingGroups that were scaled away from their template and are
-	// about to be deleted and made anew, which get them back.
+	// PodCliqueScalingGroups that were scaled away from their template: one that
+	// is deleted gets them back when it is made anew.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
