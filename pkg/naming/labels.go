@@ -92,6 +92,22 @@ func PodLabels(podCliqueLabels map[string]string, podClique string, index int) m
 	return labels
 }
 
+// Identity returns those of the labels that say what an object is and where it belongs. They never change while it lives,
+// and it is found, selected and guarded by them.
+func Identity(labels map[string]string) map[string]string {
+	identity := map[string]string{}
+	for _, key := range []string{
+		v1alpha1.LabelManagedBy, v1alpha1.LabelPartOf, v1alpha1.LabelName, v1alpha1.LabelComponent, v1alpha1.LabelTemplateName,
+		v1alpha1.LabelPodCliqueSetReplicaIndex, v1alpha1.LabelPodCliqueScalingGroup, v1alpha1.LabelPodCliqueScalingGroupReplicaIndex,
+		v1alpha1.LabelPodClique, v1alpha1.LabelPodIndex,
+	} {
+		if v, ok := labels[key]; ok {
+			identity[key] = v
+		}
+	}
+	return identity
+}
+
 // Selectors. What they find is checked by owner besides: anybody can set a label.
 
 // OfSet selects everything that was made for a set.

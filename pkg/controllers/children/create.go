@@ -2,14 +2,19 @@ package children
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
 // InTheWay is the error of Create when the name is taken by an object that is not ours.
@@ -51,7 +56,8 @@ type Maker struct {
 }
 
 // Create creates the object, whose controlling owner is set. An object that exists already and has the same owner is no
-// error: the cache was behind, and its event is on the way. *InTheWay is returned for one that has another.
+// error: the cache was behind, and its event is on the way; or somebody took the label away by which the cache finds it,
+// which is put back. *InTheWay is returned for one that has another owner, or none.
 func (m Maker) Create(ctx context.Context, object client.Object) error {
 	err := m.Client.Create(ctx, object)
 	if !apierrors.IsAlreadyExists(err) {
@@ -79,7 +85,16 @@ func (m Maker) Create(ctx context.Context, object client.Object) error {
 	case theirs == nil:
 		return inTheWay
 	case ours != nil && theirs.UID == ours.UID:
-		return nil
+		if there.Labels[v1alpha1.LabelManagedBy] == v1alpha1.LabelManagedByValue {
+			return nil
+		}
+		lost := map[string]string{}
+		for k, v := range object.GetLabels() {
+			if _, has := there.Labels[k]; !has || k == v1alpha1.LabelManagedBy {
+				lost[k] = v
+			}
+		}
+		return m.Relabel(ctx, there, lost)
 	}
 	inTheWay.Owner = theirs.Kind + " " + theirs.Name
 	if ours != nil && theirs.Kind == ours.Kind && theirs.Name == ours.Name {
@@ -92,6 +107,25 @@ func (m Maker) Create(ctx context.Context, object client.Object) error {
 	}
 	inTheWay.Going = gone
 	return inTheWay
+}
+
+// Relabel sets labels of an object that somebody took away or changed.
+func (m Maker) Relabel(ctx context.Context, object client.Object, labels map[string]string) error {
+	kind, err := apiutil.GVKForObject(object, m.Client.Scheme())
+	if err != nil {
+		return err
+	}
+	mended := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}}
+	mended.SetGroupVersionKind(kind)
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.GetUID(), "labels": labels}}) // the UID: no successor of that name
+	if err != nil {
+		return err
+	}
+	if err := m.Client.Patch(ctx, mended, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("giving %s %s its labels back: %w", kind.Kind, object.GetName(), err)
+	}
+	klog.FromContext(ctx).V(2).Info("Gave an object the labels back that it had lost", "kind", kind.Kind, "object", klog.KObj(object))
+	return nil
 }
 
 // ownerGone tells whether the owner does not exist any more. Owners of kinds that are not ours are taken for living.

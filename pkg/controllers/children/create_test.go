@@ -133,3 +133,41 @@ func TestWhatIsToldAndWhatIsRetried(t *testing.T) {
 		})
 	}
 }
+
+// An object that has lost the label by which the cache finds it is ours still: it gets back what is missing, and nothing
+// else of it is changed.
+func TestCreateGivesOursTheirLabelsBack(t *testing.T) {
+	yes := true
+	owner := []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "PodClique", Name: "a", UID: "a-uid", Controller: &yes}}
+	want := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPartOf: "a", v1alpha1.LabelPodTemplateHash: "new"}
+	for name, tc := range map[string]struct{ there, want map[string]string }{
+		"all are gone": {nil, want},
+		"it is said to be another's": {
+			map[string]string{v1alpha1.LabelManagedBy: "helm", v1alpha1.LabelPartOf: "b", v1alpha1.LabelPodTemplateHash: "old"},
+			map[string]string{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPartOf: "b", v1alpha1.LabelPodTemplateHash: "old"}},
+		"the cache was behind": {
+			map[string]string{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue},
+			map[string]string{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			if err := corev1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			pod := func(labels map[string]string) *corev1.Pod {
+				return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-0", UID: "pod", Labels: labels, OwnerReferences: owner}}
+			}
+			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pod(tc.there)).Build()
+			if err := (Maker{Client: api, Live: api}).Create(t.Context(), pod(want)); err != nil {
+				t.Fatal(err)
+			}
+			got := &corev1.Pod{}
+			if err := api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a-0"}, got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Labels); diff != "" {
+				t.Errorf("labels (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

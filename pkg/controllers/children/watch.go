@@ -68,6 +68,9 @@ func (n News) Handler() handler.EventHandler {
 			if urgency != Never {
 				tell(ctx, e.ObjectNew, urgency, q)
 			}
+			if ownerUID(e.ObjectOld) != ownerUID(e.ObjectNew) { // whoever has lost it
+				tell(ctx, e.ObjectOld, Urgent, q)
+			}
 		},
 	}
 }

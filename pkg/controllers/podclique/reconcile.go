@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,6 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 
 	// 4. Make what is missing. The rest waits for no one of these: indices are disjoint.
+	mendErr := r.mend(ctx, clique, pods, facts)
 	done, createErr := children.InBatches(len(d.Create), atOnce, func(i int) error {
 		if err := r.Unchanged(ctx, clique); err != nil {
 			return err
@@ -109,7 +111,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			"%s on nodes that do not answer replaced after the grace period", describe(d.Lost))
 	}
 	klog.FromContext(ctx).V(4).Info("Looked at the PodClique", "pods", len(pods), "made", done, "deleted", len(d.Delete), "held", d.Held)
-	return children.Outcome(after, createErr, deleteErr)
+	return children.Outcome(after, mendErr, createErr, deleteErr)
+}
+
+// mend gives pods the labels back that say whose they are. Somebody who takes them away hides the pod from its Service, and
+// from whoever asks whether a clique has bound pods.
+func (r *Reconciler) mend(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, facts []lifecycle.Pod) error {
+	indices := make(map[string]int, len(facts))
+	for _, f := range facts {
+		indices[f.UID] = f.Index
+	}
+	want := naming.Identity(naming.PodLabels(clique.Labels, clique.Name, 0))
+	var errs []error
+	for _, pod := range pods {
+		index := indices[string(pod.UID)]
+		if index < 0 || pod.DeletionTimestamp != nil {
+			continue
+		}
+		want[v1alpha1.LabelPodIndex] = strconv.Itoa(index)
+		for k, v := range want {
+			if pod.Labels[k] != v {
+				errs = append(errs, r.Relabel(ctx, pod, want))
+				break
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // calm is how long after the birth of its youngest pod a clique's status may lag behind in numbers alone. Pods that start

@@ -329,6 +329,33 @@ func TestRefusedPodsAreToldOnce(t *testing.T) {
 	}
 }
 
+// A pod whose labels somebody took away is given them back, and no other is made in its place.
+func TestPodsAreGivenTheirLabelsBack(t *testing.T) {
+	s := newStage(t, 2, 2)
+	s.mustReconcile()
+	pods := s.pods()
+	want := pods[0].DeepCopy().Labels
+	for name, strip := range map[string]func(*corev1.Pod){
+		"one":       func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelPartOf) },
+		"its index": func(p *corev1.Pod) { p.Labels[v1alpha1.LabelPodIndex] = "7" },
+		"the one that the cache looks for": func(p *corev1.Pod) {
+			delete(p.Labels, v1alpha1.LabelManagedBy)
+			s.frozen = &corev1.PodList{Items: pods[1:]}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := s.pods()[0]
+			strip(&pod)
+			s.update(&pod)
+			s.mustReconcile()
+			s.frozen = nil
+			if diff := cmp.Diff(want, s.pods()[0].Labels); diff != "" || len(s.pods()) != 2 {
+				t.Errorf("%d pods, labels (-want +got):\n%s", len(s.pods()), diff)
+			}
+		})
+	}
+}
+
 func TestPodsOfAnEarlierTemplate(t *testing.T) {
 	pod := func(name string, scheduled, outdated bool) lifecycle.Pod {
 		return lifecycle.Pod{Name: name, UID: name, Scheduled: scheduled, Outdated: outdated}

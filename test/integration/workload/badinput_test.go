@@ -3,6 +3,8 @@ package workload
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -206,11 +209,17 @@ func TestRecreatedUnderTheSameName(t *testing.T) {
 	w.checkIndices()
 }
 
-// Objects that the controllers own, deleted by hand, come back.
+// Objects that the controllers own, deleted by hand, come back, with the replicas that they had been scaled to.
 func TestOwnedObjectsDeletedByHand(t *testing.T) {
 	w := newWorld(t, 4)
 	w.apply(service)
 	w.untilPods(servicePods("llm"), true)
+	w.scale(cliques, "llm-0-frontend", 4)
+	w.scale(groups, "llm-0-prefill", 3)
+	want := servicePods("llm")
+	want["llm-0-frontend"], want["llm-0-prefill-2-pworker"] = 4, 2
+	w.untilPods(want, true)
+	w.untilRecorded(map[string]int64{"llm-0-frontend": 4, "llm-0-prefill": 3})
 	for _, o := range []client.Object{
 		&v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "llm-0"}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "llm-0"}},
@@ -224,8 +233,100 @@ func TestOwnedObjectsDeletedByHand(t *testing.T) {
 	}
 	w.untilNames(podGroups, "llm-0")
 	w.untilNames(services, "llm-0")
+	w.untilPods(want, true)
+	w.untilAvailable("llm")
+	w.checkIndices()
+
+	// Back to what the template says: nothing is left to remember.
+	w.scale(cliques, "llm-0-frontend", 2)
+	w.scale(groups, "llm-0-prefill", 2)
+	w.untilPods(servicePods("llm"), true)
+	w.untilRecorded(map[string]int64{})
+}
+
+// untilRecorded waits until the status of the one set remembers these replicas.
+func (w *world) untilRecorded(want map[string]int64) {
+	w.t.Helper()
+	w.until(fmt.Sprintf("the set remembers %v", want), sets, func(objects []*unstructured.Unstructured) bool {
+		got := map[string]int64{}
+		list, _, _ := unstructured.NestedSlice(objects0(objects), "status", "recordedReplicas")
+		for _, r := range list {
+			name, _ := r.(map[string]any)["name"].(string)
+			got[name], _ = r.(map[string]any)["replicas"].(int64)
+		}
+		return maps.Equal(got, want)
+	})
+}
+
+// Labels that somebody takes away, the one by which muster-controller finds its objects among them, are put back: no
+// object is made twice, and none is lost sight of.
+func TestStrippedLabels(t *testing.T) {
+	w := newWorld(t, 4)
+	w.apply(service)
+	w.untilAvailable("llm")
+	w.untilPods(servicePods("llm"), true)
+	stop := w.watchIndices()
+	pod := w.pods()[0]
+	everything := map[schema.GroupVersionResource]string{
+		podGroups: "llm-0", services: "llm-0", hpas: "llm-0-decode", groups: "llm-0-decode", cliques: "llm-0-frontend", podsKind: pod.Name,
+	}
+	before := map[schema.GroupVersionResource]*unstructured.Unstructured{}
+	for kind, name := range everything {
+		o, err := w.dynamic.Resource(kind).Namespace(w.namespace).Get(w.ctx, name, metav1.GetOptions{})
+		w.must(err, "reading "+name)
+		before[kind] = o
+		_, err = w.dynamic.Resource(kind).Namespace(w.namespace).Patch(w.ctx, name, types.MergePatchType, fmt.Appendf(nil,
+			`{"metadata":{"labels":{%q:null,%q:null}}}`, v1alpha1.LabelManagedBy, v1alpha1.LabelPodCliqueSetReplicaIndex), metav1.PatchOptions{})
+		w.must(err, "stripping "+name)
+	}
+	for kind, name := range everything {
+		w.until(name+" has its labels back", kind, func(objects []*unstructured.Unstructured) bool {
+			return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+				return o.GetUID() == before[kind].GetUID() && maps.Equal(o.GetLabels(), before[kind].GetLabels())
+			})
+		})
+	}
+	stop()
 	w.untilPods(servicePods("llm"), true)
 	w.untilAvailable("llm")
+	w.delete(sets, "llm")
+	w.untilGone()
+}
+
+// An object that has lost its owner reference is nobody's: it is in the way of its successor, and whoever needs the name
+// says so until a person decides. Nothing is made beside it.
+func TestStrippedOwner(t *testing.T) {
+	w := newWorld(t, 1)
+	w.apply(service2)
+	w.untilAvailable("s")
+	orphan := func(kind schema.GroupVersionResource, name string) {
+		t.Helper()
+		_, err := w.dynamic.Resource(kind).Namespace(w.namespace).Patch(w.ctx, name, types.MergePatchType,
+			[]byte(`{"metadata":{"ownerReferences":null}}`), metav1.PatchOptions{})
+		w.must(err, "orphaning "+name)
+	}
+	pod := w.pods()[0].Name
+	orphan(podsKind, pod)
+	w.untilCondition(cliques, "s-0-w", v1alpha1.ConditionForeignObject, "True")
+	if n := len(w.pods()); n != 4 {
+		t.Errorf("%d pods, want the 4 that there were", n)
+	}
+	w.delete(podsKind, pod)
+	w.untilPods(map[string]int{"s-0-w": 4}, true)
+	w.until("nothing is in the way of the clique", cliques, func(objects []*unstructured.Unstructured) bool {
+		return len(objects) == 1 && conditionOf(objects[0], v1alpha1.ConditionForeignObject, "status") == ""
+	})
+
+	for kind, name := range map[schema.GroupVersionResource]string{podGroups: "s-0", services: "s-0", cliques: "s-0-w"} {
+		orphan(kind, name)
+		w.untilCondition(sets, "s", v1alpha1.ConditionForeignObject, "True")
+		w.delete(kind, name)
+		w.until("nothing is in the way of the set", sets, func(objects []*unstructured.Unstructured) bool {
+			return len(objects) == 1 && conditionOf(objects[0], v1alpha1.ConditionForeignObject, "status") == ""
+		})
+		w.untilPods(map[string]int{"s-0-w": 4}, true)
+	}
+	w.untilAvailable("s")
 	w.checkIndices()
 }
 
