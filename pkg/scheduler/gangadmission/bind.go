@@ -2,7 +2,9 @@ package gangadmission
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,9 +44,19 @@ func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 			pl.gangs.avoidNode(plan.Gang, node) // it may be this node that is not to be bound to
 		}
+		if isUnanswered(err) {
+			pl.registry.Unanswered(plan.Gang)
+		}
 		return fwk.AsStatus(fmt.Errorf("binding pod %s to node %s: %w", klog.KObj(pod), node, err))
 	}
 	return nil
+}
+
+// isUnanswered reports whether the error is anything but a decision of the API server: no connection, no answer in time, or
+// something behind it (its storage, for one) that failed.
+func isUnanswered(err error) bool {
+	var status apierrors.APIStatus
+	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
 }
 
 // PostBind implements fwk.PostBindPlugin.

@@ -16,7 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
@@ -46,11 +48,12 @@ type cluster struct {
 	sched  *scheduler.Scheduler
 
 	mu      sync.Mutex
-	popped  []string                         // names of pods, in the order of their cycles
-	bound   []string                         // names of pods, in the order of their bindings
-	marks   map[string]string                // by pod
-	writes  []string                         // what else was written: "delete pods x"
-	refuse  func(pod string) (post, ok bool) // of a binding: is it stored, is the answer good
+	popped  []string                                    // names of pods, in the order of their cycles
+	bound   []string                                    // names of pods, in the order of their bindings
+	marks   map[string]string                           // by pod
+	writes  []string                                    // what else was written: "delete pods x"
+	refuse  func(pod string) (post, ok bool)            // of a binding: is it stored, is the answer good
+	answer  func(ctx context.Context, pod string) error // is waited for before a binding gets to the API server
 	onPop   func(pod string)
 	onCycle func(pod string) bool // of the plugin moody: does the real cycle refuse the node
 }
@@ -70,6 +73,40 @@ func (m moody) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, 
 		return fwk.NewStatus(fwk.Unschedulable, "in a bad mood")
 	}
 	return nil
+}
+
+// slowClient lets a binding wait for answer. The fake clientset itself does one thing at a time.
+type slowClient struct {
+	kubernetes.Interface
+	c *cluster
+}
+
+func (s slowClient) CoreV1() typedcorev1.CoreV1Interface { return slowCore{s.Interface.CoreV1(), s.c} }
+
+// IsWatchListSemanticsUnSupported tells informers what the fake clientset tells them.
+func (slowClient) IsWatchListSemanticsUnSupported() bool { return true }
+
+type slowCore struct {
+	typedcorev1.CoreV1Interface
+	c *cluster
+}
+
+func (s slowCore) Pods(namespace string) typedcorev1.PodInterface {
+	return slowPods{s.CoreV1Interface.Pods(namespace), s.c}
+}
+
+type slowPods struct {
+	typedcorev1.PodInterface
+	c *cluster
+}
+
+func (s slowPods) Bind(ctx context.Context, binding *corev1.Binding, o metav1.CreateOptions) error {
+	if s.c.answer != nil {
+		if err := s.c.answer(ctx, binding.Name); err != nil {
+			return err
+		}
+	}
+	return s.PodInterface.Bind(ctx, binding, o)
 }
 
 type clusterOption func(c *cluster, attach *bool, args *config.GangAdmissionArgs)
@@ -115,7 +152,7 @@ func newCluster(t *testing.T, options ...clusterOption) *cluster {
 	informers := scheduler.NewInformerFactory(c.client, 0)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: c.client.EventsV1()})
 	t.Cleanup(broadcaster.Shutdown)
-	c.sched, err = scheduler.New(ctx, c.client, informers, nil, schedulerprofile.NewRecorderFactory(broadcaster),
+	c.sched, err = scheduler.New(ctx, slowClient{c.client, c}, informers, nil, schedulerprofile.NewRecorderFactory(broadcaster),
 		scheduler.WithComponentConfigVersion(cfg.APIVersion), scheduler.WithProfiles(cfg.Profiles...),
 		scheduler.WithKubeConfig(&rest.Config{Host: c.groups.URL}),
 		scheduler.WithPodInitialBackoffSeconds(1), scheduler.WithPodMaxBackoffSeconds(1),

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +17,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -142,6 +145,49 @@ func TestFailedBindingIsRepaired(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A binding that nobody answers holds its slot until its time is over, and nothing else: other gangs are planned and bound
+// meanwhile, and its own gang is made whole afterwards.
+func TestBindingThatHangsHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	twoSlots := func(_ *cluster, _ *bool, args *config.GangAdmissionArgs) { args.BindParallelism = 2 }
+	c := newCluster(t, twoSlots).node(wrappers.MakeNode("n0").GPUs(16)).gang("a", 4)
+	hangs, timeout := make(chan time.Duration, 1), make(chan struct{})
+	var once sync.Once
+	c.answer = func(ctx context.Context, pod string) error {
+		if pod != "a-2" {
+			return nil
+		}
+		var err error
+		once.Do(func() {
+			deadline, _ := ctx.Deadline()
+			hangs <- time.Until(deadline)
+			select {
+			case <-timeout:
+				err = context.DeadlineExceeded
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+		})
+		return err
+	}
+	c.run()
+	if limit := <-hangs; limit <= 0 || limit > bindTimeout {
+		t.Errorf("the binding that hangs has %s left, want at most %s", limit, bindTimeout)
+	}
+	c.gang("b", 4).gang("c", 4).wholeOf("b", 4).wholeOf("c", 4)
+	if got := c.boundOf("a-"); len(got) != 3 {
+		t.Errorf("bound %v while the binding of a-2 hangs, want the three others", got)
+	}
+	if f, _ := c.gangs.registry.Facts(key("a")); !f.Binding || f.Fragment {
+		t.Errorf("gang a: binding %t, fragment %t; want that it is being bound", f.Binding, f.Fragment)
+	}
+	close(timeout)
+	c.wholeOf("a", 4).eventually("admitted", func() bool {
+		f, _ := c.gangs.registry.Facts(key("a"))
+		return f.Admitted && !f.Binding
+	})
 }
 
 func TestMemberDeletedBetweenPlanAndBind(t *testing.T) {

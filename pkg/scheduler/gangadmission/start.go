@@ -90,6 +90,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	}()
 	fragments := repair.New(repair.Options{
 		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: clock.RealClock{},
+		Apply: func(e gangstate.Effects) { g.apply(logger, e) },
 	})
 	go func() {
 		select {

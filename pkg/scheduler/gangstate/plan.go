@@ -522,6 +522,40 @@ func (g *gangState) backOff(now time.Time) {
 	g.notBefore = now.Add(min(d, maxBackoff))
 }
 
+// Unanswered tells that the API server gave no answer to a binding of the gang: it is away, or this one request failed on
+// its way. Whoever is told so by AwaitsAnswer has to find out, and to call Answers.
+func (r *Registry) Unanswered(key Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unanswered = key
+}
+
+// AwaitsAnswer reports whether a binding got no answer since Answers was called last, and of which gang.
+func (r *Registry) AwaitsAnswer() (Key, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unanswered, r.unanswered != Key{}
+}
+
+// Answers tells that the API server answers; back: after it did not. Then no gang is to blame for what failed meanwhile,
+// and all that wait for their back-off are tried at once.
+func (r *Registry) Answers(back bool, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unanswered = Key{}
+	var e Effects
+	if !back {
+		return e
+	}
+	for _, g := range r.gangs {
+		if g.failures > 0 {
+			g.failures, g.notBefore = 0, time.Time{}
+			e.add(r.evaluate(g, now))
+		}
+	}
+	return e
+}
+
 // Unwinding reports whether members of aborted plans are still assumed: a plan made now would see their reservations.
 func (r *Registry) Unwinding() bool {
 	r.mu.Lock()

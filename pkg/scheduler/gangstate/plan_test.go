@@ -246,6 +246,43 @@ func TestPlanLife(t *testing.T) {
 	}
 }
 
+// What failed because nobody answered is tried again as soon as somebody does.
+func TestBackOffEndsWithAnOutage(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(2)).members("a", "b")
+	for range 6 { // the back-off grows to several seconds
+		s.leads("a").commits("a", "b").assumes("a", "b").arrives("a", "b")
+		s.r.Unanswered(gangG)
+		s.releases("a", "b").wantQuiet().wantLeader("").after(time.Millisecond).wantLeader("")
+		s.now = s.r.gangs[gangG].notBefore
+		s.after(0)
+	}
+	s.leads("a").commits("a", "b").assumes("a", "b").arrives("a", "b").releases("a", "b").wantLeader("")
+	if key, ok := s.r.AwaitsAnswer(); !ok || key != gangG {
+		t.Errorf("awaits an answer: %v %t, want of %v", key, ok, gangG)
+	}
+	s.effects = s.r.Answers(true, s.now)
+	if s.wantLeader("a"); !cmp.Equal(s.activated(), []string{"a"}) {
+		t.Errorf("activated %v, want the leader a", s.activated())
+	}
+	if _, ok := s.r.AwaitsAnswer(); ok {
+		t.Error("awaits an answer still")
+	}
+	// What fails afterwards is paced from the beginning.
+	s.leads("a").commits("a", "b").assumes("a", "b").arrives("a", "b").releases("a", "b").wantLeader("")
+	s.after(minBackoff).wantLeader("a")
+
+	// A single request that got no answer is no outage.
+	s.leads("a").commits("a", "b").assumes("a", "b").arrives("a", "b")
+	s.r.Unanswered(gangG)
+	s.releases("a", "b").wantLeader("")
+	s.effects = s.r.Answers(false, s.now)
+	s.wantLeader("")
+	if _, ok := s.r.AwaitsAnswer(); ok {
+		t.Error("awaits an answer still")
+	}
+}
+
 func TestPlanWithoutProgressIsGivenUp(t *testing.T) {
 	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").leads("a").commits("a", "b").assumes("a")
 	s.after(commitTimeout).wantAborted(false)

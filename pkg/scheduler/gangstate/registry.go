@@ -59,6 +59,7 @@ type Registry struct {
 	planSeq    uint64                  // of the newest plan
 	cluster    uint64                  // counts changes in the cluster that may help a refused gang
 	attention  sets.Set[Key]
+	unanswered Key // a gang of which a binding got no answer from the API server; zero = none
 
 	ranks sync.Map // types.UID -> Rank, see rank.go
 }

@@ -132,6 +132,10 @@ func (s *simulation) step() {
 		s.now = s.now.Add(time.Duration(s.rand.Intn(120)) * time.Millisecond)
 		s.say("tick")
 		s.apply(s.r.Tick(s.now))
+		if s.chance(3) {
+			s.say("the API server is back")
+			s.apply(s.r.Answers(true, s.now))
+		}
 	case n < 78:
 		s.schedule()
 	default:

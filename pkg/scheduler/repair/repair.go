@@ -27,6 +27,8 @@ const (
 	interval = time.Second
 	// requestTimeout ends a request that the API server does not answer.
 	requestTimeout = 5 * time.Second
+	// probeTimeout is how long the API server may take to answer a read, and still counts as answering.
+	probeTimeout = 2 * time.Second
 )
 
 // PodGroupReader reads one PodGroup from the API server, not from a cache.
@@ -41,6 +43,8 @@ type Options struct {
 	Client    kubernetes.Interface // deletes pods
 	Recorder  events.EventRecorder
 	Clock     clock.WithTicker
+	// Apply does what the registry asks for.
+	Apply func(gangstate.Effects)
 }
 
 // Worker gives fragments back. Not safe for concurrent use.
@@ -48,6 +52,7 @@ type Worker struct {
 	Options
 
 	last time.Time // of the last look; zero: none yet
+	away bool      // the API server did not answer then
 	// The rest is by pod, and emptied when there is no fragment.
 	recorded sets.Set[types.UID]  // it is on record that the pod is given back
 	told     sets.Set[types.UID]  // people were told about the pod
@@ -75,15 +80,25 @@ func (w *Worker) Run(ctx context.Context) {
 
 // step looks once.
 func (w *Worker) step(ctx context.Context) {
-	// 1. Only a fragment is a reason to ask the API server anything.
+	// 1. Only a fragment, or a binding that got no answer, is a reason to ask the API server anything.
 	now := w.Clock.Now()
 	elapsed := interval
 	if !w.last.IsZero() {
 		elapsed = now.Sub(w.last)
 	}
 	w.last = now
-	key, any := w.Registry.Fragmented()
-	if !any {
+	key, fragmented := w.Registry.Fragmented()
+	asked, awaits := w.Registry.AwaitsAnswer()
+	if awaits {
+		key = asked
+	}
+	ask := fragmented || awaits
+	answering := ask && w.answering(ctx, key)
+	if answering && (awaits || w.away) {
+		w.Apply(w.Registry.Answers(w.away, now))
+	}
+	w.away = ask && !answering
+	if !fragmented {
 		// Asked all the same: it stops the clocks of gangs that are no fragments any more.
 		w.Registry.Fragments(elapsed, false)
 		w.told.Clear()
@@ -93,7 +108,7 @@ func (w *Worker) step(ctx context.Context) {
 	}
 
 	// 2. The clock runs while the API server answers: a gang is not to blame for bindings that nobody took.
-	pods := w.Registry.Fragments(elapsed, w.answering(ctx, key))
+	pods := w.Registry.Fragments(elapsed, answering)
 
 	// 3. Give back, a gang at a time. They come sorted by namespace and name, so events do too.
 	byGang := map[gangstate.Key][]*corev1.Pod{}
@@ -112,7 +127,7 @@ func (w *Worker) step(ctx context.Context) {
 
 // answering reports whether the API server answers, storage included: a read that no cache may serve.
 func (w *Worker) answering(ctx context.Context, key gangstate.Key) bool {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	_, err := w.PodGroups.Get(ctx, key.Namespace, key.Name)
 	return err == nil || apierrors.IsNotFound(err)

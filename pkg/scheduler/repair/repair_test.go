@@ -31,6 +31,7 @@ type ward struct {
 	registry *gangstate.Registry
 	api      *fake.Clientset
 	worker   *Worker
+	applied  []gangstate.Effects
 
 	mu      sync.Mutex
 	down    bool     // the API server does not answer reads
@@ -57,7 +58,8 @@ func newWard(t *testing.T) *ward {
 		w.deleted = append(w.deleted, d.Name+" "+string(*d.DeleteOptions.Preconditions.UID))
 		return true, nil, nil
 	})
-	w.worker = New(Options{Registry: w.registry, PodGroups: w, Client: w.api, Recorder: w, Clock: w.clock})
+	w.worker = New(Options{Registry: w.registry, PodGroups: w, Client: w.api, Recorder: w, Clock: w.clock,
+		Apply: func(e gangstate.Effects) { w.applied = append(w.applied, e) }})
 	return w
 }
 
@@ -194,6 +196,55 @@ func TestTheRepairTimeStopsWhileTheAPIServerIsAway(t *testing.T) {
 	w.seconds(1)
 	if len(w.deleted) != 2 {
 		t.Errorf("deleted %q, want two", w.deleted)
+	}
+}
+
+// A gang whose bindings nobody answered is no fragment if none was stored; it is tried again as soon as somebody answers.
+func TestTheEndOfAnOutageIsSeen(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.registry.Unanswered(gangstate.Key{Namespace: "ml", Name: "train"})
+	w.seconds(1)
+	if w.reads != 1 || len(w.applied) != 1 {
+		t.Fatalf("%d reads, applied %d times, want once: the API server answers", w.reads, len(w.applied))
+	}
+	w.seconds(5)
+	if w.reads != 1 {
+		t.Fatalf("%d reads though everything is answered", w.reads)
+	}
+
+	// Several attempts fail, so the next would come after a long while.
+	w.registry.SetGroup(wrappers.MakePodGroup("train", "ml").UID("group").MinMember(1).Obj(), start)
+	w.registry.SetPod(pod("a").Obj(), start)
+	for range 8 {
+		w.clock.Step(time.Minute)
+		w.registry.Tick(w.clock.Now())
+		work, why := w.registry.Begin(pod("a").Obj())
+		if work == nil {
+			t.Fatal(why)
+		}
+		if plan, why := w.registry.Commit(work, []placement.Placement{{Pod: placement.Pod{ID: "uid-a"}, Node: "n1"}}, w.clock.Now()); plan == nil {
+			t.Fatal(why)
+		}
+		if err := w.registry.Assume("uid-a", "n1", w.clock.Now()); err != nil {
+			t.Fatal(err)
+		}
+		w.registry.Unanswered(gangstate.Key{Namespace: "ml", Name: "train"})
+		w.registry.Release("uid-a", w.clock.Now())
+	}
+	w.down = true
+	w.seconds(5)
+	if n := len(w.applied); n != 1 {
+		t.Fatalf("applied %d times while nobody answers", n)
+	}
+	w.down = false
+	w.seconds(1)
+	if n := len(w.applied); n != 2 || len(w.applied[1].Activate) != 1 || w.applied[1].Activate[0].Name != "a" {
+		t.Fatalf("applied %v, want the leader a activated", w.applied)
+	}
+	w.seconds(60)
+	if w.reads != 7 || len(w.applied) != 2 {
+		t.Errorf("%d reads, applied %d times, want 7 and twice", w.reads, len(w.applied))
 	}
 }
 

@@ -1,0 +1,39 @@
+package gangadmission
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+func TestIsUnanswered(t *testing.T) {
+	t.Parallel()
+	pods := corev1.Resource("pods")
+	tests := map[string]struct {
+		err  error
+		want bool
+	}{
+		"nobody listens":               {&url.Error{Op: "Post", Err: syscall.ECONNREFUSED}, true},
+		"no answer in time":            {fmt.Errorf("client rate limiter: %w", context.DeadlineExceeded), true},
+		"the storage does not answer":  {apierrors.NewInternalError(fmt.Errorf("etcdserver: request timed out")), true},
+		"the server timed out":         {apierrors.NewTimeoutError("later", 1), true},
+		"the server starts or stops":   {apierrors.NewServiceUnavailable("shutting down"), true},
+		"refused by a policy":          {apierrors.NewForbidden(pods, "a-0", fmt.Errorf("no")), false},
+		"bound already":                {apierrors.NewConflict(pods, "a-0", fmt.Errorf("assigned to node n0")), false},
+		"gone":                         {fmt.Errorf("binding: %w", apierrors.NewNotFound(pods, "a-0")), false},
+		"too many requests, an answer": {apierrors.NewTooManyRequests("slow down", 1), false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := isUnanswered(tc.err); got != tc.want {
+				t.Errorf("isUnanswered(%v) = %t, want %t", tc.err, got, tc.want)
+			}
+		})
+	}
+}
