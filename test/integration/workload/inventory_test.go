@@ -99,10 +99,7 @@ func (w *world) inventories() (map[string]inventory, error) {
 	}
 	for i := range hpaList.Items {
 		o := &hpaList.Items[i]
-		add("HorizontalPodAutoscaler", o.Name, o, []string{
-			fmt.Sprintf("scales %s %s", o.Spec.ScaleTargetRef.Kind, o.Spec.ScaleTargetRef.Name),
-			fmt.Sprintf("from %s to %d", orUnset(o.Spec.MinReplicas), o.Spec.MaxReplicas),
-		})
+		add("HorizontalPodAutoscaler", o.Name, o, aboutHPA(o))
 	}
 	for i := range roleList.Items {
 		add("Role", roleList.Items[i].Name, &roleList.Items[i], nil)
@@ -229,6 +226,21 @@ func conditions(generation, observed int64, conditions []metav1.Condition, error
 	return says
 }
 
+func aboutHPA(o *autoscalingv2.HorizontalPodAutoscaler) []string {
+	says := []string{
+		fmt.Sprintf("scales %s %s", o.Spec.ScaleTargetRef.Kind, o.Spec.ScaleTargetRef.Name),
+		fmt.Sprintf("from %s to %d", orUnset(o.Spec.MinReplicas), o.Spec.MaxReplicas),
+	}
+	for _, m := range o.Spec.Metrics {
+		if m.Resource != nil {
+			says = append(says, fmt.Sprintf("by %s at %s%%", m.Resource.Name, orUnset(m.Resource.Target.AverageUtilization)))
+		} else {
+			says = append(says, fmt.Sprintf("by %s", m.Type))
+		}
+	}
+	return says
+}
+
 // podName is the host name and what makes the name of a pod its own.
 var podName = regexp.MustCompile(`^(.+)-[a-z2-9]{5}$`)
 
@@ -240,6 +252,11 @@ func aboutPod(o *corev1.Pod) []string {
 	}
 	if m := podName.FindStringSubmatch(o.Name); m == nil || m[1] != o.Spec.Hostname {
 		says = append(says, "name "+o.Name)
+	}
+	for _, k := range slices.Sorted(maps.Keys(o.Annotations)) {
+		if k != v2alpha2.PodGroupAnnotation && k != v2alpha2.BoundForAnnotation {
+			says = append(says, "annotation "+k+"="+o.Annotations[k])
+		}
 	}
 	if o.Spec.PriorityClassName != "" {
 		says = append(says, "priority "+o.Spec.PriorityClassName)

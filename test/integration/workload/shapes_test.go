@@ -283,6 +283,7 @@ func (s shape) inventory(namespace string) inventory {
 			if to > 0 {
 				all["HorizontalPodAutoscaler "+name] = thing{Owner: setOwner, Labels: s.labels(name, "pcs-hpa", index), Says: []string{
 					fmt.Sprintf("scales %s %s", kind, name), fmt.Sprintf("from %d to %d", from, to),
+					"by cpu at 80%", // the API server's default
 				}}
 			}
 		}
