@@ -160,6 +160,12 @@ func (cp *ControlPlane) startControllerManager(ctx context.Context) error {
 	return cp.startServer(ctx, cp.controllerManager)
 }
 
+// RestartControllerManager kills kube-controller-manager, starts it and waits until it is ready. After an outage of the
+// API server it would go on where it was only when its back-off is over, up to a minute later.
+func (cp *ControlPlane) RestartControllerManager(ctx context.Context) error {
+	return cp.Restart(ctx, cp.controllerManager)
+}
+
 func (cp *ControlPlane) startKwok(ctx context.Context) error {
 	p, err := freePort()
 	if err != nil {

@@ -27,12 +27,14 @@ import (
 // things: do people read why, where they look; is nothing lost, so that the correction is enough; and does the scheduler
 // go on with everybody else's pods.
 
-// startQuick runs muster-scheduler so that a held pod says so after one second, not ten.
+// startQuick runs muster-scheduler so that a held pod says so after one second, not ten, and a PodGroup what has changed
+// after 0.2 s, not two.
 func (c *cluster) startQuick(change ...func(config map[string]any)) {
 	c.t.Helper()
 	change = append([]func(map[string]any){func(config map[string]any) {
 		for _, p := range profiles(config) {
 			gangArgs(p)["waitingForGangAfter"] = "1s"
+			gangArgs(p)["statusInterval"] = "200ms"
 		}
 	}}, change...)
 	c.startChanged(change...)

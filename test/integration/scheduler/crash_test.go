@@ -219,59 +219,75 @@ func sameUIDs(a, b map[string]types.UID) bool {
 	return true
 }
 
-// A gang was whole, nobody wrote it down, and a pod went while the scheduler was dead: from the objects it could be a
-// fragment, but it might have been whole, so it is never ended (G11). Beside it a true fragment, which is given back
-// after the same time: that is how the test knows that the time is over.
+// Gangs were whole, nobody wrote it down, and a pod of each went while the scheduler was dead: from the objects they could
+// be fragments, but they might have been whole, so they are never ended (G11). Beside them a true fragment, which is given
+// back after the same time: that is how the test knows that the time is over.
 func TestGangThatMayHaveBeenWholeIsNeverEnded(t *testing.T) {
-	tests := map[string]struct {
-		surplus int    // pods that wait beyond the minimum
-		lost    string // the pod that goes
-		again   bool   // a pod of the same name comes before the restart
+	const size = 8
+	gangs := []struct {
+		name    string
+		surplus int  // pods that wait beyond the minimum
+		lost    int  // the pod that goes
+		again   bool // a pod of the same name comes before the restart
 	}{
-		"a pod is gone":                      {lost: "gang-2"},
-		"a pod is gone, others wait":         {lost: "gang-0", surplus: 3},
-		"a pod was recreated under its name": {lost: "gang-1", again: true},
+		{name: "a-pod-is-gone", lost: 2},
+		{name: "a-pod-is-gone-others-wait", lost: 0, surplus: 3},
+		{name: "a-pod-was-recreated-under-its-name", lost: 1, again: true},
 	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, 2)
-			c.apply(c.group("gang").MinMember(8))
-			liftStatus := c.refuseStatus("gang")
-			liftBindings := c.refuseBindings(names("fragment", 3, 4), nil)
-			c.startWith(map[string]any{"repairTimeout": "2s"})
-			owner := c.owner("gang")
-			for _, pod := range names("gang", 0, 8) {
-				c.createOwned(c.pod(pod, "gang", 1), owner)
-			}
-			c.untilBound("gang", 8)
-			c.createOwnedGang("fragment", 4, 1)
-			c.untilBound("fragment", 3)
-			c.scheduler.Kill()
+	c := newCluster(t, 4)
+	var all []string
+	for _, g := range gangs {
+		all = append(all, g.name)
+		c.apply(c.group(g.name).MinMember(size))
+	}
+	liftStatus := c.refuseStatus(all...)
+	liftBindings := c.refuseBindings(names("fragment", 3, 4), nil)
+	c.startWith(map[string]any{"repairTimeout": "2s"})
+	owner := c.owner("gangs")
+	for _, g := range all {
+		for _, pod := range names(g, 0, size) {
+			c.createOwned(c.pod(pod, g, 1), owner)
+		}
+	}
+	for _, g := range all {
+		c.untilBound(g, size)
+	}
+	c.createOwnedGang("fragment", 4, 1)
+	c.untilBound("fragment", 3)
+	c.scheduler.Kill()
 
-			// No room for anything else: nothing can be completed.
-			c.cordon(true, c.nodes...)
-			c.delete(tc.lost)
-			for _, pod := range names("gang", 8, 8+tc.surplus) {
-				c.createOwned(c.pod(pod, "gang", 1), owner)
-			}
-			if tc.again {
-				c.createOwned(c.pod(tc.lost, "gang", 1), owner)
-			}
-			liftStatus()
-			liftBindings()
-			before := c.uids("gang")
-			c.restart()
-			c.until("the fragment is given back", time.Minute, func(pods []*corev1.Pod) bool { return bound(pods, "fragment") == 0 })
-			if after := c.uids("gang"); len(after) != 7 || !sameUIDs(before, after) {
-				t.Errorf("pods before %v, after %v", before, after)
-			}
-			// It is refilled when there is room.
-			c.cordon(false, c.nodes...)
-			if !tc.again && tc.surplus == 0 {
-				c.createOwned(c.pod("new", "gang", 1), owner)
-			}
-			c.untilAdmitted("gang")
-		})
+	// No room for anything else: nothing can be completed.
+	c.cordon(true, c.nodes...)
+	before := map[string]map[string]types.UID{}
+	for _, g := range gangs {
+		lost := fmt.Sprintf("%s-%d", g.name, g.lost)
+		c.delete(lost)
+		for _, pod := range names(g.name, size, size+g.surplus) {
+			c.createOwned(c.pod(pod, g.name, 1), owner)
+		}
+		if g.again {
+			c.createOwned(c.pod(lost, g.name, 1), owner)
+		}
+		before[g.name] = c.uids(g.name)
+	}
+	liftStatus()
+	liftBindings()
+	c.restart()
+	c.until("the fragment is given back", time.Minute, func(pods []*corev1.Pod) bool { return bound(pods, "fragment") == 0 })
+	for _, g := range all {
+		if after := c.uids(g); len(after) != size-1 || !sameUIDs(before[g], after) {
+			t.Errorf("pods of %s before %v, after %v", g, before[g], after)
+		}
+	}
+	// They are refilled when there is room.
+	c.cordon(false, c.nodes...)
+	for _, g := range gangs {
+		if !g.again && g.surplus == 0 {
+			c.createOwned(c.pod(g.name+"-new", g.name, 1), owner)
+		}
+	}
+	for _, g := range all {
+		c.untilAdmitted(g)
 	}
 }
 

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -11,31 +12,36 @@ import (
 // The API server, or what it stores things in, goes away in the middle of the admission of several gangs. The scheduler
 // lives on, and all gangs are whole soon after the return; so is one that comes then.
 func TestAPIServerAwayDuringAdmission(t *testing.T) {
-	outage := 4 * time.Second
+	outage := 2 * time.Second
 	if long(t) {
 		outage = 30 * time.Second
 	}
 	tests := []struct {
-		name       string
-		stop       func()
-		start      func(c *cluster) error
-		goneFor    time.Duration
-		afterBound int
+		name    string
+		stop    func()
+		start   func(c *cluster) error
+		goneFor time.Duration
+		at      string // the binding that is under way when it goes
 	}{
-		{"API server", cp.StopAPIServer, func(c *cluster) error { return cp.StartAPIServer(c.ctx) }, outage, 13},
-		{"etcd", cp.StopEtcd, func(c *cluster) error { return cp.StartEtcd(c.ctx) }, outage / 2, 21},
+		{"API server", cp.StopAPIServer, func(c *cluster) error { return cp.StartAPIServer(c.ctx) }, outage, "gang-1-5"},
+		{"etcd", cp.StopEtcd, func(c *cluster) error { return cp.StartEtcd(c.ctx) }, outage / 2, "gang-2-3"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			const gangs, size = 4, 8
 			c := newCluster(t, gangs+1)
-			c.startWith(map[string]any{"bindParallelism": 1})
+			p := c.startBehindProxy(map[string]any{"bindParallelism": 1})
 			pid := c.scheduler.PID()
 			o := c.observe()
-			var all []string
-			for i := range gangs {
-				g := fmt.Sprintf("gang-%d", i)
-				all = append(all, g)
+			all := names("gang", 0, gangs)
+			gone := make(chan struct{})
+			arrived := p.decide(tc.at, func(w http.ResponseWriter, r *http.Request, attempt int) {
+				if attempt == 1 {
+					<-gone
+				}
+				p.api.ServeHTTP(w, r)
+			})
+			for _, g := range all {
 				o.expect(g, size)
 				c.apply(c.group(g).MinMember(size))
 			}
@@ -44,10 +50,12 @@ func TestAPIServerAwayDuringAdmission(t *testing.T) {
 					c.create(c.pod(fmt.Sprintf("%s-%d", g, i), g, 1))
 				}
 			}
-			c.until(fmt.Sprintf("%d pods are bound", tc.afterBound), time.Minute, func(pods []*corev1.Pod) bool {
-				return len(boundPods(pods)) >= tc.afterBound
-			})
+			c.untilArrived(arrived, 1, time.Minute)
+			if c.partial(all, size) == 0 {
+				t.Errorf("no gang is bound in part when %s is about to be bound", tc.at)
+			}
 			tc.stop()
+			close(gone)
 			<-time.After(tc.goneFor) // the outage itself
 			c.must(tc.start(c), "starting it again")
 			back := time.Now()
@@ -62,6 +70,7 @@ func TestAPIServerAwayDuringAdmission(t *testing.T) {
 			c.createGang("later", size, 1)
 			c.untilBound("later", size)
 			c.untilAdmitted("later")
+			later := time.Since(back)
 			if !c.scheduler.Running() || c.scheduler.PID() != pid {
 				t.Error("muster-scheduler did not outlive it")
 			}
@@ -71,7 +80,9 @@ func TestAPIServerAwayDuringAdmission(t *testing.T) {
 					t.Errorf("gang %s was bound in part for %s and then released", p.gang, p.duration)
 				}
 			}
-			t.Logf("%s away for %s: all whole %s after it was back; bound in part at the longest for %s", tc.name, tc.goneFor, ms(whole), ms(longest(partials)))
+			t.Logf("%s away for %s: all whole %s after it was back, one that came then admitted after %s; bound in part at the longest for %s",
+				tc.name, tc.goneFor, ms(whole), ms(later), ms(longest(partials)))
+			c.must(cp.RestartControllerManager(c.ctx), "restarting kube-controller-manager") // the next test needs it
 		})
 	}
 }
@@ -85,8 +96,12 @@ func (c *cluster) untilAnswers() {
 // While the API server is away, the time of a fragment stands still: the gang is completed after the return, and no pod
 // of it was given back, though the outage was longer than the repair timeout.
 func TestRepairClockStopsWhileTheAPIServerIsAway(t *testing.T) {
-	const timeout = 16 * time.Second // longer than the longest back-off, which the outage drives up to 10 s
-	outage := timeout + 2*time.Second
+	// The repair timeout is longer than the back-off that the outage drives the gang up to, which is at most half of the
+	// outage and a bit, and 10 s at the longest.
+	timeout, outage := 9*time.Second, 10*time.Second
+	if long(t) {
+		timeout, outage = 16*time.Second, 18*time.Second
+	}
 	c := newCluster(t, 1)
 	lift := c.refuseBindings([]string{"gang-3"}, nil)
 	c.startWith(map[string]any{"repairTimeout": timeout.String()})
@@ -108,4 +123,5 @@ func TestRepairClockStopsWhileTheAPIServerIsAway(t *testing.T) {
 	}
 	c.untilAdmitted("gang")
 	t.Logf("repair timeout %s, API server away for %s: completed %s after it was back", timeout, outage, ms(took))
+	c.must(cp.RestartControllerManager(c.ctx), "restarting kube-controller-manager") // the next test needs it
 }

@@ -12,7 +12,7 @@ import (
 // The third of eight bindings fails for a while: the rest of the cluster goes on, the member is tried again, less and less
 // often, and the gang is whole when the reason has gone. None of its pods is lost.
 func TestBindingFailsForOneOfEight(t *testing.T) {
-	c := newCluster(t, 2)
+	c := newCluster(t, 8) // enough to try another one each time: where there is none is TestFailingBindingOfBarePodsIsTriedSeldom
 	lift := c.refuseBindings([]string{"gang-2"}, nil)
 	c.start()
 	c.createGang("gang", 8, 1)
@@ -80,13 +80,13 @@ func TestBindingsToOneNodeFailAndAnotherIsFree(t *testing.T) {
 // new pods, and the API server is not flooded meanwhile. Another gang gets what is given back.
 func TestBindingsToOneNodeFailForGood(t *testing.T) {
 	const nodes = 4
-	window := 15 * time.Second
+	window, repairTimeout := 6*time.Second, "1s"
 	if long(t) {
-		window = time.Minute
+		window, repairTimeout = time.Minute, "3s"
 	}
 	c := newCluster(t, nodes)
 	lift := c.refuseBindings(nil, c.nodes[nodes-1:])
-	c.startWith(map[string]any{"repairTimeout": "3s"})
+	c.startWith(map[string]any{"repairTimeout": repairTimeout})
 	since := time.Now()
 	c.replicaSet("gang", nodes, 8)
 	c.untilBound("gang", nodes-1)
@@ -134,13 +134,13 @@ func TestBindingsToOneNodeFailForGood(t *testing.T) {
 
 // Pods that nobody would replace are kept, so the binding is tried for ever: seldom.
 func TestFailingBindingOfBarePodsIsTriedSeldom(t *testing.T) {
-	window := 20 * time.Second
+	window, repairTimeout := 8*time.Second, "1s"
 	if long(t) {
-		window = 90 * time.Second
+		window, repairTimeout = 90*time.Second, "3s"
 	}
 	c := newCluster(t, 1)
 	lift := c.refuseBindings([]string{"gang-0"}, nil)
-	c.startWith(map[string]any{"repairTimeout": "3s"})
+	c.startWith(map[string]any{"repairTimeout": repairTimeout})
 	c.createGang("gang", 4, 1)
 	since := time.Now()
 	c.untilBound("gang", 3)

@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -26,8 +27,8 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// proxy stands between muster-scheduler and the API server. It takes the bindings of some pods and does not answer them,
-// as a network, a load balancer or an admission webhook may.
+// proxy stands between muster-scheduler and the API server. It holds up the bindings of some pods, or never answers them, as
+// a network, a load balancer or an admission webhook may.
 type proxy struct {
 	api http.Handler // the API server
 
@@ -55,6 +56,9 @@ func (c *cluster) startBehindProxy(args map[string]any) *proxy {
 	c.must(err, "making a transport")
 	reverse := httputil.NewSingleHostReverseProxy(api)
 	reverse.Transport, reverse.FlushInterval = transport, -1 // watches
+	// While the API server is away there is no answer, not one of a proxy.
+	reverse.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
+	reverse.ErrorLog = log.New(io.Discard, "", 0)
 	p := &proxy{api: reverse, fates: map[string]*fate{}}
 
 	server := httptest.NewUnstartedServer(p)

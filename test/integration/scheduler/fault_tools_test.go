@@ -163,14 +163,14 @@ func (c *cluster) refuseBindings(pods, nodes []string) (lift func()) {
 		})
 }
 
-// refuseStatus has the API server refuse every status of this PodGroup.
-func (c *cluster) refuseStatus(group string) (lift func()) {
+// refuseStatus has the API server refuse every status of these PodGroups.
+func (c *cluster) refuseStatus(groups ...string) (lift func()) {
 	c.t.Helper()
 	client := c.dynamic.Resource(podGroups).Namespace(c.namespace)
 	return c.refuse(admissionv1.Rule{APIGroups: []string{v2alpha2.GroupName}, APIVersions: []string{"*"}, Resources: []string{"podgroups/status"}},
-		admissionv1.Update, fmt.Sprintf("request.name == '%s'", group),
+		admissionv1.Update, "request.name in "+celList(groups),
 		func(ctx context.Context) error {
-			pg, err := client.Get(ctx, group, metav1.GetOptions{})
+			pg, err := client.Get(ctx, groups[0], metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
