@@ -796,9 +796,10 @@ func (s *simulation) check() {
 		if _, ready := r.task(g, r.count(g, profile), profile); ready && g.leader == "" && !r.attention.Has(key) {
 			s.fail("gang %s is complete, has neither leader nor plan, and nobody looks at it", key)
 		}
-		// A leader that the queue holds back was refused, or will be woken.
+		// A leader that the queue holds back was refused, or will be woken. Of one that is being deleted the queue may have
+		// heard before the registry, which is about to choose another.
 		truth := s.pods[g.leader]
-		if g.leader != "" && g.leaderSeen && g.refusedAt.IsZero() && truth != nil && truth.Spec.NodeName == "" {
+		if g.leader != "" && g.leaderSeen && g.refusedAt.IsZero() && truth != nil && truth.Spec.NodeName == "" && truth.DeletionTimestamp == nil {
 			pod := g.members[g.leader].pod
 			q := s.queue[pod.Name]
 			if !s.inFlight[g.leader] && (q == nil || !q.active) && !(s.cycle != nil && s.cycle.pod.UID == g.leader) {
