@@ -29,7 +29,8 @@ LDFLAGS := -X github.com/muster-project/muster/pkg/version.Version=$(VERSION) \
 CONTROLLER_GEN := $(CURDIR)/bin/controller-gen
 GOLANGCI_LINT  := $(CURDIR)/bin/golangci-lint
 
-# Whatever is not an integration test is a unit test.
+# Whatever is not an integration test is a unit test. Every integration package has a control plane of its own, with ports
+# and a directory that nobody else has, and mostly waits: two run side by side, also on two cores.
 INTEGRATION := ./test/controlplane/... ./test/integration/...
 UNIT        := ./cmd/... ./manifests/... ./pkg/... \
 	$(patsubst %/,./%/...,$(filter-out test/controlplane/ test/integration/,$(wildcard test/*/)))
@@ -78,8 +79,8 @@ test-unit: ## Run the tests that need no control plane, most of them under the r
 	@hack/test-unit.sh $(UNIT)
 
 .PHONY: test-integration
-test-integration: build controlplane ## Run the tests against the real control plane, one package at a time
-	go test -count 1 -p 1 -timeout 15m $(INTEGRATION)
+test-integration: build controlplane ## Run the tests against real control planes, two packages at a time
+	go test -count 1 -p 2 -timeout 15m $(INTEGRATION)
 
 .PHONY: test-long
 test-long: build controlplane ## Run all tests with the full number of rounds, everything under the race detector

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,13 +48,10 @@ func (c *cluster) startForeign() {
 	c.must(err, "writing the configuration")
 	file := filepath.Join(c.t.TempDir(), "config.yaml")
 	c.must(os.WriteFile(file, content, 0o644), "writing the configuration")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := controlplane.FreePort()
 	c.must(err, "finding a port")
-	address := listener.Addr().String()
-	port := listener.Addr().(*net.TCPAddr).Port
-	listener.Close()
 	c.scheduler = cp.NewProcess(controlplane.ProcessOptions{
-		Name: "foreignscheduler", Path: binary, ReadyURL: "https://" + address + "/readyz",
+		Name: "foreignscheduler", Path: binary, ReadyURL: fmt.Sprintf("https://127.0.0.1:%d/readyz", port),
 		Args: []string{"--config=" + file, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "-v=2"},
 	})
