@@ -3,6 +3,7 @@ package children
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
@@ -34,6 +36,35 @@ func (m Maker) DeleteVersion(ctx context.Context, object client.Object) error {
 	err := m.Client.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version},
 		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	return client.IgnoreNotFound(err)
+}
+
+// Release lets go of what an owner has that is being deleted with --cascade=orphan: of what the cache has of the kinds of
+// lists. The garbage collector does the same, except for kinds that were installed less than half a minute ago: these it
+// learns one after the other, and it may let the owner go before it knows what that owns, and collect this then.
+func (m Maker) Release(ctx context.Context, owner client.Object, parallel int, lists ...client.ObjectList) error {
+	if owner.GetDeletionTimestamp() == nil || !controllerutil.ContainsFinalizer(owner, metav1.FinalizerOrphanDependents) {
+		return nil
+	}
+	var owned []client.Object
+	for _, list := range lists {
+		if err := Of(ctx, m.Client, owner, list); err != nil {
+			return err
+		}
+		if err := meta.EachListItem(list, func(o runtime.Object) error {
+			owned = append(owned, o.(client.Object))
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return All(len(owned), parallel, func(i int) error {
+		free := owned[i].DeepCopyObject().(client.Object)
+		free.SetOwnerReferences(slices.DeleteFunc(free.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }))
+		if err := m.Client.Update(ctx, free); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("letting go of %T %s: %w", free, free.GetName(), err)
+		}
+		return nil
+	})
 }
 
 // CollectAfter deletes what earlier owners of that kind and name have left behind, of the kinds of lists. The garbage

@@ -35,7 +35,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if group.DeletionTimestamp != nil {
-		return ctrl.Result{}, nil // the garbage collector has it, and its PodCliques
+		return children.Outcome(0, r.Release(ctx, group, atOnce, &v1alpha1.PodCliqueList{})) // the garbage collector has it
 	}
 	members, err := r.membersOf(ctx, group)
 	if err != nil {

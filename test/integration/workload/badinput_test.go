@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -370,6 +371,63 @@ func TestDeletedWithCascadeOrphan(t *testing.T) {
 	}
 	w.untilAvailable("s")
 	w.untilPods(map[string]int{"s-0-w": 4}, true)
+}
+
+// The same within half a minute of the installation, when the garbage collector does not know the kinds yet: nothing that
+// ran is lost.
+func TestDeletedWithCascadeOrphanAfterTheInstallation(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	oldPlane, oldController, oldScheduler := cp, controller, scheduler
+	t.Cleanup(func() { cp, controller, scheduler = oldPlane, oldController, oldScheduler })
+	var err error
+	if cp, err = controlplane.Start(ctx, controlplane.Options{WithControllerManager: true, WithKwok: true}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cp.Stop)
+	if err := cp.InstallMuster(ctx); err != nil {
+		t.Fatal(err)
+	}
+	installed := time.Now()
+	if err := startMuster(cp, ctx); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, 4)
+	var all []*v1alpha1.PodCliqueSet
+	for i := range 8 {
+		all = append(all, w.apply(strings.Replace(service2, "{name: s}", fmt.Sprintf("{name: s%d}", i), 1)))
+	}
+	want := map[string]int{}
+	for _, set := range all {
+		want[set.Name+"-0-w"] = 4
+	}
+	w.untilPods(want, false)
+	uids := map[types.UID]bool{}
+	for _, p := range w.pods() {
+		uids[p.UID] = true
+	}
+	for _, set := range all {
+		w.must(w.client.Delete(w.ctx, set, client.PropagationPolicy(metav1.DeletePropagationOrphan)), "deleting with orphans")
+	}
+	t.Logf("deleted %s after the installation", time.Since(installed).Round(time.Second))
+	w.until("the sets are gone", sets, none)
+	w.untilCollected() // and the garbage collector has looked at everything
+	for _, p := range w.pods() {
+		if p.DeletionTimestamp == nil {
+			delete(uids, p.UID)
+		}
+	}
+	if len(uids) > 0 {
+		t.Errorf("%d of %d pods are lost", len(uids), 4*len(all))
+	}
+	for _, kind := range []schema.GroupVersionResource{podGroups, cliques} {
+		if got := len(w.names(kind)); got != len(all) {
+			t.Errorf("%d %s are left, want %d", got, kind.Resource, len(all))
+		}
+	}
+	for _, kind := range []schema.GroupVersionResource{cliques, podGroups, services} {
+		w.must(w.dynamic.Resource(kind).Namespace(w.namespace).DeleteCollection(w.ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), "clearing "+kind.Resource)
+	}
 }
 
 // In the foreground the set stays until all below is gone; nothing is made anew meanwhile.
