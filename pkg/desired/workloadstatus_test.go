@@ -200,6 +200,10 @@ func TestPodCliqueSetStatus(t *testing.T) {
 			SetFacts{Running: true, Replicas: []lifecycle.SetReplica{replica(0, 2), replica(1, 2)}},
 			v1alpha1.PodCliqueSetStatus{Replicas: 2, ScheduledReplicas: 2, AvailableReplicas: 2, UpdatedReplicas: 2, Phase: "Running"},
 			"Available=True AllReplicasAvailable: 2 of 2 replicas are available"},
+		"something cannot be made": {1,
+			SetFacts{Replicas: []lifecycle.SetReplica{{Missing: []string{"a", "g"}, Trouble: "PodClique s-0-g-0-b: creating pod 0: no quota"}}},
+			v1alpha1.PodCliqueSetStatus{Replicas: 1, Phase: "Pending"},
+			"Available=False ReplicasUnavailable: 0 of 1 replica is available; replica 0 lacks a: PodClique s-0-g-0-b: creating pod 0: no quota"},
 		"none wanted": {0, SetFacts{}, v1alpha1.PodCliqueSetStatus{Phase: "Pending"}, "Available=True ScaledToZero: no replicas are wanted"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -98,6 +98,8 @@ type SetReplica struct {
 	Cliques []Clique
 	Groups  []ScalingGroup
 	Missing []string
+	// Trouble is what the first of its cliques and groups says that cannot be made as it should; "": none does.
+	Trouble string
 }
 
 // Available says whether every standalone clique and every scaling group exists and is available.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -114,9 +115,19 @@ func GroupReplicas(group *v1alpha1.PodCliqueScalingGroup, members []*v1alpha1.Po
 	return replicas
 }
 
-// SetReplicas returns replicas 0 to spec.replicas-1 of a PodCliqueSet. cliques are the standalone PodCliques and groups
-// the scaling groups that the set owns, in any order; members of scaling groups among cliques, and what is of no replica
-// or of one that is not wanted any more, are left out.
+// Trouble returns what a PodCliqueSet's child says that cannot be made as it should, "" if there is no such thing.
+func Trouble(conditions []metav1.Condition) string {
+	for _, kind := range []string{v1alpha1.ConditionReplicaFailure, v1alpha1.ConditionForeignObject} {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// SetReplicas returns replicas 0 to spec.replicas-1 of a PodCliqueSet. cliques are the PodCliques and groups the scaling
+// groups of the set, in any order. Of members of scaling groups only their trouble is told; what is of no replica, or of
+// one that is not wanted any more, is left out.
 func SetReplicas(set *v1alpha1.PodCliqueSet, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) []lifecycle.SetReplica {
 	replicas := make([]lifecycle.SetReplica, max(set.Spec.Replicas, 0))
 	of := func(labels map[string]string) *lifecycle.SetReplica {
@@ -130,8 +141,18 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, cliques []*v1alpha1.PodClique, grou
 	for i := range replicas {
 		replicas[i].Index, exists[i] = i, map[string]bool{}
 	}
+	troubled := make([]string, len(replicas)) // the name of the first
+	tell := func(r *lifecycle.SetReplica, kind, name string, conditions []metav1.Condition) {
+		if text := Trouble(conditions); text != "" && (troubled[r.Index] == "" || name < troubled[r.Index]) {
+			troubled[r.Index], r.Trouble = name, kind+" "+name+": "+text
+		}
+	}
 	for _, c := range cliques {
-		if r := of(c.Labels); r != nil && c.Labels[v1alpha1.LabelPodCliqueScalingGroup] == "" {
+		r := of(c.Labels)
+		if r != nil {
+			tell(r, v1alpha1.KindPodClique, c.Name, c.Status.Conditions)
+		}
+		if r != nil && c.Labels[v1alpha1.LabelPodCliqueScalingGroup] == "" {
 			facts := Clique(c)
 			r.Cliques = append(r.Cliques, facts)
 			exists[r.Index][facts.Template] = true
@@ -139,6 +160,7 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, cliques []*v1alpha1.PodClique, grou
 	}
 	for _, g := range groups {
 		if r := of(g.Labels); r != nil {
+			tell(r, v1alpha1.KindPodCliqueScalingGroup, g.Name, g.Status.Conditions)
 			facts := ScalingGroup(g)
 			r.Groups = append(r.Groups, facts)
 			exists[r.Index][facts.Template] = true

@@ -121,6 +121,30 @@ func TestSetReplicas(t *testing.T) {
 	}
 }
 
+// The trouble of a replica is that of the first child by name, members of scaling groups included.
+func TestTroubleOfSetReplicas(t *testing.T) {
+	t.Parallel()
+	failing := func(kind, message string) []metav1.Condition {
+		return []metav1.Condition{
+			{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Message: "not told"},
+			{Type: kind, Status: metav1.ConditionTrue, Message: message}}
+	}
+	a, b, worker := standalone(0, "a"), standalone(0, "b"), member(0, "worker")
+	b.Status.Conditions = failing(v1alpha1.ConditionReplicaFailure, "no quota")
+	worker.Status.Conditions = failing(v1alpha1.ConditionForeignObject, "in the way")
+	group := &v1alpha1.PodCliqueScalingGroup{ObjectMeta: metav1.ObjectMeta{Name: "s-1-g", Labels: naming.ScalingGroupLabels("s", 1, "g")},
+		Status: v1alpha1.PodCliqueScalingGroupStatus{Conditions: failing(v1alpha1.ConditionReplicaFailure, "refused")}}
+	set := &v1alpha1.PodCliqueSet{Spec: v1alpha1.PodCliqueSetSpec{Replicas: 3}}
+	var got []string
+	for _, r := range observed.SetReplicas(set, []*v1alpha1.PodClique{worker, b, a}, []*v1alpha1.PodCliqueScalingGroup{group}) {
+		got = append(got, r.Trouble)
+	}
+	want := []string{"PodClique s-0-b: no quota", "PodCliqueScalingGroup s-1-g: refused", ""}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestLeaf(t *testing.T) {
 	t.Parallel()
 	pg := &v2alpha2.PodGroup{

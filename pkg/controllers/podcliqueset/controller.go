@@ -76,13 +76,14 @@ func setOfClique(_ context.Context, o client.Object) []types.NamespacedName {
 }
 
 // cliqueNews: a changed minimum moves the PodGroup, on which scaling in waits. The numbers of a scaling group's member
-// reach the set through the group.
+// reach the set through the group, its trouble does not.
 func cliqueNews(before, after client.Object) children.Urgency {
 	was, is := before.(*v1alpha1.PodClique), after.(*v1alpha1.PodClique)
 	if observed.Minimum(was).Enforced() != observed.Minimum(is).Enforced() {
 		return children.Urgent
 	}
-	if owner := metav1.GetControllerOfNoCopy(is); owner != nil && owner.Kind == v1alpha1.KindPodCliqueScalingGroup {
+	if owner := metav1.GetControllerOfNoCopy(is); owner != nil && owner.Kind == v1alpha1.KindPodCliqueScalingGroup &&
+		observed.Trouble(was.Status.Conditions) == observed.Trouble(is.Status.Conditions) {
 		return children.Wanted(was, is)
 	}
 	return children.WantedOrCounts(was, is)

@@ -76,9 +76,9 @@ func (f family) children() desired.Children {
 	return c
 }
 
-// listed returns the standalone PodCliques and the scaling groups in no order.
+// listed returns the PodCliques and the scaling groups in no order.
 func (f family) listed() (cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) {
-	for _, c := range f.cliques {
+	for _, c := range f.children().Cliques {
 		cliques = append(cliques, c)
 	}
 	for _, g := range f.groups {

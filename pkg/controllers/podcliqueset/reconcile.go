@@ -41,7 +41,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if live.DeletionTimestamp != nil {
-		return ctrl.Result{}, nil // the garbage collector has it, and all below
+		// The garbage collector has it, and all below.
+		return children.Outcome(0, r.Release(ctx, live, atOnce, &v1alpha1.PodCliqueList{}, &v1alpha1.PodCliqueScalingGroupList{}, &v2alpha2.PodGroupList{}))
 	}
 	f, err := r.familyOf(ctx, live)
 	if err != nil {

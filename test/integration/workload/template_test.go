@@ -1,0 +1,153 @@
+package workload
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+)
+
+// two is a clique that runs and one whose pods no node takes.
+const two = `
+metadata: {name: s}
+spec:
+  replicas: 1
+  template:
+    cliques:
+    - name: good
+      spec: {replicas: 2, podSpec: {containers: [{name: main, image: "registry.example/main:1"}]}}
+    - name: bad
+      spec: {replicas: 2, podSpec: {containers: [{name: main, image: "registry.example/main:1", resources: {limits: {nvidia.com/gpu: 9}}}]}}
+`
+
+// A template may be repaired as long as no pod of its clique has a node: the pods are made anew, and the other cliques are
+// left alone. As soon as they have, the edit is refused, and the message says why.
+func TestTemplateIsRepairedBeforeItRuns(t *testing.T) {
+	w := newWorld(t, 1)
+	w.apply(two)
+	w.untilPods(map[string]int{"s-0-good": 2, "s-0-bad": 2}, false)
+	w.until("the PodGroup knows that no node is large enough", podGroups, func(objects []*unstructured.Unstructured) bool {
+		return len(objects) == 1 && conditionOf(objects[0], "Satisfied", "status") == "False" && conditionOf(objects[0], "Satisfied", "reason") != ""
+	})
+	before := w.uidsOf("s-0-good")
+	w.edit("s", func(set *v1alpha1.PodCliqueSet) {
+		set.Spec.Template.Cliques[1].Spec.PodSpec.Containers[0].Resources = corev1.ResourceRequirements{}
+		set.Spec.Template.Cliques[1].Spec.PodSpec.Containers[0].Image = "registry.example/main:2"
+	})
+	w.untilAvailable("s")
+	w.untilPods(map[string]int{"s-0-good": 2, "s-0-bad": 2}, true)
+	for _, p := range w.pods() {
+		clique, image := p.Labels[v1alpha1.LabelPodClique], p.Spec.Containers[0].Image
+		if clique == "s-0-bad" && image != "registry.example/main:2" {
+			t.Errorf("pod %s has image %s", p.Name, image)
+		}
+		if clique == "s-0-good" && !before[string(p.UID)] {
+			t.Errorf("pod %s of the clique that was not edited is new", p.Name)
+		}
+	}
+	w.checkIndices()
+
+	set := &v1alpha1.PodCliqueSet{}
+	w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "s"}, set), "reading the set")
+	set.Spec.Template.Cliques[1].Spec.PodSpec.Containers[0].Image = "registry.example/main:3"
+	err := w.client.Update(w.ctx, set)
+	if err == nil || !strings.Contains(err.Error(), "cliques[1]") || !strings.Contains(err.Error(), "bound") {
+		t.Errorf("the edit of a clique that runs: %v", err)
+	}
+	before = w.uidsOf("s-0-bad")
+	w.scale(cliques, "s-0-bad", 3) // life goes on, with the template that there was
+	w.untilPods(map[string]int{"s-0-good": 2, "s-0-bad": 3}, true)
+	for uid := range w.uidsOf("s-0-bad") {
+		delete(before, uid)
+	}
+	if len(before) > 0 {
+		t.Errorf("%d pods of the clique whose edit was refused are gone", len(before))
+	}
+}
+
+func (w *world) uidsOf(clique string) map[string]bool {
+	uids := map[string]bool{}
+	for _, p := range w.pods() {
+		if p.Labels[v1alpha1.LabelPodClique] == clique {
+			uids[string(p.UID)] = true
+		}
+	}
+	return uids
+}
+
+// A pod template that the API server refuses is told by the clique, and in words by the set; by one event, though it is tried
+// again and again; and forgotten when it is repaired.
+func TestRefusedTemplateIsToldOnce(t *testing.T) {
+	w := newWorld(t, 1)
+	w.apply(strings.Replace(service2, `podSpec: {`, `podSpec: {priorityClassName: no-such-class, `, 1))
+	w.untilCondition(cliques, "s-0-w", v1alpha1.ConditionReplicaFailure, "True")
+	w.until("the set says what is the matter", sets, func(objects []*unstructured.Unstructured) bool {
+		return len(objects) == 1 && strings.Contains(conditionOf(objects[0], v1alpha1.ConditionAvailable, "message"), "no-such-class")
+	})
+	// Retried with backoff: a class of that name is all that it takes.
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "no-such-class"}, Value: 10}
+	w.must(w.client.Create(w.ctx, class), "creating the class")
+	t.Cleanup(func() { _ = w.client.Delete(w.ctx, class) })
+	w.untilPods(map[string]int{"s-0-w": 4}, true)
+	w.untilAvailable("s")
+	w.until("the failure is forgotten", cliques, func(objects []*unstructured.Unstructured) bool {
+		errors, _, _ := unstructured.NestedSlice(objects0(objects), "status", "lastErrors")
+		return len(objects) == 1 && len(errors) == 0 && conditionOf(objects[0], v1alpha1.ConditionReplicaFailure, "status") == ""
+	})
+	if n := w.events("s-0-w", v1alpha1.ReasonCreateRefused); n != 1 {
+		t.Errorf("%d events about it, want 1", n)
+	}
+}
+
+// What a person types: wait for each of the three kinds, look at them, scale them.
+func TestKubectl(t *testing.T) {
+	w := newWorld(t, 4)
+	kubectl := func(args ...string) string {
+		t.Helper()
+		path, err := filepath.Abs("../../../bin/kubectl")
+		w.must(err, "finding kubectl")
+		command := exec.CommandContext(w.ctx, path, append([]string{"--kubeconfig=" + cp.AdminKubeconfig(), "-n", w.namespace}, args...)...)
+		command.Env = append(os.Environ(), "HOME="+t.TempDir())
+		out, err := command.CombinedOutput()
+		if err != nil {
+			t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	w.apply(service)
+	wait := "--timeout=" + patience.String()
+	kubectl("wait", "--for=condition=Available", wait, "pcs/llm")
+	kubectl("wait", "--for=condition=Available", wait, "pcsg/llm-0-decode", "pcsg/llm-0-prefill")
+	kubectl("wait", "--for=condition=Available", wait, "pclq/llm-0-frontend", "pclq/llm-0-decode-0-dworker")
+	kubectl("scale", "--replicas=3", "pclq/llm-0-frontend")
+	kubectl("scale", "--replicas=1", "pcsg/llm-0-prefill")
+	kubectl("scale", "--replicas=1", "pcs/llm")
+	want := servicePods("llm")
+	want["llm-0-frontend"] = 3
+	delete(want, "llm-0-prefill-1-pworker")
+	w.untilPods(want, true)
+	kubectl("wait", "--for=jsonpath={.status.readyReplicas}=3", wait, "pclq/llm-0-frontend")
+	for what, columns := range map[string]string{
+		"pcs":  "NAME REPLICAS SCHEDULED AVAILABLE UPDATED PHASE REASON AGE",
+		"pcsg": "NAME MINAVAIL REPLICAS SCHEDULED AVAILABLE UPDATED AGE",
+		"pclq": "NAME MINAVAIL REPLICAS SCHEDULED READY UPDATED AGE",
+	} {
+		table := kubectl("get", what)
+		head, _, _ := strings.Cut(table, "\n")
+		if got := strings.Join(strings.Fields(head), " "); got != columns {
+			t.Errorf("kubectl get %s shows %q, want %q", what, got, columns)
+		}
+		t.Logf("kubectl get %s\n%s", what, table)
+	}
+	kubectl("delete", "pcs", "llm", "--cascade=foreground", wait)
+	w.untilGone()
+}
