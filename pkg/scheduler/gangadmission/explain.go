@@ -51,15 +51,8 @@ func explain(work *gangstate.Work, world rooms, short *placement.Shortfall) gang
 // judgeWhole says whether the pods that the minimum lacks ask for more of a resource than is free, whichever children are
 // taken. "": they do not.
 func judgeWhole(p placement.Problem, world rooms) (v2alpha2.Reason, string) {
-	seen := map[int]kube.Room{}
-	room := func(class int) kube.Room {
-		r, ok := seen[class]
-		if !ok {
-			r = world.Room(class)
-			seen[class] = r
-		}
-		return r
-	}
+	known := &knownRooms{rooms: world, seen: map[int]kube.Room{}}
+	room := known.Room
 	var order []corev1.ResourceName
 	for _, leaf := range p.Tree.Leaves() {
 		for _, pod := range p.Pods[leaf.Name()] {
@@ -70,7 +63,7 @@ func judgeWhole(p placement.Problem, world rooms) (v2alpha2.Reason, string) {
 	}
 	for _, name := range order {
 		free, total := int64(0), int64(0)
-		for _, r := range seen {
+		for _, r := range known.seen {
 			if r.Resource == name { // some classes may use more nodes than others
 				free, total = max(free, r.Free), max(total, r.Total)
 			}
@@ -126,12 +119,14 @@ func leastAsked(g *gang.Group, p placement.Problem, name corev1.ResourceName, ro
 // single pod of one that is satisfied) stands by itself, so the dominant reason is that of the unit which is easiest to
 // help.
 func explainSurplus(work *gangstate.Work, world rooms) gangstate.Verdict {
-	var units []unit
+	world = &knownRooms{rooms: world, seen: map[int]kube.Room{}}
+	var singles []unit
 	if work.Task == gangstate.Refill {
-		units = surplusUnits(work.Singles)
+		singles = surplusUnits(work.Singles, world)
 	}
-	for _, u := range surplusUnits(work.Problem) {
-		if !slices.ContainsFunc(units, func(other unit) bool { return other.group == u.group }) {
+	units := slices.Clone(singles)
+	for _, u := range surplusUnits(work.Problem, world) {
+		if !slices.ContainsFunc(singles, func(other unit) bool { return other.group == u.group }) {
 			units = append(units, u)
 		}
 	}
@@ -156,17 +151,17 @@ func explainSurplus(work *gangstate.Work, world rooms) gangstate.Verdict {
 type unit struct {
 	group string
 	needs []need
-	more  int // further pods of the leaf that would be placed singly
+	more  int // further pods of the leaf and the class that would be placed singly
 }
 
-// need is a number of pods of a leaf, of which waiting exist.
+// need is a number of pods of one leaf and one class. Some of them may not exist yet; then their class is not known.
 type need struct {
-	pods, waiting, class int
+	pods, missing, class int
 }
 
 // surplusUnits returns the units that wait, in spec order. Of a unit that could be made whole in several ways it is the one
 // with the fewest pods.
-func surplusUnits(p placement.Problem) []unit {
+func surplusUnits(p placement.Problem, world rooms) []unit {
 	if p.Tree == nil {
 		return nil
 	}
@@ -175,12 +170,12 @@ func surplusUnits(p placement.Problem) []unit {
 	visit = func(g *gang.Group) {
 		switch {
 		case !g.Satisfied(p.Have):
-			if u := (unit{group: g.Name(), needs: needsOf(g, p)}); u.waits() {
+			if u := (unit{group: g.Name(), needs: needsOf(g, p, world)}); u.waits() {
 				units = append(units, u)
 			}
 		case g.IsLeaf():
-			if waiting := p.Pods[g.Name()]; len(waiting) > 0 {
-				units = append(units, unit{group: g.Name(), needs: []need{{1, len(waiting), waiting[0].Class}}, more: len(waiting) - 1})
+			for _, n := range byClass(p.Pods[g.Name()]) {
+				units = append(units, unit{group: g.Name(), needs: []need{{pods: 1, class: n.class}}, more: n.pods - 1})
 			}
 		default:
 			for _, child := range g.Children() {
@@ -192,71 +187,101 @@ func surplusUnits(p placement.Problem) []unit {
 	return units
 }
 
-func needsOf(g *gang.Group, p placement.Problem) []need {
+// needsOf returns what a group still needs: of a leaf with more pods than that, those that ask for least.
+func needsOf(g *gang.Group, p placement.Problem, world rooms) []need {
 	if g.IsLeaf() {
-		waiting := p.Pods[g.Name()]
-		n := need{pods: g.Min() - p.Have[g.Name()], waiting: len(waiting)}
-		if n.pods <= 0 {
-			return nil
+		lacks := max(0, g.Min()-p.Have[g.Name()])
+		waiting := slices.Clone(p.Pods[g.Name()])
+		slices.SortStableFunc(waiting, func(a, b placement.Pod) int {
+			return cmp.Compare(world.Room(a.Class).PerPod, world.Room(b.Class).PerPod)
+		})
+		needs := byClass(waiting[:min(lacks, len(waiting))])
+		if missing := lacks - len(waiting); missing > 0 {
+			needs = append(needs, need{pods: missing, missing: missing})
 		}
-		if len(waiting) > 0 {
-			n.class = waiting[0].Class
-		}
-		return []need{n}
+		return needs
 	}
 	children := slices.Clone(g.Children())
 	slices.SortStableFunc(children, func(a, b *gang.Group) int { return cmp.Compare(a.MissingPods(p.Have), b.MissingPods(p.Have)) })
 	var all []need
 	for _, child := range children[:g.Min()] {
-		all = append(all, needsOf(child, p)...)
+		all = append(all, needsOf(child, p, world)...)
 	}
 	return all
 }
 
+// byClass counts pods by class, the class of the first pod first.
+func byClass(pods []placement.Pod) []need {
+	var needs []need
+	for _, pod := range pods {
+		i := slices.IndexFunc(needs, func(n need) bool { return n.class == pod.Class })
+		if i < 0 {
+			i = len(needs)
+			needs = append(needs, need{class: pod.Class})
+		}
+		needs[i].pods++
+	}
+	return needs
+}
+
 // waits reports whether any pod of the unit exists.
 func (u unit) waits() bool {
-	return slices.ContainsFunc(u.needs, func(n need) bool { return n.waiting > 0 })
+	return slices.ContainsFunc(u.needs, func(n need) bool { return n.missing == 0 })
 }
 
 // judge says what keeps the unit from being placed: one reason, and its numbers.
 func (u unit) judge(world rooms) (v2alpha2.Reason, string) {
-	type sum struct{ asked, free, total int64 }
+	type sum struct {
+		asked, free, total int64
+		pods               int
+		tooLarge           bool
+	}
 	sums := map[corev1.ResourceName]*sum{}
-	pods, noNode, tooLarge := 0, false, false
+	pods, missing, homeless := 0, 0, 0
 	var order []corev1.ResourceName
 	for _, n := range u.needs {
-		pods += n.pods
-		if n.waiting < n.pods {
-			return v2alpha2.ReasonWaitingForPods, fmt.Sprintf("lacks %s that must be created first", podsText(n.pods-n.waiting))
+		pods, missing = pods+n.pods, missing+n.missing
+		if n.missing > 0 {
+			continue
 		}
 		room := world.Room(n.class)
-		noNode = noNode || room.Nodes == 0
-		tooLarge = tooLarge || room.PerPod > room.Largest
+		if room.Nodes == 0 {
+			homeless += n.pods
+		}
 		if sums[room.Resource] == nil {
 			sums[room.Resource] = &sum{}
 			order = append(order, room.Resource)
 		}
 		s := sums[room.Resource]
+		s.pods += n.pods
+		s.tooLarge = s.tooLarge || room.PerPod > room.Largest
 		s.asked += room.PerPod * int64(n.pods)
 		s.free, s.total = max(s.free, room.Free), max(s.total, room.Total)
 	}
-	if noNode {
-		return v2alpha2.ReasonNoNodeMatches, fmt.Sprintf("needs %s, and no node matches", podsText(pods))
+	if missing > 0 {
+		return v2alpha2.ReasonWaitingForPods, fmt.Sprintf("lacks %s that must be created first", podsText(missing))
+	}
+	if homeless > 0 {
+		text := fmt.Sprintf("needs %s, and no node matches", podsText(pods+u.more))
+		if homeless < pods {
+			text += fmt.Sprintf(" %d of them", homeless)
+		}
+		return v2alpha2.ReasonNoNodeMatches, text
 	}
 	for _, name := range order {
 		s := sums[name]
-		what := fmt.Sprintf("needs %s %s for %s", amount(name, s.asked), name, podsText(pods))
+		what := fmt.Sprintf("needs %s %s for %s", amount(name, s.asked), name, podsText(s.pods))
 		if u.more > 0 {
 			what = fmt.Sprintf("needs %s %s for each of %d pods", amount(name, s.asked), name, u.more+1)
 		}
 		switch {
-		case tooLarge || s.asked > s.total:
+		case s.tooLarge || s.asked > s.total:
 			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, there are %s in all", what, amount(name, s.total))
 		case s.asked > s.free:
 			return v2alpha2.ReasonInsufficientGPUs, fmt.Sprintf("%s, %s are free", what, amount(name, s.free))
 		}
 	}
-	return v2alpha2.ReasonFragmented, fmt.Sprintf("needs %s, and the room there is does not fit them", podsText(pods))
+	return v2alpha2.ReasonFragmented, fmt.Sprintf("needs %s, and the room there is does not fit them", podsText(pods+u.more))
 }
 
 func podsText(n int) string {
@@ -342,6 +367,22 @@ func pathOf(tree *gang.Tree, name string) string {
 // rooms is what explain asks about the cluster.
 type rooms interface {
 	Room(class int) kube.Room
+}
+
+// knownRooms asks about each class once: the answer is a walk over all nodes.
+type knownRooms struct {
+	rooms
+	seen map[int]kube.Room
+}
+
+// Room implements rooms.
+func (k *knownRooms) Room(class int) kube.Room {
+	r, ok := k.seen[class]
+	if !ok {
+		r = k.rooms.Room(class)
+		k.seen[class] = r
+	}
+	return r
 }
 
 // dominant picks the reason (users.md, B5) from what blocks first.

@@ -1,6 +1,7 @@
 package gangadmission
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,6 +69,25 @@ func TestExplainSurplus(t *testing.T) {
 			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"a": waiting(3, 0)}},
 			rooms:   fakeRooms{room(1, 0)},
 			want:    gangstate.Verdict{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "a needs 1 nvidia.com/gpu for each of 3 pods, 0 are free"},
+		},
+		"single pods of two sizes": {
+			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8},
+				Pods: map[string][]placement.Pod{"a": slices.Concat(waiting(1, 1), waiting(2, 0), waiting(1, 1))}},
+			rooms: fakeRooms{room(1, 0), room(4, 0)},
+			want: gangstate.Verdict{Reason: v2alpha2.ReasonInsufficientGPUs,
+				Message: "a needs 4 nvidia.com/gpu for each of 2 pods, 0 are free; a needs 1 nvidia.com/gpu for each of 2 pods, 0 are free"},
+		},
+		"a sub-group with pods of two sizes": {
+			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8, "b": 1},
+				Pods: map[string][]placement.Pod{"b": slices.Concat(waiting(2, 1), waiting(6, 0))}},
+			rooms: fakeRooms{room(1, 9), room(4, 9)},
+			want:  gangstate.Verdict{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "b needs 10 nvidia.com/gpu for 7 pods, 9 are free"},
+		},
+		"a sub-group of which one pod fits no node": {
+			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8},
+				Pods: map[string][]placement.Pod{"b": slices.Concat(waiting(7, 0), waiting(1, 1))}},
+			rooms: fakeRooms{room(1, 9), {Resource: "nvidia.com/gpu", PerPod: 1}},
+			want:  gangstate.Verdict{Reason: v2alpha2.ReasonNoNodeMatches, Message: "b needs 8 pods, and no node matches 1 of them"},
 		},
 		"a sub-group whose pods do not all exist": {
 			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(7, 0)}},
