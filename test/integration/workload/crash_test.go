@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/test/controlplane"
@@ -26,35 +27,52 @@ import (
 // A round is one such step of every workload, with one to three kills in it. There are four times ROUNDS of them: 200 in
 // `make test-long`.
 func TestKilledAtRandomInstants(t *testing.T) {
-	const workloads = 5
 	n := 4 * rounds(t)
 	w := newWorldFor(t, 4, time.Duration(n)*30*time.Second+5*time.Minute)
 	seed := uint64(time.Now().UnixNano())
-	t.Logf("%d rounds, seed %d", n, seed)
 	random := rand.New(rand.NewPCG(seed, 3))
-	stop := w.watchCrashPods()
-
 	began, kills := time.Now(), 0
-	var state [workloads]step
-	for r := range n {
-		var people errgroup.Group
-		for k := range workloads {
-			if r < k { // they start one round after the other, so that every round has all steps in it
-				continue
-			}
-			state[k] = steps[(r-k)%len(steps)]
-			wait := time.Duration(random.Int64N(int64(800 * time.Millisecond)))
-			people.Go(func() error {
-				<-time.After(wait) // the instant at which this person acts
-				return state[k].act(w, fmt.Sprintf("crash%d", k))
-			})
-		}
+	w.live(n, 5, random, func() {
 		for range 1 + random.IntN(3) {
 			<-time.After(time.Duration(random.Int64N(int64(1200 * time.Millisecond)))) // the instant of the kill
 			controller.Kill()
 			kills++
 			w.must(cp.Restart(w.ctx, controller), "starting muster-controller")
 		}
+	})
+	t.Logf("%d rounds with %d kills took %s, seed %d", n, kills, time.Since(began).Round(time.Second), seed)
+}
+
+// live has workloads live for a number of rounds, all of them at once and each at another step of its life. disturb is
+// called in every round while people act.
+func (w *world) live(n, workloads int, random *rand.Rand, disturb func()) {
+	w.t.Helper()
+	stop := w.watchCrashPods()
+	defer stop()
+	state := make([]step, workloads)
+	for r := range n {
+		var people errgroup.Group
+		kept := map[string]types.UID{} // pods that nobody has a reason to delete, by hostname
+		for k := range workloads {
+			if r < k { // they start one round after the other, so that every round has all steps in it
+				continue
+			}
+			name, now := fmt.Sprintf("crash%d", k), steps[(r-k)%len(steps)]
+			state[k] = now
+			if now.keeps != "" {
+				for _, p := range w.pods() {
+					if strings.HasPrefix(p.Spec.Hostname, name+now.keeps) {
+						kept[p.Spec.Hostname] = p.UID
+					}
+				}
+			}
+			wait := time.Duration(random.Int64N(int64(800 * time.Millisecond)))
+			people.Go(func() error {
+				<-time.After(wait) // the instant at which this person acts
+				return now.act(w, name)
+			})
+		}
+		disturb()
 		w.must(people.Wait(), fmt.Sprintf("round %d", r))
 
 		// Numbers in a status may lag behind some seconds; whether they come right is looked at now and then.
@@ -68,12 +86,15 @@ func TestKilledAtRandomInstants(t *testing.T) {
 		for _, kind := range []schema.GroupVersionResource{podsKind, podGroups, cliques, groups, sets, services, hpas} {
 			w.untilPicture(r, kind, want[kind], numbers)
 		}
-		if t.Failed() {
-			break
+		for _, p := range w.pods() {
+			if uid, wasThere := kept[p.Spec.Hostname]; wasThere && uid != p.UID {
+				w.t.Errorf("round %d: pod %s was deleted though nobody wanted it, and came back", r, p.Spec.Hostname)
+			}
+		}
+		if w.t.Failed() {
+			return
 		}
 	}
-	stop()
-	t.Logf("%d rounds with %d kills took %s", n, kills, time.Since(began).Round(time.Second))
 }
 
 // crashed is a workload that has a bit of everything, but for GPUs.
@@ -98,6 +119,8 @@ type step struct {
 	// groups and web are the replicas that the scaling group and the standalone clique have in the end, by replica of
 	// the set.
 	groups, web []int
+	// keeps is how the host names, behind the workload's name, of pods begin that outlive the step; "": of none.
+	keeps string
 }
 
 // steps are the life of a workload; after the last comes the first.
@@ -105,10 +128,10 @@ var steps = []step{
 	{act: (*world).crashCreate, groups: []int{2}, web: []int{2}},
 	{act: func(w *world, name string) error {
 		return w.crashScale(name, 2, 3, 4)
-	}, groups: []int{3, 2}, web: []int{4, 2}},
+	}, groups: []int{3, 2}, web: []int{4, 2}, keeps: "-0-"},
 	{act: func(w *world, name string) error {
 		return w.crashScale(name, 1, 1, 1)
-	}, groups: []int{1}, web: []int{1}},
+	}, groups: []int{1}, web: []int{1}, keeps: "-0-g-0-"},
 	{act: func(w *world, name string) error { // the scale of what is gone is gone with it
 		if err := w.crashDelete(name); err != nil {
 			return err

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -70,7 +71,9 @@ func newWorldFor(t *testing.T, nodes int, limit time.Duration) *world {
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", "Test", "").Replace(t.Name()))
 	w := &world{t: t, ctx: ctx, namespace: fmt.Sprintf("%.40s-%d", name, time.Now().UnixNano()%1_000_000)}
 	var err error
-	w.client, err = client.New(cp.Admin(), client.Options{Scheme: scheme})
+	config := cp.Admin()
+	config.WarningHandler = rest.NoWarnings{}
+	w.client, err = client.New(config, client.Options{Scheme: scheme})
 	w.must(err, "making a client")
 	w.dynamic, err = dynamic.NewForConfig(cp.Admin())
 	w.must(err, "making a dynamic client")

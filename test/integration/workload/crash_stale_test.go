@@ -1,0 +1,128 @@
+package workload
+
+import (
+	"encoding/pem"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// muster-controller whose watches come late, each kind by another time of up to some seconds, so that its caches are behind
+// and contradict each other: no index ever has two pods, nothing that is wanted is deleted, and in the end all is as it
+// should be. Now and then another one takes over, whose watches are late by other times.
+func TestCachesThatAreBehind(t *testing.T) {
+	n := rounds(t) + 2
+	w := newWorldFor(t, 4, time.Duration(n)*2*time.Minute+5*time.Minute)
+	late := w.lateController()
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 5))
+	began := time.Now()
+	w.live(n, 3, random, func() {
+		if random.IntN(3) == 0 {
+			<-time.After(time.Duration(random.Int64N(int64(5 * time.Second)))) // the instant of the change
+			w.must(cp.Restart(w.ctx, late), "starting muster-controller")
+		}
+	})
+	t.Logf("%d rounds took %s, seed %d", n, time.Since(began).Round(time.Second), seed)
+}
+
+// lateController runs muster-controller behind a proxy that holds every watch back, instead of the one of the package,
+// which is back when the test is over.
+func (w *world) lateController() *controlplane.Process {
+	w.t.Helper()
+	config, err := cp.ServiceAccountConfig(w.ctx, controlplane.MusterNamespace, "muster-controller")
+	w.must(err, "making a configuration for muster-controller")
+	transport, err := rest.TransportFor(rest.AnonymousClientConfig(config))
+	w.must(err, "making a transport to the API server")
+	server, err := url.Parse(config.Host)
+	w.must(err, "reading the API server's address")
+	proxy := httptest.NewTLSServer(&httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(server) },
+		Transport:     transport,
+		FlushInterval: -1,
+		ModifyResponse: func(response *http.Response) error {
+			if watch := response.Request.URL.Query().Get("watch"); watch == "true" || watch == "1" {
+				response.Body = holdBack(response.Body, time.Duration(rand.Int64N(int64(2500*time.Millisecond))))
+			}
+			return nil
+		},
+	})
+	config.Host = proxy.URL // by TLS: a client sends its token no other way
+	config.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Certificate().Raw})
+	path := filepath.Join(w.t.TempDir(), "kubeconfig")
+	w.must(controlplane.WriteKubeconfig(config, path), "writing a kubeconfig")
+
+	controller.Kill()
+	late, err := cp.StartMusterController(w.ctx, controlplane.ControllerOptions{
+		Name: "muster-controller-late", Args: []string{"--start-order-access", "--kubeconfig=" + path}})
+	w.must(err, "starting muster-controller behind the proxy")
+	usual := controller
+	controller = late
+	w.t.Cleanup(func() { // the world is closed after this
+		late.Kill()
+		proxy.CloseClientConnections()
+		proxy.Close()
+		controller = usual
+		var err error
+		if controller, err = cp.StartMusterController(w.ctx, controlplane.ControllerOptions{
+			Name: "muster-controller-again", Args: []string{"--start-order-access"}}); err != nil {
+			w.t.Errorf("starting the usual muster-controller: %v", err)
+		}
+	})
+	return late
+}
+
+// holdBack returns a body whose data comes that much later, in the same order.
+func holdBack(body io.ReadCloser, delay time.Duration) io.ReadCloser {
+	type chunk struct {
+		data []byte
+		due  time.Time
+	}
+	const plenty = 100_000 // of chunks: the API server is not to wait for us
+	chunks := make(chan chunk, plenty)
+	out, in := io.Pipe()
+	go func() {
+		defer close(chunks)
+		for {
+			data := make([]byte, 16<<10)
+			n, err := body.Read(data)
+			if n > 0 {
+				chunks <- chunk{data[:n], time.Now().Add(delay)}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	go func() {
+		for c := range chunks {
+			<-time.After(time.Until(c.due)) // this is the delay
+			if _, err := in.Write(c.data); err != nil {
+				body.Close() // nobody listens any more
+			}
+		}
+		in.Close()
+	}()
+	return heldBack{out, body}
+}
+
+// heldBack closes both ends.
+type heldBack struct {
+	*io.PipeReader
+	source io.Closer
+}
+
+func (h heldBack) Close() error {
+	h.PipeReader.Close()
+	return h.source.Close()
+}
