@@ -39,10 +39,13 @@ func explain(work *gangstate.Work, world rooms, short *placement.Shortfall) gang
 		parts = append(parts, fmt.Sprintf("the search ended after %d attempts", short.Attempts))
 	}
 	reason := dominant(blocked, world)
-	if reason == v2alpha2.ReasonFragmented {
-		// Each leaf would have room enough by itself. Have all of them together?
+	if reason != v2alpha2.ReasonNoNodeMatches && reason != v2alpha2.ReasonWaitingForPods {
+		// Each leaf may have room enough by itself, and all of them together have not.
 		if whole, text := judgeWhole(work.Problem, world); whole != "" {
-			reason, parts = whole, append([]string{text}, parts...)
+			parts = append([]string{text}, parts...)
+			if severity(whole) < severity(reason) {
+				reason = whole
+			}
 		}
 	}
 	return gangstate.Verdict{Reason: reason, Message: clip(strings.Join(parts, "; "))}

@@ -152,6 +152,20 @@ func TestExplain(t *testing.T) {
 			want: gangstate.Verdict{Reason: v2alpha2.ReasonInsufficientGPUs,
 				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, 12 are free; " + workers},
 		},
+		"a leaf that has not room enough by itself": {
+			problem: placement.Problem{Tree: service, Pods: servicePods},
+			short:   workerLacks,
+			rooms:   fakeRooms{room(4, 8), cpus},
+			want: gangstate.Verdict{Reason: v2alpha2.ReasonInsufficientGPUs,
+				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, 8 are free; " + workers},
+		},
+		"a pod that is larger than any node is the reason, whatever else is missing": {
+			problem: placement.Problem{Tree: service, Pods: servicePods},
+			short:   workerLacks,
+			rooms:   fakeRooms{room(9, 12), cpus},
+			want: gangstate.Verdict{Reason: v2alpha2.ReasonTooLarge,
+				Message: "the gang needs 36 nvidia.com/gpu for 4 pods, 12 are free; " + workers},
+		},
 		"a replica that lacks a pod is not the one that counts": {
 			problem: placement.Problem{Tree: service, Pods: map[string][]placement.Pod{"x-web": waiting(1, 1),
 				"x-d-0-leader": waiting(1, 0), "x-d-0-worker": waiting(3, 0), "x-d-1-worker": waiting(3, 0)}},
