@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+const repository = "../../.."
+
+// command is a line of a shell block, with the output that the README shows for it.
+type command struct {
+	line   string
+	output []string // nil: none is shown
+}
+
+// commandsOf returns the lines of the shell blocks of a section. A block without a language that follows shows what the
+// last of them prints.
+func commandsOf(t *testing.T, heading string) []command {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(repository, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(content), "\n## "+heading+"\n")
+	if !found {
+		t.Fatalf("README.md has no section %q", heading)
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	var commands []command
+	language, inside := "", false
+	for line := range strings.Lines(section) {
+		line = strings.TrimSuffix(line, "\n")
+		switch mark, isFence := strings.CutPrefix(line, "```"); {
+		case isFence && !inside:
+			language, inside = mark, true
+		case isFence:
+			inside = false
+		case inside && language == "sh":
+			commands = append(commands, command{line: line})
+		case inside && language == "" && len(commands) > 0:
+			last := &commands[len(commands)-1]
+			last.output = append(last.output, line)
+		}
+	}
+	return commands
+}
+
+// What a new user is told to type works, and prints what the README shows.
+func TestYourFirstGang(t *testing.T) {
+	commands := commandsOf(t, "Your first gang")
+	dir := filepath.Join(t.TempDir(), "cluster")
+	t.Cleanup(func() { controlplane.StopBackground(dir) })
+	var env []string
+	shell := func(line string) (string, error) {
+		c := exec.CommandContext(t.Context(), "sh", "-c", line)
+		c.Dir, c.Env = repository, append(os.Environ(), env...)
+		output, err := c.CombinedOutput()
+		return string(output), err
+	}
+	run := map[string]func(args []string) error{
+		"make cluster-up": func(args []string) error {
+			flags := []string{"up", "-dir", dir}
+			for _, arg := range args {
+				name, value, _ := strings.Cut(arg, "=")
+				flags = append(flags, "-"+strings.ToLower(name), value)
+			}
+			return run(t.Context(), flags)
+		},
+		"make cluster-down": func([]string) error { return run(t.Context(), []string{"down", "-dir", dir}) },
+		"export KUBECONFIG=$PWD/.muster/kubeconfig": func([]string) error {
+			env = append(env, "KUBECONFIG="+filepath.Join(dir, "kubeconfig"))
+			return nil
+		},
+	}
+	done := map[string]bool{}
+next:
+	for _, c := range commands {
+		began := time.Now()
+		for start, do := range run {
+			if args, is := strings.CutPrefix(c.line, start); is {
+				if err := do(strings.Fields(args)); err != nil {
+					t.Fatalf("%s: %v", c.line, err)
+				}
+				done[start] = true
+				continue next
+			}
+		}
+		// What is shown may take a moment to come true; what nobody shows has to succeed.
+		for {
+			output, err := shell(c.line)
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", c.line, err, output)
+			}
+			diff := cmp.Diff(comparable(c.output), comparable(elided(strings.Split(strings.TrimSuffix(output, "\n"), "\n"), c.output)))
+			if c.output == nil || diff == "" {
+				break
+			}
+			if time.Since(began) > 20*time.Second {
+				t.Fatalf("%s (-README +got):\n%s\n%s", c.line, diff, output)
+			}
+		}
+		t.Logf("%5.1f s  %s", time.Since(began).Seconds(), c.line)
+	}
+	for start := range run {
+		if !done[start] {
+			t.Errorf("%q is not among the commands: %q", start, commands)
+		}
+	}
+}
+
+// elided shortens lines as those shown are that end with "...".
+func elided(lines, shown []string) []string {
+	lines = slices.Clone(lines)
+	for i := range min(len(lines), len(shown)) {
+		if start, is := strings.CutSuffix(shown[i], "..."); is && strings.HasPrefix(lines[i], start) {
+			lines[i] = shown[i]
+		}
+	}
+	return lines
+}
+
+// comparable returns the words of each line without the last column of tables that end with AGE.
+func comparable(lines []string) []string {
+	var out []string
+	aged := false
+	for _, line := range lines {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			aged = false
+		} else if words[len(words)-1] == "AGE" {
+			aged = true
+		} else if aged {
+			words = words[:len(words)-1]
+		}
+		out = append(out, fmt.Sprint(words))
+	}
+	return out
+}
