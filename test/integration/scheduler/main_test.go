@@ -3,10 +3,8 @@
 package scheduler
 
 import (
-	"context"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/muster-project/muster/test/controlplane"
 )
@@ -15,7 +13,8 @@ import (
 var cp *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
-	os.Exit(controlplane.Main(installed{m}, controlplane.Options{WithControllerManager: true, AuditPolicy: auditPolicy}, &cp))
+	os.Exit(controlplane.Main(m, controlplane.Options{WithControllerManager: true, AuditPolicy: auditPolicy}, &cp,
+		(*controlplane.ControlPlane).InstallMuster))
 }
 
 // auditPolicy logs what the schedulers write.
@@ -29,16 +28,3 @@ rules:
   verbs: [create, update, patch, delete]
 - level: None
 `
-
-// installed runs the tests with Muster's CRDs and rules in place.
-type installed struct{ m *testing.M }
-
-func (i installed) Run() int {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := cp.InstallMuster(ctx); err != nil {
-		println("installing Muster:", err.Error())
-		return 1
-	}
-	return i.m.Run()
-}
