@@ -103,7 +103,8 @@ func (cp *ControlPlane) apiServerArgs() ([]string, error) {
 		if err := os.WriteFile(policy, []byte(cp.options.AuditPolicy), 0o644); err != nil {
 			return nil, err
 		}
-		args = append(args, "--audit-policy-file="+policy, "--audit-log-path="+cp.AuditLog())
+		// One file: by default it is moved away after 100 MB, and whoever counts requests would miss the earlier ones.
+		args = append(args, "--audit-policy-file="+policy, "--audit-log-path="+cp.AuditLog(), "--audit-log-maxsize=0")
 	}
 	return args, nil
 }

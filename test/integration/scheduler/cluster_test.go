@@ -38,6 +38,7 @@ type cluster struct {
 	nodes     []string
 	scheduler *controlplane.Process
 	dynamic   dynamic.Interface
+	audited   int64 // length of the audit log when the test began
 }
 
 // newCluster makes a namespace and nodes with 8 GPUs each, all taken away when the test is over.
@@ -53,6 +54,9 @@ func newCluster(t *testing.T, nodes int) *cluster {
 	var err error
 	c.dynamic, err = dynamic.NewForConfig(cp.Admin())
 	c.must(err, "making a dynamic client")
+	log, err := os.Stat(cp.AuditLog())
+	c.must(err, "looking at the audit log")
+	c.audited = log.Size()
 	c.must(cp.CreateNamespace(ctx, c.namespace), "creating the namespace")
 	c.addNodes(nodes)
 	t.Cleanup(c.close)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -208,6 +209,8 @@ func (c *cluster) writes(since time.Time) []write {
 	f, err := os.Open(cp.AuditLog())
 	c.must(err, "opening the audit log")
 	defer f.Close()
+	_, err = f.Seek(c.audited, io.SeekStart)
+	c.must(err, "reading the audit log")
 	var out []write
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
@@ -220,7 +223,7 @@ func (c *cluster) writes(since time.Time) []write {
 			User                     struct{ Extra map[string][]string }
 		}
 		if json.Unmarshal(lines.Bytes(), &e) != nil || e.ObjectRef.Namespace != c.namespace || e.RequestReceivedTimestamp.Before(since) {
-			continue // the last line may be half written
+			continue // the first line and the last may be half a line
 		}
 		w := write{at: e.RequestReceivedTimestamp, verb: e.Verb, resource: e.ObjectRef.Resource, name: e.ObjectRef.Name, code: e.ResponseStatus.Code,
 			credential: strings.Join(e.User.Extra["authentication.kubernetes.io/credential-id"], ",")}
