@@ -123,6 +123,10 @@ func judge(f observed.Gang) verdict {
 		v.phase = v2alpha2.PodGroupWaiting
 	}
 	v.reason, v.message = blocked(f)
+	if f.Leaving > 0 {
+		v.message += fmt.Sprintf("; %s being deleted", boundPods(f.Leaving))
+	}
+	v.message += strays(f)
 	if f.Fragment {
 		v.message += fmt.Sprintf("; %s bound before a crash or a failed binding, given back if the rest cannot follow", pods(total(f.Bound)))
 	}
@@ -188,10 +192,27 @@ func satisfiedSummary(f observed.Gang) string {
 	if f.MisplacedTotal > 0 {
 		s += fmt.Sprintf("; %s counting nowhere: %s", pods(f.MisplacedTotal), list(f.Misplaced, f.MisplacedTotal, "; "))
 	}
+	s += strays(f)
 	if f.RefusedSurplus && f.Refused.Reason != "" {
 		s += fmt.Sprintf("; more wait, %s: %s", f.Refused.Reason, f.Refused.Message)
 	}
 	return s
+}
+
+// strays names the bound pods that count nowhere: who counts the pods that run comes to another number.
+func strays(f observed.Gang) string {
+	if f.StrayTotal == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s counting nowhere: %s", boundPods(f.StrayTotal), list(f.Stray, f.StrayTotal, "; "))
+}
+
+// boundPods returns "1 bound pod" or "n bound pods".
+func boundPods(n int) string {
+	if n == 1 {
+		return "1 bound pod"
+	}
+	return fmt.Sprintf("%d bound pods", n)
 }
 
 // scheduled returns "bound/needed" in pods of the minimum.

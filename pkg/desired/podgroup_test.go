@@ -140,6 +140,20 @@ func TestPodGroupStatus(t *testing.T) {
 					`needs 8 pods, 6 exist; 2 pods being deleted; 1 pod counting nowhere: pod a names sub-group "x"; correct their label kai.scheduler/subgroup-name`)),
 			},
 		},
+		"bound pods that do not count": {
+			group: flat().Obj(),
+			facts: observed.Gang{
+				Admitted: true, Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 6},
+				Refused: observed.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "2 pods fit nowhere"},
+				Leaving: 1, StrayTotal: 1, Stray: []string{`pod a has no label kai.scheduler/subgroup-name`},
+			},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupDegraded, Scheduled: "6/8", Reason: v2alpha2.ReasonInsufficientGPUs,
+				Summary: `6/8 pods bound; 2 pods fit nowhere; 1 bound pod being deleted; 1 bound pod counting nowhere: pod a has no label kai.scheduler/subgroup-name`,
+				Conditions: conditions(wasAdmitted(), unsatisfied(v2alpha2.ReasonInsufficientGPUs,
+					`2 pods fit nowhere; 1 bound pod being deleted; 1 bound pod counting nowhere: pod a has no label kai.scheduler/subgroup-name`)),
+			},
+		},
 		"pods with scheduling gates": {
 			group: flat().Obj(),
 			facts: observed.Gang{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 5}, Gated: 3, Profile: "muster-scheduler"},

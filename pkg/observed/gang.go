@@ -47,6 +47,11 @@ type Gang struct {
 	// Misplaced says, per pod that counts nowhere, why: "pod x names sub-group ...". Sorted, at most 10.
 	Misplaced      []string
 	MisplacedTotal int
+	// Stray says the same of pods that are bound already. Sorted, at most 10.
+	Stray      []string
+	StrayTotal int
+	// Leaving counts bound pods that are being deleted: they hold their room still, and count no more.
+	Leaving int
 	// Gated, Terminating, Foreign count waiting pods that a plan cannot use: scheduling gates, being deleted, of another
 	// scheduler (ForeignNames are the schedulerNames, sorted).
 	Gated, Terminating, Foreign int

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -56,6 +57,15 @@ func (r *Registry) Facts(key Key) (observed.Gang, bool) {
 			f.MisplacedTotal++
 			f.Misplaced = append(f.Misplaced, fmt.Sprintf("pod %s %s", m.pod.Name, m.misplaced))
 		}
+		if m.state == bound && m.pod.Status.Phase != corev1.PodFailed {
+			switch {
+			case m.misplaced != "" && m.pod.DeletionTimestamp == nil:
+				f.StrayTotal++
+				f.Stray = append(f.Stray, fmt.Sprintf("pod %s %s", m.pod.Name, m.misplaced))
+			case m.misplaced == "" && m.pod.DeletionTimestamp != nil:
+				f.Leaving++
+			}
+		}
 		if m.state != pending {
 			continue
 		}
@@ -84,6 +94,8 @@ func (r *Registry) Facts(key Key) (observed.Gang, bool) {
 	slices.Sort(f.ForeignNames)
 	slices.Sort(f.Misplaced)
 	f.Misplaced = f.Misplaced[:min(len(f.Misplaced), 10)]
+	slices.Sort(f.Stray)
+	f.Stray = f.Stray[:min(len(f.Stray), 10)]
 	slices.SortFunc(f.Waiting, func(a, b observed.WaitingPod) int {
 		if c := a.Pod.CreationTimestamp.Time.Compare(b.Pod.CreationTimestamp.Time); c != 0 {
 			return c

@@ -66,6 +66,17 @@ func TestFacts(t *testing.T) {
 				},
 			},
 		},
+		"bound pods that do not count are told": {
+			group: flat(3),
+			pods: []*wrappers.PodWrapper{
+				pod("a").Node("n1"), pod("b").Node("n1").Terminating(), pod("c").Node("n1").SubGroup("x"),
+				pod("d").Node("n1").SubGroup("x").Terminating(), pod("e").Node("n1").Terminating().Phase(corev1.PodFailed),
+			},
+			want: observed.Gang{
+				Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}, Leaving: 1,
+				StrayTotal: 1, Stray: []string{`pod c names sub-group "x", but the PodGroup has no sub-groups`},
+			},
+		},
 		"a gang of another scheduler only": {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").SchedulerName("z")},
 			want: observed.Gang{Foreign: 1, ForeignNames: []string{"z"}, Created: gang.Counts{"": 1}},
