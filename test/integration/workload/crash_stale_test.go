@@ -64,7 +64,7 @@ func (w *world) lateController() *controlplane.Process {
 
 	controller.Kill()
 	late, err := cp.StartMusterController(w.ctx, controlplane.ControllerOptions{
-		Name: "muster-controller-late", Args: []string{"--start-order-access", "--kubeconfig=" + path}})
+		Name: "muster-controller-late", Args: []string{"--kubeconfig=" + path}})
 	w.must(err, "starting muster-controller behind the proxy")
 	usual := controller
 	controller = late
@@ -75,7 +75,7 @@ func (w *world) lateController() *controlplane.Process {
 		controller = usual
 		var err error
 		if controller, err = cp.StartMusterController(w.ctx, controlplane.ControllerOptions{
-			Name: "muster-controller-again", Args: []string{"--start-order-access"}}); err != nil {
+			Name: "muster-controller-again"}); err != nil {
 			w.t.Errorf("starting the usual muster-controller: %v", err)
 		}
 	})
