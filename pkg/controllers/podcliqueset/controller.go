@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -49,6 +51,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.PodClique{}, children.News{Concerns: setOfClique, Of: cliqueNews, Calm: true}.Handler()).
 		Watches(&v1alpha1.PodCliqueScalingGroup{}, children.News{
 			Concerns: children.Owner(v1alpha1.KindPodCliqueSet), Of: children.WantedOrCounts, Calm: true}.Handler()).
+		Watches(&corev1.Pod{}, handler.Funcs{UpdateFunc: podRuns}).
 		Watches(&v2alpha2.PodGroup{}, owned).
 		Watches(&corev1.Service{}, owned).
 		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, owned).
@@ -58,6 +61,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 				children.FirstRetry, children.LastRetry),
 		}).
 		Complete(r)
+}
+
+// podRuns tells a set that a pod of it has begun to run, which may be long before it is ready: that is the set's phase.
+func podRuns(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
+	if set := is.Labels[v1alpha1.LabelPartOf]; set != "" && was.Status.Phase != corev1.PodRunning && is.Status.Phase == corev1.PodRunning {
+		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: is.Namespace, Name: set}}, children.Settling)
+	}
 }
 
 // setOfClique returns the set that a PodClique belongs to: its owner, or the owner of its scaling group, which the label
