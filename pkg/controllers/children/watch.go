@@ -4,6 +4,9 @@ import (
 	"context"
 	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -89,7 +92,7 @@ func Owner(kind string) func(context.Context, client.Object) []types.NamespacedN
 // Wanted grades a change of an object whose status does not matter: Urgent if what people or controllers want of it has
 // changed, or it is being deleted, or it has another owner.
 func Wanted(before, after client.Object) Urgency {
-	if before.GetGeneration() != after.GetGeneration() ||
+	if specChanged(before, after) ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
 		metaChanged(before, after) {
 		return Urgent
@@ -106,6 +109,20 @@ func WantedOrCounts(before, after client.Object) Urgency {
 		return Never // a resync
 	}
 	return Soon
+}
+
+// specChanged tells whether the spec differs: by the generation, or for kinds whose API keeps none, by looking.
+func specChanged(before, after client.Object) bool {
+	switch was := before.(type) {
+	case *corev1.Service:
+		return !equality.Semantic.DeepEqual(was.Spec, after.(*corev1.Service).Spec)
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		return !equality.Semantic.DeepEqual(was.Spec, after.(*autoscalingv2.HorizontalPodAutoscaler).Spec)
+	case *metav1.PartialObjectMetadata: // of Roles and RoleBindings, which are nothing but spec
+		return before.GetResourceVersion() != after.GetResourceVersion()
+	default:
+		return before.GetGeneration() != after.GetGeneration()
+	}
 }
 
 func metaChanged(before, after client.Object) bool {

@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -51,5 +53,38 @@ func TestWhoIsToldOfAChange(t *testing.T) {
 				t.Errorf("told now and soon (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestWanted(t *testing.T) {
+	meta := func(generation int64, version string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Generation: generation, ResourceVersion: version}
+	}
+	for name, tc := range map[string]struct {
+		before, after client.Object
+		want          Urgency
+	}{
+		"the status of a PodClique": {
+			&v1alpha1.PodClique{ObjectMeta: meta(1, "1")}, &v1alpha1.PodClique{ObjectMeta: meta(1, "2"), Status: v1alpha1.PodCliqueStatus{Replicas: 1}}, Never},
+		"its spec": {&v1alpha1.PodClique{ObjectMeta: meta(1, "1")}, &v1alpha1.PodClique{ObjectMeta: meta(2, "2")}, Urgent},
+		"the spec of a Service, which has no generation": {
+			&corev1.Service{ObjectMeta: meta(0, "1")}, &corev1.Service{ObjectMeta: meta(0, "2"), Spec: corev1.ServiceSpec{Selector: map[string]string{"a": "b"}}}, Urgent},
+		"the status of a Service": {
+			&corev1.Service{ObjectMeta: meta(0, "1")},
+			&corev1.Service{ObjectMeta: meta(0, "2"), Status: corev1.ServiceStatus{Conditions: []metav1.Condition{{Type: "x"}}}}, Never},
+		"the spec of an autoscaler": {
+			&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: meta(0, "1")},
+			&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: meta(0, "2"), Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 1}}, Urgent},
+		"the status of an autoscaler": {
+			&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: meta(0, "1")},
+			&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: meta(0, "2"), Status: autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: 1}}, Never},
+		"a Role, of which the metadata is all that is seen": {
+			&metav1.PartialObjectMetadata{ObjectMeta: meta(0, "1")}, &metav1.PartialObjectMetadata{ObjectMeta: meta(0, "2")}, Urgent},
+		"a resync of a Role": {
+			&metav1.PartialObjectMetadata{ObjectMeta: meta(0, "1")}, &metav1.PartialObjectMetadata{ObjectMeta: meta(0, "1")}, Never},
+	} {
+		if got := Wanted(tc.before, tc.after); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
 	}
 }

@@ -11,9 +11,11 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -269,6 +271,40 @@ func TestStartOrderWithoutTheRightToGrantAccess(t *testing.T) {
 		w.delete(kind, "grove.io:pcs:o")
 		w.until("it is there again", kind, func(objects []*unstructured.Unstructured) bool {
 			return len(objects) == 1 && objects[0].GetUID() != uid
+		})
+	}
+}
+
+// What a person changes of objects that the controllers own is changed back.
+func TestOwnedObjectsChangedByHand(t *testing.T) {
+	w := newWorld(t, 1)
+	w.apply(strings.Replace(ordered, "minAvailable: 2}", "minAvailable: 2, scaleConfig: {minReplicas: 2, maxReplicas: 3}}", 1))
+	w.untilNames(hpas, "o-0-g")
+	w.untilNames(bindingsKind, "grove.io:pcs:o")
+	for kind, change := range map[schema.GroupVersionResource]string{
+		services:     `{"spec":{"selector":{"app":"theirs"}}}`,
+		hpas:         `{"spec":{"maxReplicas":9}}`,
+		podGroups:    `{"spec":{"priorityClassName":"system-node-critical"}}`,
+		rolesKind:    `{"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}`,
+		bindingsKind: `{"subjects":[]}`,
+	} {
+		before := w.only(kind)
+		_, err := w.dynamic.Resource(kind).Namespace(w.namespace).Patch(w.ctx, before.GetName(), types.MergePatchType, []byte(change), metav1.PatchOptions{})
+		w.must(err, "changing "+before.GetName())
+		w.until("it is as it was", kind, func(objects []*unstructured.Unstructured) bool {
+			if len(objects) != 1 || objects[0].GetUID() != before.GetUID() {
+				return false
+			}
+			for _, part := range []string{"rules", "subjects", "spec"} {
+				if kind == services {
+					selector, _, _ := unstructured.NestedStringMap(objects[0].Object, "spec", "selector")
+					return selector[v1alpha1.LabelPartOf] == "o"
+				}
+				if !equality.Semantic.DeepEqual(before.Object[part], objects[0].Object[part]) {
+					return false
+				}
+			}
+			return true
 		})
 	}
 }
