@@ -6,6 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
 
 // EventsToRegister implements fwk.EnqueueExtensions: everything that may make a refused gang fit. Too wide rather than too
@@ -15,9 +18,10 @@ func (pl *Admission) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHi
 		return fwk.ClusterEventWithHint{Event: fwk.ClusterEvent{Resource: resource, ActionType: action}, QueueingHintFn: pl.afterChange}
 	}
 	return []fwk.ClusterEventWithHint{
-		all(fwk.Node, fwk.Add|fwk.UpdateNodeAllocatable|fwk.UpdateNodeLabel|fwk.UpdateNodeTaint),
+		// A node that goes may take with it a topology domain that pods have to be spread over.
+		all(fwk.Node, fwk.Add|fwk.Delete|fwk.UpdateNodeAllocatable|fwk.UpdateNodeLabel|fwk.UpdateNodeTaint|fwk.UpdateNodeDeclaredFeature),
 		{
-			Event:          fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Delete | fwk.UpdatePodScaleDown | fwk.UpdatePodLabel | fwk.Add},
+			Event:          fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Delete | fwk.UpdatePodScaleDown | fwk.UpdatePodLabel | fwk.UpdatePodGeneratedResourceClaim | fwk.Add},
 			QueueingHintFn: pl.afterPod,
 		},
 		all(fwk.PersistentVolumeClaim, fwk.Add|fwk.Update),
@@ -41,6 +45,7 @@ func (pl *Admission) afterChange(_ klog.Logger, _ *corev1.Pod, _, _ any) (fwk.Qu
 }
 
 // afterPod wakes the leader for a pod that gives something up or could be one that affinity asks for: one that had a node.
+// And for whatever happens to a pod of its own gang: it may be what the gang was refused for.
 func (pl *Admission) afterPod(logger klog.Logger, pod *corev1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
 	old, _ := oldObj.(*corev1.Pod)
 	updated, _ := newObj.(*corev1.Pod)
@@ -49,8 +54,8 @@ func (pl *Admission) afterPod(logger klog.Logger, pod *corev1.Pod, oldObj, newOb
 		if old.Spec.NodeName != "" {
 			return pl.afterChange(logger, pod, oldObj, newObj)
 		}
-	case updated != nil && updated.UID == pod.UID:
-		return fwk.Queue, nil
+	case old != nil && updated != nil && gangOf(pod) == gangOf(updated):
+		return pl.afterChange(logger, pod, oldObj, newObj)
 	case old == nil && updated != nil: // came to run: only affinity to it can help
 		if updated.Spec.NodeName != "" && pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAffinity != nil {
 			return pl.afterChange(logger, pod, oldObj, newObj)
@@ -59,4 +64,8 @@ func (pl *Admission) afterPod(logger klog.Logger, pod *corev1.Pod, oldObj, newOb
 		return pl.afterChange(logger, pod, oldObj, newObj)
 	}
 	return fwk.QueueSkip, nil
+}
+
+func gangOf(pod *corev1.Pod) gangstate.Key {
+	return gangstate.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}
 }

@@ -3,6 +3,7 @@ package gangadmission
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -211,10 +212,12 @@ func (g *Gangs) nodeHandler() cache.ResourceEventHandler {
 			if before.Spec.Unschedulable != after.Spec.Unschedulable ||
 				!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
 				!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
-				!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) {
+				!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) ||
+				!slices.Equal(before.Status.DeclaredFeatures, after.Status.DeclaredFeatures) {
 				g.registry.ClusterChanged()
 			}
 		},
+		DeleteFunc: func(any) { g.registry.ClusterChanged() },
 	}
 }
 

@@ -1,0 +1,105 @@
+package gangadmission
+
+import (
+	"testing"
+
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// A gang is refused by GangAdmission whatever filter was the reason, so GangAdmission has to ask for every event that any
+// of them would be woken by.
+func TestEveryEventThatWakesAPodWakesAGang(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	f := c.sched.Profiles[wrappers.SchedulerName]
+	ours, theirs := map[fwk.EventResource]fwk.ActionType{}, map[fwk.EventResource]map[string]fwk.ActionType{}
+	for _, pl := range f.EnqueueExtensions() {
+		events, err := pl.EventsToRegister(c.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			if pl.Name() == Name {
+				ours[e.Event.Resource] |= e.Event.ActionType
+				continue
+			}
+			if theirs[e.Event.Resource] == nil {
+				theirs[e.Event.Resource] = map[string]fwk.ActionType{}
+			}
+			theirs[e.Event.Resource][pl.Name()] |= e.Event.ActionType
+		}
+	}
+	// What happens to the gang's own pods the registry sees by itself.
+	ours[fwk.Pod] |= fwk.UpdatePodToleration | fwk.UpdatePodSchedulingGatesEliminated
+	const (
+		ofPods = fwk.UpdatePodLabel | fwk.UpdatePodScaleDown | fwk.UpdatePodToleration | fwk.UpdatePodSchedulingGatesEliminated |
+			fwk.UpdatePodGeneratedResourceClaim
+		ofNodes = fwk.Update &^ ofPods
+	)
+	ours[fwk.Pod], ours[fwk.Node] = ours[fwk.Pod]|ofNodes, ours[fwk.Node]|ofPods
+	for resource, plugins := range theirs {
+		for name, actions := range plugins {
+			if name == "Moody" { // knows no events, so it gets all
+				continue
+			}
+			if missing := actions &^ ours[resource]; missing != 0 {
+				t.Errorf("%s is woken by %s of %s, a gang is not", name, fwk.ClusterEvent{Resource: resource, ActionType: missing}.Label(), resource)
+			}
+		}
+	}
+	if len(theirs[fwk.Node]) < 5 {
+		t.Errorf("events of %v only: are these all plugins?", theirs)
+	}
+}
+
+func TestWhichPodsWakeARefusedGang(t *testing.T) {
+	t.Parallel()
+	leader := wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").GPUs(1)
+	pod := func(name string) *wrappers.PodWrapper { return wrappers.MakePod(name, "ml").UID(name) }
+	attached := func() *wrappers.PodWrapper {
+		return wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").TogetherWith("zone", "app", "db")
+	}
+	tests := map[string]struct {
+		leader       *wrappers.PodWrapper // of a gang of plain pods if nil
+		old, updated *wrappers.PodWrapper
+		want         bool
+	}{
+		"a bound pod goes":                                      {old: pod("x").Node("n0"), want: true},
+		"a waiting pod goes":                                    {old: pod("x")},
+		"a waiting pod of the gang goes":                        {old: pod("a-1").Gang("a")},
+		"a pod comes to run":                                    {updated: pod("x").Node("n0")},
+		"a pod comes to run that the gang may want to be near":  {leader: attached(), updated: pod("x").Node("n0"), want: true},
+		"a pod comes to wait that the gang may want to be near": {leader: attached(), updated: pod("x")},
+		"a bound pod changes its labels or asks for less":       {old: pod("x").Node("n0"), updated: pod("x").Node("n0").Label("app", "db"), want: true},
+		"a waiting pod changes its labels":                      {old: pod("x"), updated: pod("x").Label("app", "db")},
+		"the claim of a waiting pod of the gang is made":        {old: pod("a-1").Gang("a"), updated: pod("a-1").Gang("a"), want: true},
+		"the claim of another gang's pod is made":               {old: pod("b-1").Gang("b"), updated: pod("b-1").Gang("b")},
+		"a pod of a gang of that name in another namespace": {
+			old: wrappers.MakePod("a-1", "other").Gang("a"), updated: wrappers.MakePod("a-1", "other").Gang("a")},
+		"the leader changes": {old: leader, updated: wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").Label("app", "db"), want: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pl := &Admission{registry: New().registry}
+			var old, updated any
+			if tc.old != nil {
+				old = tc.old.Obj()
+			}
+			if tc.updated != nil {
+				updated = tc.updated.Obj()
+			}
+			l := tc.leader
+			if l == nil {
+				l = leader
+			}
+			got, err := pl.afterPod(klog.Background(), l.Obj(), old, updated)
+			if err != nil || (got == fwk.Queue) != tc.want {
+				t.Errorf("hint %v, error %v; want that the gang is woken: %t", got, err, tc.want)
+			}
+		})
+	}
+}
