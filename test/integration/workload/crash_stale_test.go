@@ -3,6 +3,7 @@ package workload
 import (
 	"encoding/pem"
 	"io"
+	"log"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -50,6 +51,7 @@ func (w *world) lateController() *controlplane.Process {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(server) },
 		Transport:     transport,
 		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0), // a muster-controller that is killed ends its watches
 		ModifyResponse: func(response *http.Response) error {
 			if watch := response.Request.URL.Query().Get("watch"); watch == "true" || watch == "1" {
 				response.Body = holdBack(response.Body, time.Duration(rand.Int64N(int64(2500*time.Millisecond))))

@@ -34,6 +34,11 @@ func TestMain(m *testing.M) {
 // serveWebhooks runs a muster-controller that never gets the lead: webhooks are
 // served by every replica, the controllers run on the leader only.
 func serveWebhooks(cp *controlplane.ControlPlane, ctx context.Context) error {
+	_, err := webhookServer(cp, ctx)
+	return err
+}
+
+func webhookServer(cp *controlplane.ControlPlane, ctx context.Context) (*controlplane.Process, error) {
 	now := metav1.NowMicro()
 	_, err := cp.Client().CoordinationV1().Leases(controlplane.MusterNamespace).Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: "muster-controller"},
@@ -41,10 +46,9 @@ func serveWebhooks(cp *controlplane.ControlPlane, ctx context.Context) error {
 			AcquireTime: &now, RenewTime: &now},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = cp.StartMusterController(ctx, controlplane.ControllerOptions{Args: []string{"--leader-elect=true", "--scheduler-name=configured"}})
-	return err
+	return cp.StartMusterController(ctx, controlplane.ControllerOptions{Args: []string{"--leader-elect=true", "--scheduler-name=configured"}})
 }
 
 func ptr[T any](v T) *T { return &v }
