@@ -70,6 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		family, replicas := f.children(), int(max(set.Spec.Replicas, 0))
 		recordedReplicas = desired.RecordedReplicas(set, family)
 		names := make([][]object, replicas)
+		accessErr := r.keepAccess(ctx, set) // before the pods that need it
 		_, keepErr = children.InBatches(replicas, atOnce, func(i int) error {
 			if err := r.Unchanged(ctx, live); err != nil {
 				return err
@@ -78,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			names[i] = want.names()
 			return r.keep(ctx, want, f)
 		})
-		keepErr = errors.Join(r.keepAccess(ctx, set), keepErr)
+		keepErr = errors.Join(accessErr, keepErr)
 		for i := range names {
 			if names[i] == nil { // the batches ended before
 				names[i] = wanted(set, i, f, family).names()
