@@ -275,6 +275,25 @@ func TestStartOrderWithoutTheRightToGrantAccess(t *testing.T) {
 	}
 }
 
+// Deleted and made again under the same name at once: the Role of the first is not taken for that of the second, and does
+// not keep it from being made.
+func TestStartOrderOfARecreatedSet(t *testing.T) {
+	w := newWorld(t, 1)
+	for range 3 {
+		set := w.apply(ordered)
+		for _, kind := range []schema.GroupVersionResource{rolesKind, bindingsKind} {
+			w.until("the access is that of the present set", kind, func(objects []*unstructured.Unstructured) bool {
+				return len(objects) == 1 && objects[0].GetDeletionTimestamp() == nil && objects[0].GetOwnerReferences()[0].UID == set.UID
+			})
+		}
+		w.delete(sets, "o")
+		w.until("the set is gone", sets, none)
+	}
+	w.untilGone()
+	w.untilNames(rolesKind)
+	w.untilNames(bindingsKind)
+}
+
 // What a person changes of objects that the controllers own is changed back.
 func TestOwnedObjectsChangedByHand(t *testing.T) {
 	w := newWorld(t, 1)
