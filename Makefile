@@ -46,7 +46,7 @@ help: ## Show this list
 		/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: build controlplane ## Show gangs being admitted, waiting and recovering on a real control plane
+demo: build controlplane ## Show gangs and a whole service that start, wait, recover and scale on a real control plane
 	@go run ./test/demo
 
 .PHONY: cluster-up
@@ -60,9 +60,9 @@ cluster-down: ## End the cluster of cluster-up
 ##@ Build
 
 .PHONY: build
-build: ## Build bin/muster-scheduler and bin/muster-controller
+build: ## Build muster-scheduler, muster-controller and muster-wait into bin/
 	@mkdir -p bin
-	@echo "building muster-scheduler and muster-controller $(VERSION) (some minutes the first time)"
+	@echo "building Muster $(VERSION) (some minutes the first time)"
 	@go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 .PHONY: controlplane

@@ -44,7 +44,8 @@ func (p painter) state(good bool, text string) string {
 }
 
 // picture draws the scene: a tree per gang, then the nodes. names are the gangs to draw, in this order, letters mark their
-// GPUs. A tree that is in known already is left out but for its first line; known learns what was drawn. It may be nil.
+// GPUs. A tree, or a branch of a service's tree, that is in known already is left out but for its first line; known learns what
+// was drawn. It may be nil.
 func picture(s scene, names []string, letters, known map[string]string, p painter) string {
 	var b strings.Builder
 	for _, name := range names {
@@ -53,13 +54,16 @@ func picture(s scene, names []string, letters, known map[string]string, p painte
 			delete(known, name)
 			continue
 		}
-		drawn := drawGang(s, g, letters[name], p)
-		if first, rest, _ := strings.Cut(drawn, "\n"); known[name] == drawn && rest != "" {
-			drawn = first + p.faint("  as before") + "\n"
-		} else if known != nil {
+		drawn := drawGang(s, g, letters[name], nil, p)
+		switch first, rest, _ := strings.Cut(drawn, "\n"); {
+		case known == nil:
+			b.WriteString(drawn)
+		case known[name] == drawn && rest != "":
+			b.WriteString(first + p.faint("  as before") + "\n")
+		default:
 			known[name] = drawn
+			b.WriteString(drawGang(s, g, letters[name], known, p))
 		}
-		b.WriteString(drawn)
 		b.WriteByte('\n')
 	}
 	b.WriteString(drawNodes(s, names, letters, p))
@@ -72,7 +76,7 @@ type row struct {
 	good                             bool
 }
 
-func drawGang(s scene, g *v2alpha2.PodGroup, letter string, p painter) string {
+func drawGang(s scene, g *v2alpha2.PodGroup, letter string, known map[string]string, p painter) string {
 	tree, err := observed.Tree(&g.Spec)
 	if err != nil {
 		return fmt.Sprintf("  %s %s  %s: %v\n", letter, g.Name, g.Status.Phase, err)
@@ -99,7 +103,7 @@ func drawGang(s scene, g *v2alpha2.PodGroup, letter string, p painter) string {
 	}
 	var rows []row
 	if set != nil {
-		rows = serviceRows(s, g, tree, status)
+		rows = foldKnown(serviceRows(s, g, tree, status), g.Name, known)
 	} else {
 		grow(tree.Root(), "", func(branch string, group *gang.Group) {
 			r := row{branch: branch, name: group.Name()}

@@ -257,6 +257,39 @@ func withoutColour(text string) string {
 	}
 }
 
+func TestPictureFoldsWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	known := map[string]string{}
+	s := service()
+	names := []string{chatGang}
+	whole := picture(s, names, letters, nil, painter{})
+	if diff := cmp.Diff(whole, picture(s, names, letters, known, painter{})); diff != "" {
+		t.Errorf("the first picture (-whole +got):\n%s", diff)
+	}
+	const nodes = `
+    rack-000   node-0000 DDD.   node-0001 ....
+    rack-001   node-0002 ....   node-0003 xxxx
+    GPUs: D chat-0 3, . free 9, x takes no pods
+`
+	want := `  D chat-0  Admitted  4/4 pods of the minimum  (replica 0 of PodCliqueSet chat)  as before
+` + nodes
+	if diff := cmp.Diff(want, picture(s, names, letters, known, painter{})); diff != "" {
+		t.Errorf("nothing has changed (-want +got):\n%s", diff)
+	}
+	s.cliques[0].Spec.Replicas = 2 // the frontend
+	want = `  D chat-0  Admitted  4/4 pods of the minimum  (replica 0 of PodCliqueSet chat)
+                 role           wanted  needed  bound
+    ├─ frontend  web                 2       1      2  admitted
+    └─ decode    scaling group       2       1      1  admitted; 1 above the minimum waits; replicas as before
+    status: 4/4 pods bound, 1 above the minimum; more wait, InsufficientGPUs: chat-0-decode-1
+            needs 3 nvidia.com/gpu for 3 pods, 2 are free
+    PodCliqueSet chat: Running, Available=True: 1 of 1 replica is available
+` + nodes
+	if diff := cmp.Diff(want, picture(s, names, letters, known, painter{})); diff != "" {
+		t.Errorf("the frontend has changed (-want +got):\n%s", diff)
+	}
+}
+
 func TestMade(t *testing.T) {
 	t.Parallel()
 	s := service()

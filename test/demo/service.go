@@ -48,6 +48,31 @@ func serviceRows(s scene, g *v2alpha2.PodGroup, tree *gang.Tree, status map[stri
 	return rows
 }
 
+// foldKnown leaves the rows out that are below a child of the root, if that child's rows are in known as they are; known
+// learns the others. A nil known folds nothing.
+func foldKnown(rows []row, gangName string, known map[string]string) []row {
+	if known == nil {
+		return rows
+	}
+	var folded []row
+	for len(rows) > 0 {
+		n := 1 // rows of this child
+		for n < len(rows) && !strings.HasPrefix(rows[n].branch, "├") && !strings.HasPrefix(rows[n].branch, "└") {
+			n++
+		}
+		branch := rows[:n]
+		rows = rows[n:]
+		key, now := gangName+"/"+branch[0].name, fmt.Sprint(branch)
+		if n > 1 && known[key] == now {
+			branch = []row{branch[0]}
+			branch[0].words += "; replicas as before"
+		}
+		known[key] = now
+		folded = append(folded, branch...)
+	}
+	return folded
+}
+
 func serviceCounts(wanted, needed, bound any) string {
 	return fmt.Sprintf("%6v  %6v  %5v", wanted, needed, bound)
 }
