@@ -1,9 +1,12 @@
 package kube
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 )
 
@@ -73,5 +76,27 @@ func TestOrderProblems(t *testing.T) {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// binder is an extender that may bind.
+type binder struct {
+	fwk.Extender
+	binds bool
+}
+
+func (binder) Name() string     { return "http://127.0.0.1/binder" }
+func (b binder) IsBinder() bool { return b.binds }
+
+func TestAnExtenderThatBindsIsRefused(t *testing.T) {
+	t.Parallel()
+	if err := CheckOrder(&scheduler.Scheduler{Extenders: []fwk.Extender{binder{}}}, "Gate", "Admission"); err != nil {
+		t.Errorf("an extender that does not bind: %v", err)
+	}
+	err := CheckOrder(&scheduler.Scheduler{Extenders: []fwk.Extender{binder{}, binder{binds: true}}}, "Gate", "Admission")
+	want := `the scheduler configuration does not let gangs be admitted as a whole:
+  extender http://127.0.0.1/binder binds pods: bindings of gangs have to pass Admission; remove its bindVerb`
+	if err == nil || err.Error() != want {
+		t.Errorf("error (-want +got):\n%s", cmp.Diff(want, fmt.Sprint(err)))
 	}
 }

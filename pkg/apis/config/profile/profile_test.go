@@ -3,6 +3,7 @@ package profile
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -192,6 +193,52 @@ func TestPluginOrder(t *testing.T) {
 	}
 }
 
+// A pod without a gang meets the stock plugins with the stock arguments, in the stock order.
+func TestAllElseIsTheStockScheduler(t *testing.T) {
+	t.Parallel()
+	stock, err := decode([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// With weights; without ours and the queue's order, which for such pods is that of PrioritySort.
+	plugins := func(cfg *kubeconfig.KubeSchedulerConfiguration) map[string][]kubeconfig.Plugin {
+		all := map[string][]kubeconfig.Plugin{}
+		for _, p := range newScheduler(t, cfg).Profiles {
+			for point, set := range setsOf(p.ListPlugins()) {
+				for _, pl := range set.Enabled {
+					if !slices.Contains([]string{"GangGate", "GangAdmission", "PrioritySort"}, pl.Name) {
+						all[point] = append(all[point], pl)
+					}
+				}
+			}
+		}
+		return all
+	}
+	arguments := func(cfg *kubeconfig.KubeSchedulerConfiguration) map[string]runtime.Object {
+		all := map[string]runtime.Object{}
+		for _, c := range cfg.Profiles[0].PluginConfig {
+			if c.Name != "GangAdmission" {
+				all[c.Name] = c.Args
+			}
+		}
+		return all
+	}
+	ours := mustDefault(t)
+	if diff := cmp.Diff(plugins(stock), plugins(ours)); diff != "" {
+		t.Errorf("plugins (-stock +ours):\n%s", diff)
+	}
+	if diff := cmp.Diff(arguments(stock), arguments(ours)); diff != "" {
+		t.Errorf("arguments (-stock +ours):\n%s", diff)
+	}
+	for _, cfg := range []*kubeconfig.KubeSchedulerConfiguration{stock, ours} {
+		// Deliberately other ones: who binds gangs of 1,000 pods needs more than 50 requests a second, and a lock of its own.
+		cfg.ClientConnection, cfg.LeaderElection.ResourceName, cfg.LeaderElection.ResourceNamespace, cfg.Profiles = stock.ClientConnection, "", "", nil
+	}
+	if diff := cmp.Diff(stock, ours); diff != "" {
+		t.Errorf("all else (-stock +ours):\n%s", diff)
+	}
+}
+
 // TestASecondProfileIsASecondStanza runs the example of docs/configuration.md.
 func TestASecondProfileIsASecondStanza(t *testing.T) {
 	t.Parallel()
@@ -252,17 +299,21 @@ func newScheduler(t *testing.T, cfg *kubeconfig.KubeSchedulerConfiguration) *sch
 // namesOf returns the names of the plugins at each extension point that has any, in order.
 func namesOf(plugins *kubeconfig.Plugins) map[string][]string {
 	names := map[string][]string{}
-	for point, set := range map[string]kubeconfig.PluginSet{
-		"queueSort": plugins.QueueSort, "preEnqueue": plugins.PreEnqueue, "preFilter": plugins.PreFilter,
-		"filter": plugins.Filter, "postFilter": plugins.PostFilter, "preScore": plugins.PreScore, "score": plugins.Score,
-		"reserve": plugins.Reserve, "permit": plugins.Permit, "preBind": plugins.PreBind, "bind": plugins.Bind,
-		"postBind": plugins.PostBind, "placementGenerate": plugins.PlacementGenerate, "placementScore": plugins.PlacementScore,
-	} {
+	for point, set := range setsOf(plugins) {
 		for _, pl := range set.Enabled {
 			names[point] = append(names[point], pl.Name)
 		}
 	}
 	return names
+}
+
+func setsOf(plugins *kubeconfig.Plugins) map[string]kubeconfig.PluginSet {
+	return map[string]kubeconfig.PluginSet{
+		"queueSort": plugins.QueueSort, "preEnqueue": plugins.PreEnqueue, "preFilter": plugins.PreFilter,
+		"filter": plugins.Filter, "postFilter": plugins.PostFilter, "preScore": plugins.PreScore, "score": plugins.Score,
+		"reserve": plugins.Reserve, "permit": plugins.Permit, "preBind": plugins.PreBind, "bind": plugins.Bind,
+		"postBind": plugins.PostBind, "placementGenerate": plugins.PlacementGenerate, "placementScore": plugins.PlacementScore,
+	}
 }
 
 type gangGate struct{}
