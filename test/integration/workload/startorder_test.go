@@ -10,6 +10,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -263,9 +264,7 @@ func TestStartOrderWithoutTheRightToGrantAccess(t *testing.T) {
 	w.until("the failure is forgotten", sets, func(objects []*unstructured.Unstructured) bool {
 		return len(objects) == 1 && conditionOf(objects[0], v1alpha1.ConditionReplicaFailure, "status") == ""
 	})
-	if n := w.events("o", v1alpha1.ReasonCreateRefused); n != 1 {
-		t.Errorf("%d events about it, want 1", n)
-	}
+	w.toldOnce("o", v1alpha1.ReasonCreateRefused)
 	for _, kind := range []schema.GroupVersionResource{bindingsKind, rolesKind} {
 		uid := w.only(kind).GetUID()
 		w.delete(kind, "grove.io:pcs:o")
@@ -328,21 +327,25 @@ func TestOwnedObjectsChangedByHand(t *testing.T) {
 	}
 }
 
-// events returns how often an event of that reason about an object was told.
-func (w *world) events(name, reason string) int {
+// toldOnce waits for an event of that reason about an object, and fails the test if there is more than one, or one that was
+// repeated.
+func (w *world) toldOnce(name, reason string) {
 	w.t.Helper()
-	list, err := cp.Client().EventsV1().Events(w.namespace).List(w.ctx, metav1.ListOptions{})
-	w.must(err, "listing events")
-	n := 0
-	for _, e := range list.Items {
-		if e.Regarding.Name == name && e.Reason == reason {
-			n++
-			if e.Series != nil {
-				n += int(e.Series.Count) - 1
+	told := 0
+	w.until("an event "+reason+" tells of "+name, eventsv1.SchemeGroupVersion.WithResource("events"), func(objects []*unstructured.Unstructured) bool {
+		told = 0
+		for _, o := range objects {
+			regarding, _, _ := unstructured.NestedString(o.Object, "regarding", "name")
+			if why, _, _ := unstructured.NestedString(o.Object, "reason"); regarding == name && why == reason {
+				repeated, _, _ := unstructured.NestedInt64(o.Object, "series", "count")
+				told += int(max(repeated, 1))
 			}
 		}
+		return told > 0
+	})
+	if told > 1 {
+		w.t.Errorf("%s was told of %s %d times, want once", reason, name, told)
 	}
-	return n
 }
 
 // only returns the one object of a kind.
