@@ -119,9 +119,8 @@ func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *
 		klog.FromContext(ctx).V(2).Info("Planned node refused the pod, plan is aborted", "pod", klog.KObj(pod), "node", node, "status", why)
 		if p := pl.registry.PlanOf(pod.UID); p != nil {
 			pl.gangs.avoidNode(p.Gang, node)
-			plansAborted.WithLabelValues("refused").Inc()
 		}
-		pl.gangs.apply(klog.FromContext(ctx), pl.registry.Abort(pod.UID, "node "+node+" refused a member: "+why.Message(), now))
+		pl.gangs.apply(klog.FromContext(ctx), pl.registry.Abort(pod.UID, gangstate.AbortRefused, "node "+node+" refused a member: "+why.Message(), now))
 	}
 	return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 }

@@ -142,7 +142,7 @@ func (b burst) Next() *corev1.Pod {
 }
 
 func (b burst) Lost(uid types.UID) {
-	b.g.apply(klog.Background(), b.g.registry.Abort(uid, "a member is not in the scheduling queue", time.Now()))
+	b.g.apply(klog.Background(), b.g.registry.Abort(uid, gangstate.AbortLate, "a member is not in the scheduling queue", time.Now()))
 }
 
 func (b burst) Popped(uid types.UID) { b.g.registry.Popped(uid) }

@@ -25,7 +25,7 @@ var (
 	})
 	plansAborted = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "plans_aborted_total", StabilityLevel: metrics.ALPHA,
-		Help: "Plans given up before anything was bound, by cause (refused: the planned node would not take a member).",
+		Help: "Plans given up before anything was bound, by cause: refused (the planned node would not take a member), unprepared (a volume, a claim or another reservation failed), late (a member was not ready in time), changed (a pod went or was bound meanwhile). Divided by muster_plans_total{result=\"committed\"} it is the rate at which plans do not come true.",
 	}, []string{"cause"})
 	bindingsFailed = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "bindings_failed_total", StabilityLevel: metrics.ALPHA,

@@ -42,6 +42,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 			}
 			return class.Value, true
 		},
+		Aborted: func(cause gangstate.AbortCause) { plansAborted.WithLabelValues(string(cause)).Inc() },
 	})
 	client, err := report.NewPodGroupClient(h.KubeConfig())
 	if err != nil {

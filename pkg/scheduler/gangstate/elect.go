@@ -184,7 +184,7 @@ func (r *Registry) Tick(now time.Time) Effects {
 	if p := r.committing; p != nil && now.Sub(p.progress) > commitTimeout {
 		// Only possible where members come through the queue by themselves, and one never does.
 		g := p.gang
-		r.abort(p, "a member never came out of the queue")
+		r.abort(p, AbortLate, "a member never came out of the queue")
 		g.backOff(now)
 		e.add(r.evaluate(g, now))
 	}

@@ -202,7 +202,7 @@ func (r *Registry) Next() *corev1.Pod {
 		return nil
 	}
 	if p.handed != "" && !p.assumed[p.handed] {
-		r.abort(p, "a member was not placed where it was planned")
+		r.abort(p, AbortRefused, "a member was not placed where it was planned")
 		p.gang.backOff(p.progress)
 		return nil
 	}
@@ -285,7 +285,7 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	if p == nil {
 		return Effects{}
 	}
-	r.abort(p, "a member could not be placed or prepared")
+	r.abort(p, AbortUnprepared, "a member could not be placed or prepared")
 	if p.assumed[uid] && p.aborted {
 		r.unwinding--
 	}
@@ -328,7 +328,7 @@ func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
 }
 
 // Abort ends a plan whose barrier has not opened.
-func (r *Registry) Abort(uid types.UID, reason string, now time.Time) Effects {
+func (r *Registry) Abort(uid types.UID, cause AbortCause, reason string, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.plans[uid]
@@ -336,7 +336,7 @@ func (r *Registry) Abort(uid types.UID, reason string, now time.Time) Effects {
 		return Effects{}
 	}
 	g := p.gang
-	r.abort(p, reason)
+	r.abort(p, cause, reason)
 	if g.plan != nil {
 		return Effects{}
 	}
@@ -371,10 +371,10 @@ func (r *Registry) Arrive(ctx context.Context, uid types.UID, timeout time.Durat
 	case <-p.failed:
 		err = fmt.Errorf("the plan of its gang was aborted: %s", p.Reason(r))
 	case <-timer.C:
-		r.Abort(uid, fmt.Sprintf("a member was not ready to be bound within %s", timeout), time.Now())
+		r.Abort(uid, AbortLate, fmt.Sprintf("a member was not ready to be bound within %s", timeout), time.Now())
 		err = fmt.Errorf("waited %s for the other members of the gang to be ready to be bound", timeout)
 	case <-ctx.Done():
-		r.Abort(uid, "the scheduler ends", time.Now())
+		r.Abort(uid, AbortLate, "the scheduler ends", time.Now())
 		err = ctx.Err()
 	}
 	select {
@@ -400,7 +400,7 @@ func (r *Registry) arrive(uid types.UID) (*Plan, error) {
 				p.open = true
 				close(p.opened)
 			} else {
-				r.abort(p, "a bound pod that the plan counted on is gone")
+				r.abort(p, AbortChanged, "a bound pod that the plan counted on is gone")
 			}
 		}
 	}
@@ -450,12 +450,15 @@ func (p *Plan) Index(uid types.UID) int {
 
 // abort ends a plan that has not opened: members that were not assumed are free at once, the others when the scheduler
 // releases them.
-func (r *Registry) abort(p *Plan, reason string) {
+func (r *Registry) abort(p *Plan, cause AbortCause, reason string) {
 	if p.open || p.aborted {
 		return
 	}
 	p.aborted, p.reason = true, reason
 	close(p.failed)
+	if r.opts.Aborted != nil {
+		r.opts.Aborted(cause)
+	}
 	if r.committing == p {
 		r.committing = nil
 	}

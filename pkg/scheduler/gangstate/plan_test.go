@@ -63,7 +63,7 @@ func TestPlanLife(t *testing.T) {
 		},
 		"after an abort the next leader waits for the back-off": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a")
-			s.r.Abort("b", "node n refused", s.now)
+			s.r.Abort("b", AbortRefused, "node n refused", s.now)
 			s.releases("a").wantQuiet().wantLeader("")
 			s.after(minBackoff - time.Millisecond).wantLeader("")
 			s.after(time.Millisecond).wantLeader("a")
@@ -220,7 +220,7 @@ func TestPlanLife(t *testing.T) {
 		},
 		"a member whose annotation changed while it was assumed goes to its new gang when it is given back": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a", "b").pods(memberPod("b").Gang("h"))
-			s.r.Abort("c", "node n refused", s.now)
+			s.r.Abort("c", AbortRefused, "node n refused", s.now)
 			s.releases("a", "b").wantQuiet()
 			if got := s.r.members["b"].gang.key.Name; got != "h" {
 				t.Fatalf("b belongs to gang %s, want h", got)
@@ -233,7 +233,7 @@ func TestPlanLife(t *testing.T) {
 		},
 		"labels changed while a member was assumed make it another class": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a", "b").pods(memberPod("b").Label("zone", "x"))
-			s.r.Abort("c", "node n refused", s.now)
+			s.r.Abort("c", AbortRefused, "node n refused", s.now)
 			s.releases("a", "b").after(maxBackoff).leads("a")
 			if got := len(s.work.Classes); got != 2 {
 				t.Fatalf("%d classes, want 2", got)
@@ -284,6 +284,45 @@ func TestBackOffEndsWithAnOutage(t *testing.T) {
 	}
 }
 
+func TestAbortsAreCountedByCause(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		fails func(s *story)
+		want  []AbortCause
+	}{
+		"bound as planned": {func(s *story) {
+			s.assumes("a", "b").arrives("a", "b").posts("a", "b")
+		}, nil},
+		"a binding that fails is no abort": {func(s *story) {
+			s.assumes("a", "b").arrives("a", "b").posts("a").releases("b")
+		}, nil},
+		"a node refused a member": {func(s *story) {
+			s.assumes("a").r.Abort("b", AbortRefused, "node n refused", s.now)
+			s.releases("a")
+		}, []AbortCause{AbortRefused}},
+		"a member's cycle failed unseen": {func(s *story) {
+			s.assumes("a")
+			_, _ = s.r.Next(), s.r.Next()
+		}, []AbortCause{AbortRefused}},
+		"a volume cannot be had":  {func(s *story) { s.assumes("a", "b").releases("a", "b") }, []AbortCause{AbortUnprepared}},
+		"no member for a while":   {func(s *story) { s.assumes("a").after(commitTimeout + 1) }, []AbortCause{AbortLate}},
+		"a member is deleted":     {func(s *story) { s.assumes("a").gone("b") }, []AbortCause{AbortChanged}},
+		"somebody binds a member": {func(s *story) { s.assumes("a").shownBound("b") }, []AbortCause{AbortChanged}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t).group(podGroup().MinMember(2)).members("a", "b").leads("a").commits("a", "b")
+			var got []AbortCause
+			s.r.opts.Aborted = func(cause AbortCause) { got = append(got, cause) }
+			tc.fails(s)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("causes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestPlanWithoutProgressIsGivenUp(t *testing.T) {
 	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").leads("a").commits("a", "b").assumes("a")
 	s.after(commitTimeout).wantAborted(false)
@@ -322,7 +361,7 @@ func TestArriveReturnsWhenThePlanIsDecided(t *testing.T) {
 		s := pair(t)
 		a := arrive(s, context.Background(), time.Minute, "a")
 		synctest.Wait() // until it waits at the barrier
-		s.r.Abort("b", "b was deleted", s.now)
+		s.r.Abort("b", AbortChanged, "b was deleted", s.now)
 		if err := <-a; err == nil || !strings.Contains(err.Error(), "b was deleted") {
 			t.Errorf("a: %v", err)
 		}

@@ -39,7 +39,24 @@ type Options struct {
 	RepairTimeout time.Duration
 	// Priority resolves a PriorityClass; false if there is none of that name.
 	Priority func(name string) (int32, bool)
+	// Aborted is told of every plan that is given up before anything was bound; nil: nobody wants to know. It must not call
+	// the Registry.
+	Aborted func(cause AbortCause)
 }
+
+// AbortCause is why a plan was given up, coarse enough to be counted.
+type AbortCause string
+
+const (
+	// AbortRefused: the real cycle refused a member the node that the plan had found for it.
+	AbortRefused AbortCause = "refused"
+	// AbortUnprepared: a volume, a claim or another plugin's reservation of a member failed on its node.
+	AbortUnprepared AbortCause = "unprepared"
+	// AbortLate: a member did not come out of the queue, or was not ready to be bound in time.
+	AbortLate AbortCause = "late"
+	// AbortChanged: a member, or a bound pod that the plan counted on, is gone or bound by somebody else.
+	AbortChanged AbortCause = "changed"
+)
 
 // Registry holds all gangs of one scheduler process. Safe for concurrent use.
 type Registry struct {
@@ -230,7 +247,7 @@ func (r *Registry) setPod(pod *corev1.Pod, now time.Time) Effects {
 	r.locate(m)
 	if pod.DeletionTimestamp != nil {
 		if p := r.plans[pod.UID]; p != nil {
-			r.abort(p, "pod "+pod.Name+" was deleted")
+			r.abort(p, AbortChanged, "pod "+pod.Name+" was deleted")
 		}
 	}
 	e.add(r.evaluate(m.gang, now))
@@ -362,7 +379,7 @@ func (g *gangState) adopt(group *v2alpha2.PodGroup) {
 func (r *Registry) remove(m *member, now time.Time) Effects {
 	g := m.gang
 	if p := r.plans[m.pod.UID]; p != nil {
-		r.abort(p, "pod "+m.pod.Name+" is gone")
+		r.abort(p, AbortChanged, "pod "+m.pod.Name+" is gone")
 		if m.state != assumed {
 			p.settle(m.pod.UID, false)
 			r.finish(p)
@@ -391,7 +408,7 @@ func (r *Registry) prune(g *gangState) {
 // else bound the member, or an earlier binding of it that seemed to fail was accepted.
 func (r *Registry) over(m *member) {
 	if p := r.plans[m.pod.UID]; p != nil {
-		r.abort(p, "pod "+m.pod.Name+" is bound already")
+		r.abort(p, AbortChanged, "pod "+m.pod.Name+" is bound already")
 		p.settle(m.pod.UID, true)
 		r.finish(p)
 	}

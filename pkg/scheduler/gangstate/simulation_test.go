@@ -467,11 +467,11 @@ func (s *simulation) schedule() {
 		}
 		if q == nil || !q.active {
 			s.say("%s is not in the queue", member.UID)
-			s.apply(s.r.Abort(member.UID, "not in the queue", s.now))
+			s.apply(s.r.Abort(member.UID, AbortLate, "not in the queue", s.now))
 			return
 		}
 		if q.pod.UID != member.UID {
-			s.apply(s.r.Abort(member.UID, "not in the queue", s.now))
+			s.apply(s.r.Abort(member.UID, AbortLate, "not in the queue", s.now))
 		}
 		s.startCycle(q)
 		return
@@ -629,7 +629,7 @@ func (s *simulation) place(pod *corev1.Pod, node string) {
 	switch {
 	case !s.calm && s.chance(4):
 		s.say("%s refuses %s", node, pod.UID)
-		s.apply(s.r.Abort(pod.UID, "node refused", s.now))
+		s.apply(s.r.Abort(pod.UID, AbortRefused, "node refused", s.now))
 		s.backToQueue(pod)
 		return
 	case !s.calm && s.chance(2):
@@ -713,7 +713,7 @@ func (s *simulation) bind() {
 		}
 		if !s.calm && s.chance(1) {
 			s.say("%s waits no longer", b.pod.UID)
-			s.apply(s.r.Abort(b.pod.UID, "timeout", s.now))
+			s.apply(s.r.Abort(b.pod.UID, AbortLate, "timeout", s.now))
 			end(false)
 		}
 	case 2:
