@@ -23,11 +23,12 @@ func validateLengths(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 		set = generated(pcs.GenerateName)
 	}
 	var errs field.ErrorList
+	groups := groupsOf(&pcs.Spec.Template)
 	for i, clique := range pcs.Spec.Template.Cliques {
 		if clique == nil {
 			continue
 		}
-		group := groupOf(&pcs.Spec.Template, clique.Name)
+		group := groups[clique.Name]
 		excess := naming.Excess(set, group, clique.Name)
 		if excess == 0 {
 			continue
@@ -87,12 +88,13 @@ func validateClashes(template *v1alpha1.PodCliqueSetTemplateSpec) field.ErrorLis
 		children = append(children, child{path.Child("name"), name, what, strings.Split(strings.Join(object, "-"), "-")})
 	}
 	var errs field.ErrorList
+	groups := groupsOf(template)
 	for i, clique := range template.Cliques {
 		switch {
 		case clique == nil || clique.Name == "":
 		case configOf(template, clique.Name) != nil:
 			errs = append(errs, field.Invalid(cliquesPath.Index(i).Child("name"), clique.Name, "is the name of a scaling group too; rename one"))
-		case groupOf(template, clique.Name) == "":
+		case groups[clique.Name] == "":
 			add(cliquesPath.Index(i), clique.Name, fmt.Sprintf("clique %q", clique.Name), clique.Name)
 		}
 	}
@@ -101,6 +103,9 @@ func validateClashes(template *v1alpha1.PodCliqueSetTemplateSpec) field.ErrorLis
 		add(path, group.Name, fmt.Sprintf("scaling group %q", group.Name), group.Name)
 		add(path, group.Name, fmt.Sprintf("a replica of scaling group %q", group.Name), group.Name, index)
 		for _, clique := range group.CliqueNames {
+			if groups[clique] != group.Name { // in another group too, which is reported as such
+				continue
+			}
 			add(path, group.Name, fmt.Sprintf("clique %q of scaling group %q", clique, group.Name), group.Name, index, clique)
 		}
 	}
@@ -183,9 +188,9 @@ func tooLarge(when string, size int64) string {
 // treeSize returns the number of sub-groups of the PodGroup of one replica, given
 // the replicas of each scaling group.
 func treeSize(template *v1alpha1.PodCliqueSetTemplateSpec, replicas func(*v1alpha1.PodCliqueScalingGroupConfig) int32) int64 {
-	size := int64(0)
+	size, groups := int64(0), groupsOf(template)
 	for _, clique := range template.Cliques {
-		if clique != nil && groupOf(template, clique.Name) == "" {
+		if clique != nil && groups[clique.Name] == "" {
 			size++
 		}
 	}
@@ -217,13 +222,13 @@ func pods(spec *v1alpha1.PodCliqueSetSpec) float64 {
 	for i := range spec.Template.PodCliqueScalingGroupConfigs {
 		replicas[spec.Template.PodCliqueScalingGroupConfigs[i].Name] = float64(*spec.Template.PodCliqueScalingGroupConfigs[i].Replicas)
 	}
-	pods := 0.0
+	pods, groups := 0.0, groupsOf(&spec.Template)
 	for _, clique := range spec.Template.Cliques {
 		if clique == nil {
 			continue
 		}
 		times := 1.0
-		if group := groupOf(&spec.Template, clique.Name); group != "" {
+		if group := groups[clique.Name]; group != "" {
 			times = replicas[group]
 		}
 		pods += max(times, 0) * float64(max(clique.Spec.Replicas, 0))

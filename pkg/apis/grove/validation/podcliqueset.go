@@ -26,11 +26,23 @@ var (
 	startTypePath = templatePath.Child("cliqueStartupType")
 )
 
-// ValidatePodCliqueSet returns every error of a PodCliqueSet, none for a valid
+// ValidatePodCliqueSet returns the errors of a PodCliqueSet, none for a valid
 // one, and warnings about fields that are accepted but do not do what they say.
 func ValidatePodCliqueSet(pcs *v1alpha1.PodCliqueSet) (field.ErrorList, []string) {
 	pcs = withDefaults(pcs)
-	return validate(pcs), warnings(pcs)
+	return someOf(validate(pcs)), warnings(pcs)
+}
+
+// someOf cuts errors to as many as somebody reads and an answer, or a status,
+// holds. One slip in a long list can make tens of thousands.
+func someOf(errs field.ErrorList) field.ErrorList {
+	const most = 32
+	if len(errs) <= most {
+		return errs
+	}
+	more := field.TooMany(specPath, len(errs), most)
+	more.Detail = fmt.Sprintf("so many errors in all; these are the first %d", most)
+	return append(errs[:most:most], more)
 }
 
 func withDefaults(pcs *v1alpha1.PodCliqueSet) *v1alpha1.PodCliqueSet {
@@ -176,7 +188,7 @@ func validateCliques(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	if len(template.Cliques) == 0 {
 		errs = append(errs, field.Required(cliquesPath, "at least one clique is needed"))
 	}
-	names, roles := map[string]bool{}, map[string]string{}
+	names, roles, groups := map[string]bool{}, map[string]string{}, groupsOf(template)
 	scheduler := ""
 	for i, clique := range template.Cliques {
 		path := cliquesPath.Index(i)
@@ -202,7 +214,7 @@ func validateCliques(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 			errs = append(errs, validateReplicas(path, spec.Replicas, spec.MinAvailable)...)
 		}
 		if spec.ScaleConfig != nil {
-			if group := groupOf(template, clique.Name); group != "" {
+			if group := groups[clique.Name]; group != "" {
 				errs = append(errs, field.Forbidden(path.Child("autoScalingConfig"), fmt.Sprintf(
 					"a clique of a scaling group scales with the group; use scaleConfig of scaling group %q", group)))
 			}
@@ -366,15 +378,18 @@ func validateGroups(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
 	return errs
 }
 
-// groupOf returns the name of the scaling group that the clique is in, "" for a
-// standalone one.
-func groupOf(template *v1alpha1.PodCliqueSetTemplateSpec, clique string) string {
+// groupsOf returns the names of the scaling groups by the names of their cliques.
+// Of several groups, which is an error, a clique has the first.
+func groupsOf(template *v1alpha1.PodCliqueSetTemplateSpec) map[string]string {
+	groups := map[string]string{}
 	for _, group := range template.PodCliqueScalingGroupConfigs {
-		if slices.Contains(group.CliqueNames, clique) {
-			return group.Name
+		for _, clique := range group.CliqueNames {
+			if _, taken := groups[clique]; !taken {
+				groups[clique] = group.Name
+			}
 		}
 	}
-	return ""
+	return groups
 }
 
 // validateTopology refuses a required domain: placed anywhere, a workload that

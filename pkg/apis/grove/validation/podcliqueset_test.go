@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -404,6 +405,52 @@ func TestEveryCycleIsRefusedAndNoOther(t *testing.T) {
 		if errs, _ := validation.ValidatePodCliqueSet(pcs); (len(errs) == 0) != all {
 			t.Fatalf("all can start: %t; errors: %v", all, errs)
 		}
+	}
+}
+
+// The worst that the CRD lets pass, a slip in the longest lists, is judged long
+// before the API server gives up on the webhook, in few words.
+func TestTheLongestListsAreJudgedInTime(t *testing.T) {
+	const patience = 4 * time.Second // the API server has 5
+	pcs := service()
+	template := &pcs.Spec.Template
+	template.Cliques, template.PodCliqueScalingGroupConfigs = nil, nil
+	var names []string
+	for i := range 256 {
+		names = append(names, fmt.Sprint(256+i))
+		template.Cliques = append(template.Cliques, clique(names[i], 1))
+	}
+	for i := range 256 {
+		template.PodCliqueScalingGroupConfigs = append(template.PodCliqueScalingGroupConfigs, group(fmt.Sprint(i), 1, names...))
+	}
+	began := time.Now()
+	errs, _ := validation.ValidatePodCliqueSet(pcs)
+	if took := time.Since(began); took > patience {
+		t.Errorf("took %s", took)
+	}
+	if len(errs) != 33 || errs[32].Type != field.ErrorTypeTooMany {
+		t.Errorf("%d errors, the last: %v", len(errs), errs[len(errs)-1])
+	}
+
+	template.PodCliqueScalingGroupConfigs = nil
+	template.StartupType = ptr(v1alpha1.CliqueStartupTypeExplicit)
+	for i, c := range template.Cliques { // each after all others
+		c.Spec.StartsAfter = slices.Concat(names[:i], names[i+1:])
+	}
+	began = time.Now()
+	errs, _ = validation.ValidatePodCliqueSet(pcs)
+	if took := time.Since(began); took > patience {
+		t.Errorf("cycles took %s", took)
+	}
+	if text := errs.ToAggregate().Error(); len(errs) != 8 || len(text) > 20_000 {
+		t.Errorf("%d errors in %d characters: %.1000s", len(errs), len(text), text)
+	}
+	for i, c := range template.Cliques { // each after the next
+		c.Spec.StartsAfter = []string{names[(i+1)%len(names)]}
+	}
+	errs, _ = validation.ValidatePodCliqueSet(pcs)
+	if text := errs.ToAggregate().Error(); len(errs) != 1 || !strings.HasSuffix(text, "262 -> 263 -> (248 more) -> 256") {
+		t.Errorf("%d errors: %s", len(errs), text)
 	}
 }
 

@@ -48,25 +48,32 @@ func validateStartOrder(template *v1alpha1.PodCliqueSetTemplateSpec) field.Error
 		}
 	}
 	for _, cycle := range cycles(parents) {
-		names := make([]string, 0, len(cycle)+1)
-		for _, i := range append(cycle, cycle[0]) {
+		const few = 8
+		var names []string
+		for _, i := range cycle[:min(len(cycle), few)] {
 			names = append(names, template.Cliques[i].Name)
 		}
-		errs = append(errs, field.Invalid(cliquesPath.Index(cycle[0]).Child("spec", "startsAfter"), template.Cliques[cycle[0]].Spec.StartsAfter,
+		if more := len(cycle) - few; more > 0 {
+			names = append(names, fmt.Sprintf("(%d more)", more))
+		}
+		names = append(names, template.Cliques[cycle[0]].Name)
+		path := cliquesPath.Index(cycle[0]).Child("spec", "startsAfter")
+		errs = append(errs, field.Invalid(path, template.Cliques[cycle[1]].Name,
 			fmt.Sprintf("none of these could ever start, each waits for the next: %s", strings.Join(names, " -> "))))
 	}
 	return errs
 }
 
 // cycles returns cycles of the graph, each node followed by one of its parents,
-// so many that without them no cycle would be left. Each is found once, by its
-// node of the lowest index.
+// so many that without them no cycle would be left, but no more than a few. Each
+// is found once, by its node of the lowest index.
 func cycles(parents [][]int) [][]int {
 	const (
 		unseen = iota
 		onPath
 		done
 	)
+	const few = 8
 	var found [][]int
 	state, path := make([]int, len(parents)), []int{}
 	var visit func(i int)
@@ -77,6 +84,9 @@ func cycles(parents [][]int) [][]int {
 			case unseen:
 				visit(parent)
 			case onPath:
+				if len(found) == few {
+					continue
+				}
 				cycle := slices.Clone(path[slices.Index(path, parent):])
 				lowest := slices.Index(cycle, slices.Min(cycle))
 				found = append(found, slices.Concat(cycle[lowest:], cycle[:lowest]))

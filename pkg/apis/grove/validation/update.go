@@ -30,7 +30,7 @@ func ValidatePodCliqueSetUpdate(pcs, old *v1alpha1.PodCliqueSet, live Live) (fie
 	errs := validate(pcs)
 	errs = append(errs, validateImmutable(pcs, old)...)
 	errs = append(errs, validateTemplateEdit(pcs, old, live)...)
-	return errs, append(warnings(pcs), replicasWarnings(pcs, old)...)
+	return someOf(errs), append(warnings(pcs), replicasWarnings(pcs, old)...)
 }
 
 // ChangedCliques returns the cliques, by name and in the order of the template,
