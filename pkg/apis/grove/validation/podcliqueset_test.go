@@ -143,6 +143,7 @@ func TestValidatePodCliqueSet(t *testing.T) {
 				c.Spec.StartsAfter = []string{"leader"}
 				c.Spec.PodSpec.RestartPolicy = corev1.RestartPolicyNever
 				c.Spec.PodSpec.Hostname, c.Spec.PodSpec.Subdomain = "h", "s"
+				s.Spec.Template.PriorityClassName, c.Spec.PodSpec.PriorityClassName = "high", "low"
 			},
 			wantWarnings: []string{
 				"metadata.labels[kai.scheduler/queue] (and 1 more): ",
@@ -151,6 +152,7 @@ func TestValidatePodCliqueSet(t *testing.T) {
 				"spec.template.cliques[0].labels[app.kubernetes.io/managed-by]: ",
 				"spec.template.cliques[0].spec.startsAfter: ",
 				"spec.template.cliques[0].spec.podSpec.restartPolicy: ",
+				"spec.template.cliques[0].spec.podSpec.priorityClassName: ",
 				"spec.template.cliques[0].spec.podSpec.hostname: ",
 				"spec.template.cliques[0].spec.podSpec.subdomain: ",
 			},

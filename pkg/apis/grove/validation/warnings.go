@@ -103,6 +103,9 @@ func warnings(pcs *v1alpha1.PodCliqueSet) []string {
 		if !isTraining(&pcs.Spec) && pod.RestartPolicy != corev1.RestartPolicyAlways {
 			warn(path.Child("restartPolicy"), "a pod that ends is deleted and replaced, also one that succeeded")
 		}
+		if all := template.PriorityClassName; all != "" && pod.PriorityClassName != "" && pod.PriorityClassName != all {
+			warn(path.Child("priorityClassName"), fmt.Sprintf("is replaced by that of the template, %q: a gang has one priority", all))
+		}
 		if pod.Hostname != "" {
 			warn(path.Child("hostname"), "is replaced: pods of a clique have hostnames with their indices")
 		}
