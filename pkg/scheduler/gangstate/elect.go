@@ -18,6 +18,9 @@ const (
 	retryInterval = time.Second
 	// yieldLimit is how long a gang lets others go first before an attempt of its own.
 	yieldLimit = time.Second
+	// keepFor is how long others let a gang go first that a failed binding left bound in part: its next attempt needs the
+	// room that its failed member has just given back.
+	keepFor = time.Second
 	// departure is how long a bound pod that vanished is still counted: if it ended, another informer tells so.
 	departure = 2 * time.Second
 	// commitTimeout is the longest time between two members of one plan.
@@ -209,7 +212,8 @@ func (r *Registry) Tick(now time.Time) Effects {
 				e.add(r.evaluate(g, now))
 			}
 		case g.yieldedTo != (Key{}):
-			if h := r.gangs[g.yieldedTo]; h == nil || h.leader == "" || h.refusedAtGen == r.cluster || now.Sub(g.yieldedAt) >= yieldLimit {
+			h := r.gangs[g.yieldedTo]
+			if h == nil || h.leader == "" || h.refusedAtGen == r.cluster && !now.Before(h.keepUntil) || now.Sub(g.yieldedAt) >= yieldLimit {
 				g.yieldedTo = Key{}
 				e.Activate = append(e.Activate, r.wake(g, now)...)
 			}
@@ -256,7 +260,8 @@ func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
 
 // Yields reports whether the leader's gang has to let another go first, and wakes that one: a gang that goes before it in
 // the queue (G16), was refused, and has not been tried since the cluster changed, because the queue's back-off holds its
-// leader. Without this, room that an old gang waits for would go to the youngest. The gang that yields is woken when the
+// leader; or one that a failed binding left bound in part a moment ago. Without this, room that an old gang waits for would
+// go to the youngest. The gang that yields is woken when the
 // other was tried, and yields for no more than a second in all: many old gangs cannot hold it up for ever.
 func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
 	r.mu.Lock()
@@ -274,7 +279,7 @@ func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
 	var best Rank
 	for key := range r.attention {
 		h := r.gangs[key]
-		if h == nil || h == g || h.leader == "" || h.refusedAt.IsZero() || h.refusedAtGen == r.cluster || h.yieldedTo != (Key{}) {
+		if h == nil || h == g || h.leader == "" || h.yieldedTo != (Key{}) || !now.Before(h.keepUntil) && (h.refusedAt.IsZero() || h.refusedAtGen == r.cluster) {
 			continue
 		}
 		if rank := r.leaderRank(h); rank.Compare(mine) < 0 && (first == nil || rank.Compare(best) < 0) {

@@ -435,3 +435,60 @@ func TestYoungGangLetsARefusedOlderOneGoFirst(t *testing.T) {
 		t.Error("yields for longer than the limit")
 	}
 }
+
+// A binding fails, and what the pod gave back is free: the other gangs let this one try again first, once and not for long.
+func TestRoomOfAFailedBindingIsKeptForAMoment(t *testing.T) {
+	t.Parallel()
+	failed := func(t *testing.T) (*story, *corev1.Pod) {
+		s := begin(t).group(podGroup().MinMember(2)).members("a", "b").leads("a").commits("a", "b").assumes("a", "b").arrives("a", "b")
+		other := wrappers.MakePod("x", testNamespace).UID("x").Gang("h").Obj()
+		s.r.SetGroup(wrappers.MakePodGroup("h", testNamespace).UID("group-h").MinMember(1).Obj(), s.now)
+		s.r.SetPod(other, s.now)
+		s.r.Pass(other)
+		if s.r.Yields(other, s.now) {
+			t.Fatal("yields to a gang that is being bound")
+		}
+		s.posts("a").releases("b").wantLeader("b")
+		if !s.r.Yields(other, s.now) {
+			t.Fatal("takes the room of a gang that was bound in part a moment ago")
+		}
+		return s, other
+	}
+	t.Run("until it is planned", func(t *testing.T) {
+		t.Parallel()
+		s, other := failed(t)
+		s.leads("b").commits("b").assumes("b")
+		if s.after(time.Millisecond); !slices.Equal(s.activated(), []string{"x"}) {
+			t.Errorf("activated %v, want the gang that let it go first", s.activated())
+		}
+		if s.r.Yields(other, s.now) {
+			t.Error("yields still")
+		}
+		// Once: what fails again waits for its back-off, and keeps nothing.
+		s.arrives("b").releases("b").wantLeader("")
+		if s.r.Yields(other, s.now) {
+			t.Error("yields to a gang in its back-off")
+		}
+	})
+	t.Run("until it is refused", func(t *testing.T) {
+		t.Parallel()
+		s, other := failed(t)
+		s.leads("b").r.Refuse(gangG, Verdict{Reason: v2alpha2.ReasonFragmented}, s.now)
+		if s.after(time.Millisecond); !slices.Equal(s.activated(), []string{"x"}) {
+			t.Errorf("activated %v, want the gang that let it go first", s.activated())
+		}
+		if s.r.Yields(other, s.now) {
+			t.Error("yields still")
+		}
+	})
+	t.Run("until it has had time enough", func(t *testing.T) {
+		t.Parallel()
+		s, other := failed(t)
+		if s.after(yieldLimit); !slices.Contains(s.activated(), "x") {
+			t.Errorf("activated %v, want the gang that has waited for long enough", s.activated())
+		}
+		if s.r.Yields(other, s.now) {
+			t.Error("yields still")
+		}
+	})
+}

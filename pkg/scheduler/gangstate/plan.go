@@ -75,6 +75,7 @@ func (r *Registry) Begin(pod *corev1.Pod) (*Work, string) {
 	}
 	g := m.gang
 	g.leaderSeen, g.yieldedTo, g.yieldedAt = true, Key{}, time.Time{}
+	g.keepUntil = time.Time{}
 	g.changed, g.refusedAtGen = false, r.cluster // what happens from here on is not in this attempt
 	profile := r.profile(g)
 	c := r.count(g, profile)
@@ -295,7 +296,7 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	r.finish(p)
 	var e Effects
 	if g.plan == nil {
-		g.backOff(now)
+		g.pause(p, now)
 		e = r.evaluate(g, now)
 	}
 	if m != nil && m.state == pending && m.gang.key != keyOf(m.pod) {
@@ -322,7 +323,7 @@ func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
 		return Effects{}
 	}
 	if p.isPartial() {
-		g.backOff(now)
+		g.pause(p, now)
 	}
 	return r.evaluate(g, now)
 }
@@ -516,6 +517,17 @@ func (r *Registry) finish(p *Plan) {
 func (r *Registry) again(g *gangState) {
 	g.leaderSeen = false
 	r.attend(g)
+}
+
+// pause delays the next election after a plan that failed, unless it is the first and left the gang bound in part. What is
+// bound is of no use without the rest, so the rest is tried at once, and before others take its room.
+func (g *gangState) pause(p *Plan, now time.Time) {
+	if p.open && g.failures == 0 && !g.admitted && g.holds() {
+		g.failures++
+		g.notBefore, g.keepUntil = time.Time{}, now.Add(keepFor)
+		return
+	}
+	g.backOff(now)
 }
 
 // backOff delays the next election after a plan that failed on its way.

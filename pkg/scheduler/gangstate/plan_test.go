@@ -226,9 +226,10 @@ func TestPlanLife(t *testing.T) {
 				t.Fatalf("b belongs to gang %s, want h", got)
 			}
 		},
-		"a plan bound in part is followed by a pause, whichever of its members ended last": func(t *testing.T, s *story) {
+		"a plan bound in part is followed by another attempt at once, then by a pause, whichever of its members ended last": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a", "b", "c").arrives("a", "b", "c").posts("a").releases("b").posts("c").wantQuiet()
-			s.after(minBackoff - time.Millisecond).wantLeader("")
+			s.leads("b").commits("b").assumes("b").arrives("b").releases("b").wantQuiet().wantLeader("")
+			s.after(2*minBackoff - time.Millisecond).wantLeader("")
 			s.after(time.Millisecond).wantLeader("b")
 		},
 		"labels changed while a member was assumed make it another class": func(t *testing.T, s *story) {

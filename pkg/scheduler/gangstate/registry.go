@@ -145,6 +145,7 @@ type gangState struct {
 	plan         *Plan     // committed and not yet over; nil = none
 	failures     int       // plans aborted or half bound in a row
 	notBefore    time.Time // back-off: no leader before this time
+	keepUntil    time.Time // others let it go first until then, or until its next attempt
 	verdict      Verdict   // why the last attempt failed
 	refusedAt    time.Time // when; zero = the last attempt was not refused
 	refusedAtGen uint64    // Registry.cluster then
