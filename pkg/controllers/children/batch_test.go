@@ -40,6 +40,38 @@ func TestInBatches(t *testing.T) {
 	}
 }
 
+func TestAtFullSpeedNobodyWaitsForTheSlowest(t *testing.T) {
+	const n, limit = 40, 4
+	last := make(chan struct{})
+	done, err := InBatches(n, limit, func(i int) error {
+		switch i {
+		case limit: // of the first that are called at full speed
+			<-last
+		case n - 1:
+			close(last)
+		}
+		return nil
+	})
+	if done != n || err != nil {
+		t.Errorf("%d calls succeeded, error %v", done, err)
+	}
+}
+
+func TestAtFullSpeedARefusalStops(t *testing.T) {
+	refused := errors.New("refused")
+	var calls atomic.Int32
+	done, err := InBatches(1000, 4, func(i int) error {
+		calls.Add(1)
+		if i >= 20 {
+			return refused
+		}
+		return nil
+	})
+	if n := calls.Load(); done != 20 || n < 21 || n > 24 || !errors.Is(err, refused) {
+		t.Errorf("%d calls, %d succeeded, error %v; want 20, and no more than 4 that were refused", n, done, err)
+	}
+}
+
 func TestAllTellsEveryWordingOnce(t *testing.T) {
 	err := All(6, 2, func(i int) error {
 		return []error{nil, errors.New("a"), errors.New("b")}[i%3]

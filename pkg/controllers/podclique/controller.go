@@ -29,6 +29,7 @@ type Reconciler struct {
 	WaitImage string
 
 	recorder events.EventRecorder
+	rush     rush
 }
 
 // byNode is the cache's index of pods by node.

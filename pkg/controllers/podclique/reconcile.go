@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	recorded.Status = desired.PodCliqueStatus(clique, desired.CliqueFacts{
 		Pods: facts, Admitted: observed.Admitted(group, clique.Name), Problems: children.Problems(createErr)}, metav1.NewTime(now))
 	after := d.RequeueAfter
-	if wait := hold(clique, recorded, facts, done > 0 || waiting, now); wait > 0 && len(d.Delete) == 0 {
+	if wait := hold(clique, recorded, facts, done > 0 || waiting, r.rush.until(), now); wait > 0 && len(d.Delete) == 0 {
 		if after == 0 || wait < after {
 			after = wait
 		}
@@ -143,9 +144,38 @@ func (r *Reconciler) mend(ctx context.Context, clique *v1alpha1.PodClique, pods 
 // without trouble are ready by then, and cost one write instead of four.
 const calm = 8 * time.Second
 
+// While pods are being made by the dozen, of any clique, such a status makes way: to the API server it is as much work as a
+// pod, and whoever reads it waits for pods above all. It does so until makeWay after the rush, no longer than patience.
+const (
+	makeWay  = 2 * time.Second
+	patience = 30 * time.Second
+)
+
+// rush notes when pods were made.
+type rush struct {
+	mu   sync.Mutex
+	made [16]time.Time // guarded by mu; the last ones
+	next int           // guarded by mu; the oldest of them
+}
+
+func (r *rush) note(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.made[r.next] = now
+	r.next = (r.next + 1) % len(r.made)
+}
+
+// until returns when the pods made so far are no rush any more: makeWay after the sixteenth last.
+func (r *rush) until() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.made[r.next].Add(makeWay)
+}
+
 // hold returns how long to wait before the status is written, 0 for not at all. What somebody acts on is never held: an
 // availability or a minimum that changed, a failure that came or went. busy: this pass has made pods, or is about to.
-func hold(before, after *v1alpha1.PodClique, pods []lifecycle.Pod, busy bool, now time.Time) time.Duration {
+// rush is when pods of whatever clique are, or were, no longer being made by the dozen.
+func hold(before, after *v1alpha1.PodClique, pods []lifecycle.Pod, busy bool, rush, now time.Time) time.Duration {
 	youngest := before.CreationTimestamp.Time
 	for _, p := range pods {
 		if p.Created.After(youngest) {
@@ -161,7 +191,14 @@ func hold(before, after *v1alpha1.PodClique, pods []lifecycle.Pod, busy bool, no
 		len(was.LastErrors) != 0 || len(is.LastErrors) != 0 {
 		return 0
 	}
-	return max(0, youngest.Add(calm).Sub(now))
+	due := youngest.Add(calm)
+	if rush.After(due) {
+		due = rush
+		if latest := youngest.Add(patience); latest.Before(due) {
+			due = latest
+		}
+	}
+	return max(0, due.Sub(now))
 }
 
 // podsOf returns the pods that the clique owns.
@@ -195,6 +232,7 @@ func (r *Reconciler) createPod(ctx context.Context, clique *v1alpha1.PodClique, 
 	if err := r.Create(ctx, pod); err != nil {
 		return fmt.Errorf("creating pod %d: %w", n.Index, err)
 	}
+	r.rush.note(time.Now())
 	return nil
 }
 

@@ -368,6 +368,21 @@ func TestPodsOfAnEarlierTemplate(t *testing.T) {
 	}
 }
 
+func TestRush(t *testing.T) {
+	var r rush
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for i := range 15 {
+		r.note(now.Add(time.Duration(i) * time.Millisecond))
+	}
+	if until := r.until(); until.After(now) {
+		t.Errorf("15 pods are a rush until %s", until)
+	}
+	r.note(now.Add(time.Second))
+	if until := r.until(); !until.Equal(now.Add(makeWay)) {
+		t.Errorf("16 pods within a second are a rush until %s, want %s", until, now.Add(makeWay))
+	}
+}
+
 func TestHold(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	one, two := int32(1), int32(2)
@@ -381,13 +396,24 @@ func TestHold(t *testing.T) {
 		before, after v1alpha1.PodCliqueStatus
 		pods          []lifecycle.Pod
 		busy          bool
+		rush          time.Time // its end
 		want          time.Duration
 	}{
 		"numbers of young pods wait": {after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: young, want: calm - time.Second},
 		"those of old pods do not":   {after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: old},
 		"pods that were just made":   {after: v1alpha1.PodCliqueStatus{MinAvailable: &one}, pods: old, busy: true, want: calm},
+		"numbers make way for pods of other cliques that are being made": {
+			after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: []lifecycle.Pod{{Created: now.Add(-20 * time.Second)}},
+			rush: now.Add(time.Second), want: time.Second},
+		"but not for ever": {
+			after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: []lifecycle.Pod{{Created: now.Add(1*time.Second - patience)}},
+			rush: now.Add(makeWay), want: time.Second},
+		"nor do those of old pods": {
+			after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: old, rush: now.Add(makeWay)},
+		"pods of others made long ago are nothing to wait for": {
+			after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: young, rush: now.Add(-time.Minute), want: calm - time.Second},
 		"becoming available does not wait": {
-			after: available(v1alpha1.PodCliqueStatus{MinAvailable: &one}), pods: young},
+			after: available(v1alpha1.PodCliqueStatus{MinAvailable: &one}), pods: young, rush: now.Add(makeWay)},
 		"nor does ceasing to be": {
 			before: available(v1alpha1.PodCliqueStatus{MinAvailable: &one}), after: v1alpha1.PodCliqueStatus{MinAvailable: &one}, pods: young},
 		"nor does another minimum": {
@@ -399,7 +425,7 @@ func TestHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, after := &v1alpha1.PodClique{Status: tc.before}, &v1alpha1.PodClique{Status: tc.after}
-			if got := hold(before, after, tc.pods, tc.busy, now); got != tc.want {
+			if got := hold(before, after, tc.pods, tc.busy, tc.rush, now); got != tc.want {
 				t.Errorf("hold = %s, want %s", got, tc.want)
 			}
 		})
