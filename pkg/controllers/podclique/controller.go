@@ -3,6 +3,7 @@ package podclique
 import (
 	"context"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,7 +53,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("podclique").
 		For(&v1alpha1.PodClique{}, builder.WithPredicates(children.WantedOnly())).
 		Watches(&corev1.Pod{}, children.News{
-			Concerns: children.Owner(v1alpha1.KindPodClique), Of: podNews, Calm: true}.Handler()).
+			Concerns: children.Owner(v1alpha1.KindPodClique), Of: r.podNews, Calm: true}.Handler()).
 		Watches(&v2alpha2.PodGroup{}, children.News{Concerns: r.InPodGroup(&v1alpha1.PodCliqueList{}), Of: children.Wanted}.Handler()).
 		Watches(&corev1.Node{}, children.News{Concerns: r.cliquesOfNode, Of: nodeNews}.Handler()).
 		WithOptions(controller.Options{
@@ -63,17 +64,34 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
+// podNews is the function of that name, and notes that pods start.
+func (r *Reconciler) podNews(before, after client.Object) children.Urgency {
+	if was, is := before.(*corev1.Pod), after.(*corev1.Pod); was.Status.Phase != is.Status.Phase && is.Status.Phase == corev1.PodRunning {
+		r.rush.note(time.Now())
+	}
+	return podNews(before, after)
+}
+
 // podNews grades a change of a pod. A pod that ended or has lost its owner is looked at immediately; the rest is numbers.
 func podNews(before, after client.Object) children.Urgency {
 	was, is := before.(*corev1.Pod), after.(*corev1.Pod)
 	switch {
 	case was.ResourceVersion == is.ResourceVersion:
 		return children.Never
-	case !ended(was) && ended(is), !maps.Equal(was.Labels, is.Labels):
+	case !ended(was) && ended(is), !maps.Equal(withoutPlace(was.Labels), withoutPlace(is.Labels)):
 		return children.Urgent
 	default:
 		return children.Soon
 	}
+}
+
+// withoutPlace returns the labels but those that the API server copies from the node when the pod is bound: a thousand
+// bindings would be as many looks.
+func withoutPlace(labels map[string]string) map[string]string {
+	kept := maps.Clone(labels)
+	delete(kept, corev1.LabelTopologyZone)
+	delete(kept, corev1.LabelTopologyRegion)
+	return kept
 }
 
 func ended(pod *corev1.Pod) bool {

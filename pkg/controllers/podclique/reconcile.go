@@ -144,37 +144,38 @@ func (r *Reconciler) mend(ctx context.Context, clique *v1alpha1.PodClique, pods 
 // without trouble are ready by then, and cost one write instead of four.
 const calm = 8 * time.Second
 
-// While pods are being made by the dozen, of any clique, such a status makes way: to the API server it is as much work as a
-// pod, and whoever reads it waits for pods above all. It does so until makeWay after the rush, no longer than patience.
+// While pods are made or start by the dozen, of any clique, such a status makes way: to the API server it is as much work
+// as a pod, and whoever reads it waits for pods above all. It does so until makeWay after the rush, no longer than
+// patience.
 const (
-	makeWay  = 2 * time.Second
-	patience = 30 * time.Second
+	makeWay  = 5 * time.Second
+	patience = time.Minute
 )
 
-// rush notes when pods were made.
+// rush notes when pods were made, and started.
 type rush struct {
 	mu   sync.Mutex
-	made [16]time.Time // guarded by mu; the last ones
+	seen [16]time.Time // guarded by mu; the last ones
 	next int           // guarded by mu; the oldest of them
 }
 
 func (r *rush) note(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.made[r.next] = now
-	r.next = (r.next + 1) % len(r.made)
+	r.seen[r.next] = now
+	r.next = (r.next + 1) % len(r.seen)
 }
 
-// until returns when the pods made so far are no rush any more: makeWay after the sixteenth last.
+// until returns when what was noted so far is no rush any more: makeWay after the sixteenth last.
 func (r *rush) until() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.made[r.next].Add(makeWay)
+	return r.seen[r.next].Add(makeWay)
 }
 
 // hold returns how long to wait before the status is written, 0 for not at all. What somebody acts on is never held: an
 // availability or a minimum that changed, a failure that came or went. busy: this pass has made pods, or is about to.
-// rush is when pods of whatever clique are, or were, no longer being made by the dozen.
+// rush is when pods of whatever clique are, or were, no longer made or started by the dozen.
 func hold(before, after *v1alpha1.PodClique, pods []lifecycle.Pod, busy bool, rush, now time.Time) time.Duration {
 	youngest := before.CreationTimestamp.Time
 	for _, p := range pods {

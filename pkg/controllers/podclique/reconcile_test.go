@@ -368,6 +368,35 @@ func TestPodsOfAnEarlierTemplate(t *testing.T) {
 	}
 }
 
+func TestNewsOfPods(t *testing.T) {
+	pod := func(version string, change func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Labels: map[string]string{"a": "1"}}}
+		change(p)
+		return p
+	}
+	for name, tc := range map[string]struct {
+		change func(*corev1.Pod)
+		want   children.Urgency
+	}{
+		"that became ready can wait": {func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, children.Soon},
+		"that got a node can wait, though the API server copies labels of the node": {func(p *corev1.Pod) {
+			p.Spec.NodeName, p.Labels[corev1.LabelTopologyZone], p.Labels[corev1.LabelTopologyRegion] = "n", "z", "r"
+		}, children.Soon},
+		"that ended cannot":                {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, children.Urgent},
+		"whose labels were edited neither": {func(p *corev1.Pod) { p.Labels["a"] = "2" }, children.Urgent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := podNews(pod("1", func(*corev1.Pod) {}), pod("2", tc.change)); got != tc.want {
+				t.Errorf("urgency %d, want %d", got, tc.want)
+			}
+		})
+	}
+	same := pod("1", func(*corev1.Pod) {})
+	if got := podNews(same, same); got != children.Never {
+		t.Errorf("a resync has urgency %d", got)
+	}
+}
+
 func TestRush(t *testing.T) {
 	var r rush
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -404,7 +433,7 @@ func TestHold(t *testing.T) {
 		"pods that were just made":   {after: v1alpha1.PodCliqueStatus{MinAvailable: &one}, pods: old, busy: true, want: calm},
 		"numbers make way for pods of other cliques that are being made": {
 			after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: []lifecycle.Pod{{Created: now.Add(-20 * time.Second)}},
-			rush: now.Add(time.Second), want: time.Second},
+			rush: now.Add(makeWay), want: makeWay},
 		"but not for ever": {
 			after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: []lifecycle.Pod{{Created: now.Add(1*time.Second - patience)}},
 			rush: now.Add(makeWay), want: time.Second},
