@@ -88,9 +88,16 @@ test-long: build controlplane ## Run all tests with the full number of rounds, e
 	ROUNDS=$(LONG_ROUNDS) go test -count 1 -p 1 -timeout 4h -v $(INTEGRATION)
 
 .PHONY: bench
-bench: build controlplane ## Compare the time to schedule many gangs with the stock scheduler and with the floor
+bench: bench-drain bench-workload ## Run both benchmarks
+
+.PHONY: bench-drain
+bench-drain: build controlplane ## Compare the time to schedule many gangs with the stock scheduler and with the floor
 	@hack/build-controlplane.sh kube-scheduler
 	go run ./test/performance
+
+.PHONY: bench-workload
+bench-workload: build controlplane ## Time a PodCliqueSet of 1,000 pods from apply to ready and back to nothing, beside the floor
+	go run ./test/performance workload
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run golangci-lint

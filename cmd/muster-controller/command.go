@@ -112,6 +112,7 @@ func run(ctx context.Context, o *options) error {
 		Logger:                        logger,
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.healthAddress,
+		PprofBindAddress:              o.pprofAddress,
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              o.leaderElectLease,
 		LeaderElectionNamespace:       o.namespace,

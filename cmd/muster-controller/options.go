@@ -47,6 +47,7 @@ type options struct {
 
 	metricsAddress string
 	healthAddress  string
+	pprofAddress   string
 
 	leaderElect         bool
 	leaderElectLease    string
@@ -70,6 +71,7 @@ func defaultOptions() *options {
 		certRenewBefore:      90 * 24 * time.Hour,
 		metricsAddress:       ":8080",
 		healthAddress:        ":8081",
+		pprofAddress:         "0",
 		leaderElect:          true,
 		leaderElectLease:     "muster-controller",
 		leaderLeaseDuration:  15 * time.Second,
@@ -117,6 +119,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"Address to serve /metrics on, by plain HTTP. 0 turns it off.")
 	fs.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress,
 		"Address to serve /healthz and /readyz on, by plain HTTP. 0 turns it off.")
+	fs.StringVar(&o.pprofAddress, "pprof-bind-address", o.pprofAddress,
+		"Address to serve Go profiles (/debug/pprof) on, by plain HTTP and to anybody. 0 turns it off.")
 
 	fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect,
 		"Let one replica at a time run what must not run twice. Webhooks are served by every replica.")

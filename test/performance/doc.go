@@ -1,5 +1,10 @@
-// Command performance is the drain benchmark: every pod exists before the scheduler starts, and the time from its start to
-// the last binding is what counts. `make bench` runs it; docs/benchmarks.md explains the figures.
+// Command performance is the benchmarks; `make bench` runs both, and docs/benchmarks.md explains the figures.
+//
+// "performance workload" measures the workload API: PodCliqueSets are created, scaled and deleted, with muster-controller,
+// muster-scheduler, kube-controller-manager and KWOK running, beside a floor where a plain client makes the same objects.
+//
+// Without that word it is the drain benchmark: every pod exists before the scheduler starts, and the time from its start to
+// the last binding is what counts.
 //
 // Three contestants run the same drain, each on a fresh control plane, all in one invocation, since times move with the
 // machine and only the ratios mean something:

@@ -31,48 +31,64 @@ type options struct {
 func (o options) pods() int { return o.gangs * o.podsPerGang }
 
 func main() {
-	o, err := parse(os.Args[1:])
+	run, err := benchmark(os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	if err := bench(ctx, o, os.Stdout); err != nil {
+	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// benchmark returns the benchmark that the arguments ask for: the drain, or if the first is "workload" that.
+func benchmark(args []string) (func(context.Context) error, error) {
+	if len(args) > 0 && args[0] == "workload" {
+		o, err := parseWorkload(args[1:])
+		return func(ctx context.Context) error { return benchWorkload(ctx, o, os.Stdout) }, err
+	}
+	o, err := parse(args)
+	return func(ctx context.Context) error { return bench(ctx, o, os.Stdout) }, err
+}
+
+// environment defines flags whose default comes from an environment variable of the same name, if that is set.
+type environment struct{ flags *flag.FlagSet }
+
+func (e environment) number(p *int, name string, value int, usage string) {
+	env := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	if set, err := strconv.Atoi(os.Getenv(env)); err == nil {
+		value = set
+	}
+	e.flags.IntVar(p, name, value, usage+" ($"+env+")")
+}
+
+func (e environment) word(p *string, name, value, usage string) {
+	env := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	if set := os.Getenv(env); set != "" {
+		value = set
+	}
+	e.flags.StringVar(p, name, value, usage+" ($"+env+")")
 }
 
 func parse(args []string) (options, error) {
 	var o options
 	var contestants string
 	flags := flag.NewFlagSet("performance", flag.ContinueOnError)
-	number := func(p *int, name string, value int, usage string) {
-		env := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-		if set, err := strconv.Atoi(os.Getenv(env)); err == nil {
-			value = set
-		}
-		flags.IntVar(p, name, value, usage+" ($"+env+")")
-	}
-	word := func(p *string, name, value, usage string) {
-		env := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-		if set := os.Getenv(env); set != "" {
-			value = set
-		}
-		flags.StringVar(p, name, value, usage+" ($"+env+")")
-	}
-	number(&o.nodes, "nodes", 1000, "nodes")
-	number(&o.gpus, "gpus", 8, "GPUs per node")
-	number(&o.gangs, "gangs", 250, "gangs")
-	number(&o.podsPerGang, "pods-per-gang", 16, "pods per gang, each with one GPU, all of them the gang's minimum")
-	number(&o.repeat, "repeat", 3, "how often every contestant runs")
-	number(&o.qps, "qps", 5000, "requests per second that the schedulers' clients allow themselves")
-	number(&o.burst, "burst", 10000, "burst of the same")
-	word(&contestants, "contestants", "muster,stock,floor", "which run; also known: stock-default")
-	word(&o.bin, "bin", "bin", "directory of the programs")
-	word(&o.musterScheduler, "muster-scheduler", "", "the program to measure; empty: muster-scheduler in the directory of the programs")
-	word(&o.profiles, "profiles", "", "directory for CPU profiles of the schedulers; profiling costs a few percent")
+	with := environment{flags}
+	with.number(&o.nodes, "nodes", 1000, "nodes")
+	with.number(&o.gpus, "gpus", 8, "GPUs per node")
+	with.number(&o.gangs, "gangs", 250, "gangs")
+	with.number(&o.podsPerGang, "pods-per-gang", 16, "pods per gang, each with one GPU, all of them the gang's minimum")
+	with.number(&o.repeat, "repeat", 3, "how often every contestant runs")
+	with.number(&o.qps, "qps", 5000, "requests per second that the schedulers' clients allow themselves")
+	with.number(&o.burst, "burst", 10000, "burst of the same")
+	with.word(&contestants, "contestants", "muster,stock,floor", "which run; also known: stock-default")
+	with.word(&o.bin, "bin", "bin", "directory of the programs")
+	with.word(&o.musterScheduler, "muster-scheduler", "", "the program to measure; empty: muster-scheduler in the directory of the programs")
+	with.word(&o.profiles, "profiles", "", "directory for CPU profiles of the schedulers; profiling costs a few percent")
 	flags.DurationVar(&o.profileFor, "profile-for", 5*time.Second, "length of a CPU profile, from the start of the scheduler")
 	flags.DurationVar(&o.stall, "stall", time.Minute, "give up when nothing was bound for so long")
 	verbose := flags.Bool("v", false, "one line per step of the control plane")

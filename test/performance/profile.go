@@ -68,11 +68,16 @@ func (p *profiler) begin(ctx context.Context, program controlplane.ProcessOption
 			host = "127.0.0.1:" + port
 		}
 	}
+	return p.beginAt(ctx, "https://"+host)
+}
+
+// beginAt is begin for a program that serves profiles at an address.
+func (p *profiler) beginAt(ctx context.Context, address string) (wait func()) {
 	done := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, p.length+30*time.Second)
 		defer cancel()
-		done <- p.fetch(ctx, fmt.Sprintf("https://%s/debug/pprof/profile?seconds=%d", host, int(p.length.Seconds())))
+		done <- p.fetch(ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", address, int(p.length.Seconds())))
 	}()
 	return func() {
 		if err := <-done; err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"k8s.io/client-go/kubernetes"
@@ -99,14 +101,9 @@ func childrenCPU(names ...string) time.Duration {
 // countWrites returns how many writes the API server has answered, by resource, from its own metrics: an audit log would
 // cost it more the more a contestant writes.
 func countWrites(ctx context.Context, client kubernetes.Interface) (map[string]int64, error) {
-	content, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").DoRaw(ctx)
+	families, err := serverMetrics(ctx, client)
 	if err != nil {
-		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
-	}
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(content))
-	if err != nil {
-		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
+		return nil, err
 	}
 	writes := map[string]int64{}
 	for _, metric := range families["apiserver_request_total"].GetMetric() {
@@ -129,6 +126,63 @@ func countWrites(ctx context.Context, client kubernetes.Interface) (map[string]i
 		writes[resource] += int64(metric.GetCounter().GetValue())
 	}
 	return writes, nil
+}
+
+// serverMetrics returns the API server's metrics, by name.
+func serverMetrics(ctx context.Context, client kubernetes.Interface) (map[string]*dto.MetricFamily, error) {
+	content, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(content))
+	if err != nil {
+		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
+	}
+	return families, nil
+}
+
+// counters are figures that only grow.
+type counters struct {
+	reconciles                   map[string]float64 // by controller
+	webhookSeconds, webhookCalls float64            // of our admission webhooks, as the API server sees them
+}
+
+// counters reads them.
+func (w *workload) counters(ctx context.Context) (counters, error) {
+	c := counters{reconciles: map[string]float64{}}
+	if w.metrics == "" {
+		return c, nil
+	}
+	families, err := serverMetrics(ctx, w.client)
+	if err != nil {
+		return c, err
+	}
+	for _, metric := range families["apiserver_admission_webhook_admission_duration_seconds"].GetMetric() {
+		c.webhookSeconds += metric.GetHistogram().GetSampleSum()
+		c.webhookCalls += float64(metric.GetHistogram().GetSampleCount())
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.metrics, nil)
+	if err != nil {
+		return c, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return c, fmt.Errorf("reading muster-controller's metrics: %w", err)
+	}
+	defer response.Body.Close()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	if families, err = parser.TextToMetricFamilies(response.Body); err != nil {
+		return c, fmt.Errorf("reading muster-controller's metrics: %w", err)
+	}
+	for _, metric := range families["controller_runtime_reconcile_total"].GetMetric() {
+		for _, pair := range metric.GetLabel() {
+			if pair.GetName() == "controller" {
+				c.reconciles[pair.GetValue()] += metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return c, nil
 }
 
 // settledWrites returns the writes since before, once none came for longer than a status is held back, and when the last

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// podCounts is how many pods there are, and how far they have come.
+type podCounts struct{ exist, bound, ready int }
+
+func (c podCounts) String() string {
+	return fmt.Sprintf("%d pods, %d bound, %d ready", c.exist, c.bound, c.ready)
+}
+
+// podWatch counts the pods of the namespace, through one watch.
+type podWatch struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
+
+	mu      sync.Mutex
+	pods    map[string]podCounts // guarded by mu; of one pod each, by name
+	counts  podCounts            // guarded by mu; their sum
+	changed chan struct{}        // guarded by mu; closed at the next change
+}
+
+// watchPods begins to watch a namespace without pods.
+func watchPods(ctx context.Context, client kubernetes.Interface) (*podWatch, error) {
+	pods := client.CoreV1().Pods(namespace)
+	list, err := pods.List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(list.Items) > 0 {
+		return nil, fmt.Errorf("there is a pod already: %s", list.Items[0].Name)
+	}
+	first, err := pods.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		return nil, fmt.Errorf("watching pods: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	p := &podWatch{cancel: cancel, ended: make(chan struct{}), pods: map[string]podCounts{}, changed: make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		version := list.ResourceVersion
+		for w := first; ; {
+			version = p.follow(ctx, w, version)
+			for w = nil; w == nil; {
+				if ctx.Err() != nil {
+					return
+				}
+				fmt.Fprintln(os.Stderr, "the watch on pods was interrupted: what happens at this moment is seen late")
+				if w, err = pods.Watch(ctx, metav1.ListOptions{ResourceVersion: version}); err != nil {
+					w = nil
+					time.Sleep(100 * time.Millisecond) // nothing tells when the API server answers again
+				}
+			}
+		}
+	}()
+	return p, nil
+}
+
+// follow counts until the watch ends, and returns the version to go on from.
+func (p *podWatch) follow(ctx context.Context, w watch.Interface, version string) string {
+	defer w.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return version
+		case event, ok := <-w.ResultChan():
+			if !ok {
+				return version
+			}
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok {
+				return version
+			}
+			version = pod.ResourceVersion
+			p.note(pod, event.Type == watch.Deleted)
+		}
+	}
+}
+
+func (p *podWatch) note(pod *corev1.Pod, gone bool) {
+	var is podCounts
+	if !gone {
+		is.exist = 1
+		if pod.Spec.NodeName != "" {
+			is.bound = 1
+		}
+		if controlplane.PodReady(pod) && pod.DeletionTimestamp == nil {
+			is.ready = 1
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := p.pods[pod.Name]
+	if was == is {
+		return
+	}
+	p.pods[pod.Name] = is
+	if gone {
+		delete(p.pods, pod.Name)
+	}
+	p.counts.exist += is.exist - was.exist
+	p.counts.bound += is.bound - was.bound
+	p.counts.ready += is.ready - was.ready
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// until returns when done says so, or an error when one comes on failed, when ctx ends, or when stall passes without a
+// change.
+func (p *podWatch) until(ctx context.Context, stall time.Duration, failed <-chan error, done func(podCounts) bool) (time.Time, error) {
+	timer := time.NewTimer(stall)
+	defer timer.Stop()
+	for {
+		p.mu.Lock()
+		counts, changed := p.counts, p.changed
+		p.mu.Unlock()
+		if done(counts) {
+			return time.Now(), nil
+		}
+		select {
+		case <-changed:
+			timer.Reset(stall)
+		case err := <-failed:
+			return time.Time{}, err
+		case <-timer.C:
+			return time.Time{}, fmt.Errorf("nothing has changed for %s: %s", stall, counts)
+		case <-ctx.Done():
+			return time.Time{}, context.Cause(ctx)
+		}
+	}
+}
+
+func (p *podWatch) stop() {
+	p.cancel()
+	<-p.ended
+}
