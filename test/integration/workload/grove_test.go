@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,12 +117,19 @@ func TestGroveManifests(t *testing.T) {
 	w.untilGone()
 }
 
-// settled says whether nothing speaks of being on its way.
+// whole matches a status in which everything that is wanted is there; its numbers are equal.
+var whole = regexp.MustCompile(`^status: replicas (\d+), (?:ready (\d+), )?scheduled (\d+), (?:gated 0, |available (\d+), )updated (\d+)`)
+
+// settled says whether everything that is wanted is there and says so, which is when golden files can be written.
 func settled(all map[string]inventory) bool {
 	for _, things := range all {
-		for _, t := range things {
+		for name, t := range things {
 			for _, says := range t.Says {
-				if strings.Contains(says, "false") && strings.HasPrefix(says, "bound") || strings.Contains(says, "=False") || strings.HasPrefix(says, "status is of") {
+				m := whole.FindStringSubmatch(says)
+				switch {
+				case strings.HasPrefix(says, "status: ") && m == nil, strings.HasPrefix(name, "Pod ") && says == "bound false, ready false", strings.Contains(says, "=False"), strings.HasPrefix(says, "status is of"):
+					return false
+				case m != nil && slices.ContainsFunc(m[1:], func(n string) bool { return n != "" && n != m[1] }):
 					return false
 				}
 			}

@@ -1,0 +1,152 @@
+package workload
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+)
+
+// grouped is a set of one group with one clique, both of that name in the template, replicated twice.
+func grouped(set, group, clique string) string {
+	return small(set, clique) + "    podCliqueScalingGroups: [{name: " + group + ", cliqueNames: [" + clique + "], replicas: 2}]\n"
+}
+
+// Sets, scaling groups and cliques of which one's name begins or ends like another's, index for index: whose a pod is, is
+// never read from its name. Scaling and deleting one leaves the others as they are.
+func TestConfusableGroups(t *testing.T) {
+	w := newWorld(t, 1)
+	of := map[string]map[string]int{ // by set
+		"m":     {"m-0-dec-0-w": 1, "m-0-dec-1-w": 1},
+		"m-0":   {"m-0-0-dec-0-w": 1, "m-0-0-dec-1-w": 1},         // its group's name begins with the first set's
+		"m-0-d": {"m-0-d-0-ec-0-w": 1, "m-0-d-0-ec-1-w": 1},       // dashes elsewhere
+		"mm":    {"mm-0-decode-0-w": 1, "mm-0-decode-1-w": 1},     // decode begins like dec
+		"p":     {"p-0-g-0-0-x": 1, "p-0-g-1-0-x": 1},             // a clique that begins with an index
+		"q":     {"q-0-g-0-x": 1, "q-0-g-1-x": 1, "q-0-0-g-x": 1}, // and one that stands alone beside its namesake
+	}
+	w.apply(grouped("m", "dec", "w"))
+	w.apply(grouped("m-0", "dec", "w"))
+	w.apply(grouped("m-0-d", "ec", "w"))
+	w.apply(grouped("mm", "decode", "w"))
+	w.apply(grouped("p", "g", "0-x"))
+	w.apply(small("q", "x", "0-g-x") + "    podCliqueScalingGroups: [{name: g, cliqueNames: [x], replicas: 2}]\n")
+	all := func() map[string]int {
+		all := map[string]int{}
+		for _, pods := range of {
+			maps.Copy(all, pods)
+		}
+		return all
+	}
+	check := func() {
+		t.Helper()
+		w.untilPods(all(), true)
+		w.checkIndices()
+		for _, p := range w.pods() {
+			clique, set := p.Labels[v1alpha1.LabelPodClique], p.Labels[v1alpha1.LabelPartOf]
+			if of[set][clique] == 0 {
+				t.Errorf("pod %s of PodClique %s is part of %s", p.Name, clique, set)
+			}
+			if want := set + "-0"; p.Annotations["pod-group-name"] != want || p.Spec.Subdomain != want {
+				t.Errorf("pod %s of %s has PodGroup %s and subdomain %s", p.Name, set, p.Annotations["pod-group-name"], p.Spec.Subdomain)
+			}
+			if group := p.Labels[v1alpha1.LabelPodCliqueScalingGroup]; group != "" && !strings.HasPrefix(clique, group+"-") {
+				t.Errorf("pod %s of PodClique %s is of group %s", p.Name, clique, group)
+			}
+		}
+	}
+	check()
+	for set := range of {
+		w.untilAvailable(set)
+	}
+	running := w.running()
+
+	w.scale(groups, "m-0-dec", 3)
+	of["m"]["m-0-dec-2-w"] = 1
+	check()
+	w.scale(groups, "m-0-dec", 1)
+	delete(of["m"], "m-0-dec-1-w")
+	delete(of["m"], "m-0-dec-2-w")
+	check()
+	w.scale(groups, "p-0-g", 1)
+	delete(of["p"], "p-0-g-1-0-x")
+	check()
+	for _, set := range []string{"m", "q", "m-0-d"} {
+		w.delete(sets, set)
+		delete(of, set)
+		check()
+	}
+	maps.DeleteFunc(running, func(hostname, _ string) bool {
+		return !slices.ContainsFunc(w.pods(), func(p corev1.Pod) bool { return p.Spec.Hostname == hostname })
+	})
+	w.undisturbed(running)
+	w.untilNames(podGroups, "m-0-0", "mm-0", "p-0")
+	w.untilNames(services, "m-0-0", "mm-0", "p-0")
+	w.untilNames(groups, "m-0-0-dec", "mm-0-decode", "p-0-g")
+}
+
+// Two sets that need an object of the very same name: whoever comes second says so and waits, at each kind of object, and
+// goes on when the first is gone.
+func TestTwoSetsNeedTheSameName(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first, second string // YAML
+		sets          [2]string
+		clash         string
+		pods          [2]map[string]int
+	}{
+		"a PodClique": {
+			first: small("a", "0-w"), second: small("a-0", "w"), sets: [2]string{"a", "a-0"}, clash: "a-0-0-w",
+			pods: [2]map[string]int{{"a-0-0-w": 1}, {"a-0-0-w": 1}},
+		},
+		"a scaling group": {
+			first: grouped("a", "0-g", "w"), second: grouped("a-0", "g", "w"), sets: [2]string{"a", "a-0"}, clash: "a-0-0-g",
+			pods: [2]map[string]int{{"a-0-0-g-0-w": 1, "a-0-0-g-1-w": 1}, {"a-0-0-g-0-w": 1, "a-0-0-g-1-w": 1}},
+		},
+		"a PodClique and a member of a group": {
+			first: small("a", "b-0-g-0-w"), second: grouped("a-0-b", "g", "w"), sets: [2]string{"a", "a-0-b"}, clash: "a-0-b-0-g-0-w",
+			pods: [2]map[string]int{{"a-0-b-0-g-0-w": 1}, {"a-0-b-0-g-0-w": 1, "a-0-b-0-g-1-w": 1}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.apply(tc.first)
+			w.untilPods(tc.pods[0], true)
+			w.untilAvailable(tc.sets[0])
+			before := w.running()
+
+			w.apply(tc.second)
+			w.until("the second says that the name is taken", sets, func(objects []*unstructured.Unstructured) bool {
+				return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+					return o.GetName() == tc.sets[1] && strings.Contains(conditionOf(o, v1alpha1.ConditionForeignObject, "message"), tc.clash)
+				})
+			})
+			w.undisturbed(before)
+			for _, p := range w.pods() {
+				if p.Labels[v1alpha1.LabelPartOf] == tc.sets[0] && before[p.Spec.Hostname] != string(p.UID) {
+					t.Errorf("the first set has another pod %s", p.Name)
+				}
+				if p.Labels[v1alpha1.LabelPartOf] != tc.sets[0] && p.Spec.NodeName != "" {
+					t.Errorf("pod %s of half a gang is bound", p.Name)
+				}
+			}
+			w.untilAvailable(tc.sets[0])
+
+			w.delete(sets, tc.sets[0])
+			w.untilPods(tc.pods[1], true)
+			w.untilAvailable(tc.sets[1])
+			for _, p := range w.pods() {
+				if p.Labels[v1alpha1.LabelPartOf] != tc.sets[1] {
+					t.Errorf("pod %s is part of %s", p.Name, p.Labels[v1alpha1.LabelPartOf])
+				}
+			}
+			w.until("nothing is in the way any more", sets, func(objects []*unstructured.Unstructured) bool {
+				return len(objects) == 1 && conditionOf(objects[0], v1alpha1.ConditionForeignObject, "status") == ""
+			})
+			w.checkIndices()
+		})
+	}
+}
