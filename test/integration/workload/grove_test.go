@@ -61,7 +61,7 @@ func (w *world) golden(t *testing.T, file string, got inventory) {
 // Manifests of Grove's published shape, applied unchanged by kubectl, reach exactly the pods that they describe: index by
 // index, with the host names, the labels and the environment of grove-api.md, and everything around them.
 func TestGroveManifests(t *testing.T) {
-	w := newWorld(t, 14)
+	w := newWorld(t, 40) // the small pods may lie on as many nodes as they are, and eight must be left whole
 	priority := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "serving"}, Value: 1000}
 	w.must(w.client.Create(w.ctx, priority), "creating the priority class")
 	t.Cleanup(func() { _ = w.client.Delete(w.ctx, priority) })
@@ -78,7 +78,9 @@ func TestGroveManifests(t *testing.T) {
 	for set := range manifests {
 		w.untilAvailable(set)
 	}
-	w.must(controlplane.Until(w.ctx, cp.Client().CoreV1().Pods(w.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {
+	ctx, cancel := w.patient()
+	defer cancel()
+	w.must(controlplane.Until(ctx, cp.Client().CoreV1().Pods(w.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {
 		for _, p := range pods {
 			if !controlplane.PodReady(p) {
 				return false

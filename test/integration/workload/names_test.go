@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
@@ -95,19 +96,22 @@ func TestTwoSetsNeedTheSameName(t *testing.T) {
 	for name, tc := range map[string]struct {
 		first, second string // YAML
 		sets          [2]string
-		clash         string
+		clash         string                      // the name
+		kind          schema.GroupVersionResource // of who wanted it as well
+		object        string
 		pods          [2]map[string]int
 	}{
 		"a PodClique": {
-			first: small("a", "0-w"), second: small("a-0", "w"), sets: [2]string{"a", "a-0"}, clash: "a-0-0-w",
+			first: small("a", "0-w"), second: small("a-0", "w"), sets: [2]string{"a", "a-0"}, clash: "a-0-0-w", kind: sets, object: "a-0",
 			pods: [2]map[string]int{{"a-0-0-w": 1}, {"a-0-0-w": 1}},
 		},
 		"a scaling group": {
-			first: grouped("a", "0-g", "w"), second: grouped("a-0", "g", "w"), sets: [2]string{"a", "a-0"}, clash: "a-0-0-g",
+			first: grouped("a", "0-g", "w"), second: grouped("a-0", "g", "w"), sets: [2]string{"a", "a-0"}, clash: "a-0-0-g", kind: sets, object: "a-0",
 			pods: [2]map[string]int{{"a-0-0-g-0-w": 1, "a-0-0-g-1-w": 1}, {"a-0-0-g-0-w": 1, "a-0-0-g-1-w": 1}},
 		},
 		"a PodClique and a member of a group": {
-			first: small("a", "b-0-g-0-w"), second: grouped("a-0-b", "g", "w"), sets: [2]string{"a", "a-0-b"}, clash: "a-0-b-0-g-0-w",
+			first: small("a", "b-0-g-0-w"), second: strings.Replace(grouped("a-0-b", "g", "w"), "replicas: 2}", "replicas: 2, minAvailable: 2}", 1),
+			sets: [2]string{"a", "a-0-b"}, clash: "a-0-b-0-g-0-w", kind: groups, object: "a-0-b-0-g",
 			pods: [2]map[string]int{{"a-0-b-0-g-0-w": 1}, {"a-0-b-0-g-0-w": 1, "a-0-b-0-g-1-w": 1}},
 		},
 	} {
@@ -119,9 +123,9 @@ func TestTwoSetsNeedTheSameName(t *testing.T) {
 			before := w.running()
 
 			w.apply(tc.second)
-			w.until("the second says that the name is taken", sets, func(objects []*unstructured.Unstructured) bool {
+			w.until("the second says that the name is taken", tc.kind, func(objects []*unstructured.Unstructured) bool {
 				return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
-					return o.GetName() == tc.sets[1] && strings.Contains(conditionOf(o, v1alpha1.ConditionForeignObject, "message"), tc.clash)
+					return o.GetName() == tc.object && strings.Contains(conditionOf(o, v1alpha1.ConditionForeignObject, "message"), tc.clash)
 				})
 			})
 			w.undisturbed(before)
@@ -143,8 +147,8 @@ func TestTwoSetsNeedTheSameName(t *testing.T) {
 					t.Errorf("pod %s is part of %s", p.Name, p.Labels[v1alpha1.LabelPartOf])
 				}
 			}
-			w.until("nothing is in the way any more", sets, func(objects []*unstructured.Unstructured) bool {
-				return len(objects) == 1 && conditionOf(objects[0], v1alpha1.ConditionForeignObject, "status") == ""
+			w.until("nothing is in the way any more", tc.kind, func(objects []*unstructured.Unstructured) bool {
+				return len(objects) == 1 && objects[0].GetName() == tc.object && conditionOf(objects[0], v1alpha1.ConditionForeignObject, "status") == ""
 			})
 			w.checkIndices()
 		})
