@@ -140,13 +140,13 @@ func (r *Reconciler) mend(ctx context.Context, clique *v1alpha1.PodClique, pods 
 	return errors.Join(errs...)
 }
 
-// calm is how long after the birth of its youngest pod a clique's status may lag behind in numbers alone. Pods that start
-// without trouble are ready by then, and cost one write instead of four.
-const calm = 8 * time.Second
+// calm is how long after the birth of its youngest pod a clique's status may lag behind in numbers alone: pods that are
+// made together are told of together.
+const calm = 2 * time.Second
 
 // While pods are made or start by the dozen, of any clique, such a status makes way: to the API server it is as much work
 // as a pod, and whoever reads it waits for pods above all. It does so until makeWay after the rush, no longer than
-// patience.
+// patience; pods that start without trouble are ready by then, and cost one write instead of four.
 const (
 	makeWay  = 5 * time.Second
 	patience = time.Minute
