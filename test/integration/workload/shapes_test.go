@@ -403,9 +403,7 @@ func (s shape) room() (short []int, missing int, rest []int) {
 		})
 	}
 	slices.Sort(minimum)
-	for _, used := range fill(minimum[1:], s.node) {
-		short = append(short, used) // not a GPU to spare
-	}
+	short = fill(minimum[1:], s.node) // not a GPU to spare
 	if len(short) == 0 {
 		short = []int{0}
 	}
