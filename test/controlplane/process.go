@@ -192,8 +192,8 @@ func (p *Process) LogTail(lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// endedEarly is the error for a program that ended while somebody waited for it.
-func (p *Process) endedEarly() error {
+// EndedEarly is the error for a program that ended while somebody waited for it.
+func (p *Process) EndedEarly() error {
 	err := p.Err()
 	if err == nil {
 		err = errors.New("exit status 0")

@@ -242,7 +242,7 @@ func (cp *ControlPlane) WaitReady(ctx context.Context, p *Process) error {
 		select {
 		case <-tick.C:
 		case <-p.Done():
-			return p.endedEarly()
+			return p.EndedEarly()
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w (%s says: %w); the end of its log:\n%s",
 				p.options.Name, context.Cause(ctx), p.options.ReadyURL, answer, p.LogTail(15))

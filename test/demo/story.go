@@ -257,7 +257,7 @@ func story() []step {
 				"What is above the minimum comes after it: the second frontend has room, the second prefill replica waits.",
 			do: func(ctx context.Context, st *stage) error { return st.join(ctx, nodesAtFirst+1) },
 			claims: []claim{
-				admitted(chatGang, 8), available(chat), groupHas(chatPrefill, 1), groupHas(chatDecode, 1), free(0),
+				admitted(chatGang, 8), available(), groupHas(chatPrefill, 1), groupHas(chatDecode, 1), free(0),
 			},
 		},
 		{
@@ -275,7 +275,7 @@ func story() []step {
 				"the other leaves the 8 GPUs alone that are still free, and waits.",
 			do: func(ctx context.Context, st *stage) error { return st.scale(ctx, chatDecode, 3) },
 			claims: []claim{
-				admitted(chatGang, 14), available(chat), groupHas(chatDecode, 2), free(8),
+				admitted(chatGang, 14), available(), groupHas(chatDecode, 2), free(8),
 				{"the 4 pods of the third decode replica exist, and hold nothing", func(s scene) bool {
 					return s.created(chatGang) == 18 && len(s.below(chatDecode, 2)) == 4 && !slices.ContainsFunc(s.below(chatDecode, 2), holdsGPUs)
 				}},
@@ -289,14 +289,14 @@ func story() []step {
 			title:  "A node joins: 16 GPUs are free",
 			why:    "The third decode replica starts.",
 			do:     func(ctx context.Context, st *stage) error { return st.join(ctx, nodesAtFirst+2) },
-			claims: []claim{admitted(chatGang, 18), available(chat), groupHas(chatDecode, 3), free(0)},
+			claims: []claim{admitted(chatGang, 18), available(), groupHas(chatDecode, 3), free(0)},
 		},
 		{
 			title: "kubectl scale podcliquescalinggroup " + chatDecode + " --replicas=1",
 			why:   "The replicas with the highest numbers go, what is left runs on.",
 			do:    func(ctx context.Context, st *stage) error { return st.scale(ctx, chatDecode, 1) },
 			claims: []claim{
-				admitted(chatGang, 10), available(chat), groupHas(chatDecode, 1), free(32),
+				admitted(chatGang, 10), available(), groupHas(chatDecode, 1), free(32),
 				{"the 4 pods of the first decode replica still run", func(s scene) bool {
 					pods := s.below(chatDecode, 0)
 					return len(pods) == 4 && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil || !holdsGPUs(pod) })
@@ -354,10 +354,10 @@ func made(what string) claim {
 	return claim{"made for " + chat + ": " + what, func(s scene) bool { return s.made(chat) == what }}
 }
 
-// available claims that a PodCliqueSet is Available.
-func available(name string) claim {
-	return claim{name + " is Available", func(s scene) bool {
-		set := s.set(name)
+// available claims that chat is Available.
+func available() claim {
+	return claim{chat + " is Available", func(s scene) bool {
+		set := s.set(chat)
 		return set != nil && meta.IsStatusConditionTrue(set.Status.Conditions, v1alpha1.ConditionAvailable)
 	}}
 }

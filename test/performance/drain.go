@@ -114,7 +114,7 @@ func drain(ctx context.Context, o options, c contest, earlier []binding) (*drain
 	d.start = time.Now()
 	if c.program == nil {
 		go func() {
-			if err := post(ctx, client, o, nodes, d.gangOf, earlier); err != nil {
+			if err := post(ctx, client, o, nodes, earlier); err != nil {
 				failed <- err
 			}
 		}()
@@ -123,7 +123,7 @@ func drain(ctx context.Context, o options, c contest, earlier []binding) (*drain
 	} else {
 		go func() {
 			<-process.Done()
-			failed <- fmt.Errorf("%s ended (%v); the end of its log:\n%s", filepath.Base(program.Path), process.Err(), process.LogTail(15))
+			failed <- process.EndedEarly()
 		}()
 		if profiles != nil {
 			defer profiles.begin(ctx, program)()
@@ -198,7 +198,7 @@ func createPods(ctx context.Context, client kubernetes.Interface, o options, c c
 
 // post is the floor: it posts the bindings that a scheduler made earlier, in the same order; without one, node after node
 // is filled up.
-func post(ctx context.Context, client kubernetes.Interface, o options, nodes []string, gangOf map[string]string, earlier []binding) error {
+func post(ctx context.Context, client kubernetes.Interface, o options, nodes []string, earlier []binding) error {
 	if earlier == nil {
 		for i := range o.pods() {
 			earlier = append(earlier, binding{pod: podName(i/o.podsPerGang, i%o.podsPerGang), node: nodes[i/o.gpus]})

@@ -165,7 +165,6 @@ var (
 	scalingGroups = v1alpha1.SchemeGroupVersion.WithResource("podcliquescalinggroups")
 	podCliques    = v1alpha1.SchemeGroupVersion.WithResource("podcliques")
 	podGroups     = v2alpha2.SchemeGroupVersion.WithResource("podgroups")
-	services      = corev1.SchemeGroupVersion.WithResource("services")
 )
 
 func newWorkload(ctx context.Context, o workloadOptions) (*workload, error) {
@@ -232,7 +231,7 @@ func (w *workload) muster(ctx context.Context) ([]stepResult, *objects, error) {
 	for _, p := range []*controlplane.Process{w.scheduler, w.controller} {
 		go func() {
 			<-p.Done()
-			w.failed <- fmt.Errorf("a program ended (%v); the end of its log:\n%s", p.Err(), p.LogTail(15))
+			w.failed <- p.EndedEarly()
 		}()
 	}
 	if w.o.profiles != "" {
@@ -575,11 +574,11 @@ func (w *workload) floor(ctx context.Context, made *objects) ([]stepResult, erro
 	return []stepResult{create, zero}, err
 }
 
-// programs are those whose CPU time is told, by their names in /proc, which are cut there.
-var programs = map[string]string{
-	"muster-controll": "muster-controller", "muster-schedule": "muster-scheduler", "kube-apiserver": "kube-apiserver",
-	"etcd": "etcd", "kube-controller": "kube-controller-manager", "kwok": "kwok",
-}
+// programs are those whose CPU time is told.
+var programs = []string{"muster-controller", "muster-scheduler", "kube-apiserver", "etcd", "kube-controller-manager", "kwok"}
+
+// comm is a program's name in /proc, which is cut there.
+func comm(program string) string { return program[:min(len(program), 15)] }
 
 // measured does one step and adds what it cost.
 func (w *workload) measured(ctx context.Context, name string, do func(*stepResult, time.Time) error) (stepResult, error) {
@@ -592,16 +591,16 @@ func (w *workload) measured(ctx context.Context, name string, do func(*stepResul
 	if err != nil {
 		return r, err
 	}
-	for comm, program := range programs {
-		r.cpu[program] = -childrenCPU(comm).Seconds()
+	for _, program := range programs {
+		r.cpu[program] = -childrenCPU(comm(program)).Seconds()
 	}
 
 	if err := do(&r, time.Now()); err != nil {
 		return r, err
 	}
 
-	for comm, program := range programs {
-		r.cpu[program] += childrenCPU(comm).Seconds()
+	for _, program := range programs {
+		r.cpu[program] += childrenCPU(comm(program)).Seconds()
 	}
 	for program, memory := range map[*controlplane.Process]*float64{w.controller: &r.controllerMiB, w.scheduler: &r.schedulerMiB} {
 		if program != nil {

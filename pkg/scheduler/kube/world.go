@@ -37,7 +37,7 @@ func IsPlanning(state fwk.CycleState) bool {
 // nodes they would go to, judged by the profile's own filters and ordered by its own scores. It implements
 // placement.World. Made in a PreFilter for one plan; the snapshot must not change meanwhile.
 type World struct {
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // of the one call that the World is made in and for
 	f       framework.Framework
 	logger  klog.Logger
 	nodes   []fwk.NodeInfo

@@ -20,7 +20,7 @@ const (
 
 // SetDefaults_GangAdmissionArgs fills in what was left out. A value that was given stays, also a zero, which validation
 // then refuses: nil and zero differ.
-func SetDefaults_GangAdmissionArgs(args *GangAdmissionArgs) { //nolint:revive // the name is Kubernetes' convention
+func SetDefaults_GangAdmissionArgs(args *GangAdmissionArgs) {
 	setDefault(&args.RepairTimeout, metav1.Duration{Duration: DefaultRepairTimeout})
 	setDefault(&args.BarrierTimeout, metav1.Duration{Duration: DefaultBarrierTimeout})
 	setDefault(&args.BindParallelism, DefaultBindParallelism)
