@@ -250,7 +250,8 @@ func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
 		return false, fmt.Sprintf("PodGroup %s/%s has not seen it yet", pod.Namespace, name)
 	}
 	if m.gang.leader == pod.UID {
-		m.gang.leaderSeen = true
+		// After a failure it may be on its way into the queue's own back-off, which can be longer than ours.
+		m.gang.leaderSeen = m.gang.leaderSeen || m.gang.failures == 0
 		r.attend(m.gang)
 		r.stamp(pod.UID, r.leaderRank(m.gang))
 		return true, ""

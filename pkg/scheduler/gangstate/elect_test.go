@@ -226,6 +226,26 @@ func TestNobodyIsElectedBeforeEverythingHasBeenSeen(t *testing.T) {
 	}
 }
 
+// After a failed binding the queue has a back-off of its own for the pod, up to ten seconds long; ours is what counts. The
+// leader passes PreEnqueue on its way there, so that is no sign that its cycle is near.
+func TestLeaderIsFetchedFromTheQueuesBackOff(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(1)).members("a")
+	s.leads("a").commits("a").assumes("a").arrives("a").releases("a").after(minBackoff).wantLeader("a")
+	for range 3 {
+		if ok, why := s.r.Pass(memberPod("a").Obj()); !ok {
+			t.Fatal(why)
+		}
+		if s.after(wakeInterval); !cmp.Equal(s.activated(), []string{"a"}) {
+			t.Fatalf("activated %v, want a until its cycle begins", s.activated())
+		}
+	}
+	s.leads("a")
+	if s.after(wakeInterval); len(s.activated()) != 0 {
+		t.Fatalf("activated %v while its plan is made", s.activated())
+	}
+}
+
 func TestWakeUpsAreRepeated(t *testing.T) {
 	s := begin(t).group(podGroup().MinMember(1)).members("a")
 	for range 3 {

@@ -138,7 +138,7 @@ type gangState struct {
 	admittedGroups sets.Set[string] // names of sub-groups that were admitted once
 
 	leader       types.UID // "" = none elected
-	leaderSeen   bool      // PreEnqueue has let the leader pass since it was elected
+	leaderSeen   bool      // PreEnqueue has let the leader pass since it was elected; after a failed plan: its cycle has begun
 	leaderWoken  time.Time // when it was last activated
 	task         Task      // what the leader is to plan
 	completeAt   time.Time // since when the pods can satisfy the tree; zero = they cannot
