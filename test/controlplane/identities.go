@@ -2,7 +2,9 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -77,7 +79,8 @@ func (cp *ControlPlane) writeKubeconfig(config *rest.Config, name string) (strin
 	return path, WriteKubeconfig(config, path)
 }
 
-// WriteKubeconfig writes the configuration as a kubeconfig file, everything it needs inside.
+// WriteKubeconfig writes the configuration as a kubeconfig file, everything it needs inside. A program that reads an earlier
+// one meanwhile finds that or this.
 func WriteKubeconfig(config *rest.Config, path string) error {
 	const name = "muster"
 	kubeconfig := clientcmdapi.NewConfig()
@@ -89,7 +92,20 @@ func WriteKubeconfig(config *rest.Config, path string) error {
 	}
 	kubeconfig.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	kubeconfig.CurrentContext = name
-	if err := clientcmd.WriteToFile(*kubeconfig, path); err != nil {
+	content, err := clientcmd.Write(*kubeconfig)
+	if err != nil {
+		return fmt.Errorf("encoding kubeconfig %s: %w", path, err)
+	}
+	next, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-")
+	if err != nil {
+		return fmt.Errorf("writing kubeconfig %s: %w", path, err)
+	}
+	_, err = next.Write(content)
+	if err = errors.Join(err, next.Close()); err == nil {
+		err = os.Rename(next.Name(), path)
+	}
+	if err != nil {
+		os.Remove(next.Name())
 		return fmt.Errorf("writing kubeconfig %s: %w", path, err)
 	}
 	return nil
