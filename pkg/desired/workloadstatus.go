@@ -96,6 +96,7 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupFacts, now
 	}
 	s.Selector = selector(naming.OfScalingGroup(group.Name))
 	needed := lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas)
+	s.MinAvailable = &needed
 	if s.AvailableReplicas >= needed && needed > 0 {
 		s.WasAvailable = true
 	}

@@ -152,7 +152,8 @@ func TestScalingGroupStatus(t *testing.T) {
 	got := ScalingGroupStatus(group, GroupFacts{Replicas: []lifecycle.GroupReplica{replica(0, 2, 2), replica(1, 2, 1), replica(3, 2, 2)}}, now)
 	want := v1alpha1.PodCliqueScalingGroupStatus{
 		ObservedGeneration: 3, Replicas: 3, ScheduledReplicas: 2, AvailableReplicas: 1, UpdatedReplicas: 1,
-		Selector: ptr.To("app.kubernetes.io/managed-by=grove-operator,grove.io/podcliquescalinggroup=s-0-g"),
+		MinAvailable: ptr.To[int32](2),
+		Selector:     ptr.To("app.kubernetes.io/managed-by=grove-operator,grove.io/podcliquescalinggroup=s-0-g"),
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(want, "Conditions")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -168,7 +169,11 @@ func TestScalingGroupStatus(t *testing.T) {
 	if !group.Status.WasAvailable {
 		t.Error("wasAvailable is not set")
 	}
-	group.Spec.Replicas, group.Spec.MinAvailable = 0, nil
+	group.Spec.MinAvailable = nil
+	if got := *ScalingGroupStatus(group, GroupFacts{}, now).MinAvailable; got != 1 {
+		t.Errorf("minAvailable = %d where none is given, want 1", got)
+	}
+	group.Spec.Replicas = 0
 	zero := ScalingGroupStatus(group, GroupFacts{}, now)
 	if diff := cmp.Diff([]string{"Available=True ScaledToZero: no replicas are wanted"}, told(zero.Conditions)); diff != "" || !zero.WasAvailable {
 		t.Errorf("scaled to zero (-want +got):\n%s", diff)

@@ -12,7 +12,7 @@ import (
 // +kubebuilder:resource:path=podcliquescalinggroups,singular=podcliquescalinggroup,shortName=pcsg,scope=Namespaced
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
-// +kubebuilder:printcolumn:name="MinAvail",type=integer,JSONPath=`.spec.minAvailable`,description="Replicas needed; empty means 1"
+// +kubebuilder:printcolumn:name="MinAvail",type=integer,JSONPath=`.status.minAvailable`,description="Replicas needed"
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Replicas wanted"
 // +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduledReplicas`,description="Replicas whose minimum is bound"
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Replicas whose minimum is ready"
@@ -109,6 +109,11 @@ type PodCliqueScalingGroupStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	UpdatedReplicas int32 `json:"updatedReplicas"`
+
+	// minAvailable is the number of replicas needed at present:
+	// spec.minAvailable, or if that is unset 1, 0 when scaled to zero.
+	// +optional
+	MinAvailable *int32 `json:"minAvailable,omitempty"`
 
 	// selector selects the pods, as text, for the scale subresource.
 	// +optional
