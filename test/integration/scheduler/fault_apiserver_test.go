@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,24 +97,32 @@ func (c *cluster) untilAnswers() {
 // While the API server is away, the time of a fragment stands still: the gang is completed after the return, and no pod
 // of it was given back, though the outage was longer than the repair timeout.
 func TestRepairClockStopsWhileTheAPIServerIsAway(t *testing.T) {
-	// The repair timeout is longer than the back-off that the outage drives the gang up to, which is at most half of the
-	// outage and a bit, and 10 s at the longest.
-	timeout, outage := 9*time.Second, 10*time.Second
+	// The repair timeout is longer than the longest back-off, which the outage may drive up to 10 s.
+	timeout, outage := 13*time.Second, 14*time.Second
 	if long(t) {
 		timeout, outage = 16*time.Second, 18*time.Second
 	}
 	c := newCluster(t, 1)
-	lift := c.refuseBindings([]string{"gang-3"}, nil)
-	c.startWith(map[string]any{"repairTimeout": timeout.String()})
+	p := c.startBehindProxy(map[string]any{"repairTimeout": timeout.String()})
+	var refused atomic.Bool
+	refused.Store(true)
+	// Not by a policy: the API server would refuse on after its return, until it learned that the policy is gone.
+	p.decide("gang-3", func(w http.ResponseWriter, r *http.Request, _ int) {
+		if refused.Load() {
+			http.Error(w, "refused by the test", http.StatusInternalServerError)
+			return
+		}
+		p.api.ServeHTTP(w, r)
+	})
 	c.createOwnedGang("gang", 4, 1)
 	c.untilBound("gang", 3)
 	before := c.uids("gang")
 	cp.StopAPIServer()
+	refused.Store(false)
 	<-time.After(outage) // the outage itself
 	c.must(cp.StartAPIServer(c.ctx), "starting the API server")
 	back := time.Now()
 	c.untilAnswers()
-	lift()
 	c.untilBound("gang", 4)
 	took := time.Since(back)
 	after := c.uids("gang")
