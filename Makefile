@@ -31,7 +31,8 @@ GOLANGCI_LINT  := $(CURDIR)/bin/golangci-lint
 
 # Whatever is not an integration test is a unit test. Every integration package has a control plane of its own, with ports
 # and a directory that nobody else has, and mostly waits: two run side by side, also on two cores.
-INTEGRATION := ./test/controlplane/... ./test/integration/...
+# The package that takes longest comes first, since two run side by side.
+INTEGRATION := ./test/integration/workload ./test/controlplane/... ./test/integration/...
 UNIT        := ./cmd/... ./manifests/... ./pkg/... \
 	$(patsubst %/,./%/...,$(filter-out test/controlplane/ test/integration/,$(wildcard test/*/)))
 

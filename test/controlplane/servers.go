@@ -153,6 +153,7 @@ func (cp *ControlPlane) startControllerManager(ctx context.Context) error {
 		"--root-ca-file="+cp.authority.path("ca.crt"),
 		"--controllers="+controllers,
 		"--node-monitor-period=1s",
+		"--horizontal-pod-autoscaler-sync-period=2s",
 		fmt.Sprintf("--node-monitor-grace-period=%s", cp.options.NodeLease+cp.options.NodeLease/4),
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",

@@ -22,7 +22,7 @@ import (
 // and contradict each other: no index ever has two pods, nothing that is wanted is deleted, and in the end all is as it
 // should be. Now and then another one takes over, whose watches are late by other times.
 func TestCachesThatAreBehind(t *testing.T) {
-	n := rounds(t) + 2
+	n := rounds(t)
 	w := newWorldFor(t, 4, time.Duration(n)*2*time.Minute+5*time.Minute)
 	late := w.lateController()
 	seed := uint64(time.Now().UnixNano())

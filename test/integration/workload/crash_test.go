@@ -24,10 +24,13 @@ import (
 // muster-controller killed at random instants while five workloads are made, scaled out, scaled in, made anew under the
 // same name and deleted, all at once: the end state is always the same, and no index ever has two pods.
 //
-// A round is one such step of every workload, with one to three kills in it. There are four times ROUNDS of them: 200 in
-// `make test-long`.
+// A round is one such step of every workload, with one to three kills in it. There are twice ROUNDS of them, and four times
+// if those are many: 200 in `make test-long`.
 func TestKilledAtRandomInstants(t *testing.T) {
-	n := 4 * rounds(t)
+	n := 2 * rounds(t)
+	if n > 50 {
+		n *= 2
+	}
 	w := newWorldFor(t, 4, time.Duration(n)*30*time.Second+5*time.Minute)
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 3))
