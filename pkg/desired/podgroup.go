@@ -142,6 +142,9 @@ func blocked(f observed.Gang) (v2alpha2.Reason, string) {
 		if f.Terminating > 0 {
 			message += fmt.Sprintf("; %s being deleted", pods(f.Terminating))
 		}
+		if f.Pods == 0 && total(f.Created) == 0 && metav1.GetControllerOf(f.Group) == nil {
+			message += "; pods name it by annotation " + v2alpha2.PodGroupAnnotation
+		}
 		if f.MisplacedTotal == 0 {
 			return v2alpha2.ReasonWaitingForPods, message
 		}
@@ -162,7 +165,7 @@ func blocked(f observed.Gang) (v2alpha2.Reason, string) {
 			if f.Profile != "" {
 				message += fmt.Sprintf("; all pods of a gang need one schedulerName, here %s", f.Profile)
 			} else {
-				message += "; they count once they are bound"
+				message += fmt.Sprintf("; to start together they need schedulerName %s; as they are, each counts once it is bound", list(f.OurNames, len(f.OurNames), " or "))
 			}
 		}
 		// Gates alone explain it only if lifting them would do.

@@ -82,6 +82,24 @@ func TestPodGroupStatus(t *testing.T) {
 			group: flat().Obj(),
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonWaitingForPods,
+				Summary: "0/8 pods bound; needs 8 pods, 0 exist; pods name it by annotation pod-group-name",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods),
+					unsatisfied(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 0 exist; pods name it by annotation pod-group-name")),
+			},
+		},
+		"pods that failed do name it": {
+			group: flat().Obj(),
+			facts: observed.Gang{Pods: 8},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonWaitingForPods,
+				Summary:    "0/8 pods bound; needs 8 pods, 0 exist",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods), unsatisfied(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 0 exist")),
+			},
+		},
+		"who made the PodGroup makes its pods, too": {
+			group: flat().Controller("PodCliqueSet", "chat", "1").Obj(),
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonWaitingForPods,
 				Summary:    "0/8 pods bound; needs 8 pods, 0 exist",
 				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods), unsatisfied(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 0 exist")),
 			},
@@ -175,6 +193,16 @@ func TestPodGroupStatus(t *testing.T) {
 				Summary: "0/8 pods bound; needs 8 pods, they exist, but only 5 can be placed; 1 pod with scheduling gates; 2 pods of another scheduler: default-scheduler; all pods of a gang need one schedulerName, here muster-scheduler",
 				Conditions: conditions(notAdmitted(v2alpha2.ReasonInvalid), unsatisfied(v2alpha2.ReasonInvalid,
 					"needs 8 pods, they exist, but only 5 can be placed; 1 pod with scheduling gates; 2 pods of another scheduler: default-scheduler; all pods of a gang need one schedulerName, here muster-scheduler")),
+			},
+		},
+		"pods that all forgot their schedulerName are told which one to name": {
+			group: flat().Obj(),
+			facts: observed.Gang{Created: gang.Counts{"": 8}, Foreign: 8, ForeignNames: []string{"default-scheduler"}, OurNames: []string{"kai-scheduler", "muster-scheduler"}},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonInvalid,
+				Summary: "0/8 pods bound; needs 8 pods, they exist, but only 0 can be placed; 8 pods of another scheduler: default-scheduler; to start together they need schedulerName kai-scheduler or muster-scheduler; as they are, each counts once it is bound",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonInvalid), unsatisfied(v2alpha2.ReasonInvalid,
+					"needs 8 pods, they exist, but only 0 can be placed; 8 pods of another scheduler: default-scheduler; to start together they need schedulerName kai-scheduler or muster-scheduler; as they are, each counts once it is bound")),
 			},
 		},
 		"a complete gang waits for its turn": {

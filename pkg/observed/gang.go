@@ -58,6 +58,8 @@ type Gang struct {
 	ForeignNames                []string
 	// Profile is the schedulerName that the gang is planned with; "" if none of its waiting pods names one of ours.
 	Profile string
+	// OurNames are the schedulerNames that this scheduler serves, sorted. Filled in only for a gang with foreign pods and no Profile.
+	OurNames []string
 
 	// Fragment: bound in part and never whole, as far as anybody can tell; it has been for FragmentFor.
 	Fragment    bool

@@ -61,6 +61,14 @@ func (w *PodGroupWrapper) Annotation(key, value string) *PodGroupWrapper {
 	return w
 }
 
+// Controller sets the owner that controls the PodGroup.
+func (w *PodGroupWrapper) Controller(kind, name, uid string) *PodGroupWrapper {
+	yes := true
+	w.pg.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "grove.io/v1alpha1", Kind: kind, Name: name, UID: types.UID(uid), Controller: &yes, BlockOwnerDeletion: &yes}}
+	return w
+}
+
 // MinMember sets spec.minMember.
 func (w *PodGroupWrapper) MinMember(n int32) *PodGroupWrapper {
 	w.pg.Spec.MinMember = &n

@@ -92,6 +92,9 @@ func (r *Registry) Facts(key Key) (observed.Gang, bool) {
 		}
 	}
 	slices.Sort(f.ForeignNames)
+	if f.Foreign > 0 && profile == "" {
+		f.OurNames = sets.List(r.profiles)
+	}
 	slices.Sort(f.Misplaced)
 	f.Misplaced = f.Misplaced[:min(len(f.Misplaced), 10)]
 	slices.Sort(f.Stray)

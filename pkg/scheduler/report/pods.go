@@ -195,9 +195,12 @@ func (h *heldPods) write(ctx context.Context, f observed.Gang, w observed.Waitin
 	if p.written == reason {
 		return nil
 	}
-	if reason == corev1.PodReasonUnschedulable {
+	switch {
+	case reason == corev1.PodReasonUnschedulable:
 		condition.Message = fmt.Sprintf("waits for capacity together with its gang; PodGroup %s says what is missing", f.Name)
-	} else {
+	case f.Group == nil:
+		condition.Message = fmt.Sprintf("held until PodGroup %s exists and can start", f.Name)
+	default:
 		condition.Message = fmt.Sprintf("held until its gang can start; PodGroup %s says what it waits for", f.Name)
 	}
 	patch, err := json.Marshal(map[string]any{

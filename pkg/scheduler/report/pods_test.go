@@ -39,7 +39,7 @@ func TestHeldPodsSayWhatTheyWaitFor(t *testing.T) {
 			want: map[string]string{"a": gang},
 		},
 		"a pod whose PodGroup does not exist": {
-			pods: []*wrappers.PodWrapper{member("train", "a")}, after: time.Minute, want: map[string]string{"a": gang},
+			pods: []*wrappers.PodWrapper{member("train", "a")}, after: time.Minute, want: map[string]string{"a": "WaitingForGang: held until PodGroup train exists and can start"},
 		},
 		"nothing is said of a refused gang for 2 s": {
 			group: podGroup("train").MinMember(1), pods: []*wrappers.PodWrapper{member("train", "a")}, do: refuse, after: time.Second,

@@ -30,7 +30,7 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 	}
 	c.passes(firstInterval)
 	c.mustLook("train")
-	c.wantStatus("train", 1, "0/2 pods bound; needs 2 pods, 0 exist", v2alpha2.ReasonWaitingForPods)
+	c.wantStatus("train", 1, "0/2 pods bound; needs 2 pods, 0 exist; pods name it by annotation pod-group-name", v2alpha2.ReasonWaitingForPods)
 
 	// What passes by itself waits for the interval.
 	c.pod(member("train", "a"))
@@ -142,7 +142,7 @@ func TestFirstStatusMakesWayForBindings(t *testing.T) {
 		c.passes(again)
 	}
 	c.mustLook("train")
-	c.wantStatus("train", 1, "0/2 pods bound; needs 2 pods, 0 exist", v2alpha2.ReasonWaitingForPods)
+	c.wantStatus("train", 1, "0/2 pods bound; needs 2 pods, 0 exist; pods name it by annotation pod-group-name", v2alpha2.ReasonWaitingForPods)
 }
 
 // Most PodGroups are made a moment before their pods: that they have none yet is nothing to tell anybody.
@@ -174,11 +174,11 @@ func TestFirstStatusIsNoEventBeforeItLasts(t *testing.T) {
 		},
 		"nothing comes": {
 			func(*cluster) {},
-			[]string{"Normal GangIncomplete PodGroup/train: WaitingForPods: needs 2 pods, 0 exist"},
+			[]string{"Normal GangIncomplete PodGroup/train: WaitingForPods: needs 2 pods, 0 exist; pods name it by annotation pod-group-name"},
 		},
 		"the PodGroup is made anew": {
 			func(c *cluster) { c.group(podGroup("train").UID("another").MinMember(3)) },
-			[]string{"Normal GangIncomplete PodGroup/train: WaitingForPods: needs 3 pods, 0 exist"},
+			[]string{"Normal GangIncomplete PodGroup/train: WaitingForPods: needs 3 pods, 0 exist; pods name it by annotation pod-group-name"},
 		},
 	}
 	for name, tc := range tests {
