@@ -14,10 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	certutil "k8s.io/client-go/util/cert"
@@ -113,29 +115,7 @@ func TestExternalCertificates(t *testing.T) {
 // as kubectl apply -k would.
 func TestCertManagerSample(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := filepath.Abs("../../../manifests")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if base, err = filepath.Rel(dir, base); err != nil {
-		t.Fatal(err)
-	}
-	kustomization := fmt.Sprintf("resources: [%s]\ncomponents: [%s/samples/cert-manager]\n", base, base)
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	output, err := exec.CommandContext(t.Context(), "../../../bin/kubectl", "kustomize", dir).Output()
-	if err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
-	objects, err := controlplane.ParseManifests(output)
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := renderBesideBase(t, "resources: [BASE]\ncomponents: [BASE/samples/cert-manager]\n")
 	into := func(content map[string]any, typed any) {
 		t.Helper()
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed); err != nil {
@@ -209,4 +189,87 @@ func freePort(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return port
+}
+
+// TestOverlayOfTheDocs renders the overlay that docs/configuration.md puts
+// together, block by block.
+func TestOverlayOfTheDocs(t *testing.T) {
+	t.Parallel()
+	docs, err := os.ReadFile("../../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(docs), "\n## Deploying\n")
+	var overlay strings.Builder
+	for {
+		before, block, found := strings.Cut(rest, "```yaml\n")
+		if !found {
+			break
+		}
+		indent := before[strings.LastIndex(before, "\n")+1:] // of a block in a list
+		block, rest, _ = strings.Cut(block, "```")
+		for line := range strings.Lines(block) {
+			overlay.WriteString(strings.TrimPrefix(line, indent))
+		}
+	}
+	objects := renderBesideBase(t, strings.ReplaceAll(overlay.String(), "../muster/manifests", "BASE"))
+
+	got := map[string][]string{} // Deployment -> image, then what it is told
+	certificates := 0
+	for _, object := range objects {
+		switch object.GetKind() {
+		case "Certificate":
+			certificates++
+		case "Deployment":
+			deployment := &appsv1.Deployment{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {
+				t.Fatal(err)
+			}
+			container := deployment.Spec.Template.Spec.Containers[0]
+			got[object.GetName()] = append([]string{container.Image}, container.Args...)
+		}
+	}
+	want := map[string][]string{
+		"muster-scheduler": {"registry.example.com/muster-scheduler:v0.1.0", "--config=/etc/muster/config.yaml", "-v=2"},
+		"muster-controller": {"registry.example.com/muster-controller:v0.1.0", "--leader-elect",
+			"--wait-image=ghcr.io/muster-project/muster-wait:v0.1.0", "-v=2",
+			"--cert-management=external", "--webhook-cert-dir=/etc/muster/webhook-certs",
+			"--wait-image=registry.example.com/muster-wait:v0.1.0"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Deployments (-want +got):\n%s", diff)
+	}
+	if certificates != 1 {
+		t.Errorf("%d Certificates, want one", certificates)
+	}
+}
+
+// renderBesideBase renders a kustomization as kubectl apply -k would. BASE in
+// it stands for manifests/.
+func renderBesideBase(t *testing.T, kustomization string) []*unstructured.Unstructured {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := filepath.Abs("../../../manifests")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if base, err = filepath.Rel(dir, base); err != nil {
+		t.Fatal(err)
+	}
+	kustomization = strings.ReplaceAll(kustomization, "BASE", base)
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	output, err := exec.CommandContext(t.Context(), "../../../bin/kubectl", "kustomize", dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s\n%s", err, output, kustomization)
+	}
+	objects, err := controlplane.ParseManifests(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
 }
