@@ -26,8 +26,8 @@ LDFLAGS := -X github.com/muster-project/muster/pkg/version.Version=$(VERSION) \
 	-X k8s.io/component-base/version.gitCommit=unknown \
 	-X k8s.io/component-base/version.gitTreeState=clean
 
-CONTROLLER_GEN := $(CURDIR)/bin/controller-gen
-GOLANGCI_LINT  := $(CURDIR)/bin/golangci-lint
+CONTROLLER_GEN := bin/controller-gen
+GOLANGCI_LINT  := bin/golangci-lint
 
 # Whatever is not an integration test is a unit test. Every integration package has a control plane of its own, with ports
 # and a directory that nobody else has, and mostly waits: two run side by side, also on two cores.
@@ -131,9 +131,9 @@ tidy: ## Run go mod tidy in every module
 fmt: ## Format the Go files
 	gofmt -w cmd hack manifests pkg test
 
-# Tools have modules of their own: what they need stays out of ours.
+# Tools have modules of their own: what they need stays out of ours. No absolute paths: one with a space in it is two targets.
 $(CONTROLLER_GEN): hack/tools/go.mod hack/tools/go.sum
-	cd hack/tools && go build -mod=mod -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen
+	cd hack/tools && go build -mod=mod -o ../../$@ sigs.k8s.io/controller-tools/cmd/controller-gen
 
 $(GOLANGCI_LINT): hack/lint/go.mod hack/lint/go.sum
-	cd hack/lint && go build -mod=mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	cd hack/lint && go build -mod=mod -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -26,12 +26,13 @@ copy=$work/copy
 git ls-files --cached --others --exclude-standard -- . ':(exclude)vendor' | while read -r file; do
 	[ -f "$file" ] || continue # deleted, not yet committed
 	mkdir -p "$copy/$(dirname "$file")"
-	cp "$file" "$copy/$file"
+	cp -p "$file" "$copy/$file" # with its time: make looks at it
 done
 ln -s "$root/vendor" "$copy/vendor"
+ln -s "$root/bin" "$copy/bin" # controller-gen
 
 regenerated() { # target, folder: regenerate in the copy and print what differs
-	make -s -C "$copy" CONTROLLER_GEN="$root/bin/controller-gen" "$1" >"$work/log" 2>&1 || {
+	make -s -C "$copy" "$1" >"$work/log" 2>&1 || {
 		cat "$work/log"
 		return 1
 	}

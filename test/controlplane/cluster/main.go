@@ -133,7 +133,7 @@ func up(ctx context.Context, dir string, nodes controlplane.NodeOptions) (err er
 	fmt.Printf(`
 The cluster is ready. Its nodes are simulated, everything else is Kubernetes, muster-scheduler and muster-controller.
 
-    export KUBECONFIG=%s
+    export KUBECONFIG="%s"
     bin/kubectl apply --server-side -f manifests/samples/podcliqueset.yaml
     bin/kubectl get podcliquesets,podgroups.scheduling.run.ai,pods
 
