@@ -244,6 +244,44 @@ func find[T client.Object](t *testing.T, name string) T {
 	return none
 }
 
+// TestEveryObjectOfTheCRDsSaysWhatIsInIt: of an object whose schema has nothing in it the API server drops whatever it is
+// given, as it does of metadata inside of a spec unless controller-gen is told otherwise.
+func TestEveryObjectOfTheCRDsSaysWhatIsInIt(t *testing.T) {
+	t.Parallel()
+	var look func(path string, schema apiextensionsv1.JSONSchemaProps)
+	var file string
+	look = func(path string, schema apiextensionsv1.JSONSchemaProps) {
+		open := schema.AdditionalProperties != nil || schema.XPreserveUnknownFields != nil || schema.XEmbeddedResource
+		if schema.Type == "object" && len(schema.Properties) == 0 && !open && path != ".metadata" {
+			t.Errorf("%s: %s has no properties", file, path)
+		}
+		for name, property := range schema.Properties {
+			look(path+"."+name, property)
+		}
+		if schema.Items != nil && schema.Items.Schema != nil {
+			look(path+"[]", *schema.Items.Schema)
+		}
+		if a := schema.AdditionalProperties; a != nil && a.Schema != nil {
+			look(path+"{}", *a.Schema)
+		}
+	}
+	found := 0
+	for _, o := range readBase(t) {
+		crd, ok := o.Object.(*apiextensionsv1.CustomResourceDefinition)
+		if !ok {
+			continue
+		}
+		found++
+		for _, version := range crd.Spec.Versions {
+			file = o.file
+			look("", *version.Schema.OpenAPIV3Schema)
+		}
+	}
+	if found != 4 {
+		t.Errorf("%d CRDs", found)
+	}
+}
+
 func TestRightsAreTheLeast(t *testing.T) {
 	t.Parallel()
 	for _, o := range readBase(t) {

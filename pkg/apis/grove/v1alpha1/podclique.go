@@ -148,8 +148,8 @@ type PodCliqueStatus struct {
 	WasAvailable bool `json:"wasAvailable,omitempty"`
 
 	// conditions are Available (minAvailable pods are ready),
-	// PodCliqueScheduled (minAvailable pods are bound), MinAvailableBreached
-	// and, while they hold, ReplicaFailure and ForeignObject.
+	// PodCliqueScheduled (minAvailable pods are bound) and, while they hold,
+	// ReplicaFailure and ForeignObject. MinAvailableBreached is not written yet.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -164,7 +164,7 @@ type PodCliqueStatus struct {
 	LastErrors []LastError `json:"lastErrors,omitempty"`
 
 	// currentPodCliqueSetGenerationHash is the PodCliqueSet's generation hash
-	// that every pod of the clique follows.
+	// that every pod of the clique follows. Not written yet.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	CurrentPodCliqueSetGenerationHash *string `json:"currentPodCliqueSetGenerationHash,omitempty"`

@@ -124,8 +124,8 @@ type PodCliqueScalingGroupStatus struct {
 	// +optional
 	WasAvailable bool `json:"wasAvailable,omitempty"`
 
-	// conditions are Available (minAvailable replicas are), MinAvailableBreached
-	// and, while they hold, ReplicaFailure and ForeignObject.
+	// conditions are Available (minAvailable replicas are) and, while they hold,
+	// ReplicaFailure and ForeignObject. MinAvailableBreached is not written yet.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -140,7 +140,7 @@ type PodCliqueScalingGroupStatus struct {
 	LastErrors []LastError `json:"lastErrors,omitempty"`
 
 	// currentPodCliqueSetGenerationHash is the PodCliqueSet's generation hash
-	// that every pod of the group follows.
+	// that every pod of the group follows. Not written yet.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	CurrentPodCliqueSetGenerationHash *string `json:"currentPodCliqueSetGenerationHash,omitempty"`

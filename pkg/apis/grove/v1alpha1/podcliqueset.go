@@ -436,7 +436,7 @@ type PodCliqueSetStatus struct {
 	PodGangStatuses []PodGangStatus `json:"podGangStatuses,omitempty"`
 
 	// currentGenerationHash is the hash of everything in the template whose
-	// change replaces pods.
+	// change replaces pods. Not written yet.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	CurrentGenerationHash *string `json:"currentGenerationHash,omitempty"`
