@@ -6,9 +6,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -19,23 +17,21 @@ import (
 // Delete deletes the object as it was read: not a successor of the same name, and not one that has lost its owner since.
 // One that is gone, or on its way, is no error.
 func (m Maker) Delete(ctx context.Context, object client.Object) error {
-	if object.GetDeletionTimestamp() != nil {
-		return nil
-	}
 	uid := object.GetUID()
-	err := m.Client.Delete(ctx, object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	return client.IgnoreNotFound(err)
+	return m.deleteIf(ctx, object, client.Preconditions{UID: &uid})
 }
 
 // DeleteVersion is Delete of an object that nobody has changed since it was read. One that somebody has is a conflict.
 func (m Maker) DeleteVersion(ctx context.Context, object client.Object) error {
+	uid, version := object.GetUID(), object.GetResourceVersion()
+	return m.deleteIf(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
+}
+
+func (m Maker) deleteIf(ctx context.Context, object client.Object, still client.Preconditions) error {
 	if object.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	uid, version := object.GetUID(), object.GetResourceVersion()
-	err := m.Client.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version},
-		client.PropagationPolicy(metav1.DeletePropagationBackground))
-	return client.IgnoreNotFound(err)
+	return client.IgnoreNotFound(m.Client.Delete(ctx, object, still, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 }
 
 // Release lets go of what an owner has that is being deleted with --cascade=orphan: of what the cache has of the kinds of
@@ -50,12 +46,7 @@ func (m Maker) Release(ctx context.Context, owner client.Object, parallel int, l
 		if err := Of(ctx, m.Client, owner, list); err != nil {
 			return err
 		}
-		if err := meta.EachListItem(list, func(o runtime.Object) error {
-			owned = append(owned, o.(client.Object))
-			return nil
-		}); err != nil {
-			return err
-		}
+		owned = append(owned, objects(list)...)
 	}
 	return All(len(owned), parallel, func(i int) error {
 		free := owned[i].DeepCopyObject().(client.Object)
@@ -84,14 +75,10 @@ func (m Maker) CollectAfter(ctx context.Context, owner client.Object, kind strin
 			client.MatchingFields{byFormerOwner: formerOwner(v1alpha1.SchemeGroupVersion.String(), kind, name.Name)}, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing %T left by %s %s: %w", list, kind, name.Name, err)
 		}
-		if err := meta.EachListItem(list, func(o runtime.Object) error {
-			object := o.(client.Object)
+		for _, object := range objects(list) {
 			if object.GetDeletionTimestamp() == nil && metav1.GetControllerOfNoCopy(object).UID != owner.GetUID() {
 				left = append(left, object)
 			}
-			return nil
-		}); err != nil {
-			return err
 		}
 	}
 	if len(left) == 0 {
@@ -107,12 +94,9 @@ func (m Maker) CollectAfter(ctx context.Context, owner client.Object, kind strin
 		if metav1.GetControllerOfNoCopy(left[i]).UID == owner.GetUID() {
 			return nil
 		}
-		uid, version := left[i].GetUID(), left[i].GetResourceVersion()
-		err := m.Client.Delete(ctx, left[i], client.Preconditions{UID: &uid, ResourceVersion: &version},
-			client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			// Gone, or changed since: if it still has its owner reference the garbage collector takes it.
-			return nil
+		err := m.DeleteVersion(ctx, left[i])
+		if apierrors.IsConflict(err) {
+			return nil // changed since: if it still has its owner reference the garbage collector takes it
 		}
 		return err
 	})

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -51,4 +53,14 @@ func Of(ctx context.Context, reader client.Reader, owner client.Object, list cli
 		return fmt.Errorf("listing %T of %s: %w", list, owner.GetName(), err)
 	}
 	return nil
+}
+
+// objects returns the objects of a list.
+func objects(list client.ObjectList) []client.Object {
+	var items []client.Object
+	_ = meta.EachListItem(list, func(o runtime.Object) error { // the function returns no error, and the list has items
+		items = append(items, o.(client.Object))
+		return nil
+	})
+	return items
 }

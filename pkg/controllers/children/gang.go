@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -58,10 +56,9 @@ func (m Maker) OwnedBy(list client.ObjectList) func(context.Context, client.Obje
 
 func keys(list client.ObjectList) []types.NamespacedName {
 	var keys []types.NamespacedName
-	_ = meta.EachListItem(list, func(o runtime.Object) error { // the function returns no error
-		keys = append(keys, client.ObjectKeyFromObject(o.(client.Object)))
-		return nil
-	})
+	for _, object := range objects(list) {
+		keys = append(keys, client.ObjectKeyFromObject(object))
+	}
 	return keys
 }
 
