@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,16 +43,27 @@ func Problems(err error) []desired.Problem {
 }
 
 // Troubles returns the conditions ReplicaFailure and ForeignObject of after that before did not have, or had with another
-// message: each is worth an event.
+// message: each is worth an event, and its message is cut to what an event takes.
 func Troubles(before, after []metav1.Condition) []metav1.Condition {
 	var news []metav1.Condition
 	for _, kind := range []string{v1alpha1.ConditionReplicaFailure, v1alpha1.ConditionForeignObject} {
 		is, was := meta.FindStatusCondition(after, kind), meta.FindStatusCondition(before, kind)
 		if is != nil && (was == nil || was.Message != is.Message) {
-			news = append(news, *is)
+			told := *is
+			told.Message = note(told.Message)
+			news = append(news, told)
 		}
 	}
 	return news
+}
+
+// note cuts a text to what the API server takes in an event: 1,024 bytes.
+func note(text string) string {
+	const most = 1024
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len("...")], "") + "..."
 }
 
 // passes tells whether a retry is likely to cure the error without anybody doing anything.

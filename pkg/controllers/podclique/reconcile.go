@@ -92,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return children.Outcome(0, err)
 		}
 		for _, c := range children.Troubles(clique.Status.Conditions, recorded.Status.Conditions) {
-			r.recorder.Eventf(clique, nil, corev1.EventTypeWarning, c.Reason, "CreatePod", "%s", note(c.Message))
+			r.recorder.Eventf(clique, nil, corev1.EventTypeWarning, c.Reason, "CreatePod", "%s", c.Message)
 		}
 		clique = recorded
 	}
@@ -348,15 +348,6 @@ func describe(pods []lifecycle.Pod) string {
 	text := "pod " + strings.Join(names, ", ")
 	if more := len(pods) - few; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
-
-// note cuts a text to what an event takes.
-func note(text string) string {
-	const most = 1000
-	if len(text) > most {
-		return text[:most-3] + "..."
 	}
 	return text
 }

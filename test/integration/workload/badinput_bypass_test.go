@@ -72,6 +72,7 @@ func TestInvalidSetsThatGotPastAdmission(t *testing.T) {
 		"huge":      {strings.NewReplacer("replicas: 1\n  template", "replicas: 149999\n  template", "{replicas: 1", "{replicas: 150000").Replace(small("huge", "one")), "150000 at most"},
 		"dot.ted":   {small("dot.ted", "one"), "metadata.name"},
 		"upper":     {small("upper", "One"), "spec.template.cliques[0].name"},
+		"wordy":     {invalid("wordy", "[one, nobody-"+strings.Join(strings.Split("abcdefghijklmnopqrst", ""), ", nobody-")+"]"), "cliqueNames[1]"},
 		"schedules": {strings.Replace(small("schedules", "one", "two"), "podSpec: {}", "podSpec: {schedulerName: other}", 1), "must be the same for all cliques"},
 	}
 	w.withoutAdmission(func() {
@@ -91,6 +92,7 @@ func TestInvalidSetsThatGotPastAdmission(t *testing.T) {
 			}
 			return false
 		})
+		w.toldOnce(name, v1alpha1.ReasonInvalidSpec)
 	}
 	w.untilPods(map[string]int{"good-0-one": 1, "s-0-w": 4}, true)
 	w.untilNames(cliques, "good-0-one", "s-0-w")
