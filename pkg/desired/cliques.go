@@ -85,6 +85,7 @@ func ScalingGroups(set *v1alpha1.PodCliqueSet, i int, live map[string]*v1alpha1.
 		} else {
 			ours[v1alpha1.AnnotationTemplateReplicas] = text(groupReplicas(config))
 		}
+		noteKeys(ours, nil, config.Annotations)
 		groups = append(groups, &v1alpha1.PodCliqueScalingGroup{
 			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindPodCliqueScalingGroup},
 			ObjectMeta: objectMeta(set, v1alpha1.KindPodCliqueSet, name,
@@ -109,6 +110,7 @@ func podClique(set *v1alpha1.PodCliqueSet, t *v1alpha1.PodCliqueTemplateSpec, re
 		ours[v1alpha1.AnnotationTemplateReplicas] = text(t.Spec.Replicas)
 		ours[v1alpha1.AnnotationInitialReplicas] = text(replicas)
 	}
+	noteKeys(ours, t.Labels, t.Annotations)
 	if after := lifecycle.FormatRequirements(requirements); after != "" {
 		ours[naming.AnnotationStartRequirements] = after
 	}
@@ -149,8 +151,11 @@ func withHash(c *v1alpha1.PodClique, t *v1alpha1.PodCliqueTemplateSpec, live *v1
 }
 
 // sameTemplate says whether two PodCliques make the same pods: equal pod specs, and the wanted labels and annotations are
-// there. Those that only live has may be anybody's.
+// there. Those that only live has may be anybody's, unless the template gave them.
 func sameTemplate(want, live *v1alpha1.PodClique) bool {
+	if gone := takenOut(live, want); len(gone.Labels) > 0 || len(gone.Annotations) > 0 {
+		return false
+	}
 	within := func(want, live map[string]string) bool {
 		for k, v := range want {
 			if naming.Internal(k) || k == v1alpha1.LabelPodTemplateHash {

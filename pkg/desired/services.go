@@ -60,6 +60,9 @@ func HPAs(set *v1alpha1.PodCliqueSet, i int) []*autoscalingv2.HorizontalPodAutos
 		for k := range config.Metrics {
 			hpa.Spec.Metrics = append(hpa.Spec.Metrics, *config.Metrics[k].DeepCopy())
 		}
+		if len(hpa.Spec.Metrics) == 0 {
+			hpa.Spec.Metrics = defaultMetrics()
+		}
 		hpas = append(hpas, hpa)
 	}
 	for _, c := range observed.CliqueTemplates(template) {
@@ -72,4 +75,13 @@ func HPAs(set *v1alpha1.PodCliqueSet, i int) []*autoscalingv2.HorizontalPodAutos
 		add(v1alpha1.KindPodCliqueScalingGroup, naming.ScalingGroup(set.Name, i, g.Name), g.ScaleConfig, groupReplicas(g))
 	}
 	return hpas
+}
+
+// defaultMetrics returns what the API server gives an autoscaler without metrics: 80 % of the requested CPU. They are
+// given here, so that metrics which are taken out of a template leave its autoscaler too.
+func defaultMetrics() []autoscalingv2.MetricSpec {
+	percent := int32(80)
+	return []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
+		Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &percent},
+	}}}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/naming"
 )
 
 // Object is an API object that muster-controller makes for a workload.
@@ -25,16 +26,20 @@ type Object interface {
 // is. live is not changed; the result is a copy of it, with its resourceVersion, so that sending it fails if somebody
 // was faster.
 //
-// Labels, annotations and owner that are wanted are set, others are left alone: people and tools leave theirs, and taking
-// them away would be a fight without end. Of the spec, what muster-controller gives is set, and what the API server or a
+// Labels, annotations and owner that are wanted are set, and what the template gave and gives no more is taken away. Others
+// are left alone: people and tools leave theirs, and taking them away would be a fight without end. Of the spec, what muster-controller gives is set, and what the API server or a
 // user added is left. Comparing is semantic: 1000m is 1, and an empty list is none.
 func Updated[T Object](live, want T) (T, bool) {
 	updated, ok := live.DeepCopyObject().(T)
 	if !ok || reflect.TypeOf(live) != reflect.TypeOf(want) {
 		return live, false
 	}
-	updated.SetLabels(merged(updated.GetLabels(), want.GetLabels()))
-	updated.SetAnnotations(merged(updated.GetAnnotations(), want.GetAnnotations()))
+	gone := takenOut(live, want)
+	if want.GetAnnotations()[naming.AnnotationTemplateKeys] == "" {
+		gone.Annotations = append(gone.Annotations, naming.AnnotationTemplateKeys)
+	}
+	updated.SetLabels(merged(updated.GetLabels(), want.GetLabels(), gone.Labels))
+	updated.SetAnnotations(merged(updated.GetAnnotations(), want.GetAnnotations(), gone.Annotations))
 	if metav1.GetControllerOf(updated) == nil {
 		updated.SetOwnerReferences(append(updated.GetOwnerReferences(), want.GetOwnerReferences()...))
 	}
@@ -42,15 +47,12 @@ func Updated[T Object](live, want T) (T, bool) {
 	return updated, !equality.Semantic.DeepEqual(live, updated)
 }
 
-func merged(live, want map[string]string) map[string]string {
-	if len(want) == 0 {
-		return live
+// merged returns live with what is wanted, without what is gone.
+func merged(live, want map[string]string, gone []string) map[string]string {
+	m := withTemplate(live, want)
+	for _, key := range gone {
+		delete(m, key)
 	}
-	m := maps.Clone(live)
-	if m == nil {
-		m = map[string]string{}
-	}
-	maps.Copy(m, want)
 	return m
 }
 
@@ -69,10 +71,7 @@ func updateSpec(live, want Object) {
 		to.Selector, to.PublishNotReadyAddresses = from.Selector, from.PublishNotReadyAddresses
 	case *autoscalingv2.HorizontalPodAutoscaler:
 		to, from := &live.(*autoscalingv2.HorizontalPodAutoscaler).Spec, want.Spec.DeepCopy()
-		to.ScaleTargetRef, to.MinReplicas, to.MaxReplicas = from.ScaleTargetRef, from.MinReplicas, from.MaxReplicas
-		if len(from.Metrics) > 0 { // none: the API server's default stays
-			to.Metrics = from.Metrics
-		}
+		to.ScaleTargetRef, to.MinReplicas, to.MaxReplicas, to.Metrics = from.ScaleTargetRef, from.MinReplicas, from.MaxReplicas, from.Metrics
 	case *rbacv1.Role:
 		live.(*rbacv1.Role).Rules = want.DeepCopy().Rules
 	case *rbacv1.RoleBinding:

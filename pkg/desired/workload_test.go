@@ -682,16 +682,117 @@ func TestHPAs(t *testing.T) {
 	}
 	want := []string{
 		"llm-1-worker: grove.io/v1alpha1 PodClique/llm-1-worker, 3 to 9, 1 metrics",
-		"llm-1-prefill: grove.io/v1alpha1 PodCliqueScalingGroup/llm-1-prefill, 1 to 5, 0 metrics",
+		"llm-1-prefill: grove.io/v1alpha1 PodCliqueScalingGroup/llm-1-prefill, 1 to 5, 1 metrics",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// The API server gives an autoscaler without metrics its own.
+	// What the API server adds is no difference.
 	wanted := HPAs(set, 1)[1]
 	live := wanted.DeepCopy()
-	live.Spec.Metrics, live.Spec.Behavior = []autoscalingv2.MetricSpec{metric}, &autoscalingv2.HorizontalPodAutoscalerBehavior{}
+	live.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{}
 	if _, differs := Updated(live, wanted); differs {
 		t.Error("differs from itself")
+	}
+	// Metrics that are taken out of the template leave the autoscaler: it has the API server's again.
+	live = HPAs(set, 1)[0]
+	set.Spec.Template.Cliques[0].Spec.ScaleConfig.Metrics = nil
+	updated, differs := Updated(live, HPAs(set, 1)[0])
+	if m := updated.Spec.Metrics; !differs || len(m) != 1 || *m[0].Resource.Target.AverageUtilization != 80 {
+		t.Errorf("differs: %v; metrics %+v", differs, updated.Spec.Metrics)
+	}
+}
+
+// TestKeysTakenOutOfATemplate: labels and annotations that a template gave and gives no more are taken from what was made
+// from it, and so from new pods; what others left there stays.
+func TestKeysTakenOutOfATemplate(t *testing.T) {
+	t.Parallel()
+	set := llm().change(func(s *v1alpha1.PodCliqueSet) {
+		c := s.Spec.Template.Cliques[0]
+		c.Labels = map[string]string{"queue": "gold", "team": "x"}
+		c.Annotations = map[string]string{"note": "y", "controller.kubernetes.io/pod-deletion-cost": "high"}
+		s.Spec.Template.PodCliqueScalingGroupConfigs[0].Annotations = map[string]string{"note": "z"}
+	}).PodCliqueSet
+	live := apply(set, Children{})
+	before := live.Cliques["llm-0-worker"].Labels[v1alpha1.LabelPodTemplateHash]
+	for _, o := range []metav1.Object{live.Cliques["llm-0-worker"], live.Groups["llm-0-prefill"]} {
+		o.SetLabels(withTemplate(o.GetLabels(), map[string]string{"argocd.argoproj.io/instance": "prod"}))
+		o.SetAnnotations(withTemplate(o.GetAnnotations(), map[string]string{"looked-at-by": "me", naming.AnnotationEndedPods: "{}"}))
+	}
+	keys := func(m map[string]string) []string {
+		var keys []string
+		for k := range m {
+			if !strings.HasPrefix(k, "grove.io/") && !strings.HasPrefix(k, "app.kubernetes.io/") {
+				keys = append(keys, k)
+			}
+		}
+		slices.Sort(keys)
+		return keys
+	}
+	type object struct{ CliqueLabels, CliqueAnnotations, PodLabels, PodAnnotations, GroupAnnotations []string }
+	look := func() object {
+		live = apply(set, live)
+		clique := live.Cliques["llm-0-worker"]
+		pod, err := Pod(clique, lifecycle.NewPod{}, PodOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range pod.Annotations {
+			if strings.HasPrefix(k, "grove.io/") {
+				t.Errorf("the pod has our annotation %s", k)
+			}
+		}
+		return object{keys(clique.Labels), keys(clique.Annotations), keys(pod.Labels), keys(pod.Annotations), keys(live.Groups["llm-0-prefill"].Annotations)}
+	}
+	whole := object{
+		CliqueLabels:      []string{"argocd.argoproj.io/instance", "queue", "team"},
+		CliqueAnnotations: []string{"controller.kubernetes.io/pod-deletion-cost", "looked-at-by", "note"},
+		PodLabels:         []string{"argocd.argoproj.io/instance", "kai.scheduler/subgroup-name", "queue", "team"},
+		PodAnnotations:    []string{"controller.kubernetes.io/pod-deletion-cost", "looked-at-by", "note", "pod-group-name"},
+		GroupAnnotations:  []string{"looked-at-by", "note"},
+	}
+	if diff := cmp.Diff(whole, look()); diff != "" {
+		t.Errorf("as made (-want +got):\n%s", diff)
+	}
+
+	template := &set.Spec.Template
+	delete(template.Cliques[0].Labels, "queue")
+	delete(template.Cliques[0].Annotations, "controller.kubernetes.io/pod-deletion-cost")
+	template.PodCliqueScalingGroupConfigs[0].Annotations = nil
+	some := object{
+		CliqueLabels:      []string{"argocd.argoproj.io/instance", "team"},
+		CliqueAnnotations: []string{"looked-at-by", "note"},
+		PodLabels:         []string{"argocd.argoproj.io/instance", "kai.scheduler/subgroup-name", "team"},
+		PodAnnotations:    []string{"looked-at-by", "note", "pod-group-name"},
+		GroupAnnotations:  []string{"looked-at-by"},
+	}
+	if diff := cmp.Diff(some, look()); diff != "" {
+		t.Errorf("some taken out (-want +got):\n%s", diff)
+	}
+	hash := live.Cliques["llm-0-worker"].Labels[v1alpha1.LabelPodTemplateHash]
+	if hash == before {
+		t.Error("a template without a label has the hash of the one with it: pods that wait would keep the label")
+	}
+	if diff := cmp.Diff(some, look()); diff != "" || live.Cliques["llm-0-worker"].Labels[v1alpha1.LabelPodTemplateHash] != hash {
+		t.Errorf("looked at again (-want +got):\n%s", diff)
+	}
+
+	template.Cliques[0].Labels, template.Cliques[0].Annotations = nil, nil
+	none := object{
+		CliqueLabels:      []string{"argocd.argoproj.io/instance"},
+		CliqueAnnotations: []string{"looked-at-by"},
+		PodLabels:         []string{"argocd.argoproj.io/instance", "kai.scheduler/subgroup-name"},
+		PodAnnotations:    []string{"looked-at-by", "pod-group-name"},
+		GroupAnnotations:  []string{"looked-at-by"},
+	}
+	if diff := cmp.Diff(none, look()); diff != "" {
+		t.Errorf("all taken out (-want +got):\n%s", diff)
+	}
+	clique := live.Cliques["llm-0-worker"]
+	if _, differs := Updated(clique, PodCliques(set, 0, live.Cliques)[0]); differs {
+		t.Error("differs from itself")
+	}
+	if _, kept := clique.Annotations[naming.AnnotationEndedPods]; !kept {
+		t.Error("the history of ended pods is gone")
 	}
 }

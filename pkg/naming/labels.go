@@ -7,7 +7,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// Annotations that muster-controller leaves for itself on PodCliques. They are not copied to pods.
+// Annotations that muster-controller leaves for itself on PodCliques and PodCliqueScalingGroups. They are not copied to pods.
 const (
 	// AnnotationStartRequirements holds what the clique's pods wait for before they start: the text of
 	// lifecycle.FormatRequirements. Absent: nothing.
@@ -16,12 +16,14 @@ const (
 	AnnotationGroupPods = "grove.io/scaling-group-pods"
 	// AnnotationEndedPods holds the history of pods that ended, which their back-off needs. Absent: none did lately.
 	AnnotationEndedPods = "grove.io/ended-pods"
+	// AnnotationTemplateKeys holds the keys of the labels and annotations that the template gave. Absent: none.
+	AnnotationTemplateKeys = "grove.io/template-keys"
 )
 
-// Internal says whether an annotation of a PodClique is muster-controller's own and not for its pods.
+// Internal says whether an annotation is muster-controller's own, and not for pods.
 func Internal(annotation string) bool {
 	switch annotation {
-	case AnnotationStartRequirements, AnnotationGroupPods, AnnotationEndedPods,
+	case AnnotationStartRequirements, AnnotationGroupPods, AnnotationEndedPods, AnnotationTemplateKeys,
 		v1alpha1.AnnotationInitialReplicas, v1alpha1.AnnotationTemplateReplicas:
 		return true
 	}

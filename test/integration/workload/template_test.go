@@ -11,6 +11,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -104,6 +105,53 @@ func TestRefusedTemplateIsToldOnce(t *testing.T) {
 		return len(objects) == 1 && len(errors) == 0 && conditionOf(objects[0], v1alpha1.ConditionReplicaFailure, "status") == ""
 	})
 	w.toldOnce("s-0-w", v1alpha1.ReasonCreateRefused)
+}
+
+// What is taken out of a template leaves what was made from it: an annotation that the API server refuses the pods of a new
+// one, and of an autoscaler the metrics. What others have left there stays.
+func TestTakenOutOfATemplate(t *testing.T) {
+	w := newWorld(t, 1)
+	w.apply(`
+metadata: {name: s}
+spec:
+  replicas: 1
+  template:
+    cliques:
+    - name: w
+      labels: {queue: gold, team: x}
+      annotations: {controller.kubernetes.io/pod-deletion-cost: high}
+      spec:
+        replicas: 2
+        autoScalingConfig:
+          maxReplicas: 2
+          metrics: [{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}]
+        podSpec: {}
+`)
+	w.untilCondition(cliques, "s-0-w", v1alpha1.ConditionReplicaFailure, "True")
+	w.must(w.client.Patch(w.ctx, &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "s-0-w"}},
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"left-by":"me"}}}`))), "labelling the PodClique")
+	w.edit("s", func(set *v1alpha1.PodCliqueSet) {
+		clique := set.Spec.Template.Cliques[0]
+		delete(clique.Labels, "queue")
+		clique.Annotations, clique.Spec.ScaleConfig.Metrics = nil, nil
+	})
+	w.untilPods(map[string]int{"s-0-w": 2}, true)
+	w.untilAvailable("s")
+	for _, p := range w.pods() {
+		_, queue := p.Labels["queue"]
+		_, cost := p.Annotations["controller.kubernetes.io/pod-deletion-cost"]
+		if queue || cost || p.Labels["team"] != "x" || p.Labels["left-by"] != "me" {
+			t.Errorf("pod %s has labels %v and annotations %v", p.Name, p.Labels, p.Annotations)
+		}
+	}
+	w.until("the autoscaler has the metrics of one that is given none", hpas, func(objects []*unstructured.Unstructured) bool {
+		metrics, _, _ := unstructured.NestedSlice(objects0(objects), "spec", "metrics")
+		if len(metrics) != 1 {
+			return false
+		}
+		name, _, _ := unstructured.NestedString(metrics[0].(map[string]any), "resource", "name")
+		return name == "cpu"
+	})
 }
 
 // What a person types: wait for each of the three kinds, look at them, scale them.

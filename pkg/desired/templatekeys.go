@@ -1,0 +1,52 @@
+package desired
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/naming"
+)
+
+// templateKeys are the keys of the labels and annotations that a template gave an object. They are kept with the object,
+// because nothing else tells what the template has lost since from what somebody else has put there.
+type templateKeys struct {
+	Labels      []string `json:"labels,omitempty"`
+	Annotations []string `json:"annotations,omitempty"`
+}
+
+// noteKeys notes the keys of a template's labels and annotations in the annotations of what is made from it; nothing if
+// there are none.
+func noteKeys(ours, labels, annotations map[string]string) {
+	if len(labels) == 0 && len(annotations) == 0 {
+		return
+	}
+	text, err := json.Marshal(templateKeys{slices.Sorted(maps.Keys(labels)), slices.Sorted(maps.Keys(annotations))})
+	if err != nil { // strings marshal
+		panic(fmt.Sprintf("keys of a template: %v", err))
+	}
+	ours[naming.AnnotationTemplateKeys] = string(text)
+}
+
+// takenOut returns the keys that live has from its template, and that are not wanted any more. None if it is not noted what
+// the template gave.
+func takenOut(live, want metav1.Object) templateKeys {
+	var given templateKeys
+	if text := live.GetAnnotations()[naming.AnnotationTemplateKeys]; text == "" || json.Unmarshal([]byte(text), &given) != nil {
+		return templateKeys{}
+	}
+	gone := func(given []string, live, want map[string]string) []string {
+		return slices.DeleteFunc(given, func(key string) bool {
+			_, has := live[key]
+			_, wanted := want[key]
+			return !has || wanted || naming.Internal(key)
+		})
+	}
+	return templateKeys{
+		gone(given.Labels, live.GetLabels(), want.GetLabels()),
+		gone(given.Annotations, live.GetAnnotations(), want.GetAnnotations()),
+	}
+}
