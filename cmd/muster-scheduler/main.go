@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/server"
 	"k8s.io/component-base/cli"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/component-base/term"
 	kubeversion "k8s.io/component-base/version"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
@@ -100,12 +102,15 @@ func run(cmd *cobra.Command, opts *options.Options) error {
 	}()
 
 	gangs := gangadmission.New()
+	newGate := func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		remove() // read when plugins are made; with --write-config-to Setup does not return
+		return gangs.NewGate(ctx, args, handle)
+	}
 	config, sched, err := app.Setup(ctx, opts,
-		app.WithPlugin(gangadmission.GateName, gangs.NewGate), app.WithPlugin(gangadmission.Name, gangs.NewAdmission))
+		app.WithPlugin(gangadmission.GateName, newGate), app.WithPlugin(gangadmission.Name, gangs.NewAdmission))
 	if err != nil {
 		return err
 	}
-	remove()
 	if err := gangs.Attach(sched); err != nil {
 		return err
 	}

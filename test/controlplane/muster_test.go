@@ -1,12 +1,16 @@
 package controlplane
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 )
 
 // errorLine matches a line that klog writes with severity error, and stockError what every Kubernetes server writes so when
@@ -63,5 +67,35 @@ func TestMusterRunsUnderItsOwnRules(t *testing.T) {
 				t.Errorf("%s logs an error: %s", p.options.Name, line)
 			}
 		}
+	}
+}
+
+// What muster-scheduler would run with can be had without a cluster, and the file from which the stock scheduler reads the
+// built-in profile is not left behind.
+func TestMusterSchedulerWritesItsConfiguration(t *testing.T) {
+	t.Parallel()
+	dir, temp := t.TempDir(), t.TempDir()
+	kubeconfig, file := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml")
+	if err := WriteKubeconfig(&rest.Config{Host: "https://127.0.0.1:1"}, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(repository(), "bin", "muster-scheduler"),
+		"--write-config-to="+file, "--kubeconfig="+kubeconfig)
+	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	config, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"kubeconfig: " + kubeconfig, "schedulerName: muster-scheduler", "bindParallelism: 128", "kind: NodeAffinityArgs"} {
+		if !strings.Contains(string(config), line) {
+			t.Errorf("%q is not in\n%s", line, config)
+		}
+	}
+	left, err := os.ReadDir(temp)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
