@@ -52,7 +52,7 @@ demo: build controlplane ## Show gangs and a whole service that start, wait, rec
 
 .PHONY: cluster-up
 cluster-up: build controlplane ## Leave a cluster running in the background: make cluster-up NODES=32 GPUS=8
-	@go run ./test/controlplane/cluster up -nodes $(NODES) -gpus $(GPUS)
+	@go run ./test/controlplane/cluster up -nodes=$(NODES) -gpus=$(GPUS)
 
 .PHONY: cluster-down
 cluster-down: ## End the cluster of cluster-up
