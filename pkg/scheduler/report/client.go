@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
@@ -81,10 +82,13 @@ func (c *PodGroupClient) UpdateStatus(ctx context.Context, group *v2alpha2.PodGr
 func (c *PodGroupClient) NewInformer() cache.SharedIndexInformer {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			for {
+			for misses := 1; ; misses++ {
 				list, err := c.List(ctx, opts)
 				if !apierrors.IsNotFound(err) {
 					return list, err
+				}
+				if misses == 2 { // not when the CRD is being installed
+					klog.FromContext(ctx).Error(err, "PodGroups are not known to the API server: pods of gangs are held until their CRD is installed", "resource", v2alpha2.Resource(podGroups))
 				}
 				// Returning the error would leave the next question to the reflector's back-off, up to 30 s.
 				select {

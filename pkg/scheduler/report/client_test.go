@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/wrappers"
@@ -90,12 +92,14 @@ func TestInformerWaitsForTheCRD(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	var said log
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&said)))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		informer.RunWithContext(ctx)
+		informer.RunWithContext(klog.NewContext(ctx, logger))
 	}()
-	for range 2 {
+	for range 3 {
 		select {
 		case <-server.asked:
 		case <-time.After(30 * time.Second):
@@ -104,6 +108,9 @@ func TestInformerWaitsForTheCRD(t *testing.T) {
 	}
 	if informer.HasSynced() {
 		t.Error("synced without the CRD")
+	}
+	if n := strings.Count(said.String(), "PodGroups are not known"); n != 1 {
+		t.Errorf("said %d times that the CRD is missing, want once: %s", n, said.String())
 	}
 	server.install()
 	select {
@@ -121,6 +128,24 @@ func TestInformerWaitsForTheCRD(t *testing.T) {
 	<-ended
 	web.CloseClientConnections()
 	web.Close()
+}
+
+// log may be written and read by several goroutines.
+type log struct {
+	mu    sync.Mutex
+	lines strings.Builder
+}
+
+func (l *log) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(line)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.String()
 }
 
 // crdServer answers "not found" to lists until the CRD is installed, and never streams a list.
