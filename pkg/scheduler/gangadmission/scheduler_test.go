@@ -374,3 +374,30 @@ func TestNoPlanBeforeReservationsAreForgotten(t *testing.T) {
 	}
 	c.eventually("planning goes on", func() bool { return !loop.Unwinding() })
 }
+
+// A waiting pod that was recreated under its name while the watch was broken off comes as an update of the one before. That
+// one counts no more, and does not speak for the gang.
+func TestPodRecreatedWhileNobodyWatched(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(2)).run()
+	c.groups.put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
+	pods := members("a", 2)
+	created := func() int {
+		f, _ := c.gangs.registry.Facts(key("a"))
+		return f.Created[""]
+	}
+	c.pod(pods[0]).eventually("one pod known", func() bool { return created() == 1 })
+	another := members("a", 1)[0].UID("another").Obj()
+	another.ResourceVersion = "2" // an update to the same version is none
+	if err := c.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), another, "ml"); err != nil {
+		t.Fatal(err)
+	}
+	c.pod(members("b", 1)...).eventually("a later event seen", func() bool {
+		_, ok := c.gangs.registry.Facts(key("b"))
+		return ok
+	})
+	if n := created(); n != 1 {
+		t.Errorf("%d pods count, want the one that exists", n)
+	}
+	c.pod(pods[1]).wholeOf("a", 2)
+}

@@ -155,39 +155,56 @@ func strip(obj any) (any, error) {
 }
 
 func (g *Gangs) podHandler(logger klog.Logger) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { g.apply(logger, g.registry.SetPod(obj.(*corev1.Pod), time.Now())) },
-		UpdateFunc: func(_, obj any) {
-			g.apply(logger, g.registry.SetPod(obj.(*corev1.Pod), time.Now()))
-		},
-		DeleteFunc: func(obj any) {
-			if uid, pod, ok := deleted(obj); ok {
-				if pod.Spec.NodeName != "" && !isMember(pod) {
-					g.registry.ClusterChanged()
-				}
-				g.apply(logger, g.registry.RemovePod(uid, time.Now()))
+	set := func(obj any) { g.apply(logger, g.registry.SetPod(obj.(*corev1.Pod), time.Now())) }
+	remove := func(obj any) {
+		if uid, pod, ok := deleted(obj); ok {
+			if pod.Spec.NodeName != "" && !isMember(pod) {
+				g.registry.ClusterChanged()
 			}
+			g.apply(logger, g.registry.RemovePod(uid, time.Now()))
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: set,
+		UpdateFunc: func(oldObj, obj any) {
+			if recreated(oldObj, obj) {
+				remove(oldObj)
+			}
+			set(obj)
 		},
+		DeleteFunc: remove,
 	}
 }
 
 func (g *Gangs) endedHandler(logger klog.Logger) cache.ResourceEventHandler {
+	set := func(obj any) {
+		pod := obj.(*corev1.Pod)
+		if pod.Status.Phase == corev1.PodFailed {
+			g.apply(logger, g.registry.RemoveFailedPod(pod.UID, time.Now()))
+			return
+		}
+		g.apply(logger, g.registry.SetPod(pod, time.Now()))
+	}
+	remove := func(obj any) {
+		if uid, _, ok := deleted(obj); ok {
+			g.apply(logger, g.registry.RemoveSucceededPod(uid, time.Now()))
+		}
+	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) {
-			pod := obj.(*corev1.Pod)
-			if pod.Status.Phase == corev1.PodFailed {
-				g.apply(logger, g.registry.RemoveFailedPod(pod.UID, time.Now()))
-				return
-			}
-			g.apply(logger, g.registry.SetPod(pod, time.Now()))
-		},
-		DeleteFunc: func(obj any) {
-			if uid, _, ok := deleted(obj); ok {
-				g.apply(logger, g.registry.RemoveSucceededPod(uid, time.Now()))
+		AddFunc: set,
+		UpdateFunc: func(oldObj, obj any) {
+			if recreated(oldObj, obj) {
+				remove(oldObj)
+				set(obj)
 			}
 		},
+		DeleteFunc: remove,
 	}
 }
+
+// recreated reports whether an update is of two pods: after a watch that was broken off the informer compares names, and a
+// pod that was deleted and made again meanwhile (a StatefulSet's, for one) is an update to it.
+func recreated(oldObj, obj any) bool { return oldObj.(*corev1.Pod).UID != obj.(*corev1.Pod).UID }
 
 func (g *Gangs) groupHandler(logger klog.Logger) cache.ResourceEventHandler {
 	set := func(obj any) { g.apply(logger, g.registry.SetGroup(obj.(*v2alpha2.PodGroup), time.Now())) }
