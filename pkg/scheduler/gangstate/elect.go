@@ -215,6 +215,7 @@ func (r *Registry) Tick(now time.Time) Effects {
 			h := r.gangs[g.yieldedTo]
 			if h == nil || h.leader == "" || h.refusedAtGen == r.cluster && !now.Before(h.keepUntil) || now.Sub(g.yieldedAt) >= yieldLimit {
 				g.yieldedTo = Key{}
+				r.again(g) // its own cycle may not have ended yet: then the queue drops this
 				e.Activate = append(e.Activate, r.wake(g, now)...)
 			}
 		case !g.leaderSeen:
