@@ -55,6 +55,7 @@ type Gangs struct {
 func New() *Gangs {
 	return &Gangs{
 		registry: gangstate.New(),
+		avoid:    avoided{lasts: avoidFor},
 		leading:  make(chan struct{}),
 		handles:  map[string]fwk.Handle{},
 	}
@@ -186,17 +187,19 @@ func isMember(pod *corev1.Pod) bool { return pod.Annotations[v2alpha2.PodGroupAn
 func (g *Gangs) avoidNode(key gangstate.Key, node string) {
 	g.avoid.add(key, node, time.Now())
 	// The gang may need this very node: then it is refused meanwhile, and has to be tried again.
-	time.AfterFunc(avoidFor, func() {
+	time.AfterFunc(g.avoid.lasts, func() {
 		g.avoid.of(key, time.Now()) // forgets what is over
-		g.registry.ClusterChanged()
+		g.apply(klog.Background(), g.registry.Retry(key, time.Now()))
 	})
 }
 
-// avoided remembers, for a short time, nodes that a plan chose and the real cycle, or the API server, refused, so that the next plan of the
-// gang looks elsewhere (G18).
+// avoided remembers, for a short time, nodes that a plan chose and the real cycle, or the API server, refused, so that the
+// next plan of the gang looks elsewhere (G18).
 type avoided struct {
+	lasts time.Duration
+
 	mu    sync.Mutex
-	nodes map[gangstate.Key]map[string]time.Time
+	nodes map[gangstate.Key]map[string]time.Time // until when
 }
 
 const avoidFor = 5 * time.Second
@@ -210,7 +213,21 @@ func (a *avoided) add(key gangstate.Key, node string, now time.Time) {
 	if a.nodes[key] == nil {
 		a.nodes[key] = map[string]time.Time{}
 	}
-	a.nodes[key][node] = now.Add(avoidFor)
+	a.nodes[key][node] = now.Add(a.lasts)
+}
+
+// forget ends what is remembered of a node that has changed, and returns the gangs that avoided it.
+func (a *avoided) forget(node string) []gangstate.Key {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var keys []gangstate.Key
+	for key, nodes := range a.nodes {
+		if _, ok := nodes[node]; ok {
+			keys = append(keys, key)
+			delete(nodes, node)
+		}
+	}
+	return keys
 }
 
 // of returns the nodes to be avoided now, nil if none, and forgets what is over.

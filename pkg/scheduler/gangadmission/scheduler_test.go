@@ -401,3 +401,38 @@ func TestPodRecreatedWhileNobodyWatched(t *testing.T) {
 	}
 	c.pod(pods[1]).wholeOf("a", 2)
 }
+
+// A node that refused a member is worth another try when it has changed, before the moment is over.
+func TestNodeThatRefusedAMemberIsTriedAgainWhenItChanges(t *testing.T) {
+	t.Parallel()
+	changes := map[string]func(c *cluster){
+		"a label": func(c *cluster) {
+			if _, err := c.client.CoreV1().Nodes().Update(c.ctx, wrappers.MakeNode("n0").GPUs(4).Label("mood", "good").Obj(), metav1.UpdateOptions{}); err != nil {
+				c.t.Error(err)
+			}
+		},
+		"it was gone": func(c *cluster) {
+			if err := c.client.CoreV1().Nodes().Delete(c.ctx, "n0", metav1.DeleteOptions{}); err != nil {
+				c.t.Error(err)
+			}
+			c.node(wrappers.MakeNode("n0").GPUs(4))
+		},
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4)
+			c.gangs.avoid.lasts = time.Hour
+			refusals := 0
+			c.onCycle = func(pod string) bool {
+				if pod == "a-2" {
+					refusals++
+				}
+				return pod == "a-2" && refusals == 1
+			}
+			c.run().refused("a")
+			change(c)
+			c.wholeOf("a", 4).neverPartial(map[string]int{"a": 4})
+		})
+	}
+}

@@ -68,7 +68,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		handler  cache.ResourceEventHandler
 	}{
 		{h.SharedInformerFactory().Core().V1().Pods().Informer(), g.podHandler(logger)},
-		{h.SharedInformerFactory().Core().V1().Nodes().Informer(), g.nodeHandler()},
+		{h.SharedInformerFactory().Core().V1().Nodes().Informer(), g.nodeHandler(logger)},
 		{ended.Core().V1().Pods().Informer(), g.endedHandler(logger)},
 		{groups, g.groupHandler(logger)},
 	}
@@ -221,10 +221,16 @@ func (g *Gangs) groupHandler(logger klog.Logger) cache.ResourceEventHandler {
 }
 
 // nodeHandler counts changes that may help a refused gang. The queue wakes its leader by itself; this is for the wake-ups
-// that it drops.
-func (g *Gangs) nodeHandler() cache.ResourceEventHandler {
+// that it drops. A node that has changed is avoided no more.
+func (g *Gangs) nodeHandler(logger klog.Logger) cache.ResourceEventHandler {
+	changed := func(name string) {
+		g.registry.ClusterChanged()
+		for _, key := range g.avoid.forget(name) {
+			g.apply(logger, g.registry.Retry(key, time.Now()))
+		}
+	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { g.registry.ClusterChanged() },
+		AddFunc: func(obj any) { changed(obj.(*corev1.Node).Name) },
 		UpdateFunc: func(oldObj, newObj any) {
 			before, after := oldObj.(*corev1.Node), newObj.(*corev1.Node)
 			if before.Spec.Unschedulable != after.Spec.Unschedulable ||
@@ -232,7 +238,7 @@ func (g *Gangs) nodeHandler() cache.ResourceEventHandler {
 				!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
 				!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) ||
 				!slices.Equal(before.Status.DeclaredFeatures, after.Status.DeclaredFeatures) {
-				g.registry.ClusterChanged()
+				changed(after.Name)
 			}
 		},
 		DeleteFunc: func(any) { g.registry.ClusterChanged() },

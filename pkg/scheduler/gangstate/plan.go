@@ -358,6 +358,22 @@ func (r *Registry) Refuse(key Key, v Verdict, now time.Time) Effects {
 	return Effects{Dirty: []Key{key}}
 }
 
+// Retry tells that what a refused attempt of the gang rested on holds no more: it is tried again at once.
+func (r *Registry) Retry(key Key, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.gangs[key]
+	if g == nil {
+		return Effects{}
+	}
+	g.changed = true // for an attempt that is being made
+	if g.leader == "" || g.refusedAt.IsZero() {
+		return Effects{}
+	}
+	r.again(g)
+	return Effects{Activate: r.wake(g, now)}
+}
+
 // Arrive is called by a member's binding when everything of its own is prepared. It returns when all members of the plan
 // have arrived (nil), or the plan was aborted, or ctx or the timeout ended.
 func (r *Registry) Arrive(ctx context.Context, uid types.UID, timeout time.Duration) error {
