@@ -39,7 +39,9 @@ func explain(work *gangstate.Work, world rooms, short *placement.Shortfall) gang
 		parts = append(parts, fmt.Sprintf("the search ended after %d attempts", short.Attempts))
 	}
 	reason := dominant(blocked, world)
-	if reason != v2alpha2.ReasonNoNodeMatches && reason != v2alpha2.ReasonWaitingForPods {
+	if text := oversized(work.Tree, blocked, world); text != "" {
+		parts = append([]string{text}, parts...)
+	} else if reason != v2alpha2.ReasonNoNodeMatches && reason != v2alpha2.ReasonWaitingForPods {
 		// Each leaf may have room enough by itself, and all of them together have not.
 		if whole, text := judgeWhole(work.Problem, world); whole != "" {
 			parts = append([]string{text}, parts...)
@@ -49,6 +51,20 @@ func explain(work *gangstate.Work, world rooms, short *placement.Shortfall) gang
 		}
 	}
 	return gangstate.Verdict{Reason: reason, Message: clip(strings.Join(parts, "; "))}
+}
+
+// oversized names a pod that asks for more than any node has: no other capacity would help it. "": there is none.
+func oversized(tree *gang.Tree, leaves []placement.LeafShortfall, world rooms) string {
+	for _, l := range leaves {
+		if l.Refusal == nil {
+			continue
+		}
+		if r := world.Room(l.Class); r.Nodes > 0 && r.PerPod > r.Largest {
+			return fmt.Sprintf("a pod of %s needs %s %s, the largest node it could use has %s",
+				pathOf(tree, l.Leaf), amount(r.Resource, r.PerPod), r.Resource, amount(r.Resource, r.Largest))
+		}
+	}
+	return ""
 }
 
 // judgeWhole says whether the pods that the minimum lacks ask for more of a resource than is free, whichever children are
@@ -237,7 +253,7 @@ func (u unit) judge(world rooms) (v2alpha2.Reason, string) {
 	type sum struct {
 		asked, free, total int64
 		pods               int
-		tooLarge           bool
+		oversized, largest int64 // what a pod asks for that fits no node, and what the largest node has; 0: all pods fit
 	}
 	sums := map[corev1.ResourceName]*sum{}
 	pods, missing, homeless := 0, 0, 0
@@ -257,7 +273,9 @@ func (u unit) judge(world rooms) (v2alpha2.Reason, string) {
 		}
 		s := sums[room.Resource]
 		s.pods += n.pods
-		s.tooLarge = s.tooLarge || room.PerPod > room.Largest
+		if room.PerPod > room.Largest {
+			s.oversized, s.largest = room.PerPod, room.Largest
+		}
 		s.asked += room.PerPod * int64(n.pods)
 		s.free, s.total = max(s.free, room.Free), max(s.total, room.Total)
 	}
@@ -278,7 +296,10 @@ func (u unit) judge(world rooms) (v2alpha2.Reason, string) {
 			what = fmt.Sprintf("needs %s %s for each of %d pods", amount(name, s.asked), name, u.more+1)
 		}
 		switch {
-		case s.tooLarge || s.asked > s.total:
+		case s.oversized > 0:
+			return v2alpha2.ReasonTooLarge, fmt.Sprintf("has pods that need %s %s each, the largest node they could use has %s",
+				amount(name, s.oversized), name, amount(name, s.largest))
+		case s.asked > s.total:
 			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, there are %s in all", what, amount(name, s.total))
 		case s.asked > s.free:
 			return v2alpha2.ReasonInsufficientGPUs, fmt.Sprintf("%s, %s are free", what, amount(name, s.free))

@@ -110,7 +110,7 @@ func TestExplainSurplus(t *testing.T) {
 		"pods larger than any node": {
 			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
 			rooms:   fakeRooms{room(16, 40)},
-			want:    gangstate.Verdict{Reason: v2alpha2.ReasonTooLarge, Message: "b needs 128 nvidia.com/gpu for 8 pods, there are 40 in all"},
+			want:    gangstate.Verdict{Reason: v2alpha2.ReasonTooLarge, Message: "b has pods that need 16 nvidia.com/gpu each, the largest node they could use has 8"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestExplain(t *testing.T) {
 			short:   workerLacks,
 			rooms:   fakeRooms{room(9, 12), cpus},
 			want: gangstate.Verdict{Reason: v2alpha2.ReasonTooLarge,
-				Message: "the gang needs 36 nvidia.com/gpu for 4 pods, 12 are free; " + workers},
+				Message: "a pod of x-d-0-worker needs 9 nvidia.com/gpu, the largest node it could use has 8; " + workers},
 		},
 		"a replica that lacks a pod is not the one that counts": {
 			problem: placement.Problem{Tree: service, Pods: map[string][]placement.Pod{"x-web": waiting(1, 1),
