@@ -2,9 +2,9 @@
 //
 // It is the memory of the scheduler's gang plugins, and holds nothing that cannot be found again from pods and
 // PodGroups. Informer handlers and extension points tell it what happened; it answers with Effects: pods to wake and
-// PodGroups whose status is to be looked at. It has no client, no clock (now is an argument) and no logger, and never
-// calls the scheduling queue: the queue calls it under the queue's own lock (PreEnqueue, Less), so the order of locks is
-// queue, then Registry, and callers act on Effects only after the call has returned.
+// PodGroups whose status is to be looked at. It has no client, no clock (now is an argument; only Arrive waits) and no
+// logger, and never calls the scheduling queue: the queue calls it under the queue's own lock (PreEnqueue, Less), so
+// the order of locks is queue, then Registry, and callers act on Effects only after the call has returned.
 //
 // The life of a gang: its pods are held until the pods that exist can satisfy the tree; one of them is elected leader;
 // the leader's cycle plans the whole tree (Begin, Commit); the planned members are handed out one after another (Next)

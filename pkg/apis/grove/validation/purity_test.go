@@ -1,0 +1,14 @@
+package validation_test
+
+import (
+	"testing"
+
+	"github.com/muster-project/muster/test/purity"
+)
+
+// Objects in, errors out: webhooks and tests ask the same questions.
+func TestPure(t *testing.T) {
+	t.Parallel()
+	purity.Check(t, "time", "k8s.io/api/...", "k8s.io/apimachinery/...",
+		purity.Module+"/pkg/apis/...", purity.Module+"/pkg/naming")
+}

@@ -1,0 +1,14 @@
+package observed_test
+
+import (
+	"testing"
+
+	"github.com/muster-project/muster/test/purity"
+)
+
+// A translator: API objects in, facts out.
+func TestPure(t *testing.T) {
+	t.Parallel()
+	purity.Check(t, "time", "k8s.io/api/...", "k8s.io/apimachinery/...",
+		purity.Module+"/pkg/apis/...", purity.Module+"/pkg/gang", purity.Module+"/pkg/lifecycle", purity.Module+"/pkg/naming")
+}

@@ -1,0 +1,13 @@
+package placement_test
+
+import (
+	"testing"
+
+	"github.com/muster-project/muster/test/purity"
+)
+
+// The pure core: nothing but the tree beside the standard library.
+func TestPure(t *testing.T) {
+	t.Parallel()
+	purity.Check(t, purity.Module+"/pkg/gang")
+}
