@@ -126,7 +126,7 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 	s := *pcs.Status.DeepCopy()
 	s.ObservedGeneration = pcs.Generation
 	s.Replicas, s.ScheduledReplicas, s.AvailableReplicas, s.UpdatedReplicas = max(pcs.Spec.Replicas, 0), 0, 0, 0
-	var first *lifecycle.SetReplica // that is not available
+	var first, troubled *lifecycle.SetReplica // that is not available, and that has trouble
 	for i := range f.Replicas {
 		r := &f.Replicas[i]
 		s.ScheduledReplicas += one(r.IsScheduled())
@@ -134,6 +134,9 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 		s.UpdatedReplicas += one(r.IsUpdated())
 		if first == nil && !r.Available() {
 			first = r
+		}
+		if troubled == nil && r.Trouble != "" {
+			troubled = r
 		}
 	}
 	s.Selector = selector(naming.OfSet(pcs.Name))
@@ -153,6 +156,9 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 		available.Message += fmt.Sprintf("; the minimum of replica %d is not bound: PodGroup %s says why", first.Index, naming.PodGroup(pcs.Name, first.Index))
 	case first != nil:
 		available.Message += fmt.Sprintf("; replica %d lacks %s", first.Index, first.Unavailable())
+	}
+	if troubled != nil && troubled != first {
+		available.Message += fmt.Sprintf("; in replica %d, %s", troubled.Index, cut(troubled.Trouble, maxDescription))
 	}
 	setConditions(&s.Conditions, pcs.Generation, now, available)
 	setProblems(&s.Conditions, &s.LastErrors, f.Problems, pcs.Generation, now)

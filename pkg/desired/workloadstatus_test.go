@@ -187,6 +187,10 @@ func TestPodCliqueSetStatus(t *testing.T) {
 			Cliques: []lifecycle.Clique{{Name: fmt.Sprintf("s-%d-a", index), Replicas: 2, MinAvailable: 2, Scheduled: 2, Ready: ready, Updated: 2, Observed: true}},
 			Groups:  []lifecycle.ScalingGroup{{Name: fmt.Sprintf("s-%d-g", index), Replicas: 1, MinAvailable: 1, ScheduledReplicas: 1, AvailableReplicas: 1, UpdatedReplicas: 1, Observed: true}}}
 	}
+	troubled := func(r lifecycle.SetReplica) lifecycle.SetReplica {
+		r.Trouble = fmt.Sprintf("PodCliqueScalingGroup s-%d-g: the name is taken", r.Index)
+		return r
+	}
 	for name, tc := range map[string]struct {
 		replicas int32
 		facts    SetFacts
@@ -209,6 +213,14 @@ func TestPodCliqueSetStatus(t *testing.T) {
 			SetFacts{Replicas: []lifecycle.SetReplica{{Missing: []string{"a", "g"}, Trouble: "PodClique s-0-g-0-b: creating pod 0: no quota"}}},
 			v1alpha1.PodCliqueSetStatus{Replicas: 1, Phase: "Pending"},
 			"Available=False ReplicasUnavailable: 0 of 1 replica is available; replica 0 lacks a: PodClique s-0-g-0-b: creating pod 0: no quota"},
+		"available, but something above the minimum cannot be made": {2,
+			SetFacts{Running: true, Replicas: []lifecycle.SetReplica{replica(0, 2), troubled(replica(1, 2))}},
+			v1alpha1.PodCliqueSetStatus{Replicas: 2, ScheduledReplicas: 2, AvailableReplicas: 2, UpdatedReplicas: 2, Phase: "Running"},
+			"Available=True AllReplicasAvailable: 2 of 2 replicas are available; in replica 1, PodCliqueScalingGroup s-1-g: the name is taken"},
+		"another than the first that is unavailable has it": {2,
+			SetFacts{Running: true, Replicas: []lifecycle.SetReplica{replica(0, 1), troubled(replica(1, 2))}},
+			v1alpha1.PodCliqueSetStatus{Replicas: 2, ScheduledReplicas: 2, AvailableReplicas: 1, UpdatedReplicas: 2, Phase: "Running"},
+			"Available=False ReplicasUnavailable: 1 of 2 replicas are available; replica 0 lacks s-0-a; in replica 1, PodCliqueScalingGroup s-1-g: the name is taken"},
 		"none wanted": {0, SetFacts{}, v1alpha1.PodCliqueSetStatus{Phase: "Pending"}, "Available=True ScaledToZero: no replicas are wanted"},
 	} {
 		t.Run(name, func(t *testing.T) {

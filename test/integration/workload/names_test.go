@@ -154,3 +154,27 @@ func TestTwoSetsNeedTheSameName(t *testing.T) {
 		})
 	}
 }
+
+// A name that is taken above the minimum keeps nothing from being available: the set is, and says it all the same.
+func TestNameTakenAboveTheMinimum(t *testing.T) {
+	w := newWorld(t, 1)
+	w.apply(small("a", "b-0-g-0-w"))
+	w.untilPods(map[string]int{"a-0-b-0-g-0-w": 1}, true)
+	w.apply(grouped("a-0-b", "g", "w"))
+	says := func(what string, ok func(message string) bool) {
+		t.Helper()
+		w.until(what, sets, func(objects []*unstructured.Unstructured) bool {
+			return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+				return o.GetName() == "a-0-b" && conditionOf(o, v1alpha1.ConditionAvailable, "status") == "True" &&
+					ok(conditionOf(o, v1alpha1.ConditionAvailable, "message"))
+			})
+		})
+	}
+	says("the set is available, and says which name is taken by whom", func(message string) bool {
+		return strings.Contains(message, "PodClique a-0-b-0-g-0-w belongs to PodCliqueSet a ")
+	})
+	w.untilPods(map[string]int{"a-0-b-0-g-0-w": 1, "a-0-b-0-g-1-w": 1}, true)
+	w.delete(sets, "a")
+	w.untilPods(map[string]int{"a-0-b-0-g-0-w": 1, "a-0-b-0-g-1-w": 1}, true)
+	says("nothing is in the way any more", func(message string) bool { return message == "1 of 1 replica is available" })
+}
