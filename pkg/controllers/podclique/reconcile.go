@@ -146,7 +146,8 @@ const calm = 2 * time.Second
 
 // While pods are made or start by the dozen, of any clique, such a status makes way: to the API server it is as much work
 // as a pod, and whoever reads it waits for pods above all. It does so until makeWay after the rush, no longer than
-// patience; pods that start without trouble are ready by then, and cost one write instead of four.
+// patience; pods that start without trouble are ready by then, and cost one write instead of four. The first status after a
+// change of the spec does not: whoever made it waits for the generation to be observed, as kubectl wait does.
 const (
 	makeWay  = 5 * time.Second
 	patience = time.Minute
@@ -193,7 +194,8 @@ func hold(before, after *v1alpha1.PodClique, pods []lifecycle.Pod, busy bool, ru
 		return 0
 	}
 	due := youngest.Add(calm)
-	if rush.After(due) {
+	changed := was.ObservedGeneration != 0 && was.ObservedGeneration != is.ObservedGeneration
+	if rush.After(due) && !changed {
 		due = rush
 		if latest := youngest.Add(patience); latest.Before(due) {
 			due = latest

@@ -434,6 +434,11 @@ func TestHold(t *testing.T) {
 		"numbers make way for pods of other cliques that are being made": {
 			after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: []lifecycle.Pod{{Created: now.Add(-20 * time.Second)}},
 			rush: now.Add(makeWay), want: makeWay},
+		"those of a new PodClique too": {
+			after: v1alpha1.PodCliqueStatus{ObservedGeneration: 1, MinAvailable: &one}, busy: true, rush: now.Add(makeWay), want: makeWay},
+		"but not if its spec has changed: who did that waits for the generation to be observed": {
+			before: v1alpha1.PodCliqueStatus{ObservedGeneration: 1, MinAvailable: &one}, after: v1alpha1.PodCliqueStatus{ObservedGeneration: 2, MinAvailable: &one, Replicas: 1},
+			pods: young, rush: now.Add(makeWay), want: calm - time.Second},
 		"but not for ever": {
 			after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: []lifecycle.Pod{{Created: now.Add(1*time.Second - patience)}},
 			rush: now.Add(makeWay), want: time.Second},
