@@ -61,7 +61,7 @@ func (w Waiter) Wait(ctx context.Context, config *rest.Config) error {
 			return ctx.Err()
 		case <-changed:
 		}
-		unmet := lifecycle.Unmet(w.Requirements, cliqueFacts(cliques), groupFacts(groups))
+		unmet := w.unmet(cliques.List(), groups.List())
 		if len(unmet) == 0 {
 			logger.Info("All that must be started before has started")
 			return nil
@@ -102,20 +102,17 @@ func (w Waiter) watch(ctx context.Context, api rest.Interface, parameters runtim
 	return store, informer.HasSynced
 }
 
-func cliqueFacts(store cache.Store) []lifecycle.Clique {
-	var facts []lifecycle.Clique
-	for _, o := range store.List() {
-		facts = append(facts, observed.Clique(o.(*v1alpha1.PodClique)))
+// unmet returns what is still to be waited for while these are the PodCliques and the PodCliqueScalingGroups of the replica.
+func (w Waiter) unmet(cliques, groups []any) []lifecycle.Requirement {
+	var cliqueFacts []lifecycle.Clique
+	for _, o := range cliques {
+		cliqueFacts = append(cliqueFacts, observed.Clique(o.(*v1alpha1.PodClique)))
 	}
-	return facts
-}
-
-func groupFacts(store cache.Store) []lifecycle.ScalingGroup {
-	var facts []lifecycle.ScalingGroup
-	for _, o := range store.List() {
-		facts = append(facts, observed.ScalingGroup(o.(*v1alpha1.PodCliqueScalingGroup)))
+	var groupFacts []lifecycle.ScalingGroup
+	for _, o := range groups {
+		groupFacts = append(groupFacts, observed.ScalingGroup(o.(*v1alpha1.PodCliqueScalingGroup)))
 	}
-	return facts
+	return lifecycle.Unmet(w.Requirements, cliqueFacts, groupFacts)
 }
 
 // clientFor returns a client of the workload API.
