@@ -24,6 +24,7 @@ type Admission struct {
 	framework framework.Framework
 	args      *config.GangAdmissionArgs
 	verdicts  *kube.Verdicts // used by the scheduling loop only
+	order     func() error   // whether the plugins stand where they must; asked once, when all of them are there
 }
 
 var (

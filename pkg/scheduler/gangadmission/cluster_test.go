@@ -55,7 +55,8 @@ type cluster struct {
 	refuse  func(pod string) (post, ok bool)            // of a binding: is it stored, is the answer good
 	answer  func(ctx context.Context, pod string) error // is waited for before a binding gets to the API server
 	onPop   func(pod string)
-	onCycle func(pod string) bool // of the plugin moody: does the real cycle refuse the node
+	onCycle func(pod string) bool       // of the plugin moody: does the real cycle refuse the node
+	plugins func(p *kubeconfig.Plugins) // changes the built-in profile
 }
 
 // moody is a filter that refuses in a real cycle what it accepted in the plan.
@@ -147,6 +148,9 @@ func newCluster(t *testing.T, options ...clusterOption) *cluster {
 				o(c, &attach, args)
 			}
 		}
+	}
+	if c.plugins != nil {
+		c.plugins(cfg.Profiles[0].Plugins)
 	}
 	c.gangs = New()
 	informers := scheduler.NewInformerFactory(c.client, 0)

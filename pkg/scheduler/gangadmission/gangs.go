@@ -105,7 +105,8 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 		return nil, fmt.Errorf("profile %s: arguments of %s differ from those of another profile; the profiles of one scheduler share one core, make them equal", h.ProfileName(), Name)
 	}
 	g.registry.AddProfile(h.ProfileName())
-	return &Admission{gangs: g, registry: g.registry, handle: h, framework: f, args: g.args, verdicts: kube.NewVerdicts()}, nil
+	return &Admission{gangs: g, registry: g.registry, handle: h, framework: f, args: g.args, verdicts: kube.NewVerdicts(),
+		order: sync.OnceValue(func() error { return kube.CheckProfile(f, GateName, Name) })}, nil
 }
 
 // apply does what the registry asked for. Never to be called with a lock held that PreEnqueue takes.

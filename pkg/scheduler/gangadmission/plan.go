@@ -25,6 +25,11 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		planDuration.WithLabelValues(result).Observe(time.Since(start).Seconds())
 	}()
 
+	if err := pl.order(); err != nil { // only possible without Attach
+		logger.Error(err, "Planning is not allowed")
+		pl.refuse(logger, work, gangstate.Verdict{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()})
+		return false
+	}
 	world, err := kube.NewWorld(ctx, pl.framework, nodes, work.Classes, pl.gangs.avoid.of(work.Gang, start))
 	if err != nil {
 		logger.Error(err, "Planning failed")

@@ -15,9 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
+	kubeconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/apis/config"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/observed"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -320,6 +323,29 @@ func TestWithoutAttachNothingIsPartial(t *testing.T) {
 	c.run().eventually("one gang bound", func() bool { return len(c.boundOf("a-"))+len(c.boundOf("b-")) == 6 })
 	c.eventually("plain pods bound", func() bool { return len(c.boundOf("plain-")) == 3 })
 	c.neverPartial(map[string]int{"a": 6, "b": 6})
+}
+
+// Attach checks the order of plugins at start. Without it the first plan does: behind DefaultBinder there is no barrier.
+func TestWithoutAttachAWrongOrderOfPluginsBindsNothing(t *testing.T) {
+	t.Parallel()
+	bindLast := func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
+		c.plugins = func(p *kubeconfig.Plugins) { slices.Reverse(p.Bind.Enabled) }
+	}
+	c := newCluster(t, unattached, bindLast).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4).run().refused("a")
+	f, _ := c.gangs.registry.Facts(key("a"))
+	want := observed.Refusal{
+		Reason: v2alpha2.ReasonSchedulerError,
+		Message: "the scheduler configuration does not let gangs be admitted as a whole: profile muster-scheduler: GangAdmission must be first at bind, " +
+			"but comes after DefaultBinder; name it under bind itself, not only under multiPoint",
+		At: f.Refused.At,
+	}
+	if diff := cmp.Diff(want, f.Refused); diff != "" {
+		t.Errorf("verdict (-want +got):\n%s", diff)
+	}
+	c.pod(wrappers.MakePod("plain", "ml")).eventually("a plain pod bound", func() bool { return len(c.boundOf("plain")) == 1 })
+	if got := c.boundOf("a-"); len(got) > 0 {
+		t.Errorf("bound without a barrier: %v", got)
+	}
 }
 
 func TestPodGroupDeletedAndMadeAgain(t *testing.T) {

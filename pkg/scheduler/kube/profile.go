@@ -28,16 +28,34 @@ func CheckOrder(sched *scheduler.Scheduler, gate, admission string) error {
 	for name, profile := range sched.Profiles {
 		problems = append(problems, orderProblems(name, profile.ListPlugins(), gate, admission)...)
 	}
-	for _, e := range sched.Extenders {
-		if e.IsBinder() {
-			problems = append(problems, fmt.Sprintf("extender %s binds pods: bindings of gangs have to pass %s; remove its bindVerb", e.Name(), admission))
-		}
-	}
+	problems = append(problems, binderProblems(sched.Extenders, admission)...)
 	if len(problems) == 0 {
 		return nil
 	}
 	slices.Sort(problems)
-	return fmt.Errorf("the scheduler configuration does not let gangs be admitted as a whole:\n  %s", strings.Join(problems, "\n  "))
+	return fmt.Errorf("%s:\n  %s", notWhole, strings.Join(problems, "\n  "))
+}
+
+// CheckProfile is CheckOrder for one profile of a scheduler that nobody gave to Attach. Not to be asked in a plugin's
+// factory: the profile is not complete then.
+func CheckProfile(f framework.Framework, gate, admission string) error {
+	problems := append(orderProblems(f.ProfileName(), f.ListPlugins(), gate, admission), binderProblems(f.Extenders(), admission)...)
+	if len(problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %s", notWhole, strings.Join(problems, "; "))
+}
+
+const notWhole = "the scheduler configuration does not let gangs be admitted as a whole"
+
+func binderProblems(extenders []fwk.Extender, admission string) []string {
+	var problems []string
+	for _, e := range extenders {
+		if e.IsBinder() {
+			problems = append(problems, fmt.Sprintf("extender %s binds pods: bindings of gangs have to pass %s; remove its bindVerb", e.Name(), admission))
+		}
+	}
+	return problems
 }
 
 func orderProblems(profile string, plugins *config.Plugins, gate, admission string) []string {
