@@ -3,10 +3,8 @@ package podgroup
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -27,31 +24,18 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// cluster is a control plane with Muster installed in it, shared by the tests of this package.
+// cluster is a control plane with Muster installed in it, without its webhook, shared by the tests of this package.
 var cluster *controlplane.ControlPlane
 
-func TestMain(m *testing.M) { os.Exit(controlplane.Main(tests{m}, controlplane.Options{}, &cluster)) }
-
-// tests installs Muster, without its webhook, before the tests run.
-type tests struct{ *testing.M }
-
-func (m tests) Run() int {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := cluster.InstallMuster(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "installing Muster:", err)
-		return 1
-	}
-	return m.M.Run()
+func TestMain(m *testing.M) {
+	os.Exit(controlplane.Main(m, controlplane.Options{}, &cluster, (*controlplane.ControlPlane).InstallMuster))
 }
 
 // user is a client that remembers the warnings it was given.
 type user struct {
 	client.Client
 	namespace string
-
-	mu       sync.Mutex
-	warnings []string // guarded by mu
+	warnings  controlplane.Warnings
 }
 
 // newUser returns a client with a namespace of its own.
@@ -59,42 +43,20 @@ func newUser(t *testing.T) *user {
 	t.Helper()
 	u := &user{}
 	config := cluster.Admin()
-	config.WarningHandler = u
-	u.Client = newClient(t, config)
+	config.WarningHandler = &u.warnings
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v2alpha2.AddToScheme(scheme))
+	var err error
+	if u.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "podgroup-"}}
 	if err := u.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
 	u.namespace = namespace.Name
 	return u
-}
-
-// HandleWarningHeader implements rest.WarningHandler.
-func (u *user) HandleWarningHeader(_ int, _, text string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.warnings = append(u.warnings, text)
-}
-
-// takeWarnings returns the warnings since the last call, one per line.
-func (u *user) takeWarnings() string {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	all := strings.Join(u.warnings, "\n")
-	u.warnings = nil
-	return all
-}
-
-func newClient(t *testing.T, config *rest.Config) client.Client {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(v2alpha2.AddToScheme(scheme))
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // onlyTheWebhookRefuses is a PodGroup that passes the CRD's rules.
@@ -118,7 +80,7 @@ func waitForWebhook(t *testing.T, u *user, called bool) {
 	if err != nil {
 		t.Fatalf("waiting for a webhook that is called: %t: %v; the API server says: %v", called, err, answer)
 	}
-	u.takeWarnings()
+	u.warnings.Take()
 }
 
 // check fails the test unless err is a refusal that says all the parts, or nil

@@ -171,7 +171,7 @@ func TestPodGroups(t *testing.T) {
 				t.Parallel()
 				u := newUser(t)
 				check(t, u.create(t, e.pg), e.byCRD)
-				if got := u.takeWarnings(); got != "" {
+				if got := u.warnings.Take(); got != "" {
 					t.Errorf("warnings %q", got)
 				}
 				stored := &v2alpha2.PodGroup{}
@@ -215,7 +215,7 @@ func TestPodGroups(t *testing.T) {
 					want = e.byCRD
 				}
 				check(t, u.create(t, e.pg), want)
-				if got := u.takeWarnings(); e.warning == "" && got != "" || !strings.Contains(got, e.warning) {
+				if got := u.warnings.Take(); e.warning == "" && got != "" || !strings.Contains(got, e.warning) {
 					t.Errorf("warnings %q, want %q", got, e.warning)
 				}
 			})
@@ -259,7 +259,7 @@ func testUpdates(t *testing.T) {
 	check(t, update(func(pg *v2alpha2.PodGroup) { *pg.Spec.SubGroups[0].MinMember = 7 }), nil)
 	three := int32(3)
 	check(t, update(func(pg *v2alpha2.PodGroup) { pg.Spec = v2alpha2.PodGroupSpec{MinMember: &three} }), nil)
-	if got := u.takeWarnings(); got != "" {
+	if got := u.warnings.Take(); got != "" {
 		t.Errorf("warnings %q", got)
 	}
 }

@@ -179,10 +179,10 @@ func TestUpdates(t *testing.T) {
 			if _, err := u.apply(u.read(service(tc.old...))); err != nil {
 				t.Fatal(err)
 			}
-			u.takeWarnings()
+			u.warnings.Take()
 			_, err := u.apply(u.read(service(tc.change...)))
 			check(t, err, tc.want...)
-			if warnings := u.takeWarnings(); tc.wantWarning != "" && !strings.Contains(warnings, tc.wantWarning) {
+			if warnings := u.warnings.Take(); tc.wantWarning != "" && !strings.Contains(warnings, tc.wantWarning) {
 				t.Errorf("no warning %q: %s", tc.wantWarning, warnings)
 			}
 		})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -58,9 +57,7 @@ type user struct {
 	client.Client
 	t         *testing.T
 	namespace string
-
-	mu       sync.Mutex
-	warnings []string // guarded by mu
+	warnings  controlplane.Warnings
 }
 
 // newUser returns a client with a namespace of its own.
@@ -68,7 +65,7 @@ func newUser(t *testing.T, cp *controlplane.ControlPlane) *user {
 	t.Helper()
 	u := &user{t: t}
 	config := cp.Admin()
-	config.WarningHandler = u
+	config.WarningHandler = &u.warnings
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
@@ -82,22 +79,6 @@ func newUser(t *testing.T, cp *controlplane.ControlPlane) *user {
 	}
 	u.namespace = namespace.Name
 	return u
-}
-
-// HandleWarningHeader implements rest.WarningHandler.
-func (u *user) HandleWarningHeader(_ int, _, text string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.warnings = append(u.warnings, text)
-}
-
-// takeWarnings returns the warnings since the last call, one per line.
-func (u *user) takeWarnings() string {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	all := strings.Join(u.warnings, "\n")
-	u.warnings = nil
-	return all
 }
 
 // read returns the one object of a YAML text, in the user's namespace.

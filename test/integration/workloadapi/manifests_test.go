@@ -93,7 +93,7 @@ func TestManifestsApplyUnchanged(t *testing.T) {
 			if _, err := u.apply(manifest); err != nil {
 				t.Fatal(err)
 			}
-			warnings := u.takeWarnings()
+			warnings := u.warnings.Take()
 			for _, warning := range want.warnings {
 				if !strings.Contains(warnings, warning) {
 					t.Errorf("no warning %q", warning)

@@ -112,7 +112,7 @@ func TestEveryExampleOfTheRequirements(t *testing.T) {
 				t.Fatal(err)
 			}
 			var warnings []string
-			if all := u.takeWarnings(); all != "" {
+			if all := u.warnings.Take(); all != "" {
 				warnings = strings.Split(all, "\n")
 			}
 			if len(warnings) != len(e.warnings) {

@@ -1,0 +1,32 @@
+package controlplane
+
+import (
+	"strings"
+	"sync"
+)
+
+// Warnings remembers the warnings that the API server gave a client. It is ready for use as it is:
+//
+//	var warnings controlplane.Warnings
+//	config := cp.Admin()
+//	config.WarningHandler = &warnings
+type Warnings struct {
+	mu   sync.Mutex
+	said []string // guarded by mu
+}
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *Warnings) HandleWarningHeader(_ int, _, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.said = append(w.said, text)
+}
+
+// Take returns the warnings since the last call, one per line. "" for none.
+func (w *Warnings) Take() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := strings.Join(w.said, "\n")
+	w.said = nil
+	return all
+}
