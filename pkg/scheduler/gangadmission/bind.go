@@ -9,15 +9,21 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/pkg/scheduler/kube"
 )
 
-// bindTimeout bounds the posting of one binding.
-const bindTimeout = 30 * time.Second
+const (
+	// bindTimeout bounds the posting of one binding.
+	bindTimeout = 30 * time.Second
+	// askTimeout bounds the question what became of a binding that got no answer.
+	askTimeout = 2 * time.Second
+)
 
 // Bind implements fwk.BindPlugin. It is the barrier: nothing of a gang is bound before every member of the plan has its
 // reservation and its volumes. Then members take slots in the order of plans, so that a gang finishes before the next
@@ -36,20 +42,35 @@ func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 	if err := pl.gangs.slots.take(ctx, slot{plan: plan.ID, index: plan.Index(pod.UID)}); err != nil {
 		return fwk.AsStatus(fmt.Errorf("binding pod %s: waiting for a free slot: %w", klog.KObj(pod), err))
 	}
+	err := pl.post(ctx, plan, pod, node)
+	if err == nil || isUnanswered(err) && pl.isPosted(ctx, plan, pod, node) {
+		return nil
+	}
+	bindingsFailed.Inc()
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		pl.gangs.avoidNode(plan.Gang, node) // it may be this node that is not to be bound to
+	}
+	if isUnanswered(err) {
+		pl.registry.Unanswered(plan.Gang)
+	}
+	return fwk.AsStatus(fmt.Errorf("binding pod %s to node %s: %w", klog.KObj(pod), node, err))
+}
+
+// post posts the binding in the slot that the pod was given, and gives that back.
+func (pl *Admission) post(ctx context.Context, plan *gangstate.Plan, pod *corev1.Pod, node string) error {
 	defer pl.gangs.slots.free()
 	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
-	if err := kube.Bind(ctx, pl.handle, pod, node, map[string]string{v2alpha2.BoundForAnnotation: plan.Mark}); err != nil {
-		bindingsFailed.Inc()
-		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-			pl.gangs.avoidNode(plan.Gang, node) // it may be this node that is not to be bound to
-		}
-		if isUnanswered(err) {
-			pl.registry.Unanswered(plan.Gang)
-		}
-		return fwk.AsStatus(fmt.Errorf("binding pod %s to node %s: %w", klog.KObj(pod), node, err))
-	}
-	return nil
+	return kube.Bind(ctx, pl.handle, pod, node, map[string]string{v2alpha2.BoundForAnnotation: plan.Mark})
+}
+
+// isPosted asks whether a binding that got no answer was carried out. If it was and were taken for failed, the pod would
+// be told that it is not scheduled (condition PodScheduled) while it runs. false: it was not, or there is no answer again.
+func (pl *Admission) isPosted(ctx context.Context, plan *gangstate.Plan, pod *corev1.Pod, node string) bool {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	now, err := pl.handle.ClientSet().CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	return err == nil && now.UID == pod.UID && now.Spec.NodeName == node && now.Annotations[v2alpha2.BoundForAnnotation] == plan.Mark
 }
 
 // isUnanswered reports whether the error is anything but a decision of the API server: no connection, no answer in time, or

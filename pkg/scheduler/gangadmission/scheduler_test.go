@@ -150,6 +150,34 @@ func TestFailedBindingIsRepaired(t *testing.T) {
 	}
 }
 
+// A binding that was carried out did not fail, whatever became of the answer: its pod is told nothing else.
+func TestBindingWhoseAnswerIsLostDidNotFail(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).gang("a", 4)
+	c.refuse = func(pod string) (bool, bool) { return true, pod != "a-2" }
+	var failed atomic.Int32
+	handle := c.sched.FailureHandler
+	c.sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
+		failed.Add(1)
+		handle(ctx, f, info, status, nominating, start)
+	}
+	c.run().wholeOf("a", 4).eventually("nothing under way", func() bool {
+		f, _ := c.gangs.registry.Facts(key("a"))
+		return f.Admitted && !f.Binding && !c.gangs.slots.busy() && !c.gangs.released.any()
+	})
+	c.gang("b", 1).wholeOf("b", 1)
+	if n := failed.Load(); n != 0 {
+		t.Errorf("%d pods failed, want none", n)
+	}
+	pod, err := c.client.CoreV1().Pods("ml").Get(c.ctx, "a-2", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]corev1.PodCondition(nil), pod.Status.Conditions); diff != "" {
+		t.Errorf("conditions of a bound pod (-want +got):\n%s", diff)
+	}
+}
+
 // A binding that nobody answers holds its slot until its time is over, and nothing else: other gangs are planned and bound
 // meanwhile, and its own gang is made whole afterwards.
 func TestBindingThatHangsHoldsUpNobody(t *testing.T) {

@@ -259,6 +259,14 @@ func TestBindingsHang(t *testing.T) {
 	}
 	t.Logf("the others are all admitted %s after the bindings were given up", ms(time.Since(over)))
 
+	for _, pod := range c.pods() {
+		for _, cond := range pod.Status.Conditions {
+			if pod.Name == "unanswered-1" && cond.Type == corev1.PodScheduled && cond.Status != corev1.ConditionTrue {
+				t.Errorf("pod %s is bound, and its condition PodScheduled is %s: %s", pod.Name, cond.Status, cond.Message)
+			}
+		}
+	}
+
 	// All slots are there again: so many bindings are under way at a time.
 	release := make(chan struct{})
 	var arrived []<-chan struct{}
