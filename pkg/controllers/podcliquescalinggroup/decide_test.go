@@ -59,12 +59,13 @@ func TestDecide(t *testing.T) {
 			if tc.noSet {
 				set = nil
 			}
-			keep, remove := decide(group, set, podGroup, members)
+			standing, missing, remove := decide(group, set, podGroup, members)
 			var made, removed []string
-			for _, k := range keep {
-				if k.live == nil {
-					made = append(made, k.want.Name)
-				} else if _, differs := desired.Updated(k.live, k.want); differs {
+			for _, k := range missing {
+				made = append(made, k.want.Name)
+			}
+			for _, k := range standing {
+				if _, differs := desired.Updated(k.live, k.want); differs {
 					t.Errorf("%s is changed", k.want.Name)
 				}
 			}
@@ -85,14 +86,8 @@ func TestDecide(t *testing.T) {
 func TestAHoleIsFilledAndWhatIsTooHighGoes(t *testing.T) {
 	set, group, podGroup := scene(2, 2)
 	members := append(desired.MemberPodCliques(set, group, 0, nil), desired.MemberPodCliques(set, group, 3, nil)...)
-	keep, remove := decide(group, set, podGroup, members)
-	missing := 0
-	for _, k := range keep {
-		if k.live == nil {
-			missing++
-		}
-	}
-	if missing != 2 || len(remove) != 2 || remove[0].Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex] != strconv.Itoa(3) {
-		t.Errorf("%d to be made, %v to be removed", missing, remove)
+	_, missing, remove := decide(group, set, podGroup, members)
+	if len(missing) != 2 || len(remove) != 2 || remove[0].Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex] != strconv.Itoa(3) {
+		t.Errorf("%v to be made, %v to be removed", missing, remove)
 	}
 }

@@ -2,6 +2,7 @@ package podcliquescalinggroup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -53,15 +54,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	// 2. Observe, 3. decide.
 	now := time.Now()
 	replicas := observed.GroupReplicas(group, members)
-	keep, remove := decide(group, set, podGroup, members)
+	standing, missing, remove := decide(group, set, podGroup, members)
 
-	// 4. Make what is missing, change what differs.
-	_, keepErr := children.InBatches(len(keep), atOnce, func(i int) error {
+	// 4. Change what differs, make what is missing. What is refused for one PodClique keeps none from being changed.
+	keep := func(k kept) error {
 		if err := r.Unchanged(ctx, group); err != nil {
 			return err
 		}
-		return children.Keep(ctx, r.Maker, keep[i].live, keep[i].want)
-	})
+		return children.Keep(ctx, r.Maker, k.live, k.want)
+	}
+	standingErr := children.All(len(standing), atOnce, func(i int) error { return keep(standing[i]) })
+	_, missingErr := children.InBatches(len(missing), atOnce, func(i int) error { return keep(missing[i]) })
+	keepErr := errors.Join(standingErr, missingErr)
 
 	// 5. Record, before anything is deleted.
 	recorded := group.DeepCopy()
@@ -126,11 +130,11 @@ func (r *Reconciler) setOf(ctx context.Context, group *v1alpha1.PodCliqueScaling
 // kept is a PodClique that is wanted, and the one that is there, nil if none is.
 type kept struct{ live, want *v1alpha1.PodClique }
 
-// decide returns the PodCliques to make or to bring up to date, lowest replica first, and those to delete. What is to be
-// made is listed by the PodGroup, what is to be deleted is not.
-func decide(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, podGroup *v2alpha2.PodGroup, members []*v1alpha1.PodClique) (keep []kept, remove []*v1alpha1.PodClique) {
+// decide returns the PodCliques to bring up to date and those to make, lowest replica first, and those to delete. What is to
+// be made is listed by the PodGroup, what is to be deleted is not.
+func decide(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, podGroup *v2alpha2.PodGroup, members []*v1alpha1.PodClique) (standing, missing []kept, remove []*v1alpha1.PodClique) {
 	if set == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	live := map[string]*v1alpha1.PodClique{}
 	for _, c := range members {
@@ -138,9 +142,10 @@ func decide(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, p
 	}
 	for j := range int(max(group.Spec.Replicas, 0)) {
 		for _, want := range desired.MemberPodCliques(set, group, j, live) {
-			_, listed := observed.Leaf(podGroup, want.Name)
-			if there := live[want.Name]; there != nil || listed {
-				keep = append(keep, kept{there, want})
+			if there := live[want.Name]; there != nil {
+				standing = append(standing, kept{there, want})
+			} else if _, listed := observed.Leaf(podGroup, want.Name); listed {
+				missing = append(missing, kept{nil, want})
 			}
 		}
 	}
@@ -152,5 +157,5 @@ func decide(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, p
 			remove = append(remove, c)
 		}
 	}
-	return keep, remove
+	return standing, missing, remove
 }

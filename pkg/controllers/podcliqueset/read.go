@@ -10,6 +10,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/naming"
 )
 
 // family is what a PodCliqueSet owns, by name, that which is being deleted included. Read-only.
@@ -74,6 +75,18 @@ func (f family) children() desired.Children {
 		}
 	}
 	return c
+}
+
+// standing returns those of the first n replicas of a set of which something is there, and those of which nothing is.
+func (f family) standing(set string, n int) (standing, missing []int) {
+	for i := range n {
+		if f.podGroups[naming.PodGroup(set, i)] != nil || f.services[naming.HeadlessService(set, i)] != nil {
+			standing = append(standing, i)
+		} else {
+			missing = append(missing, i)
+		}
+	}
+	return standing, missing
 }
 
 // listed returns the PodCliques and the scaling groups in no order.

@@ -71,15 +71,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		recordedReplicas = desired.RecordedReplicas(set, family)
 		names := make([][]object, replicas)
 		accessErr := r.keepAccess(ctx, set) // before the pods that need it
-		_, keepErr = children.InBatches(replicas, atOnce, func(i int) error {
+		keep := func(i int) error {
 			if err := r.Unchanged(ctx, live); err != nil {
 				return err
 			}
 			want := wanted(set, i, f, family)
 			names[i] = want.names()
 			return r.keep(ctx, want, f)
-		})
-		keepErr = errors.Join(accessErr, keepErr)
+		}
+		// What is refused for one replica keeps no other that stands from being scaled, and only new ones wait.
+		standing, missing := f.standing(set.Name, replicas)
+		standingErr := children.All(len(standing), atOnce, func(k int) error { return keep(standing[k]) })
+		_, missingErr := children.InBatches(len(missing), atOnce, func(k int) error { return keep(missing[k]) })
+		keepErr = errors.Join(accessErr, standingErr, missingErr)
 		for i := range names {
 			if names[i] == nil { // the batches ended before
 				names[i] = wanted(set, i, f, family).names()

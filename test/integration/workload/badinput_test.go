@@ -153,6 +153,36 @@ func TestQuotaStopsHalfOfThePods(t *testing.T) {
 	})
 }
 
+// What the API server refuses for one replica keeps no other from being scaled, and no new one from being made but for what
+// is refused there too.
+func TestRefusedForOneReplica(t *testing.T) {
+	w := newWorld(t, 1)
+	w.apply(strings.NewReplacer("replicas: 1\n  template", "replicas: 2\n  template", "replicas: 4", "replicas: 2", "nvidia.com/gpu: 2", "cpu: 1").Replace(service2))
+	w.untilPods(map[string]int{"s-0-w": 2, "s-1-w": 2}, true)
+	w.untilAvailable("s")
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "none"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceServices: resource.MustParse("0")}},
+	}
+	w.must(w.client.Create(w.ctx, quota), "creating the quota")
+	w.until("the quota is counted", corev1.SchemeGroupVersion.WithResource("resourcequotas"), func(objects []*unstructured.Unstructured) bool {
+		_, found, _ := unstructured.NestedMap(objects0(objects), "status", "hard")
+		return found
+	})
+	w.delete(services, "s-0")
+	w.untilCondition(sets, "s", v1alpha1.ConditionReplicaFailure, "True")
+	w.scale(cliques, "s-1-w", 1)
+	w.untilPods(map[string]int{"s-0-w": 2, "s-1-w": 1}, true)
+	w.untilLeaf("s-1", "s-1-w", 1)
+	w.scale(sets, "s", 4)
+	w.untilPods(map[string]int{"s-0-w": 2, "s-1-w": 1, "s-2-w": 2, "s-3-w": 2}, true)
+	w.must(w.client.Delete(w.ctx, quota), "deleting the quota")
+	w.untilNames(services, "s-0", "s-1", "s-2", "s-3")
+	w.until("the failure is forgotten", sets, func(objects []*unstructured.Unstructured) bool {
+		return len(objects) == 1 && conditionOf(objects[0], v1alpha1.ConditionReplicaFailure, "status") == ""
+	})
+}
+
 // Somebody else's objects have the names that are needed: they are left alone, the set says so, and goes on when they are
 // gone.
 func TestForeignObjectInTheWay(t *testing.T) {
