@@ -224,23 +224,24 @@ func scheduled(f observed.Gang) string {
 	return fmt.Sprintf("%d/%d", minimum-f.Tree.MissingPods(f.Bound), minimum)
 }
 
-// lacks names what keeps the tree from being satisfied: ": prefill: 2 of 3 children satisfied, prefill-2 lacks 2 of 8".
-// Empty for a PodGroup without sub-groups, where the totals say it all.
+// lacks names what keeps the tree from being satisfied, first the leaves, where pods have to come:
+// ": prefill-2 lacks 2 of 8; satisfied children: prefill 2 of 3". Empty for a PodGroup without sub-groups, where the totals
+// say it all.
 func lacks(tree *gang.Tree, c gang.Counts) string {
 	if tree.Root().IsLeaf() {
 		return ""
 	}
-	var names []string
+	var leaves, groups []string
 	for _, l := range tree.Missing(c) {
 		switch {
 		case l.Optional:
 		case l.Group.IsLeaf():
-			names = append(names, fmt.Sprintf("%s lacks %d of %d", groupName(l.Group), l.Need-l.Have, l.Need))
+			leaves = append(leaves, fmt.Sprintf("%s lacks %d of %d", groupName(l.Group), l.Need-l.Have, l.Need))
 		default:
-			names = append(names, fmt.Sprintf("%s: %d of %d children satisfied", groupName(l.Group), l.Have, l.Need))
+			groups = append(groups, fmt.Sprintf("%s %d of %d", groupName(l.Group), l.Have, l.Need))
 		}
 	}
-	return ": " + list(names, len(names), ", ")
+	return ": " + list(leaves, len(leaves), ", ") + "; satisfied children: " + list(groups, len(groups), ", ")
 }
 
 // subGroups returns the counts of every sub-group in spec order. Of an invalid tree only what has to survive is kept:

@@ -109,9 +109,9 @@ func TestPodGroupStatus(t *testing.T) {
 			facts: observed.Gang{Created: gang.Counts{"prefill-0": 4, "prefill-1": 2, "decode": 7}},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/16", Reason: v2alpha2.ReasonWaitingForPods,
-				Summary: "0/16 pods bound; needs 16 pods, 13 exist: root: 0 of 2 children satisfied, prefill: 1 of 2 children satisfied, prefill-1 lacks 2 of 4, prefill-2 lacks 4 of 4, decode lacks 1 of 8",
+				Summary: "0/16 pods bound; needs 16 pods, 13 exist: prefill-1 lacks 2 of 4, prefill-2 lacks 4 of 4, decode lacks 1 of 8; satisfied children: root 0 of 2, prefill 1 of 2",
 				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods), unsatisfied(v2alpha2.ReasonWaitingForPods,
-					"needs 16 pods, 13 exist: root: 0 of 2 children satisfied, prefill: 1 of 2 children satisfied, prefill-1 lacks 2 of 4, prefill-2 lacks 4 of 4, decode lacks 1 of 8")),
+					"needs 16 pods, 13 exist: prefill-1 lacks 2 of 4, prefill-2 lacks 4 of 4, decode lacks 1 of 8; satisfied children: root 0 of 2, prefill 1 of 2")),
 				SubGroups: []v2alpha2.SubGroupStatus{
 					inner("prefill", 2, 1, 0, false, false),
 					leaf("prefill-0", 4, 4, 0, false, false), leaf("prefill-1", 4, 2, 0, false, false), leaf("prefill-2", 4, 0, 0, false, false),

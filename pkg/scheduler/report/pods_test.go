@@ -307,7 +307,7 @@ func TestPodsThatCountNowhereHearOfItOnce(t *testing.T) {
 		`Warning PodGroupNotFound Pod/b: annotation pod-group-name names PodGroup "lost", and namespace ml has none of that name: create it (apiVersion scheduling.run.ai/v2alpha2), or correct the annotation; the pod waits`,
 		`Warning SubGroupNotFound Pod/x: counts nowhere in PodGroup "tree": it names sub-group "prefill", which the PodGroup does not have; correct label kai.scheduler/subgroup-name`,
 		`Warning SubGroupNotFound Pod/y: counts nowhere in PodGroup "tree": it has no label kai.scheduler/subgroup-name; correct label kai.scheduler/subgroup-name`,
-		`Warning GangInvalid PodGroup/tree: needs 1 pod, 0 exist: root: 0 of 1 children satisfied, decode lacks 1 of 1; 2 pods counting nowhere: pod x names sub-group "prefill", which the PodGroup does not have; pod y has no label kai.scheduler/subgroup-name; correct their label kai.scheduler/subgroup-name`,
+		`Warning GangInvalid PodGroup/tree: needs 1 pod, 0 exist: decode lacks 1 of 1; satisfied children: root 0 of 1; 2 pods counting nowhere: pod x names sub-group "prefill", which the PodGroup does not have; pod y has no label kai.scheduler/subgroup-name; correct their label kai.scheduler/subgroup-name`,
 	}
 	sortStrings := func(s []string) map[string]int {
 		out := map[string]int{}
