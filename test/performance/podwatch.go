@@ -3,13 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/muster-project/muster/test/controlplane"
@@ -25,7 +22,8 @@ func (c podCounts) String() string {
 // podWatch counts the pods of the namespace, through one watch.
 type podWatch struct {
 	cancel context.CancelFunc
-	ended  chan struct{}
+	ended  chan struct{} // closed when the watch has ended for good
+	err    error         // why, nil if it was stopped; read it once ended is closed
 
 	mu      sync.Mutex
 	pods    map[string]podCounts // guarded by mu; of one pod each, by name
@@ -35,59 +33,21 @@ type podWatch struct {
 
 // watchPods begins to watch a namespace without pods.
 func watchPods(ctx context.Context, client kubernetes.Interface) (*podWatch, error) {
-	pods := client.CoreV1().Pods(namespace)
-	list, err := pods.List(ctx, metav1.ListOptions{Limit: 1})
+	feed, there, err := openFeed(ctx, client)
 	if err != nil {
 		return nil, err
 	}
-	if len(list.Items) > 0 {
-		return nil, fmt.Errorf("there is a pod already: %s", list.Items[0].Name)
-	}
-	first, err := pods.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		return nil, fmt.Errorf("watching pods: %w", err)
+	if len(there) > 0 {
+		feed.open.Stop()
+		return nil, fmt.Errorf("there is a pod already: %s", there[0].Name)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	p := &podWatch{cancel: cancel, ended: make(chan struct{}), pods: map[string]podCounts{}, changed: make(chan struct{})}
 	go func() {
 		defer close(p.ended)
-		version := list.ResourceVersion
-		for w := first; ; {
-			version = p.follow(ctx, w, version)
-			for w = nil; w == nil; {
-				if ctx.Err() != nil {
-					return
-				}
-				fmt.Fprintln(os.Stderr, "the watch on pods was interrupted: what happens at this moment is seen late")
-				if w, err = pods.Watch(ctx, metav1.ListOptions{ResourceVersion: version}); err != nil {
-					w = nil
-					time.Sleep(100 * time.Millisecond) // nothing tells when the API server answers again
-				}
-			}
-		}
+		p.err = feed.follow(ctx, p.note)
 	}()
 	return p, nil
-}
-
-// follow counts until the watch ends, and returns the version to go on from.
-func (p *podWatch) follow(ctx context.Context, w watch.Interface, version string) string {
-	defer w.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return version
-		case event, ok := <-w.ResultChan():
-			if !ok {
-				return version
-			}
-			pod, ok := event.Object.(*corev1.Pod)
-			if !ok {
-				return version
-			}
-			version = pod.ResourceVersion
-			p.note(pod, event.Type == watch.Deleted)
-		}
-	}
 }
 
 func (p *podWatch) note(pod *corev1.Pod, gone bool) {
@@ -133,6 +93,8 @@ func (p *podWatch) until(ctx context.Context, stall time.Duration, failed <-chan
 		select {
 		case <-changed:
 			timer.Reset(stall)
+		case <-p.ended:
+			return time.Time{}, fmt.Errorf("after %s: %w", counts, p.err)
 		case err := <-failed:
 			return time.Time{}, err
 		case <-timer.C:

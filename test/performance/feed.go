@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+)
+
+// tellAbove is how long a feed may be interrupted before anybody is told: what is measured takes many seconds.
+const tellAbove = 500 * time.Millisecond
+
+// podFeed tells of every change of pods, in the API server's order.
+//
+// The API server buffers ten changes for a watch that was opened while there were few, and ends the watch if that is full
+// and stays so: all watches on pods together may keep it waiting for a twentieth of the time. On a busy machine this
+// happens to everybody's, dozens of times while a thousand pods start. Informers go on from where they were and say
+// nothing, and so does this: nothing is lost, and it is some hundredths of a second each time.
+type podFeed struct {
+	pods interface {
+		Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+	}
+	version string          // what has been told
+	open    watch.Interface // goes on from there
+	warn    io.Writer       // is told of long interruptions
+}
+
+// openFeed returns a feed of the namespace from now on, and a pod if there is one already.
+func openFeed(ctx context.Context, client kubernetes.Interface) (*podFeed, []corev1.Pod, error) {
+	pods := client.CoreV1().Pods(namespace)
+	list, err := pods.List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return nil, nil, err
+	}
+	open, err := pods.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		return nil, nil, fmt.Errorf("watching pods: %w", err)
+	}
+	return &podFeed{pods: pods, version: list.ResourceVersion, open: open, warn: os.Stderr}, list.Items, nil
+}
+
+// follow calls note for every change, until ctx ends (nil) or the API server no longer has what comes next.
+func (f *podFeed) follow(ctx context.Context, note func(pod *corev1.Pod, gone bool)) error {
+	for ctx.Err() == nil {
+		if err := f.read(ctx, note); err != nil {
+			return err
+		}
+		if err := f.reopen(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read returns when the watch ends; an error, if none can go on from there.
+func (f *podFeed) read(ctx context.Context, note func(pod *corev1.Pod, gone bool)) error {
+	defer f.open.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, ok := <-f.open.ResultChan():
+			if !ok {
+				return nil
+			}
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok {
+				return f.final(apierrors.FromObject(event.Object))
+			}
+			f.version = pod.ResourceVersion
+			note(pod, event.Type == watch.Deleted)
+		}
+	}
+}
+
+// reopen returns when there is a watch again, or ctx has ended.
+func (f *podFeed) reopen(ctx context.Context) error {
+	for ended := time.Now(); ctx.Err() == nil; {
+		open, err := f.pods.Watch(ctx, metav1.ListOptions{ResourceVersion: f.version})
+		if err == nil {
+			f.open = open
+			if away := time.Since(ended); away > tellAbove {
+				fmt.Fprintf(f.warn, "there was no watch on pods for %.1f s: what happened meanwhile is measured so much late\n", away.Seconds())
+			}
+			return nil
+		}
+		if err := f.final(err); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond): // nothing tells when the API server answers again
+		}
+	}
+	return nil
+}
+
+// final returns an error if err says that what comes next is lost; whatever else ends a watch, the next one may work.
+func (f *podFeed) final(err error) error {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return fmt.Errorf("watching pods from version %s on: %w", f.version, err)
+	}
+	return nil
+}
