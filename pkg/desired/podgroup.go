@@ -138,7 +138,10 @@ func judge(f observed.Gang) verdict {
 func blocked(f observed.Gang) (v2alpha2.Reason, string) {
 	minimum := f.Tree.MinPods()
 	if missing := f.Tree.MissingPods(f.Created); missing > 0 {
-		message := fmt.Sprintf("needs %s, %d exist", pods(minimum), minimum-missing) + lacks(f.Tree, f.Created)
+		message := fmt.Sprintf("needs %s, %d exist", pods(minimum), minimum-missing)
+		if what := lacks(f.Tree, f.Created); what != "" {
+			message += ": " + what
+		}
 		if f.Terminating > 0 {
 			message += fmt.Sprintf("; %s being deleted", pods(f.Terminating))
 		}
@@ -156,7 +159,7 @@ func blocked(f observed.Gang) (v2alpha2.Reason, string) {
 		return v2alpha2.ReasonWaitingForPods, message
 	}
 	if missing := f.Tree.MissingPods(f.Usable); missing > 0 {
-		message := fmt.Sprintf("needs %s, they exist, but only %d can be placed", pods(minimum), minimum-missing) + lacks(f.Tree, f.Usable)
+		message := fmt.Sprintf("needs %s, they exist, but only %d can be placed", pods(minimum), minimum-missing)
 		if f.Gated > 0 {
 			message += fmt.Sprintf("; %s with scheduling gates", pods(f.Gated))
 		}
@@ -167,6 +170,9 @@ func blocked(f observed.Gang) (v2alpha2.Reason, string) {
 			} else {
 				message += fmt.Sprintf("; to start together they need schedulerName %s; as they are, each counts once it is bound", list(f.OurNames, len(f.OurNames), " or "))
 			}
+		}
+		if what := lacks(f.Tree, f.Usable); what != "" { // last: a summary is short
+			message += "; " + what
 		}
 		// Gates alone explain it only if lifting them would do.
 		if f.Foreign > 0 && missing > f.Gated {
@@ -225,7 +231,7 @@ func scheduled(f observed.Gang) string {
 }
 
 // lacks names what keeps the tree from being satisfied, first the leaves, where pods have to come:
-// ": prefill-2 lacks 2 of 8; satisfied children: prefill 2 of 3". Empty for a PodGroup without sub-groups, where the totals
+// "prefill-2 lacks 2 of 8; satisfied children: prefill 2 of 3". Empty for a PodGroup without sub-groups, where the totals
 // say it all.
 func lacks(tree *gang.Tree, c gang.Counts) string {
 	if tree.Root().IsLeaf() {
@@ -241,7 +247,7 @@ func lacks(tree *gang.Tree, c gang.Counts) string {
 			groups = append(groups, fmt.Sprintf("%s %d of %d", groupName(l.Group), l.Have, l.Need))
 		}
 	}
-	return ": " + list(leaves, len(leaves), ", ") + "; satisfied children: " + list(groups, len(groups), ", ")
+	return list(leaves, len(leaves), ", ") + "; satisfied children: " + list(groups, len(groups), ", ")
 }
 
 // subGroups returns the counts of every sub-group in spec order. Of an invalid tree only what has to survive is kept:

@@ -205,6 +205,21 @@ func TestPodGroupStatus(t *testing.T) {
 					"needs 8 pods, they exist, but only 0 can be placed; 8 pods of another scheduler: default-scheduler; to start together they need schedulerName kai-scheduler or muster-scheduler; as they are, each counts once it is bound")),
 			},
 		},
+		"of a tree too, the cause is told before the list of what lacks: a summary is short": {
+			group: tree().Obj(),
+			facts: observed.Gang{Created: full, Foreign: 20, ForeignNames: []string{"muster-schedular"}, OurNames: []string{"muster-scheduler"}},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/16", Reason: v2alpha2.ReasonInvalid,
+				Summary: "0/16 pods bound; needs 16 pods, they exist, but only 0 can be placed; 20 pods of another scheduler: muster-schedular; to start together they need schedulerName muster-scheduler; as they are, each counts once it is bound; prefill-0 lacks 4 of 4, prefill-1 …",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonInvalid), unsatisfied(v2alpha2.ReasonInvalid,
+					"needs 16 pods, they exist, but only 0 can be placed; 20 pods of another scheduler: muster-schedular; to start together they need schedulerName muster-scheduler; as they are, each counts once it is bound; prefill-0 lacks 4 of 4, prefill-1 lacks 4 of 4, prefill-2 lacks 4 of 4, decode lacks 8 of 8; satisfied children: root 0 of 2, prefill 0 of 2")),
+				SubGroups: []v2alpha2.SubGroupStatus{
+					inner("prefill", 2, 3, 0, false, false),
+					leaf("prefill-0", 4, 4, 0, false, false), leaf("prefill-1", 4, 4, 0, false, false), leaf("prefill-2", 4, 4, 0, false, false),
+					leaf("decode", 8, 8, 0, false, false),
+				},
+			},
+		},
 		"a complete gang waits for its turn": {
 			group: flat().Obj(),
 			facts: observed.Gang{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}},

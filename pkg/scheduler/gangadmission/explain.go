@@ -19,7 +19,13 @@ import (
 // explain turns a shortfall into one dominant reason and one sentence: which group of the tree lacks how much, and what
 // the nodes say, by number of nodes.
 func explain(work *gangstate.Work, world rooms, short *placement.Shortfall) gangstate.Verdict {
+	world = &knownRooms{rooms: world, seen: map[int]kube.Room{}}
+	blocked := blocking(short.Leaves)
 	var parts []string
+	first, told := hopeless(work.Tree, blocked, world)
+	if first != "" {
+		parts = append(parts, first)
+	}
 	for i, g := range short.Groups {
 		if i == 0 {
 			parts = append(parts, fmt.Sprintf("%s: %d of the %d children it needs can be placed", pathOf(work.Tree, g.Group), g.Can, g.Need))
@@ -27,11 +33,13 @@ func explain(work *gangstate.Work, world rooms, short *placement.Shortfall) gang
 			parts = append(parts, fmt.Sprintf("%s: %d of %d", pathOf(work.Tree, g.Group), g.Can, g.Need))
 		}
 	}
-	blocked := blocking(short.Leaves)
 	for i, l := range blocked {
 		parts = append(parts, describe(work.Tree, l))
 		// Leaves next to each other often hear the same from the nodes: that is said once, after the last of them.
-		if l.Refusal != nil && (i == len(blocked)-1 || blocked[i+1].Refusal == nil || nodesSay(blocked[i+1].Refusal) != nodesSay(l.Refusal)) {
+		if l.Refusal == nil || nodesSay(l.Refusal) == told {
+			continue
+		}
+		if i == len(blocked)-1 || blocked[i+1].Refusal == nil || nodesSay(blocked[i+1].Refusal) != nodesSay(l.Refusal) {
 			parts = append(parts, nodesSay(l.Refusal))
 		}
 	}
@@ -39,9 +47,7 @@ func explain(work *gangstate.Work, world rooms, short *placement.Shortfall) gang
 		parts = append(parts, fmt.Sprintf("the search ended after %d attempts", short.Attempts))
 	}
 	reason := dominant(blocked, world)
-	if text := oversized(work.Tree, blocked, world); text != "" {
-		parts = append([]string{text}, parts...)
-	} else if reason != v2alpha2.ReasonNoNodeMatches && reason != v2alpha2.ReasonWaitingForPods {
+	if first == "" && reason != v2alpha2.ReasonWaitingForPods {
 		// Each leaf may have room enough by itself, and all of them together have not.
 		if whole, text := judgeWhole(work.Problem, world); whole != "" {
 			parts = append([]string{text}, parts...)
@@ -53,18 +59,25 @@ func explain(work *gangstate.Work, world rooms, short *placement.Shortfall) gang
 	return gangstate.Verdict{Reason: reason, Message: clip(strings.Join(parts, "; "))}
 }
 
-// oversized names a pod that asks for more than any node has: no other capacity would help it. "": there is none.
-func oversized(tree *gang.Tree, leaves []placement.LeafShortfall, world rooms) string {
+// hopeless names a leaf whose pods no more nodes of the kinds there are would help: none matches them, or one pod asks
+// for more than the largest has. That is told first, since the list of groups may be long. told is what nodes say as part of
+// it. "": there is no such leaf.
+func hopeless(tree *gang.Tree, leaves []placement.LeafShortfall, world rooms) (text, told string) {
 	for _, l := range leaves {
 		if l.Refusal == nil {
 			continue
 		}
-		if r := world.Room(l.Class); r.Nodes > 0 && r.PerPod > r.Largest {
-			return fmt.Sprintf("a pod of %s needs %s %s, the largest node it could use has %s",
+		r := world.Room(l.Class)
+		if r.Nodes == 0 {
+			told = nodesSay(l.Refusal)
+			return fmt.Sprintf("no node matches a pod of %s: %s", pathOf(tree, l.Leaf), told), told
+		}
+		if r.PerPod > r.Largest && text == "" {
+			text = fmt.Sprintf("a pod of %s needs %s %s, the largest node it could use has %s",
 				pathOf(tree, l.Leaf), amount(r.Resource, r.PerPod), r.Resource, amount(r.Resource, r.Largest))
 		}
 	}
-	return ""
+	return text, ""
 }
 
 // judgeWhole says whether the pods that the minimum lacks ask for more of a resource than is free, whichever children are

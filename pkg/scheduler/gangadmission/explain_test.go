@@ -201,6 +201,16 @@ func TestExplain(t *testing.T) {
 				"p-leader: 0 of 1 pods can be placed; p-workers: 0 of 4 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu; " +
 				"q: 3 of 8 pods can be placed; 3 nodes: Insufficient nvidia.com/gpu, 2 nodes: untolerated taint"},
 		},
+		"what no node matches is told first: of a tree the list is long": {
+			short: placement.Shortfall{
+				Exhausted: true,
+				Groups:    []placement.GroupShortfall{{Group: "", Need: 2, Can: 1}},
+				Leaves:    []placement.LeafShortfall{{Leaf: "q", Need: 8, Available: 8, Refusal: tainted}},
+			},
+			rooms: fakeRooms{{Resource: "nvidia.com/gpu", PerPod: 1}},
+			want: gangstate.Verdict{Reason: v2alpha2.ReasonNoNodeMatches, Message: "no node matches a pod of q: 3 nodes: Insufficient nvidia.com/gpu, 2 nodes: untolerated taint; " +
+				"the gang: 1 of the 2 children it needs can be placed; q: 0 of 8 pods can be placed"},
+		},
 		"a search that was cut short says so": {
 			short: placement.Shortfall{
 				Attempts: 7,
