@@ -64,12 +64,21 @@ func keys(list client.ObjectList) []types.NamespacedName {
 
 // PodGroup returns the PodGroup that lists a PodClique or a scaling group, nil if it does not exist. Read-only.
 func (m Maker) PodGroup(ctx context.Context, object client.Object) (*v2alpha2.PodGroup, error) {
+	return podGroupOf(ctx, m.Client, object)
+}
+
+// NewestPodGroup is PodGroup past the cache. It is asked before pods are deleted that a minimum in it may need.
+func (m Maker) NewestPodGroup(ctx context.Context, object client.Object) (*v2alpha2.PodGroup, error) {
+	return podGroupOf(ctx, m.Live, object)
+}
+
+func podGroupOf(ctx context.Context, reader client.Reader, object client.Object) (*v2alpha2.PodGroup, error) {
 	name := podGroupName(object.GetLabels())
 	if name == "" {
 		return nil, nil
 	}
 	group := &v2alpha2.PodGroup{}
-	err := m.Client.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: name}, group, client.UnsafeDisableDeepCopy)
+	err := reader.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: name}, group, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

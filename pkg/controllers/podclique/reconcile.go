@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
@@ -103,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 
 	// 6. Delete.
-	deleteErr := r.upToDate(ctx, clique, pods, d.Delete)
+	deleteErr := r.upToDate(ctx, clique, pods, leaf, d.Delete)
 	if deleteErr == nil {
 		deleteErr = r.deletePods(ctx, clique, pods, d.Delete)
 	}
@@ -272,15 +273,24 @@ func (r *Reconciler) recordEnds(ctx context.Context, clique *v1alpha1.PodClique,
 	return recorded, nil
 }
 
-// upToDate returns nil if what the deletions were decided by is what the API server has: the clique, and that the pods
-// which were counted are there still. A cache that is behind would have more deleted than there are too many. Pods that
-// ended go whatever there is.
-func (r *Reconciler) upToDate(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, deletions []lifecycle.Deletion) error {
+// upToDate returns nil if what the deletions were decided by is what the API server has: the clique, its minimum in the
+// PodGroup, and that the pods which were counted are there still. A cache that is behind would have more deleted than there
+// are too many. Pods that ended go whatever there is.
+func (r *Reconciler) upToDate(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, leaf int32, deletions []lifecycle.Deletion) error {
 	if !slices.ContainsFunc(deletions, func(d lifecycle.Deletion) bool { return d.Reason != lifecycle.DeletedEnded }) {
 		return nil
 	}
 	if err := r.Newest(ctx, clique); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(deletions, func(d lifecycle.Deletion) bool { return d.Reason == lifecycle.DeletedScaleIn }) {
+		group, err := r.NewestPodGroup(ctx, clique)
+		if err != nil {
+			return err
+		}
+		if needed, _ := observed.Leaf(group, clique.Name); needed > leaf {
+			return apierrors.NewConflict(v2alpha2.Resource("podgroups"), group.Name, errors.New("needs more pods than it did when it was read"))
+		}
 	}
 	live := &metav1.PartialObjectMetadataList{}
 	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))

@@ -34,9 +34,11 @@ type stage struct {
 	t   *testing.T
 	r   *Reconciler
 	api client.WithWatch
-	// frozen, if not nil, is what the controller's cache shows of pods, frozenClique of the PodClique.
+	// frozen, if not nil, is what the controller's cache shows of pods, frozenClique of the PodClique, frozenGroup of the
+	// PodGroup.
 	frozen       *corev1.PodList
 	frozenClique *v1alpha1.PodClique
+	frozenGroup  *v2alpha2.PodGroup
 	// refuse, if not nil, answers the creation of pods.
 	refuse func(*corev1.Pod) error
 	events *events.FakeRecorder
@@ -67,6 +69,10 @@ func newStage(t *testing.T, replicas, minimum int32) *stage {
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 			if clique, ok := o.(*v1alpha1.PodClique); ok && s.frozenClique != nil {
 				s.frozenClique.DeepCopyInto(clique)
+				return nil
+			}
+			if group, ok := o.(*v2alpha2.PodGroup); ok && s.frozenGroup != nil {
+				s.frozenGroup.DeepCopyInto(group)
 				return nil
 			}
 			return c.Get(ctx, key, o, options...)
@@ -151,6 +157,23 @@ func (s *stage) scale(replicas int32) {
 	}
 }
 
+func (s *stage) group() *v2alpha2.PodGroup {
+	s.t.Helper()
+	group := &v2alpha2.PodGroup{}
+	if err := s.api.Get(s.t.Context(), client.ObjectKey{Namespace: "ns", Name: "a-0"}, group); err != nil {
+		s.t.Fatal(err)
+	}
+	return group
+}
+
+// require sets the minimum of the clique in the PodGroup.
+func (s *stage) require(minimum int32) {
+	s.t.Helper()
+	group := s.group()
+	group.Spec.SubGroups[0].MinMember = &minimum
+	s.update(group)
+}
+
 // freeze makes the cache show the pods of now, whatever happens.
 func (s *stage) freeze() { s.frozen = &corev1.PodList{Items: s.pods()} }
 
@@ -224,6 +247,11 @@ func TestACacheThatIsBehindDeletesNothing(t *testing.T) {
 			}
 			s.scale(2) // two are left, the cache shows four
 		}},
+		"in the PodGroup, whose minimum was raised since": {func(s *stage) {
+			s.frozenGroup = s.group()
+			s.require(4)
+			s.scale(2)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, 4, 1)
@@ -260,15 +288,7 @@ func TestScalingInWaitsForThePodGroup(t *testing.T) {
 	if got := s.clique().Status.MinAvailable; got == nil || *got != 2 {
 		t.Errorf("the status says minAvailable %v, want 2", got)
 	}
-	group := &v2alpha2.PodGroup{}
-	if err := s.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a-0"}, group); err != nil {
-		t.Fatal(err)
-	}
-	two := int32(2)
-	group.Spec.SubGroups[0].MinMember = &two
-	if err := s.api.Update(t.Context(), group); err != nil {
-		t.Fatal(err)
-	}
+	s.require(2)
 	s.mustReconcile()
 	if diff := cmp.Diff([]string{"a-0-w-0", "a-0-w-1"}, s.hostnames()); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
