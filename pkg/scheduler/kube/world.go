@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -44,6 +45,7 @@ type World struct {
 	clones  []fwk.NodeInfo // by node; nil where nothing is planned
 	classes []*class
 	placed  []placed
+	version int             // of placed: grows with every change
 	avoid   map[string]bool // nodes that refused a member in its own cycle a moment ago
 	memory  *Verdicts       // nil: every node is judged anew
 
@@ -62,6 +64,10 @@ type class struct {
 	only    map[string]bool
 	// local: placing a pod changes the verdict on the node it goes to, and on no other.
 	local bool
+	// nominated: its first pod has a nomination of its own, which does not count against it.
+	nominated bool
+	// listens: its PreFilter state has to be told of every placement.
+	listens bool
 	// spread: PodTopologySpread takes part; its counts have to be refreshed after each placement.
 	spread []int // one node of each domain, of every key
 	// exclusive are claims that one pod of the cluster may use (ReadWriteOncePod).
@@ -74,9 +80,16 @@ type class struct {
 	reasons  []string  // by node, "" = passes with nothing planned
 	order    []int     // nodes to be tried, best first: those that pass with nothing planned, then, if not local, the others
 	feasible int       // of order, those that pass with nothing planned
-	cursor   int       // local only: nodes of order before it refuse with what is planned now
+	scan     *scan     // local only
 	resource corev1.ResourceName
 	request  int64
+}
+
+// scan is how far the order of a class, or of several that look alike, has been tried with what is planned now.
+type scan struct {
+	cursor  int                // nodes of order before it refuse
+	refusal *placement.Refusal // what the nodes said when none took a pod; nil: not known
+	version int                // World.version then
 }
 
 type placed struct {
@@ -113,7 +126,8 @@ func NewWorld(ctx context.Context, f framework.Framework, nodes []fwk.NodeInfo, 
 // newClass runs the profile's PreFilter plugins for a class, in a CycleState of its own.
 func (w *World) newClass(pod *corev1.Pod) (*class, error) {
 	// A nomination of its own would make the pod compete with itself.
-	if pod.Status.NominatedNodeName != "" {
+	nominated := pod.Status.NominatedNodeName != ""
+	if nominated {
 		pod = pod.DeepCopy()
 		pod.Status.NominatedNodeName = ""
 	}
@@ -121,7 +135,7 @@ func (w *World) newClass(pod *corev1.Pod) (*class, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading affinity of pod %s: %w", klog.KObj(pod), err)
 	}
-	c := &class{info: info, planned: info.DeepCopy(), state: framework.NewCycleState()}
+	c := &class{info: info, planned: info.DeepCopy(), state: framework.NewCycleState(), nominated: nominated, scan: &scan{}}
 	c.planned.Pod.UID += "/planned" // a class stands for many pods: none of them is the one that is judged
 	c.state.Write(planningKey, planningMark{})
 	result, status, _ := w.f.RunPreFilterPlugins(w.ctx, c.state, pod)
@@ -138,6 +152,7 @@ func (w *World) newClass(pod *corev1.Pod) (*class, error) {
 		}
 	}
 	skip := c.state.GetSkipFilterPlugins()
+	c.listens = c.refuse == nil && !skip.HasAll(names.InterPodAffinity, names.PodTopologySpread, names.VolumeRestrictions)
 	c.local = skip.HasAll(names.InterPodAffinity, names.PodTopologySpread, names.VolumeBinding, names.DynamicResources)
 	if !skip.Has(names.PodTopologySpread) {
 		c.spread = w.oneNodePerDomain(pod)
@@ -241,6 +256,12 @@ func (w *World) judge(c *class) {
 	}
 	c.feasible = len(pass)
 	w.rank(c, pass)
+	for _, other := range w.classes {
+		if other != c && other.judged && c.looksLike(other) {
+			c.scan = other.scan
+			break
+		}
+	}
 	if !c.local {
 		for i, r := range c.reasons {
 			if r != "" {
@@ -248,6 +269,15 @@ func (w *World) judge(c *class) {
 			}
 		}
 	}
+}
+
+// looksLike reports whether no filter tells pods of the two classes apart, whatever is planned, and no score orders their
+// nodes otherwise. (Which nominated pods count depends on the pod and its priority.) The label of its sub-group alone makes the pods of every leaf a class: without this a full node would be
+// asked once per leaf.
+func (c *class) looksLike(other *class) bool {
+	return c.local && other.local && c.known != nil && c.known == other.known &&
+		!c.nominated && !other.nominated && corev1helpers.PodPriority(c.info.Pod) == corev1helpers.PodPriority(other.info.Pod) &&
+		maps.Equal(c.only, other.only) && slices.Equal(c.order, other.order)
 }
 
 // rank orders a class's feasible nodes, best first.
@@ -347,7 +377,7 @@ func (w *World) Place(index int, domain string) (string, *placement.Refusal) {
 	w.judge(c)
 	start := 0
 	if c.local && domain == "" {
-		start = c.cursor
+		start = c.scan.cursor
 	}
 	for k := start; k < len(c.order); k++ {
 		i := c.order[k]
@@ -359,7 +389,7 @@ func (w *World) Place(index int, domain string) (string, *placement.Refusal) {
 			continue
 		}
 		if c.local && domain == "" {
-			c.cursor = k
+			c.scan.cursor = k
 		}
 		if err := w.add(index, i); err != nil {
 			w.logger.Error(err, "Planning a pod on a node failed", "node", w.nodes[i].Node().Name)
@@ -368,7 +398,11 @@ func (w *World) Place(index int, domain string) (string, *placement.Refusal) {
 		return w.nodes[i].Node().Name, nil
 	}
 	if c.local && domain == "" {
-		c.cursor = len(c.order)
+		c.scan.cursor = len(c.order)
+		if c.scan.refusal == nil || c.scan.version != w.version {
+			c.scan.refusal, c.scan.version = w.refusal(c, domain), w.version
+		}
+		return "", c.scan.refusal
 	}
 	return "", w.refusal(c, domain)
 }
@@ -401,6 +435,7 @@ func (w *World) add(index, i int) error {
 	info := w.classes[index].planned
 	w.clones[i].AddPodInfo(info)
 	w.placed = append(w.placed, placed{class: index, node: i, info: info})
+	w.version++
 	for _, c := range w.classes {
 		if err := w.tell(c, info, i, true); err != nil {
 			w.undoLast()
@@ -416,13 +451,14 @@ func (w *World) Undo(n int) {
 		w.undoLast()
 	}
 	for _, c := range w.classes {
-		c.cursor = 0
+		c.scan.cursor = 0
 	}
 }
 
 func (w *World) undoLast() {
 	p := w.placed[len(w.placed)-1]
 	w.placed = w.placed[:len(w.placed)-1]
+	w.version++
 	if err := w.clones[p.node].RemovePod(w.logger, p.info.Pod); err != nil {
 		w.logger.Error(err, "Taking a planned pod off a cloned node failed", "node", w.nodes[p.node].Node().Name)
 	}
@@ -435,8 +471,7 @@ func (w *World) undoLast() {
 
 // tell updates a class's PreFilter state for a pod that came to or left a node.
 func (w *World) tell(c *class, info *framework.PodInfo, i int, came bool) error {
-	skip := c.state.GetSkipFilterPlugins()
-	if c.refuse != nil || skip.Has(names.InterPodAffinity) && skip.Has(names.PodTopologySpread) && skip.Has(names.VolumeRestrictions) {
+	if !c.listens {
 		return nil
 	}
 	step := w.f.RunPreFilterExtensionAddPod
