@@ -55,8 +55,9 @@ type cluster struct {
 	refuse  func(pod string) (post, ok bool)            // of a binding: is it stored, is the answer good
 	answer  func(ctx context.Context, pod string) error // is waited for before a binding gets to the API server
 	onPop   func(pod string)
-	onCycle func(pod string) bool       // of the plugin moody: does the real cycle refuse the node
-	plugins func(p *kubeconfig.Plugins) // changes the built-in profile
+	onCycle func(pod string) bool                         // of the plugin moody: does the real cycle refuse the node
+	plugins func(p *kubeconfig.Plugins)                   // changes the built-in profile
+	wrap    func(framework.Framework) framework.Framework // the profile, before anything is scheduled; nil: as it is
 }
 
 // moody is a filter that refuses in a real cycle what it accepted in the plan.
@@ -169,6 +170,9 @@ func newCluster(t *testing.T, options ...clusterOption) *cluster {
 		if err := c.gangs.Attach(c.sched); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if c.wrap != nil {
+		c.sched.Profiles[wrappers.SchedulerName] = c.wrap(c.sched.Profiles[wrappers.SchedulerName])
 	}
 	pop := c.sched.NextPod
 	c.sched.NextPod = func(logger klog.Logger) (*framework.QueuedPodInfo, error) {

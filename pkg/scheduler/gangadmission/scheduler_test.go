@@ -412,16 +412,20 @@ func (f afterUnreserve) RunReservePluginsUnreserve(ctx context.Context, state fw
 // The plugins hear of a reservation given back before the scheduler's cache does. A plan made in between would see it.
 func TestNoPlanBeforeReservationsAreForgotten(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4)
-	c.onCycle = func(pod string) bool { return pod == "a-3" }
 	var released, early atomic.Int32
-	loop := burst{c.gangs}
-	c.sched.Profiles[wrappers.SchedulerName] = afterUnreserve{c.sched.Profiles[wrappers.SchedulerName], func() {
-		released.Add(1)
-		if !loop.Unwinding() {
-			early.Add(1)
+	var loop burst
+	c := newCluster(t, func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
+		c.wrap = func(f framework.Framework) framework.Framework {
+			return afterUnreserve{f, func() {
+				released.Add(1)
+				if !loop.Unwinding() {
+					early.Add(1)
+				}
+			}}
 		}
-	}}
+	}).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4)
+	c.onCycle = func(pod string) bool { return pod == "a-3" }
+	loop = burst{c.gangs}
 	c.run().eventually("three reservations given back", func() bool { return released.Load() == 3 })
 	if early.Load() != 0 {
 		t.Errorf("after %d of the releases a plan might have been made before the cache had forgotten the pod", early.Load())

@@ -30,8 +30,9 @@ type Plan struct {
 	leaves   map[types.UID]string // of tree, by member
 	nodes    map[types.UID]string
 	order    []*member
-	next     int       // of order: the first member not handed out yet
-	handed   types.UID // the member that was handed out last and must be assumed before the next
+	places   map[types.UID]int // in order, by member; never changed, so read without the registry's lock
+	next     int               // of order: the first member not handed out yet
+	handed   types.UID         // the member that was handed out last and must be assumed before the next
 	assumed  map[types.UID]bool
 	arrived  int
 	settled  map[types.UID]bool // bound or released; true = bound
@@ -139,7 +140,7 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 	r.planSeq++
 	p := &Plan{
 		ID: r.planSeq, Gang: g.key, Task: w.Task, gang: g, progress: now,
-		tree: w.Tree, leaves: map[types.UID]string{}, nodes: map[types.UID]string{},
+		tree: w.Tree, leaves: map[types.UID]string{}, nodes: map[types.UID]string{}, places: map[types.UID]int{},
 		assumed: map[types.UID]bool{}, settled: map[types.UID]bool{},
 		opened: make(chan struct{}), failed: make(chan struct{}),
 	}
@@ -149,6 +150,7 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 			r.again(g)
 			return nil, "a pod of the gang changed while it was planned"
 		}
+		p.places[m.pod.UID] = len(p.order)
 		p.order = append(p.order, m)
 		p.nodes[m.pod.UID], p.leaves[m.pod.UID] = pl.Node, m.leaf
 	}
@@ -455,15 +457,8 @@ func (p *Plan) Reason(r *Registry) string {
 	return p.reason
 }
 
-// Index returns the member's place in the plan: bindings are posted in this order.
-func (p *Plan) Index(uid types.UID) int {
-	for i, m := range p.order {
-		if m.pod.UID == uid {
-			return i
-		}
-	}
-	return len(p.order)
-}
+// Index returns the place of a member in the plan: bindings are posted in this order.
+func (p *Plan) Index(uid types.UID) int { return p.places[uid] }
 
 // abort ends a plan that has not opened: members that were not assumed are free at once, the others when the scheduler
 // releases them.
