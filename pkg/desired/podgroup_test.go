@@ -389,6 +389,9 @@ func TestPodGroupStatusKeepsTheLimits(t *testing.T) {
 	if n := len(got.SubGroups); n != v2alpha2.MaxSubGroups {
 		t.Errorf("%d sub-groups, want all", n)
 	}
+	if len(got.Conditions) == 0 {
+		t.Error("no conditions")
+	}
 	for _, c := range got.Conditions {
 		if utf8.RuneCountInString(c.Message) > maxMessage || !utf8.ValidString(c.Message) {
 			t.Errorf("message of %s is too long or cut inside a character", c.Type)

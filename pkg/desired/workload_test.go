@@ -229,7 +229,11 @@ func TestPriorityFlowsDown(t *testing.T) {
 	if pg := PodGroup(set.PodCliqueSet, 0, Children{}); pg.Spec.PriorityClassName != "gold" {
 		t.Errorf("PodGroup: %q", pg.Spec.PriorityClassName)
 	}
-	for name, c := range apply(set.PodCliqueSet, Children{}).Cliques {
+	cliques := apply(set.PodCliqueSet, Children{}).Cliques
+	if len(cliques) == 0 {
+		t.Fatal("no PodClique is made")
+	}
+	for name, c := range cliques {
 		pod, err := Pod(c, lifecycle.NewPod{}, PodOptions{})
 		if err != nil || pod.Spec.PriorityClassName != "gold" {
 			t.Errorf("pod of %s: %q, %v", name, pod.Spec.PriorityClassName, err)

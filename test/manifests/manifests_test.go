@@ -432,6 +432,9 @@ func TestTheWebhookIsServed(t *testing.T) {
 	for _, webhook := range find[*admissionregistrationv1.MutatingWebhookConfiguration](t, "muster-webhooks").Webhooks {
 		called["mutating "+webhook.Name] = webhook.ClientConfig
 	}
+	if len(called) == 0 {
+		t.Error("no webhook is called")
+	}
 	for name, config := range called {
 		if to := config.Service; to == nil || to.Name != service.Name || to.Namespace != service.Namespace {
 			t.Errorf("%s webhook calls %+v", name, to)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -338,7 +339,7 @@ func (c *cluster) refused(gang string) *cluster {
 type groupServer struct {
 	*httptest.Server
 	mu       sync.Mutex
-	version  int
+	history  []watchEvent // the resource version is how many there are
 	objects  map[string]*v2alpha2.PodGroup
 	watchers map[chan watchEvent]bool
 }
@@ -370,17 +371,18 @@ func (s *groupServer) put(group *v2alpha2.PodGroup) {
 }
 
 func (s *groupServer) store(kind watch.EventType, group *v2alpha2.PodGroup) {
-	s.version++
 	group = group.DeepCopy()
 	group.APIVersion, group.Kind = v2alpha2.SchemeGroupVersion.String(), "PodGroup"
-	group.ResourceVersion = fmt.Sprint(s.version)
+	group.ResourceVersion = fmt.Sprint(len(s.history) + 1)
 	if kind == watch.Deleted {
 		delete(s.objects, group.Name)
 	} else {
 		s.objects[group.Name] = group
 	}
+	event := watchEvent{kind, group}
+	s.history = append(s.history, event)
 	for w := range s.watchers {
-		w <- watchEvent{kind, group}
+		w <- event
 	}
 }
 
@@ -394,8 +396,16 @@ func (s *groupServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
 			Status:   metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity})
 	case r.URL.Query().Get("watch") != "":
+		seen, err := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
 		events := make(chan watchEvent, 1000)
 		s.mu.Lock()
+		for _, missed := range s.history[seen:] { // since the list
+			events <- missed
+		}
 		s.watchers[events] = true
 		s.mu.Unlock()
 		w.(http.Flusher).Flush()
@@ -416,7 +426,7 @@ func (s *groupServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && len(path) == 1:
 		s.mu.Lock()
 		list := v2alpha2.PodGroupList{TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroupList"}}
-		list.ResourceVersion = fmt.Sprint(s.version)
+		list.ResourceVersion = fmt.Sprint(len(s.history))
 		for _, g := range s.objects {
 			list.Items = append(list.Items, *g)
 		}

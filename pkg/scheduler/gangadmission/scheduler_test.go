@@ -65,6 +65,9 @@ func TestGangOfFourIsBoundWhole(t *testing.T) {
 	if len(c.popped) != 4 {
 		t.Errorf("cycles %v, want one for each pod", c.popped)
 	}
+	if len(c.marks) != 4 {
+		t.Errorf("marks %v, want one for each pod", c.marks)
+	}
 	for pod, mark := range c.marks {
 		if mark == "" || mark != c.marks["a-0"] || !strings.HasPrefix(mark, "a/4/") {
 			t.Errorf("mark of %s is %q", pod, mark)

@@ -409,6 +409,24 @@ func TestArriveReturnsWhenThePlanIsDecided(t *testing.T) {
 	})
 }
 
+// A binding asks for its place in the plan while informers go on telling of the plan's pods.
+func TestPlaceInAPlanWhosePodsChange(t *testing.T) {
+	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").leads("a").commits("a", "b").assumes("a", "b")
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		for range 100 {
+			s.pods(memberPod("a"), memberPod("b"))
+		}
+	}()
+	for range 100 {
+		if a, b := s.plan.Index("a"), s.plan.Index("b"); a != 0 || b != 1 {
+			t.Errorf("the places are %d and %d, want 0 and 1", a, b)
+		}
+	}
+	<-told
+}
+
 func TestMarkNamesGroupSizeAndMembers(t *testing.T) {
 	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").leads("a").commits("a", "b")
 	group, n, sum, ok := parseMark(s.plan.Mark)

@@ -183,13 +183,13 @@ func TestPluginOrder(t *testing.T) {
 		"placementScore": {"NodeResourcesFit"},
 	}
 
-	for schedulerName, p := range newScheduler(t, mustDefault(t)).Profiles {
-		if schedulerName != SchedulerName {
-			t.Errorf("profile %q", schedulerName)
-		}
-		if diff := cmp.Diff(want, namesOf(p.ListPlugins())); diff != "" {
-			t.Errorf("plugins (-want +got):\n%s", diff)
-		}
+	profiles := newScheduler(t, mustDefault(t)).Profiles
+	p := profiles[SchedulerName]
+	if p == nil || len(profiles) != 1 {
+		t.Fatalf("profiles %v, want %s alone", profiles, SchedulerName)
+	}
+	if diff := cmp.Diff(want, namesOf(p.ListPlugins())); diff != "" {
+		t.Errorf("plugins (-want +got):\n%s", diff)
 	}
 }
 
