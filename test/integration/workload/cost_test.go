@@ -73,8 +73,8 @@ spec:
 	if muster > most {
 		t.Errorf("more than %.0f writes of Muster per pod", most)
 	}
-	if n := asked(t) - asks; n > 2 {
-		t.Errorf("%d calls of webhooks: two are about the PodCliqueSet, and what muster-controller writes itself needs none", n)
+	if n := asked(t) - asks; n != 2 {
+		t.Errorf("%d calls of webhooks, want 2: they are about the PodCliqueSet, and what muster-controller writes itself needs none", n)
 	}
 
 	began = time.Now()
