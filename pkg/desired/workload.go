@@ -27,8 +27,9 @@ type Object interface {
 // was faster.
 //
 // Labels, annotations and owner that are wanted are set, and what the template gave and gives no more is taken away. Others
-// are left alone: people and tools leave theirs, and taking them away would be a fight without end. Of the spec, what muster-controller gives is set, and what the API server or a
-// user added is left. Comparing is semantic: 1000m is 1, and an empty list is none.
+// are left alone: people and tools leave theirs, and taking them away would be a fight without end. Of the spec, what
+// muster-controller gives is set, and what the API server or a user added is left. Comparing is semantic: 1000m is 1, and
+// an empty list is none.
 func Updated[T Object](live, want T) (T, bool) {
 	updated, ok := live.DeepCopyObject().(T)
 	if !ok || reflect.TypeOf(live) != reflect.TypeOf(want) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -60,6 +61,9 @@ type Maker struct {
 // which is put back. *InTheWay is returned for one that has another owner, or none.
 func (m Maker) Create(ctx context.Context, object client.Object) error {
 	err := m.Client.Create(ctx, object)
+	if err == nil {
+		m.logChange(ctx, "Made an object", object)
+	}
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -126,6 +130,19 @@ func (m Maker) Relabel(ctx context.Context, object client.Object, labels map[str
 	}
 	klog.FromContext(ctx).V(2).Info("Gave an object the labels back that it had lost", "kind", kind.Kind, "object", klog.KObj(object))
 	return nil
+}
+
+// logChange logs what was done to an object: of pods in detail only, since there are so many.
+func (m Maker) logChange(ctx context.Context, what string, object client.Object) {
+	level := 2
+	if _, isPod := object.(*corev1.Pod); isPod {
+		level = 5
+	}
+	kind, err := apiutil.GVKForObject(object, m.Client.Scheme())
+	if err != nil {
+		return // the API server took it: its kind is known
+	}
+	klog.FromContext(ctx).V(level).Info(what, "kind", kind.Kind, "object", klog.KObj(object))
 }
 
 // ownerGone tells whether the owner does not exist any more. Owners of kinds that are not ours are taken for living.

@@ -31,7 +31,11 @@ func (m Maker) deleteIf(ctx context.Context, object client.Object, still client.
 	if object.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	return client.IgnoreNotFound(m.Client.Delete(ctx, object, still, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	err := m.Client.Delete(ctx, object, still, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err == nil {
+		m.logChange(ctx, "Deleted an object", object)
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // Release lets go of what an owner has that is being deleted with --cascade=orphan: of what the cache has of the kinds of

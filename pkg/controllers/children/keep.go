@@ -35,6 +35,7 @@ func Keep[T interface {
 	if err := m.Client.Update(ctx, updated); err != nil {
 		return fmt.Errorf("updating %s: %w", name, err)
 	}
+	m.logChange(ctx, "Changed an object", updated)
 	return nil
 }
 

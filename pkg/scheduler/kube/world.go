@@ -272,8 +272,8 @@ func (w *World) judge(c *class) {
 }
 
 // looksLike reports whether no filter tells pods of the two classes apart, whatever is planned, and no score orders their
-// nodes otherwise. (Which nominated pods count depends on the pod and its priority.) The label of its sub-group alone makes the pods of every leaf a class: without this a full node would be
-// asked once per leaf.
+// nodes otherwise. (Which nominated pods count depends on the pod and its priority.) The label of its sub-group alone makes
+// the pods of every leaf a class: without this a full node would be asked once per leaf.
 func (c *class) looksLike(other *class) bool {
 	return c.local && other.local && c.known != nil && c.known == other.known &&
 		!c.nominated && !other.nominated && corev1helpers.PodPriority(c.info.Pod) == corev1helpers.PodPriority(other.info.Pod) &&

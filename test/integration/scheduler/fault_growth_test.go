@@ -14,7 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Many gangs come and go, some of them after waiting or being refused: nothing of them stays in the scheduler. Waits at the barrier, slots and timers are goroutines, so those tell.
+// Many gangs come and go, some of them after waiting or being refused: nothing of them stays in the scheduler.
+// Waits at the barrier, slots and timers are goroutines, so those tell.
 func TestNothingGrows(t *testing.T) {
 	const size = 8
 	many := 60
