@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -55,17 +56,24 @@ func benchmark(args []string) (func(context.Context) error, error) {
 }
 
 // environment defines flags whose default comes from an environment variable of the same name, if that is set.
-type environment struct{ flags *flag.FlagSet }
+type environment struct {
+	flags *flag.FlagSet
+	err   error // variables that cannot be read
+}
 
-func (e environment) number(p *int, name string, value int, usage string) {
+func (e *environment) number(p *int, name string, value int, usage string) {
 	env := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-	if set, err := strconv.Atoi(os.Getenv(env)); err == nil {
-		value = set
+	if set := os.Getenv(env); set != "" {
+		n, err := strconv.Atoi(set)
+		if err != nil {
+			e.err = errors.Join(e.err, fmt.Errorf("$%s is %q, which is no number", env, set))
+		}
+		value = n
 	}
 	e.flags.IntVar(p, name, value, usage+" ($"+env+")")
 }
 
-func (e environment) word(p *string, name, value, usage string) {
+func (e *environment) word(p *string, name, value, usage string) {
 	env := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 	if set := os.Getenv(env); set != "" {
 		value = set
@@ -77,7 +85,7 @@ func parse(args []string) (options, error) {
 	var o options
 	var contestants string
 	flags := flag.NewFlagSet("performance", flag.ContinueOnError)
-	with := environment{flags}
+	with := &environment{flags: flags}
 	with.number(&o.nodes, "nodes", 1000, "nodes")
 	with.number(&o.gpus, "gpus", 8, "GPUs per node")
 	with.number(&o.gangs, "gangs", 250, "gangs")
@@ -92,7 +100,7 @@ func parse(args []string) (options, error) {
 	flags.DurationVar(&o.profileFor, "profile-for", 5*time.Second, "length of a CPU profile, from the start of the scheduler")
 	flags.DurationVar(&o.stall, "stall", time.Minute, "give up when nothing was bound for so long")
 	verbose := flags.Bool("v", false, "one line per step of the control plane")
-	if err := flags.Parse(args); err != nil {
+	if err := errors.Join(with.err, flags.Parse(args)); err != nil {
 		return o, err
 	}
 	if o.nodes < 1 || o.gpus < 1 || o.gangs < 1 || o.podsPerGang < 1 || o.repeat < 1 {

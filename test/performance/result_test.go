@@ -158,6 +158,10 @@ func TestParse(t *testing.T) {
 			args: []string{"-nodes=3000"},
 			want: "3000 nodes, 8 GPUs, 250 gangs of 16, 3 times, [muster stock floor], bin/muster-scheduler",
 		},
+		"a number that is none": {
+			env:     map[string]string{"REPEAT": "x", "GANGS": "5O"},
+			wantErr: "$GANGS is \"5O\", which is no number\n$REPEAT is \"x\", which is no number",
+		},
 		"more pods than GPUs": {
 			args:    []string{"-nodes=499"},
 			wantErr: "4000 pods do not fit on 3992 GPUs: a drain needs room for all",

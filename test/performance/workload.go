@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -57,7 +58,7 @@ func parseWorkload(args []string) (workloadOptions, error) {
 	var steps string
 	var floor int
 	flags := flag.NewFlagSet("performance workload", flag.ContinueOnError)
-	with := environment{flags}
+	with := &environment{flags: flags}
 	with.number(&o.sets, "sets", 1, "PodCliqueSets, created at once")
 	with.number(&o.replicas, "replicas", 500, "replicas of each")
 	with.number(&o.cliques, "cliques", 1, "cliques of each replica")
@@ -72,7 +73,7 @@ func parseWorkload(args []string) (workloadOptions, error) {
 	flags.DurationVar(&o.profileFor, "profile-for", 15*time.Second, "length of a CPU profile, from the start of the first step")
 	flags.DurationVar(&o.stall, "stall", time.Minute, "give up when nothing has changed for so long")
 	verbose := flags.Bool("v", false, "one line per step of the control plane")
-	if err := flags.Parse(args); err != nil {
+	if err := errors.Join(with.err, flags.Parse(args)); err != nil {
 		return o, err
 	}
 	if o.sets < 1 || o.replicas < 1 || o.cliques < 1 || o.podsPerClique < 1 || o.groupReplicas < 0 || o.repeat < 1 {
