@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -33,20 +34,37 @@ type Reconciler struct {
 	rush     rush
 }
 
-// byNode is the cache's index of pods by node.
-const byNode = "spec.nodeName"
+const (
+	// byNode is the cache's index of pods by node.
+	byNode = "spec.nodeName"
+	// orphans is the cache's index of pods that belong to nobody, by the PodClique that their label names.
+	orphans = "podclique.orphans"
+)
+
+// indexPods makes the cache find pods by node, and orphans.
+func indexPods(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, byNode, func(o client.Object) []string {
+		if node := o.(*corev1.Pod).Spec.NodeName; node != "" {
+			return []string{node}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return indexer.IndexField(ctx, &corev1.Pod{}, orphans, func(o client.Object) []string {
+		if clique := o.GetLabels()[v1alpha1.LabelPodClique]; clique != "" && metav1.GetControllerOfNoCopy(o) == nil {
+			return []string{clique}
+		}
+		return nil
+	})
+}
 
 // SetupWithManager registers the controller. The cache finds pods by owner (children.Index) and
 // PodCliques by PodGroup (children.IndexByPodGroup).
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.recorder = mgr.GetEventRecorder("muster-controller")
 	ctx := context.Background() // for indexing, which ends at once
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, byNode, func(o client.Object) []string {
-		if node := o.(*corev1.Pod).Spec.NodeName; node != "" {
-			return []string{node}
-		}
-		return nil
-	}); err != nil {
+	if err := indexPods(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).

@@ -72,12 +72,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 	// 4. Make what is missing. The rest waits for no one of these: indices are disjoint.
 	mendErr := r.mend(ctx, clique, pods, facts)
-	done, createErr := children.InBatches(len(d.Create), atOnce, func(i int) error {
+	create, orphanErr := r.besideOrphans(ctx, clique, d.Create)
+	done, createErr := children.InBatches(len(create), atOnce, func(i int) error {
 		if err := r.Unchanged(ctx, clique); err != nil {
 			return err
 		}
-		return r.createPod(ctx, clique, d.Create[i])
+		return r.createPod(ctx, clique, create[i])
 	})
+	createErr = errors.Join(orphanErr, createErr)
 
 	// 5. Record, before anything is deleted.
 	recorded := clique.DeepCopy()
@@ -226,6 +228,37 @@ func (r *Reconciler) unreachable(ctx context.Context, name string) bool {
 		return observed.UnreachableNode(nil)
 	}
 	return err == nil && observed.UnreachableNode(node)
+}
+
+// besideOrphans returns the pods to make whose index no pod has that belongs to nobody, and an error that names those pods.
+// Such pods are left behind by a PodClique of that name that was deleted with --cascade=orphan: they have the host names
+// that ours would have.
+func (r *Reconciler) besideOrphans(ctx context.Context, clique *v1alpha1.PodClique, wanted []lifecycle.NewPod) ([]lifecycle.NewPod, error) {
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	list := &corev1.PodList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(clique.Namespace), client.MatchingFields{orphans: clique.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing pods that belong to nobody: %w", err)
+	}
+	taken := map[int]*corev1.Pod{}
+	for i := range list.Items {
+		if pod := &list.Items[i]; metav1.GetControllerOfNoCopy(pod) == nil && !ended(pod) {
+			taken[observed.PodIndex(clique.Name, pod)] = pod
+		}
+	}
+	var create []lifecycle.NewPod
+	var errs []error
+	for _, n := range wanted {
+		pod := taken[n.Index]
+		if pod == nil {
+			create = append(create, n)
+			continue
+		}
+		errs = append(errs, fmt.Errorf("creating pod %d: %w", n.Index,
+			&children.InTheWay{Kind: "Pod", Name: pod.Name, Going: pod.DeletionTimestamp != nil}))
+	}
+	return create, errors.Join(errs...)
 }
 
 func (r *Reconciler) createPod(ctx context.Context, clique *v1alpha1.PodClique, n lifecycle.NewPod) error {

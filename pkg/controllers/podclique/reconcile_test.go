@@ -64,6 +64,9 @@ func newStage(t *testing.T, replicas, minimum int32) *stage {
 	if err := children.Index(t.Context(), indexer, &corev1.Pod{}); err != nil {
 		t.Fatal(err)
 	}
+	if err := indexPods(t.Context(), indexer); err != nil {
+		t.Fatal(err)
+	}
 	s.api = builder.Build()
 	cached := interceptor.NewClient(s.api, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
@@ -304,6 +307,48 @@ func TestNothingIsMadeBeforeThePodGroupListsIt(t *testing.T) {
 	s.mustReconcile()
 	if n := len(s.pods()); n != 0 {
 		t.Errorf("%d pods without a PodGroup", n)
+	}
+}
+
+// Pods that a namesake left behind, deleted with --cascade=orphan, are not doubled: they are named until somebody deletes
+// them, and what has another index is made.
+func TestOrphansAreNotDoubled(t *testing.T) {
+	s := newStage(t, 4, 4)
+	orphan := func(index string, change func(*corev1.Pod)) *corev1.Pod {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-0-w-" + index + "-older", Labels: map[string]string{v1alpha1.LabelPodClique: "a-0-w", v1alpha1.LabelPodIndex: index}},
+			Spec:       corev1.PodSpec{Hostname: "a-0-w-" + index},
+		}
+		change(pod)
+		if err := s.api.Create(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		return pod
+	}
+	one := orphan("1", func(*corev1.Pod) {})
+	orphan("2", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
+	orphan("3", func(pod *corev1.Pod) { pod.Labels[v1alpha1.LabelPodClique], pod.Spec.Hostname = "b-0-w", "b-0-w-3" })
+	for range 3 {
+		if _, err := s.reconcile(); err == nil {
+			t.Fatal("no error, so nothing would be retried")
+		}
+	}
+	want := []string{"a-0-w-0", "a-0-w-1", "a-0-w-2", "a-0-w-2", "a-0-w-3", "b-0-w-3"}
+	if diff := cmp.Diff(want, s.hostnames()); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+	if c := meta.FindStatusCondition(s.clique().Status.Conditions, v1alpha1.ConditionForeignObject); c == nil || !strings.Contains(c.Message, one.Name) {
+		t.Errorf("condition %v", c)
+	}
+	if err := s.api.Delete(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	s.mustReconcile()
+	if diff := cmp.Diff(want, s.hostnames()); diff != "" {
+		t.Errorf("pods when the orphan is gone (-want +got):\n%s", diff)
+	}
+	if c := meta.FindStatusCondition(s.clique().Status.Conditions, v1alpha1.ConditionForeignObject); c != nil {
+		t.Errorf("condition %v", c)
 	}
 }
 

@@ -403,6 +403,32 @@ func TestDeletedWithCascadeOrphan(t *testing.T) {
 	w.untilPods(map[string]int{"s-0-w": 4}, true)
 }
 
+// A PodClique that is deleted so leaves its pods: the one that is made anew names them, and doubles none.
+func TestCliqueDeletedWithCascadeOrphan(t *testing.T) {
+	w := newWorld(t, 2)
+	w.untilCollected()
+	w.apply(service2)
+	w.untilPods(map[string]int{"s-0-w": 4}, true)
+	w.untilAvailable("s")
+	left := w.pods()
+	clique := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "s-0-w"}}
+	w.must(w.client.Delete(w.ctx, clique, client.PropagationPolicy(metav1.DeletePropagationOrphan)), "deleting with orphans")
+	w.untilCondition(cliques, "s-0-w", v1alpha1.ConditionForeignObject, "True")
+	w.until("the set says what is in the way", sets, func(objects []*unstructured.Unstructured) bool {
+		return len(objects) == 1 && strings.Contains(conditionOf(objects[0], v1alpha1.ConditionAvailable, "message"), "belongs to nobody")
+	})
+	w.checkIndices()
+	for i := range left { // a person clears the way
+		w.must(w.client.Delete(w.ctx, &left[i]), "deleting an orphan")
+	}
+	w.untilAvailable("s")
+	w.untilPods(map[string]int{"s-0-w": 4}, true)
+	w.untilCondition(cliques, "s-0-w", v1alpha1.ConditionForeignObject, "")
+	w.checkIndices()
+	w.delete(sets, "s")
+	w.untilGone()
+}
+
 // The same within half a minute of the installation, when the garbage collector does not know the kinds yet: nothing that
 // ran is lost.
 func TestDeletedWithCascadeOrphanAfterTheInstallation(t *testing.T) {
