@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
@@ -328,10 +329,13 @@ func podsText(n int) string {
 	return fmt.Sprintf("%d pods", n)
 }
 
-// amount returns an amount of a class's main resource for people; CPU comes in millicores.
+// amount returns an amount of a resource for people. CPU comes in millicores, memory and ephemeral storage in bytes.
 func amount(name corev1.ResourceName, n int64) string {
-	if name == corev1.ResourceCPU {
-		return fmt.Sprintf("%dm", n)
+	switch name {
+	case corev1.ResourceCPU:
+		return resource.NewMilliQuantity(n, resource.DecimalSI).String()
+	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		return resource.NewQuantity(n, resource.BinarySI).String()
 	}
 	return fmt.Sprint(n)
 }
@@ -454,9 +458,7 @@ func classify(l placement.LeafShortfall, room kube.Room) v2alpha2.Reason {
 		return v2alpha2.ReasonNoNodeMatches
 	case room.PerPod > room.Largest || need > room.Total:
 		return v2alpha2.ReasonTooLarge
-	case need > room.Free && strings.Contains(string(room.Resource), "/"):
-		return v2alpha2.ReasonInsufficientGPUs
-	case need > room.Free && room.Resource == corev1.ResourceCPU:
+	case need > room.Free:
 		return v2alpha2.ReasonInsufficientGPUs
 	default:
 		return v2alpha2.ReasonFragmented

@@ -166,6 +166,20 @@ func TestExplain(t *testing.T) {
 			want: gangstate.Verdict{Reason: v2alpha2.ReasonTooLarge,
 				Message: "a pod of x-d-0-worker needs 9 nvidia.com/gpu, the largest node it could use has 8; " + workers},
 		},
+		"so is one that asks for more CPU than any node has": {
+			problem: placement.Problem{Tree: service, Pods: servicePods},
+			short:   workerLacks,
+			rooms:   fakeRooms{{Resource: "cpu", PerPod: 200_000, Free: 600_000, Total: 640_000, Largest: 128_000, Nodes: 5}, cpus},
+			want: gangstate.Verdict{Reason: v2alpha2.ReasonTooLarge,
+				Message: "a pod of x-d-0-worker needs 200 cpu, the largest node it could use has 128; " + workers},
+		},
+		"or more memory": {
+			problem: placement.Problem{Tree: service, Pods: servicePods},
+			short:   workerLacks,
+			rooms:   fakeRooms{{Resource: "memory", PerPod: 4 << 40, Free: 1 << 40, Total: 5 << 40, Largest: 1 << 40, Nodes: 5}, cpus},
+			want: gangstate.Verdict{Reason: v2alpha2.ReasonTooLarge,
+				Message: "a pod of x-d-0-worker needs 4Ti memory, the largest node it could use has 1Ti; " + workers},
+		},
 		"a replica that lacks a pod is not the one that counts": {
 			problem: placement.Problem{Tree: service, Pods: map[string][]placement.Pod{"x-web": waiting(1, 1),
 				"x-d-0-leader": waiting(1, 0), "x-d-0-worker": waiting(3, 0), "x-d-1-worker": waiting(3, 0)}},

@@ -87,7 +87,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 			return
 		}
 		g.apply(logger, g.registry.Synced(time.Now()))
-		logger.Info("Gangs are known, scheduling of gangs begins", "podGroups", len(g.registry.Keys()))
+		logger.Info("Gangs are known, scheduling of gangs begins", "gangs", len(g.registry.Keys()))
 		g.tick(ctx)
 	}()
 	fragments := repair.New(repair.Options{

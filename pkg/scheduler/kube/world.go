@@ -189,9 +189,15 @@ func mainResource(info *framework.PodInfo) (corev1.ResourceName, int64) {
 	return name, n
 }
 
+// amount is in millicores for CPU, in bytes for memory and ephemeral storage.
 func amount(r fwk.Resource, name corev1.ResourceName) int64 {
-	if name == corev1.ResourceCPU {
+	switch name {
+	case corev1.ResourceCPU:
 		return r.GetMilliCPU()
+	case corev1.ResourceMemory:
+		return r.GetMemory()
+	case corev1.ResourceEphemeralStorage:
+		return r.GetEphemeralStorage()
 	}
 	return r.GetScalarResources()[name]
 }
@@ -573,7 +579,7 @@ func inDomain(node *corev1.Node, domain string) bool {
 	return ok && v == value
 }
 
-// Room is how much of its main resource a class could get.
+// Room is how much a class could get of its main resource, or of the one that no node has enough of for a single pod.
 type Room struct {
 	Resource corev1.ResourceName
 	// PerPod is what one pod asks for.
@@ -590,7 +596,18 @@ type Room struct {
 func (w *World) Room(index int) Room {
 	c := w.classes[index]
 	w.judge(c)
-	room := Room{Resource: c.resource, PerPod: c.request}
+	requests := c.info.CalculateResource().Resource
+	names := []corev1.ResourceName{c.resource} // those looked at, the main one first
+	for _, name := range append([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage},
+		slices.Sorted(maps.Keys(requests.GetScalarResources()))...) {
+		if name != c.resource && amount(requests, name) > 0 {
+			names = append(names, name)
+		}
+	}
+	each := make([]Room, len(names))
+	for k, name := range names {
+		each[k] = Room{Resource: name, PerPod: amount(requests, name)}
+	}
 	required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
 	for i, why := range c.reasons {
 		if why != "" && !strings.HasPrefix(why, "Insufficient ") && why != "Too many pods" {
@@ -600,11 +617,18 @@ func (w *World) Room(index int) Room {
 		if ok, err := required.Match(w.nodes[i].Node()); err != nil || !ok {
 			continue
 		}
-		total := amount(w.nodes[i].GetAllocatable(), c.resource)
-		room.Nodes++
-		room.Total += total
-		room.Free += max(0, total-amount(w.nodes[i].GetRequested(), c.resource))
-		room.Largest = max(room.Largest, total)
+		for k, name := range names {
+			total := amount(w.nodes[i].GetAllocatable(), name)
+			each[k].Nodes++
+			each[k].Total += total
+			each[k].Free += max(0, total-amount(w.nodes[i].GetRequested(), name))
+			each[k].Largest = max(each[k].Largest, total)
+		}
 	}
-	return room
+	for _, room := range each {
+		if room.Nodes > 0 && room.PerPod > room.Largest {
+			return room
+		}
+	}
+	return each[0]
 }

@@ -234,11 +234,13 @@ func TestRoom(t *testing.T) {
 		wrappers.MakeNode("tainted").GPUs(8).Taint("gpu", "yes").Obj(),
 		wrappers.MakeNode("old").GPUs(2).Obj(),
 		classPod("x").GPUs(5).Node("n0").Obj())
-	w := newCluster(t, objects...).world(classPod("a").GPUs(4).Obj(), classPod("b").GPUs(1).NodeSelector("type", "none").Obj(), classPod("c").CPU("500m").Obj())
+	w := newCluster(t, objects...).world(classPod("a").GPUs(4).Obj(), classPod("b").GPUs(1).NodeSelector("type", "none").Obj(), classPod("c").CPU("500m").Obj(),
+		classPod("d").GPUs(1).CPU("200").Obj())
 	for i, want := range []Room{
 		{Resource: "nvidia.com/gpu", PerPod: 4, Free: 13, Total: 18, Largest: 8, Nodes: 3},
 		{Resource: "nvidia.com/gpu", PerPod: 1},
 		{Resource: corev1.ResourceCPU, PerPod: 500, Free: 3 * 128_000, Total: 3 * 128_000, Largest: 128_000, Nodes: 3},
+		{Resource: corev1.ResourceCPU, PerPod: 200_000, Free: 3 * 128_000, Total: 3 * 128_000, Largest: 128_000, Nodes: 3},
 	} {
 		if diff := cmp.Diff(want, w.Room(i)); diff != "" {
 			t.Errorf("class %d (-want +got):\n%s", i, diff)
