@@ -152,6 +152,8 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no replicas are wanted"
 	case first != nil && first.Trouble != "":
 		available.Message += fmt.Sprintf("; replica %d lacks %s: %s", first.Index, first.Unavailable(), cut(first.Trouble, maxDescription))
+	case first != nil && first.Terminating() != "":
+		available.Message += fmt.Sprintf("; replica %d lacks %s, which is being deleted", first.Index, first.Terminating())
 	case first != nil && !first.IsScheduled():
 		available.Message += fmt.Sprintf("; the minimum of replica %d is not bound: PodGroup %s says why", first.Index, naming.PodGroup(pcs.Name, first.Index))
 	case first != nil:

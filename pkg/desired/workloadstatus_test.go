@@ -187,6 +187,10 @@ func TestPodCliqueSetStatus(t *testing.T) {
 			Cliques: []lifecycle.Clique{{Name: fmt.Sprintf("s-%d-a", index), Replicas: 2, MinAvailable: 2, Scheduled: 2, Ready: ready, Updated: 2, Observed: true}},
 			Groups:  []lifecycle.ScalingGroup{{Name: fmt.Sprintf("s-%d-g", index), Replicas: 1, MinAvailable: 1, ScheduledReplicas: 1, AvailableReplicas: 1, UpdatedReplicas: 1, Observed: true}}}
 	}
+	leaving := func(r lifecycle.SetReplica) lifecycle.SetReplica {
+		r.Cliques[0].Terminating = true
+		return r
+	}
 	troubled := func(r lifecycle.SetReplica) lifecycle.SetReplica {
 		r.Trouble = fmt.Sprintf("PodCliqueScalingGroup s-%d-g: the name is taken", r.Index)
 		return r
@@ -209,6 +213,10 @@ func TestPodCliqueSetStatus(t *testing.T) {
 			SetFacts{Running: true, Replicas: []lifecycle.SetReplica{replica(0, 2), replica(1, 2)}},
 			v1alpha1.PodCliqueSetStatus{Replicas: 2, ScheduledReplicas: 2, AvailableReplicas: 2, UpdatedReplicas: 2, Phase: "Running"},
 			"Available=True AllReplicasAvailable: 2 of 2 replicas are available"},
+		"a clique is being deleted: its pods are bound still, as the PodGroup says": {1,
+			SetFacts{Running: true, Replicas: []lifecycle.SetReplica{leaving(replica(0, 2))}},
+			v1alpha1.PodCliqueSetStatus{Replicas: 1, Phase: "Running"},
+			"Available=False ReplicasUnavailable: 0 of 1 replica is available; replica 0 lacks s-0-a, which is being deleted"},
 		"something cannot be made": {1,
 			SetFacts{Replicas: []lifecycle.SetReplica{{Missing: []string{"a", "g"}, Trouble: "PodClique s-0-g-0-b: creating pod 0: no quota"}}},
 			v1alpha1.PodCliqueSetStatus{Replicas: 1, Phase: "Pending"},

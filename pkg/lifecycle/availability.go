@@ -144,6 +144,21 @@ func (r SetReplica) Unavailable() string {
 	return ""
 }
 
+// Terminating names the first clique or scaling group of the replica that is being deleted, "" if none is.
+func (r SetReplica) Terminating() string {
+	for _, c := range r.Cliques {
+		if c.Terminating {
+			return c.Name
+		}
+	}
+	for _, g := range r.Groups {
+		if g.Terminating {
+			return g.Name
+		}
+	}
+	return ""
+}
+
 // GroupMinimum returns how many replicas of a scaling group must be available: its minAvailable, 1 if unset or not
 // positive, and 0 for a group scaled to zero.
 func GroupMinimum(minAvailable *int32, replicas int32) int32 {
