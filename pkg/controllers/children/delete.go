@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,7 +65,8 @@ func (m Maker) Release(ctx context.Context, owner client.Object, parallel int, l
 // collector would do the same, but for all of the cluster, at some tens of objects a second.
 //
 // The cache alone is not believed: the API server is asked whether the owner is gone, and what has lost its owner
-// reference since it was read (deleted with --cascade=orphan) is left alone. owner is filled with what the cache has.
+// reference since it was read (deleted with --cascade=orphan) is left alone: what has changed since is a conflict, and the
+// pass is to be made again. owner is filled with what the cache has.
 func (m Maker) CollectAfter(ctx context.Context, owner client.Object, kind string, name types.NamespacedName, parallel int, lists ...client.ObjectList) error {
 	if err := m.Client.Get(ctx, name, owner); client.IgnoreNotFound(err) != nil {
 		return err
@@ -98,10 +98,6 @@ func (m Maker) CollectAfter(ctx context.Context, owner client.Object, kind strin
 		if metav1.GetControllerOfNoCopy(left[i]).UID == owner.GetUID() {
 			return nil
 		}
-		err := m.DeleteVersion(ctx, left[i])
-		if apierrors.IsConflict(err) {
-			return nil // changed since: if it still has its owner reference the garbage collector takes it
-		}
-		return err
+		return m.DeleteVersion(ctx, left[i])
 	})
 }

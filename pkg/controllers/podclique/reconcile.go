@@ -37,7 +37,7 @@ const atOnce = 32
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	// 1. Read.
 	if err := r.CollectAfter(ctx, &v1alpha1.PodClique{}, v1alpha1.KindPodClique, request.NamespacedName, atOnce, &corev1.PodList{}); err != nil {
-		return ctrl.Result{}, err
+		return children.Outcome(0, err)
 	}
 	clique := &v1alpha1.PodClique{}
 	if err := r.Client.Get(ctx, request.NamespacedName, clique); err != nil {

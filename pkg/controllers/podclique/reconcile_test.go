@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -349,6 +350,37 @@ func TestOrphansAreNotDoubled(t *testing.T) {
 	}
 	if c := meta.FindStatusCondition(s.clique().Status.Conditions, v1alpha1.ConditionForeignObject); c != nil {
 		t.Errorf("condition %v", c)
+	}
+}
+
+// The cache may show the new PodClique before it shows that the pods of its namesake have lost their owner.
+func TestOrphansAreNotDoubledByACacheThatIsBehind(t *testing.T) {
+	s := newStage(t, 2, 2)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-0-w-1-older", Labels: map[string]string{v1alpha1.LabelPodClique: "a-0-w", v1alpha1.LabelPodIndex: "1"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindPodClique, Name: "a-0-w", UID: "former", Controller: ptr.To(true)}}},
+		Spec: corev1.PodSpec{Hostname: "a-0-w-1"},
+	}
+	if err := s.api.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	s.frozen = &corev1.PodList{Items: []corev1.Pod{*pod.DeepCopy()}}
+	pod.OwnerReferences = nil
+	if err := s.api.Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if result := s.mustReconcile(); result.RequeueAfter == 0 {
+		t.Error("nobody looks again")
+	}
+	if diff := cmp.Diff([]string{"a-0-w-1"}, s.hostnames()); diff != "" {
+		t.Errorf("pods while the cache is behind (-want +got):\n%s", diff)
+	}
+	s.frozen = nil
+	if _, err := s.reconcile(); err == nil {
+		t.Error("the orphan is not told")
+	}
+	if diff := cmp.Diff([]string{"a-0-w-0", "a-0-w-1"}, s.hostnames()); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
 	}
 }
 

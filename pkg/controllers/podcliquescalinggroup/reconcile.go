@@ -29,7 +29,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	// 1. Read.
 	if err := r.CollectAfter(ctx, &v1alpha1.PodCliqueScalingGroup{}, v1alpha1.KindPodCliqueScalingGroup, request.NamespacedName, atOnce,
 		&v1alpha1.PodCliqueList{}); err != nil {
-		return ctrl.Result{}, err
+		return children.Outcome(0, err)
 	}
 	group := &v1alpha1.PodCliqueScalingGroup{}
 	if err := r.Client.Get(ctx, request.NamespacedName, group); err != nil {

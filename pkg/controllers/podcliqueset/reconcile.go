@@ -34,7 +34,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.CollectAfter(ctx, &v1alpha1.PodCliqueSet{}, v1alpha1.KindPodCliqueSet, request.NamespacedName, atOnce,
 		&v2alpha2.PodGroupList{}, &v1alpha1.PodCliqueScalingGroupList{}, &v1alpha1.PodCliqueList{},
 		&autoscalingv2.HorizontalPodAutoscalerList{}, &corev1.ServiceList{}); err != nil {
-		return ctrl.Result{}, err
+		return children.Outcome(0, err)
 	}
 	live := &v1alpha1.PodCliqueSet{}
 	if err := r.Client.Get(ctx, request.NamespacedName, live); err != nil {
