@@ -138,11 +138,15 @@ func (m Maker) logChange(ctx context.Context, what string, object client.Object)
 	if _, isPod := object.(*corev1.Pod); isPod {
 		level = 5
 	}
+	logger := klog.FromContext(ctx).V(level)
+	if !logger.Enabled() {
+		return
+	}
 	kind, err := apiutil.GVKForObject(object, m.Client.Scheme())
 	if err != nil {
 		return // the API server took it: its kind is known
 	}
-	klog.FromContext(ctx).V(level).Info(what, "kind", kind.Kind, "object", klog.KObj(object))
+	logger.Info(what, "kind", kind.Kind, "object", klog.KObj(object))
 }
 
 // ownerGone tells whether the owner does not exist any more. Owners of kinds that are not ours are taken for living.

@@ -20,10 +20,10 @@ import (
 // explain turns a shortfall into one dominant reason and one sentence: which group of the tree lacks how much, and what
 // the nodes say, by number of nodes.
 func explain(work *gangstate.Work, world rooms, short *placement.Shortfall) gangstate.Verdict {
-	world = &knownRooms{rooms: world, seen: map[int]kube.Room{}}
+	known := &knownRooms{rooms: world, seen: map[int]kube.Room{}}
 	blocked := blocking(short.Leaves)
 	var parts []string
-	first, told := hopeless(work.Tree, blocked, world)
+	first, told := hopeless(work.Tree, blocked, known)
 	if first != "" {
 		parts = append(parts, first)
 	}
@@ -47,10 +47,10 @@ func explain(work *gangstate.Work, world rooms, short *placement.Shortfall) gang
 	if !short.Exhausted {
 		parts = append(parts, fmt.Sprintf("the search ended after %d attempts", short.Attempts))
 	}
-	reason := dominant(blocked, world)
+	reason := dominant(blocked, known)
 	if first == "" && reason != v2alpha2.ReasonWaitingForPods {
 		// Each leaf may have room enough by itself, and all of them together have not.
-		if whole, text := judgeWhole(work.Problem, world); whole != "" {
+		if whole, text := judgeWhole(work.Problem, known); whole != "" {
 			parts = append([]string{text}, parts...)
 			if severity(whole) < severity(reason) {
 				reason = whole
@@ -83,8 +83,7 @@ func hopeless(tree *gang.Tree, leaves []placement.LeafShortfall, world rooms) (t
 
 // judgeWhole says whether the pods that the minimum lacks ask for more of a resource than is free, whichever children are
 // taken. "": they do not.
-func judgeWhole(p placement.Problem, world rooms) (v2alpha2.Reason, string) {
-	known := &knownRooms{rooms: world, seen: map[int]kube.Room{}}
+func judgeWhole(p placement.Problem, known *knownRooms) (v2alpha2.Reason, string) {
 	room := known.Room
 	var order []corev1.ResourceName
 	for _, leaf := range p.Tree.Leaves() {

@@ -597,15 +597,15 @@ func (w *World) Room(index int) Room {
 	c := w.classes[index]
 	w.judge(c)
 	requests := c.info.CalculateResource().Resource
-	names := []corev1.ResourceName{c.resource} // those looked at, the main one first
+	resources := []corev1.ResourceName{c.resource} // those looked at, the main one first
 	for _, name := range append([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage},
 		slices.Sorted(maps.Keys(requests.GetScalarResources()))...) {
 		if name != c.resource && amount(requests, name) > 0 {
-			names = append(names, name)
+			resources = append(resources, name)
 		}
 	}
-	each := make([]Room, len(names))
-	for k, name := range names {
+	each := make([]Room, len(resources))
+	for k, name := range resources {
 		each[k] = Room{Resource: name, PerPod: amount(requests, name)}
 	}
 	required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
@@ -617,7 +617,7 @@ func (w *World) Room(index int) Room {
 		if ok, err := required.Match(w.nodes[i].Node()); err != nil || !ok {
 			continue
 		}
-		for k, name := range names {
+		for k, name := range resources {
 			total := amount(w.nodes[i].GetAllocatable(), name)
 			each[k].Nodes++
 			each[k].Total += total
