@@ -20,7 +20,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/config/validation"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
-	"github.com/muster-project/muster/pkg/scheduler/kube"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/pkg/scheduler/report"
 )
 
@@ -64,12 +64,12 @@ func New() *Gangs {
 // Attach checks that the plugins stand where they must in every profile, and makes the scheduling loop hand out the
 // members of a plan back to back and their events come after their bindings. To be called between app.Setup and app.Run.
 func (g *Gangs) Attach(sched *scheduler.Scheduler) error {
-	if err := kube.CheckOrder(sched, GateName, Name); err != nil {
+	if err := kubescheduler.CheckOrder(sched, GateName, Name); err != nil {
 		return err
 	}
 	g.attached = true
-	kube.Attach(sched, burst{g})
-	kube.DelayScheduled(sched, isMember, g.slots.busy)
+	kubescheduler.Attach(sched, burst{g})
+	kubescheduler.DelayScheduled(sched, isMember, g.slots.busy)
 	return nil
 }
 
@@ -88,7 +88,7 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 	if err := validation.ValidateGangAdmissionArgs(field.NewPath("pluginConfig").Key(Name).Child("args"), args); err != nil {
 		return nil, err
 	}
-	f, err := kube.Framework(h)
+	f, err := kubescheduler.Framework(h)
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +105,8 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 		return nil, fmt.Errorf("profile %s: arguments of %s differ from those of another profile; the profiles of one scheduler share one core, make them equal", h.ProfileName(), Name)
 	}
 	g.registry.AddProfile(h.ProfileName())
-	return &Admission{gangs: g, registry: g.registry, handle: h, framework: f, args: g.args, verdicts: kube.NewVerdicts(),
-		order: sync.OnceValue(func() error { return kube.CheckProfile(f, GateName, Name) })}, nil
+	return &Admission{gangs: g, registry: g.registry, handle: h, framework: f, args: g.args, verdicts: kubescheduler.NewFilterCache(),
+		order: sync.OnceValue(func() error { return kubescheduler.CheckProfile(f, GateName, Name) })}, nil
 }
 
 // apply does what the registry asked for. Never to be called with a lock held that PreEnqueue takes.
@@ -136,7 +136,7 @@ func (g *Gangs) leads() { g.lead.Do(func() { close(g.leading) }) }
 // burst lets the scheduling loop take members from the registry.
 type burst struct{ g *Gangs }
 
-var _ kube.Burst = burst{}
+var _ kubescheduler.Burst = burst{}
 
 func (b burst) Next() *corev1.Pod {
 	b.g.leads()

@@ -10,8 +10,9 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
-	"github.com/muster-project/muster/pkg/scheduler/kube"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
 // plan looks for nodes for what the gang needs next, and puts what it finds in force. It reports whether a plan is in
@@ -27,16 +28,16 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 
 	if err := pl.order(); err != nil { // only possible without Attach
 		logger.Error(err, "Planning is not allowed")
-		pl.refuse(logger, work, gangstate.Verdict{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()})
+		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()})
 		return false
 	}
-	world, err := kube.NewWorld(ctx, pl.framework, nodes, work.Classes, pl.gangs.avoid.of(work.Gang, start))
+	world, err := kubescheduler.NewSnapshot(ctx, pl.framework, nodes, work.Classes, pl.gangs.avoid.of(work.Gang, start))
 	if err != nil {
 		logger.Error(err, "Planning failed")
-		pl.refuse(logger, work, gangstate.Verdict{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()})
+		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()})
 		return false
 	}
-	world.Remember(pl.verdicts)
+	world.UseCache(pl.verdicts)
 	var placements []placement.Placement
 	switch work.Task {
 	case gangstate.Surplus:
@@ -48,7 +49,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		var short *placement.Shortfall
 		placements, short = placement.Minimum(work.Problem, world, placement.Budget{Placements: int(pl.args.PlanBudget)})
 		if short != nil {
-			pl.refuse(logger, work, explain(work, world, short))
+			pl.refuse(logger, work, podgroup.Explain(work.Problem, world, short))
 			return false
 		}
 		if len(placements) == 0 { // refill: another sub-group can stand in for one that lost its pods
@@ -56,7 +57,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		}
 	}
 	if len(placements) == 0 {
-		pl.refuse(logger, work, explainSurplus(work, world))
+		pl.refuse(logger, work, podgroup.ExplainSurplus(work.Problem, work.Singles, world))
 		return false
 	}
 	plan, why := pl.registry.Commit(work, placements, time.Now())
@@ -82,7 +83,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 }
 
 // refuse records why there is no plan.
-func (pl *Admission) refuse(logger klog.Logger, work *gangstate.Work, v gangstate.Verdict) {
+func (pl *Admission) refuse(logger klog.Logger, work *gangstate.Work, v podgroup.Refusal) {
 	logger.V(2).Info("Gang does not fit", "reason", v.Reason, "message", v.Message)
 	pl.gangs.apply(logger, pl.registry.Refuse(work.Gang, v, time.Now()))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -605,7 +606,7 @@ func (s *simulation) endPlanning() {
 	}
 	if len(placements) == 0 {
 		s.say("%s: refused", pod.UID)
-		s.apply(s.r.Refuse(work.Gang, Verdict{Reason: v2alpha2.ReasonFragmented}, s.now))
+		s.apply(s.r.Refuse(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.now))
 		s.backToQueue(pod)
 		return
 	}

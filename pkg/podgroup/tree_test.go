@@ -1,4 +1,4 @@
-package observed_test
+package podgroup_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/apis/scheduling/validation"
 	"github.com/muster-project/muster/pkg/gang"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -59,7 +59,7 @@ func TestTree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tree, err := observed.Tree(&tc.pg.Obj().Spec)
+			tree, err := podgroup.Tree(&tc.pg.Obj().Spec)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestTree(t *testing.T) {
 
 func TestTreeOfAnInvalidSpecNamesTheField(t *testing.T) {
 	pg := wrappers.MakePodGroup("pg", "ns").SubGroupOf("x", "a", 1).Obj()
-	_, err := observed.Tree(&pg.Spec)
+	_, err := podgroup.Tree(&pg.Spec)
 	want := `spec.subGroups[0].parent: Not found: "x": no sub-group is named "x"`
 	if err == nil || err.Error() != want {
 		t.Errorf("Tree() error = %v, want %s", err, want)
@@ -93,7 +93,7 @@ func TestTreeOfAnInvalidSpecNamesTheField(t *testing.T) {
 	required := wrappers.MakePodGroup("pg", "ns").MinMember(1).Spec(func(s *v2alpha2.PodGroupSpec) {
 		s.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}
 	}).Obj()
-	if _, err := observed.Tree(&required.Spec); err == nil {
+	if _, err := podgroup.Tree(&required.Spec); err == nil {
 		t.Error("Tree() accepts a required topology level, which nobody would respect")
 	}
 }
@@ -108,7 +108,7 @@ func FuzzTree(f *testing.F) {
 		pg := wrappers.MakePodGroup("pg", "ns").Spec(func(s *v2alpha2.PodGroupSpec) { *s = specOf(data) }).Obj()
 		before := pg.DeepCopy()
 		errs, _ := validation.ValidatePodGroup(pg)
-		tree, err := observed.Tree(&pg.Spec)
+		tree, err := podgroup.Tree(&pg.Spec)
 		if (err == nil) != (len(errs) == 0) || (err == nil) != (tree != nil) {
 			t.Errorf("validation: %v\nTree(): %v, %v", errs, tree, err)
 		}

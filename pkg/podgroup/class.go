@@ -1,4 +1,4 @@
-package observed
+package podgroup
 
 import (
 	"encoding/hex"

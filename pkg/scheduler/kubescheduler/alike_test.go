@@ -1,4 +1,4 @@
-package kube
+package kubescheduler
 
 import (
 	"context"
@@ -28,11 +28,11 @@ func TestSubGroupsThatDifferInALabelAreNotTriedOneByOne(t *testing.T) {
 		name := fmt.Sprintf("leaf-%d", i)
 		classes = append(classes, wrappers.MakePod(name, "ns").UID(name).GPUs(1).SubGroup(name).Obj())
 	}
-	w, err := NewWorld(context.Background(), f, nodes, classes, nil)
+	w, err := NewSnapshot(context.Background(), f, nodes, classes, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Remember(NewVerdicts())
+	w.UseCache(NewFilterCache())
 	pass := func() {
 		for k := range 8 * count {
 			if _, refusal := w.Place(k%leaves, ""); refusal != nil {
@@ -89,13 +89,13 @@ func TestClassesThatLookAlikeAreAnsweredAsBefore(t *testing.T) {
 			f.nominated["n3"] = []fwk.PodInfo{podInfo(t, wrappers.MakePod("nominated", "ns").UID("nominated").GPUs(1).Obj())}
 		}
 		avoid := map[string]bool{"n5": random.IntN(2) == 0}
-		var worlds []*World
-		for _, memory := range []*Verdicts{nil, NewVerdicts()} {
-			w, err := NewWorld(context.Background(), f, nodes, classes, avoid)
+		var worlds []*Snapshot
+		for _, memory := range []*FilterCache{nil, NewFilterCache()} {
+			w, err := NewSnapshot(context.Background(), f, nodes, classes, avoid)
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.Remember(memory)
+			w.UseCache(memory)
 			worlds = append(worlds, w)
 		}
 		height := 0

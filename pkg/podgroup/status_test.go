@@ -1,4 +1,4 @@
-package desired
+package podgroup
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -70,12 +70,12 @@ func leaf(name string, required, created, bound int32, satisfied, admitted bool)
 
 var inner = leaf
 
-func TestPodGroupStatus(t *testing.T) {
+func TestStatus(t *testing.T) {
 	t.Parallel()
 	full := gang.Counts{"prefill-0": 4, "prefill-1": 4, "prefill-2": 4, "decode": 8}
 	tests := map[string]struct {
 		group *v2alpha2.PodGroup
-		facts observed.Gang // Group and Tree are filled in
+		facts Facts // Group and Tree are filled in
 		want  v2alpha2.PodGroupStatus
 	}{
 		"a PodGroup without pods waits for all of them": {
@@ -89,7 +89,7 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"pods that failed do name it": {
 			group: flat().Obj(),
-			facts: observed.Gang{Pods: 8},
+			facts: Facts{Pods: 8},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonWaitingForPods,
 				Summary:    "0/8 pods bound; needs 8 pods, 0 exist",
@@ -106,7 +106,7 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"a tree says which sub-groups lack pods and how many children are satisfied": {
 			group: tree().Obj(),
-			facts: observed.Gang{Created: gang.Counts{"prefill-0": 4, "prefill-1": 2, "decode": 7}},
+			facts: Facts{Created: gang.Counts{"prefill-0": 4, "prefill-1": 2, "decode": 7}},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/16", Reason: v2alpha2.ReasonWaitingForPods,
 				Summary: "0/16 pods bound; needs 16 pods, 13 exist: prefill-1 lacks 2 of 4, prefill-2 lacks 4 of 4, decode lacks 1 of 8; satisfied children: root 0 of 2, prefill 1 of 2",
@@ -121,7 +121,7 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"a spec that is not valid is never scheduled, and what was admitted is kept": {
 			group: wrappers.MakePodGroup("llm", "ml").Generation(3).SubGroup("decode", 8).SubGroupOf("gone", "lost", 1).Obj(),
-			facts: observed.Gang{
+			facts: Facts{
 				TreeErr:  fmt.Errorf(`spec.subGroups[1].parent: Invalid value: "gone": names no sub-group`),
 				Admitted: true, AdmittedGroups: sets.New("decode", "old"),
 			},
@@ -134,7 +134,7 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"misplaced pods that would fill the gap are why": {
 			group: flat().Obj(),
-			facts: observed.Gang{
+			facts: Facts{
 				Created:        gang.Counts{"": 7},
 				MisplacedTotal: 1, Misplaced: []string{`pod a names sub-group "x", but the PodGroup has no sub-groups`},
 			},
@@ -147,7 +147,7 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"misplaced pods that are too few to be why are told beside what is": {
 			group: flat().Obj(),
-			facts: observed.Gang{
+			facts: Facts{
 				Created:        gang.Counts{"": 6},
 				MisplacedTotal: 1, Misplaced: []string{`pod a names sub-group "x"`}, Terminating: 2,
 			},
@@ -160,9 +160,9 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"bound pods that do not count": {
 			group: flat().Obj(),
-			facts: observed.Gang{
+			facts: Facts{
 				Admitted: true, Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 6},
-				Refused: observed.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "2 pods fit nowhere"},
+				Refused: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "2 pods fit nowhere"},
 				Leaving: 1, StrayTotal: 1, Stray: []string{`pod a has no label kai.scheduler/subgroup-name`},
 			},
 			want: v2alpha2.PodGroupStatus{
@@ -174,7 +174,7 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"pods with scheduling gates": {
 			group: flat().Obj(),
-			facts: observed.Gang{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 5}, Gated: 3, Profile: "muster-scheduler"},
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 5}, Gated: 3, Profile: "muster-scheduler"},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonGated,
 				Summary: "0/8 pods bound; needs 8 pods, they exist, but only 5 can be placed; 3 pods with scheduling gates",
@@ -184,7 +184,7 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"pods of another scheduler are named, and come before gates": {
 			group: flat().Obj(),
-			facts: observed.Gang{
+			facts: Facts{
 				Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 5}, Gated: 1, Foreign: 2,
 				ForeignNames: []string{"default-scheduler"}, Profile: "muster-scheduler",
 			},
@@ -197,7 +197,7 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"pods that all forgot their schedulerName are told which one to name": {
 			group: flat().Obj(),
-			facts: observed.Gang{Created: gang.Counts{"": 8}, Foreign: 8, ForeignNames: []string{"default-scheduler"}, OurNames: []string{"kai-scheduler", "muster-scheduler"}},
+			facts: Facts{Created: gang.Counts{"": 8}, Foreign: 8, ForeignNames: []string{"default-scheduler"}, OurNames: []string{"kai-scheduler", "muster-scheduler"}},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonInvalid,
 				Summary: "0/8 pods bound; needs 8 pods, they exist, but only 0 can be placed; 8 pods of another scheduler: default-scheduler; to start together they need schedulerName kai-scheduler or muster-scheduler; as they are, each counts once it is bound",
@@ -207,7 +207,7 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"of a tree too, the cause is told before the list of what lacks: a summary is short": {
 			group: tree().Obj(),
-			facts: observed.Gang{Created: full, Foreign: 20, ForeignNames: []string{"muster-schedular"}, OurNames: []string{"muster-scheduler"}},
+			facts: Facts{Created: full, Foreign: 20, ForeignNames: []string{"muster-schedular"}, OurNames: []string{"muster-scheduler"}},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/16", Reason: v2alpha2.ReasonInvalid,
 				Summary: "0/16 pods bound; needs 16 pods, they exist, but only 0 can be placed; 20 pods of another scheduler: muster-schedular; to start together they need schedulerName muster-scheduler; as they are, each counts once it is bound; prefill-0 lacks 4 of 4, prefill-1 …",
@@ -222,7 +222,7 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"a complete gang waits for its turn": {
 			group: flat().Obj(),
-			facts: observed.Gang{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}},
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonBehindInQueue,
 				Summary: "0/8 pods bound; needs 8 pods, they exist; waits for its turn",
@@ -232,9 +232,9 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"a refused gang has the refusal's reason and words": {
 			group: flat().Obj(),
-			facts: observed.Gang{
+			facts: Facts{
 				Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Failures: 2,
-				Refused: observed.Refusal{Reason: v2alpha2.ReasonFragmented, Message: "6 of 8 fit; 4 nodes: Insufficient nvidia.com/gpu"},
+				Refused: Refusal{Reason: v2alpha2.ReasonFragmented, Message: "6 of 8 fit; 4 nodes: Insufficient nvidia.com/gpu"},
 			},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonFragmented,
@@ -245,9 +245,9 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"pods gone since the refusal are the better reason": {
 			group: flat().Obj(),
-			facts: observed.Gang{
+			facts: Facts{
 				Created: gang.Counts{"": 7}, Usable: gang.Counts{"": 7},
-				Refused: observed.Refusal{Reason: v2alpha2.ReasonFragmented, Message: "6 of 8 fit"},
+				Refused: Refusal{Reason: v2alpha2.ReasonFragmented, Message: "6 of 8 fit"},
 			},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonWaitingForPods,
@@ -257,7 +257,7 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"a gang whose plans failed backs off": {
 			group: flat().Obj(),
-			facts: observed.Gang{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 3}, Failures: 2, Fragment: true},
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 3}, Failures: 2, Fragment: true},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "3/8", Reason: v2alpha2.ReasonBackingOff,
 				Summary: "3/8 pods bound; 2 attempts in a row failed after they were planned; it is tried again by itself; 3 pods bound before a crash or a failed binding, given back if the rest cannot follow",
@@ -267,7 +267,7 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"a gang that is being bound": {
 			group: flat().Obj(),
-			facts: observed.Gang{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 3}, Binding: true},
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 3}, Binding: true},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupBinding, Scheduled: "3/8", Reason: v2alpha2.ReasonBinding,
 				Summary: "3/8 pods bound; needs 8 pods; all of them are planned and are being bound",
@@ -277,10 +277,10 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"an admitted gang, its surplus refused": {
 			group: tree().Obj(),
-			facts: observed.Gang{
+			facts: Facts{
 				Created: full, Usable: full, Bound: gang.Counts{"prefill-0": 4, "prefill-2": 4, "decode": 8}, Admitted: true,
 				AdmittedGroups: sets.New("prefill", "prefill-0", "prefill-2", "decode"), RefusedSurplus: true,
-				Refused: observed.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "4 waiting pods above the minimum, none of which fits now"},
+				Refused: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "4 waiting pods above the minimum, none of which fits now"},
 			},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupAdmitted, Scheduled: "16/16",
@@ -295,7 +295,7 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"bound surplus is counted": {
 			group: tree().Obj(),
-			facts: observed.Gang{Created: full, Usable: full, Bound: full, Admitted: true, AdmittedGroups: sets.New("prefill", "prefill-0", "prefill-1", "prefill-2", "decode")},
+			facts: Facts{Created: full, Usable: full, Bound: full, Admitted: true, AdmittedGroups: sets.New("prefill", "prefill-0", "prefill-1", "prefill-2", "decode")},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupAdmitted, Scheduled: "16/16", Summary: "16/16 pods bound, 4 above the minimum",
 				Conditions: conditions(wasAdmitted(), satisfied(v2alpha2.ReasonSatisfied, "the minimum of 16 pods is bound")),
@@ -310,7 +310,7 @@ func TestPodGroupStatus(t *testing.T) {
 			group: flat().Spec(func(*v2alpha2.PodGroupSpec) {}).
 				Condition(v2alpha2.ConditionAdmitted, metav1.ConditionTrue, v2alpha2.ReasonAdmitted, "the minimum was bound").
 				Condition(v2alpha2.ConditionSatisfied, metav1.ConditionTrue, v2alpha2.ReasonSatisfied, "the minimum of 8 pods is bound").Obj(),
-			facts: observed.Gang{Created: gang.Counts{"": 7}, Usable: gang.Counts{"": 7}, Bound: gang.Counts{"": 7}, Admitted: true},
+			facts: Facts{Created: gang.Counts{"": 7}, Usable: gang.Counts{"": 7}, Bound: gang.Counts{"": 7}, Admitted: true},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupDegraded, Scheduled: "7/8", Reason: v2alpha2.ReasonWaitingForPods,
 				Summary: "7/8 pods bound; needs 8 pods, 7 exist",
@@ -321,7 +321,7 @@ func TestPodGroupStatus(t *testing.T) {
 		},
 		"a gang whose pods all succeeded is completed": {
 			group: flat().Obj(),
-			facts: observed.Gang{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 8}, Admitted: true, Ended: true},
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 8}, Admitted: true, Ended: true},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupCompleted, Scheduled: "8/8", Summary: "8 pods succeeded, none is left to run",
 				Conditions: conditions(wasAdmitted(), satisfied(v2alpha2.ReasonCompleted, "every pod has succeeded")),
@@ -338,12 +338,12 @@ func TestPodGroupStatus(t *testing.T) {
 			f.Group = tc.group
 			if f.TreeErr == nil {
 				var err error
-				if f.Tree, err = observed.Tree(&tc.group.Spec); err != nil {
+				if f.Tree, err = Tree(&tc.group.Spec); err != nil {
 					t.Fatal(err)
 				}
 			}
 			unchanged := tc.group.DeepCopy()
-			got := PodGroupStatus(f, now)
+			got := Status(f, now)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("PodGroupStatus (-want +got):\n%s", diff)
 			}
@@ -353,7 +353,7 @@ func TestPodGroupStatus(t *testing.T) {
 			// Once written there is nothing more to write, however late it is.
 			f.Group = tc.group.DeepCopy()
 			f.Group.Status = got
-			if again := PodGroupStatus(f, metav1.NewTime(now.Add(time.Hour))); Compare(&got, &again) != Same {
+			if again := Status(f, metav1.NewTime(now.Add(time.Hour))); Compare(&got, &again) != Same {
 				t.Errorf("the same facts gave another status:\n%s", cmp.Diff(got, again))
 			}
 		})
@@ -376,7 +376,7 @@ func TestPodGroupStatusKeepsTheLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := PodGroupStatus(observed.Gang{
+	got := Status(Facts{
 		Group: group, Tree: tree, Foreign: 3, ForeignNames: []string{strings.Repeat("ä", 300)},
 		MisplacedTotal: 99, Misplaced: []string{strings.Repeat("ö", 2000)},
 	}, now)
@@ -393,7 +393,7 @@ func TestPodGroupStatusKeepsTheLimits(t *testing.T) {
 		t.Error("no conditions")
 	}
 	for _, c := range got.Conditions {
-		if utf8.RuneCountInString(c.Message) > maxMessage || !utf8.ValidString(c.Message) {
+		if utf8.RuneCountInString(c.Message) > message.MaxCondition || !utf8.ValidString(c.Message) {
 			t.Errorf("message of %s is too long or cut inside a character", c.Type)
 		}
 	}
@@ -443,7 +443,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-func TestPodGroupEvent(t *testing.T) {
+func TestStatusEvent(t *testing.T) {
 	t.Parallel()
 	group := func(admitted, satisfied metav1.ConditionStatus, reason v2alpha2.Reason, message string) v2alpha2.PodGroupStatus {
 		return wrappers.MakePodGroup("train", "ml").
@@ -476,8 +476,8 @@ func TestPodGroupEvent(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tc.want, PodGroupEvent(&tc.before, &tc.after)); diff != "" {
-				t.Errorf("PodGroupEvent (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tc.want, StatusEvent(&tc.before, &tc.after)); diff != "" {
+				t.Errorf("StatusEvent (-want +got):\n%s", diff)
 			}
 		})
 	}

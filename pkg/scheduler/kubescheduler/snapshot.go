@@ -1,4 +1,4 @@
-package kube
+package kubescheduler
 
 import (
 	"cmp"
@@ -19,6 +19,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
 )
 
 // planningKey marks the CycleStates of a plan: the admission plugin skips itself in them.
@@ -34,11 +35,11 @@ func IsPlanning(state fwk.CycleState) bool {
 	return err == nil
 }
 
-// World is the cluster as the planner sees it: the scheduler's snapshot, with the pods planned so far on clones of the
+// Snapshot is the cluster as the planner sees it: the scheduler's snapshot, with the pods planned so far on clones of the
 // nodes they would go to, judged by the profile's own filters and ordered by its own scores. It implements
 // placement.World. Made in a PreFilter for one plan; the snapshot must not change meanwhile.
-type World struct {
-	ctx     context.Context //nolint:containedctx // of the one call that the World is made in and for
+type Snapshot struct {
+	ctx     context.Context //nolint:containedctx // of the one call that the Snapshot is made in and for
 	f       framework.Framework
 	logger  klog.Logger
 	nodes   []fwk.NodeInfo
@@ -47,7 +48,7 @@ type World struct {
 	placed  []placed
 	version int             // of placed: grows with every change
 	avoid   map[string]bool // nodes that refused a member in its own cycle a moment ago
-	memory  *Verdicts       // nil: every node is judged anew
+	memory  *FilterCache    // nil: every node is judged anew
 
 	// terms are the required anti-affinity terms of any class: every class is then judged anew after each placement.
 	antiAffinity bool
@@ -89,7 +90,7 @@ type class struct {
 type scan struct {
 	cursor  int                // nodes of order before it refuse
 	refusal *placement.Refusal // what the nodes said when none took a pod; nil: not known
-	version int                // World.version then
+	version int                // Snapshot.version then
 }
 
 type placed struct {
@@ -97,9 +98,9 @@ type placed struct {
 	info        *framework.PodInfo
 }
 
-// NewWorld prepares a plan for these classes, each given by one pod of it. avoid names nodes that are not to be used.
-func NewWorld(ctx context.Context, f framework.Framework, nodes []fwk.NodeInfo, classes []*corev1.Pod, avoid map[string]bool) (*World, error) {
-	w := &World{
+// NewSnapshot prepares a plan for these classes, each given by one pod of it. avoid names nodes that are not to be used.
+func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInfo, classes []*corev1.Pod, avoid map[string]bool) (*Snapshot, error) {
+	w := &Snapshot{
 		ctx: ctx, f: f, logger: klog.FromContext(ctx), nodes: nodes, clones: make([]fwk.NodeInfo, len(nodes)), avoid: avoid,
 		namespaces: f.SharedInformerFactory().Core().V1().Namespaces().Lister(),
 		claims:     f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister(),
@@ -124,7 +125,7 @@ func NewWorld(ctx context.Context, f framework.Framework, nodes []fwk.NodeInfo, 
 }
 
 // newClass runs the profile's PreFilter plugins for a class, in a CycleState of its own.
-func (w *World) newClass(pod *corev1.Pod) (*class, error) {
+func (w *Snapshot) newClass(pod *corev1.Pod) (*class, error) {
 	// A nomination of its own would make the pod compete with itself.
 	nominated := pod.Status.NominatedNodeName != ""
 	if nominated {
@@ -203,7 +204,7 @@ func amount(r fwk.Resource, name corev1.ResourceName) int64 {
 }
 
 // oneNodePerDomain returns, for every key of the pod's hard spread constraints, one node of each domain.
-func (w *World) oneNodePerDomain(pod *corev1.Pod) []int {
+func (w *Snapshot) oneNodePerDomain(pod *corev1.Pod) []int {
 	var out []int
 	for _, constraint := range pod.Spec.TopologySpreadConstraints {
 		seen := map[string]bool{}
@@ -231,7 +232,7 @@ func (w *World) oneNodePerDomain(pod *corev1.Pod) []int {
 }
 
 // node returns a node with what is planned on it.
-func (w *World) node(i int) fwk.NodeInfo {
+func (w *Snapshot) node(i int) fwk.NodeInfo {
 	if w.clones[i] != nil {
 		return w.clones[i]
 	}
@@ -240,7 +241,7 @@ func (w *World) node(i int) fwk.NodeInfo {
 
 // judge filters every node for a class with nothing planned, and orders those that pass: by the profile's scores, then
 // by the fewest free units of the class's main resource, so that what is broken into already is filled first (G17).
-func (w *World) judge(c *class) {
+func (w *Snapshot) judge(c *class) {
 	if c.judged {
 		return
 	}
@@ -287,7 +288,7 @@ func (c *class) looksLike(other *class) bool {
 }
 
 // rank orders a class's feasible nodes, best first.
-func (w *World) rank(c *class, pass []fwk.NodeInfo) {
+func (w *Snapshot) rank(c *class, pass []fwk.NodeInfo) {
 	if len(pass) < 2 {
 		return
 	}
@@ -305,7 +306,7 @@ func (w *World) rank(c *class, pass []fwk.NodeInfo) {
 }
 
 // filter returns why the node refuses a pod of the class, "" if it does not.
-func (w *World) filter(c *class, i int, node fwk.NodeInfo) string {
+func (w *Snapshot) filter(c *class, i int, node fwk.NodeInfo) string {
 	if why := w.barred(c, node.Node().Name); why != "" {
 		return why
 	}
@@ -317,7 +318,7 @@ func (w *World) filter(c *class, i int, node fwk.NodeInfo) string {
 }
 
 // barred returns why the node is out of the question for the class whatever the filters say, "" if it is not.
-func (w *World) barred(c *class, node string) string {
+func (w *Snapshot) barred(c *class, node string) string {
 	if c.only != nil && !c.only[node] {
 		return "node(s) didn't match the pod's node name selection"
 	}
@@ -329,7 +330,7 @@ func (w *World) barred(c *class, node string) string {
 
 // conflict checks what a filter that skipped at PreFilter does not see: pods planned so far whose required anti-affinity
 // forbids the class on the node, and claims that one pod alone may use.
-func (w *World) conflict(c *class, i int) string {
+func (w *Snapshot) conflict(c *class, i int) string {
 	if !w.antiAffinity && len(c.exclusive) == 0 && len(c.unbound) == 0 {
 		return ""
 	}
@@ -361,7 +362,7 @@ func (w *World) conflict(c *class, i int) string {
 	return ""
 }
 
-func (w *World) namespaceLabels(name string) labels.Set {
+func (w *Snapshot) namespaceLabels(name string) labels.Set {
 	ns, err := w.namespaces.Get(name)
 	if err != nil {
 		return nil
@@ -378,7 +379,7 @@ func reason(status *fwk.Status) string {
 }
 
 // Place implements placement.World.
-func (w *World) Place(index int, domain string) (string, *placement.Refusal) {
+func (w *Snapshot) Place(index int, domain string) (string, *placement.Refusal) {
 	c := w.classes[index]
 	w.judge(c)
 	start := 0
@@ -414,7 +415,7 @@ func (w *World) Place(index int, domain string) (string, *placement.Refusal) {
 }
 
 // refusal counts the nodes by the reason for which they refuse the class now.
-func (w *World) refusal(c *class, domain string) *placement.Refusal {
+func (w *Snapshot) refusal(c *class, domain string) *placement.Refusal {
 	r := &placement.Refusal{Reasons: map[string]int{}}
 	if len(c.unbound) > 0 {
 		domain = "" // the domain is a node: what is to be said is why the others cannot help out
@@ -434,7 +435,7 @@ func (w *World) refusal(c *class, domain string) *placement.Refusal {
 }
 
 // add puts a pod of the class on a clone of the node, and tells every class whose verdicts it may change.
-func (w *World) add(index, i int) error {
+func (w *Snapshot) add(index, i int) error {
 	if w.clones[i] == nil {
 		w.clones[i] = w.nodes[i].Snapshot()
 	}
@@ -452,7 +453,7 @@ func (w *World) add(index, i int) error {
 }
 
 // Undo implements placement.World.
-func (w *World) Undo(n int) {
+func (w *Snapshot) Undo(n int) {
 	for ; n > 0; n-- {
 		w.undoLast()
 	}
@@ -461,7 +462,7 @@ func (w *World) Undo(n int) {
 	}
 }
 
-func (w *World) undoLast() {
+func (w *Snapshot) undoLast() {
 	p := w.placed[len(w.placed)-1]
 	w.placed = w.placed[:len(w.placed)-1]
 	w.version++
@@ -476,7 +477,7 @@ func (w *World) undoLast() {
 }
 
 // tell updates a class's PreFilter state for a pod that came to or left a node.
-func (w *World) tell(c *class, info *framework.PodInfo, i int, came bool) error {
+func (w *Snapshot) tell(c *class, info *framework.PodInfo, i int, came bool) error {
 	if !c.listens {
 		return nil
 	}
@@ -501,13 +502,13 @@ func (w *World) tell(c *class, info *framework.PodInfo, i int, came bool) error 
 }
 
 // Feasible implements placement.World.
-func (w *World) Feasible(index int) int {
+func (w *Snapshot) Feasible(index int) int {
 	w.judge(w.classes[index])
 	return w.classes[index].feasible
 }
 
 // Weight implements placement.World: units of the main resource, extended resources above CPU.
-func (w *World) Weight(index int) int64 {
+func (w *Snapshot) Weight(index int) int64 {
 	c := w.classes[index]
 	if c.resource == corev1.ResourceCPU {
 		return c.request
@@ -518,7 +519,7 @@ func (w *World) Weight(index int) int64 {
 // Domains implements placement.World: for a class with required pod affinity to pods like itself or like another class
 // of the gang, the domains of the first such term, the one with the most nodes that pass first; [""] for a class
 // with a hard spread constraint.
-func (w *World) Domains(index int) []string {
+func (w *Snapshot) Domains(index int) []string {
 	c := w.classes[index]
 	w.judge(c)
 	for _, term := range c.info.GetRequiredAffinityTerms() {
@@ -579,21 +580,9 @@ func inDomain(node *corev1.Node, domain string) bool {
 	return ok && v == value
 }
 
-// Room is how much a class could get of its main resource, or of the one that no node has enough of for a single pod.
-type Room struct {
-	Resource corev1.ResourceName
-	// PerPod is what one pod asks for.
-	PerPod int64
-	// Free and Total are over the nodes that would take the class if they were large or empty enough, and Largest is
-	// the most that one of them has in all.
-	Free, Total, Largest int64
-	// Nodes is the number of those nodes.
-	Nodes int
-}
-
-// Room returns what the nodes that match the class's constraints have, with nothing planned. A node matches if it passes
+// ResourceCapacity returns what the nodes that match the class's constraints have, with nothing planned. A node matches if it passes
 // all filters or is refused for want of resources only.
-func (w *World) Room(index int) Room {
+func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 	c := w.classes[index]
 	w.judge(c)
 	requests := c.info.CalculateResource().Resource
@@ -604,9 +593,9 @@ func (w *World) Room(index int) Room {
 			resources = append(resources, name)
 		}
 	}
-	each := make([]Room, len(resources))
+	each := make([]podgroup.ResourceCapacity, len(resources))
 	for k, name := range resources {
-		each[k] = Room{Resource: name, PerPod: amount(requests, name)}
+		each[k] = podgroup.ResourceCapacity{Resource: name, PerPod: amount(requests, name)}
 	}
 	required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
 	for i, why := range c.reasons {

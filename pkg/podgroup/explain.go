@@ -1,4 +1,4 @@
-package gangadmission
+package podgroup
 
 import (
 	"cmp"
@@ -8,34 +8,32 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
-	"github.com/muster-project/muster/pkg/scheduler/kube"
 )
 
-// explain turns a shortfall into one dominant reason and one sentence: which group of the tree lacks how much, and what
+// Explain turns a shortfall into one dominant reason and one sentence: which group of the tree lacks how much, and what
 // the nodes say, by number of nodes.
-func explain(work *gangstate.Work, world rooms, short *placement.Shortfall) gangstate.Verdict {
-	known := &knownRooms{rooms: world, seen: map[int]kube.Room{}}
+func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) Refusal {
+	known := &knownCapacities{Capacities: world, seen: map[int]ResourceCapacity{}}
 	blocked := blocking(short.Leaves)
 	var parts []string
-	first, told := hopeless(work.Tree, blocked, known)
+	first, told := hopeless(p.Tree, blocked, known)
 	if first != "" {
 		parts = append(parts, first)
 	}
 	for i, g := range short.Groups {
 		if i == 0 {
-			parts = append(parts, fmt.Sprintf("%s: %d of the %d children it needs can be placed", pathOf(work.Tree, g.Group), g.Can, g.Need))
+			parts = append(parts, fmt.Sprintf("%s: %d of the %d children it needs can be placed", pathOf(p.Tree, g.Group), g.Can, g.Need))
 		} else {
-			parts = append(parts, fmt.Sprintf("%s: %d of %d", pathOf(work.Tree, g.Group), g.Can, g.Need))
+			parts = append(parts, fmt.Sprintf("%s: %d of %d", pathOf(p.Tree, g.Group), g.Can, g.Need))
 		}
 	}
 	for i, l := range blocked {
-		parts = append(parts, describe(work.Tree, l))
+		parts = append(parts, describe(p.Tree, l))
 		// Leaves next to each other often hear the same from the nodes: that is said once, after the last of them.
 		if l.Refusal == nil || nodesSay(l.Refusal) == told {
 			continue
@@ -50,32 +48,32 @@ func explain(work *gangstate.Work, world rooms, short *placement.Shortfall) gang
 	reason := dominant(blocked, known)
 	if first == "" && reason != v2alpha2.ReasonWaitingForPods {
 		// Each leaf may have room enough by itself, and all of them together have not.
-		if whole, text := judgeWhole(work.Problem, known); whole != "" {
+		if whole, text := judgeWhole(p, known); whole != "" {
 			parts = append([]string{text}, parts...)
 			if severity(whole) < severity(reason) {
 				reason = whole
 			}
 		}
 	}
-	return gangstate.Verdict{Reason: reason, Message: clip(strings.Join(parts, "; "))}
+	return Refusal{Reason: reason, Message: message.Truncate(strings.Join(parts, "; "), message.MaxCondition)}
 }
 
 // hopeless names a leaf whose pods no more nodes of the kinds there are would help: none matches them, or one pod asks
 // for more than the largest has. That is told first, since the list of groups may be long. told is what nodes say as part of
 // it. "": there is no such leaf.
-func hopeless(tree *gang.Tree, leaves []placement.LeafShortfall, world rooms) (text, told string) {
+func hopeless(tree *gang.Tree, leaves []placement.LeafShortfall, world Capacities) (text, told string) {
 	for _, l := range leaves {
 		if l.Refusal == nil {
 			continue
 		}
-		r := world.Room(l.Class)
+		r := world.ResourceCapacity(l.Class)
 		if r.Nodes == 0 {
 			told = nodesSay(l.Refusal)
 			return fmt.Sprintf("no node matches a pod of %s: %s", pathOf(tree, l.Leaf), told), told
 		}
 		if r.PerPod > r.Largest && text == "" {
 			text = fmt.Sprintf("a pod of %s needs %s %s, the largest node it could use has %s",
-				pathOf(tree, l.Leaf), amount(r.Resource, r.PerPod), r.Resource, amount(r.Resource, r.Largest))
+				pathOf(tree, l.Leaf), message.Quantity(r.Resource, r.PerPod), r.Resource, message.Quantity(r.Resource, r.Largest))
 		}
 	}
 	return text, ""
@@ -83,8 +81,8 @@ func hopeless(tree *gang.Tree, leaves []placement.LeafShortfall, world rooms) (t
 
 // judgeWhole says whether the pods that the minimum lacks ask for more of a resource than is free, whichever children are
 // taken. "": they do not.
-func judgeWhole(p placement.Problem, known *knownRooms) (v2alpha2.Reason, string) {
-	room := known.Room
+func judgeWhole(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, string) {
+	room := known.ResourceCapacity
 	var order []corev1.ResourceName
 	for _, leaf := range p.Tree.Leaves() {
 		for _, pod := range p.Pods[leaf.Name()] {
@@ -101,12 +99,12 @@ func judgeWhole(p placement.Problem, known *knownRooms) (v2alpha2.Reason, string
 			}
 		}
 		asked := leastAsked(p.Tree.Root(), p, name, room)
-		what := fmt.Sprintf("the gang needs %s %s for %s", amount(name, asked.amount), name, podsText(asked.pods))
+		what := fmt.Sprintf("the gang needs %s %s for %s", message.Quantity(name, asked.amount), name, message.Count(asked.pods, "pod"))
 		switch {
 		case asked.amount > total:
-			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, the nodes it could use have %s in all", what, amount(name, total))
+			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, the nodes it could use have %s in all", what, message.Quantity(name, total))
 		case asked.amount > free:
-			return v2alpha2.ReasonInsufficientGPUs, fmt.Sprintf("%s, %s are free", what, amount(name, free))
+			return v2alpha2.ReasonInsufficientGPUs, fmt.Sprintf("%s, %s are free", what, message.Quantity(name, free))
 		}
 	}
 	return "", ""
@@ -121,7 +119,7 @@ type asked struct {
 
 // leastAsked returns the least that a group can still ask for of a resource until it is satisfied: of its children, those
 // that lack no pods and ask for least.
-func leastAsked(g *gang.Group, p placement.Problem, name corev1.ResourceName, room func(class int) kube.Room) asked {
+func leastAsked(g *gang.Group, p placement.Problem, name corev1.ResourceName, room func(class int) ResourceCapacity) asked {
 	var each []asked
 	take := g.Min()
 	if g.IsLeaf() {
@@ -147,35 +145,32 @@ func leastAsked(g *gang.Group, p placement.Problem, name corev1.ResourceName, ro
 	return sum
 }
 
-// explainSurplus says why nothing above the minimum was placed. Every unit above it (a sub-group with what it lacks, or a
+// ExplainSurplus says why nothing above the minimum was placed. Every unit above it (a sub-group with what it lacks, or a
 // single pod of one that is satisfied) stands by itself, so the dominant reason is that of the unit which is easiest to
 // help.
-func explainSurplus(work *gangstate.Work, world rooms) gangstate.Verdict {
-	world = &knownRooms{rooms: world, seen: map[int]kube.Room{}}
-	var singles []unit
-	if work.Task == gangstate.Refill {
-		singles = surplusUnits(work.Singles, world)
-	}
-	units := slices.Clone(singles)
-	for _, u := range surplusUnits(work.Problem, world) {
-		if !slices.ContainsFunc(singles, func(other unit) bool { return other.group == u.group }) {
+func ExplainSurplus(p, singles placement.Problem, world Capacities) Refusal {
+	known := &knownCapacities{Capacities: world, seen: map[int]ResourceCapacity{}}
+	single := surplusUnits(singles, known)
+	units := slices.Clone(single)
+	for _, u := range surplusUnits(p, known) {
+		if !slices.ContainsFunc(single, func(other unit) bool { return other.group == u.group }) {
 			units = append(units, u)
 		}
 	}
-	verdict := gangstate.Verdict{Reason: v2alpha2.ReasonWaitingForPods}
+	verdict := Refusal{Reason: v2alpha2.ReasonWaitingForPods}
 	easiest := -1
 	var parts []string
 	for _, u := range units {
-		reason, text := u.judge(world)
+		reason, text := u.judge(known)
 		if s := severity(reason); s > easiest {
 			easiest, verdict.Reason = s, reason
 		}
-		parts = append(parts, pathOf(work.Tree, u.group)+" "+text)
+		parts = append(parts, pathOf(p.Tree, u.group)+" "+text)
 	}
 	if more := len(parts) - maxLeaves; more > 0 {
 		parts = append(parts[:maxLeaves], fmt.Sprintf("and %d more", more))
 	}
-	verdict.Message = clip(strings.Join(parts, "; "))
+	verdict.Message = message.Truncate(strings.Join(parts, "; "), message.MaxCondition)
 	return verdict
 }
 
@@ -193,7 +188,7 @@ type need struct {
 
 // surplusUnits returns the units that wait, in spec order. Of a unit that could be made whole in several ways it is the one
 // with the fewest pods.
-func surplusUnits(p placement.Problem, world rooms) []unit {
+func surplusUnits(p placement.Problem, world Capacities) []unit {
 	if p.Tree == nil {
 		return nil
 	}
@@ -220,12 +215,12 @@ func surplusUnits(p placement.Problem, world rooms) []unit {
 }
 
 // needsOf returns what a group still needs: of a leaf with more pods than that, those that ask for least.
-func needsOf(g *gang.Group, p placement.Problem, world rooms) []need {
+func needsOf(g *gang.Group, p placement.Problem, world Capacities) []need {
 	if g.IsLeaf() {
 		lacks := max(0, g.Min()-p.Have[g.Name()])
 		waiting := slices.Clone(p.Pods[g.Name()])
 		slices.SortStableFunc(waiting, func(a, b placement.Pod) int {
-			return cmp.Compare(world.Room(a.Class).PerPod, world.Room(b.Class).PerPod)
+			return cmp.Compare(world.ResourceCapacity(a.Class).PerPod, world.ResourceCapacity(b.Class).PerPod)
 		})
 		needs := byClass(waiting[:min(lacks, len(waiting))])
 		if missing := lacks - len(waiting); missing > 0 {
@@ -262,7 +257,7 @@ func (u unit) waits() bool {
 }
 
 // judge says what keeps the unit from being placed: one reason, and its numbers.
-func (u unit) judge(world rooms) (v2alpha2.Reason, string) {
+func (u unit) judge(world Capacities) (v2alpha2.Reason, string) {
 	type sum struct {
 		asked, free, total int64
 		pods               int
@@ -276,7 +271,7 @@ func (u unit) judge(world rooms) (v2alpha2.Reason, string) {
 		if n.missing > 0 {
 			continue
 		}
-		room := world.Room(n.class)
+		room := world.ResourceCapacity(n.class)
 		if room.Nodes == 0 {
 			homeless += n.pods
 		}
@@ -293,10 +288,10 @@ func (u unit) judge(world rooms) (v2alpha2.Reason, string) {
 		s.free, s.total = max(s.free, room.Free), max(s.total, room.Total)
 	}
 	if missing > 0 {
-		return v2alpha2.ReasonWaitingForPods, fmt.Sprintf("lacks %s that must be created first", podsText(missing))
+		return v2alpha2.ReasonWaitingForPods, fmt.Sprintf("lacks %s that must be created first", message.Count(missing, "pod"))
 	}
 	if homeless > 0 {
-		text := fmt.Sprintf("needs %s, and no node matches", podsText(pods+u.more))
+		text := fmt.Sprintf("needs %s, and no node matches", message.Count(pods+u.more, "pod"))
 		if homeless < pods {
 			text += fmt.Sprintf(" %d of them", homeless)
 		}
@@ -304,39 +299,21 @@ func (u unit) judge(world rooms) (v2alpha2.Reason, string) {
 	}
 	for _, name := range order {
 		s := sums[name]
-		what := fmt.Sprintf("needs %s %s for %s", amount(name, s.asked), name, podsText(s.pods))
+		what := fmt.Sprintf("needs %s %s for %s", message.Quantity(name, s.asked), name, message.Count(s.pods, "pod"))
 		if u.more > 0 {
-			what = fmt.Sprintf("needs %s %s for each of %d pods", amount(name, s.asked), name, u.more+1)
+			what = fmt.Sprintf("needs %s %s for each of %d pods", message.Quantity(name, s.asked), name, u.more+1)
 		}
 		switch {
 		case s.oversized > 0:
 			return v2alpha2.ReasonTooLarge, fmt.Sprintf("has pods that need %s %s each, the largest node they could use has %s",
-				amount(name, s.oversized), name, amount(name, s.largest))
+				message.Quantity(name, s.oversized), name, message.Quantity(name, s.largest))
 		case s.asked > s.total:
-			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, there are %s in all", what, amount(name, s.total))
+			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, there are %s in all", what, message.Quantity(name, s.total))
 		case s.asked > s.free:
-			return v2alpha2.ReasonInsufficientGPUs, fmt.Sprintf("%s, %s are free", what, amount(name, s.free))
+			return v2alpha2.ReasonInsufficientGPUs, fmt.Sprintf("%s, %s are free", what, message.Quantity(name, s.free))
 		}
 	}
-	return v2alpha2.ReasonFragmented, fmt.Sprintf("needs %s, and the room there is does not fit them", podsText(pods+u.more))
-}
-
-func podsText(n int) string {
-	if n == 1 {
-		return "1 pod"
-	}
-	return fmt.Sprintf("%d pods", n)
-}
-
-// amount returns an amount of a resource for people. CPU comes in millicores, memory and ephemeral storage in bytes.
-func amount(name corev1.ResourceName, n int64) string {
-	switch name {
-	case corev1.ResourceCPU:
-		return resource.NewMilliQuantity(n, resource.DecimalSI).String()
-	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
-		return resource.NewQuantity(n, resource.BinarySI).String()
-	}
-	return fmt.Sprint(n)
+	return v2alpha2.ReasonFragmented, fmt.Sprintf("needs %s, and the room there is does not fit them", message.Count(pods+u.more, "pod"))
 }
 
 // maxLeaves is how many leaves a message names.
@@ -404,35 +381,50 @@ func pathOf(tree *gang.Tree, name string) string {
 	return path
 }
 
-// rooms is what explain asks about the cluster.
-type rooms interface {
-	Room(class int) kube.Room
+// Capacities is what an explanation asks about the cluster.
+type Capacities interface {
+	// ResourceCapacity returns what the nodes that match the class's constraints have, with nothing planned.
+	ResourceCapacity(class int) ResourceCapacity
 }
 
-// knownRooms asks about each class once: the answer is a walk over all nodes.
-type knownRooms struct {
-	rooms
-	seen map[int]kube.Room
+// ResourceCapacity is how much of a resource the nodes that a class may use have: of the resource that the class is
+// about (the extended resource that it asks most of, else CPU), or of one that no node has enough of for a single pod.
+// Amounts are in millicores for CPU, in bytes for memory and ephemeral storage, in units otherwise.
+type ResourceCapacity struct {
+	Resource corev1.ResourceName
+	// PerPod is what one pod requests.
+	PerPod int64
+	// Free and Total are sums over the nodes that would take the class if they were large or empty enough; Largest is
+	// the most that one of them has in all.
+	Free, Total, Largest int64
+	// Nodes is the number of those nodes.
+	Nodes int
 }
 
-// Room implements rooms.
-func (k *knownRooms) Room(class int) kube.Room {
+// knownCapacities asks about each class once: the answer is a walk over all nodes.
+type knownCapacities struct {
+	Capacities
+	seen map[int]ResourceCapacity
+}
+
+// ResourceCapacity implements Capacities.
+func (k *knownCapacities) ResourceCapacity(class int) ResourceCapacity {
 	r, ok := k.seen[class]
 	if !ok {
-		r = k.rooms.Room(class)
+		r = k.Capacities.ResourceCapacity(class)
 		k.seen[class] = r
 	}
 	return r
 }
 
 // dominant picks the reason (users.md, B5) from what blocks first.
-func dominant(blocked []placement.LeafShortfall, world rooms) v2alpha2.Reason {
+func dominant(blocked []placement.LeafShortfall, world Capacities) v2alpha2.Reason {
 	worst := v2alpha2.Reason("")
 	for _, l := range blocked {
 		if l.Refusal == nil {
 			continue
 		}
-		r := classify(l, world.Room(l.Class))
+		r := classify(l, world.ResourceCapacity(l.Class))
 		if worst == "" || severity(r) < severity(worst) {
 			worst = r
 		}
@@ -450,7 +442,7 @@ func severity(r v2alpha2.Reason) int {
 }
 
 // classify says what would help one leaf.
-func classify(l placement.LeafShortfall, room kube.Room) v2alpha2.Reason {
+func classify(l placement.LeafShortfall, room ResourceCapacity) v2alpha2.Reason {
 	need := room.PerPod * int64(l.Need)
 	switch {
 	case room.Nodes == 0:
@@ -462,13 +454,4 @@ func classify(l placement.LeafShortfall, room kube.Room) v2alpha2.Reason {
 	default:
 		return v2alpha2.ReasonFragmented
 	}
-}
-
-// clip keeps a message below the API's limit for event notes.
-func clip(s string) string {
-	const limit = 1000
-	if len(s) <= limit {
-		return s
-	}
-	return s[:limit-4] + " ..."
 }

@@ -1,4 +1,4 @@
-package kube
+package kubescheduler
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-var _ placement.World = &World{}
+var _ placement.World = &Snapshot{}
 
 // cluster is the real scheduler with the stock plugins, over a fake API server: its snapshot and its framework, without
 // its loop.
@@ -53,7 +53,7 @@ func newCluster(t *testing.T, objects ...runtime.Object) *cluster {
 		t.Fatal(err)
 	}
 	f := sched.Profiles[corev1.DefaultSchedulerName]
-	// World asks for these listers; their informers have to run.
+	// Snapshot asks for these listers; their informers have to run.
 	f.SharedInformerFactory().Core().V1().Namespaces().Lister()
 	f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
 	informers.Start(ctx.Done())
@@ -79,10 +79,10 @@ func (c *cluster) refresh() {
 	c.nodes = nodes
 }
 
-// world returns a World for these classes.
-func (c *cluster) world(classes ...*corev1.Pod) *World {
+// world returns a Snapshot for these classes.
+func (c *cluster) world(classes ...*corev1.Pod) *Snapshot {
 	c.t.Helper()
-	w, err := NewWorld(c.ctx, c.f, c.nodes, classes, nil)
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes, nil)
 	if err != nil {
 		c.t.Fatal(err)
 	}

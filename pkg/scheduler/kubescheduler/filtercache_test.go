@@ -1,4 +1,4 @@
-package kube
+package kubescheduler
 
 import (
 	"context"
@@ -58,26 +58,26 @@ func newCounted(t *testing.T, objects ...runtime.Object) *counted {
 }
 
 // judged returns what a plan for the pod says of the nodes, and how many of them were filtered for it.
-func judged(t *testing.T, f *counted, memory *Verdicts, nodes []fwk.NodeInfo, pod *corev1.Pod, avoid map[string]bool) ([]string, int) {
+func judged(t *testing.T, f *counted, memory *FilterCache, nodes []fwk.NodeInfo, pod *corev1.Pod, avoid map[string]bool) ([]string, int) {
 	t.Helper()
 	before := f.filtered.Load()
-	w, err := NewWorld(context.Background(), f, nodes, []*corev1.Pod{pod}, avoid)
+	w, err := NewSnapshot(context.Background(), f, nodes, []*corev1.Pod{pod}, avoid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Remember(memory)
+	w.UseCache(memory)
 	w.judge(w.classes[0])
 	return w.classes[0].reasons, int(f.filtered.Load() - before)
 }
 
 // order returns the nodes in the order in which a plan tries them.
-func order(t *testing.T, f *counted, memory *Verdicts, nodes []fwk.NodeInfo, pod *corev1.Pod) []string {
+func order(t *testing.T, f *counted, memory *FilterCache, nodes []fwk.NodeInfo, pod *corev1.Pod) []string {
 	t.Helper()
-	w, err := NewWorld(context.Background(), f, nodes, []*corev1.Pod{pod}, nil)
+	w, err := NewSnapshot(context.Background(), f, nodes, []*corev1.Pod{pod}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Remember(memory)
+	w.UseCache(memory)
 	w.judge(w.classes[0])
 	var names []string
 	for _, i := range w.classes[0].order {
@@ -104,7 +104,7 @@ func podInfo(t *testing.T, pod *corev1.Pod) *framework.PodInfo {
 func TestVerdictsAreKeptForWhatDidNotChange(t *testing.T) {
 	t.Parallel()
 	f := newCounted(t)
-	memory := NewVerdicts()
+	memory := NewFilterCache()
 	var nodes []fwk.NodeInfo
 	for i := range 10 {
 		nodes = append(nodes, nodeInfo(wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(8).Obj()))
@@ -164,7 +164,7 @@ func TestVerdictsAreKeptForWhatDidNotChange(t *testing.T) {
 func TestScoresAreKeptWhereNodesAreJudgedOneByOne(t *testing.T) {
 	t.Parallel()
 	f := newCounted(t, wrappers.MakeNode("n0").Obj(), wrappers.MakePod("neighbour", "ns").UID("neighbour").Node("n0").Obj())
-	memory := NewVerdicts()
+	memory := NewFilterCache()
 	var nodes []fwk.NodeInfo
 	for i := range 10 {
 		nodes = append(nodes, nodeInfo(wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(8).Obj()))
@@ -202,7 +202,7 @@ func TestScoresAreKeptWhereNodesAreJudgedOneByOne(t *testing.T) {
 func TestVerdictsAgreeWithTheFilters(t *testing.T) {
 	t.Parallel()
 	f := newCounted(t)
-	memory := NewVerdicts()
+	memory := NewFilterCache()
 	random := rand.New(rand.NewPCG(1, 2))
 	slow := corev1.Taint{Key: "slow", Effect: corev1.TaintEffectPreferNoSchedule}
 	var nodes []fwk.NodeInfo
@@ -280,7 +280,7 @@ func TestVerdictsAgreeWithTheFilters(t *testing.T) {
 func TestVerdictsForgetTheKindUsedLongestAgo(t *testing.T) {
 	t.Parallel()
 	f := newCounted(t)
-	memory := NewVerdicts()
+	memory := NewFilterCache()
 	nodes := []fwk.NodeInfo{nodeInfo(wrappers.MakeNode("n").GPUs(8).Obj())}
 	kind := func(i int) *corev1.Pod {
 		return wrappers.MakePod("p", "ns").UID("p").CPU(fmt.Sprintf("%dm", i+1)).Obj()

@@ -1,4 +1,4 @@
-package observed
+package podgroup
 
 import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"

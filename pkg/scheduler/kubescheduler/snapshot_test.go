@@ -1,4 +1,4 @@
-package kube
+package kubescheduler
 
 import (
 	"fmt"
@@ -18,6 +18,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -229,20 +230,20 @@ func TestDomains(t *testing.T) {
 	}
 }
 
-func TestRoom(t *testing.T) {
+func TestResourceCapacity(t *testing.T) {
 	objects := append(racks(2, 8),
 		wrappers.MakeNode("tainted").GPUs(8).Taint("gpu", "yes").Obj(),
 		wrappers.MakeNode("old").GPUs(2).Obj(),
 		classPod("x").GPUs(5).Node("n0").Obj())
 	w := newCluster(t, objects...).world(classPod("a").GPUs(4).Obj(), classPod("b").GPUs(1).NodeSelector("type", "none").Obj(), classPod("c").CPU("500m").Obj(),
 		classPod("d").GPUs(1).CPU("200").Obj())
-	for i, want := range []Room{
+	for i, want := range []podgroup.ResourceCapacity{
 		{Resource: "nvidia.com/gpu", PerPod: 4, Free: 13, Total: 18, Largest: 8, Nodes: 3},
 		{Resource: "nvidia.com/gpu", PerPod: 1},
 		{Resource: corev1.ResourceCPU, PerPod: 500, Free: 3 * 128_000, Total: 3 * 128_000, Largest: 128_000, Nodes: 3},
 		{Resource: corev1.ResourceCPU, PerPod: 200_000, Free: 3 * 128_000, Total: 3 * 128_000, Largest: 128_000, Nodes: 3},
 	} {
-		if diff := cmp.Diff(want, w.Room(i)); diff != "" {
+		if diff := cmp.Diff(want, w.ResourceCapacity(i)); diff != "" {
 			t.Errorf("class %d (-want +got):\n%s", i, diff)
 		}
 	}
@@ -256,7 +257,7 @@ func TestRoom(t *testing.T) {
 
 func TestAvoidedNodesAreNotUsed(t *testing.T) {
 	c := newCluster(t, racks(2, 8)...)
-	w, err := NewWorld(c.ctx, c.f, c.nodes, []*corev1.Pod{classPod("a").Obj()}, map[string]bool{"n0": true})
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{classPod("a").Obj()}, map[string]bool{"n0": true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +294,7 @@ func TestSpreadDoesNotDrift(t *testing.T) {
 
 // TestVerdictsAreThoseOfRealCycles places and takes back pods of random classes in random order on random clusters.
 // After every step each class's verdict on each node must be that of a real cycle of a pod of the class, in a scheduler
-// that has the planned pods bound. So what World accepts the real cycles accept, Undo restores exactly, and no room is
+// that has the planned pods bound. So what Snapshot accepts the real cycles accept, Undo restores exactly, and no room is
 // overlooked.
 func TestVerdictsAreThoseOfRealCycles(t *testing.T) {
 	rounds := 12
@@ -304,7 +305,7 @@ func TestVerdictsAreThoseOfRealCycles(t *testing.T) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewSource(int64(seed)))
 			objects, classes := randomCluster(rng)
-			// Two schedulers of the same cluster: a World's snapshot must not change.
+			// Two schedulers of the same cluster: a Snapshot's nodes must not change.
 			w, oracle := newCluster(t, objects...).world(classes...), newCluster(t, objects...)
 			var bound []*corev1.Pod
 			var steps []string
@@ -333,7 +334,7 @@ func TestVerdictsAreThoseOfRealCycles(t *testing.T) {
 					}
 					for n := range want {
 						if (want[n] == "") != (got[n] == "") {
-							t.Fatalf("step %d, class %d %s, node %s: World says %q, a real cycle %q\nafter %v", step, i, describePod(pod), n, got[n], want[n], steps)
+							t.Fatalf("step %d, class %d %s, node %s: Snapshot says %q, a real cycle %q\nafter %v", step, i, describePod(pod), n, got[n], want[n], steps)
 						}
 					}
 					// Place finds a node if and only if there is one.

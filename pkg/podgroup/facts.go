@@ -1,4 +1,4 @@
-package observed
+package podgroup
 
 import (
 	"time"
@@ -10,9 +10,9 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 )
 
-// Gang is what the scheduler knows of one PodGroup and its pods at one moment: the facts that status, events and pod
+// Facts is what the scheduler knows of one PodGroup and its pods at one moment: the facts that status, events and pod
 // conditions are written from. Read-only.
-type Gang struct {
+type Facts struct {
 	Namespace, Name string
 	// Group is the newest PodGroup seen. nil: pods name it, but it does not exist.
 	Group *v2alpha2.PodGroup

@@ -1,4 +1,4 @@
-package kube
+package kubescheduler
 
 import (
 	"encoding/json"
@@ -25,10 +25,10 @@ var plainScores = sets.New(names.TaintToleration, names.NodeResourcesFit, names.
 // keptRequirements is how many different kinds of pods verdicts are kept for.
 const keptRequirements = 64
 
-// Verdicts remembers between the plans of one profile which nodes take which pods, so that a plan judges the nodes that
+// FilterCache remembers between the plans of one profile which nodes take which pods, so that a plan judges the nodes that
 // changed since the last one instead of all. Only verdicts of plainFilters on a node with nothing planned and nobody
-// nominated are kept, and scores of plainScores. Used by one goroutine, like World.
-type Verdicts struct {
+// nominated are kept, and scores of plainScores. Used by one goroutine, like Snapshot.
+type FilterCache struct {
 	filters []string // enabled in the profile; nil until first asked
 	scores  []string // likewise
 	known   map[string]*verdicts
@@ -43,14 +43,14 @@ type verdicts struct {
 	scores      []int64
 }
 
-// NewVerdicts returns an empty memory for one profile.
-func NewVerdicts() *Verdicts { return &Verdicts{known: map[string]*verdicts{}} }
+// NewFilterCache returns an empty memory for one profile.
+func NewFilterCache() *FilterCache { return &FilterCache{known: map[string]*verdicts{}} }
 
 // Remember makes the plan use the memory, and add to it. To be called before planning begins.
-func (w *World) Remember(v *Verdicts) { w.memory = v }
+func (w *Snapshot) UseCache(v *FilterCache) { w.memory = v }
 
 // of returns what is known about pods like the class's, with room for every node; nil if nothing may be kept.
-func (v *Verdicts) of(f framework.Framework, c *class, nodes int) *verdicts {
+func (v *FilterCache) of(f framework.Framework, c *class, nodes int) *verdicts {
 	if v == nil {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (v *Verdicts) of(f framework.Framework, c *class, nodes int) *verdicts {
 }
 
 // judgeNodes returns for every node why it refuses a pod of the class with nothing planned, "" if it does not.
-func (w *World) judgeNodes(c *class) []string {
+func (w *Snapshot) judgeNodes(c *class) []string {
 	reasons := make([]string, len(w.nodes))
 	if c.local {
 		c.known = w.memory.of(w.f, c, len(w.nodes))
@@ -132,7 +132,7 @@ func (w *World) judgeNodes(c *class) []string {
 
 // scoreNodes returns the profile's scores by node; of interest are those of the nodes that pass, which are c.order. All 0
 // if the plugins fail: any node that passes will do.
-func (w *World) scoreNodes(c *class, pass []fwk.NodeInfo) []int64 {
+func (w *Snapshot) scoreNodes(c *class, pass []fwk.NodeInfo) []int64 {
 	scores := make([]int64, len(w.nodes))
 	if status := w.f.RunPreScorePlugins(w.ctx, c.state, c.info.Pod, pass); !status.IsSuccess() {
 		return scores
@@ -166,7 +166,7 @@ func (w *World) scoreNodes(c *class, pass []fwk.NodeInfo) []int64 {
 
 // plainlyScored reports whether the score of each of the nodes depends on nothing but the node and the kind of pod. To be
 // asked after PreScore.
-func (w *World) plainlyScored(c *class, nodes []fwk.NodeInfo) bool {
+func (w *Snapshot) plainlyScored(c *class, nodes []fwk.NodeInfo) bool {
 	if c.known == nil {
 		return false
 	}
