@@ -43,14 +43,14 @@ func (pl *planner) fillLeaf(leaf *gang.Group, with *explanation) bool {
 	if lacking.Available >= lacking.Need {
 		for _, domain := range pl.leafDomains(pods) {
 			mark := len(pl.stack)
-			placed, class, refusal := pl.fillLeafIn(domain, pods, lacking.Need)
+			placed, class, refusedIn := pl.fillLeafIn(domain, pods, lacking.Need)
 			if placed == lacking.Need {
 				return true
 			}
-			pl.undo(mark)
-			if lacking.Refusal == nil || placed > lacking.Placed {
-				lacking.Placed, lacking.Class, lacking.Refusal = placed, class, refusal
+			if with != nil && (lacking.Refusal == nil || placed > lacking.Placed) {
+				lacking.Placed, lacking.Class, lacking.Refusal = placed, class, pl.world.Explain(class, refusedIn)
 			}
+			pl.undo(mark)
 			if domain == "" && placed == 0 {
 				break
 			}
@@ -63,20 +63,21 @@ func (pl *planner) fillLeaf(leaf *gang.Group, with *explanation) bool {
 }
 
 // fillLeafIn places up to need of the pods, those that must share a domain in the given one. It returns how many, and
-// the first pod's class that was refused.
-func (pl *planner) fillLeafIn(domain string, pods []slot, need int) (placed, class int, refusal *Refusal) {
+// the class and the domain of the first pod that was refused.
+func (pl *planner) fillLeafIn(domain string, pods []slot, need int) (placed, class int, refusedIn string) {
+	refused := false
 	for _, s := range pods {
 		if placed == need {
 			break
 		}
 		c := pl.class(s)
-		if r := pl.place(s, pl.domainFor(c, domain)); r == nil {
+		if d := pl.domainFor(c, domain); pl.place(s, d) {
 			placed++
-		} else if refusal == nil {
-			class, refusal = c, r
+		} else if !refused {
+			refused, class, refusedIn = true, c, d
 		}
 	}
-	return placed, class, refusal
+	return placed, class, refusedIn
 }
 
 // leafDomains returns the domains to try for the pods: those of the first class that has any.
@@ -102,7 +103,7 @@ func (pl *planner) explain(root *gang.Group) *Shortfall {
 	pl.fill(root, with)
 	pl.undo(0)
 
-	short := &Shortfall{Attempts: pl.attempts, Exhausted: pl.exhausted}
+	short := &Shortfall{Attempts: pl.attempts, Tried: pl.attempts, Exhausted: pl.exhausted && !pl.cut, Cut: pl.cut}
 	for _, g := range append([]*gang.Group{root}, pl.problem.Tree.Groups()...) {
 		if !with.blames(g.Parent()) {
 			continue // a group above was satisfied by other children

@@ -160,14 +160,14 @@ func (pl *planner) easiestFirst(leaf *gang.Group) []slot {
 
 // hardness compares two classes: the one with fewer feasible nodes comes first, then the heavier.
 func (pl *planner) hardness(a, b int) int {
-	return cmp.Or(cmp.Compare(pl.feasibleOf(a), pl.feasibleOf(b)), cmp.Compare(pl.weightOf(b), pl.weightOf(a)))
+	return cmp.Or(cmp.Compare(pl.capacityOf(a).Nodes, pl.capacityOf(b).Nodes), cmp.Compare(pl.weightOf(b), pl.weightOf(a)))
 }
 
 // live returns the waiting pods of a leaf without those that no node could ever take, in order of preference.
 func (pl *planner) live(leaf *gang.Group) []slot {
 	return slices.DeleteFunc(pl.waiting(leaf), func(s slot) bool {
 		c := pl.class(s)
-		return pl.independent(c) && pl.feasibleOf(c) == 0
+		return pl.independent(c) && pl.capacityOf(c).Nodes == 0
 	})
 }
 
@@ -263,7 +263,7 @@ func (k *packing) placeFrom(i int) bool {
 // how many were placed.
 func (k *packing) placeItem(it item, domain string) (placed int) {
 	for _, s := range it.pods {
-		if k.place(s, domain) == nil {
+		if k.place(s, domain) {
 			placed++
 		}
 	}
@@ -271,7 +271,7 @@ func (k *packing) placeItem(it item, domain string) (placed int) {
 		if placed == len(it.pods) {
 			break
 		}
-		if !k.taken[s] && k.place(s, k.domainFor(k.class(s), domain)) == nil {
+		if !k.taken[s] && k.place(s, k.domainFor(k.class(s), domain)) {
 			placed++
 		}
 	}

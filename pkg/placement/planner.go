@@ -20,9 +20,12 @@ type planner struct {
 	dependents int                  // pods on the stack whose class has domains
 	domainOf   map[int]domainUse    // class with domains -> the domain its pods on the stack share
 	refusals   map[refusalKey]known // refusals that still hold
+	expired    func() bool          // the time is over; nil: there is no limit
+	cut        bool                 // the time is over
 
 	domains  map[int][]string // World.Domains, asked once per class
-	feasible map[int]int      // World.Feasible
+	kind     map[int]Kind     // World.Kind
+	capacity map[int]Capacity // World.Capacity
 	weight   map[int]int64    // World.Weight
 
 	version   int  // of the stack: grows with every change
@@ -57,15 +60,11 @@ type refusalKey struct {
 }
 
 type known struct {
-	refusal *Refusal
 	depth   int // of the stack at that time
 	version int
 }
 
-// outOfBudget stands for the answer of a World that was not asked.
-var outOfBudget = &Refusal{}
-
-func newPlanner(p Problem, w World) *planner {
+func newPlanner(p Problem, w World, expired func() bool) *planner {
 	pl := &planner{
 		problem:  p,
 		world:    w,
@@ -75,9 +74,11 @@ func newPlanner(p Problem, w World) *planner {
 		domainOf: map[int]domainUse{},
 		refusals: map[refusalKey]known{},
 		domains:  map[int][]string{},
-		feasible: map[int]int{},
+		kind:     map[int]Kind{},
+		capacity: map[int]Capacity{},
 		weight:   map[int]int64{},
 		limit:    -1,
+		expired:  expired,
 	}
 	maps.Copy(pl.counts, p.Have)
 	for _, leaf := range p.Tree.Leaves() {
@@ -86,22 +87,34 @@ func newPlanner(p Problem, w World) *planner {
 	return pl
 }
 
-// place puts one waiting pod on a node. nil: done. The World is not asked again where its answer is known.
-func (pl *planner) place(s slot, domain string) *Refusal {
+// over reports whether the time is over.
+func (pl *planner) over() bool {
+	if !pl.cut && pl.expired != nil && pl.expired() {
+		pl.cut, pl.spent = true, true
+	}
+	return pl.cut
+}
+
+// place puts one waiting pod on a node. The World is not asked again where its answer is known. false: no node takes it,
+// or a limit is reached.
+func (pl *planner) place(s slot, domain string) bool {
 	class := pl.problem.Pods[s.leaf][s.i].Class
 	key := refusalKey{class, domain}
 	if k, ok := pl.refusals[key]; ok && (pl.independent(class) || k.version == pl.version) {
-		return k.refusal
+		return false
 	}
 	if pl.limit >= 0 && pl.calls >= pl.limit {
 		pl.spent = true
-		return outOfBudget
+		return false
+	}
+	if pl.over() {
+		return false
 	}
 	pl.calls++
-	node, refusal := pl.world.Place(class, domain)
-	if refusal != nil {
-		pl.refusals[key] = known{refusal, len(pl.stack), pl.version}
-		return refusal
+	node, ok := pl.world.Place(class, domain)
+	if !ok {
+		pl.refusals[key] = known{len(pl.stack), pl.version}
+		return false
 	}
 	pl.stack = append(pl.stack, step{s, class, domain, node})
 	pl.version++
@@ -113,7 +126,7 @@ func (pl *planner) place(s slot, domain string) *Refusal {
 	if domain != "" {
 		pl.domainOf[class] = domainUse{domain, pl.domainOf[class].pods + 1}
 	}
-	return nil
+	return true
 }
 
 // undo takes back all placements above the given height of the stack, and forgets the refusals they caused.
@@ -197,15 +210,26 @@ func (pl *planner) holds(g *gang.Group) bool {
 }
 
 // independent reports whether pods of the class do not care where the gang's others are.
-func (pl *planner) independent(class int) bool { return pl.domainsOf(class) == nil }
+func (pl *planner) independent(class int) bool { return pl.kindOf(class) == Independent }
 
-// domainsOf returns the class's domains to try; nil: independent, else at least one.
+func (pl *planner) kindOf(class int) Kind {
+	kind, ok := pl.kind[class]
+	if !ok {
+		kind = pl.world.Kind(class)
+		pl.kind[class] = kind
+	}
+	return kind
+}
+
+// domainsOf returns the class's domains to try, at least one.
 func (pl *planner) domainsOf(class int) []string {
 	domains, ok := pl.domains[class]
 	if !ok {
-		domains = pl.world.Domains(class)
-		if domains != nil && len(domains) == 0 {
-			domains = []string{""} // no domain: let the World say why not
+		domains = []string{""}
+		if pl.kindOf(class) == SharesDomain {
+			if some := pl.world.Domains(class, nil); len(some) > 0 {
+				domains = some
+			}
 		}
 		pl.domains[class] = domains
 	}
@@ -241,13 +265,13 @@ func (pl *planner) domainFor(class int, domain string) string {
 	return ""
 }
 
-func (pl *planner) feasibleOf(class int) int {
-	n, ok := pl.feasible[class]
+func (pl *planner) capacityOf(class int) Capacity {
+	c, ok := pl.capacity[class]
 	if !ok {
-		n = pl.world.Feasible(class)
-		pl.feasible[class] = n
+		c = pl.world.Capacity(class)
+		pl.capacity[class] = c
 	}
-	return n
+	return c
 }
 
 func (pl *planner) weightOf(class int) int64 {

@@ -10,7 +10,7 @@ var unitBudget = Budget{Attempts: 8, Placements: 512}
 // Then single pods above minMember, in leaves that are satisfied, and every group above them too. What cannot be placed
 // never blocks the next. The World keeps the placements. nil if the tree is not satisfied by Problem.Have.
 func Surplus(p Problem, w World) []Placement {
-	pl := newPlanner(p, w)
+	pl := newPlanner(p, w, nil)
 	if !p.Tree.Satisfied(pl.counts) {
 		return nil
 	}

@@ -2,6 +2,7 @@ package placement_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -35,7 +36,7 @@ type cluster struct {
 	stack   []fakePlacement
 	calls   int // of Place
 	refused int
-	asked   int // calls of Feasible and Weight
+	asked   int // calls of Capacity and Weight
 }
 
 type fakePlacement struct{ class, node int }
@@ -87,23 +88,31 @@ func (w *cluster) reason(n node, c class, domain string) string {
 	return ""
 }
 
-func (w *cluster) Place(class int, domain string) (string, *placement.Refusal) {
+func (w *cluster) Place(class int, domain string) (string, bool) {
 	w.calls++
-	best, reasons := -1, map[string]int{}
+	best := -1
 	c := w.classes[class]
 	for i, n := range w.nodes {
-		if r := w.reason(n, c, domain); r != "" {
-			reasons[r]++
-		} else if best < 0 || n.free[0] < w.nodes[best].free[0] || n.free[0] == w.nodes[best].free[0] && n.free[1] < w.nodes[best].free[1] {
+		if w.reason(n, c, domain) == "" && (best < 0 || n.free[0] < w.nodes[best].free[0] || n.free[0] == w.nodes[best].free[0] && n.free[1] < w.nodes[best].free[1]) {
 			best = i
 		}
 	}
 	if best < 0 {
 		w.refused++
-		return "", &placement.Refusal{Reasons: reasons}
+		return "", false
 	}
 	w.put(class, best)
-	return w.nodes[best].name, nil
+	return w.nodes[best].name, true
+}
+
+func (w *cluster) Explain(class int, domain string) *placement.Refusal {
+	reasons := map[string]int{}
+	for _, n := range w.nodes {
+		if r := w.reason(n, w.classes[class], domain); r != "" {
+			reasons[r]++
+		}
+	}
+	return &placement.Refusal{Reasons: reasons}
 }
 
 func (w *cluster) put(class, i int) {
@@ -125,13 +134,17 @@ func (w *cluster) Undo(n int) {
 	}
 }
 
-func (w *cluster) Domains(class int) []string {
-	if w.classes[class].follows != "" {
-		return []string{""}
+func (w *cluster) Kind(class int) placement.Kind {
+	switch c := w.classes[class]; {
+	case c.follows != "":
+		return placement.Dependent
+	case c.sameRack != "":
+		return placement.SharesDomain
 	}
-	if w.classes[class].sameRack == "" {
-		return nil
-	}
+	return placement.Independent
+}
+
+func (w *cluster) Domains(class int, _ []int) []string {
 	var racks []string
 	for _, n := range w.nodes {
 		if !slices.Contains(racks, n.rack) {
@@ -141,16 +154,24 @@ func (w *cluster) Domains(class int) []string {
 	return racks
 }
 
-func (w *cluster) Feasible(class int) int {
+func (w *cluster) Capacity(class int) placement.Capacity {
 	w.asked++
-	feasible := 0
+	capacity := placement.Capacity{}
 	c := w.classes[class]
 	for _, n := range w.nodes {
 		if (c.label == "" || n.label == c.label) && n.gpus >= c.gpus && n.cpus >= c.cpus {
-			feasible++
+			capacity.Nodes++
+			fit := math.MaxInt32
+			if c.gpus > 0 {
+				fit = min(fit, n.gpus/c.gpus)
+			}
+			if c.cpus > 0 {
+				fit = min(fit, n.cpus/c.cpus)
+			}
+			capacity.Pods += fit
 		}
 	}
-	return feasible
+	return capacity
 }
 
 func (w *cluster) Weight(class int) int64 {

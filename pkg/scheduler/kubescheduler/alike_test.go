@@ -35,15 +35,15 @@ func TestSubGroupsThatDifferInALabelAreNotTriedOneByOne(t *testing.T) {
 	w.UseCache(NewFilterCache())
 	pass := func() {
 		for k := range 8 * count {
-			if _, refusal := w.Place(k%leaves, ""); refusal != nil {
-				t.Fatalf("pod %d refused: %v", k, refusal.Reasons)
+			if _, ok := w.Place(k%leaves, ""); !ok {
+				t.Fatalf("pod %d refused: %v", k, w.Explain(k%leaves, "").Reasons)
 			}
 		}
 		want := map[string]int{"Insufficient nvidia.com/gpu": count}
 		for i := range leaves {
-			if _, refusal := w.Place(i, ""); refusal == nil {
+			if _, ok := w.Place(i, ""); ok {
 				t.Fatalf("leaf %d is placed on full nodes", i)
-			} else if diff := cmp.Diff(want, refusal.Reasons); diff != "" {
+			} else if diff := cmp.Diff(want, w.Explain(i, "").Reasons); diff != "" {
 				t.Fatalf("refusal of leaf %d (-want +got):\n%s", i, diff)
 			}
 		}
@@ -114,10 +114,10 @@ func TestClassesThatLookAlikeAreAnsweredAsBefore(t *testing.T) {
 			var answers []answer
 			i := random.IntN(len(classes))
 			for _, w := range worlds {
-				node, refusal := w.Place(i, "")
+				node, ok := w.Place(i, "")
 				a := answer{Node: node}
-				if refusal != nil {
-					a.Reasons = refusal.Reasons
+				if !ok {
+					a.Reasons = w.Explain(i, "").Reasons
 				}
 				answers = append(answers, a)
 			}

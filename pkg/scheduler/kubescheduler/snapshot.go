@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -81,6 +82,7 @@ type class struct {
 	reasons  []string  // by node, "" = passes with nothing planned
 	order    []int     // nodes to be tried, best first: those that pass with nothing planned, then, if not local, the others
 	feasible int       // of order, those that pass with nothing planned
+	capacity int       // upper bound of the pods that fit with nothing planned, over all nodes
 	scan     *scan     // local only
 	resource corev1.ResourceName
 	request  int64
@@ -89,7 +91,7 @@ type class struct {
 // scan is how far the order of a class, or of several that look alike, has been tried with what is planned now.
 type scan struct {
 	cursor  int                // nodes of order before it refuse
-	refusal *placement.Refusal // what the nodes said when none took a pod; nil: not known
+	refusal *placement.Refusal // what Explain said last; nil: not known
 	version int                // Snapshot.version then
 }
 
@@ -379,7 +381,7 @@ func reason(status *fwk.Status) string {
 }
 
 // Place implements placement.World.
-func (w *Snapshot) Place(index int, domain string) (string, *placement.Refusal) {
+func (w *Snapshot) Place(index int, domain string) (string, bool) {
 	c := w.classes[index]
 	w.judge(c)
 	start := 0
@@ -402,16 +404,25 @@ func (w *Snapshot) Place(index int, domain string) (string, *placement.Refusal) 
 			w.logger.Error(err, "Planning a pod on a node failed", "node", w.nodes[i].Node().Name)
 			continue
 		}
-		return w.nodes[i].Node().Name, nil
+		return w.nodes[i].Node().Name, true
 	}
 	if c.local && domain == "" {
 		c.scan.cursor = len(c.order)
-		if c.scan.refusal == nil || c.scan.version != w.version {
-			c.scan.refusal, c.scan.version = w.refusal(c, domain), w.version
-		}
-		return "", c.scan.refusal
 	}
-	return "", w.refusal(c, domain)
+	return "", false
+}
+
+// Explain implements placement.World.
+func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
+	c := w.classes[index]
+	w.judge(c)
+	if !c.local || domain != "" {
+		return w.refusal(c, domain)
+	}
+	if c.scan.refusal == nil || c.scan.version != w.version {
+		c.scan.refusal, c.scan.version = w.refusal(c, domain), w.version
+	}
+	return c.scan.refusal
 }
 
 // refusal counts the nodes by the reason for which they refuse the class now.
@@ -501,10 +512,20 @@ func (w *Snapshot) tell(c *class, info *framework.PodInfo, i int, came bool) err
 	return nil
 }
 
-// Feasible implements placement.World.
-func (w *Snapshot) Feasible(index int) int {
-	w.judge(w.classes[index])
-	return w.classes[index].feasible
+// Capacity implements placement.World. The bound on the pods is that of the main resource; a class without domains whose
+// pods could go to a node that refuses the class now has none.
+func (w *Snapshot) Capacity(index int) placement.Capacity {
+	c := w.classes[index]
+	w.judge(c)
+	pods := math.MaxInt
+	if c.local && c.request > 0 {
+		pods = 0
+		for _, i := range c.order {
+			free := amount(w.nodes[i].GetAllocatable(), c.resource) - amount(w.nodes[i].GetRequested(), c.resource)
+			pods += max(1, int(free/c.request)) // the node takes one pod: its resource may be counted elsewhere
+		}
+	}
+	return placement.Capacity{Nodes: c.feasible, Pods: pods}
 }
 
 // Weight implements placement.World: units of the main resource, extended resources above CPU.
@@ -516,11 +537,24 @@ func (w *Snapshot) Weight(index int) int64 {
 	return c.request * 1_000_000
 }
 
-// Domains implements placement.World: for a class with required pod affinity to pods like itself or like another class
-// of the gang, the domains of the first such term, the one with the most nodes that pass first; [""] for a class
-// with a hard spread constraint.
-func (w *Snapshot) Domains(index int) []string {
-	c := w.classes[index]
+// Kind implements placement.World.
+func (w *Snapshot) Kind(index int) placement.Kind {
+	switch domains := w.domains(w.classes[index]); {
+	case domains == nil:
+		return placement.Independent
+	case len(domains) == 1 && domains[0] == "":
+		return placement.Dependent
+	}
+	return placement.SharesDomain
+}
+
+// Domains implements placement.World.
+func (w *Snapshot) Domains(index int, _ []int) []string { return w.domains(w.classes[index]) }
+
+// domains returns, for a class with required pod affinity to pods like itself or like another class of the gang, the
+// domains of the first such term, the one with the most nodes that pass first; [""] for a class with a hard spread
+// constraint.
+func (w *Snapshot) domains(c *class) []string {
 	w.judge(c)
 	for _, term := range c.info.GetRequiredAffinityTerms() {
 		if !slices.ContainsFunc(w.classes, func(o *class) bool {

@@ -18,6 +18,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -157,9 +158,9 @@ func TestPlacements(t *testing.T) {
 				var reasons map[string]int
 				placed := 0
 				for _, a := range tc.asks {
-					node, refusal := w.Place(a.class, a.domain)
-					if refusal != nil {
-						node, reasons = "-", refusal.Reasons
+					node, ok := w.Place(a.class, a.domain)
+					if !ok {
+						node, reasons = "-", w.Explain(a.class, a.domain).Reasons
 					} else {
 						placed++
 					}
@@ -194,7 +195,7 @@ func TestNominatedPodsOfOthersKeepTheirPlace(t *testing.T) {
 	if node, _ := w.Place(0, ""); node != "n0" {
 		t.Errorf("one GPU is left, placed on %q", node)
 	}
-	if node, refusal := w.Place(0, ""); refusal == nil {
+	if node, ok := w.Place(0, ""); ok {
 		t.Errorf("placed on %s, where a nominated pod wants what is left", node)
 	}
 	w.Undo(1)
@@ -214,16 +215,21 @@ func TestDomains(t *testing.T) {
 	objects := append(racks(6, 2), classPod("x").GPUs(2).Node("n0").Obj(), classPod("y").GPUs(2).Node("n2").Obj(), classPod("z").GPUs(2).Node("n3").Obj())
 	for name, tc := range map[string]struct {
 		pod  *wrappers.PodWrapper
+		kind placement.Kind
 		want []string
 	}{
-		"none without constraints": {pod: classPod("a").GPUs(1)},
+		"none without constraints": {pod: classPod("a").GPUs(1), kind: placement.Independent},
 		"of the affinity term to itself, the one with the most nodes that fit first": {
-			pod: classPod("a").GPUs(1).TogetherWith("rack", "app", "a"), want: []string{"rack=r2", "rack=r0", "rack=r1"}},
-		"anywhere for a hard spread": {pod: spread(classPod("a").GPUs(1), "zone", "a", 1), want: []string{""}},
+			pod: classPod("a").GPUs(1).TogetherWith("rack", "app", "a"), kind: placement.SharesDomain, want: []string{"rack=r2", "rack=r0", "rack=r1"}},
+		"anywhere for a hard spread": {pod: spread(classPod("a").GPUs(1), "zone", "a", 1), kind: placement.Dependent, want: []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tc.want, newCluster(t, objects...).world(tc.pod.Obj()).Domains(0)); diff != "" {
+			w := newCluster(t, objects...).world(tc.pod.Obj())
+			if got := w.Kind(0); got != tc.kind {
+				t.Errorf("Kind is %d, want %d", got, tc.kind)
+			}
+			if diff := cmp.Diff(tc.want, w.Domains(0, []int{1})); diff != "" {
 				t.Errorf("Domains (-want +got):\n%s", diff)
 			}
 		})
@@ -247,8 +253,9 @@ func TestResourceCapacity(t *testing.T) {
 			t.Errorf("class %d (-want +got):\n%s", i, diff)
 		}
 	}
-	if got := []int{w.Feasible(0), w.Feasible(1), w.Feasible(2)}; !cmp.Equal(got, []int{1, 0, 3}) {
-		t.Errorf("Feasible: %v", got)
+	want := []placement.Capacity{{Nodes: 1, Pods: 2}, {}, {Nodes: 3, Pods: 768}, {}}
+	if diff := cmp.Diff(want, []placement.Capacity{w.Capacity(0), w.Capacity(1), w.Capacity(2), w.Capacity(3)}); diff != "" {
+		t.Errorf("Capacity (-want +got):\n%s", diff)
 	}
 	if w.Weight(0) <= w.Weight(1) || w.Weight(1) <= w.Weight(2) {
 		t.Errorf("weights %d, %d, %d: four GPUs, one GPU, half a CPU", w.Weight(0), w.Weight(1), w.Weight(2))
@@ -282,9 +289,9 @@ func TestSpreadDoesNotDrift(t *testing.T) {
 					t.Fatalf("with %v, %s: %t, want %t", count, n.Node().Name, got, want)
 				}
 			}
-			node, refusal := w.Place(0, "")
-			if refusal != nil {
-				t.Fatalf("refused with %v: %v", count, refusal.Reasons)
+			node, ok := w.Place(0, "")
+			if !ok {
+				t.Fatalf("refused with %v: %v", count, w.Explain(0, "").Reasons)
 			}
 			count[node]++
 		}
@@ -312,9 +319,9 @@ func TestVerdictsAreThoseOfRealCycles(t *testing.T) {
 			for step := range 25 {
 				if rng.Intn(4) > 0 {
 					i := rng.Intn(len(classes))
-					node, refusal := w.Place(i, "")
+					node, ok := w.Place(i, "")
 					steps = append(steps, fmt.Sprintf("class %d -> %s", i, node))
-					if refusal == nil {
+					if ok {
 						bound = append(bound, oracle.bind(classes[i], fmt.Sprintf("planned-%d", step), node))
 					}
 				} else if n := len(bound); n > 0 {
@@ -338,12 +345,12 @@ func TestVerdictsAreThoseOfRealCycles(t *testing.T) {
 						}
 					}
 					// Place finds a node if and only if there is one.
-					node, refusal := w.Place(i, "")
+					node, ok := w.Place(i, "")
 					possible := slices.Contains(slices.Collect(maps.Values(want)), "")
-					if (refusal == nil) != possible {
-						t.Fatalf("step %d, class %d %s: Place says %q %v, real cycles %v\nafter %v", step, i, describePod(pod), node, refusal, want, steps)
+					if ok != possible {
+						t.Fatalf("step %d, class %d %s: Place says %q %t, real cycles %v\nafter %v", step, i, describePod(pod), node, ok, want, steps)
 					}
-					if refusal == nil {
+					if ok {
 						if want[node] != "" {
 							t.Fatalf("step %d, class %d %s: placed on %s, a real cycle says %q\nafter %v", step, i, describePod(pod), node, want[node], steps)
 						}
