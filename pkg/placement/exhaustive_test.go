@@ -145,7 +145,7 @@ func assignable(w *cluster, classes []int, from int, shrink bool) bool {
 		return true
 	}
 	for i := from; i < len(w.nodes); i++ {
-		if w.reason(w.nodes[i], w.classes[classes[0]], "") != "" {
+		if w.reason(w.nodes[i], classes[0], "") != "" {
 			continue
 		}
 		w.put(classes[0], i)
