@@ -34,6 +34,12 @@ func bench(ctx context.Context, plans []plan, out io.Writer) error {
 			}
 		}
 	}
+	if dir := plans[0].o.out; dir != "" {
+		if err := writePicture(dir); err != nil {
+			return errors.Join(failed, err)
+		}
+		fmt.Fprintf(out, "results.jsonl and results.svg are in %s\n", dir)
+	}
 	return failed
 }
 

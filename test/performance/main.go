@@ -23,11 +23,14 @@ func main() {
 }
 
 // benchmark returns the benchmark that the arguments ask for: shapes, or if the first is "workload" that, or if it is
-// "plot" the picture of earlier results.
+// "plot" and a directory the picture of the results there.
 func benchmark(args []string) (func(context.Context) error, error) {
 	if len(args) > 0 && args[0] == "workload" {
 		o, err := parseWorkload(args[1:])
 		return func(ctx context.Context) error { return benchWorkload(ctx, o, os.Stdout) }, err
+	}
+	if len(args) == 2 && args[0] == "plot" {
+		return func(context.Context) error { return writePicture(args[1]) }, nil
 	}
 	plans, err := parse(args)
 	return func(ctx context.Context) error { return bench(ctx, plans, os.Stdout) }, err

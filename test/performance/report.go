@@ -67,7 +67,7 @@ func table(out io.Writer, p plan, v variant, all results) error {
 // print prints muster's figure, or its ratio to another's round by round, and whether the median is good enough.
 func (t target) print(out io.Writer, variant string, all results) {
 	what, format := "muster", "%.0f"
-	values := series(all[entry{variant, muster}], t.key)
+	values := series(all[entry{variant, muster}], t.kind.key)
 	if t.contestant != "" || t.otherVariant != "" {
 		other := entry{variant, muster}
 		if t.contestant != "" {
@@ -75,13 +75,13 @@ func (t target) print(out io.Writer, variant string, all results) {
 		} else {
 			other.variant = t.otherVariant
 		}
-		values = ratios(all[entry{variant, muster}], all[other], t.key)
+		values = ratios(all[entry{variant, muster}], all[other], t.kind.key)
 		what, format = "muster / "+t.contestant, "%.2f"
 		if t.otherVariant != "" {
 			what = "muster / " + t.otherVariant
 		}
 	}
-	what += ", " + t.key
+	what += ", " + t.kind.key
 	if variant != "" {
 		what = variant + ": " + what
 	}

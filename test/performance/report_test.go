@@ -18,12 +18,12 @@ func TestReport(t *testing.T) {
 	}
 	p := plan{
 		shape: shape{targets: []target{
-			{key: lastBind.key, contestant: stock, bound: 0.4},
-			{key: lastBind.key, contestant: floor, bound: 3},
-			{key: lastBind.key, contestant: coscheduling, bound: 1, atLeast: true},
-			{key: lastBind.key, otherVariant: "flat", bound: 1, variant: ""},
-			{key: lastBind.key, bound: 4},
-			{key: firstBind.key, bound: 4},
+			{kind: lastBind, contestant: stock, bound: 0.4},
+			{kind: lastBind, contestant: floor, bound: 3},
+			{kind: lastBind, contestant: coscheduling, bound: 1, atLeast: true},
+			{kind: lastBind, otherVariant: "flat", bound: 1, variant: ""},
+			{kind: lastBind, bound: 4},
+			{kind: firstBind, bound: 4},
 		}},
 		o: options{repeat: 3, contestants: []string{muster, coscheduling, stock, floor}, variants: []variant{{}}},
 	}
@@ -63,7 +63,7 @@ func TestTargetThatIsALeast(t *testing.T) {
 	slow.add(podsPerSecond, 90)
 	fast.add(podsPerSecond, 100)
 	var out bytes.Buffer
-	target{key: podsPerSecond.key, contestant: stock, bound: 0.95, atLeast: true}.print(&out, "",
+	target{kind: podsPerSecond, contestant: stock, bound: 0.95, atLeast: true}.print(&out, "",
 		results{entry{"", muster}: {slow}, entry{"", stock}: {fast}})
 	if want := "muster / stock, pods_per_second: 0.90, to reach: at least 0.95: NOT reached\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)

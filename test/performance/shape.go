@@ -62,7 +62,7 @@ func parseVariant(s string) (v variant, err error) {
 // target is what the project holds itself to: a figure of muster, or its ratio to the same figure of another contestant or
 // variant. The bench says whether it is reached and does not fail on it.
 type target struct {
-	key     string // of the figure
+	kind    kind
 	variant string // whose; "" with no other: every variant
 	// The ratio is to this contestant (same variant) or to muster in this variant; both "": the figure itself.
 	contestant, otherVariant string
@@ -82,55 +82,55 @@ var allShapes = []shape{
 		name: "drain-1000", about: "250 gangs of 16 on 1,000 nodes, all there before the scheduler starts",
 		defaults: options{nodes: 1000, gangs: 250, podsPerGang: 16},
 		run:      runDrain,
-		targets:  []target{{key: lastBind.key, contestant: floor, bound: mostOfFloor}, {key: lastBind.key, contestant: stock, bound: 0.4}},
+		targets:  []target{{kind: lastBind, contestant: floor, bound: mostOfFloor}, {kind: lastBind, contestant: stock, bound: 0.4}},
 	},
 	{
 		name: "drain-5000", about: "500 gangs of 16 on 5,000 nodes",
 		defaults: options{nodes: 5000, gangs: 500, podsPerGang: 16},
 		run:      runDrain,
 		targets: []target{
-			{key: lastBind.key, contestant: floor, bound: mostOfFloor},
-			{key: schedulerMemory.key, contestant: stock, bound: 1.3},
+			{kind: lastBind, contestant: floor, bound: mostOfFloor},
+			{kind: schedulerMemory, contestant: stock, bound: 1.3},
 		},
 	},
 	{
 		name: "small-gangs", about: "1,000 gangs of 3 on 1,000 nodes",
 		defaults: options{nodes: 1000, gangs: 1000, podsPerGang: 3},
 		run:      runDrain,
-		targets:  []target{{key: lastBind.key, contestant: floor, bound: mostOfFloorSmall}},
+		targets:  []target{{kind: lastBind, contestant: floor, bound: mostOfFloorSmall}},
 	},
 	{
 		name: "trees", about: "100 trees of 4 sub-groups of 8, three needed, and beside them 100 flat gangs of 32",
 		defaults: options{nodes: 1000, gangs: 100, podsPerGang: 32, subGroups: 4, minSubGroups: 3, variants: []variant{{kind: "trees"}, {kind: "flat"}}},
 		run:      runDrain,
-		targets:  []target{{key: lastBind.key, variant: "trees", otherVariant: "flat", bound: 1}},
+		targets:  []target{{kind: lastBind, variant: "trees", otherVariant: "flat", bound: 1}},
 	},
 	{
 		name: "plain", about: "4,000 pods without gangs on 1,000 nodes",
 		defaults: options{nodes: 1000, gangs: 250, podsPerGang: 16},
 		run:      withoutGangs(runDrain),
-		targets:  []target{{key: podsPerSecond.key, contestant: stock, bound: leastOfStock, atLeast: true}},
+		targets:  []target{{kind: podsPerSecond, contestant: stock, bound: leastOfStock, atLeast: true}},
 	},
 	{
 		name: "big-gang", about: "one gang of 1,000 pods arrives on 5,000 nodes, like pods and pods with an index label each",
 		defaults: options{nodes: 5000, gangs: 1, podsPerGang: 1000, variants: []variant{{kind: "alike"}, {kind: "index"}}, noProbes: true},
 		run:      runArrive,
 		targets: []target{
-			{key: firstToLast.key, contestant: floor, bound: 2},
-			{key: toFirstBind.key, bound: 100},
+			{kind: firstToLast, contestant: floor, bound: 2},
+			{kind: toFirstBind, bound: 100},
 		},
 	},
 	{
 		name: "refused", about: "a gang of 10 x 8 GPUs that cannot fit on a full cluster of 5,000 nodes, until the verdict",
 		defaults: options{nodes: 5000, gangs: 1, podsPerGang: 10, probes: 10},
 		run:      runRefused,
-		targets:  []target{{key: verdictMedian.key, bound: 1000}},
+		targets:  []target{{kind: verdictMedian, bound: 1000}},
 	},
 	{
 		name: "restart", about: "kill -9 with 5,000 nodes and 8,000 bound pods, until the first bind",
 		defaults: options{nodes: 5000, gangs: 500, podsPerGang: 16},
 		run:      runRestart,
-		targets:  []target{{key: restartFirst.key, bound: 5}, {key: schedulerMemory.key, contestant: stock, bound: 1.3}},
+		targets:  []target{{kind: restartFirst, bound: 5}, {kind: schedulerMemory, contestant: stock, bound: 1.3}},
 	},
 	{
 		name: "waiting", about: "gangs of 8 x 8 GPUs wait on a full cluster of 1,000 nodes, and pods that fit come along",
@@ -139,16 +139,16 @@ var allShapes = []shape{
 			{kind: "images", n: 500}, {kind: "trees", n: 10, m: 1024}, {kind: "plain", n: 2000}}},
 		run: runWaiting,
 		targets: []target{
-			{key: plainMedian.key, bound: 30}, {key: plain99.key, bound: 250},
-			{key: fittingMedian.key, bound: 60}, {key: fitting99.key, bound: 250},
-			{key: quietWrites.key, bound: 10}, {key: quietCPU.key, bound: 1},
+			{kind: plainMedian, bound: 30}, {kind: plain99, bound: 250},
+			{kind: fittingMedian, bound: 60}, {kind: fitting99, bound: 250},
+			{kind: quietWrites, bound: 10}, {kind: quietCPU, bound: 1},
 		},
 	},
 	{
 		name: "huge-gang", about: "one gang of 5,000 pods, one of 20,000: created, bound, deleted, with plain pods beside it",
 		defaults: options{nodes: 5000, gangs: 1, podsPerGang: 1, probes: 40, variants: []variant{{kind: "pods", n: 5000}, {kind: "pods", n: 20000}}},
 		run:      runArrive,
-		targets:  []target{{key: firstToLast.key, contestant: floor, bound: 1.5}},
+		targets:  []target{{kind: firstToLast, contestant: floor, bound: 1.5}},
 	},
 }
 
