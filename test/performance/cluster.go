@@ -220,17 +220,20 @@ const fillersPerNode = 2
 
 // fill makes every node full, with pods that are bound from the start.
 func (cl *cluster) fill(ctx context.Context) error {
-	return inParallel(len(cl.nodes)*fillersPerNode, func(i int) error { return cl.createFiller(ctx, i, 0) })
+	return inParallel(len(cl.nodes)*fillersPerNode, func(i int) error {
+		return cl.createFiller(ctx, i, 0, func(w *wrappers.PodWrapper) { w.SchedulerName("nobody").Node(cl.nodes[i/fillersPerNode]) })
+	})
 }
 
-// createFiller creates the i-th filler, bound to its node, for the n-th time.
-func (cl *cluster) createFiller(ctx context.Context, i, n int) error {
+// createFiller creates the i-th filler for the n-th time.
+func (cl *cluster) createFiller(ctx context.Context, i, n int, edit func(*wrappers.PodWrapper)) error {
 	gpus := cl.o.gpus / fillersPerNode
 	if i%fillersPerNode == 0 {
 		gpus = cl.o.gpus - gpus*(fillersPerNode-1)
 	}
-	pod := wrappers.MakePod(fillerName(i, n), namespace).SchedulerName("nobody").GPUs(int64(gpus)).Node(cl.nodes[i/fillersPerNode]).Obj()
-	_, err := cl.client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+	pod := wrappers.MakePod(fillerName(i, n), namespace).GPUs(int64(gpus))
+	edit(pod)
+	_, err := cl.client.CoreV1().Pods(namespace).Create(ctx, pod.Obj(), metav1.CreateOptions{})
 	return err
 }
 
@@ -238,12 +241,11 @@ const fillerPrefix = "filler-"
 
 func fillerName(i, n int) string { return fmt.Sprintf("%s%05d-%d", fillerPrefix, i, n) }
 
-// churn replaces one filler after the other, perSecond of them, until ctx ends: each is deleted and made again on the
-// same node. It returns how many were replaced.
-func (cl *cluster) churn(ctx context.Context, perSecond int) (int, error) {
+// churn replaces one filler after the other, perSecond of them, until ctx ends: each is deleted, and another like it is
+// created for the scheduler to bind, which finds room on that node alone.
+func (cl *cluster) churn(ctx context.Context, perSecond int) error {
 	if perSecond == 0 {
-		<-ctx.Done()
-		return 0, nil
+		return nil
 	}
 	ticker := time.NewTicker(time.Second / time.Duration(perSecond))
 	defer ticker.Stop()
@@ -251,16 +253,17 @@ func (cl *cluster) churn(ctx context.Context, perSecond int) (int, error) {
 	for i := 0; ; i++ {
 		select {
 		case <-ctx.Done():
-			return i, nil
+			return nil
 		case <-ticker.C: // the work is to replace so many a second
 		}
 		// Fillers far apart, so that no node is met twice in a row.
 		filler, n := (i*7919)%fillers, i/fillers
 		if err := cl.deletePod(ctx, fillerName(filler, n)); err != nil && ctx.Err() == nil {
-			return i, err
+			return err
 		}
-		if err := cl.createFiller(ctx, filler, n+1); err != nil && ctx.Err() == nil {
-			return i, err
+		free := func(w *wrappers.PodWrapper) { w.SchedulerName(cl.c.schedulerName) }
+		if err := cl.createFiller(ctx, filler, n+1, free); err != nil && ctx.Err() == nil {
+			return err
 		}
 	}
 }

@@ -97,10 +97,7 @@ const fittingGang = 4
 func (cl *cluster) probeWhileChurning(ctx context.Context, seen *sights) (plain, gangs latencies, err error) {
 	churning, stop := context.WithCancel(ctx)
 	churned := make(chan error, 1)
-	go func() {
-		_, err := cl.churn(churning, cl.o.churn)
-		churned <- err
-	}()
+	go func() { churned <- cl.churn(churning, cl.o.churn) }()
 	defer func() {
 		stop()
 		if failed := <-churned; err == nil {
