@@ -22,10 +22,7 @@ func runArrive(ctx context.Context, r run) (out outcome, err error) {
 	if err := cl.startReady(ctx); err != nil {
 		return out, err
 	}
-	g := gang{name: "gang", pods: r.o.podsPerGang, gpus: 1, indexed: r.variant.kind == "index"}
-	if r.variant.kind == "pods" {
-		g.pods = r.variant.n
-	}
+	g := arriving(r.o, r.variant)
 	probing := r.o.probes > 0 && cl.c.program != nil
 	var alone latencies
 	p := &prober{cl: cl, seen: seen, name: "probe"}
@@ -45,7 +42,7 @@ func runArrive(ctx context.Context, r run) (out outcome, err error) {
 	if probing {
 		stopProbes = p.meanwhile(ctx)
 	}
-	defer stopProbes() //nolint:errcheck // told below, unless another error came first
+	defer func() { _, _ = stopProbes() }() // unless it was told below, another error came first
 
 	// 1. Created.
 	if err := cl.createPodGroups(ctx, g); err != nil {
@@ -115,4 +112,16 @@ func runArrive(ctx context.Context, r run) (out outcome, err error) {
 	}
 	out.add(serverCPU, server.Seconds())
 	return out, checkNodes(out.bindings, r.o.gpus)
+}
+
+// arriving returns the gang of a variant: every pod wants one GPU.
+func arriving(o options, v variant) gang {
+	g := gang{name: "gang", pods: o.podsPerGang, gpus: 1, indexed: v.kind == "index"}
+	switch v.kind {
+	case "pods":
+		g.pods = v.n
+	case "subgroups": // n of m pods, all of them needed
+		g.pods, g.subGroups, g.minSubGroups = v.n*v.m, v.n, v.n
+	}
+	return g
 }

@@ -23,7 +23,7 @@ func TestTheFloorHasNoPartWhereNothingIsBound(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
 		"drain-1000": true, "drain-5000": true, "small-gangs": true, "trees": true, "plain": true, "big-gang": true, "huge-gang": true,
-		"refused": false, "waiting": false, "restart": false,
+		"refused": false, "waiting": false, "throughput": false, "restart": false,
 	} {
 		found, err := plans(name, options{repeat: 1, gpus: 8, contestants: []string{muster, floor}})
 		if err != nil {

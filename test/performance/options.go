@@ -84,7 +84,7 @@ func parse(args []string) ([]plan, error) {
 	with.number(&o.gpus, "gpus", 8, "GPUs per node")
 	with.number(&o.gangs, "gangs", 0, "gangs")
 	with.number(&o.podsPerGang, "pods-per-gang", 0, "pods per gang")
-	with.word(&variants, "variants", "", "forms of the shape, separated by commas; waiting has none, gangs:N, images:N, trees:NxSUBGROUPS and plain:N, huge-gang has pods:N")
+	with.word(&variants, "variants", "", "forms of the shape, separated by commas; waiting has none, gangs:N, images:N, trees:NxSUBGROUPS and plain:N, huge-gang pods:N and subgroups:NxPODS")
 	with.number(&o.probes, "probes", 0, "pods and gangs that are timed, of each kind")
 	with.number(&o.churn, "churn", 5, "pods replaced each second while gangs wait")
 	with.number(&o.kills, "kills", 3, "restarts in one run of the shape restart")
@@ -186,12 +186,12 @@ func plans(names string, o options) ([]plan, error) {
 // room returns how many pods of one GPU are to be bound at a time. Where a cluster is full anyway, none.
 func (p plan) room() int {
 	switch p.shape.name {
-	case "waiting", "refused":
+	case "waiting", "refused", "throughput":
 		return 0
 	case "huge-gang":
 		most := 0
 		for _, v := range p.o.variants {
-			most = max(most, v.n)
+			most = max(most, arriving(p.o, v).pods)
 		}
 		return most
 	default:

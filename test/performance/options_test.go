@@ -37,7 +37,7 @@ func TestParse(t *testing.T) {
 		},
 		"an unknown shape": {
 			env:     map[string]string{"SHAPE": "drain"},
-			wantErr: `unknown shape "drain"; known: drain-1000, drain-5000, small-gangs, trees, plain, big-gang, refused, restart, waiting, huge-gang`,
+			wantErr: `unknown shape "drain"; known: drain-1000, drain-5000, small-gangs, trees, plain, big-gang, refused, restart, waiting, throughput, huge-gang`,
 		},
 		"the other build without its path": {
 			args:    []string{"-contestants=muster,muster-before"},

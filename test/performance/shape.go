@@ -134,7 +134,7 @@ var allShapes = []shape{
 	},
 	{
 		name: "waiting", about: "gangs of 8 x 8 GPUs wait on a full cluster of 1,000 nodes, and pods that fit come along",
-		defaults: options{nodes: 1000, podsPerGang: 8, gangs: 1, probes: 40, variants: []variant{
+		defaults: options{nodes: 1000, gangs: 1, podsPerGang: waitingPods, probes: 40, variants: []variant{
 			{kind: "none"}, {kind: "gangs", n: 250}, {kind: "gangs", n: 500}, {kind: "gangs", n: 2000},
 			{kind: "images", n: 500}, {kind: "trees", n: 10, m: 1024}, {kind: "plain", n: 2000}}},
 		run: runWaiting,
@@ -145,10 +145,17 @@ var allShapes = []shape{
 		},
 	},
 	{
-		name: "huge-gang", about: "one gang of 5,000 pods, one of 20,000: created, bound, deleted, with plain pods beside it",
-		defaults: options{nodes: 5000, gangs: 1, podsPerGang: 1, probes: 40, variants: []variant{{kind: "pods", n: 5000}, {kind: "pods", n: 20000}}},
-		run:      runArrive,
-		targets:  []target{{kind: firstToLast, contestant: floor, bound: 1.5}},
+		name: "throughput", about: "250 gangs of 16 that fit become ready at a stroke, without and with gangs that wait on a full cluster of 1,000 nodes",
+		defaults: options{nodes: 1000, gangs: 250, podsPerGang: 16, variants: []variant{{kind: "none"}, {kind: "gangs", n: 500}}},
+		run:      runThroughput,
+		targets:  []target{{kind: podsPerSecond, variant: "gangs:500", otherVariant: "none", bound: 0.95, atLeast: true}},
+	},
+	{
+		name: "huge-gang", about: "one gang of 5,000 pods, one of 20,000, one of 1,024 sub-groups: created, bound, deleted, with plain pods beside it",
+		defaults: options{nodes: 5000, gangs: 1, podsPerGang: 1, probes: 40,
+			variants: []variant{{kind: "pods", n: 5000}, {kind: "pods", n: 20000}, {kind: "subgroups", n: 1024, m: 2}}},
+		run:     runArrive,
+		targets: []target{{kind: firstToLast, contestant: floor, bound: 1.5}},
 	},
 }
 

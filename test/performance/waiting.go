@@ -67,6 +67,9 @@ func runWaiting(ctx context.Context, r run) (out outcome, err error) {
 	return out, nil
 }
 
+// waitingPods is how many pods a waiting gang has that is not a tree.
+const waitingPods = 8
+
 // waitingGangs returns what a variant has wait. Each pod wants all GPUs of a node.
 func waitingGangs(o options, v variant) []gang {
 	var gangs []gang
@@ -80,7 +83,7 @@ func waitingGangs(o options, v variant) []gang {
 		}
 	default:
 		for i := range v.n {
-			g := gang{name: fmt.Sprintf("waiting-%04d", i), pods: o.podsPerGang, gpus: whole}
+			g := gang{name: fmt.Sprintf("waiting-%04d", i), pods: waitingPods, gpus: whole}
 			if v.kind == "images" {
 				g.image = fmt.Sprintf("registry.example/model-%04d:1", i)
 			}
