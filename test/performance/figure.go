@@ -58,6 +58,15 @@ var (
 	writesPerPod    = kind{"writes_per_pod", "API writes per pod", "%.2f"}
 )
 
+// allKinds are the kinds in the order of a table, without the shares of single resources.
+var allKinds = []kind{
+	firstBind, lastBind, lastWrite, podsPerSecond, gangLatencyMedian, gangLatency99, spreadMedian,
+	spreadLongest, partialGangSeconds, heldGPUSeconds, created, toFirstBind, firstToLast, deleted, aloneMedian,
+	alone99, meanwhile50, meanwhile99, meanwhileMax, plainMedian, plain99, plainNever, fittingMedian, fitting99,
+	fittingNever, probes, busyCPU, quietCPU, quietWrites, verdictMedian, verdict99, podRefused50, podRefused99,
+	restartFirst, restartReady, restartGang, schedulerCPU, schedulerMemory, serverCPU, writesPerPod,
+}
+
 // writesOf is the share of one resource in writesPerPod.
 func writesOf(resource string) kind {
 	return kind{"writes_per_pod:" + resource, "  of them " + resource, "%.2f"}

@@ -22,8 +22,8 @@ func main() {
 	}
 }
 
-// benchmark returns the benchmark that the arguments ask for: shapes, or if the first is "workload" that, or if it is
-// "plot" and a directory the picture of the results there.
+// benchmark returns what the arguments ask for: shapes, or if the first is "workload" that benchmark, or if it is "plot" or
+// "markdown" and a directory follows, a picture or tables of the results there.
 func benchmark(args []string) (func(context.Context) error, error) {
 	if len(args) > 0 && args[0] == "workload" {
 		o, err := parseWorkload(args[1:])
@@ -31,6 +31,15 @@ func benchmark(args []string) (func(context.Context) error, error) {
 	}
 	if len(args) == 2 && args[0] == "plot" {
 		return func(context.Context) error { return writePicture(args[1]) }, nil
+	}
+	if len(args) == 2 && args[0] == "markdown" {
+		return func(context.Context) error {
+			runs, err := readLines(args[1])
+			if err != nil {
+				return err
+			}
+			return markdown(os.Stdout, runs)
+		}, nil
 	}
 	plans, err := parse(args)
 	return func(ctx context.Context) error { return bench(ctx, plans, os.Stdout) }, err

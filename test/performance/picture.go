@@ -35,17 +35,7 @@ func readLines(dir string) ([]line, error) {
 func panels(runs []line) []panel {
 	var all []panel
 	for _, s := range allShapes {
-		var variants []string // as they came
-		byEntry := map[entry][]line{}
-		for _, r := range runs {
-			if r.Shape != s.name {
-				continue
-			}
-			if !slices.Contains(variants, r.Variant) {
-				variants = append(variants, r.Variant)
-			}
-			byEntry[entry{r.Variant, r.Contestant}] = append(byEntry[entry{r.Variant, r.Contestant}], r)
-		}
+		variants, byEntry := entries(slices.DeleteFunc(slices.Clone(runs), func(r line) bool { return r.Shape != s.name }))
 		for _, k := range s.plotted() {
 			p := panel{title: s.name + ": " + k.title}
 			for _, variant := range variants {

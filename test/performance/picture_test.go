@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +67,21 @@ func TestLinesAndTheirPicture(t *testing.T) {
 	}
 	if diff := cmp.Diff(wantPanels, got, cmp.AllowUnexported(panel{}, bar{})); diff != "" {
 		t.Errorf("panels (-want +got):\n%s", diff)
+	}
+	var tables strings.Builder
+	if err := markdown(&tables, lines); err != nil {
+		t.Fatal(err)
+	}
+	wantTables := "**big-gang**, 1970-01-01, 200 nodes, " + strconv.Itoa(runtime.NumCPU()) + ` CPUs, one round:
+
+| | muster | coscheduling | floor |
+|---|---|---|---|
+| alike first to last bind, s | 2.50 (1.00 to 4.00) | did not finish | 3.00 |
+| index first to last bind, s | 2.00 | - | - |
+
+`
+	if diff := cmp.Diff(wantTables, tables.String()); diff != "" {
+		t.Errorf("markdown (-want +got):\n%s", diff)
 	}
 	if err := writePicture(dir); err != nil {
 		t.Fatal(err)
