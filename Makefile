@@ -89,12 +89,14 @@ test-long: build controlplane ## Run all tests with the full number of rounds, e
 	ROUNDS=$(LONG_ROUNDS) go test -count 1 -p 1 -timeout 4h -v $(INTEGRATION)
 
 .PHONY: bench
-bench: bench-drain bench-workload ## Run both benchmarks
+bench: bench-scheduler bench-workload ## Run all benchmarks, with results in bin/bench; takes hours
 
-.PHONY: bench-drain
-bench-drain: build controlplane ## Compare the time to schedule many gangs with the stock scheduler and with the floor
+# The programs that are compared; coscheduling is a scheduler of another project, with a module of its own.
+.PHONY: bench-scheduler
+bench-scheduler: build controlplane ## Compare schedulers: make bench-scheduler SHAPE=drain-1000,waiting REPEAT=3
 	@hack/build-controlplane.sh kube-scheduler
-	go run ./test/performance
+	@hack/build-controlplane.sh coscheduling
+	SHAPE=$(or $(SHAPE),all) OUT=$(or $(OUT),bin/bench) go run ./test/performance
 
 .PHONY: bench-workload
 bench-workload: build controlplane ## Time a PodCliqueSet of 1,000 pods from apply to ready and back to nothing, beside the floor
@@ -125,7 +127,7 @@ vendor: tidy ## Write vendor/ from go.mod
 
 .PHONY: tidy
 tidy: ## Run go mod tidy in every module
-	@for dir in . hack/controlplane hack/lint hack/tools; do (cd $$dir && GOFLAGS=-mod=mod go mod tidy) || exit 1; done
+	@for dir in . hack/controlplane hack/coscheduling hack/lint hack/tools; do (cd $$dir && GOFLAGS=-mod=mod go mod tidy) || exit 1; done
 
 .PHONY: fmt
 fmt: ## Format the Go files

@@ -2,10 +2,11 @@
 # Builds the local control plane from Go modules into bin/, only what is out of date.
 #
 #   hack/build-controlplane.sh                   # what tests, demo and cluster-up need
-#   hack/build-controlplane.sh kube-scheduler    # the named binaries only; benchmarks compare with the stock scheduler
+#   hack/build-controlplane.sh kube-scheduler coscheduling   # the named binaries only; benchmarks compare with these
 #
-# The versions are those of hack/controlplane/go.mod. A binary is out of date when that module, the Go toolchain or the
-# flags below changed since it was built; bin/.built/NAME remembers.
+# The versions are those of hack/controlplane/go.mod, and for coscheduling, another project's scheduler on an older
+# Kubernetes, of hack/coscheduling/go.mod. A binary is out of date when its module, the Go toolchain or the flags below
+# changed since it was built; bin/.built/NAME remembers.
 set -eu
 cd "$(dirname "$0")/.."
 root=$(pwd)
@@ -16,25 +17,28 @@ CGO_ENABLED=0
 GOFLAGS="-trimpath -mod=mod"
 export CGO_ENABLED GOFLAGS
 
-cd hack/controlplane
-
-version_of() { # module
-	awk -v module="$1" '$1 == module { print $2; exit }' go.mod
+version_of() { # directory of a go.mod, module
+	awk -v module="$2" '$1 == module { print $2; exit }' "hack/$1/go.mod"
 }
-
-kubernetes=$(version_of k8s.io/kubernetes)
-kwok=$(version_of sigs.k8s.io/kwok)
-minor=${kubernetes#v1.}
-minor=${minor%%.*}
 
 # Built from modules the Kubernetes binaries do not know their version, and clients that compare versions would go wrong.
 # The commit is not part of a module, hence "unknown": go.sum is what pins the source.
-kubernetes_version=k8s.io/component-base/version
-kubernetes_ldflags="-X $kubernetes_version.gitVersion=$kubernetes -X $kubernetes_version.gitMajor=1 -X $kubernetes_version.gitMinor=$minor"
-kubernetes_ldflags="$kubernetes_ldflags -X $kubernetes_version.gitCommit=unknown -X $kubernetes_version.gitTreeState=clean"
+ldflags_of() { # Kubernetes version
+	minor=${1#v1.}
+	v=k8s.io/component-base/version
+	echo "-X $v.gitVersion=$1 -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*} -X $v.gitCommit=unknown -X $v.gitTreeState=clean"
+}
 
-describe() { # name; sets package, ldflags and the time a first build takes on two cores
+kubernetes_ldflags=$(ldflags_of "$(version_of controlplane k8s.io/kubernetes)")
+kwok=$(version_of controlplane sigs.k8s.io/kwok)
+
+describe() { # name; sets module, package, ldflags and the time a first build takes on two cores
+	module=hack/controlplane
 	case $1 in
+	coscheduling)
+		module=hack/coscheduling package=. duration="3 minutes"
+		ldflags=$(ldflags_of "$(version_of coscheduling k8s.io/kubernetes)")
+		;;
 	etcd) package=go.etcd.io/etcd/server/v3 ldflags= duration="10 seconds" ;;
 	kube-apiserver) package=k8s.io/kubernetes/cmd/kube-apiserver ldflags=$kubernetes_ldflags duration="3 minutes" ;;
 	kube-controller-manager) package=k8s.io/kubernetes/cmd/kube-controller-manager ldflags=$kubernetes_ldflags duration="40 seconds" ;;
@@ -42,16 +46,16 @@ describe() { # name; sets package, ldflags and the time a first build takes on t
 	kubectl) package=k8s.io/kubernetes/cmd/kubectl ldflags=$kubernetes_ldflags duration="20 seconds" ;;
 	kwok) package=sigs.k8s.io/kwok/cmd/kwok ldflags="-X sigs.k8s.io/kwok/pkg/consts.Version=$kwok" duration="15 seconds" ;;
 	*)
-		echo "$0: unknown binary '$1'; known: kube-apiserver kube-controller-manager etcd kwok kubectl kube-scheduler" >&2
+		echo "$0: unknown binary '$1'; known: kube-apiserver kube-controller-manager etcd kwok kubectl kube-scheduler coscheduling" >&2
 		exit 2
 		;;
 	esac
 }
 
-source_stamp=$(cat go.mod go.sum | git hash-object --stdin)
 toolchain=$(go version)
 stamp_of() { # name
 	describe "$1"
+	source_stamp=$(find "$module" -type f | LC_ALL=C sort | xargs cat | git hash-object --stdin)
 	printf '%s\n%s\n%s\n%s\n' "$source_stamp" "$toolchain" "$GOFLAGS CGO_ENABLED=$CGO_ENABLED" "$package $ldflags"
 }
 
@@ -79,7 +83,11 @@ for name in $todo; do
 	describe "$name"
 	echo "building $name ($number of $count, about $duration the first time)"
 	# Build beside and rename: a running cluster keeps its old file, an interrupted build leaves nothing half written.
-	go build -o "$bin/.built/$name.new" -ldflags "$ldflags" "$package"
+	(cd "$module" && go build -o "$bin/.built/$name.new" -ldflags "$ldflags" "$package")
+	if [ "$name" = coscheduling ]; then # the API server learns its PodGroups from the file that the project publishes
+		dir=$(cd "$module" && go list -m -f '{{.Dir}}' sigs.k8s.io/scheduler-plugins)
+		install -m 644 "$dir/manifests/coscheduling/crd.yaml" "$bin/coscheduling-podgroups.yaml"
+	fi
 	mv -f "$bin/.built/$name.new" "$bin/$name"
 	stamp_of "$name" >"$bin/.built/$name"
 done

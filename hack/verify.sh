@@ -58,7 +58,7 @@ crds() {
 }
 
 modules() {
-	for dir in . hack/controlplane hack/lint hack/tools; do
+	for dir in . hack/controlplane hack/coscheduling hack/lint hack/tools; do
 		(cd $dir && GOFLAGS=-mod=mod go mod tidy -diff)
 	done
 }

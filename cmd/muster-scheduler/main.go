@@ -34,7 +34,7 @@ import (
 )
 
 // gcPercent is GOGC unless that is set. A drain allocates much and keeps little: at Go's 100 a fifth of the scheduler's
-// CPU time goes into collecting garbage, at 300 it is a third of that, for some 90 MiB more (docs/benchmarks.md).
+// CPU time goes into collecting garbage, at 300 it is a third of that, for some 90 MiB more (docs/performance.md).
 const gcPercent = 300
 
 func main() {

@@ -18,6 +18,14 @@ type binding struct {
 	at        time.Time // when the watch told it, on this process's monotonic clock
 }
 
+// annotations are those of the Binding: without the mark muster-scheduler's binding would be smaller.
+func (b binding) annotations() map[string]string {
+	if b.mark == "" {
+		return nil
+	}
+	return map[string]string{v2alpha2.BoundForAnnotation: b.mark}
+}
+
 // bindingWatch sees bindings in the API server's order, through one watch.
 type bindingWatch struct {
 	cancel context.CancelFunc
@@ -70,7 +78,7 @@ func (b *bindingWatch) wait(ctx context.Context, n int, stall time.Duration, fai
 		case err := <-failed:
 			return nil, err
 		case <-timer.C:
-			return nil, fmt.Errorf("nothing was bound for %s, %d of %d pods were bound before", stall, len(all), n)
+			return all, unfinished{fmt.Errorf("nothing was bound for %s, %d of %d pods were bound before", stall, len(all), n)}
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

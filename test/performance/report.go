@@ -3,89 +3,113 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
 	"runtime"
 	"slices"
 	"text/tabwriter"
 )
 
-// What this project holds itself to; the bench tells whether it is reached and does not fail on it.
-const (
-	mostOfStock = 0.4
-	mostOfFloor = 3.0
-)
-
-// report prints the table of contestants and the ratios.
-func report(out io.Writer, o options, results map[string][]result) error {
+// report prints a table for each variant of the shape, a column for each contestant, and what is held to be reached.
+func report(out io.Writer, p plan, all results) error {
 	fmt.Fprintf(out, "Median of %d, in parentheses least and most. Clients of the schedulers: %d requests per second, burst %d. %d CPUs for\neverything: scheduler, API server, etcd and the watching client.\n\n",
-		o.repeat, o.qps, o.burst, runtime.NumCPU())
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	titled := func(title string) { fmt.Fprintf(table, "%-36s", title) } // to the left; figures go to the right
-	titled("")
-	for _, name := range o.contestants {
-		fmt.Fprintf(table, "\t%s", name)
-	}
-	fmt.Fprintln(table, "\t")
-	line := func(title, format string, figure func(result) float64, also ...string) {
-		titled(title)
-		for _, name := range o.contestants {
-			if name == "floor" && slices.Contains(also, "schedulers only") {
-				fmt.Fprint(table, "\t-")
-				continue
-			}
-			fmt.Fprintf(table, "\t%s", spread(format, figures(results[name], figure)))
+		p.o.repeat, p.o.qps, p.o.burst, runtime.NumCPU())
+	for _, v := range p.o.variants {
+		if err := table(out, p, v, all); err != nil {
+			return err
 		}
-		fmt.Fprintln(table, "\t")
+		fmt.Fprintln(out)
 	}
-	line("last bind, s", "%.2f", func(r result) float64 { return r.lastBind })
-	line("last write of any kind, s", "%.1f", func(r result) float64 { return r.lastWrite })
-	line("first bind, s", "%.2f", func(r result) float64 { return r.firstBind })
-	line("pods per second", "%.0f", func(r result) float64 { return r.podsPerSecond })
-	line("gang latency, median, s", "%.2f", func(r result) float64 { return r.latencyMedian })
-	line("gang latency, 99 of 100, s", "%.2f", func(r result) float64 { return r.latency99 })
-	line("bind spread of a gang, median, ms", "%.0f", func(r result) float64 { return 1000 * r.spreadMedian })
-	line("bind spread of a gang, longest, ms", "%.0f", func(r result) float64 { return 1000 * r.spreadLongest })
-	line("partial gangs, gang-seconds", "%.1f", func(r result) float64 { return r.partialGangSeconds })
-	line("held by partial gangs, GPU-seconds", "%.1f", func(r result) float64 { return r.heldGPUSeconds })
-	line("scheduler CPU, s", "%.2f", func(r result) float64 { return r.cpu }, "schedulers only")
-	line("scheduler peak memory, MiB", "%.0f", func(r result) float64 { return r.memory }, "schedulers only")
-	line("API server and etcd CPU, s", "%.2f", func(r result) float64 { return r.serverCPU })
-	line("API writes per pod", "%.2f", func(r result) float64 { return r.writesPerPod })
-	for _, resource := range resources(results) {
-		line("  of them "+resource, "%.2f", func(r result) float64 { return r.writes[resource] })
-	}
-	if err := table.Flush(); err != nil {
-		return err
+	for _, t := range p.shape.targets {
+		for _, v := range p.o.variants {
+			if t.variant == "" || t.variant == v.String() {
+				t.print(out, v.String(), all)
+			}
+		}
 	}
 	fmt.Fprintln(out)
-	target(out, results, "stock", mostOfStock)
-	target(out, results, "floor", mostOfFloor)
-	if slices.Contains(o.contestants, "stock") && !slices.Contains(o.contestants, "stock-default") {
-		fmt.Fprintf(out, "With its default limit of 50 requests per second the stock scheduler needs at least %.0f s for these pods.\n", float64(o.pods()-100)/50)
+	return nil
+}
+
+func table(out io.Writer, p plan, v variant, all results) error {
+	var columns []string
+	var runs [][]outcome
+	for _, name := range p.o.contestants {
+		if found := all[entry{v.String(), name}]; len(found) > 0 {
+			columns, runs = append(columns, name), append(runs, found)
+		}
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	titled := func(title string) { fmt.Fprintf(w, "%-50s", title) } // to the left; figures go to the right
+	titled(v.String())
+	for _, name := range columns {
+		fmt.Fprintf(w, "\t%s", name)
+	}
+	fmt.Fprintln(w, "\t")
+	for _, k := range kindsOf(runs...) {
+		titled(k.title)
+		for _, r := range runs {
+			fmt.Fprintf(w, "\t%s", spread(k.format, series(r, k.key)))
+		}
+		fmt.Fprintln(w, "\t")
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for i, name := range columns {
+		for round, r := range runs[i] {
+			if r.unfinished != "" {
+				fmt.Fprintf(out, "%s did not finish round %d: %s\n", name, round+1, r.unfinished)
+			}
+		}
 	}
 	return nil
 }
 
-// target prints muster's time as a multiple of another's, round by round, and whether the median is low enough.
-func target(out io.Writer, results map[string][]result, other string, most float64) {
-	var ratios []float64
-	for i := range min(len(results["muster"]), len(results[other])) {
-		ratios = append(ratios, results["muster"][i].lastBind/results[other][i].lastBind)
+// print prints muster's figure, or its ratio to another's round by round, and whether the median is good enough.
+func (t target) print(out io.Writer, variant string, all results) {
+	what, format := "muster", "%.0f"
+	values := series(all[entry{variant, muster}], t.kind.key)
+	if t.contestant != "" || t.otherVariant != "" {
+		other := entry{variant, muster}
+		if t.contestant != "" {
+			other.contestant = t.contestant
+		} else {
+			other.variant = t.otherVariant
+		}
+		values = ratios(all[entry{variant, muster}], all[other], t.kind.key)
+		what, format = "muster / "+t.contestant, "%.2f"
+		if t.otherVariant != "" {
+			what = "muster / " + t.otherVariant
+		}
 	}
-	if len(ratios) == 0 {
+	what += ", " + t.kind.key
+	if variant != "" {
+		what = variant + ": " + what
+	}
+	if len(values) == 0 {
 		return
 	}
+	median, word := quantile(values, 0.5), "at most"
+	reached := median <= t.bound
+	if t.atLeast {
+		word, reached = "at least", median >= t.bound
+	}
 	verdict := "reached"
-	if quantile(ratios, 0.5) > most {
+	if !reached {
 		verdict = "NOT reached"
 	}
-	fmt.Fprintf(out, "muster / %s: %s, to reach: at most %g: %s\n", other, spread("%.2f", ratios), most, verdict)
+	fmt.Fprintf(out, "%s: %s, to reach: %s %g: %s\n", what, spread(format, values), word, t.bound, verdict)
 }
 
-func figures(results []result, figure func(result) float64) []float64 {
+// ratios returns the first's values as multiples of the second's, round by round. Rounds that either did not finish are
+// left out.
+func ratios(first, second []outcome, key string) []float64 {
 	var all []float64
-	for _, r := range results {
-		all = append(all, figure(r))
+	for i := range min(len(first), len(second)) {
+		a, ok := first[i].get(key)
+		b, both := second[i].get(key)
+		if ok && both && b != 0 {
+			all = append(all, a/b)
+		}
 	}
 	return all
 }
@@ -100,19 +124,4 @@ func spread(format string, values []float64) string {
 	default:
 		return fmt.Sprintf(format+" ("+format+" to "+format+")", quantile(values, 0.5), slices.Min(values), slices.Max(values))
 	}
-}
-
-// resources returns what anybody wrote noticeably often, sorted.
-func resources(results map[string][]result) []string {
-	found := map[string]bool{}
-	for _, runs := range results {
-		for _, r := range runs {
-			for resource, perPod := range r.writes {
-				if perPod >= 0.005 {
-					found[resource] = true
-				}
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(found))
 }

@@ -1,12 +1,13 @@
 package main
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
 )
 
-// result is one run in figures. Times in seconds.
+// result is one drain in figures. Times in seconds.
 type result struct {
 	firstBind, lastBind float64 // since the start
 	lastWrite           float64 // since the start, of any kind: events and conditions come after the bindings
@@ -24,9 +25,10 @@ type result struct {
 	writes                      map[string]float64 // by resource, per pod
 }
 
-// measure computes the figures of a run. Every pod of a gang belongs to its minimum, and has one GPU.
+// measure computes the figures of a drain. Every pod has one GPU. Of a gang of sub-groups, the minimum is taken to be
+// bound when as many pods are bound as it needs, whichever they are.
 func measure(d *drained) result {
-	r := result{cpu: d.process.cpu.Seconds(), memory: float64(d.process.memory) / (1 << 20), serverCPU: d.server.Seconds(), writes: map[string]float64{}}
+	r := result{cpu: d.process.cpu.Seconds(), memory: mebibytes(d.process.memory), serverCPU: d.server.Seconds(), writes: map[string]float64{}}
 	pods := float64(len(d.bindings))
 	for resource, n := range d.writes {
 		r.writes[resource] = float64(n) / pods
@@ -47,6 +49,9 @@ func measure(d *drained) result {
 	}
 	var latencies, spreads []float64
 	for _, at := range gangs {
+		if d.needed > 0 {
+			at = at[:min(d.needed, len(at))]
+		}
 		whole := at[len(at)-1]
 		latencies = append(latencies, since(d.start, whole))
 		spreads = append(spreads, since(at[0], whole))
@@ -62,7 +67,36 @@ func measure(d *drained) result {
 	return r
 }
 
+// outcome returns the figures for the report. Without a scheduler there is no CPU time and no memory of one.
+func (r result) outcome(scheduler bool) outcome {
+	var out outcome
+	out.add(lastBind, r.lastBind)
+	out.add(lastWrite, r.lastWrite)
+	out.add(firstBind, r.firstBind)
+	out.add(podsPerSecond, r.podsPerSecond)
+	out.add(gangLatencyMedian, r.latencyMedian)
+	out.add(gangLatency99, r.latency99)
+	out.add(spreadMedian, 1000*r.spreadMedian)
+	out.add(spreadLongest, 1000*r.spreadLongest)
+	out.add(partialGangSeconds, r.partialGangSeconds)
+	out.add(heldGPUSeconds, r.heldGPUSeconds)
+	if scheduler {
+		out.add(schedulerCPU, r.cpu)
+		out.add(schedulerMemory, r.memory)
+	}
+	out.add(serverCPU, r.serverCPU)
+	out.add(writesPerPod, r.writesPerPod)
+	for _, resource := range slices.Sorted(maps.Keys(r.writes)) {
+		if perPod := r.writes[resource]; perPod >= 0.005 {
+			out.add(writesOf(resource), perPod)
+		}
+	}
+	return out
+}
+
 func since(a, b time.Time) float64 { return b.Sub(a).Seconds() }
+
+func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
 // quantile returns the smallest of the values that at least the share q of them does not exceed; for the median of an even
 // number, the mean of the two in the middle. NaN for none.

@@ -212,3 +212,14 @@ func settledWrites(ctx context.Context, client kubernetes.Interface, before map[
 	maps.DeleteFunc(last, func(_ string, n int64) bool { return n == 0 })
 	return last, since, nil
 }
+
+// addUsage adds what the scheduler has used since it started.
+func addUsage(cl *cluster, out *outcome) error {
+	u, err := cl.usage()
+	if err != nil || cl.process == nil {
+		return err
+	}
+	out.add(schedulerCPU, u.cpu.Seconds())
+	out.add(schedulerMemory, mebibytes(u.memory))
+	return nil
+}

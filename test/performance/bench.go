@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// entry is one column of a table: a contestant in one variant of the shape.
+type entry struct{ variant, contestant string }
+
+// results are the runs of one shape, round after round.
+type results map[entry][]outcome
+
+// bench runs the shapes one after the other and prints a table of each.
+func bench(ctx context.Context, plans []plan, out io.Writer) error {
+	var failed error
+	for _, p := range plans {
+		all, err := p.bench(ctx, out)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.shape.name, err)
+		}
+		fmt.Fprintln(out)
+		if err := report(out, p, all); err != nil {
+			return err
+		}
+		for _, v := range p.o.variants {
+			for _, r := range all[entry{v.String(), muster}] {
+				if r.unfinished != "" {
+					failed = errors.Join(failed, fmt.Errorf("%s %s: muster did not finish", p.shape.name, v))
+				}
+			}
+		}
+	}
+	if dir := plans[0].o.out; dir != "" {
+		if err := writePicture(dir); err != nil {
+			return errors.Join(failed, err)
+		}
+		fmt.Fprintf(out, "results.jsonl and results.svg are in %s\n", dir)
+	}
+	return failed
+}
+
+// bench runs every contestant in every variant o.repeat times, interleaved.
+func (p plan) bench(ctx context.Context, out io.Writer) (results, error) {
+	fmt.Fprintf(out, "%s: %s.\n%d nodes x %d GPUs, %d rounds.\n\n", p.shape.name, p.shape.about, p.o.nodes, p.o.gpus, p.o.repeat)
+	all := results{}
+	lines := newLines(p)
+	for round := range p.o.repeat {
+		for _, v := range p.o.variants {
+			var bindings []binding // of the round, for the floor
+			for _, name := range p.inTurn(round) {
+				r, err := p.shape.run(ctx, run{o: p.o, c: contests[name], variant: v, earlier: bindings})
+				var late unfinished
+				if errors.As(err, &late) {
+					r.unfinished = late.Error()
+				} else if err != nil {
+					return nil, fmt.Errorf("round %d, %s %s: %w", round+1, v, name, err)
+				}
+				if bindings == nil || name == muster {
+					bindings = r.bindings
+				}
+				r.bindings = nil
+				all[entry{v.String(), name}] = append(all[entry{v.String(), name}], r)
+				fmt.Fprintf(out, "round %d  %-12s %-14s %s  (load average before %s)\n", round+1, v, name, r.headline(), r.load)
+				if err := lines.write(v, name, round, r); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// inTurn returns the contestants in the order of a round: who goes first changes, so that neither always finds the
+// machine as the other left it; the floor comes last, since it repeats what was bound before. It has no part where
+// nothing is to be bound.
+func (p plan) inTurn(round int) []string {
+	order := inTurn(p.o.contestants, round)
+	if p.room() == 0 || p.shape.name == "restart" {
+		order = slices.DeleteFunc(order, func(name string) bool { return name == floor })
+	}
+	return order
+}
+
+// inTurn is the order of the contestants in a round.
+func inTurn(contestants []string, round int) []string {
+	var schedulers, last []string
+	for _, name := range contestants {
+		if name == floor {
+			last = append(last, name)
+		} else {
+			schedulers = append(schedulers, name)
+		}
+	}
+	if n := len(schedulers); n > 0 {
+		schedulers = append(schedulers[round%n:n:n], schedulers[:round%n]...)
+	}
+	return append(schedulers, last...)
+}

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+const (
+	namespace = "default"
+	// writers is how many requests the plain client has in flight, for creating pods as for the floor.
+	writers = 32
+)
+
+// unfinished is the error of a contestant that did not do what was asked for in time. The other contestants go on.
+type unfinished struct{ error }
+
+// cluster is a fresh control plane with nodes, for one run of one contestant.
+type cluster struct {
+	o       options
+	c       contest
+	cp      *controlplane.ControlPlane
+	client  *kubernetes.Clientset
+	dynamic *dynamic.DynamicClient
+	nodes   []string
+	program controlplane.ProcessOptions // the scheduler; prepared, not started
+	process *controlplane.Process       // nil before startScheduler, and for the floor
+	failed  chan error                  // told when the scheduler ends by itself
+}
+
+// newCluster starts a control plane and creates the nodes. The scheduler does not run yet.
+func newCluster(ctx context.Context, o options, c contest) (_ *cluster, err error) {
+	bin, err := filepath.Abs(o.bin)
+	if err != nil {
+		return nil, err
+	}
+	cp, err := controlplane.Start(ctx, controlplane.Options{BinDir: bin, Verbose: o.verbose})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			cp.Stop()
+		}
+	}()
+	cl := &cluster{o: o, c: c, cp: cp}
+	if cl.client, err = plainClient(cp.Admin()); err != nil {
+		return nil, err
+	}
+	config := cp.Admin()
+	config.UserAgent = "muster-bench"
+	if cl.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if cl.nodes, err = cp.CreateNodes(ctx, controlplane.NodeOptions{Count: o.nodes, GPUs: o.gpus}); err != nil {
+		return nil, err
+	}
+	// Muster's custom resources are there for every contestant: they cost the API server something.
+	if err := cp.ApplyManifests(ctx, "manifests/crds"); err != nil {
+		return nil, err
+	}
+	if err := c.gangCRD(ctx, cp, o); err != nil {
+		return nil, err
+	}
+	if c.program != nil {
+		if cl.program, err = c.program(ctx, cp, o); err != nil {
+			return nil, err
+		}
+	}
+	return cl, nil
+}
+
+func (cl *cluster) stop() { cl.cp.Stop() }
+
+// startScheduler starts the contestant's program, without waiting until it is ready.
+func (cl *cluster) startScheduler() (err error) {
+	if cl.process == nil {
+		cl.process, err = cl.cp.StartProcess(cl.program)
+	} else {
+		err = cl.process.Start()
+	}
+	if err != nil {
+		return err
+	}
+	failed, process := make(chan error, 1), cl.process
+	cl.failed = failed
+	go func() {
+		<-process.Done()
+		failed <- process.EndedEarly()
+	}()
+	return nil
+}
+
+// startReady starts the contestant's program and returns once it is ready. The floor has none.
+func (cl *cluster) startReady(ctx context.Context) error {
+	if cl.c.program == nil {
+		return nil
+	}
+	if err := cl.startScheduler(); err != nil {
+		return err
+	}
+	return cl.cp.WaitReady(ctx, cl.process)
+}
+
+// kill kills the scheduler with SIGKILL.
+func (cl *cluster) kill() {
+	cl.failed = nil
+	cl.process.Kill()
+}
+
+// usage returns what the scheduler has used so far; nothing for the floor.
+func (cl *cluster) usage() (usage, error) {
+	if cl.process == nil {
+		return usage{}, nil
+	}
+	return usageOf(cl.process.PID())
+}
+
+// withLog adds the end of the scheduler's log to an error.
+func (cl *cluster) withLog(err error) error {
+	if err == nil || cl.process == nil || !cl.process.Running() {
+		return err
+	}
+	longer := fmt.Errorf("%w; the end of the scheduler's log:\n%s", err, cl.process.LogTail(15))
+	var slow unfinished
+	if errors.As(err, &slow) {
+		return unfinished{longer}
+	}
+	return longer
+}
+
+// plainClient returns a client without a rate limit that speaks protobuf, as the schedulers do.
+func plainClient(config *rest.Config) (*kubernetes.Clientset, error) {
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	config.UserAgent = "muster-bench"
+	return kubernetes.NewForConfig(config)
+}
+
+// createGangs creates the PodGroups, then the pods of one gang after the other.
+func (cl *cluster) createGangs(ctx context.Context, gangs ...gang) error {
+	if err := cl.createPodGroups(ctx, gangs...); err != nil {
+		return err
+	}
+	return cl.createPods(ctx, gangs...)
+}
+
+func (cl *cluster) createPodGroups(ctx context.Context, gangs ...gang) error {
+	return inParallel(len(gangs), func(i int) error {
+		resource, object, err := gangs[i].podGroup(cl.c.api)
+		if err != nil || object == nil {
+			return err
+		}
+		_, err = cl.dynamic.Resource(resource).Namespace(namespace).Create(ctx, object, metav1.CreateOptions{})
+		return err
+	})
+}
+
+func (cl *cluster) createPods(ctx context.Context, gangs ...gang) error {
+	type member struct{ gang, pod int }
+	var members []member
+	for i, g := range gangs {
+		for pod := range g.pods {
+			members = append(members, member{i, pod})
+		}
+	}
+	return inParallel(len(members), func(i int) error {
+		m := members[i]
+		_, err := cl.client.CoreV1().Pods(namespace).Create(ctx, gangs[m.gang].pod(cl.c, m.pod), metav1.CreateOptions{})
+		return err
+	})
+}
+
+// deleteGangs deletes the pods, without grace since no kubelet would end them, and the PodGroups.
+func (cl *cluster) deleteGangs(ctx context.Context, gangs ...gang) error {
+	var names []string
+	for _, g := range gangs {
+		names = append(names, g.podNames()...)
+	}
+	if err := inParallel(len(names), func(i int) error { return cl.deletePod(ctx, names[i]) }); err != nil {
+		return err
+	}
+	return inParallel(len(gangs), func(i int) error {
+		resource, object, err := gangs[i].podGroup(cl.c.api)
+		if err != nil || object == nil {
+			return err
+		}
+		return ignoreGone(cl.dynamic.Resource(resource).Namespace(namespace).Delete(ctx, gangs[i].name, metav1.DeleteOptions{}))
+	})
+}
+
+func (cl *cluster) deletePod(ctx context.Context, name string) error {
+	grace := int64(0)
+	return ignoreGone(cl.client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
+}
+
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// fillersPerNode pods take all GPUs of a node together. More than one, so that when one of them is replaced no node is
+// free for a moment.
+const fillersPerNode = 2
+
+// fill makes every node full, with pods that are bound from the start.
+func (cl *cluster) fill(ctx context.Context) error {
+	return inParallel(len(cl.nodes)*fillersPerNode, func(i int) error {
+		return cl.createFiller(ctx, i, 0, func(w *wrappers.PodWrapper) { w.SchedulerName("nobody").Node(cl.nodes[i/fillersPerNode]) })
+	})
+}
+
+// createFiller creates the i-th filler for the n-th time.
+func (cl *cluster) createFiller(ctx context.Context, i, n int, edit func(*wrappers.PodWrapper)) error {
+	gpus := cl.o.gpus / fillersPerNode
+	if i%fillersPerNode == 0 {
+		gpus = cl.o.gpus - gpus*(fillersPerNode-1)
+	}
+	pod := wrappers.MakePod(fillerName(i, n), namespace).GPUs(int64(gpus))
+	edit(pod)
+	_, err := cl.client.CoreV1().Pods(namespace).Create(ctx, pod.Obj(), metav1.CreateOptions{})
+	return err
+}
+
+const fillerPrefix = "filler-"
+
+func fillerName(i, n int) string { return fmt.Sprintf("%s%05d-%d", fillerPrefix, i, n) }
+
+// churn replaces one filler after the other, perSecond of them, until ctx ends: each is deleted, and another like it is
+// created for the scheduler to bind, which finds room on that node alone.
+func (cl *cluster) churn(ctx context.Context, perSecond int) error {
+	if perSecond == 0 {
+		return nil
+	}
+	ticker := time.NewTicker(time.Second / time.Duration(perSecond))
+	defer ticker.Stop()
+	fillers := len(cl.nodes) * fillersPerNode
+	for i := 0; ; i++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C: // the work is to replace so many a second
+		}
+		// Fillers far apart, so that no node is met twice in a row.
+		filler, n := (i*7919)%fillers, i/fillers
+		if err := cl.deletePod(ctx, fillerName(filler, n)); err != nil && ctx.Err() == nil {
+			return err
+		}
+		free := func(w *wrappers.PodWrapper) { w.SchedulerName(cl.c.schedulerName) }
+		if err := cl.createFiller(ctx, filler, n+1, free); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+}
+
+// post is the floor: it posts the bindings that a scheduler made earlier, in the same order; without one, node after node
+// is filled up.
+func (cl *cluster) post(ctx context.Context, gangs []gang, earlier []binding) error {
+	if earlier == nil {
+		i := 0
+		for _, g := range gangs {
+			for _, name := range g.podNames() {
+				earlier = append(earlier, binding{pod: name, node: cl.nodes[i/cl.o.gpus]})
+				i++
+			}
+		}
+	}
+	return inParallel(len(earlier), func(i int) error {
+		b := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: earlier[i].pod}, Target: corev1.ObjectReference{Kind: "Node", Name: earlier[i].node}}
+		b.Annotations = earlier[i].annotations()
+		return cl.client.CoreV1().Pods(namespace).Bind(ctx, b, metav1.CreateOptions{})
+	})
+}

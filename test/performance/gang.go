@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// indexLabel is a label that an operator sets to another value on each pod of a gang.
+const indexLabel = "training.kubeflow.org/replica-index"
+
+// coschedulingLabel names the PodGroup of a pod for Coscheduling, which has PodGroups of its own.
+const coschedulingLabel = "scheduling.x-k8s.io/pod-group"
+
+var coschedulingPodGroups = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
+
+// gang is a set of pods that start together, whoever schedules it.
+type gang struct {
+	name string
+	pods int
+	// subGroups of equal size, of which minSubGroups are needed. 0: the gang is flat and needs all of its pods.
+	subGroups, minSubGroups int
+	gpus                    int64 // of each pod; 0: a little CPU instead
+	indexed                 bool  // each pod has a label with its number
+	image                   string
+}
+
+// needed is how many pods the gang cannot start without.
+func (g gang) needed() int {
+	if g.subGroups == 0 {
+		return g.pods
+	}
+	return g.pods / g.subGroups * g.minSubGroups
+}
+
+func (g gang) podName(i int) string { return fmt.Sprintf("%s-%05d", g.name, i) }
+
+func (g gang) podNames() []string {
+	names := make([]string, g.pods)
+	for i := range names {
+		names[i] = g.podName(i)
+	}
+	return names
+}
+
+// podGroup returns the PodGroup of the gang in the API of the contestant, nil if that knows no gangs.
+func (g gang) podGroup(api gangAPI) (schema.GroupVersionResource, *unstructured.Unstructured, error) {
+	switch api {
+	case musterGangs:
+		w := wrappers.MakePodGroup(g.name, namespace)
+		if g.subGroups == 0 {
+			w.MinMember(int32(g.pods))
+		} else {
+			w.MinSubGroup(int32(g.minSubGroups))
+			for i := range g.subGroups {
+				w.SubGroup(subGroupName(i), int32(g.pods/g.subGroups))
+			}
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w.Obj())
+		delete(content, "status")
+		return podGroups, &unstructured.Unstructured{Object: content}, err
+	case coschedulingGangs:
+		return coschedulingPodGroups, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": coschedulingPodGroups.GroupVersion().String(),
+			"kind":       "PodGroup",
+			"metadata":   map[string]any{"name": g.name, "namespace": namespace},
+			"spec":       map[string]any{"minMember": int64(g.needed())},
+		}}, nil
+	default:
+		return schema.GroupVersionResource{}, nil, nil
+	}
+}
+
+func subGroupName(i int) string { return fmt.Sprintf("s%04d", i) }
+
+// pod returns the pod with this number, for the contestant.
+func (g gang) pod(c contest, i int) *corev1.Pod {
+	w := wrappers.MakePod(g.podName(i), namespace).SchedulerName(c.schedulerName)
+	if g.gpus > 0 {
+		w.GPUs(g.gpus)
+	} else {
+		w.CPU("10m")
+	}
+	if g.indexed {
+		w.Label(indexLabel, fmt.Sprint(i))
+	}
+	if g.image != "" {
+		w.Spec(func(s *corev1.PodSpec) { s.Containers[0].Image = g.image })
+	}
+	switch c.api {
+	case musterGangs:
+		w.Gang(g.name)
+		if g.subGroups > 0 {
+			w.SubGroup(subGroupName(i / (g.pods / g.subGroups)))
+		}
+	case coschedulingGangs:
+		w.Label(coschedulingLabel, g.name)
+	}
+	return w.Obj()
+}
+
+// gangOf maps each pod of the gangs to its gang.
+func gangOf(gangs []gang) map[string]string {
+	of := map[string]string{}
+	for _, g := range gangs {
+		for _, name := range g.podNames() {
+			of[name] = g.name
+		}
+	}
+	return of
+}
+
+// podsOf returns how many pods the gangs have.
+func podsOf(gangs []gang) int {
+	n := 0
+	for _, g := range gangs {
+		n += g.pods
+	}
+	return n
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+func TestPodGroupsOfAGang(t *testing.T) {
+	t.Parallel()
+	flat := gang{name: "g", pods: 8}
+	tree := gang{name: "g", pods: 8, subGroups: 4, minSubGroups: 3}
+	for name, test := range map[string]struct {
+		gang     gang
+		api      gangAPI
+		resource string
+		want     map[string]any // the spec; nil: there is no PodGroup
+	}{
+		"a flat gang needs all of its pods":                     {flat, musterGangs, "podgroups.v2alpha2.scheduling.run.ai", map[string]any{"minMember": int64(8)}},
+		"a flat gang for Coscheduling":                          {flat, coschedulingGangs, "podgroups.v1alpha1.scheduling.x-k8s.io", map[string]any{"minMember": int64(8)}},
+		"a tree is as much as it needs where it has to be flat": {tree, coschedulingGangs, "podgroups.v1alpha1.scheduling.x-k8s.io", map[string]any{"minMember": int64(6)}},
+		"without gangs there is none":                           {gang: flat, api: noGangs},
+		"a tree": {tree, musterGangs, "podgroups.v2alpha2.scheduling.run.ai", map[string]any{
+			"minSubGroup": int64(3),
+			"subGroups": []any{
+				map[string]any{"name": "s0000", "minMember": int64(2)}, map[string]any{"name": "s0001", "minMember": int64(2)},
+				map[string]any{"name": "s0002", "minMember": int64(2)}, map[string]any{"name": "s0003", "minMember": int64(2)},
+			},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			resource, got, err := test.gang.podGroup(test.api)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.want == nil {
+				if got != nil {
+					t.Errorf("got %v, want none", got)
+				}
+				return
+			}
+			if s := resource.Resource + "." + resource.Version + "." + resource.Group; s != test.resource {
+				t.Errorf("resource %s, want %s", s, test.resource)
+			}
+			if got.GetName() != "g" || got.GetNamespace() != namespace {
+				t.Errorf("name %s/%s", got.GetNamespace(), got.GetName())
+			}
+			if diff := cmp.Diff(test.want, got.Object["spec"]); diff != "" {
+				t.Errorf("spec (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPodsOfAGang(t *testing.T) {
+	t.Parallel()
+	tree := gang{name: "g", pods: 8, subGroups: 4, minSubGroups: 3, gpus: 2, indexed: true, image: "registry.example/other:1"}
+	got := tree.pod(contests[muster], 5)
+	want := wrappers.MakePod("g-00005", namespace).SchedulerName("muster-scheduler").GPUs(2).Label(indexLabel, "5").Gang("g").SubGroup("s0002").
+		Spec(func(s *corev1.PodSpec) { s.Containers[0].Image = "registry.example/other:1" }).Obj()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("muster (-want +got):\n%s", diff)
+	}
+	got = tree.pod(contests[coscheduling], 5)
+	if got.Labels[coschedulingLabel] != "g" || got.Spec.SchedulerName != "default-scheduler" || got.Annotations[v2alpha2.PodGroupAnnotation] != "" {
+		t.Errorf("coscheduling: %v %v %s", got.Labels, got.Annotations, got.Spec.SchedulerName)
+	}
+	got = tree.pod(contests[stock], 5)
+	if len(got.Annotations) != 0 || got.Labels[v2alpha2.SubGroupLabel] != "" || got.Labels[coschedulingLabel] != "" {
+		t.Errorf("stock: %v %v", got.Labels, got.Annotations)
+	}
+}
+
+func TestWaitingGangs(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]struct{ gangs, pods, subGroups int }{
+		"none":          {},
+		"gangs:250":     {gangs: 250, pods: 2000},
+		"images:2":      {gangs: 2, pods: 16},
+		"trees:10x1024": {gangs: 10, pods: 10240, subGroups: 1024},
+		"plain:2000":    {gangs: 1, pods: 2000},
+	} {
+		v, err := parseVariant(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gangs := waitingGangs(options{gpus: 8}, v)
+		if len(gangs) != want.gangs || podsOf(gangs) != want.pods {
+			t.Errorf("%s: %d gangs with %d pods, want %d and %d", s, len(gangs), podsOf(gangs), want.gangs, want.pods)
+		}
+		for i, g := range gangs {
+			if g.gpus != 8 || g.subGroups != want.subGroups || v.kind == "images" && i > 0 && g.image == gangs[0].image {
+				t.Errorf("%s: %+v", s, g)
+			}
+		}
+	}
+}

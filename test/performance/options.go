@@ -1,0 +1,233 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// options are the numbers of a shape and how to run it. Each flag has an environment variable for use with make. 0 and
+// empty mean what the shape has.
+type options struct {
+	nodes, gpus, gangs, podsPerGang int
+	subGroups, minSubGroups         int // of a gang; 0: flat
+	variants                        []variant
+	probes                          int // of each kind, in a run
+	noProbes                        bool
+	churn                           int // pods replaced each second while gangs wait
+	kills                           int // restarts in a run
+	settle, window, quiet, patience time.Duration
+
+	repeat                        int
+	contestants                   []string
+	bin                           string        // directory of the programs
+	musterScheduler, musterBefore string        // paths
+	stall                         time.Duration // without a new binding for so long the run is given up
+	limit                         time.Duration // likewise, altogether
+	profiles                      string        // directory for CPU profiles of the schedulers; "" = none
+	profileFor                    time.Duration
+	qps, burst                    int
+	out                           string // directory of results.jsonl and results.svg; "" = none
+	verbose                       io.Writer
+}
+
+func (o options) pods() int { return o.gangs * o.podsPerGang }
+
+// environment defines flags whose default comes from an environment variable of the same name, if that is set.
+type environment struct {
+	flags *flag.FlagSet
+	err   error // variables that cannot be read
+}
+
+func (e *environment) number(p *int, name string, value int, usage string) {
+	env := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	if set := os.Getenv(env); set != "" {
+		n, err := strconv.Atoi(set)
+		if err != nil {
+			e.err = errors.Join(e.err, fmt.Errorf("$%s is %q, which is no number", env, set))
+		}
+		value = n
+	}
+	e.flags.IntVar(p, name, value, usage+" ($"+env+")")
+}
+
+func (e *environment) word(p *string, name, value, usage string) {
+	env := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	if set := os.Getenv(env); set != "" {
+		value = set
+	}
+	e.flags.StringVar(p, name, value, usage+" ($"+env+")")
+}
+
+// plan is the options of one shape.
+type plan struct {
+	shape shape
+	o     options
+}
+
+// parse returns what is to be run, shape by shape.
+func parse(args []string) ([]plan, error) {
+	var o options
+	var shapes, contestants, variants string
+	var settle, window, quiet, patience int
+	flags := flag.NewFlagSet("performance", flag.ContinueOnError)
+	with := &environment{flags: flags}
+	with.word(&shapes, "shape", "drain-1000", "shapes, separated by commas, or all; known: "+strings.Join(shapeNames(), ", "))
+	with.number(&o.nodes, "nodes", 0, "nodes; 0 here and below: what the shape has")
+	with.number(&o.gpus, "gpus", 8, "GPUs per node")
+	with.number(&o.gangs, "gangs", 0, "gangs")
+	with.number(&o.podsPerGang, "pods-per-gang", 0, "pods per gang")
+	with.word(&variants, "variants", "", "forms of the shape, separated by commas; waiting has none, gangs:N, images:N, trees:NxSUBGROUPS and plain:N, huge-gang pods:N and subgroups:NxPODS")
+	with.number(&o.probes, "probes", 0, "pods and gangs that are timed, of each kind")
+	with.number(&o.churn, "churn", 5, "pods replaced each second while gangs wait")
+	with.number(&o.kills, "kills", 3, "restarts in one run of the shape restart")
+	with.number(&settle, "settle", 15, "seconds before a measurement of what is to be steady")
+	with.number(&window, "window", 120, "seconds after which no more probes are begun")
+	with.number(&quiet, "quiet", 30, "seconds for which what goes on when nothing changes is measured")
+	with.number(&patience, "patience", 30, "seconds after which a probe is given up")
+	with.number(&o.repeat, "repeat", 3, "how often every contestant runs")
+	with.number(&o.qps, "qps", 5000, "requests per second that the schedulers' clients allow themselves")
+	with.number(&o.burst, "burst", 10000, "burst of the same")
+	with.word(&contestants, "contestants", "", "which run, separated by commas; known: "+strings.Join(contestNames, ", "))
+	with.word(&o.bin, "bin", "bin", "directory of the programs")
+	with.word(&o.musterScheduler, "muster-scheduler", "", "the program to measure; empty: muster-scheduler in the directory of the programs")
+	with.word(&o.musterBefore, "muster-before", "", "another build of it, which runs as muster-before beside the first")
+	with.word(&o.profiles, "profiles", "", "directory for CPU profiles of the schedulers in a drain; profiling costs a few percent")
+	with.word(&o.out, "out", "", "directory for results.jsonl, to which the runs are added, and results.svg")
+	flags.DurationVar(&o.profileFor, "profile-for", 5*time.Second, "length of a CPU profile, from the start of the scheduler")
+	flags.DurationVar(&o.stall, "stall", time.Minute, "give up when nothing was bound for so long")
+	flags.DurationVar(&o.limit, "limit", 10*time.Minute, "give up when not all was bound after so long")
+	verbose := flags.Bool("v", false, "one line per step of the control plane")
+	if err := errors.Join(with.err, flags.Parse(args)); err != nil {
+		return nil, err
+	}
+	for seconds, to := range map[*int]*time.Duration{&settle: &o.settle, &window: &o.window, &quiet: &o.quiet, &patience: &o.patience} {
+		*to = time.Duration(*seconds) * time.Second
+	}
+	for name := range strings.SplitSeq(variants, ",") {
+		if name == "" {
+			continue
+		}
+		v, err := parseVariant(name)
+		if err != nil {
+			return nil, err
+		}
+		o.variants = append(o.variants, v)
+	}
+	if o.musterScheduler == "" {
+		o.musterScheduler = filepath.Join(o.bin, "muster-scheduler")
+	}
+	o.verbose = io.Discard
+	if *verbose {
+		o.verbose = os.Stderr
+	}
+	if err := o.setContestants(contestants); err != nil {
+		return nil, err
+	}
+	return plans(shapes, o)
+}
+
+// setContestants takes the names as they are, or the usual ones for none: muster, the other build of it if there is one,
+// and whoever can be compared with.
+func (o *options) setContestants(names string) error {
+	if names == "" {
+		o.contestants = []string{muster}
+		if o.musterBefore != "" {
+			o.contestants = append(o.contestants, musterBefore)
+		}
+		if _, err := os.Stat(filepath.Join(o.bin, coscheduling)); err == nil {
+			o.contestants = append(o.contestants, coscheduling)
+		}
+		o.contestants = append(o.contestants, stock, floor)
+		return nil
+	}
+	o.contestants = strings.Split(names, ",")
+	for _, name := range o.contestants {
+		if _, known := contests[name]; !known {
+			return fmt.Errorf("unknown contestant %q; known: %s", name, strings.Join(contestNames, ", "))
+		}
+	}
+	if slices.Contains(o.contestants, musterBefore) && o.musterBefore == "" {
+		return fmt.Errorf("muster-before needs the path of that build ($MUSTER_BEFORE)")
+	}
+	return nil
+}
+
+// plans returns the shapes of these names with the options that are set and their own for the others.
+func plans(names string, o options) ([]plan, error) {
+	if names == "all" {
+		names = strings.Join(shapeNames(), ",")
+	}
+	var all []plan
+	for name := range strings.SplitSeq(names, ",") {
+		i := slices.IndexFunc(allShapes, func(s shape) bool { return s.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("unknown shape %q; known: %s", name, strings.Join(shapeNames(), ", "))
+		}
+		p := plan{shape: allShapes[i], o: o.over(allShapes[i].defaults)}
+		if p.o.nodes < 1 || p.o.gpus < 1 || p.o.gangs < 1 || p.o.podsPerGang < 1 || p.o.repeat < 1 {
+			return nil, fmt.Errorf("nodes, gpus, gangs, pods-per-gang and repeat must be positive")
+		}
+		if needed := p.room(); needed > p.o.nodes*p.o.gpus {
+			return nil, fmt.Errorf("%s: %d pods do not fit on %d GPUs: there must be room for all", name, needed, p.o.nodes*p.o.gpus)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// room returns how many pods of one GPU are to be bound at a time. Where a cluster is full anyway, none.
+func (p plan) room() int {
+	switch p.shape.name {
+	case "waiting", "refused", "throughput":
+		return 0
+	case "huge-gang":
+		most := 0
+		for _, v := range p.o.variants {
+			most = max(most, arriving(p.o, v).pods)
+		}
+		return most
+	default:
+		return p.o.pods()
+	}
+}
+
+// over returns the options with what is not set taken from the shape.
+func (o options) over(shape options) options {
+	for _, number := range []struct {
+		set  *int
+		have int
+	}{
+		{&o.nodes, shape.nodes}, {&o.gangs, shape.gangs}, {&o.podsPerGang, shape.podsPerGang}, {&o.probes, shape.probes},
+		{&o.subGroups, shape.subGroups}, {&o.minSubGroups, shape.minSubGroups},
+	} {
+		if *number.set == 0 {
+			*number.set = number.have
+		}
+	}
+	if shape.noProbes {
+		o.probes = 0
+	}
+	if len(o.variants) == 0 {
+		o.variants = shape.variants
+	}
+	if len(o.variants) == 0 {
+		o.variants = []variant{{}}
+	}
+	return o
+}
+
+func shapeNames() []string {
+	names := make([]string, len(allShapes))
+	for i, s := range allShapes {
+		names[i] = s.name
+	}
+	return names
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// readLines returns the lines of results.jsonl in a directory.
+func readLines(dir string) ([]line, error) {
+	file, err := os.Open(filepath.Join(dir, "results.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var all []line
+	scanner := bufio.NewScanner(file)
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		var one line
+		if err := json.Unmarshal(scanner.Bytes(), &one); err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w", file.Name(), len(all)+1, err)
+		}
+		all = append(all, one)
+	}
+	return all, scanner.Err()
+}
+
+// panels returns the plots of the runs: for every shape the figures that it is held to, with a bar for each variant and
+// contestant. Values of runs with the same names are taken together, whenever they ran.
+func panels(runs []line) []panel {
+	var all []panel
+	for _, s := range allShapes {
+		variants, byEntry := entries(slices.DeleteFunc(slices.Clone(runs), func(r line) bool { return r.Shape != s.name }))
+		for _, k := range s.plotted() {
+			p := panel{title: s.name + ": " + k.title}
+			for _, variant := range variants {
+				for _, name := range contestNames {
+					if one, ok := barOf(byEntry[entry{variant, name}], k); ok {
+						one.label, one.class = strings.TrimSpace(variant+" "+name), name
+						p.bars = append(p.bars, one)
+					}
+				}
+			}
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// barOf returns the bar of one contestant, false if it has no such figure. Without values it did not finish.
+func barOf(runs []line, k kind) (one bar, ok bool) {
+	for _, r := range runs {
+		if value, measured := r.Figures[k.key]; measured {
+			one.values, ok = append(one.values, value), true
+		} else if r.Unfinished != "" {
+			ok = true
+		}
+	}
+	return one, ok
+}
+
+// plotted returns the kinds of the shape's targets.
+func (s shape) plotted() []kind {
+	var kinds []kind
+	for _, t := range s.targets {
+		if !slices.Contains(kinds, t.kind) {
+			kinds = append(kinds, t.kind)
+		}
+	}
+	return kinds
+}
+
+// writePicture writes results.svg beside the results.
+func writePicture(dir string) error {
+	runs, err := readLines(dir)
+	if err != nil {
+		return err
+	}
+	file, err := os.Create(filepath.Join(dir, "results.svg"))
+	if err != nil {
+		return err
+	}
+	if err := svg(file, panels(runs)); err != nil {
+		file.Close()
+		return err
+	}
+	return file.Close()
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// latencies are those of one kind of probe.
+type latencies struct {
+	seconds []float64 // of a probe that was given up: how long it was waited for, which is less than the truth
+	never   int       // how many those are
+}
+
+func (l latencies) ms(q float64) float64 { return 1000 * quantile(l.seconds, q) }
+
+func (l latencies) longest() float64 { return 1000 * slices.Max(l.seconds) }
+
+// add adds one probe's.
+func (l *latencies) add(took time.Duration, bound bool) {
+	l.seconds = append(l.seconds, took.Seconds())
+	if !bound {
+		l.never++
+	}
+}
+
+// prober creates pods that fit, one probe at a time, and tells how long each took to be bound. They ask for a little CPU,
+// of which every node has plenty.
+type prober struct {
+	cl   *cluster
+	seen *sights
+	name string // of the probes, without a number
+	n    int    // probes so far
+}
+
+// probeGap is between two probes: at most ten a second, so that probes are no load of their own.
+const probeGap = 100 * time.Millisecond
+
+// plain times one pod without a gang.
+func (p *prober) plain(ctx context.Context, into *latencies) error {
+	return p.probe(ctx, 1, true, into)
+}
+
+// gang times one gang of so many pods, from the moment its last pod is created.
+func (p *prober) gang(ctx context.Context, pods int, into *latencies) error {
+	return p.probe(ctx, pods, false, into)
+}
+
+func (p *prober) probe(ctx context.Context, pods int, plain bool, into *latencies) error {
+	cl := *p.cl
+	if plain {
+		cl.c.api = noGangs
+	}
+	p.n++
+	g := gang{name: fmt.Sprintf("%s-%05d", p.name, p.n), pods: pods}
+	if err := cl.createPodGroups(ctx, g); err != nil {
+		return err
+	}
+	var began time.Time
+	for i := range g.pods {
+		began = time.Now()
+		if _, err := cl.client.CoreV1().Pods(namespace).Create(ctx, g.pod(cl.c, i), metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	err := p.seen.until(ctx, 0, cl.o.patience, cl.failed, p.seen.allBound(g.podNames()))
+	var late unfinished
+	switch {
+	case err == nil:
+		_, last := p.seen.boundAt(g.podNames())
+		into.add(last.Sub(began), true)
+	case errors.As(err, &late):
+		into.add(time.Since(began), false)
+	default:
+		return err
+	}
+	if err := cl.deleteGangs(ctx, g); err != nil {
+		return err
+	}
+	return pause(ctx, probeGap)
+}
+
+// pause returns after so long, or with ctx's error.
+func pause(ctx context.Context, length time.Duration) error {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// meanwhile probes with plain pods until the returned function is called, which returns what was measured.
+func (p *prober) meanwhile(ctx context.Context) (stop func() (latencies, error)) {
+	ctx, cancel := context.WithCancel(ctx)
+	var (
+		all  latencies
+		err  error
+		done sync.WaitGroup
+	)
+	done.Go(func() {
+		for ctx.Err() == nil && err == nil {
+			err = p.plain(ctx, &all)
+		}
+		if ctx.Err() != nil {
+			err = nil // it was told to stop, in the middle of a probe
+		}
+	})
+	return func() (latencies, error) {
+		cancel()
+		done.Wait()
+		return all, err
+	}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// runRefused has a full cluster and times the verdict on gangs that cannot fit, o.probes of them one after the other: from
+// the creation of the last pod until its PodGroup says why, and until a first pod is told that it is unschedulable.
+func runRefused(ctx context.Context, r run) (out outcome, err error) {
+	cl, err := newCluster(ctx, r.o, r.c)
+	if err != nil {
+		return out, err
+	}
+	defer cl.stop()
+	if err := cl.fill(ctx); err != nil {
+		return out, err
+	}
+	seen, err := watchSights(ctx, cl.client)
+	if err != nil {
+		return out, err
+	}
+	defer seen.stop()
+	out.load = loadAverage()
+	if err := cl.startReady(ctx); err != nil {
+		return out, err
+	}
+	var verdicts, refusals latencies
+	for i := range r.o.probes {
+		g := gang{name: fmt.Sprintf("refused-%03d", i), pods: r.o.podsPerGang, gpus: int64(r.o.gpus)}
+		if err := cl.createGangs(ctx, g); err != nil {
+			return out, err
+		}
+		began := time.Now()
+		if cl.c.api == musterGangs {
+			took, err := cl.untilVerdict(ctx, g, began)
+			if err != nil {
+				return out, cl.withLog(err)
+			}
+			verdicts.add(took, true)
+		}
+		err := seen.until(ctx, 0, r.o.patience, cl.failed, func() bool {
+			for _, name := range g.podNames() {
+				if at := seen.pods[name].refused; !at.IsZero() {
+					refusals.add(max(0, at.Sub(began)), true)
+					return true
+				}
+			}
+			return false
+		})
+		if err != nil {
+			return out, cl.withLog(err)
+		}
+		if err := cl.deleteGangs(ctx, g); err != nil {
+			return out, err
+		}
+		if err := pause(ctx, 10*probeGap); err != nil {
+			return out, err
+		}
+	}
+	if len(verdicts.seconds) > 0 {
+		out.add(verdictMedian, verdicts.ms(0.5))
+		out.add(verdict99, verdicts.ms(0.99))
+	}
+	out.add(podRefused50, refusals.ms(0.5))
+	out.add(podRefused99, refusals.ms(0.99))
+	return out, addUsage(cl, &out)
+}
+
+// untilVerdict waits for the condition of the PodGroup that says for good why its gang is not admitted.
+func (cl *cluster) untilVerdict(ctx context.Context, g gang, began time.Time) (time.Duration, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, cl.o.patience, unfinished{fmt.Errorf("no verdict on %s after %s", g.name, cl.o.patience)})
+	defer cancel()
+	err := controlplane.Until(limited, cl.dynamic.Resource(podGroups).Namespace(namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + g.name},
+		func(found []*unstructured.Unstructured) bool { return len(found) == 1 && final(found[0]) })
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return 0, context.Cause(limited)
+	}
+	return time.Since(began), err
+}
+
+// final returns whether a PodGroup says why it cannot be admitted, rather than that it is not its turn yet.
+func final(podGroup *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(podGroup.Object, "status", "conditions")
+	for _, c := range conditions {
+		condition, _ := c.(map[string]any)
+		if condition["type"] != v2alpha2.ConditionSatisfied || condition["status"] != string(metav1.ConditionFalse) || condition["message"] == "" {
+			continue
+		}
+		reason, _ := condition["reason"].(string)
+		switch v2alpha2.Reason(reason) {
+		case v2alpha2.ReasonTooLarge, v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonFragmented, v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTopologyUnavailable:
+			return true
+		}
+	}
+	return false
+}

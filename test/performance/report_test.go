@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+)
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	runs := func(k kind, values ...float64) (all []outcome) {
+		for _, v := range values {
+			var r outcome
+			r.add(k, v)
+			all = append(all, r)
+		}
+		return all
+	}
+	p := plan{
+		shape: shape{targets: []target{
+			{kind: lastBind, contestant: stock, bound: 0.4},
+			{kind: lastBind, contestant: floor, bound: 3},
+			{kind: lastBind, contestant: coscheduling, bound: 1, atLeast: true},
+			{kind: lastBind, otherVariant: "flat", bound: 1, variant: ""},
+			{kind: lastBind, bound: 4},
+			{kind: firstBind, bound: 4},
+		}},
+		o: options{repeat: 3, contestants: []string{muster, coscheduling, stock, floor}, variants: []variant{{}}},
+	}
+	all := results{
+		entry{"", muster}:       runs(lastBind, 3, 4, 5),
+		entry{"", coscheduling}: {{unfinished: "nothing was bound for 1m0s"}},
+		entry{"", stock}:        runs(lastBind, 10, 10, 10),
+		entry{"", floor}:        runs(lastBind, 1, 1, 1),
+		entry{"flat", muster}:   runs(lastBind, 3, 2),
+	}
+	var out bytes.Buffer
+	if err := report(&out, p, all); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"muster / stock, last_bind_seconds: 0.40 (0.30 to 0.50), to reach: at most 0.4: reached\n",
+		"muster / floor, last_bind_seconds: 4.00 (3.00 to 5.00), to reach: at most 3: NOT reached\n",
+		"muster / flat, last_bind_seconds: 1.50 (1.00 to 2.00), to reach: at most 1: NOT reached\n",
+		"muster, last_bind_seconds: 4 (3 to 5), to reach: at most 4: reached\n",
+		"4.00 (3.00 to 5.00)",
+		"coscheduling did not finish round 1: nothing was bound for 1m0s\n",
+	} {
+		if !bytes.Contains(out.Bytes(), []byte(want)) {
+			t.Errorf("the report lacks %q:\n%s", want, out.String())
+		}
+	}
+	for _, unwanted := range []string{"muster / coscheduling", "first_bind"} {
+		if bytes.Contains(out.Bytes(), []byte(unwanted)) {
+			t.Errorf("the report has %q, of which nothing is known:\n%s", unwanted, out.String())
+		}
+	}
+}
+
+func TestTargetThatIsALeast(t *testing.T) {
+	t.Parallel()
+	var slow, fast outcome
+	slow.add(podsPerSecond, 90)
+	fast.add(podsPerSecond, 100)
+	var out bytes.Buffer
+	target{kind: podsPerSecond, contestant: stock, bound: 0.95, atLeast: true}.print(&out, "",
+		results{entry{"", muster}: {slow}, entry{"", stock}: {fast}})
+	if want := "muster / stock, pods_per_second: 0.90, to reach: at least 0.95: NOT reached\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+func TestSpread(t *testing.T) {
+	t.Parallel()
+	got := []string{spread("%.1f", nil), spread("%.1f", []float64{2}), spread("%.1f", []float64{3, 1, 2})}
+	if want := []string{"-", "2.0", "2.0 (1.0 to 3.0)"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

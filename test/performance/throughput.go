@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// runThroughput has gangs that fit become ready at the same time, in a full cluster where the gangs of the variant wait,
+// and measures until the last of them is bound. They want CPU only. Their pods are there before; what is missing are their
+// PodGroups, or without gangs the pods.
+func runThroughput(ctx context.Context, r run) (out outcome, err error) {
+	cl, err := newCluster(ctx, r.o, r.c)
+	if err != nil {
+		return out, err
+	}
+	defer cl.stop()
+	if err := cl.fill(ctx); err != nil {
+		return out, err
+	}
+	if err := cl.createGangs(ctx, waitingGangs(r.o, r.variant)...); err != nil {
+		return out, err
+	}
+	fitting := r.o.equalGangs()
+	for i := range fitting {
+		fitting[i].gpus = 0
+	}
+	release := cl.createPodGroups
+	if cl.c.api == noGangs {
+		release = cl.createPods
+	} else if err := cl.createPods(ctx, fitting...); err != nil {
+		return out, err
+	}
+	seen, err := watchSights(ctx, cl.client)
+	if err != nil {
+		return out, err
+	}
+	defer seen.stop()
+	out.load = loadAverage()
+	if err := cl.startReady(ctx); err != nil {
+		return out, err
+	}
+	if err := pause(ctx, r.o.settle); err != nil {
+		return out, err
+	}
+	before, err := cl.usage()
+	if err != nil {
+		return out, err
+	}
+	began := time.Now()
+	if err := release(ctx, fitting...); err != nil {
+		return out, err
+	}
+	var names []string
+	for _, g := range fitting {
+		names = append(names, g.podNames()...)
+	}
+	if err := seen.until(ctx, r.o.stall, r.o.limit, cl.failed, seen.allBound(names)); err != nil {
+		return out, cl.withLog(err)
+	}
+	_, last := seen.boundAt(names)
+	after, err := cl.usage()
+	if err != nil {
+		return out, err
+	}
+	out.add(podsPerSecond, float64(len(names))/since(began, last))
+	out.add(lastBind, since(began, last))
+	out.add(schedulerCPU, (after.cpu - before.cpu).Seconds())
+	out.add(schedulerMemory, mebibytes(after.memory))
+	return out, nil
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// runWaiting has a full cluster where gangs wait that cannot be scheduled, replaces pods all the time, and times pods
+// that fit. Then nothing changes any more, and what the scheduler still does is measured.
+func runWaiting(ctx context.Context, r run) (out outcome, err error) {
+	cl, err := newCluster(ctx, r.o, r.c)
+	if err != nil {
+		return out, err
+	}
+	defer cl.stop()
+	if err := cl.fill(ctx); err != nil {
+		return out, err
+	}
+	api := cl.c.api
+	if r.variant.kind == "plain" {
+		cl.c.api = noGangs
+	}
+	if err := cl.createGangs(ctx, waitingGangs(r.o, r.variant)...); err != nil {
+		return out, err
+	}
+	cl.c.api = api
+	seen, err := watchSights(ctx, cl.client)
+	if err != nil {
+		return out, err
+	}
+	defer seen.stop()
+	out.load = loadAverage()
+	if err := cl.startReady(ctx); err != nil {
+		return out, err
+	}
+	if err := pause(ctx, r.o.settle); err != nil {
+		return out, err
+	}
+
+	before, err := cl.usage()
+	if err != nil {
+		return out, err
+	}
+	began := time.Now()
+	plain, gangs, err := cl.probeWhileChurning(ctx, seen)
+	if err != nil {
+		return out, cl.withLog(err)
+	}
+	after, err := cl.usage()
+	if err != nil {
+		return out, err
+	}
+	busy := 100 * (after.cpu - before.cpu).Seconds() / time.Since(began).Seconds()
+	out.add(plainMedian, plain.ms(0.5))
+	out.add(plain99, plain.ms(0.99))
+	out.add(plainNever, float64(plain.never))
+	out.add(fittingMedian, gangs.ms(0.5))
+	out.add(fitting99, gangs.ms(0.99))
+	out.add(fittingNever, float64(gangs.never))
+	out.add(probes, float64(len(plain.seconds)))
+	out.add(busyCPU, busy)
+
+	if err := cl.quiet(ctx, &out); err != nil {
+		return out, cl.withLog(err)
+	}
+	return out, nil
+}
+
+// waitingPods is how many pods a waiting gang has that is not a tree.
+const waitingPods = 8
+
+// waitingGangs returns what a variant has wait. Each pod wants all GPUs of a node.
+func waitingGangs(o options, v variant) []gang {
+	var gangs []gang
+	whole := int64(o.gpus)
+	switch v.kind {
+	case "plain": // one pod each, and no PodGroup
+		gangs = append(gangs, gang{name: "waiting", pods: v.n, gpus: whole})
+	case "trees": // v.m sub-groups of one pod, all needed
+		for i := range v.n {
+			gangs = append(gangs, gang{name: fmt.Sprintf("waiting-%04d", i), pods: v.m, subGroups: v.m, minSubGroups: v.m, gpus: whole})
+		}
+	default:
+		for i := range v.n {
+			g := gang{name: fmt.Sprintf("waiting-%04d", i), pods: waitingPods, gpus: whole}
+			if v.kind == "images" {
+				g.image = fmt.Sprintf("registry.example/model-%04d:1", i)
+			}
+			gangs = append(gangs, g)
+		}
+	}
+	return gangs
+}
+
+// fittingGang is the size of the gangs that are timed.
+const fittingGang = 4
+
+// probeWhileChurning times plain pods and gangs that fit, in turn, o.probes of each or until o.window is over.
+func (cl *cluster) probeWhileChurning(ctx context.Context, seen *sights) (plain, gangs latencies, err error) {
+	churning, stop := context.WithCancel(ctx)
+	churned := make(chan error, 1)
+	go func() { churned <- cl.churn(churning, cl.o.churn) }()
+	defer func() {
+		stop()
+		if failed := <-churned; err == nil {
+			err = failed
+		}
+	}()
+	p := &prober{cl: cl, seen: seen, name: "probe"}
+	for end := time.Now().Add(cl.o.window); len(plain.seconds) == 0 || len(plain.seconds) < cl.o.probes && time.Now().Before(end); {
+		if err := p.plain(ctx, &plain); err != nil {
+			return plain, gangs, err
+		}
+		if err := p.gang(ctx, fittingGang, &gangs); err != nil {
+			return plain, gangs, err
+		}
+	}
+	return plain, gangs, nil
+}
+
+// quiet measures what the scheduler does when nothing changes.
+func (cl *cluster) quiet(ctx context.Context, out *outcome) error {
+	if err := pause(ctx, cl.o.settle); err != nil {
+		return err
+	}
+	writesBefore, err := countWrites(ctx, cl.client)
+	if err != nil {
+		return err
+	}
+	before, err := cl.usage()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := pause(ctx, cl.o.quiet); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	after, err := cl.usage()
+	if err != nil {
+		return err
+	}
+	writesAfter, err := countWrites(ctx, cl.client)
+	if err != nil {
+		return err
+	}
+	var writes int64
+	for resource, n := range writesAfter {
+		writes += n - writesBefore[resource]
+	}
+	out.add(quietCPU, 100*(after.cpu-before.cpu).Seconds()/took.Seconds())
+	out.add(quietWrites, float64(writes)/took.Minutes())
+	out.add(schedulerMemory, mebibytes(after.memory))
+	return nil
+}
