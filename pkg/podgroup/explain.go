@@ -42,8 +42,11 @@ func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) 
 			parts = append(parts, nodesSay(l.Refusal))
 		}
 	}
-	if !short.Exhausted {
-		parts = append(parts, fmt.Sprintf("the search ended after %d attempts", short.Attempts))
+	switch {
+	case short.Cut:
+		parts = append(parts, fmt.Sprintf("the search was cut short after %s and goes on", message.Count(short.Attempts, "attempt")))
+	case !short.Exhausted:
+		parts = append(parts, fmt.Sprintf("the search ended after %s", message.Count(short.Attempts, "attempt")))
 	}
 	reason := dominant(blocked, known)
 	if first == "" && reason != v2alpha2.ReasonWaitingForPods {

@@ -24,6 +24,7 @@ type Admission struct {
 	framework framework.Framework
 	args      *config.GangAdmissionArgs
 	verdicts  *kubescheduler.FilterCache // used by the scheduling loop only
+	tried     map[gangstate.Key]int      // choices tried by an attempt that was cut short; used by the scheduling loop only
 	order     func() error               // whether the plugins stand where they must; asked once, when all of them are there
 }
 
@@ -68,11 +69,12 @@ func (pl *Admission) PreFilter(ctx context.Context, state fwk.CycleState, pod *c
 	if !isMember(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	if !pl.gangs.attached {
+	if pl.gangs.wakeups == nil {
 		pl.registry.Popped(pod.UID)
 	}
 	node, ok := pl.registry.PlannedNode(pod.UID)
 	if !ok {
+		pl.gangs.wakeReady(klog.FromContext(ctx)) // an older gang that fits by now goes first
 		if pl.registry.Yields(pod, time.Now()) {
 			return nil, waits(pod)
 		}
@@ -142,7 +144,7 @@ func (pl *Admission) Unreserve(ctx context.Context, _ fwk.CycleState, pod *corev
 	if !isMember(pod) {
 		return
 	}
-	if pl.gangs.attached { // else nobody says when it is over
+	if pl.gangs.wakeups != nil { // else nobody says when it is over
 		pl.gangs.released.add(pod.UID)
 	}
 	pl.gangs.apply(klog.FromContext(ctx), pl.registry.Release(pod.UID, time.Now()))

@@ -28,7 +28,7 @@ type waitlist struct {
 	byRoom map[room]map[*parkedGang]struct{} // gangs that wait for room of a shape
 	others map[*parkedGang]struct{}          // gangs that wait for more than room
 	paused map[*parkedGang]struct{}          // gangs that will be woken when their pause is over
-	spent  time.Time                     // until when the share of attempts that may be in vain is used up
+	spent  time.Time                         // until when the share of attempts that may be in vain is used up
 }
 
 // room is how many pods of one shape fit, over all nodes, as an upper bound.
@@ -66,6 +66,8 @@ type refused struct {
 	took time.Duration
 	// cut: the attempt ended for want of time and goes on by itself.
 	cut bool
+	// recheck: something happened while the attempt was made that it may not have seen.
+	recheck bool
 	// release is called when the gang does not wait any more; nil is allowed.
 	release func()
 }
@@ -175,7 +177,7 @@ func (l *waitlist) park(key gangstate.Key, r refused) {
 	if w.causes&^moreRoom != 0 {
 		l.others[w] = struct{}{}
 	}
-	if r.cut {
+	if r.cut || r.recheck && !w.lacked {
 		l.paused[w] = struct{}{}
 	}
 }

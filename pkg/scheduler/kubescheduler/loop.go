@@ -2,6 +2,7 @@ package kubescheduler
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,9 @@ type Burst interface {
 	Popped(uid types.UID)
 	// Failed tells that the pod's cycle or binding has failed, and that nothing of it is left in the scheduler's cache.
 	Failed(uid types.UID)
+	// Explained reports whether users learn why the cycle of a gang's pod failed from the status of its PodGroup: then the
+	// stock scheduler writes neither event nor condition.
+	Explained(ctx context.Context, pod *corev1.Pod, err error) bool
 	// Unwinding reports whether the reservations of an aborted plan have not all been given back yet.
 	Unwinding() bool
 }
@@ -36,16 +40,23 @@ const (
 	lateLimit = 20 * time.Millisecond
 )
 
-// Attach makes the scheduling loop take the members of a committed plan back to back, so that no other pod comes between
-// them. To be called once, before the scheduler runs. Without it members come through the queue like other pods, and
-// plans may turn out stale; they are never bound in part either way.
-func Attach(sched *scheduler.Scheduler, burst Burst) {
+// Attach puts a Queue before the scheduler's own and makes the scheduling loop take the members of a committed plan back to
+// back, so that no other pod comes between them. To be called once, before the scheduler runs. Without it members come
+// through the stock queue like other pods, and plans may turn out stale; they are never bound in part either way.
+//
+// gated and observe are those of NewQueue.
+func Attach(sched *scheduler.Scheduler, burst Burst, gated func(*corev1.Pod) bool, observe func(event fwk.ClusterEvent, oldObj, newObj any)) *Queue {
+	queue := NewQueue(sched.SchedulingQueue, gated, observe)
+	sched.SchedulingQueue = queue
 	failed := sched.FailureHandler
 	sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
 		burst.Failed(info.Pod.UID)
+		if gated(info.Pod) && burst.Explained(ctx, info.Pod, status.AsError()) {
+			queue.requeue(f, info.Pod)
+			return
+		}
 		failed(ctx, f, info, status, nominating, start)
 	}
-	pop := sched.NextPod
 	wasUnwinding := false
 	sched.NextPod = func(logger klog.Logger) (*framework.QueuedPodInfo, error) {
 		for {
@@ -53,10 +64,10 @@ func Attach(sched *scheduler.Scheduler, burst Burst) {
 			if member == nil {
 				break
 			}
-			info := sched.SchedulingQueue.PopSpecificPod(logger, member)
+			info := queue.PopSpecificPod(logger, member)
 			for deadline := time.Now().Add(lateLimit); info == nil && time.Now().Before(deadline); {
 				time.Sleep(unwindPoll)
-				info = sched.SchedulingQueue.PopSpecificPod(logger, member)
+				info = queue.PopSpecificPod(logger, member)
 			}
 			if info == nil {
 				logger.V(2).Info("Planned pod is not in the scheduling queue", "pod", klog.KObj(member))
@@ -77,10 +88,31 @@ func Attach(sched *scheduler.Scheduler, burst Burst) {
 			}
 		}
 		wasUnwinding = unwinding
-		info, err := pop(logger)
+		info, err := queue.Pop(logger)
 		if err == nil && info != nil && info.Pod != nil {
 			burst.Popped(info.Pod.UID)
 		}
 		return info, err
 	}
+	return queue
 }
+
+// requeue gates a pod again whose cycle has failed for a reason that the status of its PodGroup explains: what the stock
+// failure handler does, without its event and its write to the API server from within the loop.
+func (q *Queue) requeue(f framework.Framework, pod *corev1.Pod) {
+	newest, err := f.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
+	if err != nil || newest.UID != pod.UID || newest.Spec.NodeName != "" {
+		q.Done(pod.UID)
+		return
+	}
+	q.gateAgain(klog.Background(), newest)
+}
+
+// RejectedBy reports whether the error of a scheduling cycle is that the plugin, and no other, rejected the pod.
+func RejectedBy(err error, plugin string) bool {
+	fit, ok := err.(*framework.FitError) //nolint:errorlint // the scheduler makes it and does not wrap it
+	return ok && len(fit.Diagnosis.UnschedulablePlugins) == 1 && fit.Diagnosis.UnschedulablePlugins.Has(plugin) && len(fit.Diagnosis.PendingPlugins) == 0
+}
+
+// NoNodes reports whether the error of a scheduling cycle is that the cluster has no nodes; then no plugin was asked.
+func NoNodes(err error) bool { return errors.Is(err, scheduler.ErrNoNodesAvailable) }

@@ -177,6 +177,12 @@ func (q *Queue) AddUnschedulableIfNotPresent(logger klog.Logger, info *framework
 		q.mu.Unlock()
 		return q.SchedulingQueue.AddUnschedulableIfNotPresent(logger, info, cycle)
 	}
+	q.gateAgain(logger, pod)
+	return nil
+}
+
+// gateAgain ends the cycle of a gang's pod. Activated meanwhile, the pod enters the stock queue right away.
+func (q *Queue) gateAgain(logger klog.Logger, pod *corev1.Pod) {
 	q.SchedulingQueue.Done(pod.UID)
 	q.mu.Lock()
 	again := q.entered[pod.UID]
@@ -187,7 +193,6 @@ func (q *Queue) AddUnschedulableIfNotPresent(logger klog.Logger, info *framework
 	if again {
 		q.enter(logger, pod)
 	}
-	return nil
 }
 
 // MoveAllToActiveOrBackoffQueue implements queue.SchedulingQueue.

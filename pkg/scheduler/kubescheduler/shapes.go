@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
 // Shapes counts how many pods of a few shapes fit on the nodes of the scheduler's cache, node by node, outside of the
@@ -263,4 +265,20 @@ func shapeKey(pod *corev1.Pod) (string, error) {
 		return "", fmt.Errorf("describing what pod %s requests: %w", klog.KObj(pod), err)
 	}
 	return string(key), nil
+}
+
+// roomPlugins are the filters that Shapes counts by.
+var roomPlugins = sets.New(names.NodeUnschedulable, names.NodeName, names.TaintToleration, names.NodeAffinity, names.NodeResourcesFit)
+
+// RoomDecides reports whether a class is judged by what Shapes counts and by nothing else. counted is false if even that does
+// not hold for it: its resources may come from somewhere else than the nodes.
+func (w *Snapshot) RoomDecides(index int) (decides, counted bool) {
+	c := w.classes[index]
+	skip := c.state.GetSkipFilterPlugins()
+	for _, plugin := range w.f.ListPlugins().Filter.Enabled {
+		if !roomPlugins.Has(plugin.Name) && !skip.Has(plugin.Name) {
+			return false, skip.Has(names.DynamicResources)
+		}
+	}
+	return c.refuse == nil, skip.Has(names.DynamicResources)
 }
