@@ -17,8 +17,10 @@ CGO_ENABLED=0
 GOFLAGS="-trimpath -mod=mod"
 export CGO_ENABLED GOFLAGS
 
+# What a module is replaced with counts: hack/coscheduling has another Kubernetes than its dependencies ask for.
 version_of() { # directory of a go.mod, module
-	awk -v module="$2" '$1 == module { print $2; exit }' "hack/$1/go.mod"
+	awk -v module="$2" '$1 == module && $2 == "=>" { replaced = $4 } $1 == module && $2 ~ /^v/ { required = $2 }
+		END { print replaced ? replaced : required }' "hack/$1/go.mod"
 }
 
 # Built from modules the Kubernetes binaries do not know their version, and clients that compare versions would go wrong.

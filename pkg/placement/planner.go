@@ -243,6 +243,9 @@ func (pl *planner) placements(height int) []Placement {
 
 // setNeed sets what the choice under way places in all, by class.
 func (pl *planner) setNeed(need []int) {
+	if pl.need != nil && slices.Equal(pl.need, need) {
+		return
+	}
 	pl.need = need
 	pl.needVersion++
 }

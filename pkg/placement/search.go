@@ -334,13 +334,23 @@ func (s *search) needOf(leaves []int32) []int {
 	return need
 }
 
-// tooMany reports whether a choice needs more pods of a class than fit, and no others can stand in for them.
+// tooMany reports whether a choice needs more pods of a class than fit, anywhere or in one domain, and no others can stand
+// in for them.
 func (s *search) tooMany(need []int) bool {
 	if s.standIns {
 		return false
 	}
 	for c := range s.kinds {
 		if s.kinds[c].present && need[c] > s.kinds[c].bound {
+			return true
+		}
+	}
+	if !s.shares {
+		return false
+	}
+	s.setNeed(need)
+	for c := range s.kinds {
+		if k := &s.kinds[c]; k.kind == SharesDomain && k.placed == 0 && need[c] > 0 && len(s.domainsOf(int32(c))) == 0 {
 			return true
 		}
 	}

@@ -46,9 +46,10 @@ type cluster struct {
 	stack   []fakePlacement
 	calls   int // of Place
 	refused int
-	asked   int // calls of Capacity and Weight
-	listed  int // calls of Domains
-	told    int // calls of Explain
+	asked   int         // calls of Capacity and Weight
+	listed  int         // calls of Domains
+	over    func() bool // Place must not be called any more; nil: there is no time limit
+	told    int         // calls of Explain
 }
 
 type fakePlacement struct{ class, node int }
@@ -74,6 +75,19 @@ func (w *cluster) rackOf(group string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// rackOfAll returns the racks that classes are bound to.
+func (w *cluster) rackOfAll() []string {
+	var racks []string
+	for _, c := range w.classes {
+		rack := ""
+		if c.sameRack != "" {
+			rack, _ = w.rackOf(c.sameRack)
+		}
+		racks = append(racks, rack)
+	}
+	return racks
 }
 
 // skewed reports whether one more pod of the class on the node breaks the constraint.
@@ -132,6 +146,10 @@ func (w *cluster) reason(n node, class int, domain string) string {
 }
 
 func (w *cluster) Place(class int, domain string) (string, bool) {
+	w.t.Helper()
+	if w.over != nil && w.over() {
+		w.t.Fatal("Place is called although the time is over")
+	}
 	w.calls++
 	best := -1
 	for i, n := range w.nodes {
@@ -255,7 +273,7 @@ func (w *cluster) slots(class int, n node) int {
 	if c.label != "" && n.label != c.label {
 		return 0
 	}
-	fit := 1000
+	fit := 1 << 20
 	if c.gpus > 0 {
 		fit = min(fit, n.gpus/c.gpus)
 	}
