@@ -72,7 +72,9 @@ func (g *Gangs) Attach(sched *scheduler.Scheduler) error {
 		return err
 	}
 	g.wakeups = newWakeups(clock.RealClock{}, kubescheduler.NewShapes(sched))
-	g.wakeups.queue = kubescheduler.Attach(sched, burst{g}, g.admits, g.wakeups.observe)
+	g.wakeups.queue = kubescheduler.Attach(sched, burst{g}, kubescheduler.QueueHooks{
+		Gated: g.admits, Observe: g.wakeups.observe, WaitsForRoom: g.wakeups.waitsForRoom, Gone: g.wakeups.gone,
+	})
 	kubescheduler.DelayScheduled(sched, isMember, g.slots.busy)
 	for profile := range g.handles {
 		if !g.gated.Has(profile) {
@@ -134,11 +136,7 @@ func (g *Gangs) apply(logger klog.Logger, e gangstate.Effects) {
 		return
 	}
 	if g.wakeups != nil {
-		pods := make(map[string]*corev1.Pod, len(e.Activate))
-		for _, p := range e.Activate {
-			pods[p.Namespace+"/"+p.Name] = p
-		}
-		g.wakeups.queue.Activate(logger, pods)
+		g.activate(logger, e.Activate)
 		return
 	}
 	for profile, h := range g.handles {
@@ -161,10 +159,23 @@ func (g *Gangs) wakeReady(logger klog.Logger) {
 	}
 }
 
-func (g *Gangs) wake(logger klog.Logger, keys []gangstate.Key) {
-	if len(keys) > 0 {
-		g.apply(logger, g.registry.Wake(keys, time.Now()))
+func (g *Gangs) wake(logger klog.Logger, r ready) {
+	if len(r.gangs) > 0 {
+		g.apply(logger, g.registry.Wake(r.gangs, time.Now()))
 	}
+	g.activate(logger, r.pods)
+}
+
+// activate moves pods to the active queue.
+func (g *Gangs) activate(logger klog.Logger, pods []*corev1.Pod) {
+	if len(pods) == 0 {
+		return
+	}
+	byName := make(map[string]*corev1.Pod, len(pods))
+	for _, p := range pods {
+		byName[p.Namespace+"/"+p.Name] = p
+	}
+	g.wakeups.queue.Activate(logger, byName)
 }
 
 // refuseWithoutNodes records why the gang of a leader cannot be placed that the scheduler did not even try, since there are

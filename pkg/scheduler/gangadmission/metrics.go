@@ -31,11 +31,19 @@ var (
 		Subsystem: "muster", Name: "bindings_failed_total", StabilityLevel: metrics.ALPHA,
 		Help: "Bindings of gang members that the API server did not accept.",
 	})
+	gatedPods = metrics.NewGauge(&metrics.GaugeOpts{
+		Subsystem: "muster", Name: "gated_pods", StabilityLevel: metrics.ALPHA,
+		Help: "Pods of gangs that wait outside of the scheduling queue. scheduler_pending_pods does not count them.",
+	})
+	waitingGangs = metrics.NewGauge(&metrics.GaugeOpts{
+		Subsystem: "muster", Name: "refused_gangs", StabilityLevel: metrics.ALPHA,
+		Help: "Gangs whose last attempt found no plan and that wait for a change in the cluster that may help them.",
+	})
 	registerMetrics sync.Once
 )
 
 func register() {
 	registerMetrics.Do(func() {
-		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed)
+		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed, gatedPods, waitingGangs)
 	})
 }

@@ -26,6 +26,9 @@ import (
 // tickInterval is how often the registry is asked for what has waited long enough.
 const tickInterval = 50 * time.Millisecond
 
+// ticksPerLook is how many ticks pass between two looks at what is looked at once a second.
+const ticksPerLook = int(time.Second / tickInterval)
+
 // start connects the core to the API server: what it reads from now on, what it writes once this process leads. The
 // scheduler's own informers are started by the scheduler.
 func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
@@ -89,7 +92,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		g.apply(logger, g.registry.Synced(time.Now()))
 		logger.Info("Gangs are known, scheduling of gangs begins", "gangs", len(g.registry.Keys()))
 		if g.wakeups != nil {
-			go g.wakeups.run(ctx, func(keys []gangstate.Key) { g.wake(logger, keys) })
+			go g.wakeups.run(ctx, func(r ready) { g.wake(logger, r) })
 		}
 		g.tick(ctx)
 	}()
@@ -121,11 +124,16 @@ func (g *Gangs) tick(ctx context.Context) {
 	ticker := time.NewTicker(tickInterval)
 	defer ticker.Stop()
 	logger := klog.FromContext(ctx)
-	for {
+	for ticks := 0; ; ticks++ {
 		select {
 		case now := <-ticker.C:
 			g.apply(logger, g.registry.Tick(now))
 			g.wakeReady(logger) // pauses may be over
+			if g.wakeups != nil && ticks%ticksPerLook == 0 {
+				g.activate(logger, g.wakeups.lookAgain())
+				gatedPods.Set(float64(g.wakeups.queue.Gated()))
+				waitingGangs.Set(float64(g.wakeups.list.len()))
+			}
 		case <-ctx.Done():
 			return
 		}

@@ -2,13 +2,17 @@ package gangadmission
 
 import (
 	"context"
+	"maps"
 	"math"
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
@@ -33,15 +37,25 @@ type wakeups struct {
 	// began are the counts when the cycle that runs now began. Only used by the scheduling loop.
 	beganRoom, beganOther uint64
 
-	mu     sync.Mutex
-	shapes *kubescheduler.Shapes // guarded by mu
+	// lowest is the lowest priority that a bound pod was seen with.
+	lowest atomic.Int32
+
+	mu       sync.Mutex
+	shapes   *kubescheduler.Shapes // guarded by mu
+	raised   map[room]struct{}     // shapes of which more fit than at the last look; guarded by mu
+	roomless *roomless             // guarded by mu
 }
 
 // settle is how long events are collected before they are looked at.
 const settle = 2 * time.Millisecond
 
 func newWakeups(c clock.PassiveClock, shapes *kubescheduler.Shapes) *wakeups {
-	return &wakeups{list: newWaitlist(c), shapes: shapes, signal: make(chan struct{}, 1)}
+	w := &wakeups{
+		list: newWaitlist(c), shapes: shapes, signal: make(chan struct{}, 1),
+		raised: map[room]struct{}{}, roomless: newRoomless(),
+	}
+	w.lowest.Store(math.MaxInt32)
+	return w
 }
 
 // observe notes an event. Called under no lock of the queue, by informers and binding goroutines.
@@ -56,6 +70,12 @@ func (w *wakeups) observe(event fwk.ClusterEvent, oldObj, newObj any) {
 	if c&^moreRoom != 0 {
 		w.otherSeq.Add(1)
 	}
+	if pod, ok := newObj.(*corev1.Pod); ok && oldObj == nil && pod.Spec.NodeName != "" {
+		priority := corev1helpers.PodPriority(pod)
+		for seen := w.lowest.Load(); priority < seen && !w.lowest.CompareAndSwap(seen, priority); {
+			seen = w.lowest.Load()
+		}
+	}
 	w.events.Or(uint32(c))
 	select {
 	case w.signal <- struct{}{}:
@@ -68,30 +88,82 @@ func (w *wakeups) attemptBegins() {
 	w.beganRoom, w.beganOther = w.roomSeq.Load(), w.otherSeq.Load()
 }
 
-// look returns the gangs that the events since the last look may help.
-func (w *wakeups) look(logger klog.Logger) []gangstate.Key {
-	if w.list.len() == 0 {
-		return nil
-	}
+// ready is what is to be tried again.
+type ready struct {
+	gangs []gangstate.Key
+	pods  []*corev1.Pod // without a gang
+}
+
+// look returns what the events since the last look may help.
+func (w *wakeups) look(logger klog.Logger) ready {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.lookLocked(logger)
 }
 
-func (w *wakeups) lookLocked(logger klog.Logger) []gangstate.Key {
-	events := causes(w.events.Swap(0))
-	var raised []room
-	if events&moreRoom != 0 {
-		shapes, err := w.shapes.Update()
-		if err != nil {
-			logger.Error(err, "Counting free room failed, refused gangs are tried later")
-			w.events.Or(uint32(moreRoom))
-		}
-		for _, s := range shapes {
-			raised = append(raised, s)
-		}
+func (w *wakeups) lookLocked(logger klog.Logger) ready {
+	if w.list.len() == 0 && len(w.roomless.pods) == 0 {
+		return ready{} // what happened is looked at when a gang has been refused
 	}
-	return w.list.changed(raised, events)
+	events := causes(w.events.Swap(0))
+	if events&moreRoom != 0 {
+		w.count(logger)
+	}
+	raised := slices.Collect(maps.Keys(w.raised))
+	clear(w.raised)
+	return ready{gangs: w.list.changed(raised, events), pods: w.roomless.wake(raised)}
+}
+
+// count brings the counts of what fits up to date, and remembers of which shapes more fit.
+func (w *wakeups) count(logger klog.Logger) {
+	shapes, err := w.shapes.Update()
+	if err != nil {
+		logger.Error(err, "Counting free room failed, refused gangs are tried later")
+		w.events.Or(uint32(moreRoom))
+	}
+	for _, s := range shapes {
+		w.raised[s] = struct{}{}
+	}
+}
+
+// lookAgain wakes pods without a gang for which there seems to be room and which were not woken, or in vain.
+func (w *wakeups) lookAgain() []*corev1.Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.roomless.wake(w.roomless.rooms())
+}
+
+// waitsForRoom takes a pod without a gang that was refused because no node has room for it. false: the stock queue is to
+// decide when it is tried again.
+func (w *wakeups) waitsForRoom(pod *corev1.Pod) bool {
+	logger := klog.Background()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count(logger)
+	shape, err := w.shapes.Track(pod)
+	if err != nil {
+		logger.Error(err, "Counting free room failed", "pod", klog.KObj(pod))
+		return false
+	}
+	if w.mayPreempt(pod) || shape.Fits() > 0 {
+		w.shapes.Release(shape)
+		return false
+	}
+	w.roomless.add(pod, shape, w.list.clock.Now(), func() { w.shapes.Release(shape) })
+	return true
+}
+
+// mayPreempt reports whether a pod could take the room of another. Then every pod that goes may matter to it.
+func (w *wakeups) mayPreempt(pod *corev1.Pod) bool {
+	never := pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever
+	return !never && corev1helpers.PodPriority(pod) > w.lowest.Load()
+}
+
+// gone forgets a pod without a gang.
+func (w *wakeups) gone(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.roomless.remove(uid)
 }
 
 // attempt is a refused attempt, as far as it matters for the next.
@@ -111,13 +183,13 @@ type attempt struct {
 // maxShapes bounds the shapes that one gang is watched by. What is left out can only make the gang be tried in vain.
 const maxShapes = 32
 
-// park records what a gang waits for that was refused in the cycle that runs now. It returns gangs that are to be woken
+// park records what a gang waits for that was refused in the cycle that runs now. It returns what is to be woken
 // because of what has happened since the last look.
-func (w *wakeups) park(logger klog.Logger, a attempt) []gangstate.Key {
+func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.events.Or(uint32(moreRoom)) // the counts have to be those of now
-	keys := w.lookLocked(logger)
+	w.count(logger)
+	others := w.lookLocked(logger)
 
 	r := refused{took: a.took, cut: a.cut, causes: moreRoom}
 	if a.roomDecides == nil {
@@ -167,7 +239,7 @@ func (w *wakeups) park(logger klog.Logger, a attempt) []gangstate.Key {
 	}
 	r.recheck = w.roomSeq.Load() != w.beganRoom || r.causes&^moreRoom != 0 && w.otherSeq.Load() != w.beganOther
 	w.list.park(a.key, r)
-	return keys
+	return others
 }
 
 // unlimited stands for room that is not known.
@@ -211,7 +283,7 @@ func (w *wakeups) leave(key gangstate.Key) {
 }
 
 // run wakes gangs soon after events that may help them.
-func (w *wakeups) run(ctx context.Context, wake func([]gangstate.Key)) {
+func (w *wakeups) run(ctx context.Context, wake func(ready)) {
 	logger := klog.FromContext(ctx)
 	timer := time.NewTimer(settle)
 	defer timer.Stop()
@@ -227,8 +299,6 @@ func (w *wakeups) run(ctx context.Context, wake func([]gangstate.Key)) {
 			return
 		case <-timer.C:
 		}
-		if keys := w.look(logger); len(keys) > 0 {
-			wake(keys)
-		}
+		wake(w.look(logger))
 	}
 }

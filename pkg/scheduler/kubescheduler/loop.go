@@ -44,14 +44,14 @@ const (
 // back, so that no other pod comes between them. To be called once, before the scheduler runs. Without it members come
 // through the stock queue like other pods, and plans may turn out stale; they are never bound in part either way.
 //
-// gated and observe are those of NewQueue.
-func Attach(sched *scheduler.Scheduler, burst Burst, gated func(*corev1.Pod) bool, observe func(event fwk.ClusterEvent, oldObj, newObj any)) *Queue {
-	queue := NewQueue(sched.SchedulingQueue, gated, observe)
+// hooks are those of the Queue.
+func Attach(sched *scheduler.Scheduler, burst Burst, hooks QueueHooks) *Queue {
+	queue := NewQueue(sched.SchedulingQueue, hooks)
 	sched.SchedulingQueue = queue
 	failed := sched.FailureHandler
 	sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
 		burst.Failed(info.Pod.UID)
-		if gated(info.Pod) && burst.Explained(ctx, info.Pod, status.AsError()) {
+		if hooks.Gated(info.Pod) && burst.Explained(ctx, info.Pod, status.AsError()) {
 			queue.requeue(f, info.Pod)
 			return
 		}

@@ -22,8 +22,7 @@ import (
 // and leaves it when its cycle fails. Pods without a gang pass through unchanged.
 type Queue struct {
 	queue.SchedulingQueue // the stock queue
-	gated                 func(*corev1.Pod) bool
-	observe               func(event fwk.ClusterEvent, oldObj, newObj any)
+	hooks                 QueueHooks
 
 	mu      sync.Mutex
 	waiting map[types.UID]*corev1.Pod // guarded by mu; gated pods
@@ -31,21 +30,34 @@ type Queue struct {
 	// being bound. True: the pod was activated after its cycle began, so it enters again if the cycle fails. Guarded by mu.
 	entered map[types.UID]bool
 	cycling map[types.UID]struct{} // pods of any kind between Pop and Done; guarded by mu
+	// roomless are the pods without a gang, in the stock queue, that are activated when there is room. Guarded by mu.
+	roomless map[types.UID]struct{}
 }
 
-// NewQueue returns a Queue in front of the stock queue. gated reports whether a pod belongs to a gang and so waits outside
-// until it is activated. observe is told of every event that may make pods schedulable, after the scheduler's cache has
-// taken it; it must not block or call the queue.
-func NewQueue(stock queue.SchedulingQueue, gated func(*corev1.Pod) bool, observe func(event fwk.ClusterEvent, oldObj, newObj any)) *Queue {
+// QueueHooks is what a Queue asks and tells. None of the functions may block or call the queue.
+type QueueHooks struct {
+	// Gated reports whether a pod belongs to a gang and so waits outside of the stock queue until it is activated.
+	Gated func(*corev1.Pod) bool
+	// Observe is told of every event that may make pods schedulable, after the scheduler's cache has taken it.
+	Observe func(event fwk.ClusterEvent, oldObj, newObj any)
+	// WaitsForRoom is told of a pod without a gang that no node had room for, and that was refused for nothing else. It
+	// reports whether the pod will be activated as soon as room for it is seen: then events leave the pod where it is.
+	WaitsForRoom func(*corev1.Pod) bool
+	// Gone is told of such a pod when it is deleted, bound or tried again.
+	Gone func(types.UID)
+}
+
+// NewQueue returns a Queue in front of the stock queue.
+func NewQueue(stock queue.SchedulingQueue, hooks QueueHooks) *Queue {
 	return &Queue{
-		SchedulingQueue: stock, gated: gated, observe: observe,
+		SchedulingQueue: stock, hooks: hooks, roomless: map[types.UID]struct{}{},
 		waiting: map[types.UID]*corev1.Pod{}, entered: map[types.UID]bool{}, cycling: map[types.UID]struct{}{},
 	}
 }
 
 // Add implements queue.SchedulingQueue.
 func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
-	if !q.gated(pod) {
+	if !q.hooks.Gated(pod) {
 		q.SchedulingQueue.Add(ctx, pod)
 		return
 	}
@@ -67,7 +79,7 @@ func (q *Queue) Update(ctx context.Context, oldPod, newPod *corev1.Pod) {
 	_, waits := q.waiting[newPod.UID]
 	_, entered := q.entered[newPod.UID]
 	_, cycling := q.cycling[newPod.UID]
-	gated := q.gated(newPod)
+	gated := q.hooks.Gated(newPod)
 	switch {
 	case waits && gated:
 		q.waiting[newPod.UID] = newPod
@@ -97,6 +109,7 @@ func (q *Queue) Delete(pod *corev1.Pod) {
 	delete(q.waiting, pod.UID)
 	delete(q.entered, pod.UID)
 	q.mu.Unlock()
+	q.leaveRoomless(pod.UID)
 	if !waits {
 		q.SchedulingQueue.Delete(pod)
 	}
@@ -150,6 +163,7 @@ func (q *Queue) popped(info *framework.QueuedPodInfo) *framework.QueuedPodInfo {
 	if info == nil || info.Pod == nil {
 		return info
 	}
+	q.leaveRoomless(info.Pod.UID)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.cycling[info.Pod.UID] = struct{}{}
@@ -170,11 +184,16 @@ func (q *Queue) Done(uid types.UID) {
 // AddUnschedulableIfNotPresent implements queue.SchedulingQueue: a pod of a gang whose cycle has failed is gated again.
 func (q *Queue) AddUnschedulableIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
 	pod := info.Pod
-	if !q.gated(pod) {
+	if !q.hooks.Gated(pod) {
 		q.mu.Lock()
 		delete(q.entered, pod.UID)
 		delete(q.cycling, pod.UID)
 		q.mu.Unlock()
+		if onlyRoomLacks(info) && q.hooks.WaitsForRoom(pod) {
+			q.mu.Lock()
+			q.roomless[pod.UID] = struct{}{}
+			q.mu.Unlock()
+		}
 		return q.SchedulingQueue.AddUnschedulableIfNotPresent(logger, info, cycle)
 	}
 	q.gateAgain(logger, pod)
@@ -197,8 +216,42 @@ func (q *Queue) gateAgain(logger klog.Logger, pod *corev1.Pod) {
 
 // MoveAllToActiveOrBackoffQueue implements queue.SchedulingQueue.
 func (q *Queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, oldObj, newObj any, preCheck queue.PreEnqueueCheck) {
-	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, oldObj, newObj, preCheck)
-	q.observe(event, oldObj, newObj)
+	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, oldObj, newObj, q.withoutRoomless(event, preCheck))
+	q.hooks.Observe(event, oldObj, newObj)
+}
+
+// withoutRoomless leaves pods out of the check that are activated as soon as there is room for them. The stock queue would
+// try each of them for every pod that goes, wherever that was and however small: with thousands of them it does nothing
+// else. What the event is about does not matter, but for events that concern all pods.
+func (q *Queue) withoutRoomless(event fwk.ClusterEvent, preCheck queue.PreEnqueueCheck) queue.PreEnqueueCheck {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.roomless) == 0 || framework.ClusterEventIsWildCard(event) {
+		return preCheck
+	}
+	return func(pod *corev1.Pod) bool {
+		q.mu.Lock()
+		_, roomless := q.roomless[pod.UID]
+		q.mu.Unlock()
+		return !roomless && (preCheck == nil || preCheck(pod))
+	}
+}
+
+// leaveRoomless ends the wait of a pod for room, if it does wait.
+func (q *Queue) leaveRoomless(uid types.UID) {
+	q.mu.Lock()
+	_, roomless := q.roomless[uid]
+	delete(q.roomless, uid)
+	q.mu.Unlock()
+	if roomless {
+		q.hooks.Gone(uid)
+	}
+}
+
+// onlyRoomLacks reports whether a pod was refused by filters alone that Shapes counts by.
+func onlyRoomLacks(info *framework.QueuedPodInfo) bool {
+	return len(info.UnschedulablePlugins) > 0 && len(info.PendingPlugins) == 0 && roomPlugins.IsSuperset(info.UnschedulablePlugins) &&
+		info.Pod.Status.NominatedNodeName == ""
 }
 
 // Gated returns the number of pods that wait outside of the stock queue.

@@ -24,6 +24,8 @@ type queueScene struct {
 	q      *Queue
 	stock  *queue.PriorityQueue
 	events []string
+
+	roomless, gone []string // what the hooks were told
 }
 
 func newQueueScene(t *testing.T) *queueScene {
@@ -35,7 +37,12 @@ func newQueueScene(t *testing.T) *queueScene {
 		return a.GetPodInfo().GetPod().Name < b.GetPodInfo().GetPod().Name
 	})}
 	gated := func(pod *corev1.Pod) bool { return pod.Annotations["pod-group-name"] != "" }
-	s.q = NewQueue(s.stock, gated, func(e fwk.ClusterEvent, _, _ any) { s.events = append(s.events, e.Label()) })
+	s.q = NewQueue(s.stock, QueueHooks{
+		Gated:        gated,
+		Observe:      func(e fwk.ClusterEvent, _, _ any) { s.events = append(s.events, e.Label()) },
+		WaitsForRoom: func(pod *corev1.Pod) bool { s.roomless = append(s.roomless, pod.Name); return true },
+		Gone:         func(uid types.UID) { s.gone = append(s.gone, string(uid)) },
+	})
 	return s
 }
 
@@ -233,5 +240,37 @@ func TestEventsAreObservedAfterTheStockQueueHasThem(t *testing.T) {
 	s.q.MoveAllToActiveOrBackoffQueue(klog.Background(), framework.EventAssignedPodDelete, plainPod("p"), nil, nil)
 	if diff := cmp.Diff([]string{framework.EventAssignedPodDelete.Label()}, s.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestPodThatLacksRoomIsMovedByNoEvent(t *testing.T) {
+	s := newQueueScene(t)
+	s.add(plainPod("p"), plainPod("q"))
+	p, q := s.pop(), s.pop()
+	p.UnschedulablePlugins = sets.New("NodeResourcesFit", "TaintToleration")
+	q.UnschedulablePlugins = sets.New("NodeResourcesFit", "InterPodAffinity")
+	for _, info := range []*framework.QueuedPodInfo{p, q} {
+		if err := s.q.AddUnschedulableIfNotPresent(klog.Background(), info, s.q.SchedulingCycle()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"p"}, s.roomless); diff != "" {
+		t.Errorf("pods that wait for room alone (-want +got):\n%s", diff)
+	}
+	check := s.q.withoutRoomless(framework.EventAssignedPodDelete, func(pod *corev1.Pod) bool { return pod.Name != "r" })
+	for name, want := range map[string]bool{"p": false, "q": true, "r": false} {
+		if got := check(plainPod(name)); got != want {
+			t.Errorf("an event moves %s: %t, want %t", name, got, want)
+		}
+	}
+	if s.q.withoutRoomless(framework.EventUnschedulableTimeout, nil) != nil {
+		t.Error("an event for all pods leaves pods out")
+	}
+	s.activate(plainPod("p"))
+	if info := s.pop(); info.Pod.Name != "p" {
+		t.Fatalf("popped %s, want p", info.Pod.Name)
+	}
+	if diff := cmp.Diff([]string{"p"}, s.gone); diff != "" {
+		t.Errorf("pods that do not wait any more (-want +got):\n%s", diff)
 	}
 }

@@ -1,0 +1,107 @@
+package gangadmission
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+)
+
+// roomless are the pods without a gang that no node has room for. The stock queue tries all of them again for every pod
+// that goes anywhere; here as many are woken as fit by what the nodes have free, in the order of the queue. Guarded by
+// wakeups.mu.
+type roomless struct {
+	pods   map[types.UID]*roomlessPod
+	byRoom map[room]*roomlessShape
+}
+
+type roomlessPod struct {
+	pod     *corev1.Pod
+	since   time.Time
+	room    room
+	woken   bool
+	release func()
+}
+
+// roomlessShape is the pods of one shape.
+type roomlessShape struct {
+	pods  map[types.UID]*roomlessPod
+	woken int // of pods
+}
+
+func newRoomless() *roomless {
+	return &roomless{pods: map[types.UID]*roomlessPod{}, byRoom: map[room]*roomlessShape{}}
+}
+
+// add records a pod, with the room of its shape. release is called when the pod does not wait any more.
+func (r *roomless) add(pod *corev1.Pod, at room, since time.Time, release func()) {
+	r.remove(pod.UID)
+	p := &roomlessPod{pod: pod, room: at, since: since, release: release}
+	r.pods[pod.UID] = p
+	if r.byRoom[at] == nil {
+		r.byRoom[at] = &roomlessShape{pods: map[types.UID]*roomlessPod{}}
+	}
+	r.byRoom[at].pods[pod.UID] = p
+}
+
+// remove forgets a pod that is tried again, bound or gone.
+func (r *roomless) remove(uid types.UID) {
+	p := r.pods[uid]
+	if p == nil {
+		return
+	}
+	shape := r.byRoom[p.room]
+	if p.woken {
+		shape.woken--
+	}
+	delete(r.pods, uid)
+	delete(shape.pods, uid)
+	if len(shape.pods) == 0 {
+		delete(r.byRoom, p.room)
+	}
+	p.release()
+}
+
+// wake returns the pods of these shapes to be tried, as many as fit beside those that were woken before and have not been
+// tried yet: higher priority first, then those that have waited longer.
+func (r *roomless) wake(raised []room) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, at := range raised {
+		shape := r.byRoom[at]
+		if shape == nil {
+			continue
+		}
+		n := at.Fits() - shape.woken
+		if n <= 0 {
+			continue
+		}
+		var asleep []*roomlessPod
+		for _, p := range shape.pods {
+			if !p.woken {
+				asleep = append(asleep, p)
+			}
+		}
+		slices.SortFunc(asleep, func(a, b *roomlessPod) int {
+			return cmp.Or(cmp.Compare(corev1helpers.PodPriority(b.pod), corev1helpers.PodPriority(a.pod)), a.since.Compare(b.since),
+				cmp.Compare(a.pod.UID, b.pod.UID))
+		})
+		for _, p := range asleep[:min(n, len(asleep))] {
+			p.woken = true
+			shape.woken++
+			out = append(out, p.pod)
+		}
+	}
+	return out
+}
+
+// rooms returns the shapes that pods wait for.
+func (r *roomless) rooms() []room {
+	out := make([]room, 0, len(r.byRoom))
+	for at := range r.byRoom {
+		out = append(out, at)
+	}
+	return out
+}
