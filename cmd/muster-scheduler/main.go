@@ -8,10 +8,14 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-base/cli"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
@@ -117,7 +121,33 @@ func run(cmd *cobra.Command, opts *options.Options) error {
 	gates.(featuregate.MutableFeatureGate).AddMetrics()
 	opts.ComponentGlobalsRegistry.AddMetrics()
 	klog.FromContext(ctx).Info("Starting muster-scheduler", "version", version.String())
+	waitForAPIServer(ctx, config.Client)
 	return app.Run(ctx, config, sched)
+}
+
+const (
+	apiServerPoll = 250 * time.Millisecond
+	// apiServerWait is shorter than what a liveness probe allows: the program serves /livez only once it runs.
+	apiServerWait = 20 * time.Second
+)
+
+// waitForAPIServer returns when the API server is ready, or after some time without an answer. Informers that meet an API
+// server that is away come back after up to 30 seconds; a gang that a crash left bound in part would wait for them.
+func waitForAPIServer(ctx context.Context, client kubernetes.Interface) {
+	ctx, cancel := context.WithTimeout(ctx, apiServerWait)
+	defer cancel()
+	logger := klog.FromContext(ctx)
+	waited := false
+	_ = wait.PollUntilContextCancel(ctx, apiServerPoll, true, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		err := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		if err != nil && !waited {
+			waited = true
+			logger.Info("Waiting for the API server to be ready", "reason", err)
+		}
+		return err == nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err), nil
+	})
 }
 
 // builtinProfile writes the built-in configuration to a file and makes it --config, if none was given: the stock

@@ -22,6 +22,7 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/podgroup"
 )
 
 // workload builds a PodCliqueSet.
@@ -210,7 +211,7 @@ llm-1-decode-0-decode-worker in llm-1-decode-0, pods 2
 			if pg == nil {
 				return
 			}
-			if _, err := observed.Tree(&pg.Spec); err != nil {
+			if _, err := podgroup.Tree(&pg.Spec); err != nil {
 				t.Error(err)
 			}
 			if owner := metav1.GetControllerOf(pg); owner == nil || owner.Kind != "PodCliqueSet" || owner.UID != tc.set.UID || owner.APIVersion != "grove.io/v1alpha1" {
@@ -280,7 +281,7 @@ func TestPodGroupMatchesOracle(t *testing.T) {
 			if pg == nil {
 				continue
 			}
-			tree, err := observed.Tree(&pg.Spec)
+			tree, err := podgroup.Tree(&pg.Spec)
 			if err != nil {
 				t.Fatalf("seed %d: %v\n%s", seed, err, outline(pg))
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/observed"
 )
@@ -151,7 +152,7 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 	case s.Replicas == 0:
 		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no replicas are wanted"
 	case first != nil && first.Trouble != "":
-		available.Message += fmt.Sprintf("; replica %d lacks %s: %s", first.Index, first.Unavailable(), cut(first.Trouble, maxDescription))
+		available.Message += fmt.Sprintf("; replica %d lacks %s: %s", first.Index, first.Unavailable(), message.Truncate(first.Trouble, maxDescription))
 	case first != nil && first.Terminating() != "":
 		available.Message += fmt.Sprintf("; replica %d lacks %s, which is being deleted", first.Index, first.Terminating())
 	case first != nil && !first.IsScheduled():
@@ -160,7 +161,7 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 		available.Message += fmt.Sprintf("; replica %d lacks %s", first.Index, first.Unavailable())
 	}
 	if troubled != nil && troubled != first {
-		available.Message += fmt.Sprintf("; in replica %d, %s", troubled.Index, cut(troubled.Trouble, maxDescription))
+		available.Message += fmt.Sprintf("; in replica %d, %s", troubled.Index, message.Truncate(troubled.Trouble, maxDescription))
 	}
 	setConditions(&s.Conditions, pcs.Generation, now, available)
 	setProblems(&s.Conditions, &s.LastErrors, f.Problems, pcs.Generation, now)
@@ -236,7 +237,7 @@ func setProblems(conditions *[]metav1.Condition, lastErrors *[]v1alpha1.LastErro
 			if p.Condition == conditionType && !told {
 				told = true
 				setConditions(conditions, generation, now, metav1.Condition{
-					Type: conditionType, Status: metav1.ConditionTrue, Reason: p.Reason, Message: cut(p.Message, maxDescription),
+					Type: conditionType, Status: metav1.ConditionTrue, Reason: p.Reason, Message: message.Truncate(p.Message, maxDescription),
 				})
 			}
 		}
@@ -250,7 +251,7 @@ func setProblems(conditions *[]metav1.Condition, lastErrors *[]v1alpha1.LastErro
 		if len(errors) == maxErrors {
 			break
 		}
-		e := v1alpha1.LastError{Code: cmp.Or(p.Reason, "Error"), Description: cut(p.Message, maxDescription), ObservedAt: now}
+		e := v1alpha1.LastError{Code: cmp.Or(p.Reason, "Error"), Description: message.Truncate(p.Message, maxDescription), ObservedAt: now}
 		for _, old := range *lastErrors {
 			if old.Code == e.Code && old.Description == e.Description {
 				e.ObservedAt = old.ObservedAt

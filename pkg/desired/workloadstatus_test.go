@@ -3,6 +3,7 @@ package desired
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -15,6 +16,11 @@ import (
 )
 
 // told returns conditions as text, one a line.
+var (
+	before = metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	now    = metav1.NewTime(time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC))
+)
+
 func told(conditions []metav1.Condition) []string {
 	var lines []string
 	for _, c := range conditions {

@@ -16,31 +16,6 @@ type Problem struct {
 	Pods map[string][]Pod // per leaf: waiting pods, the one to prefer first
 }
 
-// World is the cluster as the planner sees it. It remembers what was placed, as a stack. Not safe for concurrent use.
-//
-// Of a class without domains the planner assumes that placing one pod never makes room for another: once refused, such
-// a class is asked for again only after something was taken back.
-type World interface {
-	// Place puts a pod of the class on the best node that takes it now, given all that was placed before, and returns
-	// that node; domain "" is anywhere. If no node takes it, nothing is placed and the refusal, never nil then, says why.
-	Place(class int, domain string) (node string, refusal *Refusal)
-	// Undo takes back the last n placements, newest first.
-	Undo(n int)
-	// Domains returns, for a class whose pods must share a topology domain (required pod affinity), the domains to try,
-	// best first. nil: the class has no such constraint, and its pods do not depend on where the gang's others are.
-	// A class that does depend on them, but not by sharing a domain, returns one "", anywhere.
-	Domains(class int) []string
-	// Feasible returns how many nodes could take one pod of the class with nothing of this plan placed; fewer is harder.
-	Feasible(class int) int
-	// Weight is the size of a pod of the class: of two classes with as many feasible nodes the larger is the harder.
-	Weight(class int) int64
-}
-
-// Refusal says why no node took a pod.
-type Refusal struct {
-	Reasons map[string]int // filter reason -> nodes that gave it
-}
-
 // Placement is one decision of a plan.
 type Placement struct {
 	Pod  Pod
@@ -48,11 +23,18 @@ type Placement struct {
 	Node string
 }
 
-// Budget limits the search once the walk in order of preference has failed; zero fields take the defaults. That walk, and
-// the one that explains a failure, ask for each pod once, or once per domain to try.
+// Budget limits the search for a plan; zero fields take the defaults. What doc.go promises for like pods is found whatever
+// Attempts and Placements are.
 type Budget struct {
-	Attempts   int // choices of children packed; default 64
-	Placements int // calls of World.Place on top of four per waiting pod; default 4096
+	Attempts   int // choices tried; 0: 64
+	Placements int // calls of World.Place on top of four per waiting pod; 0: 4096
+	// Skip is the number of choices, as counted by Shortfall.Tried, to leave out because an earlier attempt on the same
+	// facts has tried them.
+	Skip int
+	// Expired reports whether the time for the plan is over. Once it has returned true the planner asks it no more, and
+	// calls World.Place no more. It is asked before every call of World.Place and in the loops of the search. nil: there
+	// is no time limit.
+	Expired func() bool
 }
 
 const (
@@ -60,12 +42,14 @@ const (
 	defaultPlacements = 4096
 )
 
-// Shortfall says why there is no plan: what the walk in order of preference could not place.
+// Shortfall says why there is no plan: what a walk in order of preference could not place.
 type Shortfall struct {
 	Groups    []GroupShortfall // needed groups above the leaves that miss their minimum: the root first, then spec order
 	Leaves    []LeafShortfall  // leaves that were tried and miss their minimum, in spec order
-	Attempts  int              // plans tried
-	Exhausted bool             // every choice of children was tried; false: the budget ended the search
+	Attempts  int              // choices tried; 0: the numbers of pods alone show that there is no plan
+	Exhausted bool             // every choice of children was tried; false: the budget, or the time, ended the search
+	Cut       bool             // the time was over: a further attempt with Budget.Skip = Tried may find a plan
+	Tried     int              // choices tried to their end, those left out because of Budget.Skip included
 }
 
 // GroupShortfall is a group that cannot have enough satisfied children.
@@ -83,7 +67,7 @@ type LeafShortfall struct {
 	Available int      // waiting pods
 	Placed    int      // of Need, pods that found a node in the best try; 0 if the pods are too few
 	Class     int      // of the first pod refused; meaningful with Refusal
-	Refusal   *Refusal // of that pod; nil: the pods are too few
+	Refusal   *Refusal // of pods of that class; nil: the pods are too few
 }
 
 // Minimum plans the smallest set of pods that makes the tree whole. Which children of a group that needs only some of
@@ -92,10 +76,24 @@ type LeafShortfall struct {
 // A plan lists the pods in the order in which the World took them; it is empty if the tree is whole already. With a plan
 // the World keeps the placements. Without one the World is as before, and the Shortfall is not nil.
 func Minimum(p Problem, w World, budget Budget) ([]Placement, *Shortfall) {
-	pl := newPlanner(p, w)
-	root := p.Tree.Root()
-	if pl.plan(root, budget) {
-		return pl.placements(), nil
+	pl := newPlanner(p, w, budget.Expired)
+	if pl.satisfied(root) {
+		return nil, nil
 	}
-	return nil, pl.explain(root)
+	pl.explains = true
+	if !pl.mayFit() {
+		pl.exhausted = true
+		return nil, pl.explainByNumbers()
+	}
+	if pl.plan(root, budget) {
+		return pl.placements(0), nil
+	}
+	if pl.cut {
+		return nil, pl.explainCut()
+	}
+	short := pl.explain()
+	if short == nil { // the walk, which chooses domains otherwise than the search, found one
+		return pl.placements(0), nil
+	}
+	return nil, short
 }

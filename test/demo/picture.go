@@ -9,7 +9,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/controlplane"
 )
 
@@ -77,7 +77,7 @@ type row struct {
 }
 
 func drawGang(s scene, g *v2alpha2.PodGroup, letter string, known map[string]string, p painter) string {
-	tree, err := observed.Tree(&g.Spec)
+	tree, err := podgroup.Tree(&g.Spec)
 	if err != nil {
 		return fmt.Sprintf("  %s %s  %s: %v\n", letter, g.Name, g.Status.Phase, err)
 	}

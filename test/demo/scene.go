@@ -12,7 +12,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/controlplane"
 )
 
@@ -187,7 +187,7 @@ func (s scene) upToDate() bool {
 				bound[leaf]++
 			}
 		}
-		tree, err := observed.Tree(&g.Spec)
+		tree, err := podgroup.Tree(&g.Spec)
 		if err != nil {
 			continue // says so in its picture
 		}
@@ -209,7 +209,7 @@ func (s scene) upToDate() bool {
 
 // surplus returns how many pods above the minimum are bound, according to the status of an admitted gang.
 func surplus(g *v2alpha2.PodGroup) int {
-	tree, err := observed.Tree(&g.Spec)
+	tree, err := podgroup.Tree(&g.Spec)
 	if err != nil || g.Status.Phase != v2alpha2.PodGroupAdmitted {
 		return 0
 	}

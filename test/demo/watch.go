@@ -19,7 +19,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/report"
 	"github.com/muster-project/muster/test/controlplane"
 )
@@ -157,7 +157,7 @@ type partialGangs struct {
 
 func (p *partialGangs) look(s scene, now time.Time) {
 	for _, group := range s.groups {
-		tree, err := observed.Tree(&group.Spec)
+		tree, err := podgroup.Tree(&group.Spec)
 		if err != nil || p.whole[group.Name] {
 			continue
 		}

@@ -29,6 +29,10 @@ type GangAdmissionArgs struct {
 	// none. Default 100000; at least 1000.
 	PlanBudget int32
 
+	// PlanDeadline is how much of the scheduling loop's time one attempt to plan a gang may take. An attempt that is cut
+	// short says so and goes on in a later cycle. Default 200ms; 10ms to 10s. Source: decision G18.
+	PlanDeadline metav1.Duration
+
 	// StatusInterval is the shortest time between two status writes of one PodGroup; a changed condition is written
 	// at once. Default 2s; 100ms to 1h.
 	StatusInterval metav1.Duration
@@ -45,4 +49,8 @@ type GangAdmissionArgs struct {
 	// PodScheduled=False with reason Unschedulable, which is what cluster autoscalers act on.
 	// Default 2s; 1s to 1h. Source: decision G13.
 	NeedsCapacityAfter metav1.Duration
+
+	// SingleSurplusAfter is how long room must not have grown, while a sub-group above the minimum waits, before single pods
+	// above the minimum may take it. Default 2s; 100ms to 1h. Source: decision G16.
+	SingleSurplusAfter metav1.Duration
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
-	"github.com/muster-project/muster/pkg/scheduler/kube"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
 // Admission plans and admits gangs. One per profile; all that lasts longer than a call is in Gangs.
@@ -23,8 +23,9 @@ type Admission struct {
 	handle    fwk.Handle
 	framework framework.Framework
 	args      *config.GangAdmissionArgs
-	verdicts  *kube.Verdicts // used by the scheduling loop only
-	order     func() error   // whether the plugins stand where they must; asked once, when all of them are there
+	verdicts  *kubescheduler.FilterCache // used by the scheduling loop only
+	tried     map[gangstate.Key]int      // choices tried by an attempt that was cut short; used by the scheduling loop only
+	order     func() error               // whether the plugins stand where they must; asked once, when all of them are there
 }
 
 var (
@@ -61,18 +62,19 @@ func (p planned) Clone() fwk.StateData { return p }
 
 // PreFilter implements fwk.PreFilterPlugin. The leader's call plans the gang; a member's returns its one planned node.
 func (pl *Admission) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	if kube.IsPlanning(state) {
+	if kubescheduler.IsPlanning(state) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	pl.gangs.leads()
 	if !isMember(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	if !pl.gangs.attached {
+	if pl.gangs.wakeups == nil {
 		pl.registry.Popped(pod.UID)
 	}
 	node, ok := pl.registry.PlannedNode(pod.UID)
 	if !ok {
+		pl.gangs.wakeReady(klog.FromContext(ctx)) // an older gang that fits by now goes first
 		if pl.registry.Yields(pod, time.Now()) {
 			return nil, waits(pod)
 		}
@@ -142,7 +144,7 @@ func (pl *Admission) Unreserve(ctx context.Context, _ fwk.CycleState, pod *corev
 	if !isMember(pod) {
 		return
 	}
-	if pl.gangs.attached { // else nobody says when it is over
+	if pl.gangs.wakeups != nil { // else nobody says when it is over
 		pl.gangs.released.add(pod.UID)
 	}
 	pl.gangs.apply(klog.FromContext(ctx), pl.registry.Release(pod.UID, time.Now()))

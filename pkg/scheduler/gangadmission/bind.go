@@ -15,7 +15,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
-	"github.com/muster-project/muster/pkg/scheduler/kube"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
 const (
@@ -61,7 +61,7 @@ func (pl *Admission) post(ctx context.Context, plan *gangstate.Plan, pod *corev1
 	defer pl.gangs.slots.free()
 	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
-	return kube.Bind(ctx, pl.handle, pod, node, map[string]string{v2alpha2.BoundForAnnotation: plan.Mark})
+	return kubescheduler.Bind(ctx, pl.handle, pod, node, map[string]string{v2alpha2.BoundForAnnotation: plan.Mark})
 }
 
 // isPosted asks whether a binding that got no answer was carried out. If it was and were taken for failed, the pod would

@@ -34,7 +34,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/config/profile"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/scheduler/kube"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -72,7 +72,7 @@ func (moody) SignPod(context.Context, *corev1.Pod) ([]fwk.SignFragment, *fwk.Sta
 func (m moody) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeInfo) *fwk.Status {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
-	if !kube.IsPlanning(state) && m.c.onCycle != nil && m.c.onCycle(pod.Name) {
+	if !kubescheduler.IsPlanning(state) && m.c.onCycle != nil && m.c.onCycle(pod.Name) {
 		return fwk.NewStatus(fwk.Unschedulable, "in a bad mood")
 	}
 	return nil

@@ -15,12 +15,14 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/config/validation"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
-	"github.com/muster-project/muster/pkg/scheduler/kube"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/pkg/scheduler/report"
 )
 
@@ -41,14 +43,15 @@ type Gangs struct {
 	avoid    avoided
 	released released
 
-	leading  chan struct{} // closed when this process schedules: only then may it write
-	lead     sync.Once
-	attached bool
+	leading chan struct{} // closed when this process schedules: only then may it write
+	lead    sync.Once
+	wakeups *wakeups // nil: not attached to a scheduler, whose queue then wakes gangs by its own hints
 
 	mu       sync.Mutex
 	args     *config.GangAdmissionArgs // nil until the first NewAdmission
 	reporter *report.Reporter
 	handles  map[string]fwk.Handle // by profile; complete before the scheduler runs
+	gated    sets.Set[string]      // profiles that have the gate, so admit gangs; complete before the scheduler runs
 }
 
 // New returns the shared core of one scheduler.
@@ -58,23 +61,37 @@ func New() *Gangs {
 		avoid:    avoided{lasts: avoidFor},
 		leading:  make(chan struct{}),
 		handles:  map[string]fwk.Handle{},
+		gated:    sets.New[string](),
 	}
 }
 
 // Attach checks that the plugins stand where they must in every profile, and makes the scheduling loop hand out the
 // members of a plan back to back and their events come after their bindings. To be called between app.Setup and app.Run.
 func (g *Gangs) Attach(sched *scheduler.Scheduler) error {
-	if err := kube.CheckOrder(sched, GateName, Name); err != nil {
+	if err := kubescheduler.CheckOrder(sched, GateName, Name); err != nil {
 		return err
 	}
-	g.attached = true
-	kube.Attach(sched, burst{g})
-	kube.DelayScheduled(sched, isMember, g.slots.busy)
+	g.wakeups = newWakeups(clock.RealClock{}, kubescheduler.NewShapes(sched))
+	g.wakeups.queue = kubescheduler.Attach(sched, burst{g}, g.admits, g.wakeups.observe)
+	kubescheduler.DelayScheduled(sched, isMember, g.slots.busy)
+	for profile := range g.handles {
+		if !g.gated.Has(profile) {
+			klog.Background().Info("The profile orders its queue by GangAdmission and does not admit gangs: pods that name a PodGroup are scheduled one by one; enable GangGate and GangAdmission at every extension point to change that", "profile", profile)
+		}
+	}
 	return nil
+}
+
+// admits reports whether the pod belongs to a gang and to a profile that admits gangs as a whole.
+func (g *Gangs) admits(pod *corev1.Pod) bool {
+	return isMember(pod) && g.gated.Has(pod.Spec.SchedulerName)
 }
 
 // NewGate is the factory of GangGate.
 func (g *Gangs) NewGate(_ context.Context, _ runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.gated.Insert(h.ProfileName())
 	g.registry.AddProfile(h.ProfileName())
 	return &Gate{registry: g.registry}, nil
 }
@@ -88,7 +105,7 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 	if err := validation.ValidateGangAdmissionArgs(field.NewPath("pluginConfig").Key(Name).Child("args"), args); err != nil {
 		return nil, err
 	}
-	f, err := kube.Framework(h)
+	f, err := kubescheduler.Framework(h)
 	if err != nil {
 		return nil, err
 	}
@@ -104,9 +121,8 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 	} else if !reflect.DeepEqual(g.args, args) {
 		return nil, fmt.Errorf("profile %s: arguments of %s differ from those of another profile; the profiles of one scheduler share one core, make them equal", h.ProfileName(), Name)
 	}
-	g.registry.AddProfile(h.ProfileName())
-	return &Admission{gangs: g, registry: g.registry, handle: h, framework: f, args: g.args, verdicts: kube.NewVerdicts(),
-		order: sync.OnceValue(func() error { return kube.CheckProfile(f, GateName, Name) })}, nil
+	return &Admission{gangs: g, registry: g.registry, handle: h, framework: f, args: g.args, verdicts: kubescheduler.NewFilterCache(), tried: map[gangstate.Key]int{},
+		order: sync.OnceValue(func() error { return kubescheduler.CheckProfile(f, GateName, Name) })}, nil
 }
 
 // apply does what the registry asked for. Never to be called with a lock held that PreEnqueue takes.
@@ -115,6 +131,14 @@ func (g *Gangs) apply(logger klog.Logger, e gangstate.Effects) {
 		g.reporter.Mark(e.Dirty...)
 	}
 	if len(e.Activate) == 0 {
+		return
+	}
+	if g.wakeups != nil {
+		pods := make(map[string]*corev1.Pod, len(e.Activate))
+		for _, p := range e.Activate {
+			pods[p.Namespace+"/"+p.Name] = p
+		}
+		g.wakeups.queue.Activate(logger, pods)
 		return
 	}
 	for profile, h := range g.handles {
@@ -130,13 +154,39 @@ func (g *Gangs) apply(logger klog.Logger, e gangstate.Effects) {
 	}
 }
 
+// wakeReady wakes the refused gangs that what has happened in the cluster may help.
+func (g *Gangs) wakeReady(logger klog.Logger) {
+	if g.wakeups != nil {
+		g.wake(logger, g.wakeups.look(logger))
+	}
+}
+
+func (g *Gangs) wake(logger klog.Logger, keys []gangstate.Key) {
+	if len(keys) > 0 {
+		g.apply(logger, g.registry.Wake(keys, time.Now()))
+	}
+}
+
+// refuseWithoutNodes records why the gang of a leader cannot be placed that the scheduler did not even try, since there are
+// no nodes.
+func (g *Gangs) refuseWithoutNodes(ctx context.Context, pod *corev1.Pod) {
+	logger := klog.FromContext(ctx)
+	work, _ := g.registry.Begin(pod)
+	if work == nil {
+		return
+	}
+	a := attempt{key: work.Gang, problem: work.Problem, classes: work.Classes, roomDecides: func(int) (bool, bool) { return true, true }, surplus: work.Task != gangstate.Minimum}
+	g.wake(logger, g.wakeups.park(logger, a))
+	g.apply(logger, g.registry.Refuse(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "the cluster has no nodes"}, time.Now()))
+}
+
 // leads records that the scheduling loop runs here.
 func (g *Gangs) leads() { g.lead.Do(func() { close(g.leading) }) }
 
 // burst lets the scheduling loop take members from the registry.
 type burst struct{ g *Gangs }
 
-var _ kube.Burst = burst{}
+var _ kubescheduler.Burst = burst{}
 
 func (b burst) Next() *corev1.Pod {
 	b.g.leads()
@@ -147,7 +197,18 @@ func (b burst) Lost(uid types.UID) {
 	b.g.apply(klog.Background(), b.g.registry.Abort(uid, gangstate.AbortLate, "a member is not in the scheduling queue", time.Now()))
 }
 
-func (b burst) Popped(uid types.UID) { b.g.registry.Popped(uid) }
+func (b burst) Popped(uid types.UID) {
+	b.g.wakeups.attemptBegins()
+	b.g.registry.Popped(uid)
+}
+
+func (b burst) Explained(ctx context.Context, pod *corev1.Pod, err error) bool {
+	if kubescheduler.NoNodes(err) {
+		b.g.refuseWithoutNodes(ctx, pod)
+		return true
+	}
+	return kubescheduler.RejectedBy(err, Name)
+}
 
 func (b burst) Failed(uid types.UID) { b.g.released.remove(uid) }
 

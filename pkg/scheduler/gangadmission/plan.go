@@ -2,6 +2,9 @@ package gangadmission
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,9 +12,11 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
-	"github.com/muster-project/muster/pkg/scheduler/kube"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
 // plan looks for nodes for what the gang needs next, and puts what it finds in force. It reports whether a plan is in
@@ -27,36 +32,26 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 
 	if err := pl.order(); err != nil { // only possible without Attach
 		logger.Error(err, "Planning is not allowed")
-		pl.refuse(logger, work, gangstate.Verdict{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()})
+		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}, attempt{})
 		return false
 	}
-	world, err := kube.NewWorld(ctx, pl.framework, nodes, work.Classes, pl.gangs.avoid.of(work.Gang, start))
+	if refusal := pl.withoutGated(ctx, work); refusal != nil {
+		pl.refuse(logger, work, *refusal, attempt{})
+		return false
+	}
+	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.framework, nodes, work.Classes, pl.gangs.avoid.of(work.Gang, start))
 	if err != nil {
 		logger.Error(err, "Planning failed")
-		pl.refuse(logger, work, gangstate.Verdict{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()})
+		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}, attempt{took: time.Second, cut: true})
 		return false
 	}
-	world.Remember(pl.verdicts)
-	var placements []placement.Placement
-	switch work.Task {
-	case gangstate.Surplus:
-		placements = placement.Surplus(work.Problem, world)
-	case gangstate.Refill:
-		placements = placement.Surplus(work.Singles, world)
-	}
-	if len(placements) == 0 && work.Task != gangstate.Surplus {
-		var short *placement.Shortfall
-		placements, short = placement.Minimum(work.Problem, world, placement.Budget{Placements: int(pl.args.PlanBudget)})
-		if short != nil {
-			pl.refuse(logger, work, explain(work, world, short))
-			return false
-		}
-		if len(placements) == 0 { // refill: another sub-group can stand in for one that lost its pods
-			placements = placement.Surplus(work.Problem, world)
-		}
-	}
-	if len(placements) == 0 {
-		pl.refuse(logger, work, explainSurplus(work, world))
+	snapshot.UseCache(pl.verdicts)
+	placements, refusal, cut := pl.place(work, snapshot, start.Add(pl.args.PlanDeadline.Duration))
+	if refusal != nil {
+		pl.refuse(logger, work, *refusal, attempt{
+			problem: work.Problem, classes: work.Classes, roomDecides: snapshot.RoomDecides,
+			surplus: work.Task != gangstate.Minimum, took: time.Since(start), cut: cut,
+		})
 		return false
 	}
 	plan, why := pl.registry.Commit(work, placements, time.Now())
@@ -66,10 +61,13 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		return false
 	}
 	result = "committed"
+	if pl.gangs.wakeups != nil {
+		pl.gangs.wakeups.leave(work.Gang)
+	}
 	planPods.Observe(float64(len(placements)))
 	logger.V(2).Info("Plan is in force", "plan", plan.ID, "pods", len(placements), "took", time.Since(start))
 	pl.gangs.apply(logger, gangstate.Effects{Dirty: []gangstate.Key{work.Gang}})
-	if !pl.gangs.attached {
+	if pl.gangs.wakeups == nil {
 		// Nobody hands the members out: they come through the queue, ahead of everything else.
 		members := map[string]*corev1.Pod{}
 		for _, p := range placements {
@@ -81,8 +79,100 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	return true
 }
 
-// refuse records why there is no plan.
-func (pl *Admission) refuse(logger klog.Logger, work *gangstate.Work, v gangstate.Verdict) {
-	logger.V(2).Info("Gang does not fit", "reason", v.Reason, "message", v.Message)
-	pl.gangs.apply(logger, pl.registry.Refuse(work.Gang, v, time.Now()))
+// place looks for nodes until the deadline. Without a plan it returns the reason, and whether only time was lacking.
+func (pl *Admission) place(work *gangstate.Work, snapshot *kubescheduler.Snapshot, deadline time.Time) (placements []placement.Placement, refusal *podgroup.Refusal, cut bool) {
+	budget := placement.Budget{
+		Placements: int(pl.args.PlanBudget), Skip: pl.tried[work.Gang],
+		Expired: func() bool { return time.Now().After(deadline) },
+	}
+	delete(pl.tried, work.Gang)
+	switch work.Task {
+	case gangstate.Surplus:
+		placements = placement.Surplus(work.Problem, snapshot)
+	case gangstate.Refill:
+		placements = placement.Surplus(work.Singles, snapshot)
+	}
+	if len(placements) == 0 && work.Task != gangstate.Surplus {
+		var short *placement.Shortfall
+		placements, short = placement.Minimum(work.Problem, snapshot, budget)
+		if short != nil {
+			switch {
+			case short.Cut:
+				pl.tried[work.Gang] = short.Tried
+			case budget.Skip > 0: // the choices that were left out may be right by now
+				short.Cut = true
+			}
+			why := podgroup.Explain(work.Problem, snapshot, short)
+			return nil, &why, short.Cut
+		}
+		if len(placements) == 0 { // refill: another sub-group can stand in for one that lost its pods
+			placements = placement.Surplus(work.Problem, snapshot)
+		}
+	}
+	if len(placements) == 0 {
+		why := podgroup.ExplainSurplus(work.Problem, work.Singles, snapshot)
+		return nil, &why, false
+	}
+	return placements, nil, false
+}
+
+// withoutGated takes the pods out of the work that another plugin keeps from the scheduling queue (a pod whose resource
+// claim does not exist yet, for one): a plan with them would fail. It returns a refusal if the rest cannot be enough.
+func (pl *Admission) withoutGated(ctx context.Context, work *gangstate.Work) *podgroup.Refusal {
+	var first, why string
+	gated := 0
+	for leaf, pods := range work.Problem.Pods {
+		kept := slices.DeleteFunc(pods, func(p placement.Pod) bool {
+			pod := work.Pods[p.ID]
+			plugin, status := pl.gatedBy(ctx, pod)
+			if plugin == "" {
+				return false
+			}
+			if gated++; first == "" || pod.Name < first {
+				first, why = pod.Name, fmt.Sprintf("pod %s is gated by plugin %s: %s", pod.Name, plugin, status.Message())
+			}
+			return true
+		})
+		work.Problem.Pods[leaf] = kept
+		if work.Singles.Pods != nil && work.Singles.Pods[leaf] != nil {
+			work.Singles.Pods[leaf] = kept
+		}
+	}
+	if gated == 0 {
+		return nil
+	}
+	usable := maps.Clone(work.Problem.Have)
+	for leaf, pods := range work.Problem.Pods {
+		usable[leaf] += len(pods)
+	}
+	if work.Tree.Satisfied(usable) {
+		return nil
+	}
+	if gated > 1 {
+		why += fmt.Sprintf(" (and %s more)", message.Count(gated-1, "pod"))
+	}
+	return &podgroup.Refusal{Reason: v2alpha2.ReasonGated, Message: message.Truncate(why, message.MaxCondition)}
+}
+
+// gatedBy returns the plugin, other than the gate, that keeps the pod from the scheduling queue now. "": none does.
+func (pl *Admission) gatedBy(ctx context.Context, pod *corev1.Pod) (string, *fwk.Status) {
+	for _, plugin := range pl.framework.PreEnqueuePlugins() {
+		if plugin.Name() == GateName {
+			continue
+		}
+		if status := plugin.PreEnqueue(ctx, pod); !status.IsSuccess() {
+			return plugin.Name(), status
+		}
+	}
+	return "", nil
+}
+
+// refuse records why there is no plan, and what has to happen before another attempt makes sense.
+func (pl *Admission) refuse(logger klog.Logger, work *gangstate.Work, why podgroup.Refusal, a attempt) {
+	logger.V(2).Info("Gang does not fit", "reason", why.Reason, "message", why.Message)
+	if w := pl.gangs.wakeups; w != nil {
+		a.key = work.Gang
+		pl.gangs.wake(logger, w.park(logger, a))
+	}
+	pl.gangs.apply(logger, pl.registry.Refuse(work.Gang, why, time.Now()))
 }

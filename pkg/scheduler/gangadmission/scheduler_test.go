@@ -20,7 +20,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -364,7 +364,7 @@ func TestWithoutAttachAWrongOrderOfPluginsBindsNothing(t *testing.T) {
 	}
 	c := newCluster(t, unattached, bindLast).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4).run().refused("a")
 	f, _ := c.gangs.registry.Facts(key("a"))
-	want := observed.Refusal{
+	want := podgroup.Refusal{
 		Reason: v2alpha2.ReasonSchedulerError,
 		Message: "the scheduler configuration does not let gangs be admitted as a whole: profile muster-scheduler: GangAdmission must be first at bind, " +
 			"but comes after DefaultBinder; name it under bind itself, not only under multiPoint",

@@ -88,6 +88,9 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		}
 		g.apply(logger, g.registry.Synced(time.Now()))
 		logger.Info("Gangs are known, scheduling of gangs begins", "gangs", len(g.registry.Keys()))
+		if g.wakeups != nil {
+			go g.wakeups.run(ctx, func(keys []gangstate.Key) { g.wake(logger, keys) })
+		}
 		g.tick(ctx)
 	}()
 	fragments := repair.New(repair.Options{
@@ -122,6 +125,7 @@ func (g *Gangs) tick(ctx context.Context) {
 		select {
 		case now := <-ticker.C:
 			g.apply(logger, g.registry.Tick(now))
+			g.wakeReady(logger) // pauses may be over
 		case <-ctx.Done():
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -257,7 +258,7 @@ func TestWakeUpsAreRepeated(t *testing.T) {
 	if s.after(wakeInterval); len(s.activated()) != 0 {
 		t.Fatalf("activated %v while its plan is made", s.activated())
 	}
-	s.r.Refuse(gangG, Verdict{Reason: v2alpha2.ReasonFragmented}, s.now)
+	s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.now)
 	if s.after(time.Minute); len(s.activated()) != 0 {
 		t.Fatalf("activated %v although nothing has changed", s.activated())
 	}
@@ -409,7 +410,7 @@ func TestYoungGangLetsARefusedOlderOneGoFirst(t *testing.T) {
 		if work, why := r.Begin(leader[g]); work == nil {
 			t.Fatalf("%s cannot be planned: %s", g, why)
 		}
-		r.Refuse(Key{Namespace: "ml", Name: g}, Verdict{Reason: v2alpha2.ReasonInsufficientGPUs}, now)
+		r.Refuse(Key{Namespace: "ml", Name: g}, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, now)
 	}
 	woken := func() (names []string) {
 		now = now.Add(wakeInterval)
@@ -499,7 +500,7 @@ func TestRoomOfAFailedBindingIsKeptForAMoment(t *testing.T) {
 	t.Run("until it is refused", func(t *testing.T) {
 		t.Parallel()
 		s, other := failed(t)
-		s.leads("b").r.Refuse(gangG, Verdict{Reason: v2alpha2.ReasonFragmented}, s.now)
+		s.leads("b").r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.now)
 		if s.after(time.Millisecond); !slices.Equal(s.activated(), []string{"x"}) {
 			t.Errorf("activated %v, want the gang that let it go first", s.activated())
 		}

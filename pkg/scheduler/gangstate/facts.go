@@ -11,7 +11,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/podgroup"
 )
 
 // capacityReasons are the refusals that another node, or one with more on it, could cure: what a cluster autoscaler
@@ -21,16 +21,16 @@ var capacityReasons = sets.New(v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTooL
 
 // Facts returns what is known of a gang, false if it is not known at all, or not all that exists has been seen yet
 // (Synced). The result shares nothing that changes.
-func (r *Registry) Facts(key Key) (observed.Gang, bool) {
+func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.gangs[key]
 	if g == nil || !r.synced {
-		return observed.Gang{}, false
+		return podgroup.Facts{}, false
 	}
 	profile := r.profile(g)
 	c := r.count(g, profile)
-	f := observed.Gang{
+	f := podgroup.Facts{
 		Namespace: key.Namespace, Name: key.Name,
 		Group: g.group, Tree: g.tree, TreeErr: g.treeErr,
 		Created: c.created, Usable: c.usable, Bound: c.bound,
@@ -40,7 +40,7 @@ func (r *Registry) Facts(key Key) (observed.Gang, bool) {
 		Failures: g.failures,
 	}
 	if !g.refusedAt.IsZero() {
-		f.Refused = observed.Refusal{Reason: g.verdict.Reason, Message: g.verdict.Message, At: g.refusedAt}
+		f.Refused = podgroup.Refusal{Reason: g.verdict.Reason, Message: g.verdict.Message, At: g.refusedAt}
 		f.RefusedSurplus = g.task == Surplus
 	}
 	if g.isFragment() {
@@ -83,7 +83,7 @@ func (r *Registry) Facts(key Key) (observed.Gang, bool) {
 		}
 		ours := r.profiles.Has(m.pod.Spec.SchedulerName)
 		if p := r.plans[m.pod.UID]; ours && m.pod.DeletionTimestamp == nil && (p == nil || p.aborted) {
-			f.Waiting = append(f.Waiting, observed.WaitingPod{
+			f.Waiting = append(f.Waiting, podgroup.WaitingPod{
 				Pod: m.pod, Since: m.since,
 				Gated:         len(m.pod.Spec.SchedulingGates) > 0,
 				Misplaced:     m.misplaced,
@@ -99,7 +99,7 @@ func (r *Registry) Facts(key Key) (observed.Gang, bool) {
 	f.Misplaced = f.Misplaced[:min(len(f.Misplaced), 10)]
 	slices.Sort(f.Stray)
 	f.Stray = f.Stray[:min(len(f.Stray), 10)]
-	slices.SortFunc(f.Waiting, func(a, b observed.WaitingPod) int {
+	slices.SortFunc(f.Waiting, func(a, b podgroup.WaitingPod) int {
 		if c := a.Pod.CreationTimestamp.Time.Compare(b.Pod.CreationTimestamp.Time); c != 0 {
 			return c
 		}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
-	"github.com/muster-project/muster/pkg/observed"
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -31,9 +31,9 @@ func TestFacts(t *testing.T) {
 	flat := func(n int32) *wrappers.PodGroupWrapper {
 		return wrappers.MakePodGroup("g", "ml").UID("group").MinMember(n)
 	}
-	waiting := func(uids ...string) (out []observed.WaitingPod) {
+	waiting := func(uids ...string) (out []podgroup.WaitingPod) {
 		for _, uid := range uids {
-			out = append(out, observed.WaitingPod{Pod: pod(uid).Obj(), Since: now})
+			out = append(out, podgroup.WaitingPod{Pod: pod(uid).Obj(), Since: now})
 		}
 		return out
 	}
@@ -41,11 +41,11 @@ func TestFacts(t *testing.T) {
 		group *wrappers.PodGroupWrapper
 		pods  []*wrappers.PodWrapper
 		do    func(r *Registry)
-		want  observed.Gang // Namespace, Name, Group and Tree are not compared; a waiting pod by its name; Pods is all of pods
+		want  podgroup.Facts // Namespace, Name, Group and Tree are not compared; a waiting pod by its name; Pods is all of pods
 	}{
 		"pods of a PodGroup that does not exist": {
 			pods: []*wrappers.PodWrapper{pod("b"), pod("a")},
-			want: observed.Gang{Profile: "muster-scheduler", Waiting: waiting("a", "b"), Created: gang.Counts{"": 2}, Usable: gang.Counts{"": 2}},
+			want: podgroup.Facts{Profile: "muster-scheduler", Waiting: waiting("a", "b"), Created: gang.Counts{"": 2}, Usable: gang.Counts{"": 2}},
 		},
 		"what a plan cannot use is counted apart": {
 			group: flat(8),
@@ -53,13 +53,13 @@ func TestFacts(t *testing.T) {
 				pod("a"), pod("b").SchedulingGate("x"), pod("c").SchedulerName("z"), pod("d").SchedulerName("default-scheduler"),
 				pod("e").Terminating(), pod("f").SubGroup("x"), pod("g").SubGroup("x").SchedulingGate("y"), pod("h").Node("n1"), pod("i").Node("n1").Phase(corev1.PodFailed),
 			},
-			want: observed.Gang{
+			want: podgroup.Facts{
 				Profile: "muster-scheduler", Gated: 1, Foreign: 2, ForeignNames: []string{"default-scheduler", "z"}, Terminating: 1,
 				Created: gang.Counts{"": 5}, Usable: gang.Counts{"": 2}, Bound: gang.Counts{"": 1},
 				MisplacedTotal: 2, Misplaced: []string{
 					`pod f names sub-group "x", but the PodGroup has no sub-groups`, `pod g names sub-group "x", but the PodGroup has no sub-groups`,
 				},
-				Waiting: []observed.WaitingPod{
+				Waiting: []podgroup.WaitingPod{
 					{Pod: pod("a").Obj()}, {Pod: pod("b").Obj(), Gated: true},
 					{Pod: pod("f").Obj(), Misplaced: `names sub-group "x", but the PodGroup has no sub-groups`},
 					{Pod: pod("g").Obj(), Misplaced: `names sub-group "x", but the PodGroup has no sub-groups`, Gated: true},
@@ -72,42 +72,42 @@ func TestFacts(t *testing.T) {
 				pod("a").Node("n1"), pod("b").Node("n1").Terminating(), pod("c").Node("n1").SubGroup("x"),
 				pod("d").Node("n1").SubGroup("x").Terminating(), pod("e").Node("n1").Terminating().Phase(corev1.PodFailed),
 			},
-			want: observed.Gang{
+			want: podgroup.Facts{
 				Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}, Leaving: 1,
 				StrayTotal: 1, Stray: []string{`pod c names sub-group "x", but the PodGroup has no sub-groups`},
 			},
 		},
 		"a gang of another scheduler only": {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").SchedulerName("z")},
-			want: observed.Gang{Foreign: 1, ForeignNames: []string{"z"}, OurNames: []string{"muster-scheduler"}, Created: gang.Counts{"": 1}},
+			want: podgroup.Facts{Foreign: 1, ForeignNames: []string{"z"}, OurNames: []string{"muster-scheduler"}, Created: gang.Counts{"": 1}},
 		},
 		"bound and satisfied": {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").Node("n1")},
-			want: observed.Gang{Admitted: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}},
+			want: podgroup.Facts{Admitted: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}},
 		},
 		"all have succeeded": {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").Node("n1").Phase(corev1.PodSucceeded)},
-			want: observed.Gang{Admitted: true, Ended: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}},
+			want: podgroup.Facts{Admitted: true, Ended: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}},
 		},
 		"a refused minimum needs capacity for its missing pods only": {
 			group: flat(2), pods: []*wrappers.PodWrapper{pod("a"), pod("b"), pod("c")},
 			do: func(r *Registry) {
-				r.Refuse(Key{Namespace: "ml", Name: "g"}, Verdict{Reason: v2alpha2.ReasonTooLarge, Message: "m"}, now)
+				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "m"}, now)
 			},
-			want: observed.Gang{
+			want: podgroup.Facts{
 				Profile: "muster-scheduler", Created: gang.Counts{"": 3}, Usable: gang.Counts{"": 3},
-				Refused: observed.Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "m", At: now},
-				Waiting: []observed.WaitingPod{{Pod: pod("a").Obj(), NeedsCapacity: true}, {Pod: pod("b").Obj(), NeedsCapacity: true}, {Pod: pod("c").Obj()}},
+				Refused: podgroup.Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "m", At: now},
+				Waiting: []podgroup.WaitingPod{{Pod: pod("a").Obj(), NeedsCapacity: true}, {Pod: pod("b").Obj(), NeedsCapacity: true}, {Pod: pod("c").Obj()}},
 			},
 		},
 		"an error is no want of capacity": {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a")},
 			do: func(r *Registry) {
-				r.Refuse(Key{Namespace: "ml", Name: "g"}, Verdict{Reason: v2alpha2.ReasonSchedulerError, Message: "m"}, now)
+				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: "m"}, now)
 			},
-			want: observed.Gang{
+			want: podgroup.Facts{
 				Profile: "muster-scheduler", Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1},
-				Refused: observed.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: "m", At: now},
+				Refused: podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: "m", At: now},
 				Waiting: waiting("a"),
 			},
 		},
@@ -117,12 +117,12 @@ func TestFacts(t *testing.T) {
 				pod("x0").SubGroup("x"), pod("x1").SubGroup("x"), pod("y0").SubGroup("y"), pod("z0").SubGroup("z").Node("n1"), pod("z1").SubGroup("z"),
 			},
 			do: func(r *Registry) {
-				r.Refuse(Key{Namespace: "ml", Name: "g"}, Verdict{Reason: v2alpha2.ReasonFragmented, Message: "m"}, now)
+				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented, Message: "m"}, now)
 			},
-			want: observed.Gang{
+			want: podgroup.Facts{
 				Profile: "muster-scheduler", Created: gang.Counts{"x": 2, "y": 1, "z": 2}, Usable: gang.Counts{"x": 2, "y": 1, "z": 2}, Bound: gang.Counts{"z": 1},
-				Refused: observed.Refusal{Reason: v2alpha2.ReasonFragmented, Message: "m", At: now},
-				Waiting: []observed.WaitingPod{
+				Refused: podgroup.Refusal{Reason: v2alpha2.ReasonFragmented, Message: "m", At: now},
+				Waiting: []podgroup.WaitingPod{
 					{Pod: pod("x0").Obj(), NeedsCapacity: true}, {Pod: pod("x1").Obj(), NeedsCapacity: true}, {Pod: pod("y0").Obj()}, {Pod: pod("z1").Obj(), NeedsCapacity: true},
 				},
 			},
@@ -133,7 +133,7 @@ func TestFacts(t *testing.T) {
 				work, _ := r.Begin(pod("a").Obj())
 				r.Commit(work, placementsOf("a"), now)
 			},
-			want: observed.Gang{Profile: "muster-scheduler", Binding: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}},
+			want: podgroup.Facts{Profile: "muster-scheduler", Binding: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}},
 		},
 	}
 	for name, tc := range tests {
@@ -160,9 +160,9 @@ func TestFacts(t *testing.T) {
 			}
 			tc.want.Pods = len(tc.pods)
 			if diff := cmp.Diff(tc.want, got,
-				cmpopts.IgnoreFields(observed.Gang{}, "Namespace", "Name", "Group", "Tree"),
+				cmpopts.IgnoreFields(podgroup.Facts{}, "Namespace", "Name", "Group", "Tree"),
 				cmpopts.EquateEmpty(),
-				cmpopts.IgnoreFields(observed.WaitingPod{}, "Since"),
+				cmpopts.IgnoreFields(podgroup.WaitingPod{}, "Since"),
 				cmp.Transformer("name", func(p *corev1.Pod) string { return p.Name }),
 			); diff != "" {
 				t.Errorf("Facts (-want +got):\n%s", diff)

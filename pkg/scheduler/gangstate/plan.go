@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
 )
 
 // Plan is a decision that is being carried out: which pods go to which nodes, all or none of them until the barrier
@@ -170,7 +171,7 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 		r.plans[m.pod.UID] = p
 	}
 	g.plan, r.committing = p, p
-	g.leader, g.refusedAt, g.verdict = "", time.Time{}, Verdict{}
+	g.leader, g.refusedAt, g.verdict = "", time.Time{}, podgroup.Refusal{}
 	return p, ""
 }
 
@@ -348,7 +349,7 @@ func (r *Registry) Abort(uid types.UID, cause AbortCause, reason string, now tim
 }
 
 // Refuse records that the leader's attempt found no plan.
-func (r *Registry) Refuse(key Key, v Verdict, now time.Time) Effects {
+func (r *Registry) Refuse(key Key, v podgroup.Refusal, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.gangs[key]

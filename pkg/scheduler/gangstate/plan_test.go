@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/podgroup"
 )
 
 // TestPlanLife tells what may happen to a plan between its decision and its last binding, as stories.
@@ -157,7 +158,7 @@ func TestPlanLife(t *testing.T) {
 		},
 		"a PodGroup edited while its refused plan was made is tried again": func(t *testing.T, s *story) {
 			s.group(podGroup().MinMember(2).Generation(2)) // while the plan is being made
-			s.r.Refuse(gangG, Verdict{Reason: v2alpha2.ReasonFragmented}, s.now)
+			s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.now)
 			s.after(retryInterval)
 			if got := s.activated(); !cmp.Equal(got, []string{"a"}) {
 				t.Fatalf("activated %v, want the leader a", got)
@@ -165,7 +166,7 @@ func TestPlanLife(t *testing.T) {
 		},
 		"a node that came while a plan was made is not overlooked": func(t *testing.T, s *story) {
 			s.r.ClusterChanged() // while the plan is being made
-			s.r.Refuse(gangG, Verdict{Reason: v2alpha2.ReasonFragmented}, s.now)
+			s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.now)
 			s.after(5 * time.Second)
 			if got := s.activated(); !cmp.Equal(got, []string{"a"}) {
 				t.Fatalf("activated %v, want the leader a", got)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/podgroup"
 )
 
 // Key names a gang: namespace and name of its PodGroup.
@@ -117,7 +117,7 @@ type member struct {
 	pod   *corev1.Pod // newest version seen; never modified
 	gang  *gangState
 	leaf  string // "" for a PodGroup without sub-groups; meaningless if misplaced != ""
-	class string // observed.ClassKey: equal for pods that the filters cannot tell apart
+	class string // podgroup.ClassKey: equal for pods that the filters cannot tell apart
 	state memberState
 	node  string // planned, assumed or bound
 	since time.Time
@@ -137,20 +137,20 @@ type gangState struct {
 	admitted       bool             // sticky: the minimum was bound once (G11)
 	admittedGroups sets.Set[string] // names of sub-groups that were admitted once
 
-	leader       types.UID // "" = none elected
-	leaderSeen   bool      // PreEnqueue has let the leader pass since it was elected; after a failed plan: its cycle has begun
-	leaderWoken  time.Time // when it was last activated
-	task         Task      // what the leader is to plan
-	completeAt   time.Time // since when the pods can satisfy the tree; zero = they cannot
-	plan         *Plan     // committed and not yet over; nil = none
-	failures     int       // plans aborted or half bound in a row
-	notBefore    time.Time // back-off: no leader before this time
-	keepUntil    time.Time // others let it go first until then, or until its next attempt
-	verdict      Verdict   // why the last attempt failed
-	refusedAt    time.Time // when; zero = the last attempt was not refused
-	refusedAtGen uint64    // Registry.cluster then
-	yieldedTo    Key       // the gang that this one let go first; zero = none
-	yieldedAt    time.Time // when it did so; of the first time since its last attempt
+	leader       types.UID        // "" = none elected
+	leaderSeen   bool             // PreEnqueue has let the leader pass since it was elected; after a failed plan: its cycle has begun
+	leaderWoken  time.Time        // when it was last activated
+	task         Task             // what the leader is to plan
+	completeAt   time.Time        // since when the pods can satisfy the tree; zero = they cannot
+	plan         *Plan            // committed and not yet over; nil = none
+	failures     int              // plans aborted or half bound in a row
+	notBefore    time.Time        // back-off: no leader before this time
+	keepUntil    time.Time        // others let it go first until then, or until its next attempt
+	verdict      podgroup.Refusal // why the last attempt failed
+	refusedAt    time.Time        // when; zero = the last attempt was not refused
+	refusedAtGen uint64           // Registry.cluster then
+	yieldedTo    Key              // the gang that this one let go first; zero = none
+	yieldedAt    time.Time        // when it did so; of the first time since its last attempt
 
 	changed       bool          // its own pods changed since the last attempt began
 	incompleteFor time.Duration // how long a fragment has been watched, see fragment.go
@@ -167,12 +167,6 @@ const (
 	// Surplus: whole sub-groups above minSubGroup, then single pods above minMember.
 	Surplus
 )
-
-// Verdict is why a gang waits: one dominant reason, and a sentence with numbers.
-type Verdict struct {
-	Reason  v2alpha2.Reason
-	Message string
-}
 
 // AddProfile makes pods with this schedulerName ours.
 func (r *Registry) AddProfile(name string) {
@@ -241,7 +235,7 @@ func (r *Registry) setPod(pod *corev1.Pod, now time.Time) Effects {
 		m.leaving = m.leaving || IsGivenBack(pod)
 		r.over(m)
 	default:
-		if class := observed.ClassKey(pod); class != m.class || usabilityChanged(old, pod) {
+		if class := podgroup.ClassKey(pod); class != m.class || usabilityChanged(old, pod) {
 			m.class, m.gang.changed = class, true
 		}
 	}
@@ -312,7 +306,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	if old == nil || old.UID != group.UID {
 		g.adopt(group)
 	}
-	g.tree, g.treeErr = observed.Tree(&group.Spec)
+	g.tree, g.treeErr = podgroup.Tree(&group.Spec)
 	for _, m := range g.members {
 		r.locate(m)
 	}

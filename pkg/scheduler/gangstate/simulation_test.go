@@ -17,6 +17,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -564,14 +565,14 @@ type simulatedWorld struct {
 	s      *simulation
 }
 
-func (w *simulatedWorld) Place(int, string) (string, *placement.Refusal) {
+func (w *simulatedWorld) Place(int, string) (string, bool) {
 	n := w.s.freeNode(w.free)
 	if n == "" {
-		return "", &placement.Refusal{Reasons: map[string]int{"full": len(w.free)}}
+		return "", false
 	}
 	w.free[n]--
 	w.placed = append(w.placed, n)
-	return n, nil
+	return n, true
 }
 
 func (w *simulatedWorld) Undo(n int) {
@@ -581,9 +582,21 @@ func (w *simulatedWorld) Undo(n int) {
 		w.placed = w.placed[:last]
 	}
 }
-func (w *simulatedWorld) Domains(int) []string { return nil }
-func (w *simulatedWorld) Feasible(int) int     { return len(w.free) }
-func (w *simulatedWorld) Weight(int) int64     { return 1 }
+
+func (w *simulatedWorld) Capacity(int) placement.Capacity {
+	c := placement.Capacity{Nodes: len(w.free)}
+	for _, n := range w.free {
+		c.Pods += n
+	}
+	return c
+}
+
+func (w *simulatedWorld) Explain(int, string) *placement.Refusal {
+	return &placement.Refusal{Reasons: map[string]int{"full": len(w.free)}}
+}
+func (w *simulatedWorld) Kind(int) placement.Kind     { return placement.Independent }
+func (w *simulatedWorld) Domains(int, []int) []string { return nil }
+func (w *simulatedWorld) Weight(int) int64            { return 1 }
 
 // endPlanning ends the leader's PreFilter, and its cycle.
 func (s *simulation) endPlanning() {
@@ -605,7 +618,7 @@ func (s *simulation) endPlanning() {
 	}
 	if len(placements) == 0 {
 		s.say("%s: refused", pod.UID)
-		s.apply(s.r.Refuse(work.Gang, Verdict{Reason: v2alpha2.ReasonFragmented}, s.now))
+		s.apply(s.r.Refuse(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.now))
 		s.backToQueue(pod)
 		return
 	}

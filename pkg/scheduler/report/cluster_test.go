@@ -18,6 +18,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -114,7 +115,7 @@ func (c *cluster) seen(name string) *corev1.Pod {
 }
 
 func (c *cluster) refuse(name string, reason v2alpha2.Reason, message string) {
-	c.registry.Refuse(keyOf(name), gangstate.Verdict{Reason: reason, Message: message}, c.clock.Now())
+	c.registry.Refuse(keyOf(name), podgroup.Refusal{Reason: reason, Message: message}, c.clock.Now())
 }
 
 // look lets the reporter look at a gang now, and returns when it wants to look again.

@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
 
@@ -118,7 +118,7 @@ func (h *heldPods) of(key gangstate.Key) *heldGang {
 }
 
 // observe notes when what began, and forgets pods that wait no more.
-func (held *heldGang) observe(f observed.Gang, now time.Time) {
+func (held *heldGang) observe(f podgroup.Facts, now time.Time) {
 	needs := false
 	waiting := sets.New[types.UID]()
 	for _, w := range f.Waiting {
@@ -155,7 +155,7 @@ func (held *heldGang) observe(f observed.Gang, now time.Time) {
 }
 
 // verdict returns the reason for PodScheduled=False that the pod is to have, and in how long. "": none.
-func (h *heldPods) verdict(f observed.Gang, w observed.WaitingPod, held *heldGang, now time.Time) (string, time.Duration) {
+func (h *heldPods) verdict(f podgroup.Facts, w podgroup.WaitingPod, held *heldGang, now time.Time) (string, time.Duration) {
 	if w.Gated {
 		return "", 0 // the API server said so, with a reason of its own
 	}
@@ -175,7 +175,7 @@ func (h *heldPods) verdict(f observed.Gang, w observed.WaitingPod, held *heldGan
 //
 // The patch touches this condition only, and succeeds only on the version of the pod that it was decided on: a pod that
 // is bound meanwhile keeps PodScheduled=True.
-func (h *heldPods) write(ctx context.Context, f observed.Gang, w observed.WaitingPod, p *heldPod, reason string, now time.Time) error {
+func (h *heldPods) write(ctx context.Context, f podgroup.Facts, w podgroup.WaitingPod, p *heldPod, reason string, now time.Time) error {
 	condition := corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason,
 		LastProbeTime: metav1.Time{}, LastTransitionTime: metav1.NewTime(now),
@@ -221,7 +221,7 @@ func (h *heldPods) write(ctx context.Context, f observed.Gang, w observed.Waitin
 }
 
 // tell emits the event of a pod that counts nowhere, once, and returns in how long it is due if it is not yet.
-func (h *heldPods) tell(f observed.Gang, w observed.WaitingPod, p *heldPod, now time.Time) time.Duration {
+func (h *heldPods) tell(f podgroup.Facts, w podgroup.WaitingPod, p *heldPod, now time.Time) time.Duration {
 	var reason, note string
 	switch {
 	case f.Group == nil:

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
 
@@ -86,10 +86,10 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 	group := f.Group
 
 	// 2. Is there news, and is it time for it?
-	after := desired.PodGroupStatus(f, metav1.NewTime(now))
+	after := podgroup.Status(f, metav1.NewTime(now))
 	later := s.tellFirst(st, group, &after, now)
-	change := desired.Compare(&group.Status, &after)
-	if change == desired.Same {
+	change := podgroup.Compare(&group.Status, &after)
+	if change == podgroup.Same {
 		st.pendingSince = time.Time{}
 		return later, nil
 	}
@@ -98,11 +98,11 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 	}
 	due := st.pendingSince
 	switch change {
-	case desired.Numbers:
+	case podgroup.Numbers:
 		due = due.Add(numbersInterval)
-	case desired.Content:
+	case podgroup.Content:
 		due = due.Add(s.interval)
-	case desired.First:
+	case podgroup.First:
 		due = due.Add(min(firstInterval, s.interval))
 	}
 	if wait := due.Sub(now); wait > 0 {
@@ -131,10 +131,10 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 	if after.Reason != group.Status.Reason {
 		st.untoldSince = time.Time{}
 	}
-	e := desired.PodGroupEvent(&group.Status, &after)
+	e := podgroup.StatusEvent(&group.Status, &after)
 	switch {
 	case e == nil:
-	case change == desired.First:
+	case change == podgroup.First:
 		st.untoldSince = now
 		return s.interval, nil
 	default:
@@ -162,13 +162,13 @@ func (s *statuses) tellFirst(st *groupStatus, group *v2alpha2.PodGroup, after *v
 		return wait
 	}
 	st.untoldSince = time.Time{}
-	if e := desired.PodGroupEvent(&v2alpha2.PodGroupStatus{}, after); e != nil {
+	if e := podgroup.StatusEvent(&v2alpha2.PodGroupStatus{}, after); e != nil {
 		s.tell(group, e)
 	}
 	return 0
 }
 
-func (s *statuses) tell(group *v2alpha2.PodGroup, e *desired.Event) {
+func (s *statuses) tell(group *v2alpha2.PodGroup, e *podgroup.Event) {
 	emit(s.recorder, Reference(group), e.Warning, e.Reason, "Scheduling", e.Note)
 }
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/apis/scheduling/validation"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/controlplane"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -182,7 +182,7 @@ func TestPodGroups(t *testing.T) {
 					return
 				}
 				// What the API server let past, the scheduler must refuse.
-				if _, err := observed.Tree(&stored.Spec); (err != nil) != (len(e.byWebhook) > 0) {
+				if _, err := podgroup.Tree(&stored.Spec); (err != nil) != (len(e.byWebhook) > 0) {
 					t.Errorf("accepted, and the scheduler says: %v", err)
 				}
 			})

@@ -15,7 +15,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/controlplane"
 )
 
@@ -287,7 +287,7 @@ func (w *world) eachTree(t *testing.T) {
 				continue
 			}
 			n++
-			tree, err := observed.Tree(&list.Items[at].Spec)
+			tree, err := podgroup.Tree(&list.Items[at].Spec)
 			if err != nil {
 				t.Errorf("PodGroup %s: %v", list.Items[at].Name, err)
 			} else if tree.MinPods() != s.minimum {

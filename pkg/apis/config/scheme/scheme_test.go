@@ -52,6 +52,8 @@ func defaults() *config.GangAdmissionArgs {
 		ResyncInterval:      metav1.Duration{Duration: 5 * time.Second},
 		WaitingForGangAfter: metav1.Duration{Duration: 10 * time.Second},
 		NeedsCapacityAfter:  metav1.Duration{Duration: 2 * time.Second},
+		PlanDeadline:        metav1.Duration{Duration: 200 * time.Millisecond},
+		SingleSurplusAfter:  metav1.Duration{Duration: 2 * time.Second},
 	}
 }
 
@@ -66,6 +68,8 @@ func TestLoadingAConfigurationFile(t *testing.T) {
 		ResyncInterval:      metav1.Duration{Duration: 30 * time.Second},
 		WaitingForGangAfter: metav1.Duration{Duration: 20 * time.Second},
 		NeedsCapacityAfter:  metav1.Duration{Duration: 4 * time.Second},
+		PlanDeadline:        metav1.Duration{Duration: time.Second},
+		SingleSurplusAfter:  metav1.Duration{Duration: 3 * time.Second},
 	}
 	zeroParallelism := defaults()
 	zeroParallelism.BindParallelism = 0
@@ -106,7 +110,9 @@ func TestLoadingAConfigurationFile(t *testing.T) {
       statusInterval: 500ms
       resyncInterval: 30s
       waitingForGangAfter: 20s
-      needsCapacityAfter: 4s`,
+      needsCapacityAfter: 4s
+      planDeadline: 1s
+      singleSurplusAfter: 3s`,
 			want: every,
 		},
 		"a zero that was written is not replaced by the default": {

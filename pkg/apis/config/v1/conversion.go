@@ -28,10 +28,12 @@ func convertToInternal(in *GangAdmissionArgs, out *config.GangAdmissionArgs) {
 	out.BarrierTimeout = valueOrZero(in.BarrierTimeout)
 	out.BindParallelism = valueOrZero(in.BindParallelism)
 	out.PlanBudget = valueOrZero(in.PlanBudget)
+	out.PlanDeadline = valueOrZero(in.PlanDeadline)
 	out.StatusInterval = valueOrZero(in.StatusInterval)
 	out.ResyncInterval = valueOrZero(in.ResyncInterval)
 	out.WaitingForGangAfter = valueOrZero(in.WaitingForGangAfter)
 	out.NeedsCapacityAfter = valueOrZero(in.NeedsCapacityAfter)
+	out.SingleSurplusAfter = valueOrZero(in.SingleSurplusAfter)
 }
 
 // convertFromInternal copies every field, zeros included.
@@ -40,10 +42,12 @@ func convertFromInternal(in *config.GangAdmissionArgs, out *GangAdmissionArgs) {
 	out.BarrierTimeout = new(in.BarrierTimeout)
 	out.BindParallelism = new(in.BindParallelism)
 	out.PlanBudget = new(in.PlanBudget)
+	out.PlanDeadline = new(in.PlanDeadline)
 	out.StatusInterval = new(in.StatusInterval)
 	out.ResyncInterval = new(in.ResyncInterval)
 	out.WaitingForGangAfter = new(in.WaitingForGangAfter)
 	out.NeedsCapacityAfter = new(in.NeedsCapacityAfter)
+	out.SingleSurplusAfter = new(in.SingleSurplusAfter)
 }
 
 func valueOrZero[T any](field *T) T {

@@ -12,10 +12,12 @@ const (
 	DefaultBarrierTimeout      = 11 * time.Minute // a minute above VolumeBinding's bindTimeoutSeconds
 	DefaultBindParallelism     = int32(128)
 	DefaultPlanBudget          = int32(100_000)
+	DefaultPlanDeadline        = 200 * time.Millisecond
 	DefaultStatusInterval      = 2 * time.Second
 	DefaultResyncInterval      = 5 * time.Second
 	DefaultWaitingForGangAfter = 10 * time.Second
 	DefaultNeedsCapacityAfter  = 2 * time.Second
+	DefaultSingleSurplusAfter  = 2 * time.Second
 )
 
 // SetDefaults_GangAdmissionArgs fills in what was left out. A value that was given stays, also a zero, which validation
@@ -25,10 +27,12 @@ func SetDefaults_GangAdmissionArgs(args *GangAdmissionArgs) {
 	setDefault(&args.BarrierTimeout, metav1.Duration{Duration: DefaultBarrierTimeout})
 	setDefault(&args.BindParallelism, DefaultBindParallelism)
 	setDefault(&args.PlanBudget, DefaultPlanBudget)
+	setDefault(&args.PlanDeadline, metav1.Duration{Duration: DefaultPlanDeadline})
 	setDefault(&args.StatusInterval, metav1.Duration{Duration: DefaultStatusInterval})
 	setDefault(&args.ResyncInterval, metav1.Duration{Duration: DefaultResyncInterval})
 	setDefault(&args.WaitingForGangAfter, metav1.Duration{Duration: DefaultWaitingForGangAfter})
 	setDefault(&args.NeedsCapacityAfter, metav1.Duration{Duration: DefaultNeedsCapacityAfter})
+	setDefault(&args.SingleSurplusAfter, metav1.Duration{Duration: DefaultSingleSurplusAfter})
 }
 
 func setDefault[T any](field **T, value T) {

@@ -28,6 +28,10 @@ type GangAdmissionArgs struct {
 	// none. nil: 100000. At least 1000.
 	PlanBudget *int32 `json:"planBudget,omitempty"`
 
+	// PlanDeadline is how much of the scheduling loop's time one attempt to plan a gang may take. An attempt that is cut
+	// short says so and goes on in a later cycle. nil: 200ms. From 10ms to 10s. Source: decision G18.
+	PlanDeadline *metav1.Duration `json:"planDeadline,omitempty"`
+
 	// StatusInterval is the shortest time between two status writes of one PodGroup; a changed condition is written
 	// at once. nil: 2s. From 100ms to 1h.
 	StatusInterval *metav1.Duration `json:"statusInterval,omitempty"`
@@ -44,4 +48,8 @@ type GangAdmissionArgs struct {
 	// PodScheduled=False with reason Unschedulable, which is what cluster autoscalers act on.
 	// nil: 2s. From 1s to 1h. Source: decision G13.
 	NeedsCapacityAfter *metav1.Duration `json:"needsCapacityAfter,omitempty"`
+
+	// SingleSurplusAfter is how long room must not have grown, while a sub-group above the minimum waits, before single pods
+	// above the minimum may take it. nil: 2s. From 100ms to 1h. Source: decision G16.
+	SingleSurplusAfter *metav1.Duration `json:"singleSurplusAfter,omitempty"`
 }

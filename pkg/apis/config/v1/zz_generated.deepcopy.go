@@ -36,6 +36,11 @@ func (in *GangAdmissionArgs) DeepCopyInto(out *GangAdmissionArgs) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.PlanDeadline != nil {
+		in, out := &in.PlanDeadline, &out.PlanDeadline
+		*out = new(metav1.Duration)
+		**out = **in
+	}
 	if in.StatusInterval != nil {
 		in, out := &in.StatusInterval, &out.StatusInterval
 		*out = new(metav1.Duration)
@@ -53,6 +58,11 @@ func (in *GangAdmissionArgs) DeepCopyInto(out *GangAdmissionArgs) {
 	}
 	if in.NeedsCapacityAfter != nil {
 		in, out := &in.NeedsCapacityAfter, &out.NeedsCapacityAfter
+		*out = new(metav1.Duration)
+		**out = **in
+	}
+	if in.SingleSurplusAfter != nil {
+		in, out := &in.SingleSurplusAfter, &out.SingleSurplusAfter
 		*out = new(metav1.Duration)
 		**out = **in
 	}

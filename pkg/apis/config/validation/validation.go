@@ -16,9 +16,11 @@ const (
 	minTimeout, maxTimeout                 = time.Second, time.Hour
 	minBindParallelism, maxBindParallelism = 1, 1024
 	minPlanBudget                          = 1000
+	minPlanDeadline, maxPlanDeadline       = 10 * time.Millisecond, 10 * time.Second
 	minStatusInterval, maxStatusInterval   = 100 * time.Millisecond, time.Hour
 	minResyncInterval, maxResyncInterval   = time.Second, 5 * time.Minute
 	minHeldFor, maxHeldFor                 = time.Second, time.Hour
+	minSurplusAfter, maxSurplusAfter       = 100 * time.Millisecond, time.Hour
 )
 
 // ValidateGangAdmissionArgs returns every argument that is out of its bounds, as one aggregate of field errors below path,
@@ -34,10 +36,12 @@ func ValidateGangAdmissionArgs(path *field.Path, args *config.GangAdmissionArgs)
 	if n := args.PlanBudget; n < minPlanBudget {
 		errs = append(errs, field.Invalid(path.Child("planBudget"), n, fmt.Sprintf("must be at least %d", minPlanBudget)))
 	}
+	errs = append(errs, validateDuration(path.Child("planDeadline"), args.PlanDeadline, minPlanDeadline, maxPlanDeadline)...)
 	errs = append(errs, validateDuration(path.Child("statusInterval"), args.StatusInterval, minStatusInterval, maxStatusInterval)...)
 	errs = append(errs, validateDuration(path.Child("resyncInterval"), args.ResyncInterval, minResyncInterval, maxResyncInterval)...)
 	errs = append(errs, validateDuration(path.Child("waitingForGangAfter"), args.WaitingForGangAfter, minHeldFor, maxHeldFor)...)
 	errs = append(errs, validateDuration(path.Child("needsCapacityAfter"), args.NeedsCapacityAfter, minHeldFor, maxHeldFor)...)
+	errs = append(errs, validateDuration(path.Child("singleSurplusAfter"), args.SingleSurplusAfter, minSurplusAfter, maxSurplusAfter)...)
 	return errs.ToAggregate()
 }
 

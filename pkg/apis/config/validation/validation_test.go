@@ -18,10 +18,12 @@ func valid() *config.GangAdmissionArgs {
 		BarrierTimeout:      metav1.Duration{Duration: 11 * time.Minute},
 		BindParallelism:     128,
 		PlanBudget:          100_000,
+		PlanDeadline:        metav1.Duration{Duration: 200 * time.Millisecond},
 		StatusInterval:      metav1.Duration{Duration: 2 * time.Second},
 		ResyncInterval:      metav1.Duration{Duration: 5 * time.Second},
 		WaitingForGangAfter: metav1.Duration{Duration: 10 * time.Second},
 		NeedsCapacityAfter:  metav1.Duration{Duration: 2 * time.Second},
+		SingleSurplusAfter:  metav1.Duration{Duration: 2 * time.Second},
 	}
 }
 
@@ -54,6 +56,14 @@ func TestBoundsOfDurations(t *testing.T) {
 		"needsCapacityAfter": {
 			argument: func(a *config.GangAdmissionArgs) *metav1.Duration { return &a.NeedsCapacityAfter },
 			shortest: time.Second, longest: time.Hour,
+		},
+		"planDeadline": {
+			argument: func(a *config.GangAdmissionArgs) *metav1.Duration { return &a.PlanDeadline },
+			shortest: 10 * time.Millisecond, longest: 10 * time.Second,
+		},
+		"singleSurplusAfter": {
+			argument: func(a *config.GangAdmissionArgs) *metav1.Duration { return &a.SingleSurplusAfter },
+			shortest: 100 * time.Millisecond, longest: time.Hour,
 		},
 	}
 	for name, tt := range tests {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/apis/scheduling/validation"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/podgroup"
 )
 
 // FuzzValidatePodGroup: whatever an object says, it is judged, and the scheduler, which reads it again, agrees: what is
@@ -35,7 +35,7 @@ func FuzzValidatePodGroup(f *testing.F) {
 		if len(updateErrs) < len(errs) {
 			t.Fatalf("%v on create, %v on update", errs, updateErrs)
 		}
-		tree, err := observed.Tree(&pg.Spec)
+		tree, err := podgroup.Tree(&pg.Spec)
 		switch {
 		case (tree == nil) == (err == nil):
 			t.Fatalf("tree %v and error %v", tree, err)

@@ -1,0 +1,56 @@
+package message
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Limits of the sinks that a text goes to, in characters.
+const (
+	// MaxSummary is what the PodGroup CRD allows in status.summary.
+	MaxSummary = 256
+	// MaxCondition is the longest message of a condition. It also fits the note of an event (1,024 bytes) in plain text.
+	MaxCondition = 900
+)
+
+// Count returns a number with its noun: "1 pod", "3 pods". The plural is the noun with an s.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// List joins the first names, at most limit of them, and ends with how many more there are of the total: "a, b, and 3 more".
+func List(names []string, limit, total int, separator string) string {
+	shown := names[:min(len(names), limit)]
+	s := strings.Join(shown, separator)
+	if more := total - len(shown); more > 0 {
+		s += fmt.Sprintf("%sand %d more", separator, more)
+	}
+	return s
+}
+
+// Truncate returns at most limit characters of s, the last one an ellipsis if anything was left out.
+func Truncate(s string, limit int) string {
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	return string([]rune(s)[:limit-1]) + "…"
+}
+
+// Quantity returns an amount of a resource as users write it. CPU comes in millicores, memory and ephemeral storage in
+// bytes, any other resource in units.
+func Quantity(name corev1.ResourceName, n int64) string {
+	switch name {
+	case corev1.ResourceCPU:
+		return resource.NewMilliQuantity(n, resource.DecimalSI).String()
+	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		return resource.NewQuantity(n, resource.BinarySI).String()
+	}
+	return fmt.Sprint(n)
+}

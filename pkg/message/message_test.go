@@ -1,0 +1,41 @@
+package message_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/test/purity"
+)
+
+func TestPure(t *testing.T) {
+	t.Parallel()
+	purity.Check(t, "k8s.io/api/...", "k8s.io/apimachinery/...")
+}
+
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	names := []string{"a", "b", "c"}
+	for name, tc := range map[string]struct{ got, want string }{
+		"one":                            {message.Count(1, "pod"), "1 pod"},
+		"none":                           {message.Count(0, "pod"), "0 pods"},
+		"a noun of two words":            {message.Count(2, "bound pod"), "2 bound pods"},
+		"a list that is complete":        {message.List(names, 5, 3, ", "), "a, b, c"},
+		"a list with more than shown":    {message.List(names, 2, 3, ", "), "a, b, and 1 more"},
+		"a list with more than is known": {message.List(names, 5, 10, "; "), "a; b; c; and 7 more"},
+		"a text that fits":               {message.Truncate("four", 4), "four"},
+		"a text that is too long":        {message.Truncate("fives", 4), "fiv…"},
+		"characters, not bytes":          {message.Truncate("äöüß", 4), "äöüß"},
+		"CPU":                            {message.Quantity(corev1.ResourceCPU, 1500), "1500m"},
+		"memory":                         {message.Quantity(corev1.ResourceMemory, 4<<30), "4Gi"},
+		"an extended resource":           {message.Quantity("nvidia.com/gpu", 8), "8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if tc.got != tc.want {
+				t.Errorf("got %q, want %q", tc.got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,103 @@
+package podgroup
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// Change says how much news a status is.
+type Change int
+
+const (
+	// Same: nothing to write.
+	Same Change = iota
+	// Numbers: only numbers within the text about a refused attempt differ.
+	Numbers
+	// Content: counts, names or the generation differ, or the reason became one that passes by itself (Binding,
+	// BehindInQueue, BackingOff, WaitingForPods).
+	Content
+	// First: there was no status, and it says nothing yet but what most gangs go through.
+	First
+	// Condition: the status of a condition or its reason differs.
+	Condition
+)
+
+// passing are reasons that most gangs go through without anybody's doing.
+var passing = sets.New(v2alpha2.ReasonWaitingForPods, v2alpha2.ReasonBehindInQueue, v2alpha2.ReasonBackingOff, v2alpha2.ReasonBinding)
+
+// Compare says how much news the status after is to somebody who knows the status before.
+//
+// A message is rewritten when its reason or its blocking set (the names in it, in any order) changes. The blocking set
+// also covers counts that the status has as fields, so those are exact whenever the status is. What only moves numbers,
+// such as the nodes per filter reason of one attempt after another, is Numbers: true, but not worth a write of its own
+// at once (users.md B3).
+func Compare(before, after *v2alpha2.PodGroupStatus) Change {
+	change := Same
+	raise := func(c Change) { change = max(change, c) }
+	for _, a := range after.Conditions {
+		b := meta.FindStatusCondition(before.Conditions, a.Type)
+		switch {
+		case b == nil || b.Status != a.Status:
+			if b == nil && a.Status == metav1.ConditionFalse && passing.Has(v2alpha2.Reason(a.Reason)) {
+				raise(First)
+			} else {
+				raise(Condition)
+			}
+		case b.Reason != a.Reason:
+			if passing.Has(v2alpha2.Reason(a.Reason)) {
+				raise(Content)
+			} else {
+				raise(Condition)
+			}
+		case b.Message != a.Message:
+			raise(textChange(b.Message, a.Message, after.Reason))
+		}
+		if b != nil && b.ObservedGeneration != a.ObservedGeneration {
+			raise(Content)
+		}
+	}
+	if len(before.Conditions) != len(after.Conditions) ||
+		before.ObservedGeneration != after.ObservedGeneration || before.Phase != after.Phase ||
+		before.Scheduled != after.Scheduled || before.Reason != after.Reason || !slices.Equal(before.SubGroups, after.SubGroups) {
+		raise(Content)
+	}
+	if before.Summary != after.Summary {
+		raise(textChange(before.Summary, after.Summary, after.Reason))
+	}
+	return change
+}
+
+// textChange compares two texts about the same reason. Texts made of counts are exact; those about a refused attempt, or
+// about refused surplus ("" is the reason of a satisfied gang), may have old numbers for a while.
+func textChange(before, after string, reason v2alpha2.Reason) Change {
+	if passing.Has(reason) || reason == v2alpha2.ReasonInvalid || reason == v2alpha2.ReasonGated {
+		return Content
+	}
+	if slices.Equal(blockingSet(before), blockingSet(after)) {
+		return Numbers
+	}
+	return Content
+}
+
+// blockingSet returns the phrases of a text without their numbers, sorted. "prefill-2" is a name, "2" and "14/16" are
+// numbers.
+func blockingSet(text string) []string {
+	phrases := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",;:()", r) })
+	for i, p := range phrases {
+		words := strings.Fields(p)
+		for j, w := range words {
+			if strings.Trim(w, "0123456789/.%") == "" {
+				words[j] = "#"
+			}
+		}
+		phrases[i] = strings.Join(words, " ")
+	}
+	slices.Sort(phrases)
+	return phrases
+}

@@ -1,0 +1,79 @@
+package podgroup
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"hash/fnv"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ClassKey returns a key that is equal for pods of one namespace that the scheduler's filters and scores treat alike, so
+// that a verdict about one holds for all. It covers what they read: labels, priority, resources, ports, images, node
+// selection, affinity, spread, tolerations, volumes that matter to placement and claims; it leaves out what differs from
+// pod to pod without a meaning for placement (names, environment, token volumes, a controller's index labels).
+//
+// Two pods that differ only in an index label are taken as alike even if some selector reads that label. That is safe,
+// not exact: the real cycle of every pod checks its node again.
+func ClassKey(pod *corev1.Pod) string {
+	spec := &pod.Spec
+	type container struct {
+		Image     string
+		Resources corev1.ResourceRequirements
+		Ports     []corev1.ContainerPort         `json:",omitempty"`
+		Restart   *corev1.ContainerRestartPolicy `json:",omitempty"`
+	}
+	reduce := func(in []corev1.Container) []container {
+		out := make([]container, 0, len(in))
+		for i := range in {
+			out = append(out, container{in[i].Image, in[i].Resources, in[i].Ports, in[i].RestartPolicy})
+		}
+		return out
+	}
+	var volumes []corev1.VolumeSource
+	for i := range spec.Volumes {
+		v := &spec.Volumes[i]
+		// Of these every node can serve any number; a token volume's name is random besides.
+		if v.Projected == nil && v.ConfigMap == nil && v.Secret == nil && v.EmptyDir == nil && v.DownwardAPI == nil && v.HostPath == nil {
+			volumes = append(volumes, v.VolumeSource)
+		}
+	}
+	labels := make(map[string]string, len(pod.Labels))
+	for k, v := range pod.Labels {
+		switch k {
+		case "batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name",
+			"grove.io/podclique-pod-index":
+		default:
+			labels[k] = v
+		}
+	}
+	data, err := json.Marshal(struct {
+		Namespace, Scheduler string
+		Labels               map[string]string
+		Priority             *int32
+		Init, Containers     []container
+		Resources            *corev1.ResourceRequirements
+		Overhead             corev1.ResourceList
+		NodeName             string
+		NodeSelector         map[string]string
+		Affinity             *corev1.Affinity
+		Tolerations          []corev1.Toleration
+		Spread               []corev1.TopologySpreadConstraint
+		HostNetwork          bool
+		RuntimeClass         *string
+		OS                   *corev1.PodOS
+		Volumes              []corev1.VolumeSource
+		Claims               []corev1.PodResourceClaim
+	}{
+		pod.Namespace, spec.SchedulerName, labels, spec.Priority, reduce(spec.InitContainers), reduce(spec.Containers),
+		spec.Resources, spec.Overhead, spec.NodeName, spec.NodeSelector, spec.Affinity, spec.Tolerations,
+		spec.TopologySpreadConstraints, spec.HostNetwork, spec.RuntimeClassName, spec.OS, volumes, spec.ResourceClaims,
+	})
+	if err != nil {
+		// Nothing in these types fails to marshal; a class of its own is always right.
+		return string(pod.UID)
+	}
+	h := fnv.New128a()
+	h.Write(data)
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,48 @@
+package podgroup
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// Event is the event for a change of a PodGroup's status.
+type Event struct {
+	Warning      bool
+	Reason, Note string
+}
+
+// StatusEvent returns the event for a change of status, nil if the change is not worth one: one event per gang and
+// change of reason. What passes by itself (BehindInQueue, BackingOff, Binding) is none.
+func StatusEvent(before, after *v2alpha2.PodGroupStatus) *Event {
+	was, is := meta.FindStatusCondition(before.Conditions, v2alpha2.ConditionSatisfied), meta.FindStatusCondition(after.Conditions, v2alpha2.ConditionSatisfied)
+	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return nil
+	}
+	admittedBefore := meta.IsStatusConditionTrue(before.Conditions, v2alpha2.ConditionAdmitted)
+	admitted := meta.IsStatusConditionTrue(after.Conditions, v2alpha2.ConditionAdmitted)
+	note := fmt.Sprintf("%s: %s", is.Reason, is.Message)
+	switch reason := v2alpha2.Reason(is.Reason); {
+	case reason == v2alpha2.ReasonCompleted:
+		return &Event{Reason: "GangCompleted", Note: is.Message}
+	case is.Status == metav1.ConditionTrue && !admittedBefore:
+		return &Event{Reason: "GangAdmitted", Note: is.Message}
+	case is.Status == metav1.ConditionTrue && was != nil && was.Status == is.Status:
+		return nil // True before and after
+	case is.Status == metav1.ConditionTrue:
+		return &Event{Reason: "GangRestored", Note: is.Message + " again"}
+	case reason == v2alpha2.ReasonInvalid:
+		return &Event{Warning: true, Reason: "GangInvalid", Note: is.Message}
+	case admitted && was != nil && was.Status == metav1.ConditionTrue:
+		return &Event{Warning: true, Reason: "GangBelowMinimum", Note: note}
+	case reason == v2alpha2.ReasonWaitingForPods || reason == v2alpha2.ReasonGated:
+		return &Event{Reason: "GangIncomplete", Note: note}
+	case passing.Has(reason):
+		return nil
+	default:
+		return &Event{Warning: true, Reason: "GangBlocked", Note: note}
+	}
+}

@@ -1,0 +1,246 @@
+package podgroup
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/placement"
+)
+
+// fakeCapacities has a capacity per class.
+type fakeCapacities []ResourceCapacity
+
+func (f fakeCapacities) ResourceCapacity(class int) ResourceCapacity { return f[class] }
+
+// room returns what five nodes of 8 GPUs have for pods of this many.
+func room(perPod, free int64) ResourceCapacity {
+	return ResourceCapacity{Resource: "nvidia.com/gpu", PerPod: perPod, Free: free, Total: 40, Largest: 8, Nodes: 5}
+}
+
+func build(t *testing.T, minSubGroup int32, groups ...gang.Node) *gang.Tree {
+	t.Helper()
+	tree, err := gang.Build(gang.Node{MinSubGroup: &minSubGroup}, groups)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+func leafNode(name, parent string, minMember int32) gang.Node {
+	return gang.Node{Name: name, Parent: parent, MinMember: &minMember}
+}
+
+func waiting(n, class int) []placement.Pod {
+	pods := make([]placement.Pod, n)
+	for i := range pods {
+		pods[i].Class = class
+	}
+	return pods
+}
+
+func TestExplainSurplus(t *testing.T) {
+	twoLeaves := build(t, 1, leafNode("a", "", 8), leafNode("b", "", 8))
+	twoPairs := build(t, 1,
+		gang.Node{Name: "p"}, leafNode("p-leader", "p", 1), leafNode("p-workers", "p", 4),
+		gang.Node{Name: "q"}, leafNode("q-leader", "q", 1), leafNode("q-workers", "q", 4))
+	for name, tc := range map[string]struct {
+		problem    placement.Problem
+		capacities fakeCapacities
+		want       Refusal
+	}{
+		"a whole sub-group lacks GPUs though single pods would fit": {
+			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
+			capacities: fakeCapacities{room(1, 6)},
+			want:       Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "b needs 8 nvidia.com/gpu for 8 pods, 6 are free"},
+		},
+		"enough is free in the wrong pieces": {
+			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
+			capacities: fakeCapacities{room(2, 17)},
+			want:       Refusal{Reason: v2alpha2.ReasonFragmented, Message: "b needs 8 pods, and the room there is does not fit them"},
+		},
+		"single pods above the minimum": {
+			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"a": waiting(3, 0)}},
+			capacities: fakeCapacities{room(1, 0)},
+			want:       Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "a needs 1 nvidia.com/gpu for each of 3 pods, 0 are free"},
+		},
+		"single pods of two sizes": {
+			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8},
+				Pods: map[string][]placement.Pod{"a": slices.Concat(waiting(1, 1), waiting(2, 0), waiting(1, 1))}},
+			capacities: fakeCapacities{room(1, 0), room(4, 0)},
+			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
+				Message: "a needs 4 nvidia.com/gpu for each of 2 pods, 0 are free; a needs 1 nvidia.com/gpu for each of 2 pods, 0 are free"},
+		},
+		"a sub-group with pods of two sizes": {
+			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8, "b": 1},
+				Pods: map[string][]placement.Pod{"b": slices.Concat(waiting(2, 1), waiting(6, 0))}},
+			capacities: fakeCapacities{room(1, 9), room(4, 9)},
+			want:       Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "b needs 10 nvidia.com/gpu for 7 pods, 9 are free"},
+		},
+		"a sub-group of which one pod fits no node": {
+			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8},
+				Pods: map[string][]placement.Pod{"b": slices.Concat(waiting(7, 0), waiting(1, 1))}},
+			capacities: fakeCapacities{room(1, 9), {Resource: "nvidia.com/gpu", PerPod: 1}},
+			want:       Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "b needs 8 pods, and no node matches 1 of them"},
+		},
+		"a sub-group whose pods do not all exist": {
+			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(7, 0)}},
+			capacities: fakeCapacities{room(1, 40)},
+			want:       Refusal{Reason: v2alpha2.ReasonWaitingForPods, Message: "b lacks 1 pod that must be created first"},
+		},
+		"the unit that is easiest to help gives the reason": {
+			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8},
+				Pods: map[string][]placement.Pod{"a": waiting(1, 1), "b": waiting(8, 0)}},
+			capacities: fakeCapacities{room(1, 6), {Resource: "nvidia.com/gpu", PerPod: 1}},
+			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
+				Message: "a needs 1 pod, and no node matches; b needs 8 nvidia.com/gpu for 8 pods, 6 are free"},
+		},
+		"leader and workers are one unit": {
+			problem: placement.Problem{Tree: twoPairs, Have: gang.Counts{"p-leader": 1, "p-workers": 4},
+				Pods: map[string][]placement.Pod{"q-leader": waiting(1, 0), "q-workers": waiting(4, 0)}},
+			capacities: fakeCapacities{room(1, 4)},
+			want:       Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "q needs 5 nvidia.com/gpu for 5 pods, 4 are free"},
+		},
+		"pods larger than any node": {
+			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
+			capacities: fakeCapacities{room(16, 40)},
+			want:       Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "b has pods that need 16 nvidia.com/gpu each, the largest node they could use has 8"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, ExplainSurplus(tc.problem, placement.Problem{}, tc.capacities)); diff != "" {
+				t.Errorf("verdict (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestExplain(t *testing.T) {
+	full := &placement.Refusal{Reasons: map[string]int{"Insufficient nvidia.com/gpu": 5}}
+	tainted := &placement.Refusal{Reasons: map[string]int{"Insufficient nvidia.com/gpu": 3, "untolerated taint": 2}}
+	tree := build(t, 2,
+		gang.Node{Name: "p"}, leafNode("p-leader", "p", 1), leafNode("p-workers", "p", 4), leafNode("q", "", 8))
+	// Two replicas of a leader and three workers, of which one is enough, and a leaf without GPUs.
+	service := build(t, 2, gang.Node{Name: "x-web", MinMember: ptr.To[int32](1)},
+		gang.Node{Name: "x-d", MinSubGroup: ptr.To[int32](1)},
+		gang.Node{Name: "x-d-0", Parent: "x-d"}, leafNode("x-d-0-leader", "x-d-0", 1), leafNode("x-d-0-worker", "x-d-0", 3),
+		gang.Node{Name: "x-d-1", Parent: "x-d"}, leafNode("x-d-1-leader", "x-d-1", 1), leafNode("x-d-1-worker", "x-d-1", 3))
+	servicePods := map[string][]placement.Pod{"x-web": waiting(1, 1), "x-d-0-leader": waiting(1, 0), "x-d-0-worker": waiting(3, 0),
+		"x-d-1-leader": waiting(1, 0), "x-d-1-worker": waiting(3, 0)}
+	cpus := ResourceCapacity{Resource: "cpu", PerPod: 1000, Free: 600000, Total: 640000, Largest: 128000, Nodes: 5}
+	workerLacks := placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{
+		{Leaf: "x-d-0-worker", Need: 3, Available: 3, Placed: 2, Refusal: full}}}
+	const workers = "x-d-0-worker: 2 of 3 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"
+	for name, tc := range map[string]struct {
+		problem    placement.Problem
+		short      placement.Shortfall
+		capacities fakeCapacities
+		want       Refusal
+	}{
+		"each leaf has room enough by itself, all of them together have not": {
+			problem:    placement.Problem{Tree: service, Pods: servicePods},
+			short:      workerLacks,
+			capacities: fakeCapacities{room(4, 12), cpus},
+			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
+				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, 12 are free; " + workers},
+		},
+		"a leaf that has not room enough by itself": {
+			problem:    placement.Problem{Tree: service, Pods: servicePods},
+			short:      workerLacks,
+			capacities: fakeCapacities{room(4, 8), cpus},
+			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
+				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, 8 are free; " + workers},
+		},
+		"a pod that is larger than any node is the reason, whatever else is missing": {
+			problem:    placement.Problem{Tree: service, Pods: servicePods},
+			short:      workerLacks,
+			capacities: fakeCapacities{room(9, 12), cpus},
+			want: Refusal{Reason: v2alpha2.ReasonTooLarge,
+				Message: "a pod of x-d-0-worker needs 9 nvidia.com/gpu, the largest node it could use has 8; " + workers},
+		},
+		"so is one that asks for more CPU than any node has": {
+			problem:    placement.Problem{Tree: service, Pods: servicePods},
+			short:      workerLacks,
+			capacities: fakeCapacities{{Resource: "cpu", PerPod: 200_000, Free: 600_000, Total: 640_000, Largest: 128_000, Nodes: 5}, cpus},
+			want: Refusal{Reason: v2alpha2.ReasonTooLarge,
+				Message: "a pod of x-d-0-worker needs 200 cpu, the largest node it could use has 128; " + workers},
+		},
+		"or more memory": {
+			problem:    placement.Problem{Tree: service, Pods: servicePods},
+			short:      workerLacks,
+			capacities: fakeCapacities{{Resource: "memory", PerPod: 4 << 40, Free: 1 << 40, Total: 5 << 40, Largest: 1 << 40, Nodes: 5}, cpus},
+			want: Refusal{Reason: v2alpha2.ReasonTooLarge,
+				Message: "a pod of x-d-0-worker needs 4Ti memory, the largest node it could use has 1Ti; " + workers},
+		},
+		"a replica that lacks a pod is not the one that counts": {
+			problem: placement.Problem{Tree: service, Pods: map[string][]placement.Pod{"x-web": waiting(1, 1),
+				"x-d-0-leader": waiting(1, 0), "x-d-0-worker": waiting(3, 0), "x-d-1-worker": waiting(3, 0)}},
+			short:      workerLacks,
+			capacities: fakeCapacities{room(4, 12), cpus},
+			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
+				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, 12 are free; " + workers},
+		},
+		"what is bound asks for nothing": {
+			problem:    placement.Problem{Tree: service, Pods: servicePods, Have: gang.Counts{"x-d-0-leader": 1}},
+			short:      workerLacks,
+			capacities: fakeCapacities{room(4, 12), cpus},
+			want:       Refusal{Reason: v2alpha2.ReasonFragmented, Message: workers},
+		},
+		"all of them together are more than there is": {
+			problem:    placement.Problem{Tree: service, Pods: servicePods},
+			short:      workerLacks,
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Free: 12, Total: 12, Largest: 8, Nodes: 2}, cpus},
+			want: Refusal{Reason: v2alpha2.ReasonTooLarge,
+				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, the nodes it could use have 12 in all; " + workers},
+		},
+		"what the nodes say is told once for leaves that hear the same": {
+			short: placement.Shortfall{
+				Exhausted: true,
+				Groups:    []placement.GroupShortfall{{Group: "", Need: 2, Can: 0}, {Group: "p", Need: 2, Can: 0}},
+				Leaves: []placement.LeafShortfall{
+					{Leaf: "p-leader", Need: 1, Available: 1, Refusal: full},
+					{Leaf: "p-workers", Need: 4, Available: 4, Refusal: full},
+					{Leaf: "q", Need: 8, Available: 8, Placed: 3, Refusal: tainted}},
+			},
+			capacities: fakeCapacities{room(1, 0)},
+			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "the gang: 0 of the 2 children it needs can be placed; p: 0 of 2; " +
+				"p-leader: 0 of 1 pods can be placed; p-workers: 0 of 4 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu; " +
+				"q: 3 of 8 pods can be placed; 3 nodes: Insufficient nvidia.com/gpu, 2 nodes: untolerated taint"},
+		},
+		"what no node matches is told first: of a tree the list is long": {
+			short: placement.Shortfall{
+				Exhausted: true,
+				Groups:    []placement.GroupShortfall{{Group: "", Need: 2, Can: 1}},
+				Leaves:    []placement.LeafShortfall{{Leaf: "q", Need: 8, Available: 8, Refusal: tainted}},
+			},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 1}},
+			want: Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "no node matches a pod of q: 3 nodes: Insufficient nvidia.com/gpu, 2 nodes: untolerated taint; " +
+				"the gang: 1 of the 2 children it needs can be placed; q: 0 of 8 pods can be placed"},
+		},
+		"a search that was cut short says so": {
+			short: placement.Shortfall{
+				Attempts: 7,
+				Leaves:   []placement.LeafShortfall{{Leaf: "q", Need: 8, Available: 8, Placed: 3, Refusal: full}},
+			},
+			capacities: fakeCapacities{room(1, 3)},
+			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
+				Message: "q: 3 of 8 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu; the search ended after 7 attempts"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if tc.problem.Tree == nil {
+				tc.problem.Tree = tree
+			}
+			got := Explain(tc.problem, tc.capacities, &tc.short)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("verdict (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,91 @@
+package podgroup
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+)
+
+// Facts is what the scheduler knows of one PodGroup and its pods at one moment: the facts that status, events and pod
+// conditions are written from. Read-only.
+type Facts struct {
+	Namespace, Name string
+	// Group is the newest PodGroup seen. nil: pods name it, but it does not exist.
+	Group *v2alpha2.PodGroup
+	// Tree is nil if Group is nil or invalid; TreeErr says why it is invalid.
+	Tree    *gang.Tree
+	TreeErr error
+
+	// Created counts pods that exist and have not failed, completions of the present run included; Usable those of them
+	// that a plan may use or that are placed already; Bound those that are bound or counted as succeeded.
+	Created, Usable, Bound gang.Counts
+
+	// Admitted: the minimum was bound once, and something of the gang is left (sticky). AdmittedGroups likewise for
+	// sub-groups, below admitted parents only.
+	Admitted       bool
+	AdmittedGroups sets.Set[string]
+	// Binding: a plan is in force whose pods are being assumed or bound.
+	Binding bool
+	// Pods is how many pods name the PodGroup, in whatever state.
+	Pods int
+	// Ended: every pod that is left has succeeded, and there is at least one.
+	Ended bool
+
+	// Refused is why the last attempt found no plan. Its Reason is "" if there was none, or it succeeded.
+	Refused Refusal
+	// RefusedSurplus: what was refused is surplus, which nobody needs; else it is the minimum (of a new gang, or of one
+	// that has to be refilled).
+	RefusedSurplus bool
+	// Failures counts the plans in a row that were made and then aborted or bound only in part; the next attempt waits
+	// for its back-off.
+	Failures int
+
+	// Misplaced says, per pod that counts nowhere, why: "pod x names sub-group ...". Sorted, at most 10.
+	Misplaced      []string
+	MisplacedTotal int
+	// Stray says the same of pods that are bound already. Sorted, at most 10.
+	Stray      []string
+	StrayTotal int
+	// Leaving counts bound pods that are being deleted: they hold their room still, and count no more.
+	Leaving int
+	// Gated, Terminating, Foreign count waiting pods that a plan cannot use: scheduling gates, being deleted, of another
+	// scheduler (ForeignNames are the schedulerNames, sorted).
+	Gated, Terminating, Foreign int
+	ForeignNames                []string
+	// Profile is the schedulerName that the gang is planned with; "" if none of its waiting pods names one of ours.
+	Profile string
+	// OurNames are the schedulerNames that this scheduler serves, sorted. Filled in only for a gang with foreign pods and no Profile.
+	OurNames []string
+
+	// Fragment: bound in part and never whole, as far as anybody can tell; it has been for FragmentFor.
+	Fragment    bool
+	FragmentFor time.Duration
+
+	// Waiting are the pods that are not bound, in no plan and not terminating, with what the scheduler wants from each.
+	Waiting []WaitingPod
+}
+
+// Refusal is the outcome of an attempt that found no plan.
+type Refusal struct {
+	Reason  v2alpha2.Reason
+	Message string
+	At      time.Time
+}
+
+// WaitingPod is a pod of a gang that waits.
+type WaitingPod struct {
+	Pod *corev1.Pod
+	// Since is when the scheduler came to know the pod.
+	Since time.Time
+	// Gated: it has scheduling gates.
+	Gated bool
+	// Misplaced is why it counts nowhere, "" if it has a leaf: "names sub-group ...".
+	Misplaced string
+	// NeedsCapacity: the last attempt was refused for want of nodes that another node could cure, and the pod is one of
+	// those that the missing minimum, or a surplus sub-group as a unit, lacks (G13).
+	NeedsCapacity bool
+}

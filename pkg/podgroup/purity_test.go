@@ -1,0 +1,14 @@
+package podgroup_test
+
+import (
+	"testing"
+
+	"github.com/muster-project/muster/test/purity"
+)
+
+// A translator: API objects to facts, facts and decisions to API objects.
+func TestPure(t *testing.T) {
+	t.Parallel()
+	purity.Check(t, "time", "k8s.io/api/...", "k8s.io/apimachinery/...", purity.Module+"/pkg/apis/...",
+		purity.Module+"/pkg/gang", purity.Module+"/pkg/placement", purity.Module+"/pkg/message")
+}

@@ -1,0 +1,280 @@
+package podgroup
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/message"
+)
+
+// maxNamed is how many sub-groups, pods or schedulers a message names; the rest is a number.
+const maxNamed = 5
+
+// Status returns the status that the PodGroup of f should have: f.Group.Status brought up to date. f.Group must
+// not be nil. Equal facts give an equal status, whatever now is: now only dates a condition whose status changes.
+//
+// Satisfied carries the dominant reason and its message, Admitted the same reason as long as it is False. The first that
+// holds of:
+//
+//	Completed        every pod that is left has succeeded, and these are the minimum
+//	Invalid          the spec is not valid; or pods are missing, and those that count nowhere, or that name another
+//	                 scheduler, would make up for them
+//	Satisfied        the minimum is bound; what happens to surplus is told in the summary only
+//	WaitingForPods   fewer pods exist than the minimum needs
+//	Gated            they exist, but too many of them have scheduling gates
+//	Binding          a plan for the minimum is in force
+//	(the refusal's)  the last attempt found no plan
+//	BackingOff       plans were made and failed on their way
+//	BehindInQueue    nothing but its turn is missing
+//
+// (users.md B5 has Binding last. A plan and a refusal never hold together, so the order of these two is of no account.)
+func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
+	old := &f.Group.Status
+	if old.Phase == v2alpha2.PodGroupCompleted && old.ObservedGeneration == f.Group.Generation && (f.Pods == 0 || f.Ended) {
+		// Its pods are cleaned up, as a Job's are after a while, one by one. It completed all the same.
+		return *old.DeepCopy()
+	}
+	v := judge(f)
+	s := v2alpha2.PodGroupStatus{
+		ObservedGeneration: f.Group.Generation,
+		Phase:              v.phase,
+		Summary:            message.Truncate(v.summary, message.MaxSummary),
+		SubGroups:          subGroups(f),
+	}
+	if f.Tree != nil {
+		s.Scheduled = scheduled(f)
+	}
+	satisfied := metav1.Condition{
+		Type: v2alpha2.ConditionSatisfied, Status: metav1.ConditionFalse,
+		Reason: string(v.reason), Message: message.Truncate(v.message, message.MaxCondition),
+	}
+	if v.satisfied {
+		satisfied.Status = metav1.ConditionTrue
+	} else {
+		s.Reason = v.reason
+	}
+	admitted := metav1.Condition{Type: v2alpha2.ConditionAdmitted}
+	if f.Admitted || v.satisfied {
+		admitted.Status, admitted.Reason = metav1.ConditionTrue, string(v2alpha2.ReasonAdmitted)
+		admitted.Message = "the minimum was bound"
+	} else {
+		admitted.Status, admitted.Reason = metav1.ConditionFalse, string(v.reason)
+		admitted.Message = "the minimum has not been bound; Satisfied says why"
+	}
+	for i := range old.Conditions {
+		s.Conditions = append(s.Conditions, *old.Conditions[i].DeepCopy())
+	}
+	for _, c := range []metav1.Condition{admitted, satisfied} {
+		c.ObservedGeneration, c.LastTransitionTime = f.Group.Generation, now
+		meta.SetStatusCondition(&s.Conditions, c)
+	}
+	return s
+}
+
+// verdict is where a gang stands.
+type verdict struct {
+	phase     v2alpha2.PodGroupPhase
+	satisfied bool
+	reason    v2alpha2.Reason
+	message   string // of the condition Satisfied
+	summary   string
+}
+
+// judge finds the dominant reason.
+func judge(f Facts) verdict {
+	if f.Tree == nil {
+		text := "the spec is not valid"
+		if f.TreeErr != nil {
+			text = f.TreeErr.Error()
+		}
+		return verdict{phase: v2alpha2.PodGroupInvalid, reason: v2alpha2.ReasonInvalid, message: text, summary: text}
+	}
+	minimum := f.Tree.MinPods()
+	v := verdict{satisfied: f.Tree.Satisfied(f.Bound)}
+	switch {
+	case f.Ended && v.satisfied:
+		v.phase, v.reason = v2alpha2.PodGroupCompleted, v2alpha2.ReasonCompleted
+		v.message = "every pod has succeeded"
+		v.summary = fmt.Sprintf("%s succeeded, none is left to run", message.Count(total(f.Bound), "pod"))
+		return v
+	case v.satisfied:
+		v.phase, v.reason = v2alpha2.PodGroupAdmitted, v2alpha2.ReasonSatisfied
+		v.message = fmt.Sprintf("the minimum of %s is bound", message.Count(minimum, "pod"))
+		v.summary = satisfiedSummary(f)
+		return v
+	case f.Admitted:
+		v.phase = v2alpha2.PodGroupDegraded
+	case f.Binding:
+		v.phase = v2alpha2.PodGroupBinding
+	default:
+		v.phase = v2alpha2.PodGroupWaiting
+	}
+	v.reason, v.message = blocked(f)
+	if f.Leaving > 0 {
+		v.message += fmt.Sprintf("; %s being deleted", message.Count(f.Leaving, "bound pod"))
+	}
+	v.message += strays(f)
+	if f.Fragment {
+		v.message += fmt.Sprintf("; %s bound before a crash or a failed binding, given back if the rest cannot follow", message.Count(total(f.Bound), "pod"))
+	}
+	v.summary = fmt.Sprintf("%s pods bound; %s", scheduled(f), v.message)
+	return v
+}
+
+// blocked says why the minimum of a gang with a valid tree is not bound.
+func blocked(f Facts) (v2alpha2.Reason, string) {
+	minimum := f.Tree.MinPods()
+	if missing := f.Tree.MissingPods(f.Created); missing > 0 {
+		text := fmt.Sprintf("needs %s, %d exist", message.Count(minimum, "pod"), minimum-missing)
+		if what := lacks(f.Tree, f.Created); what != "" {
+			text += ": " + what
+		}
+		if f.Terminating > 0 {
+			text += fmt.Sprintf("; %s being deleted", message.Count(f.Terminating, "pod"))
+		}
+		if f.Pods == 0 && total(f.Created) == 0 && metav1.GetControllerOf(f.Group) == nil {
+			text += "; pods name it by annotation " + v2alpha2.PodGroupAnnotation
+		}
+		if f.MisplacedTotal == 0 {
+			return v2alpha2.ReasonWaitingForPods, text
+		}
+		text += fmt.Sprintf("; %s counting nowhere: %s; correct their label %s",
+			message.Count(f.MisplacedTotal, "pod"), message.List(f.Misplaced, maxNamed, f.MisplacedTotal, "; "), v2alpha2.SubGroupLabel)
+		if f.MisplacedTotal >= missing {
+			return v2alpha2.ReasonInvalid, text
+		}
+		return v2alpha2.ReasonWaitingForPods, text
+	}
+	if missing := f.Tree.MissingPods(f.Usable); missing > 0 {
+		text := fmt.Sprintf("needs %s, they exist, but only %d can be placed", message.Count(minimum, "pod"), minimum-missing)
+		if f.Gated > 0 {
+			text += fmt.Sprintf("; %s with scheduling gates", message.Count(f.Gated, "pod"))
+		}
+		if f.Foreign > 0 {
+			text += fmt.Sprintf("; %s of another scheduler: %s", message.Count(f.Foreign, "pod"), message.List(f.ForeignNames, maxNamed, len(f.ForeignNames), ", "))
+			if f.Profile != "" {
+				text += fmt.Sprintf("; all pods of a gang need one schedulerName, here %s", f.Profile)
+			} else {
+				text += fmt.Sprintf("; to start together they need schedulerName %s; as they are, each counts once it is bound", message.List(f.OurNames, maxNamed, len(f.OurNames), " or "))
+			}
+		}
+		if what := lacks(f.Tree, f.Usable); what != "" { // last: a summary is short
+			text += "; " + what
+		}
+		// Gates alone explain it only if lifting them would do.
+		if f.Foreign > 0 && missing > f.Gated {
+			return v2alpha2.ReasonInvalid, text
+		}
+		return v2alpha2.ReasonGated, text
+	}
+	switch {
+	case f.Binding:
+		return v2alpha2.ReasonBinding, fmt.Sprintf("needs %s; all of them are planned and are being bound", message.Count(minimum, "pod"))
+	case f.Refused.Reason != "" && !f.RefusedSurplus:
+		return f.Refused.Reason, f.Refused.Message
+	case f.Failures > 0:
+		return v2alpha2.ReasonBackingOff, fmt.Sprintf("%d attempts in a row failed after they were planned; it is tried again by itself", f.Failures)
+	default:
+		return v2alpha2.ReasonBehindInQueue, fmt.Sprintf("needs %s, they exist; waits for its turn", message.Count(minimum, "pod"))
+	}
+}
+
+// satisfiedSummary tells what a satisfied gang has, and about its surplus.
+func satisfiedSummary(f Facts) string {
+	s := scheduled(f) + " pods bound"
+	if n := total(f.Tree.Surplus(f.Bound)); n > 0 {
+		s += fmt.Sprintf(", %d above the minimum", n)
+	}
+	if f.MisplacedTotal > 0 {
+		s += fmt.Sprintf("; %s counting nowhere: %s", message.Count(f.MisplacedTotal, "pod"), message.List(f.Misplaced, maxNamed, f.MisplacedTotal, "; "))
+	}
+	s += strays(f)
+	if f.RefusedSurplus && f.Refused.Reason != "" {
+		s += fmt.Sprintf("; more wait, %s: %s", f.Refused.Reason, f.Refused.Message)
+	}
+	return s
+}
+
+// strays names the bound pods that count nowhere: who counts the pods that run comes to another number.
+func strays(f Facts) string {
+	if f.StrayTotal == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s counting nowhere: %s", message.Count(f.StrayTotal, "bound pod"), message.List(f.Stray, maxNamed, f.StrayTotal, "; "))
+}
+
+// scheduled returns "bound/needed" in pods of the minimum.
+func scheduled(f Facts) string {
+	minimum := f.Tree.MinPods()
+	return fmt.Sprintf("%d/%d", minimum-f.Tree.MissingPods(f.Bound), minimum)
+}
+
+// lacks names what keeps the tree from being satisfied, first the leaves, where pods have to come:
+// "prefill-2 lacks 2 of 8; satisfied children: prefill 2 of 3". Empty for a PodGroup without sub-groups, where the totals
+// say it all.
+func lacks(tree *gang.Tree, c gang.Counts) string {
+	if tree.Root().IsLeaf() {
+		return ""
+	}
+	var leaves, groups []string
+	for _, l := range tree.Missing(c) {
+		switch {
+		case l.Optional:
+		case l.Group.IsLeaf():
+			leaves = append(leaves, fmt.Sprintf("%s lacks %d of %d", groupName(l.Group), l.Need-l.Have, l.Need))
+		default:
+			groups = append(groups, fmt.Sprintf("%s %d of %d", groupName(l.Group), l.Have, l.Need))
+		}
+	}
+	return message.List(leaves, maxNamed, len(leaves), ", ") + "; satisfied children: " + message.List(groups, maxNamed, len(groups), ", ")
+}
+
+// subGroups returns the counts of every sub-group in spec order. Of an invalid tree only what has to survive is kept:
+// which sub-groups were admitted.
+func subGroups(f Facts) []v2alpha2.SubGroupStatus {
+	var out []v2alpha2.SubGroupStatus
+	if f.Tree == nil {
+		seen := sets.New[string]()
+		for _, g := range f.Group.Spec.SubGroups {
+			if f.AdmittedGroups.Has(g.Name) && !seen.Has(g.Name) && len(out) < v2alpha2.MaxSubGroups {
+				seen.Insert(g.Name)
+				out = append(out, v2alpha2.SubGroupStatus{Name: g.Name, Admitted: true})
+			}
+		}
+		return out
+	}
+	for _, g := range f.Tree.Groups() {
+		s := v2alpha2.SubGroupStatus{
+			Name: g.Name(), Required: int32(g.Min()),
+			Satisfied: g.Satisfied(f.Bound), Admitted: f.AdmittedGroups.Has(g.Name()),
+		}
+		if g.IsLeaf() {
+			s.Created, s.Bound = int32(f.Created[g.Name()]), int32(f.Bound[g.Name()])
+		} else {
+			s.Created, s.Bound = int32(g.SatisfiedChildren(f.Created)), int32(g.SatisfiedChildren(f.Bound))
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// groupName returns the name of a sub-group, "root" for the PodGroup itself.
+func groupName(g *gang.Group) string {
+	if g.Parent() == nil {
+		return g.Path()
+	}
+	return g.Name()
+}
+
+func total(c gang.Counts) int {
+	n := 0
+	for _, k := range c {
+		n += k
+	}
+	return n
+}

@@ -1,0 +1,484 @@
+package podgroup
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+var (
+	before = metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	now    = metav1.NewTime(time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC))
+)
+
+// flat is a PodGroup of 8 pods, tree one of two roles of which prefill needs 2 of 3 replicas.
+func flat() *wrappers.PodGroupWrapper {
+	return wrappers.MakePodGroup("train", "ml").Generation(3).MinMember(8)
+}
+
+func tree() *wrappers.PodGroupWrapper {
+	return wrappers.MakePodGroup("llm", "ml").Generation(3).
+		Inner("", "prefill", 2).
+		SubGroupOf("prefill", "prefill-0", 4).SubGroupOf("prefill", "prefill-1", 4).SubGroupOf("prefill", "prefill-2", 4).
+		SubGroup("decode", 8)
+}
+
+func conditions(admitted, satisfied metav1.Condition) []metav1.Condition {
+	admitted.Type, satisfied.Type = v2alpha2.ConditionAdmitted, v2alpha2.ConditionSatisfied
+	out := []metav1.Condition{admitted, satisfied}
+	for i := range out {
+		out[i].ObservedGeneration = 3
+		if out[i].LastTransitionTime.IsZero() {
+			out[i].LastTransitionTime = now
+		}
+	}
+	return out
+}
+
+func notAdmitted(reason v2alpha2.Reason) metav1.Condition {
+	return metav1.Condition{Status: metav1.ConditionFalse, Reason: string(reason), Message: "the minimum has not been bound; Satisfied says why"}
+}
+
+func wasAdmitted() metav1.Condition {
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: "Admitted", Message: "the minimum was bound"}
+}
+
+func unsatisfied(reason v2alpha2.Reason, message string) metav1.Condition {
+	return metav1.Condition{Status: metav1.ConditionFalse, Reason: string(reason), Message: message}
+}
+
+func satisfied(reason v2alpha2.Reason, message string) metav1.Condition {
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: string(reason), Message: message}
+}
+
+// leaf and inner make entries of the list of sub-groups.
+func leaf(name string, required, created, bound int32, satisfied, admitted bool) v2alpha2.SubGroupStatus {
+	return v2alpha2.SubGroupStatus{Name: name, Required: required, Created: created, Bound: bound, Satisfied: satisfied, Admitted: admitted}
+}
+
+var inner = leaf
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	full := gang.Counts{"prefill-0": 4, "prefill-1": 4, "prefill-2": 4, "decode": 8}
+	tests := map[string]struct {
+		group *v2alpha2.PodGroup
+		facts Facts // Group and Tree are filled in
+		want  v2alpha2.PodGroupStatus
+	}{
+		"a PodGroup without pods waits for all of them": {
+			group: flat().Obj(),
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonWaitingForPods,
+				Summary: "0/8 pods bound; needs 8 pods, 0 exist; pods name it by annotation pod-group-name",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods),
+					unsatisfied(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 0 exist; pods name it by annotation pod-group-name")),
+			},
+		},
+		"pods that failed do name it": {
+			group: flat().Obj(),
+			facts: Facts{Pods: 8},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonWaitingForPods,
+				Summary:    "0/8 pods bound; needs 8 pods, 0 exist",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods), unsatisfied(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 0 exist")),
+			},
+		},
+		"who made the PodGroup makes its pods, too": {
+			group: flat().Controller("PodCliqueSet", "chat", "1").Obj(),
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonWaitingForPods,
+				Summary:    "0/8 pods bound; needs 8 pods, 0 exist",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods), unsatisfied(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 0 exist")),
+			},
+		},
+		"a tree says which sub-groups lack pods and how many children are satisfied": {
+			group: tree().Obj(),
+			facts: Facts{Created: gang.Counts{"prefill-0": 4, "prefill-1": 2, "decode": 7}},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/16", Reason: v2alpha2.ReasonWaitingForPods,
+				Summary: "0/16 pods bound; needs 16 pods, 13 exist: prefill-1 lacks 2 of 4, prefill-2 lacks 4 of 4, decode lacks 1 of 8; satisfied children: root 0 of 2, prefill 1 of 2",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods), unsatisfied(v2alpha2.ReasonWaitingForPods,
+					"needs 16 pods, 13 exist: prefill-1 lacks 2 of 4, prefill-2 lacks 4 of 4, decode lacks 1 of 8; satisfied children: root 0 of 2, prefill 1 of 2")),
+				SubGroups: []v2alpha2.SubGroupStatus{
+					inner("prefill", 2, 1, 0, false, false),
+					leaf("prefill-0", 4, 4, 0, false, false), leaf("prefill-1", 4, 2, 0, false, false), leaf("prefill-2", 4, 0, 0, false, false),
+					leaf("decode", 8, 7, 0, false, false),
+				},
+			},
+		},
+		"a spec that is not valid is never scheduled, and what was admitted is kept": {
+			group: wrappers.MakePodGroup("llm", "ml").Generation(3).SubGroup("decode", 8).SubGroupOf("gone", "lost", 1).Obj(),
+			facts: Facts{
+				TreeErr:  fmt.Errorf(`spec.subGroups[1].parent: Invalid value: "gone": names no sub-group`),
+				Admitted: true, AdmittedGroups: sets.New("decode", "old"),
+			},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupInvalid, Reason: v2alpha2.ReasonInvalid,
+				Summary:    `spec.subGroups[1].parent: Invalid value: "gone": names no sub-group`,
+				Conditions: conditions(wasAdmitted(), unsatisfied(v2alpha2.ReasonInvalid, `spec.subGroups[1].parent: Invalid value: "gone": names no sub-group`)),
+				SubGroups:  []v2alpha2.SubGroupStatus{{Name: "decode", Admitted: true}},
+			},
+		},
+		"misplaced pods that would fill the gap are why": {
+			group: flat().Obj(),
+			facts: Facts{
+				Created:        gang.Counts{"": 7},
+				MisplacedTotal: 1, Misplaced: []string{`pod a names sub-group "x", but the PodGroup has no sub-groups`},
+			},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonInvalid,
+				Summary: `0/8 pods bound; needs 8 pods, 7 exist; 1 pod counting nowhere: pod a names sub-group "x", but the PodGroup has no sub-groups; correct their label kai.scheduler/subgroup-name`,
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonInvalid), unsatisfied(v2alpha2.ReasonInvalid,
+					`needs 8 pods, 7 exist; 1 pod counting nowhere: pod a names sub-group "x", but the PodGroup has no sub-groups; correct their label kai.scheduler/subgroup-name`)),
+			},
+		},
+		"misplaced pods that are too few to be why are told beside what is": {
+			group: flat().Obj(),
+			facts: Facts{
+				Created:        gang.Counts{"": 6},
+				MisplacedTotal: 1, Misplaced: []string{`pod a names sub-group "x"`}, Terminating: 2,
+			},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonWaitingForPods,
+				Summary: `0/8 pods bound; needs 8 pods, 6 exist; 2 pods being deleted; 1 pod counting nowhere: pod a names sub-group "x"; correct their label kai.scheduler/subgroup-name`,
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods), unsatisfied(v2alpha2.ReasonWaitingForPods,
+					`needs 8 pods, 6 exist; 2 pods being deleted; 1 pod counting nowhere: pod a names sub-group "x"; correct their label kai.scheduler/subgroup-name`)),
+			},
+		},
+		"bound pods that do not count": {
+			group: flat().Obj(),
+			facts: Facts{
+				Admitted: true, Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 6},
+				Refused: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "2 pods fit nowhere"},
+				Leaving: 1, StrayTotal: 1, Stray: []string{`pod a has no label kai.scheduler/subgroup-name`},
+			},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupDegraded, Scheduled: "6/8", Reason: v2alpha2.ReasonInsufficientGPUs,
+				Summary: `6/8 pods bound; 2 pods fit nowhere; 1 bound pod being deleted; 1 bound pod counting nowhere: pod a has no label kai.scheduler/subgroup-name`,
+				Conditions: conditions(wasAdmitted(), unsatisfied(v2alpha2.ReasonInsufficientGPUs,
+					`2 pods fit nowhere; 1 bound pod being deleted; 1 bound pod counting nowhere: pod a has no label kai.scheduler/subgroup-name`)),
+			},
+		},
+		"pods with scheduling gates": {
+			group: flat().Obj(),
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 5}, Gated: 3, Profile: "muster-scheduler"},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonGated,
+				Summary: "0/8 pods bound; needs 8 pods, they exist, but only 5 can be placed; 3 pods with scheduling gates",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonGated), unsatisfied(v2alpha2.ReasonGated,
+					"needs 8 pods, they exist, but only 5 can be placed; 3 pods with scheduling gates")),
+			},
+		},
+		"pods of another scheduler are named, and come before gates": {
+			group: flat().Obj(),
+			facts: Facts{
+				Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 5}, Gated: 1, Foreign: 2,
+				ForeignNames: []string{"default-scheduler"}, Profile: "muster-scheduler",
+			},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonInvalid,
+				Summary: "0/8 pods bound; needs 8 pods, they exist, but only 5 can be placed; 1 pod with scheduling gates; 2 pods of another scheduler: default-scheduler; all pods of a gang need one schedulerName, here muster-scheduler",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonInvalid), unsatisfied(v2alpha2.ReasonInvalid,
+					"needs 8 pods, they exist, but only 5 can be placed; 1 pod with scheduling gates; 2 pods of another scheduler: default-scheduler; all pods of a gang need one schedulerName, here muster-scheduler")),
+			},
+		},
+		"pods that all forgot their schedulerName are told which one to name": {
+			group: flat().Obj(),
+			facts: Facts{Created: gang.Counts{"": 8}, Foreign: 8, ForeignNames: []string{"default-scheduler"}, OurNames: []string{"kai-scheduler", "muster-scheduler"}},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonInvalid,
+				Summary: "0/8 pods bound; needs 8 pods, they exist, but only 0 can be placed; 8 pods of another scheduler: default-scheduler; to start together they need schedulerName kai-scheduler or muster-scheduler; as they are, each counts once it is bound",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonInvalid), unsatisfied(v2alpha2.ReasonInvalid,
+					"needs 8 pods, they exist, but only 0 can be placed; 8 pods of another scheduler: default-scheduler; to start together they need schedulerName kai-scheduler or muster-scheduler; as they are, each counts once it is bound")),
+			},
+		},
+		"of a tree too, the cause is told before the list of what lacks: a summary is short": {
+			group: tree().Obj(),
+			facts: Facts{Created: full, Foreign: 20, ForeignNames: []string{"muster-schedular"}, OurNames: []string{"muster-scheduler"}},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/16", Reason: v2alpha2.ReasonInvalid,
+				Summary: "0/16 pods bound; needs 16 pods, they exist, but only 0 can be placed; 20 pods of another scheduler: muster-schedular; to start together they need schedulerName muster-scheduler; as they are, each counts once it is bound; prefill-0 lacks 4 of 4, prefill-1 …",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonInvalid), unsatisfied(v2alpha2.ReasonInvalid,
+					"needs 16 pods, they exist, but only 0 can be placed; 20 pods of another scheduler: muster-schedular; to start together they need schedulerName muster-scheduler; as they are, each counts once it is bound; prefill-0 lacks 4 of 4, prefill-1 lacks 4 of 4, prefill-2 lacks 4 of 4, decode lacks 8 of 8; satisfied children: root 0 of 2, prefill 0 of 2")),
+				SubGroups: []v2alpha2.SubGroupStatus{
+					inner("prefill", 2, 3, 0, false, false),
+					leaf("prefill-0", 4, 4, 0, false, false), leaf("prefill-1", 4, 4, 0, false, false), leaf("prefill-2", 4, 4, 0, false, false),
+					leaf("decode", 8, 8, 0, false, false),
+				},
+			},
+		},
+		"a complete gang waits for its turn": {
+			group: flat().Obj(),
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonBehindInQueue,
+				Summary: "0/8 pods bound; needs 8 pods, they exist; waits for its turn",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonBehindInQueue), unsatisfied(v2alpha2.ReasonBehindInQueue,
+					"needs 8 pods, they exist; waits for its turn")),
+			},
+		},
+		"a refused gang has the refusal's reason and words": {
+			group: flat().Obj(),
+			facts: Facts{
+				Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Failures: 2,
+				Refused: Refusal{Reason: v2alpha2.ReasonFragmented, Message: "6 of 8 fit; 4 nodes: Insufficient nvidia.com/gpu"},
+			},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonFragmented,
+				Summary: "0/8 pods bound; 6 of 8 fit; 4 nodes: Insufficient nvidia.com/gpu",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonFragmented), unsatisfied(v2alpha2.ReasonFragmented,
+					"6 of 8 fit; 4 nodes: Insufficient nvidia.com/gpu")),
+			},
+		},
+		"pods gone since the refusal are the better reason": {
+			group: flat().Obj(),
+			facts: Facts{
+				Created: gang.Counts{"": 7}, Usable: gang.Counts{"": 7},
+				Refused: Refusal{Reason: v2alpha2.ReasonFragmented, Message: "6 of 8 fit"},
+			},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonWaitingForPods,
+				Summary:    "0/8 pods bound; needs 8 pods, 7 exist",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods), unsatisfied(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 7 exist")),
+			},
+		},
+		"a gang whose plans failed backs off": {
+			group: flat().Obj(),
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 3}, Failures: 2, Fragment: true},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "3/8", Reason: v2alpha2.ReasonBackingOff,
+				Summary: "3/8 pods bound; 2 attempts in a row failed after they were planned; it is tried again by itself; 3 pods bound before a crash or a failed binding, given back if the rest cannot follow",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonBackingOff), unsatisfied(v2alpha2.ReasonBackingOff,
+					"2 attempts in a row failed after they were planned; it is tried again by itself; 3 pods bound before a crash or a failed binding, given back if the rest cannot follow")),
+			},
+		},
+		"a gang that is being bound": {
+			group: flat().Obj(),
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 3}, Binding: true},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupBinding, Scheduled: "3/8", Reason: v2alpha2.ReasonBinding,
+				Summary: "3/8 pods bound; needs 8 pods; all of them are planned and are being bound",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonBinding), unsatisfied(v2alpha2.ReasonBinding,
+					"needs 8 pods; all of them are planned and are being bound")),
+			},
+		},
+		"an admitted gang, its surplus refused": {
+			group: tree().Obj(),
+			facts: Facts{
+				Created: full, Usable: full, Bound: gang.Counts{"prefill-0": 4, "prefill-2": 4, "decode": 8}, Admitted: true,
+				AdmittedGroups: sets.New("prefill", "prefill-0", "prefill-2", "decode"), RefusedSurplus: true,
+				Refused: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "4 waiting pods above the minimum, none of which fits now"},
+			},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupAdmitted, Scheduled: "16/16",
+				Summary:    "16/16 pods bound; more wait, InsufficientGPUs: 4 waiting pods above the minimum, none of which fits now",
+				Conditions: conditions(wasAdmitted(), satisfied(v2alpha2.ReasonSatisfied, "the minimum of 16 pods is bound")),
+				SubGroups: []v2alpha2.SubGroupStatus{
+					inner("prefill", 2, 3, 2, true, true),
+					leaf("prefill-0", 4, 4, 4, true, true), leaf("prefill-1", 4, 4, 0, false, false), leaf("prefill-2", 4, 4, 4, true, true),
+					leaf("decode", 8, 8, 8, true, true),
+				},
+			},
+		},
+		"bound surplus is counted": {
+			group: tree().Obj(),
+			facts: Facts{Created: full, Usable: full, Bound: full, Admitted: true, AdmittedGroups: sets.New("prefill", "prefill-0", "prefill-1", "prefill-2", "decode")},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupAdmitted, Scheduled: "16/16", Summary: "16/16 pods bound, 4 above the minimum",
+				Conditions: conditions(wasAdmitted(), satisfied(v2alpha2.ReasonSatisfied, "the minimum of 16 pods is bound")),
+				SubGroups: []v2alpha2.SubGroupStatus{
+					inner("prefill", 2, 3, 3, true, true),
+					leaf("prefill-0", 4, 4, 4, true, true), leaf("prefill-1", 4, 4, 4, true, true), leaf("prefill-2", 4, 4, 4, true, true),
+					leaf("decode", 8, 8, 8, true, true),
+				},
+			},
+		},
+		"an admitted gang that lost pods is degraded and stays admitted; the transition of Admitted keeps its time": {
+			group: flat().Spec(func(*v2alpha2.PodGroupSpec) {}).
+				Condition(v2alpha2.ConditionAdmitted, metav1.ConditionTrue, v2alpha2.ReasonAdmitted, "the minimum was bound").
+				Condition(v2alpha2.ConditionSatisfied, metav1.ConditionTrue, v2alpha2.ReasonSatisfied, "the minimum of 8 pods is bound").Obj(),
+			facts: Facts{Created: gang.Counts{"": 7}, Usable: gang.Counts{"": 7}, Bound: gang.Counts{"": 7}, Admitted: true},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupDegraded, Scheduled: "7/8", Reason: v2alpha2.ReasonWaitingForPods,
+				Summary: "7/8 pods bound; needs 8 pods, 7 exist",
+				Conditions: conditions(metav1.Condition{
+					Status: metav1.ConditionTrue, Reason: "Admitted", Message: "the minimum was bound", LastTransitionTime: before,
+				}, unsatisfied(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 7 exist")),
+			},
+		},
+		"a gang whose pods all succeeded is completed": {
+			group: flat().Obj(),
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 8}, Admitted: true, Ended: true},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupCompleted, Scheduled: "8/8", Summary: "8 pods succeeded, none is left to run",
+				Conditions: conditions(wasAdmitted(), satisfied(v2alpha2.ReasonCompleted, "every pod has succeeded")),
+			},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for i := range tc.group.Status.Conditions {
+				tc.group.Status.Conditions[i].LastTransitionTime = before
+			}
+			f := tc.facts
+			f.Group = tc.group
+			if f.TreeErr == nil {
+				var err error
+				if f.Tree, err = Tree(&tc.group.Spec); err != nil {
+					t.Fatal(err)
+				}
+			}
+			unchanged := tc.group.DeepCopy()
+			got := Status(f, now)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("PodGroupStatus (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(unchanged, tc.group); diff != "" {
+				t.Errorf("the PodGroup was modified (-before +after):\n%s", diff)
+			}
+			// Once written there is nothing more to write, however late it is.
+			f.Group = tc.group.DeepCopy()
+			f.Group.Status = got
+			if again := Status(f, metav1.NewTime(now.Add(time.Hour))); Compare(&got, &again) != Same {
+				t.Errorf("the same facts gave another status:\n%s", cmp.Diff(got, again))
+			}
+		})
+	}
+}
+
+func TestPodGroupStatusKeepsTheLimits(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	w := wrappers.MakePodGroup("big", "ml")
+	for i := range v2alpha2.MaxSubGroups {
+		w.SubGroup(strings.Repeat("x", 40)+fmt.Sprint(i), int32(1+rng.IntN(1000)))
+	}
+	group := w.Obj()
+	var nodes []gang.Node
+	for _, g := range group.Spec.SubGroups {
+		nodes = append(nodes, gang.Node{Name: g.Name, MinMember: g.MinMember})
+	}
+	tree, err := gang.Build(gang.Node{}, nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := Status(Facts{
+		Group: group, Tree: tree, Foreign: 3, ForeignNames: []string{strings.Repeat("ä", 300)},
+		MisplacedTotal: 99, Misplaced: []string{strings.Repeat("ö", 2000)},
+	}, now)
+	if n := utf8.RuneCountInString(got.Summary); n > 256 {
+		t.Errorf("summary of %d characters, want at most 256", n)
+	}
+	if len(got.Scheduled) > 32 {
+		t.Errorf("scheduled is %q, want at most 32 characters", got.Scheduled)
+	}
+	if n := len(got.SubGroups); n != v2alpha2.MaxSubGroups {
+		t.Errorf("%d sub-groups, want all", n)
+	}
+	if len(got.Conditions) == 0 {
+		t.Error("no conditions")
+	}
+	for _, c := range got.Conditions {
+		if utf8.RuneCountInString(c.Message) > message.MaxCondition || !utf8.ValidString(c.Message) {
+			t.Errorf("message of %s is too long or cut inside a character", c.Type)
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	status := func(reason v2alpha2.Reason, message, summary string, satisfied metav1.ConditionStatus) v2alpha2.PodGroupStatus {
+		s := v2alpha2.PodGroupStatus{Summary: summary, Reason: reason, Conditions: []metav1.Condition{
+			{Type: v2alpha2.ConditionSatisfied, Status: satisfied, Reason: string(reason), Message: message},
+		}}
+		if satisfied == metav1.ConditionTrue {
+			s.Reason = ""
+		}
+		return s
+	}
+	refused := func(message string) v2alpha2.PodGroupStatus {
+		return status(v2alpha2.ReasonFragmented, message, "0/8 pods bound; "+message, metav1.ConditionFalse)
+	}
+	tests := map[string]struct {
+		before, after v2alpha2.PodGroupStatus
+		want          Change
+	}{
+		"nothing changed": {refused("6 of 8 fit"), refused("6 of 8 fit"), Same},
+		"a first status that passes by itself can wait a moment": {
+			v2alpha2.PodGroupStatus{}, status(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 0 exist", "", metav1.ConditionFalse), First},
+		"a first status that lasts is news":         {v2alpha2.PodGroupStatus{}, refused("6 of 8 fit"), Condition},
+		"a condition that becomes True is news":     {refused("6 of 8 fit"), status(v2alpha2.ReasonSatisfied, "bound", "8/8", metav1.ConditionTrue), Condition},
+		"another lasting reason is news":            {refused("6 of 8 fit"), status(v2alpha2.ReasonGated, "3 gated", "", metav1.ConditionFalse), Condition},
+		"a reason that passes by itself can wait":   {refused("6 of 8 fit"), status(v2alpha2.ReasonBinding, "planned", "", metav1.ConditionFalse), Content},
+		"the nodes per filter reason move":          {refused("6 of 8 fit; 4 nodes: a, 3 nodes: b"), refused("5 of 8 fit; 3 nodes: a, 4 nodes: b"), Numbers},
+		"filter reasons in another order":           {refused("6 of 8 fit; 4 nodes: a, 3 nodes: b"), refused("6 of 8 fit; 5 nodes: b, 3 nodes: a"), Numbers},
+		"another sub-group blocks":                  {refused("prefill-2 lacks 2 of 8"), refused("prefill-3 lacks 2 of 8"), Content},
+		"another filter reason":                     {refused("4 nodes: a"), refused("4 nodes: c"), Content},
+		"fewer pods exist, by the count alone":      {status(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 6 exist", "", metav1.ConditionFalse), status(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 7 exist", "", metav1.ConditionFalse), Content},
+		"a count of a sub-group":                    {v2alpha2.PodGroupStatus{SubGroups: []v2alpha2.SubGroupStatus{{Name: "a"}}}, v2alpha2.PodGroupStatus{SubGroups: []v2alpha2.SubGroupStatus{{Name: "a", Bound: 1}}}, Content},
+		"a newer generation":                        {v2alpha2.PodGroupStatus{}, v2alpha2.PodGroupStatus{ObservedGeneration: 2}, Content},
+		"refused surplus of a satisfied gang moves": {status(v2alpha2.ReasonSatisfied, "bound", "8/8 pods bound; more wait: 3 pods", metav1.ConditionTrue), status(v2alpha2.ReasonSatisfied, "bound", "8/8 pods bound; more wait: 2 pods", metav1.ConditionTrue), Numbers},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := Compare(&tc.before, &tc.after); got != tc.want {
+				t.Errorf("Compare = %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestStatusEvent(t *testing.T) {
+	t.Parallel()
+	group := func(admitted, satisfied metav1.ConditionStatus, reason v2alpha2.Reason, message string) v2alpha2.PodGroupStatus {
+		return wrappers.MakePodGroup("train", "ml").
+			Condition(v2alpha2.ConditionAdmitted, admitted, reason, "").
+			Condition(v2alpha2.ConditionSatisfied, satisfied, reason, message).Obj().Status
+	}
+	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
+	var none v2alpha2.PodGroupStatus
+	waiting := group(no, no, v2alpha2.ReasonWaitingForPods, "needs 8 pods, 6 exist")
+	blocked := group(no, no, v2alpha2.ReasonFragmented, "6 of 8 fit")
+	admitted := group(yes, yes, v2alpha2.ReasonSatisfied, "the minimum of 8 pods is bound")
+	degraded := group(yes, no, v2alpha2.ReasonWaitingForPods, "needs 8 pods, 7 exist")
+	tests := map[string]struct {
+		before, after v2alpha2.PodGroupStatus
+		want          *Event
+	}{
+		"incomplete":               {none, waiting, &Event{Reason: "GangIncomplete", Note: "WaitingForPods: needs 8 pods, 6 exist"}},
+		"blocked":                  {waiting, blocked, &Event{Warning: true, Reason: "GangBlocked", Note: "Fragmented: 6 of 8 fit"}},
+		"still blocked":            {blocked, group(no, no, v2alpha2.ReasonFragmented, "5 of 8 fit"), nil},
+		"its turn comes":           {blocked, group(no, no, v2alpha2.ReasonBinding, "planned"), nil},
+		"admitted":                 {blocked, admitted, &Event{Reason: "GangAdmitted", Note: "the minimum of 8 pods is bound"}},
+		"below the minimum":        {admitted, degraded, &Event{Warning: true, Reason: "GangBelowMinimum", Note: "WaitingForPods: needs 8 pods, 7 exist"}},
+		"whole again":              {degraded, admitted, &Event{Reason: "GangRestored", Note: "the minimum of 8 pods is bound again"}},
+		"degraded and blocked":     {degraded, group(yes, no, v2alpha2.ReasonTooLarge, "no node"), &Event{Warning: true, Reason: "GangBlocked", Note: "TooLarge: no node"}},
+		"invalid":                  {waiting, group(no, no, v2alpha2.ReasonInvalid, "cycle"), &Event{Warning: true, Reason: "GangInvalid", Note: "cycle"}},
+		"completed":                {admitted, group(yes, yes, v2alpha2.ReasonCompleted, "every pod has succeeded"), &Event{Reason: "GangCompleted", Note: "every pod has succeeded"}},
+		"a completed one again":    {group(yes, yes, v2alpha2.ReasonCompleted, ""), admitted, nil},
+		"nothing to say of it yet": {none, none, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, StatusEvent(&tc.before, &tc.after)); diff != "" {
+				t.Errorf("StatusEvent (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,21 @@
+package podgroup
+
+import (
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/apis/scheduling/validation"
+	"github.com/muster-project/muster/pkg/gang"
+)
+
+// Tree returns the tree that a PodGroup's spec describes.
+//
+// It fails exactly when validation.ValidatePodGroup reports errors, also those
+// that are not about the tree (a required topology level): an invalid PodGroup
+// that got past admission is never scheduled (decision G7). The error names the
+// first problems with their field paths and is meant for a condition.
+func Tree(spec *v2alpha2.PodGroupSpec) (*gang.Tree, error) {
+	tree, errs := validation.Tree(spec)
+	if err := validation.Error(errs); err != nil {
+		return nil, err
+	}
+	return tree, nil
+}

@@ -1,0 +1,295 @@
+package gangadmission
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+)
+
+// waitlist knows what each refused gang waits for, and which gangs a change in the cluster may help. A gang costs nothing
+// until that: an event is noted in constant time, and a change of a node is compared with one number per gang.
+//
+// A gang is woken when the necessary condition of a plan holds (enough of its pods fit by what the nodes have free) and
+// either did not hold when it was refused, or something changed that the last attempt may have failed for. In the second
+// case the same attempt may fail again, so attempts are spaced: see pause. Safe for concurrent use.
+type waitlist struct {
+	clock clock.PassiveClock
+
+	mu     sync.Mutex
+	gangs  map[gangstate.Key]*parkedGang
+	byRoom map[room]map[*parkedGang]struct{} // gangs that wait for room of a shape
+	others map[*parkedGang]struct{}          // gangs that wait for more than room
+	paused map[*parkedGang]struct{}          // gangs that will be woken when their pause is over
+	spent  time.Time                         // until when the share of attempts that may be in vain is used up
+}
+
+// room is how many pods of one shape fit, over all nodes, as an upper bound.
+type room interface{ Fits() int }
+
+// parkedGang is one refused gang. Guarded by waitlist.mu.
+type parkedGang struct {
+	key     gangstate.Key
+	needs   []need
+	mayFit  func() bool
+	causes  causes    // of events that may help beside room
+	lacked  bool      // the necessary condition did not hold when the gang was refused, nor since
+	woken   bool      // the gang was woken and has not been refused again
+	notYet  time.Time // no attempt before, unless lacked
+	took    time.Duration
+	tries   int // refused attempts in a row that the necessary condition did not explain
+	release func()
+}
+
+// need is the fewest pods of a shape that have to fit at the same time for the gang to be placed.
+type need struct {
+	room room
+	pods int
+}
+
+// refused is what is known of an attempt that found no plan.
+type refused struct {
+	// needs has an entry for every shape whose room is known; nil room is not allowed.
+	needs []need
+	// mayFit is the necessary condition of a plan over the present room. nil: needs alone.
+	mayFit func() bool
+	// causes are the events beside more room that may help.
+	causes causes
+	// took is the loop's time that the attempt cost.
+	took time.Duration
+	// cut: the attempt ended for want of time and goes on by itself.
+	cut bool
+	// recheck: something happened while the attempt was made that it may not have seen.
+	recheck bool
+	// release is called when the gang does not wait any more; nil is allowed.
+	release func()
+}
+
+// causes is a set of kinds of events that may help a refused gang.
+type causes uint8
+
+const (
+	// moreRoom: a node came or changed, or a pod gave something up.
+	moreRoom causes = 1 << iota
+	// otherPods: pods came, went or changed labels, or nodes their labels: affinity and spread look at both.
+	otherPods
+	// otherVolumes: an object of storage changed.
+	otherVolumes
+	// otherClaims: an object of dynamic resource allocation changed.
+	otherClaims
+	// nominationGone: a pod that other nodes kept room for is gone, or its room is elsewhere.
+	nominationGone
+)
+
+// anything is every cause: for gangs with pods that are judged by more than what nodes have free.
+const anything = moreRoom | otherPods | otherVolumes | otherClaims | nominationGone
+
+// causesOf returns what an event of the scheduler's cache may help with. 0: nothing.
+func causesOf(event fwk.ClusterEvent, oldObj, newObj any) causes {
+	switch event.Resource {
+	case fwk.Node:
+		return moreRoom | otherPods
+	case fwk.Pod, "AssignedPod":
+		old, _ := oldObj.(*corev1.Pod)
+		updated, _ := newObj.(*corev1.Pod)
+		switch {
+		case updated == nil && old != nil && old.Spec.NodeName == "":
+			return nominationGone
+		case updated == nil:
+			return moreRoom | otherPods
+		case old == nil:
+			return otherPods
+		case event.ActionType&fwk.UpdatePodScaleDown != 0:
+			return moreRoom | otherPods
+		default:
+			return otherPods
+		}
+	case fwk.PersistentVolume, fwk.PersistentVolumeClaim, fwk.StorageClass, fwk.CSINode, fwk.CSIDriver, fwk.CSIStorageCapacity, fwk.VolumeAttachment:
+		return otherVolumes
+	case fwk.ResourceClaim, fwk.ResourceSlice, fwk.DeviceClass:
+		return otherClaims
+	case fwk.WildCard:
+		return anything
+	default:
+		return otherPods
+	}
+}
+
+const (
+	// minPause and maxPause bound the pause between two attempts of a gang for which enough fits and that is refused all
+	// the same. It doubles with every such attempt.
+	minPause = 100 * time.Millisecond
+	maxPause = 5 * time.Second
+	// pauseShare is the loop's time over the part of it that attempts may take for which enough fits and that failed before,
+	// those of all gangs together: 5 %.
+	pauseShare = 20
+	// maxSpent is how far these attempts may run ahead of their share: a few gangs do not wait for each other.
+	maxSpent = 250 * time.Millisecond
+	// sliceShare is the same for an attempt that was cut short and goes on.
+	sliceShare = 4
+)
+
+// pause returns how long a gang pauses after its attempts-th refused attempt in a row, which took so long.
+func pause(tries int, took time.Duration, cut bool) time.Duration {
+	if cut {
+		return max(minPause, sliceShare*took)
+	}
+	return min(maxPause, minPause<<min(max(tries-1, 0), 10))
+}
+
+func newWaitlist(c clock.PassiveClock) *waitlist {
+	return &waitlist{
+		clock: c, gangs: map[gangstate.Key]*parkedGang{}, byRoom: map[room]map[*parkedGang]struct{}{},
+		others: map[*parkedGang]struct{}{}, paused: map[*parkedGang]struct{}{},
+	}
+}
+
+// park records what a gang waits for that was refused just now. It replaces what was known of the gang.
+func (l *waitlist) park(key gangstate.Key, r refused) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := &parkedGang{key: key, needs: r.needs, mayFit: r.mayFit, causes: r.causes, took: r.took, release: r.release}
+	w.lacked = !w.holds()
+	if old := l.gangs[key]; old != nil {
+		w.tries = old.tries
+		l.forget(old)
+	}
+	if w.lacked {
+		w.tries = 0
+	} else {
+		w.tries++
+		w.notYet = l.clock.Now().Add(pause(w.tries, r.took, r.cut))
+	}
+	l.gangs[key] = w
+	for _, n := range w.needs {
+		if l.byRoom[n.room] == nil {
+			l.byRoom[n.room] = map[*parkedGang]struct{}{}
+		}
+		l.byRoom[n.room][w] = struct{}{}
+	}
+	if w.causes&^moreRoom != 0 {
+		l.others[w] = struct{}{}
+	}
+	if r.cut || r.recheck && !w.lacked {
+		l.paused[w] = struct{}{}
+	}
+}
+
+// leave forgets a gang: it was placed, or is gone.
+func (l *waitlist) leave(key gangstate.Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w := l.gangs[key]; w != nil {
+		l.forget(w)
+	}
+}
+
+func (l *waitlist) forget(w *parkedGang) {
+	delete(l.gangs, w.key)
+	delete(l.others, w)
+	delete(l.paused, w)
+	for _, n := range w.needs {
+		delete(l.byRoom[n.room], w)
+		if len(l.byRoom[n.room]) == 0 {
+			delete(l.byRoom, n.room)
+		}
+	}
+	if w.release != nil {
+		w.release()
+	}
+}
+
+// len returns the number of gangs that wait.
+func (l *waitlist) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.gangs)
+}
+
+// changed returns the gangs to be woken, sorted, now that these shapes fit on some node more often than before and events
+// of these causes came. It is to be called when either may have happened, and from time to time for pauses that are over.
+func (l *waitlist) changed(raised []room, events causes) []gangstate.Key {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock.Now()
+	candidates := map[*parkedGang]struct{}{}
+	for _, r := range raised {
+		maps.Copy(candidates, l.byRoom[r])
+	}
+	if events != 0 {
+		for w := range l.others {
+			if w.causes&events != 0 {
+				candidates[w] = struct{}{}
+			}
+		}
+	}
+	if events&nominationGone != 0 {
+		for _, w := range l.gangs {
+			candidates[w] = struct{}{}
+		}
+	}
+	for w := range l.paused {
+		if !now.Before(w.notYet) {
+			candidates[w] = struct{}{}
+		}
+	}
+	var keys []gangstate.Key
+	var again []*parkedGang
+	for w := range candidates {
+		switch {
+		case w.woken || !w.holds():
+			delete(l.paused, w)
+		case w.lacked:
+			w.woken, w.lacked = true, false
+			keys = append(keys, w.key)
+		default:
+			again = append(again, w)
+		}
+	}
+	slices.SortFunc(again, func(a, b *parkedGang) int { return cmp.Or(a.notYet.Compare(b.notYet), compareKeys(a.key, b.key)) })
+	for _, w := range again {
+		if now.Before(w.notYet) || !l.affords(w, now) {
+			l.paused[w] = struct{}{}
+			continue
+		}
+		delete(l.paused, w)
+		w.woken = true
+		keys = append(keys, w.key)
+	}
+	slices.SortFunc(keys, compareKeys)
+	return keys
+}
+
+// affords reports whether another attempt of the gang keeps the attempts that may be in vain, of all gangs together, within
+// their part of the loop's time, and takes it into account if so.
+func (l *waitlist) affords(w *parkedGang, now time.Time) bool {
+	if l.spent.Before(now) {
+		l.spent = now
+	}
+	if l.spent.Sub(now) > maxSpent {
+		return false
+	}
+	l.spent = l.spent.Add(pauseShare * w.took)
+	return true
+}
+
+func compareKeys(a, b gangstate.Key) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// holds reports whether the necessary condition of a plan holds.
+func (w *parkedGang) holds() bool {
+	for _, n := range w.needs {
+		if n.room.Fits() < n.pods {
+			return false
+		}
+	}
+	return w.mayFit == nil || w.mayFit()
+}

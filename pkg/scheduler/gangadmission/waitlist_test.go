@@ -1,0 +1,186 @@
+package gangadmission
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+type fakeRoom struct{ fits int }
+
+func (r *fakeRoom) Fits() int { return r.fits }
+
+func TestCausesOfEvents(t *testing.T) {
+	t.Parallel()
+	bound, waiting, nominated := wrappers.MakePod("p", "ml").Node("n").Obj(), wrappers.MakePod("p", "ml").Obj(), wrappers.MakePod("p", "ml").Obj()
+	nominated.Status.NominatedNodeName = "n"
+	node := wrappers.MakeNode("n").Obj()
+	for name, tc := range map[string]struct {
+		event    fwk.ClusterEvent
+		old, new any
+		want     causes
+	}{
+		"a node comes":                {fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, node, moreRoom | otherPods},
+		"a bound pod goes":            {framework.EventAssignedPodDelete, bound, nil, moreRoom | otherPods},
+		"a nominated pod goes":        {framework.EventAssignedPodDelete, nominated, nil, nominationGone},
+		"a pod comes to run":          {framework.EventAssignedPodAdd, nil, bound, otherPods},
+		"a pod asks for less":         {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.UpdatePodScaleDown}, bound, bound, moreRoom | otherPods},
+		"a pod's labels change":       {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.UpdatePodLabel}, bound, bound, otherPods},
+		"a claim changes":             {fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Update}, nil, nil, otherClaims},
+		"a volume comes":              {fwk.ClusterEvent{Resource: fwk.PersistentVolume, ActionType: fwk.Add}, nil, nil, otherVolumes},
+		"everything may have changed": {framework.EventUnschedulableTimeout, nil, nil, anything},
+		"an unknown resource":         {fwk.ClusterEvent{Resource: "foos.v1.example.com", ActionType: fwk.Add}, nil, waiting, otherPods},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := causesOf(tc.event, tc.old, tc.new); got != tc.want {
+				t.Errorf("got %05b, want %05b", got, tc.want)
+			}
+		})
+	}
+}
+
+// waitScene is a waitlist on a clock that stands still until told.
+type waitScene struct {
+	t     *testing.T
+	clock *testingclock.FakePassiveClock
+	l     *waitlist
+}
+
+func newWaitScene(t *testing.T) *waitScene {
+	c := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	return &waitScene{t: t, clock: c, l: newWaitlist(c)}
+}
+
+func (s *waitScene) after(d time.Duration) { s.clock.SetTime(s.clock.Now().Add(d)) }
+
+func (s *waitScene) wakes(raised []room, events causes, want ...string) {
+	s.t.Helper()
+	got := []string{}
+	for _, k := range s.l.changed(raised, events) {
+		got = append(got, k.Name)
+	}
+	if diff := cmp.Diff(append([]string{}, want...), got); diff != "" {
+		s.t.Errorf("woken (-want +got):\n%s", diff)
+	}
+}
+
+func TestGangThatLacksRoomIsWokenWhenItMayFit(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	r := &fakeRoom{fits: 3}
+	s.l.park(key("a"), refused{needs: []need{{r, 8}}, took: time.Second})
+	s.l.park(key("b"), refused{needs: []need{{r, 5}}, took: time.Second})
+	r.fits = 4
+	s.wakes([]room{r}, moreRoom|otherPods)
+	r.fits = 5
+	s.wakes([]room{r}, moreRoom, "b")
+	s.wakes([]room{r}, moreRoom) // b is on its way
+	r.fits = 8
+	s.wakes([]room{r}, moreRoom, "a")
+}
+
+func TestGangThatWasRefusedAlthoughEnoughFitsPauses(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	r := &fakeRoom{fits: 8}
+	for try := 1; try <= 3; try++ {
+		s.l.park(key("a"), refused{needs: []need{{r, 8}}})
+		s.wakes(nil, moreRoom|otherPods) // nothing that concerns it
+		s.wakes([]room{r}, moreRoom)
+		s.after(minPause<<(try-1) - 1)
+		s.wakes(nil, 0)
+		s.after(1)
+		s.wakes(nil, 0, "a")
+	}
+	// Once it lacks room its pauses begin anew.
+	r.fits = 7
+	s.l.park(key("a"), refused{needs: []need{{r, 8}}})
+	r.fits = 8
+	s.wakes([]room{r}, moreRoom, "a")
+}
+
+func TestGangThatDependsOnMoreThanRoom(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	r := &fakeRoom{fits: 8}
+	s.l.park(key("volumes"), refused{needs: []need{{r, 1}}, causes: moreRoom | otherVolumes})
+	s.l.park(key("plain"), refused{needs: []need{{r, 1}}, causes: moreRoom})
+	s.after(time.Second)
+	s.wakes(nil, otherPods)
+	s.wakes(nil, otherVolumes, "volumes")
+	s.wakes(nil, nominationGone, "plain")
+}
+
+func TestMayFitDecidesBesideTheNumbers(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	r, fits := &fakeRoom{fits: 8}, false
+	s.l.park(key("a"), refused{needs: []need{{r, 4}}, mayFit: func() bool { return fits }})
+	s.wakes([]room{r}, moreRoom)
+	fits = true
+	s.wakes([]room{r}, moreRoom, "a")
+}
+
+func TestCutAttemptGoesOnByItself(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	s.l.park(key("a"), refused{took: 200 * time.Millisecond, cut: true})
+	s.wakes(nil, 0)
+	s.after(sliceShare * 200 * time.Millisecond)
+	s.wakes(nil, 0, "a")
+}
+
+func TestAttemptsInVainTakeASmallPartOfTheLoop(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	r := &fakeRoom{fits: 8}
+	const took = 5 * time.Millisecond
+	park := func(k gangstate.Key) { s.l.park(k, refused{needs: []need{{r, 8}}, took: took}) }
+	for i := range 500 {
+		park(key(fmt.Sprintf("g%03d", i)))
+	}
+	attempts := 0
+	const span = 20 * time.Second
+	for range span / (50 * time.Millisecond) {
+		s.after(50 * time.Millisecond)
+		for _, k := range s.l.changed([]room{r}, moreRoom) {
+			attempts++
+			park(k)
+		}
+	}
+	spent := time.Duration(attempts) * took
+	if most := span/pauseShare + 2*maxSpent/pauseShare; spent > most {
+		t.Errorf("%d attempts took %s of %s, want at most %s", attempts, spent, span, most)
+	}
+	if least := span / pauseShare * 9 / 10; spent < least {
+		t.Errorf("%d attempts took %s of %s, want at least %s: nobody is to starve", attempts, spent, span, least)
+	}
+}
+
+func TestWaitlistForgets(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	r, released := &fakeRoom{}, 0
+	park := func() {
+		s.l.park(key("a"), refused{needs: []need{{r, 8}}, causes: anything, cut: true, release: func() { released++ }})
+	}
+	park()
+	park()
+	s.l.leave(key("a"))
+	s.l.leave(key("a"))
+	if released != 2 {
+		t.Errorf("released %d times, want twice", released)
+	}
+	if n := s.l.len() + len(s.l.byRoom) + len(s.l.others) + len(s.l.paused); n != 0 {
+		t.Errorf("%d entries are left", n)
+	}
+}

@@ -1,0 +1,234 @@
+package gangadmission
+
+import (
+	"context"
+	"math"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
+)
+
+// wakeups tells when a refused gang is to be tried again. Events reach it after the scheduler's cache has taken them, are
+// noted in constant time, and are looked at together a moment later, or when a leader's cycle begins.
+type wakeups struct {
+	queue *kubescheduler.Queue
+	list  *waitlist
+
+	// events are the causes that have not been looked at; roomSeq and otherSeq count the events that may give room and the
+	// others. An attempt that was made while they moved has perhaps not seen what happened.
+	events            atomic.Uint32
+	roomSeq, otherSeq atomic.Uint64
+	signal            chan struct{} // holds one element if events came and nobody has looked
+
+	// began are the counts when the cycle that runs now began. Only used by the scheduling loop.
+	beganRoom, beganOther uint64
+
+	mu     sync.Mutex
+	shapes *kubescheduler.Shapes // guarded by mu
+}
+
+// settle is how long events are collected before they are looked at.
+const settle = 2 * time.Millisecond
+
+func newWakeups(c clock.PassiveClock, shapes *kubescheduler.Shapes) *wakeups {
+	return &wakeups{list: newWaitlist(c), shapes: shapes, signal: make(chan struct{}, 1)}
+}
+
+// observe notes an event. Called under no lock of the queue, by informers and binding goroutines.
+func (w *wakeups) observe(event fwk.ClusterEvent, oldObj, newObj any) {
+	c := causesOf(event, oldObj, newObj)
+	if c == 0 {
+		return
+	}
+	if c&(moreRoom|nominationGone) != 0 {
+		w.roomSeq.Add(1)
+	}
+	if c&^moreRoom != 0 {
+		w.otherSeq.Add(1)
+	}
+	w.events.Or(uint32(c))
+	select {
+	case w.signal <- struct{}{}:
+	default:
+	}
+}
+
+// attemptBegins is called when a pod is popped, before its cycle takes its snapshot.
+func (w *wakeups) attemptBegins() {
+	w.beganRoom, w.beganOther = w.roomSeq.Load(), w.otherSeq.Load()
+}
+
+// look returns the gangs that the events since the last look may help.
+func (w *wakeups) look(logger klog.Logger) []gangstate.Key {
+	if w.list.len() == 0 {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lookLocked(logger)
+}
+
+func (w *wakeups) lookLocked(logger klog.Logger) []gangstate.Key {
+	events := causes(w.events.Swap(0))
+	var raised []room
+	if events&moreRoom != 0 {
+		shapes, err := w.shapes.Update()
+		if err != nil {
+			logger.Error(err, "Counting free room failed, refused gangs are tried later")
+			w.events.Or(uint32(moreRoom))
+		}
+		for _, s := range shapes {
+			raised = append(raised, s)
+		}
+	}
+	return w.list.changed(raised, events)
+}
+
+// attempt is a refused attempt, as far as it matters for the next.
+type attempt struct {
+	key     gangstate.Key
+	problem placement.Problem
+	classes []*corev1.Pod // by class index: a pod of the class
+	// roomDecides reports whether what the nodes have free is all that a class is judged by beside the nodes' own
+	// properties. For a class of which it does not decide, room is not counted where counted is false. nil: the attempt was
+	// not refused for want of room.
+	roomDecides func(class int) (decides, counted bool)
+	surplus     bool
+	took        time.Duration
+	cut         bool
+}
+
+// maxShapes bounds the shapes that one gang is watched by. What is left out can only make the gang be tried in vain.
+const maxShapes = 32
+
+// park records what a gang waits for that was refused in the cycle that runs now. It returns gangs that are to be woken
+// because of what has happened since the last look.
+func (w *wakeups) park(logger klog.Logger, a attempt) []gangstate.Key {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events.Or(uint32(moreRoom)) // the counts have to be those of now
+	keys := w.lookLocked(logger)
+
+	r := refused{took: a.took, cut: a.cut, causes: moreRoom}
+	if a.roomDecides == nil {
+		r.causes = anything
+	}
+	var shapes []*kubescheduler.Shape
+	rooms := make([]room, len(a.classes)) // by class; nil: not known
+	for class, pod := range a.classes {
+		decides, counted := a.roomDecides(class)
+		if !decides {
+			r.causes = anything
+		}
+		if !counted || len(shapes) == maxShapes {
+			continue
+		}
+		shape, err := w.shapes.Track(pod)
+		if err != nil {
+			logger.Error(err, "Counting free room failed", "pod", klog.KObj(pod))
+			continue
+		}
+		shapes = append(shapes, shape)
+		rooms[class] = shape
+	}
+	fits := func(class int) int {
+		if rooms[class] == nil {
+			return unlimited
+		}
+		return rooms[class].Fits()
+	}
+	switch {
+	case a.roomDecides == nil:
+	case a.surplus: // any pod above the minimum is welcome
+		r.mayFit = func() bool { return anyFits(len(a.classes), fits) }
+	default:
+		demand := placement.NewDemand(a.problem)
+		r.mayFit = func() bool { return demand.MayFit(fits) }
+		for class := range rooms {
+			if rooms[class] != nil {
+				r.needs = append(r.needs, need{room: rooms[class], pods: leastOf(demand, class)})
+			}
+		}
+	}
+	r.release = func() {
+		for _, s := range shapes {
+			w.shapes.Release(s)
+		}
+	}
+	r.recheck = w.roomSeq.Load() != w.beganRoom || r.causes&^moreRoom != 0 && w.otherSeq.Load() != w.beganOther
+	w.list.park(a.key, r)
+	return keys
+}
+
+// unlimited stands for room that is not known.
+const unlimited = math.MaxInt
+
+// leastOf returns the fewest pods of the class that must fit for the gang to be placed, however many fit of the others.
+func leastOf(demand *placement.Demand, class int) int {
+	enough := func(n int) bool {
+		return demand.MayFit(func(c int) int {
+			if c == class {
+				return n
+			}
+			return unlimited
+		})
+	}
+	if enough(0) {
+		return 0
+	}
+	low, high := 0, 1 // low is not enough
+	for ; high < 1<<30 && !enough(high); high *= 2 {
+		low = high
+	}
+	return low + 1 + sort.Search(high-low-1, func(i int) bool { return enough(low + 1 + i) })
+}
+
+// anyFits reports whether a pod of any class fits.
+func anyFits(classes int, fits func(class int) int) bool {
+	for class := range classes {
+		if fits(class) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// leave ends the wait of a gang that was placed or does not wait any more.
+func (w *wakeups) leave(key gangstate.Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.list.leave(key)
+}
+
+// run wakes gangs soon after events that may help them.
+func (w *wakeups) run(ctx context.Context, wake func([]gangstate.Key)) {
+	logger := klog.FromContext(ctx)
+	timer := time.NewTimer(settle)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.signal:
+		}
+		timer.Reset(settle)
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		if keys := w.look(logger); len(keys) > 0 {
+			wake(keys)
+		}
+	}
+}

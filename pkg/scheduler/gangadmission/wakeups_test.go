@@ -1,0 +1,152 @@
+package gangadmission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+
+	"github.com/muster-project/muster/pkg/apis/config"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// cyclesOf returns how many cycles the pods whose names begin so have had.
+func (c *cluster) cyclesOf(prefix string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, name := range c.popped {
+		if strings.HasPrefix(name, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// big returns pods of a gang that need a whole node of 8 GPUs each.
+func big(gang string, n int) []*wrappers.PodWrapper {
+	var out []*wrappers.PodWrapper
+	for i := range n {
+		out = append(out, wrappers.MakePod(fmt.Sprintf("%s-%d", gang, i), "ml").Gang(gang).GPUs(8))
+	}
+	return out
+}
+
+func (c *cluster) bigGang(name string, n int) *cluster {
+	c.groups.put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(int32(n)).Obj())
+	return c.pod(big(name, n)...)
+}
+
+func TestGangIsWokenByWhateverMadeItFit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		node   *wrappers.NodeWrapper
+		gang   func(pod *wrappers.PodWrapper)
+		change func(c *cluster)
+	}{
+		"a node comes": {
+			node:   wrappers.MakeNode("n0").GPUs(2),
+			change: func(c *cluster) { c.node(wrappers.MakeNode("n1").GPUs(2)) },
+		},
+		"a node grows": {
+			node: wrappers.MakeNode("n0").GPUs(2),
+			change: func(c *cluster) {
+				c.updateNode("n0", func(n *corev1.Node) { *n = *wrappers.MakeNode("n0").GPUs(4).Obj() })
+			},
+		},
+		"a taint goes": {
+			node:   wrappers.MakeNode("n0").GPUs(4).Taint("maintenance", "yes"),
+			change: func(c *cluster) { c.updateNode("n0", func(n *corev1.Node) { n.Spec.Taints = nil }) },
+		},
+		"a cordoned node is released": {
+			node: wrappers.MakeNode("n0").GPUs(4).Unschedulable(),
+			change: func(c *cluster) {
+				c.updateNode("n0", func(n *corev1.Node) { n.Spec.Unschedulable, n.Spec.Taints = false, nil })
+			},
+		},
+		"a label comes": {
+			node: wrappers.MakeNode("n0").GPUs(4),
+			gang: func(p *wrappers.PodWrapper) { p.NodeSelector("pool", "blue") },
+			change: func(c *cluster) {
+				c.updateNode("n0", func(n *corev1.Node) { n.Labels = map[string]string{"pool": "blue"} })
+			},
+		},
+		"a port is free": {
+			node: wrappers.MakeNode("n0").GPUs(8),
+			gang: func(p *wrappers.PodWrapper) { p.HostPort(int32(8000 + int(p.Obj().Name[2]-'0'))) },
+			change: func(c *cluster) {
+				c.deletePod("holder")
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t).node(tc.node).run()
+			if name == "a port is free" {
+				c.pod(wrappers.MakePod("holder", "ml").HostPort(8001)).eventually("holder bound", func() bool { return len(c.boundOf("holder")) == 1 })
+			}
+			pods := members("a", 4)
+			for _, p := range pods {
+				if tc.gang != nil {
+					tc.gang(p)
+				}
+			}
+			c.groups.put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(4).Obj())
+			c.pod(pods...).refused("a")
+			tc.change(c)
+			c.wholeOf("a", 4)
+		})
+	}
+}
+
+func (c *cluster) updateNode(name string, change func(*corev1.Node)) {
+	c.t.Helper()
+	node, err := c.client.CoreV1().Nodes().Get(c.ctx, name, metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	change(node)
+	if _, err := c.client.CoreV1().Nodes().Update(c.ctx, node, metav1.UpdateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func TestClusterWithoutNodesSaysSo(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).run().gang("a", 4).refused("a")
+	f, _ := c.gangs.registry.Facts(key("a"))
+	if want := "the cluster has no nodes"; f.Refused.Message != want {
+		t.Errorf("message %q, want %q", f.Refused.Message, want)
+	}
+	needs := 0
+	for _, w := range f.Waiting {
+		if w.NeedsCapacity {
+			needs++
+		}
+	}
+	if needs != 4 {
+		t.Errorf("%d pods are said to need capacity, want all 4 of the minimum", needs)
+	}
+	c.node(wrappers.MakeNode("n0").GPUs(8)).wholeOf("a", 4)
+}
+
+func TestProfileThatOnlySortsSchedulesPodsOneByOne(t *testing.T) {
+	t.Parallel()
+	sortOnly := func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
+		c.plugins = func(p *kubeconfig.Plugins) {
+			for _, set := range []*kubeconfig.PluginSet{
+				&p.MultiPoint, &p.PreEnqueue, &p.PreFilter, &p.Filter, &p.PostFilter, &p.Reserve, &p.Permit, &p.Bind, &p.PostBind,
+			} {
+				set.Enabled = slices.DeleteFunc(set.Enabled, func(p kubeconfig.Plugin) bool { return p.Name == Name || p.Name == GateName })
+			}
+		}
+	}
+	c := newCluster(t, sortOnly).node(wrappers.MakeNode("n0").GPUs(2)).gang("a", 4).run()
+	c.eventually("the pods that fit bound", func() bool { return len(c.boundOf("a-")) == 2 })
+	if f, ok := c.gangs.registry.Facts(key("a")); ok && f.Profile != "" {
+		t.Errorf("the gang is planned with profile %s", f.Profile)
+	}
+}

@@ -1,0 +1,118 @@
+package kubescheduler
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// Burst is where the scheduling loop gets the members of a plan from.
+type Burst interface {
+	// Next returns the member to be scheduled now, nil if no plan is being committed.
+	Next() *corev1.Pod
+	// Lost tells that the queue does not have the member that Next returned.
+	Lost(uid types.UID)
+	// Popped tells that the queue handed the pod out, member or not.
+	Popped(uid types.UID)
+	// Failed tells that the pod's cycle or binding has failed, and that nothing of it is left in the scheduler's cache.
+	Failed(uid types.UID)
+	// Explained reports whether users learn why the cycle of a gang's pod failed from the status of its PodGroup: then the
+	// stock scheduler writes neither event nor condition.
+	Explained(ctx context.Context, pod *corev1.Pod, err error) bool
+	// Unwinding reports whether the reservations of an aborted plan have not all been given back yet.
+	Unwinding() bool
+}
+
+const (
+	// unwindLimit is how long the loop pauses, once per abort, for reservations to be given back: a plan made before
+	// would see them. It takes about a millisecond, unless a member is busy with volumes.
+	unwindLimit = 200 * time.Millisecond
+	unwindPoll  = time.Millisecond
+	// lateLimit is how long the loop waits for the queue to learn of a member: its informer handler may run a moment
+	// after ours.
+	lateLimit = 20 * time.Millisecond
+)
+
+// Attach puts a Queue before the scheduler's own and makes the scheduling loop take the members of a committed plan back to
+// back, so that no other pod comes between them. To be called once, before the scheduler runs. Without it members come
+// through the stock queue like other pods, and plans may turn out stale; they are never bound in part either way.
+//
+// gated and observe are those of NewQueue.
+func Attach(sched *scheduler.Scheduler, burst Burst, gated func(*corev1.Pod) bool, observe func(event fwk.ClusterEvent, oldObj, newObj any)) *Queue {
+	queue := NewQueue(sched.SchedulingQueue, gated, observe)
+	sched.SchedulingQueue = queue
+	failed := sched.FailureHandler
+	sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
+		burst.Failed(info.Pod.UID)
+		if gated(info.Pod) && burst.Explained(ctx, info.Pod, status.AsError()) {
+			queue.requeue(f, info.Pod)
+			return
+		}
+		failed(ctx, f, info, status, nominating, start)
+	}
+	wasUnwinding := false
+	sched.NextPod = func(logger klog.Logger) (*framework.QueuedPodInfo, error) {
+		for {
+			member := burst.Next()
+			if member == nil {
+				break
+			}
+			info := queue.PopSpecificPod(logger, member)
+			for deadline := time.Now().Add(lateLimit); info == nil && time.Now().Before(deadline); {
+				time.Sleep(unwindPoll)
+				info = queue.PopSpecificPod(logger, member)
+			}
+			if info == nil {
+				logger.V(2).Info("Planned pod is not in the scheduling queue", "pod", klog.KObj(member))
+				burst.Lost(member.UID)
+				continue
+			}
+			// The queue looks up by name: a pod recreated under the same name goes its own way.
+			if info.Pod.UID != member.UID {
+				burst.Lost(member.UID)
+			}
+			burst.Popped(info.Pod.UID)
+			return info, nil
+		}
+		unwinding := burst.Unwinding()
+		if unwinding && !wasUnwinding {
+			for deadline := time.Now().Add(unwindLimit); unwinding && time.Now().Before(deadline); unwinding = burst.Unwinding() {
+				time.Sleep(unwindPoll)
+			}
+		}
+		wasUnwinding = unwinding
+		info, err := queue.Pop(logger)
+		if err == nil && info != nil && info.Pod != nil {
+			burst.Popped(info.Pod.UID)
+		}
+		return info, err
+	}
+	return queue
+}
+
+// requeue gates a pod again whose cycle has failed for a reason that the status of its PodGroup explains: what the stock
+// failure handler does, without its event and its write to the API server from within the loop.
+func (q *Queue) requeue(f framework.Framework, pod *corev1.Pod) {
+	newest, err := f.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
+	if err != nil || newest.UID != pod.UID || newest.Spec.NodeName != "" {
+		q.Done(pod.UID)
+		return
+	}
+	q.gateAgain(klog.Background(), newest)
+}
+
+// RejectedBy reports whether the error of a scheduling cycle is that the plugin, and no other, rejected the pod.
+func RejectedBy(err error, plugin string) bool {
+	fit, ok := err.(*framework.FitError) //nolint:errorlint // the scheduler makes it and does not wrap it
+	return ok && len(fit.Diagnosis.UnschedulablePlugins) == 1 && fit.Diagnosis.UnschedulablePlugins.Has(plugin) && len(fit.Diagnosis.PendingPlugins) == 0
+}
+
+// NoNodes reports whether the error of a scheduling cycle is that the cluster has no nodes; then no plugin was asked.
+func NoNodes(err error) bool { return errors.Is(err, scheduler.ErrNoNodesAvailable) }

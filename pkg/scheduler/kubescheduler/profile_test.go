@@ -1,0 +1,102 @@
+package kubescheduler
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+)
+
+func TestOrderProblems(t *testing.T) {
+	set := func(names ...string) config.PluginSet {
+		var s config.PluginSet
+		for _, n := range names {
+			s.Enabled = append(s.Enabled, config.Plugin{Name: n})
+		}
+		return s
+	}
+	right := func() *config.Plugins {
+		return &config.Plugins{
+			PreEnqueue: set("SchedulingGates", "Gate"), QueueSort: set("Admission"),
+			PreFilter: set("Admission", "NodePorts"), Filter: set("Admission", "NodePorts"), PostFilter: set("Admission", "DefaultPreemption"),
+			Reserve: set("Admission", "VolumeBinding"), Permit: set("Admission"), Bind: set("Admission", "DefaultBinder"),
+		}
+	}
+	for name, tc := range map[string]struct {
+		edit func(p *config.Plugins)
+		want []string
+	}{
+		"as it should be": {edit: func(*config.Plugins) {}},
+		"a profile without gangs may look as it likes": {edit: func(p *config.Plugins) {
+			*p = config.Plugins{QueueSort: set("PrioritySort"), Bind: set("DefaultBinder")}
+		}},
+		"after the default binder": {
+			edit: func(p *config.Plugins) { p.Bind = set("DefaultBinder", "Admission") },
+			want: []string{"profile x: Admission must be first at bind, but comes after DefaultBinder; name it under bind itself, not only under multiPoint"},
+		},
+		"after default preemption": {
+			edit: func(p *config.Plugins) { p.PostFilter = set("DefaultPreemption", "Other", "Admission") },
+			want: []string{"profile x: Admission must be first at postFilter, but comes after Other; name it under postFilter itself, not only under multiPoint"},
+		},
+		"missing at permit and filter": {
+			edit: func(p *config.Plugins) { p.Permit, p.Filter = set(), set("NodePorts") },
+			want: []string{
+				"profile x: Admission must be first at filter, but is missing; name it under filter itself, not only under multiPoint",
+				"profile x: Admission must be first at permit, but is missing; name it under permit itself, not only under multiPoint",
+			},
+		},
+		"without the gate": {
+			edit: func(p *config.Plugins) { p.PreEnqueue = set("SchedulingGates") },
+			want: []string{"profile x: Admission is enabled without Gate at preEnqueue"},
+		},
+		"PrioritySort left in place": {
+			edit: func(p *config.Plugins) { p.QueueSort = set("PrioritySort") },
+			want: []string{"profile x: queueSort must be Admission (and PrioritySort disabled)"},
+		},
+		"the gate alone": {
+			edit: func(p *config.Plugins) { *p = config.Plugins{PreEnqueue: set("Gate"), QueueSort: set("Admission")} },
+			want: []string{
+				"profile x: Admission must be first at preFilter, but is missing; name it under preFilter itself, not only under multiPoint",
+				"profile x: Admission must be first at filter, but is missing; name it under filter itself, not only under multiPoint",
+				"profile x: Admission must be first at postFilter, but is missing; name it under postFilter itself, not only under multiPoint",
+				"profile x: Admission must be first at reserve, but is missing; name it under reserve itself, not only under multiPoint",
+				"profile x: Admission must be first at permit, but is missing; name it under permit itself, not only under multiPoint",
+				"profile x: Admission must be first at bind, but is missing; name it under bind itself, not only under multiPoint",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := right()
+			tc.edit(p)
+			if diff := cmp.Diff(tc.want, orderProblems("x", p, "Gate", "Admission")); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// binder is an extender that may bind.
+type binder struct {
+	fwk.Extender
+	binds bool
+}
+
+func (binder) Name() string     { return "http://127.0.0.1/binder" }
+func (b binder) IsBinder() bool { return b.binds }
+
+func TestAnExtenderThatBindsIsRefused(t *testing.T) {
+	t.Parallel()
+	if err := CheckOrder(&scheduler.Scheduler{Extenders: []fwk.Extender{binder{}}}, "Gate", "Admission"); err != nil {
+		t.Errorf("an extender that does not bind: %v", err)
+	}
+	err := CheckOrder(&scheduler.Scheduler{Extenders: []fwk.Extender{binder{}, binder{binds: true}}}, "Gate", "Admission")
+	want := `the scheduler configuration does not let gangs be admitted as a whole:
+  extender http://127.0.0.1/binder binds pods: bindings of gangs have to pass Admission; remove its bindVerb`
+	if err == nil || err.Error() != want {
+		t.Errorf("error (-want +got):\n%s", cmp.Diff(want, fmt.Sprint(err)))
+	}
+}

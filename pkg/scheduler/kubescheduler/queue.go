@@ -1,0 +1,220 @@
+package kubescheduler
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// Queue is the stock scheduling queue without the gated pods of gangs. Those are kept beside it, in a map: the stock queue
+// walks all of its unschedulable pods under its lock for every event in the cluster, gated ones included, moves refused
+// pods by hints that cannot know what a whole gang lacks, and tries them again whenever it is idle.
+//
+// A pod of a gang enters the stock queue when it is activated or popped by name (its gang's leader, the members of a plan)
+// and leaves it when its cycle fails. Pods without a gang pass through unchanged.
+type Queue struct {
+	queue.SchedulingQueue // the stock queue
+	gated                 func(*corev1.Pod) bool
+	observe               func(event fwk.ClusterEvent, oldObj, newObj any)
+
+	mu      sync.Mutex
+	waiting map[types.UID]*corev1.Pod // guarded by mu; gated pods
+	// entered are the pods of gangs that were let into the stock queue and have not come back: queued, in their cycle, or
+	// being bound. True: the pod was activated after its cycle began, so it enters again if the cycle fails. Guarded by mu.
+	entered map[types.UID]bool
+	cycling map[types.UID]struct{} // pods of any kind between Pop and Done; guarded by mu
+}
+
+// NewQueue returns a Queue in front of the stock queue. gated reports whether a pod belongs to a gang and so waits outside
+// until it is activated. observe is told of every event that may make pods schedulable, after the scheduler's cache has
+// taken it; it must not block or call the queue.
+func NewQueue(stock queue.SchedulingQueue, gated func(*corev1.Pod) bool, observe func(event fwk.ClusterEvent, oldObj, newObj any)) *Queue {
+	return &Queue{
+		SchedulingQueue: stock, gated: gated, observe: observe,
+		waiting: map[types.UID]*corev1.Pod{}, entered: map[types.UID]bool{}, cycling: map[types.UID]struct{}{},
+	}
+}
+
+// Add implements queue.SchedulingQueue.
+func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
+	if !q.gated(pod) {
+		q.SchedulingQueue.Add(ctx, pod)
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, entered := q.entered[pod.UID]; !entered {
+		q.waiting[pod.UID] = pod
+	}
+}
+
+// Update implements queue.SchedulingQueue. A pod may join or leave its gang by it, or replace one of the same name.
+func (q *Queue) Update(ctx context.Context, oldPod, newPod *corev1.Pod) {
+	if oldPod != nil && oldPod.UID != newPod.UID {
+		q.Delete(oldPod)
+		q.Add(ctx, newPod)
+		return
+	}
+	q.mu.Lock()
+	_, waits := q.waiting[newPod.UID]
+	_, entered := q.entered[newPod.UID]
+	_, cycling := q.cycling[newPod.UID]
+	gated := q.gated(newPod)
+	switch {
+	case waits && gated:
+		q.waiting[newPod.UID] = newPod
+		q.mu.Unlock()
+		return
+	case waits:
+		delete(q.waiting, newPod.UID)
+		q.mu.Unlock()
+		q.SchedulingQueue.Add(ctx, newPod)
+		return
+	case !gated:
+		delete(q.entered, newPod.UID) // it left its gang while it was in the stock queue, and stays there
+	case !entered && !cycling: // it joined a gang; a cycle that is under way ends as it would have
+		q.waiting[newPod.UID] = newPod
+		q.mu.Unlock()
+		q.SchedulingQueue.Delete(newPod)
+		return
+	}
+	q.mu.Unlock()
+	q.SchedulingQueue.Update(ctx, oldPod, newPod)
+}
+
+// Delete implements queue.SchedulingQueue.
+func (q *Queue) Delete(pod *corev1.Pod) {
+	q.mu.Lock()
+	_, waits := q.waiting[pod.UID]
+	delete(q.waiting, pod.UID)
+	delete(q.entered, pod.UID)
+	q.mu.Unlock()
+	if !waits {
+		q.SchedulingQueue.Delete(pod)
+	}
+}
+
+// Activate implements queue.SchedulingQueue: gated pods enter the stock queue. A pod whose cycle is under way enters again
+// when that has failed.
+func (q *Queue) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
+	others := maps.Clone(pods)
+	for key, pod := range pods {
+		if q.enter(logger, pod) {
+			delete(others, key)
+		}
+	}
+	if len(others) > 0 {
+		q.SchedulingQueue.Activate(logger, others)
+	}
+}
+
+// enter lets a gated pod into the stock queue, in its newest version. It reports whether the pod was gated.
+func (q *Queue) enter(logger klog.Logger, pod *corev1.Pod) bool {
+	q.mu.Lock()
+	newest, waits := q.waiting[pod.UID]
+	if waits {
+		delete(q.waiting, pod.UID)
+		q.entered[pod.UID] = false
+	} else if _, entered := q.entered[pod.UID]; entered {
+		q.entered[pod.UID] = true
+	}
+	q.mu.Unlock()
+	if waits {
+		q.SchedulingQueue.Add(klog.NewContext(context.Background(), logger), newest)
+	}
+	return waits
+}
+
+// PopSpecificPod implements queue.SchedulingQueue.
+func (q *Queue) PopSpecificPod(logger klog.Logger, pod *corev1.Pod) *framework.QueuedPodInfo {
+	q.enter(logger, pod)
+	return q.popped(q.SchedulingQueue.PopSpecificPod(logger, pod))
+}
+
+// Pop implements queue.SchedulingQueue.
+func (q *Queue) Pop(logger klog.Logger) (*framework.QueuedPodInfo, error) {
+	info, err := q.SchedulingQueue.Pop(logger)
+	return q.popped(info), err
+}
+
+// popped records that a pod's cycle begins: what activated it before has had its effect.
+func (q *Queue) popped(info *framework.QueuedPodInfo) *framework.QueuedPodInfo {
+	if info == nil || info.Pod == nil {
+		return info
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.cycling[info.Pod.UID] = struct{}{}
+	if _, entered := q.entered[info.Pod.UID]; entered {
+		q.entered[info.Pod.UID] = false
+	}
+	return info
+}
+
+// Done implements queue.SchedulingQueue.
+func (q *Queue) Done(uid types.UID) {
+	q.SchedulingQueue.Done(uid)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.cycling, uid)
+}
+
+// AddUnschedulableIfNotPresent implements queue.SchedulingQueue: a pod of a gang whose cycle has failed is gated again.
+func (q *Queue) AddUnschedulableIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
+	pod := info.Pod
+	if !q.gated(pod) {
+		q.mu.Lock()
+		delete(q.entered, pod.UID)
+		delete(q.cycling, pod.UID)
+		q.mu.Unlock()
+		return q.SchedulingQueue.AddUnschedulableIfNotPresent(logger, info, cycle)
+	}
+	q.gateAgain(logger, pod)
+	return nil
+}
+
+// gateAgain ends the cycle of a gang's pod. Activated meanwhile, the pod enters the stock queue right away.
+func (q *Queue) gateAgain(logger klog.Logger, pod *corev1.Pod) {
+	q.SchedulingQueue.Done(pod.UID)
+	q.mu.Lock()
+	again := q.entered[pod.UID]
+	delete(q.cycling, pod.UID)
+	delete(q.entered, pod.UID)
+	q.waiting[pod.UID] = pod
+	q.mu.Unlock()
+	if again {
+		q.enter(logger, pod)
+	}
+}
+
+// MoveAllToActiveOrBackoffQueue implements queue.SchedulingQueue.
+func (q *Queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, oldObj, newObj any, preCheck queue.PreEnqueueCheck) {
+	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, oldObj, newObj, preCheck)
+	q.observe(event, oldObj, newObj)
+}
+
+// Gated returns the number of pods that wait outside of the stock queue.
+func (q *Queue) Gated() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting)
+}
+
+// PendingPods implements queue.SchedulingQueue. For debugging.
+func (q *Queue) PendingPods() ([]*corev1.Pod, string) {
+	pods, summary := q.SchedulingQueue.PendingPods()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, pod := range q.waiting {
+		pods = append(pods, pod)
+	}
+	return pods, fmt.Sprintf("%s; pods gated by their gangs: %d", summary, len(q.waiting))
+}

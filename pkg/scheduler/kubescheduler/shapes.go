@@ -1,0 +1,284 @@
+package kubescheduler
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+)
+
+// Shapes counts how many pods of a few shapes fit on the nodes of the scheduler's cache, node by node, outside of the
+// scheduling loop. It follows the cache by generations: an update costs a look at every node's generation, and work only
+// for the nodes that changed.
+//
+// The counts are upper bounds: requests, taints, node selection and the number of pods are looked at, nothing else. So
+// "fewer fit than the gang needs" is a proof that a plan would fail, and "enough fit" is not one that it would succeed.
+// Not safe for concurrent use.
+type Shapes struct {
+	refresh  func(*cache.Snapshot) error
+	snapshot *cache.Snapshot
+	first    *fwk.NodeInfo // of the snapshot's list: another backing array means other positions
+	nodes    []fwk.NodeInfo
+	// generations are those that the counts are based on, by position. A generation belongs to one state of one node.
+	generations []int64
+	shapes      map[string]*Shape
+}
+
+// Shape is what a pod requests and which nodes it may use. Pods of one shape fit on the same nodes as often.
+type Shape struct {
+	key      string
+	users    int
+	pod      *corev1.Pod
+	affinity nodeaffinity.RequiredNodeAffinity
+	requests []request
+	slots    []int64 // by position of the node: how many pods of the shape fit, never negative
+	fits     int64
+}
+
+type request struct {
+	name   corev1.ResourceName
+	amount int64
+}
+
+// NewShapes returns an empty Shapes over the scheduler's cache.
+func NewShapes(sched *scheduler.Scheduler) *Shapes {
+	return newShapes(func(s *cache.Snapshot) error { return sched.Cache.UpdateSnapshot(klog.Background(), s) })
+}
+
+func newShapes(refresh func(*cache.Snapshot) error) *Shapes {
+	return &Shapes{refresh: refresh, snapshot: cache.NewEmptySnapshot(), shapes: map[string]*Shape{}}
+}
+
+// Fits returns how many pods of the shape fit at the last Update, over all nodes; an upper bound.
+func (s *Shape) Fits() int { return int(s.fits) }
+
+// Track returns the shape of a pod, counted with the nodes of the last Update. Each Track needs a Release.
+func (s *Shapes) Track(pod *corev1.Pod) (*Shape, error) {
+	key, err := shapeKey(pod)
+	if err != nil {
+		return nil, err
+	}
+	shape := s.shapes[key]
+	if shape == nil {
+		info, err := framework.NewPodInfo(pod)
+		if err != nil {
+			return nil, fmt.Errorf("reading affinity of pod %s: %w", klog.KObj(pod), err)
+		}
+		shape = &Shape{key: key, pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod), requests: requestsOf(info)}
+		shape.recount(s.nodes)
+		s.shapes[key] = shape
+	}
+	shape.users++
+	return shape, nil
+}
+
+// Release ends the use of a shape; the last user's ends the counting.
+func (s *Shapes) Release(shape *Shape) {
+	if shape.users--; shape.users == 0 {
+		delete(s.shapes, shape.key)
+	}
+}
+
+// Update takes over what the scheduler's cache has now. It returns the shapes of which more pods fit on some node than
+// before, whatever became of their sum, sorted.
+func (s *Shapes) Update() ([]*Shape, error) {
+	if err := s.refresh(s.snapshot); err != nil {
+		return nil, fmt.Errorf("taking over the nodes of the scheduler's cache: %w", err)
+	}
+	list, err := s.snapshot.NodeInfos().List()
+	if err != nil {
+		return nil, fmt.Errorf("listing the nodes of the scheduler's cache: %w", err)
+	}
+	raised := map[string]*Shape{}
+	if !s.positionsHold(list) {
+		s.move(list, raised)
+	}
+	for i, n := range list {
+		generation := n.GetGeneration()
+		if s.generations[i] == generation {
+			continue
+		}
+		s.generations[i] = generation
+		for key, shape := range s.shapes {
+			if shape.set(i, shape.slotsOn(n)) {
+				raised[key] = shape
+			}
+		}
+	}
+	out := make([]*Shape, 0, len(raised))
+	for _, key := range slices.Sorted(maps.Keys(raised)) {
+		out = append(out, raised[key])
+	}
+	return out, nil
+}
+
+// positionsHold reports whether the nodes are where they were. The snapshot makes a new list when a node came or went.
+func (s *Shapes) positionsHold(list []fwk.NodeInfo) bool {
+	if len(list) != len(s.nodes) {
+		return false
+	}
+	return len(list) == 0 || &list[0] == s.first
+}
+
+// move takes over another list of nodes, with what is known of those that stayed.
+func (s *Shapes) move(list []fwk.NodeInfo, raised map[string]*Shape) {
+	before := make(map[fwk.NodeInfo]int, len(s.nodes))
+	for i, n := range s.nodes {
+		before[n] = i
+	}
+	generations := make([]int64, len(list))
+	from := make([]int, len(list))
+	for i, n := range list {
+		from[i] = -1
+		if k, ok := before[n]; ok { // the snapshot keeps a node's NodeInfo as long as it has the node
+			from[i], generations[i] = k, s.generations[k]
+		}
+	}
+	for key, shape := range s.shapes {
+		slots := make([]int64, len(list))
+		shape.fits = 0
+		for i, k := range from {
+			if k >= 0 {
+				slots[i] = shape.slots[k]
+				shape.fits += slots[i]
+			}
+		}
+		shape.slots = slots
+		for i, n := range list {
+			if from[i] < 0 && shape.set(i, shape.slotsOn(n)) {
+				raised[key] = shape
+			}
+		}
+	}
+	for i, n := range list {
+		if from[i] < 0 {
+			generations[i] = n.GetGeneration()
+		}
+	}
+	s.nodes, s.generations, s.first = list, generations, nil
+	if len(list) > 0 {
+		s.first = &list[0]
+	}
+}
+
+// recount counts all nodes.
+func (s *Shape) recount(nodes []fwk.NodeInfo) {
+	s.slots, s.fits = make([]int64, len(nodes)), 0
+	for i, n := range nodes {
+		s.set(i, s.slotsOn(n))
+	}
+}
+
+// set records the slots on a node, and reports whether they have become more.
+func (s *Shape) set(i int, slots int64) bool {
+	more := slots > s.slots[i]
+	s.fits += slots - s.slots[i]
+	s.slots[i] = slots
+	return more
+}
+
+// slotsOn returns how many more pods of the shape the node takes.
+func (s *Shape) slotsOn(n fwk.NodeInfo) int64 {
+	node := n.Node()
+	if node == nil || !s.mayUse(node) {
+		return 0
+	}
+	slots := int64(n.GetAllocatable().GetAllowedPodNumber() - len(n.GetPods()))
+	for _, r := range s.requests {
+		slots = min(slots, (amount(n.GetAllocatable(), r.name)-amount(n.GetRequested(), r.name))/r.amount)
+	}
+	return max(0, slots)
+}
+
+// mayUse reports whether the node is one that the pods may use if it has room.
+func (s *Shape) mayUse(node *corev1.Node) bool {
+	if name := s.pod.Spec.NodeName; name != "" && name != node.Name {
+		return false
+	}
+	taints := node.Spec.Taints
+	if node.Spec.Unschedulable {
+		taints = append(slices.Clip(taints), corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	}
+	_, untolerated := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), taints, s.pod.Spec.Tolerations, func(t *corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+	}, true)
+	if untolerated {
+		return false
+	}
+	ok, err := s.affinity.Match(node)
+	return ok || err != nil // an affinity that cannot be read is a filter's affair
+}
+
+// requestsOf returns what a pod requests, without what it requests nothing of.
+func requestsOf(info *framework.PodInfo) []request {
+	requests := info.CalculateResource().Resource
+	names := append([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage},
+		slices.Sorted(maps.Keys(requests.GetScalarResources()))...)
+	var out []request
+	for _, name := range names {
+		if n := amount(requests, name); n > 0 {
+			out = append(out, request{name, n})
+		}
+	}
+	return out
+}
+
+// shapeKey returns a key that is equal for pods of one shape.
+func shapeKey(pod *corev1.Pod) (string, error) {
+	spec := &pod.Spec
+	var node *corev1.NodeAffinity
+	if spec.Affinity != nil {
+		node = spec.Affinity.NodeAffinity
+	}
+	type container struct {
+		Requests corev1.ResourceList
+		Restart  *corev1.ContainerRestartPolicy `json:",omitempty"`
+	}
+	requests := func(in []corev1.Container) []container {
+		out := make([]container, 0, len(in))
+		for i := range in {
+			out = append(out, container{in[i].Resources.Requests, in[i].RestartPolicy})
+		}
+		return out
+	}
+	key, err := json.Marshal(struct {
+		Init, Containers []container
+		Resources        *corev1.ResourceRequirements
+		Overhead         corev1.ResourceList
+		NodeName         string
+		NodeSelector     map[string]string
+		Affinity         *corev1.NodeAffinity
+		Tolerations      []corev1.Toleration
+	}{requests(spec.InitContainers), requests(spec.Containers), spec.Resources, spec.Overhead, spec.NodeName, spec.NodeSelector, node, spec.Tolerations})
+	if err != nil {
+		return "", fmt.Errorf("describing what pod %s requests: %w", klog.KObj(pod), err)
+	}
+	return string(key), nil
+}
+
+// roomPlugins are the filters that Shapes counts by.
+var roomPlugins = sets.New(names.NodeUnschedulable, names.NodeName, names.TaintToleration, names.NodeAffinity, names.NodeResourcesFit)
+
+// RoomDecides reports whether a class is judged by what Shapes counts and by nothing else. counted is false if even that does
+// not hold for it: its resources may come from somewhere else than the nodes.
+func (w *Snapshot) RoomDecides(index int) (decides, counted bool) {
+	c := w.classes[index]
+	skip := c.state.GetSkipFilterPlugins()
+	for _, plugin := range w.f.ListPlugins().Filter.Enabled {
+		if !roomPlugins.Has(plugin.Name) && !skip.Has(plugin.Name) {
+			return false, skip.Has(names.DynamicResources)
+		}
+	}
+	return c.refuse == nil, skip.Has(names.DynamicResources)
+}

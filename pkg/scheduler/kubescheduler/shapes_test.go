@@ -1,0 +1,173 @@
+package kubescheduler
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// shapePods are pods of different shapes.
+func shapePods() map[string]*corev1.Pod {
+	return map[string]*corev1.Pod{
+		"one GPU":          wrappers.MakePod("gpu1", "ml").GPUs(1).Obj(),
+		"all GPUs":         wrappers.MakePod("gpu8", "ml").GPUs(8).CPU("4").Obj(),
+		"CPU only":         wrappers.MakePod("cpu", "ml").CPU("3").Memory("2Gi").Obj(),
+		"no request":       wrappers.MakePod("none", "ml").Obj(),
+		"one zone":         wrappers.MakePod("zone", "ml").GPUs(2).NodeSelector("zone", "a").Obj(),
+		"tolerates":        wrappers.MakePod("taint", "ml").GPUs(1).Toleration("maintenance").Obj(),
+		"unknown resource": wrappers.MakePod("unknown", "ml").Resource("example.com/fpga", resource.MustParse("1")).Obj(),
+	}
+}
+
+func TestShapesFollowTheCache(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			c := newCluster(t)
+			refresh := func(s *cache.Snapshot) error { return c.sched.Cache.UpdateSnapshot(klog.Background(), s) }
+			shapes := newShapes(refresh)
+			tracked := map[string]*Shape{}
+			pods := shapePods()
+			names := slices.Sorted(maps.Keys(pods))
+			nodes, bound := map[string]*corev1.Node{}, map[string]*corev1.Pod{}
+			before := map[string]map[string]int64{} // by shape and node
+			for step := range 60 {
+				for range 1 + rng.IntN(3) {
+					name := fmt.Sprintf("n%d", rng.IntN(6))
+					node := nodes[name]
+					switch op := rng.IntN(6); {
+					case node == nil:
+						nodes[name] = wrappers.MakeNode(name).GPUs(int64(rng.IntN(9))).Label("zone", string(rune('a'+rng.IntN(2)))).Obj()
+						c.sched.Cache.AddNode(klog.Background(), nodes[name])
+					case op == 0:
+						if err := c.sched.Cache.RemoveNode(klog.Background(), node); err != nil {
+							t.Fatal(err)
+						}
+						delete(nodes, name)
+					case op == 1:
+						changed := node.DeepCopy()
+						changed.Spec.Unschedulable = rng.IntN(2) == 0
+						changed.Spec.Taints = nil
+						if rng.IntN(2) == 0 {
+							changed.Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoSchedule}}
+						}
+						changed.Labels["zone"] = string(rune('a' + rng.IntN(2)))
+						c.sched.Cache.UpdateNode(klog.Background(), node, changed)
+						nodes[name] = changed
+					case op == 2 && len(bound) > 0:
+						key := slices.Sorted(maps.Keys(bound))[rng.IntN(len(bound))]
+						if err := c.sched.Cache.RemovePod(klog.Background(), bound[key]); err != nil {
+							t.Fatal(err)
+						}
+						delete(bound, key)
+					default:
+						pod := pods[names[rng.IntN(4)]].DeepCopy()
+						pod.Name = fmt.Sprintf("p%d-%d", step, len(bound))
+						pod.UID, pod.Spec.NodeName = wrappers.MakePod(pod.Name, "ml").UID(pod.Name).Obj().UID, name
+						if bound[pod.Name] == nil && c.sched.Cache.AddPod(klog.Background(), pod) == nil {
+							bound[pod.Name] = pod
+						}
+					}
+				}
+				if name := names[rng.IntN(len(names))]; tracked[name] == nil {
+					shape, err := shapes.Track(pods[name])
+					if err != nil {
+						t.Fatal(err)
+					}
+					tracked[name] = shape
+					before[name] = slotsByNode(shapes, shape)
+				} else if rng.IntN(10) == 0 {
+					shapes.Release(tracked[name])
+					delete(tracked, name)
+				}
+
+				raised, err := shapes.Update()
+				if err != nil {
+					t.Fatal(err)
+				}
+				fresh := newShapes(refresh)
+				if _, err := fresh.Update(); err != nil {
+					t.Fatal(err)
+				}
+				c.refresh()
+				for name, shape := range tracked {
+					anew, err := fresh.Track(pods[name])
+					if err != nil {
+						t.Fatal(err)
+					}
+					got, want := slotsByNode(shapes, shape), slotsByNode(fresh, anew)
+					if !maps.Equal(got, want) || shape.Fits() != anew.Fits() {
+						t.Fatalf("step %d, %s: slots %v (%d in all), counted anew %v (%d)", step, name, got, shape.Fits(), want, anew.Fits())
+					}
+					more := false
+					for node, slots := range got {
+						more = more || slots > before[name][node]
+					}
+					if is := slices.Contains(raised, shape); more && !is {
+						t.Fatalf("step %d, %s: more pods fit on a node (%v, before %v), and Update does not say so", step, name, got, before[name])
+					}
+					before[name] = got
+					c.noFilterKnowsMore(t, pods[name], got)
+				}
+			}
+		})
+	}
+}
+
+func slotsByNode(s *Shapes, shape *Shape) map[string]int64 {
+	out := map[string]int64{}
+	for i, n := range s.nodes {
+		out[n.Node().Name] = shape.slots[i]
+	}
+	return out
+}
+
+// noFilterKnowsMore fails if the stock filters take a pod on a node that has no slot for it: the slots must be an upper
+// bound.
+func (c *cluster) noFilterKnowsMore(t *testing.T, pod *corev1.Pod, slots map[string]int64) {
+	t.Helper()
+	state := framework.NewCycleState()
+	if _, status, _ := c.f.RunPreFilterPlugins(c.ctx, state, pod); !status.IsSuccess() {
+		return
+	}
+	for _, n := range c.nodes {
+		if c.f.RunFilterPlugins(c.ctx, state, pod, n).IsSuccess() && slots[n.Node().Name] == 0 {
+			t.Fatalf("the filters take %s on %s, which has no slot for it", pod.Name, n.Node().Name)
+		}
+	}
+}
+
+func TestShapesAreSharedAndForgotten(t *testing.T) {
+	c := newCluster(t, wrappers.MakeNode("n").GPUs(8).Obj())
+	shapes := newShapes(func(s *cache.Snapshot) error { return c.sched.Cache.UpdateSnapshot(klog.Background(), s) })
+	if _, err := shapes.Update(); err != nil {
+		t.Fatal(err)
+	}
+	track := func(pod *corev1.Pod) *Shape {
+		shape, err := shapes.Track(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return shape
+	}
+	a := track(wrappers.MakePod("a", "ml").GPUs(1).Label("index", "0").Obj())
+	b := track(wrappers.MakePod("b", "ml").GPUs(1).Label("index", "1").Obj())
+	if a != b || a.Fits() != 8 {
+		t.Fatalf("two shapes for pods that differ in labels, or %d fit, want 8", a.Fits())
+	}
+	shapes.Release(a)
+	shapes.Release(b)
+	if len(shapes.shapes) != 0 {
+		t.Errorf("%d shapes are left", len(shapes.shapes))
+	}
+}

@@ -1,0 +1,422 @@
+package kubescheduler
+
+import (
+	"fmt"
+	"maps"
+	"math/rand"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+func classPod(name string) *wrappers.PodWrapper {
+	return wrappers.MakePod(name, "ml").UID(name).Label("app", name)
+}
+
+// spread adds a hard spread constraint over a topology key, between pods with the label app.
+func spread(w *wrappers.PodWrapper, topologyKey, app string, skew int32) *wrappers.PodWrapper {
+	return w.Spec(func(s *corev1.PodSpec) {
+		s.TopologySpreadConstraints = append(s.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
+			MaxSkew: skew, TopologyKey: topologyKey, WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+		})
+	})
+}
+
+// rwop returns a bound claim that one pod of the cluster may use, with all that belongs to it.
+func rwop(name string) []runtime.Object {
+	class, immediate := "local", storagev1.VolumeBindingImmediate
+	return []runtime.Object{
+		&corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ml", Annotations: map[string]string{"pv.kubernetes.io/bind-completed": "yes"}},
+			Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod},
+				VolumeName: "pv-" + name, StorageClassName: &class},
+			Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+		},
+		&corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name},
+			Spec: corev1.PersistentVolumeSpec{StorageClassName: class, ClaimRef: &corev1.ObjectReference{Name: name, Namespace: "ml"},
+				PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/x"}}},
+			Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound},
+		},
+		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, VolumeBindingMode: &immediate},
+	}
+}
+
+// racks returns n nodes with g GPUs, two in each rack.
+func racks(n int, gpus int64) []runtime.Object {
+	var out []runtime.Object
+	for i := range n {
+		out = append(out, wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(gpus).Label("rack", fmt.Sprintf("r%d", i/2)).
+			Label("zone", fmt.Sprintf("z%d", i%3)).Obj())
+	}
+	return out
+}
+
+// TestPlacements asks for pods of classes in an order, and wants the nodes they get; "-" is a refusal.
+func TestPlacements(t *testing.T) {
+	type ask struct {
+		class  int
+		domain string
+	}
+	both := func(objects ...[]runtime.Object) []runtime.Object { return slices.Concat(objects...) }
+	for name, tc := range map[string]struct {
+		objects []runtime.Object
+		classes []*wrappers.PodWrapper
+		asks    []ask
+		want    []string
+		reasons map[string]int // of the last refusal
+	}{
+		"GPUs are counted down": {
+			objects: racks(1, 4), classes: []*wrappers.PodWrapper{classPod("a").GPUs(2)},
+			asks: []ask{{}, {}, {}}, want: []string{"n0", "n0", "-"},
+			reasons: map[string]int{"Insufficient nvidia.com/gpu": 1},
+		},
+		"slots for pods are counted down": {
+			objects: []runtime.Object{wrappers.MakeNode("n0").Capacity(corev1.ResourcePods, "2").Obj()},
+			classes: []*wrappers.PodWrapper{classPod("a")},
+			asks:    []ask{{}, {}, {}}, want: []string{"n0", "n0", "-"},
+			reasons: map[string]int{"Too many pods": 1},
+		},
+		"what runs already is counted": {
+			objects: both(racks(1, 4), []runtime.Object{classPod("x").GPUs(3).Node("n0").Obj()}),
+			classes: []*wrappers.PodWrapper{classPod("a").GPUs(1)},
+			asks:    []ask{{}, {}}, want: []string{"n0", "-"},
+			reasons: map[string]int{"Insufficient nvidia.com/gpu": 1},
+		},
+		"a host port is taken once per node, by whatever class": {
+			objects: racks(1, 8), classes: []*wrappers.PodWrapper{classPod("a").HostPort(80), classPod("b").HostPort(80), classPod("c").HostPort(81)},
+			asks: []ask{{class: 0}, {class: 2}, {class: 1}}, want: []string{"n0", "n0", "-"},
+			reasons: map[string]int{"node(s) didn't have free ports for the requested pod ports": 1},
+		},
+		"taints, cordons and selectors": {
+			objects: []runtime.Object{
+				wrappers.MakeNode("tainted").Taint("gpu", "yes").Obj(), wrappers.MakeNode("cordoned").Unschedulable().Obj(),
+				wrappers.MakeNode("other").Obj(), wrappers.MakeNode("right").Label("type", "x").Obj()},
+			classes: []*wrappers.PodWrapper{classPod("a").NodeSelector("type", "x").HostPort(1)},
+			asks:    []ask{{}, {}}, want: []string{"right", "-"},
+			reasons: map[string]int{
+				"node(s) had untolerated taint(s)":                           1,
+				"node(s) were unschedulable":                                 1,
+				"node(s) didn't match Pod's node affinity/selector":          1,
+				"node(s) didn't have free ports for the requested pod ports": 1},
+		},
+		"anti-affinity inside one class": {
+			objects: racks(4, 8), classes: []*wrappers.PodWrapper{classPod("a").ApartFrom("rack", "app", "a")},
+			asks: []ask{{}, {}, {}}, want: []string{"n0", "n2", "-"},
+			reasons: map[string]int{"node(s) didn't match pod anti-affinity rules": 4},
+		},
+		"anti-affinity of one class against another that has none": {
+			objects: racks(4, 8), classes: []*wrappers.PodWrapper{classPod("a").ApartFrom("rack", "app", "b"), classPod("b")},
+			asks: []ask{{class: 0}, {class: 1}, {class: 1, domain: "rack=r0"}}, want: []string{"n0", "n2", "-"},
+			reasons: map[string]int{"node(s) didn't satisfy existing pods anti-affinity rules": 2},
+		},
+		"and the other way round": {
+			objects: racks(4, 8), classes: []*wrappers.PodWrapper{classPod("a").ApartFrom("rack", "app", "b"), classPod("b")},
+			asks: []ask{{class: 1}, {class: 0}, {class: 0, domain: "rack=r0"}}, want: []string{"n0", "n2", "-"},
+			reasons: map[string]int{"node(s) didn't match pod anti-affinity rules": 2},
+		},
+		"pods that share a rack follow the first of them": {
+			objects: racks(6, 1), classes: []*wrappers.PodWrapper{classPod("a").GPUs(1).TogetherWith("rack", "app", "a")},
+			asks: []ask{{domain: "rack=r2"}, {}, {}}, want: []string{"n4", "n5", "-"},
+			reasons: map[string]int{"node(s) didn't match pod affinity rules": 4, "Insufficient nvidia.com/gpu": 2},
+		},
+		"a claim that one pod of the cluster may use is used by one pod of the gang": {
+			objects: both(racks(2, 8), rwop("scratch")), classes: []*wrappers.PodWrapper{classPod("a").Claim("scratch"), classPod("b").Claim("scratch")},
+			asks: []ask{{class: 0}, {class: 1}, {class: 0}}, want: []string{"n0", "-", "-"},
+			reasons: map[string]int{"node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod": 2},
+		},
+		"the fullest node that still fits goes first (G17)": {
+			objects: both(racks(2, 8), []runtime.Object{classPod("x").GPUs(4).Node("n1").Obj()}),
+			classes: []*wrappers.PodWrapper{classPod("a").GPUs(2)},
+			asks:    []ask{{}, {}, {}}, want: []string{"n1", "n1", "n0"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var pods []*corev1.Pod
+			for _, c := range tc.classes {
+				pods = append(pods, c.Obj())
+			}
+			w := newCluster(t, tc.objects...).world(pods...)
+			for round := range 2 { // after Undo all is as before
+				var got []string
+				var reasons map[string]int
+				placed := 0
+				for _, a := range tc.asks {
+					node, ok := w.Place(a.class, a.domain)
+					if !ok {
+						node, reasons = "-", w.Explain(a.class, a.domain).Reasons
+					} else {
+						placed++
+					}
+					got = append(got, node)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("round %d: nodes (-want +got):\n%s", round, diff)
+				}
+				if diff := cmp.Diff(tc.reasons, reasons); diff != "" {
+					t.Errorf("round %d: reasons of the last refusal (-want +got):\n%s", round, diff)
+				}
+				w.Undo(placed)
+			}
+		})
+	}
+}
+
+func TestNominatedPodsOfOthersKeepTheirPlace(t *testing.T) {
+	preemptor := classPod("preemptor").SchedulerName(corev1.DefaultSchedulerName).GPUs(3).Priority(100).Obj()
+	own := classPod("own").SchedulerName(corev1.DefaultSchedulerName).GPUs(4).Priority(1000).Obj()
+	own.Status.NominatedNodeName = "n0"
+	c := newCluster(t, append(racks(1, 4), preemptor)...)
+	nominate := func(pod *corev1.Pod) {
+		info, err := framework.NewPodInfo(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.f.AddNominatedPod(klog.FromContext(c.ctx), info, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: "n0"})
+	}
+	nominate(preemptor)
+	w := c.world(classPod("a").GPUs(1).Obj(), classPod("vip").GPUs(4).Priority(1000).Obj())
+	if node, _ := w.Place(0, ""); node != "n0" {
+		t.Errorf("one GPU is left, placed on %q", node)
+	}
+	if node, ok := w.Place(0, ""); ok {
+		t.Errorf("placed on %s, where a nominated pod wants what is left", node)
+	}
+	w.Undo(1)
+	if node, _ := w.Place(1, ""); node != "n0" {
+		t.Error("a nomination of lower priority is in the way")
+	}
+	// A pod's own nomination is not in its way.
+	if node, _ := newCluster(t, append(racks(1, 4), own)...).world(own).Place(0, ""); node != "n0" {
+		t.Error("a pod competes with its own nomination")
+	}
+	if own.Status.NominatedNodeName != "n0" {
+		t.Error("the informer's object was changed")
+	}
+}
+
+func TestDomains(t *testing.T) {
+	objects := append(racks(6, 2), classPod("x").GPUs(2).Node("n0").Obj(), classPod("y").GPUs(2).Node("n2").Obj(), classPod("z").GPUs(2).Node("n3").Obj())
+	for name, tc := range map[string]struct {
+		pod  *wrappers.PodWrapper
+		kind placement.Kind
+		want []string
+	}{
+		"none without constraints": {pod: classPod("a").GPUs(1), kind: placement.Independent},
+		"of the affinity term to itself, the one with the most nodes that fit first": {
+			pod: classPod("a").GPUs(1).TogetherWith("rack", "app", "a"), kind: placement.SharesDomain, want: []string{"rack=r2", "rack=r0", "rack=r1"}},
+		"anywhere for a hard spread": {pod: spread(classPod("a").GPUs(1), "zone", "a", 1), kind: placement.Dependent, want: []string{""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newCluster(t, objects...).world(tc.pod.Obj())
+			if got := w.Kind(0); got != tc.kind {
+				t.Errorf("Kind is %d, want %d", got, tc.kind)
+			}
+			if diff := cmp.Diff(tc.want, w.Domains(0, []int{1})); diff != "" {
+				t.Errorf("Domains (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestResourceCapacity(t *testing.T) {
+	objects := append(racks(2, 8),
+		wrappers.MakeNode("tainted").GPUs(8).Taint("gpu", "yes").Obj(),
+		wrappers.MakeNode("old").GPUs(2).Obj(),
+		classPod("x").GPUs(5).Node("n0").Obj())
+	w := newCluster(t, objects...).world(classPod("a").GPUs(4).Obj(), classPod("b").GPUs(1).NodeSelector("type", "none").Obj(), classPod("c").CPU("500m").Obj(),
+		classPod("d").GPUs(1).CPU("200").Obj())
+	for i, want := range []podgroup.ResourceCapacity{
+		{Resource: "nvidia.com/gpu", PerPod: 4, Free: 13, Total: 18, Largest: 8, Nodes: 3},
+		{Resource: "nvidia.com/gpu", PerPod: 1},
+		{Resource: corev1.ResourceCPU, PerPod: 500, Free: 3 * 128_000, Total: 3 * 128_000, Largest: 128_000, Nodes: 3},
+		{Resource: corev1.ResourceCPU, PerPod: 200_000, Free: 3 * 128_000, Total: 3 * 128_000, Largest: 128_000, Nodes: 3},
+	} {
+		if diff := cmp.Diff(want, w.ResourceCapacity(i)); diff != "" {
+			t.Errorf("class %d (-want +got):\n%s", i, diff)
+		}
+	}
+	want := []placement.Capacity{{Nodes: 1, Pods: 2}, {}, {Nodes: 3, Pods: 768}, {}}
+	if diff := cmp.Diff(want, []placement.Capacity{w.Capacity(0), w.Capacity(1), w.Capacity(2), w.Capacity(3)}); diff != "" {
+		t.Errorf("Capacity (-want +got):\n%s", diff)
+	}
+	if w.Weight(0) <= w.Weight(1) || w.Weight(1) <= w.Weight(2) {
+		t.Errorf("weights %d, %d, %d: four GPUs, one GPU, half a CPU", w.Weight(0), w.Weight(1), w.Weight(2))
+	}
+}
+
+func TestAvoidedNodesAreNotUsed(t *testing.T) {
+	c := newCluster(t, racks(2, 8)...)
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{classPod("a").Obj()}, map[string]bool{"n0": true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if node, _ := w.Place(0, ""); node != "n1" {
+			t.Fatalf("placed on %q", node)
+		}
+	}
+}
+
+// TestSpreadDoesNotDrift plans six pods over three zones with a skew of one, again and again; the filter's own state
+// alone is wrong after a few.
+func TestSpreadDoesNotDrift(t *testing.T) {
+	w := newCluster(t, racks(3, 8)...).world(spread(classPod("a"), "zone", "a", 1).Obj())
+	for range 20 {
+		count := map[string]int{}
+		for range 6 {
+			smallest := min(count["n0"], count["n1"], count["n2"])
+			for i, n := range w.nodes {
+				want := count[n.Node().Name]+1-smallest <= 1
+				if got := w.filter(w.classes[0], i, w.node(i)) == ""; got != want {
+					t.Fatalf("with %v, %s: %t, want %t", count, n.Node().Name, got, want)
+				}
+			}
+			node, ok := w.Place(0, "")
+			if !ok {
+				t.Fatalf("refused with %v: %v", count, w.Explain(0, "").Reasons)
+			}
+			count[node]++
+		}
+		w.Undo(6)
+	}
+}
+
+// TestVerdictsAreThoseOfRealCycles places and takes back pods of random classes in random order on random clusters.
+// After every step each class's verdict on each node must be that of a real cycle of a pod of the class, in a scheduler
+// that has the planned pods bound. So what Snapshot accepts the real cycles accept, Undo restores exactly, and no room is
+// overlooked.
+func TestVerdictsAreThoseOfRealCycles(t *testing.T) {
+	rounds := 12
+	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
+		rounds *= n
+	}
+	for seed := range rounds {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			rng := rand.New(rand.NewSource(int64(seed)))
+			objects, classes := randomCluster(rng)
+			// Two schedulers of the same cluster: a Snapshot's nodes must not change.
+			w, oracle := newCluster(t, objects...).world(classes...), newCluster(t, objects...)
+			var bound []*corev1.Pod
+			var steps []string
+			for step := range 25 {
+				if rng.Intn(4) > 0 {
+					i := rng.Intn(len(classes))
+					node, ok := w.Place(i, "")
+					steps = append(steps, fmt.Sprintf("class %d -> %s", i, node))
+					if ok {
+						bound = append(bound, oracle.bind(classes[i], fmt.Sprintf("planned-%d", step), node))
+					}
+				} else if n := len(bound); n > 0 {
+					k := 1 + rng.Intn(min(n, 3))
+					steps = append(steps, fmt.Sprintf("undo %d", k))
+					w.Undo(k)
+					for range k {
+						oracle.unbind(bound[len(bound)-1])
+						bound = bound[:len(bound)-1]
+					}
+				}
+				for i, pod := range classes {
+					want := oracle.verdicts(pod)
+					got := map[string]string{}
+					for k, n := range w.nodes {
+						got[n.Node().Name] = w.filter(w.classes[i], k, w.node(k))
+					}
+					for n := range want {
+						if (want[n] == "") != (got[n] == "") {
+							t.Fatalf("step %d, class %d %s, node %s: Snapshot says %q, a real cycle %q\nafter %v", step, i, describePod(pod), n, got[n], want[n], steps)
+						}
+					}
+					// Place finds a node if and only if there is one.
+					node, ok := w.Place(i, "")
+					possible := slices.Contains(slices.Collect(maps.Values(want)), "")
+					if ok != possible {
+						t.Fatalf("step %d, class %d %s: Place says %q %t, real cycles %v\nafter %v", step, i, describePod(pod), node, ok, want, steps)
+					}
+					if ok {
+						if want[node] != "" {
+							t.Fatalf("step %d, class %d %s: placed on %s, a real cycle says %q\nafter %v", step, i, describePod(pod), node, want[node], steps)
+						}
+						w.Undo(1)
+					}
+				}
+			}
+		})
+	}
+}
+
+func describePod(pod *corev1.Pod) string {
+	return fmt.Sprintf("(affinity %v, spread %v, volumes %v, ports %v)", pod.Spec.Affinity, pod.Spec.TopologySpreadConstraints, pod.Spec.Volumes, pod.Spec.Containers[0].Ports)
+}
+
+// randomCluster returns nodes and running pods, and two to four classes of waiting pods.
+func randomCluster(rng *rand.Rand) ([]runtime.Object, []*corev1.Pod) {
+	chance := func(percent int) bool { return rng.Intn(100) < percent }
+	var objects []runtime.Object
+	nodes := 3 + rng.Intn(4)
+	for i := range nodes {
+		n := wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(int64(1+rng.Intn(8))).Capacity(corev1.ResourcePods, strconv.Itoa(2+rng.Intn(8))).
+			Label("zone", fmt.Sprintf("z%d", rng.Intn(3)))
+		if chance(80) {
+			n.Label("rack", fmt.Sprintf("r%d", i/2))
+		}
+		if chance(15) {
+			n.Taint("special", "yes")
+		}
+		objects = append(objects, n.Obj())
+	}
+	objects = append(objects, rwop("scratch")...)
+	apps := []string{"a", "b", "c"}
+	keys := []string{"zone", "rack", corev1.LabelHostname}
+	random := func(name string) *wrappers.PodWrapper {
+		p := wrappers.MakePod(name, "ml").UID(name).Label("app", apps[rng.Intn(3)]).GPUs(int64(rng.Intn(3)))
+		if chance(25) {
+			p.ApartFrom(keys[rng.Intn(3)], "app", apps[rng.Intn(3)])
+		}
+		if chance(20) {
+			p.TogetherWith(keys[rng.Intn(3)], "app", apps[rng.Intn(3)])
+		}
+		if chance(25) {
+			spread(p, keys[rng.Intn(3)], apps[rng.Intn(3)], int32(1+rng.Intn(2)))
+		}
+		if chance(20) {
+			p.HostPort(int32(80 + rng.Intn(2)))
+		}
+		if chance(20) {
+			p.Toleration("special")
+		}
+		if chance(15) {
+			p.NodeSelector("zone", fmt.Sprintf("z%d", rng.Intn(3)))
+		}
+		return p
+	}
+	for i := range rng.Intn(5) {
+		objects = append(objects, random(fmt.Sprintf("running-%d", i)).Node(fmt.Sprintf("n%d", rng.Intn(nodes))).Obj())
+	}
+	var classes []*corev1.Pod
+	for i := range 2 + rng.Intn(3) {
+		p := random(fmt.Sprintf("class-%d", i))
+		if chance(20) {
+			p.Claim("scratch")
+		}
+		classes = append(classes, p.Obj())
+	}
+	return objects, classes
+}
