@@ -27,14 +27,14 @@ var _ placement.World = &Snapshot{}
 // cluster is the real scheduler with the stock plugins, over a fake API server: its snapshot and its framework, without
 // its loop.
 type cluster struct {
-	t     *testing.T
+	t     testing.TB
 	ctx   context.Context
 	sched *scheduler.Scheduler
 	f     framework.Framework
 	nodes []fwk.NodeInfo
 }
 
-func newCluster(t *testing.T, objects ...runtime.Object) *cluster {
+func newCluster(t testing.TB, objects ...runtime.Object) *cluster {
 	t.Helper()
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
 	t.Cleanup(cancel)

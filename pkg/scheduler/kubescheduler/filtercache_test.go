@@ -92,7 +92,7 @@ func nodeInfo(node *corev1.Node) fwk.NodeInfo {
 	return n
 }
 
-func podInfo(t *testing.T, pod *corev1.Pod) *framework.PodInfo {
+func podInfo(t testing.TB, pod *corev1.Pod) *framework.PodInfo {
 	t.Helper()
 	info, err := framework.NewPodInfo(pod)
 	if err != nil {
