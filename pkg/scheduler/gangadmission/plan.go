@@ -31,13 +31,19 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()})
 		return false
 	}
-	world, err := kubescheduler.NewSnapshot(ctx, pl.framework, nodes, work.Classes, pl.gangs.avoid.of(work.Gang, start))
+	var sizes []int
+	work.Reclass(func(pods []*corev1.Pod, classes []int) ([]int, []*corev1.Pod) {
+		c := pl.verdicts.Classify(pl.framework, nodes, pods, classes)
+		sizes = c.Size
+		return c.Of, c.Pods
+	})
+	world, err := kubescheduler.NewSnapshot(ctx, pl.framework, nodes, work.Classes,
+		kubescheduler.Options{Cache: pl.verdicts, Avoid: pl.gangs.avoid.of(work.Gang, start), Pods: sizes})
 	if err != nil {
 		logger.Error(err, "Planning failed")
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()})
 		return false
 	}
-	world.UseCache(pl.verdicts)
 	var placements []placement.Placement
 	switch work.Task {
 	case gangstate.Surplus:

@@ -68,11 +68,10 @@ func worker(i int) *wrappers.PodWrapper {
 func (c *cluster) plan(cache *FilterCache, gangOf leaves) ([]placement.Placement, *placement.Shortfall) {
 	c.t.Helper()
 	p, classes := c.problem(cache, gangOf)
-	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes, nil)
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, Options{Cache: cache, Pods: classes.Size})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	w.UseCache(cache)
 	return placement.Minimum(p, w, placement.Budget{})
 }
 
@@ -165,7 +164,7 @@ func subGroups(n, pods int) leaves {
 			name string
 			pods []*corev1.Pod
 		}{leaf, members(pods, func(k int) *wrappers.PodWrapper {
-			return worker(i*pods + k).SubGroup(leaf).Label("muster.example/index", leaf)
+			return worker(i*pods+k).SubGroup(leaf).Label("muster.example/index", leaf)
 		})})
 	}
 	return g

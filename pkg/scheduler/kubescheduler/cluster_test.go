@@ -32,6 +32,7 @@ type cluster struct {
 	sched *scheduler.Scheduler
 	f     framework.Framework
 	nodes []fwk.NodeInfo
+	keys  map[*corev1.Pod]string // podgroup.ClassKey, of benchmarks
 }
 
 func newCluster(t testing.TB, objects ...runtime.Object) *cluster {
@@ -61,7 +62,7 @@ func newCluster(t testing.TB, objects ...runtime.Object) *cluster {
 	if err := sched.WaitForHandlersSync(ctx); err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, ctx: ctx, sched: sched, f: f}
+	c := &cluster{t: t, ctx: ctx, sched: sched, f: f, keys: map[*corev1.Pod]string{}}
 	c.refresh()
 	return c
 }
@@ -82,7 +83,7 @@ func (c *cluster) refresh() {
 // world returns a Snapshot for these classes.
 func (c *cluster) world(classes ...*corev1.Pod) *Snapshot {
 	c.t.Helper()
-	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes, nil)
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes, Options{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
