@@ -1,129 +1,191 @@
 package placement
 
-import "github.com/muster-project/muster/pkg/gang"
-
 // fill satisfies the group in one walk, placing pods as it goes: the children in order of preference, one that cannot be
 // satisfied is taken back and the next is tried. On failure some pods may be left on the stack; the caller undoes them.
 //
 // with is nil, or collects what was lacking; then the walk does not stop early where it cannot succeed any more.
-func (pl *planner) fill(g *gang.Group, with *explanation) bool {
-	if g.IsLeaf() {
+func (pl *planner) fill(g int32, with *explanation) bool {
+	at := &pl.groups[g]
+	if at.leaf() {
 		return pl.fillLeaf(g, with)
 	}
-	missing := pl.missing(g)
-	var children []*gang.Group
-	for _, child := range pl.preferred(g) {
-		if with != nil || child.Satisfied(pl.possible) {
-			children = append(children, child)
+	missing, left := at.missing(), 0
+	for k := at.first; k < at.end; k++ {
+		if !pl.satisfied(k) && pl.possible[k] {
+			left++
 		}
 	}
-	for i, child := range children {
-		if missing == 0 || with == nil && missing > len(children)-i {
-			break
-		}
-		mark := len(pl.stack)
-		if pl.fill(child, with) {
-			missing--
-		} else {
-			pl.undo(mark)
+	for _, held := range []bool{true, false} { // those with held pods come first
+		for k := at.first; k < at.end && missing > 0; k++ {
+			if pl.groups[k].held != held || pl.satisfied(k) {
+				continue
+			}
+			if with == nil {
+				if missing > left || pl.over() {
+					return false
+				}
+				if !pl.possible[k] {
+					continue
+				}
+				left--
+			}
+			mark := len(pl.stack)
+			if pl.fill(k, with) {
+				missing--
+			} else {
+				pl.undo(mark)
+			}
 		}
 	}
 	if missing > 0 && with != nil {
-		with.groups[g] = GroupShortfall{Group: g.Name(), Need: g.Min(), Can: g.Min() - missing}
+		with.group(g, int(at.min)-missing)
 	}
 	return missing == 0
 }
 
 // fillLeaf places as many waiting pods as the leaf lacks, in order; a pod that no node takes is passed over. If pods of
 // the leaf must share a topology domain, one domain after the other is tried.
-func (pl *planner) fillLeaf(leaf *gang.Group, with *explanation) bool {
-	lacking := LeafShortfall{Leaf: leaf.Name(), Need: pl.missing(leaf)}
-	pods := pl.waiting(leaf)
-	lacking.Available = len(pods)
+func (pl *planner) fillLeaf(leaf int32, with *explanation) bool {
+	g := &pl.groups[leaf]
+	lacking := LeafShortfall{Leaf: g.of.Name(), Need: g.missing(), Available: g.waiting()}
+	if lacking.Need == 0 {
+		return true
+	}
+	refused := blame{leaf: -1}
 	if lacking.Available >= lacking.Need {
-		for _, domain := range pl.leafDomains(pods) {
-			mark := len(pl.stack)
-			placed, class, refusedIn := pl.fillLeafIn(domain, pods, lacking.Need)
-			if placed == lacking.Need {
-				return true
+		mark := len(pl.stack)
+		number, shares := pl.sharing(leaf)
+		if c := pl.alike(leaf); c >= 0 && pl.kinds[c].roomAt >= 0 && pl.kinds[c].room < lacking.Need {
+			lacking.Placed, refused = pl.kinds[c].room, blame{leaf, c, ""}
+			shares = false
+		} else if !shares {
+			lacking.Placed, refused = pl.fillLeafIn(leaf, "", lacking.Need, with)
+		}
+		for _, domain := range pl.leafDomains(leaf, number, shares, lacking.Need, with) {
+			placed, refusedHere := pl.fillLeafIn(leaf, domain, lacking.Need, with)
+			if refused.leaf < 0 || placed > lacking.Placed {
+				lacking.Placed, refused = placed, refusedHere
 			}
-			if with != nil && (lacking.Refusal == nil || placed > lacking.Placed) {
-				lacking.Placed, lacking.Class, lacking.Refusal = placed, class, pl.world.Explain(class, refusedIn)
-			}
-			pl.undo(mark)
-			if domain == "" && placed == 0 {
+			if placed == lacking.Need || pl.stopped() || with != nil {
 				break
 			}
+			pl.undo(mark)
+		}
+		if g.satisfied() {
+			return true
+		}
+		if c := pl.alike(leaf); c >= 0 && !pl.stopped() {
+			pl.cramp(c, mark, lacking.Placed)
 		}
 	}
 	if with != nil {
-		with.leaves[leaf] = lacking
+		with.leaf(leaf, lacking, refused)
 	}
 	return false
 }
 
-// fillLeafIn places up to need of the pods, those that must share a domain in the given one. It returns how many, and
-// the class and the domain of the first pod that was refused.
-func (pl *planner) fillLeafIn(domain string, pods []slot, need int) (placed, class int, refusedIn string) {
-	refused := false
-	for _, s := range pods {
-		if placed == need {
+// alike returns the class of a leaf's waiting pods if they are all of one Independent class, else -1.
+func (pl *planner) alike(leaf int32) int32 {
+	g := &pl.groups[leaf]
+	if g.mixed || len(g.pods) == 0 || pl.kinds[g.pods[0].Class].kind != Independent {
+		return -1
+	}
+	return int32(g.pods[0].Class)
+}
+
+// fillLeafIn places up to need of the leaf's pods, those that must share a domain in the given one. It returns how many,
+// and the first refusal.
+func (pl *planner) fillLeafIn(leaf int32, domain string, need int, with *explanation) (placed int, refused blame) {
+	g := &pl.groups[leaf]
+	refused.leaf = -1
+	spare := g.waiting() - need
+	for i := range int32(len(g.pods)) {
+		if placed == need || pl.cut {
 			break
 		}
-		c := pl.class(s)
-		if d := pl.domainFor(c, domain); pl.place(s, d) {
+		if pl.isTaken(leaf, i) {
+			continue
+		}
+		c := pl.classOf(leaf, i)
+		if d := pl.domainFor(c, domain); pl.place(leaf, i, d) {
 			placed++
-		} else if !refused {
-			refused, class, refusedIn = true, c, d
+			continue
+		} else if refused.leaf < 0 {
+			refused = blame{leaf, c, d}
+		}
+		spare--
+		if spare < 0 && (with == nil || !g.mixed) {
+			break
 		}
 	}
-	return placed, class, refusedIn
+	return placed, refused
 }
 
-// leafDomains returns the domains to try for the pods: those of the first class that has any.
-func (pl *planner) leafDomains(pods []slot) []string {
-	for _, s := range pods {
-		if c := pl.class(s); !pl.independent(c) {
-			return pl.alternatives(c)
+// sharing returns the class of the first waiting pod of the leaf that has to share a domain.
+func (pl *planner) sharing(leaf int32) (number int32, ok bool) {
+	g := &pl.groups[leaf]
+	for i := range int32(len(g.pods)) {
+		if c := pl.classOf(leaf, i); pl.kinds[c].kind == SharesDomain && !pl.isTaken(leaf, i) {
+			return c, true
+		}
+		if !g.mixed {
+			break
 		}
 	}
-	return []string{""}
+	return 0, false
 }
 
-// explanation collects what a walk could not satisfy.
-type explanation struct {
-	groups map[*gang.Group]GroupShortfall
-	leaves map[*gang.Group]LeafShortfall
-}
-
-// explain walks once more in order of preference, to its end, and returns what was lacking. The World is as before.
-func (pl *planner) explain(root *gang.Group) *Shortfall {
-	with := &explanation{groups: map[*gang.Group]GroupShortfall{}, leaves: map[*gang.Group]LeafShortfall{}}
-	pl.limit = -1
-	pl.fill(root, with)
-	pl.undo(0)
-
-	short := &Shortfall{Attempts: pl.attempts, Tried: pl.attempts, Exhausted: pl.exhausted && !pl.cut, Cut: pl.cut}
-	for _, g := range append([]*gang.Group{root}, pl.problem.Tree.Groups()...) {
-		if !with.blames(g.Parent()) {
-			continue // a group above was satisfied by other children
-		}
-		if s, ok := with.groups[g]; ok {
-			short.Groups = append(short.Groups, s)
-		}
-		if s, ok := with.leaves[g]; ok {
-			short.Leaves = append(short.Leaves, s)
+// leafDomains returns the domains to try for the pods of a leaf, best first: of those that can hold all the choice under
+// way needs, or of those that can hold the leaf's pods alone. To explain a failure one is enough: the one that can hold the
+// most.
+func (pl *planner) leafDomains(leaf, number int32, shares bool, need int, with *explanation) []string {
+	if !shares {
+		return nil
+	}
+	var domains []string
+	if pl.need != nil || pl.kinds[number].placed > 0 {
+		domains = pl.alternatives(number)
+	}
+	if len(domains) == 0 {
+		alone := pl.needOfLeaf(leaf, need)
+		domains = pl.world.Domains(int(number), alone)
+		if with != nil && len(domains) == 0 {
+			domains = pl.roomiest(number, alone)
 		}
 	}
-	return short
+	if with != nil {
+		return domains[:1]
+	}
+	return domains
 }
 
-// blames reports whether the group and all groups above it were not satisfied. nil is above the root.
-func (e *explanation) blames(g *gang.Group) bool {
-	for ; g != nil; g = g.Parent() {
-		if _, ok := e.groups[g]; !ok {
-			return false
+// roomiest returns the domain that can hold the most pods of the class, of which none can hold as many as needed.
+func (pl *planner) roomiest(number int32, need []int) []string {
+	found := []string{""}
+	low, high := 0, need[number] // there are domains for low pods, none for high
+	for high-low > 1 {
+		need[number] = (low + high) / 2
+		if domains := pl.world.Domains(int(number), need); len(domains) > 0 {
+			low, found = need[number], domains
+		} else {
+			high = need[number]
 		}
 	}
-	return true
+	return found
+}
+
+// needOfLeaf returns how many pods of each class the first waiting pods of a leaf make up, with those on the stack.
+func (pl *planner) needOfLeaf(leaf int32, n int) []int {
+	need := make([]int, pl.classes)
+	for c := range pl.kinds {
+		need[c] = pl.kinds[c].placed
+	}
+	g := &pl.groups[leaf]
+	for i := range int32(len(g.pods)) {
+		if n > 0 && !pl.isTaken(leaf, i) {
+			need[pl.classOf(leaf, i)]++
+			n--
+		}
+	}
+	return need
 }

@@ -323,10 +323,10 @@ func TestMinimumExplains(t *testing.T) {
 			want: placement.Shortfall{
 				Groups: []placement.GroupShortfall{{Group: "", Need: 3, Can: 2}},
 				Leaves: []placement.LeafShortfall{
-					{Leaf: "p2", Need: 5, Available: 8, Placed: 2, Refusal: &placement.Refusal{Reasons: map[string]int{"Insufficient nvidia.com/gpu": 3}}},
-					{Leaf: "p3", Need: 8, Available: 8, Placed: 2, Refusal: &placement.Refusal{Reasons: map[string]int{"Insufficient nvidia.com/gpu": 3}}},
+					{Leaf: "p2", Need: 5, Available: 8, Placed: 2, Refusal: &placement.Refusal{Reasons: map[string]int{}}},
+					{Leaf: "p3", Need: 8, Available: 8, Placed: 2, Refusal: &placement.Refusal{Reasons: map[string]int{}}},
 				},
-				Attempts: 3, Tried: 3, Exhausted: true,
+				Exhausted: true,
 			},
 		},
 		"a leaf that lacks pods is not one that nodes refuse": {
@@ -355,7 +355,7 @@ func TestMinimumExplains(t *testing.T) {
 				Leaves: []placement.LeafShortfall{
 					{Leaf: "z", Need: 1, Available: 1, Class: 1, Refusal: &placement.Refusal{Reasons: map[string]int{"Insufficient nvidia.com/gpu": 1}}},
 				},
-				Attempts: 1, Tried: 1, Exhausted: true,
+				Exhausted: true,
 			},
 		},
 		"pods that must share a rack: the rack that holds the most is told": {
@@ -367,7 +367,7 @@ func TestMinimumExplains(t *testing.T) {
 				Leaves: []placement.LeafShortfall{
 					{Leaf: "", Need: 3, Available: 3, Placed: 2, Refusal: &placement.Refusal{Reasons: map[string]int{"node is not in the domain": 1, "Insufficient nvidia.com/gpu": 2}}},
 				},
-				Attempts: 2, Tried: 2, Exhausted: true,
+				Exhausted: true,
 			},
 		},
 	}

@@ -1,90 +1,113 @@
 package placement
 
-import (
-	"maps"
-	"slices"
-
-	"github.com/muster-project/muster/pkg/gang"
-)
+import "slices"
 
 // planner is one problem under way: the placements made so far, as a stack beside the World's, and what is known of it.
 type planner struct {
-	problem Problem
-	world   World
+	layout
+	world  World
+	demand *Demand
 
+	possible []bool // by group: see possibilities
+	taken    []bool // by number of a waiting pod: it is on the stack
 	stack    []step
-	counts   gang.Counts   // problem.Have and the stack
-	taken    map[slot]bool // pods on the stack
-	possible gang.Counts   // problem.Have and all waiting pods: a group that these do not satisfy need not be tried
+	kinds    []class // by number of a class
+	shared   []int32 // classes of kind SharesDomain with pods on the stack, the one that came last at the end
+	refused  []int32 // Independent classes with a refusal that holds, the one that came last at the end
+	cramped  []int32 // Independent classes with a known room, likewise
 
-	dependents int                  // pods on the stack whose class has domains
-	domainOf   map[int]domainUse    // class with domains -> the domain its pods on the stack share
-	refusals   map[refusalKey]known // refusals that still hold
-	expired    func() bool          // the time is over; nil: there is no limit
-	cut        bool                 // the time is over
+	need        []int // by class: pods that the choice under way places in all; see World.Domains
+	needVersion int   // grows with every change of need
 
-	domains  map[int][]string // World.Domains, asked once per class
-	kind     map[int]Kind     // World.Kind
-	capacity map[int]Capacity // World.Capacity
-	weight   map[int]int64    // World.Weight
+	// counting: the World is not asked, a class has as many pods as Capacity says. Only to explain.
+	counting bool
 
 	version   int  // of the stack: grows with every change
 	calls     int  // of World.Place
 	limit     int  // of calls; negative: none
-	spent     bool // the limit has stopped something
+	spent     bool // a limit has stopped something
+	expired   func() bool
+	cut       bool // the time is over
 	attempts  int
+	tried     int
 	exhausted bool
+
+	explains bool  // a Shortfall is wanted
+	blamed   blame // the last refusal
+	best     try
 }
 
-// slot is one waiting pod: its leaf and its place in the leaf's list.
-type slot struct {
-	leaf string
-	i    int
+// class is what is known of a class of pods.
+type class struct {
+	present  bool // there are waiting pods of it
+	weighed  bool
+	kind     Kind
+	capacity Capacity
+	bound    int // pods that fit at most; unlimited: not known
+	weight   int64
+
+	placed int    // pods on the stack
+	domain string // SharesDomain: where the pods on the stack are
+
+	// Independent: the height of the stack at which it was refused; -1: no refusal holds. At this height and above it stays
+	// refused.
+	refusedAt int
+	// Independent: from this height of the stack on no more than room pods fit; -1: not known.
+	roomAt, room int
+	// Others: version of the stack with which it was refused in a domain.
+	refusedIn      string
+	refusedVersion int
+
+	domains        []string // World.Domains for need
+	domainsVersion int
 }
 
+// step is one placement.
 type step struct {
-	slot   slot
-	class  int
-	domain string
-	node   string
-}
-
-type domainUse struct {
-	domain string
-	pods   int
-}
-
-type refusalKey struct {
-	class  int
-	domain string
-}
-
-type known struct {
-	depth   int // of the stack at that time
-	version int
+	leaf, pod int32 // the pod's place among the leaf's waiting pods
+	class     int32
+	node      string
 }
 
 func newPlanner(p Problem, w World, expired func() bool) *planner {
-	pl := &planner{
-		problem:  p,
-		world:    w,
-		counts:   gang.Counts{},
-		taken:    map[slot]bool{},
-		possible: gang.Counts{},
-		domainOf: map[int]domainUse{},
-		refusals: map[refusalKey]known{},
-		domains:  map[int][]string{},
-		kind:     map[int]Kind{},
-		capacity: map[int]Capacity{},
-		weight:   map[int]int64{},
-		limit:    -1,
-		expired:  expired,
-	}
-	maps.Copy(pl.counts, p.Have)
-	for _, leaf := range p.Tree.Leaves() {
-		pl.possible[leaf.Name()] = p.Have[leaf.Name()] + len(p.Pods[leaf.Name()])
+	pl := &planner{layout: newLayout(p), world: w, expired: expired, limit: -1, needVersion: 1, blamed: blame{leaf: -1}}
+	pl.kinds = make([]class, pl.classes)
+	pl.taken = make([]bool, pl.pods)
+	pl.possible = pl.possibilities()
+	for i := range pl.groups {
+		for k := range pl.groups[i].pods {
+			number := pl.groups[i].pods[k].Class
+			if c := &pl.kinds[number]; !c.present {
+				pl.meet(number, c)
+			}
+			if !pl.groups[i].mixed {
+				break
+			}
+		}
 	}
 	return pl
+}
+
+// meet asks the World what a class is like.
+func (pl *planner) meet(number int, c *class) {
+	*c = class{present: true, kind: pl.world.Kind(number), capacity: pl.world.Capacity(number), bound: unlimited,
+		refusedAt: -1, roomAt: -1, refusedVersion: -1}
+	if c.kind == Independent {
+		c.bound = c.capacity.Pods
+		if c.capacity.Nodes == 0 {
+			c.bound = 0
+		}
+	}
+}
+
+func (pl *planner) satisfied(g int32) bool { return pl.groups[g].satisfied() }
+
+// mayFit reports whether the numbers of pods allow a plan with nothing placed.
+func (pl *planner) mayFit() bool {
+	if pl.demand == nil {
+		pl.demand = demandOf(&pl.layout)
+	}
+	return pl.demand.MayFit(func(c int) int { return pl.kinds[c].bound })
 }
 
 // over reports whether the time is over.
@@ -95,37 +118,67 @@ func (pl *planner) over() bool {
 	return pl.cut
 }
 
+// stopped reports whether nothing more can be placed: the time is over or the limit of calls is reached.
+func (pl *planner) stopped() bool { return pl.cut || pl.limit >= 0 && pl.calls >= pl.limit }
+
+// classOf returns the class of a waiting pod of a leaf.
+func (pl *planner) classOf(leaf, pod int32) int32 { return int32(pl.groups[leaf].pods[pod].Class) }
+
+// isTaken reports whether a waiting pod of a leaf is on the stack.
+func (pl *planner) isTaken(leaf, pod int32) bool { return pl.taken[pl.groups[leaf].start+pod] }
+
 // place puts one waiting pod on a node. The World is not asked again where its answer is known. false: no node takes it,
 // or a limit is reached.
-func (pl *planner) place(s slot, domain string) bool {
-	class := pl.problem.Pods[s.leaf][s.i].Class
-	key := refusalKey{class, domain}
-	if k, ok := pl.refusals[key]; ok && (pl.independent(class) || k.version == pl.version) {
+func (pl *planner) place(leaf, pod int32, domain string) bool {
+	number := pl.classOf(leaf, pod)
+	c := &pl.kinds[number]
+	switch {
+	case c.kind == Independent:
+		if c.refusedAt >= 0 {
+			return false
+		}
+		domain = ""
+	case c.refusedVersion == pl.version && c.refusedIn == domain:
 		return false
 	}
-	if pl.limit >= 0 && pl.calls >= pl.limit {
-		pl.spent = true
-		return false
+	node := ""
+	if pl.counting {
+		if c.placed >= c.bound {
+			return false
+		}
+	} else {
+		if pl.limit >= 0 && pl.calls >= pl.limit {
+			pl.spent = true
+			return false
+		}
+		if pl.over() {
+			pl.stopAt(blame{leaf, number, domain})
+			return false
+		}
+		pl.calls++
+		var ok bool
+		if node, ok = pl.world.Place(int(number), domain); !ok {
+			pl.blamed = blame{leaf, number, domain}
+			if c.kind == Independent {
+				c.refusedAt = len(pl.stack)
+				pl.refused = append(pl.refused, number)
+			} else {
+				c.refusedVersion, c.refusedIn = pl.version, domain
+			}
+			return false
+		}
 	}
-	if pl.over() {
-		return false
-	}
-	pl.calls++
-	node, ok := pl.world.Place(class, domain)
-	if !ok {
-		pl.refusals[key] = known{len(pl.stack), pl.version}
-		return false
-	}
-	pl.stack = append(pl.stack, step{s, class, domain, node})
+	pl.stack = append(pl.stack, step{leaf, pod, number, node})
 	pl.version++
-	pl.counts[s.leaf]++
-	pl.taken[s] = true
-	if !pl.independent(class) {
-		pl.dependents++
+	g := &pl.groups[leaf]
+	pl.taken[g.start+pod] = true
+	g.taken++
+	pl.add(leaf, 1)
+	if c.placed == 0 && c.kind == SharesDomain {
+		c.domain = domain
+		pl.shared = append(pl.shared, number)
 	}
-	if domain != "" {
-		pl.domainOf[class] = domainUse{domain, pl.domainOf[class].pods + 1}
-	}
+	c.placed++
 	return true
 }
 
@@ -134,151 +187,133 @@ func (pl *planner) undo(height int) {
 	if len(pl.stack) == height {
 		return
 	}
-	pl.world.Undo(len(pl.stack) - height)
-	for _, s := range pl.stack[height:] {
-		pl.counts[s.slot.leaf]--
-		delete(pl.taken, s.slot)
-		if !pl.independent(s.class) {
-			pl.dependents--
-		}
-		if s.domain != "" {
-			use := pl.domainOf[s.class]
-			use.pods--
-			pl.domainOf[s.class] = use
-			if use.pods == 0 {
-				delete(pl.domainOf, s.class)
-			}
+	if !pl.counting {
+		pl.world.Undo(len(pl.stack) - height)
+	}
+	for i := len(pl.stack) - 1; i >= height; i-- {
+		s := &pl.stack[i]
+		g := &pl.groups[s.leaf]
+		pl.taken[g.start+s.pod] = false
+		g.taken--
+		pl.add(s.leaf, -1)
+		c := &pl.kinds[s.class]
+		c.placed--
+		if c.placed == 0 && c.kind == SharesDomain {
+			pl.shared = pl.shared[:len(pl.shared)-1]
 		}
 	}
 	pl.stack = pl.stack[:height]
 	pl.version++
-	maps.DeleteFunc(pl.refusals, func(_ refusalKey, k known) bool { return k.depth > height })
+	for n := len(pl.refused) - 1; n >= 0 && pl.kinds[pl.refused[n]].refusedAt > height; n-- {
+		pl.kinds[pl.refused[n]].refusedAt = -1
+		pl.refused = pl.refused[:n]
+	}
+	for n := len(pl.cramped) - 1; n >= 0; n-- {
+		c := &pl.kinds[pl.cramped[n]]
+		if c.roomAt >= 0 && c.roomAt <= height {
+			break
+		}
+		c.roomAt = -1
+		pl.cramped = pl.cramped[:n]
+	}
 }
 
-// placements returns the stack as a plan.
-func (pl *planner) placements() []Placement {
-	plan := make([]Placement, len(pl.stack))
-	for i, s := range pl.stack {
-		plan[i] = Placement{Pod: pl.problem.Pods[s.slot.leaf][s.slot.i], Leaf: s.slot.leaf, Node: s.node}
+// cramp notes that from this height of the stack on no more than room pods of an Independent class fit.
+func (pl *planner) cramp(number int32, height, room int) {
+	c := &pl.kinds[number]
+	if c.roomAt >= 0 && c.room <= room {
+		return
+	}
+	c.roomAt, c.room = height, room
+	pl.cramped = append(pl.cramped, number)
+}
+
+// placements returns the stack above the given height as a plan.
+func (pl *planner) placements(height int) []Placement {
+	if len(pl.stack) == height {
+		return nil
+	}
+	plan := make([]Placement, len(pl.stack)-height)
+	for i, s := range pl.stack[height:] {
+		g := &pl.groups[s.leaf]
+		plan[i] = Placement{Pod: g.pods[s.pod], Leaf: g.of.Name(), Node: s.node}
 	}
 	return plan
 }
 
-// waiting returns the pods of a leaf that are not on the stack, in order of preference.
-func (pl *planner) waiting(leaf *gang.Group) []slot {
-	pods := pl.problem.Pods[leaf.Name()]
-	free := make([]slot, 0, len(pods))
-	for i := range pods {
-		if s := (slot{leaf.Name(), i}); !pl.taken[s] {
-			free = append(free, s)
-		}
+// setNeed sets what the choice under way places in all, by class.
+func (pl *planner) setNeed(need []int) {
+	if pl.need != nil && slices.Equal(pl.need, need) {
+		return
 	}
-	return free
+	pl.need = need
+	pl.needVersion++
 }
 
-func (pl *planner) class(s slot) int { return pl.problem.Pods[s.leaf][s.i].Class }
-
-// missing returns the pods that a leaf lacks, the children that any other group lacks.
-func (pl *planner) missing(g *gang.Group) int {
-	if g.IsLeaf() {
-		return max(0, g.Min()-pl.counts[g.Name()])
+// domainsOf returns the domains to try for a class that shares one, best first.
+func (pl *planner) domainsOf(number int32) []string {
+	c := &pl.kinds[number]
+	if c.domainsVersion != pl.needVersion {
+		c.domains, c.domainsVersion = pl.world.Domains(int(number), pl.need), pl.needVersion
 	}
-	return max(0, g.Min()-g.SatisfiedChildren(pl.counts))
+	return c.domains
 }
 
-// preferred returns the children that are not satisfied: those with held pods first, then spec order.
-func (pl *planner) preferred(g *gang.Group) []*gang.Group {
-	var held, others []*gang.Group
-	for _, child := range g.Children() {
-		switch {
-		case child.Satisfied(pl.counts):
-		case pl.holds(child):
-			held = append(held, child)
-		default:
-			others = append(others, child)
-		}
+// alternatives returns where to try pods of a class that shares a domain: where its pods are, if it has any on the stack.
+// Else first the domain that was chosen last, since most often that is where the siblings are that it has to follow.
+func (pl *planner) alternatives(number int32) []string {
+	c := &pl.kinds[number]
+	if c.placed > 0 {
+		return []string{c.domain}
 	}
-	return append(held, others...)
-}
-
-// holds reports whether a pod below the group is bound already.
-func (pl *planner) holds(g *gang.Group) bool {
-	if g.IsLeaf() {
-		return pl.problem.Held[g.Name()] > 0
+	domains := pl.domainsOf(number)
+	if len(pl.shared) == 0 {
+		return domains
 	}
-	return slices.ContainsFunc(g.Children(), pl.holds)
-}
-
-// independent reports whether pods of the class do not care where the gang's others are.
-func (pl *planner) independent(class int) bool { return pl.kindOf(class) == Independent }
-
-func (pl *planner) kindOf(class int) Kind {
-	kind, ok := pl.kind[class]
-	if !ok {
-		kind = pl.world.Kind(class)
-		pl.kind[class] = kind
+	last := pl.kinds[pl.shared[len(pl.shared)-1]].domain
+	at := slices.Index(domains, last)
+	if at <= 0 {
+		return domains
 	}
-	return kind
-}
-
-// domainsOf returns the class's domains to try, at least one.
-func (pl *planner) domainsOf(class int) []string {
-	domains, ok := pl.domains[class]
-	if !ok {
-		domains = []string{""}
-		if pl.kindOf(class) == SharesDomain {
-			if some := pl.world.Domains(class, nil); len(some) > 0 {
-				domains = some
-			}
-		}
-		pl.domains[class] = domains
-	}
-	return domains
-}
-
-// alternatives returns where to try pods of the class now, as World.Place takes it. Once the class has a domain, only
-// there. While other pods of the plan have domains, first anywhere: most often they leave it no choice, and if not even
-// one pod of the class is taken anywhere, no domain will take it either.
-func (pl *planner) alternatives(class int) []string {
-	if pl.independent(class) {
-		return []string{""}
-	}
-	if use, ok := pl.domainOf[class]; ok {
-		return []string{use.domain}
-	}
-	domains := pl.domainsOf(class)
-	if pl.dependents > 0 && domains[0] != "" {
-		return append([]string{""}, domains...)
-	}
-	return domains
+	moved := make([]string, 0, len(domains))
+	moved = append(moved, last)
+	moved = append(moved, domains[:at]...)
+	return append(moved, domains[at+1:]...)
 }
 
 // domainFor returns where a pod of the class goes if the pods it is placed with go to the given domain: there too, if
 // the class may.
-func (pl *planner) domainFor(class int, domain string) string {
-	if use, ok := pl.domainOf[class]; ok {
-		return use.domain
-	}
-	if slices.Contains(pl.domainsOf(class), domain) {
+func (pl *planner) domainFor(number int32, domain string) string {
+	c := &pl.kinds[number]
+	switch {
+	case c.kind != SharesDomain:
+		return ""
+	case c.placed > 0:
+		return c.domain
+	case domain != "" && slices.Contains(pl.domainsOf(number), domain):
 		return domain
 	}
 	return ""
 }
 
-func (pl *planner) capacityOf(class int) Capacity {
-	c, ok := pl.capacity[class]
-	if !ok {
-		c = pl.world.Capacity(class)
-		pl.capacity[class] = c
+// hardness compares two classes: the one with fewer feasible nodes comes first, then the heavier.
+func (pl *planner) hardness(a, b int32) int {
+	if d := pl.kinds[a].capacity.Nodes - pl.kinds[b].capacity.Nodes; d != 0 {
+		return d
 	}
-	return c
+	switch wa, wb := pl.weightOf(a), pl.weightOf(b); {
+	case wa > wb:
+		return -1
+	case wa < wb:
+		return 1
+	}
+	return 0
 }
 
-func (pl *planner) weightOf(class int) int64 {
-	n, ok := pl.weight[class]
-	if !ok {
-		n = pl.world.Weight(class)
-		pl.weight[class] = n
+func (pl *planner) weightOf(number int32) int64 {
+	c := &pl.kinds[number]
+	if !c.weighed {
+		c.weight, c.weighed = pl.world.Weight(int(number)), true
 	}
-	return n
+	return c.weight
 }

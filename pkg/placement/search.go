@@ -2,326 +2,429 @@ package placement
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
+	"encoding/binary"
 	"slices"
-	"strings"
-
-	"github.com/muster-project/muster/pkg/gang"
 )
 
 // plan satisfies the group, or leaves everything as it was. The steps are told in the package's comment.
-func (pl *planner) plan(g *gang.Group, budget Budget) bool {
-	if !g.Satisfied(pl.possible) {
+func (pl *planner) plan(g int32, budget Budget) bool {
+	if !pl.possible[g] {
 		pl.exhausted = true // too few pods: no choice can help
 		return false
 	}
-	base := len(pl.stack)
-	pl.attempts++
-	if pl.fill(g, nil) {
-		return true
+	s := newSearch(pl, g, budget)
+	defer func() { pl.limit = -1 }()
+	if s.mixed {
+		return s.run()
 	}
-	pl.undo(base)
-	return newSearch(pl, g, budget).run()
+	return s.runAlike()
 }
 
-// search looks for a choice of children of a group whose pods can be placed together.
+// search looks for a choice of children of a group whose pods can be placed together. The choices follow each other in an
+// order that depends on the facts alone, and not on how placing them went: so a search that was cut short goes on where
+// it ended.
 type search struct {
 	*planner
-	group      *gang.Group
-	attempts   int // left
-	placements int
-	signatures map[*gang.Group]string
-	verdicts   map[string]verdict // of leaves, by signature
-	tried      map[string]bool    // choices packed, by the signatures of their leaves
+	choices *chooser
+	group   int32
+	base    int             // height of the stack
+	begun   int             // choices begun, those to skip included
+	skip    int             // choices to skip
+	most    int             // choices to begin at most
+	extra   int             // calls of Place that finding domains for one choice may take
+	seen    map[string]bool // choices and limits met
+	packed  [][]int32       // the first choices, to be tried in other orders
+	judged  int             // calls of Place that judging single leaves has cost
+
+	first    int32 // class of the first waiting pod; -1: none waits
+	mixed    bool  // the waiting pods are not all of one Independent class
+	shares   bool  // some of them have to share a domain
+	standIns bool  // some leaves have waiting pods of other classes to spare
 }
-
-// firstChoices is how often each waiting pod may be asked for on top of the budget: once to judge its leaf, once each in
-// the preferred and in the cheapest choice, and once to spare. What Minimum promises for one class rests on it.
-const firstChoices = 4
-
-// maxConsidered bounds the choices looked at, most of which look like one that was packed already.
-const maxConsidered = 1024
-
-// verdict says whether a leaf can have its minimum if nothing else is placed.
-type verdict int
 
 const (
-	fits       verdict = iota
-	doubtful           // was not placed, but that does not prove that it cannot be
-	impossible         // cannot be placed, beside others still less
+	// firstChoices is how often each waiting pod may be asked for on top of the budget: once to judge its leaf, and once
+	// each in the first walk, in the preferred and in the cheapest choice.
+	firstChoices = 4
+	// maxConsidered bounds the choices looked at, most of which look like one that was tried already.
+	maxConsidered = 1024
+	// maxJudged bounds the calls of Place that judging single leaves may cost.
+	maxJudged = 1024
+	// maxShuffled is how many choices are tried in other orders.
+	maxShuffled = 8
 )
 
-// choice is a set of leaves that satisfies the group.
-type choice struct {
-	leaves []*gang.Group            // those that lack pods
-	doubts int                      // doubtful leaves among them
-	pods   int                      // missing to all of them
-	picked map[kind]int             // children chosen
-	spare  map[*gang.Group][]string // per group: the signatures of children that could have been chosen too
-}
-
-// kind is the children of one group that have one signature. They can stand in for each other, so that only their
-// number matters.
-type kind struct {
-	parent    *gang.Group
-	signature string
-}
-
-// limits is how many children of a kind may be chosen; any number if it is not named.
-type limits map[kind]int
-
-func newSearch(pl *planner, g *gang.Group, budget Budget) *search {
-	return &search{
-		planner:    pl,
-		group:      g,
-		attempts:   cmp.Or(budget.Attempts, defaultAttempts),
-		placements: cmp.Or(budget.Placements, defaultPlacements),
-		signatures: map[*gang.Group]string{},
-		verdicts:   map[string]verdict{},
-		tried:      map[string]bool{},
-	}
-}
-
-// run packs the preferred choice, then the cheapest, then others: from each choice that failed it goes on to those with
-// one child less of some kind, beginning with the kinds of the leaves that failed. It ends with the first success, with
-// nothing else to try, or with the budget.
-func (s *search) run() bool {
-	pl := s.planner
+func newSearch(pl *planner, g int32, budget Budget) *search {
+	placements := cmp.Or(budget.Placements, defaultPlacements)
+	s := &search{planner: pl, group: g, base: len(pl.stack), skip: budget.Skip, most: cmp.Or(budget.Attempts, defaultAttempts),
+		extra: max(64, placements/8), first: -1}
 	pl.spent = false
-	defer func(limit int) { pl.limit = limit }(pl.limit)
-	pl.limit = pl.calls + firstChoices*pl.waitingBelow(s.group) + s.placements
-	if c, ok := s.choose(s.group, nil, preferredFirst); ok {
-		if ok, _ := s.pack(c); ok {
+	pl.limit = pl.calls + firstChoices*s.survey(g) + placements
+	return s
+}
+
+// survey returns the number of waiting pods below a group, and fills in what kinds of pods these are.
+func (s *search) survey(g int32) int {
+	waiting := 0
+	var visit func(g int32)
+	visit = func(g int32) {
+		at := &s.groups[g]
+		for k := at.first; k < at.end; k++ {
+			visit(k)
+		}
+		if !at.leaf() || at.waiting() == 0 {
+			return
+		}
+		waiting += at.waiting()
+		s.standIns = s.standIns || at.mixed && at.waiting() > at.missing()
+		for i := range int32(len(at.pods)) {
+			c := s.classOf(g, i)
+			if s.first < 0 {
+				s.first = c
+			}
+			s.mixed = s.mixed || c != s.first || s.kinds[c].kind != Independent
+			s.shares = s.shares || s.kinds[c].kind == SharesDomain
+			if !at.mixed {
+				break
+			}
+		}
+	}
+	visit(g)
+	return waiting
+}
+
+// runAlike plans pods of one Independent class. Only their number matters then: if the cheapest choice does not fit, none
+// does. No limit but the time keeps it from being tried.
+func (s *search) runAlike() bool {
+	pl := s.planner
+	pl.limit = -1
+	s.most = s.skip + 2
+	c := &pl.kinds[s.first]
+	if pl.fewest(s.group) > c.bound-c.placed {
+		pl.exhausted = true
+		return false
+	}
+	if s.attempt(s.walk) {
+		return true
+	}
+	if !s.cut && !s.groups[s.group].leaf() {
+		s.choices = newChooser(pl, s.group, func(int32) verdict { return fits })
+		if cheapest, ok := s.choices.choose(nil, cheapestFirst); ok && s.attempt(func() bool { return pl.packAlike(cheapest) }) {
 			return true
 		}
 	}
-	c, ok := s.choose(s.group, nil, cheapestFirst)
+	pl.exhausted = !s.cut
+	return false
+}
+
+// fewest returns the fewest pods that satisfy a group whose waiting pods suffice.
+func (pl *planner) fewest(g int32) int {
+	at := &pl.groups[g]
+	missing := at.missing()
+	if at.leaf() || missing == 0 {
+		return missing
+	}
+	var pods []int
+	for k := at.first; k < at.end; k++ {
+		if !pl.satisfied(k) && pl.possible[k] {
+			pods = append(pods, pl.fewest(k))
+		}
+	}
+	return smallest(pods, missing)
+}
+
+// run tries the walk in order of preference, the preferred choice, the cheapest one, then others, then the first of them in
+// other orders. If pods have to share domains, the walk comes second: it takes the domain that is best for one leaf.
+func (s *search) run() bool {
+	pl := s.planner
+	if !s.shares && s.attempt(s.walk) {
+		return true
+	}
+	if s.over() {
+		return false
+	}
+	s.choices = newChooser(pl, s.group, s.judge)
+	s.seen = map[string]bool{}
+	preferred, ok := s.choices.choose(nil, preferredFirst)
+	if s.cut {
+		return false
+	}
 	if !ok {
 		pl.exhausted = true
 		return false
 	}
-	ok, failed := s.pack(c)
-	if ok {
+	if s.pack(preferred) {
 		return true
 	}
-
-	seen := map[string]bool{}
-	open := s.others(c, nil, failed) // a stack: the last is tried next
-	for considered := 0; len(open) > 0; considered++ {
-		l := open[len(open)-1]
-		open = open[:len(open)-1]
-		if s.attempts <= 0 || considered == maxConsidered || pl.calls >= pl.limit {
-			pl.spent = true
-			break
-		}
-		if key := s.keyOf(l); seen[key] {
-			continue
-		} else {
-			seen[key] = true
-		}
-		c, ok := s.choose(s.group, l, cheapestFirst)
-		if !ok {
-			continue
-		}
-		ok, failed := s.pack(c)
-		if ok {
+	if s.shares {
+		pl.setNeed(s.needOf(preferred))
+		if s.attempt(s.walk) {
 			return true
 		}
-		open = append(open, s.others(c, l, failed)...)
+	}
+	if s.explore() {
+		return true
 	}
 	pl.exhausted = !pl.spent
+	return s.shuffle()
+}
+
+func (s *search) walk() bool { return s.fill(s.group, nil) }
+
+// attempt counts a choice and tries it, unless it is to be left out. What was placed in vain is taken back.
+func (s *search) attempt(place func() bool) bool {
+	pl := s.planner
+	if s.begun >= s.most || s.over() {
+		pl.spent = true
+		return false
+	}
+	s.begun++
+	if s.begun <= s.skip {
+		pl.tried = s.begun
+		return false
+	}
+	pl.attempts++
+	pl.blamed = blame{leaf: -1}
+	ok := place()
+	if !s.cut {
+		pl.tried = s.begun
+	}
+	if !ok {
+		pl.remember()
+		pl.undo(s.base)
+	}
+	return ok
+}
+
+// pack tries a choice, unless one that looks the same to the World was tried before, or the numbers of pods show that
+// it cannot fit.
+func (s *search) pack(leaves []int32) bool {
+	if s.met(s.keyOf(leaves)) || s.tooMany(s.needOf(leaves)) {
+		return false
+	}
+	if len(s.packed) < maxShuffled {
+		s.packed = append(s.packed, leaves)
+	}
+	return s.attempt(func() bool { return s.packLeaves(leaves, s.extra) })
+}
+
+// met reports whether the key was met before.
+func (s *search) met(key string) bool {
+	if s.seen[key] {
+		return true
+	}
+	s.seen[key] = true
 	return false
 }
 
-// pack tries a choice, unless one that looks the same to the World was tried before.
-func (s *search) pack(c choice) (ok bool, failed []*gang.Group) {
-	keys := make([]string, len(c.leaves))
-	for i, leaf := range c.leaves {
-		keys[i] = s.signatureOf(leaf)
+// explore tries the cheapest choice, and goes on from it: to the choices with fewer children of one kind, and on from them.
+func (s *search) explore() bool {
+	most := s.most
+	s.most = max(most/2, min(most, 4)) // the rest is for other orders
+	defer func() { s.most = most }()
+	open := [][]limit{nil} // a queue
+	for considered := 0; len(open) > 0; considered++ {
+		if considered == maxConsidered || s.begun >= s.most || s.over() || s.stopped() {
+			s.planner.spent = true
+			return false
+		}
+		limits := open[0]
+		open = open[1:]
+		leaves, ok := s.choices.choose(limits, cheapestFirst)
+		if !ok {
+			continue
+		}
+		next := s.onward(leaves, limits)
+		if s.pack(leaves) {
+			return true
+		}
+		if s.tooMany(s.needOf(leaves)) { // one step more leads to what may fit
+			open = append(next, open...)
+		} else {
+			open = append(open, next...)
+		}
 	}
-	slices.Sort(keys)
-	key := strings.Join(keys, "|")
-	if s.tried[key] {
-		return false, nil
-	}
-	s.tried[key] = true
-	s.attempts--
-	s.planner.attempts++
-	return s.planner.pack(c.leaves, s.extra())
+	return false
 }
 
-// waitingBelow returns the number of waiting pods in the leaves of the group.
-func (pl *planner) waitingBelow(g *gang.Group) int {
-	if g.IsLeaf() {
-		return len(pl.problem.Pods[g.Name()])
-	}
-	n := 0
-	for _, child := range g.Children() {
-		n += pl.waitingBelow(child)
-	}
-	return n
-}
-
-// extra is the part of the budget that finding domains for one choice may take.
-func (s *search) extra() int { return max(64, s.placements/8) }
-
-// others returns the limits that lead from a choice to those with one child less of some kind, the most promising last:
-// kinds of the failed leaves, then of the groups above them, after those that had no part in the failure.
-func (s *search) others(c choice, l limits, failed []*gang.Group) []limits {
-	var kinds []kind // most promising first
-	add := func(g *gang.Group) {
-		for ; g != s.group; g = g.Parent() {
-			k := kind{g.Parent(), s.signatureOf(g)}
-			replaceable := slices.ContainsFunc(c.spare[k.parent], func(signature string) bool { return signature != k.signature })
-			if c.picked[k] > 0 && replaceable && !slices.Contains(kinds, k) {
-				kinds = append(kinds, k)
+// onward returns the limits that lead from a choice to those with fewer children of one kind, and were not met before: kinds
+// of leaves whose pods are most in want first.
+func (s *search) onward(leaves []int32, limits []limit) [][]limit {
+	want := s.want(s.needOf(leaves))
+	leaves = slices.Clone(leaves)
+	slices.SortStableFunc(leaves, func(a, b int32) int { return cmp.Compare(want(b), want(a)) })
+	var next [][]limit
+	for _, l := range s.choices.replaceable(leaves) {
+		for _, most := range []int{l.most - 1, l.most / 2, 0} {
+			if most >= l.most {
+				continue
+			}
+			fewer := slices.DeleteFunc(slices.Clone(limits), func(o limit) bool { return o.kind == l.kind })
+			fewer = append(fewer, limit{l.kind, most})
+			if !s.met(keyOfLimits(fewer)) {
+				next = append(next, fewer)
 			}
 		}
-	}
-	for _, leaf := range append(slices.Clone(failed), c.leaves...) {
-		add(leaf)
-	}
-	next := make([]limits, 0, len(kinds))
-	for _, k := range slices.Backward(kinds) {
-		less := maps.Clone(l)
-		if less == nil {
-			less = limits{}
-		}
-		less[k] = c.picked[k] - 1
-		next = append(next, less)
 	}
 	return next
 }
 
-// option is a child that could be chosen, with the choice below it.
-type option struct {
-	choice
-	child     *gang.Group
-	signature string
-}
-
-func preferredFirst(a, b option) int { return cmp.Compare(a.doubts, b.doubts) }
-
-func cheapestFirst(a, b option) int {
-	return cmp.Or(cmp.Compare(a.doubts, b.doubts), cmp.Compare(a.pods, b.pods))
-}
-
-// choose returns the leaves to be filled so that the group is satisfied: of each group as many children as it lacks, the
-// first in the given order, those with held pods and then spec order among equals. false: the limits, or leaves that
-// are impossible, leave too few.
-func (s *search) choose(g *gang.Group, l limits, order func(a, b option) int) (choice, bool) {
-	c := choice{picked: map[kind]int{}, spare: map[*gang.Group][]string{}}
-	missing := s.missing(g)
-	if missing == 0 {
-		return c, true
-	}
-	if g.IsLeaf() {
-		v := s.verdictOf(g)
-		c.leaves, c.pods = []*gang.Group{g}, missing
-		if v == doubtful {
-			c.doubts = 1
-		}
-		return c, v != impossible
-	}
-	var options []option
-	for _, child := range s.preferred(g) {
-		if below, ok := s.choose(child, l, order); ok {
-			options = append(options, option{below, child, s.signatureOf(child)})
+// want returns how much of what there is for a leaf's pods is needed, 1 for all.
+func (s *search) want(need []int) func(leaf int32) float64 {
+	byClass := make([]float64, len(need))
+	for c := range s.kinds {
+		if k := &s.kinds[c]; k.present && k.bound < unlimited {
+			byClass[c] = float64(need[c]) / float64(max(1, k.bound))
+		} else if k.present {
+			byClass[c] = float64(need[c]) / float64(1+k.capacity.Nodes)
 		}
 	}
-	slices.SortStableFunc(options, order)
-	for _, o := range options {
-		k := kind{g, o.signature}
-		if most, limited := l[k]; limited && c.picked[k] >= most {
+	return func(leaf int32) float64 {
+		g := &s.groups[leaf]
+		most := 0.0
+		for i := range g.pods {
+			most = max(most, byClass[g.pods[i].Class])
+			if !g.mixed {
+				break
+			}
+		}
+		return most
+	}
+}
+
+// shuffle tries the first choices in other orders, as long as there is budget.
+func (s *search) shuffle() bool {
+	choices := slices.DeleteFunc(s.packed, s.isAlike) // of pods of one class all orders are the same
+	for n := 0; len(choices) > 0 && s.begun < s.most && !s.over() && !s.stopped(); n++ {
+		leaves := choices[n%len(choices)]
+		if s.attempt(func() bool { return s.packShuffled(leaves, uint64(n), s.extra) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// isAlike reports whether all waiting pods of the leaves are of one class.
+func (s *search) isAlike(leaves []int32) bool {
+	first := s.classOf(leaves[0], 0)
+	return !slices.ContainsFunc(leaves, func(leaf int32) bool { return s.groups[leaf].mixed || s.classOf(leaf, 0) != first })
+}
+
+// needOf returns how many pods of each class a choice places if each leaf uses the pods it prefers, with those on the
+// stack.
+func (s *search) needOf(leaves []int32) []int {
+	need := make([]int, s.classes)
+	for c := range s.kinds {
+		need[c] = s.kinds[c].placed
+	}
+	for _, leaf := range leaves {
+		g := &s.groups[leaf]
+		n := g.missing()
+		if !g.mixed {
+			need[g.pods[0].Class] += n
 			continue
 		}
-		if missing == 0 {
-			c.spare[g] = append(c.spare[g], o.signature)
-			continue
+		for i := range int32(len(g.pods)) {
+			if n > 0 && !s.isTaken(leaf, i) && !s.dead(s.classOf(leaf, i)) {
+				need[s.classOf(leaf, i)]++
+				n--
+			}
 		}
-		missing--
-		c.leaves = append(c.leaves, o.leaves...)
-		c.doubts += o.doubts
-		c.pods += o.pods
-		c.picked[k]++
-		maps.Copy(c.picked, o.picked)
-		maps.Copy(c.spare, o.spare)
 	}
-	return c, missing == 0
+	return need
 }
 
-// verdictOf tries the leaf alone, once per signature.
-func (s *search) verdictOf(leaf *gang.Group) verdict {
-	signature := s.signatureOf(leaf)
-	if v, ok := s.verdicts[signature]; ok {
-		return v
+// tooMany reports whether a choice needs more pods of a class than fit, anywhere or in one domain, and no others can stand
+// in for them.
+func (s *search) tooMany(need []int) bool {
+	if s.standIns {
+		return false
 	}
-	v := s.judge(leaf)
-	s.verdicts[signature] = v
-	return v
+	for c := range s.kinds {
+		if s.kinds[c].present && need[c] > s.kinds[c].bound {
+			return true
+		}
+	}
+	if !s.shares {
+		return false
+	}
+	s.setNeed(need)
+	for c := range s.kinds {
+		if k := &s.kinds[c]; k.kind == SharesDomain && k.placed == 0 && need[c] > 0 && len(s.domainsOf(int32(c))) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
-func (s *search) judge(leaf *gang.Group) verdict {
-	live := s.live(leaf)
-	if len(live) < s.missing(leaf) {
+// judge tries a leaf alone.
+func (s *search) judge(leaf int32) verdict {
+	g := &s.groups[leaf]
+	n := g.missing()
+	live := 0
+	for i := range int32(len(g.pods)) {
+		if !s.isTaken(leaf, i) && !s.dead(s.classOf(leaf, i)) {
+			live++
+		}
+	}
+	if live < n {
 		return impossible
 	}
-	mark := len(s.stack)
-	if ok, _ := s.planner.pack([]*gang.Group{leaf}, s.extra()); ok {
-		s.undo(mark)
+	if !g.mixed {
+		c := &s.kinds[g.pods[0].Class]
+		if c.bound < unlimited && c.placed+n > c.bound {
+			return impossible
+		}
+		if c.kind == SharesDomain && c.placed == 0 && len(s.world.Domains(g.pods[0].Class, s.needOfLeaf(leaf, n))) == 0 {
+			return impossible
+		}
+	}
+	if !s.choices.free || s.judged >= maxJudged || s.over() {
 		return fits
 	}
-	// Only for pods that do not differ and do not depend on others does the order of placing them prove nothing.
-	first := s.class(live[0])
-	if s.independent(first) && !slices.ContainsFunc(live, func(p slot) bool { return s.class(p) != first }) {
+	mark, calls := len(s.stack), s.calls
+	ok := s.packLeaves([]int32{leaf}, s.extra)
+	s.undo(mark)
+	s.judged += s.calls - calls
+	switch {
+	case ok || s.stopped():
+		return fits
+	case !g.mixed && s.kinds[g.pods[0].Class].kind == Independent:
 		return impossible
 	}
-	return doubtful
+	return doubtful // for pods that differ, or depend on others, one order proves nothing
 }
 
-func (s *search) signatureOf(g *gang.Group) string {
-	signature, ok := s.signatures[g]
-	if !ok {
-		signature, _ = s.signature(g)
-		s.signatures[g] = signature
+// keyOf returns the same string for choices that look the same to the World.
+func (s *search) keyOf(leaves []int32) string {
+	numbers := make([]int32, len(leaves))
+	for i, leaf := range leaves {
+		numbers[i] = s.choices.like.of(leaf)
 	}
-	return signature
-}
-
-// keyOf returns the same string for the same limits.
-func (s *search) keyOf(l limits) string {
-	parts := make([]string, 0, len(l))
-	for k, most := range l {
-		parts = append(parts, fmt.Sprintf("%s %s %d", k.parent.Name(), k.signature, most))
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, "\n")
-}
-
-// signature describes the group as the World sees it: groups of one signature can stand in for each other. independent:
-// no pod below the group has a class with domains.
-func (pl *planner) signature(g *gang.Group) (signature string, independent bool) {
-	var b strings.Builder
-	independent = true
-	var write func(g *gang.Group)
-	write = func(g *gang.Group) {
-		fmt.Fprintf(&b, "%d", pl.missing(g))
-		if g.IsLeaf() {
-			for _, s := range pl.waiting(g) {
-				c := pl.class(s)
-				independent = independent && pl.independent(c)
-				fmt.Fprintf(&b, ",%d", c)
-			}
-			return
+	slices.Sort(numbers)
+	key := []byte{'c'}
+	for i := 0; i < len(numbers); {
+		n := i
+		for n < len(numbers) && numbers[n] == numbers[i] {
+			n++
 		}
-		b.WriteByte('(')
-		for _, child := range g.Children() {
-			write(child)
-			b.WriteByte(';')
-		}
-		b.WriteByte(')')
+		key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(numbers[i])), uint64(n-i))
+		i = n
 	}
-	write(g)
-	return b.String(), independent
+	return string(key)
+}
+
+// keyOfLimits returns the same string for the same limits.
+func keyOfLimits(limits []limit) string {
+	limits = slices.Clone(limits)
+	slices.SortFunc(limits, func(a, b limit) int {
+		return cmp.Or(cmp.Compare(a.parent, b.parent), cmp.Compare(a.likeness, b.likeness))
+	})
+	key := []byte{'l'}
+	for _, l := range limits {
+		key = binary.AppendUvarint(key, uint64(l.parent))
+		key = binary.AppendUvarint(key, uint64(l.likeness))
+		key = binary.AppendUvarint(key, uint64(l.most))
+	}
+	return string(key)
 }

@@ -135,7 +135,7 @@ func TestSurplusOfRandomTrees(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(11, 13))
 	for round := range 3000 {
-		p, w := randomInstance(t, r, 3, false)
+		p, w := randomInstance(t, r, variety{classes: 3})
 		plan, _ := placement.Minimum(p, w, placement.Budget{})
 		if len(plan) == 0 {
 			continue

@@ -2,7 +2,6 @@ package placement_test
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 
@@ -22,10 +21,21 @@ type node struct {
 // class is what pods of one class want.
 type class struct {
 	gpus, cpus int
-	label      string // node must have it; "": any
-	follows    string // the node's rack must hold a pod of a class with this sameRack; "": no such constraint
-	sameRack   string // pods of all classes with this value share a rack; "": no such constraint
+	label      string   // node must have it; "": any
+	follows    string   // the node's rack must hold a pod of a class with this sameRack; "": no such constraint
+	sameRack   string   // pods of all classes with this value share a rack; "": no such constraint
+	apart      string   // pods of all classes with this value are on nodes of their own; "": no such constraint
+	spreads    []spread // hard, over the pods of the class
 }
+
+// spread is a hard topology spread constraint: of the class no more than skew pods more in one domain than in any other.
+type spread struct {
+	over func(n node) string
+	skew int
+}
+
+func byRack(n node) string { return n.rack }
+func byNode(n node) string { return n.name }
 
 // cluster is a fake World: resources, one label and one rack per node, best fit by free GPUs. It fails the test when
 // Undo takes back more than was placed.
@@ -36,7 +46,10 @@ type cluster struct {
 	stack   []fakePlacement
 	calls   int // of Place
 	refused int
-	asked   int // calls of Capacity and Weight
+	asked   int         // calls of Capacity and Weight
+	listed  int         // calls of Domains
+	over    func() bool // Place must not be called any more; nil: there is no time limit
+	told    int         // calls of Explain
 }
 
 type fakePlacement struct{ class, node int }
@@ -64,7 +77,41 @@ func (w *cluster) rackOf(group string) (string, bool) {
 	return "", false
 }
 
-func (w *cluster) reason(n node, c class, domain string) string {
+// rackOfAll returns the racks that classes are bound to.
+func (w *cluster) rackOfAll() []string {
+	var racks []string
+	for _, c := range w.classes {
+		rack := ""
+		if c.sameRack != "" {
+			rack, _ = w.rackOf(c.sameRack)
+		}
+		racks = append(racks, rack)
+	}
+	return racks
+}
+
+// skewed reports whether one more pod of the class on the node breaks the constraint.
+func (w *cluster) skewed(n node, class int, s spread) bool {
+	pods := map[string]int{}
+	for _, other := range w.nodes {
+		if c := w.classes[class]; c.label == "" || other.label == c.label {
+			pods[s.over(other)] += 0
+		}
+	}
+	for _, p := range w.stack {
+		if p.class == class {
+			pods[s.over(w.nodes[p.node])]++
+		}
+	}
+	fewest := len(w.stack)
+	for _, k := range pods {
+		fewest = min(fewest, k)
+	}
+	return pods[s.over(n)]+1-fewest > s.skew
+}
+
+func (w *cluster) reason(n node, class int, domain string) string {
+	c := w.classes[class]
 	switch {
 	case domain != "" && n.rack != domain:
 		return "node is not in the domain"
@@ -74,6 +121,16 @@ func (w *cluster) reason(n node, c class, domain string) string {
 		return "Insufficient nvidia.com/gpu"
 	case n.free[1] < c.cpus:
 		return "Insufficient cpu"
+	}
+	if c.apart != "" && slices.ContainsFunc(w.stack, func(p fakePlacement) bool {
+		return w.classes[p.class].apart == c.apart && w.nodes[p.node].name == n.name
+	}) {
+		return "node(s) didn't match pod anti-affinity rules"
+	}
+	for _, s := range c.spreads {
+		if w.skewed(n, class, s) {
+			return "node(s) didn't match pod topology spread constraints"
+		}
 	}
 	if c.sameRack != "" {
 		if rack, ok := w.rackOf(c.sameRack); ok && rack != n.rack {
@@ -89,11 +146,14 @@ func (w *cluster) reason(n node, c class, domain string) string {
 }
 
 func (w *cluster) Place(class int, domain string) (string, bool) {
+	w.t.Helper()
+	if w.over != nil && w.over() {
+		w.t.Fatal("Place is called although the time is over")
+	}
 	w.calls++
 	best := -1
-	c := w.classes[class]
 	for i, n := range w.nodes {
-		if w.reason(n, c, domain) == "" && (best < 0 || n.free[0] < w.nodes[best].free[0] || n.free[0] == w.nodes[best].free[0] && n.free[1] < w.nodes[best].free[1]) {
+		if w.reason(n, class, domain) == "" && (best < 0 || n.free[0] < w.nodes[best].free[0] || n.free[0] == w.nodes[best].free[0] && n.free[1] < w.nodes[best].free[1]) {
 			best = i
 		}
 	}
@@ -106,9 +166,10 @@ func (w *cluster) Place(class int, domain string) (string, bool) {
 }
 
 func (w *cluster) Explain(class int, domain string) *placement.Refusal {
+	w.told++
 	reasons := map[string]int{}
 	for _, n := range w.nodes {
-		if r := w.reason(n, w.classes[class], domain); r != "" {
+		if r := w.reason(n, class, domain); r != "" {
 			reasons[r]++
 		}
 	}
@@ -136,7 +197,7 @@ func (w *cluster) Undo(n int) {
 
 func (w *cluster) Kind(class int) placement.Kind {
 	switch c := w.classes[class]; {
-	case c.follows != "":
+	case c.follows != "" || len(c.spreads) > 0:
 		return placement.Dependent
 	case c.sameRack != "":
 		return placement.SharesDomain
@@ -144,30 +205,93 @@ func (w *cluster) Kind(class int) placement.Kind {
 	return placement.Independent
 }
 
-func (w *cluster) Domains(class int, _ []int) []string {
-	var racks []string
-	for _, n := range w.nodes {
-		if !slices.Contains(racks, n.rack) {
-			racks = append(racks, n.rack)
+// Domains returns the racks that have room for what is needed of the classes that share one with this class, by what
+// is free with nothing placed: those first that have room for all classes that share any rack, then the fullest.
+func (w *cluster) Domains(class int, need []int) []string {
+	w.listed++
+	type rack struct {
+		name string
+		all  bool
+		gpus int
+	}
+	var racks []*rack
+	byName := map[string][]int{}
+	for i, n := range w.nodes {
+		if byName[n.rack] == nil {
+			racks = append(racks, &rack{name: n.rack})
+		}
+		byName[n.rack] = append(byName[n.rack], i)
+	}
+	racks = slices.DeleteFunc(racks, func(r *rack) bool {
+		r.all = w.holds(byName[r.name], need, func(c int) bool { return w.classes[c].sameRack != "" })
+		for _, i := range byName[r.name] {
+			r.gpus += w.nodes[i].gpus
+		}
+		return !w.holds(byName[r.name], need, func(c int) bool { return w.classes[c].sameRack == w.classes[class].sameRack })
+	})
+	slices.SortStableFunc(racks, func(a, b *rack) int {
+		if a.all != b.all {
+			if a.all {
+				return -1
+			}
+			return 1
+		}
+		return a.gpus - b.gpus
+	})
+	var names []string
+	for _, r := range racks {
+		names = append(names, r.name)
+	}
+	return names
+}
+
+// holds reports whether the nodes may hold what is needed of some classes, as far as sums tell.
+func (w *cluster) holds(nodes []int, need []int, of func(class int) bool) bool {
+	gpus, cpus := 0, 0
+	for _, i := range nodes {
+		gpus, cpus = gpus+w.nodes[i].gpus, cpus+w.nodes[i].cpus
+	}
+	for c, n := range need {
+		if !of(c) {
+			continue
+		}
+		gpus, cpus = gpus-n*w.classes[c].gpus, cpus-n*w.classes[c].cpus
+		slots := 0
+		for _, i := range nodes {
+			slots += w.slots(c, w.nodes[i])
+		}
+		if slots < n {
+			return false
 		}
 	}
-	return racks
+	return gpus >= 0 && cpus >= 0
+}
+
+// slots returns how many pods of the class fit on the node with nothing placed.
+func (w *cluster) slots(class int, n node) int {
+	c := w.classes[class]
+	if c.label != "" && n.label != c.label {
+		return 0
+	}
+	fit := 1 << 20
+	if c.gpus > 0 {
+		fit = min(fit, n.gpus/c.gpus)
+	}
+	if c.cpus > 0 {
+		fit = min(fit, n.cpus/c.cpus)
+	}
+	if c.apart != "" {
+		fit = min(fit, 1)
+	}
+	return fit
 }
 
 func (w *cluster) Capacity(class int) placement.Capacity {
 	w.asked++
 	capacity := placement.Capacity{}
-	c := w.classes[class]
 	for _, n := range w.nodes {
-		if (c.label == "" || n.label == c.label) && n.gpus >= c.gpus && n.cpus >= c.cpus {
+		if fit := w.slots(class, n); fit > 0 {
 			capacity.Nodes++
-			fit := math.MaxInt32
-			if c.gpus > 0 {
-				fit = min(fit, n.gpus/c.gpus)
-			}
-			if c.cpus > 0 {
-				fit = min(fit, n.cpus/c.cpus)
-			}
 			capacity.Pods += fit
 		}
 	}

@@ -1,0 +1,224 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+)
+
+// kind is the children of one group that are alike.
+type kind struct {
+	parent   int32
+	likeness int32
+}
+
+// limit is how many children of a kind may be chosen.
+type limit struct {
+	kind
+	most int
+}
+
+// order is the order in which children are chosen.
+type order int
+
+const (
+	preferredFirst order = iota // those that are sure to fit by themselves first, then as they are preferred
+	cheapestFirst               // of those again the ones that lack the fewest pods
+)
+
+// maxKinds bounds the ways that lead on from one choice.
+const maxKinds = 16
+
+// chooser makes choices. It keeps its slices from one to the next.
+type chooser struct {
+	*planner
+	like  *likeness
+	group int32
+	free  bool    // some group has more children to choose from than it lacks
+	below []int32 // group and all below it that matter, a group before its children
+
+	verdicts []verdict // by likeness, of leaves
+	judge    func(leaf int32) verdict
+
+	// Of one choice, by group:
+	ok     []bool
+	pods   []int // lacking in the leaves chosen below
+	doubts []int // doubtful leaves among them
+	picks  []span
+	spare  [][2]int32 // two different likenesses of children that were not chosen; 0: none
+	arena  []int32
+	wanted []option
+}
+
+// span is a part of arena: the children chosen, in order.
+type span struct{ first, end int32 }
+
+type option struct {
+	group        int32
+	pods, doubts int
+}
+
+// verdict says whether a leaf can have its minimum if nothing else is placed.
+type verdict int8
+
+const (
+	unknown    verdict = iota
+	fits               // or nothing is known that speaks against it
+	doubtful           // was not placed, but that does not prove that it cannot be
+	impossible         // cannot be placed, beside others still less
+)
+
+func newChooser(pl *planner, g int32, judge func(leaf int32) verdict) *chooser {
+	c := &chooser{planner: pl, like: pl.newLikeness(), group: g, judge: judge}
+	c.below = append(c.below, g)
+	for i := 0; i < len(c.below); i++ {
+		at := &pl.groups[c.below[i]]
+		before := len(c.below)
+		for k := at.first; k < at.end; k++ {
+			if !pl.satisfied(k) && pl.possible[k] {
+				c.below = append(c.below, k)
+			}
+		}
+		c.free = c.free || !at.leaf() && len(c.below)-before > at.missing()
+	}
+	n := len(pl.groups)
+	c.ok, c.pods, c.doubts = make([]bool, n), make([]int, n), make([]int, n)
+	c.picks, c.spare = make([]span, n), make([][2]int32, n)
+	return c
+}
+
+// choose returns the leaves to be filled so that the group is satisfied: of each group as many children as it lacks, the
+// first in the given order, those with held pods and then spec order among equals. false: the limits, or leaves that
+// are impossible, leave too few.
+func (c *chooser) choose(limits []limit, by order) (leaves []int32, ok bool) {
+	c.arena = c.arena[:0]
+	for _, g := range slices.Backward(c.below) {
+		if at := &c.groups[g]; at.leaf() {
+			v := c.verdictOf(g)
+			c.ok[g], c.pods[g], c.doubts[g] = v != impossible, at.missing(), 0
+			if v == doubtful {
+				c.doubts[g] = 1
+			}
+		} else {
+			c.pick(g, limits, by)
+		}
+	}
+	if !c.ok[c.group] {
+		return nil, false
+	}
+	return c.leaves(c.group, nil), true
+}
+
+// pick chooses the children of a group.
+func (c *chooser) pick(g int32, limits []limit, by order) {
+	at := &c.groups[g]
+	c.wanted = c.wanted[:0]
+	for _, held := range []bool{true, false} {
+		for k := at.first; k < at.end; k++ {
+			if c.groups[k].held == held && !c.satisfied(k) && c.possible[k] && c.ok[k] {
+				c.wanted = append(c.wanted, option{k, c.pods[k], c.doubts[k]})
+			}
+		}
+	}
+	compare := func(a, b option) int {
+		if by == preferredFirst {
+			return cmp.Compare(a.doubts, b.doubts)
+		}
+		return cmp.Or(cmp.Compare(a.doubts, b.doubts), cmp.Compare(a.pods, b.pods))
+	}
+	if !slices.IsSortedFunc(c.wanted, compare) {
+		slices.SortStableFunc(c.wanted, compare)
+	}
+	missing := at.missing()
+	c.pods[g], c.doubts[g], c.spare[g] = 0, 0, [2]int32{}
+	c.picks[g] = span{int32(len(c.arena)), int32(len(c.arena))}
+	limited := slices.ContainsFunc(limits, func(l limit) bool { return l.parent == g })
+	var chosen []int // by limits
+	if limited {
+		chosen = make([]int, len(limits))
+	}
+	for _, o := range c.wanted {
+		if limited {
+			i := slices.IndexFunc(limits, func(l limit) bool { return l.parent == g && l.likeness == c.like.of(o.group) })
+			if i >= 0 {
+				if chosen[i]++; chosen[i] > limits[i].most {
+					continue
+				}
+			}
+		}
+		if missing > 0 {
+			missing--
+			c.arena = append(c.arena, o.group)
+			c.picks[g].end++
+			c.pods[g] += o.pods
+			c.doubts[g] += o.doubts
+			continue
+		}
+		spare := &c.spare[g]
+		switch n := c.like.of(o.group); {
+		case spare[0] == 0:
+			spare[0] = n
+		case n != spare[0]:
+			spare[1] = n
+		}
+		if spare[1] != 0 {
+			break
+		}
+	}
+	c.ok[g] = missing == 0
+}
+
+// chosen returns how many children of a kind are chosen.
+func (c *chooser) chosen(k kind) int {
+	n := 0
+	for _, child := range c.arena[c.picks[k.parent].first:c.picks[k.parent].end] {
+		if c.like.of(child) == k.likeness {
+			n++
+		}
+	}
+	return n
+}
+
+// leaves appends the leaves chosen below the group.
+func (c *chooser) leaves(g int32, list []int32) []int32 {
+	if c.groups[g].leaf() {
+		return append(list, g)
+	}
+	for _, child := range c.arena[c.picks[g].first:c.picks[g].end] {
+		list = c.leaves(child, list)
+	}
+	return list
+}
+
+// replaceable returns the kinds, with the number chosen, that others could stand in for: those of the given leaves first,
+// each followed by the groups above it.
+func (c *chooser) replaceable(leaves []int32) []limit {
+	var kinds []limit
+	for _, leaf := range leaves {
+		for g := leaf; g != c.group && len(kinds) < maxKinds; g = c.groups[g].parent {
+			k := kind{c.groups[g].parent, c.like.of(g)}
+			spare := c.spare[k.parent]
+			if spare[0] == 0 || spare[0] == k.likeness && spare[1] == 0 {
+				continue
+			}
+			if !slices.ContainsFunc(kinds, func(l limit) bool { return l.kind == k }) {
+				kinds = append(kinds, limit{k, c.chosen(k)})
+			}
+		}
+		if len(kinds) == maxKinds {
+			break
+		}
+	}
+	return kinds
+}
+
+// verdictOf judges each leaf once, or one that is like it.
+func (c *chooser) verdictOf(leaf int32) verdict {
+	n := int(c.like.of(leaf))
+	for len(c.verdicts) <= n {
+		c.verdicts = append(c.verdicts, unknown)
+	}
+	if c.verdicts[n] == unknown {
+		c.verdicts[n] = c.judge(leaf)
+	}
+	return c.verdicts[n]
+}

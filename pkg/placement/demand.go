@@ -1,0 +1,218 @@
+package placement
+
+import (
+	"math"
+	"slices"
+)
+
+// MayFit reports whether the numbers of pods allow that the tree's minimum is met: it is a necessary condition. false
+// is final: whatever goes where, there is no plan. capacity is an upper bound of the pods of a class that fit if
+// nothing else is placed, as Capacity.Pods; math.MaxInt: not known.
+//
+// If all waiting pods are of one class the answer is exact as to numbers: the smallest set of pods that makes the tree
+// whole is no larger than the capacity. Of several classes each is looked at as if the others took no room.
+//
+// Costs a walk over tree and pods. For repeated questions on the same problem see Demand.
+func MayFit(p Problem, capacity func(class int) int) bool { return NewDemand(p).MayFit(capacity) }
+
+// Demand is what a Problem asks for, by leaf and class, prepared for MayFit. It keeps no pod. Not safe for concurrent use.
+type Demand struct {
+	groups  []asked
+	uses    []use
+	last    []int32 // per class: its use in the last leaf that has pods of it; -1: none
+	waiting []int   // per class: pods
+
+	// Of one call of MayFit; kept to spare allocations.
+	capacity []int // per class
+	values   []int
+	open     []partial
+}
+
+// asked is one group. Groups are numbered as in the layout.
+type asked struct {
+	parent     int32
+	first, end int32 // children
+	use, uses  int32 // leaf: its uses are Demand.uses[use:uses]
+	missing    int   // of a leaf: pods, else children; 0: satisfied
+
+	// Of one call of MayFit.
+	live  int   // leaf: waiting pods as far as the capacity of their classes goes
+	fit   int32 // children that are not satisfied but have enough pods
+	fits  bool  // the group has enough pods
+	total int   // fewest pods that satisfy it
+}
+
+// use is the waiting pods of one class in one leaf.
+type use struct {
+	leaf, class int32
+	pods        int
+	before      int32 // the class's use in the leaf before; -1: none
+}
+
+// partial is a group that cannot be satisfied without pods of the class that is looked at.
+type partial struct {
+	group int32
+	pods  int
+}
+
+// NewDemand prepares a problem.
+func NewDemand(p Problem) *Demand {
+	l := newLayout(p)
+	return demandOf(&l)
+}
+
+// demandOf returns what waits and is not placed in the layout.
+func demandOf(l *layout) *Demand {
+	d := &Demand{groups: make([]asked, len(l.groups)), last: make([]int32, l.classes), waiting: make([]int, l.classes)}
+	d.capacity = make([]int, l.classes)
+	for c := range d.last {
+		d.last[c] = -1
+	}
+	for i := range l.groups {
+		g := &l.groups[i]
+		a := &d.groups[i]
+		*a = asked{parent: g.parent, first: g.first, end: g.end, missing: g.missing(), use: int32(len(d.uses))}
+		for _, pod := range g.pods {
+			at := d.last[pod.Class]
+			if at < a.use { // of a leaf before, or -1
+				d.uses = append(d.uses, use{leaf: int32(i), class: int32(pod.Class), before: at})
+				at = int32(len(d.uses)) - 1
+				d.last[pod.Class] = at
+			}
+			d.uses[at].pods++
+			d.waiting[pod.Class]++
+		}
+		a.uses = int32(len(d.uses))
+	}
+	return d
+}
+
+// MayFit answers as the function of that name does. It allocates nothing that it has allocated before.
+func (d *Demand) MayFit(capacity func(class int) int) bool {
+	if d.groups[root].missing == 0 {
+		return true
+	}
+	sum := 0
+	for c, pods := range d.waiting {
+		d.capacity[c] = 0
+		if pods > 0 {
+			d.capacity[c] = min(pods, max(0, capacity(c)))
+		}
+		sum += d.capacity[c]
+	}
+	d.count()
+	if top := &d.groups[root]; !top.fits || top.total > sum {
+		return false
+	}
+	for c, pods := range d.waiting {
+		if d.capacity[c] < pods && d.least(int32(c)) > d.capacity[c] {
+			return false
+		}
+	}
+	return true
+}
+
+// count fills in which groups have enough pods, class by class no more than there is capacity for.
+func (d *Demand) count() {
+	for i := range d.groups {
+		d.groups[i].fit = 0
+	}
+	for i := int32(len(d.groups)) - 1; i >= 0; i-- {
+		g := &d.groups[i]
+		switch {
+		case g.missing == 0:
+			g.fits, g.total = true, 0
+			continue
+		case g.first == g.end:
+			g.live = 0
+			for _, u := range d.uses[g.use:g.uses] {
+				g.live += min(u.pods, d.capacity[u.class])
+			}
+			g.fits, g.total = g.live >= g.missing, g.missing
+		default:
+			g.fits, g.total = int(g.fit) >= g.missing, 0
+			if !g.fits {
+				break
+			}
+			d.values = d.values[:0]
+			for k := g.first; k < g.end; k++ {
+				if child := &d.groups[k]; child.missing > 0 && child.fits {
+					d.values = append(d.values, child.total)
+				}
+			}
+			g.total = smallest(d.values, g.missing)
+		}
+		if g.fits && g.parent >= 0 {
+			d.groups[g.parent].fit++
+		}
+	}
+}
+
+// least returns the fewest pods of the class with which the tree's minimum can be met.
+//
+// It goes from the leaves that have such pods upwards, the group with the highest number next: so the siblings that need
+// some follow each other, and of the others only their number matters, since they need none.
+func (d *Demand) least(class int32) int {
+	d.open = d.open[:0] // inner groups in falling order, the next at position head
+	head := 0
+	leaf, before := d.needy(class, d.last[class])
+	for {
+		parent := int32(-1)
+		d.values = d.values[:0]
+		for {
+			next, inner := leaf, false
+			if head < len(d.open) && d.open[head].group > leaf.group {
+				next, inner = d.open[head], true
+			}
+			if next.group == root {
+				return next.pods
+			}
+			if next.group < 0 || len(d.values) > 0 && d.groups[next.group].parent != parent {
+				break
+			}
+			parent = d.groups[next.group].parent
+			d.values = append(d.values, next.pods)
+			if inner {
+				head++
+			} else {
+				leaf, before = d.needy(class, before)
+			}
+		}
+		if len(d.values) == 0 {
+			return 0
+		}
+		g := &d.groups[parent]
+		if needed := g.missing - (int(g.fit) - len(d.values)); g.missing > 0 && g.fits && needed > 0 {
+			d.open = append(d.open, partial{parent, smallest(d.values, needed)})
+		}
+	}
+}
+
+// needy returns the first leaf, from the given use of the class backwards, whose other pods do not suffice, and the use
+// before it. The leaf's group is -1 if there is none.
+func (d *Demand) needy(class, at int32) (leaf partial, before int32) {
+	for at >= 0 {
+		u := &d.uses[at]
+		at = u.before
+		g := &d.groups[u.leaf]
+		if others := g.live - min(u.pods, d.capacity[class]); g.missing > max(0, others) && g.fits {
+			return partial{u.leaf, g.missing - others}, at
+		}
+	}
+	return partial{group: -1}, -1
+}
+
+// smallest returns the sum of the n smallest values. It may sort them.
+func smallest(values []int, n int) int {
+	if n < len(values) && slices.Min(values) != slices.Max(values) {
+		slices.Sort(values)
+	}
+	sum := 0
+	for _, v := range values[:n] {
+		sum += v
+	}
+	return sum
+}
+
+// unlimited is the capacity of classes of which no bound is known.
+const unlimited = math.MaxInt

@@ -1,0 +1,191 @@
+package placement
+
+// maxExplained is how many refusals of one Shortfall the World is asked to explain. More than a few are never read.
+const maxExplained = 16
+
+// blame is a refusal: pods of the class found no node in the domain. leaf is -1 if there was none.
+type blame struct {
+	leaf, class int32
+	domain      string
+}
+
+// explanation collects what a walk could not satisfy.
+type explanation struct {
+	*planner
+	can    []int           // by group: satisfied children, if they are too few; else -1
+	leaves []LeafShortfall // by group; Need is 0 if nothing is lacking
+	asked  []answered
+}
+
+type answered struct {
+	blame
+	refusal *Refusal
+}
+
+func (pl *planner) newExplanation() *explanation {
+	with := &explanation{planner: pl, can: make([]int, len(pl.groups)), leaves: make([]LeafShortfall, len(pl.groups))}
+	for i := range with.can {
+		with.can[i] = -1
+	}
+	return with
+}
+
+// group notes that a group has too few children that can be satisfied.
+func (e *explanation) group(g int32, can int) { e.can[g] = can }
+
+// leaf notes what a leaf lacks, and, if its pods are enough, why nodes refuse them.
+func (e *explanation) leaf(leaf int32, lacking LeafShortfall, refused blame) {
+	if lacking.Available >= lacking.Need {
+		lacking.Refusal = &Refusal{}
+		if refused.leaf >= 0 {
+			lacking.Class, lacking.Refusal = int(refused.class), e.refusal(refused)
+		}
+	}
+	e.leaves[leaf] = lacking
+}
+
+// refusal asks the World, once per class and domain.
+func (e *explanation) refusal(b blame) *Refusal {
+	for _, a := range e.asked {
+		if a.class == b.class && a.domain == b.domain {
+			return a.refusal
+		}
+	}
+	if len(e.asked) == maxExplained {
+		return &Refusal{}
+	}
+	e.asked = append(e.asked, answered{b, e.world.Explain(int(b.class), b.domain)})
+	return e.asked[len(e.asked)-1].refusal
+}
+
+// explain walks once more in order of preference, to its end, and returns what was lacking. The World is as before. nil:
+// the walk satisfied the root, and the stack is the plan.
+func (pl *planner) explain() *Shortfall {
+	with := pl.newExplanation()
+	pl.limit = -1
+	for _, c := range pl.cramped {
+		pl.kinds[c].roomAt = -1 // what was placed then is to be placed again, so that the refusal tells of it
+	}
+	pl.cramped = pl.cramped[:0]
+	if pl.fill(root, with) {
+		return nil
+	}
+	pl.undo(0)
+	if pl.cut {
+		return pl.explainCut()
+	}
+	return with.shortfall()
+}
+
+// explainByNumbers walks likewise, but places no pod: the numbers alone show what is lacking.
+func (pl *planner) explainByNumbers() *Shortfall {
+	with := pl.newExplanation()
+	pl.counting = true
+	pl.fill(root, with)
+	pl.undo(0)
+	pl.counting = false
+	return with.shortfall()
+}
+
+// shortfall returns what was collected, without what other children have made good.
+func (e *explanation) shortfall() *Shortfall {
+	short := &Shortfall{Attempts: e.attempts, Tried: e.tried, Exhausted: e.exhausted && !e.cut, Cut: e.cut}
+	for _, g := range e.inSpecOrder() {
+		if !e.blames(e.groups[g].parent) {
+			continue // a group above was satisfied by other children
+		}
+		of := e.groups[g].of
+		if e.can[g] >= 0 {
+			short.Groups = append(short.Groups, GroupShortfall{Group: of.Name(), Need: of.Min(), Can: e.can[g]})
+		}
+		if e.leaves[g].Need > 0 {
+			short.Leaves = append(short.Leaves, e.leaves[g])
+		}
+	}
+	return short
+}
+
+// blames reports whether the group and all groups above it were not satisfied. -1 is above the root.
+func (e *explanation) blames(g int32) bool {
+	for ; g >= 0; g = e.groups[g].parent {
+		if e.can[g] < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// try is the attempt that placed the most pods, as far as a Shortfall tells of it when the time is over.
+type try struct {
+	height  int
+	counts  []int32 // by group, as group.count; nil: nothing was placed
+	blamed  blame
+	refusal *Refusal // of the class that was refused last when the time was over
+}
+
+// remember keeps the attempt under way if it placed more than those before.
+func (pl *planner) remember() {
+	if pl.explains && pl.expired != nil && (pl.best.counts == nil || len(pl.stack) > pl.best.height) {
+		pl.best.height, pl.best.blamed = len(pl.stack), pl.blamed
+		pl.best.counts = pl.best.counts[:0]
+		for i := range pl.groups {
+			pl.best.counts = append(pl.best.counts, pl.groups[i].count)
+		}
+	}
+}
+
+// stopAt notes that the time is over and the World was not asked.
+func (pl *planner) stopAt(b blame) {
+	if !pl.explains || pl.best.refusal != nil {
+		return
+	}
+	if pl.blamed.leaf < 0 {
+		pl.blamed = b
+	}
+	pl.remember()
+	pl.best.blamed = pl.blamed
+	pl.best.refusal = pl.world.Explain(int(pl.blamed.class), pl.blamed.domain)
+}
+
+// explainCut returns what the best attempt lacked. The World is not asked to place anything.
+func (pl *planner) explainCut() *Shortfall {
+	with := pl.newExplanation()
+	counts := pl.best.counts
+	first := int32(-1) // leaf that has pods enough and lacks some
+	for i := range pl.groups {
+		g := &pl.groups[i]
+		count := g.count
+		if counts != nil {
+			count = counts[i]
+		}
+		if count >= g.min {
+			continue
+		}
+		if !g.leaf() {
+			with.can[i] = int(count)
+			continue
+		}
+		lacking := LeafShortfall{Leaf: g.of.Name(), Need: g.missing(), Available: len(g.pods)}
+		blamed := pl.best.blamed.leaf == int32(i) && pl.best.refusal != nil
+		switch placed := int(count - g.count); {
+		case lacking.Available < lacking.Need:
+		case blamed:
+			lacking.Placed, lacking.Class, lacking.Refusal = placed, int(pl.best.blamed.class), pl.best.refusal
+		case placed > 0:
+			lacking.Placed, lacking.Class, lacking.Refusal = placed, g.pods[0].Class, &Refusal{}
+		default: // not tried
+			if first < 0 {
+				first = int32(i)
+			}
+			continue
+		}
+		with.leaves[i] = lacking
+	}
+	short := with.shortfall()
+	if len(short.Leaves) == 0 && first >= 0 { // the time was over before anything was tried
+		g := &pl.groups[first]
+		short.Leaves = append(short.Leaves, LeafShortfall{Leaf: g.of.Name(), Need: g.missing(), Available: len(g.pods),
+			Class: g.pods[0].Class, Refusal: &Refusal{}})
+	}
+	return short
+}

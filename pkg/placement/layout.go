@@ -1,0 +1,131 @@
+package placement
+
+import "github.com/muster-project/muster/pkg/gang"
+
+// root is the number of the root in every layout.
+const root int32 = 0
+
+// layout is a Problem by number: the groups of the tree, breadth first. So the children of a group are neighbours, a group
+// comes before all below it, and what is kept per group or per pod is a slice.
+type layout struct {
+	tree    *gang.Tree
+	groups  []group
+	pods    int // waiting, in all leaves
+	classes int // the highest class of a waiting pod + 1
+}
+
+// group is a group of the tree with what counts towards its minimum now.
+type group struct {
+	of         *gang.Group
+	parent     int32 // -1: the root
+	first, end int32 // children: groups[first:end]; a leaf has none
+	level      int32 // 0: the root
+	min        int32 // as gang.Group.Min
+	count      int32 // pods that count in a leaf, satisfied children in any other group
+
+	held  bool  // a pod below it is bound now
+	mixed bool  // leaf: its waiting pods are of more than one class
+	start int32 // leaf: number of its first waiting pod, if all waiting pods are numbered leaf by leaf
+	taken int32 // leaf: waiting pods that are placed
+	pods  []Pod // leaf: waiting pods
+}
+
+func (g *group) leaf() bool { return g.first == g.end }
+
+func (g *group) satisfied() bool { return g.count >= g.min }
+
+// missing returns the pods that a leaf lacks, the children that any other group lacks.
+func (g *group) missing() int { return max(0, int(g.min-g.count)) }
+
+// waiting returns how many pods of a leaf wait and are not placed.
+func (g *group) waiting() int { return len(g.pods) - int(g.taken) }
+
+func newLayout(p Problem) layout {
+	l := layout{tree: p.Tree, groups: make([]group, 1, 1+len(p.Tree.Groups()))}
+	l.groups[root] = group{of: p.Tree.Root(), parent: -1}
+	for i := 0; i < len(l.groups); i++ {
+		g := &l.groups[i]
+		g.min = int32(g.of.Min())
+		if g.of.IsLeaf() {
+			l.fillIn(g, p)
+			continue
+		}
+		parent, level := int32(i), g.level+1
+		g.first = int32(len(l.groups))
+		g.end = g.first + int32(len(g.of.Children()))
+		for _, child := range g.of.Children() { // g is not to be used below: the slice may move
+			l.groups = append(l.groups, group{of: child, parent: parent, level: level})
+		}
+	}
+	for i := len(l.groups) - 1; i > 0; i-- {
+		g := &l.groups[i]
+		parent := &l.groups[g.parent]
+		parent.held = parent.held || g.held
+		if g.satisfied() {
+			parent.count++
+		}
+	}
+	return l
+}
+
+// fillIn adds the pods of a leaf.
+func (l *layout) fillIn(g *group, p Problem) {
+	name := g.of.Name()
+	g.count, g.held = int32(p.Have[name]), p.Held[name] > 0
+	g.pods, g.start = p.Pods[name], int32(l.pods)
+	l.pods += len(g.pods)
+	for i := range g.pods {
+		class := g.pods[i].Class
+		g.mixed = g.mixed || class != g.pods[0].Class
+		l.classes = max(l.classes, class+1)
+	}
+}
+
+// add changes what counts in a leaf by one pod, and tells the groups above whose minimum that meets or breaks.
+func (l *layout) add(leaf int32, n int32) {
+	for i := leaf; i >= 0; i = l.groups[i].parent {
+		g := &l.groups[i]
+		before := g.satisfied()
+		g.count += n
+		if g.satisfied() == before {
+			return
+		}
+	}
+}
+
+// inSpecOrder returns the numbers of all groups, the root first.
+func (l *layout) inSpecOrder() []int32 {
+	order := make([]int32, 0, len(l.groups))
+	order = append(order, root)
+	if len(l.groups) == 1 {
+		return order
+	}
+	numbers := make(map[*gang.Group]int32, len(l.groups))
+	for i := range l.groups {
+		numbers[l.groups[i].of] = int32(i)
+	}
+	for _, g := range l.tree.Groups() {
+		order = append(order, numbers[g])
+	}
+	return order
+}
+
+// possibilities reports, by group, whether pods that count and pods that wait satisfy it.
+func (l *layout) possibilities() []bool {
+	possible := make([]bool, len(l.groups))
+	for i := len(l.groups) - 1; i >= 0; i-- {
+		g := &l.groups[i]
+		if g.leaf() {
+			possible[i] = g.missing() <= g.waiting()
+			continue
+		}
+		missing := int(g.min)
+		for k := g.first; k < g.end; k++ {
+			if possible[k] {
+				missing--
+			}
+		}
+		possible[i] = missing <= 0
+	}
+	return possible
+}

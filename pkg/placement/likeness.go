@@ -1,0 +1,86 @@
+package placement
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// likeness numbers the groups by what the World sees of them: groups of one number can stand in for each other. It holds as
+// long as nothing is placed or taken back below them.
+type likeness struct {
+	*planner
+	numbers   []int32 // by group; 0: not known yet
+	known     map[string]int32
+	buffer    []byte
+	dependent []bool // by number: pods below have a class that is not Independent
+}
+
+func (pl *planner) newLikeness() *likeness {
+	return &likeness{planner: pl, numbers: make([]int32, len(pl.groups)), known: map[string]int32{}, dependent: make([]bool, 1)}
+}
+
+// of returns the number of a group, at least 1.
+func (l *likeness) of(g int32) int32 {
+	if n := l.numbers[g]; n > 0 {
+		return n
+	}
+	at := &l.groups[g]
+	dependent := false
+	var children []int32
+	for k := at.first; k < at.end; k++ {
+		n := l.of(k)
+		dependent = dependent || l.dependent[n]
+		children = append(children, n)
+	}
+	b := binary.AppendUvarint(l.buffer[:0], uint64(at.missing()))
+	if at.leaf() {
+		b = append(b, 'p')
+		run, class := 0, int32(-1) // like pods that follow each other are written as one
+		for i := range int32(len(at.pods)) {
+			if l.isTaken(g, i) {
+				continue
+			}
+			if c := l.classOf(g, i); c != class {
+				if run > 0 {
+					b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(class)), uint64(run))
+				}
+				run, class = 0, c
+				dependent = dependent || l.kinds[c].kind != Independent
+			}
+			run++
+		}
+		if run > 0 {
+			b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(class)), uint64(run))
+		}
+	} else {
+		b = append(b, 'c')
+		slices.Sort(children)
+		for _, n := range children {
+			b = binary.AppendUvarint(b, uint64(n))
+		}
+	}
+	l.buffer = b
+	n, ok := l.known[string(b)]
+	if !ok {
+		n = int32(len(l.dependent))
+		l.known[string(b)] = n
+		l.dependent = append(l.dependent, dependent)
+	}
+	l.numbers[g] = n
+	return n
+}
+
+// forget drops what is known of a group, of those below it and of those above it.
+func (l *likeness) forget(g int32) {
+	for i := g; i >= 0; i = l.groups[i].parent {
+		l.numbers[i] = 0
+	}
+	var below func(g int32)
+	below = func(g int32) {
+		l.numbers[g] = 0
+		for k := l.groups[g].first; k < l.groups[g].end; k++ {
+			below(k)
+		}
+	}
+	below(g)
+}
