@@ -107,7 +107,11 @@ func (pl *planner) mayFit() bool {
 	if pl.demand == nil {
 		pl.demand = demandOf(&pl.layout)
 	}
-	return pl.demand.MayFit(func(c int) int { return pl.kinds[c].bound })
+	if !pl.demand.MayFit(func(c int) int { return pl.kinds[c].bound }) {
+		return false
+	}
+	pl.stack = make([]step, 0, pl.demand.groups[root].total)
+	return true
 }
 
 // over reports whether the time is over.

@@ -8,17 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ClassKey returns a key that is equal for pods of one namespace that the scheduler's filters and scores treat alike, so
-// that a verdict about one holds for all. It covers what they read: labels, priority, resources, ports, images, node
-// selection, affinity, spread, tolerations, volumes that matter to placement and claims; it leaves out what differs from
-// pod to pod without a meaning for placement (names, environment, token volumes, a controller's index labels).
-//
-// Two pods that differ only in an index label are taken as alike even if some selector reads that label. That is safe,
-// not exact: the real cycle of every pod checks its node again.
+// ClassKey returns a key that is equal for pods of one namespace that the scheduler's filters treat alike as far as the
+// pod's spec alone decides. It covers what they read: priority, resources, ports, node selection, affinity, spread,
+// tolerations, volumes that matter to placement and device claims. It leaves out what differs from pod to pod without a
+// meaning for placement (names, environment, token volumes), images, which only scores read, and what matters only beside
+// other objects: labels, by the selectors that exist, and persistent volume claims, by the volumes that they are bound to.
+// kubescheduler.FilterCache.Classify looks at those when a plan is made.
 func ClassKey(pod *corev1.Pod) string {
 	spec := &pod.Spec
 	type container struct {
-		Image     string
 		Resources corev1.ResourceRequirements
 		Ports     []corev1.ContainerPort         `json:",omitempty"`
 		Restart   *corev1.ContainerRestartPolicy `json:",omitempty"`
@@ -26,7 +24,7 @@ func ClassKey(pod *corev1.Pod) string {
 	reduce := func(in []corev1.Container) []container {
 		out := make([]container, 0, len(in))
 		for i := range in {
-			out = append(out, container{in[i].Image, in[i].Resources, in[i].Ports, in[i].RestartPolicy})
+			out = append(out, container{in[i].Resources, in[i].Ports, in[i].RestartPolicy})
 		}
 		return out
 	}
@@ -35,21 +33,15 @@ func ClassKey(pod *corev1.Pod) string {
 		v := &spec.Volumes[i]
 		// Of these every node can serve any number; a token volume's name is random besides.
 		if v.Projected == nil && v.ConfigMap == nil && v.Secret == nil && v.EmptyDir == nil && v.DownwardAPI == nil && v.HostPath == nil {
-			volumes = append(volumes, v.VolumeSource)
-		}
-	}
-	labels := make(map[string]string, len(pod.Labels))
-	for k, v := range pod.Labels {
-		switch k {
-		case "batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name",
-			"grove.io/podclique-pod-index":
-		default:
-			labels[k] = v
+			source := v.VolumeSource
+			if claim := v.PersistentVolumeClaim; claim != nil {
+				source.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ReadOnly: claim.ReadOnly}
+			}
+			volumes = append(volumes, source)
 		}
 	}
 	data, err := json.Marshal(struct {
 		Namespace, Scheduler string
-		Labels               map[string]string
 		Priority             *int32
 		Init, Containers     []container
 		Resources            *corev1.ResourceRequirements
@@ -65,7 +57,7 @@ func ClassKey(pod *corev1.Pod) string {
 		Volumes              []corev1.VolumeSource
 		Claims               []corev1.PodResourceClaim
 	}{
-		pod.Namespace, spec.SchedulerName, labels, spec.Priority, reduce(spec.InitContainers), reduce(spec.Containers),
+		pod.Namespace, spec.SchedulerName, spec.Priority, reduce(spec.InitContainers), reduce(spec.Containers),
 		spec.Resources, spec.Overhead, spec.NodeName, spec.NodeSelector, spec.Affinity, spec.Tolerations,
 		spec.TopologySpreadConstraints, spec.HostNetwork, spec.RuntimeClassName, spec.OS, volumes, spec.ResourceClaims,
 	})

@@ -9,7 +9,6 @@ import (
 
 // drained is what a drain leaves: raw observations.
 type drained struct {
-	contest  contest
 	created  time.Duration // time it took to create the pods
 	load     string        // load average when the clock started
 	start    time.Time     // of the scheduler's process, or of the plain client
@@ -46,7 +45,7 @@ func drain(ctx context.Context, r run) (*drained, error) {
 
 	// 1. The gangs and their pods.
 	gangs := o.equalGangs()
-	d := &drained{contest: c, gangOf: gangOf(gangs), needed: gangs[0].needed()}
+	d := &drained{gangOf: gangOf(gangs), needed: gangs[0].needed()}
 	if err := cl.createPodGroups(ctx, gangs...); err != nil {
 		return nil, err
 	}

@@ -39,14 +39,22 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		pl.refuse(logger, work, *refusal, attempt{})
 		return false
 	}
-	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.framework, nodes, work.Classes, pl.gangs.avoid.of(work.Gang, start))
+	var sizes []int
+	work.Reclass(func(pods []*corev1.Pod, classes []int) ([]int, []*corev1.Pod) {
+		c := pl.verdicts.Classify(pl.framework, nodes, pods, classes)
+		sizes = c.Size
+		return c.Of, c.Pods
+	})
+	deadline := start.Add(pl.args.PlanDeadline.Duration)
+	expired := func() bool { return time.Now().After(deadline) }
+	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.framework, nodes, work.Classes,
+		kubescheduler.Options{Cache: pl.verdicts, Avoid: pl.gangs.avoid.of(work.Gang, start), Pods: sizes, Expired: expired})
 	if err != nil {
 		logger.Error(err, "Planning failed")
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}, attempt{took: time.Second, cut: true})
 		return false
 	}
-	snapshot.UseCache(pl.verdicts)
-	placements, refusal, cut := pl.place(work, snapshot, start.Add(pl.args.PlanDeadline.Duration))
+	placements, refusal, cut := pl.place(work, snapshot, expired)
 	if refusal != nil {
 		pl.refuse(logger, work, *refusal, attempt{
 			problem: work.Problem, classes: work.Classes, roomDecides: snapshot.RoomDecides,
@@ -79,11 +87,11 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	return true
 }
 
-// place looks for nodes until the deadline. Without a plan it returns the reason, and whether only time was lacking.
-func (pl *Admission) place(work *gangstate.Work, snapshot *kubescheduler.Snapshot, deadline time.Time) (placements []placement.Placement, refusal *podgroup.Refusal, cut bool) {
+// place looks for nodes until the time is over. Without a plan it returns the reason, and whether only time was lacking.
+func (pl *Admission) place(work *gangstate.Work, snapshot *kubescheduler.Snapshot, expired func() bool) (placements []placement.Placement, refusal *podgroup.Refusal, cut bool) {
 	budget := placement.Budget{
 		Placements: int(pl.args.PlanBudget), Skip: pl.tried[work.Gang],
-		Expired: func() bool { return time.Now().After(deadline) },
+		Expired: expired,
 	}
 	delete(pl.tried, work.Gang)
 	switch work.Task {

@@ -140,7 +140,7 @@ func (w *wakeups) waitsForRoom(pod *corev1.Pod) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.count(logger)
-	shape, err := w.shapes.Track(pod)
+	shape, err := w.shapes.Track(context.Background(), pod)
 	if err != nil {
 		logger.Error(err, "Counting free room failed", "pod", klog.KObj(pod))
 		return false
@@ -205,7 +205,7 @@ func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 		if !counted || len(shapes) == maxShapes {
 			continue
 		}
-		shape, err := w.shapes.Track(pod)
+		shape, err := w.shapes.Track(context.Background(), pod)
 		if err != nil {
 			logger.Error(err, "Counting free room failed", "pod", klog.KObj(pod))
 			continue

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -112,6 +113,28 @@ func (r *Registry) Begin(pod *corev1.Pod) (*Work, string) {
 		}
 	}
 	return w, ""
+}
+
+// Reclass divides and joins the classes: classify is given the waiting pods with their classes so far, and returns the
+// class of each and, by class, its first pod.
+func (w *Work) Reclass(classify func(pods []*corev1.Pod, classes []int) (of []int, first []*corev1.Pod)) {
+	var pods []*corev1.Pod
+	var classes []int
+	leaves := slices.Sorted(maps.Keys(w.Problem.Pods))
+	for _, leaf := range leaves {
+		for _, p := range w.Problem.Pods[leaf] {
+			pods, classes = append(pods, w.Pods[p.ID]), append(classes, p.Class)
+		}
+	}
+	of, first := classify(pods, classes)
+	w.Classes = first
+	n := 0
+	for _, leaf := range leaves {
+		for i := range w.Problem.Pods[leaf] { // Singles has the same slices
+			w.Problem.Pods[leaf][i].Class = of[n]
+			n++
+		}
+	}
 }
 
 // held counts the pods bound now, completions aside.

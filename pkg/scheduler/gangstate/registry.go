@@ -1,6 +1,7 @@
 package gangstate
 
 import (
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -444,11 +445,12 @@ func keyOf(pod *corev1.Pod) Key {
 	return Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}
 }
 
-// usabilityChanged reports whether what keeps a waiting pod from being usable has changed: gates lifted, deletion begun, another leaf.
+// usabilityChanged reports whether what keeps a waiting pod from being usable has changed: gates lifted, deletion begun, another leaf;
+// or its labels, which selectors may read.
 func usabilityChanged(old, pod *corev1.Pod) bool {
 	return old == nil || len(old.Spec.SchedulingGates) != len(pod.Spec.SchedulingGates) ||
 		(old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
-		old.Labels[v2alpha2.SubGroupLabel] != pod.Labels[v2alpha2.SubGroupLabel]
+		!maps.Equal(old.Labels, pod.Labels)
 }
 
 // String returns the task's name in metrics and logs.

@@ -13,57 +13,50 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestSubGroupsThatDifferInALabelAreNotTriedOneByOne: the label of its sub-group makes every leaf's pods a class of their
-// own. A node that is full is full for all of them.
-func TestSubGroupsThatDifferInALabelAreNotTriedOneByOne(t *testing.T) {
+// TestFullNodesAreAskedOnce: nodes that a plan has filled are not asked again and again.
+func TestFullNodesAreAskedOnce(t *testing.T) {
 	t.Parallel()
-	const leaves, count = 100, 50
+	const count = 50
 	f := newCounted(t)
 	var nodes []fwk.NodeInfo
 	for i := range count {
 		nodes = append(nodes, nodeInfo(wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(8).Obj()))
 	}
-	var classes []*corev1.Pod
-	for i := range leaves {
-		name := fmt.Sprintf("leaf-%d", i)
-		classes = append(classes, wrappers.MakePod(name, "ns").UID(name).GPUs(1).SubGroup(name).Obj())
-	}
-	w, err := NewSnapshot(context.Background(), f, nodes, classes, nil)
+	w, err := NewSnapshot(context.Background(), f, nodes, []*corev1.Pod{wrappers.MakePod("p", "ns").UID("p").GPUs(1).Obj()}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.UseCache(NewFilterCache())
 	pass := func() {
 		for k := range 8 * count {
-			if _, ok := w.Place(k%leaves, ""); !ok {
-				t.Fatalf("pod %d refused: %v", k, w.Explain(k%leaves, "").Reasons)
+			if _, ok := w.Place(0, ""); !ok {
+				t.Fatalf("pod %d refused: %v", k, w.Explain(0, "").Reasons)
 			}
 		}
-		want := map[string]int{"Insufficient nvidia.com/gpu": count}
-		for i := range leaves {
-			if _, ok := w.Place(i, ""); ok {
-				t.Fatalf("leaf %d is placed on full nodes", i)
-			} else if diff := cmp.Diff(want, w.Explain(i, "").Reasons); diff != "" {
-				t.Fatalf("refusal of leaf %d (-want +got):\n%s", i, diff)
+		for range 10 {
+			if _, ok := w.Place(0, ""); ok {
+				t.Fatal("placed on full nodes")
 			}
 		}
 	}
 	pass()
 	w.Undo(8 * count)
 	pass()
-	// Each pod is filtered where it goes, and each node a few times more in a pass.
-	if n, most := f.filtered.Load(), int64(2*(8*count+4*count)+count); n > most {
+	// All nodes once with nothing planned; then each pod where it goes, but for the first on a node.
+	if n, most := f.filtered.Load(), int64(count+2*7*count); n > most {
 		t.Errorf("%d times a node was filtered, want at most %d", n, most)
+	}
+	if diff := cmp.Diff(map[string]int{"Insufficient nvidia.com/gpu": count}, w.Explain(0, "").Reasons); diff != "" {
+		t.Errorf("refusal (-want +got):\n%s", diff)
 	}
 }
 
-// TestClassesThatLookAlikeAreAnsweredAsBefore asks two worlds the same at random: one shares what it finds out about a
-// class with those that look alike, the other, without a memory, never does.
-func TestClassesThatLookAlikeAreAnsweredAsBefore(t *testing.T) {
+// TestPlansWithMemoryAreAnsweredAsWithout asks two Snapshots the same at random: one knows what plans before it found out,
+// the other knows nothing.
+func TestPlansWithMemoryAreAnsweredAsWithout(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
-	shared := 0
 	f := newCounted(t)
+	memory := NewFilterCache()
 	for round := range 300 {
 		clear(f.nominated)
 		var nodes []fwk.NodeInfo
@@ -90,12 +83,11 @@ func TestClassesThatLookAlikeAreAnsweredAsBefore(t *testing.T) {
 		}
 		avoid := map[string]bool{"n5": random.IntN(2) == 0}
 		var worlds []*Snapshot
-		for _, memory := range []*FilterCache{nil, NewFilterCache()} {
-			w, err := NewSnapshot(context.Background(), f, nodes, classes, avoid)
+		for _, memory := range []*FilterCache{nil, memory} {
+			w, err := NewSnapshot(context.Background(), f, nodes, classes, Options{Cache: memory, Avoid: avoid})
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.UseCache(memory)
 			worlds = append(worlds, w)
 		}
 		height := 0
@@ -122,19 +114,11 @@ func TestClassesThatLookAlikeAreAnsweredAsBefore(t *testing.T) {
 				answers = append(answers, a)
 			}
 			if diff := cmp.Diff(answers[0], answers[1]); diff != "" {
-				t.Fatalf("round %d: answer alone (-) and shared (+):\n%s", round, diff)
+				t.Fatalf("round %d: answer without memory (-) and with (+):\n%s", round, diff)
 			}
 			if answers[0].Node != "" {
 				height++
 			}
 		}
-		scans := map[*scan]bool{}
-		for _, c := range worlds[1].classes {
-			scans[c.scan] = true
-		}
-		shared += len(classes) - len(scans)
-	}
-	if shared < 300 {
-		t.Errorf("%d classes shared anything: the test compares nothing", shared)
 	}
 }

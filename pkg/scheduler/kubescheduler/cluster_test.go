@@ -27,14 +27,15 @@ var _ placement.World = &Snapshot{}
 // cluster is the real scheduler with the stock plugins, over a fake API server: its snapshot and its framework, without
 // its loop.
 type cluster struct {
-	t     *testing.T
+	t     testing.TB
 	ctx   context.Context
 	sched *scheduler.Scheduler
 	f     framework.Framework
 	nodes []fwk.NodeInfo
+	keys  map[*corev1.Pod]string // podgroup.ClassKey, of benchmarks
 }
 
-func newCluster(t *testing.T, objects ...runtime.Object) *cluster {
+func newCluster(t testing.TB, objects ...runtime.Object) *cluster {
 	t.Helper()
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
 	t.Cleanup(cancel)
@@ -61,7 +62,7 @@ func newCluster(t *testing.T, objects ...runtime.Object) *cluster {
 	if err := sched.WaitForHandlersSync(ctx); err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, ctx: ctx, sched: sched, f: f}
+	c := &cluster{t: t, ctx: ctx, sched: sched, f: f, keys: map[*corev1.Pod]string{}}
 	c.refresh()
 	return c
 }
@@ -82,7 +83,7 @@ func (c *cluster) refresh() {
 // world returns a Snapshot for these classes.
 func (c *cluster) world(classes ...*corev1.Pod) *Snapshot {
 	c.t.Helper()
-	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes, nil)
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes, Options{})
 	if err != nil {
 		c.t.Fatal(err)
 	}

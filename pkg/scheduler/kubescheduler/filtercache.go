@@ -2,7 +2,6 @@ package kubescheduler
 
 import (
 	"encoding/json"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -11,186 +10,247 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
-// plainFilters read nothing but the node (its object, and the pods on it) and what requirements holds of the pod. All
-// other filters, of whatever origin, have to skip for a verdict to be kept.
+// plainFilters read nothing but the node (its object, and the pods on it) and what requirements holds of the pod. Their
+// verdicts are kept; all other filters, of whatever origin, are asked for each node that is about to be used.
 var plainFilters = sets.New(names.NodeUnschedulable, names.NodeName, names.TaintToleration, names.NodeAffinity,
 	names.NodePorts, names.NodeResourcesFit)
 
-// plainScores are as plain, with the pod's images besides, as long as no node has a taint of effect PreferNoSchedule: then
-// a node's score depends on the other nodes. (How many nodes have an image enters ImageLocality; that may be stale.)
-// DynamicResources scores claims, and where verdicts are kept there are none.
-var plainScores = sets.New(names.TaintToleration, names.NodeResourcesFit, names.NodeResourcesBalancedAllocation,
-	names.ImageLocality, names.DynamicResources)
-
-// keptRequirements is how many different kinds of pods verdicts are kept for.
+// keptRequirements is how many different kinds of pods verdicts are kept for. A kind takes about 25 bytes per node.
 const keptRequirements = 64
 
-// FilterCache remembers between the plans of one profile which nodes take which pods, so that a plan judges the nodes that
-// changed since the last one instead of all. Only verdicts of plainFilters on a node with nothing planned and nobody
-// nominated are kept, and scores of plainScores. Used by one goroutine, like Snapshot.
+// FilterCache remembers between the plans of one profile which nodes take which pods, how good they are and how many pods
+// they have room for, so that a plan judges the nodes that changed since the last one instead of all. Only verdicts of
+// plainFilters on a node with nothing planned and no nominated pods are kept, and scores of plainScores. Used by one
+// goroutine, like Snapshot; at any time one Snapshot uses it, that made last.
 type FilterCache struct {
+	nodes   nodeTable
 	filters []string // enabled in the profile; nil until first asked
 	scores  []string // likewise
-	known   map[string]*verdicts
-	recent  []string // keys of known, the one used last at the end
-}
 
-// verdicts are those about one kind of pod, by the node's position in the snapshot.
-type verdicts struct {
-	generations []int64  // of the node's state that was judged; 0 = never. A generation belongs to one state of one node.
-	reasons     []string // "" = takes the pod
-	scored      []int64  // generation whose score is known; 0 = none
-	scores      []int64
+	kinds    map[string]*verdicts
+	uses     int64 // counts lookups: what was used longest ago is forgotten first
+	reasons  []string
+	reasonOf map[string]uint16 // index into reasons
+	limits   map[string]*limit // by node
+	// hardSpread: the profile's PodTopologySpread has hard default constraints. Learnt from the first pod that they apply to:
+	// the arguments of a plugin cannot be read.
+	hardSpread bool
 }
 
 // NewFilterCache returns an empty memory for one profile.
-func NewFilterCache() *FilterCache { return &FilterCache{known: map[string]*verdicts{}} }
+func NewFilterCache() *FilterCache {
+	return &FilterCache{kinds: map[string]*verdicts{}, reasons: []string{""}, reasonOf: map[string]uint16{"": 0}, limits: map[string]*limit{}}
+}
 
-// Remember makes the plan use the memory, and add to it. To be called before planning begins.
-func (w *Snapshot) UseCache(v *FilterCache) { w.memory = v }
+// verdicts are those about one kind of pod, by the node's position.
+type verdicts struct {
+	used        int64
+	layout      int      // nodeTable.layout that the positions belong to
+	generations []int64  // of the node's state that was judged; 0 = never
+	reasons     []uint16 // index into FilterCache.reasons; 0 = takes the pod
+	slots       []int32  // how many such pods the node has room for; 0 if it refuses the pod
+	free        []int64  // of the main resource
 
-// of returns what is known about pods like the class's, with room for every node; nil if nothing may be kept.
-func (v *FilterCache) of(f framework.Framework, c *class, nodes int) *verdicts {
-	if v == nil {
-		return nil
+	demand   demand
+	feasible int            // nodes that take the pod
+	pods     int            // sum of slots
+	refused  map[uint16]int // reason -> nodes that gave it
+	rankings map[string]*ranking
+}
+
+// bind takes the profile's plugins. They are complete only when all factories have run, so the cache asks late.
+func (v *FilterCache) bind(f framework.Framework) {
+	if v.filters != nil {
+		return
 	}
-	if v.filters == nil {
-		for _, plugin := range f.ListPlugins().Filter.Enabled {
-			v.filters = append(v.filters, plugin.Name)
-		}
-		for _, plugin := range f.ListPlugins().Score.Enabled {
-			v.scores = append(v.scores, plugin.Name)
-		}
+	v.filters, v.scores = []string{}, []string{}
+	for _, plugin := range f.ListPlugins().Filter.Enabled {
+		v.filters = append(v.filters, plugin.Name)
 	}
-	skip := c.state.GetSkipFilterPlugins()
-	for _, name := range v.filters {
-		if !plainFilters.Has(name) && !skip.Has(name) {
-			return nil
-		}
+	for _, plugin := range f.ListPlugins().Score.Enabled {
+		v.scores = append(v.scores, plugin.Name)
 	}
-	key, ok := requirements(c.info.Pod)
+}
+
+// intern returns the number of a reason.
+func (v *FilterCache) intern(reason string) uint16 {
+	n, ok := v.reasonOf[reason]
 	if !ok {
-		return nil
+		if len(v.reasons) == 1<<16-1 { // reasons do not name pods or nodes in the stock filters; a foreign one may
+			return v.intern("node(s) refused the pod")
+		}
+		n = uint16(len(v.reasons))
+		v.reasons = append(v.reasons, reason)
+		v.reasonOf[reason] = n
 	}
-	known := v.known[key]
-	if known == nil {
-		known = &verdicts{}
-		v.known[key] = known
+	return n
+}
+
+// verdictsOf returns what plainFilters say about pods like the class's, up to date with the plan's nodes.
+func (w *Snapshot) verdictsOf(c *class) *verdicts {
+	v := w.cache
+	key, kept := requirements(c.info.Pod)
+	// A resource may be backed by DRA: NodeResourcesFit then leaves it to DynamicResources, which sees claims.
+	kept = kept && (c.skip.Has(names.DynamicResources) || !v.enabled(names.DynamicResources))
+	known := v.kinds[key]
+	if !kept || known == nil {
+		known = &verdicts{demand: demandOf(w.ctx, w.f, v.filters, c.info, c.state), rankings: map[string]*ranking{}}
+		if kept {
+			v.kinds[key] = known
+		}
 	}
-	if i := slices.Index(v.recent, key); i >= 0 {
-		v.recent = slices.Delete(v.recent, i, i+1)
+	v.uses++
+	known.used = v.uses
+	if len(v.kinds) > keptRequirements {
+		v.forgetOldest()
 	}
-	v.recent = append(v.recent, key)
-	if len(v.recent) > keptRequirements {
-		delete(v.known, v.recent[0])
-		v.recent = v.recent[1:]
+	if known.layout != v.nodes.layout {
+		known.relayout(&v.nodes)
 	}
-	if len(known.generations) != nodes {
-		// Positions mean something else now. Generations would tell, but there may be too few of them.
-		known.generations, known.reasons = make([]int64, nodes), make([]string, nodes)
-		known.scored, known.scores = make([]int64, nodes), make([]int64, nodes)
-	}
+	w.refresh(c, known)
 	return known
 }
 
-// judgeNodes returns for every node why it refuses a pod of the class with nothing planned, "" if it does not.
-func (w *Snapshot) judgeNodes(c *class) []string {
-	reasons := make([]string, len(w.nodes))
-	if c.local {
-		c.known = w.memory.of(w.f, c, len(w.nodes))
-	}
-	known := c.known
-	var ask, keep []int
-	for i, n := range w.nodes {
-		why := w.barred(c, n.Node().Name)
-		switch {
-		case why != "":
-			reasons[i] = why
-		case known == nil || len(w.f.NominatedPodsForNode(n.Node().Name)) > 0: // nominations leave no trace on the node
-			ask = append(ask, i)
-		case known.generations[i] == n.GetGeneration():
-			reasons[i] = known.reasons[i]
-		default:
-			keep = append(keep, i)
+func (v *FilterCache) enabled(filter string) bool {
+	for _, name := range v.filters {
+		if name == filter {
+			return true
 		}
 	}
-	w.f.Parallelizer().Until(w.ctx, len(ask), func(k int) {
-		reasons[ask[k]] = w.filter(c, ask[k], w.nodes[ask[k]])
-	}, "GangPlan")
-	w.f.Parallelizer().Until(w.ctx, len(keep), func(k int) {
-		i := keep[k]
-		status := w.f.RunFilterPlugins(w.ctx, c.state, c.info.Pod, w.nodes[i])
-		if !status.IsSuccess() {
-			reasons[i] = reason(status)
-		}
-		if status.IsSuccess() || status.IsRejected() {
-			known.generations[i], known.reasons[i] = w.nodes[i].GetGeneration(), reasons[i]
-		}
-	}, "GangPlan")
-	return reasons
+	return false
 }
 
-// scoreNodes returns the profile's scores by node; of interest are those of the nodes that pass, which are c.order. All 0
-// if the plugins fail: any node that passes will do.
-func (w *Snapshot) scoreNodes(c *class, pass []fwk.NodeInfo) []int64 {
-	scores := make([]int64, len(w.nodes))
-	if status := w.f.RunPreScorePlugins(w.ctx, c.state, c.info.Pod, pass); !status.IsSuccess() {
-		return scores
-	}
-	keep := w.plainlyScored(c, pass)
-	var ask []int // of c.order
-	var nodes []fwk.NodeInfo
-	for k, i := range c.order {
-		if keep && c.known.scored[i] == pass[k].GetGeneration() {
-			scores[i] = c.known.scores[i]
-			continue
-		}
-		ask = append(ask, i)
-		nodes = append(nodes, pass[k])
-	}
-	if len(ask) == 0 {
-		return scores
-	}
-	list, status := w.f.RunScorePlugins(w.ctx, c.state, c.info.Pod, nodes)
-	if !status.IsSuccess() {
-		return make([]int64, len(w.nodes))
-	}
-	for k, s := range list {
-		scores[ask[k]] = s.TotalScore
-		if keep {
-			c.known.scored[ask[k]], c.known.scores[ask[k]] = nodes[k].GetGeneration(), s.TotalScore
+func (v *FilterCache) forgetOldest() {
+	oldest, used := "", int64(0)
+	for key, known := range v.kinds {
+		if oldest == "" || known.used < used {
+			oldest, used = key, known.used
 		}
 	}
-	return scores
+	delete(v.kinds, oldest)
 }
 
-// plainlyScored reports whether the score of each of the nodes depends on nothing but the node and the kind of pod. To be
-// asked after PreScore.
-func (w *Snapshot) plainlyScored(c *class, nodes []fwk.NodeInfo) bool {
-	if c.known == nil {
-		return false
-	}
-	skip := c.state.GetSkipScorePlugins()
-	for _, name := range w.memory.scores {
-		if !plainScores.Has(name) && !skip.Has(name) {
-			return false
+// relayout puts what is known where the nodes are now. A generation tells which node, and in which state, it was.
+func (known *verdicts) relayout(t *nodeTable) {
+	old := *known
+	n := len(t.nodes)
+	known.layout = t.layout
+	known.generations, known.reasons = make([]int64, n), make([]uint16, n)
+	known.slots, known.free = make([]int32, n), make([]int64, n)
+	known.feasible, known.pods, known.refused = 0, 0, map[uint16]int{}
+	at := make(map[int64]int, len(old.generations))
+	for i, generation := range old.generations {
+		if generation != 0 {
+			at[generation] = i
 		}
 	}
-	for _, n := range nodes {
-		for i := range n.Node().Spec.Taints {
-			if n.Node().Spec.Taints[i].Effect == corev1.TaintEffectPreferNoSchedule {
-				return false
-			}
+	for i, generation := range t.generations {
+		if k, ok := at[generation]; ok {
+			known.set(i, generation, old.reasons[k], old.slots[k], old.free[k])
 		}
 	}
-	return true
+	for _, r := range known.rankings {
+		r.relayout(t, at)
+	}
 }
 
-// requirements returns a key that is equal for pods that neither plainFilters nor plainScores can tell apart.
+// set records a verdict.
+func (known *verdicts) set(i int, generation int64, reason uint16, slots int32, free int64) {
+	if known.generations[i] != 0 {
+		if old := known.reasons[i]; old == 0 {
+			known.feasible--
+			known.pods -= int(known.slots[i])
+		} else if known.refused[old]--; known.refused[old] == 0 {
+			delete(known.refused, old)
+		}
+	}
+	known.generations[i], known.reasons[i], known.slots[i], known.free[i] = generation, reason, slots, free
+	if reason == 0 {
+		known.feasible++
+		known.pods += int(slots)
+	} else {
+		known.refused[reason]++
+	}
+}
+
+// fewNodes are judged without other goroutines.
+const fewNodes = 64
+
+// refresh judges the nodes that changed.
+func (w *Snapshot) refresh(c *class, known *verdicts) {
+	t := &w.cache.nodes
+	changed := w.cache.changed(known.generations)
+	if len(changed) == 0 {
+		return
+	}
+	others := c.skip.Clone()
+	for _, name := range w.cache.filters {
+		if !plainFilters.Has(name) && !(name == names.DynamicResources && !c.skip.Has(name)) {
+			others.Insert(name)
+		}
+	}
+	c.state.SetSkipFilterPlugins(others)
+	statuses := make([]*fwk.Status, len(changed))
+	judge := func(k int) { statuses[k] = w.f.RunFilterPlugins(w.ctx, c.state, c.info.Pod, t.nodes[changed[k]]) }
+	if len(changed) <= fewNodes {
+		for k := range changed {
+			judge(k)
+		}
+	} else {
+		w.f.Parallelizer().Until(w.ctx, len(changed), judge, "GangPlan")
+	}
+	c.state.SetSkipFilterPlugins(c.skip)
+	for k, i := range changed {
+		status, why, slots := statuses[k], uint16(0), int32(0)
+		if status == nil && w.ctx.Err() != nil {
+			continue // not asked: the node counts as refused, and is asked again by the next plan
+		}
+		if status.IsSuccess() {
+			slots = int32(max(1, known.demand.slots(t.nodes[i])))
+		} else {
+			why = w.cache.intern(reason(status))
+		}
+		generation := t.generations[i]
+		free := amount(t.nodes[i].GetAllocatable(), c.resource) - amount(t.nodes[i].GetRequested(), c.resource)
+		known.set(i, generation, why, slots, free)
+		if !status.IsSuccess() && !status.IsRejected() {
+			w.failed = append(w.failed, failedVerdict{known, i})
+		}
+	}
+}
+
+// failedVerdict is one that came of an error: not to be kept for the next plan.
+type failedVerdict struct {
+	known *verdicts
+	i     int
+}
+
+// forgetFailed makes the next plan ask again where a filter failed.
+func (w *Snapshot) forgetFailed() {
+	for _, e := range w.failed {
+		if e.known.layout == w.cache.nodes.layout {
+			e.known.generations[e.i] = -1 // no state's generation
+		}
+	}
+}
+
+// changed returns the positions whose generation is another than that of the node now.
+func (v *FilterCache) changed(generations []int64) []int {
+	var out []int
+	now := v.nodes.generations
+	for i, generation := range generations {
+		if generation != now[i] {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// requirements returns a key that is equal for pods that plainFilters cannot tell apart, nor plainScores but for the
+// images.
 func requirements(pod *corev1.Pod) (string, bool) {
 	spec := &pod.Spec
 	type container struct {
-		Image     string
 		Resources corev1.ResourceRequirements
 		Ports     []corev1.ContainerPort         `json:",omitempty"`
 		Restart   *corev1.ContainerRestartPolicy `json:",omitempty"`
@@ -198,7 +258,7 @@ func requirements(pod *corev1.Pod) (string, bool) {
 	reduce := func(in []corev1.Container) []container {
 		out := make([]container, 0, len(in))
 		for i := range in {
-			out = append(out, container{in[i].Image, in[i].Resources, in[i].Ports, in[i].RestartPolicy})
+			out = append(out, container{in[i].Resources, in[i].Ports, in[i].RestartPolicy})
 		}
 		return out
 	}

@@ -1,7 +1,7 @@
 package kubescheduler
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,6 +27,7 @@ import (
 // Not safe for concurrent use.
 type Shapes struct {
 	refresh  func(*cache.Snapshot) error
+	profile  func(*corev1.Pod) framework.Framework // nil: none
 	snapshot *cache.Snapshot
 	first    *fwk.NodeInfo // of the snapshot's list: another backing array means other positions
 	nodes    []fwk.NodeInfo
@@ -41,41 +42,52 @@ type Shape struct {
 	users    int
 	pod      *corev1.Pod
 	affinity nodeaffinity.RequiredNodeAffinity
-	requests []request
+	demand   demand
 	slots    []int64 // by position of the node: how many pods of the shape fit, never negative
 	fits     int64
 }
 
-type request struct {
-	name   corev1.ResourceName
-	amount int64
-}
-
 // NewShapes returns an empty Shapes over the scheduler's cache.
 func NewShapes(sched *scheduler.Scheduler) *Shapes {
-	return newShapes(func(s *cache.Snapshot) error { return sched.Cache.UpdateSnapshot(klog.Background(), s) })
+	return newShapes(
+		func(s *cache.Snapshot) error { return sched.Cache.UpdateSnapshot(klog.Background(), s) },
+		func(pod *corev1.Pod) framework.Framework { return sched.Profiles[pod.Spec.SchedulerName] })
 }
 
-func newShapes(refresh func(*cache.Snapshot) error) *Shapes {
-	return &Shapes{refresh: refresh, snapshot: cache.NewEmptySnapshot(), shapes: map[string]*Shape{}}
+func newShapes(refresh func(*cache.Snapshot) error, profile func(*corev1.Pod) framework.Framework) *Shapes {
+	return &Shapes{refresh: refresh, profile: profile, snapshot: cache.NewEmptySnapshot(), shapes: map[string]*Shape{}}
 }
 
 // Fits returns how many pods of the shape fit at the last Update, over all nodes; an upper bound.
 func (s *Shape) Fits() int { return int(s.fits) }
 
-// Track returns the shape of a pod, counted with the nodes of the last Update. Each Track needs a Release.
-func (s *Shapes) Track(pod *corev1.Pod) (*Shape, error) {
-	key, err := shapeKey(pod)
-	if err != nil {
-		return nil, err
+// Track returns the shape of a pod, counted with the nodes of the last Update. Each Track needs a Release. To be called from
+// the scheduling loop: it asks the plugins of the pod's profile.
+func (s *Shapes) Track(ctx context.Context, pod *corev1.Pod) (*Shape, error) {
+	requirements, ok := requirements(pod)
+	f := s.profile(pod)
+	if !ok || f == nil {
+		return nil, fmt.Errorf("counting nodes for pod %s: no profile %s, or its requests cannot be read", klog.KObj(pod), pod.Spec.SchedulerName)
 	}
+	key := pod.Spec.SchedulerName + " " + requirements
 	shape := s.shapes[key]
 	if shape == nil {
 		info, err := framework.NewPodInfo(pod)
 		if err != nil {
 			return nil, fmt.Errorf("reading affinity of pod %s: %w", klog.KObj(pod), err)
 		}
-		shape = &Shape{key: key, pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod), requests: requestsOf(info)}
+		state := framework.NewCycleState()
+		state.Write(planningKey, planningMark{})
+		if _, status, _ := f.RunPreFilterPlugins(ctx, state, pod); !status.IsSuccess() && !status.IsRejected() {
+			return nil, fmt.Errorf("running PreFilter plugins for pod %s: %w", klog.KObj(pod), status.AsError())
+		}
+		var filters []string
+		for _, plugin := range f.ListPlugins().Filter.Enabled {
+			filters = append(filters, plugin.Name)
+		}
+		shape = &Shape{
+			key: key, pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod), demand: demandOf(ctx, f, filters, info, state),
+		}
 		shape.recount(s.nodes)
 		s.shapes[key] = shape
 	}
@@ -194,11 +206,7 @@ func (s *Shape) slotsOn(n fwk.NodeInfo) int64 {
 	if node == nil || !s.mayUse(node) {
 		return 0
 	}
-	slots := int64(n.GetAllocatable().GetAllowedPodNumber() - len(n.GetPods()))
-	for _, r := range s.requests {
-		slots = min(slots, (amount(n.GetAllocatable(), r.name)-amount(n.GetRequested(), r.name))/r.amount)
-	}
-	return max(0, slots)
+	return int64(s.demand.slots(n))
 }
 
 // mayUse reports whether the node is one that the pods may use if it has room.
@@ -220,53 +228,6 @@ func (s *Shape) mayUse(node *corev1.Node) bool {
 	return ok || err != nil // an affinity that cannot be read is a filter's affair
 }
 
-// requestsOf returns what a pod requests, without what it requests nothing of.
-func requestsOf(info *framework.PodInfo) []request {
-	requests := info.CalculateResource().Resource
-	names := append([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage},
-		slices.Sorted(maps.Keys(requests.GetScalarResources()))...)
-	var out []request
-	for _, name := range names {
-		if n := amount(requests, name); n > 0 {
-			out = append(out, request{name, n})
-		}
-	}
-	return out
-}
-
-// shapeKey returns a key that is equal for pods of one shape.
-func shapeKey(pod *corev1.Pod) (string, error) {
-	spec := &pod.Spec
-	var node *corev1.NodeAffinity
-	if spec.Affinity != nil {
-		node = spec.Affinity.NodeAffinity
-	}
-	type container struct {
-		Requests corev1.ResourceList
-		Restart  *corev1.ContainerRestartPolicy `json:",omitempty"`
-	}
-	requests := func(in []corev1.Container) []container {
-		out := make([]container, 0, len(in))
-		for i := range in {
-			out = append(out, container{in[i].Resources.Requests, in[i].RestartPolicy})
-		}
-		return out
-	}
-	key, err := json.Marshal(struct {
-		Init, Containers []container
-		Resources        *corev1.ResourceRequirements
-		Overhead         corev1.ResourceList
-		NodeName         string
-		NodeSelector     map[string]string
-		Affinity         *corev1.NodeAffinity
-		Tolerations      []corev1.Toleration
-	}{requests(spec.InitContainers), requests(spec.Containers), spec.Resources, spec.Overhead, spec.NodeName, spec.NodeSelector, node, spec.Tolerations})
-	if err != nil {
-		return "", fmt.Errorf("describing what pod %s requests: %w", klog.KObj(pod), err)
-	}
-	return string(key), nil
-}
-
 // roomPlugins are the filters that Shapes counts by.
 var roomPlugins = sets.New(names.NodeUnschedulable, names.NodeName, names.TaintToleration, names.NodeAffinity, names.NodeResourcesFit)
 
@@ -274,11 +235,7 @@ var roomPlugins = sets.New(names.NodeUnschedulable, names.NodeName, names.TaintT
 // not hold for it: its resources may come from somewhere else than the nodes.
 func (w *Snapshot) RoomDecides(index int) (decides, counted bool) {
 	c := w.classes[index]
-	skip := c.state.GetSkipFilterPlugins()
-	for _, plugin := range w.f.ListPlugins().Filter.Enabled {
-		if !roomPlugins.Has(plugin.Name) && !skip.Has(plugin.Name) {
-			return false, skip.Has(names.DynamicResources)
-		}
-	}
-	return c.refuse == nil, skip.Has(names.DynamicResources)
+	counted = c.skip.Has(names.DynamicResources) || !w.cache.enabled(names.DynamicResources)
+	decides = c.refuse == nil && !slices.ContainsFunc(w.cache.filters, func(name string) bool { return !roomPlugins.Has(name) && !c.skip.Has(name) })
+	return decides, counted
 }

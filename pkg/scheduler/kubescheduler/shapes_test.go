@@ -35,7 +35,8 @@ func TestShapesFollowTheCache(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			c := newCluster(t)
 			refresh := func(s *cache.Snapshot) error { return c.sched.Cache.UpdateSnapshot(klog.Background(), s) }
-			shapes := newShapes(refresh)
+			profile := func(*corev1.Pod) framework.Framework { return c.f }
+			shapes := newShapes(refresh, profile)
 			tracked := map[string]*Shape{}
 			pods := shapePods()
 			names := slices.Sorted(maps.Keys(pods))
@@ -80,7 +81,7 @@ func TestShapesFollowTheCache(t *testing.T) {
 					}
 				}
 				if name := names[rng.IntN(len(names))]; tracked[name] == nil {
-					shape, err := shapes.Track(pods[name])
+					shape, err := shapes.Track(c.ctx, pods[name])
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -95,13 +96,13 @@ func TestShapesFollowTheCache(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				fresh := newShapes(refresh)
+				fresh := newShapes(refresh, profile)
 				if _, err := fresh.Update(); err != nil {
 					t.Fatal(err)
 				}
 				c.refresh()
 				for name, shape := range tracked {
-					anew, err := fresh.Track(pods[name])
+					anew, err := fresh.Track(c.ctx, pods[name])
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -149,12 +150,13 @@ func (c *cluster) noFilterKnowsMore(t *testing.T, pod *corev1.Pod, slots map[str
 
 func TestShapesAreSharedAndForgotten(t *testing.T) {
 	c := newCluster(t, wrappers.MakeNode("n").GPUs(8).Obj())
-	shapes := newShapes(func(s *cache.Snapshot) error { return c.sched.Cache.UpdateSnapshot(klog.Background(), s) })
+	shapes := newShapes(func(s *cache.Snapshot) error { return c.sched.Cache.UpdateSnapshot(klog.Background(), s) },
+		func(*corev1.Pod) framework.Framework { return c.f })
 	if _, err := shapes.Update(); err != nil {
 		t.Fatal(err)
 	}
 	track := func(pod *corev1.Pod) *Shape {
-		shape, err := shapes.Track(pod)
+		shape, err := shapes.Track(c.ctx, pod)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,26 +1,15 @@
 package kubescheduler
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"maps"
-	"math"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
-
-	"github.com/muster-project/muster/pkg/placement"
-	"github.com/muster-project/muster/pkg/podgroup"
 )
 
 // planningKey marks the CycleStates of a plan: the admission plugin skips itself in them.
@@ -39,60 +28,27 @@ func IsPlanning(state fwk.CycleState) bool {
 // Snapshot is the cluster as the planner sees it: the scheduler's snapshot, with the pods planned so far on clones of the
 // nodes they would go to, judged by the profile's own filters and ordered by its own scores. It implements
 // placement.World. Made in a PreFilter for one plan; the snapshot must not change meanwhile.
+//
+// What the filters say of a node is found out in two steps. Verdicts of plainFilters, for which a node is all that
+// matters, come from the FilterCache. A node on which something is planned, or for which a pod is nominated, and a class
+// in which other filters take part, are asked about when the node is about to be used.
 type Snapshot struct {
 	ctx     context.Context //nolint:containedctx // of the one call that the Snapshot is made in and for
 	f       framework.Framework
 	logger  klog.Logger
-	nodes   []fwk.NodeInfo
-	clones  []fwk.NodeInfo // by node; nil where nothing is planned
+	cache   *FilterCache
+	nodes   *nodeTable // of cache
 	classes []*class
 	placed  []placed
-	version int             // of placed: grows with every change
 	avoid   map[string]bool // nodes that refused a member in its own cycle a moment ago
-	memory  *FilterCache    // nil: every node is judged anew
+	expired func() bool
+	asked   int // nodes looked at, to ask for the time now and then
+	over    bool
+	failed  []failedVerdict
 
-	// terms are the required anti-affinity terms of any class: every class is then judged anew after each placement.
-	antiAffinity bool
-	namespaces   corelisters.NamespaceLister
-	claims       corelisters.PersistentVolumeClaimLister
-}
-
-// class is a set of pods that the filters cannot tell apart.
-type class struct {
-	info    *framework.PodInfo
-	planned *framework.PodInfo // what is put on nodes for a pod of the class
-	state   fwk.CycleState
-	refuse  *fwk.Status // PreFilter's own refusal: no node will do
-	only    map[string]bool
-	// local: placing a pod changes the verdict on the node it goes to, and on no other.
-	local bool
-	// nominated: its first pod has a nomination of its own, which does not count against it.
-	nominated bool
-	// listens: its PreFilter state has to be told of every placement.
-	listens bool
-	// spread: PodTopologySpread takes part; its counts have to be refreshed after each placement.
-	spread []int // one node of each domain, of every key
-	// exclusive are claims that one pod of the cluster may use (ReadWriteOncePod).
-	exclusive []string
-	// unbound are claims without a volume: pods that share one have to be on one node until it is bound.
-	unbound []string
-
-	judged   bool
-	known    *verdicts // what plans before this one found out about such pods; nil: nothing may be kept
-	reasons  []string  // by node, "" = passes with nothing planned
-	order    []int     // nodes to be tried, best first: those that pass with nothing planned, then, if not local, the others
-	feasible int       // of order, those that pass with nothing planned
-	capacity int       // upper bound of the pods that fit with nothing planned, over all nodes
-	scan     *scan     // local only
-	resource corev1.ResourceName
-	request  int64
-}
-
-// scan is how far the order of a class, or of several that look alike, has been tried with what is planned now.
-type scan struct {
-	cursor  int                // nodes of order before it refuse
-	refusal *placement.Refusal // what Explain said last; nil: not known
-	version int                // Snapshot.version then
+	claims     claims
+	namespaces corelisters.NamespaceLister
+	volumes    corelisters.PersistentVolumeClaimLister
 }
 
 type placed struct {
@@ -100,215 +56,110 @@ type placed struct {
 	info        *framework.PodInfo
 }
 
-// NewSnapshot prepares a plan for these classes, each given by one pod of it. avoid names nodes that are not to be used.
-func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInfo, classes []*corev1.Pod, avoid map[string]bool) (*Snapshot, error) {
-	w := &Snapshot{
-		ctx: ctx, f: f, logger: klog.FromContext(ctx), nodes: nodes, clones: make([]fwk.NodeInfo, len(nodes)), avoid: avoid,
-		namespaces: f.SharedInformerFactory().Core().V1().Namespaces().Lister(),
-		claims:     f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister(),
+// Options are what a Snapshot may be given beside the cluster.
+type Options struct {
+	// Cache is what plans before this one found out. It is used by this Snapshot until the next one is made with it. nil:
+	// every node is judged anew.
+	Cache *FilterCache
+	// Avoid names nodes that are not to be used.
+	Avoid map[string]bool
+	// Pods is, by class, how many pods it has. nil: not known, taken as more than one.
+	Pods []int
+	// Expired reports whether the time for the plan is over: Place finds no node then, and Explain leaves out what it has
+	// not looked at. nil: no limit but the context's.
+	Expired func() bool
+}
+
+// NewSnapshot prepares a plan for these classes, each given by one pod of it.
+func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInfo, classes []*corev1.Pod, opts Options) (*Snapshot, error) {
+	if opts.Cache == nil {
+		opts.Cache = NewFilterCache()
 	}
-	for _, pod := range classes {
-		c, err := w.newClass(pod)
+	w := &Snapshot{
+		ctx: ctx, f: f, logger: klog.FromContext(ctx), cache: opts.Cache, nodes: &opts.Cache.nodes, avoid: opts.Avoid, expired: opts.Expired,
+		claims:     claims{exclusive: map[string]int{}, unbound: map[string]onNode{}},
+		namespaces: f.SharedInformerFactory().Core().V1().Namespaces().Lister(),
+		volumes:    f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister(),
+	}
+	w.cache.bind(f)
+	w.nodes.update(nodes)
+	for i, pod := range classes {
+		pods := 2
+		if i < len(opts.Pods) {
+			pods = opts.Pods[i]
+		}
+		c, err := w.newClass(pod, pods)
 		if err != nil {
 			return nil, err
 		}
 		w.classes = append(w.classes, c)
-		w.antiAffinity = w.antiAffinity || len(c.info.GetRequiredAntiAffinityTerms()) > 0
 	}
-	for _, c := range w.classes {
-		if w.antiAffinity || len(c.exclusive) > 0 || len(c.unbound) > 0 {
-			c.local = false
-		}
-		if !c.local {
-			w.judge(c) // later its state would know of what is planned
-		}
-	}
+	w.relate()
 	return w, nil
 }
 
-// newClass runs the profile's PreFilter plugins for a class, in a CycleState of its own.
-func (w *Snapshot) newClass(pod *corev1.Pod) (*class, error) {
-	// A nomination of its own would make the pod compete with itself.
-	nominated := pod.Status.NominatedNodeName != ""
-	if nominated {
-		pod = pod.DeepCopy()
-		pod.Status.NominatedNodeName = ""
+// stop reports whether the plan's time is over.
+func (w *Snapshot) stop() bool {
+	w.asked++
+	if !w.over && w.asked%32 == 0 {
+		w.over = w.ctx.Err() != nil || w.expired != nil && w.expired()
 	}
-	info, err := framework.NewPodInfo(pod)
-	if err != nil {
-		return nil, fmt.Errorf("reading affinity of pod %s: %w", klog.KObj(pod), err)
-	}
-	c := &class{info: info, planned: info.DeepCopy(), state: framework.NewCycleState(), nominated: nominated, scan: &scan{}}
-	c.planned.Pod.UID += "/planned" // a class stands for many pods: none of them is the one that is judged
-	c.state.Write(planningKey, planningMark{})
-	result, status, _ := w.f.RunPreFilterPlugins(w.ctx, c.state, pod)
-	if !status.IsSuccess() {
-		if !status.IsRejected() {
-			return nil, fmt.Errorf("running PreFilter plugins for pod %s: %w", klog.KObj(pod), status.AsError())
-		}
-		c.refuse = status
-	}
-	if !result.AllNodes() {
-		c.only = make(map[string]bool, len(result.NodeNames))
-		for n := range result.NodeNames {
-			c.only[n] = true
-		}
-	}
-	skip := c.state.GetSkipFilterPlugins()
-	c.listens = c.refuse == nil && !skip.HasAll(names.InterPodAffinity, names.PodTopologySpread, names.VolumeRestrictions)
-	c.local = skip.HasAll(names.InterPodAffinity, names.PodTopologySpread, names.VolumeBinding, names.DynamicResources)
-	if !skip.Has(names.PodTopologySpread) {
-		c.spread = w.oneNodePerDomain(pod)
-	}
-	for i := range pod.Spec.Volumes {
-		if v := pod.Spec.Volumes[i].PersistentVolumeClaim; v != nil {
-			claim, err := w.claims.PersistentVolumeClaims(pod.Namespace).Get(v.ClaimName)
-			if err != nil {
-				continue // VolumeBinding refuses the pod and says so
-			}
-			key := pod.Namespace + "/" + v.ClaimName
-			if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
-				c.exclusive = append(c.exclusive, key)
-			}
-			if claim.Spec.VolumeName == "" {
-				c.unbound = append(c.unbound, key)
-			}
-		}
-	}
-	c.resource, c.request = mainResource(info)
-	return c, nil
+	return w.over
 }
 
-// mainResource returns the resource that a pod is about: the extended resource it asks most of, else CPU in millicores.
-func mainResource(info *framework.PodInfo) (corev1.ResourceName, int64) {
-	requests := info.CalculateResource().Resource
-	name, n := corev1.ResourceCPU, requests.GetMilliCPU()
-	scalar := int64(0)
-	for _, r := range slices.Sorted(maps.Keys(requests.GetScalarResources())) {
-		if v := requests.GetScalarResources()[r]; v > scalar && strings.Contains(string(r), "/") {
-			name, n, scalar = r, v, v
+// Place implements placement.World.
+func (w *Snapshot) Place(index int, domain string) (string, bool) {
+	c := w.classes[index]
+	w.judge(c)
+	s, ok := w.scanOf(c, domain)
+	if !ok {
+		return "", false
+	}
+	for k := s.start(len(w.placed)); k < len(s.order); k++ {
+		i := int(s.order[k])
+		if w.stop() {
+			return "", false
 		}
-	}
-	return name, n
-}
-
-// amount is in millicores for CPU, in bytes for memory and ephemeral storage.
-func amount(r fwk.Resource, name corev1.ResourceName) int64 {
-	switch name {
-	case corev1.ResourceCPU:
-		return r.GetMilliCPU()
-	case corev1.ResourceMemory:
-		return r.GetMemory()
-	case corev1.ResourceEphemeralStorage:
-		return r.GetEphemeralStorage()
-	}
-	return r.GetScalarResources()[name]
-}
-
-// oneNodePerDomain returns, for every key of the pod's hard spread constraints, one node of each domain.
-func (w *Snapshot) oneNodePerDomain(pod *corev1.Pod) []int {
-	var out []int
-	for _, constraint := range pod.Spec.TopologySpreadConstraints {
-		seen := map[string]bool{}
-		for i, n := range w.nodes {
-			v, ok := n.Node().Labels[constraint.TopologyKey]
-			if ok && !seen[v] {
-				seen[v] = true
-				out = append(out, i)
-			}
+		if !w.takes(c, i) {
+			continue
 		}
-	}
-	if len(pod.Spec.TopologySpreadConstraints) == 0 { // constraints from the profile's defaults
-		for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
-			seen := map[string]bool{}
-			for i, n := range w.nodes {
-				if v, ok := n.Node().Labels[key]; ok && !seen[v] {
-					seen[v] = true
-					out = append(out, i)
-				}
-			}
+		if c.kind == independent {
+			s.reach(k, len(w.placed))
 		}
+		if err := w.add(index, i); err != nil {
+			w.logger.Error(err, "Planning a pod on a node failed", "node", w.nodes.objects[i].Name)
+			continue
+		}
+		return w.nodes.objects[i].Name, true
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	if c.kind == independent {
+		s.reach(len(s.order), len(w.placed))
+	}
+	return "", false
 }
 
-// node returns a node with what is planned on it.
-func (w *Snapshot) node(i int) fwk.NodeInfo {
-	if w.clones[i] != nil {
-		return w.clones[i]
+// takes reports whether the node, which takes the class with nothing planned as far as plainFilters see, takes one more
+// pod of it now.
+func (w *Snapshot) takes(c *class, i int) bool {
+	node := w.nodes.objects[i]
+	if w.barred(c, node.Name) != "" || !c.near.allows(i) || c.spread.skews(node) || w.limited(c, i) {
+		return false
 	}
-	return w.nodes[i]
+	switch clone := w.nodes.clones[i]; {
+	case clone != nil && c.known.demand.full(clone):
+		return false
+	case clone == nil && c.plain && len(w.f.NominatedPodsForNode(node.Name)) == 0: // nominations leave no trace on the node
+		return w.conflict(c, i) == ""
+	}
+	return w.filter(c, i) == ""
 }
 
-// judge filters every node for a class with nothing planned, and orders those that pass: by the profile's scores, then
-// by the fewest free units of the class's main resource, so that what is broken into already is filled first (G17).
-func (w *Snapshot) judge(c *class) {
-	if c.judged {
-		return
-	}
-	c.judged = true
+// filter returns why the node refuses a pod of the class now, "" if it does not.
+func (w *Snapshot) filter(c *class, i int) string {
 	if c.refuse != nil {
-		c.reasons = make([]string, len(w.nodes))
-		for i := range c.reasons {
-			c.reasons[i] = reason(c.refuse)
-		}
-		return
+		return reason(c.refuse)
 	}
-	c.reasons = w.judgeNodes(c)
-	var pass []fwk.NodeInfo
-	for i, r := range c.reasons {
-		if r == "" {
-			c.order = append(c.order, i)
-			pass = append(pass, w.nodes[i])
-		}
-	}
-	c.feasible = len(pass)
-	w.rank(c, pass)
-	for _, other := range w.classes {
-		if other != c && other.judged && c.looksLike(other) {
-			c.scan = other.scan
-			break
-		}
-	}
-	if !c.local {
-		for i, r := range c.reasons {
-			if r != "" {
-				c.order = append(c.order, i)
-			}
-		}
-	}
-}
-
-// looksLike reports whether no filter tells pods of the two classes apart, whatever is planned, and no score orders their
-// nodes otherwise. (Which nominated pods count depends on the pod and its priority.) The label of its sub-group alone makes
-// the pods of every leaf a class: without this a full node would be asked once per leaf.
-func (c *class) looksLike(other *class) bool {
-	return c.local && other.local && c.known != nil && c.known == other.known &&
-		!c.nominated && !other.nominated && corev1helpers.PodPriority(c.info.Pod) == corev1helpers.PodPriority(other.info.Pod) &&
-		maps.Equal(c.only, other.only) && slices.Equal(c.order, other.order)
-}
-
-// rank orders a class's feasible nodes, best first.
-func (w *Snapshot) rank(c *class, pass []fwk.NodeInfo) {
-	if len(pass) < 2 {
-		return
-	}
-	scores := w.scoreNodes(c, pass)
-	free := make([]int64, len(w.nodes))
-	for _, i := range c.order {
-		free[i] = amount(w.nodes[i].GetAllocatable(), c.resource) - amount(w.nodes[i].GetRequested(), c.resource)
-	}
-	slices.SortStableFunc(c.order, func(a, b int) int {
-		if d := cmp.Compare(scores[b], scores[a]); d != 0 {
-			return d
-		}
-		return cmp.Compare(free[a], free[b])
-	})
-}
-
-// filter returns why the node refuses a pod of the class, "" if it does not.
-func (w *Snapshot) filter(c *class, i int, node fwk.NodeInfo) string {
+	node := w.nodes.node(i)
 	if why := w.barred(c, node.Node().Name); why != "" {
 		return why
 	}
@@ -321,44 +172,24 @@ func (w *Snapshot) filter(c *class, i int, node fwk.NodeInfo) string {
 
 // barred returns why the node is out of the question for the class whatever the filters say, "" if it is not.
 func (w *Snapshot) barred(c *class, node string) string {
-	if c.only != nil && !c.only[node] {
+	if c.only != nil && !c.only.Has(node) {
 		return "node(s) didn't match the pod's node name selection"
 	}
-	if w.avoid[node] {
+	if len(w.avoid) > 0 && w.avoid[node] {
 		return "node(s) refused a pod of the gang a moment ago"
 	}
 	return ""
 }
 
 // conflict checks what a filter that skipped at PreFilter does not see: pods planned so far whose required anti-affinity
-// forbids the class on the node, and claims that one pod alone may use.
+// forbids the class on the node, and claims that one pod alone, or one node alone, may use.
 func (w *Snapshot) conflict(c *class, i int) string {
-	if !w.antiAffinity && len(c.exclusive) == 0 && len(c.unbound) == 0 {
-		return ""
+	if why := w.claims.conflict(c, i); why != "" {
+		return why
 	}
-	skipped := c.state.GetSkipFilterPlugins().Has(names.InterPodAffinity)
-	for _, p := range w.placed {
-		other := w.classes[p.class]
-		for _, claim := range c.exclusive {
-			if slices.Contains(other.exclusive, claim) {
-				return "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
-			}
-		}
-		for _, claim := range c.unbound {
-			if p.node != i && slices.Contains(other.unbound, claim) {
-				return fmt.Sprintf("pods of the gang share the unbound PersistentVolumeClaim %s and do not fit on one node: bind it first", claim)
-			}
-		}
-		if !skipped {
-			continue
-		}
-		for _, term := range p.info.GetRequiredAntiAffinityTerms() {
-			key := term.TopologyKey
-			mine, ok := w.nodes[i].Node().Labels[key]
-			theirs, ok2 := w.nodes[p.node].Node().Labels[key]
-			if ok && ok2 && mine == theirs && term.Matches(c.info.Pod, w.namespaceLabels(c.info.Pod.Namespace)) {
-				return "node(s) didn't satisfy existing pods anti-affinity rules"
-			}
+	for _, b := range c.blocked {
+		if v := b.topology.value[i]; v >= 0 && b.count[v] > 0 {
+			return "node(s) didn't satisfy existing pods anti-affinity rules"
 		}
 	}
 	return ""
@@ -380,83 +211,20 @@ func reason(status *fwk.Status) string {
 	return status.Code().String()
 }
 
-// Place implements placement.World.
-func (w *Snapshot) Place(index int, domain string) (string, bool) {
-	c := w.classes[index]
-	w.judge(c)
-	start := 0
-	if c.local && domain == "" {
-		start = c.scan.cursor
-	}
-	for k := start; k < len(c.order); k++ {
-		i := c.order[k]
-		if !inDomain(w.nodes[i].Node(), domain) {
-			continue
-		}
-		// What was judged with nothing planned holds on a node where nothing is planned, if planning elsewhere does not matter.
-		if (!c.local || w.clones[i] != nil) && w.filter(c, i, w.node(i)) != "" {
-			continue
-		}
-		if c.local && domain == "" {
-			c.scan.cursor = k
-		}
-		if err := w.add(index, i); err != nil {
-			w.logger.Error(err, "Planning a pod on a node failed", "node", w.nodes[i].Node().Name)
-			continue
-		}
-		return w.nodes[i].Node().Name, true
-	}
-	if c.local && domain == "" {
-		c.scan.cursor = len(c.order)
-	}
-	return "", false
-}
-
-// Explain implements placement.World.
-func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
-	c := w.classes[index]
-	w.judge(c)
-	if !c.local || domain != "" {
-		return w.refusal(c, domain)
-	}
-	if c.scan.refusal == nil || c.scan.version != w.version {
-		c.scan.refusal, c.scan.version = w.refusal(c, domain), w.version
-	}
-	return c.scan.refusal
-}
-
-// refusal counts the nodes by the reason for which they refuse the class now.
-func (w *Snapshot) refusal(c *class, domain string) *placement.Refusal {
-	r := &placement.Refusal{Reasons: map[string]int{}}
-	if len(c.unbound) > 0 {
-		domain = "" // the domain is a node: what is to be said is why the others cannot help out
-	}
-	for i, why := range c.reasons {
-		if !inDomain(w.nodes[i].Node(), domain) {
-			continue
-		}
-		if why == "" || !c.local && c.refuse == nil {
-			why = w.filter(c, i, w.node(i))
-		}
-		if why != "" {
-			r.Reasons[why]++
-		}
-	}
-	return r
-}
-
 // add puts a pod of the class on a clone of the node, and tells every class whose verdicts it may change.
 func (w *Snapshot) add(index, i int) error {
-	if w.clones[i] == nil {
-		w.clones[i] = w.nodes[i].Snapshot()
-	}
-	info := w.classes[index].planned
-	w.clones[i].AddPodInfo(info)
-	w.placed = append(w.placed, placed{class: index, node: i, info: info})
-	w.version++
-	for _, c := range w.classes {
-		if err := w.tell(c, info, i, true); err != nil {
-			w.undoLast()
+	c := w.classes[index]
+	w.nodes.clone(i).AddPodInfo(c.planned)
+	w.placed = append(w.placed, placed{class: index, node: i, info: c.planned})
+	w.note(c, i, 1)
+	for k, other := range w.classes {
+		if err := w.tell(other, c.planned, i, true); err != nil {
+			for _, told := range w.classes[:k] {
+				if err := w.tell(told, c.planned, i, false); err != nil {
+					w.logger.Error(err, "Taking a planned pod out of a class's state failed", "node", w.nodes.objects[i].Name)
+				}
+			}
+			w.pop()
 			return err
 		}
 	}
@@ -466,24 +234,45 @@ func (w *Snapshot) add(index, i int) error {
 // Undo implements placement.World.
 func (w *Snapshot) Undo(n int) {
 	for ; n > 0; n-- {
-		w.undoLast()
+		p := w.pop()
+		for _, c := range w.classes {
+			if err := w.tell(c, p.info, p.node, false); err != nil {
+				w.logger.Error(err, "Taking a planned pod out of a class's state failed", "node", w.nodes.objects[p.node].Name)
+			}
+		}
 	}
 	for _, c := range w.classes {
-		c.scan.cursor = 0
+		c.scan.back(len(w.placed))
+		for _, s := range c.scans {
+			s.back(len(w.placed))
+		}
 	}
 }
 
-func (w *Snapshot) undoLast() {
+// pop takes the last planned pod off its node.
+func (w *Snapshot) pop() placed {
 	p := w.placed[len(w.placed)-1]
 	w.placed = w.placed[:len(w.placed)-1]
-	w.version++
-	if err := w.clones[p.node].RemovePod(w.logger, p.info.Pod); err != nil {
-		w.logger.Error(err, "Taking a planned pod off a cloned node failed", "node", w.nodes[p.node].Node().Name)
+	if err := w.nodes.clones[p.node].RemovePod(w.logger, p.info.Pod); err != nil {
+		w.logger.Error(err, "Taking a planned pod off a cloned node failed", "node", w.nodes.objects[p.node].Name)
 	}
-	for _, c := range w.classes {
-		if err := w.tell(c, p.info, p.node, false); err != nil {
-			w.logger.Error(err, "Taking a planned pod out of a class's state failed", "node", w.nodes[p.node].Node().Name)
+	w.note(w.classes[p.class], p.node, -1)
+	return p
+}
+
+// note keeps the own books about a pod of the class that came to (1) or left (-1) a node.
+func (w *Snapshot) note(c *class, i, delta int) {
+	w.claims.note(c, i, delta)
+	for _, b := range c.blocks {
+		if v := b.topology.value[i]; v >= 0 {
+			b.count[v] += int32(delta)
 		}
+	}
+	for _, near := range c.attracts {
+		near.note(i, delta)
+	}
+	if c.limits != nil {
+		c.plannedOn[i] += delta
 	}
 }
 
@@ -496,162 +285,96 @@ func (w *Snapshot) tell(c *class, info *framework.PodInfo, i int, came bool) err
 	if !came {
 		step = w.f.RunPreFilterExtensionRemovePod
 	}
-	if status := step(w.ctx, c.state, c.info.Pod, info, w.node(i)); !status.IsSuccess() {
+	if status := step(w.ctx, c.state, c.info.Pod, info, w.nodes.node(i)); !status.IsSuccess() {
 		return status.AsError()
 	}
-	// PodTopologySpread keeps only the two smallest domains and drifts; taking the pod off and putting it on a node of
-	// every domain makes it look again.
-	for _, d := range c.spread {
-		if status := w.f.RunPreFilterExtensionRemovePod(w.ctx, c.state, c.info.Pod, info, w.node(d)); !status.IsSuccess() {
-			return status.AsError()
-		}
-		if status := w.f.RunPreFilterExtensionAddPod(w.ctx, c.state, c.info.Pod, info, w.node(d)); !status.IsSuccess() {
-			return status.AsError()
-		}
+	if came {
+		return w.repairSpread(c, info)
 	}
+	c.spread.read()
 	return nil
 }
 
-// Capacity implements placement.World. The bound on the pods is that of the main resource; a class without domains whose
-// pods could go to a node that refuses the class now has none.
-func (w *Snapshot) Capacity(index int) placement.Capacity {
-	c := w.classes[index]
-	w.judge(c)
-	pods := math.MaxInt
-	if c.local && c.request > 0 {
-		pods = 0
-		for _, i := range c.order {
-			free := amount(w.nodes[i].GetAllocatable(), c.resource) - amount(w.nodes[i].GetRequested(), c.resource)
-			pods += max(1, int(free/c.request)) // the node takes one pod: its resource may be counted elsewhere
-		}
-	}
-	return placement.Capacity{Nodes: c.feasible, Pods: pods}
+// scan is how far an order of nodes has been tried with what is planned now.
+type scan struct {
+	order   []int32
+	reached []reached // heights ascend
 }
 
-// Weight implements placement.World: units of the main resource, extended resources above CPU.
-func (w *Snapshot) Weight(index int) int64 {
-	c := w.classes[index]
-	if c.resource == corev1.ResourceCPU {
-		return c.request
+// reached: with this many pods planned, the nodes of the order before the k-th refused the class. For a class that is
+// Independent they refuse it also with more pods planned.
+type reached struct{ height, k int }
+
+// start returns the place in the order to begin at.
+func (s *scan) start(int) int {
+	if n := len(s.reached); n > 0 {
+		return s.reached[n-1].k
 	}
-	return c.request * 1_000_000
+	return 0
 }
 
-// Kind implements placement.World.
-func (w *Snapshot) Kind(index int) placement.Kind {
-	switch domains := w.domains(w.classes[index]); {
-	case domains == nil:
-		return placement.Independent
-	case len(domains) == 1 && domains[0] == "":
-		return placement.Dependent
+func (s *scan) reach(k, height int) {
+	if n := len(s.reached); n > 0 && s.reached[n-1].height == height {
+		s.reached[n-1].k = k
+		return
 	}
-	return placement.SharesDomain
+	s.reached = append(s.reached, reached{height, k})
 }
 
-// Domains implements placement.World.
-func (w *Snapshot) Domains(index int, _ []int) []string { return w.domains(w.classes[index]) }
-
-// domains returns, for a class with required pod affinity to pods like itself or like another class of the gang, the
-// domains of the first such term, the one with the most nodes that pass first; [""] for a class with a hard spread
-// constraint.
-func (w *Snapshot) domains(c *class) []string {
-	w.judge(c)
-	for _, term := range c.info.GetRequiredAffinityTerms() {
-		if !slices.ContainsFunc(w.classes, func(o *class) bool {
-			return term.Matches(o.info.Pod, w.namespaceLabels(o.info.Pod.Namespace))
-		}) {
-			continue
-		}
-		// A node may refuse the class now and take it once the pod that it wants to be near is planned there.
-		nodes := map[string]int{}
-		for k, i := range c.order {
-			if v, ok := w.nodes[i].Node().Labels[term.TopologyKey]; ok {
-				nodes[v]++
-				if k < c.feasible {
-					nodes[v] += len(w.nodes)
-				}
-			}
-		}
-		if len(nodes) == 0 {
-			return []string{""}
-		}
-		values := slices.SortedFunc(maps.Keys(nodes), func(a, b string) int {
-			if d := cmp.Compare(nodes[b], nodes[a]); d != 0 {
-				return d
-			}
-			return cmp.Compare(a, b)
-		})
-		for k, v := range values {
-			values[k] = term.TopologyKey + "=" + v
-		}
-		return values
+// back forgets what was found out with more pods planned than the height.
+func (s *scan) back(height int) {
+	for n := len(s.reached); n > 0 && s.reached[n-1].height > height; n-- {
+		s.reached = s.reached[:n-1]
 	}
-	if len(c.unbound) > 0 {
-		// All pods that share the claim go to one node.
-		var nodes []string
-		for _, i := range c.order[:c.feasible] {
-			if host, ok := w.nodes[i].Node().Labels[corev1.LabelHostname]; ok {
-				nodes = append(nodes, corev1.LabelHostname+"="+host)
-			}
-		}
-		if len(nodes) > 0 {
-			return nodes
-		}
-	}
-	if len(c.spread) > 0 {
-		return []string{""} // a pod placed elsewhere may make room here
-	}
-	return nil
 }
 
-// inDomain reports whether a node carries the label "key=value"; every node does for "".
-func inDomain(node *corev1.Node, domain string) bool {
+// judge finds out which nodes take the class with nothing planned, and their order, once.
+func (w *Snapshot) judge(c *class) {
+	if c.known != nil {
+		return
+	}
+	if c.refuse != nil {
+		c.known = &verdicts{reasons: make([]uint16, len(w.nodes.nodes))}
+		return
+	}
+	c.known = w.verdictsOf(c)
+	c.scan.order = w.rankingOf(c).order
+	w.forgetFailed()
+}
+
+// scanOf returns the nodes of the domain that take the class, best first. false: none does.
+func (w *Snapshot) scanOf(c *class, domain string) (*scan, bool) {
+	if domain == "" && c.near != nil && !c.near.open() {
+		// Only domains with a pod to be near to matter; with one, its nodes are enough.
+		switch only := c.near.only(); only {
+		case none:
+			return nil, false
+		case several:
+		default:
+			domain = c.near.topology.key + "=" + c.near.topology.names[only]
+		}
+	}
 	if domain == "" {
-		return true
+		return &c.scan, true
 	}
-	key, value, _ := strings.Cut(domain, "=")
-	v, ok := node.Labels[key]
-	return ok && v == value
-}
-
-// ResourceCapacity returns what the nodes that match the class's constraints have, with nothing planned. A node matches if it passes
-// all filters or is refused for want of resources only.
-func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
-	c := w.classes[index]
-	w.judge(c)
-	requests := c.info.CalculateResource().Resource
-	resources := []corev1.ResourceName{c.resource} // those looked at, the main one first
-	for _, name := range append([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage},
-		slices.Sorted(maps.Keys(requests.GetScalarResources()))...) {
-		if name != c.resource && amount(requests, name) > 0 {
-			resources = append(resources, name)
-		}
+	if s := c.scans[domain]; s != nil {
+		return s, true
 	}
-	each := make([]podgroup.ResourceCapacity, len(resources))
-	for k, name := range resources {
-		each[k] = podgroup.ResourceCapacity{Resource: name, PerPod: amount(requests, name)}
+	s := &scan{}
+	key, value := domainOf(domain)
+	top := w.nodes.topology(key)
+	if k, ok := top.number[value]; ok && c.refuse == nil {
+		r := c.ranks()
+		for _, i := range top.nodes[k] {
+			if c.known.reasons[i] == 0 {
+				s.order = append(s.order, i)
+			}
+		}
+		slices.SortFunc(s.order, func(a, b int32) int { return int(r[a]) - int(r[b]) })
 	}
-	required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
-	for i, why := range c.reasons {
-		if why != "" && !strings.HasPrefix(why, "Insufficient ") && why != "Too many pods" {
-			continue
-		}
-		// NodeResourcesFit runs late, but a node may be refused for resources and be wrong otherwise as well.
-		if ok, err := required.Match(w.nodes[i].Node()); err != nil || !ok {
-			continue
-		}
-		for k, name := range resources {
-			total := amount(w.nodes[i].GetAllocatable(), name)
-			each[k].Nodes++
-			each[k].Total += total
-			each[k].Free += max(0, total-amount(w.nodes[i].GetRequested(), name))
-			each[k].Largest = max(each[k].Largest, total)
-		}
+	if c.scans == nil {
+		c.scans = map[string]*scan{}
 	}
-	for _, room := range each {
-		if room.Nodes > 0 && room.PerPod > room.Largest {
-			return room
-		}
-	}
-	return each[0]
+	c.scans[domain] = s
+	return s, true
 }

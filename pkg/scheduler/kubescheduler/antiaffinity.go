@@ -1,0 +1,35 @@
+package kubescheduler
+
+import (
+	"slices"
+
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+)
+
+// blocked counts, by the value of a topology key, planned pods whose required anti-affinity keeps a class away. The filter
+// itself does so for a class in which it takes part; PreFilter's Skip is final, so for one that it skipped the pods of
+// the plan are counted here.
+type blocked struct {
+	topology *topology
+	count    []int32
+}
+
+// relateAntiAffinity finds the classes that pods of others keep away without the filter's noticing.
+func (w *Snapshot) relateAntiAffinity() {
+	for _, other := range w.classes {
+		for _, term := range other.info.GetRequiredAntiAffinityTerms() {
+			for _, c := range w.classes {
+				if !c.skip.Has(names.InterPodAffinity) || !term.Matches(c.info.Pod, w.namespaceLabels(c.info.Pod.Namespace)) {
+					continue
+				}
+				k := slices.IndexFunc(c.blocked, func(b *blocked) bool { return b.topology.key == term.TopologyKey })
+				if k < 0 {
+					k = len(c.blocked)
+					top := w.nodes.topology(term.TopologyKey)
+					c.blocked = append(c.blocked, &blocked{top, make([]int32, len(top.names))})
+				}
+				other.blocks = append(other.blocks, c.blocked[k])
+			}
+		}
+	}
+}

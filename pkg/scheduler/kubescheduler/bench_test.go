@@ -1,0 +1,244 @@
+package kubescheduler
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// large returns a cluster of n nodes with 8 GPUs, 16 to a rack. The nodes are given to the scheduler's cache directly.
+func large(tb testing.TB, n int, objects ...runtime.Object) *cluster {
+	tb.Helper()
+	c := newCluster(tb, objects...)
+	for i := range n {
+		c.sched.Cache.AddNode(klog.FromContext(c.ctx), wrappers.MakeNode(fmt.Sprintf("n%05d", i)).GPUs(8).
+			Label("rack", fmt.Sprintf("r%d", i/16)).Obj())
+	}
+	c.refresh()
+	return c
+}
+
+// fillNodes binds a pod with the given GPUs to every node for which full is true.
+func (c *cluster) fillNodes(gpus int64, full func(i int) bool) {
+	for i := range c.nodes {
+		if full(i) {
+			name := fmt.Sprintf("running-%d", i)
+			pod := wrappers.MakePod(name, "ml").UID(name).GPUs(gpus).Node(fmt.Sprintf("n%05d", i)).Obj()
+			if err := c.sched.Cache.AddPod(klog.FromContext(c.ctx), pod); err != nil {
+				c.t.Fatal(err)
+			}
+		}
+	}
+	c.refresh()
+}
+
+// leaves is a gang by leaf: pods that the leaf needs.
+type leaves []struct {
+	name string
+	pods []*corev1.Pod
+}
+
+// flat returns a gang without sub-groups.
+func flat(pods []*corev1.Pod) leaves { return leaves{{"", pods}} }
+
+// members returns n pods made by the function.
+func members(n int, make func(i int) *wrappers.PodWrapper) []*corev1.Pod {
+	var out []*corev1.Pod
+	for i := range n {
+		out = append(out, make(i).Obj())
+	}
+	return out
+}
+
+func worker(i int) *wrappers.PodWrapper {
+	name := fmt.Sprintf("w-%d", i)
+	return wrappers.MakePod(name, "ml").UID(name).Gang("g").GPUs(1).Label("app", "w")
+}
+
+// plan classes the gang's pods, prepares a Snapshot and looks for a plan: all that an attempt costs, without the registry.
+func (c *cluster) plan(cache *FilterCache, gangOf leaves) ([]placement.Placement, *placement.Shortfall) {
+	c.t.Helper()
+	p, classes := c.problem(cache, gangOf)
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, Options{Cache: cache, Pods: classes.Size})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return placement.Minimum(p, w, placement.Budget{})
+}
+
+func treeOf(tb testing.TB, gangOf leaves) *gang.Tree {
+	tb.Helper()
+	one := int32(len(gangOf))
+	root := gang.Node{MinSubGroup: &one}
+	var groups []gang.Node
+	for _, l := range gangOf {
+		n := int32(len(l.pods))
+		if l.name == "" {
+			root = gang.Node{MinMember: &n}
+			continue
+		}
+		groups = append(groups, gang.Node{Name: l.name, MinMember: &n})
+	}
+	tree, err := gang.Build(root, groups)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return tree
+}
+
+// benchmarkPlan measures attempts that begin with an empty cache (cold), and such that follow an equal one (warm).
+func benchmarkPlan(b *testing.B, c *cluster, gangOf leaves, fits bool) {
+	b.Helper()
+	run := func(b *testing.B, cache func() *FilterCache) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, short := c.plan(cache(), gangOf); (short == nil) != fits {
+				b.Fatalf("fits: %t, want %t", short == nil, fits)
+			}
+		}
+	}
+	b.Run("cold", func(b *testing.B) { run(b, NewFilterCache) })
+	b.Run("warm", func(b *testing.B) {
+		cache := NewFilterCache()
+		c.plan(cache, gangOf)
+		run(b, func() *FilterCache { return cache })
+	})
+}
+
+// BenchmarkGangOf16 plans gangs of 16 on 5,000 nodes; before each the pods of the last one came to their nodes.
+func BenchmarkGangOf16(b *testing.B) {
+	c := large(b, 5000)
+	cache := NewFilterCache()
+	g := flat(members(16, worker))
+	bound := 0
+	index := map[string]int{}
+	for i, n := range c.nodes {
+		index[n.Node().Name] = i
+	}
+	c.plan(cache, g)
+	b.ReportAllocs()
+	for b.Loop() {
+		plan, short := c.plan(cache, g)
+		if short != nil {
+			b.Fatalf("no plan: %+v", short)
+		}
+		b.StopTimer()
+		for _, p := range plan {
+			bound++
+			name := fmt.Sprintf("b-%d", bound)
+			n := c.nodes[index[p.Node]]
+			n.AddPodInfo(podInfo(b, wrappers.MakePod(name, "ml").UID(name).GPUs(1).Node(p.Node).Obj()))
+			if bound > 1600 { // what ran there ends
+				ended := n.GetPods()[0].GetPod()
+				if err := n.RemovePod(klog.Background(), ended); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		b.StartTimer()
+	}
+}
+
+// BenchmarkIndexLabels plans a gang of 1,000 pods, each with an index label of its own, on 5,000 nodes.
+func BenchmarkIndexLabels(b *testing.B) {
+	c := large(b, 5000)
+	benchmarkPlan(b, c, flat(members(1000, func(i int) *wrappers.PodWrapper {
+		return worker(i).Label("training.kubeflow.org/replica-index", fmt.Sprint(i))
+	})), true)
+}
+
+func subGroups(n, pods int) leaves {
+	var g leaves
+	for i := range n {
+		leaf := fmt.Sprintf("leaf-%d", i)
+		g = append(g, struct {
+			name string
+			pods []*corev1.Pod
+		}{leaf, members(pods, func(k int) *wrappers.PodWrapper {
+			return worker(i*pods+k).SubGroup(leaf).Label("muster.example/index", leaf)
+		})})
+	}
+	return g
+}
+
+// BenchmarkTree plans trees whose leaves differ in the label of their sub-group.
+func BenchmarkTree(b *testing.B) {
+	c := large(b, 1000)
+	b.Run("1,000 leaves of 8 that fit", func(b *testing.B) { benchmarkPlan(b, c, subGroups(1000, 8), true) })
+	b.Run("1,024 leaves of 8, too many", func(b *testing.B) { benchmarkPlan(b, c, subGroups(1024, 8), false) })
+	full := large(b, 1000)
+	full.fillNodes(7, func(int) bool { return true })
+	b.Run("256 leaves of 8 on a full cluster", func(b *testing.B) { benchmarkPlan(b, full, subGroups(256, 8), false) })
+}
+
+// BenchmarkAntiAffinity plans gangs whose pods, or the pods of whose leaves, go to a host each.
+func BenchmarkAntiAffinity(b *testing.B) {
+	c := large(b, 1000)
+	apart := func(i int) *wrappers.PodWrapper { return worker(i).ApartFrom(corev1.LabelHostname, "app", "w") }
+	b.Run("1,000 pods on 1,000 hosts", func(b *testing.B) { benchmarkPlan(b, c, flat(members(1000, apart)), true) })
+	b.Run("1,001 pods on 1,000 hosts", func(b *testing.B) { benchmarkPlan(b, c, flat(members(1001, apart)), false) })
+	var g leaves
+	for _, l := range subGroups(50, 4) {
+		for i, pod := range l.pods {
+			l.pods[i] = wrappers.MakePod(pod.Name, "ml").UID(pod.Name).Gang("g").GPUs(1).SubGroup(l.name).ApartFrom(corev1.LabelHostname, "muster.io/sub-group", l.name).Label("muster.io/sub-group", l.name).Obj()
+		}
+		g = append(g, l)
+	}
+	b.Run("50 leaves of 4", func(b *testing.B) { benchmarkPlan(b, c, g, true) })
+}
+
+// BenchmarkSpread plans a gang that a hard constraint spreads over hosts.
+func BenchmarkSpread(b *testing.B) {
+	c := large(b, 1000)
+	benchmarkPlan(b, c, flat(members(1000, func(i int) *wrappers.PodWrapper {
+		return spread(worker(i), corev1.LabelHostname, "w", 1)
+	})), true)
+}
+
+// BenchmarkRack plans a leader and 127 workers that share a rack; one of 312 racks is free.
+func BenchmarkRack(b *testing.B) {
+	c := large(b, 312*16)
+	c.fillNodes(1, func(i int) bool { return i/16 != 200 })
+	g := leaves{{"leader", members(1, func(i int) *wrappers.PodWrapper {
+		return worker(1000).SubGroup("leader").Label("app", "l").Label("set", "s").TogetherWith("rack", "set", "s")
+	})}, {"worker", members(127, func(i int) *wrappers.PodWrapper {
+		return worker(i).SubGroup("worker").Label("set", "s").TogetherWith("rack", "set", "s")
+	})}}
+	benchmarkPlan(b, c, g, true)
+}
+
+// BenchmarkSharedClaim plans four pods that share an unbound claim, and so a node.
+func BenchmarkSharedClaim(b *testing.B) {
+	for _, tc := range []struct {
+		name string
+		gpus int64
+		fits bool
+	}{{"fits", 2, true}, {"no node has room for all", 4, false}} {
+		c := large(b, 1000, unboundClaim("shared")...)
+		b.Run(tc.name, func(b *testing.B) {
+			benchmarkPlan(b, c, flat(members(4, func(i int) *wrappers.PodWrapper { return worker(i).GPUs(tc.gpus).Claim("shared") })), tc.fits)
+		})
+	}
+}
+
+// unboundClaim returns a claim that is bound once a pod that uses it has a node.
+func unboundClaim(name string) []runtime.Object {
+	class, wait := "wait", storagev1.VolumeBindingWaitForFirstConsumer
+	return []runtime.Object{
+		&corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ml"},
+			Spec:       corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: &class},
+			Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending},
+		},
+		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "example.com/disk", VolumeBindingMode: &wait},
+	}
+}

@@ -1,0 +1,57 @@
+package kubescheduler
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// claims are those that pods planned so far use.
+type claims struct {
+	exclusive map[string]int    // ReadWriteOncePod: planned pods
+	unbound   map[string]onNode // without a volume: where its pods are
+}
+
+type onNode struct{ node, pods int }
+
+func (cl *claims) note(c *class, i, delta int) {
+	for _, claim := range c.exclusive {
+		cl.exclusive[claim] += delta
+	}
+	for _, claim := range c.unbound {
+		cl.unbound[claim] = onNode{i, cl.unbound[claim].pods + delta}
+	}
+}
+
+// conflict returns why the claims of the class keep it off the node, "" if they do not.
+func (cl *claims) conflict(c *class, i int) string {
+	for _, claim := range c.exclusive {
+		if cl.exclusive[claim] > 0 {
+			return "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+		}
+	}
+	for _, claim := range c.unbound {
+		if on := cl.unbound[claim]; on.pods > 0 && on.node != i {
+			return fmt.Sprintf("pods of the gang share the unbound PersistentVolumeClaim %s and do not fit on one node: bind it first", claim)
+		}
+	}
+	return ""
+}
+
+// relateClaims links the classes that share an unbound claim. A claim that one pod uses binds no other.
+func (w *Snapshot) relateClaims(c *class) {
+	if len(c.unbound) == 0 || c.refuse != nil {
+		return
+	}
+	shared := c.pods > 1
+	for _, o := range w.classes {
+		if o != c && o.refuse == nil && slices.ContainsFunc(c.unbound, func(claim string) bool { return slices.Contains(o.unbound, claim) }) {
+			shared = true
+			c.links = append(c.links, o)
+		}
+	}
+	if shared {
+		c.kind, c.domainKey = sharesDomain, corev1.LabelHostname
+	}
+}

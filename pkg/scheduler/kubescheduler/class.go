@@ -1,0 +1,189 @@
+package kubescheduler
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+
+	"github.com/muster-project/muster/pkg/placement"
+)
+
+const (
+	independent  = placement.Independent
+	dependent    = placement.Dependent
+	sharesDomain = placement.SharesDomain
+)
+
+// class is a set of pods that the filters cannot tell apart.
+type class struct {
+	pods    int // that it has; 2: not known
+	info    *framework.PodInfo
+	planned *framework.PodInfo // what is put on nodes for a pod of the class
+	state   fwk.CycleState
+	skip    sets.Set[string] // filters that PreFilter skipped
+	refuse  *fwk.Status      // PreFilter's own refusal: no node will do
+	only    sets.Set[string] // names of nodes; nil: any
+	// plain: no filter but plainFilters takes part. What the cache says of a node is all there is to say, as long as
+	// nothing is planned there.
+	plain bool
+	// listens: its PreFilter state has to be told of every placement.
+	listens bool
+	kind    placement.Kind
+
+	blocked   []*blocked          // pods planned, of other classes, that keep it away
+	blocks    []*blocked          // other classes' that it keeps away
+	spread    *spreadCounts       // nil: no hard spread constraint
+	near      *nearness           // nil: no required affinity, or more than one topology key
+	attracts  []*nearness         // of classes that its pods attract
+	links     []*class            // classes that have to be in the same domain
+	domainKey string              // for sharesDomain: the topology key
+	exclusive []string            // claims that one pod of the cluster may use (ReadWriteOncePod)
+	unbound   []string            // claims without a volume: pods that share one have to be on one node until it is bound
+	limits    map[int]int         // by node: how many more pods it accepts in fact; nil: not known of any
+	plannedOn map[int]int         // by node: pods planned; kept if limits is not nil
+	known     *verdicts           // nil: not judged yet
+	scan      scan                // of all nodes
+	scans     map[string]*scan    // by domain
+	rank      []int32             // by node: place in scan.order; nil: not asked for
+	resource  corev1.ResourceName // the main resource
+	request   int64
+}
+
+// newClass runs the profile's PreFilter plugins for a class, in a CycleState of its own.
+func (w *Snapshot) newClass(pod *corev1.Pod, pods int) (*class, error) {
+	// A nomination of its own would make the pod compete with itself.
+	if pod.Status.NominatedNodeName != "" {
+		pod = pod.DeepCopy()
+		pod.Status.NominatedNodeName = ""
+	}
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return nil, fmt.Errorf("reading affinity of pod %s: %w", klog.KObj(pod), err)
+	}
+	c := &class{pods: pods, info: info, planned: info.DeepCopy(), state: framework.NewCycleState()}
+	c.planned.Pod.UID += "/planned" // a class stands for many pods: none of them is the one that is judged
+	c.state.Write(planningKey, planningMark{})
+	result, status, _ := w.f.RunPreFilterPlugins(w.ctx, c.state, pod)
+	if !status.IsSuccess() {
+		if !status.IsRejected() {
+			return nil, fmt.Errorf("running PreFilter plugins for pod %s: %w", klog.KObj(pod), status.AsError())
+		}
+		c.refuse = status
+	}
+	if !result.AllNodes() {
+		c.only = result.NodeNames
+	}
+	c.skip = c.state.GetSkipFilterPlugins()
+	c.listens = c.refuse == nil && !c.skip.HasAll(names.InterPodAffinity, names.PodTopologySpread, names.VolumeRestrictions)
+	c.plain = !slices.ContainsFunc(w.cache.filters, func(name string) bool { return !plainFilters.Has(name) && !c.skip.Has(name) })
+	for i := range pod.Spec.Volumes {
+		v := pod.Spec.Volumes[i].PersistentVolumeClaim
+		if v == nil {
+			continue
+		}
+		claim, err := w.volumes.PersistentVolumeClaims(pod.Namespace).Get(v.ClaimName)
+		if err != nil {
+			continue // VolumeBinding refuses the pod and says so
+		}
+		key := pod.Namespace + "/" + v.ClaimName
+		if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
+			c.exclusive = append(c.exclusive, key)
+		}
+		if claim.Spec.VolumeName == "" {
+			c.unbound = append(c.unbound, key)
+		}
+	}
+	c.resource, c.request = mainResource(info)
+	c.limits = w.limitsOf(pod)
+	if c.limits != nil {
+		c.plannedOn = map[int]int{}
+	}
+	return c, nil
+}
+
+// relate finds out what the placing of pods of each class does to the others.
+func (w *Snapshot) relate() {
+	w.relateAntiAffinity()
+	for _, c := range w.classes {
+		c.kind = independent
+		if c.refuse != nil {
+			continue
+		}
+		if !c.skip.Has(names.PodTopologySpread) && w.cache.enabled(names.PodTopologySpread) {
+			c.spread, c.kind = readSpread(c.state), dependent
+			c.spread.matches(c.state, c.info.Pod.Labels)
+			w.cache.hardSpread = w.cache.hardSpread || len(c.info.Pod.Spec.TopologySpreadConstraints) == 0
+		}
+		w.relateAffinity(c)
+	}
+	for _, c := range w.classes {
+		w.relateClaims(c)
+	}
+	w.linkTargets()
+}
+
+// Kind implements placement.World.
+func (w *Snapshot) Kind(index int) placement.Kind { return w.classes[index].kind }
+
+// Weight implements placement.World: units of the main resource, extended resources above CPU.
+func (w *Snapshot) Weight(index int) int64 {
+	c := w.classes[index]
+	if c.resource == corev1.ResourceCPU {
+		return c.request
+	}
+	return c.request * 1_000_000
+}
+
+// Capacity implements placement.World. Both figures are upper bounds: filters beside plainFilters may refuse.
+func (w *Snapshot) Capacity(index int) placement.Capacity {
+	c := w.classes[index]
+	w.judge(c)
+	out := placement.Capacity{Nodes: c.known.feasible, Pods: c.known.pods}
+	for name := range w.avoid {
+		if i, ok := w.nodes.position[name]; ok && c.known.reasons[i] == 0 && c.refuse == nil {
+			out.Nodes--
+			out.Pods -= int(c.known.slots[i])
+		}
+	}
+	for _, term := range c.info.GetRequiredAntiAffinityTerms() {
+		if c.refuse == nil && term.Matches(c.info.Pod, w.namespaceLabels(c.info.Pod.Namespace)) {
+			out.Pods = min(out.Pods, w.onePerDomain(c, term.TopologyKey))
+		}
+	}
+	return out
+}
+
+// onePerDomain returns how many pods of a class there is room for if each has a domain of its own. Nodes that lack the
+// label are in no domain.
+func (w *Snapshot) onePerDomain(c *class, key string) int {
+	top := w.nodes.topology(key)
+	used := make([]bool, len(top.names))
+	n := 0
+	for _, i := range c.scan.order {
+		switch v := top.value[i]; {
+		case v < 0:
+			n += int(c.known.slots[i])
+		case !used[v]:
+			used[v] = true
+			n++
+		}
+	}
+	return n
+}
+
+// ranks returns the place of every node in the class's order.
+func (c *class) ranks() []int32 {
+	if c.rank == nil {
+		c.rank = make([]int32, len(c.known.reasons))
+		for k, i := range c.scan.order {
+			c.rank[i] = int32(k)
+		}
+	}
+	return c.rank
+}

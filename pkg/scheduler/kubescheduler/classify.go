@@ -1,0 +1,218 @@
+package kubescheduler
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// selectorKeys are the label keys that affinity terms of the pods on nodes can read. Kept per node, so that a plan looks
+// at the nodes that changed only.
+type selectorKeys struct {
+	byNode map[string][]string // sorted; nodes without such pods are left out
+	count  map[string]int      // key -> nodes
+}
+
+// update takes a node that is new or has changed.
+func (s *selectorKeys) update(name string, node fwk.NodeInfo) {
+	pods := node.GetPodsWithAffinity()
+	old := s.byNode[name]
+	if len(pods) == 0 && len(old) == 0 {
+		return
+	}
+	found := map[string]bool{}
+	for _, p := range pods {
+		termKeys(p.GetPod(), found)
+	}
+	keys := slices.Sorted(maps.Keys(found))
+	if slices.Equal(old, keys) {
+		return
+	}
+	if s.byNode == nil {
+		s.byNode, s.count = map[string][]string{}, map[string]int{}
+	}
+	for _, key := range old {
+		if s.count[key]--; s.count[key] == 0 {
+			delete(s.count, key)
+		}
+	}
+	for _, key := range keys {
+		s.count[key]++
+	}
+	if s.byNode[name] = keys; len(keys) == 0 {
+		delete(s.byNode, name)
+	}
+}
+
+// termKeys adds the label keys that the pod's affinity terms can read, of whatever pods.
+func termKeys(pod *corev1.Pod, keys map[string]bool) {
+	affinity := pod.Spec.Affinity
+	if affinity == nil {
+		return
+	}
+	add := func(t *corev1.PodAffinityTerm) {
+		addSelector(t.LabelSelector, keys)
+		for _, key := range slices.Concat(t.MatchLabelKeys, t.MismatchLabelKeys) {
+			keys[key] = true
+		}
+	}
+	if a := affinity.PodAffinity; a != nil {
+		for i := range a.RequiredDuringSchedulingIgnoredDuringExecution {
+			add(&a.RequiredDuringSchedulingIgnoredDuringExecution[i])
+		}
+		for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
+			add(&a.PreferredDuringSchedulingIgnoredDuringExecution[i].PodAffinityTerm)
+		}
+	}
+	if a := affinity.PodAntiAffinity; a != nil {
+		for i := range a.RequiredDuringSchedulingIgnoredDuringExecution {
+			add(&a.RequiredDuringSchedulingIgnoredDuringExecution[i])
+		}
+		for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
+			add(&a.PreferredDuringSchedulingIgnoredDuringExecution[i].PodAffinityTerm)
+		}
+	}
+}
+
+func addSelector(selector *metav1.LabelSelector, keys map[string]bool) {
+	if selector == nil {
+		return
+	}
+	for key := range selector.MatchLabels {
+		keys[key] = true
+	}
+	for i := range selector.MatchExpressions {
+		keys[selector.MatchExpressions[i].Key] = true
+	}
+}
+
+// spreadLabels adds the label keys that the pod's spread constraints can read.
+func spreadLabels(pod *corev1.Pod, keys map[string]bool) {
+	for i := range pod.Spec.TopologySpreadConstraints {
+		c := &pod.Spec.TopologySpreadConstraints[i]
+		addSelector(c.LabelSelector, keys)
+		for _, key := range c.MatchLabelKeys {
+			keys[key] = true
+		}
+	}
+}
+
+// Classes are pods, grouped so that the filters do not tell those of a group apart.
+type Classes struct {
+	Of   []int         // by pod: its class
+	Pods []*corev1.Pod // by class: its first pod
+	Size []int         // by class: how many pods it has
+}
+
+// Classify groups pods of one namespace. base is, by pod, a number that is equal for pods with equal podgroup.ClassKey: all
+// that the filters read but labels and claims.
+//
+// A label matters only if a selector that exists can read it: in an affinity term of a pod on a node of the snapshot or of
+// one of the pods themselves, or in a spread constraint of theirs; and where the profile has hard default constraints, all
+// labels, since which services and controllers select the pods decides then. A bound claim matters by the constraints of
+// its volume; by its name if it is not bound, or if one pod alone may use it.
+//
+// Labels that scores alone read by way of services and controllers (the soft default spread) do not divide: the pods are
+// scored as the first of their class is. Nor do images.
+func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods []*corev1.Pod, base []int) Classes {
+	v.bind(f)
+	v.nodes.update(nodes)
+	read := map[string]bool{}
+	for key := range v.nodes.selectors.count {
+		read[key] = true
+	}
+	seen := map[int]bool{} // pods with equal base have equal terms and constraints
+	allLabels := false
+	for i, pod := range pods {
+		if !seen[base[i]] {
+			seen[base[i]] = true
+			termKeys(pod, read)
+			spreadLabels(pod, read)
+			allLabels = allLabels || v.hardSpread && len(pod.Spec.TopologySpreadConstraints) == 0
+		}
+	}
+	keys := slices.Sorted(maps.Keys(read))
+
+	type identity struct {
+		base           int
+		labels, claims string
+	}
+	out := Classes{Of: make([]int, len(pods))}
+	index := map[identity]int{}
+	var b []byte
+	for i, pod := range pods {
+		if allLabels {
+			keys = slices.Sorted(maps.Keys(pod.Labels))
+		}
+		b = b[:0]
+		for _, key := range keys {
+			if value, ok := pod.Labels[key]; ok {
+				if allLabels {
+					b = append(b, key...)
+				}
+				b = append(append(b, '='), value...) // an empty value is not a missing one
+			}
+			b = append(b, ',') // which neither a key nor a value can hold
+		}
+		id := identity{base[i], string(b), v.claimsOf(f, pod)}
+		class, ok := index[id]
+		if !ok {
+			class = len(out.Pods)
+			index[id] = class
+			out.Pods, out.Size = append(out.Pods, pod), append(out.Size, 0)
+		}
+		out.Of[i] = class
+		out.Size[class]++
+	}
+	return out
+}
+
+// claimsOf describes the pod's persistent volume claims as the filters see them.
+func (v *FilterCache) claimsOf(f framework.Framework, pod *corev1.Pod) string {
+	out := ""
+	for i := range pod.Spec.Volumes {
+		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
+			out += v.claimKey(f, pod.Namespace, source.ClaimName) + "\n"
+		}
+	}
+	return out
+}
+
+func (v *FilterCache) claimKey(f framework.Framework, namespace, name string) string {
+	core := f.SharedInformerFactory().Core().V1()
+	claim, err := core.PersistentVolumeClaims().Lister().PersistentVolumeClaims(namespace).Get(name)
+	if err != nil || claim.Spec.VolumeName == "" || claim.DeletionTimestamp != nil || claim.Status.Phase != corev1.ClaimBound ||
+		slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
+		return "claim " + name
+	}
+	volume, err := core.PersistentVolumes().Lister().Get(claim.Spec.VolumeName)
+	if err != nil || volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID != claim.UID {
+		return "claim " + name
+	}
+	// VolumeBinding reads the node affinity, VolumeZone the labels, NodeVolumeLimits the driver.
+	source := volume.Spec.PersistentVolumeSource
+	driver := ""
+	if source.CSI != nil {
+		driver = source.CSI.Driver
+		source = corev1.PersistentVolumeSource{}
+	}
+	if local := source.Local != nil || source.HostPath != nil; local {
+		source = corev1.PersistentVolumeSource{}
+	}
+	key, err := json.Marshal(struct {
+		Class    string
+		Driver   string
+		Source   corev1.PersistentVolumeSource // of an in-tree driver
+		Affinity *corev1.VolumeNodeAffinity
+		Labels   map[string]string
+	}{volume.Spec.StorageClassName, driver, source, volume.Spec.NodeAffinity, volume.Labels})
+	if err != nil {
+		return "claim " + name
+	}
+	return "volume " + string(key)
+}

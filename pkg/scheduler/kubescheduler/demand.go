@@ -1,0 +1,122 @@
+package kubescheduler
+
+import (
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+)
+
+// request is an amount of a resource: millicores of CPU, bytes of memory and ephemeral storage.
+type request struct {
+	name   corev1.ResourceName
+	amount int64
+}
+
+// demand is what a pod takes of a node, as far as NodeResourcesFit counts it.
+type demand struct {
+	requests []request
+	pods     bool // the number of pods is limited
+	alone    bool // host ports: one such pod per node
+}
+
+// slots returns how many such pods the node has room for. An upper bound: other filters may refuse.
+func (d *demand) slots(node fwk.NodeInfo) int {
+	n := int64(math.MaxInt32)
+	allocatable, requested := node.GetAllocatable(), node.GetRequested()
+	if d.pods {
+		n = int64(allocatable.GetAllowedPodNumber() - len(node.GetPods()))
+	}
+	for _, r := range d.requests {
+		n = min(n, (amount(allocatable, r.name)-amount(requested, r.name))/r.amount)
+	}
+	if d.alone {
+		n = min(n, 1)
+	}
+	return int(max(0, n))
+}
+
+// full reports whether the node certainly has no room for one more such pod.
+func (d *demand) full(node fwk.NodeInfo) bool { return d.slots(node) == 0 }
+
+// demandOf finds out which of a pod's requests the profile's NodeResourcesFit counts: its arguments may name resources to be
+// ignored. It is asked about nodes that lack one resource each. filters are the profile's, state that of the pod after
+// PreFilter.
+func demandOf(ctx context.Context, f framework.Framework, filters []string, info *framework.PodInfo, state fwk.CycleState) demand {
+	skip := state.GetSkipFilterPlugins()
+	counts := func(name string) bool { return slices.Contains(filters, name) && !skip.Has(name) }
+	d := demand{}
+	for _, container := range slices.Concat(info.Pod.Spec.InitContainers, info.Pod.Spec.Containers) {
+		d.alone = d.alone || slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.HostPort > 0 })
+	}
+	d.alone = d.alone && slices.Contains(filters, names.NodePorts)
+	if !counts(names.NodeResourcesFit) {
+		return d
+	}
+	state.SetSkipFilterPlugins(sets.New(filters...).Delete(names.NodeResourcesFit))
+	defer state.SetSkipFilterPlugins(skip)
+	requests := info.CalculateResource().Resource
+	refuses := func(lacking corev1.ResourceName) bool {
+		list := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}
+		for _, name := range resourcesOf(requests) {
+			list[name] = *resource.NewQuantity(math.MaxInt32*int64(math.MaxInt16), resource.DecimalSI)
+		}
+		list[lacking] = resource.Quantity{}
+		node := framework.NewNodeInfo()
+		node.SetNode(&corev1.Node{Status: corev1.NodeStatus{Allocatable: list}})
+		return !f.RunFilterPlugins(ctx, state, info.Pod, node).IsSuccess()
+	}
+	d.pods = refuses(corev1.ResourcePods)
+	for _, name := range resourcesOf(requests) {
+		if refuses(name) {
+			d.requests = append(d.requests, request{name, amount(requests, name)})
+		}
+	}
+	return d
+}
+
+// resourcesOf returns the resources of which something is requested.
+func resourcesOf(requests fwk.Resource) []corev1.ResourceName {
+	var out []corev1.ResourceName
+	for _, name := range append([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage},
+		slices.Sorted(maps.Keys(requests.GetScalarResources()))...) {
+		if amount(requests, name) > 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// mainResource returns the resource that a pod is about: the extended resource it asks most of, else CPU in millicores.
+func mainResource(info *framework.PodInfo) (corev1.ResourceName, int64) {
+	requests := info.CalculateResource().Resource
+	name, n := corev1.ResourceCPU, requests.GetMilliCPU()
+	scalar := int64(0)
+	for _, r := range slices.Sorted(maps.Keys(requests.GetScalarResources())) {
+		if v := requests.GetScalarResources()[r]; v > scalar && strings.Contains(string(r), "/") {
+			name, n, scalar = r, v, v
+		}
+	}
+	return name, n
+}
+
+// amount is in millicores for CPU, in bytes for memory and ephemeral storage.
+func amount(r fwk.Resource, name corev1.ResourceName) int64 {
+	switch name {
+	case corev1.ResourceCPU:
+		return r.GetMilliCPU()
+	case corev1.ResourceMemory:
+		return r.GetMemory()
+	case corev1.ResourceEphemeralStorage:
+		return r.GetEphemeralStorage()
+	}
+	return r.GetScalarResources()[name]
+}

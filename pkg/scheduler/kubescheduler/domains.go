@@ -1,0 +1,145 @@
+package kubescheduler
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// domainRoom is what the linked classes find in one domain with nothing planned.
+type domainRoom struct {
+	value   int
+	fits    bool  // as far as counting tells, all of them find room
+	surplus int64 // of the main resource, what is left free
+}
+
+// Domains implements placement.World: for a class with required pod affinity the domains of its topology key, for one
+// whose pods share an unbound claim the nodes. Those into which all linked pods fit come first, the tightest first (G17).
+// Where the pods have to share one domain, those that certainly cannot hold them are left out.
+func (w *Snapshot) Domains(index int, need []int) []string {
+	c := w.classes[index]
+	w.judge(c)
+	if c.kind != sharesDomain {
+		return nil
+	}
+	if need == nil {
+		need = make([]int, len(w.classes))
+		need[index] = 1
+	}
+	key := c.domainKey
+	top := w.nodes.topology(key)
+	linked, needs := w.linkedTo(c, need)
+	var rooms []domainRoom
+	for v := range top.names {
+		room := w.roomIn(c, top.nodes[v], linked, needs)
+		room.value = v
+		if c.near != nil && !c.near.founds && len(c.links) == 0 && !c.near.running[v] {
+			continue
+		}
+		if room.fits || !w.mustShare(c, need) {
+			rooms = append(rooms, room)
+		}
+	}
+	slices.SortStableFunc(rooms, func(a, b domainRoom) int {
+		if a.fits != b.fits {
+			if a.fits {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.surplus, b.surplus), cmp.Compare(top.names[a.value], top.names[b.value]))
+	})
+	out := make([]string, 0, len(rooms)+1)
+	for _, room := range rooms {
+		out = append(out, key+"="+top.names[room.value])
+	}
+	if len(out) > 0 && !w.mustShare(c, need) {
+		out = append(out, "") // its own pods need not be together
+	}
+	return out
+}
+
+// mustShare reports whether all pods of the class have to be in one domain: not those that others follow only, if there is
+// more than one.
+func (w *Snapshot) mustShare(c *class, need []int) bool {
+	if len(c.unbound) > 0 || len(c.info.GetRequiredAffinityTerms()) > 0 {
+		return true
+	}
+	index := slices.Index(w.classes, c)
+	return index < len(need) && need[index] <= 1
+}
+
+// linkedTo returns the class and those that have to be in its domain, with what is needed of each.
+func (w *Snapshot) linkedTo(c *class, need []int) (linked []*class, needs []int) {
+	linked = []*class{c}
+	for k := 0; k < len(linked); k++ {
+		for _, o := range linked[k].links {
+			if !slices.Contains(linked, o) && o.domainKey == c.domainKey {
+				linked = append(linked, o)
+			}
+		}
+	}
+	for _, o := range linked {
+		n := 0
+		if i := slices.Index(w.classes, o); i < len(need) {
+			n = need[i]
+		}
+		needs = append(needs, n)
+		w.judge(o)
+	}
+	return linked, needs
+}
+
+// roomIn counts what the nodes have room for.
+func (w *Snapshot) roomIn(c *class, nodes []int32, linked []*class, needs []int) domainRoom {
+	room := domainRoom{fits: true}
+	slots := make([]int, len(linked))
+	free := map[corev1.ResourceName]int64{}
+	var want map[corev1.ResourceName]int64
+	for _, i := range nodes {
+		node := w.nodes.nodes[i]
+		takesAny := false
+		for k, o := range linked {
+			if o.known.reasons[i] == 0 && w.barred(o, w.nodes.objects[i].Name) == "" {
+				slots[k] += int(o.known.slots[i])
+				takesAny = true
+			}
+		}
+		if !takesAny {
+			continue
+		}
+		room.surplus += c.known.free[i]
+		if len(linked) == 1 {
+			continue
+		}
+		for _, o := range linked {
+			for _, r := range o.known.demand.requests {
+				if _, done := want[r.name]; !done {
+					if want == nil {
+						want = map[corev1.ResourceName]int64{}
+					}
+					want[r.name] = 0
+				}
+			}
+		}
+		for name := range want {
+			free[name] += max(0, amount(node.GetAllocatable(), name)-amount(node.GetRequested(), name))
+		}
+	}
+	for k, o := range linked {
+		room.fits = room.fits && slots[k] >= needs[k]
+		for _, r := range o.known.demand.requests {
+			if r.name == c.resource {
+				room.surplus -= r.amount * int64(needs[k])
+			}
+			if len(linked) > 1 {
+				want[r.name] += r.amount * int64(needs[k])
+			}
+		}
+	}
+	for name, n := range want {
+		room.fits = room.fits && free[name] >= n
+	}
+	return room
+}

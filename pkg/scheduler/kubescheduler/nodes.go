@@ -1,0 +1,179 @@
+package kubescheduler
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// nodeTable is what is kept of the nodes between plans, by their position in the scheduler's snapshot. It is brought up to
+// date once per plan, for all classes; the generation of a NodeInfo says whether a node has changed.
+type nodeTable struct {
+	nodes       []fwk.NodeInfo // of the plan under way
+	generations []int64        // a generation belongs to one state of one node
+	objects     []*corev1.Node
+	all         []int32        // every position
+	position    map[string]int // by name
+	layout      int            // grows when positions mean something else; 0: no plan was made yet
+
+	topologies map[string]*topology // by label key; made when first asked for
+	images     map[string]int       // image name -> nodes that have it
+	soft       int                  // nodes with a taint of effect PreferNoSchedule
+
+	clones []fwk.NodeInfo // of the plan under way: nodes with what is planned on them; nil where nothing is
+	cloned []int          // positions in clones that are not nil, or were
+
+	selectors selectorKeys
+}
+
+// topology is the nodes by the value of one label.
+type topology struct {
+	key    string
+	value  []int32   // by position: index into names; -1: the node lacks the label
+	names  []string  // values, in the order of the nodes
+	nodes  [][]int32 // by value: positions
+	number map[string]int32
+}
+
+// update takes the nodes of a new plan and returns the clones of the last one.
+func (t *nodeTable) update(nodes []fwk.NodeInfo) {
+	for _, i := range t.cloned {
+		t.clones[i] = nil
+	}
+	t.cloned = t.cloned[:0]
+	t.nodes = nodes
+	if t.layout == 0 || len(nodes) != len(t.generations) {
+		t.relayout()
+		return
+	}
+	for i, n := range nodes {
+		generation := n.GetGeneration()
+		if generation == t.generations[i] {
+			continue
+		}
+		object := n.Node()
+		if object.Name != t.objects[i].Name {
+			t.relayout()
+			return
+		}
+		if old := t.objects[i]; old != object {
+			if !maps.Equal(old.Labels, object.Labels) {
+				t.topologies = nil
+			}
+			t.count(old, -1)
+			t.count(object, 1)
+			t.objects[i] = object
+		}
+		t.selectors.update(object.Name, n)
+		t.generations[i] = generation
+	}
+}
+
+// relayout begins anew: a node came or went.
+func (t *nodeTable) relayout() {
+	n := len(t.nodes)
+	t.layout++
+	t.generations, t.objects, t.clones = make([]int64, n), make([]*corev1.Node, n), make([]fwk.NodeInfo, n)
+	t.position, t.images, t.topologies, t.soft = make(map[string]int, n), map[string]int{}, nil, 0
+	t.selectors, t.all = selectorKeys{}, make([]int32, n)
+	for i, node := range t.nodes {
+		t.generations[i], t.objects[i] = node.GetGeneration(), node.Node()
+		t.position[node.Node().Name], t.all[i] = i, int32(i)
+		t.count(node.Node(), 1)
+		t.selectors.update(node.Node().Name, node)
+	}
+}
+
+func (t *nodeTable) count(node *corev1.Node, delta int) {
+	if hasSoftTaint(node) {
+		t.soft += delta
+	}
+	for i := range node.Status.Images {
+		for _, name := range node.Status.Images[i].Names {
+			if t.images[name] += delta; t.images[name] == 0 {
+				delete(t.images, name)
+			}
+		}
+	}
+}
+
+// topology returns the nodes by the values of a label.
+func (t *nodeTable) topology(key string) *topology {
+	if found := t.topologies[key]; found != nil {
+		return found
+	}
+	top := &topology{key: key, value: make([]int32, len(t.objects)), number: map[string]int32{}}
+	for i, node := range t.objects {
+		value, ok := node.Labels[key]
+		if !ok {
+			top.value[i] = -1
+			continue
+		}
+		k, known := top.number[value]
+		if !known {
+			k = int32(len(top.names))
+			top.number[value] = k
+			top.names, top.nodes = append(top.names, value), append(top.nodes, nil)
+		}
+		top.value[i] = k
+		top.nodes[k] = append(top.nodes[k], int32(i))
+	}
+	if t.topologies == nil {
+		t.topologies = map[string]*topology{}
+	}
+	t.topologies[key] = top
+	return top
+}
+
+// clone returns the clone of a node, made if there is none.
+func (t *nodeTable) clone(i int) fwk.NodeInfo {
+	if t.clones[i] == nil {
+		t.clones[i] = t.nodes[i].Snapshot()
+		t.cloned = append(t.cloned, i)
+	}
+	return t.clones[i]
+}
+
+// node returns a node with what is planned on it.
+func (t *nodeTable) node(i int) fwk.NodeInfo {
+	if t.clones[i] != nil {
+		return t.clones[i]
+	}
+	return t.nodes[i]
+}
+
+// imagesOf returns a key that is equal for pods of which the same images are on nodes: ImageLocality does not tell them
+// apart.
+func (t *nodeTable) imagesOf(pod *corev1.Pod) string {
+	var present []string
+	add := func(name string) {
+		if strings.LastIndex(name, ":") <= strings.LastIndex(name, "/") {
+			name += ":latest"
+		}
+		if t.images[name] > 0 {
+			present = append(present, name)
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		add(pod.Spec.InitContainers[i].Image)
+	}
+	for i := range pod.Spec.Containers {
+		add(pod.Spec.Containers[i].Image)
+	}
+	for i := range pod.Spec.Volumes {
+		if image := pod.Spec.Volumes[i].Image; image != nil {
+			add(image.Reference)
+		}
+	}
+	slices.Sort(present)
+	return strings.Join(present, "\n")
+}
+
+// domainOf splits "key=value".
+func domainOf(domain string) (key, value string) {
+	key, value, _ = strings.Cut(domain, "=")
+	return key, value
+}

@@ -1,0 +1,200 @@
+package kubescheduler
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+)
+
+// plainScores read the node, the kind of pod and its images, as long as no feasible node has a taint of effect
+// PreferNoSchedule: then a node's score depends on the other nodes. (How many nodes have an image enters ImageLocality;
+// that may be stale.) DynamicResources scores claims; a pod that has none is scored 0.
+var plainScores = sets.New(names.TaintToleration, names.NodeResourcesFit, names.NodeResourcesBalancedAllocation,
+	names.ImageLocality, names.DynamicResources)
+
+// keptRankings is how many orders of nodes are kept per kind of pod: the images that nodes have already make a difference.
+// An order takes about 30 bytes per node.
+const keptRankings = 8
+
+// ranking is the nodes that take a kind of pod, best first: by the profile's scores, then by the fewest free units of the
+// main resource, so that what is broken into already is filled first (G17).
+type ranking struct {
+	used        int64
+	generations []int64 // of the node's state that was ranked; 0 = never
+	scores      []int64
+	free        []int64
+	ranked      []bool // the node is in order
+	order       []int32
+}
+
+func (r *ranking) compare(a, b int32) int {
+	return cmp.Or(cmp.Compare(r.scores[b], r.scores[a]), cmp.Compare(r.free[a], r.free[b]), cmp.Compare(a, b))
+}
+
+func newRanking(nodes int) *ranking {
+	return &ranking{generations: make([]int64, nodes), scores: make([]int64, nodes), free: make([]int64, nodes), ranked: make([]bool, nodes)}
+}
+
+// relayout puts what is known where the nodes are now; at is the position by generation before.
+func (r *ranking) relayout(t *nodeTable, at map[int64]int) {
+	old := *r
+	*r = *newRanking(len(t.nodes))
+	r.used = old.used
+	for i, generation := range t.generations {
+		if k, ok := at[generation]; ok && old.generations[k] == generation {
+			r.generations[i], r.scores[i], r.free[i], r.ranked[i] = generation, old.scores[k], old.free[k], old.ranked[k]
+			if r.ranked[i] {
+				r.order = append(r.order, int32(i))
+			}
+		}
+	}
+	slices.SortFunc(r.order, r.compare)
+}
+
+// rankingOf returns the order of the nodes that take the class.
+func (w *Snapshot) rankingOf(c *class) *ranking {
+	known, t := c.known, &w.cache.nodes
+	if known.feasible == 0 {
+		return &ranking{}
+	}
+	// PreScore says which plugins take part. Those that look at more than one node do so in a run of their own, below.
+	sample := []fwk.NodeInfo{t.nodes[slices.Index(known.reasons, 0)]}
+	status := w.f.RunPreScorePlugins(w.ctx, c.state, c.info.Pod, sample)
+	if !status.IsSuccess() || !w.plainlyScored(c) {
+		return w.rankAnew(c)
+	}
+	images := t.imagesOf(c.info.Pod)
+	r := known.rankings[images]
+	if r == nil {
+		r = newRanking(len(t.nodes))
+		if len(known.rankings) == keptRankings {
+			known.forgetRanking()
+		}
+		known.rankings[images] = r
+	}
+	w.cache.uses++
+	r.used = w.cache.uses
+
+	changed := w.cache.changed(r.generations)
+	if len(changed) == 0 {
+		return r
+	}
+	var ask []int
+	for _, i := range changed {
+		if known.reasons[i] == 0 {
+			ask = append(ask, i)
+		}
+	}
+	scores := w.score(c, ask)
+	if len(changed) <= fewNodes {
+		for _, i := range changed {
+			if r.ranked[i] {
+				if k, found := slices.BinarySearchFunc(r.order, int32(i), r.compare); found {
+					r.order = slices.Delete(r.order, k, k+1)
+				}
+			}
+		}
+	}
+	for k, i := range ask {
+		r.scores[i] = scores[k]
+	}
+	for _, i := range changed {
+		r.generations[i], r.free[i], r.ranked[i] = t.generations[i], known.free[i], known.reasons[i] == 0
+		if len(changed) <= fewNodes && r.ranked[i] {
+			k, _ := slices.BinarySearchFunc(r.order, int32(i), r.compare)
+			r.order = slices.Insert(r.order, k, int32(i))
+		}
+	}
+	if len(changed) > fewNodes {
+		r.order = r.order[:0]
+		for i := range r.ranked {
+			if r.ranked[i] {
+				r.order = append(r.order, int32(i))
+			}
+		}
+		slices.SortFunc(r.order, r.compare)
+	}
+	return r
+}
+
+func (known *verdicts) forgetRanking() {
+	oldest, used := "", int64(-1)
+	for key, r := range known.rankings {
+		if used < 0 || r.used < used {
+			oldest, used = key, r.used
+		}
+	}
+	delete(known.rankings, oldest)
+}
+
+// rankAnew orders the nodes for this plan alone: a score depends on other nodes, or on other pods.
+func (w *Snapshot) rankAnew(c *class) *ranking {
+	known, t := c.known, &w.cache.nodes
+	r := newRanking(len(t.nodes))
+	var pass []fwk.NodeInfo
+	var ask []int
+	for i, why := range known.reasons {
+		if why == 0 {
+			ask, pass, r.order = append(ask, i), append(pass, t.nodes[i]), append(r.order, int32(i))
+		}
+	}
+	copy(r.free, known.free)
+	if w.f.RunPreScorePlugins(w.ctx, c.state, c.info.Pod, pass).IsSuccess() {
+		for k, score := range w.score(c, ask) {
+			r.scores[ask[k]] = score
+		}
+	}
+	slices.SortFunc(r.order, r.compare)
+	return r
+}
+
+// score returns the profile's scores of the nodes, after PreScore. All 0 if the plugins fail: any node that passes will do.
+func (w *Snapshot) score(c *class, positions []int) []int64 {
+	scores := make([]int64, len(positions))
+	if len(positions) == 0 {
+		return scores
+	}
+	nodes := make([]fwk.NodeInfo, 0, len(positions))
+	for _, i := range positions {
+		nodes = append(nodes, w.cache.nodes.nodes[i])
+	}
+	list, status := w.f.RunScorePlugins(w.ctx, c.state, c.info.Pod, nodes)
+	if !status.IsSuccess() {
+		return scores
+	}
+	for k, s := range list {
+		scores[k] = s.TotalScore
+	}
+	return scores
+}
+
+// plainlyScored reports whether the score of each node depends on nothing but the node, the kind of pod and its images.
+// To be asked after PreScore.
+func (w *Snapshot) plainlyScored(c *class) bool {
+	skip := c.state.GetSkipScorePlugins()
+	for _, name := range w.cache.scores {
+		if !plainScores.Has(name) && !skip.Has(name) {
+			return false
+		}
+	}
+	if !c.skip.Has(names.DynamicResources) && w.cache.enabled(names.DynamicResources) {
+		return false
+	}
+	if w.cache.nodes.soft == 0 {
+		return true
+	}
+	for i, node := range w.cache.nodes.objects {
+		if c.known.reasons[i] == 0 && hasSoftTaint(node) {
+			return false
+		}
+	}
+	return true
+}
+
+func hasSoftTaint(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule })
+}

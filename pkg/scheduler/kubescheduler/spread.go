@@ -1,0 +1,200 @@
+package kubescheduler
+
+import (
+	"math"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// spreadCounts is what PodTopologySpread's PreFilter state holds of a class: the pods that match each hard constraint, by
+// domain. The filter keeps the counts up to date, but of the domains with the fewest pods it remembers two, which drifts
+// from the truth as pods come; repairSpread corrects that.
+type spreadCounts struct {
+	constraints []spreadConstraint
+	known       bool // the state could be read
+}
+
+type spreadConstraint struct {
+	key     string
+	skew    int
+	domains int            // minDomains
+	self    int            // 1 if the class's own pods count
+	counts  map[string]int // the filter's own
+	lowest  reflect.Value  // the filter's own minimum
+	minimum int            // lowest, as read last
+}
+
+// spreadStateKey is where PodTopologySpread keeps its state.
+const spreadStateKey fwk.StateKey = "PreFilterPodTopologySpread"
+
+// readSpread returns the counts of a class. The state's type is not exported, its fields are; if they are not what this
+// version of kube-scheduler has, known is false, and every domain is refreshed instead.
+func readSpread(state fwk.CycleState) *spreadCounts {
+	s := &spreadCounts{}
+	data, err := state.Read(spreadStateKey)
+	if err != nil {
+		return s
+	}
+	v := reflect.Indirect(reflect.ValueOf(data))
+	if v.Kind() != reflect.Struct {
+		return s
+	}
+	field := func(v reflect.Value, name string, kind reflect.Kind) (reflect.Value, bool) {
+		f := v.FieldByName(name)
+		return f, f.IsValid() && f.Kind() == kind && f.CanInterface()
+	}
+	constraints, ok1 := field(v, "Constraints", reflect.Slice)
+	paths, ok2 := field(v, "CriticalPaths", reflect.Slice)
+	perDomain, ok3 := field(v, "TpValueToMatchNum", reflect.Slice)
+	if !ok1 || !ok2 || !ok3 {
+		return s
+	}
+	counts, ok := perDomain.Interface().([]map[string]int)
+	if !ok || len(counts) != constraints.Len() || paths.Len() != len(counts) {
+		return s
+	}
+	for i := range counts {
+		key, ok1 := field(constraints.Index(i), "TopologyKey", reflect.String)
+		skew, ok2 := field(constraints.Index(i), "MaxSkew", reflect.Int32)
+		domains, ok3 := field(constraints.Index(i), "MinDomains", reflect.Int32)
+		_, ok4 := field(constraints.Index(i), "Selector", reflect.Interface)
+		pair := reflect.Indirect(paths.Index(i))
+		if !ok1 || !ok2 || !ok3 || !ok4 || pair.Kind() != reflect.Array || pair.Len() == 0 || pair.Index(0).Kind() != reflect.Struct {
+			return s
+		}
+		lowest, ok := field(pair.Index(0), "MatchNum", reflect.Int)
+		if !ok {
+			return s
+		}
+		s.constraints = append(s.constraints, spreadConstraint{key: key.String(), skew: int(skew.Int()), domains: int(domains.Int()),
+			counts: counts[i], lowest: lowest, minimum: int(lowest.Int())})
+	}
+	s.known = true
+	return s
+}
+
+// matches sets which constraints count the class's own pods.
+func (s *spreadCounts) matches(state fwk.CycleState, set labels.Set) {
+	data, err := state.Read(spreadStateKey)
+	if err != nil || !s.known {
+		return
+	}
+	constraints := reflect.Indirect(reflect.ValueOf(data)).FieldByName("Constraints")
+	for i := range s.constraints {
+		if selector, ok := constraints.Index(i).FieldByName("Selector").Interface().(labels.Selector); ok && selector.Matches(set) {
+			s.constraints[i].self = 1
+		}
+	}
+}
+
+// skews reports whether one more pod on the node would certainly leave a domain ahead of another by more than is allowed.
+func (s *spreadCounts) skews(node *corev1.Node) bool {
+	if s == nil || !s.known {
+		return false
+	}
+	for i := range s.constraints {
+		c := &s.constraints[i]
+		value, ok := node.Labels[c.key]
+		if !ok {
+			return true
+		}
+		least := c.minimum
+		if len(c.counts) < c.domains {
+			least = 0
+		}
+		if c.counts[value]+c.self-least > c.skew {
+			return true
+		}
+	}
+	return false
+}
+
+// read takes over the filter's minimums after a change.
+func (s *spreadCounts) read() {
+	if s == nil {
+		return
+	}
+	for i := range s.constraints {
+		s.constraints[i].minimum = int(s.constraints[i].lowest.Int())
+	}
+}
+
+// repairSpread makes PodTopologySpread look again, after a pod came, at a domain that has the fewest pods in fact:
+// taking the pod off a node there and putting it back is enough. Only a minimum that has risen can be wrong.
+func (w *Snapshot) repairSpread(c *class, info *framework.PodInfo) error {
+	s := c.spread
+	if s == nil {
+		return nil
+	}
+	if !s.known {
+		return w.refreshSpread(c, info)
+	}
+	for i := range s.constraints {
+		k := &s.constraints[i]
+		if int(k.lowest.Int()) <= k.minimum {
+			continue
+		}
+		least := math.MaxInt
+		for _, n := range k.counts {
+			least = min(least, n)
+		}
+		top := w.nodes.topology(k.key)
+		for value, n := range k.counts {
+			if int(k.lowest.Int()) <= least {
+				break
+			}
+			number, ok := top.number[value]
+			if n != least || !ok {
+				continue
+			}
+			for _, node := range top.nodes[number] { // not every node of a domain counts
+				if err := w.touch(c, info, int(node)); err != nil {
+					return err
+				}
+				if int(k.lowest.Int()) <= least {
+					break
+				}
+			}
+		}
+	}
+	s.read()
+	return nil
+}
+
+// refreshSpread makes PodTopologySpread look again at every domain.
+func (w *Snapshot) refreshSpread(c *class, info *framework.PodInfo) error {
+	for _, key := range spreadKeys(c.info.Pod) {
+		for _, nodes := range w.nodes.topology(key).nodes {
+			if err := w.touch(c, info, int(nodes[0])); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// spreadKeys returns the topology keys of the pod's constraints, or of the profile's defaults.
+func spreadKeys(pod *corev1.Pod) []string {
+	if len(pod.Spec.TopologySpreadConstraints) == 0 {
+		return []string{corev1.LabelHostname, corev1.LabelTopologyZone}
+	}
+	var keys []string
+	for _, c := range pod.Spec.TopologySpreadConstraints {
+		keys = append(keys, c.TopologyKey)
+	}
+	return keys
+}
+
+func (w *Snapshot) touch(c *class, info *framework.PodInfo, i int) error {
+	if status := w.f.RunPreFilterExtensionRemovePod(w.ctx, c.state, c.info.Pod, info, w.nodes.node(i)); !status.IsSuccess() {
+		return status.AsError()
+	}
+	if status := w.f.RunPreFilterExtensionAddPod(w.ctx, c.state, c.info.Pod, info, w.nodes.node(i)); !status.IsSuccess() {
+		return status.AsError()
+	}
+	return nil
+}
