@@ -38,7 +38,7 @@ describe() { # name; sets module, package, ldflags and the time a first build ta
 	module=hack/controlplane
 	case $1 in
 	coscheduling)
-		module=hack/coscheduling package=. duration="3 minutes"
+		module=hack/coscheduling package=. duration="5 minutes"
 		ldflags=$(ldflags_of "$(version_of coscheduling k8s.io/kubernetes)")
 		;;
 	etcd) package=go.etcd.io/etcd/server/v3 ldflags= duration="10 seconds" ;;
