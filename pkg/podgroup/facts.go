@@ -30,6 +30,9 @@ type Facts struct {
 	AdmittedGroups sets.Set[string]
 	// Binding: a plan is in force whose pods are being assumed or bound.
 	Binding bool
+	// WaitingSince is since when the pods that exist can satisfy the tree of a gang that is not admitted; zero: they cannot,
+	// or it is.
+	WaitingSince time.Time
 	// Pods is how many pods name the PodGroup, in whatever state.
 	Pods int
 	// Ended: every pod that is left has succeeded, and there is at least one.
@@ -55,7 +58,9 @@ type Facts struct {
 	// Gated, Terminating, Foreign count waiting pods that a plan cannot use: scheduling gates, being deleted, of another
 	// scheduler (ForeignNames are the schedulerNames, sorted).
 	Gated, Terminating, Foreign int
-	ForeignNames                []string
+	// GatedBy is why a plugin gates one of the gated pods: "pod x is gated by plugin ...". "": gates of the pods' own.
+	GatedBy      string
+	ForeignNames []string
 	// Profile is the schedulerName that the gang is planned with; "" if none of its waiting pods names one of ours.
 	Profile string
 	// OurNames are the schedulerNames that this scheduler serves, sorted. Filled in only for a gang with foreign pods and no Profile.

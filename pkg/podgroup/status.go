@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
@@ -48,6 +49,9 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 	}
 	if f.Tree != nil {
 		s.Scheduled = scheduled(f)
+	}
+	if !f.WaitingSince.IsZero() {
+		s.WaitingSince = ptr.To(metav1.NewTime(f.WaitingSince).Rfc3339Copy()) // as the API server keeps it
 	}
 	satisfied := metav1.Condition{
 		Type: v2alpha2.ConditionSatisfied, Status: metav1.ConditionFalse,
@@ -152,7 +156,10 @@ func blocked(f Facts) (v2alpha2.Reason, string) {
 	}
 	if missing := f.Tree.MissingPods(f.Usable); missing > 0 {
 		text := fmt.Sprintf("needs %s, they exist, but only %d can be placed", message.Count(minimum, "pod"), minimum-missing)
-		if f.Gated > 0 {
+		switch {
+		case f.GatedBy != "":
+			text += fmt.Sprintf("; %s gated: %s", message.Count(f.Gated, "pod"), f.GatedBy)
+		case f.Gated > 0:
 			text += fmt.Sprintf("; %s with scheduling gates", message.Count(f.Gated, "pod"))
 		}
 		if f.Foreign > 0 {

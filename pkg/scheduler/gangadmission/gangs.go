@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
@@ -47,11 +48,14 @@ type Gangs struct {
 	lead    sync.Once
 	wakeups *wakeups // nil: not attached to a scheduler, whose queue then wakes gangs by its own hints
 
+	podLister corelisters.PodLister // of the scheduler's informer; nil until the first NewAdmission
+
 	mu       sync.Mutex
 	args     *config.GangAdmissionArgs // nil until the first NewAdmission
 	reporter *report.Reporter
 	handles  map[string]fwk.Handle // by profile; complete before the scheduler runs
-	gated    sets.Set[string]      // profiles that have the gate, so admit gangs; complete before the scheduler runs
+	gates    gates
+	gated    sets.Set[string] // profiles that have the gate, so admit gangs; complete before the scheduler runs
 }
 
 // New returns the shared core of one scheduler.
@@ -61,6 +65,7 @@ func New() *Gangs {
 		avoid:    avoided{lasts: avoidFor},
 		leading:  make(chan struct{}),
 		handles:  map[string]fwk.Handle{},
+		gates:    gates{pods: map[types.UID]*corev1.Pod{}},
 		gated:    sets.New[string](),
 	}
 }
@@ -71,6 +76,7 @@ func (g *Gangs) Attach(sched *scheduler.Scheduler) error {
 	if err := kubescheduler.CheckOrder(sched, GateName, Name); err != nil {
 		return err
 	}
+	g.registry.WokenByCaller()
 	g.wakeups = newWakeups(clock.RealClock{}, kubescheduler.NewShapes(sched))
 	g.wakeups.queue = kubescheduler.Attach(sched, burst{g}, kubescheduler.QueueHooks{
 		Gated: g.admits, Observe: g.wakeups.observe, WaitsForRoom: g.wakeups.waitsForRoom, Gone: g.wakeups.gone,
@@ -132,11 +138,12 @@ func (g *Gangs) apply(logger klog.Logger, e gangstate.Effects) {
 	if len(e.Dirty) > 0 {
 		g.reporter.Mark(e.Dirty...)
 	}
+	g.cancel(e.Cancel)
 	if len(e.Activate) == 0 {
 		return
 	}
 	if g.wakeups != nil {
-		g.activate(logger, e.Activate)
+		g.activate(logger, g.withoutGated(logger, e.Activate))
 		return
 	}
 	for profile, h := range g.handles {
@@ -192,7 +199,12 @@ func (g *Gangs) refuseWithoutNodes(ctx context.Context, pod *corev1.Pod) {
 }
 
 // leads records that the scheduling loop runs here.
-func (g *Gangs) leads() { g.lead.Do(func() { close(g.leading) }) }
+func (g *Gangs) leads() {
+	g.lead.Do(func() {
+		g.registry.SetLeading()
+		close(g.leading)
+	})
+}
 
 // burst lets the scheduling loop take members from the registry.
 type burst struct{ g *Gangs }

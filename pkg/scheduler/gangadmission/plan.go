@@ -2,9 +2,6 @@ package gangadmission
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +9,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
@@ -35,8 +31,10 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}, attempt{})
 		return false
 	}
-	if refusal := pl.withoutGated(ctx, work); refusal != nil {
-		pl.refuse(logger, work, *refusal, attempt{})
+	if gates := pl.gates(ctx, work); len(gates) > 0 {
+		logger.V(2).Info("Gang is planned without pods that another plugin gates", "pods", len(gates))
+		result = "stale"
+		pl.gangs.setGates(logger, gates)
 		return false
 	}
 	var sizes []int
@@ -89,90 +87,51 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 
 // place looks for nodes until the time is over. Without a plan it returns the reason, and whether only time was lacking.
 func (pl *Admission) place(work *gangstate.Work, snapshot *kubescheduler.Snapshot, expired func() bool) (placements []placement.Placement, refusal *podgroup.Refusal, cut bool) {
-	budget := placement.Budget{
-		Placements: int(pl.args.PlanBudget), Skip: pl.tried[work.Gang],
-		Expired: expired,
-	}
-	delete(pl.tried, work.Gang)
+	budget := placement.Budget{Placements: int(pl.args.PlanBudget), Expired: expired}
+	var short *placement.Shortfall
 	switch work.Task {
-	case gangstate.Surplus:
-		placements = placement.Surplus(work.Problem, snapshot)
-	case gangstate.Refill:
-		placements = placement.Surplus(work.Singles, snapshot)
-	}
-	if len(placements) == 0 && work.Task != gangstate.Surplus {
-		var short *placement.Shortfall
-		placements, short = placement.Minimum(work.Problem, snapshot, budget)
-		if short != nil {
-			switch {
-			case short.Cut:
-				pl.tried[work.Gang] = short.Tried
-			case budget.Skip > 0: // the choices that were left out may be right by now
-				short.Cut = true
-			}
-			why := podgroup.Explain(work.Problem, snapshot, short)
-			return nil, &why, short.Cut
+	case gangstate.SurplusUnit:
+		unit := placement.Unit(work.Problem, snapshot, budget)
+		placements, cut = unit.Placements, unit.Cut
+	case gangstate.SurplusSingle:
+		placements = placement.Singles(work.Problem, snapshot, budget)
+	default:
+		placements, short = pl.placeMinimum(work, snapshot, budget)
+		if len(placements) == 0 && work.Task == gangstate.Refill {
+			// No sub-group has to be admitted again, or none can: single pods of those that are admitted.
+			placements = work.Limit(placement.Singles(work.Singles, snapshot, budget))
 		}
-		if len(placements) == 0 { // refill: another sub-group can stand in for one that lost its pods
-			placements = placement.Surplus(work.Problem, snapshot)
+		if len(placements) == 0 && short == nil {
+			// Another sub-group can stand in for one that lost its pods, and one that is bound in part is completed.
+			unit := placement.Unit(work.Problem, snapshot, budget)
+			placements, cut = unit.Placements, unit.Cut
 		}
 	}
-	if len(placements) == 0 {
+	switch {
+	case len(placements) > 0:
+		return placements, nil, false
+	case short != nil:
+		why := podgroup.Explain(work.Problem, snapshot, short)
+		return nil, &why, short.Cut
+	default:
 		why := podgroup.ExplainSurplus(work.Problem, work.Singles, snapshot)
-		return nil, &why, false
+		return nil, &why, cut
 	}
-	return placements, nil, false
 }
 
-// withoutGated takes the pods out of the work that another plugin keeps from the scheduling queue (a pod whose resource
-// claim does not exist yet, for one): a plan with them would fail. It returns a refusal if the rest cannot be enough.
-func (pl *Admission) withoutGated(ctx context.Context, work *gangstate.Work) *podgroup.Refusal {
-	var first, why string
-	gated := 0
-	for leaf, pods := range work.Problem.Pods {
-		kept := slices.DeleteFunc(pods, func(p placement.Pod) bool {
-			pod := work.Pods[p.ID]
-			plugin, status := pl.gatedBy(ctx, pod)
-			if plugin == "" {
-				return false
-			}
-			if gated++; first == "" || pod.Name < first {
-				first, why = pod.Name, fmt.Sprintf("pod %s is gated by plugin %s: %s", pod.Name, plugin, status.Message())
-			}
-			return true
-		})
-		work.Problem.Pods[leaf] = kept
-		if work.Singles.Pods != nil && work.Singles.Pods[leaf] != nil {
-			work.Singles.Pods[leaf] = kept
-		}
+// placeMinimum goes on with the choices that an attempt before, which was cut short, has not tried.
+func (pl *Admission) placeMinimum(work *gangstate.Work, snapshot *kubescheduler.Snapshot, budget placement.Budget) ([]placement.Placement, *placement.Shortfall) {
+	budget.Skip = pl.tried[work.Gang]
+	delete(pl.tried, work.Gang)
+	placements, short := placement.Minimum(work.Problem, snapshot, budget)
+	switch {
+	case short == nil:
+	case short.Cut:
+		pl.tried[work.Gang] = short.Tried
+	case budget.Skip > 0: // the choices that were left out may be right by now
+		short.Cut = true
 	}
-	if gated == 0 {
-		return nil
-	}
-	usable := maps.Clone(work.Problem.Have)
-	for leaf, pods := range work.Problem.Pods {
-		usable[leaf] += len(pods)
-	}
-	if work.Tree.Satisfied(usable) {
-		return nil
-	}
-	if gated > 1 {
-		why += fmt.Sprintf(" (and %s more)", message.Count(gated-1, "pod"))
-	}
-	return &podgroup.Refusal{Reason: v2alpha2.ReasonGated, Message: message.Truncate(why, message.MaxCondition)}
-}
-
-// gatedBy returns the plugin, other than the gate, that keeps the pod from the scheduling queue now. "": none does.
-func (pl *Admission) gatedBy(ctx context.Context, pod *corev1.Pod) (string, *fwk.Status) {
-	for _, plugin := range pl.framework.PreEnqueuePlugins() {
-		if plugin.Name() == GateName {
-			continue
-		}
-		if status := plugin.PreEnqueue(ctx, pod); !status.IsSuccess() {
-			return plugin.Name(), status
-		}
-	}
-	return "", nil
+	return placements, short
 }
 
 // refuse records why there is no plan, and what has to happen before another attempt makes sense.

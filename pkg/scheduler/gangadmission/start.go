@@ -36,8 +36,9 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	logger := klog.FromContext(ctx)
 	classes := h.SharedInformerFactory().Scheduling().V1().PriorityClasses()
 	g.registry.Configure(gangstate.Options{
-		Resync:        g.args.ResyncInterval.Duration,
-		RepairTimeout: g.args.RepairTimeout.Duration,
+		Resync:             g.args.ResyncInterval.Duration,
+		RepairTimeout:      g.args.RepairTimeout.Duration,
+		SingleSurplusAfter: g.args.SingleSurplusAfter.Duration,
 		Priority: func(name string) (int32, bool) {
 			class, err := classes.Lister().Get(name)
 			if err != nil {
@@ -47,6 +48,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		},
 		Aborted: func(cause gangstate.AbortCause) { plansAborted.WithLabelValues(string(cause)).Inc() },
 	})
+	g.podLister = h.SharedInformerFactory().Core().V1().Pods().Lister()
 	client, err := report.NewPodGroupClient(h.KubeConfig())
 	if err != nil {
 		return fmt.Errorf("making a client for PodGroups: %w", err)
@@ -131,6 +133,7 @@ func (g *Gangs) tick(ctx context.Context) {
 			g.wakeReady(logger) // pauses may be over
 			if g.wakeups != nil && ticks%ticksPerLook == 0 {
 				g.activate(logger, g.wakeups.lookAgain())
+				g.liftGates(ctx)
 				gatedPods.Set(float64(g.wakeups.queue.Gated()))
 				waitingGangs.Set(float64(g.wakeups.list.len()))
 			}

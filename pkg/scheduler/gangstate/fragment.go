@@ -225,8 +225,8 @@ func (r *Registry) Fragmented() (Key, bool) {
 	if !r.synced {
 		return Key{}, false
 	}
-	for key := range r.attention {
-		if g := r.gangs[key]; g != nil && (g.neverWhole() || len(g.leavers()) > 0) {
+	for key := range r.index.partials {
+		if g := r.gangs[key]; g != nil && (g.numbers.flag(isLeaver) > 0 || g.neverWhole()) {
 			return key, true
 		}
 	}
@@ -250,13 +250,13 @@ func (r *Registry) Fragments(elapsed time.Duration, answering bool) []*corev1.Po
 	if !r.synced {
 		return nil
 	}
-	for key := range r.attention {
+	for key := range r.index.partials {
 		g := r.gangs[key]
 		if g == nil {
 			continue
 		}
 		out = append(out, g.leavers()...)
-		if !g.neverWhole() {
+		if g.proven = g.neverWhole(); !g.proven {
 			g.incompleteFor = 0
 			continue
 		}
@@ -273,8 +273,10 @@ func (r *Registry) Fragments(elapsed time.Duration, answering bool) []*corev1.Po
 			if g.wasPlaced(m) {
 				out = append(out, m.pod)
 				m.leaving = controller(m.pod) != ""
+				r.recount(m)
 			}
 		}
+		r.reindex(g)
 	}
 	slices.SortFunc(out, func(a, b *corev1.Pod) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
@@ -317,6 +319,9 @@ func (g *gangState) wasPlaced(m *member) bool {
 // leavers returns the pods that were given back and whose deletion has not been seen.
 func (g *gangState) leavers() []*corev1.Pod {
 	var out []*corev1.Pod
+	if g.numbers.flag(isLeaver) == 0 {
+		return nil
+	}
 	for _, m := range g.members {
 		if m.leaving && m.state == bound && m.pod.DeletionTimestamp == nil && m.pod.Status.Phase != corev1.PodFailed {
 			out = append(out, m.pod)

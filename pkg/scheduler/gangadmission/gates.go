@@ -1,0 +1,128 @@
+package gangadmission
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
+)
+
+// gates are the pods of gangs that another plugin keeps from the scheduling queue (DynamicResources keeps a pod whose claim
+// does not exist yet, for one). They are asked about again as long as that is so.
+type gates struct {
+	mu   sync.Mutex
+	pods map[types.UID]*corev1.Pod
+}
+
+// gateOf returns why another plugin than the gate keeps the pod from the scheduling queue now. "": none does.
+func gateOf(ctx context.Context, f framework.Framework, pod *corev1.Pod) string {
+	for _, plugin := range f.PreEnqueuePlugins() {
+		if plugin.Name() == GateName || len(pod.Spec.SchedulingGates) > 0 {
+			continue
+		}
+		if status := plugin.PreEnqueue(ctx, pod); !status.IsSuccess() {
+			return fmt.Sprintf("is gated by plugin %s: %s", plugin.Name(), status.Message())
+		}
+	}
+	return ""
+}
+
+// gates returns the pods of the work that another plugin gates, and why.
+func (pl *Admission) gates(ctx context.Context, work *gangstate.Work) map[*corev1.Pod]string {
+	var gated map[*corev1.Pod]string
+	for _, pod := range work.Pods {
+		if why := gateOf(ctx, pl.framework, pod); why != "" {
+			if gated == nil {
+				gated = map[*corev1.Pod]string{}
+			}
+			gated[pod] = why
+		}
+	}
+	return gated
+}
+
+// gated returns why another plugin gates the pod, if one does.
+func (g *Gangs) gateOf(ctx context.Context, pod *corev1.Pod) string {
+	h := g.handles[pod.Spec.SchedulerName]
+	if h == nil {
+		return ""
+	}
+	f, err := kubescheduler.Framework(h)
+	if err != nil {
+		return ""
+	}
+	return gateOf(ctx, f, pod)
+}
+
+// setGates records pods that are gated, and goes on with what that changes.
+func (g *Gangs) setGates(logger klog.Logger, gated map[*corev1.Pod]string) {
+	why := make(map[types.UID]string, len(gated))
+	g.gates.mu.Lock()
+	for pod, text := range gated {
+		why[pod.UID] = text
+		g.gates.pods[pod.UID] = pod
+	}
+	g.gates.mu.Unlock()
+	g.apply(logger, g.registry.SetGates(why, time.Now()))
+}
+
+// liftGates asks again about the pods that were gated.
+func (g *Gangs) liftGates(ctx context.Context) {
+	g.gates.mu.Lock()
+	pods := maps.Clone(g.gates.pods)
+	g.gates.mu.Unlock()
+	if len(pods) == 0 {
+		return
+	}
+	why := map[types.UID]string{}
+	for uid, pod := range pods {
+		newest, err := g.podLister.Pods(pod.Namespace).Get(pod.Name)
+		gone := err != nil || newest.UID != uid || newest.Spec.NodeName != ""
+		if !gone {
+			why[uid] = g.gateOf(ctx, newest)
+		}
+		if gone || why[uid] == "" {
+			g.gates.mu.Lock()
+			delete(g.gates.pods, uid)
+			g.gates.mu.Unlock()
+		}
+	}
+	g.apply(klog.FromContext(ctx), g.registry.SetGates(why, time.Now()))
+}
+
+// withoutGated returns the pods that no other plugin gates; of the others it is recorded that they are gated.
+func (g *Gangs) withoutGated(logger klog.Logger, pods []*corev1.Pod) []*corev1.Pod {
+	var kept []*corev1.Pod
+	gated := map[*corev1.Pod]string{}
+	for _, pod := range pods {
+		if why := g.gateOf(klog.NewContext(context.Background(), logger), pod); why != "" {
+			gated[pod] = why
+			continue
+		}
+		kept = append(kept, pod)
+	}
+	if len(gated) > 0 {
+		g.setGates(logger, gated)
+	}
+	return kept
+}
+
+// cancel ends what is being prepared for assumed members of a plan that was aborted: until it ends they keep their room.
+func (g *Gangs) cancel(uids []types.UID) {
+	for _, uid := range uids {
+		for _, h := range g.handles {
+			if pod := h.GetPodInPreBind(uid); pod != nil {
+				pod.CancelPod("the plan of its gang was aborted")
+			}
+		}
+	}
+}
