@@ -50,7 +50,8 @@ type simulation struct {
 	r       *Registry
 	now     time.Time
 	log     []string
-	calm    bool      // no faults any more
+	calm    bool // no faults any more
+	checks  int
 	exact   bool      // refused gangs are woken by the caller
 	standby *Registry // sees the same, and does not lead
 
