@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -21,7 +22,7 @@ type limit struct {
 // Limit records that the node accepted this many pods like the given one on top of what ran there, and refused the next.
 // node is the node as it was in the cycle that was refused, planned the pods of the refused plan that it carries: they
 // are not part of what the limit rests on.
-func (v *FilterCache) Limit(f framework.Framework, node fwk.NodeInfo, planned map[string]bool, pod *corev1.Pod, accepted int) {
+func (v *FilterCache) Limit(f framework.Framework, node fwk.NodeInfo, planned map[types.UID]bool, pod *corev1.Pod, accepted int) {
 	name := node.Node().Name
 	state := stateOf(f, node, planned)
 	l := v.limits[name]
@@ -66,7 +67,7 @@ func (w *Snapshot) limited(c *class, i int) bool {
 
 // stateOf returns a hash of what a limit rests on: which pods are on the node, those in without left out, what the node
 // offers, and the generations of its ResourceSlices.
-func stateOf(f framework.Framework, node fwk.NodeInfo, without map[string]bool) uint64 {
+func stateOf(f framework.Framework, node fwk.NodeInfo, without map[types.UID]bool) uint64 {
 	hash := func(parts ...string) uint64 {
 		h := fnv.New64a()
 		for _, p := range parts {
@@ -81,8 +82,8 @@ func stateOf(f framework.Framework, node fwk.NodeInfo, without map[string]bool) 
 		sum += hash("allocatable", string(name), quantity.String())
 	}
 	for _, p := range node.GetPods() {
-		if uid := string(p.GetPod().UID); !without[uid] {
-			sum += hash("pod", uid)
+		if uid := p.GetPod().UID; !without[uid] {
+			sum += hash("pod", string(uid))
 		}
 	}
 	dra := f.SharedDRAManager()

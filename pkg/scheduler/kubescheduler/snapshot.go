@@ -82,7 +82,7 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 		volumes:    f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister(),
 	}
 	w.cache.bind(f)
-	w.nodes.update(nodes)
+	w.nodes.begin(nodes)
 	for i, pod := range classes {
 		pods := 2
 		if i < len(opts.Pods) {
@@ -145,10 +145,12 @@ func (w *Snapshot) takes(c *class, i int) bool {
 	if w.barred(c, node.Name) != "" || !c.near.allows(i) || c.spread.skews(node) || w.limited(c, i) {
 		return false
 	}
-	switch clone := w.nodes.clones[i]; {
-	case clone != nil && c.known.demand.full(clone):
+	clone := w.nodes.clones[i]
+	if clone != nil && c.known.demand.full(clone) {
 		return false
-	case clone == nil && c.plain && len(w.f.NominatedPodsForNode(node.Name)) == 0: // nominations leave no trace on the node
+	}
+	// Nominations leave no trace on the node.
+	if c.plain && (clone == nil || c.known.demand.complete) && len(w.f.NominatedPodsForNode(node.Name)) == 0 {
 		return w.conflict(c, i) == ""
 	}
 	return w.filter(c, i) == ""
