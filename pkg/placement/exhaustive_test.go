@@ -1,6 +1,7 @@
 package placement_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -17,12 +18,16 @@ type variety struct {
 	apart   bool // pods of some classes are on nodes of their own
 	spreads bool // some classes have one hard spread constraint, some two
 	tight   bool // leaves lack no pod, and nodes are small
+	dense   bool // of one leaf and one class, on nodes with room for one to three pods each
 }
 
 // randomInstance draws a small problem: at most 5 leaves, 4 nodes and the given number of classes. Leaves have a few pods
 // more or less than they need, some are bound.
 func randomInstance(t testing.TB, r *rand.Rand, v variety) (placement.Problem, *cluster) {
 	t.Helper()
+	if v.dense {
+		return denseInstance(t, r, v)
+	}
 	classes := v.classes
 	parents := []string{""}
 	var groups []gang.Node
@@ -100,6 +105,24 @@ func randomInstance(t testing.TB, r *rand.Rand, v variety) (placement.Problem, *
 		nodes[i] = node{gpus: gpus, cpus: 2 + r.IntN(6), label: labels[r.IntN(4)], rack: fmt.Sprintf("rack%d", r.IntN(3))}
 	}
 	return p, newCluster(t, kinds, nodes...)
+}
+
+// denseInstance draws like pods with hard spread constraints over racks and nodes.
+func denseInstance(t testing.TB, r *rand.Rand, v variety) (placement.Problem, *cluster) {
+	t.Helper()
+	c := class{gpus: 1, spreads: []spread{{byRack, 1 + r.IntN(2)}, {byNode, 1 + r.IntN(2)}}}
+	if !v.spreads {
+		c.spreads = nil
+	}
+	nodes := make([]node, 3+r.IntN(4))
+	room := 0
+	for i := range nodes {
+		nodes[i] = node{gpus: 1 + r.IntN(3), rack: fmt.Sprintf("rack%d", r.IntN(3))}
+		room += nodes[i].gpus
+	}
+	n := 2 + r.IntN(room-1)
+	p := placement.Problem{Tree: mustBuild(t, leaf("", "", int32(n))), Pods: map[string][]placement.Pod{"": pods("root", 0, n)}}
+	return p, newCluster(t, []class{c}, nodes...)
 }
 
 func pointers(nodes []gang.Node) []*gang.Node {
@@ -217,30 +240,35 @@ func TestMinimumAgainstExhaustiveSearch(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		variety
-		exact bool // shrink the nodes to what one solution takes: no room to spare anywhere
-		floor float64
+		rounds int  // 0: 4000
+		exact  bool // shrink the nodes to what one solution takes: no room to spare anywhere
+		floor  float64
 	}{
-		"like pods":                                    {variety: variety{classes: 1}, floor: 1},
-		"like pods, no GPU to spare":                   {variety: variety{classes: 1}, exact: true, floor: 1},
-		"like pods, some on nodes of their own":        {variety: variety{classes: 1, apart: true}, floor: 1},
-		"like pods, some that share a rack":            {variety: variety{classes: 1, racks: true}, floor: 0.995},
-		"like pods, some with hard spread constraints": {variety: variety{classes: 1, spreads: true}, floor: 0.995},
-		"three classes":                                {variety: variety{classes: 3}, floor: 0.995},
-		"three classes, no GPU to spare":               {variety: variety{classes: 3}, exact: true, floor: 0.995},
-		"racks":                                        {variety: variety{classes: 3, racks: true}, floor: 0.995},
-		"racks, no GPU to spare":                       {variety: variety{classes: 3, racks: true}, exact: true, floor: 0.995},
-		"anti-affinity":                                {variety: variety{classes: 3, apart: true}, floor: 0.995},
-		"anti-affinity, no GPU to spare":               {variety: variety{classes: 3, apart: true}, exact: true, floor: 0.995},
-		"hard spread constraints":                      {variety: variety{classes: 3, spreads: true}, floor: 0.995},
-		"all together":                                 {variety: variety{classes: 4, racks: true, apart: true, spreads: true}, floor: 0.995},
-		"all together, no GPU to spare":                {variety: variety{classes: 4, racks: true, apart: true, spreads: true}, exact: true, floor: 0.995},
+		"like pods":                                           {variety: variety{classes: 1}, floor: 1},
+		"like pods, no GPU to spare":                          {variety: variety{classes: 1}, exact: true, floor: 1},
+		"like pods, some on nodes of their own":               {variety: variety{classes: 1, apart: true}, floor: 1},
+		"like pods, some that share a rack":                   {variety: variety{classes: 1, racks: true}, floor: 0.995},
+		"like pods, some with hard spread constraints":        {variety: variety{classes: 1, spreads: true}, floor: 0.995},
+		"like pods, two hard spread constraints, little room": {variety: variety{classes: 1, spreads: true, dense: true}, rounds: 1000, floor: 0.99}, // the World chooses the nodes
+		"three classes":                                       {variety: variety{classes: 3}, floor: 0.995},
+		"three classes, no GPU to spare":                      {variety: variety{classes: 3}, exact: true, floor: 0.995},
+		"racks":                                               {variety: variety{classes: 3, racks: true}, floor: 0.995},
+		"racks, no GPU to spare":                              {variety: variety{classes: 3, racks: true}, exact: true, floor: 0.995},
+		"anti-affinity":                                       {variety: variety{classes: 3, apart: true}, floor: 0.995},
+		"anti-affinity, no GPU to spare":                      {variety: variety{classes: 3, apart: true}, exact: true, floor: 0.995},
+		"hard spread constraints":                             {variety: variety{classes: 3, spreads: true}, floor: 0.995},
+		"all together":                                        {variety: variety{classes: 4, racks: true, apart: true, spreads: true}, floor: 0.995},
+		"small nodes":                                         {variety: variety{classes: 3, tight: true}, exact: true, floor: 0.995},
+		"small nodes, racks":                                  {variety: variety{classes: 3, racks: true, tight: true}, exact: true, floor: 0.995},
+		"small nodes, all together":                           {variety: variety{classes: 4, racks: true, apart: true, spreads: true, tight: true}, exact: true, floor: 0.995},
+		"all together, no GPU to spare":                       {variety: variety{classes: 4, racks: true, apart: true, spreads: true}, exact: true, floor: 0.995},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(17, 19))
 			var feasible, found, searched, calls, planned int
-			for round := range 4000 {
+			for round := range cmp.Or(tt.rounds, 4000) {
 				p, w := randomInstance(t, r, tt.variety)
 				want := solvable(p, w, tt.exact)
 				plan, short := placement.Minimum(p, w, placement.Budget{})

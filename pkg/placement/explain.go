@@ -1,7 +1,7 @@
 package placement
 
 // maxExplained is how many refusals of one Shortfall the World is asked to explain. More than a few are never read.
-const maxExplained = 16
+const maxExplained = 8
 
 // blame is a refusal: pods of the class found no node in the domain. leaf is -1 if there was none.
 type blame struct {
@@ -51,16 +51,20 @@ func (e *explanation) refusal(b blame) *Refusal {
 			return a.refusal
 		}
 	}
-	if len(e.asked) == maxExplained {
+	if len(e.asked) == maxExplained || e.late && len(e.asked) > 0 {
 		return &Refusal{}
 	}
 	e.asked = append(e.asked, answered{b, e.world.Explain(int(b.class), b.domain)})
 	return e.asked[len(e.asked)-1].refusal
 }
 
-// explain walks once more in order of preference, to its end, and returns what was lacking. The World is as before. nil:
-// the walk satisfied the root, and the stack is the plan.
+// explain walks once more in order of preference, to its end, and returns what was lacking. If the time is over, what is
+// known of the best attempt has to do. The World is as before. nil: the walk satisfied the root, and the stack is the plan.
 func (pl *planner) explain() *Shortfall {
+	pl.searched = true
+	if pl.over() {
+		return pl.explainBest()
+	}
 	with := pl.newExplanation()
 	pl.limit = -1
 	for _, c := range pl.cramped {
@@ -71,8 +75,8 @@ func (pl *planner) explain() *Shortfall {
 		return nil
 	}
 	pl.undo(0)
-	if pl.cut {
-		return pl.explainCut()
+	if pl.late {
+		return pl.explainBest()
 	}
 	return with.shortfall()
 }
@@ -147,8 +151,11 @@ func (pl *planner) stopAt(b blame) {
 	pl.best.refusal = pl.world.Explain(int(pl.blamed.class), pl.blamed.domain)
 }
 
-// explainCut returns what the best attempt lacked. The World is not asked to place anything.
-func (pl *planner) explainCut() *Shortfall {
+// explainBest returns what the best attempt lacked. The World is not asked to place anything.
+func (pl *planner) explainBest() *Shortfall {
+	if b := pl.best.blamed; pl.best.counts != nil && b.leaf >= 0 && pl.best.refusal == nil {
+		pl.best.refusal = pl.world.Explain(int(b.class), b.domain)
+	}
 	with := pl.newExplanation()
 	counts := pl.best.counts
 	first := int32(-1) // leaf that has pods enough and lacks some

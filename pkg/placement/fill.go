@@ -20,8 +20,11 @@ func (pl *planner) fill(g int32, with *explanation) bool {
 			if pl.groups[k].held != held || pl.satisfied(k) {
 				continue
 			}
+			if !pl.counting && pl.over() {
+				return false
+			}
 			if with == nil {
-				if missing > left || pl.over() {
+				if missing > left {
 					return false
 				}
 				if !pl.possible[k] {
@@ -55,6 +58,7 @@ func (pl *planner) fillLeaf(leaf int32, with *explanation) bool {
 	if lacking.Available >= lacking.Need {
 		mark := len(pl.stack)
 		number, shares := pl.sharing(leaf)
+		shares = shares && !pl.counting
 		if c := pl.alike(leaf); c >= 0 && pl.kinds[c].roomAt >= 0 && pl.kinds[c].room < lacking.Need {
 			lacking.Placed, refused = pl.kinds[c].room, blame{leaf, c, ""}
 			shares = false
@@ -100,7 +104,7 @@ func (pl *planner) fillLeafIn(leaf int32, domain string, need int, with *explana
 	refused.leaf = -1
 	spare := g.waiting() - need
 	for i := range int32(len(g.pods)) {
-		if placed == need || pl.cut {
+		if placed == need || pl.late {
 			break
 		}
 		if pl.isTaken(leaf, i) {

@@ -88,9 +88,6 @@ func Minimum(p Problem, w World, budget Budget) ([]Placement, *Shortfall) {
 	if pl.plan(root, budget) {
 		return pl.placements(0), nil
 	}
-	if pl.cut {
-		return nil, pl.explainCut()
-	}
 	short := pl.explain()
 	if short == nil { // the walk, which chooses domains otherwise than the search, found one
 		return pl.placements(0), nil

@@ -27,14 +27,16 @@ type planner struct {
 	limit     int  // of calls; negative: none
 	spent     bool // a limit has stopped something
 	expired   func() bool
-	cut       bool // the time is over
+	late      bool // the time is over
+	cut       bool // it was over before the search had ended
+	explains  bool // a Shortfall is wanted
+	searched  bool // the search has ended: what follows only explains
 	attempts  int
 	tried     int
 	exhausted bool
 
-	explains bool  // a Shortfall is wanted
-	blamed   blame // the last refusal
-	best     try
+	blamed blame // the last refusal
+	best   try
 }
 
 // class is what is known of a class of pods.
@@ -107,19 +109,23 @@ func (pl *planner) mayFit() bool {
 	if pl.demand == nil {
 		pl.demand = demandOf(&pl.layout)
 	}
-	return pl.demand.MayFit(func(c int) int { return pl.kinds[c].bound })
+	if !pl.demand.MayFit(func(c int) int { return pl.kinds[c].bound }) {
+		return false
+	}
+	pl.stack = make([]step, 0, pl.demand.groups[root].total)
+	return true
 }
 
 // over reports whether the time is over.
 func (pl *planner) over() bool {
-	if !pl.cut && pl.expired != nil && pl.expired() {
-		pl.cut, pl.spent = true, true
+	if !pl.late && pl.expired != nil && pl.expired() {
+		pl.late, pl.spent, pl.cut = true, true, !pl.searched
 	}
-	return pl.cut
+	return pl.late
 }
 
 // stopped reports whether nothing more can be placed: the time is over or the limit of calls is reached.
-func (pl *planner) stopped() bool { return pl.cut || pl.limit >= 0 && pl.calls >= pl.limit }
+func (pl *planner) stopped() bool { return pl.late || pl.limit >= 0 && pl.calls >= pl.limit }
 
 // classOf returns the class of a waiting pod of a leaf.
 func (pl *planner) classOf(leaf, pod int32) int32 { return int32(pl.groups[leaf].pods[pod].Class) }

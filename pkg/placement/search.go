@@ -107,7 +107,7 @@ func (s *search) runAlike() bool {
 	if s.attempt(s.walk) {
 		return true
 	}
-	if !s.cut && !s.groups[s.group].leaf() {
+	if !s.late && !s.groups[s.group].leaf() {
 		s.choices = newChooser(pl, s.group, func(int32) verdict { return fits })
 		if cheapest, ok := s.choices.choose(nil, cheapestFirst); ok && s.attempt(func() bool { return pl.packAlike(cheapest) }) {
 			return true
@@ -146,7 +146,7 @@ func (s *search) run() bool {
 	s.choices = newChooser(pl, s.group, s.judge)
 	s.seen = map[string]bool{}
 	preferred, ok := s.choices.choose(nil, preferredFirst)
-	if s.cut {
+	if s.late {
 		return false
 	}
 	if !ok {
@@ -186,7 +186,7 @@ func (s *search) attempt(place func() bool) bool {
 	pl.attempts++
 	pl.blamed = blame{leaf: -1}
 	ok := place()
-	if !s.cut {
+	if ok || !s.late {
 		pl.tried = s.begun
 	}
 	if !ok {

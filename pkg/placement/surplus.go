@@ -135,7 +135,7 @@ func (pl *planner) placeSingles() {
 			continue
 		}
 		for i := range int32(len(g.pods)) {
-			if pl.cut {
+			if pl.late {
 				return
 			}
 			if !pl.isTaken(leaf, i) {
