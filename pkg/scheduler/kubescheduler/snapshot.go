@@ -3,6 +3,7 @@ package kubescheduler
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -65,6 +66,8 @@ type Options struct {
 	Avoid map[string]bool
 	// Pods is, by class, how many pods it has. nil: not known, taken as more than one.
 	Pods []int
+	// Now is the present; FilterCache.Limit is told the same clock's.
+	Now time.Time
 	// Expired reports whether the time for the plan is over: Place finds no node then, and Explain leaves out what it has
 	// not looked at. nil: no limit but the context's.
 	Expired func() bool
@@ -88,7 +91,7 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 		if i < len(opts.Pods) {
 			pods = opts.Pods[i]
 		}
-		c, err := w.newClass(pod, pods)
+		c, err := w.newClass(pod, pods, opts.Now)
 		if err != nil {
 			return nil, err
 		}
