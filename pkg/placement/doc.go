@@ -23,27 +23,27 @@
 //
 // # What is exact, and what is a heuristic
 //
-// Exact, whatever Budget.Attempts and Budget.Placements are, as long as the time is not over: if all waiting pods that the
-// minimum, or the unit of surplus, can use are of one Independent class, a plan is found whenever there is one. Only the number of
-// pods matters then, since the World takes as many of them in one order as in any other, and the choice of children with the
-// fewest pods is tried.
+// Exact is the planning of like pods: if all waiting pods that the minimum, or a unit of surplus, can use are of one
+// Independent class, a plan is found whenever there is one. That holds for any Budget.Attempts and Budget.Placements, as long
+// as the time is not over. Only the number of pods matters then, since the World takes as many of them in one order as in
+// any other, and the choice of children with the fewest pods is tried.
 //
-// Exact as well: a plan never breaks what the World says, a Shortfall that is Exhausted with no Attempts is final, and MayFit never says no where
-// there is a plan. For one class MayFit says yes only if the numbers allow a plan.
+// Exact as well: a plan never breaks what the World says; a Shortfall that is Exhausted without Attempts is final; MayFit
+// never says no where there is a plan, and of one class it says yes only if the numbers allow one.
 //
-// A heuristic is everything else, since the World picks the nodes and only some orders and choices are tried: pods of several
-// classes, classes that share a domain, and classes of kind Dependent. Like pods with hard topology spread constraints are
-// Dependent: with two such constraints the World's best node for one pod can be the wrong one for the next, and no order
-// of like pods helps. The tests compare with an exhaustive solver on thousands of small instances of each
-// kind and require 99.5 % of the plans that exist (99 % for two hard spread constraints on nodes that are nearly full), and
-// 98 % of plans that are hidden in larger instances without room to spare.
+// All else is a heuristic, since the World picks the nodes, and only some orders and choices are tried: pods of several
+// classes, pods that share a domain, and those of kind Dependent. Like pods with hard topology spread constraints are
+// Dependent: with two of them the node that is best for one pod can be wrong for the next, and no order of like pods
+// helps. Tests compare with an exhaustive solver on thousands of small instances, and require 99.5 % of the plans that
+// exist (99 % with two hard spread constraints on nodes that are nearly full). Of the plans hidden in larger instances
+// without room to spare they require 98 %.
 //
 // # What it costs
 //
-// Every call of World.Place comes after Budget.Expired was asked, and none follows once that was true; the search asks it between
-// its calls too. A search that was cut short goes on with Budget.Skip: the order of the choices depends on the facts
-// alone. The planner itself costs a fraction of a microsecond per pod (bench_test.go); it asks Kind and Capacity once per class,
-// Explain at most maxExplained times for a Shortfall.
+// Budget.Expired is asked before every call of World.Place, and in the loops between them; no call follows once it has said
+// true. A search that was cut short goes on with Budget.Skip, since the order of the choices depends on the facts
+// alone. The planner itself costs a fraction of a microsecond per pod (bench_test.go). It asks for Kind and Capacity once per
+// class, and for a few refusals to be explained per Shortfall.
 //
 // The package is pure: no clock, no logger, no Kubernetes; same facts, same plan. Source: design 003.
 package placement
