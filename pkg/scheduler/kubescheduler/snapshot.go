@@ -45,7 +45,6 @@ type Snapshot struct {
 	expired func() bool
 	asked   int // nodes looked at, to ask for the time now and then
 	over    bool
-	failed  []failedVerdict
 
 	claims     claims
 	namespaces corelisters.NamespaceLister
@@ -344,7 +343,6 @@ func (w *Snapshot) judge(c *class) {
 	}
 	c.known = w.verdictsOf(c)
 	c.scan.order = w.rankingOf(c).order
-	w.forgetFailed()
 }
 
 // scanOf returns the nodes of the domain that take the class, best first. false: none does.
