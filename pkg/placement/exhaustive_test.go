@@ -234,8 +234,7 @@ func assignable(w *cluster, classes []int, from int, shrink bool, failed map[str
 }
 
 // TestMinimumAgainstExhaustiveSearch measures how often a plan is found where there is one, with the default budgets: of
-// like pods always, otherwise the rate is at least the floor (what was measured is in the comments). A plan must never be
-// found where there is none.
+// like pods always, otherwise the rate is at least the floor. A plan must never be found where there is none.
 func TestMinimumAgainstExhaustiveSearch(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

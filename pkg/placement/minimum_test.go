@@ -174,7 +174,7 @@ func TestMinimumPlans(t *testing.T) {
 			pods:    waiting(pods("a", 0, 1), pods("b", 1, 2)),
 			classes: []class{{gpus: 8, sameRack: "a"}, {gpus: 8, sameRack: "b"}},
 			nodes:   []node{{gpus: 8, rack: "r1"}, {gpus: 8, rack: "r1"}, {gpus: 8, rack: "r2"}},
-			want:    []string{"a-0 on node-2", "b-0 on node-0", "b-1 on node-1"},
+			want:    []string{"b-0 on node-0", "b-1 on node-1", "a-0 on node-2"},
 		},
 		"a child whose rack is too small is replaced by one that has no such need": {
 			tree: func(t testing.TB) *gang.Tree {

@@ -24,6 +24,7 @@ type packing struct {
 
 // ordering is an order of items: by block first if blocks is set, then by class, then as the leaves were chosen.
 type ordering struct {
+	sharing bool    // before all that, items that share a domain come before the others
 	blocks  []int32 // parents of leaves
 	classes []int32
 }
@@ -41,7 +42,14 @@ func (pl *planner) sorted(o ordering, items []item) []item {
 			block[b] = int32(i)
 		}
 	}
+	sharing := func(it item) bool { return pl.kinds[it.class].kind == SharesDomain }
 	compare := func(a, b item) int {
+		if o.sharing && sharing(a) != sharing(b) {
+			if sharing(a) {
+				return -1
+			}
+			return 1
+		}
 		if block != nil {
 			if d := cmp.Compare(block[pl.blockOf(a)], block[pl.blockOf(b)]); d != 0 {
 				return d
@@ -62,6 +70,7 @@ func (pl *planner) blockOf(it item) int32 { return max(root, pl.groups[it.leaf].
 // moved returns the order with the item's class, and its block, moved to the front or the back.
 func (pl *planner) moved(o ordering, it item, to end) ordering {
 	o.classes = move(o.classes, it.class, to)
+	o.sharing = o.sharing && pl.kinds[it.class].kind == SharesDomain
 	if o.blocks != nil {
 		o.blocks = move(o.blocks, pl.blockOf(it), to)
 	}
@@ -69,7 +78,7 @@ func (pl *planner) moved(o ordering, it item, to end) ordering {
 }
 
 func (o ordering) equal(other ordering) bool {
-	return slices.Equal(o.blocks, other.blocks) && slices.Equal(o.classes, other.classes)
+	return o.sharing == other.sharing && slices.Equal(o.blocks, other.blocks) && slices.Equal(o.classes, other.classes)
 }
 
 // packAlike places the missing pods of the leaves, which are all of one Independent class.
@@ -117,7 +126,7 @@ func (pl *planner) packPods(leaves []int32, easiest bool, extra int) bool {
 	byClass := ordering{classes: pl.hardestFirst(items)}
 	starts := []ordering{byClass}
 	if blocks := pl.blocks(items); blocks != nil {
-		starts = []ordering{{blocks: blocks, classes: byClass.classes}, byClass}
+		starts = []ordering{{sharing: true, blocks: blocks, classes: byClass.classes}, byClass}
 	}
 	mark := len(pl.stack)
 	for _, order := range starts {
@@ -332,39 +341,59 @@ func (pl *planner) offersEasier(leaf int32) bool {
 	return slices.ContainsFunc(easiest[:n], func(i int32) bool { return !slices.Contains(preferred[:n], i) })
 }
 
-// hardestFirst returns the items' classes: those with the fewest feasible nodes first, then the heavier, then as they
-// appear.
+// hardestFirst returns the items' classes: those that share a domain first, the one with the most to place at the front, then
+// those with the fewest feasible nodes, then the heavier, then as they appear.
 func (pl *planner) hardestFirst(items []item) []int32 {
 	var classes []int32
-	seen := make([]bool, pl.classes)
+	size := make([]int64, pl.classes)
 	for _, it := range items {
-		if !seen[it.class] {
-			seen[it.class] = true
+		if size[it.class] == 0 {
 			classes = append(classes, it.class)
 		}
+		size[it.class] += int64(len(it.pods)) * (1 + pl.weightOf(it.class))
 	}
-	slices.SortStableFunc(classes, pl.hardness)
+	slices.SortStableFunc(classes, func(a, b int32) int {
+		switch sharesA, sharesB := pl.kinds[a].kind == SharesDomain, pl.kinds[b].kind == SharesDomain; {
+		case sharesA && sharesB:
+			return cmp.Compare(size[b], size[a])
+		case sharesA:
+			return -1
+		case sharesB:
+			return 1
+		}
+		return pl.hardness(a, b)
+	})
 	return classes
 }
 
-// blocks returns the parents of the items' leaves, those with the most pods first; nil unless some pods share a domain and
-// there is more than one parent.
+// blocks returns the parents of the items' leaves: those whose pods share a domain first, then those with the most to
+// place. nil unless some pods depend on others and there is more than one parent.
 func (pl *planner) blocks(items []item) []int32 {
 	var blocks []int32
-	pods := make([]int, len(pl.groups))
+	size := make([]int64, len(pl.groups))
+	shares := make([]bool, len(pl.groups))
 	dependent := false
 	for _, it := range items {
 		block := pl.blockOf(it)
-		if pods[block] == 0 {
+		if size[block] == 0 {
 			blocks = append(blocks, block)
 		}
-		pods[block] += len(it.pods)
+		size[block] += int64(len(it.pods)) * (1 + pl.weightOf(it.class))
+		shares[block] = shares[block] || pl.kinds[it.class].kind == SharesDomain
 		dependent = dependent || pl.kinds[it.class].kind != Independent
 	}
 	if !dependent || len(blocks) == 1 {
 		return nil
 	}
-	slices.SortStableFunc(blocks, func(a, b int32) int { return cmp.Compare(pods[b], pods[a]) })
+	slices.SortStableFunc(blocks, func(a, b int32) int {
+		if shares[a] != shares[b] {
+			if shares[a] {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(size[b], size[a])
+	})
 	return blocks
 }
 

@@ -26,7 +26,7 @@ type Placement struct {
 // Budget limits the search for a plan; zero fields take the defaults. What doc.go promises for like pods is found whatever
 // Attempts and Placements are.
 type Budget struct {
-	Attempts   int // choices tried; 0: 64
+	Attempts   int // choices tried, those to skip included; 0: 64
 	Placements int // calls of World.Place on top of four per waiting pod; 0: 4096
 	// Skip is the number of choices, as counted by Shortfall.Tried, to leave out because an earlier attempt on the same
 	// facts has tried them.
@@ -46,7 +46,7 @@ const (
 type Shortfall struct {
 	Groups    []GroupShortfall // needed groups above the leaves that miss their minimum: the root first, then spec order
 	Leaves    []LeafShortfall  // leaves that were tried and miss their minimum, in spec order
-	Attempts  int              // choices tried; 0: the numbers of pods alone show that there is no plan
+	Attempts  int              // choices tried; 0, and Exhausted: it is certain that there is no plan
 	Exhausted bool             // every choice of children was tried; false: the budget, or the time, ended the search
 	Cut       bool             // the time was over: a further attempt with Budget.Skip = Tried may find a plan
 	Tried     int              // choices tried to their end, those left out because of Budget.Skip included

@@ -63,16 +63,19 @@ func newSearch(pl *planner, g int32, budget Budget) *search {
 	return s
 }
 
-// survey returns the number of waiting pods below a group, and fills in what kinds of pods these are.
+// survey returns the number of waiting pods below a group that may be needed, and fills in what kinds of pods these are.
 func (s *search) survey(g int32) int {
 	waiting := 0
 	var visit func(g int32)
 	visit = func(g int32) {
 		at := &s.groups[g]
+		if at.satisfied() || !s.possible[g] {
+			return
+		}
 		for k := at.first; k < at.end; k++ {
 			visit(k)
 		}
-		if !at.leaf() || at.waiting() == 0 {
+		if !at.leaf() {
 			return
 		}
 		waiting += at.waiting()
@@ -359,6 +362,9 @@ func (s *search) tooMany(need []int) bool {
 
 // judge tries a leaf alone.
 func (s *search) judge(leaf int32) verdict {
+	if s.over() {
+		return fits
+	}
 	g := &s.groups[leaf]
 	n := g.missing()
 	live := 0
@@ -379,7 +385,7 @@ func (s *search) judge(leaf int32) verdict {
 			return impossible
 		}
 	}
-	if !s.choices.free || s.judged >= maxJudged || s.over() {
+	if !s.choices.free || s.judged >= maxJudged {
 		return fits
 	}
 	mark, calls := len(s.stack), s.calls

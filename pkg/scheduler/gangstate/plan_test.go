@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -233,12 +235,31 @@ func TestPlanLife(t *testing.T) {
 			s.after(2*minBackoff - time.Millisecond).wantLeader("")
 			s.after(time.Millisecond).wantLeader("b")
 		},
-		"labels changed while a member was assumed make it another class": func(t *testing.T, s *story) {
+		"labels changed while a member was assumed divide its class in the next attempt": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a", "b").pods(memberPod("b").Label("zone", "x"))
 			s.r.Abort("c", AbortRefused, "node n refused", s.now)
 			s.releases("a", "b").after(maxBackoff).leads("a")
-			if got := len(s.work.Classes); got != 2 {
-				t.Fatalf("%d classes, want 2", got)
+			s.work.Reclass(func(pods []*corev1.Pod, classes []int) (of []int, first []*corev1.Pod) {
+				seen := map[string]int{}
+				for i, pod := range pods {
+					if classes[i] != 0 {
+						t.Errorf("pod %s is of class %d, want 0", pod.Name, classes[i])
+					}
+					zone := pod.Labels["zone"]
+					if _, ok := seen[zone]; !ok {
+						seen[zone] = len(first)
+						first = append(first, pod)
+					}
+					of = append(of, seen[zone])
+				}
+				return of, first
+			})
+			got := map[string]int{}
+			for _, p := range s.work.Problem.Pods[""] {
+				got[s.work.Pods[p.ID].Name] = p.Class
+			}
+			if len(s.work.Classes) != 2 || got["a"] != got["c"] || got["a"] == got["b"] {
+				t.Errorf("%d classes, by pod %v", len(s.work.Classes), got)
 			}
 		},
 	} {

@@ -3,6 +3,7 @@ package kubescheduler
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -56,7 +57,7 @@ type class struct {
 }
 
 // newClass runs the profile's PreFilter plugins for a class, in a CycleState of its own.
-func (w *Snapshot) newClass(pod *corev1.Pod, pods int) (*class, error) {
+func (w *Snapshot) newClass(pod *corev1.Pod, pods int, now time.Time) (*class, error) {
 	// A nomination of its own would make the pod compete with itself.
 	if pod.Status.NominatedNodeName != "" {
 		pod = pod.DeepCopy()
@@ -100,7 +101,7 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int) (*class, error) {
 		}
 	}
 	c.resource, c.request = mainResource(info)
-	c.limits = w.limitsOf(pod)
+	c.limits = w.limitsOf(pod, now)
 	if c.limits != nil {
 		c.plannedOn = map[int]int{}
 	}

@@ -117,11 +117,14 @@ type Classes struct {
 // labels, since which services and controllers select the pods decides then. A bound claim matters by the constraints of
 // its volume; by its name if it is not bound, or if one pod alone may use it.
 //
+// NewSnapshot has to follow on the same nodes, before they change.
+//
 // Labels that scores alone read by way of services and controllers (the soft default spread) do not divide: the pods are
 // scored as the first of their class is. Nor do images.
 func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods []*corev1.Pod, base []int) Classes {
 	v.bind(f)
 	v.nodes.update(nodes)
+	v.nodes.seen = true
 	read := map[string]bool{}
 	for key := range v.nodes.selectors.count {
 		read[key] = true

@@ -26,6 +26,9 @@ type demand struct {
 	requests []request
 	pods     bool // the number of pods is limited
 	alone    bool // host ports: one such pod per node
+	// complete: nothing but these requests can make a node that takes one such pod refuse the next, as far as plainFilters
+	// see.
+	complete bool
 }
 
 // slots returns how many such pods the node has room for. An upper bound: other filters may refuse.
@@ -75,6 +78,7 @@ func demandOf(ctx context.Context, f framework.Framework, filters []string, info
 		return !f.RunFilterPlugins(ctx, state, info.Pod, node).IsSuccess()
 	}
 	d.pods = refuses(corev1.ResourcePods)
+	d.complete = !d.alone
 	for _, name := range resourcesOf(requests) {
 		if refuses(name) {
 			d.requests = append(d.requests, request{name, amount(requests, name)})

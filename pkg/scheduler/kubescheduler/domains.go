@@ -30,9 +30,10 @@ func (w *Snapshot) Domains(index int, need []int) []string {
 	key := c.domainKey
 	top := w.nodes.topology(key)
 	linked, needs := w.linkedTo(c, need)
+	total := totalOf(linked, needs)
 	var rooms []domainRoom
 	for v := range top.names {
-		room := w.roomIn(c, top.nodes[v], linked, needs)
+		room := w.roomIn(c.resource, top.nodes[v], linked, needs, total)
 		room.value = v
 		if c.near != nil && !c.near.founds && len(c.links) == 0 && !c.near.running[v] {
 			continue
@@ -91,14 +92,27 @@ func (w *Snapshot) linkedTo(c *class, need []int) (linked []*class, needs []int)
 	return linked, needs
 }
 
-// roomIn counts what the nodes have room for.
-func (w *Snapshot) roomIn(c *class, nodes []int32, linked []*class, needs []int) domainRoom {
+// totalOf returns what the linked classes need in all of each resource.
+func totalOf(linked []*class, needs []int) []request {
+	var total []request
+	for k, o := range linked {
+		for _, r := range o.known.demand.requests {
+			at := slices.IndexFunc(total, func(t request) bool { return t.name == r.name })
+			if at < 0 {
+				at = len(total)
+				total = append(total, request{name: r.name})
+			}
+			total[at].amount += r.amount * int64(needs[k])
+		}
+	}
+	return total
+}
+
+// roomIn counts what the nodes have room for: of each class by itself, and of all by the sum of what they need.
+func (w *Snapshot) roomIn(main corev1.ResourceName, nodes []int32, linked []*class, needs []int, total []request) domainRoom {
+	slots, free := make([]int, len(linked)), make([]int64, len(total))
 	room := domainRoom{fits: true}
-	slots := make([]int, len(linked))
-	free := map[corev1.ResourceName]int64{}
-	var want map[corev1.ResourceName]int64
 	for _, i := range nodes {
-		node := w.nodes.nodes[i]
 		takesAny := false
 		for k, o := range linked {
 			if o.known.reasons[i] == 0 && w.barred(o, w.nodes.objects[i].Name) == "" {
@@ -109,37 +123,19 @@ func (w *Snapshot) roomIn(c *class, nodes []int32, linked []*class, needs []int)
 		if !takesAny {
 			continue
 		}
-		room.surplus += c.known.free[i]
-		if len(linked) == 1 {
-			continue
-		}
-		for _, o := range linked {
-			for _, r := range o.known.demand.requests {
-				if _, done := want[r.name]; !done {
-					if want == nil {
-						want = map[corev1.ResourceName]int64{}
-					}
-					want[r.name] = 0
-				}
-			}
-		}
-		for name := range want {
-			free[name] += max(0, amount(node.GetAllocatable(), name)-amount(node.GetRequested(), name))
+		allocatable, requested := w.nodes.nodes[i].GetAllocatable(), w.nodes.nodes[i].GetRequested()
+		for k, r := range total {
+			free[k] += max(0, amount(allocatable, r.name)-amount(requested, r.name))
 		}
 	}
-	for k, o := range linked {
+	for k := range linked {
 		room.fits = room.fits && slots[k] >= needs[k]
-		for _, r := range o.known.demand.requests {
-			if r.name == c.resource {
-				room.surplus -= r.amount * int64(needs[k])
-			}
-			if len(linked) > 1 {
-				want[r.name] += r.amount * int64(needs[k])
-			}
-		}
 	}
-	for name, n := range want {
-		room.fits = room.fits && free[name] >= n
+	for k, r := range total {
+		room.fits = room.fits && free[k] >= r.amount
+		if r.name == main {
+			room.surplus = free[k] - r.amount
+		}
 	}
 	return room
 }

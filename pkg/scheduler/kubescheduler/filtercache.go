@@ -179,7 +179,7 @@ const fewNodes = 64
 // refresh judges the nodes that changed.
 func (w *Snapshot) refresh(c *class, known *verdicts) {
 	t := &w.cache.nodes
-	changed := w.cache.changed(known.generations)
+	changed := changedSince(known.generations, t.generations)
 	if len(changed) == 0 {
 		return
 	}
@@ -200,44 +200,31 @@ func (w *Snapshot) refresh(c *class, known *verdicts) {
 		w.f.Parallelizer().Until(w.ctx, len(changed), judge, "GangPlan")
 	}
 	c.state.SetSkipFilterPlugins(c.skip)
+	cut := w.ctx.Err() != nil
 	for k, i := range changed {
-		status, why, slots := statuses[k], uint16(0), int32(0)
-		if status == nil && w.ctx.Err() != nil {
-			continue // not asked: the node counts as refused, and is asked again by the next plan
-		}
-		if status.IsSuccess() {
+		status, why, slots, generation := statuses[k], uint16(0), int32(0), t.generations[i]
+		switch {
+		case cut && status == nil: // a nil status means success, or that the node's turn did not come
+			why, generation = w.cache.intern("node(s) were not looked at: the time was over"), unsettled
+		case status.IsSuccess():
 			slots = int32(max(1, known.demand.slots(t.nodes[i])))
-		} else {
+		default:
 			why = w.cache.intern(reason(status))
+			if !status.IsRejected() {
+				generation = unsettled
+			}
 		}
-		generation := t.generations[i]
 		free := amount(t.nodes[i].GetAllocatable(), c.resource) - amount(t.nodes[i].GetRequested(), c.resource)
 		known.set(i, generation, why, slots, free)
-		if !status.IsSuccess() && !status.IsRejected() {
-			w.failed = append(w.failed, failedVerdict{known, i})
-		}
 	}
 }
 
-// failedVerdict is one that came of an error: not to be kept for the next plan.
-type failedVerdict struct {
-	known *verdicts
-	i     int
-}
+// unsettled stands for the generation where a filter failed or was not asked: the next plan asks again.
+const unsettled = -1
 
-// forgetFailed makes the next plan ask again where a filter failed.
-func (w *Snapshot) forgetFailed() {
-	for _, e := range w.failed {
-		if e.known.layout == w.cache.nodes.layout {
-			e.known.generations[e.i] = -1 // no state's generation
-		}
-	}
-}
-
-// changed returns the positions whose generation is another than that of the node now.
-func (v *FilterCache) changed(generations []int64) []int {
+// changedSince returns the positions at which the generations are not those of now.
+func changedSince(generations, now []int64) []int {
 	var out []int
-	now := v.nodes.generations
 	for i, generation := range generations {
 		if generation != now[i] {
 			out = append(out, i)

@@ -2,8 +2,10 @@ package kubescheduler
 
 import (
 	"hash/fnv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -12,29 +14,50 @@ import (
 
 // limit is how many pods of some classes a node accepted in fact, where the filters see less than the real cycles do:
 // devices that planned siblings will take, for one. It holds as long as the node, the pods on it and its devices are the
-// same. (A NodeInfo's generation would not do: an aborted plan that comes and goes changes it.)
+// same, but no longer than limitLasts. (A NodeInfo's generation would not do: an aborted plan that comes and goes changes
+// it.)
 type limit struct {
 	state  uint64
 	accept map[string]int // podgroup.ClassKey -> pods
+	since  time.Time      // of the first
 }
 
-// Limit records that the node accepted this many pods like the given one on top of what ran there, and refused the next.
-// node is the node as it was in the cycle that was refused, planned the pods of the refused plan that it carries: they
-// are not part of what the limit rests on.
-func (v *FilterCache) Limit(f framework.Framework, node fwk.NodeInfo, planned map[string]bool, pod *corev1.Pod, accepted int) {
+// limitLasts bounds the damage of a limit that rests on something that its state does not show.
+const limitLasts = time.Minute
+
+// Limit records that a member of a plan was refused on the node that was planned for it. node is the node as the member's
+// cycle saw it, with the members that were assumed there before; members are all those of the plan. The node is not
+// planned to take more pods of the member's class than those that it accepted. Nothing is recorded if there are none: a
+// filter sees for itself what keeps the first pod away.
+func (v *FilterCache) Limit(f framework.Framework, node fwk.NodeInfo, members map[types.UID]bool, refused *corev1.Pod, now time.Time) {
+	key := podgroup.ClassKey(refused)
+	accepted := 0
+	for _, p := range node.GetPods() {
+		if !members[p.GetPod().UID] {
+			continue
+		}
+		waiting := *p.GetPod() // as it was before it had the node
+		waiting.Spec.NodeName = ""
+		if podgroup.ClassKey(&waiting) == key {
+			accepted++
+		}
+	}
+	if accepted == 0 {
+		return
+	}
 	name := node.Node().Name
-	state := stateOf(f, node, planned)
+	state := stateOf(f, node, members)
 	l := v.limits[name]
 	if l == nil || l.state != state {
-		l = &limit{state: state, accept: map[string]int{}}
+		l = &limit{state: state, accept: map[string]int{}, since: now}
 		v.limits[name] = l
 	}
-	l.accept[podgroup.ClassKey(pod)] = accepted
+	l.accept[key] = accepted
 }
 
-// limitsOf returns, by node, how many more pods like the given one are accepted; nil if no limit is known. Limits of nodes
-// that have changed are forgotten.
-func (w *Snapshot) limitsOf(pod *corev1.Pod) map[int]int {
+// limitsOf returns, by node, how many more pods like the given one are accepted; nil if no limit is known. Limits that
+// hold no more are forgotten.
+func (w *Snapshot) limitsOf(pod *corev1.Pod, now time.Time) map[int]int {
 	if len(w.cache.limits) == 0 {
 		return nil
 	}
@@ -42,11 +65,11 @@ func (w *Snapshot) limitsOf(pod *corev1.Pod) map[int]int {
 	key := podgroup.ClassKey(pod)
 	for name, l := range w.cache.limits {
 		accepted, ok := l.accept[key]
-		if !ok {
+		if !ok && now.Sub(l.since) < limitLasts {
 			continue
 		}
-		i, ok := w.nodes.position[name]
-		if !ok || stateOf(w.f, w.nodes.nodes[i], nil) != l.state {
+		i, exists := w.nodes.position[name]
+		if !exists || now.Sub(l.since) >= limitLasts || stateOf(w.f, w.nodes.nodes[i], nil) != l.state {
 			delete(w.cache.limits, name)
 			continue
 		}
@@ -66,7 +89,7 @@ func (w *Snapshot) limited(c *class, i int) bool {
 
 // stateOf returns a hash of what a limit rests on: which pods are on the node, those in without left out, what the node
 // offers, and the generations of its ResourceSlices.
-func stateOf(f framework.Framework, node fwk.NodeInfo, without map[string]bool) uint64 {
+func stateOf(f framework.Framework, node fwk.NodeInfo, without map[types.UID]bool) uint64 {
 	hash := func(parts ...string) uint64 {
 		h := fnv.New64a()
 		for _, p := range parts {
@@ -81,8 +104,8 @@ func stateOf(f framework.Framework, node fwk.NodeInfo, without map[string]bool) 
 		sum += hash("allocatable", string(name), quantity.String())
 	}
 	for _, p := range node.GetPods() {
-		if uid := string(p.GetPod().UID); !without[uid] {
-			sum += hash("pod", uid)
+		if uid := p.GetPod().UID; !without[uid] {
+			sum += hash("pod", string(uid))
 		}
 	}
 	dra := f.SharedDRAManager()

@@ -17,6 +17,7 @@ type nodeTable struct {
 	objects     []*corev1.Node
 	all         []int32        // every position
 	position    map[string]int // by name
+	seen        bool           // nodes are up to date for the plan that begins
 	layout      int            // grows when positions mean something else; 0: no plan was made yet
 
 	topologies map[string]*topology // by label key; made when first asked for
@@ -38,7 +39,15 @@ type topology struct {
 	number map[string]int32
 }
 
-// update takes the nodes of a new plan and returns the clones of the last one.
+// begin is update for the plan that is made now, unless Classify has seen the same nodes for it.
+func (t *nodeTable) begin(nodes []fwk.NodeInfo) {
+	if !t.seen || len(nodes) == 0 || len(nodes) != len(t.nodes) || &nodes[0] != &t.nodes[0] {
+		t.update(nodes)
+	}
+	t.seen = false
+}
+
+// update takes the nodes of a new plan and drops the clones of the last one.
 func (t *nodeTable) update(nodes []fwk.NodeInfo) {
 	for _, i := range t.cloned {
 		t.clones[i] = nil

@@ -24,7 +24,7 @@ const keptRankings = 8
 // main resource, so that what is broken into already is filled first (G17).
 type ranking struct {
 	used        int64
-	generations []int64 // of the node's state that was ranked; 0 = never
+	generations []int64 // of the verdict that was ranked; 0 = never
 	scores      []int64
 	free        []int64
 	ranked      []bool // the node is in order
@@ -79,7 +79,7 @@ func (w *Snapshot) rankingOf(c *class) *ranking {
 	w.cache.uses++
 	r.used = w.cache.uses
 
-	changed := w.cache.changed(r.generations)
+	changed := changedSince(r.generations, known.generations)
 	if len(changed) == 0 {
 		return r
 	}
@@ -89,7 +89,7 @@ func (w *Snapshot) rankingOf(c *class) *ranking {
 			ask = append(ask, i)
 		}
 	}
-	scores := w.score(c, ask)
+	scores, scored := w.score(c, ask)
 	if len(changed) <= fewNodes {
 		for _, i := range changed {
 			if r.ranked[i] {
@@ -103,7 +103,10 @@ func (w *Snapshot) rankingOf(c *class) *ranking {
 		r.scores[i] = scores[k]
 	}
 	for _, i := range changed {
-		r.generations[i], r.free[i], r.ranked[i] = t.generations[i], known.free[i], known.reasons[i] == 0
+		r.generations[i], r.free[i], r.ranked[i] = known.generations[i], known.free[i], known.reasons[i] == 0
+		if !scored {
+			r.generations[i] = unsettled
+		}
 		if len(changed) <= fewNodes && r.ranked[i] {
 			k, _ := slices.BinarySearchFunc(r.order, int32(i), r.compare)
 			r.order = slices.Insert(r.order, k, int32(i))
@@ -144,7 +147,8 @@ func (w *Snapshot) rankAnew(c *class) *ranking {
 	}
 	copy(r.free, known.free)
 	if w.f.RunPreScorePlugins(w.ctx, c.state, c.info.Pod, pass).IsSuccess() {
-		for k, score := range w.score(c, ask) {
+		scores, _ := w.score(c, ask)
+		for k, score := range scores {
 			r.scores[ask[k]] = score
 		}
 	}
@@ -152,11 +156,12 @@ func (w *Snapshot) rankAnew(c *class) *ranking {
 	return r
 }
 
-// score returns the profile's scores of the nodes, after PreScore. All 0 if the plugins fail: any node that passes will do.
-func (w *Snapshot) score(c *class, positions []int) []int64 {
-	scores := make([]int64, len(positions))
+// score returns the profile's scores of the nodes, after PreScore. All 0 and false if the plugins fail: any node that passes
+// will do.
+func (w *Snapshot) score(c *class, positions []int) (scores []int64, ok bool) {
+	scores = make([]int64, len(positions))
 	if len(positions) == 0 {
-		return scores
+		return scores, true
 	}
 	nodes := make([]fwk.NodeInfo, 0, len(positions))
 	for _, i := range positions {
@@ -164,12 +169,12 @@ func (w *Snapshot) score(c *class, positions []int) []int64 {
 	}
 	list, status := w.f.RunScorePlugins(w.ctx, c.state, c.info.Pod, nodes)
 	if !status.IsSuccess() {
-		return scores
+		return scores, false
 	}
 	for k, s := range list {
 		scores[k] = s.TotalScore
 	}
-	return scores
+	return scores, true
 }
 
 // plainlyScored reports whether the score of each node depends on nothing but the node, the kind of pod and its images.

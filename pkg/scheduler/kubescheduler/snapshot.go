@@ -3,6 +3,7 @@ package kubescheduler
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -44,7 +45,6 @@ type Snapshot struct {
 	expired func() bool
 	asked   int // nodes looked at, to ask for the time now and then
 	over    bool
-	failed  []failedVerdict
 
 	claims     claims
 	namespaces corelisters.NamespaceLister
@@ -65,6 +65,8 @@ type Options struct {
 	Avoid map[string]bool
 	// Pods is, by class, how many pods it has. nil: not known, taken as more than one.
 	Pods []int
+	// Now is the present; FilterCache.Limit is told the same clock's.
+	Now time.Time
 	// Expired reports whether the time for the plan is over: Place finds no node then, and Explain leaves out what it has
 	// not looked at. nil: no limit but the context's.
 	Expired func() bool
@@ -82,13 +84,13 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 		volumes:    f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister(),
 	}
 	w.cache.bind(f)
-	w.nodes.update(nodes)
+	w.nodes.begin(nodes)
 	for i, pod := range classes {
 		pods := 2
 		if i < len(opts.Pods) {
 			pods = opts.Pods[i]
 		}
-		c, err := w.newClass(pod, pods)
+		c, err := w.newClass(pod, pods, opts.Now)
 		if err != nil {
 			return nil, err
 		}
@@ -145,10 +147,12 @@ func (w *Snapshot) takes(c *class, i int) bool {
 	if w.barred(c, node.Name) != "" || !c.near.allows(i) || c.spread.skews(node) || w.limited(c, i) {
 		return false
 	}
-	switch clone := w.nodes.clones[i]; {
-	case clone != nil && c.known.demand.full(clone):
+	clone := w.nodes.clones[i]
+	if clone != nil && c.known.demand.full(clone) {
 		return false
-	case clone == nil && c.plain && len(w.f.NominatedPodsForNode(node.Name)) == 0: // nominations leave no trace on the node
+	}
+	// Nominations leave no trace on the node.
+	if c.plain && (clone == nil || c.known.demand.complete) && len(w.f.NominatedPodsForNode(node.Name)) == 0 {
 		return w.conflict(c, i) == ""
 	}
 	return w.filter(c, i) == ""
@@ -339,7 +343,6 @@ func (w *Snapshot) judge(c *class) {
 	}
 	c.known = w.verdictsOf(c)
 	c.scan.order = w.rankingOf(c).order
-	w.forgetFailed()
 }
 
 // scanOf returns the nodes of the domain that take the class, best first. false: none does.

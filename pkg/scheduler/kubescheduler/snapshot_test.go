@@ -275,6 +275,20 @@ func TestAvoidedNodesAreNotUsed(t *testing.T) {
 	}
 }
 
+// TestSpreadStateIsRead: the state of this version's PodTopologySpread is what readSpread expects. Otherwise planning is
+// right, but slow.
+func TestSpreadStateIsRead(t *testing.T) {
+	w := newCluster(t, append(racks(3, 8), classPod("a").Label("app", "a").Node("n1").Obj())...).world(spread(classPod("a"), "zone", "a", 1).Obj())
+	s := w.classes[0].spread
+	if s == nil || !s.known || len(s.constraints) != 1 {
+		t.Fatalf("read %+v", s)
+	}
+	k := s.constraints[0]
+	if diff := cmp.Diff(map[string]int{"z0": 0, "z1": 1, "z2": 0}, k.counts); diff != "" || k.skew != 1 || k.self != 1 || k.minimum != 0 {
+		t.Errorf("read %+v; counts (-want +got):\n%s", k, diff)
+	}
+}
+
 // TestSpreadDoesNotDrift plans six pods over three zones with a skew of one, again and again; the filter's own state
 // alone is wrong after a few.
 func TestSpreadDoesNotDrift(t *testing.T) {
@@ -314,6 +328,7 @@ func TestVerdictsAreThoseOfRealCycles(t *testing.T) {
 			objects, classes := randomCluster(rng)
 			// Two schedulers of the same cluster: a Snapshot's nodes must not change.
 			w, oracle := newCluster(t, objects...).world(classes...), newCluster(t, objects...)
+			checkCapacities(t, w)
 			var bound []*corev1.Pod
 			var steps []string
 			for step := range 25 {
@@ -356,9 +371,64 @@ func TestVerdictsAreThoseOfRealCycles(t *testing.T) {
 						}
 						w.Undo(1)
 					}
+					checkDomain(t, w, rng, i, want)
 				}
 			}
 		})
+	}
+}
+
+// checkDomain asks for a node in a random domain, and compares with the verdicts of real cycles.
+func checkDomain(t *testing.T, w *Snapshot, rng *rand.Rand, i int, want map[string]string) {
+	t.Helper()
+	key := []string{"zone", "rack", corev1.LabelHostname}[rng.Intn(3)]
+	value := w.nodes.objects[rng.Intn(len(w.nodes.objects))].Labels[key]
+	possible := false
+	for _, n := range w.nodes.objects {
+		if v, ok := n.Labels[key]; ok && v == value && want[n.Name] == "" {
+			possible = true
+		}
+	}
+	node, ok := w.Place(i, key+"="+value)
+	if ok != possible || ok && want[node] != "" {
+		t.Fatalf("class %d in %s=%s: Place says %q, real cycles %v", i, key, value, node, want)
+	}
+	if ok {
+		w.Undo(1)
+	}
+}
+
+// checkCapacities compares what is said of each class's room, with nothing placed, with what can be placed.
+func checkCapacities(t *testing.T, w *Snapshot) {
+	t.Helper()
+	fill := func(i int, domain string, most int) int {
+		n := 0
+		for n < most {
+			if _, ok := w.Place(i, domain); !ok {
+				break
+			}
+			n++
+		}
+		w.Undo(n)
+		return n
+	}
+	for i, c := range w.classes {
+		capacity := w.Capacity(i)
+		if n := fill(i, "", 100); n > capacity.Pods {
+			t.Errorf("class %d %s: %d pods placed, Capacity says %d", i, describePod(c.info.Pod), n, capacity.Pods)
+		}
+		if w.Kind(i) != placement.SharesDomain {
+			continue
+		}
+		need := make([]int, len(w.classes))
+		need[i] = 3
+		domains := w.Domains(i, need)
+		for _, value := range w.nodes.topology(c.domainKey).names {
+			domain := c.domainKey + "=" + value
+			if n := fill(i, domain, 3); n == 3 && !slices.Contains(domains, domain) {
+				t.Errorf("class %d %s: Domains leaves out %s, which holds 3 pods: %v", i, describePod(c.info.Pod), domain, domains)
+			}
+		}
 	}
 }
 
