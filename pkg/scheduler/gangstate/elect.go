@@ -75,7 +75,7 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 		g.leader = ""
 	}
 	if g.leader == "" && !now.Before(g.notBefore) && !r.isOverdue(g) {
-		if m := g.numbers.pools[profile].elect(); m != nil {
+		if m := g.elect(profile); m != nil {
 			g.leader, g.seen = m.pod.UID, false
 			g.parked, g.ripe = false, false
 			g.proven = g.isCandidate() && g.neverWhole()
@@ -175,15 +175,6 @@ func (r *Registry) overtake(g *gangState) {
 		g.numbers.bound.Satisfied(g.tree.Root()) || g.numbers.waitingFor(g.profile()) == 0 {
 		return
 	}
-	if p.tree == g.tree {
-		with := g.numbers.bound.Clone()
-		for _, s := range p.slots {
-			with.Add(g.tree.Group(s.leaf), 1)
-		}
-		if with.Satisfied(g.tree.Root()) {
-			return // it makes up for what is lost
-		}
-	}
 	p.overtaken = true
 	r.abort(p, AbortOvertaken, "the gang is below its minimum, which goes first")
 }
@@ -258,6 +249,22 @@ func (g *gangState) isWhole(group *gang.Group) bool {
 		}
 	}
 	return true
+}
+
+// elect picks the pod that speaks for the gang: for single surplus pods one of those.
+func (g *gangState) elect(profile string) *member {
+	p := g.numbers.pools[profile]
+	first := p.elect()
+	if g.task != SurplusSingle || first == nil || g.isWhole(first.share.leaf) {
+		return first
+	}
+	best := first
+	for leaf, q := range p.leaves {
+		if m, _ := q.members.first(); g.isWhole(leaf) && (best == first || preferred(m, best) < 0) {
+			best = m
+		}
+	}
+	return best
 }
 
 // wake returns the leader to be activated.
