@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
@@ -51,7 +50,8 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 		s.Scheduled = scheduled(f)
 	}
 	if !f.WaitingSince.IsZero() {
-		s.WaitingSince = ptr.To(metav1.NewTime(f.WaitingSince).Rfc3339Copy()) // as the API server keeps it
+		since := metav1.NewTime(f.WaitingSince).Rfc3339Copy() // as the API server keeps it
+		s.WaitingSince = &since
 	}
 	satisfied := metav1.Condition{
 		Type: v2alpha2.ConditionSatisfied, Status: metav1.ConditionFalse,

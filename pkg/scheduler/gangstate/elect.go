@@ -75,7 +75,7 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 		g.leader = ""
 	}
 	if g.leader == "" && !now.Before(g.notBefore) && !r.isOverdue(g) {
-		if m := g.numbers.pools[profile].elect(); m != nil {
+		if m := g.elect(profile); m != nil {
 			g.leader, g.seen = m.pod.UID, false
 			g.parked, g.ripe = false, false
 			g.proven = g.isCandidate() && g.neverWhole()
@@ -175,15 +175,6 @@ func (r *Registry) overtake(g *gangState) {
 		g.numbers.bound.Satisfied(g.tree.Root()) || g.numbers.waitingFor(g.profile()) == 0 {
 		return
 	}
-	if p.tree == g.tree {
-		with := g.numbers.bound.Clone()
-		for _, s := range p.slots {
-			with.Add(g.tree.Group(s.leaf), 1)
-		}
-		if with.Satisfied(g.tree.Root()) {
-			return // it makes up for what is lost
-		}
-	}
 	p.overtaken = true
 	r.abort(p, AbortOvertaken, "the gang is below its minimum, which goes first")
 }
@@ -213,7 +204,7 @@ func (r *Registry) task(g *gangState, profile string, now time.Time) (Task, read
 		return Minimum, ready
 	case !n.bound.Satisfied(root), g.isTorn(profile):
 		return Refill, ready
-	case n.unitsOf(profile) > 0 && !g.unitsTried:
+	case n.unitsOf(profile) > 0 && !r.haveUnitsFailed(g):
 		return SurplusUnit, ready
 	}
 	if until := r.index.grewAt.Add(r.opts.SingleSurplusAfter); r.opts.SingleSurplusAfter > 0 && now.Before(until) && r.unitsWaitAt(g) {
@@ -221,6 +212,11 @@ func (r *Registry) task(g *gangState, profile string, now time.Time) (Task, read
 		return SurplusSingle, gated
 	}
 	return SurplusSingle, ready
+}
+
+// haveUnitsFailed reports whether the gang's surplus sub-groups were refused and nothing has changed that could help them.
+func (r *Registry) haveUnitsFailed(g *gangState) bool {
+	return g.unitsTried && (r.index.wokenByCaller || g.unitsTriedAt == r.index.cluster)
 }
 
 // unitsWaitAt reports whether a surplus sub-group of the gang's priority waits.
@@ -258,6 +254,22 @@ func (g *gangState) isWhole(group *gang.Group) bool {
 		}
 	}
 	return true
+}
+
+// elect picks the pod that speaks for the gang: for single surplus pods one of those.
+func (g *gangState) elect(profile string) *member {
+	p := g.numbers.pools[profile]
+	first := p.elect()
+	if g.task != SurplusSingle || first == nil || g.isWhole(first.share.leaf) {
+		return first
+	}
+	best := first
+	for leaf, q := range p.leaves {
+		if m, _ := q.members.first(); g.isWhole(leaf) && (best == first || preferred(m, best) < 0) {
+			best = m
+		}
+	}
+	return best
 }
 
 // wake returns the leader to be activated.
@@ -341,7 +353,7 @@ func (r *Registry) fire(g *gangState, now time.Time) Effects {
 		}
 		g.unitVerdict = g.verdict
 		g.unitVerdict.At = g.refusedAt
-		g.unitsTried = true
+		g.unitsTried, g.unitsTriedAt = true, g.generation
 		return r.evaluate(g, now)
 	default:
 		return Effects{}
