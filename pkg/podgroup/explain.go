@@ -35,11 +35,12 @@ func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) 
 	for i, l := range blocked {
 		parts = append(parts, describe(p.Tree, l))
 		// Leaves next to each other often hear the same from the nodes: that is said once, after the last of them.
-		if l.Refusal == nil || nodesSay(l.Refusal) == told {
+		said := nodesSay(l.Refusal)
+		if said == "" || said == told {
 			continue
 		}
-		if i == len(blocked)-1 || blocked[i+1].Refusal == nil || nodesSay(blocked[i+1].Refusal) != nodesSay(l.Refusal) {
-			parts = append(parts, nodesSay(l.Refusal))
+		if i == len(blocked)-1 || nodesSay(blocked[i+1].Refusal) != said {
+			parts = append(parts, said)
 		}
 	}
 	switch {
@@ -72,7 +73,11 @@ func hopeless(tree *gang.Tree, leaves []placement.LeafShortfall, world Capacitie
 		r := world.ResourceCapacity(l.Class)
 		if r.Nodes == 0 {
 			told = nodesSay(l.Refusal)
-			return fmt.Sprintf("no node matches a pod of %s: %s", pathOf(tree, l.Leaf), told), told
+			text = fmt.Sprintf("no node matches a pod of %s", pathOf(tree, l.Leaf))
+			if told != "" {
+				text += ": " + told
+			}
+			return text, told
 		}
 		if r.PerPod > r.Largest && text == "" {
 			text = fmt.Sprintf("a pod of %s needs %s %s, the largest node it could use has %s",
@@ -349,17 +354,18 @@ func describe(tree *gang.Tree, l placement.LeafShortfall) string {
 // maxReasons is how many filter reasons a leaf is described with.
 const maxReasons = 3
 
-// nodesSay lists the filter reasons, the one that most nodes gave first.
+// nodesSay lists the filter reasons, the one that most nodes gave first. "": no node was asked, or none refused: then the
+// numbers say it all.
 func nodesSay(r *placement.Refusal) string {
+	if r == nil || len(r.Reasons) == 0 {
+		return ""
+	}
 	reasons := slices.SortedFunc(maps.Keys(r.Reasons), func(a, b string) int {
 		if c := cmp.Compare(r.Reasons[b], r.Reasons[a]); c != 0 {
 			return c
 		}
 		return cmp.Compare(a, b)
 	})
-	if len(reasons) == 0 {
-		return "there are no nodes"
-	}
 	var parts []string
 	for _, why := range reasons[:min(len(reasons), maxReasons)] {
 		parts = append(parts, fmt.Sprintf("%d nodes: %s", r.Reasons[why], why))

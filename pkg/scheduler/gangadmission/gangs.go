@@ -77,7 +77,7 @@ func (g *Gangs) Attach(sched *scheduler.Scheduler) error {
 		return err
 	}
 	g.registry.WokenByCaller()
-	g.wakeups = newWakeups(clock.RealClock{}, kubescheduler.NewShapes(sched))
+	g.wakeups = newWakeups(clock.RealClock{}, kubescheduler.NewShapes(sched), g.registry.SortByRank)
 	g.wakeups.queue = kubescheduler.Attach(sched, burst{g}, kubescheduler.QueueHooks{
 		Gated: g.admits, Observe: g.wakeups.observe, WaitsForRoom: g.wakeups.waitsForRoom, Gone: g.wakeups.gone,
 	})

@@ -29,6 +29,12 @@ type waitlist struct {
 	others map[*parkedGang]struct{}          // gangs that wait for more than room
 	paused map[*parkedGang]struct{}          // gangs that will be woken when their pause is over
 	spent  time.Time                         // until when the share of attempts that may be in vain is used up
+
+	// claimed is how much of each room is meant for gangs that were woken and have not been tried yet: what is free is not
+	// promised to every gang that it would be enough for.
+	claimed map[room]int
+	freed   map[room]struct{} // rooms of which less is claimed than at the last look
+	byRank  func([]gangstate.Key)
 }
 
 // room is how many pods of one shape fit, over all nodes, as an upper bound.
@@ -41,7 +47,8 @@ type parkedGang struct {
 	mayFit  func() bool
 	causes  causes    // of events that may help beside room
 	lacked  bool      // the necessary condition did not hold when the gang was refused, nor since
-	woken   bool      // the gang was woken and has not been refused again
+	woken   time.Time // when the gang was woken; zero: not since it was refused
+	claims  bool      // its needs are in claimed
 	notYet  time.Time // no attempt before, unless lacked
 	took    time.Duration
 	tries   int // refused attempts in a row that the necessary condition did not explain
@@ -144,9 +151,10 @@ func pause(tries int, took time.Duration, cut bool) time.Duration {
 	return min(maxPause, minPause<<min(max(tries-1, 0), 10))
 }
 
-func newWaitlist(c clock.PassiveClock) *waitlist {
+// newWaitlist returns an empty list. byRank sorts gangs as the queue would: those that go first come first.
+func newWaitlist(c clock.PassiveClock, byRank func([]gangstate.Key)) *waitlist {
 	return &waitlist{
-		clock: c, gangs: map[gangstate.Key]*parkedGang{}, byRoom: map[room]map[*parkedGang]struct{}{},
+		clock: c, byRank: byRank, claimed: map[room]int{}, freed: map[room]struct{}{}, gangs: map[gangstate.Key]*parkedGang{}, byRoom: map[room]map[*parkedGang]struct{}{},
 		others: map[*parkedGang]struct{}{}, paused: map[*parkedGang]struct{}{},
 	}
 }
@@ -195,6 +203,7 @@ func (l *waitlist) forget(w *parkedGang) {
 	delete(l.gangs, w.key)
 	delete(l.others, w)
 	delete(l.paused, w)
+	l.disclaim(w)
 	for _, n := range w.needs {
 		delete(l.byRoom[n.room], w)
 		if len(l.byRoom[n.room]) == 0 {
@@ -223,6 +232,10 @@ func (l *waitlist) changed(raised []room, events causes) []gangstate.Key {
 	for _, r := range raised {
 		maps.Copy(candidates, l.byRoom[r])
 	}
+	for r := range l.freed {
+		maps.Copy(candidates, l.byRoom[r])
+	}
+	clear(l.freed)
 	if events != 0 {
 		for w := range l.others {
 			if w.causes&events != 0 {
@@ -240,19 +253,18 @@ func (l *waitlist) changed(raised []room, events causes) []gangstate.Key {
 			candidates[w] = struct{}{}
 		}
 	}
-	var keys []gangstate.Key
-	var again []*parkedGang
+	var sure, again []*parkedGang
 	for w := range candidates {
 		switch {
-		case w.woken || !w.holds():
+		case !w.woken.IsZero() || !w.holds():
 			delete(l.paused, w)
 		case w.lacked:
-			w.woken, w.lacked = true, false
-			keys = append(keys, w.key)
+			sure = append(sure, w)
 		default:
 			again = append(again, w)
 		}
 	}
+	keys := l.claim(sure, now)
 	slices.SortFunc(again, func(a, b *parkedGang) int { return cmp.Or(a.notYet.Compare(b.notYet), compareKeys(a.key, b.key)) })
 	for _, w := range again {
 		if now.Before(w.notYet) || !l.affords(w, now) {
@@ -260,11 +272,65 @@ func (l *waitlist) changed(raised []room, events causes) []gangstate.Key {
 			continue
 		}
 		delete(l.paused, w)
-		w.woken = true
+		w.woken = now
 		keys = append(keys, w.key)
 	}
 	slices.SortFunc(keys, compareKeys)
 	return keys
+}
+
+// claim wakes gangs that lacked room until now, those that go first first, as far as the room is enough for all of them
+// together. The others are looked at again when these have been tried.
+func (l *waitlist) claim(gangs []*parkedGang, now time.Time) []gangstate.Key {
+	keys := make([]gangstate.Key, len(gangs))
+	for i, w := range gangs {
+		keys[i] = w.key
+	}
+	if len(keys) > 1 {
+		l.byRank(keys)
+	}
+	var woken []gangstate.Key
+	for _, key := range keys {
+		w := l.gangs[key]
+		if slices.ContainsFunc(w.needs, func(n need) bool { return n.room.Fits()-l.claimed[n.room] < n.pods }) {
+			continue
+		}
+		for _, n := range w.needs {
+			l.claimed[n.room] += n.pods
+		}
+		w.woken, w.lacked, w.claims = now, false, true
+		woken = append(woken, key)
+	}
+	return woken
+}
+
+// disclaim gives back what a gang claimed.
+func (l *waitlist) disclaim(w *parkedGang) {
+	if !w.claims {
+		return
+	}
+	w.claims = false
+	for _, n := range w.needs {
+		if l.claimed[n.room] -= n.pods; l.claimed[n.room] == 0 {
+			delete(l.claimed, n.room)
+		}
+		l.freed[n.room] = struct{}{}
+	}
+}
+
+// forgetful makes gangs eligible again that were woken a while ago and have not been tried since: their leaders have gone,
+// perhaps.
+func (l *waitlist) forgetful(after time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock.Now()
+	for _, w := range l.gangs {
+		if !w.woken.IsZero() && now.Sub(w.woken) >= after {
+			w.lacked = w.lacked || w.claims
+			l.disclaim(w)
+			w.woken = time.Time{}
+		}
+	}
 }
 
 // affords reports whether another attempt of the gang keeps the attempts that may be in vain, of all gangs together, within

@@ -2,6 +2,7 @@ package gangadmission
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,7 +58,7 @@ type waitScene struct {
 
 func newWaitScene(t *testing.T) *waitScene {
 	c := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	return &waitScene{t: t, clock: c, l: newWaitlist(c)}
+	return &waitScene{t: t, clock: c, l: newWaitlist(c, func(keys []gangstate.Key) { slices.SortFunc(keys, compareKeys) })}
 }
 
 func (s *waitScene) after(d time.Duration) { s.clock.SetTime(s.clock.Now().Add(d)) }
@@ -85,7 +86,29 @@ func TestGangThatLacksRoomIsWokenWhenItMayFit(t *testing.T) {
 	s.wakes([]room{r}, moreRoom, "b")
 	s.wakes([]room{r}, moreRoom) // b is on its way
 	r.fits = 8
-	s.wakes([]room{r}, moreRoom, "a")
+	s.wakes([]room{r}, moreRoom) // and claims what it needs
+	s.l.leave(key("b"))          // it was placed elsewhere
+	s.wakes(nil, 0, "a")
+}
+
+func TestRoomIsPromisedOnce(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	r := &fakeRoom{}
+	for _, g := range []string{"d", "c", "b", "a"} {
+		s.l.park(key(g), refused{needs: []need{{r, 2}}})
+	}
+	r.fits = 5
+	s.wakes([]room{r}, moreRoom, "a", "b") // those that go first
+	r.fits = 3
+	s.l.leave(key("a")) // placed
+	s.wakes(nil, 0)     // b needs what is left
+	s.l.park(key("b"), refused{needs: []need{{r, 2}}, recheck: true})
+	s.wakes(nil, 0, "c")
+	// c is never tried: its pods have gone.
+	s.after(time.Second)
+	s.l.forgetful(time.Second)
+	s.wakes(nil, 0, "b", "c") // c claims again, b is tried for once
 }
 
 func TestGangThatWasRefusedAlthoughEnoughFitsPauses(t *testing.T) {

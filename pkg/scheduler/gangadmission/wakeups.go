@@ -49,9 +49,10 @@ type wakeups struct {
 // settle is how long events are collected before they are looked at.
 const settle = 2 * time.Millisecond
 
-func newWakeups(c clock.PassiveClock, shapes *kubescheduler.Shapes) *wakeups {
+// newWakeups returns wakeups for a scheduler's cache; byRank sorts gangs as the queue would.
+func newWakeups(c clock.PassiveClock, shapes *kubescheduler.Shapes, byRank func([]gangstate.Key)) *wakeups {
 	w := &wakeups{
-		list: newWaitlist(c), shapes: shapes, signal: make(chan struct{}, 1),
+		list: newWaitlist(c, byRank), shapes: shapes, signal: make(chan struct{}, 1),
 		raised: map[room]struct{}{}, roomless: newRoomless(),
 	}
 	w.lowest.Store(math.MaxInt32)
@@ -130,6 +131,7 @@ func (w *wakeups) count(logger klog.Logger) {
 func (w *wakeups) lookAgain() []*corev1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.list.forgetful(time.Second)
 	return w.roomless.wake(w.roomless.rooms())
 }
 
@@ -183,14 +185,12 @@ type attempt struct {
 // maxShapes bounds the shapes that one gang is watched by. What is left out can only make the gang be tried in vain.
 const maxShapes = 32
 
-// park records what a gang waits for that was refused in the cycle that runs now. It returns what is to be woken
-// because of what has happened since the last look.
+// park records what a gang waits for that was refused in the cycle that runs now. It returns what is to be
+// woken because of what has happened since the last look.
 func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.count(logger)
-	others := w.lookLocked(logger)
-
 	r := refused{took: a.took, cut: a.cut, causes: moreRoom}
 	if a.roomDecides == nil {
 		r.causes = anything
@@ -239,7 +239,7 @@ func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 	}
 	r.recheck = w.roomSeq.Load() != w.beganRoom || r.causes&^moreRoom != 0 && w.otherSeq.Load() != w.beganOther
 	w.list.park(a.key, r)
-	return others
+	return w.lookLocked(logger)
 }
 
 // unlimited stands for room that is not known.
@@ -280,6 +280,10 @@ func (w *wakeups) leave(key gangstate.Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.list.leave(key)
+	select {
+	case w.signal <- struct{}{}: // others may have waited for what this one claimed
+	default:
+	}
 }
 
 // run wakes gangs soon after events that may help them.

@@ -150,3 +150,67 @@ func TestProfileThatOnlySortsSchedulesPodsOneByOne(t *testing.T) {
 		t.Errorf("the gang is planned with profile %s", f.Profile)
 	}
 }
+
+func TestMemberGatedByAnotherPluginIsNotPlanned(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).run()
+	c.groups.put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
+	pods := members("a", 3)
+	claim := "missing"
+	pods[0].Spec(func(s *corev1.PodSpec) {
+		s.ResourceClaims = []corev1.PodResourceClaim{{Name: "dev", ResourceClaimName: &claim}}
+	})
+	pods[1].Spec(func(s *corev1.PodSpec) {
+		s.ResourceClaims = []corev1.PodResourceClaim{{Name: "dev", ResourceClaimName: &claim}}
+	})
+	c.pod(pods...).eventually("the two pods with claims gated", func() bool {
+		f, ok := c.gangs.registry.Facts(key("a"))
+		return ok && f.Gated == 2 && strings.HasPrefix(f.GatedBy, "pod a-") && strings.Contains(f.GatedBy, "plugin DynamicResources")
+	})
+	c.pod(wrappers.MakePod("a-3", "ml").Gang("a").GPUs(1))
+	c.eventually("the two pods without claims bound", func() bool {
+		return slices.Equal(c.boundOf("a-"), []string{"a-2", "a-3"})
+	})
+}
+
+func TestRefusedGangsCostNothingUntilEnoughFits(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	const nodes, gangs = 4, 30
+	for i := range nodes {
+		c.node(wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(8))
+	}
+	c.run()
+	for i := range nodes * 8 {
+		c.pod(wrappers.MakePod(fmt.Sprintf("plain-%d", i), "ml").GPUs(1))
+	}
+	c.eventually("the nodes full", func() bool { return len(c.boundOf("plain-")) == nodes*8 })
+	for i := range gangs {
+		c.bigGang(fmt.Sprintf("gang%02d", i), 2).refused(fmt.Sprintf("gang%02d", i))
+	}
+	before := c.cyclesOf("gang")
+
+	for i := range 20 {
+		c.deletePod(fmt.Sprintf("plain-%d", i))
+		next := fmt.Sprintf("next-%d", i)
+		c.pod(wrappers.MakePod(next, "ml").GPUs(1)).eventually(next+" bound", func() bool { return len(c.boundOf(next)) > 0 })
+	}
+	if got := c.cyclesOf("gang"); got != before {
+		t.Errorf("%d cycles of gangs' pods while pods came and went and no gang could fit, want none", got-before)
+	}
+
+	// Two whole nodes: the oldest gang fits, and no other is tried before or after it in vain more than once.
+	pods, err := c.client.CoreV1().Pods("ml").List(c.ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range pods.Items {
+		if p := &pods.Items[i]; p.Spec.NodeName == "n0" || p.Spec.NodeName == "n1" {
+			c.deletePod(p.Name)
+		}
+	}
+	c.wholeOf("gang00", 2)
+	if got := c.cyclesOf("gang") - before; got > gangs+1 {
+		t.Errorf("%d cycles for room that one gang could use, want at most one for each gang", got)
+	}
+}

@@ -710,18 +710,18 @@ func (w *simulatedWorld) Weight(int) int64            { return 1 }
 func simulatedPlan(work *Work, world placement.World) []placement.Placement {
 	switch work.Task {
 	case SurplusUnit:
-		return work.FirstUnit(placement.Surplus(work.Problem, world))
+		return placement.Unit(work.Problem, world, placement.Budget{}).Placements
 	case SurplusSingle:
-		return placement.Surplus(work.Problem, world)
+		return placement.Singles(work.Problem, world, placement.Budget{})
 	}
 	placements, short := placement.Minimum(work.Problem, world, placement.Budget{})
 	if work.Task == Minimum || len(placements) > 0 {
 		return placements
 	}
-	if placements = work.Limit(placement.Surplus(work.Singles, world)); len(placements) > 0 || short != nil {
+	if placements = work.Limit(placement.Singles(work.Singles, world, placement.Budget{})); len(placements) > 0 || short != nil {
 		return placements
 	}
-	return work.FirstUnit(placement.Surplus(work.Problem, world))
+	return placement.Unit(work.Problem, world, placement.Budget{}).Placements
 }
 
 // endPlanning ends the leader's PreFilter, and its cycle.

@@ -15,17 +15,21 @@ import (
 // room is so many places on one node.
 type room struct{ left, placed int }
 
-func (w *room) Place(int, string) (string, *placement.Refusal) {
+func (w *room) Place(int, string) (string, bool) {
 	if w.left == w.placed {
-		return "", &placement.Refusal{Reasons: map[string]int{"full": 1}}
+		return "", false
 	}
 	w.placed++
-	return "n", nil
+	return "n", true
 }
-func (w *room) Undo(n int)           { w.placed -= n }
-func (w *room) Domains(int) []string { return nil }
-func (w *room) Feasible(int) int     { return 1 }
-func (w *room) Weight(int) int64     { return 1 }
+func (w *room) Undo(n int)                      { w.placed -= n }
+func (w *room) Kind(int) placement.Kind         { return placement.Independent }
+func (w *room) Domains(int, []int) []string     { return nil }
+func (w *room) Capacity(int) placement.Capacity { return placement.Capacity{Nodes: 1, Pods: w.left} }
+func (w *room) Weight(int) int64                { return 1 }
+func (w *room) Explain(int, string) *placement.Refusal {
+	return &placement.Refusal{Reasons: map[string]int{"full": 1}}
+}
 
 // plansIn returns the pods that the work places where there are so many places.
 func (s *story) plansIn(places int) []string {

@@ -208,51 +208,6 @@ func (w *Work) Limit(placements []placement.Placement) []placement.Placement {
 	return out
 }
 
-// FirstUnit returns, of placements of surplus, those of the first sub-group: one plan is for one unit, so that another one
-// that fails on its way does not take it along.
-func (w *Work) FirstUnit(placements []placement.Placement) []placement.Placement {
-	if len(placements) == 0 {
-		return nil
-	}
-	have := gang.NewTally(w.Tree)
-	for leaf, n := range w.Problem.Have {
-		if g := w.Tree.Group(leaf); g != nil {
-			have.Add(g, n)
-		}
-	}
-	var unit *gang.Group
-	for g := w.Tree.Group(placements[0].Leaf); g.Parent() != nil; g = g.Parent() {
-		if !have.Satisfied(g) {
-			unit = g // the uppermost counts
-		}
-	}
-	if unit == nil {
-		return nil
-	}
-	var out []placement.Placement
-	for _, p := range placements {
-		leaf := w.Tree.Group(p.Leaf)
-		if have.Satisfied(unit) || !isBelow(leaf, unit) {
-			break
-		}
-		have.Add(leaf, 1)
-		out = append(out, p)
-	}
-	if !have.Satisfied(unit) {
-		return nil
-	}
-	return out
-}
-
-func isBelow(g, top *gang.Group) bool {
-	for ; g != nil; g = g.Parent() {
-		if g == top {
-			return true
-		}
-	}
-	return false
-}
-
 // held counts the pods bound now, completions aside.
 func (g *gangState) held() gang.Counts {
 	c := g.numbers.bound.Counts()
