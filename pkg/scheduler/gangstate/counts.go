@@ -1,8 +1,6 @@
 package gangstate
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -331,6 +329,3 @@ func controller(pod *corev1.Pod) types.UID {
 	}
 	return ""
 }
-
-// isOwnMark reports whether the mark is of a plan for the PodGroup.
-func isOwnMark(mark string, group types.UID) bool { return strings.HasPrefix(mark, string(group)+"/") }
