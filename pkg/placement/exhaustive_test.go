@@ -239,7 +239,7 @@ func TestMinimumAgainstExhaustiveSearch(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		variety
-		rounds int  // 0: 4000
+		rounds int  // 0: 2000
 		exact  bool // shrink the nodes to what one solution takes: no room to spare anywhere
 		floor  float64
 	}{
@@ -267,7 +267,7 @@ func TestMinimumAgainstExhaustiveSearch(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(17, 19))
 			var feasible, found, searched, calls, planned int
-			for round := range cmp.Or(tt.rounds, 4000) {
+			for round := range cmp.Or(tt.rounds, 2000) {
 				p, w := randomInstance(t, r, tt.variety)
 				want := solvable(p, w, tt.exact)
 				plan, short := placement.Minimum(p, w, placement.Budget{})

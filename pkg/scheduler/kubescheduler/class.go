@@ -117,7 +117,7 @@ func (w *Snapshot) relate() {
 			continue
 		}
 		if !c.skip.Has(names.PodTopologySpread) && w.cache.enabled(names.PodTopologySpread) {
-			c.spread, c.kind = readSpread(c.state), dependent
+			c.spread, c.kind = readSpread(c.state, w.nodes), dependent
 			c.spread.matches(c.state, c.info.Pod.Labels)
 			w.cache.hardSpread = w.cache.hardSpread || len(c.info.Pod.Spec.TopologySpreadConstraints) == 0
 		}

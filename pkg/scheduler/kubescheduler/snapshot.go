@@ -144,7 +144,7 @@ func (w *Snapshot) Place(index int, domain string) (string, bool) {
 // pod of it now.
 func (w *Snapshot) takes(c *class, i int) bool {
 	node := w.nodes.objects[i]
-	if w.barred(c, node.Name) != "" || !c.near.allows(i) || c.spread.skews(node) || w.limited(c, i) {
+	if w.barred(c, node.Name) != "" || !c.near.allows(i) || c.spread.skews(i) || w.limited(c, i) {
 		return false
 	}
 	clone := w.nodes.clones[i]
@@ -293,9 +293,9 @@ func (w *Snapshot) tell(c *class, info *framework.PodInfo, i int, came bool) err
 		return status.AsError()
 	}
 	if came {
-		return w.repairSpread(c, info)
+		return w.repairSpread(c, info, i)
 	}
-	c.spread.read()
+	c.spread.read(i)
 	return nil
 }
 

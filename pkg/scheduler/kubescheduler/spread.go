@@ -19,13 +19,14 @@ type spreadCounts struct {
 }
 
 type spreadConstraint struct {
-	key     string
-	skew    int
-	domains int            // minDomains
-	self    int            // 1 if the class's own pods count
-	counts  map[string]int // the filter's own
-	lowest  reflect.Value  // the filter's own minimum
-	minimum int            // lowest, as read last
+	topology *topology
+	skew     int
+	domains  int            // minDomains
+	self     int            // 1 if the class's own pods count
+	counts   map[string]int // the filter's own
+	lowest   reflect.Value  // the filter's own minimum
+	byValue  []int          // counts by the topology's numbers; 0 for domains that do not count
+	minimum  int            // lowest, as read last; 0 with fewer domains than minDomains
 }
 
 // spreadStateKey is where PodTopologySpread keeps its state.
@@ -33,7 +34,7 @@ const spreadStateKey fwk.StateKey = "PreFilterPodTopologySpread"
 
 // readSpread returns the counts of a class. The state's type is not exported, its fields are; if they are not what this
 // version of kube-scheduler has, known is false, and every domain is refreshed instead.
-func readSpread(state fwk.CycleState) *spreadCounts {
+func readSpread(state fwk.CycleState, nodes *nodeTable) *spreadCounts {
 	s := &spreadCounts{}
 	data, err := state.Read(spreadStateKey)
 	if err != nil {
@@ -70,10 +71,15 @@ func readSpread(state fwk.CycleState) *spreadCounts {
 		if !ok {
 			return s
 		}
-		s.constraints = append(s.constraints, spreadConstraint{key: key.String(), skew: int(skew.Int()), domains: int(domains.Int()),
-			counts: counts[i], lowest: lowest, minimum: int(lowest.Int())})
+		c := spreadConstraint{topology: nodes.topology(key.String()), skew: int(skew.Int()), domains: int(domains.Int()), counts: counts[i], lowest: lowest}
+		c.byValue = make([]int, len(c.topology.names))
+		for k, value := range c.topology.names {
+			c.byValue[k] = c.counts[value]
+		}
+		s.constraints = append(s.constraints, c)
 	}
 	s.known = true
+	s.readMinimums()
 	return s
 }
 
@@ -92,40 +98,46 @@ func (s *spreadCounts) matches(state fwk.CycleState, set labels.Set) {
 }
 
 // skews reports whether one more pod on the node would certainly leave a domain ahead of another by more than is allowed.
-func (s *spreadCounts) skews(node *corev1.Node) bool {
+func (s *spreadCounts) skews(node int) bool {
 	if s == nil || !s.known {
 		return false
 	}
 	for i := range s.constraints {
 		c := &s.constraints[i]
-		value, ok := node.Labels[c.key]
-		if !ok {
-			return true
-		}
-		least := c.minimum
-		if len(c.counts) < c.domains {
-			least = 0
-		}
-		if c.counts[value]+c.self-least > c.skew {
+		v := c.topology.value[node]
+		if v < 0 || c.byValue[v]+c.self-c.minimum > c.skew {
 			return true
 		}
 	}
 	return false
 }
 
-// read takes over the filter's minimums after a change.
-func (s *spreadCounts) read() {
+// read takes over the filter's counts after a pod came to the node or left it.
+func (s *spreadCounts) read(node int) {
 	if s == nil {
 		return
 	}
 	for i := range s.constraints {
-		s.constraints[i].minimum = int(s.constraints[i].lowest.Int())
+		c := &s.constraints[i]
+		if v := c.topology.value[node]; v >= 0 {
+			c.byValue[v] = c.counts[c.topology.names[v]]
+		}
+	}
+	s.readMinimums()
+}
+
+func (s *spreadCounts) readMinimums() {
+	for i := range s.constraints {
+		c := &s.constraints[i]
+		if c.minimum = int(c.lowest.Int()); len(c.counts) < c.domains {
+			c.minimum = 0
+		}
 	}
 }
 
 // repairSpread makes PodTopologySpread look again, after a pod came, at a domain that has the fewest pods in fact:
 // taking the pod off a node there and putting it back is enough. Only a minimum that has risen can be wrong.
-func (w *Snapshot) repairSpread(c *class, info *framework.PodInfo) error {
+func (w *Snapshot) repairSpread(c *class, info *framework.PodInfo, node int) error {
 	s := c.spread
 	if s == nil {
 		return nil
@@ -142,16 +154,15 @@ func (w *Snapshot) repairSpread(c *class, info *framework.PodInfo) error {
 		for _, n := range k.counts {
 			least = min(least, n)
 		}
-		top := w.nodes.topology(k.key)
 		for value, n := range k.counts {
 			if int(k.lowest.Int()) <= least {
 				break
 			}
-			number, ok := top.number[value]
+			number, ok := k.topology.number[value]
 			if n != least || !ok {
 				continue
 			}
-			for _, node := range top.nodes[number] { // not every node of a domain counts
+			for _, node := range k.topology.nodes[number] { // not every node of a domain counts
 				if err := w.touch(c, info, int(node)); err != nil {
 					return err
 				}
@@ -161,7 +172,7 @@ func (w *Snapshot) repairSpread(c *class, info *framework.PodInfo) error {
 			}
 		}
 	}
-	s.read()
+	s.read(node)
 	return nil
 }
 
