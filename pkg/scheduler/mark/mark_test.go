@@ -36,9 +36,9 @@ func TestVerifyReturnsWhatWasSigned(t *testing.T) {
 	t.Parallel()
 	k := keys(t, "k1", "k1")
 	for name, want := range map[string]Mark{
-		"a plan for a minimum":           sample(),
+		"a plan for a minimum":             sample(),
 		"a plan of one pod names no other": {Group: group, Pods: 1, Sum: 1, Generation: 1, Sequence: 1, NeverWhole: true},
-		"a plan for surplus":             {Group: group, Pods: 20_000, Sum: 1<<64 - 1, Generation: 1 << 40, Sequence: 1 << 40},
+		"a plan for surplus":               {Group: group, Pods: 20_000, Sum: 1<<64 - 1, Generation: 1 << 40, Sequence: 1 << 40},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
