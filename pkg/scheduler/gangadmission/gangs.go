@@ -21,6 +21,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
+	"github.com/muster-project/muster/pkg/scheduler/markkeys"
 	"github.com/muster-project/muster/pkg/scheduler/report"
 )
 
@@ -48,6 +49,7 @@ type Gangs struct {
 	mu       sync.Mutex
 	args     *config.GangAdmissionArgs // nil until the first NewAdmission
 	reporter *report.Reporter
+	keys     *markkeys.Source
 	handles  map[string]fwk.Handle // by profile; complete before the scheduler runs
 }
 

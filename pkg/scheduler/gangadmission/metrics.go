@@ -31,11 +31,15 @@ var (
 		Subsystem: "muster", Name: "bindings_failed_total", StabilityLevel: metrics.ALPHA,
 		Help: "Bindings of gang members that the API server did not accept.",
 	})
+	markKeys = metrics.NewGauge(&metrics.GaugeOpts{
+		Subsystem: "muster", Name: "mark_keys", StabilityLevel: metrics.ALPHA,
+		Help: "Keys that the marks of bound pods are verified with. 0: there is none, so bindings carry no mark and gangs that are bound in part are not released.",
+	})
 	registerMetrics sync.Once
 )
 
 func register() {
 	registerMetrics.Do(func() {
-		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed)
+		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed, markKeys)
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
 // counts are the answers to "how many pods has each leaf", by predicate.
@@ -88,22 +88,22 @@ func (r *Registry) count(g *gangState, profile string) counts {
 // run tells the pods of the present run from those of earlier ones (G9).
 type run struct {
 	controllers sets.Set[types.UID] // of the pods that have not ended
-	plans       sets.Set[string]    // marks of the bound ones: what was bound together with them is of their run
+	plans       sets.Set[mark.Plan] // of the bound ones: what was bound together with them is of their run
 }
 
 // hasCompleted reports whether the member succeeded in the present run: an earlier run of a CronJob, or an earlier
 // attempt, never counts for a later one. Of a gang of several Jobs one may be over while the others go on.
 func (m *member) hasCompleted(present run) bool {
 	return m.state == succeeded && (len(present.controllers) == 0 || present.controllers.Has(controller(m.pod)) ||
-		present.plans.Has(m.pod.Annotations[v2alpha2.BoundForAnnotation]))
+		present.plans.Has(m.mark.Plan()))
 }
 
 // presentRun returns what the pods that have not ended are known by.
 func (g *gangState) presentRun() run {
-	present := run{controllers: g.liveControllers(), plans: sets.New[string]()}
+	present := run{controllers: g.liveControllers(), plans: sets.New[mark.Plan]()}
 	for _, m := range g.members {
-		if mark := m.pod.Annotations[v2alpha2.BoundForAnnotation]; mark != "" && m.isBound() {
-			present.plans.Insert(mark)
+		if !m.mark.IsZero() && m.isBound() {
+			present.plans.Insert(m.mark.Plan())
 		}
 	}
 	return present

@@ -8,6 +8,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/message"
 )
 
 const (
@@ -42,6 +43,7 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	profile := r.profile(g)
 	c := r.count(g, profile)
 	r.recordWhole(g, c)
+	r.touch(g)
 	task, ready := r.task(g, c, profile)
 	if !ready {
 		g.leader = ""
@@ -62,7 +64,7 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	if m := g.members[g.leader]; m == nil || !m.usable(profile) {
 		g.leader = ""
 	}
-	if g.leader == "" && !now.Before(g.notBefore) && !r.isOverdue(g) {
+	if g.leader == "" && !now.Before(g.notBefore) && !r.releaseDue(g) {
 		if m := g.elect(profile, c.bound); m != nil {
 			g.leader, g.leaderSeen = m.pod.UID, false
 			e.Activate = append(e.Activate, r.wake(g, now)...)
@@ -172,7 +174,7 @@ func (r *Registry) attend(g *gangState) {
 		r.attention.Delete(g.key)
 	case g.leader != "" && (!g.leaderSeen || !g.refusedAt.IsZero()),
 		g.leader == "" && !g.completeAt.IsZero(),
-		g.yieldedTo != (Key{}), g.plan != nil, g.isFragment(), len(g.leavers()) > 0:
+		g.yieldedTo != (Key{}), g.plan != nil:
 		r.attention.Insert(g.key)
 	default:
 		r.attention.Delete(g.key)
@@ -248,7 +250,7 @@ func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
 	}
 	m := r.members[pod.UID]
 	if m == nil {
-		return false, fmt.Sprintf("PodGroup %s/%s has not seen it yet", pod.Namespace, name)
+		return false, fmt.Sprintf("PodGroup %s/%s has not seen it yet", pod.Namespace, message.Truncate(name, message.MaxName))
 	}
 	if m.gang.leader == pod.UID {
 		// After a failure it may be on its way into the queue's own back-off, which can be longer than ours.
@@ -257,7 +259,7 @@ func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
 		r.stamp(pod.UID, r.leaderRank(m.gang))
 		return true, ""
 	}
-	return false, fmt.Sprintf("held by PodGroup %s until it is its turn", m.gang.key)
+	return false, fmt.Sprintf("held by PodGroup %s until it is its turn", message.Truncate(m.gang.key.String(), message.MaxName))
 }
 
 // Yields reports whether the leader's gang has to let another go first, and wakes that one: a gang that goes before it in

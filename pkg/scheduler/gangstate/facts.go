@@ -43,8 +43,8 @@ func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
 		f.Refused = podgroup.Refusal{Reason: g.verdict.Reason, Message: g.verdict.Message, At: g.refusedAt}
 		f.RefusedSurplus = g.task == Surplus
 	}
-	if g.isFragment() {
-		f.Fragment, f.FragmentFor = true, g.incompleteFor
+	if g.isPartial() {
+		f.Partial, f.PartialFor = true, g.incompleteFor
 	}
 	lacking := g.lacking(c, profile)
 	f.Pods = len(g.members)

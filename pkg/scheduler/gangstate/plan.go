@@ -3,7 +3,6 @@ package gangstate
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
 // Plan is a decision that is being carried out: which pods go to which nodes, all or none of them until the barrier
@@ -22,8 +22,6 @@ type Plan struct {
 	ID uint64
 	// Gang is the PodGroup.
 	Gang Key
-	// Mark is the value of the Binding's annotation (G11).
-	Mark string
 	// Task is what was planned.
 	Task Task
 
@@ -44,6 +42,9 @@ type Plan struct {
 	opened   chan struct{} // closed when the barrier opens
 	failed   chan struct{} // closed when the plan is aborted
 	gang     *gangState
+	mark     mark.Mark // of all members, but for Next (marks.go); never changed, as the next two
+	needed   []int     // places in order of the members without which the plan does not satisfy the tree, ascending
+	tags     []uint64  // by index in needed
 }
 
 // Work is what a leader's cycle has to plan.
@@ -155,8 +156,9 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 		p.order = append(p.order, m)
 		p.nodes[m.pod.UID], p.leaves[m.pod.UID] = pl.Node, m.leaf
 	}
+	var whole gang.Counts // of a plan for a minimum: what is bound when all its members are
 	if w.Task == Minimum {
-		// What was bound at Begin may be gone, or given back (fragment.go).
+		// What was bound at Begin may be gone, or released (partial.go).
 		c := r.count(g, profile)
 		for _, m := range p.order {
 			c.bound[m.leaf]++
@@ -165,35 +167,15 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 			r.again(g)
 			return nil, "a bound pod of the gang went while it was planned"
 		}
+		whole = c.bound
 	}
-	p.Mark = mark(g.group.UID, p.order)
+	g.markPlan(p, whole)
 	for _, m := range p.order {
 		r.plans[m.pod.UID] = p
 	}
 	g.plan, r.committing = p, p
 	g.leader, g.refusedAt, g.verdict = "", time.Time{}, podgroup.Refusal{}
 	return p, ""
-}
-
-// mark returns the value of the Binding's annotation: for which PodGroup, how many pods, and which (a sum over hashes of
-// their UIDs, so that what is missing can be told from what was never part of the plan; see fragment.go).
-func mark(group types.UID, members []*member) string {
-	var sum uint64
-	for _, m := range members {
-		sum += hashUID(m.pod.UID)
-	}
-	return fmt.Sprintf("%s/%d/%016x", group, len(members), sum)
-}
-
-// hashUID returns a hash whose sums tell sets of UIDs apart. FNV's own sums do not: those of "p1" and "p4" equal those of
-// "p0" and "p5", so its bits are mixed (the finalizer of MurmurHash3).
-func hashUID(uid types.UID) uint64 {
-	f := fnv.New64a()
-	f.Write([]byte(uid))
-	h := f.Sum64()
-	h = (h ^ h>>33) * 0xff51afd7ed558ccd
-	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
-	return h ^ h>>33
 }
 
 // Next returns the next member to be handed to the scheduling loop, nil if no plan is being committed. A member that was
@@ -315,6 +297,9 @@ func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
 	m, p := r.members[uid], r.plans[uid]
 	if m != nil && m.state == assumed {
 		m.state = posted
+		if p != nil {
+			m.setMark(p.markOf(uid), "")
+		}
 	}
 	if p == nil {
 		return Effects{}

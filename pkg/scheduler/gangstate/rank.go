@@ -3,7 +3,6 @@ package gangstate
 import (
 	"cmp"
 	"math"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +26,7 @@ const (
 	// TierCommitting: members of a plan that is being committed; nothing goes between them.
 	TierCommitting Tier = iota - 3
 	// TierRepair: a gang that a crash or a failed binding left bound in part. It holds what it cannot use, so the rest of
-	// it comes before everything of any priority.
+	// it comes before everything of any priority, while its repair time runs.
 	TierRepair
 	// TierRefill: an admitted gang that lost pods.
 	TierRefill
@@ -71,7 +70,7 @@ func (r *Registry) stamp(uid types.UID, rank Rank) { r.ranks.LoadOrStore(uid, ra
 func (r *Registry) leaderRank(g *gangState) Rank {
 	rank := Rank{Priority: r.priority(g), Tier: TierNormal, Time: g.completeAt}
 	switch {
-	case g.task == Minimum && g.holds():
+	case g.task == Minimum && r.isRepairing(g):
 		rank.Priority, rank.Tier = math.MaxInt32, TierRepair
 	case g.task == Refill:
 		rank.Tier = TierRefill
@@ -79,17 +78,6 @@ func (r *Registry) leaderRank(g *gangState) Rank {
 		rank.Tier = TierSurplus
 	}
 	return rank
-}
-
-// holds reports whether pods of the gang are bound that a plan of ours bound for this PodGroup.
-func (g *gangState) holds() bool {
-	for _, m := range g.members {
-		mark := m.pod.Annotations[v2alpha2.BoundForAnnotation]
-		if m.isBound() && (m.state == posted || g.group != nil && strings.HasPrefix(mark, string(g.group.UID)+"/")) {
-			return true
-		}
-	}
-	return false
 }
 
 // priority returns the gang's priority: its PodGroup's class if set and known, else the highest among its pods (G10).

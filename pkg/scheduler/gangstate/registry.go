@@ -3,6 +3,7 @@ package gangstate
 import (
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
 // Key names a gang: namespace and name of its PodGroup.
@@ -42,6 +44,8 @@ type Options struct {
 	// Aborted is told of every plan that is given up before anything was bound; nil: nobody wants to know. It must not call
 	// the Registry.
 	Aborted func(cause AbortCause)
+	// UnknownKey is called when a pod's mark names a key that is not known; nil: it is not. It must not call the Registry.
+	UnknownKey func()
 }
 
 // AbortCause is why a plan was given up, coarse enough to be counted.
@@ -76,7 +80,9 @@ type Registry struct {
 	planSeq    uint64                  // of the newest plan
 	cluster    uint64                  // counts changes in the cluster that may help a refused gang
 	attention  sets.Set[Key]
-	unanswered Key // a gang of which a binding got no answer from the API server; zero = none
+	partials   sets.Set[Key]             // gangs that may be partial, see partial.go
+	keys       atomic.Pointer[mark.Keys] // of marks; nil = none
+	unanswered Key                       // a gang of which a binding got no answer from the API server; zero = none
 
 	ranks sync.Map // types.UID -> Rank, see rank.go
 }
@@ -91,6 +97,7 @@ func New() *Registry {
 		departing: map[types.UID]time.Time{},
 		freed:     map[types.UID]freed{},
 		attention: sets.New[Key](),
+		partials:  sets.New[Key](),
 	}
 }
 
@@ -123,7 +130,10 @@ type member struct {
 	since time.Time
 
 	misplaced string // why the pod counts nowhere: names an unknown, an inner or no sub-group; "" = it has a leaf
-	leaving   bool   // bound, but given back (fragment.go): counts nowhere from that decision on
+	leaving   bool   // bound, but released (partial.go): counts nowhere from that decision on
+
+	mark     mark.Mark // verified, or that of the plan whose binding was posted; zero = none
+	markText string    // the annotation that mark was read from
 }
 
 // gangState is one PodGroup with its pods. Guarded by Registry.mu.
@@ -153,7 +163,8 @@ type gangState struct {
 	yieldedAt    time.Time        // when it did so; of the first time since its last attempt
 
 	changed       bool          // its own pods changed since the last attempt began
-	incompleteFor time.Duration // how long a fragment has been watched, see fragment.go
+	incompleteFor time.Duration // how long the gang has held what it cannot use, see partial.go
+	partial       partialState
 }
 
 // Task is what a leader's cycle has to plan.
@@ -182,9 +193,7 @@ func (r *Registry) Synced(now time.Time) Effects {
 	r.synced = true
 	var e Effects
 	for _, g := range r.gangs {
-		if len(g.leavers()) > 0 {
-			g.incompleteFor = r.opts.RepairTimeout // its time was over before a crash: the rest goes as well
-		}
+		r.resumeRelease(g)
 		e.add(r.evaluate(g, now))
 	}
 	return e
@@ -224,6 +233,7 @@ func (r *Registry) setPod(pod *corev1.Pod, now time.Time) Effects {
 	}
 	old := m.pod
 	m.pod = pod
+	r.readMark(m)
 	delete(r.departing, pod.UID)
 	delete(r.freed, pod.UID)
 	switch {
@@ -232,7 +242,9 @@ func (r *Registry) setPod(pod *corev1.Pod, now time.Time) Effects {
 		r.over(m)
 	case pod.Spec.NodeName != "":
 		m.state, m.node = bound, pod.Spec.NodeName
-		m.leaving = m.leaving || IsGivenBack(pod)
+		if m.isReleased() {
+			m.release()
+		}
 		r.over(m)
 	default:
 		if class := podgroup.ClassKey(pod); class != m.class || usabilityChanged(old, pod) {
@@ -356,7 +368,7 @@ func (g *gangState) known() bool { return g.tree != nil || g.treeErr != nil }
 
 // adopt takes from a PodGroup's status what has to survive a restart.
 func (g *gangState) adopt(group *v2alpha2.PodGroup) {
-	g.admitted = false
+	g.admitted, g.partial.known = false, false
 	g.admittedGroups = sets.New[string]()
 	for _, c := range group.Status.Conditions {
 		if c.Type == v2alpha2.ConditionAdmitted && c.Status == "True" {
@@ -381,6 +393,7 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 		}
 	}
 	g.changed = true
+	m.forgetMark()
 	delete(g.members, m.pod.UID)
 	delete(r.members, m.pod.UID)
 	delete(r.departing, m.pod.UID)
@@ -396,6 +409,7 @@ func (r *Registry) prune(g *gangState) {
 	if g.group == nil && len(g.members) == 0 && g.plan == nil {
 		delete(r.gangs, g.key)
 		r.attention.Delete(g.key)
+		r.partials.Delete(g.key)
 	}
 }
 

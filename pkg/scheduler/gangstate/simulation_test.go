@@ -106,6 +106,7 @@ func newSimulation(t *testing.T, seed int64) *simulation {
 	}
 	s.r.Configure(Options{Resync: 5 * time.Second, RepairTimeout: 30 * time.Second})
 	s.r.AddProfile(wrappers.SchedulerName)
+	s.apply(s.r.SetKeys(testKeys, s.now))
 	s.apply(s.r.Synced(s.now))
 	return s
 }
@@ -735,7 +736,7 @@ func (s *simulation) bind() {
 		s.update(p, func(p *corev1.Pod) {
 			p.Spec.NodeName = b.node
 			if b.plan != nil {
-				p.Annotations[v2alpha2.BoundForAnnotation] = b.plan.Mark
+				p.Annotations[v2alpha2.BoundForAnnotation] = s.r.Mark(b.plan, p.UID)
 			}
 		})
 		if !s.calm && s.chance(6) {

@@ -34,6 +34,7 @@ func begin(t *testing.T) *story {
 		return 1000, name == "urgent"
 	}})
 	s.r.AddProfile(wrappers.SchedulerName)
+	s.r.SetKeys(testKeys, s.now)
 	s.r.Synced(s.now)
 	return s
 }
