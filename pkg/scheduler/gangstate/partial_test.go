@@ -756,3 +756,39 @@ func TestNeededLeaves(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkEventBesideMarks is what one event of a waiting pod costs in a gang of 1,000, with what a scheduler asks about
+// the gang in between: forged marks cost nothing, genuine ones one look at the gang for each change.
+func BenchmarkEventBesideMarks(b *testing.B) {
+	const pods, marked = 1000, 300
+	var uids []string
+	for i := range pods {
+		uids = append(uids, fmt.Sprintf("p%04d", i))
+	}
+	plan := planFor("group", uids...)
+	for name, annotate := range map[string]func(*wrappers.PodWrapper, string) *wrappers.PodWrapper{
+		"none": func(p *wrappers.PodWrapper, _ string) *wrappers.PodWrapper { return p },
+		"forged": func(p *wrappers.PodWrapper, uid string) *wrappers.PodWrapper {
+			return p.BoundFor("group/1000/0123456789abcdef")
+		},
+		"genuine": func(p *wrappers.PodWrapper, uid string) *wrappers.PodWrapper { return p.BoundFor(plan.mark(uid)) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			var all []*wrappers.PodWrapper
+			for i, uid := range uids {
+				p := owned(uid)
+				if i < marked {
+					p = annotate(p.Node("n1"), uid)
+				}
+				all = append(all, p)
+			}
+			r := afterRestart(wrappers.MakePodGroup("g", "ml").UID("group").MinMember(pods), all...)
+			now, pod := time.Unix(1_000_100, 0), all[pods-1].Obj()
+			b.ReportAllocs()
+			for b.Loop() {
+				r.SetPod(pod, now)
+				r.Partial()
+			}
+		})
+	}
+}
