@@ -13,6 +13,7 @@ type Tree struct {
 // Group is one node of a tree: the root or a sub-group. A leaf holds pods, any other group holds children.
 type Group struct {
 	name     string
+	index    int      // 0: the root; the sub-groups in spec order from 1
 	parent   *Group   // nil: the root
 	children []*Group // in spec order; empty: a leaf
 	min      int      // at least 1; leaf: pods, else satisfied children, at most len(children)
@@ -23,8 +24,8 @@ type Group struct {
 func newTree(root Node, groups []Node) *Tree {
 	t := &Tree{root: &Group{}, byName: make(map[string]*Group, len(groups)+1)}
 	t.byName[""] = t.root
-	for _, n := range groups {
-		g := &Group{name: n.Name}
+	for i, n := range groups {
+		g := &Group{name: n.Name, index: i + 1}
 		t.groups = append(t.groups, g)
 		t.byName[n.Name] = g
 	}
@@ -82,6 +83,10 @@ func (t *Tree) Leaves() []*Group { return t.leaves }
 
 // Groups returns all sub-groups, without the root, in spec order. Not to be modified.
 func (t *Tree) Groups() []*Group { return t.groups }
+
+// Index returns a number of the group that is unique in its tree: 0 for the root, its place in Groups plus 1 for a
+// sub-group.
+func (g *Group) Index() int { return g.index }
 
 // Name returns the sub-group's name, "" for the root.
 func (g *Group) Name() string { return g.name }

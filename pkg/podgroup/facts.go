@@ -30,6 +30,9 @@ type Facts struct {
 	AdmittedGroups sets.Set[string]
 	// Binding: a plan is in force whose pods are being assumed or bound.
 	Binding bool
+	// WaitingSince is since when the pods that exist can satisfy the tree of a gang that is not admitted; zero: they cannot,
+	// or it is.
+	WaitingSince time.Time
 	// Pods is how many pods name the PodGroup, in whatever state.
 	Pods int
 	// Ended: every pod that is left has succeeded, and there is at least one.

@@ -49,6 +49,10 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 	if f.Tree != nil {
 		s.Scheduled = scheduled(f)
 	}
+	if !f.WaitingSince.IsZero() {
+		since := metav1.NewTime(f.WaitingSince).Rfc3339Copy() // as the API server keeps it
+		s.WaitingSince = &since
+	}
 	satisfied := metav1.Condition{
 		Type: v2alpha2.ConditionSatisfied, Status: metav1.ConditionFalse,
 		Reason: string(v.reason), Message: message.Truncate(v.message, message.MaxCondition),

@@ -11,7 +11,7 @@ import (
 var (
 	plans = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "plans_total", StabilityLevel: metrics.ALPHA,
-		Help: "Attempts to plan a gang, by task (minimum, refill, surplus) and result (committed, refused, stale).",
+		Help: "Attempts to plan a gang, by task (minimum, refill, surplus-unit, surplus-single) and result (committed, refused, stale).",
 	}, []string{"task", "result"})
 	planDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: "muster", Name: "plan_duration_seconds", StabilityLevel: metrics.ALPHA,
@@ -25,7 +25,7 @@ var (
 	})
 	plansAborted = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "plans_aborted_total", StabilityLevel: metrics.ALPHA,
-		Help: "Plans given up before anything was bound, by cause: refused (the planned node would not take a member), unprepared (a volume, a claim or another reservation failed), late (a member was not ready in time), changed (a pod went or was bound meanwhile). Divided by muster_plans_total{result=\"committed\"} it is the rate at which plans do not come true.",
+		Help: "Plans given up before anything was bound, by cause: refused (the planned node would not take a member), unprepared (a volume, a claim or another reservation failed), late (a member was not ready in time), changed (a pod went or was bound meanwhile), overtaken (surplus of a gang that fell below its minimum). Divided by muster_plans_total{result=\"committed\"} it is the rate at which plans do not come true.",
 	}, []string{"cause"})
 	bindingsFailed = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "bindings_failed_total", StabilityLevel: metrics.ALPHA,

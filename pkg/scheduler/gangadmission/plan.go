@@ -38,26 +38,13 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		return false
 	}
 	world.UseCache(pl.verdicts)
-	var placements []placement.Placement
-	switch work.Task {
-	case gangstate.Surplus:
-		placements = placement.Surplus(work.Problem, world)
-	case gangstate.Refill:
-		placements = placement.Surplus(work.Singles, world)
-	}
-	if len(placements) == 0 && work.Task != gangstate.Surplus {
-		var short *placement.Shortfall
-		placements, short = placement.Minimum(work.Problem, world, placement.Budget{Placements: int(pl.args.PlanBudget)})
+	placements, short := pl.place(work, world)
+	if len(placements) == 0 {
 		if short != nil {
 			pl.refuse(logger, work, podgroup.Explain(work.Problem, world, short))
-			return false
+		} else {
+			pl.refuse(logger, work, podgroup.ExplainSurplus(work.Problem, work.Singles, world))
 		}
-		if len(placements) == 0 { // refill: another sub-group can stand in for one that lost its pods
-			placements = placement.Surplus(work.Problem, world)
-		}
-	}
-	if len(placements) == 0 {
-		pl.refuse(logger, work, podgroup.ExplainSurplus(work.Problem, work.Singles, world))
 		return false
 	}
 	plan, why := pl.registry.Commit(work, placements, time.Now())
@@ -80,6 +67,26 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		pl.handle.Activate(logger, members)
 	}
 	return true
+}
+
+// place looks for nodes. Without any, the shortfall says what the minimum lacks; it is nil if the work is not about that.
+func (pl *Admission) place(work *gangstate.Work, world placement.World) ([]placement.Placement, *placement.Shortfall) {
+	switch work.Task {
+	case gangstate.SurplusUnit:
+		return work.FirstUnit(placement.Surplus(work.Problem, world)), nil
+	case gangstate.SurplusSingle:
+		return placement.Surplus(work.Problem, world), nil
+	}
+	placements, short := placement.Minimum(work.Problem, world, placement.Budget{Placements: int(pl.args.PlanBudget)})
+	if work.Task == gangstate.Minimum || len(placements) > 0 {
+		return placements, short
+	}
+	// No sub-group has to be admitted again, or none can: single pods of those that are admitted.
+	if placements = work.Limit(placement.Surplus(work.Singles, world)); len(placements) > 0 || short != nil {
+		return placements, short
+	}
+	// Another sub-group can stand in for one that lost its pods, and one that is bound in part is completed.
+	return work.FirstUnit(placement.Surplus(work.Problem, world)), nil
 }
 
 // refuse records why there is no plan.

@@ -1,10 +1,6 @@
 package gangstate
 
 import (
-	"cmp"
-	"slices"
-	"strconv"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -13,29 +9,280 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
-// counts are the answers to "how many pods has each leaf", by predicate.
-type counts struct {
-	created gang.Counts // pods that exist and have not failed, succeeded ones included
-	usable  gang.Counts // created, less those that a plan cannot use: gated, terminating, of another scheduler
-	bound   gang.Counts // bound or counted as succeeded (G9, G11)
+// anyTree is what pods are counted by while there is no tree: all of them in one leaf.
+var anyTree = func() *gang.Tree {
+	tree, err := gang.Build(gang.Node{}, nil)
+	if err != nil {
+		panic(err)
+	}
+	return tree
+}()
+
+// share is what one member adds to the numbers of its gang. It depends on the member alone, so a member that changes costs
+// the difference of two shares, whatever the size of the gang.
+type share struct {
+	leaf       *gang.Group // nil: the pod counts nowhere
+	stage      stage
+	scheduler  string // of a pod that may wait for a plan, else ""
+	controller types.UID
+	mark       mark.Plan
+	priority   int32
+	flags      flags
 }
 
-// profile returns the schedulerName that the gang's waiting pods are planned with: that of its first waiting pod that
-// names a profile of ours, of those that a plan could use if there are any. "" if none does.
-func (r *Registry) profile(g *gangState) string {
-	var first *member
+// stage says in which counts a pod is that has a leaf.
+type stage int8
+
+const (
+	uncounted stage = iota // terminating, released or failed
+	waits                  // has no node
+	isAssumed              // has one in the scheduler's belief
+	isPlaced               // is bound
+	isDone                 // has succeeded
+)
+
+// flags are yes-or-no properties of a member; the members that have one are counted.
+type flags uint16
+
+const (
+	hasPriority   flags = 1 << iota // has not succeeded
+	hasEnded                        // has succeeded
+	isLive                          // has not ended and is not being deleted: its controller's run goes on
+	isMarked                        // is bound, with a mark
+	isOwn                           // is bound, by a plan for this PodGroup
+	isLeaver                        // is released, and its deletion has not been seen
+	isStanding                      // is bound, in whatever sub-group
+	isUsable                        // waits, and nothing of its own keeps it from a plan
+	isTerminating                   // waits, and is being deleted
+	isMisplaced                     // waits, and counts nowhere
+	isGated                         // waits, with scheduling gates
+	isStray                         // is bound, and counts nowhere
+	isGoing                         // is bound, and is being deleted
+	isWaiting                       // waits in no plan, for one of our profiles
+	nFlags        = iota
+)
+
+func (s *share) has(f flags) bool { return s.flags&f != 0 }
+
+// shareOf returns what the member adds now.
+func (r *Registry) shareOf(m *member) share {
+	pod := m.pod
+	deleted, failed := pod.DeletionTimestamp != nil, pod.Status.Phase == corev1.PodFailed
+	s := share{controller: controller(pod), mark: m.mark.Plan()}
+	set := func(f flags, is bool) {
+		if is {
+			s.flags |= f
+		}
+	}
+	if m.misplaced == "" {
+		s.leaf = m.gang.shape().Group(m.leaf)
+	}
+	standing := m.isBound()
+	switch {
+	case m.state == succeeded:
+		s.stage = isDone
+	case deleted || m.leaving || failed:
+	case standing:
+		s.stage = isPlaced
+	case m.state == assumed:
+		s.stage = isAssumed
+	default:
+		s.stage = waits
+	}
+	set(hasEnded, m.state == succeeded)
+	set(hasPriority, m.state != succeeded)
+	set(isLive, m.state != succeeded && !deleted)
+	set(isMarked, standing && !m.mark.IsZero())
+	set(isOwn, m.gang.group != nil && m.gang.wasPlaced(m))
+	set(isLeaver, m.leaving && m.state == bound && !deleted && !failed)
+	set(isStanding, standing)
+	if m.state != succeeded {
+		s.priority = m.key.priority
+	}
+	if m.state == bound && !failed {
+		set(isStray, s.leaf == nil && !deleted)
+		set(isGoing, s.leaf != nil && deleted)
+	}
+	if m.state == pending {
+		gated := len(pod.Spec.SchedulingGates) > 0
+		set(isTerminating, deleted)
+		set(isMisplaced, !deleted && s.leaf == nil)
+		set(isGated, !deleted && s.leaf != nil && gated)
+		set(isUsable, !deleted && s.leaf != nil && !gated)
+		if !deleted {
+			s.scheduler = pod.Spec.SchedulerName
+			set(isWaiting, r.profiles.Has(s.scheduler) && !m.planned())
+		}
+	}
+	return s
+}
+
+// planned reports whether the member is part of a plan that has not been aborted.
+func (m *member) planned() bool {
+	p := m.gang.plan
+	return p != nil && !p.aborted && p.Has(m.pod.UID)
+}
+
+// numbers are the sums of the members' shares, and what follows from them.
+type numbers struct {
+	created *gang.Tally // pods that exist and have not failed, completions included
+	placed  *gang.Tally // bound, assumed, or counted as succeeded
+	bound   *gang.Tally // bound or counted as succeeded (G9, G11)
+
+	flagged    [nFlags]int // members by flag
+	ownMarks   map[mark.Plan]int
+	priorities priorities
+	completed  completions
+	pools      map[string]*pool // by schedulerName
+	spare      spares
+	touched    []*gang.Group // leaves whose bound pods changed since recordWhole looked last
+}
+
+func (n *numbers) flag(f flags) int {
+	i := 0
+	for f >>= 1; f != 0; f >>= 1 {
+		i++
+	}
+	return n.flagged[i]
+}
+
+// newNumbers returns the numbers of a gang without members.
+func newNumbers(tree *gang.Tree) *numbers {
+	n := &numbers{
+		created: gang.NewTally(tree), placed: gang.NewTally(tree), bound: gang.NewTally(tree),
+		ownMarks: map[mark.Plan]int{}, pools: map[string]*pool{}, spare: newSpares(tree),
+	}
+	n.completed = newCompletions(func(leaf *gang.Group, k int) {
+		n.created.Add(leaf, k)
+		n.addPlaced(leaf, k)
+		n.addBound(leaf, k)
+	})
+	return n
+}
+
+// shape returns the tree that the gang's pods are counted by.
+func (g *gangState) shape() *gang.Tree {
+	if g.tree == nil {
+		return anyTree
+	}
+	return g.tree
+}
+
+// recountAll starts the numbers afresh, for another tree.
+func (r *Registry) recountAll(g *gangState) {
+	g.numbers = newNumbers(g.shape())
+	g.partial.fresh = false
+	g.rows = g.rows[:0]
 	for _, m := range g.members {
-		if m.state != pending || m.pod.DeletionTimestamp != nil || !r.profiles.Has(m.pod.Spec.SchedulerName) {
-			continue
+		m.inPool, m.poolName, m.inLeaf, m.inAge, m.row, m.share = nil, "", 0, 0, 0, share{}
+	}
+	for _, m := range g.members {
+		r.locate(m)
+		r.recount(m)
+	}
+}
+
+// recount brings the numbers up to date with a member that has changed. To be called after every change of a member.
+func (r *Registry) recount(m *member) {
+	s := r.shareOf(m)
+	key := orderOf(m.pod)
+	if s != m.share || key != m.key {
+		m.gang.partial.fresh = false
+		n := m.gang.numbers
+		old := m.share
+		r.queue(m, share{}) // it leaves its heaps by the key it has been sorted by
+		m.key = key
+		if s.has(hasPriority) {
+			s.priority = key.priority
 		}
-		if first == nil || m.held() != first.held() && first.held() || m.held() == first.held() && earlier(m, first) < 0 {
-			first = m
+		n.add(&s, 1)
+		n.add(&old, -1)
+		m.share = s
+		r.queue(m, s)
+	}
+	m.gang.list(m)
+}
+
+// dismiss takes a member out of the numbers.
+func (r *Registry) dismiss(m *member) {
+	r.queue(m, share{})
+	m.gang.numbers.add(&m.share, -1)
+	m.share = share{}
+	m.gang.list(m)
+}
+
+// add adds or takes away what one member adds, apart from its place in order.
+func (n *numbers) add(s *share, k int) {
+	for i, f := 0, s.flags; f != 0; i, f = i+1, f>>1 {
+		if f&1 != 0 {
+			n.flagged[i] += k
 		}
 	}
-	if first == nil {
-		return ""
+	if s.has(hasPriority) {
+		n.priorities.add(s.priority, k)
 	}
-	return first.pod.Spec.SchedulerName
+	if s.has(isOwn) {
+		if n.ownMarks[s.mark] += k; n.ownMarks[s.mark] == 0 {
+			delete(n.ownMarks, s.mark)
+		}
+	}
+	if s.has(isLive) {
+		n.completed.addLive(s.controller, k)
+	}
+	if s.has(isMarked) {
+		n.completed.addMark(s.mark, k)
+	}
+	if s.leaf == nil {
+		return
+	}
+	switch s.stage {
+	case waits:
+		n.created.Add(s.leaf, k)
+	case isAssumed:
+		n.created.Add(s.leaf, k)
+		n.addPlaced(s.leaf, k)
+	case isPlaced:
+		n.created.Add(s.leaf, k)
+		n.addPlaced(s.leaf, k)
+		n.addBound(s.leaf, k)
+	case isDone:
+		n.completed.addDone(bucketKey{s.controller, s.mark}, s.leaf, k)
+	}
+}
+
+func (n *numbers) addPlaced(leaf *gang.Group, k int) {
+	n.placed.Add(leaf, k)
+	for _, p := range n.pools {
+		p.addUsable(n.bound, leaf, k)
+	}
+}
+
+func (n *numbers) addBound(leaf *gang.Group, k int) {
+	n.bound.Add(leaf, k)
+	n.spare.refresh(n.bound, leaf)
+	for _, p := range n.pools {
+		p.boundChanged(n.bound, leaf)
+	}
+	if last := len(n.touched) - 1; last < 0 || n.touched[last] != leaf {
+		n.touched = append(n.touched, leaf)
+	}
+}
+
+// usable returns the pods that count if the gang is planned with this profile: those that are placed, and those that a plan
+// may place.
+func (n *numbers) usable(profile string) *gang.Tally {
+	if p := n.pools[profile]; p != nil && p.ours {
+		return p.usable
+	}
+	return n.placed
+}
+
+// waitingFor returns how many pods a plan with this profile may place.
+func (n *numbers) waitingFor(profile string) int {
+	if p := n.pools[profile]; p != nil && p.ours {
+		return p.pods
+	}
+	return 0
 }
 
 // held reports whether something of the pod's own keeps it from every plan.
@@ -43,8 +290,7 @@ func (m *member) held() bool { return m.misplaced != "" || len(m.pod.Spec.Schedu
 
 // usable reports whether a plan may place the member now.
 func (m *member) usable(profile string) bool {
-	return m.state == pending && m.misplaced == "" && m.pod.DeletionTimestamp == nil &&
-		len(m.pod.Spec.SchedulingGates) == 0 && profile != "" && m.pod.Spec.SchedulerName == profile
+	return m.share.has(isUsable) && profile != "" && m.share.scheduler == profile
 }
 
 // isBound is G11's "bound": nodeName set (or the binding accepted), not terminating (nor about to be), not Failed.
@@ -52,133 +298,34 @@ func (m *member) isBound() bool {
 	return (m.state == bound || m.state == posted) && m.pod.DeletionTimestamp == nil && !m.leaving && m.pod.Status.Phase != corev1.PodFailed
 }
 
-// count asks every member once.
-func (r *Registry) count(g *gangState, profile string) counts {
-	c := counts{created: gang.Counts{}, usable: gang.Counts{}, bound: gang.Counts{}}
-	present := g.presentRun()
-	for _, m := range g.members {
-		if m.misplaced != "" {
-			continue
-		}
-		switch {
-		case m.state == succeeded:
-			if m.hasCompleted(present) {
-				c.created[m.leaf]++
-				c.usable[m.leaf]++
-				c.bound[m.leaf]++
-			}
-		case m.pod.DeletionTimestamp != nil || m.leaving || m.pod.Status.Phase == corev1.PodFailed:
-		case m.isBound():
-			c.created[m.leaf]++
-			c.usable[m.leaf]++
-			c.bound[m.leaf]++
-		case m.state == assumed:
-			c.created[m.leaf]++
-			c.usable[m.leaf]++
-		default:
-			c.created[m.leaf]++
-			if m.usable(profile) {
-				c.usable[m.leaf]++
-			}
-		}
-	}
-	return c
-}
-
-// run tells the pods of the present run from those of earlier ones (G9).
-type run struct {
-	controllers sets.Set[types.UID] // of the pods that have not ended
-	plans       sets.Set[mark.Plan] // of the bound ones: what was bound together with them is of their run
-}
-
-// hasCompleted reports whether the member succeeded in the present run: an earlier run of a CronJob, or an earlier
-// attempt, never counts for a later one. Of a gang of several Jobs one may be over while the others go on.
-func (m *member) hasCompleted(present run) bool {
-	return m.state == succeeded && (len(present.controllers) == 0 || present.controllers.Has(controller(m.pod)) ||
-		present.plans.Has(m.mark.Plan()))
-}
-
-// presentRun returns what the pods that have not ended are known by.
-func (g *gangState) presentRun() run {
-	present := run{controllers: g.liveControllers(), plans: sets.New[mark.Plan]()}
-	for _, m := range g.members {
-		if !m.mark.IsZero() && m.isBound() {
-			present.plans.Insert(m.mark.Plan())
-		}
-	}
-	return present
+// hasCompleted reports whether the member succeeded in the present run (G9).
+func (g *gangState) hasCompleted(m *member) bool {
+	return m.state == succeeded && g.numbers.completed.counts(bucketKey{m.share.controller, m.share.mark})
 }
 
 // liveControllers returns the owners of the pods that have not ended.
 func (g *gangState) liveControllers() sets.Set[types.UID] {
-	owners := sets.New[types.UID]()
-	for _, m := range g.members {
-		if m.state != succeeded && m.pod.DeletionTimestamp == nil {
-			owners.Insert(controller(m.pod))
-		}
+	return sets.KeySet(g.numbers.completed.live)
+}
+
+// holds reports whether pods of the gang are bound that a plan of ours bound for this PodGroup, as far as their marks say.
+func (g *gangState) holds() bool { return g.numbers.flag(isOwn) > 0 }
+
+// isCandidate reports whether the gang may be partial, as far as numbers can say: it was never whole, and pods carry marks
+// of plans other than the one that is being bound.
+func (g *gangState) isCandidate() bool {
+	if g.tree == nil || g.group == nil || g.admitted || !g.holds() {
+		return false
 	}
-	return owners
+	return g.plan == nil || len(g.numbers.ownMarks) > 1 || g.numbers.ownMarks[g.plan.mark.Plan()] == 0
 }
 
 // controller returns the UID of a pod's controlling owner, "" for a bare pod.
 func controller(pod *corev1.Pod) types.UID {
-	for _, o := range pod.OwnerReferences {
-		if o.Controller != nil && *o.Controller {
+	for i := range pod.OwnerReferences {
+		if o := &pod.OwnerReferences[i]; o.Controller != nil && *o.Controller {
 			return o.UID
 		}
 	}
 	return ""
-}
-
-// waiting returns the usable members in the order in which they are preferred inside a leaf: priority, pod index,
-// creation, name (G5).
-func (g *gangState) waiting(profile string) []*member {
-	var out []*member
-	for _, m := range g.members {
-		if m.usable(profile) {
-			out = append(out, m)
-		}
-	}
-	slices.SortFunc(out, preferred)
-	return out
-}
-
-func preferred(a, b *member) int {
-	if c := cmp.Compare(podPriority(b.pod), podPriority(a.pod)); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(podIndex(a.pod), podIndex(b.pod)); c != 0 {
-		return c
-	}
-	return earlier(a, b)
-}
-
-// earlier orders by creation, then name.
-func earlier(a, b *member) int {
-	if c := a.pod.CreationTimestamp.Time.Compare(b.pod.CreationTimestamp.Time); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.pod.Name, b.pod.Name)
-}
-
-func podPriority(pod *corev1.Pod) int32 {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return *pod.Spec.Priority
-}
-
-// indexLabels are where workload controllers put a pod's index.
-var indexLabels = []string{"batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index", "grove.io/podclique-pod-index"}
-
-// podIndex returns a pod's index, or a number above all indices if it has none.
-func podIndex(pod *corev1.Pod) int {
-	for _, l := range indexLabels {
-		if v, ok := pod.Labels[l]; ok {
-			if i, err := strconv.Atoi(v); err == nil {
-				return i
-			}
-		}
-	}
-	return 1 << 30
 }

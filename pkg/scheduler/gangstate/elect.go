@@ -1,10 +1,10 @@
 package gangstate
 
 import (
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
@@ -27,7 +27,7 @@ const (
 	// commitTimeout is the longest time between two members of one plan.
 	commitTimeout = 10 * time.Second
 	// minBackoff and maxBackoff bound the pause after a plan that was aborted or bound only in part, doubled each time.
-	// A refused plan is paced by the scheduling queue's own back-off instead.
+	// A refused plan waits until something has changed instead.
 	minBackoff = 200 * time.Millisecond
 	maxBackoff = 10 * time.Second
 )
@@ -40,121 +40,232 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	if !r.synced {
 		return e
 	}
-	profile := r.profile(g)
-	c := r.count(g, profile)
-	r.recordWhole(g, c)
-	r.touch(g)
-	task, ready := r.task(g, c, profile)
-	if !ready {
-		g.leader = ""
+	r.recordWhole(g)
+	r.overtake(g)
+	profile := g.profile()
+	task, state := r.task(g, profile, now)
+	if state == idle {
+		g.leader, g.gatedUntil = "", time.Time{}
+		g.unpark()
 		if g.plan == nil {
 			g.completeAt, g.refusedAt = time.Time{}, time.Time{}
 		}
-		r.attend(g)
+		r.reindex(g)
 		return e
 	}
 	if g.completeAt.IsZero() {
 		g.completeAt = now
+		if task == Minimum && !g.waited.IsZero() && g.waited.Before(now) {
+			g.completeAt = g.waited // as the process before this one wrote it down
+		}
 	}
+	g.waited = time.Time{}
 	if g.task != task {
 		g.task = task
 		g.leader = "" // the rank and the plan are others
 		g.refusedAt = time.Time{}
+		g.parked, g.ripe = false, false
 	}
+	if state == gated {
+		g.leader, g.parked, g.ripe = "", false, false
+		r.reindex(g)
+		return e
+	}
+	g.gatedUntil = time.Time{}
 	if m := g.members[g.leader]; m == nil || !m.usable(profile) {
 		g.leader = ""
 	}
 	if g.leader == "" && !now.Before(g.notBefore) && !r.releaseDue(g) {
-		if m := g.elect(profile, c.bound); m != nil {
-			g.leader, g.leaderSeen = m.pod.UID, false
+		if m := g.elect(profile); m != nil {
+			g.leader, g.seen = m.pod.UID, false
+			g.parked, g.ripe = false, false
+			g.proven = g.isCandidate() && g.look().neverWhole
 			e.Activate = append(e.Activate, r.wake(g, now)...)
 		}
 	}
-	r.attend(g)
+	r.reindex(g)
 	return e
 }
 
-// recordWhole makes Admitted stick, and lets it go when nothing of the gang is left (G11).
-func (r *Registry) recordWhole(g *gangState, c counts) {
+// recordWhole makes Admitted stick, and lets it go when nothing of the gang is left (G11). The same for each sub-group, as
+// long as the gang is admitted (G20).
+func (r *Registry) recordWhole(g *gangState) {
+	n := g.numbers
+	touched := n.touched
+	n.touched = n.touched[:0]
 	if g.tree == nil {
 		return
 	}
-	if g.tree.Satisfied(c.bound) {
-		g.admitted = true
+	switch root := g.tree.Root(); {
+	case !g.admitted && n.bound.Satisfied(root):
+		g.admitted, g.broken, g.partial.known = true, false, false
 		g.failures = 0
-	} else if g.admitted {
-		left := 0
-		for _, n := range c.bound {
-			left += n
-		}
-		// Pods that a tree no longer lists, or that are going, still belong to the gang that was admitted.
-		for _, m := range g.members {
-			if m.state == bound || m.state == posted {
-				left++
-			}
-		}
-		if left == 0 {
-			g.admitted = false
-			g.admittedGroups.Clear()
-		}
+		g.markAll()
+		return
+	// Pods that the tree does not list any more still belong to the gang that was admitted.
+	case g.admitted && n.bound.Pods(root) == 0 && n.flag(isStanding) == 0:
+		g.admitted = false
+		g.admittedGroups.Clear()
+	case !g.admitted && n.flag(isStanding) == 0:
+		g.broken = false
 	}
-	if g.admitted {
-		g.markAdmitted(g.tree.Root(), c.bound)
+	if !g.admitted {
+		return
+	}
+	for _, leaf := range touched {
+		g.markPath(leaf)
 	}
 }
 
-// markAdmitted records the sub-groups that are satisfied, below admitted parents only.
-func (g *gangState) markAdmitted(parent *gang.Group, c gang.Counts) {
+// markAll records which sub-groups are admitted, after a change that concerns all of them.
+func (g *gangState) markAll() {
+	if g.tree == nil || !g.admitted {
+		return
+	}
+	for name := range g.admittedGroups {
+		if group := g.tree.Group(name); group == nil || g.numbers.bound.Pods(group) == 0 {
+			g.admittedGroups.Delete(name)
+		}
+	}
+	g.markBelow(g.tree.Root())
+}
+
+// markBelow records the sub-groups that are satisfied, below admitted parents only.
+func (g *gangState) markBelow(parent *gang.Group) {
 	for _, child := range parent.Children() {
-		if child.Satisfied(c) {
+		if g.numbers.bound.Satisfied(child) {
 			g.admittedGroups.Insert(child.Name())
 		}
 		if g.admittedGroups.Has(child.Name()) {
-			g.markAdmitted(child, c)
+			g.markBelow(child)
 		}
 	}
 }
 
-// task says what is to be planned next, and whether anything is.
-func (r *Registry) task(g *gangState, c counts, profile string) (Task, bool) {
-	if g.tree == nil || g.plan != nil || profile == "" {
-		return Minimum, false
+// markPath records which of the sub-groups above a leaf whose pods have changed are admitted.
+func (g *gangState) markPath(leaf *gang.Group) {
+	var path [gang.MaxDepth + 1]*gang.Group
+	n := 0
+	for group := leaf; group.Parent() != nil; group = group.Parent() {
+		path[n] = group
+		n++
 	}
-	waits := false
-	for uid, m := range g.members {
-		if _, departing := r.departing[uid]; departing {
-			return Minimum, false // is it bound, has it succeeded, or is nothing left of the gang? In a moment we know
+	for n--; n >= 0; n-- {
+		group := path[n]
+		name := group.Name()
+		switch is := g.admittedGroups.Has(name); {
+		case is && g.numbers.bound.Pods(group) == 0:
+			g.admittedGroups.Delete(name) // and with it all below, which have no pods either
+		case !is && g.numbers.bound.Satisfied(group):
+			g.admittedGroups.Insert(name)
+			g.markBelow(group)
+			return
+		case !is:
+			for ; n > 0; n-- { // none below it is admitted
+				g.admittedGroups.Delete(path[n-1].Name())
+			}
+			return
 		}
-		waits = waits || m.usable(profile)
 	}
+}
+
+// overtake aborts a plan for surplus that keeps a gang below its minimum from its refill.
+func (r *Registry) overtake(g *gangState) {
+	p := g.plan
+	if p == nil || !p.Task.isSurplus() || p.open || p.aborted || !g.admitted || g.tree == nil || g.departing > 0 ||
+		g.numbers.bound.Satisfied(g.tree.Root()) || g.numbers.waitingFor(g.profile()) == 0 {
+		return
+	}
+	p.overtaken = true
+	r.abort(p, AbortOvertaken, "the gang is below its minimum, which goes first")
+}
+
+// readiness says whether a task may be planned.
+type readiness int
+
+const (
+	idle  readiness = iota // there is nothing to plan
+	gated                  // it waits for others, until gangState.gatedUntil
+	ready
+)
+
+// task says what is to be planned next, and whether it may be.
+func (r *Registry) task(g *gangState, profile string, now time.Time) (Task, readiness) {
+	if g.tree == nil || g.plan != nil || profile == "" || g.numbers.waitingFor(profile) == 0 {
+		return Minimum, idle
+	}
+	if g.departing > 0 {
+		return Minimum, idle // is it bound, has it succeeded, or is nothing left of the gang? In a moment we know
+	}
+	n, root := g.numbers, g.tree.Root()
 	switch {
-	case !waits:
-		return Minimum, false
+	case !g.admitted && !n.usable(profile).Satisfied(root):
+		return Minimum, idle
 	case !g.admitted:
-		return Minimum, g.tree.Satisfied(c.usable)
-	case !g.tree.Satisfied(c.bound):
-		return Refill, true
-	default:
-		return Surplus, true
+		return Minimum, ready
+	case !n.bound.Satisfied(root), g.isTorn(profile):
+		return Refill, ready
+	case n.unitsOf(profile) > 0 && !g.unitsTried:
+		return SurplusUnit, ready
 	}
+	if until := r.index.grewAt.Add(r.opts.SingleSurplusAfter); r.opts.SingleSurplusAfter > 0 && now.Before(until) && r.unitsWaitAt(g) {
+		g.gatedUntil = until
+		return SurplusSingle, gated
+	}
+	return SurplusSingle, ready
 }
 
-// elect picks the pod that speaks for the gang: the first waiting pod of a leaf below its minimum, else the first.
-func (g *gangState) elect(profile string, bound gang.Counts) *member {
-	waiting := g.waiting(profile)
-	for _, m := range waiting {
-		leaf := g.tree.Root()
-		if m.leaf != "" {
-			leaf = g.tree.Group(m.leaf)
-		}
-		if bound[m.leaf] < leaf.Min() {
-			return m
+// unitsWaitAt reports whether a surplus sub-group of the gang's priority waits.
+func (r *Registry) unitsWaitAt(g *gangState) bool { return r.index.units[r.priority(g)] > 0 }
+
+// isTorn reports whether a whole gang has a sub-group that is bound in part and can be helped: one that lost pods, or one
+// of which a binding failed. Such a sub-group holds what it cannot use.
+func (g *gangState) isTorn(profile string) bool {
+	n := g.numbers
+	for _, group := range n.bound.Partial() {
+		if g.canMend(group, profile) {
+			return true
 		}
 	}
-	if len(waiting) > 0 {
-		return waiting[0]
+	return false
+}
+
+// canMend reports whether pods wait that a sub-group which is bound in part needs.
+func (g *gangState) canMend(group *gang.Group, profile string) bool {
+	n := g.numbers
+	if parent := group.Parent(); parent.Parent() != nil && !g.admittedGroups.Has(parent.Name()) {
+		return false // it comes with its parent, or not at all
 	}
-	return nil
+	if n.usable(profile).Satisfied(group) {
+		return true
+	}
+	return group.IsLeaf() && g.admittedGroups.Has(group.Name()) && n.usable(profile).Have(group) > n.placed.Have(group)
+}
+
+// isWhole reports whether a group and all above it are satisfied by what is bound.
+func (g *gangState) isWhole(group *gang.Group) bool {
+	for ; group != nil; group = group.Parent() {
+		if !g.numbers.bound.Satisfied(group) {
+			return false
+		}
+	}
+	return true
+}
+
+// elect picks the pod that speaks for the gang: for single surplus pods one of those.
+func (g *gangState) elect(profile string) *member {
+	p := g.numbers.pools[profile]
+	first := p.elect()
+	if g.task != SurplusSingle || first == nil || g.isWhole(first.share.leaf) {
+		return first
+	}
+	best := first
+	for leaf, q := range p.leaves {
+		if m, _ := q.members.first(); g.isWhole(leaf) && (best == first || preferred(m, best) < 0) {
+			best = m
+		}
+	}
+	return best
 }
 
 // wake returns the leader to be activated.
@@ -163,28 +274,21 @@ func (r *Registry) wake(g *gangState, now time.Time) []*corev1.Pod {
 	if m == nil {
 		return nil
 	}
-	g.leaderWoken = now
+	g.woken = now
 	return []*corev1.Pod{m.pod}
 }
 
-// attend keeps the set of gangs that Tick has to look at.
-func (r *Registry) attend(g *gangState) {
-	switch {
-	case g.tree == nil:
-		r.attention.Delete(g.key)
-	case g.leader != "" && (!g.leaderSeen || !g.refusedAt.IsZero()),
-		g.leader == "" && !g.completeAt.IsZero(),
-		g.yieldedTo != (Key{}), g.plan != nil:
-		r.attention.Insert(g.key)
-	default:
-		r.attention.Delete(g.key)
-	}
+// again has the leader woken once more by Tick: its cycle ended without a verdict.
+func (r *Registry) again(g *gangState) {
+	g.seen = false
+	r.reindex(g)
 }
 
 // Tick repeats what may have been lost and starts what has waited long enough. To be called several times a second.
 func (r *Registry) Tick(now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.enter(now)
 	var e Effects
 	if p := r.committing; p != nil && now.Sub(p.progress) > commitTimeout {
 		// Only possible where members come through the queue by themselves, and one never does.
@@ -193,9 +297,11 @@ func (r *Registry) Tick(now time.Time) Effects {
 		g.backOff(now)
 		e.add(r.evaluate(g, now))
 	}
-	for uid, since := range r.departing {
-		if now.Sub(since) >= departure {
-			e.add(r.remove(r.members[uid], now))
+	for len(r.departures) > 0 && now.Sub(r.departures[0].since) >= departure {
+		d := r.departures[0]
+		r.departures = r.departures[1:]
+		if since, ok := r.departing[d.uid]; ok && since.Equal(d.since) {
+			e.add(r.remove(r.members[d.uid], now))
 		}
 	}
 	for uid, f := range r.freed {
@@ -204,33 +310,51 @@ func (r *Registry) Tick(now time.Time) Effects {
 			delete(r.freed, uid)
 		}
 	}
-	for key := range r.attention {
-		g := r.gangs[key]
-		switch {
-		case g == nil:
-			r.attention.Delete(key)
-		case g.leader == "":
-			if !now.Before(g.notBefore) {
-				e.add(r.evaluate(g, now))
-			}
-		case g.yieldedTo != (Key{}):
-			h := r.gangs[g.yieldedTo]
-			if h == nil || h.leader == "" || h.refusedAtGen == r.cluster && !now.Before(h.keepUntil) || now.Sub(g.yieldedAt) >= yieldLimit {
-				g.yieldedTo = Key{}
-				r.again(g) // its own cycle may not have ended yet: then the queue drops this
-				e.Activate = append(e.Activate, r.wake(g, now)...)
-			}
-		case !g.leaderSeen:
-			if now.Sub(g.leaderWoken) >= wakeInterval {
-				e.Activate = append(e.Activate, r.wake(g, now)...)
-			}
-		case !g.refusedAt.IsZero() && g.changed && now.Sub(g.refusedAt) >= retryInterval && now.Sub(g.leaderWoken) >= retryInterval:
-			e.Activate = append(e.Activate, r.wake(g, now)...)
-		case !g.refusedAt.IsZero() && g.refusedAtGen != r.cluster && now.Sub(g.refusedAt) >= r.opts.Resync && now.Sub(g.leaderWoken) >= r.opts.Resync:
-			e.Activate = append(e.Activate, r.wake(g, now)...)
+	r.ripen()
+	var due []*gangState
+	for {
+		g, ok := r.index.timers.first()
+		if !ok || now.Before(g.due) {
+			break
 		}
+		r.index.timers.remove(g)
+		due = append(due, g)
 	}
-	return e
+	for _, g := range due {
+		e.add(r.fire(g, now))
+		r.reindex(g)
+	}
+	return r.leave(e)
+}
+
+// fire does what is due for a gang.
+func (r *Registry) fire(g *gangState, now time.Time) Effects {
+	switch {
+	case r.gangs[g.key] != g || g.plan != nil:
+		return Effects{}
+	case g.leader == "":
+		return r.evaluate(g, now)
+	case g.yieldedTo != nil:
+		g.endYield()
+		g.seen = false // its own cycle may not have ended yet: then the queue drops this
+	case !g.seen:
+	case !g.parked:
+		return Effects{}
+	case g.changed && now.Sub(later(g.refusedAt, g.woken)) >= retryInterval:
+		g.ripe = true
+	case g.ripe && !r.index.wokenByCaller && now.Sub(later(g.refusedAt, g.woken)) >= r.opts.Resync:
+	case g.task == SurplusUnit && !g.ripe && !g.unitsTried:
+		if now.Before(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter)) || !g.hasSingles() {
+			return Effects{}
+		}
+		g.unitVerdict = g.verdict
+		g.unitVerdict.At = g.refusedAt
+		g.unitsTried = true
+		return r.evaluate(g, now)
+	default:
+		return Effects{}
+	}
+	return Effects{Activate: r.wake(g, now)}
 }
 
 // Pass answers PreEnqueue: may the pod enter the queue? If not, why, in words for the log.
@@ -241,63 +365,41 @@ func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p := r.plans[pod.UID]; p != nil && !p.aborted {
-		if p == r.committing {
-			r.stamp(pod.UID, Rank{Priority: 1<<31 - 1, Tier: TierCommitting})
-			return true, ""
+	m := r.members[pod.UID]
+	if m == nil || m.gang.plan != nil {
+		if p := r.plans[pod.UID]; p != nil && !p.aborted {
+			if p == r.committing {
+				r.stamp(pod.UID, Rank{Priority: 1<<31 - 1, Tier: TierCommitting})
+				return true, ""
+			}
+			return false, "its plan is being bound"
 		}
-		return false, "its plan is being bound"
 	}
-	m := r.members[pod.UID]
 	if m == nil {
-		return false, fmt.Sprintf("PodGroup %s/%s has not seen it yet", pod.Namespace, message.Truncate(name, message.MaxName))
-	}
-	if m.gang.leader == pod.UID {
-		// After a failure it may be on its way into the queue's own back-off, which can be longer than ours.
-		m.gang.leaderSeen = m.gang.leaderSeen || m.gang.failures == 0
-		r.attend(m.gang)
-		r.stamp(pod.UID, r.leaderRank(m.gang))
-		return true, ""
-	}
-	return false, fmt.Sprintf("held by PodGroup %s until it is its turn", message.Truncate(m.gang.key.String(), message.MaxName))
-}
-
-// Yields reports whether the leader's gang has to let another go first, and wakes that one: a gang that goes before it in
-// the queue (G16), was refused, and has not been tried since the cluster changed, because the queue's back-off holds its
-// leader; or one that a failed binding left bound in part a moment ago. Without this, room that an old gang waits for would
-// go to the youngest. The gang that yields is woken when the
-// other was tried, and yields for no more than a second in all: many old gangs cannot hold it up for ever.
-func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	m := r.members[pod.UID]
-	if m == nil || m.gang.leader != pod.UID {
-		return false
+		return false, "PodGroup " + pod.Namespace + "/" + message.Truncate(name, message.MaxName) + " has not seen it yet"
 	}
 	g := m.gang
-	if !g.yieldedAt.IsZero() && now.Sub(g.yieldedAt) >= yieldLimit {
-		return false
+	if g.leader != pod.UID {
+		return false, g.why
 	}
-	mine := r.leaderRank(g)
-	var first *gangState
-	var best Rank
-	for key := range r.attention {
-		h := r.gangs[key]
-		if h == nil || h == g || h.leader == "" || h.yieldedTo != (Key{}) || !now.Before(h.keepUntil) && (h.refusedAt.IsZero() || h.refusedAtGen == r.cluster) {
-			continue
-		}
-		if rank := r.leaderRank(h); rank.Compare(mine) < 0 && (first == nil || rank.Compare(best) < 0) {
-			first, best = h, rank
-		}
+	if r.index.wokenByCaller && g.parked && !g.ripe {
+		return false, "its gang was refused, and nothing has changed that could help it"
 	}
-	if first == nil {
-		return false
+	// After a failure it may be on its way into the queue's own back-off, which can be longer than ours.
+	if !g.seen && g.failures == 0 {
+		g.seen = true
+		r.reindex(g)
 	}
-	g.yieldedTo = first.key
-	if g.yieldedAt.IsZero() {
-		g.yieldedAt = now
+	r.stamp(pod.UID, r.leaderRank(g))
+	return true, ""
+}
+
+// Popped tells that the queue has handed the pod out.
+func (r *Registry) Popped(uid types.UID) {
+	r.ranks.Delete(uid)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.members[uid]; m != nil && m.gang.leader == uid {
+		m.gang.missed = false // its cycle begins, and sees the cluster as it is
 	}
-	r.attend(g)
-	r.again(first)
-	return true
 }

@@ -180,7 +180,7 @@ func TestElection(t *testing.T) {
 		},
 		"pods above the minimum are surplus": {
 			tell:   func(s *story) { s.group(podGroup().MinMember(2)).members("a", "b", "c").binds("a", "a", "b") },
-			leader: "c", task: Surplus,
+			leader: "c", task: SurplusSingle,
 		},
 		"an edited tree that needs another sub-group is refilled, and stays admitted (G12)": {
 			tell: func(s *story) {
@@ -358,7 +358,8 @@ func TestGangPriority(t *testing.T) {
 		group *wrappers.PodGroupWrapper
 		want  int32
 	}{
-		"its PodGroup's class":                            {group: podGroup().MinMember(1).Priority("urgent"), want: 1000},
+		"its PodGroup's class, if that is lower":          {group: podGroup().MinMember(1).Priority("humble"), want: 10},
+		"never above the highest of its pods":             {group: podGroup().MinMember(1).Priority("urgent"), want: 50},
 		"the highest of its pods without a class":         {group: podGroup().MinMember(1), want: 50},
 		"the highest of its pods if the class is unknown": {group: podGroup().MinMember(1).Priority("nowhere"), want: 50},
 	} {

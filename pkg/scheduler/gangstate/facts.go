@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -19,81 +19,71 @@ import (
 var capacityReasons = sets.New(v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTooLarge, v2alpha2.ReasonInsufficientGPUs,
 	v2alpha2.ReasonFragmented, v2alpha2.ReasonTopologyUnavailable, v2alpha2.ReasonSiblingBlocked)
 
+// row is what Facts and Begin ask about a member that waits, or that is bound and counts nowhere. Rows lie side by side, so
+// that a copy of them is quick.
+type row struct {
+	member    *member // not to be read without the lock
+	pod       *corev1.Pod
+	leaf      *gang.Group
+	class     string
+	scheduler string
+	misplaced string
+	since     time.Time
+	key       orderKey
+	flags     flags
+}
+
+const listed = isTerminating | isMisplaced | isGated | isUsable | isStray
+
+// list keeps the member's row.
+func (g *gangState) list(m *member) {
+	if m.share.flags&listed == 0 {
+		if m.row == 0 {
+			return
+		}
+		last := &g.rows[len(g.rows)-1]
+		g.rows[m.row-1] = *last
+		last.member.row = m.row
+		*last = row{}
+		g.rows, m.row = g.rows[:len(g.rows)-1], 0
+		return
+	}
+	if m.row == 0 {
+		g.rows = append(g.rows, row{})
+		m.row = len(g.rows)
+	}
+	g.rows[m.row-1] = row{
+		member: m, pod: m.pod, leaf: m.share.leaf, class: m.class, scheduler: m.share.scheduler, misplaced: m.misplaced, since: m.since,
+		key: m.key, flags: m.share.flags,
+	}
+}
+
 // Facts returns what is known of a gang, false if it is not known at all, or not all that exists has been seen yet
 // (Synced). The result shares nothing that changes.
 func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	g := r.gangs[key]
-	if g == nil || !r.synced {
+	f, rows, need, ok := r.facts(key)
+	if !ok {
 		return podgroup.Facts{}, false
 	}
-	profile := r.profile(g)
-	c := r.count(g, profile)
-	f := podgroup.Facts{
-		Namespace: key.Namespace, Name: key.Name,
-		Group: g.group, Tree: g.tree, TreeErr: g.treeErr,
-		Created: c.created, Usable: c.usable, Bound: c.bound,
-		Admitted: g.admitted, AdmittedGroups: g.admittedGroups.Clone(),
-		Binding:  g.plan != nil && !g.plan.aborted,
-		Profile:  profile,
-		Failures: g.failures,
-	}
-	if !g.refusedAt.IsZero() {
-		f.Refused = podgroup.Refusal{Reason: g.verdict.Reason, Message: g.verdict.Message, At: g.refusedAt}
-		f.RefusedSurplus = g.task == Surplus
-	}
-	if g.isPartial() {
-		f.Partial, f.PartialFor = true, g.incompleteFor
-	}
-	lacking := g.lacking(c, profile)
-	f.Pods = len(g.members)
-	f.Ended = f.Pods > 0
-	for _, m := range g.members {
-		if m.state != succeeded {
-			f.Ended = false
+	// The rest needs no lock.
+	slices.SortFunc(rows, func(a, b *row) int { return a.key.compare(&b.key) })
+	for _, x := range rows {
+		text := func() string { return fmt.Sprintf("pod %s %s", x.pod.Name, x.misplaced) }
+		switch {
+		case x.flags&isMisplaced != 0:
+			f.Misplaced = append(f.Misplaced, text())
+		case x.flags&isStray != 0:
+			f.Stray = append(f.Stray, text())
 		}
-		if m.misplaced != "" && m.state == pending && m.pod.DeletionTimestamp == nil {
-			f.MisplacedTotal++
-			f.Misplaced = append(f.Misplaced, fmt.Sprintf("pod %s %s", m.pod.Name, m.misplaced))
-		}
-		if m.state == bound && m.pod.Status.Phase != corev1.PodFailed {
-			switch {
-			case m.misplaced != "" && m.pod.DeletionTimestamp == nil:
-				f.StrayTotal++
-				f.Stray = append(f.Stray, fmt.Sprintf("pod %s %s", m.pod.Name, m.misplaced))
-			case m.misplaced == "" && m.pod.DeletionTimestamp != nil:
-				f.Leaving++
-			}
-		}
-		if m.state != pending {
+		if x.flags&isWaiting == 0 {
 			continue
 		}
-		switch {
-		case m.pod.DeletionTimestamp != nil:
-			f.Terminating++
-		case m.misplaced != "":
-		case len(m.pod.Spec.SchedulingGates) > 0:
-			f.Gated++
-		case m.pod.Spec.SchedulerName != profile:
-			f.Foreign++
-			if !slices.Contains(f.ForeignNames, m.pod.Spec.SchedulerName) {
-				f.ForeignNames = append(f.ForeignNames, m.pod.Spec.SchedulerName)
-			}
+		w := podgroup.WaitingPod{Pod: x.pod, Since: x.since, Gated: len(x.pod.Spec.SchedulingGates) > 0, Misplaced: x.misplaced}
+		if x.flags&isUsable != 0 && x.scheduler == f.Profile && need[x.leaf.Name()] > 0 {
+			need[x.leaf.Name()]--
+			w.NeedsCapacity = true
 		}
-		ours := r.profiles.Has(m.pod.Spec.SchedulerName)
-		if p := r.plans[m.pod.UID]; ours && m.pod.DeletionTimestamp == nil && (p == nil || p.aborted) {
-			f.Waiting = append(f.Waiting, podgroup.WaitingPod{
-				Pod: m.pod, Since: m.since,
-				Gated:         len(m.pod.Spec.SchedulingGates) > 0,
-				Misplaced:     m.misplaced,
-				NeedsCapacity: lacking[m.pod.UID],
-			})
-		}
-	}
-	slices.Sort(f.ForeignNames)
-	if f.Foreign > 0 && profile == "" {
-		f.OurNames = sets.List(r.profiles)
+		f.Waiting = append(f.Waiting, w)
 	}
 	slices.Sort(f.Misplaced)
 	f.Misplaced = f.Misplaced[:min(len(f.Misplaced), 10)]
@@ -108,46 +98,91 @@ func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
 	return f, true
 }
 
-// lacking returns the waiting pods that the refused attempt lacked nodes for: of the missing minimum the fewest that
-// would do, or of surplus the sub-groups that would come as units. Empty if nothing was refused, or not for want of
+// facts is the part of Facts that needs the lock. need is how many pods of each leaf need capacity.
+func (r *Registry) facts(key Key) (f podgroup.Facts, rows []*row, need gang.Counts, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.gangs[key]
+	if g == nil || !r.synced {
+		return podgroup.Facts{}, nil, nil, false
+	}
+	n, profile := g.numbers, g.profile()
+	f = podgroup.Facts{
+		Namespace: key.Namespace, Name: key.Name,
+		Group: g.group, Tree: g.tree, TreeErr: g.treeErr,
+		Created: n.created.Counts(), Usable: n.usable(profile).Counts(), Bound: n.bound.Counts(),
+		Admitted: g.admitted, AdmittedGroups: g.admittedGroups.Clone(),
+		Binding:  g.plan != nil && !g.plan.aborted,
+		Profile:  profile,
+		Failures: g.failures,
+		Pods:     len(g.members), Ended: len(g.members) > 0 && n.flag(hasEnded) == len(g.members),
+		MisplacedTotal: n.flag(isMisplaced), StrayTotal: n.flag(isStray), Leaving: n.flag(isGoing),
+		Terminating: n.flag(isTerminating), Gated: n.flag(isGated),
+	}
+	if !g.admitted && g.tree != nil {
+		f.WaitingSince = g.completeAt
+	}
+	switch {
+	case g.unitsTried && (g.refusedAt.IsZero() || g.task == SurplusSingle):
+		f.Refused, f.RefusedSurplus = g.unitVerdict, true
+	case !g.refusedAt.IsZero():
+		f.Refused = podgroup.Refusal{Reason: g.verdict.Reason, Message: g.verdict.Message, At: g.refusedAt}
+		f.RefusedSurplus = g.task.isSurplus()
+	}
+	if g.isPartial() {
+		f.Partial, f.PartialFor = true, g.incompleteFor
+	}
+	for name, p := range n.pools {
+		if name != profile && p.pods > 0 {
+			f.Foreign += p.pods
+			f.ForeignNames = append(f.ForeignNames, name)
+		}
+	}
+	slices.Sort(f.ForeignNames)
+	if f.Foreign > 0 && profile == "" {
+		f.OurNames = sets.List(r.profiles)
+	}
+	copied := slices.Clone(g.rows)
+	rows = make([]*row, len(copied))
+	for i := range copied {
+		rows[i] = &copied[i]
+	}
+	return f, rows, g.lacking(f), true
+}
+
+// lacking returns how many waiting pods of each leaf the refused attempt lacked nodes for: of the missing minimum the fewest
+// that would do, or of surplus the sub-groups that would come as units. Empty if nothing was refused, or not for want of
 // capacity. A single pod above minMember is nothing to buy a node for.
-func (g *gangState) lacking(c counts, profile string) map[types.UID]bool {
-	if g.tree == nil || g.refusedAt.IsZero() || !capacityReasons.Has(g.verdict.Reason) {
+func (g *gangState) lacking(f podgroup.Facts) gang.Counts {
+	if g.tree == nil || !capacityReasons.Has(f.Refused.Reason) {
 		return nil
 	}
 	need := gang.Counts{} // by leaf
 	var visit func(group *gang.Group)
 	visit = func(group *gang.Group) {
 		switch {
-		case group.Satisfied(c.bound) || !group.Satisfied(c.usable):
+		case group.Satisfied(f.Bound) || !group.Satisfied(f.Usable):
 		case group.IsLeaf():
-			need[group.Name()] = group.Min() - c.bound[group.Name()]
+			need[group.Name()] = group.Min() - f.Bound[group.Name()]
 		default:
 			children := slices.Clone(group.Children())
-			children = slices.DeleteFunc(children, func(child *gang.Group) bool { return !child.Satisfied(c.usable) })
-			slices.SortStableFunc(children, func(a, b *gang.Group) int { return a.MissingPods(c.bound) - b.MissingPods(c.bound) })
+			children = slices.DeleteFunc(children, func(child *gang.Group) bool { return !child.Satisfied(f.Usable) })
+			slices.SortStableFunc(children, func(a, b *gang.Group) int { return a.MissingPods(f.Bound) - b.MissingPods(f.Bound) })
 			for _, child := range children[:group.Min()] {
 				visit(child)
 			}
 		}
 	}
-	if g.task != Surplus {
+	if !f.RefusedSurplus {
 		visit(g.tree.Root())
-	} else {
-		for _, group := range g.tree.Groups() {
-			if group.Parent().Satisfied(c.bound) {
-				visit(group)
-			}
+		return need
+	}
+	for _, group := range g.tree.Groups() {
+		if group.Parent().Satisfied(f.Bound) {
+			visit(group)
 		}
 	}
-	out := map[types.UID]bool{}
-	for _, m := range g.waiting(profile) {
-		if need[m.leaf] > 0 {
-			need[m.leaf]--
-			out[m.pod.UID] = true
-		}
-	}
-	return out
+	return need
 }
 
 // Keys returns every gang that is known, sorted.

@@ -95,7 +95,7 @@ func TestFacts(t *testing.T) {
 				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "m"}, now)
 			},
 			want: podgroup.Facts{
-				Profile: "muster-scheduler", Created: gang.Counts{"": 3}, Usable: gang.Counts{"": 3},
+				WaitingSince: now, Profile: "muster-scheduler", Created: gang.Counts{"": 3}, Usable: gang.Counts{"": 3},
 				Refused: podgroup.Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "m", At: now},
 				Waiting: []podgroup.WaitingPod{{Pod: pod("a").Obj(), NeedsCapacity: true}, {Pod: pod("b").Obj(), NeedsCapacity: true}, {Pod: pod("c").Obj()}},
 			},
@@ -106,7 +106,7 @@ func TestFacts(t *testing.T) {
 				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: "m"}, now)
 			},
 			want: podgroup.Facts{
-				Profile: "muster-scheduler", Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1},
+				WaitingSince: now, Profile: "muster-scheduler", Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1},
 				Refused: podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: "m", At: now},
 				Waiting: waiting("a"),
 			},
@@ -120,7 +120,7 @@ func TestFacts(t *testing.T) {
 				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented, Message: "m"}, now)
 			},
 			want: podgroup.Facts{
-				Profile: "muster-scheduler", Created: gang.Counts{"x": 2, "y": 1, "z": 2}, Usable: gang.Counts{"x": 2, "y": 1, "z": 2}, Bound: gang.Counts{"z": 1},
+				WaitingSince: now, Profile: "muster-scheduler", Created: gang.Counts{"x": 2, "y": 1, "z": 2}, Usable: gang.Counts{"x": 2, "y": 1, "z": 2}, Bound: gang.Counts{"z": 1},
 				Refused: podgroup.Refusal{Reason: v2alpha2.ReasonFragmented, Message: "m", At: now},
 				Waiting: []podgroup.WaitingPod{
 					{Pod: pod("x0").Obj(), NeedsCapacity: true}, {Pod: pod("x1").Obj(), NeedsCapacity: true}, {Pod: pod("y0").Obj()}, {Pod: pod("z1").Obj(), NeedsCapacity: true},
@@ -133,7 +133,7 @@ func TestFacts(t *testing.T) {
 				work, _ := r.Begin(pod("a").Obj())
 				r.Commit(work, placementsOf("a"), now)
 			},
-			want: podgroup.Facts{Profile: "muster-scheduler", Binding: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}},
+			want: podgroup.Facts{WaitingSince: now, Profile: "muster-scheduler", Binding: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}},
 		},
 	}
 	for name, tc := range tests {

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
@@ -29,9 +28,8 @@ func (r *Registry) SetKeys(keys *mark.Keys, now time.Time) Effects {
 				m.setMark(verified, m.markText)
 				changed = true
 			}
-			if m.isReleased() {
-				m.release()
-			}
+			m.leaving = m.leaving || m.isReleased()
+			r.recount(m)
 		}
 		if changed {
 			if r.synced {
@@ -70,6 +68,7 @@ func (m *member) setMark(verified mark.Mark, text string) {
 	if !m.mark.IsZero() {
 		m.gang.partial.marked++
 	}
+	m.gang.partial.sequence = max(m.gang.partial.sequence, m.mark.Sequence)
 	m.gang.partial.fresh = false
 }
 
@@ -77,10 +76,7 @@ func (m *member) setMark(verified mark.Mark, text string) {
 // having seen it, so that only the marks can prove now that the gang never was whole.
 func (m *member) forgetMark() {
 	m.setMark(mark.Mark{}, "")
-	if m.leaving {
-		m.gang.partial.releasing--
-	}
-	m.gang.partial.known = m.gang.partial.known && !m.waits()
+	m.gang.partial.known = m.gang.partial.known && !m.neverBound()
 }
 
 // isReleased reports whether the pod was bound by this installation and its status says that it is released.
@@ -95,31 +91,41 @@ func (r *Registry) resumeRelease(g *gangState) {
 	}
 }
 
-// markPlan gives the plan its mark. with are the pods that are bound if all members of the plan are.
-func (g *gangState) markPlan(p *Plan, with gang.Counts) {
-	p.mark = mark.Mark{Group: g.group.UID, Pods: len(p.order), Generation: g.group.Generation}
-	for _, m := range p.order {
-		p.mark.Sum += tagOf(m)
+// markPlan gives a plan that satisfies the tree its mark.
+func (g *gangState) markPlan(p *Plan) {
+	p.mark = mark.Mark{Group: g.group.UID, Pods: len(p.slots), Generation: g.group.Generation, Sequence: g.partial.sequence + 1}
+	for i := range p.slots {
+		p.mark.Sum += tagOf(p.slots[i].member)
 	}
-	controllers := g.liveControllers()
-	none := true // no pod of the present run is bound for this PodGroup
-	for _, m := range g.members {
-		if m.mark.Group == g.group.UID {
-			p.mark.Sequence = max(p.mark.Sequence, m.mark.Sequence)
-			none = none && !m.isBound() && (m.state != succeeded || m.isOfEarlierRun(controllers))
-		}
-	}
-	p.mark.Sequence++
-	p.mark.NeverWhole = p.Task == Minimum && (none || g.look().neverWhole)
+	g.partial.sequence = p.mark.Sequence
+	p.mark.NeverWhole = p.Task == Minimum && (g.holdsNone() || g.look().neverWhole)
 	if !p.mark.NeverWhole {
 		return
 	}
+	with := g.numbers.bound.Counts()
+	for i := range p.slots {
+		with[p.slots[i].leaf]++
+	}
 	needed := neededLeaves(p.tree, with)
-	for i, m := range p.order {
-		if needed.Has(m.leaf) {
-			p.needed, p.tags = append(p.needed, i), append(p.tags, tagOf(m))
+	for i := range p.slots {
+		if needed.Has(p.slots[i].leaf) {
+			p.needed, p.tags = append(p.needed, i), append(p.tags, tagOf(p.slots[i].member))
 		}
 	}
+}
+
+// holdsNone reports whether no pod of the present run is bound for this PodGroup, or was and succeeded.
+func (g *gangState) holdsNone() bool {
+	if g.partial.marked == 0 {
+		return true
+	}
+	controllers := g.liveControllers()
+	for _, m := range g.members {
+		if m.mark.Group == g.group.UID && (m.isBound() || m.state == succeeded && !m.isOfEarlierRun(controllers)) {
+			return false
+		}
+	}
+	return true
 }
 
 // markOf returns the mark of a member: that of the plan, and which needed members are bound next after this one. It reads

@@ -56,39 +56,17 @@ func HasReleaseCondition(pod *corev1.Pod) bool {
 	return false
 }
 
-// partialState is what is known of a gang that may be partial. Guarded by Registry.mu.
-type partialState struct {
-	marked    int // members with a verified mark; 0: the gang costs nothing here
-	releasing int // members that are released
-
-	fresh      bool // the next two hold for the members as they are
-	holds      bool // pods are bound by this scheduler for this PodGroup, and the gang is not admitted
-	neverWhole bool // and it is proven that it never was whole
-	known      bool // was proven, and nothing has happened since that this process could have missed
-	proofs     int  // how often the members were looked at
-}
-
-// touch makes the next question look at the members again. To be called whenever a member or the PodGroup has changed.
-func (r *Registry) touch(g *gangState) {
-	g.partial.fresh = false
-	if g.partial.releasing > 0 || g.partial.marked > 0 && !g.admitted {
-		r.partials.Insert(g.key)
-	} else {
-		r.partials.Delete(g.key)
-	}
-}
-
 // look returns what is known of the gang, which is looked at only if it has changed and has a verified mark.
-func (g *gangState) look() *partialState {
+func (g *gangState) look() *partial {
 	p := &g.partial
+	if p.marked == 0 || g.admitted || g.group == nil || g.tree == nil {
+		p.fresh, p.holds, p.neverWhole, p.known = false, false, false, false
+		return p
+	}
 	if p.fresh {
 		return p
 	}
-	p.fresh, p.holds, p.neverWhole = true, false, false
-	if p.marked == 0 || g.admitted || g.group == nil || g.tree == nil {
-		p.known = false
-		return p
-	}
+	p.fresh, p.holds = true, false
 	p.proofs++
 	for _, m := range g.members {
 		p.holds = p.holds || m.isBound() && m.mark.Group == g.group.UID
@@ -97,9 +75,6 @@ func (g *gangState) look() *partialState {
 	p.neverWhole = p.known
 	return p
 }
-
-// holds reports whether pods of a gang that is not admitted are bound by this scheduler for this PodGroup.
-func (g *gangState) holds() bool { return g.look().holds }
 
 // isPartial reports whether the gang is bound in part and provably never was whole, and nothing is under way.
 func (g *gangState) isPartial() bool { return g.plan == nil && g.look().neverWhole }
@@ -111,7 +86,7 @@ func (g *gangState) provesPartial() bool {
 	ever := gang.Counts{} // bound at any time, of the pods that exist
 	controllers := g.liveControllers()
 	for _, m := range g.members {
-		if m.waits() || m.isOfEarlierRun(controllers) {
+		if m.neverBound() || m.isOfEarlierRun(controllers) {
 			continue
 		}
 		if m.misplaced == "" {
@@ -130,20 +105,20 @@ func (g *gangState) provesPartial() bool {
 	}
 	named := sets.New[uint64]()
 	for _, m := range g.members {
-		if !m.waits() && m.markText != "" && m.mark.SamePlan(&latest.mark) {
+		if !m.neverBound() && m.markText != "" && m.mark.SamePlan(&latest.mark) {
 			named.Insert(m.mark.Next...)
 		}
 	}
 	for _, m := range g.members {
-		if m.waits() && named.Has(tagOf(m)) {
+		if m.neverBound() && named.Has(tagOf(m)) {
 			return true
 		}
 	}
 	return false
 }
 
-// waits reports whether the member has never been bound.
-func (m *member) waits() bool { return m.state == pending || m.state == assumed }
+// neverBound reports whether the member has never been bound.
+func (m *member) neverBound() bool { return m.state == pending || m.state == assumed }
 
 // isOfEarlierRun reports whether the member succeeded in a run that is over, given the controllers of the present one (G9).
 func (m *member) isOfEarlierRun(controllers sets.Set[types.UID]) bool {
@@ -182,7 +157,7 @@ func (r *Registry) Partial() (Key, bool) {
 	if !r.synced {
 		return Key{}, false
 	}
-	for key := range r.partials {
+	for key := range r.index.partials {
 		if g := r.gangs[key]; g != nil && (r.isRepairing(g) || g.look().neverWhole && g.hasReplaceable() || len(g.podsToRelease()) > 0) {
 			return key, true
 		}
@@ -207,14 +182,14 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 	if !r.synced {
 		return nil
 	}
-	for key := range r.partials {
+	for key := range r.index.partials {
 		g := r.gangs[key]
 		if g == nil {
-			r.partials.Delete(key)
 			continue
 		}
 		out = append(out, g.podsToRelease()...)
 		p := g.look()
+		g.proven = p.neverWhole
 		if !p.holds {
 			g.incompleteFor = 0
 			continue
@@ -231,12 +206,11 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 		for _, m := range g.members {
 			if g.wasPlaced(m) {
 				out = append(out, m.pod)
-				if controller(m.pod) != "" {
-					m.release()
-				}
+				m.leaving = controller(m.pod) != ""
+				r.recount(m)
 			}
 		}
-		r.touch(g)
+		r.reindex(g)
 	}
 	slices.SortFunc(out, func(a, b *corev1.Pod) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
@@ -248,7 +222,7 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 // before everything else: what cannot be released (pods without a controller, or a gang that may have been whole) gives its
 // gang no lasting advantage.
 func (r *Registry) isRepairing(g *gangState) bool {
-	return g.incompleteFor < r.opts.RepairTimeout && g.holds()
+	return g.incompleteFor < r.opts.RepairTimeout && g.look().holds
 }
 
 // releaseDue reports whether the gang is partial and is to be released at the next look: then another attempt would only
@@ -297,17 +271,9 @@ func (r *Registry) PlacedFor(uid types.UID) (Key, bool) {
 	return m.gang.key, true
 }
 
-// release makes the member count nowhere.
-func (m *member) release() {
-	if !m.leaving {
-		m.leaving = true
-		m.gang.partial.releasing++
-	}
-}
-
 // podsToRelease returns the pods that are released and whose deletion has not been seen.
 func (g *gangState) podsToRelease() []*corev1.Pod {
-	if g.partial.releasing == 0 {
+	if g.numbers.flag(isLeaver) == 0 {
 		return nil
 	}
 	var out []*corev1.Pod

@@ -347,15 +347,13 @@ func (h *history) bind(rng *rand.Rand, chosen []string) {
 	g := r.gangs[gangG]
 	p := &Plan{gang: g, tree: g.tree, places: map[types.UID]int{}}
 	if g.admitted {
-		p.Task = Surplus
+		p.Task = SurplusSingle
 	}
-	with := h.counts()
 	for i, uid := range chosen {
-		p.order = append(p.order, g.members[types.UID(uid)])
+		p.slots = append(p.slots, slot{member: g.members[types.UID(uid)], leaf: h.leaf[uid]})
 		p.places[types.UID(uid)] = i
-		with[h.leaf[uid]]++
 	}
-	g.markPlan(p, with)
+	g.markPlan(p)
 	n := len(chosen)
 	if rng.IntN(3) > 0 {
 		n = rng.IntN(n + 1) // a crash, or failed bindings
@@ -697,7 +695,7 @@ func TestWithoutAKeyNothingIsReleased(t *testing.T) {
 	r.Posted("a", now)
 	r.SetPod(owned("a").Node("n1").Obj(), now)
 	r.Release("b", now)
-	if !r.gangs[gangG].holds() {
+	if !r.gangs[gangG].look().holds {
 		t.Error("it is forgotten that the gang is bound in part")
 	}
 	for range 60 {

@@ -11,12 +11,16 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// Rank is a pod's place in the scheduling queue (G16): higher priority first, then the tier, then the earlier time.
-// Comparing whole tuples makes it a strict weak order, and for two plain pods it is PrioritySort's.
+// Rank is a pod's place in the scheduling queue (G16): higher priority first, then the tier, then of surplus sub-groups the
+// upper level and the gang that has fewer of them, then the earlier time. Comparing whole tuples makes it a strict weak
+// order, and for two plain pods it is PrioritySort's.
 type Rank struct {
 	Priority int32
 	Tier     Tier
-	Time     time.Time
+	// Level and Extra are those of a surplus sub-group, else 0: on which level it would be, and how many sub-groups the
+	// gang has beyond its minimums.
+	Level, Extra int
+	Time         time.Time
 }
 
 // Tier orders what waits at one priority.
@@ -26,14 +30,17 @@ const (
 	// TierCommitting: members of a plan that is being committed; nothing goes between them.
 	TierCommitting Tier = iota - 3
 	// TierRepair: a gang that a crash or a failed binding left bound in part. It holds what it cannot use, so the rest of
-	// it comes before everything of any priority, while its repair time runs.
+	// it comes before everything of any priority, for as long as it may stay so (Options.RepairTimeout). Its marks prove it,
+	// or a plan of this process.
 	TierRepair
 	// TierRefill: an admitted gang that lost pods.
 	TierRefill
 	// TierNormal: plain pods, and gangs that wait for their minimum.
 	TierNormal
-	// TierSurplus: what a gang can do without.
-	TierSurplus
+	// TierSurplusUnit: whole sub-groups that a gang can do without.
+	TierSurplusUnit
+	// TierSurplusSingle: single pods that a gang can do without.
+	TierSurplusSingle
 )
 
 // Compare is negative if a goes before b.
@@ -42,6 +49,12 @@ func (a Rank) Compare(b Rank) int {
 		return c
 	}
 	if c := cmp.Compare(a.Tier, b.Tier); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Level, b.Level); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Extra, b.Extra); c != 0 {
 		return c
 	}
 	return a.Time.Compare(b.Time)
@@ -61,40 +74,37 @@ func (r *Registry) RankOf(pod *corev1.Pod, queued time.Time) Rank {
 	return Rank{Priority: podPriority(pod), Tier: TierNormal, Time: queued}
 }
 
-// Popped tells that the queue has handed the pod out.
-func (r *Registry) Popped(uid types.UID) { r.ranks.Delete(uid) }
-
 func (r *Registry) stamp(uid types.UID, rank Rank) { r.ranks.LoadOrStore(uid, rank) }
 
 // leaderRank returns the rank of a gang's leader.
 func (r *Registry) leaderRank(g *gangState) Rank {
 	rank := Rank{Priority: r.priority(g), Tier: TierNormal, Time: g.completeAt}
-	switch {
-	case g.task == Minimum && r.isRepairing(g):
-		rank.Priority, rank.Tier = math.MaxInt32, TierRepair
-	case g.task == Refill:
+	switch g.task {
+	case Minimum:
+		if (g.broken || g.proven) && g.incompleteFor < r.opts.RepairTimeout {
+			rank.Priority, rank.Tier = math.MaxInt32, TierRepair
+		}
+	case Refill:
 		rank.Tier = TierRefill
-	case g.task == Surplus:
-		rank.Tier = TierSurplus
+	case SurplusUnit:
+		rank.Tier, rank.Extra = TierSurplusUnit, g.numbers.spare.all
+		if p := g.numbers.pools[g.profile()]; p != nil {
+			rank.Level = p.units.level()
+		}
+	case SurplusSingle:
+		rank.Tier = TierSurplusSingle
 	}
 	return rank
 }
 
-// priority returns the gang's priority: its PodGroup's class if set and known, else the highest among its pods (G10).
+// priority returns the gang's priority: the highest among its pods, or that of its PodGroup's class if that is known and
+// lower (G10). Whoever made the pods was allowed to use theirs; of the class that is not known.
 func (r *Registry) priority(g *gangState) int32 {
+	highest := g.numbers.priorities.highest()
 	if g.group != nil && g.group.Spec.PriorityClassName != "" && r.opts.Priority != nil {
 		if p, ok := r.opts.Priority(g.group.Spec.PriorityClassName); ok {
-			return p
+			return min(p, highest)
 		}
 	}
-	best, any := int32(math.MinInt32), false
-	for _, m := range g.members {
-		if m.state != succeeded {
-			best, any = max(best, podPriority(m.pod)), true
-		}
-	}
-	if !any {
-		return 0
-	}
-	return best
+	return highest
 }

@@ -1,17 +1,20 @@
 package gangstate
 
 import (
+	"maps"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
@@ -25,11 +28,15 @@ type Effects struct {
 	Activate []*corev1.Pod
 	// Dirty: gangs whose PodGroup status may have changed.
 	Dirty []Key
+	// Cancel: assumed members of plans that were aborted before their barrier opened. What is being prepared for them
+	// (PreBind) is to be cancelled: until it ends they keep their room.
+	Cancel []types.UID
 }
 
 func (e *Effects) add(o Effects) {
 	e.Activate = append(e.Activate, o.Activate...)
 	e.Dirty = append(e.Dirty, o.Dirty...)
+	e.Cancel = append(e.Cancel, o.Cancel...)
 }
 
 // Options are the limits and the surroundings of a Registry.
@@ -39,6 +46,9 @@ type Options struct {
 	Resync time.Duration
 	// RepairTimeout is how long a gang that was never whole may stay bound in part (G11).
 	RepairTimeout time.Duration
+	// SingleSurplusAfter is how long room must not have grown before single surplus pods are placed while a surplus
+	// sub-group of the same priority waits: nodes that come one by one make up room for the sub-group first. Zero: no wait.
+	SingleSurplusAfter time.Duration
 	// Priority resolves a PriorityClass; false if there is none of that name.
 	Priority func(name string) (int32, bool)
 	// Aborted is told of every plan that is given up before anything was bound; nil: nobody wants to know. It must not call
@@ -60,6 +70,8 @@ const (
 	AbortLate AbortCause = "late"
 	// AbortChanged: a member, or a bound pod that the plan counted on, is gone or bound by somebody else.
 	AbortChanged AbortCause = "changed"
+	// AbortOvertaken: it was a plan for surplus, and the gang's minimum lost pods.
+	AbortOvertaken AbortCause = "overtaken"
 )
 
 // Registry holds all gangs of one scheduler process. Safe for concurrent use.
@@ -68,6 +80,8 @@ type Registry struct {
 	opts     Options
 	profiles sets.Set[string]
 	synced   bool
+	leading  bool      // this process schedules: its own memory holds, not what another one wrote
+	now      time.Time // the latest time that a caller gave
 
 	gangs   map[Key]*gangState
 	members map[types.UID]*member
@@ -76,13 +90,15 @@ type Registry struct {
 	committing *Plan                   // the one plan whose members are being handed out; nil = none
 	unwinding  int                     // members of aborted plans that are assumed still
 	departing  map[types.UID]time.Time // bound pods that the scheduler's informer lost, since when
+	departures []vanished              // the same in order of time; some are settled already
 	freed      map[types.UID]freed     // waiting pods that left their gang and the queue may still hold
 	planSeq    uint64                  // of the newest plan
-	cluster    uint64                  // counts changes in the cluster that may help a refused gang
-	attention  sets.Set[Key]
-	partials   sets.Set[Key]             // gangs that may be partial, see partial.go
-	keys       atomic.Pointer[mark.Keys] // of marks; nil = none
-	unanswered Key                       // a gang of which a binding got no answer from the API server; zero = none
+	unanswered Key                     // a gang of which a binding got no answer from the API server; zero = none
+	cancelled  []types.UID             // for the next Effects
+
+	index indices
+
+	keys atomic.Pointer[mark.Keys] // of marks; nil = none
 
 	ranks sync.Map // types.UID -> Rank, see rank.go
 }
@@ -96,9 +112,30 @@ func New() *Registry {
 		plans:     map[types.UID]*Plan{},
 		departing: map[types.UID]time.Time{},
 		freed:     map[types.UID]freed{},
-		attention: sets.New[Key](),
-		partials:  sets.New[Key](),
+		index:     newIndices(),
 	}
+}
+
+// enter begins a call at a time of the caller's.
+func (r *Registry) enter(now time.Time) {
+	if now.After(r.now) {
+		r.now = now
+	}
+}
+
+// leave ends a call: what plans that were aborted meanwhile left to be cancelled goes with its effects.
+func (r *Registry) leave(e Effects) Effects {
+	if len(r.cancelled) > 0 {
+		e.Cancel = append(e.Cancel, r.cancelled...)
+		r.cancelled = nil
+	}
+	return e
+}
+
+// vanished is a bound pod that the informer lost, and when.
+type vanished struct {
+	uid   types.UID
+	since time.Time
 }
 
 // freed is a pod whose annotation was taken away. The queue held it, and asks again only when told.
@@ -106,78 +143,6 @@ type freed struct {
 	pod   *corev1.Pod
 	since time.Time
 }
-
-// memberState says how far a pod has come. "Assumed" is the scheduler's own belief, "posted" is a binding that the API
-// server accepted, "bound" is what an informer has shown.
-type memberState int
-
-const (
-	pending memberState = iota
-	assumed
-	posted
-	bound
-	succeeded
-)
-
-// member is one pod of a gang. Guarded by Registry.mu.
-type member struct {
-	pod   *corev1.Pod // newest version seen; never modified
-	gang  *gangState
-	leaf  string // "" for a PodGroup without sub-groups; meaningless if misplaced != ""
-	class string // podgroup.ClassKey: equal for pods that the filters cannot tell apart
-	state memberState
-	node  string // planned, assumed or bound
-	since time.Time
-
-	misplaced string // why the pod counts nowhere: names an unknown, an inner or no sub-group; "" = it has a leaf
-	leaving   bool   // bound, but released (partial.go): counts nowhere from that decision on
-
-	mark     mark.Mark // verified, or that of the plan whose binding was posted; zero = none
-	markText string    // the annotation that mark was read from
-}
-
-// gangState is one PodGroup with its pods. Guarded by Registry.mu.
-type gangState struct {
-	key     Key
-	group   *v2alpha2.PodGroup // nil: does not exist (yet, or any more)
-	tree    *gang.Tree         // nil if group is nil or treeErr is set
-	treeErr error
-	members map[types.UID]*member
-
-	admitted       bool             // sticky: the minimum was bound once (G11)
-	admittedGroups sets.Set[string] // names of sub-groups that were admitted once
-
-	leader       types.UID        // "" = none elected
-	leaderSeen   bool             // PreEnqueue has let the leader pass since it was elected; after a failed plan: its cycle has begun
-	leaderWoken  time.Time        // when it was last activated
-	task         Task             // what the leader is to plan
-	completeAt   time.Time        // since when the pods can satisfy the tree; zero = they cannot
-	plan         *Plan            // committed and not yet over; nil = none
-	failures     int              // plans aborted or half bound in a row
-	notBefore    time.Time        // back-off: no leader before this time
-	keepUntil    time.Time        // others let it go first until then, or until its next attempt
-	verdict      podgroup.Refusal // why the last attempt failed
-	refusedAt    time.Time        // when; zero = the last attempt was not refused
-	refusedAtGen uint64           // Registry.cluster then
-	yieldedTo    Key              // the gang that this one let go first; zero = none
-	yieldedAt    time.Time        // when it did so; of the first time since its last attempt
-
-	changed       bool          // its own pods changed since the last attempt began
-	incompleteFor time.Duration // how long the gang has held what it cannot use, see partial.go
-	partial       partialState
-}
-
-// Task is what a leader's cycle has to plan.
-type Task int
-
-const (
-	// Minimum: the smallest set of pods that makes the tree whole, all or nothing.
-	Minimum Task = iota
-	// Refill: a gang that was admitted lost pods, or got a newly required sub-group.
-	Refill
-	// Surplus: whole sub-groups above minSubGroup, then single pods above minMember.
-	Surplus
-)
 
 // AddProfile makes pods with this schedulerName ours.
 func (r *Registry) AddProfile(name string) {
@@ -190,23 +155,65 @@ func (r *Registry) AddProfile(name string) {
 func (r *Registry) Synced(now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.enter(now)
 	r.synced = true
 	var e Effects
 	for _, g := range r.gangs {
 		r.resumeRelease(g)
+		g.markAll()
 		e.add(r.evaluate(g, now))
 	}
-	return e
+	return r.leave(e)
+}
+
+// SetLeading tells that this process schedules from now on: what it remembers holds. Before, it follows what another
+// process writes into the status of PodGroups. An attempt to plan tells the same.
+func (r *Registry) SetLeading() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leading = true
+}
+
+// Leads reports whether this process schedules.
+func (r *Registry) Leads() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.leading
 }
 
 // SetPod takes a pod as an informer shows it: added or updated. Pods without a PodGroup are ignored.
 func (r *Registry) SetPod(pod *corev1.Pod, now time.Time) Effects {
+	class := r.class(pod)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.setPod(pod, now)
+	r.enter(now)
+	return r.leave(r.setPod(pod, class, now))
 }
 
-func (r *Registry) setPod(pod *corev1.Pod, now time.Time) Effects {
+// class returns the class of a pod that may wait, "" of others. It is costly, so it is found with no lock held, and not
+// again for a pod that only got a new status.
+func (r *Registry) class(pod *corev1.Pod) string {
+	if pod.Spec.NodeName != "" || pod.Status.Phase == corev1.PodSucceeded {
+		return ""
+	}
+	r.mu.Lock()
+	m := r.members[pod.UID]
+	var old *corev1.Pod
+	class := ""
+	if m != nil {
+		old, class = m.pod, m.class
+	}
+	r.mu.Unlock()
+	if class == "" && keyOf(pod).Name == "" {
+		return ""
+	}
+	if class != "" && (old == pod || old.Generation == pod.Generation && pod.Generation > 0 && maps.Equal(old.Labels, pod.Labels)) {
+		return class
+	}
+	return podgroup.ClassKey(pod)
+}
+
+func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects {
 	m, key := r.members[pod.UID], keyOf(pod)
 	if m == nil && key.Name == "" {
 		return Effects{}
@@ -227,28 +234,29 @@ func (r *Registry) setPod(pod *corev1.Pod, now time.Time) Effects {
 	}
 	if m == nil {
 		g := r.gang(key)
-		m = &member{gang: g, since: now}
+		m = &member{gang: g, pod: pod, since: now, key: orderOf(pod)}
 		r.members[pod.UID] = m
 		g.members[pod.UID] = m
 	}
 	old := m.pod
 	m.pod = pod
 	r.readMark(m)
-	delete(r.departing, pod.UID)
+	r.arrived(pod.UID)
 	delete(r.freed, pod.UID)
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded:
 		m.state, m.node = succeeded, pod.Spec.NodeName
+		r.ranks.Delete(pod.UID)
 		r.over(m)
 	case pod.Spec.NodeName != "":
 		m.state, m.node = bound, pod.Spec.NodeName
-		if m.isReleased() {
-			m.release()
-		}
+		m.leaving = m.leaving || m.isReleased()
+		r.ranks.Delete(pod.UID)
 		r.over(m)
 	default:
-		if class := podgroup.ClassKey(pod); class != m.class || usabilityChanged(old, pod) {
-			m.class, m.gang.changed = class, true
+		if class != m.class || usabilityChanged(old, pod) {
+			m.class = class
+			m.gang.ownChange()
 		}
 	}
 	r.locate(m)
@@ -257,6 +265,7 @@ func (r *Registry) setPod(pod *corev1.Pod, now time.Time) Effects {
 			r.abort(p, AbortChanged, "pod "+pod.Name+" was deleted")
 		}
 	}
+	r.recount(m)
 	e.add(r.evaluate(m.gang, now))
 	return e
 }
@@ -267,69 +276,86 @@ func (r *Registry) setPod(pod *corev1.Pod, now time.Time) Effects {
 func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.enter(now)
 	m := r.members[uid]
 	delete(r.freed, uid)
 	if m == nil || m.state == succeeded {
 		return Effects{}
 	}
 	if m.state == bound || m.state == posted {
-		r.cluster++
+		r.grew()
 		if m.pod.DeletionTimestamp == nil {
-			r.departing[uid] = now
-			return r.evaluate(m.gang, now)
+			if _, known := r.departing[uid]; !known {
+				r.departing[uid] = now
+				r.departures = append(r.departures, vanished{uid, now})
+				m.gang.departing++
+			}
+			return r.leave(r.evaluate(m.gang, now))
 		}
 	}
-	return r.remove(m, now)
+	return r.leave(r.remove(m, now))
 }
 
 // RemoveFailedPod takes a pod that Failed: it counts nowhere, whatever is left of its object.
 func (r *Registry) RemoveFailedPod(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.enter(now)
 	m := r.members[uid]
 	if m == nil {
 		return Effects{}
 	}
-	r.cluster++
-	return r.remove(m, now)
+	r.grew()
+	return r.leave(r.remove(m, now))
 }
 
 // RemoveSucceededPod takes a succeeded pod whose object is gone.
 func (r *Registry) RemoveSucceededPod(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.enter(now)
 	m := r.members[uid]
 	if m == nil {
 		return Effects{}
 	}
-	return r.remove(m, now)
+	return r.leave(r.remove(m, now))
 }
 
 // SetGroup takes a PodGroup as an informer shows it.
 func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.enter(now)
 	g := r.gang(Key{Namespace: group.Namespace, Name: group.Name})
 	old := g.group
 	g.group = group
 	if old != nil && old.UID == group.UID && old.Generation == group.Generation && g.known() {
-		return Effects{} // our own status write, or metadata
+		// Our own status write, or metadata; or what the process that leads has found out.
+		if r.leading || !r.synced {
+			return Effects{}
+		}
+		g.adopt(group)
+		g.markAll()
+		return r.leave(r.evaluate(g, now))
 	}
 	if old == nil || old.UID != group.UID {
+		g.partial.known = false
+	}
+	if old == nil || old.UID != group.UID || !r.leading {
 		g.adopt(group)
 	}
 	g.tree, g.treeErr = podgroup.Tree(&group.Spec)
-	for _, m := range g.members {
-		r.locate(m)
-	}
-	g.changed = true                                    // for an attempt that is being made
-	g.refusedAt, g.notBefore = time.Time{}, time.Time{} // another tree may fit: try at once
+	r.recountAll(g)
+	g.markAll()
+	g.ownChange() // for an attempt that is being made
+	g.unpark()    // another tree may fit: try at once
+	g.refusedAt, g.notBefore = time.Time{}, time.Time{}
 	e := r.evaluate(g, now)
-	if g.leader != "" && g.leaderSeen {
+	if g.leader != "" && g.seen {
 		r.again(g)
 		e.Activate = append(e.Activate, r.wake(g, now)...)
 	}
-	return e
+	return r.leave(e)
 }
 
 // RemoveGroup takes a PodGroup that is gone. Waiting pods are held, a burst under way ends by its old tree, running pods
@@ -337,48 +363,42 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.enter(now)
 	g := r.gangs[key]
 	if g == nil {
 		return Effects{}
 	}
 	g.group, g.tree, g.treeErr = nil, nil, nil
 	g.admitted, g.admittedGroups = false, nil
-	return r.evaluate(g, now)
-}
-
-// ClusterChanged tells that something happened that may help a refused gang: a node came or grew, a pod went.
-func (r *Registry) ClusterChanged() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.cluster++
+	r.recountAll(g)
+	return r.leave(r.evaluate(g, now))
 }
 
 // gang returns the gang of the key, made if it is not known.
 func (r *Registry) gang(key Key) *gangState {
 	g := r.gangs[key]
 	if g == nil {
-		g = &gangState{key: key, members: map[types.UID]*member{}}
+		g = &gangState{
+			key: key, members: map[types.UID]*member{}, numbers: newNumbers(anyTree),
+			why: "held by PodGroup " + message.Truncate(key.String(), message.MaxName) + " until it is its turn",
+		}
 		r.gangs[key] = g
 	}
 	return g
 }
 
-// known reports whether the tree of the present group has been built or refused.
-func (g *gangState) known() bool { return g.tree != nil || g.treeErr != nil }
-
 // adopt takes from a PodGroup's status what has to survive a restart.
 func (g *gangState) adopt(group *v2alpha2.PodGroup) {
-	g.admitted, g.partial.known = false, false
+	g.admitted = meta.IsStatusConditionTrue(group.Status.Conditions, v2alpha2.ConditionAdmitted)
 	g.admittedGroups = sets.New[string]()
-	for _, c := range group.Status.Conditions {
-		if c.Type == v2alpha2.ConditionAdmitted && c.Status == "True" {
-			g.admitted = true
-		}
-	}
 	for _, s := range group.Status.SubGroups {
 		if s.Admitted {
 			g.admittedGroups.Insert(s.Name)
 		}
+	}
+	g.waited = time.Time{}
+	if since := group.Status.WaitingSince; since != nil && !g.admitted {
+		g.waited = since.Time
 	}
 }
 
@@ -392,11 +412,12 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 			r.finish(p)
 		}
 	}
-	g.changed = true
+	g.ownChange()
+	r.arrived(m.pod.UID)
+	r.dismiss(m)
 	m.forgetMark()
 	delete(g.members, m.pod.UID)
 	delete(r.members, m.pod.UID)
-	delete(r.departing, m.pod.UID)
 	r.ranks.Delete(m.pod.UID)
 	if g.leader == m.pod.UID {
 		g.leader = ""
@@ -404,12 +425,21 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 	return r.evaluate(g, now)
 }
 
+// arrived tells that it is known what became of a pod that vanished.
+func (r *Registry) arrived(uid types.UID) {
+	if _, ok := r.departing[uid]; ok {
+		delete(r.departing, uid)
+		if m := r.members[uid]; m != nil {
+			m.gang.departing--
+		}
+	}
+}
+
 // prune forgets a gang of which nothing is left.
 func (r *Registry) prune(g *gangState) {
 	if g.group == nil && len(g.members) == 0 && g.plan == nil {
 		delete(r.gangs, g.key)
-		r.attention.Delete(g.key)
-		r.partials.Delete(g.key)
+		r.unindex(g)
 	}
 }
 
@@ -426,7 +456,7 @@ func (r *Registry) over(m *member) {
 // locate finds the leaf of a member, or says why it has none.
 func (r *Registry) locate(m *member) {
 	m.leaf, m.misplaced = "", ""
-	if m.gang.tree != nil {
+	if m.gang.tree != nil { // else all pods count in one leaf
 		m.leaf, m.misplaced = leafOf(m.gang.tree, m.pod)
 	}
 }
@@ -463,18 +493,6 @@ func usabilityChanged(old, pod *corev1.Pod) bool {
 	return old == nil || len(old.Spec.SchedulingGates) != len(pod.Spec.SchedulingGates) ||
 		(old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
 		old.Labels[v2alpha2.SubGroupLabel] != pod.Labels[v2alpha2.SubGroupLabel]
-}
-
-// String returns the task's name in metrics and logs.
-func (t Task) String() string {
-	switch t {
-	case Minimum:
-		return "minimum"
-	case Refill:
-		return "refill"
-	default:
-		return "surplus"
-	}
 }
 
 // Configure sets the options. To be called before anything else happens.

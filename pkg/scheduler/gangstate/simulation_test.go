@@ -45,12 +45,15 @@ func TestAnyOrderOfEvents(t *testing.T) {
 
 // simulation is the model. Nothing in it is concurrent: a step of any actor is one call.
 type simulation struct {
-	t    *testing.T
-	rand *rand.Rand
-	r    *Registry
-	now  time.Time
-	log  []string
-	calm bool // no faults any more
+	t       *testing.T
+	rand    *rand.Rand
+	r       *Registry
+	now     time.Time
+	log     []string
+	calm    bool // no faults any more
+	checks  int
+	exact   bool      // refused gangs are woken by the caller
+	standby *Registry // sees the same, and does not lead
 
 	// the API server
 	pods   map[types.UID]*corev1.Pod
@@ -104,11 +107,86 @@ func newSimulation(t *testing.T, seed int64) *simulation {
 		nodes: map[string]int{"n0": 4, "n1": 4, "n2": 3}, used: map[types.UID]string{}, seenPods: map[string]*corev1.Pod{},
 		trees: map[uint64]*gang.Tree{}, plans: map[uint64]*Plan{}, opened: map[uint64]bool{},
 	}
-	s.r.Configure(Options{Resync: 5 * time.Second, RepairTimeout: 30 * time.Second})
-	s.r.AddProfile(wrappers.SchedulerName)
-	s.apply(s.r.SetKeys(testKeys, s.now))
+	s.exact = seed%2 == 1
+	s.r, s.standby = s.newRegistry(), s.newRegistry()
 	s.apply(s.r.Synced(s.now))
+	s.standby.Synced(s.now)
 	return s
+}
+
+func (s *simulation) newRegistry() *Registry {
+	r := New()
+	r.Configure(Options{Resync: 5 * time.Second, RepairTimeout: 30 * time.Second, SingleSurplusAfter: 300 * time.Millisecond})
+	r.AddProfile(wrappers.SchedulerName)
+	r.AddProfile("second")
+	r.SetKeys(testKeys, s.now)
+	if s.exact {
+		r.WokenByCaller()
+	}
+	return r
+}
+
+// feed shows something to the registry that leads and to the one that stands by.
+func (s *simulation) feed(show func(r *Registry) Effects) {
+	show(s.standby)
+	s.apply(show(s.r))
+}
+
+// writeStatus is what the reporter does.
+func (s *simulation) writeStatus(key Key) {
+	f, ok := s.r.Facts(key)
+	old := s.groups[key]
+	if !ok || f.Group == nil || old == nil || f.Group.UID != old.UID || f.Group.Generation != old.Generation {
+		return
+	}
+	group := old.DeepCopy()
+	group.Status = podgroup.Status(f, metav1.NewTime(s.now))
+	if podgroup.Compare(&old.Status, &group.Status) == podgroup.Same {
+		return
+	}
+	s.say("status of %s is written", key.Name)
+	s.groups[key] = group
+	s.toGroups = append(s.toGroups, func() { s.feed(func(r *Registry) Effects { return r.SetGroup(group, s.now) }) })
+}
+
+// restart kills the scheduler. The next one reads what there is, or it is the one that stood by.
+func (s *simulation) restart() {
+	s.cycle, s.bindings = nil, nil
+	s.queue, s.inFlight, s.again, s.seenPods = map[string]*queued{}, map[types.UID]bool{}, map[types.UID]bool{}, map[string]*corev1.Pod{}
+	s.used = map[types.UID]string{}
+	s.trees, s.plans, s.opened = map[uint64]*gang.Tree{}, map[uint64]*Plan{}, map[uint64]bool{}
+	s.toQueue = nil
+	if s.chance(50) {
+		s.say("-- failover --")
+		s.r, s.standby = s.standby, s.newRegistry()
+		s.show(s.standby)
+	} else {
+		s.say("-- restart --")
+		s.r = s.newRegistry()
+		s.toRegistry, s.ended, s.toGroups = nil, nil, nil
+		s.show(s.r)
+		s.standby = s.newRegistry()
+		s.show(s.standby)
+	}
+	for _, uid := range s.uids() {
+		if pod := s.pods[uid]; !isOver(pod) {
+			s.queueAdds(pod)
+		}
+	}
+	s.apply(s.r.Tick(s.now))
+}
+
+// show lets a registry list what there is.
+func (s *simulation) show(r *Registry) {
+	for _, group := range s.groups {
+		r.SetGroup(group, s.now)
+	}
+	for _, uid := range s.uids() {
+		if pod := s.pods[uid]; pod.Status.Phase != corev1.PodFailed {
+			r.SetPod(pod, s.now)
+		}
+	}
+	r.Synced(s.now)
 }
 
 func (s *simulation) say(format string, args ...any) {
@@ -133,7 +211,16 @@ func (s *simulation) step() {
 	case n < 58:
 		s.now = s.now.Add(time.Duration(s.rand.Intn(120)) * time.Millisecond)
 		s.say("tick")
+		s.standby.Tick(s.now)
 		s.apply(s.r.Tick(s.now))
+		for _, key := range simulatedKeys {
+			if s.chance(30) {
+				s.writeStatus(key)
+			}
+		}
+		if s.chance(1) {
+			s.restart()
+		}
 		if s.chance(3) {
 			s.say("the API server is back")
 			s.apply(s.r.Answers(true, s.now))
@@ -166,7 +253,7 @@ func (s *simulation) userActs() {
 	case n < 11 && s.groups[key] != nil && s.chance(30):
 		s.say("delete group %s", key.Name)
 		delete(s.groups, key)
-		s.toGroups = append(s.toGroups, func() { s.apply(s.r.RemoveGroup(key, s.now)) })
+		s.toGroups = append(s.toGroups, func() { s.feed(func(r *Registry) Effects { return r.RemoveGroup(key, s.now) }) })
 	case pod == nil:
 	case n < 13: // deleted: gracefully, or at once
 		if pod.DeletionTimestamp == nil && s.chance(50) {
@@ -229,10 +316,14 @@ func (s *simulation) createPod(key Key) {
 	if s.chance(8) {
 		w.SchedulingGate("wait")
 	}
+	if s.chance(3) {
+		w.SchedulerName("second")
+	}
+	w.Priority(int32(s.rand.Intn(6) / 5))
 	pod := w.Obj()
 	s.say("create %s", pod.UID)
 	s.pods[pod.UID] = pod
-	s.toRegistry = append(s.toRegistry, func() { s.apply(s.r.SetPod(pod, s.now)) })
+	s.toRegistry = append(s.toRegistry, func() { s.feed(func(r *Registry) Effects { return r.SetPod(pod, s.now) }) })
 	s.toQueue = append(s.toQueue, func() { s.queueAdds(pod) })
 }
 
@@ -257,7 +348,7 @@ func (s *simulation) createGroup(key Key) {
 	group := s.simulatedSpec(wrappers.MakePodGroup(key.Name, key.Namespace).UID(fmt.Sprintf("%s.%d", key.Name, s.serial)).Generation(1)).Obj()
 	s.say("create group %s: %v", group.UID, group.Spec.SubGroups)
 	s.groups[key] = group
-	s.toGroups = append(s.toGroups, func() { s.apply(s.r.SetGroup(group, s.now)) })
+	s.toGroups = append(s.toGroups, func() { s.feed(func(r *Registry) Effects { return r.SetGroup(group, s.now) }) })
 }
 
 func (s *simulation) editGroup(key Key) {
@@ -268,10 +359,10 @@ func (s *simulation) editGroup(key Key) {
 	}
 	s.say("edit group %s: %v", group.UID, group.Spec.SubGroups)
 	s.groups[key] = group
-	s.toGroups = append(s.toGroups, func() { s.apply(s.r.SetGroup(group, s.now)) })
+	s.toGroups = append(s.toGroups, func() { s.feed(func(r *Registry) Effects { return r.SetGroup(group, s.now) }) })
 }
 
-func hasEnded(p *corev1.Pod) bool {
+func isOver(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
@@ -281,16 +372,16 @@ func (s *simulation) update(old *corev1.Pod, edit func(*corev1.Pod)) {
 	edit(pod)
 	s.pods[pod.UID] = pod
 	switch {
-	case hasEnded(pod):
-		if !hasEnded(old) {
-			s.toRegistry = append(s.toRegistry, func() { s.apply(s.r.RemovePod(pod.UID, s.now)) })
+	case isOver(pod):
+		if !isOver(old) {
+			s.toRegistry = append(s.toRegistry, func() { s.feed(func(r *Registry) Effects { return r.RemovePod(pod.UID, s.now) }) })
 			s.toQueue = append(s.toQueue, func() { s.queueDeletes(pod) })
 		}
 		if pod.Status.Phase == corev1.PodSucceeded {
-			s.ended = append(s.ended, func() { s.apply(s.r.SetPod(pod, s.now)) })
+			s.ended = append(s.ended, func() { s.feed(func(r *Registry) Effects { return r.SetPod(pod, s.now) }) })
 		}
 	default:
-		s.toRegistry = append(s.toRegistry, func() { s.apply(s.r.SetPod(pod, s.now)) })
+		s.toRegistry = append(s.toRegistry, func() { s.feed(func(r *Registry) Effects { return r.SetPod(pod, s.now) }) })
 		s.toQueue = append(s.toQueue, func() { s.queueUpdates(old, pod) })
 	}
 }
@@ -299,23 +390,23 @@ func (s *simulation) deletePod(pod *corev1.Pod) {
 	s.say("delete %s", pod.UID)
 	delete(s.pods, pod.UID)
 	if pod.Status.Phase == corev1.PodSucceeded {
-		s.ended = append(s.ended, func() { s.apply(s.r.RemoveSucceededPod(pod.UID, s.now)) })
+		s.ended = append(s.ended, func() { s.feed(func(r *Registry) Effects { return r.RemoveSucceededPod(pod.UID, s.now) }) })
 	}
-	if !hasEnded(pod) {
-		s.toRegistry = append(s.toRegistry, func() { s.apply(s.r.RemovePod(pod.UID, s.now)) })
+	if !isOver(pod) {
+		s.toRegistry = append(s.toRegistry, func() { s.feed(func(r *Registry) Effects { return r.RemovePod(pod.UID, s.now) }) })
 		s.toQueue = append(s.toQueue, func() { s.queueDeletes(pod) })
 	}
 }
 
 // deliverPodAgain is what a resync or a reconnecting watch does.
 func (s *simulation) deliverPodAgain(pod *corev1.Pod) {
-	if hasEnded(pod) {
+	if isOver(pod) {
 		if pod.Status.Phase == corev1.PodSucceeded {
-			s.ended = append(s.ended, func() { s.apply(s.r.SetPod(pod, s.now)) })
+			s.ended = append(s.ended, func() { s.feed(func(r *Registry) Effects { return r.SetPod(pod, s.now) }) })
 		}
 		return
 	}
-	s.toRegistry = append(s.toRegistry, func() { s.apply(s.r.SetPod(pod, s.now)) })
+	s.toRegistry = append(s.toRegistry, func() { s.feed(func(r *Registry) Effects { return r.SetPod(pod, s.now) }) })
 }
 
 // deliver lets one informer show its oldest undelivered event.
@@ -398,6 +489,10 @@ func (s *simulation) capacityChanged(really bool) {
 	if !really {
 		return
 	}
+	if s.exact {
+		s.wakeAll()
+		return
+	}
 	s.r.ClusterChanged()
 	if !s.calm && s.chance(50) {
 		s.say("a freed node wakes nobody")
@@ -407,6 +502,13 @@ func (s *simulation) capacityChanged(really bool) {
 		if q := s.queue[name]; !q.active {
 			s.pass(q)
 		}
+	}
+}
+
+// wakeAll is a caller that does not know better.
+func (s *simulation) wakeAll() {
+	if s.exact {
+		s.apply(s.r.Wake(simulatedKeys, s.now))
 	}
 }
 
@@ -514,6 +616,12 @@ func (s *simulation) startCycle(q *queued) {
 		s.place(pod, node)
 		return
 	}
+	if s.r.Yields(pod, s.now) {
+		s.say("%s lets another gang go first", pod.UID)
+		s.backToQueue(pod)
+		return
+	}
+	s.checkOrder(pod)
 	work, why := s.r.Begin(pod)
 	if work == nil {
 		s.say("%s does not plan: %s", pod.UID, why)
@@ -587,24 +695,29 @@ func (w *simulatedWorld) Domains(int) []string { return nil }
 func (w *simulatedWorld) Feasible(int) int     { return len(w.free) }
 func (w *simulatedWorld) Weight(int) int64     { return 1 }
 
+// simulatedPlan does what the plugin does with the work.
+func simulatedPlan(work *Work, world placement.World) []placement.Placement {
+	switch work.Task {
+	case SurplusUnit:
+		return work.FirstUnit(placement.Surplus(work.Problem, world))
+	case SurplusSingle:
+		return placement.Surplus(work.Problem, world)
+	}
+	placements, short := placement.Minimum(work.Problem, world, placement.Budget{})
+	if work.Task == Minimum || len(placements) > 0 {
+		return placements
+	}
+	if placements = work.Limit(placement.Surplus(work.Singles, world)); len(placements) > 0 || short != nil {
+		return placements
+	}
+	return work.FirstUnit(placement.Surplus(work.Problem, world))
+}
+
 // endPlanning ends the leader's PreFilter, and its cycle.
 func (s *simulation) endPlanning() {
 	pod, work := s.cycle.pod, s.cycle.work
 	s.cycle = nil
-	world := &simulatedWorld{free: s.free(), s: s}
-	var placements []placement.Placement
-	switch work.Task {
-	case Surplus:
-		placements = placement.Surplus(work.Problem, world)
-	case Refill:
-		placements = placement.Surplus(work.Singles, world)
-	}
-	if len(placements) == 0 && work.Task != Surplus {
-		var short *placement.Shortfall
-		if placements, short = placement.Minimum(work.Problem, world, placement.Budget{}); short == nil && len(placements) == 0 {
-			placements = placement.Surplus(work.Problem, world)
-		}
-	}
+	placements := simulatedPlan(work, &simulatedWorld{free: s.free(), s: s})
 	if len(placements) == 0 {
 		s.say("%s: refused", pod.UID)
 		s.apply(s.r.Refuse(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.now))
@@ -686,6 +799,7 @@ func (s *simulation) bind() {
 			s.apply(s.r.Release(b.pod.UID, s.now))
 		}
 		s.backToQueue(b.pod)
+		s.wakeAll()
 	}
 	switch b.stage {
 	case 0:
@@ -759,10 +873,29 @@ func (s *simulation) checkPosting(b *bindingCycle) {
 	}
 }
 
+// checkOrder: surplus never before a minimum of its priority that waits and is worth an attempt, and no gang before one that
+// goes before it, but for those that have yielded for long enough.
+func (s *simulation) checkOrder(pod *corev1.Pod) {
+	s.t.Helper()
+	m := s.r.members[pod.UID]
+	if m == nil || m.gang.leader != pod.UID || !m.gang.yieldedAt.IsZero() && s.now.Sub(m.gang.yieldedAt) >= yieldLimit {
+		return
+	}
+	for key, g := range s.r.gangs {
+		if g != m.gang && g.leader != "" && g.parked && g.ripe && s.r.leaderRank(g).Compare(s.r.leaderRank(m.gang)) < 0 {
+			s.fail("%s is planned (%s) before %s (%s), which goes before it", m.gang.key, m.gang.task, key, g.task)
+		}
+	}
+}
+
 // check holds after every step.
 func (s *simulation) check() {
 	s.t.Helper()
 	r := s.r
+	if s.checks++; !s.calm || s.checks%50 == 0 { // the calm is long
+		checkNumbers(s, r)
+		checkNumbers(s, s.standby)
+	}
 	unwinding, inForce := 0, map[*Plan]bool{}
 	for uid, p := range r.plans {
 		if p.gang.plan != p {
@@ -776,7 +909,7 @@ func (s *simulation) check() {
 		if p := g.plan; p != nil {
 			inForce[p] = true
 			if p.aborted {
-				unwinding += len(p.assumed)
+				unwinding += p.assumed
 			}
 			if g.leader != "" {
 				s.fail("gang %s has a leader beside its plan", key)
@@ -790,18 +923,17 @@ func (s *simulation) check() {
 		}
 		if g.leader != "" {
 			m := g.members[g.leader]
-			if m == nil || !m.usable(r.profile(g)) {
+			if m == nil || !m.usable(g.profile()) {
 				s.fail("the leader of %s cannot lead", key)
 			}
 		}
-		profile := r.profile(g)
-		if _, ready := r.task(g, r.count(g, profile), profile); ready && g.leader == "" && !r.attention.Has(key) {
+		if _, state := r.task(g, g.profile(), s.now); state != idle && g.leader == "" && g.inTimers == 0 {
 			s.fail("gang %s is complete, has neither leader nor plan, and nobody looks at it", key)
 		}
 		// A leader that the queue holds back was refused, or will be woken. Of one that is being deleted the queue may have
 		// heard before the registry, which is about to choose another.
 		truth := s.pods[g.leader]
-		if g.leader != "" && g.leaderSeen && g.refusedAt.IsZero() && truth != nil && truth.Spec.NodeName == "" && truth.DeletionTimestamp == nil {
+		if g.leader != "" && g.seen && (!g.parked || g.ripe && s.exact) && truth != nil && truth.Spec.NodeName == "" && truth.DeletionTimestamp == nil {
 			pod := g.members[g.leader].pod
 			q := s.queue[pod.Name]
 			if !s.inFlight[g.leader] && (q == nil || !q.active) && !(s.cycle != nil && s.cycle.pod.UID == g.leader) {
@@ -822,14 +954,17 @@ func (s *simulation) check() {
 		s.opened[id] = true
 		s.say("the barrier of plan %d opens", id)
 		counts := gang.Counts{}
-		for _, m := range p.order {
+		order := make([]*member, len(p.slots))
+		for i, x := range p.slots {
+			m := x.member
+			order[i] = m
 			if m.state != assumed {
 				s.fail("the barrier of plan %d is open, and %s is not assumed", id, m.pod.UID)
 			}
 			counts[m.pod.Labels[v2alpha2.SubGroupLabel]]++
 		}
 		for _, m := range p.gang.members {
-			if !slices.Contains(p.order, m) && (m.isBound() || m.hasCompleted(p.gang.presentRun())) {
+			if !slices.Contains(order, m) && (m.isBound() || p.gang.hasCompleted(m)) {
 				counts[m.pod.Labels[v2alpha2.SubGroupLabel]]++
 			}
 		}
@@ -870,20 +1005,34 @@ func (s *simulation) settleDown() {
 			s.check()
 		}
 		s.now = s.now.Add(100 * time.Millisecond)
+		s.standby.Tick(s.now)
 		s.apply(s.r.Tick(s.now))
+		for _, key := range simulatedKeys {
+			s.writeStatus(key)
+		}
 		s.check()
 	}
 	if len(s.bindings) > 0 || s.cycle != nil || s.r.committing != nil || s.r.unwinding != 0 || len(s.r.plans) > 0 {
 		s.fail("not quiet: %d bindings, committing %v, unwinding %d, %d plans", len(s.bindings), s.r.committing, s.r.unwinding, len(s.r.plans))
 	}
 	for key, g := range s.r.gangs {
-		profile := s.r.profile(g)
-		c := s.r.count(g, profile)
-		if g.tree != nil && g.tree.Satisfied(c.usable) && !g.admitted {
-			s.fail("gang %s can be whole, there is room, and it is not admitted: leader %q seen %t refused %v plan %v", key, g.leader, g.leaderSeen, g.refusedAt, g.plan)
+		if g.tree == nil {
+			continue
 		}
-		if g.tree != nil && g.admitted && !g.tree.Satisfied(c.bound) && g.tree.Satisfied(c.usable) {
+		root, c := g.tree.Root(), naiveCounts(s.r, g)
+		if root.Satisfied(c.usable) && !g.admitted {
+			s.fail("gang %s can be whole, there is room, and it is not admitted: leader %q seen %t parked %t ripe %t refused %v plan %v", key, g.leader, g.seen, g.parked, g.ripe, g.refusedAt, g.plan)
+		}
+		if g.admitted && !root.Satisfied(c.bound) && root.Satisfied(c.usable) {
 			s.fail("gang %s is not refilled: needs %+v, has %+v, admitted %v, leader %q, verdict %v", key, g.group.Spec, c, g.admittedGroups, g.leader, g.refusedAt)
+		}
+		for _, leaf := range g.tree.Leaves() { // surplus too: there is room for all
+			if g.admitted && g.isWhole(leaf) && c.usable[leaf.Name()] > c.bound[leaf.Name()] {
+				s.fail("surplus of %s in %q is not placed: %+v, task %s, leader %q, gated until %v, now %v, parked %t ripe %t", key, leaf.Name(), c, g.task, g.leader, g.gatedUntil, s.now, g.parked, g.ripe)
+			}
+			if g.admitted && !leaf.Satisfied(c.bound) && leaf.Satisfied(c.usable) && leaf.Parent() != nil && g.isWhole(leaf.Parent()) {
+				s.fail("sub-group %q of %s could be whole: %+v, task %s, leader %q", leaf.Name(), key, c, g.task, g.leader)
+			}
 		}
 	}
 	for uid, p := range s.pods {
@@ -900,7 +1049,7 @@ func (s *simulation) deleteAll() {
 		s.deletePod(s.pods[uid])
 	}
 	for key := range s.groups {
-		s.toGroups = append(s.toGroups, func() { s.apply(s.r.RemoveGroup(key, s.now)) })
+		s.toGroups = append(s.toGroups, func() { s.feed(func(r *Registry) Effects { return r.RemoveGroup(key, s.now) }) })
 	}
 	for len(s.toRegistry)+len(s.toQueue)+len(s.ended)+len(s.toGroups) > 0 {
 		s.deliver()
@@ -908,13 +1057,15 @@ func (s *simulation) deleteAll() {
 	}
 	for range 30 {
 		s.now = s.now.Add(200 * time.Millisecond)
+		s.standby.Tick(s.now)
 		s.apply(s.r.Tick(s.now))
 		s.check()
 	}
 	ranks := 0
 	s.r.ranks.Range(func(any, any) bool { ranks++; return true })
-	if n := len(s.r.gangs) + len(s.r.members) + len(s.r.plans) + len(s.r.departing) + len(s.r.freed) + len(s.r.attention) + ranks; n > 0 {
-		s.fail("left: gangs %v, members %v, %d plans, departing %v, freed %v, attention %v, %d ranks",
-			s.r.Keys(), s.r.members, len(s.r.plans), s.r.departing, s.r.freed, s.r.attention, ranks)
+	if n := len(s.r.gangs) + len(s.r.members) + len(s.r.plans) + len(s.r.departing) + len(s.r.freed) + len(s.r.index.partials) + len(s.r.index.timers.items) + len(s.r.index.ripe.items) +
+		len(s.r.index.units) + len(s.r.index.gated) + len(s.r.index.parked) + ranks; n > 0 {
+		s.fail("left: gangs %v, members %v, %d plans, departing %v, freed %v, %d ranks, indices %+v",
+			s.r.Keys(), s.r.members, len(s.r.plans), s.r.departing, s.r.freed, ranks, s.r.index)
 	}
 }

@@ -31,7 +31,13 @@ func begin(t *testing.T) *story {
 	t.Helper()
 	s := &story{t: t, r: New(), now: time.Unix(1_000_000, 0)}
 	s.r.Configure(Options{Resync: 5 * time.Second, RepairTimeout: 30 * time.Second, Priority: func(name string) (int32, bool) {
-		return 1000, name == "urgent"
+		switch name {
+		case "urgent":
+			return 1000, true
+		case "humble":
+			return 10, true
+		}
+		return 0, false
 	}})
 	s.r.AddProfile(wrappers.SchedulerName)
 	s.r.SetKeys(testKeys, s.now)

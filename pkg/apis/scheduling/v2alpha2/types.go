@@ -244,6 +244,12 @@ type PodGroupStatus struct {
 	// +kubebuilder:validation:MaxLength=256
 	Summary string `json:"summary,omitempty"`
 
+	// waitingSince is since when the pods that exist could form the minimum
+	// while the gang is not admitted: its place among gangs of its priority,
+	// kept over a restart of muster-scheduler. Empty if they cannot, or it is.
+	// +optional
+	WaitingSince *metav1.Time `json:"waitingSince,omitempty"`
+
 	// conditions are Admitted (the minimum was bound once; stays until no pod
 	// of the gang is left) and Satisfied (the minimum is bound now).
 	// +optional

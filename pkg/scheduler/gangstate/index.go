@@ -1,0 +1,239 @@
+package gangstate
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// indices find the gangs that a question is about without a walk over all of them. Registry.reindex keeps them.
+type indices struct {
+	timers   *orderedHeap[*gangState] // by when Tick has to look
+	ripe     *orderedHeap[*gangState] // by rank: parked gangs that are worth an attempt, and gangs whose room is kept
+	partials sets.Set[Key]            // gangs that PodsToRelease has to look at
+	units    map[int32]int            // gangs that wait with a surplus sub-group, by priority
+	gated    map[*gangState]struct{}  // gangs whose single surplus pods wait for units
+
+	// Without a caller that wakes exactly, every change in the cluster makes every parked gang ripe.
+	wokenByCaller bool
+	cluster       uint64                  // counts changes that may help a refused gang
+	ripened       uint64                  // cluster when the parked gangs were made ripe last
+	parked        map[*gangState]struct{} // parked and not ripe
+	grewAt        time.Time               // when room was last given back or added
+}
+
+// indexed is what the indices have of a gang.
+type indexed struct {
+	due       time.Time // of timers; zero: not in it
+	inTimers  int
+	rank      Rank // of ripe
+	inRipe    int
+	unitAt    int32 // of units
+	unitWaits bool  // counted in units
+}
+
+func newIndices() indices {
+	return indices{
+		timers: &orderedHeap[*gangState]{
+			less:  func(a, b *gangState) bool { return a.due.Before(b.due) },
+			place: func(g *gangState) *int { return &g.inTimers },
+		},
+		ripe: &orderedHeap[*gangState]{
+			less:  func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 },
+			place: func(g *gangState) *int { return &g.inRipe },
+		},
+		partials: sets.New[Key](), units: map[int32]int{}, gated: map[*gangState]struct{}{}, parked: map[*gangState]struct{}{},
+	}
+}
+
+// reindex brings the indices up to date with a gang that has changed.
+func (r *Registry) reindex(g *gangState) {
+	x := &r.index
+	if r.gangs[g.key] != g {
+		r.unindex(g)
+		return
+	}
+	if g.leader != "" && (g.parked && g.ripe || r.now.Before(g.keepUntil)) {
+		x.ripe.remove(g)
+		g.rank = r.leaderRank(g)
+		x.ripe.set(g)
+	} else {
+		x.ripe.remove(g)
+		r.endYields(g)
+	}
+	if g.parked && !g.ripe && g.leader != "" {
+		x.parked[g] = struct{}{}
+	} else {
+		delete(x.parked, g)
+	}
+	if g.isCandidate() || g.numbers.flag(isLeaver) > 0 {
+		x.partials.Insert(g.key)
+	} else if x.partials.Has(g.key) {
+		x.partials.Delete(g.key)
+		g.proven = false
+		if g.plan == nil || g.admitted || !g.holds() {
+			g.incompleteFor = 0
+		}
+	}
+	if g.gatedUntil.IsZero() {
+		delete(x.gated, g)
+	} else {
+		x.gated[g] = struct{}{}
+	}
+	r.countUnit(g, g.admitted && g.tree != nil && g.numbers.unitsOf(g.profile()) > 0)
+	r.setDue(g, r.dueAt(g))
+}
+
+// unindex takes a gang that is forgotten out of the indices.
+func (r *Registry) unindex(g *gangState) {
+	x := &r.index
+	x.ripe.remove(g)
+	r.endYields(g)
+	if h := g.yieldedTo; h != nil {
+		h.yielders = slices.DeleteFunc(h.yielders, func(y *gangState) bool { return y == g })
+		g.yieldedTo = nil
+	}
+	delete(x.parked, g)
+	delete(x.gated, g)
+	x.partials.Delete(g.key)
+	r.countUnit(g, false)
+	x.timers.remove(g)
+}
+
+// endYields ends the wait of the gangs that let this one go first.
+func (r *Registry) endYields(g *gangState) {
+	for _, y := range g.yielders {
+		if y.yieldedTo == g {
+			y.yieldOver = true
+			r.setDue(y, r.dueAt(y))
+		}
+	}
+	g.yielders = nil
+}
+
+func (r *Registry) setDue(g *gangState, due time.Time) {
+	if due.IsZero() {
+		r.index.timers.remove(g)
+		g.due = due
+		return
+	}
+	if g.inTimers == 0 || !due.Equal(g.due) {
+		r.index.timers.remove(g)
+		g.due = due
+		r.index.timers.set(g)
+	}
+}
+
+// countUnit keeps the number of gangs that wait with a surplus sub-group. Single pods of a priority at which none waits any
+// more are let go.
+func (r *Registry) countUnit(g *gangState, waits bool) {
+	x, priority := &r.index, r.priority(g)
+	if waits == g.unitWaits && (!waits || priority == g.unitAt) {
+		return
+	}
+	if g.unitWaits {
+		if x.units[g.unitAt]--; x.units[g.unitAt] == 0 {
+			delete(x.units, g.unitAt)
+			for h := range x.gated {
+				if h != g && r.priority(h) == g.unitAt {
+					h.gatedUntil = r.now
+					r.setDue(h, r.dueAt(h))
+				}
+			}
+		}
+	}
+	if waits {
+		x.units[priority]++
+	}
+	g.unitWaits, g.unitAt = waits, priority
+}
+
+// unitsOf returns how many groups could have another surplus sub-group, planned with this profile.
+func (n *numbers) unitsOf(profile string) int {
+	if p := n.pools[profile]; p != nil && p.ours {
+		return p.units.all
+	}
+	return 0
+}
+
+// grew notes that room was given back or added.
+func (r *Registry) grew() {
+	r.index.cluster++
+	r.index.grewAt = r.now
+}
+
+// ripen makes the parked gangs ripe after a change in the cluster, unless the caller wakes exactly.
+func (r *Registry) ripen() {
+	x := &r.index
+	if x.wokenByCaller || x.ripened == x.cluster {
+		return
+	}
+	x.ripened = x.cluster
+	for g := range x.parked {
+		g.ripe = true
+		r.reindex(g)
+	}
+}
+
+// dueAt returns when Tick has to look at the gang; zero: it need not.
+func (r *Registry) dueAt(g *gangState) time.Time {
+	soon := r.now.Add(-time.Nanosecond)
+	switch {
+	case g.tree == nil || g.plan != nil || g.completeAt.IsZero():
+		return time.Time{}
+	case g.leader == "":
+		due := later(g.notBefore, g.gatedUntil)
+		if g.incompleteFor > 0 && g.incompleteFor >= r.opts.RepairTimeout {
+			due = later(due, r.now.Add(retryInterval)) // it is being given back
+		}
+		return later(due, soon)
+	case g.yieldedTo != nil && g.yieldOver:
+		return soon
+	case g.yieldedTo != nil:
+		return g.yieldedAt.Add(yieldLimit)
+	case !g.seen:
+		return g.woken.Add(wakeInterval)
+	case !g.parked:
+		return time.Time{}
+	}
+	var due time.Time
+	next := func(t time.Time) {
+		if due.IsZero() || t.Before(due) {
+			due = t
+		}
+	}
+	tried := later(g.refusedAt, g.woken)
+	if g.changed {
+		next(tried.Add(retryInterval))
+	}
+	if g.ripe && !r.index.wokenByCaller {
+		next(tried.Add(r.opts.Resync))
+	}
+	if g.task == SurplusUnit && !g.ripe && !g.unitsTried && g.hasSingles() {
+		next(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter))
+	}
+	return due
+}
+
+// hasSingles reports whether single pods wait in sub-groups that are whole.
+func (g *gangState) hasSingles() bool {
+	n, profile := g.numbers, g.profile()
+	p := n.pools[profile]
+	if p == nil || !p.ours {
+		return false
+	}
+	for leaf := range p.leaves {
+		if g.isWhole(leaf) {
+			return true
+		}
+	}
+	return false
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

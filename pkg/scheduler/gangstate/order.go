@@ -1,0 +1,98 @@
+package gangstate
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// orderKey is what the members of one leaf are ordered by: priority, pod index, creation, name (G5).
+type orderKey struct {
+	priority int32
+	index    int
+	created  time.Time
+	name     string
+}
+
+func orderOf(pod *corev1.Pod) orderKey {
+	return orderKey{priority: podPriority(pod), index: podIndex(pod), created: pod.CreationTimestamp.Time, name: pod.Name}
+}
+
+// preferred orders the members of a leaf by who is planned first.
+func preferred(a, b *member) int { return a.key.compare(&b.key) }
+
+func (a *orderKey) compare(b *orderKey) int {
+	if c := cmp.Compare(b.priority, a.priority); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.index, b.index); c != 0 {
+		return c
+	}
+	return a.age(b)
+}
+
+// age orders by creation, then name.
+func (a *orderKey) age(b *orderKey) int {
+	if c := a.created.Compare(b.created); c != 0 {
+		return c
+	}
+	return strings.Compare(a.name, b.name)
+}
+
+func podPriority(pod *corev1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
+}
+
+// indexLabels are where workload controllers put a pod's index.
+var indexLabels = []string{"batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index", "grove.io/podclique-pod-index"}
+
+// podIndex returns a pod's index, or a number above all indices if it has none.
+func podIndex(pod *corev1.Pod) int {
+	for _, l := range indexLabels {
+		if v, ok := pod.Labels[l]; ok {
+			if i, err := strconv.Atoi(v); err == nil {
+				return i
+			}
+		}
+	}
+	return 1 << 30
+}
+
+// priorities is how many members have which priority.
+type priorities struct {
+	levels []priorityLevel // sorted, the highest first
+}
+
+type priorityLevel struct {
+	priority int32
+	pods     int
+}
+
+func (p *priorities) add(priority int32, n int) {
+	i := 0
+	for i < len(p.levels) && p.levels[i].priority > priority {
+		i++
+	}
+	if i == len(p.levels) || p.levels[i].priority != priority {
+		p.levels = append(p.levels, priorityLevel{})
+		copy(p.levels[i+1:], p.levels[i:])
+		p.levels[i] = priorityLevel{priority: priority}
+	}
+	if p.levels[i].pods += n; p.levels[i].pods == 0 {
+		p.levels = append(p.levels[:i], p.levels[i+1:]...)
+	}
+}
+
+// highest returns the highest priority, 0 if there is no member.
+func (p *priorities) highest() int32 {
+	if len(p.levels) == 0 {
+		return 0
+	}
+	return p.levels[0].priority
+}

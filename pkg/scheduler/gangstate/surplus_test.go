@@ -1,0 +1,223 @@
+package gangstate
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// room is so many places on one node.
+type room struct{ left, placed int }
+
+func (w *room) Place(int, string) (string, *placement.Refusal) {
+	if w.left == w.placed {
+		return "", &placement.Refusal{Reasons: map[string]int{"full": 1}}
+	}
+	w.placed++
+	return "n", nil
+}
+func (w *room) Undo(n int)           { w.placed -= n }
+func (w *room) Domains(int) []string { return nil }
+func (w *room) Feasible(int) int     { return 1 }
+func (w *room) Weight(int) int64     { return 1 }
+
+// plansIn returns the pods that the work places where there are so many places.
+func (s *story) plansIn(places int) []string {
+	var names []string
+	for _, p := range simulatedPlan(s.work, &room{left: places}) {
+		names = append(names, p.Pod.ID)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (s *story) wantTask(want Task) *story {
+	s.t.Helper()
+	if s.work.Task != want {
+		s.t.Fatalf("plans its %s, want %s", s.work.Task, want)
+	}
+	return s
+}
+
+func (s *story) wantPlan(places int, want ...string) *story {
+	s.t.Helper()
+	if diff := cmp.Diff(want, s.plansIn(places)); diff != "" {
+		s.t.Fatalf("planned with %d places (-want +got):\n%s", places, diff)
+	}
+	return s
+}
+
+func sub(leaf string, names ...string) (out []*wrappers.PodWrapper) {
+	for _, n := range names {
+		out = append(out, memberPod(n).SubGroup(leaf))
+	}
+	return out
+}
+
+// A gang that lacks one pod took all the room there was.
+func TestRefillTakesWhatTheMinimumLacks(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").binds("a", "a", "b").gone("b").after(departure).
+		members("c", "d", "e", "f", "g").leads("c").wantTask(Refill).wantPlan(5, "c")
+	s.commits("c").assumes("c").arrives("c").posts("c").leads("d").wantTask(SurplusSingle).wantPlan(5, "d", "e", "f", "g")
+}
+
+func TestSurplusComesInUnits(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinSubGroup(1).SubGroup("x", 2).SubGroup("y", 2).SubGroup("z", 2)).
+		pods(sub("x", "x0", "x1", "x2")...).binds("x0", "x0", "x1").
+		pods(sub("y", "y0", "y1")...).pods(sub("z", "z0", "z1")...)
+	s.leads("y0").wantTask(SurplusUnit).wantPlan(9, "y0", "y1") // one unit in one plan, no single pod
+	s.commits("y0", "y1").assumes("y0", "y1").arrives("y0", "y1").posts("y0", "y1")
+	s.leads("z0").wantTask(SurplusUnit).wantPlan(9, "z0", "z1").wantPlan(1)
+}
+
+func TestSinglesLetUnitsGoFirst(t *testing.T) {
+	t.Parallel()
+	start := func(t *testing.T) *story {
+		s := wokenByName(t)
+		s.r.opts.SingleSurplusAfter = 2 * time.Second
+		s.group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 2)).pods(sub("x", "x0", "x1")...).binds("x0", "x0").
+			pods(sub("y", "y0", "y1")...)
+		return s.leads("y0").wantTask(SurplusUnit).refuses()
+	}
+	t.Run("single pods come when room has stood still", func(t *testing.T) {
+		t.Parallel()
+		s := start(t).after(time.Second).wantActivated().after(time.Second).wantActivated("x1")
+		s.leads("x1").wantTask(SurplusSingle).wantPlan(9, "x1")
+		if f, _ := s.r.Facts(gangG); f.Refused.Reason != noRoom.Reason || !f.RefusedSurplus {
+			t.Errorf("the unit that waits is forgotten: %+v", f.Refused)
+		}
+	})
+	t.Run("room that grows is tried for the unit first", func(t *testing.T) {
+		t.Parallel()
+		s := start(t).after(1500 * time.Millisecond).wakes(gangG).wantActivated("y0")
+		s.leads("y0").wantTask(SurplusUnit).refuses().after(1500 * time.Millisecond).wantActivated().after(500 * time.Millisecond).wantActivated("x1")
+	})
+	t.Run("the unit is tried again when room grows while single pods wait", func(t *testing.T) {
+		t.Parallel()
+		s := start(t).after(2 * time.Second).leads("x1").refuses().wakes(gangG).wantActivated("y0")
+		s.leads("y0").wantTask(SurplusUnit)
+	})
+	t.Run("single pods of another gang wait too, until no unit does", func(t *testing.T) {
+		t.Parallel()
+		s := start(t)
+		other := func(name string) *wrappers.PodWrapper {
+			return wrappers.MakePod(name, testNamespace).UID(name).Gang("h")
+		}
+		s.r.SetGroup(wrappers.MakePodGroup("h", testNamespace).UID("group-h").MinMember(1).Obj(), s.now)
+		s.pods(other("h0").Node("n"))
+		s.r.ClusterChanged()
+		s.pods(other("h1")).wantActivated()
+		s.gone("y0") // the unit cannot be completed
+		s.after(time.Millisecond)
+		if !slices.Contains(s.activated(), "h1") {
+			t.Errorf("activated %v, want h1: no unit waits any more", s.activated())
+		}
+	})
+}
+
+func TestUnitsOfAllGangsComeBreadthFirst(t *testing.T) {
+	t.Parallel()
+	early := time.Unix(1_000_000, 0)
+	want := []Rank{
+		{Tier: TierRefill, Time: early.Add(9)},
+		{Tier: TierNormal, Time: early.Add(8)},
+		{Tier: TierSurplusUnit, Level: 0, Extra: 0, Time: early.Add(7)},
+		{Tier: TierSurplusUnit, Level: 0, Extra: 1, Time: early.Add(6)},
+		{Tier: TierSurplusUnit, Level: 1, Extra: 0, Time: early.Add(5)},
+		{Tier: TierSurplusSingle, Time: early.Add(4)},
+		{Priority: -1, Tier: TierNormal, Time: early.Add(3)},
+	}
+	got := slices.Clone(want)
+	slices.Reverse(got)
+	slices.SortFunc(got, Rank.Compare)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+	s := begin(t).group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 1).SubGroup("z", 1)).
+		pods(sub("x", "x0")...).binds("x0", "x0").pods(sub("y", "y0")...).pods(sub("z", "z0")...)
+	if got := s.r.leaderRank(s.r.gangs[gangG]); got.Tier != TierSurplusUnit || got.Extra != 0 {
+		t.Errorf("rank of the first unit is %+v", got)
+	}
+	s.binds("y0", "y0")
+	if got := s.r.leaderRank(s.r.gangs[gangG]); got.Tier != TierSurplusUnit || got.Extra != 1 {
+		t.Errorf("rank of the second unit is %+v", got)
+	}
+}
+
+func TestRefillOvertakesSurplus(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").binds("a", "a", "b").members("c", "d").
+		leads("c").wantTask(SurplusSingle).commits("c").assumes("c") // and its volume takes long
+	s.gone("b").wantAborted(false) // has it succeeded?
+	s.after(departure).wantAborted(true)
+	if diff := cmp.Diff([]types.UID{"c"}, s.effects.Cancel); diff != "" {
+		t.Errorf("to be cancelled (-want +got):\n%s", diff)
+	}
+	s.releases("c").wantLeader("c").leads("c").wantTask(Refill).wantPlan(9, "c") // without back-off
+
+	open := begin(t).group(podGroup().MinMember(2)).members("a", "b").binds("a", "a", "b").members("c").
+		leads("c").commits("c").assumes("c").arrives("c").gone("b").after(departure)
+	open.wantAborted(false) // its binding may be posted
+}
+
+func TestSurplusThatFailsIsBackedOff(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(1)).members("a", "b").binds("a", "a")
+	tries, end := 0, s.now.Add(36*time.Second)
+	for s.now.Before(end) {
+		if s.leader() == "b" {
+			s.leads("b").commits("b").assumes("b").releases("b")
+			s.pods(memberPod("a").Node("n")) // the gang is looked at meanwhile
+			tries++
+		}
+		s.after(100 * time.Millisecond)
+	}
+	if tries < 3 || tries > 10 {
+		t.Errorf("tried %d times in 36 s, want the back-off doubled to its limit", tries)
+	}
+}
+
+func TestSubGroupsAreAdmittedAgainAsUnits(t *testing.T) {
+	t.Parallel()
+	two := func(t *testing.T) *story {
+		return begin(t).group(podGroup().SubGroup("x", 1).SubGroup("y", 2)).pods(sub("x", "x0")...).pods(sub("y", "y0", "y1")...).
+			binds("x0", "x0", "y0", "y1")
+	}
+	t.Run("one that lost all of its pods", func(t *testing.T) {
+		t.Parallel()
+		s := two(t).gone("y0", "y1").after(departure).wantAdmitted(true).pods(sub("y", "y2", "y3")...)
+		if s.r.gangs[gangG].admittedGroups.Has("y") {
+			t.Error("it is admitted still")
+		}
+		s.leads("y2").wantTask(Refill).wantPlan(1).wantPlan(2, "y2", "y3")
+	})
+	t.Run("one that lost a pod gets single pods", func(t *testing.T) {
+		t.Parallel()
+		two(t).gone("y0").after(departure).pods(sub("y", "y2", "y3")...).leads("y2").wantTask(Refill).wantPlan(9, "y2")
+	})
+	t.Run("pods that are being deleted keep nothing", func(t *testing.T) {
+		t.Parallel()
+		s := two(t)
+		for _, n := range []string{"x0", "y0", "y1"} {
+			pod := s.r.members[types.UID(n)].pod.DeepCopy()
+			pod.DeletionTimestamp = wrappers.MakePod("p", "ns").Terminating().Obj().DeletionTimestamp
+			s.r.SetPod(pod, s.now)
+		}
+		s.wantAdmitted(false)
+	})
+	t.Run("a surplus sub-group that a failed binding left in part is completed first", func(t *testing.T) {
+		t.Parallel()
+		s := begin(t).group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 2).SubGroup("z", 1)).pods(sub("x", "x0")...).binds("x0", "x0").
+			pods(sub("y", "y0", "y1")...).leads("y0").commits("y0", "y1").assumes("y0", "y1").arrives("y0", "y1").posts("y0").releases("y1").
+			pods(sub("z", "z0")...).after(minBackoff)
+		s.leads("y1").wantTask(Refill).wantPlan(9, "y1")
+	})
+}

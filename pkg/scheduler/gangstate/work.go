@@ -1,0 +1,267 @@
+package gangstate
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/placement"
+)
+
+// Work is what a leader's cycle has to plan.
+type Work struct {
+	Gang Key
+	Task Task
+	Tree *gang.Tree
+	// Problem is what to plan. Refill: the sub-groups that the tree needs and that are not admitted, as units (G12, G20).
+	// SurplusUnit: the pods of sub-groups that are not whole; SurplusSingle: those of sub-groups that are.
+	Problem placement.Problem
+	// Singles, for Refill only, are the waiting pods of admitted sub-groups that lack some of their minimum, in the form of
+	// surplus: each is welcome by itself, and none waits for another. Lacks is how many each of them lacks.
+	Singles placement.Problem
+	Lacks   gang.Counts
+	Classes []*corev1.Pod // by class index: the first pod of the class
+	Pods    map[string]*corev1.Pod
+}
+
+// Begin returns what the pod's cycle has to plan, if the pod is its gang's leader and a plan may be made now. The reason
+// is why not.
+func (r *Registry) Begin(pod *corev1.Pod) (*Work, string) {
+	w, rows, g, why := r.begin(pod)
+	if w == nil {
+		return nil, why
+	}
+	// The rest needs no lock.
+	slices.SortFunc(rows, func(a, b *row) int { return a.key.compare(&b.key) })
+	w.Pods = make(map[string]*corev1.Pod, len(rows))
+	classes := map[string]int{}
+	for _, x := range rows {
+		class, ok := classes[x.class]
+		if !ok {
+			class = len(w.Classes)
+			classes[x.class] = class
+			w.Classes = append(w.Classes, x.pod)
+		}
+		id := string(x.pod.UID)
+		w.Pods[id] = x.pod
+		w.Problem.Pods[x.leaf.Name()] = append(w.Problem.Pods[x.leaf.Name()], placement.Pod{ID: id, Class: class})
+	}
+	w.divide(g)
+	return w, ""
+}
+
+// standing is what divide has to know of the gang.
+type standing struct {
+	admitted func(leaf *gang.Group) bool // the leaf is admitted
+	whole    func(leaf *gang.Group) bool // the leaf and all above it are satisfied
+	torn     map[*gang.Group]bool        // sub-groups bound in part that can be helped; nil: the tree is not satisfied
+}
+
+// begin is the part of Begin that needs the lock.
+func (r *Registry) begin(pod *corev1.Pod) (*Work, []*row, standing, string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leading = true
+	m := r.members[pod.UID]
+	switch {
+	case m == nil:
+		return nil, nil, standing{}, "its PodGroup has not seen it yet"
+	case m.gang.leader != pod.UID:
+		return nil, nil, standing{}, "another pod of the gang speaks for it"
+	case r.committing != nil:
+		r.again(m.gang)
+		return nil, nil, standing{}, "another gang is being committed"
+	}
+	g := m.gang
+	profile := g.profile()
+	task, state := r.task(g, profile, r.now)
+	if state == gated {
+		g.leader = "" // elected again in its time
+		g.parked, g.ripe = false, false
+		r.reindex(g)
+		return nil, nil, standing{}, "surplus sub-groups go first"
+	}
+	g.endYield()
+	g.seen, g.yieldedAt = true, time.Time{}
+	g.keepUntil = time.Time{}
+	g.changed, g.generation = false, r.index.cluster // what happens from here on is not in this attempt
+	g.parked, g.ripe = false, false
+	if state == ready {
+		g.task = task
+	}
+	r.reindex(g)
+	if state != ready {
+		return nil, nil, standing{}, "the gang is not complete any more"
+	}
+	n := g.numbers
+	w := &Work{Gang: g.key, Task: task, Tree: g.tree}
+	w.Problem = placement.Problem{Tree: g.tree, Have: n.bound.Counts(), Held: g.held(), Pods: map[string][]placement.Pod{}}
+	copied := make([]row, 0, n.waitingFor(profile))
+	rows := make([]*row, 0, n.waitingFor(profile))
+	for i := range g.rows {
+		if x := &g.rows[i]; x.flags&isUsable != 0 && x.scheduler == profile {
+			copied = append(copied, *x)
+			rows = append(rows, &copied[len(copied)-1])
+		}
+	}
+	s := standing{}
+	admitted, bound := g.admittedGroups.Clone(), n.bound.Clone()
+	s.admitted = func(leaf *gang.Group) bool { return leaf.Parent() == nil || admitted.Has(leaf.Name()) }
+	s.whole = func(leaf *gang.Group) bool {
+		for ; leaf != nil; leaf = leaf.Parent() {
+			if !bound.Satisfied(leaf) {
+				return false
+			}
+		}
+		return true
+	}
+	if task == Refill && bound.Satisfied(g.tree.Root()) {
+		s.torn = map[*gang.Group]bool{}
+		for _, group := range n.bound.Partial() {
+			s.torn[group] = g.canMend(group, profile)
+		}
+	}
+	return w, rows, s, ""
+}
+
+// divide gives each part of the work the pods that it is about.
+func (w *Work) divide(s standing) {
+	all := w.Problem.Pods
+	keep := func(is func(leaf *gang.Group) bool) map[string][]placement.Pod {
+		kept := make(map[string][]placement.Pod, len(all))
+		for name, pods := range all {
+			if is(w.Tree.Group(name)) {
+				kept[name] = pods
+			}
+		}
+		return kept
+	}
+	switch w.Task {
+	case SurplusUnit:
+		w.Problem.Pods = keep(func(leaf *gang.Group) bool { return !s.whole(leaf) })
+	case SurplusSingle:
+		w.Problem.Pods = keep(s.whole)
+	case Refill:
+		w.divideRefill(s, all)
+	}
+}
+
+// divideRefill tells units from single pods, and leaves out what the minimum does not lack.
+func (w *Work) divideRefill(s standing, all map[string][]placement.Pod) {
+	bound := w.Problem.Have
+	w.Singles = w.Problem
+	w.Singles.Have, w.Singles.Pods, w.Lacks = gang.Counts{}, map[string][]placement.Pod{}, gang.Counts{}
+	w.Problem.Have = maps.Clone(bound)
+	for _, leaf := range w.Tree.Leaves() {
+		name := leaf.Name()
+		w.Singles.Have[name] = max(bound[name], leaf.Min())
+		if !s.admitted(leaf) {
+			continue
+		}
+		w.Problem.Have[name] = w.Singles.Have[name]
+		if lacks := leaf.Min() - bound[name]; lacks > 0 {
+			w.Lacks[name] = lacks
+			w.Singles.Pods[name] = firstOfEach(all[name], lacks)
+		}
+	}
+	if s.torn == nil {
+		return
+	}
+	// The tree is whole: only sub-groups that are bound in part are completed, nothing new is begun.
+	pods := map[string][]placement.Pod{}
+	for name := range all {
+		for group := w.Tree.Group(name); group != nil; group = group.Parent() {
+			if s.torn[group] {
+				pods[name] = all[name]
+			}
+		}
+	}
+	w.Problem.Pods = pods
+}
+
+// firstOfEach returns the pods without those of which n of the same class come before.
+func firstOfEach(pods []placement.Pod, n int) []placement.Pod {
+	seen := map[int]int{}
+	var out []placement.Pod
+	for _, p := range pods {
+		if seen[p.Class] < n {
+			seen[p.Class]++
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Limit returns the placements of Singles without those that no minimum lacks: those of surplus come in later cycles.
+func (w *Work) Limit(placements []placement.Placement) []placement.Placement {
+	taken := gang.Counts{}
+	var out []placement.Placement
+	for _, p := range placements {
+		if taken[p.Leaf] < w.Lacks[p.Leaf] {
+			taken[p.Leaf]++
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// FirstUnit returns, of placements of surplus, those of the first sub-group: one plan is for one unit, so that another one
+// that fails on its way does not take it along.
+func (w *Work) FirstUnit(placements []placement.Placement) []placement.Placement {
+	if len(placements) == 0 {
+		return nil
+	}
+	have := gang.NewTally(w.Tree)
+	for leaf, n := range w.Problem.Have {
+		if g := w.Tree.Group(leaf); g != nil {
+			have.Add(g, n)
+		}
+	}
+	var unit *gang.Group
+	for g := w.Tree.Group(placements[0].Leaf); g.Parent() != nil; g = g.Parent() {
+		if !have.Satisfied(g) {
+			unit = g // the uppermost counts
+		}
+	}
+	if unit == nil {
+		return nil
+	}
+	var out []placement.Placement
+	for _, p := range placements {
+		leaf := w.Tree.Group(p.Leaf)
+		if have.Satisfied(unit) || !isBelow(leaf, unit) {
+			break
+		}
+		have.Add(leaf, 1)
+		out = append(out, p)
+	}
+	if !have.Satisfied(unit) {
+		return nil
+	}
+	return out
+}
+
+func isBelow(g, top *gang.Group) bool {
+	for ; g != nil; g = g.Parent() {
+		if g == top {
+			return true
+		}
+	}
+	return false
+}
+
+// held counts the pods bound now, completions aside.
+func (g *gangState) held() gang.Counts {
+	c := g.numbers.bound.Counts()
+	for _, b := range g.numbers.completed.counted() {
+		for leaf, n := range b.leaves {
+			if c[leaf.Name()] -= n; c[leaf.Name()] == 0 {
+				delete(c, leaf.Name())
+			}
+		}
+	}
+	return c
+}
