@@ -205,7 +205,7 @@ func (r *Registry) task(g *gangState, profile string, now time.Time) (Task, read
 		return Minimum, ready
 	case !n.bound.Satisfied(root), g.isTorn(profile):
 		return Refill, ready
-	case n.unitsOf(profile) > 0 && !g.unitsTried:
+	case n.unitsOf(profile) > 0 && !r.haveUnitsFailed(g):
 		return SurplusUnit, ready
 	}
 	if until := r.index.grewAt.Add(r.opts.SingleSurplusAfter); r.opts.SingleSurplusAfter > 0 && now.Before(until) && r.unitsWaitAt(g) {
@@ -213,6 +213,11 @@ func (r *Registry) task(g *gangState, profile string, now time.Time) (Task, read
 		return SurplusSingle, gated
 	}
 	return SurplusSingle, ready
+}
+
+// haveUnitsFailed reports whether the gang's surplus sub-groups were refused and nothing has changed that could help them.
+func (r *Registry) haveUnitsFailed(g *gangState) bool {
+	return g.unitsTried && (r.index.wokenByCaller || g.unitsTriedAt == r.index.cluster)
 }
 
 // unitsWaitAt reports whether a surplus sub-group of the gang's priority waits.
@@ -349,7 +354,7 @@ func (r *Registry) fire(g *gangState, now time.Time) Effects {
 		}
 		g.unitVerdict = g.verdict
 		g.unitVerdict.At = g.refusedAt
-		g.unitsTried = true
+		g.unitsTried, g.unitsTriedAt = true, g.generation
 		return r.evaluate(g, now)
 	default:
 		return Effects{}

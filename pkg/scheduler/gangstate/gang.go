@@ -98,8 +98,9 @@ type attempt struct {
 	missed     bool             // what an attempt that is being made rests on may have gone
 
 	// Surplus sub-groups that were refused wait beside single pods.
-	unitsTried  bool             // the gang's units were refused, and it is at its single pods
-	unitVerdict podgroup.Refusal // why; At is when
+	unitsTried   bool             // the gang's units were refused, and it is at its single pods
+	unitsTriedAt uint64           // indices.cluster when that attempt began
+	unitVerdict  podgroup.Refusal // why; At is when
 }
 
 // backoff is the pause after plans that failed on their way.

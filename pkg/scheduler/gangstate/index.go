@@ -171,7 +171,10 @@ func (r *Registry) ripen() {
 	}
 	x.ripened = x.cluster
 	for g := range x.parked {
-		g.ripe = true
+		if g.ripe = true; g.unitsTried {
+			g.leader, g.unitsTried = "", false // another is elected, for the units
+			g.parked, g.ripe = false, false
+		}
 		r.reindex(g)
 	}
 }

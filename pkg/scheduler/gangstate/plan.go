@@ -112,7 +112,10 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 	g.markPlan(p)
 	g.plan, r.committing = p, p
 	g.leader, g.refusedAt, g.verdict = "", time.Time{}, podgroup.Refusal{}
-	g.parked, g.ripe, g.missed = false, false, false
+	if g.missed {
+		g.missed, g.unitsTried = false, false
+	}
+	g.parked, g.ripe = false, false
 	for i := range p.slots {
 		m := p.slots[i].member
 		r.plans[m.pod.UID] = p

@@ -34,6 +34,15 @@ func TestLeaderComesBefore(t *testing.T) {
 			than:  plain(2_000_000_000),
 			first: true,
 		},
+		"a gang that was bound in part for longer than it may is as any other": {
+			tell: func(s *story) {
+				s.pods(memberPod("a").Node("n").BoundFor(whole)).members("b", "c")
+				for range 31 {
+					s.r.Fragments(time.Second, true)
+				}
+			},
+			than: plain(0),
+		},
 		"a gang of which somebody else bound one pod is a new gang": {
 			tell: func(s *story) { s.pods(memberPod("a").Node("n")).members("b", "c") },
 			than: plain(0),

@@ -151,7 +151,7 @@ func (r *Registry) AddProfile(name string) {
 	r.profiles.Insert(name)
 }
 
-// Synced tells that every pod and PodGroup that existed at start has been seen: elections begin.
+// Synced records that every pod and PodGroup that existed at start has been seen: elections begin.
 func (r *Registry) Synced(now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,8 +166,8 @@ func (r *Registry) Synced(now time.Time) Effects {
 	return r.leave(e)
 }
 
-// SetLeading tells that this process schedules from now on: what it remembers holds. Before, it follows what another
-// process writes into the status of PodGroups. An attempt to plan tells the same.
+// SetLeading records that this process schedules from now on: what it remembers holds. Before, it follows what another
+// process writes into the status of PodGroups. An attempt to plan records the same.
 func (r *Registry) SetLeading() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -425,7 +425,7 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 	return r.evaluate(g, now)
 }
 
-// arrived tells that it is known what became of a pod that vanished.
+// arrived records that it is known what became of a pod that vanished.
 func (r *Registry) arrived(uid types.UID) {
 	if _, ok := r.departing[uid]; ok {
 		delete(r.departing, uid)

@@ -108,6 +108,9 @@ func newSimulation(t *testing.T, seed int64) *simulation {
 		trees: map[uint64]*gang.Tree{}, plans: map[uint64]*Plan{}, opened: map[uint64]bool{},
 	}
 	s.exact = seed%2 == 1
+	if seed%4 < 2 { // room is short: gangs and sub-groups are refused
+		s.nodes = map[string]int{"n0": 2, "n1": 2, "n2": 1}
+	}
 	s.r, s.standby = s.newRegistry(), s.newRegistry()
 	s.apply(s.r.Synced(s.now))
 	s.standby.Synced(s.now)
@@ -379,6 +382,8 @@ func (s *simulation) update(old *corev1.Pod, edit func(*corev1.Pod)) {
 		}
 		if pod.Status.Phase == corev1.PodSucceeded {
 			s.ended = append(s.ended, func() { s.feed(func(r *Registry) Effects { return r.SetPod(pod, s.now) }) })
+		} else {
+			s.ended = append(s.ended, func() { s.feed(func(r *Registry) Effects { return r.RemoveFailedPod(pod.UID, s.now) }) })
 		}
 	default:
 		s.toRegistry = append(s.toRegistry, func() { s.feed(func(r *Registry) Effects { return r.SetPod(pod, s.now) }) })
@@ -933,7 +938,7 @@ func (s *simulation) check() {
 		// A leader that the queue holds back was refused, or will be woken. Of one that is being deleted the queue may have
 		// heard before the registry, which is about to choose another.
 		truth := s.pods[g.leader]
-		if g.leader != "" && g.seen && (!g.parked || g.ripe && s.exact) && truth != nil && truth.Spec.NodeName == "" && truth.DeletionTimestamp == nil {
+		if g.leader != "" && g.seen && g.inTimers == 0 && (!g.parked || g.ripe && s.exact) && truth != nil && truth.Spec.NodeName == "" && truth.DeletionTimestamp == nil {
 			pod := g.members[g.leader].pod
 			q := s.queue[pod.Name]
 			if !s.inFlight[g.leader] && (q == nil || !q.active) && !(s.cycle != nil && s.cycle.pod.UID == g.leader) {

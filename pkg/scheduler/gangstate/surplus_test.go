@@ -105,6 +105,18 @@ func TestSinglesLetUnitsGoFirst(t *testing.T) {
 		s := start(t).after(2 * time.Second).leads("x1").refuses().wakes(gangG).wantActivated("y0")
 		s.leads("y0").wantTask(SurplusUnit)
 	})
+	t.Run("the unit is tried again when room grew while single pods were bound", func(t *testing.T) {
+		t.Parallel()
+		s := start(t).pods(sub("x", "x2")...).after(retryInterval).leads("y0").refuses().after(2 * time.Second).leads("x1").commits("x1").assumes("x1").wakes(gangG)
+		s.arrives("x1").posts("x1").leads("y0").wantTask(SurplusUnit)
+	})
+	t.Run("without a caller that wakes, the unit is tried again after any change", func(t *testing.T) {
+		t.Parallel()
+		s := start(t)
+		s.r.index.wokenByCaller = false
+		s.after(2 * time.Second).leads("x1").refuses().r.ClusterChanged()
+		s.after(time.Millisecond).wantActivated("y0").leads("y0").wantTask(SurplusUnit)
+	})
 	t.Run("single pods of another gang wait too, until no unit does", func(t *testing.T) {
 		t.Parallel()
 		s := start(t)

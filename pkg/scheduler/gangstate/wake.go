@@ -8,7 +8,7 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 )
 
-// WokenByCaller tells that refused gangs sleep until Wake names them: the caller knows what each refusal rests on. To be
+// WokenByCaller makes refused gangs sleep until Wake names them: the caller knows what each refusal rests on. To be
 // called before anything happens. Without it every change in the cluster (ClusterChanged) may help every refused gang, and
 // Tick wakes what the scheduling queue forgot after Options.Resync.
 func (r *Registry) WokenByCaller() {
@@ -17,7 +17,7 @@ func (r *Registry) WokenByCaller() {
 	r.index.wokenByCaller = true
 }
 
-// ClusterChanged tells that something happened that may help a refused gang: a node came or grew, a pod went.
+// ClusterChanged records that something happened that may help a refused gang: a node came or grew, a pod went.
 func (r *Registry) ClusterChanged() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,7 +36,8 @@ func (r *Registry) Refuse(key Key, v podgroup.Refusal, now time.Time) Effects {
 	g.verdict, g.refusedAt = v, now
 	e := Effects{Dirty: []Key{key}}
 	if g.leader != "" {
-		g.parked, g.ripe = true, !r.index.wokenByCaller && g.generation != r.index.cluster
+		// Ripe already: another leader was elected meanwhile, or the cluster changed.
+		g.parked, g.ripe = true, !g.seen || !r.index.wokenByCaller && g.generation != r.index.cluster
 		if g.missed {
 			g.missed = false
 			e.add(r.revive(g, now))
@@ -46,7 +47,7 @@ func (r *Registry) Refuse(key Key, v podgroup.Refusal, now time.Time) Effects {
 	return r.leave(e)
 }
 
-// Wake tells that what the refusal of these gangs rested on may have gone. Each of them that is parked becomes ripe: its
+// Wake reports that what the refusal of these gangs rested on may have gone. Each of them that is parked becomes ripe: its
 // leader is activated, and it stays ripe until its next attempt begins, or it has nothing to wait for. Gangs that are not
 // known or not parked are left alone; if an attempt of one is being made, it is made again should it be refused.
 func (r *Registry) Wake(keys []Key, now time.Time) Effects {
@@ -57,7 +58,11 @@ func (r *Registry) Wake(keys []Key, now time.Time) Effects {
 	grown := false
 	for _, key := range keys {
 		g := r.gangs[key]
-		if g == nil || g.plan != nil {
+		if g == nil {
+			continue
+		}
+		if g.plan != nil {
+			g.unitsTried = false // single pods are being bound, and units come next
 			continue
 		}
 		if !grown && (g.parked || g.leader != "") {

@@ -75,6 +75,9 @@ func TestRefusedGangIsWokenByName(t *testing.T) {
 		"its own pods changed: it is tried again after a moment": func(s *story) {
 			s.leads("a").refuses().pods(memberPod("c")).after(retryInterval).wantActivated("a").wantPasses("a", true)
 		},
+		"another leader is elected while the attempt is made": func(s *story) {
+			s.pods(memberPod("c")).leads("a").gone("a").wantActivated("b").refuses().wantPasses("b", true)
+		},
 		"Retry wakes it": func(s *story) {
 			s.leads("a").refuses()
 			s.effects = s.r.Retry(gangG, s.now)

@@ -34,7 +34,7 @@ const arrivalGrace = 2 * time.Second
 // heldPods writes what people see of a pod that is held: the condition PodScheduled, and events for pods whose PodGroup
 // or sub-group does not exist.
 type heldPods struct {
-	registry                                *gangstate.Registry
+	pace                                    *pacer
 	client                                  kubernetes.Interface
 	recorder                                events.EventRecorder
 	clock                                   clock.WithTicker
@@ -61,7 +61,7 @@ type heldPod struct {
 
 func newHeldPods(o Options) *heldPods {
 	return &heldPods{
-		registry: o.Registry, client: o.Client, recorder: o.Recorder, clock: o.Clock,
+		pace: newPacer(o.Registry), client: o.Client, recorder: o.Recorder, clock: o.Clock,
 		waitingForGangAfter: o.WaitingForGangAfter, needsCapacityAfter: o.NeedsCapacityAfter,
 		queue: newQueue(o.Clock), gangs: map[gangstate.Key]*heldGang{},
 	}
@@ -69,7 +69,11 @@ func newHeldPods(o Options) *heldPods {
 
 // sync looks at the waiting pods of one gang, and returns when the next of them is due.
 func (h *heldPods) sync(ctx context.Context, key gangstate.Key) (time.Duration, error) {
-	f, ok := h.registry.Facts(key)
+	now := h.clock.Now()
+	f, ok, wait := h.pace.look(key, now)
+	if wait > 0 {
+		return wait, nil
+	}
 	if !ok || len(f.Waiting) == 0 {
 		h.mu.Lock()
 		delete(h.gangs, key)
@@ -77,7 +81,6 @@ func (h *heldPods) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 		return 0, nil
 	}
 	held := h.of(key)
-	now := h.clock.Now()
 	held.observe(f, now)
 
 	var next time.Duration

@@ -31,7 +31,7 @@ const busyInterval = 100 * time.Millisecond
 
 // statuses writes the status of PodGroups, and the events that go with it.
 type statuses struct {
-	registry *gangstate.Registry
+	pace     *pacer
 	writer   StatusWriter
 	recorder events.EventRecorder
 	clock    clock.WithTicker
@@ -59,7 +59,7 @@ type groupStatus struct {
 
 func newStatuses(o Options) *statuses {
 	return &statuses{
-		registry: o.Registry, writer: o.PodGroups, recorder: o.Recorder, clock: o.Clock, interval: o.StatusInterval, busy: o.Busy,
+		pace: newPacer(o.Registry), writer: o.PodGroups, recorder: o.Recorder, clock: o.Clock, interval: o.StatusInterval, busy: o.Busy,
 		queue: newQueue(o.Clock), groups: map[gangstate.Key]*groupStatus{},
 	}
 }
@@ -72,7 +72,10 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 	}
 
 	// 1. What is, and what the API server knows of it.
-	f, ok := s.registry.Facts(key)
+	f, ok, wait := s.pace.look(key, now)
+	if wait > 0 {
+		return wait, nil
+	}
 	if !ok || f.Group == nil {
 		s.forget(key)
 		return 0, nil

@@ -1,0 +1,49 @@
+package report
+
+import (
+	"sync"
+	"time"
+
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+)
+
+const (
+	// largeGang is the number of pods from which on looks at a gang are kept apart: a look costs as much as it has pods.
+	largeGang = 500
+	// lookPause is the shortest time between two looks at a large gang.
+	lookPause = time.Second
+)
+
+// pacer keeps looks at large gangs apart: their pods come and are bound for seconds, and each of them marks the gang.
+type pacer struct {
+	facts func(gangstate.Key) (podgroup.Facts, bool)
+
+	mu     sync.Mutex
+	looked map[gangstate.Key]time.Time // at a large gang, last
+}
+
+func newPacer(registry *gangstate.Registry) *pacer {
+	return &pacer{facts: registry.Facts, looked: map[gangstate.Key]time.Time{}}
+}
+
+// look returns the facts of a gang, false if it is not known; or in how long it may be looked at.
+func (p *pacer) look(key gangstate.Key, now time.Time) (f podgroup.Facts, ok bool, wait time.Duration) {
+	p.mu.Lock()
+	last, large := p.looked[key]
+	p.mu.Unlock()
+	if large {
+		if wait := last.Add(lookPause).Sub(now); wait > 0 {
+			return podgroup.Facts{}, false, wait
+		}
+	}
+	f, ok = p.facts(key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ok && f.Pods >= largeGang {
+		p.looked[key] = now
+	} else {
+		delete(p.looked, key)
+	}
+	return f, ok, 0
+}
