@@ -38,7 +38,7 @@ func TestLeaderComesBefore(t *testing.T) {
 			tell: func(s *story) {
 				s.pods(memberPod("a").Node("n").BoundFor(whole)).members("b", "c")
 				for range 31 {
-					s.r.Fragments(time.Second, true)
+					s.r.PodsToRelease(time.Second, true)
 				}
 			},
 			than: plain(0),
