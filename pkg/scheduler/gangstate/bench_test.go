@@ -219,14 +219,24 @@ func BenchmarkPartial(b *testing.B) {
 	})
 }
 
+// BenchmarkFacts is what a status costs, and for how much of that the lock is held.
 func BenchmarkFacts(b *testing.B) {
 	r := newBenchRegistry()
 	fill(r, "g", 20000, 20000)
 	r.Synced(benchStart)
-	b.ReportAllocs()
-	for b.Loop() {
-		r.Facts(Key{Namespace: "ml", Name: "g"})
-	}
+	key := Key{Namespace: "ml", Name: "g"}
+	b.Run("all", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			r.Facts(key)
+		}
+	})
+	b.Run("locked", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			r.facts(key)
+		}
+	})
 }
 
 func BenchmarkBegin(b *testing.B) {

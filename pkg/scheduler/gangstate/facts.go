@@ -61,45 +61,49 @@ func (g *gangState) list(m *member) {
 // Facts returns what is known of a gang, false if it is not known at all, or not all that exists has been seen yet
 // (Synced). The result shares nothing that changes.
 func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
-	f, rows, need, ok := r.facts(key)
+	f, copied, need, ok := r.facts(key)
 	if !ok {
 		return podgroup.Facts{}, false
 	}
 	// The rest needs no lock.
-	slices.SortFunc(rows, func(a, b *row) int { return a.key.compare(&b.key) })
+	rows := make([]*row, len(copied))
+	for i := range copied {
+		rows[i] = &copied[i]
+	}
+	needs := map[*row]bool{}
+	if len(need) > 0 {
+		slices.SortFunc(rows, func(a, b *row) int { return a.key.compare(&b.key) })
+		for _, x := range rows {
+			if x.flags&isWaiting != 0 && x.flags&isUsable != 0 && x.scheduler == f.Profile && need[x.leaf.Name()] > 0 {
+				need[x.leaf.Name()]--
+				needs[x] = true
+			}
+		}
+	}
+	slices.SortFunc(rows, func(a, b *row) int { return a.key.age(&b.key) })
+	f.Waiting = make([]podgroup.WaitingPod, 0, len(rows))
 	for _, x := range rows {
-		text := func() string { return fmt.Sprintf("pod %s %s", x.pod.Name, x.misplaced) }
 		switch {
 		case x.flags&isMisplaced != 0:
-			f.Misplaced = append(f.Misplaced, text())
+			f.Misplaced = append(f.Misplaced, fmt.Sprintf("pod %s %s", x.pod.Name, x.misplaced))
 		case x.flags&isStray != 0:
-			f.Stray = append(f.Stray, text())
+			f.Stray = append(f.Stray, fmt.Sprintf("pod %s %s", x.pod.Name, x.misplaced))
 		}
-		if x.flags&isWaiting == 0 {
-			continue
+		if x.flags&isWaiting != 0 {
+			f.Waiting = append(f.Waiting, podgroup.WaitingPod{
+				Pod: x.pod, Since: x.since, Gated: len(x.pod.Spec.SchedulingGates) > 0, Misplaced: x.misplaced, NeedsCapacity: needs[x],
+			})
 		}
-		w := podgroup.WaitingPod{Pod: x.pod, Since: x.since, Gated: len(x.pod.Spec.SchedulingGates) > 0, Misplaced: x.misplaced}
-		if x.flags&isUsable != 0 && x.scheduler == f.Profile && need[x.leaf.Name()] > 0 {
-			need[x.leaf.Name()]--
-			w.NeedsCapacity = true
-		}
-		f.Waiting = append(f.Waiting, w)
 	}
 	slices.Sort(f.Misplaced)
 	f.Misplaced = f.Misplaced[:min(len(f.Misplaced), 10)]
 	slices.Sort(f.Stray)
 	f.Stray = f.Stray[:min(len(f.Stray), 10)]
-	slices.SortFunc(f.Waiting, func(a, b podgroup.WaitingPod) int {
-		if c := a.Pod.CreationTimestamp.Time.Compare(b.Pod.CreationTimestamp.Time); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Pod.Name, b.Pod.Name)
-	})
 	return f, true
 }
 
 // facts is the part of Facts that needs the lock. need is how many pods of each leaf need capacity.
-func (r *Registry) facts(key Key) (f podgroup.Facts, rows []*row, need gang.Counts, ok bool) {
+func (r *Registry) facts(key Key) (f podgroup.Facts, copied []row, need gang.Counts, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.gangs[key]
@@ -142,12 +146,7 @@ func (r *Registry) facts(key Key) (f podgroup.Facts, rows []*row, need gang.Coun
 	if f.Foreign > 0 && profile == "" {
 		f.OurNames = sets.List(r.profiles)
 	}
-	copied := slices.Clone(g.rows)
-	rows = make([]*row, len(copied))
-	for i := range copied {
-		rows[i] = &copied[i]
-	}
-	return f, rows, g.lacking(f), true
+	return f, slices.Clone(g.rows), g.lacking(f), true
 }
 
 // lacking returns how many waiting pods of each leaf the refused attempt lacked nodes for: of the missing minimum the fewest

@@ -60,9 +60,6 @@ func (p *Plan) Has(uid types.UID) bool {
 	return ok
 }
 
-// Size returns the number of members.
-func (p *Plan) Size() int { return len(p.slots) }
-
 func (p *Plan) slot(uid types.UID) *slot {
 	i, ok := p.places[uid]
 	if !ok {
