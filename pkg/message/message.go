@@ -15,6 +15,8 @@ const (
 	MaxSummary = 256
 	// MaxCondition is the longest message of a condition. It also fits the note of an event (1,024 bytes) in plain text.
 	MaxCondition = 900
+	// MaxName is the longest name of an object. An annotation that is to name one may be of any length.
+	MaxName = 253
 )
 
 // Count returns a number with its noun: "1 pod", "3 pods". The plural is the noun with an s.

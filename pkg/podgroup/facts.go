@@ -66,9 +66,9 @@ type Facts struct {
 	// OurNames are the schedulerNames that this scheduler serves, sorted. Filled in only for a gang with foreign pods and no Profile.
 	OurNames []string
 
-	// Fragment: bound in part and never whole, as far as anybody can tell; it has been for FragmentFor.
-	Fragment    bool
-	FragmentFor time.Duration
+	// Partial: bound in part, and provably never whole; it has been for PartialFor.
+	Partial    bool
+	PartialFor time.Duration
 
 	// Waiting are the pods that are not bound, in no plan and not terminating, with what the scheduler wants from each.
 	Waiting []WaitingPod

@@ -12,7 +12,7 @@ type GangAdmissionArgs struct {
 	metav1.TypeMeta
 
 	// RepairTimeout is how long a gang that was never whole may stay partly bound, after a crash or a failed bind,
-	// before the pods this scheduler bound for it are given back. Counted while the API server answers.
+	// before the pods this scheduler bound for it are released. Counted while the API server answers.
 	// Default 30s; 1s to 1h. Source: decision G11.
 	RepairTimeout metav1.Duration
 

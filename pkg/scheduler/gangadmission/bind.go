@@ -39,11 +39,12 @@ func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 	if err := pl.registry.Arrive(ctx, pod.UID, pl.args.BarrierTimeout.Duration); err != nil {
 		return fwk.AsStatus(fmt.Errorf("binding pod %s: %w", klog.KObj(pod), err))
 	}
+	mark := pl.gangs.mark(ctx, plan, pod)
 	if err := pl.gangs.slots.take(ctx, slot{plan: plan.ID, index: plan.Index(pod.UID)}); err != nil {
 		return fwk.AsStatus(fmt.Errorf("binding pod %s: waiting for a free slot: %w", klog.KObj(pod), err))
 	}
-	err := pl.post(ctx, plan, pod, node)
-	if err == nil || isUnanswered(err) && pl.isPosted(ctx, plan, pod, node) {
+	err := pl.post(ctx, pod, node, mark)
+	if err == nil || isUnanswered(err) && pl.isPosted(ctx, pod, node) {
 		return nil
 	}
 	bindingsFailed.Inc()
@@ -56,21 +57,39 @@ func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 	return fwk.AsStatus(fmt.Errorf("binding pod %s to node %s: %w", klog.KObj(pod), node, err))
 }
 
+// markTimeout is how long bindings wait, after the start of the scheduler, for the key that their marks are signed with.
+const markTimeout = 5 * time.Second
+
+// mark returns the mark for a member's binding. "" without a key.
+func (g *Gangs) mark(ctx context.Context, plan *gangstate.Plan, pod *corev1.Pod) string {
+	ctx, cancel := context.WithTimeout(ctx, markTimeout)
+	defer cancel()
+	select {
+	case <-g.keys.Decided():
+	case <-ctx.Done():
+	}
+	return g.registry.Mark(plan, pod.UID)
+}
+
 // post posts the binding in the slot that the pod was given, and gives that back.
-func (pl *Admission) post(ctx context.Context, plan *gangstate.Plan, pod *corev1.Pod, node string) error {
+func (pl *Admission) post(ctx context.Context, pod *corev1.Pod, node, mark string) error {
 	defer pl.gangs.slots.free()
 	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
-	return kubescheduler.Bind(ctx, pl.handle, pod, node, map[string]string{v2alpha2.BoundForAnnotation: plan.Mark})
+	var annotations map[string]string
+	if mark != "" {
+		annotations = map[string]string{v2alpha2.BoundForAnnotation: mark}
+	}
+	return kubescheduler.Bind(ctx, pl.handle, pod, node, annotations)
 }
 
 // isPosted asks whether a binding that got no answer was carried out. If it was and were taken for failed, the pod would
 // be told that it is not scheduled (condition PodScheduled) while it runs. false: it was not, or there is no answer again.
-func (pl *Admission) isPosted(ctx context.Context, plan *gangstate.Plan, pod *corev1.Pod, node string) bool {
+func (pl *Admission) isPosted(ctx context.Context, pod *corev1.Pod, node string) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	now, err := pl.handle.ClientSet().CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-	return err == nil && now.UID == pod.UID && now.Spec.NodeName == node && now.Annotations[v2alpha2.BoundForAnnotation] == plan.Mark
+	return err == nil && now.UID == pod.UID && now.Spec.NodeName == node
 }
 
 // isUnanswered reports whether the error is anything but a decision of the API server: no connection, no answer in time, or

@@ -24,6 +24,7 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
+	"github.com/muster-project/muster/pkg/scheduler/markkeys"
 	"github.com/muster-project/muster/pkg/scheduler/report"
 )
 
@@ -53,6 +54,7 @@ type Gangs struct {
 	mu       sync.Mutex
 	args     *config.GangAdmissionArgs // nil until the first NewAdmission
 	reporter *report.Reporter
+	keys     *markkeys.Source
 	handles  map[string]fwk.Handle // by profile; complete before the scheduler runs
 	gates    gates
 	gated    sets.Set[string] // profiles that have the gate, so admit gangs; complete before the scheduler runs

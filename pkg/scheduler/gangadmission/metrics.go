@@ -39,11 +39,15 @@ var (
 		Subsystem: "muster", Name: "refused_gangs", StabilityLevel: metrics.ALPHA,
 		Help: "Gangs whose last attempt found no plan and that wait for a change in the cluster that may help them.",
 	})
+	markKeys = metrics.NewGauge(&metrics.GaugeOpts{
+		Subsystem: "muster", Name: "mark_keys", StabilityLevel: metrics.ALPHA,
+		Help: "Keys that the marks of bound pods are verified with. 0: there is none, so bindings carry no mark and gangs that are bound in part are not released.",
+	})
 	registerMetrics sync.Once
 )
 
 func register() {
 	registerMetrics.Do(func() {
-		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed, gatedPods, waitingGangs)
+		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed, gatedPods, waitingGangs, markKeys)
 	})
 }

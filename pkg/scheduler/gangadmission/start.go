@@ -19,6 +19,8 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/mark"
+	"github.com/muster-project/muster/pkg/scheduler/markkeys"
 	"github.com/muster-project/muster/pkg/scheduler/repair"
 	"github.com/muster-project/muster/pkg/scheduler/report"
 )
@@ -46,7 +48,15 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 			}
 			return class.Value, true
 		},
-		Aborted: func(cause gangstate.AbortCause) { plansAborted.WithLabelValues(string(cause)).Inc() },
+		Aborted:    func(cause gangstate.AbortCause) { plansAborted.WithLabelValues(string(cause)).Inc() },
+		UnknownKey: func() { g.keys.Ask() },
+	})
+	g.keys = markkeys.New(markkeys.Options{
+		Secrets: h.ClientSet().CoreV1().Secrets(markkeys.Namespace()), Clock: clock.RealClock{},
+		Set: func(keys *mark.Keys) {
+			markKeys.Set(float64(keys.Len()))
+			g.apply(logger, g.registry.SetKeys(keys, time.Now()))
+		},
 	})
 	g.podLister = h.SharedInformerFactory().Core().V1().Pods().Lister()
 	client, err := report.NewPodGroupClient(h.KubeConfig())
@@ -86,9 +96,15 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		synced = append(synced, registration.HasSynced)
 	}
 	ended.Start(ctx.Done())
+	go g.keys.Run(ctx, g.leading)
 	go groups.Run(ctx.Done())
 	go func() {
 		if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+			return
+		}
+		select { // without the keys it would not be known which gangs are bound in part
+		case <-g.keys.Read():
+		case <-ctx.Done():
 			return
 		}
 		g.apply(logger, g.registry.Synced(time.Now()))
@@ -98,7 +114,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		}
 		g.tick(ctx)
 	}()
-	fragments := repair.New(repair.Options{
+	repairs := repair.New(repair.Options{
 		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: clock.RealClock{},
 		Apply: func(e gangstate.Effects) { g.apply(logger, e) },
 	})
@@ -108,7 +124,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		case <-ctx.Done():
 			return
 		}
-		go fragments.Run(ctx)
+		go repairs.Run(ctx)
 		g.reporter.Run(ctx)
 	}()
 	return nil

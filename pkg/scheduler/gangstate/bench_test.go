@@ -141,7 +141,7 @@ func bindingGangs(n int) *Registry {
 			r.Posted(p.UID, benchStart)
 			shown := p.DeepCopy()
 			shown.Spec.NodeName = "n1"
-			shown.Annotations[v2alpha2.BoundForAnnotation] = plan.Mark
+			shown.Annotations[v2alpha2.BoundForAnnotation] = r.Mark(plan, shown.UID)
 			r.SetPod(shown, benchStart)
 		}
 	}
@@ -200,21 +200,21 @@ func BenchmarkTick(b *testing.B) {
 	})
 }
 
-func BenchmarkFragmented(b *testing.B) {
+func BenchmarkPartial(b *testing.B) {
 	b.Run("2000 waiting", func(b *testing.B) {
 		r, _ := waitingGangs(2000)
 		b.ReportAllocs()
 		for b.Loop() {
-			r.Fragmented()
-			r.Fragments(time.Second, true)
+			r.Partial()
+			r.PodsToRelease(time.Second, true)
 		}
 	})
 	b.Run("500 plans", func(b *testing.B) {
 		r := bindingGangs(500)
 		b.ReportAllocs()
 		for b.Loop() {
-			r.Fragmented()
-			r.Fragments(time.Second, true)
+			r.Partial()
+			r.PodsToRelease(time.Second, true)
 		}
 	})
 }
@@ -292,7 +292,7 @@ func BenchmarkBurst(b *testing.B) {
 			r.Posted(p.UID, benchStart)
 			shown := *p
 			shown.Spec.NodeName = "n1"
-			shown.Annotations = map[string]string{v2alpha2.PodGroupAnnotation: "g", v2alpha2.BoundForAnnotation: plan.Mark}
+			shown.Annotations = map[string]string{v2alpha2.PodGroupAnnotation: "g", v2alpha2.BoundForAnnotation: r.Mark(plan, shown.UID)}
 			r.SetPod(&shown, benchStart)
 		}
 		if !r.gangs[Key{Namespace: "ml", Name: "g"}].admitted {

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
 // completions are the succeeded pods of a gang, and which of them count. A pod counts if it belongs to the present run (G9):
@@ -14,9 +15,9 @@ import (
 // controller's last pod ends or a plan's last bound pod goes.
 type completions struct {
 	live    map[types.UID]int       // pods that have not ended and are not being deleted, by controller
-	marks   map[string]int          // bound pods, by mark
+	marks   map[mark.Plan]int       // bound pods, by plan
 	owners  map[types.UID]bucketSet // by controller
-	plans   map[string]bucketSet    // by mark; none for ""
+	plans   map[mark.Plan]bucketSet // by plan; none without one
 	changed func(leaf *gang.Group, n int)
 }
 
@@ -24,7 +25,7 @@ type bucketSet map[bucketKey]*bucket
 
 type bucketKey struct {
 	controller types.UID
-	mark       string
+	mark       mark.Plan
 }
 
 // bucket holds the succeeded pods of one controller that were bound by one plan.
@@ -36,7 +37,7 @@ type bucket struct {
 
 // newCompletions returns none. changed is called with every change of the number of succeeded pods that count.
 func newCompletions(changed func(leaf *gang.Group, n int)) completions {
-	return completions{live: map[types.UID]int{}, marks: map[string]int{}, owners: map[types.UID]bucketSet{}, plans: map[string]bucketSet{}, changed: changed}
+	return completions{live: map[types.UID]int{}, marks: map[mark.Plan]int{}, owners: map[types.UID]bucketSet{}, plans: map[mark.Plan]bucketSet{}, changed: changed}
 }
 
 // addLive counts pods of the controller that have not ended.
@@ -63,16 +64,16 @@ func (c *completions) addLive(controller types.UID, n int) {
 }
 
 // addMark counts bound pods of a plan.
-func (c *completions) addMark(mark string, n int) {
-	before := c.marks[mark]
+func (c *completions) addMark(plan mark.Plan, n int) {
+	before := c.marks[plan]
 	switch after := before + n; {
 	case after == 0:
-		delete(c.marks, mark)
+		delete(c.marks, plan)
 	default:
-		c.marks[mark] = after
+		c.marks[plan] = after
 	}
 	if (before == 0) != (before+n == 0) {
-		c.check(c.plans[mark])
+		c.check(c.plans[plan])
 	}
 }
 
@@ -82,7 +83,7 @@ func (c *completions) addDone(key bucketKey, leaf *gang.Group, n int) {
 	if b == nil {
 		b = &bucket{key: key, leaves: map[*gang.Group]int{}, counts: c.counts(key)}
 		insert(c.owners, key.controller, b)
-		if key.mark != "" {
+		if key.mark != (mark.Plan{}) {
 			insert(c.plans, key.mark, b)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
 // anyTree is what pods are counted by while there is no tree: all of them in one leaf.
@@ -25,7 +25,7 @@ type share struct {
 	stage      stage
 	scheduler  string // of a pod that may wait for a plan, else ""
 	controller types.UID
-	mark       string
+	mark       mark.Plan
 	priority   int32
 	flags      flags
 }
@@ -34,7 +34,7 @@ type share struct {
 type stage int8
 
 const (
-	uncounted stage = iota // terminating, given back or failed
+	uncounted stage = iota // terminating, released or failed
 	waits                  // has no node
 	isAssumed              // has one in the scheduler's belief
 	isPlaced               // is bound
@@ -50,7 +50,7 @@ const (
 	isLive                          // has not ended and is not being deleted: its controller's run goes on
 	isMarked                        // is bound, with a mark
 	isOwn                           // is bound, by a plan for this PodGroup
-	isLeaver                        // is given back, and its deletion has not been seen
+	isLeaver                        // is released, and its deletion has not been seen
 	isStanding                      // is bound, in whatever sub-group
 	isUsable                        // waits, and nothing of its own keeps it from a plan
 	isTerminating                   // waits, and is being deleted
@@ -68,7 +68,7 @@ func (s *share) has(f flags) bool { return s.flags&f != 0 }
 func (r *Registry) shareOf(m *member) share {
 	pod := m.pod
 	deleted, failed := pod.DeletionTimestamp != nil, pod.Status.Phase == corev1.PodFailed
-	s := share{controller: controller(pod), mark: pod.Annotations[v2alpha2.BoundForAnnotation]}
+	s := share{controller: controller(pod), mark: m.mark.Plan()}
 	set := func(f flags, is bool) {
 		if is {
 			s.flags |= f
@@ -92,7 +92,7 @@ func (r *Registry) shareOf(m *member) share {
 	set(hasEnded, m.state == succeeded)
 	set(hasPriority, m.state != succeeded)
 	set(isLive, m.state != succeeded && !deleted)
-	set(isMarked, standing && s.mark != "")
+	set(isMarked, standing && !m.mark.IsZero())
 	set(isOwn, m.gang.group != nil && m.gang.wasPlaced(m))
 	set(isLeaver, m.leaving && m.state == bound && !deleted && !failed)
 	set(isStanding, standing)
@@ -130,7 +130,7 @@ type numbers struct {
 	bound   *gang.Tally // bound or counted as succeeded (G9, G11)
 
 	flagged    [nFlags]int // members by flag
-	ownMarks   map[string]int
+	ownMarks   map[mark.Plan]int
 	priorities priorities
 	completed  completions
 	pools      map[string]*pool // by schedulerName
@@ -150,7 +150,7 @@ func (n *numbers) flag(f flags) int {
 func newNumbers(tree *gang.Tree) *numbers {
 	n := &numbers{
 		created: gang.NewTally(tree), placed: gang.NewTally(tree), bound: gang.NewTally(tree),
-		ownMarks: map[string]int{}, pools: map[string]*pool{}, spare: newSpares(tree),
+		ownMarks: map[mark.Plan]int{}, pools: map[string]*pool{}, spare: newSpares(tree),
 	}
 	n.completed = newCompletions(func(leaf *gang.Group, k int) {
 		n.created.Add(leaf, k)
@@ -171,6 +171,7 @@ func (g *gangState) shape() *gang.Tree {
 // recountAll starts the numbers afresh, for another tree.
 func (r *Registry) recountAll(g *gangState) {
 	g.numbers = newNumbers(g.shape())
+	g.partial.fresh = false
 	g.rows = g.rows[:0]
 	for _, m := range g.members {
 		m.inPool, m.poolName, m.inLeaf, m.inAge, m.row, m.share = nil, "", 0, 0, 0, share{}
@@ -186,6 +187,7 @@ func (r *Registry) recount(m *member) {
 	s := r.shareOf(m)
 	key := orderOf(m.pod)
 	if s != m.share || key != m.key {
+		m.gang.partial.fresh = false
 		n := m.gang.numbers
 		old := m.share
 		r.queue(m, share{}) // it leaves its heaps by the key it has been sorted by
@@ -317,7 +319,7 @@ func (g *gangState) isCandidate() bool {
 	if g.tree == nil || g.group == nil || g.admitted || !g.holds() {
 		return false
 	}
-	return g.plan == nil || len(g.numbers.ownMarks) > 1 || g.numbers.ownMarks[g.plan.Mark] == 0
+	return g.plan == nil || len(g.numbers.ownMarks) > 1 || g.numbers.ownMarks[g.plan.mark.Plan()] == 0
 }
 
 // controller returns the UID of a pod's controlling owner, "" for a bare pod.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/message"
 )
 
 const (
@@ -74,11 +75,11 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	if m := g.members[g.leader]; m == nil || !m.usable(profile) {
 		g.leader = ""
 	}
-	if g.leader == "" && !now.Before(g.notBefore) && !r.isOverdue(g) {
+	if g.leader == "" && !now.Before(g.notBefore) && !r.releaseDue(g) {
 		if m := g.elect(profile); m != nil {
 			g.leader, g.seen = m.pod.UID, false
 			g.parked, g.ripe = false, false
-			g.proven = g.isCandidate() && g.neverWhole()
+			g.proven = g.isCandidate() && g.look().neverWhole
 			e.Activate = append(e.Activate, r.wake(g, now)...)
 		}
 	}
@@ -97,7 +98,7 @@ func (r *Registry) recordWhole(g *gangState) {
 	}
 	switch root := g.tree.Root(); {
 	case !g.admitted && n.bound.Satisfied(root):
-		g.admitted, g.broken = true, false
+		g.admitted, g.broken, g.partial.known = true, false, false
 		g.failures = 0
 		g.markAll()
 		return
@@ -380,7 +381,7 @@ func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
 		}
 	}
 	if m == nil {
-		return false, "PodGroup " + pod.Namespace + "/" + name + " has not seen it yet"
+		return false, "PodGroup " + pod.Namespace + "/" + message.Truncate(name, message.MaxName) + " has not seen it yet"
 	}
 	g := m.gang
 	if g.leader != pod.UID {

@@ -3,6 +3,7 @@ package gangstate
 import (
 	"math/rand"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -154,16 +155,16 @@ func TestElection(t *testing.T) {
 		"a succeeded pod counts with live pods that were bound by the same plan, whoever made them (G9)": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(3)).pods(
-					job("a", "leaders").Phase(corev1.PodSucceeded).Node("n").BoundFor("g/2/0123456789abcdef"),
-					job("b", "workers").Node("n").BoundFor("g/2/0123456789abcdef"), job("c", "workers"))
+					job("a", "leaders").Phase(corev1.PodSucceeded).Node("n").BoundFor(planFor("group", "a", "b").mark("a")),
+					job("b", "workers").Node("n").BoundFor(planFor("group", "a", "b").mark("b")), job("c", "workers"))
 			},
 			leader: "c",
 		},
 		"a succeeded pod does not count with live pods of another plan and another controller (G9)": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(3)).pods(
-					job("a", "leaders-1").Phase(corev1.PodSucceeded).Node("n").BoundFor("g/2/0123456789abcdef"),
-					job("b", "workers-2").Node("n").BoundFor("g/2/fedcba9876543210"), job("c", "workers-2"))
+					job("a", "leaders-1").Phase(corev1.PodSucceeded).Node("n").BoundFor(planFor("group", "a", "b").mark("a")),
+					job("b", "workers-2").Node("n").BoundFor(planFor("group", "b", "c").then(2).mark("b")), job("c", "workers-2"))
 			},
 		},
 		"a failed pod does not count": {
@@ -519,4 +520,17 @@ func TestRoomOfAFailedBindingIsKeptForAMoment(t *testing.T) {
 			t.Error("yields still")
 		}
 	})
+}
+
+func TestPassDoesNotRepeatALongName(t *testing.T) {
+	name := strings.Repeat("n", 200<<10)
+	pod := memberPod("a").Gang(name)
+	s := begin(t)
+	if ok, why := s.r.Pass(pod.Obj()); ok || len(why) > 500 {
+		t.Errorf("passes: %t, why has %d bytes", ok, len(why))
+	}
+	s.pods(pod)
+	if ok, why := s.r.Pass(pod.Obj()); ok || len(why) > 500 {
+		t.Errorf("passes: %t, why has %d bytes", ok, len(why))
+	}
 }

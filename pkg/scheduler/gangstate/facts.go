@@ -137,8 +137,8 @@ func (r *Registry) facts(key Key) (f podgroup.Facts, copied []row, need gang.Cou
 		f.Refused = podgroup.Refusal{Reason: g.verdict.Reason, Message: g.verdict.Message, At: g.refusedAt}
 		f.RefusedSurplus = g.task.isSurplus()
 	}
-	if g.isFragment() {
-		f.Fragment, f.FragmentFor = true, g.incompleteFor
+	if g.isPartial() {
+		f.Partial, f.PartialFor = true, g.incompleteFor
 	}
 	for name, p := range n.pools {
 		if name != profile && p.pods > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
 // memberState says how far a pod has come. "Assumed" is the scheduler's own belief, "posted" is a binding that the API
@@ -37,7 +38,10 @@ type member struct {
 
 	misplaced string // why the pod counts nowhere: names an unknown, an inner or no sub-group; "" = it has a leaf
 	gate      string // why another plugin keeps it from the scheduling queue: "is gated by ..."; "" = none does
-	leaving   bool   // bound, but given back (fragment.go): counts nowhere from that decision on
+	leaving   bool   // bound, but released (partial.go): counts nowhere from that decision on
+
+	mark     mark.Mark // verified, or that of the plan whose binding was posted; zero = none
+	markText string    // the annotation that mark was read from
 
 	key      orderKey
 	share    share // what the gang's numbers have of the member
@@ -115,11 +119,20 @@ type yield struct {
 	yielders  []*gangState
 }
 
-// partial is what is known of a gang that is bound in part and was never whole.
+// partial is what is known of a gang that may be bound in part and never whole, see partial.go.
 type partial struct {
-	incompleteFor time.Duration // how long it has been watched, see fragment.go
+	incompleteFor time.Duration // how long the gang has held what it cannot use
 	proven        bool          // the marks prove it, as of the last look
 	broken        bool          // a plan of this process was bound in part
+
+	marked   int   // members with a verified mark; 0: the gang costs nothing here
+	sequence int64 // the highest of the marks that were seen
+
+	fresh      bool // the next two hold for the members as they are
+	holds      bool // pods are bound by this scheduler for this PodGroup, and the gang is not admitted
+	neverWhole bool // and it is proven that it never was whole
+	known      bool // was proven, and nothing has happened since that this process could have missed
+	proofs     int  // how often the members were looked at
 }
 
 // known reports whether the tree of the present group has been built or refused.

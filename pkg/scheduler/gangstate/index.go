@@ -11,7 +11,7 @@ import (
 type indices struct {
 	timers   *orderedHeap[*gangState] // by when Tick has to look
 	ripe     *orderedHeap[*gangState] // by rank: parked gangs that are worth an attempt, and gangs whose room is kept
-	partials sets.Set[Key]            // gangs that Fragments has to look at
+	partials sets.Set[Key]            // gangs that PodsToRelease has to look at
 	units    map[int32]int            // gangs that wait with a surplus sub-group, by priority
 	gated    map[*gangState]struct{}  // gangs whose single surplus pods wait for units
 

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
 // counted are the answers to "how many pods has each leaf", found by asking every member.
@@ -38,13 +38,13 @@ func naiveProfile(r *Registry, g *gangState) string {
 func naiveCounts(r *Registry, g *gangState) counted {
 	c := counted{created: gang.Counts{}, usable: gang.Counts{}, bound: gang.Counts{}}
 	profile := naiveProfile(r, g)
-	controllers, marks := sets.New[types.UID](), sets.New[string]()
+	controllers, marks := sets.New[types.UID](), sets.New[mark.Plan]()
 	for _, m := range g.members {
 		if m.state != succeeded && m.pod.DeletionTimestamp == nil {
 			controllers.Insert(controller(m.pod))
 		}
-		if mark := m.pod.Annotations[v2alpha2.BoundForAnnotation]; mark != "" && m.isBound() {
-			marks.Insert(mark)
+		if !m.mark.IsZero() && m.isBound() {
+			marks.Insert(m.mark.Plan())
 		}
 	}
 	for _, m := range g.members {
@@ -58,7 +58,7 @@ func naiveCounts(r *Registry, g *gangState) counted {
 		}
 		switch {
 		case m.state == succeeded:
-			if len(controllers) == 0 || controllers.Has(controller(m.pod)) || marks.Has(m.pod.Annotations[v2alpha2.BoundForAnnotation]) {
+			if len(controllers) == 0 || controllers.Has(controller(m.pod)) || marks.Has(m.mark.Plan()) {
 				add(c.created, c.usable, c.bound)
 			}
 		case m.pod.DeletionTimestamp != nil || m.leaving || m.pod.Status.Phase == corev1.PodFailed:

@@ -2,7 +2,6 @@ package gangstate
 
 import (
 	"fmt"
-	"hash/fnv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +10,7 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
 // Plan is a decision that is being carried out: which pods go to which nodes, all or none of them until the barrier
@@ -20,8 +20,6 @@ type Plan struct {
 	ID uint64
 	// Gang is the PodGroup.
 	Gang Key
-	// Mark is the value of the Binding's annotation (G11).
-	Mark string
 	// Task is what was planned.
 	Task Task
 
@@ -42,6 +40,9 @@ type Plan struct {
 	opened    chan struct{} // closed when the barrier opens
 	failed    chan struct{} // closed when the plan is aborted
 	gang      *gangState
+	mark      mark.Mark // of all members, but for Next (marks.go); never changed, as the next two
+	needed    []int     // slots of the members without which the plan does not satisfy the tree, ascending
+	tags      []uint64  // by index in needed
 }
 
 // slot is one member of a plan.
@@ -91,7 +92,6 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 		tree: w.Tree, places: places, slots: make([]slot, 0, len(placements)),
 		opened: make(chan struct{}), failed: make(chan struct{}),
 	}
-	members := make([]*member, 0, len(placements))
 	for i := range placements {
 		pl := &placements[i]
 		m := g.members[types.UID(pl.Pod.ID)]
@@ -100,14 +100,13 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 			return nil, "a pod of the gang changed while it was planned"
 		}
 		p.slots = append(p.slots, slot{member: m, leaf: pl.Leaf, node: pl.Node})
-		members = append(members, m)
 	}
 	if w.Task == Minimum && !p.satisfiesWith(g.numbers.bound) {
-		// What was bound at Begin may be gone, or given back (fragment.go).
+		// What was bound at Begin may be gone, or released (partial.go).
 		r.again(g)
 		return nil, "a bound pod of the gang went while it was planned"
 	}
-	p.Mark = mark(g.group.UID, members)
+	g.markPlan(p)
 	g.plan, r.committing = p, p
 	g.leader, g.refusedAt, g.verdict = "", time.Time{}, podgroup.Refusal{}
 	if g.missed {
@@ -130,27 +129,6 @@ func (p *Plan) satisfiesWith(pods *gang.Tally) bool {
 		with.Add(p.tree.Group(p.slots[i].leaf), 1)
 	}
 	return with.Satisfied(p.tree.Root())
-}
-
-// mark returns the value of the Binding's annotation: for which PodGroup, how many pods, and which (a sum over hashes of
-// their UIDs, so that what is missing can be told from what was never part of the plan; see fragment.go).
-func mark(group types.UID, members []*member) string {
-	var sum uint64
-	for _, m := range members {
-		sum += hashUID(m.pod.UID)
-	}
-	return fmt.Sprintf("%s/%d/%016x", group, len(members), sum)
-}
-
-// hashUID returns a hash whose sums tell sets of UIDs apart. FNV's own sums do not: those of "p1" and "p4" equal those of
-// "p0" and "p5", so its bits are mixed (the finalizer of MurmurHash3).
-func hashUID(uid types.UID) uint64 {
-	f := fnv.New64a()
-	f.Write([]byte(uid))
-	h := f.Sum64()
-	h = (h ^ h>>33) * 0xff51afd7ed558ccd
-	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
-	return h ^ h>>33
 }
 
 // Next returns the next member to be handed to the scheduling loop, nil if no plan is being committed. A member that was
@@ -287,6 +265,9 @@ func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
 	m, p := r.members[uid], r.plans[uid]
 	if m != nil && m.state == assumed {
 		m.state = posted
+		if p != nil {
+			m.setMark(p.markOf(uid), "")
+		}
 		r.ranks.Delete(uid)
 		r.recount(m)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
 // TestPlanLife tells what may happen to a plan between its decision and its last binding, as stories.
@@ -451,11 +452,9 @@ func TestPlaceInAPlanWhosePodsChange(t *testing.T) {
 
 func TestMarkNamesGroupSizeAndMembers(t *testing.T) {
 	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").leads("a").commits("a", "b")
-	group, n, sum, ok := parseMark(s.plan.Mark)
-	if !ok || group != "group" || n != 2 || sum != hashUID("a")+hashUID("b") {
-		t.Errorf("mark %q: %s, %d, %x, %t", s.plan.Mark, group, n, sum, ok)
-	}
-	if len(s.plan.Mark) != len("group/2/")+16 {
-		t.Errorf("mark %q is not of the form <uid>/<pods>/<16 hex digits>", s.plan.Mark)
+	got, ok := testKeys.Verify("a", s.r.Mark(s.plan, "a"))
+	want := mark.Mark{Group: "group", Pods: 2, Sum: mark.Tag("a") + mark.Tag("b"), Generation: 1, Sequence: 1, NeverWhole: true, Next: []uint64{mark.Tag("b")}}
+	if diff := cmp.Diff(want, got); !ok || diff != "" {
+		t.Errorf("verified: %t (-want +got):\n%s", ok, diff)
 	}
 }

@@ -14,7 +14,7 @@ func TestLeaderComesBefore(t *testing.T) {
 	plain := func(priority int32) *corev1.Pod {
 		return wrappers.MakePod("plain", testNamespace).Priority(priority).Obj()
 	}
-	whole := markOf("group", "a", "b", "c")
+	whole := planFor("group", "a", "b", "c").mark("a")
 	for name, tc := range map[string]struct {
 		tell  func(s *story)
 		than  *corev1.Pod
@@ -38,7 +38,7 @@ func TestLeaderComesBefore(t *testing.T) {
 			tell: func(s *story) {
 				s.pods(memberPod("a").Node("n").BoundFor(whole)).members("b", "c")
 				for range 31 {
-					s.r.Fragments(time.Second, true)
+					s.r.PodsToRelease(time.Second, true)
 				}
 			},
 			than: plain(0),
@@ -49,7 +49,39 @@ func TestLeaderComesBefore(t *testing.T) {
 		},
 		"a pod bound for an earlier PodGroup of the name makes no difference": {
 			tell: func(s *story) {
-				s.pods(memberPod("a").Node("n").BoundFor(markOf("earlier", "a", "b", "c"))).members("b", "c")
+				s.pods(memberPod("a").Node("n").BoundFor(planFor("earlier", "a", "b", "c").mark("a"))).members("b", "c")
+			},
+			than: plain(0),
+		},
+		"a pod that a user put on a node with a forged mark makes no difference": {
+			tell: func(s *story) {
+				s.pods(memberPod("a").Node("n").BoundFor("group/3/0123456789abcdef")).members("b", "c")
+			},
+			than: plain(0),
+		},
+		"a pod that a user put on a node with the mark of another pod makes no difference": {
+			tell: func(s *story) {
+				s.pods(memberPod("a").Node("n").BoundFor(planFor("group", "a", "b", "c").mark("b"))).members("b", "c")
+			},
+			than: plain(0),
+		},
+		"a gang of which a crash left one pod bound is a gang like any other when its repair time is over": {
+			tell: func(s *story) {
+				s.pods(memberPod("a").Node("n").BoundFor(whole)) // no controller would replace it: it is not released
+				for range 30 {
+					s.r.PodsToRelease(time.Second, true)
+				}
+				s.members("b", "c")
+			},
+			than: plain(0),
+		},
+		"so is a gang that may have been whole": {
+			tell: func(s *story) {
+				s.pods(memberPod("a").Node("n").BoundFor(planFor("group", "a", "x", "y").mark("a")))
+				for range 30 {
+					s.r.PodsToRelease(time.Second, true)
+				}
+				s.members("b", "c")
 			},
 			than: plain(0),
 		},

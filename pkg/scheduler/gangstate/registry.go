@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +14,9 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
 // Key names a gang: namespace and name of its PodGroup.
@@ -51,6 +54,8 @@ type Options struct {
 	// Aborted is told of every plan that is given up before anything was bound; nil: nobody wants to know. It must not call
 	// the Registry.
 	Aborted func(cause AbortCause)
+	// UnknownKey is called when a pod's mark names a key that is not known; nil: it is not. It must not call the Registry.
+	UnknownKey func()
 }
 
 // AbortCause is why a plan was given up, coarse enough to be counted.
@@ -92,6 +97,8 @@ type Registry struct {
 	cancelled  []types.UID             // for the next Effects
 
 	index indices
+
+	keys atomic.Pointer[mark.Keys] // of marks; nil = none
 
 	ranks sync.Map // types.UID -> Rank, see rank.go
 }
@@ -152,9 +159,7 @@ func (r *Registry) Synced(now time.Time) Effects {
 	r.synced = true
 	var e Effects
 	for _, g := range r.gangs {
-		if len(g.leavers()) > 0 {
-			g.incompleteFor = r.opts.RepairTimeout // its time was over before a crash: the rest goes as well
-		}
+		r.resumeRelease(g)
 		g.markAll()
 		e.add(r.evaluate(g, now))
 	}
@@ -235,6 +240,7 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	}
 	old := m.pod
 	m.pod = pod
+	r.readMark(m)
 	r.arrived(pod.UID)
 	delete(r.freed, pod.UID)
 	switch {
@@ -244,7 +250,7 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 		r.over(m)
 	case pod.Spec.NodeName != "":
 		m.state, m.node = bound, pod.Spec.NodeName
-		m.leaving = m.leaving || IsGivenBack(pod)
+		m.leaving = m.leaving || m.isReleased()
 		r.ranks.Delete(pod.UID)
 		r.over(m)
 	default:
@@ -332,6 +338,9 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 		g.markAll()
 		return r.leave(r.evaluate(g, now))
 	}
+	if old == nil || old.UID != group.UID {
+		g.partial.known = false
+	}
 	if old == nil || old.UID != group.UID || !r.leading {
 		g.adopt(group)
 	}
@@ -371,7 +380,7 @@ func (r *Registry) gang(key Key) *gangState {
 	if g == nil {
 		g = &gangState{
 			key: key, members: map[types.UID]*member{}, numbers: newNumbers(anyTree),
-			why: "held by PodGroup " + key.String() + " until it is its turn",
+			why: "held by PodGroup " + message.Truncate(key.String(), message.MaxName) + " until it is its turn",
 		}
 		r.gangs[key] = g
 	}
@@ -406,6 +415,7 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 	g.ownChange()
 	r.arrived(m.pod.UID)
 	r.dismiss(m)
+	m.forgetMark()
 	delete(g.members, m.pod.UID)
 	delete(r.members, m.pod.UID)
 	r.ranks.Delete(m.pod.UID)

@@ -122,6 +122,7 @@ func (s *simulation) newRegistry() *Registry {
 	r.Configure(Options{Resync: 5 * time.Second, RepairTimeout: 30 * time.Second, SingleSurplusAfter: 300 * time.Millisecond})
 	r.AddProfile(wrappers.SchedulerName)
 	r.AddProfile("second")
+	r.SetKeys(testKeys, s.now)
 	if s.exact {
 		r.WokenByCaller()
 	}
@@ -866,7 +867,7 @@ func (s *simulation) bind() {
 		s.update(p, func(p *corev1.Pod) {
 			p.Spec.NodeName = b.node
 			if b.plan != nil {
-				p.Annotations[v2alpha2.BoundForAnnotation] = b.plan.Mark
+				p.Annotations[v2alpha2.BoundForAnnotation] = s.r.Mark(b.plan, p.UID)
 			}
 		})
 		if !s.calm && s.chance(6) {

@@ -40,6 +40,7 @@ func begin(t *testing.T) *story {
 		return 0, false
 	}})
 	s.r.AddProfile(wrappers.SchedulerName)
+	s.r.SetKeys(testKeys, s.now)
 	s.r.Synced(s.now)
 	return s
 }

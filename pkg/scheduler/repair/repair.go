@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,7 @@ import (
 )
 
 const (
-	// interval is the time between two looks at fragments.
+	// interval is the time between two looks at partial gangs.
 	interval = time.Second
 	// requestTimeout ends a request that the API server does not answer.
 	requestTimeout = 5 * time.Second
@@ -47,16 +46,16 @@ type Options struct {
 	Apply func(gangstate.Effects)
 }
 
-// Worker gives fragments back. Not safe for concurrent use.
+// Worker releases partial gangs. Not safe for concurrent use.
 type Worker struct {
 	Options
 
 	last time.Time // of the last look; zero: none yet
 	away bool      // the API server did not answer then
-	// The rest is by pod, and emptied when there is no fragment.
-	recorded sets.Set[types.UID]  // it is on record that the pod is given back
-	told     sets.Set[types.UID]  // people were told about the pod
-	refusal  map[types.UID]string // what giving the pod back failed with last, to be logged once
+	// The rest is by pod, and emptied when there is no partial gang.
+	recorded sets.Set[types.UID]  // the pod has the condition that it is released
+	told     sets.Set[types.UID]  // an event about the pod was emitted
+	refusal  map[types.UID]string // the last error of releasing the pod, to be logged once
 }
 
 // New returns a Worker.
@@ -64,7 +63,7 @@ func New(o Options) *Worker {
 	return &Worker{Options: o, recorded: sets.New[types.UID](), told: sets.New[types.UID](), refusal: map[types.UID]string{}}
 }
 
-// Run looks at fragments every second until ctx ends.
+// Run looks at partial gangs every second until ctx ends.
 func (w *Worker) Run(ctx context.Context) {
 	ticker := w.Clock.NewTicker(interval)
 	defer ticker.Stop()
@@ -80,48 +79,51 @@ func (w *Worker) Run(ctx context.Context) {
 
 // step looks once.
 func (w *Worker) step(ctx context.Context) {
-	// 1. Only a fragment, or a binding that got no answer, is a reason to ask the API server anything.
+	// 1. Only a partial gang, or a binding that got no answer, is a reason to ask the API server anything.
 	now := w.Clock.Now()
 	elapsed := interval
 	if !w.last.IsZero() {
 		elapsed = now.Sub(w.last)
 	}
 	w.last = now
-	key, fragmented := w.Registry.Fragmented()
+	key, partial := w.Registry.Partial()
 	asked, awaits := w.Registry.AwaitsAnswer()
 	if awaits {
 		key = asked
 	}
-	ask := fragmented || awaits
+	ask := partial || awaits
 	answering := ask && w.answering(ctx, key)
 	if answering && (awaits || w.away) {
 		w.Apply(w.Registry.Answers(w.away, now))
 	}
 	w.away = ask && !answering
-	if !fragmented {
-		// Asked all the same: it stops the clocks of gangs that are no fragments any more.
-		w.Registry.Fragments(elapsed, false)
+	if !partial {
+		// Asked all the same: it stops the clocks of gangs that are not partial any more.
+		w.Registry.PodsToRelease(elapsed, false)
 		w.told.Clear()
 		w.recorded.Clear()
 		clear(w.refusal)
 		return
 	}
 
-	// 2. The clock runs while the API server answers: a gang is not to blame for bindings that nobody took.
-	pods := w.Registry.Fragments(elapsed, answering)
+	// 2. The clock runs while the API server answers: otherwise no gang could have been completed.
+	pods := w.Registry.PodsToRelease(elapsed, answering)
 
-	// 3. Give back, a gang at a time. They come sorted by namespace and name, so events do too.
+	// 3. Release, a gang at a time. The pods come sorted by namespace and name, so events do too.
 	byGang := map[gangstate.Key][]*corev1.Pod{}
 	var order []gangstate.Key
 	for _, pod := range pods {
-		key := gangstate.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}
+		key, ok := w.Registry.PlacedFor(pod.UID) // users may have changed the annotation since
+		if !ok {
+			key = gangstate.Key{Namespace: pod.Namespace}
+		}
 		if byGang[key] == nil {
 			order = append(order, key)
 		}
 		byGang[key] = append(byGang[key], pod)
 	}
 	for _, key := range order {
-		w.giveBack(ctx, key, byGang[key])
+		w.release(ctx, key, byGang[key])
 	}
 }
 
@@ -133,8 +135,8 @@ func (w *Worker) answering(ctx context.Context, key gangstate.Key) bool {
 	return err == nil || apierrors.IsNotFound(err)
 }
 
-// giveBack deletes the pods of a gang that a controller will replace, and tells people about all of them, once.
-func (w *Worker) giveBack(ctx context.Context, key gangstate.Key, pods []*corev1.Pod) {
+// release deletes the pods of a gang that a controller will replace, and emits events about all of them, once.
+func (w *Worker) release(ctx context.Context, key gangstate.Key, pods []*corev1.Pod) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "podGroup", key)
 	var leaving []*corev1.Pod
 	for _, pod := range pods {
@@ -165,32 +167,32 @@ func (w *Worker) giveBack(ctx context.Context, key gangstate.Key, pods []*corev1
 		if !w.told.Has(pod.UID) {
 			w.told.Insert(pod.UID)
 			deleted = append(deleted, pod.Name)
-			logger.V(2).Info("Gave back a pod of a gang that was never whole", "pod", klog.KObj(pod), "node", pod.Spec.NodeName)
+			logger.V(2).Info("Released a pod of a gang that was never whole", "pod", klog.KObj(pod), "node", pod.Spec.NodeName)
 		}
 	}
 	if len(deleted) == 0 {
 		return
 	}
 	f, ok := w.Registry.Facts(key)
-	if !ok || f.Group == nil || !strings.HasPrefix(pods[0].Annotations[v2alpha2.BoundForAnnotation], string(f.Group.UID)+"/") {
-		return // the PodGroup is gone, or the pods' annotation names another one since they were bound
+	if !ok || f.Group == nil {
+		return // the PodGroup is gone, or is another one of the same name
 	}
 	w.Recorder.Eventf(report.Reference(f.Group), nil, corev1.EventTypeWarning, "FragmentGivenBack", "Repairing",
 		"%d bound pods were deleted, because the gang never became whole after a crash or a failed binding and could not be completed in time; their controllers replace them: %s",
 		len(deleted), names(deleted))
 }
 
-// refused logs why a pod cannot be given back, once.
+// refused logs why a pod cannot be released, once.
 func (w *Worker) refused(logger klog.Logger, pod *corev1.Pod, err error) {
 	if w.refusal[pod.UID] != err.Error() {
 		w.refusal[pod.UID] = err.Error()
-		logger.Error(err, "Cannot give back a pod of a gang that was never whole yet", "pod", klog.KObj(pod))
+		logger.Error(err, "Cannot release a pod of a gang that was never whole yet", "pod", klog.KObj(pod))
 	}
 }
 
 // record writes the condition that says why the pod is going to be deleted, unless it has it.
 func (w *Worker) record(ctx context.Context, pod *corev1.Pod) error {
-	if w.recorded.Has(pod.UID) || gangstate.IsGivenBack(pod) {
+	if w.recorded.Has(pod.UID) || gangstate.HasReleaseCondition(pod) {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{
@@ -208,7 +210,7 @@ func (w *Worker) record(ctx context.Context, pod *corev1.Pod) error {
 	defer cancel()
 	_, err = w.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("recording that pod %s is given back: %w", klog.KObj(pod), err)
+		return fmt.Errorf("recording that pod %s is released: %w", klog.KObj(pod), err)
 	}
 	w.recorded.Insert(pod.UID)
 	return nil
@@ -217,7 +219,7 @@ func (w *Worker) record(ctx context.Context, pod *corev1.Pod) error {
 // delete deletes the pod, unless it is another one of the same name by now.
 //
 // The precondition is the UID alone, without the resourceVersion: whatever the pod's status has become, its gang was
-// never whole and counts on it no more since the registry returned it. A resourceVersion would only make the deletion
+// never whole and does not count on it since the registry returned it. A resourceVersion would only make the deletion
 // lose against a kubelet that reports often.
 func (w *Worker) delete(ctx context.Context, pod *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

@@ -21,6 +21,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/mark"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -47,6 +48,11 @@ func newWard(t *testing.T) *ward {
 	w := &ward{t: t, clock: testclock.NewFakeClock(start), registry: gangstate.New(), api: fake.NewClientset()}
 	w.registry.Configure(gangstate.Options{RepairTimeout: 30 * time.Second})
 	w.registry.AddProfile(wrappers.SchedulerName)
+	keys, err := mark.NewKeys("test", map[string][]byte{"test": []byte("the secret of the tests")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.registry.SetKeys(keys, start)
 	w.registry.Synced(start)
 	w.api.PrependReactor("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		d := a.(clienttesting.DeleteActionImpl)
@@ -99,8 +105,8 @@ func pod(name string) *wrappers.PodWrapper {
 	return wrappers.MakePod(name, "ml").UID("uid-"+name).Gang("train").Controller("Job", "train", "job")
 }
 
-// fragment makes a gang of 4 whose plan bound a, b and bare; d waits.
-func (w *ward) fragment() (mark string) {
+// partial makes a gang of 4 whose plan bound a, b and bare; d waits. It returns the marks of the pods.
+func (w *ward) partial() (marks map[string]string) {
 	w.registry.SetGroup(wrappers.MakePodGroup("train", "ml").UID("group").MinMember(4).Obj(), start)
 	bare := wrappers.MakePod("bare", "ml").UID("uid-bare").Gang("train")
 	pods := []*wrappers.PodWrapper{pod("a"), pod("b"), bare, pod("d")}
@@ -134,19 +140,22 @@ func (w *ward) fragment() (mark string) {
 		})
 	}
 	arrived.Wait()
+	marks = map[string]string{}
 	for _, p := range pods[:3] {
-		w.registry.Posted(p.Obj().UID, start)
-		w.registry.SetPod(p.Node("n1").BoundFor(plan.Mark).Obj(), start)
+		uid := p.Obj().UID
+		marks[p.Obj().Name] = w.registry.Mark(plan, uid)
+		w.registry.Posted(uid, start)
+		w.registry.SetPod(p.Node("n1").BoundFor(marks[p.Obj().Name]).Obj(), start)
 	}
 	w.registry.Release("uid-d", start)
 	w.registry.SetPod(pod("d").SchedulingGate("test/hold").Obj(), start)
-	return plan.Mark
+	return marks
 }
 
-func TestAFragmentIsGivenBack(t *testing.T) {
+func TestAPartialGangIsReleased(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
-	mark := w.fragment()
+	marks := w.partial()
 	w.seconds(29)
 	if len(w.deleted) > 0 || len(w.events) > 0 {
 		t.Fatalf("deleted %q, events %q before the repair time was over", w.deleted, w.events)
@@ -165,7 +174,7 @@ func TestAFragmentIsGivenBack(t *testing.T) {
 	// Until the deletion is seen it is repeated, without another word; then nothing.
 	w.seconds(2)
 	for _, name := range []string{"a", "b"} {
-		w.registry.SetPod(pod(name).Node("n1").BoundFor(mark).Terminating().Obj(), start)
+		w.registry.SetPod(pod(name).Node("n1").BoundFor(marks[name]).Terminating().Obj(), start)
 	}
 	n := len(w.deleted)
 	w.seconds(5)
@@ -184,7 +193,7 @@ func TestAFragmentIsGivenBack(t *testing.T) {
 func TestTheRepairTimeStopsWhileTheAPIServerIsAway(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
-	w.fragment()
+	w.partial()
 	w.seconds(20)
 	w.down = true
 	w.seconds(120)
@@ -199,7 +208,7 @@ func TestTheRepairTimeStopsWhileTheAPIServerIsAway(t *testing.T) {
 	}
 }
 
-// A gang whose bindings nobody answered is no fragment if none was stored; it is tried again as soon as somebody answers.
+// A gang of which no binding was answered is not partial if none was stored; it is tried again as soon as the API server answers.
 func TestTheEndOfAnOutageIsSeen(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
@@ -251,7 +260,7 @@ func TestTheEndOfAnOutageIsSeen(t *testing.T) {
 func TestADeletionThatFailsIsRepeated(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
-	w.fragment()
+	w.partial()
 	w.refuse = apierrors.NewForbidden(corev1.Resource("pods"), "a", fmt.Errorf("no"))
 	w.seconds(40)
 	if len(w.events) != 1 || !strings.Contains(w.events[0], "FragmentKept") {
@@ -272,7 +281,7 @@ func TestADeletionThatFailsIsRepeated(t *testing.T) {
 	}
 }
 
-func TestWithoutFragmentsNothingIsAsked(t *testing.T) {
+func TestWithoutPartialGangsNothingIsAsked(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
 	w.registry.SetGroup(wrappers.MakePodGroup("train", "ml").UID("group").MinMember(4).Obj(), start)
@@ -287,7 +296,7 @@ func TestWithoutFragmentsNothingIsAsked(t *testing.T) {
 func TestRunLooksEverySecond(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
-	w.fragment()
+	w.partial()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
@@ -198,13 +199,14 @@ func (h *heldPods) write(ctx context.Context, f podgroup.Facts, w podgroup.Waiti
 	if p.written == reason {
 		return nil
 	}
+	name := message.Truncate(f.Name, message.MaxName)
 	switch {
 	case reason == corev1.PodReasonUnschedulable:
-		condition.Message = fmt.Sprintf("waits for capacity together with its gang; PodGroup %s says what is missing", f.Name)
+		condition.Message = fmt.Sprintf("waits for capacity together with its gang; PodGroup %s says what is missing", name)
 	case f.Group == nil:
-		condition.Message = fmt.Sprintf("held until PodGroup %s exists and can start", f.Name)
+		condition.Message = fmt.Sprintf("held until PodGroup %s exists and can start", name)
 	default:
-		condition.Message = fmt.Sprintf("held until its gang can start; PodGroup %s says what it waits for", f.Name)
+		condition.Message = fmt.Sprintf("held until its gang can start; PodGroup %s says what it waits for", name)
 	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": w.Pod.UID, "resourceVersion": w.Pod.ResourceVersion},
@@ -226,14 +228,15 @@ func (h *heldPods) write(ctx context.Context, f podgroup.Facts, w podgroup.Waiti
 // tell emits the event of a pod that counts nowhere, once, and returns in how long it is due if it is not yet.
 func (h *heldPods) tell(f podgroup.Facts, w podgroup.WaitingPod, p *heldPod, now time.Time) time.Duration {
 	var reason, note string
+	name := message.Truncate(f.Name, message.MaxName)
 	switch {
 	case f.Group == nil:
 		reason = "PodGroupNotFound"
 		note = fmt.Sprintf("annotation %s names PodGroup %q, and namespace %s has none of that name: create it (apiVersion %s), or correct the annotation; the pod waits",
-			v2alpha2.PodGroupAnnotation, f.Name, f.Namespace, v2alpha2.SchemeGroupVersion)
+			v2alpha2.PodGroupAnnotation, name, f.Namespace, v2alpha2.SchemeGroupVersion)
 	case w.Misplaced != "":
 		reason = "SubGroupNotFound"
-		note = fmt.Sprintf("counts nowhere in PodGroup %q: it %s; correct label %s", f.Name, w.Misplaced, v2alpha2.SubGroupLabel)
+		note = fmt.Sprintf("counts nowhere in PodGroup %q: it %s; correct label %s", name, w.Misplaced, v2alpha2.SubGroupLabel)
 	default:
 		return 0
 	}

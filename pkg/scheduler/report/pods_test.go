@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -318,5 +319,31 @@ func TestPodsThatCountNowhereHearOfItOnce(t *testing.T) {
 	}
 	if diff := cmp.Diff(sortStrings(want), sortStrings(got)); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// A name of a PodGroup is an annotation that may have any length.
+func TestALongNameIsNotCopied(t *testing.T) {
+	t.Parallel()
+	name := strings.Repeat("n", 200<<10)
+	c := newCluster(t)
+	c.pod(member(name, "a"))
+	for range 60 {
+		c.mustLook(name)
+		c.passes(time.Second)
+	}
+	for _, condition := range c.seen("a").Status.Conditions {
+		if len(condition.Message) > 1000 {
+			t.Errorf("a message of %d bytes", len(condition.Message))
+		}
+	}
+	events := c.events.list()
+	if len(events) == 0 {
+		t.Error("there is no event about the PodGroup that does not exist")
+	}
+	for _, event := range events {
+		if len(event) > 1200 || !strings.HasSuffix(event, "; the pod waits") {
+			t.Errorf("an event of %d bytes ends with %q", len(event), event[len(event)-20:])
+		}
 	}
 }

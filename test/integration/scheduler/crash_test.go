@@ -220,8 +220,8 @@ func sameUIDs(a, b map[string]types.UID) bool {
 }
 
 // Gangs were whole, nobody wrote it down, and a pod of each went while the scheduler was dead: from the objects they could
-// be fragments, but they might have been whole, so they are never ended (G11). Beside them a true fragment, which is given
-// back after the same time: that is how the test knows that the time is over.
+// be partial, but they might have been whole, so they are never ended (G11). Beside them a gang that is partial, which is
+// released after the same time: that is how the test knows that the time is over.
 func TestGangThatMayHaveBeenWholeIsNeverEnded(t *testing.T) {
 	const size = 8
 	gangs := []struct {
@@ -241,7 +241,7 @@ func TestGangThatMayHaveBeenWholeIsNeverEnded(t *testing.T) {
 		c.apply(c.group(g.name).MinMember(size))
 	}
 	liftStatus := c.refuseStatus(all...)
-	liftBindings := c.refuseBindings(names("fragment", 3, 4), nil)
+	liftBindings := c.refuseBindings(names("partial", 3, 4), nil)
 	c.startWith(map[string]any{"repairTimeout": "2s"})
 	owner := c.owner("gangs")
 	for _, g := range all {
@@ -252,8 +252,8 @@ func TestGangThatMayHaveBeenWholeIsNeverEnded(t *testing.T) {
 	for _, g := range all {
 		c.untilBound(g, size)
 	}
-	c.createOwnedGang("fragment", 4, 1)
-	c.untilBound("fragment", 3)
+	c.createOwnedGang("partial", 4, 1)
+	c.untilBound("partial", 3)
 	c.scheduler.Kill()
 
 	// No room for anything else: nothing can be completed.
@@ -273,7 +273,7 @@ func TestGangThatMayHaveBeenWholeIsNeverEnded(t *testing.T) {
 	liftStatus()
 	liftBindings()
 	c.restart()
-	c.until("the fragment is given back", time.Minute, func(pods []*corev1.Pod) bool { return bound(pods, "fragment") == 0 })
+	c.until("the partial gang is released", time.Minute, func(pods []*corev1.Pod) bool { return bound(pods, "partial") == 0 })
 	for _, g := range all {
 		if after := c.uids(g); len(after) != size-1 || !sameUIDs(before[g], after) {
 			t.Errorf("pods of %s before %v, after %v", g, before[g], after)
@@ -302,8 +302,8 @@ func (c *cluster) cordon(unschedulable bool, nodes ...string) {
 }
 
 // After the crash there is no room any more for the rest of the gang. What the scheduler bound for this PodGroup, and a
-// controller replaces, is given back in the repair time; nothing else is touched.
-func TestFragmentWithoutRoomIsGivenBack(t *testing.T) {
+// controller replaces, is released after the repair time; nothing else is touched.
+func TestPartialGangWithoutRoomIsReleased(t *testing.T) {
 	c := newCluster(t, 2)
 
 	// Pods that name the gang and are not the scheduler's to delete.
@@ -324,11 +324,11 @@ func TestFragmentWithoutRoomIsGivenBack(t *testing.T) {
 	c.scheduler.Kill()
 	lift()
 	c.cordon(true, c.nodes...)
-	c.createGang("waits", 4, 2) // fits only where the fragment's 4 pods are
+	c.createGang("waits", 4, 2) // fits only where the 4 pods of the partial gang are
 	started := time.Now()
 	c.must(c.scheduler.Start(), "starting muster-scheduler")
 
-	c.until("the pods with a controller are given back", time.Minute, func(pods []*corev1.Pod) bool { return bound(pods, "gang") == 3 })
+	c.until("the pods with a controller are released", time.Minute, func(pods []*corev1.Pod) bool { return bound(pods, "gang") == 3 })
 	took := time.Since(started)
 	left := c.uids("gang")
 	for _, name := range []string{"bare-0", "bare-1", "by-hand"} {
@@ -340,7 +340,7 @@ func TestFragmentWithoutRoomIsGivenBack(t *testing.T) {
 		t.Errorf("pod by-hand was deleted")
 	}
 	if took < 3*time.Second {
-		t.Errorf("given back %s after the start, which is less than the repair timeout", took)
+		t.Errorf("released %s after the start, which is less than the repair timeout", took)
 	}
 	for _, pod := range names("bare", 0, 2) {
 		t.Logf("%s: %s", pod, c.untilEvent(pod, "FragmentKept", 20*time.Second))
@@ -351,12 +351,12 @@ func TestFragmentWithoutRoomIsGivenBack(t *testing.T) {
 	c.cordon(false, c.nodes...)
 	c.untilBound("waits", 4)
 	c.untilAdmitted("waits")
-	t.Logf("given back %s after the start with a repair timeout of 3s", ms(took))
+	t.Logf("released %s after the start with a repair timeout of 3s", ms(took))
 }
 
 // The PodGroup went and another of the same name came while the scheduler was dead: what was bound for the first is not
-// the second's fragment, and is never deleted.
-func TestFragmentOfAnotherPodGroupIsNotTouched(t *testing.T) {
+// no part of the second, and is never deleted.
+func TestPartialGangOfAnotherPodGroupIsNotTouched(t *testing.T) {
 	c := newCluster(t, 2)
 	lift := c.refuseBindings([]string{"gang-3", "other-3"}, nil)
 	c.startWith(map[string]any{"repairTimeout": "2s"})
@@ -371,7 +371,7 @@ func TestFragmentOfAnotherPodGroupIsNotTouched(t *testing.T) {
 	c.cordon(true, c.nodes...)
 	lift()
 	c.restart()
-	c.until("the other gang's fragment is given back", time.Minute, func(pods []*corev1.Pod) bool { return bound(pods, "other") == 0 })
+	c.until("the other gang, which is partial, is released", time.Minute, func(pods []*corev1.Pod) bool { return bound(pods, "other") == 0 })
 	if after := c.uids("gang"); !sameUIDs(before, after) {
 		t.Errorf("pods before %v, after %v", before, after)
 	}

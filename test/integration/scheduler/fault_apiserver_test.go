@@ -94,8 +94,8 @@ func (c *cluster) untilAnswers() {
 	c.until("the API server answers", time.Minute, func([]*corev1.Pod) bool { return true })
 }
 
-// While the API server is away, the time of a fragment stands still: the gang is completed after the return, and no pod
-// of it was given back, though the outage was longer than the repair timeout.
+// While the API server is away, the time of a partial gang stands still: the gang is completed after the return, and no pod
+// of it was released, though the outage was longer than the repair timeout.
 func TestRepairClockStopsWhileTheAPIServerIsAway(t *testing.T) {
 	// The repair timeout is longer than the longest back-off, which the outage may drive up to 10 s.
 	timeout, outage := 13*time.Second, 14*time.Second

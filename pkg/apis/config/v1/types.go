@@ -11,7 +11,7 @@ type GangAdmissionArgs struct {
 	metav1.TypeMeta `json:",inline"`
 
 	// RepairTimeout is how long a gang that was never whole may stay partly bound, after a crash or a failed bind,
-	// before the pods this scheduler bound for it are given back. Counted while the API server answers.
+	// before the pods this scheduler bound for it are released. Counted while the API server answers.
 	// nil: 30s. From 1s to 1h. Source: decision G11.
 	RepairTimeout *metav1.Duration `json:"repairTimeout,omitempty"`
 

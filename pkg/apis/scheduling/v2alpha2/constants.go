@@ -11,8 +11,9 @@ const (
 
 	// BoundForAnnotation, on a pod, is the mark that muster-scheduler leaves in
 	// the Binding, and the API server copies to the pod, of every gang member it
-	// binds: "<PodGroup UID>/<pods in plan>/<16 hex digits>". After a crash it
-	// tells which pods were bound by which plan.
+	// binds: which plan bound the pod, signed with a key of the scheduler's for
+	// this pod's UID (package mark). After a crash it shows which pods were
+	// bound by which plan. A text that does not verify is ignored.
 	BoundForAnnotation = "scheduling.run.ai/bound-for"
 )
 

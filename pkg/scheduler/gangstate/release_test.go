@@ -8,14 +8,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestGivenBackAfterACrash starts with what a crash left of a gang of four, of which three were bound.
-func TestGivenBackAfterACrash(t *testing.T) {
-	mark := markOf("group", "a", "b", "c", "d")
+// TestReleasedAfterACrash starts with what a crash left of a gang of four, of which three were bound.
+func TestReleasedAfterACrash(t *testing.T) {
+	plan := planFor("group", "a", "b", "c", "d")
 	bound := func(name string) *corev1.Pod {
-		return memberPod(name).Controller("Job", "job", "job").Node("n").BoundFor(mark).Obj()
+		return memberPod(name).Controller("Job", "job", "job").Node("n").BoundFor(plan.mark(name)).Obj()
 	}
 	onRecord := func(name string) *corev1.Pod {
 		pod := bound(name)
@@ -31,13 +32,15 @@ func TestGivenBackAfterACrash(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		pods []*corev1.Pod
-		want []string // to be given back at the first look
+		want []string // to be released at the first look
 	}{
 		"nothing is on record: the repair time begins":                        {[]*corev1.Pod{bound("a"), bound("b"), bound("c"), waiting("d")}, nil},
 		"one is on record and nobody is gone: all go":                         {[]*corev1.Pod{onRecord("a"), bound("b"), bound("c"), waiting("d")}, []string{"a", "b", "c"}},
 		"all are on record":                                                   {[]*corev1.Pod{onRecord("a"), onRecord("b"), onRecord("c"), waiting("d")}, []string{"a", "b", "c"}},
 		"one is gone already: the others on record go":                        {[]*corev1.Pod{onRecord("b"), onRecord("c"), waiting("d")}, []string{"b", "c"}},
-		"what is not on record stays when it cannot be told any more":         {[]*corev1.Pod{onRecord("b"), bound("c"), waiting("d")}, []string{"b"}},
+		"what is not on record stays if the objects cannot tell":              {[]*corev1.Pod{onRecord("b"), bound("c"), waiting("e")}, []string{"b"}},
+		"a user copied a mark to a pod that has the condition: it stays":      {[]*corev1.Pod{copied(onRecord("a"), plan.mark("b"))}, nil},
+		"a user wrote a mark to a pod that has the condition: it stays":       {[]*corev1.Pod{copied(onRecord("a"), "group/4/0123456789abcdef")}, nil},
 		"a victim of preemption is none of this":                              {[]*corev1.Pod{preempted("a"), bound("b"), bound("c"), waiting("d")}, nil},
 		"somebody else's pod with the condition was not bound here: it stays": {[]*corev1.Pod{unmarked(onRecord("a"))}, nil},
 	} {
@@ -46,18 +49,19 @@ func TestGivenBackAfterACrash(t *testing.T) {
 			now := time.Unix(1_000_000, 0)
 			r.Configure(Options{Resync: 5 * time.Second, RepairTimeout: 30 * time.Second})
 			r.AddProfile(wrappers.SchedulerName)
+			r.SetKeys(testKeys, now)
 			r.SetGroup(podGroup().MinMember(4).Obj(), now)
 			for _, p := range tc.pods {
 				r.SetPod(p, now)
 			}
 			r.Synced(now)
 			var got []string
-			for _, p := range r.Fragments(time.Second, true) {
+			for _, p := range r.PodsToRelease(time.Second, true) {
 				got = append(got, p.Name)
 			}
 			slices.Sort(got)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("given back (-want +got):\n%s", diff)
+				t.Errorf("released (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -65,5 +69,10 @@ func TestGivenBackAfterACrash(t *testing.T) {
 
 func unmarked(pod *corev1.Pod) *corev1.Pod {
 	pod.Annotations = map[string]string{"pod-group-name": "g"}
+	return pod
+}
+
+func copied(pod *corev1.Pod, mark string) *corev1.Pod {
+	pod.Annotations[v2alpha2.BoundForAnnotation] = mark
 	return pod
 }

@@ -1,0 +1,286 @@
+package gangstate
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/gang"
+)
+
+// A partial gang is bound in part and never was whole: a crash or a failed binding came between. It is completed first (its
+// missing pods are what the next plan places). If it cannot be completed within the repair time, the pods that this
+// scheduler bound for it are released: deleted, so that their controllers replace them.
+//
+// The condition Admitted records that a gang was whole. Between the last binding and that write only the marks of the
+// bound pods can tell (marks.go). The gang is partial only if they prove that it never was whole:
+//
+//  1. A plan for a minimum is minimal in the members that its marks name: without any of them the tree is not satisfied by
+//     the plan and what was bound before it (markPlan).
+//  2. The mark of the latest plan says that the gang never was whole before that plan. The scheduler that made the plan had
+//     no pod of the gang bound, or had this same proof for the plan before.
+//  3. A member that this plan's marks name still waits. A pod is never unbound, so it was not bound in between. With 1, what
+//     has been bound since the plan was made does not satisfy the tree.
+//  4. The PodGroup has the generation that was planned, so the tree is the same. A scheduler that had the proof and has
+//     watched the gang since needs no other: it has seen for itself that no later tree was satisfied.
+//  5. The pods that are known to have been bound do not satisfy the tree. This covers pods that another scheduler bound.
+//
+// Members are named in the order in which they are bound, cyclically. So if a plan was cut short, some bound member has a
+// successor that is not bound, whichever members those are, and its mark names it. That is found by looking each waiting
+// pod up among the named ones: no search, and other waiting pods (surplus) do not matter.
+//
+// Where the objects cannot tell, the gang counts as whole: ending a running gang is the worse mistake. What the objects
+// cannot show is a later plan of which no pod is left while all named members of an earlier one wait. It takes two crashes,
+// a later plan of other members, and the loss of all that it bound, before Admitted was written once.
+//
+// A gang that is half released could not be proven partial: a named member may be gone by then. So the decision is recorded
+// before the first deletion, as a condition of every pod that is released (HasReleaseCondition). A crash while the conditions
+// are written leaves a gang that can still be proven partial, a later one leaves pods that say themselves that they have to
+// go. The condition counts only on a pod with a verified mark.
+
+// ReasonFragmentGivenBack is the reason of condition DisruptionTarget on a pod that is released. The podFailurePolicy of a
+// Job can match it.
+const ReasonFragmentGivenBack = "FragmentGivenBack"
+
+// HasReleaseCondition reports whether the pod's status says that the pod is released.
+func HasReleaseCondition(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget {
+			return c.Status == corev1.ConditionTrue && c.Reason == ReasonFragmentGivenBack
+		}
+	}
+	return false
+}
+
+// look returns what is known of the gang, which is looked at only if it has changed and has a verified mark.
+func (g *gangState) look() *partial {
+	p := &g.partial
+	if p.marked == 0 || g.admitted || g.group == nil || g.tree == nil {
+		p.fresh, p.holds, p.neverWhole, p.known = false, false, false, false
+		return p
+	}
+	if p.fresh {
+		return p
+	}
+	p.fresh, p.holds = true, false
+	p.proofs++
+	for _, m := range g.members {
+		p.holds = p.holds || m.isBound() && m.mark.Group == g.group.UID
+	}
+	p.known = p.holds && (p.known || g.provesPartial())
+	p.neverWhole = p.known
+	return p
+}
+
+// isPartial reports whether the gang is bound in part and provably never was whole, and nothing is under way.
+func (g *gangState) isPartial() bool { return g.plan == nil && g.look().neverWhole }
+
+// provesPartial reports whether the marks prove that the gang never was whole (see above).
+func (g *gangState) provesPartial() bool {
+	var latest *member
+	ambiguous := false
+	ever := gang.Counts{} // bound at any time, of the pods that exist
+	controllers := g.liveControllers()
+	for _, m := range g.members {
+		if m.neverBound() || m.isOfEarlierRun(controllers) {
+			continue
+		}
+		if m.misplaced == "" {
+			ever[m.leaf]++
+		}
+		switch {
+		case m.mark.Group != g.group.UID:
+		case latest == nil || m.mark.Sequence > latest.mark.Sequence:
+			latest, ambiguous = m, false
+		case m.mark.Sequence == latest.mark.Sequence && !m.mark.SamePlan(&latest.mark):
+			ambiguous = true
+		}
+	}
+	if latest == nil || ambiguous || !latest.mark.NeverWhole || latest.mark.Generation != g.group.Generation || g.tree.Satisfied(ever) {
+		return false
+	}
+	named := sets.New[uint64]()
+	for _, m := range g.members {
+		if !m.neverBound() && m.markText != "" && m.mark.SamePlan(&latest.mark) {
+			named.Insert(m.mark.Next...)
+		}
+	}
+	for _, m := range g.members {
+		if m.neverBound() && named.Has(tagOf(m)) {
+			return true
+		}
+	}
+	return false
+}
+
+// neverBound reports whether the member has never been bound.
+func (m *member) neverBound() bool { return m.state == pending || m.state == assumed }
+
+// isOfEarlierRun reports whether the member succeeded in a run that is over, given the controllers of the present one (G9).
+func (m *member) isOfEarlierRun(controllers sets.Set[types.UID]) bool {
+	return m.state == succeeded && len(controllers) > 0 && !controllers.Has(controller(m.pod))
+}
+
+// neededLeaves returns the leaves of which no pod can be missing: without one, counts would not satisfy the tree.
+func neededLeaves(tree *gang.Tree, counts gang.Counts) sets.Set[string] {
+	needed := sets.New[string]()
+	var visit func(group *gang.Group)
+	visit = func(group *gang.Group) {
+		switch {
+		case group.IsLeaf():
+			if counts[group.Name()] == group.Min() {
+				needed.Insert(group.Name())
+			}
+		case group.SatisfiedChildren(counts) == group.Min():
+			for _, child := range group.Children() {
+				if child.Satisfied(counts) {
+					visit(child)
+				}
+			}
+		}
+	}
+	if tree.Satisfied(counts) {
+		visit(tree.Root())
+	}
+	return needed
+}
+
+// Partial reports whether PodsToRelease has anything to do: the repair time of some gang runs, or is over and there are pods
+// to be released, or pods are being released. If so it returns one such gang.
+func (r *Registry) Partial() (Key, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.synced {
+		return Key{}, false
+	}
+	for key := range r.index.partials {
+		if g := r.gangs[key]; g != nil && (r.isRepairing(g) || g.look().neverWhole && g.hasReplaceable() || len(g.podsToRelease()) > 0) {
+			return key, true
+		}
+	}
+	return Key{}, false
+}
+
+// watched is the longest time between two looks at a partial gang that counts: during a longer pause nothing was watched.
+const watched = 5 * time.Second
+
+// PodsToRelease adds the time since the last call (at most `watched`: a longer pause is not counted) to the clock of every
+// gang that holds what it cannot use, and returns the pods to be released: those of partial gangs whose repair time is over,
+// bound by this scheduler for this PodGroup UID. answering reports whether the API server has answered since the last call;
+// only then does the clock run.
+//
+// The pods that a controller will replace count nowhere from now on, so that no plan rests on them: they must be deleted,
+// and are returned until they are. Pods without a controller go on counting, and must not be deleted.
+func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev1.Pod {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []*corev1.Pod
+	if !r.synced {
+		return nil
+	}
+	for key := range r.index.partials {
+		g := r.gangs[key]
+		if g == nil {
+			continue
+		}
+		out = append(out, g.podsToRelease()...)
+		p := g.look()
+		g.proven = p.neverWhole
+		if !p.holds {
+			g.incompleteFor = 0
+			continue
+		}
+		if g.inFirstBurst() {
+			continue // a later one does not stop the clock
+		}
+		if answering {
+			g.incompleteFor += min(elapsed, watched)
+		}
+		if !p.neverWhole || g.plan != nil || g.incompleteFor < r.opts.RepairTimeout {
+			continue
+		}
+		for _, m := range g.members {
+			if g.wasPlaced(m) {
+				out = append(out, m.pod)
+				m.leaving = controller(m.pod) != ""
+				r.recount(m)
+			}
+		}
+		r.reindex(g)
+	}
+	slices.SortFunc(out, func(a, b *corev1.Pod) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return out
+}
+
+// isRepairing reports whether the gang holds what it cannot use and its repair time is not over. Only then does it come
+// before everything else: what cannot be released (pods without a controller, or a gang that may have been whole) gives its
+// gang no lasting advantage.
+func (r *Registry) isRepairing(g *gangState) bool {
+	return g.incompleteFor < r.opts.RepairTimeout && g.look().holds
+}
+
+// releaseDue reports whether the gang is partial and is to be released at the next look: then another attempt would only
+// put that off, for as long as a binding that is not answered takes.
+func (r *Registry) releaseDue(g *gangState) bool {
+	return g.incompleteFor >= r.opts.RepairTimeout && g.isPartial() && g.hasReplaceable()
+}
+
+// hasReplaceable reports whether a pod that was placed for the gang has a controller that would replace it.
+func (g *gangState) hasReplaceable() bool {
+	for _, m := range g.members {
+		if g.wasPlaced(m) && controller(m.pod) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// inFirstBurst reports whether a plan is being bound and nothing of the gang was bound by an earlier one.
+func (g *gangState) inFirstBurst() bool {
+	if g.plan == nil {
+		return false
+	}
+	for _, m := range g.members {
+		if g.wasPlaced(m) && !m.mark.SamePlan(&g.plan.mark) {
+			return false
+		}
+	}
+	return true
+}
+
+// wasPlaced reports whether the member is bound, and its mark says that this scheduler bound it for this PodGroup.
+func (g *gangState) wasPlaced(m *member) bool {
+	return m.isBound() && m.state == bound && m.markText != "" && m.mark.Group == g.group.UID
+}
+
+// PlacedFor returns the gang of a pod that is bound. false: the pod is not known, or was bound for an earlier PodGroup of the
+// same name.
+func (r *Registry) PlacedFor(uid types.UID) (Key, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[uid]
+	if m == nil || m.gang.group == nil || m.mark.Group != m.gang.group.UID {
+		return Key{}, false
+	}
+	return m.gang.key, true
+}
+
+// podsToRelease returns the pods that are released and whose deletion has not been seen.
+func (g *gangState) podsToRelease() []*corev1.Pod {
+	if g.numbers.flag(isLeaver) == 0 {
+		return nil
+	}
+	var out []*corev1.Pod
+	for _, m := range g.members {
+		if m.leaving && m.state == bound && m.pod.DeletionTimestamp == nil && m.pod.Status.Phase != corev1.PodFailed {
+			out = append(out, m.pod)
+		}
+	}
+	return out
+}

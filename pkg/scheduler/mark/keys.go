@@ -1,0 +1,129 @@
+package mark
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// MinSecret is the shortest secret that is accepted, in bytes.
+	MinSecret = 16
+	// maxID is the longest id of a key, in characters.
+	maxID = 16
+	// maxKeys bounds how many keys are known at the same time.
+	maxKeys = 8
+	// macSize is the length of a signature: HMAC-SHA256, truncated to 128 bits.
+	macSize = 16
+)
+
+// Keys are the secrets that marks are signed and verified with. They are immutable, and safe for concurrent use. A nil
+// Keys signs nothing and verifies nothing.
+type Keys struct {
+	current string
+	secrets map[string][]byte // by id
+}
+
+// NewKeys returns keys by their ids. Marks are signed with the current one and verified with all of them, so that a key
+// can be replaced while marks of it are left.
+func NewKeys(current string, secrets map[string][]byte) (*Keys, error) {
+	if _, ok := secrets[current]; !ok {
+		return nil, fmt.Errorf("the current key %q is not among the keys", current)
+	}
+	if len(secrets) > maxKeys {
+		return nil, fmt.Errorf("%d keys, more than %d", len(secrets), maxKeys)
+	}
+	k := &Keys{current: current, secrets: map[string][]byte{}}
+	for id, secret := range secrets {
+		if !validID(id) {
+			return nil, fmt.Errorf("%q is no id of a key: 1 to %d letters, digits and dashes", id, maxID)
+		}
+		if len(secret) < MinSecret {
+			return nil, fmt.Errorf("key %q has %d bytes, less than %d", id, len(secret), MinSecret)
+		}
+		k.secrets[id] = append([]byte(nil), secret...)
+	}
+	return k, nil
+}
+
+func validID(id string) bool {
+	if id == "" || len(id) > maxID {
+		return false
+	}
+	for _, c := range id {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// Len returns the number of keys.
+func (k *Keys) Len() int {
+	if k == nil {
+		return 0
+	}
+	return len(k.secrets)
+}
+
+// Sign returns the text of a mark for one pod. "" without a key, or for the zero Mark.
+func (k *Keys) Sign(pod types.UID, m Mark) string {
+	if k == nil || m.IsZero() {
+		return ""
+	}
+	signed := m.body() + "/" + k.current
+	return signed + "/" + base64.RawURLEncoding.EncodeToString(signature(k.secrets[k.current], pod, signed))
+}
+
+// Verify returns the mark in a text, and whether it was signed with one of the keys for this pod.
+func (k *Keys) Verify(pod types.UID, text string) (Mark, bool) {
+	id, signed, mac, ok := split(text)
+	if !ok || k == nil {
+		return Mark{}, false
+	}
+	secret, ok := k.secrets[id]
+	if !ok {
+		return Mark{}, false
+	}
+	got, err := base64.RawURLEncoding.Strict().DecodeString(mac)
+	if err != nil || !hmac.Equal(got, signature(secret, pod, signed)) {
+		return Mark{}, false
+	}
+	return parse(strings.Split(signed, "/"))
+}
+
+// IsUnknown reports whether the text has the form of a mark whose key is not among these: the keys may have been changed
+// since they were read.
+func (k *Keys) IsUnknown(text string) bool {
+	id, _, _, ok := split(text)
+	if !ok || !validID(id) {
+		return false
+	}
+	return k == nil || k.secrets[id] == nil
+}
+
+// split returns the id of the key, the part of the text that is signed, and the signature. It does not copy the text.
+func split(text string) (id, signed, mac string, ok bool) {
+	if len(text) > MaxLength || strings.Count(text, "/") != fields-1 {
+		return "", "", "", false
+	}
+	end := strings.LastIndexByte(text, '/')
+	signed, mac = text[:end], text[end+1:]
+	return signed[strings.LastIndexByte(signed, '/')+1:], signed, mac, true
+}
+
+// signature returns the signature of a text for a pod. The length of the UID comes first, so that no two pairs of UID and
+// text are signed alike.
+func signature(secret []byte, pod types.UID, signed string) []byte {
+	h := hmac.New(sha256.New, secret)
+	io.WriteString(h, "muster-mark/1/"+strconv.Itoa(len(pod))+"/")
+	io.WriteString(h, string(pod))
+	io.WriteString(h, signed)
+	return h.Sum(nil)[:macSize]
+}

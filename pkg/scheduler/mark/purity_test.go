@@ -1,0 +1,11 @@
+package mark
+
+import (
+	"testing"
+
+	"github.com/muster-project/muster/test/purity"
+)
+
+func TestPure(t *testing.T) {
+	purity.Check(t, "crypto/hmac", "crypto/sha256", "io", "k8s.io/apimachinery/pkg/types")
+}

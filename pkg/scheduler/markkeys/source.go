@@ -1,0 +1,222 @@
+package markkeys
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-project/muster/pkg/scheduler/mark"
+)
+
+const (
+	// SecretName is the name of the Secret.
+	SecretName = "muster-scheduler-marks"
+	// currentEntry is the entry of the Secret with the id of the key to sign with.
+	currentEntry = "current"
+	// secretSize is the length of a key that is made here, in bytes.
+	secretSize = 32
+
+	readInterval  = 30 * time.Second // between two reads
+	retryInterval = 5 * time.Second  // between two reads while there is no key
+	askInterval   = time.Second      // between a read and one because of an unknown key, at the least
+	readTimeout   = 5 * time.Second
+)
+
+// serviceAccountNamespace is the file that says in which namespace this pod runs.
+const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// Namespace returns the namespace of the Secret: that of this process's pod, by POD_NAMESPACE or its service account, else
+// muster-system.
+func Namespace() string { return namespace(os.Getenv, os.ReadFile) }
+
+func namespace(getenv func(string) string, readFile func(string) ([]byte, error)) string {
+	if ns := getenv("POD_NAMESPACE"); ns != "" {
+		return ns
+	}
+	if content, err := readFile(serviceAccountNamespace); err == nil {
+		if ns := strings.TrimSpace(string(content)); ns != "" {
+			return ns
+		}
+	}
+	return "muster-system"
+}
+
+// Options are what a Source needs. All are required.
+type Options struct {
+	// Secrets reads and writes the Secret, in its namespace.
+	Secrets typedcorev1.SecretInterface
+	Clock   clock.Clock
+	// Set takes the keys whenever they have changed; never nil.
+	Set func(*mark.Keys)
+}
+
+// Source follows the keys.
+type Source struct {
+	Options
+
+	asked   chan struct{}
+	read    chan struct{} // closed when the Secret was read for the first time, or that failed
+	decided chan struct{} // closed when there are keys, or there will be none for now
+	once    [2]sync.Once
+
+	// Of Run alone.
+	data    map[string][]byte // of the Secret that the keys are from; nil = there are no keys
+	trouble string            // why there are no keys, or no new ones, as it was logged
+}
+
+// New returns a Source.
+func New(o Options) *Source {
+	return &Source{Options: o, asked: make(chan struct{}, 1), read: make(chan struct{}), decided: make(chan struct{})}
+}
+
+// Ask has the Secret read soon. It never blocks.
+func (s *Source) Ask() {
+	select {
+	case s.asked <- struct{}{}:
+	default:
+	}
+}
+
+// Read is closed when the Secret was read for the first time, or that failed.
+func (s *Source) Read() <-chan struct{} { return s.read }
+
+// Decided is closed when there are keys, or it is known that there are none for now: they may not be read or made.
+func (s *Source) Decided() <-chan struct{} { return s.decided }
+
+// Run follows the keys until ctx ends. When leading is closed, a key is made if there is none.
+func (s *Source) Run(ctx context.Context, leading <-chan struct{}) {
+	leads := false
+	for {
+		ok := s.step(ctx, leads)
+		last := s.Clock.Now()
+		delay := readInterval
+		if !ok {
+			delay = retryInterval
+		}
+		timer := s.Clock.NewTimer(delay)
+		for waiting := true; waiting; {
+			select {
+			case <-timer.C():
+				waiting = false
+			case <-leading:
+				leads, leading, waiting = true, nil, false
+			case <-s.asked:
+				if !timer.Stop() {
+					break
+				}
+				timer = s.Clock.NewTimer(max(0, last.Add(askInterval).Sub(s.Clock.Now())))
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			}
+		}
+		timer.Stop()
+	}
+}
+
+// errNoKey says that there is no key yet, and that another replica will make one.
+var errNoKey = errors.New("it has no key yet")
+
+// step reads the Secret once, and reports whether that went well.
+func (s *Source) step(ctx context.Context, leads bool) bool {
+	logger := klog.FromContext(ctx)
+	reading, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	secret, err := s.get(reading, leads)
+	if err == nil && !maps.EqualFunc(secret.Data, s.data, bytes.Equal) {
+		var keys *mark.Keys
+		if keys, err = parse(secret); err == nil {
+			s.data = secret.Data
+			s.Set(keys)
+			logger.Info("Signing the marks of bound pods", "secret", SecretName, "currentKey", string(secret.Data[currentEntry]), "keys", keys.Len())
+		}
+	}
+	s.once[0].Do(func() { close(s.read) })
+	if s.data != nil || err != nil && (leads || apierrors.IsForbidden(err)) {
+		s.once[1].Do(func() { close(s.decided) })
+	}
+	switch {
+	case err == nil:
+		s.trouble = ""
+	case errors.Is(err, errNoKey) || err.Error() == s.trouble:
+	case s.data == nil:
+		s.trouble = err.Error()
+		logger.Error(err, "There is no key for the marks of bound pods: gangs are admitted, their bindings carry no mark, and gangs that are bound in part are not released", "secret", SecretName)
+	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || !isStatus(err):
+		s.trouble = err.Error()
+		logger.Error(err, "Reading the keys for the marks of bound pods again failed; those that were read before stay in use", "secret", SecretName)
+	}
+	return err == nil
+}
+
+// isStatus reports whether the API server sent the error.
+func isStatus(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status)
+}
+
+// get returns the Secret with at least one key, which is made if there is none and may be made. Several replicas may try:
+// one succeeds, the others read what it wrote.
+func (s *Source) get(ctx context.Context, make bool) (*corev1.Secret, error) {
+	for attempt := 0; ; attempt++ {
+		secret, err := s.Secrets.Get(ctx, SecretName, metav1.GetOptions{})
+		missing := apierrors.IsNotFound(err)
+		switch {
+		case err != nil && !missing:
+			return nil, err
+		case !missing && len(secret.Data) > 0:
+			return secret, nil
+		case !make:
+			return nil, errNoKey
+		}
+		data := newKey()
+		if missing {
+			secret, err = s.Secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName}, Data: data}, metav1.CreateOptions{})
+		} else {
+			secret = secret.DeepCopy() // with its resourceVersion: an update by another replica in between is a conflict
+			secret.Data = data
+			secret, err = s.Secrets.Update(ctx, secret, metav1.UpdateOptions{})
+		}
+		if err == nil {
+			return secret, nil
+		}
+		if attempt >= 2 || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
+			return nil, fmt.Errorf("making the first key: %w", err)
+		}
+	}
+}
+
+// newKey returns the entries of a Secret with one key.
+func newKey() map[string][]byte {
+	secret, name := make([]byte, secretSize), make([]byte, 4)
+	rand.Read(secret) // never fails
+	rand.Read(name)
+	id := "k-" + hex.EncodeToString(name)
+	return map[string][]byte{id: secret, currentEntry: []byte(id)}
+}
+
+// parse returns the keys in a Secret.
+func parse(secret *corev1.Secret) (*mark.Keys, error) {
+	current, ok := secret.Data[currentEntry]
+	if !ok {
+		return nil, fmt.Errorf("it has no entry %q with the id of the key to sign with", currentEntry)
+	}
+	secrets := maps.Clone(secret.Data)
+	delete(secrets, currentEntry)
+	return mark.NewKeys(strings.TrimSpace(string(current)), secrets)
+}

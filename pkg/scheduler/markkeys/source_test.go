@@ -1,0 +1,241 @@
+package markkeys
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-project/muster/pkg/scheduler/mark"
+)
+
+const ns = "muster-system"
+
+// secret returns the Secret with these keys, of which the first is the current one.
+func secret(version string, ids ...string) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: SecretName, ResourceVersion: version}}
+	for i, id := range ids {
+		if i == 0 {
+			s.Data = map[string][]byte{currentEntry: []byte(id + "\n")}
+		}
+		s.Data[id] = []byte("a secret of sixteen bytes or more: " + id)
+	}
+	return s
+}
+
+// signer returns what signs as a scheduler with this Secret does.
+func signer(t *testing.T, s *corev1.Secret) *mark.Keys {
+	t.Helper()
+	keys, err := parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+type fixture struct {
+	*Source
+	api  *fake.Clientset
+	keys *mark.Keys
+	sets int
+}
+
+func newFixture(objects ...runtime.Object) *fixture {
+	f := &fixture{api: fake.NewClientset(objects...)}
+	f.Source = New(Options{Secrets: f.api.CoreV1().Secrets(ns), Clock: clock.RealClock{}, Set: func(k *mark.Keys) { f.keys = k; f.sets++ }})
+	return f
+}
+
+func (f *fixture) refuse(verb string, err error) {
+	f.api.PrependReactor(verb, "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestStep(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(corev1.Resource("secrets"), SecretName, errors.New("no"))
+	type outcome struct {
+		OK, Decided bool
+		Keys        int
+		Writes      int
+	}
+	for name, tc := range map[string]struct {
+		found  *corev1.Secret
+		refuse map[string]error
+		leads  bool
+		want   outcome
+	}{
+		"there are keys": {found: secret("1", "k1", "k0"), want: outcome{OK: true, Decided: true, Keys: 2}},
+		"there are keys, and the scheduler leads":     {found: secret("1", "k1"), leads: true, want: outcome{OK: true, Decided: true, Keys: 1}},
+		"it has no key: a standby waits":              {found: secret("1"), want: outcome{}},
+		"it has no key: the leader makes one":         {found: secret("1"), leads: true, want: outcome{OK: true, Decided: true, Keys: 1, Writes: 1}},
+		"it is missing: a standby waits":              {want: outcome{}},
+		"it is missing: the leader makes it":          {leads: true, want: outcome{OK: true, Decided: true, Keys: 1, Writes: 1}},
+		"it is missing and may not be made":           {leads: true, refuse: map[string]error{"create": forbidden}, want: outcome{Decided: true, Writes: 1}},
+		"it has no key and may not be written":        {found: secret("1"), leads: true, refuse: map[string]error{"update": forbidden}, want: outcome{Decided: true, Writes: 1}},
+		"it may not be read":                          {refuse: map[string]error{"get": forbidden}, want: outcome{Decided: true}},
+		"the API server is away":                      {refuse: map[string]error{"get": errors.New("connection refused")}, want: outcome{}},
+		"the API server is away, the scheduler leads": {leads: true, refuse: map[string]error{"get": errors.New("connection refused")}, want: outcome{Decided: true}},
+		"it names no current key": {found: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: SecretName, ResourceVersion: "1"},
+			Data: map[string][]byte{"k1": []byte("0123456789abcdef")}}, leads: true, want: outcome{Decided: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var objects []runtime.Object
+			if tc.found != nil {
+				objects = append(objects, tc.found)
+			}
+			f := newFixture(objects...)
+			for verb, err := range tc.refuse {
+				f.refuse(verb, err)
+			}
+			got := outcome{OK: f.step(context.Background(), tc.leads), Decided: isClosed(f.Decided()), Keys: f.keys.Len()}
+			for _, a := range f.api.Actions() {
+				if a.GetVerb() != "get" {
+					got.Writes++
+				}
+			}
+			if got != tc.want {
+				t.Errorf("%+v, want %+v", got, tc.want)
+			}
+			if !isClosed(f.Read()) {
+				t.Error("the first read has not ended")
+			}
+		})
+	}
+}
+
+// Two replicas find no key. The one that comes second reads what the first wrote.
+func TestTheKeyOfTheOtherReplicaIsRead(t *testing.T) {
+	t.Parallel()
+	for name, found := range map[string]*corev1.Secret{"made by both": nil, "written by both": secret("1")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var objects []runtime.Object
+			if found != nil {
+				objects = append(objects, found)
+			}
+			f := newFixture(objects...)
+			theirs := secret("2", "theirs")
+			lose := func(clienttesting.Action) (bool, runtime.Object, error) {
+				if err := f.api.Tracker().Update(corev1.SchemeGroupVersion.WithResource("secrets"), theirs, ns); err != nil {
+					if err := f.api.Tracker().Add(theirs); err != nil {
+						t.Error(err)
+					}
+				}
+				if found == nil {
+					return true, nil, apierrors.NewAlreadyExists(corev1.Resource("secrets"), SecretName)
+				}
+				return true, nil, apierrors.NewConflict(corev1.Resource("secrets"), SecretName, errors.New("changed"))
+			}
+			f.api.PrependReactor("create", "secrets", lose)
+			f.api.PrependReactor("update", "secrets", lose)
+			if !f.step(context.Background(), true) {
+				t.Fatal("failed")
+			}
+			text := signer(t, theirs).Sign("pod", mark.Mark{Group: "group", Pods: 1})
+			if _, ok := f.keys.Verify("pod", text); !ok {
+				t.Error("the key is not the other replica's")
+			}
+		})
+	}
+}
+
+func TestRunFollowsTheSecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		f := newFixture()
+		leading := make(chan struct{})
+		go f.Run(ctx, leading)
+		synctest.Wait()
+		if f.keys != nil || isClosed(f.Decided()) {
+			t.Fatal("a standby made a key, or gave up")
+		}
+		close(leading)
+		<-f.Decided()
+		synctest.Wait()
+		if f.keys.Len() != 1 {
+			t.Fatalf("%d keys, want the one that the leader made", f.keys.Len())
+		}
+
+		// Rotation: seen with the next regular read, or a second after a mark of the new key was seen.
+		update := func(s *corev1.Secret) {
+			t.Helper()
+			if _, err := f.api.CoreV1().Secrets(ns).Update(ctx, s, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		update(secret("7", "k2", "k1"))
+		time.Sleep(readInterval)
+		synctest.Wait()
+		if f.keys.Len() != 2 {
+			t.Errorf("%d keys after the regular read, want 2", f.keys.Len())
+		}
+		update(secret("8", "k3", "k2", "k1"))
+		for range 5 {
+			f.Ask()
+			synctest.Wait()
+		}
+		time.Sleep(askInterval)
+		synctest.Wait()
+		if f.keys.Len() != 3 {
+			t.Errorf("%d keys a second after an unknown one was seen, want 3", f.keys.Len())
+		}
+		// An endless stream of unknown keys costs a read a second.
+		f.api.ClearActions()
+		for range 100 {
+			f.Ask()
+			time.Sleep(100 * time.Millisecond)
+		}
+		synctest.Wait()
+		if n := len(f.api.Actions()); n > 11 {
+			t.Errorf("%d reads in 10 s", n)
+		}
+		// What cannot be used changes nothing, and the same version is not taken twice.
+		sets := f.sets
+		update(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: SecretName, ResourceVersion: "9"}, Data: map[string][]byte{"current": []byte("k9")}})
+		time.Sleep(2 * readInterval)
+		synctest.Wait()
+		if f.keys.Len() != 3 || f.sets != sets {
+			t.Errorf("%d keys, set %d times more", f.keys.Len(), f.sets-sets)
+		}
+	})
+}
+
+func TestNamespace(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ env, file, want string }{
+		"of the environment":     {"a", "b", "a"},
+		"of the service account": {"", "b\n", "b"},
+		"neither":                {"", "", "muster-system"},
+	} {
+		got := namespace(func(string) string { return tc.env }, func(string) ([]byte, error) {
+			if tc.file == "" {
+				return nil, os.ErrNotExist
+			}
+			return []byte(tc.file), nil
+		})
+		if got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}
