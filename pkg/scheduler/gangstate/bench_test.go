@@ -233,8 +233,9 @@ func BenchmarkFacts(b *testing.B) {
 	})
 	b.Run("locked", func(b *testing.B) {
 		b.ReportAllocs()
+		var buffer []row
 		for b.Loop() {
-			r.facts(key)
+			r.facts(key, &buffer)
 		}
 	})
 }

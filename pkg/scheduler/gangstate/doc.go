@@ -6,6 +6,11 @@
 // logger, and never calls the scheduling queue: the queue calls it under the queue's own lock (PreEnqueue, Less), so
 // the order of locks is queue, then Registry, and callers act on Effects only after the call has returned.
 //
+// What an event costs does not grow with the gang. What each member adds to the numbers of its gang (share) is kept; a
+// member that changes adds the difference (Registry.recount), and gang.Tally says what that makes of the tree. Which gangs a
+// question is about is found by indices (Registry.reindex): timers, gangs worth an attempt by rank, gangs that may be
+// partial. Only Begin, Commit and Facts look at all members, once per attempt and per status.
+//
 // The life of a gang: its pods are held until the pods that exist can satisfy the tree; one of them is elected leader;
 // the leader's cycle plans the whole tree (Begin, Commit); the planned members are handed out one after another (Next)
 // and assumed; each waits at the barrier until every member of the plan has arrived (Arrive); then all are bound.

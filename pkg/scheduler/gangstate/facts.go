@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,7 +63,13 @@ func (g *gangState) list(m *member) {
 // Facts returns what is known of a gang, false if it is not known at all, or not all that exists has been seen yet
 // (Synced). The result shares nothing that changes.
 func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
-	f, copied, need, ok := r.facts(key)
+	buffer := rowBuffers.Get().(*[]row)
+	defer func() {
+		clear(*buffer)
+		rowBuffers.Put(buffer)
+	}()
+	f, need, ok := r.facts(key, buffer)
+	copied := *buffer
 	if !ok {
 		return podgroup.Facts{}, false
 	}
@@ -106,13 +113,18 @@ func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
 	return f, true
 }
 
-// facts is the part of Facts that needs the lock. need is how many pods of each leaf need capacity.
-func (r *Registry) facts(key Key) (f podgroup.Facts, copied []row, need gang.Counts, ok bool) {
+// rowBuffers are copies of rows that are not in use: to make one anew takes longer than to fill it, and would be done with
+// the lock held.
+var rowBuffers = sync.Pool{New: func() any { return new([]row) }}
+
+// facts is the part of Facts that needs the lock. The buffer gets the rows; need is how many pods of each leaf need capacity.
+func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Counts, ok bool) {
+	*buffer = (*buffer)[:0]
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.gangs[key]
 	if g == nil || !r.synced {
-		return podgroup.Facts{}, nil, nil, false
+		return podgroup.Facts{}, nil, false
 	}
 	n, profile := g.numbers, g.profile()
 	f = podgroup.Facts{
@@ -150,7 +162,8 @@ func (r *Registry) facts(key Key) (f podgroup.Facts, copied []row, need gang.Cou
 	if f.Foreign > 0 && profile == "" {
 		f.OurNames = sets.List(r.profiles)
 	}
-	return f, slices.Clone(g.rows), g.lacking(f), true
+	*buffer = append(*buffer, g.rows...)
+	return f, g.lacking(f), true
 }
 
 // lacking returns how many waiting pods of each leaf the refused attempt lacked nodes for: of the missing minimum the fewest
