@@ -120,12 +120,19 @@ func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *
 		now := time.Now()
 		why := statuses.Get(node)
 		klog.FromContext(ctx).V(2).Info("Planned node refused the pod, plan is aborted", "pod", klog.KObj(pod), "node", node, "status", why)
-		if p := pl.registry.PlanOf(pod.UID); p != nil {
+		if p := pl.registry.PlanOf(pod.UID); p != nil && !pl.limit(p, pod, node, now) {
 			pl.gangs.avoidNode(p.Gang, node)
 		}
 		pl.gangs.apply(klog.FromContext(ctx), pl.registry.Abort(pod.UID, gangstate.AbortRefused, "node "+node+" refused a member: "+why.Message(), now))
 	}
 	return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
+}
+
+// limit records that a node took fewer pods of a plan than were planned for it, as with devices that the filters do not see
+// being taken by planned siblings (G18). false: it took none of them, so the number is not what matters.
+func (pl *Admission) limit(p *gangstate.Plan, refused *corev1.Pod, node string, now time.Time) bool {
+	info, err := pl.framework.SnapshotSharedLister().NodeInfos().Get(node)
+	return err == nil && pl.verdicts.Limit(pl.framework, info, p.Members(), refused, now)
 }
 
 // Reserve implements fwk.ReservePlugin.

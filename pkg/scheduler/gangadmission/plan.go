@@ -46,7 +46,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	deadline := start.Add(pl.args.PlanDeadline.Duration)
 	expired := func() bool { return time.Now().After(deadline) }
 	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.framework, nodes, work.Classes,
-		kubescheduler.Options{Cache: pl.verdicts, Avoid: pl.gangs.avoid.of(work.Gang, start), Pods: sizes, Expired: expired})
+		kubescheduler.Options{Cache: pl.verdicts, Avoid: pl.gangs.avoid.of(work.Gang, start), Pods: sizes, Now: start, Expired: expired})
 	if err != nil {
 		logger.Error(err, "Planning failed")
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}, attempt{took: time.Second, cut: true})

@@ -67,7 +67,9 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int, now time.Time) (*class, e
 	if err != nil {
 		return nil, fmt.Errorf("reading affinity of pod %s: %w", klog.KObj(pod), err)
 	}
-	c := &class{pods: pods, info: info, planned: info.DeepCopy(), state: framework.NewCycleState()}
+	c := &class{pods: pods, info: info, state: framework.NewCycleState()}
+	c.resource, c.request = mainResource(info) // which makes info remember its resources, for the copy as well
+	c.planned = info.DeepCopy()
 	c.planned.Pod.UID += "/planned" // a class stands for many pods: none of them is the one that is judged
 	c.state.Write(planningKey, planningMark{})
 	result, status, _ := w.f.RunPreFilterPlugins(w.ctx, c.state, pod)
@@ -100,7 +102,6 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int, now time.Time) (*class, e
 			c.unbound = append(c.unbound, key)
 		}
 	}
-	c.resource, c.request = mainResource(info)
 	c.limits = w.limitsOf(pod, now)
 	if c.limits != nil {
 		c.plannedOn = map[int]int{}

@@ -23,10 +23,6 @@ func (w *Snapshot) Domains(index int, need []int) []string {
 	if c.kind != sharesDomain {
 		return nil
 	}
-	if need == nil {
-		need = make([]int, len(w.classes))
-		need[index] = 1
-	}
 	key := c.domainKey
 	top := w.nodes.topology(key)
 	linked, needs := w.linkedTo(c, need)

@@ -52,9 +52,8 @@ type verdicts struct {
 	free        []int64  // of the main resource
 
 	demand   demand
-	feasible int            // nodes that take the pod
-	pods     int            // sum of slots
-	refused  map[uint16]int // reason -> nodes that gave it
+	feasible int // nodes that take the pod
+	pods     int // sum of slots
 	rankings map[string]*ranking
 }
 
@@ -137,7 +136,7 @@ func (known *verdicts) relayout(t *nodeTable) {
 	known.layout = t.layout
 	known.generations, known.reasons = make([]int64, n), make([]uint16, n)
 	known.slots, known.free = make([]int32, n), make([]int64, n)
-	known.feasible, known.pods, known.refused = 0, 0, map[uint16]int{}
+	known.feasible, known.pods = 0, 0
 	at := make(map[int64]int, len(old.generations))
 	for i, generation := range old.generations {
 		if generation != 0 {
@@ -156,20 +155,14 @@ func (known *verdicts) relayout(t *nodeTable) {
 
 // set records a verdict.
 func (known *verdicts) set(i int, generation int64, reason uint16, slots int32, free int64) {
-	if known.generations[i] != 0 {
-		if old := known.reasons[i]; old == 0 {
-			known.feasible--
-			known.pods -= int(known.slots[i])
-		} else if known.refused[old]--; known.refused[old] == 0 {
-			delete(known.refused, old)
-		}
+	if known.generations[i] != 0 && known.reasons[i] == 0 {
+		known.feasible--
+		known.pods -= int(known.slots[i])
 	}
 	known.generations[i], known.reasons[i], known.slots[i], known.free[i] = generation, reason, slots, free
 	if reason == 0 {
 		known.feasible++
 		known.pods += int(slots)
-	} else {
-		known.refused[reason]++
 	}
 }
 

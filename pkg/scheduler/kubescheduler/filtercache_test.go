@@ -294,6 +294,24 @@ func TestVerdictsAgreeWithTheFilters(t *testing.T) {
 	t.Logf("%d of %d nodes were filtered", filtered, total)
 }
 
+// TestImagesDoNotMakeKinds: gangs with an image each, of which no node has any, are judged and scored as one kind.
+func TestImagesDoNotMakeKinds(t *testing.T) {
+	t.Parallel()
+	f := newCounted(t)
+	memory := NewFilterCache()
+	nodes := manyNodes(10)
+	for i := range 2 * keptRequirements {
+		pod := wrappers.MakePod("p", "ns").UID("p").GPUs(1).Spec(func(s *corev1.PodSpec) { s.Containers[0].Image = fmt.Sprintf("image-%d", i) }).Obj()
+		judged(t, f, memory, nodes, pod, nil)
+	}
+	if filtered, scored := f.filtered.Load(), f.scored.Load(); filtered != 10 || scored != 10 {
+		t.Errorf("%d times a node was filtered and %d times scored, want 10", filtered, scored)
+	}
+	if len(memory.kinds) != 1 {
+		t.Errorf("%d kinds, want 1", len(memory.kinds))
+	}
+}
+
 func TestVerdictsForgetTheKindUsedLongestAgo(t *testing.T) {
 	t.Parallel()
 	f := newCounted(t)

@@ -27,9 +27,9 @@ const limitLasts = time.Minute
 
 // Limit records that a member of a plan was refused on the node that was planned for it. node is the node as the member's
 // cycle saw it, with the members that were assumed there before; members are all those of the plan. The node is not
-// planned to take more pods of the member's class than those that it accepted. Nothing is recorded if there are none: a
-// filter sees for itself what keeps the first pod away.
-func (v *FilterCache) Limit(f framework.Framework, node fwk.NodeInfo, members map[types.UID]bool, refused *corev1.Pod, now time.Time) {
+// planned to take more pods of the member's class than those that it accepted. Nothing is recorded, and false returned, if
+// there are none: a filter sees for itself what keeps the first pod away.
+func (v *FilterCache) Limit(f framework.Framework, node fwk.NodeInfo, members map[types.UID]bool, refused *corev1.Pod, now time.Time) bool {
 	key := podgroup.ClassKey(refused)
 	accepted := 0
 	for _, p := range node.GetPods() {
@@ -43,7 +43,7 @@ func (v *FilterCache) Limit(f framework.Framework, node fwk.NodeInfo, members ma
 		}
 	}
 	if accepted == 0 {
-		return
+		return false
 	}
 	name := node.Node().Name
 	state := stateOf(f, node, members)
@@ -53,6 +53,7 @@ func (v *FilterCache) Limit(f framework.Framework, node fwk.NodeInfo, members ma
 		v.limits[name] = l
 	}
 	l.accept[key] = accepted
+	return true
 }
 
 // limitsOf returns, by node, how many more pods like the given one are accepted; nil if no limit is known. Limits that

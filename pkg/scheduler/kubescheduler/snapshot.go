@@ -117,7 +117,7 @@ func (w *Snapshot) Place(index int, domain string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	for k := s.start(len(w.placed)); k < len(s.order); k++ {
+	for k := s.start(); k < len(s.order); k++ {
 		i := int(s.order[k])
 		if w.stop() {
 			return "", false
@@ -310,7 +310,7 @@ type scan struct {
 type reached struct{ height, k int }
 
 // start returns the place in the order to begin at.
-func (s *scan) start(int) int {
+func (s *scan) start() int {
 	if n := len(s.reached); n > 0 {
 		return s.reached[n-1].k
 	}

@@ -236,6 +236,36 @@ func TestDomains(t *testing.T) {
 	}
 }
 
+// TestLeaderGoesWhereItsWorkersFit: a pod that others have to follow into a rack goes to one that has room for all of them,
+// also if none of its own constraints says so, and not to the fullest rack that takes itself.
+func TestLeaderGoesWhereItsWorkersFit(t *testing.T) {
+	objects := append(racks(6, 2), classPod("x").GPUs(1).Node("n0").Obj(), classPod("y").GPUs(2).Node("n2").Obj())
+	g := leaves{{"leader", []*corev1.Pod{classPod("leader").GPUs(1).SubGroup("leader").Obj()}},
+		{"worker", members(3, func(i int) *wrappers.PodWrapper {
+			return classPod(fmt.Sprintf("w%d", i)).Label("app", "w").GPUs(1).SubGroup("worker").TogetherWith("rack", "app", "leader")
+		})}}
+	c := newCluster(t, objects...)
+	p, classes := c.problem(NewFilterCache(), g)
+	w := c.world(classes.Pods...)
+	if got := []placement.Kind{w.Kind(0), w.Kind(1)}; !slices.Equal(got, []placement.Kind{placement.SharesDomain, placement.SharesDomain}) {
+		t.Errorf("kinds %v, want both to share a domain", got)
+	}
+	for i := range 2 {
+		if diff := cmp.Diff([]string{"rack=r2"}, w.Domains(i, []int{1, 3})); diff != "" {
+			t.Errorf("Domains of class %d (-want +got):\n%s", i, diff)
+		}
+	}
+	plan, short := placement.Minimum(p, w, placement.Budget{})
+	if short != nil {
+		t.Fatalf("no plan: %+v", short)
+	}
+	for _, place := range plan {
+		if place.Node != "n4" && place.Node != "n5" {
+			t.Errorf("%s is placed on %s, want rack r2", place.Pod.ID, place.Node)
+		}
+	}
+}
+
 func TestResourceCapacity(t *testing.T) {
 	objects := append(racks(2, 8),
 		wrappers.MakeNode("tainted").GPUs(8).Taint("gpu", "yes").Obj(),
@@ -465,6 +495,23 @@ func randomCluster(rng *rand.Rand) ([]runtime.Object, []*corev1.Pod) {
 		}
 		if chance(25) {
 			spread(p, keys[rng.Intn(3)], apps[rng.Intn(3)], int32(1+rng.Intn(2)))
+			if chance(30) {
+				spread(p, keys[rng.Intn(3)], apps[rng.Intn(3)], int32(1+rng.Intn(2)))
+			}
+			p.Spec(func(s *corev1.PodSpec) {
+				c := &s.TopologySpreadConstraints[0]
+				if chance(30) {
+					least := int32(1 + rng.Intn(3))
+					c.MinDomains = &least
+				}
+				if chance(30) {
+					honor := corev1.NodeInclusionPolicyHonor
+					c.NodeTaintsPolicy = &honor
+				}
+				if chance(30) {
+					c.MatchLabelKeys = []string{"app"}
+				}
+			})
 		}
 		if chance(20) {
 			p.HostPort(int32(80 + rng.Intn(2)))
