@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // kind is what is measured. The key names it in the JSON lines and ends in its unit; the title names it in the table.
@@ -106,13 +107,19 @@ func (r outcome) get(key string) (float64, bool) {
 // headline returns the first figure as a line of progress.
 func (r outcome) headline() string {
 	if r.unfinished != "" {
-		return "did not finish: " + r.unfinished
+		return "did not finish: " + firstLine(r.unfinished)
 	}
 	if len(r.figures) == 0 {
 		return "nothing measured"
 	}
 	f := r.figures[0]
 	return f.kind.title + " " + fmt.Sprintf(f.kind.format, f.value)
+}
+
+// firstLine leaves out the scheduler's log, which results.jsonl has.
+func firstLine(s string) string {
+	first, _, _ := strings.Cut(s, "\n")
+	return first
 }
 
 // series are the values of one key over the runs that have it.

@@ -9,11 +9,11 @@ import (
 )
 
 // markdown writes a table of each shape that the runs have, for the documentation: a row for each variant and figure, a
-// column for each contestant, medians with their ranges.
+// column for each contestant, medians with their ranges; see alike.
 func markdown(out io.Writer, runs []line) error {
 	var b strings.Builder
 	for _, s := range allShapes {
-		of := slices.DeleteFunc(slices.Clone(runs), func(r line) bool { return r.Shape != s.name })
+		of := alike(runs, s.name)
 		if len(of) == 0 {
 			continue
 		}

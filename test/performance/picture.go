@@ -31,11 +31,11 @@ func readLines(dir string) ([]line, error) {
 }
 
 // panels returns the plots of the runs: for every shape the figures that it is held to, with a bar for each variant and
-// contestant. Values of runs with the same names are taken together, whenever they ran.
+// contestant; see alike.
 func panels(runs []line) []panel {
 	var all []panel
 	for _, s := range allShapes {
-		variants, byEntry := entries(slices.DeleteFunc(slices.Clone(runs), func(r line) bool { return r.Shape != s.name }))
+		variants, byEntry := entries(alike(runs, s.name))
 		for _, k := range s.plotted() {
 			p := panel{title: s.name + ": " + k.title}
 			for _, variant := range variants {
@@ -50,6 +50,22 @@ func panels(runs []line) []panel {
 		}
 	}
 	return all
+}
+
+// alike returns the runs of a shape that have the numbers of its last run: as many nodes, gangs, pods and CPUs. Others cannot
+// be compared with them.
+func alike(runs []line, shape string) []line {
+	var of []line
+	for _, r := range slices.Backward(runs) {
+		if r.Shape != shape {
+			continue
+		}
+		if len(of) == 0 || r.CPUs == of[0].CPUs && r.Nodes == of[0].Nodes && r.GPUs == of[0].GPUs && r.Gangs == of[0].Gangs && r.Pods == of[0].Pods {
+			of = append(of, r)
+		}
+	}
+	slices.Reverse(of)
+	return of
 }
 
 // barOf returns the bar of one contestant, false if it has no such figure. Without values it did not finish.

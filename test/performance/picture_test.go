@@ -25,6 +25,11 @@ func TestLinesAndTheirPicture(t *testing.T) {
 		r.add(firstToLast, seconds)
 		return r
 	}
+	// Another number of nodes: nothing that can be compared.
+	other := newLines(plan{shape: all[0].shape, o: options{nodes: 5, gpus: 8, gangs: 1, podsPerGang: 1000, out: dir}})
+	if err := other.write(variant{kind: "alike"}, muster, 0, took(100)); err != nil {
+		t.Fatal(err)
+	}
 	for _, one := range []struct {
 		variant    variant
 		contestant string
@@ -44,10 +49,10 @@ func TestLinesAndTheirPicture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := line{Time: time.Unix(1000, 0).UTC(), Shape: "big-gang", Variant: "alike", Contestant: "floor", Round: 1, CPUs: lines[0].CPUs,
+	want := line{Time: time.Unix(1000, 0).UTC(), Shape: "big-gang", Variant: "alike", Contestant: "floor", Round: 1, CPUs: lines[1].CPUs,
 		Nodes: 200, GPUs: 8, Gangs: 1, Pods: 1000, Figures: map[string]float64{"first_to_last_bind_seconds": 3}}
-	if diff := cmp.Diff(want, lines[0]); diff != "" {
-		t.Errorf("first line (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, lines[1]); diff != "" {
+		t.Errorf("second line (-want +got):\n%s", diff)
 	}
 	var got []panel
 	for _, p := range panels(lines) {

@@ -57,7 +57,7 @@ func table(out io.Writer, p plan, v variant, all results) error {
 	for i, name := range columns {
 		for round, r := range runs[i] {
 			if r.unfinished != "" {
-				fmt.Fprintf(out, "%s did not finish round %d: %s\n", name, round+1, r.unfinished)
+				fmt.Fprintf(out, "%s did not finish round %d: %s\n", name, round+1, firstLine(r.unfinished))
 			}
 		}
 	}
