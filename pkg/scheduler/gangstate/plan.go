@@ -60,6 +60,15 @@ func (p *Plan) Has(uid types.UID) bool {
 	return ok
 }
 
+// Members returns the pods of the plan.
+func (p *Plan) Members() map[types.UID]bool {
+	members := make(map[types.UID]bool, len(p.places))
+	for uid := range p.places {
+		members[uid] = true
+	}
+	return members
+}
+
 func (p *Plan) slot(uid types.UID) *slot {
 	i, ok := p.places[uid]
 	if !ok {
