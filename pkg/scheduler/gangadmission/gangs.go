@@ -274,7 +274,12 @@ func isMember(pod *corev1.Pod) bool { return pod.Annotations[v2alpha2.PodGroupAn
 func (g *Gangs) avoidNode(key gangstate.Key, node string) {
 	g.avoid.add(key, node, time.Now())
 	// The gang may need this very node: then it is refused meanwhile, and has to be tried again.
-	time.AfterFunc(g.avoid.lasts, func() {
+	g.retryAfter(g.avoid.lasts, key)
+}
+
+// retryAfter tries the gang again when something that kept its plans off a node is over.
+func (g *Gangs) retryAfter(d time.Duration, key gangstate.Key) {
+	time.AfterFunc(d, func() {
 		g.avoid.of(key, time.Now()) // forgets what is over
 		g.apply(klog.Background(), g.registry.Retry(key, time.Now()))
 	})
