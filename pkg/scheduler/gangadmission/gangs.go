@@ -235,7 +235,10 @@ func (b burst) Explained(ctx context.Context, pod *corev1.Pod, err error) bool {
 	return kubescheduler.RejectedBy(err, Name)
 }
 
-func (b burst) Failed(uid types.UID) { b.g.released.remove(uid) }
+func (b burst) Failed(uid types.UID) {
+	b.g.released.remove(uid)
+	b.g.registry.CycleFailed(uid, time.Now())
+}
 
 func (b burst) Unwinding() bool { return b.g.registry.Unwinding() || b.g.released.any() }
 

@@ -112,7 +112,7 @@ func (w *wakeups) lookLocked(logger klog.Logger) ready {
 	}
 	raised := slices.Collect(maps.Keys(w.raised))
 	clear(w.raised)
-	return ready{gangs: w.list.changed(raised, events), pods: w.roomless.wake(raised)}
+	return ready{gangs: w.list.changed(raised, events), pods: w.roomless.wake(raised, w.list.clock.Now())}
 }
 
 // count brings the counts of what fits up to date, and remembers of which shapes more fit.
@@ -127,12 +127,15 @@ func (w *wakeups) count(logger klog.Logger) {
 	}
 }
 
-// lookAgain wakes pods without a gang for which there seems to be room and which were not woken, or in vain.
+// lookAgain wakes pods without a gang for which there seems to be room, also those that were woken a while ago and not tried
+// since, and makes gangs eligible again to which the same happened.
 func (w *wakeups) lookAgain() []*corev1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.list.forgetful(time.Second)
-	return w.roomless.wake(w.roomless.rooms())
+	now := w.list.clock.Now()
+	w.roomless.forgetful(now, time.Second)
+	return w.roomless.wake(w.roomless.rooms(), now)
 }
 
 // waitsForRoom takes a pod without a gang that was refused because no node has room for it. false: the stock queue is to
@@ -223,6 +226,11 @@ func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 	case a.roomDecides == nil:
 	case a.surplus: // any pod above the minimum is welcome
 		r.mayFit = func() bool { return anyFits(len(a.classes), fits) }
+		for _, at := range rooms {
+			if at != nil {
+				r.needs = append(r.needs, need{room: at}) // no number of it, but any of it may help
+			}
+		}
 	default:
 		demand := placement.NewDemand(a.problem)
 		r.mayFit = func() bool { return demand.MayFit(fits) }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/podgroup"
 )
@@ -22,6 +23,24 @@ func (r *Registry) ClusterChanged() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.grew()
+}
+
+// CycleFailed tells that the pod's scheduling cycle or binding has failed. A leader whose attempt ended without a plan, a
+// refusal or another gang to wait for (the scheduler failed before it asked, for one) is woken again a little later.
+func (r *Registry) CycleFailed(uid types.UID, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[uid]
+	if m == nil {
+		return
+	}
+	g := m.gang
+	if g.leader != uid || !g.seen || g.parked || g.plan != nil || g.yieldedTo != nil {
+		return
+	}
+	r.enter(now)
+	g.seen, g.woken = false, now.Add(retryInterval-wakeInterval)
+	r.reindex(g)
 }
 
 // Refuse records that the leader's attempt found no plan. The gang is parked: it waits until something has changed.
