@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -49,6 +51,7 @@ type heldPods struct {
 type heldGang struct {
 	refusedSince time.Time // since when the gang has needed capacity without a break; zero: it does not
 	pods         map[types.UID]*heldPod
+	announced    map[string]sets.Set[string] // by the PodGroup's reason: leaves of which a pod was told by an event
 }
 
 // heldPod is what is remembered of one waiting pod.
@@ -93,8 +96,12 @@ func (h *heldPods) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 		case due > 0:
 			wait = sooner(wait, due)
 		default:
-			if err := h.write(ctx, f, w, held.pods[w.Pod.UID], reason, now); err != nil {
+			written, err := h.write(ctx, f, w, held.pods[w.Pod.UID], reason, now)
+			if err != nil {
 				errs = append(errs, err)
+			}
+			if written {
+				h.announce(f, w, held, reason, now)
 			}
 		}
 		next = sooner(next, wait)
@@ -115,7 +122,7 @@ func (h *heldPods) of(key gangstate.Key) *heldGang {
 	defer h.mu.Unlock()
 	held := h.gangs[key]
 	if held == nil {
-		held = &heldGang{pods: map[types.UID]*heldPod{}}
+		held = &heldGang{pods: map[types.UID]*heldPod{}, announced: map[string]sets.Set[string]{}}
 		h.gangs[key] = held
 	}
 	return held
@@ -178,8 +185,8 @@ func (h *heldPods) verdict(f podgroup.Facts, w podgroup.WaitingPod, held *heldGa
 // leader that it tried, and the two must not take turns.
 //
 // The patch touches this condition only, and succeeds only on the version of the pod that it was decided on: a pod that
-// is bound meanwhile keeps PodScheduled=True.
-func (h *heldPods) write(ctx context.Context, f podgroup.Facts, w podgroup.WaitingPod, p *heldPod, reason string, now time.Time) error {
+// is bound meanwhile keeps PodScheduled=True. It reports whether the pod did not have the condition yet and has it now.
+func (h *heldPods) write(ctx context.Context, f podgroup.Facts, w podgroup.WaitingPod, p *heldPod, reason string, now time.Time) (bool, error) {
 	condition := corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason,
 		LastProbeTime: metav1.Time{}, LastTransitionTime: metav1.NewTime(now),
@@ -190,14 +197,14 @@ func (h *heldPods) write(ctx context.Context, f podgroup.Facts, w podgroup.Waiti
 		}
 		if c.Status == corev1.ConditionTrue || c.Reason == reason {
 			p.written = reason
-			return nil
+			return false, nil
 		}
 		if c.Status == condition.Status {
 			condition.LastTransitionTime = c.LastTransitionTime
 		}
 	}
 	if p.written == reason {
-		return nil
+		return false, nil
 	}
 	name := message.Truncate(f.Name, message.MaxName)
 	switch {
@@ -213,16 +220,53 @@ func (h *heldPods) write(ctx context.Context, f podgroup.Facts, w podgroup.Waiti
 		"status":   map[string]any{"conditions": []corev1.PodCondition{condition}},
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	writing, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	_, err = h.client.CoreV1().Pods(w.Pod.Namespace).Patch(writing, w.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("writing condition PodScheduled of %s: %w", klog.KObj(w.Pod), err)
+		return false, fmt.Errorf("writing condition PodScheduled of %s: %w", klog.KObj(w.Pod), err)
 	}
 	p.written = reason
-	return nil
+	return err == nil, nil
+}
+
+// maxAnnounced is how many leaves of a gang are told why they wait, for each reason.
+const maxAnnounced = 8
+
+// announce emits an event on the first waiting pod of a leaf: kubectl describe prints no message of a condition. Source:
+// decision G13.
+func (h *heldPods) announce(f podgroup.Facts, w podgroup.WaitingPod, held *heldGang, reason string, now time.Time) {
+	if f.Group == nil || w.Misplaced != "" {
+		return // these have events of their own
+	}
+	status := podgroup.Status(f, metav1.NewTime(now))
+	satisfied := meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionSatisfied)
+	why, text := satisfied.Reason, satisfied.Message
+	if satisfied.Status == metav1.ConditionTrue { // the gang runs, and the pod is above its minimum
+		why, text = string(f.Refused.Reason), "above the minimum of its gang, which runs without it"
+		if f.Refused.Reason != "" {
+			text += ": " + f.Refused.Message
+		}
+	}
+	leaf := w.Pod.Labels[v2alpha2.SubGroupLabel]
+	told := held.announced[why]
+	if told.Has(leaf) || len(told) >= maxAnnounced {
+		return
+	}
+	if told == nil {
+		told = sets.New[string]()
+		held.announced[why] = told
+	}
+	told.Insert(leaf)
+	text, _, _ = strings.Cut(text, "; ")
+	note := fmt.Sprintf("PodGroup %s: %s", f.Name, text)
+	if reason == corev1.PodReasonUnschedulable {
+		emit(h.recorder, w.Pod, true, "FailedScheduling", "Scheduling", note)
+		return
+	}
+	emit(h.recorder, w.Pod, false, reason, "Scheduling", note)
 }
 
 // tell emits the event of a pod that counts nowhere, once, and returns in how long it is due if it is not yet.

@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -345,5 +347,43 @@ func TestALongNameIsNotCopied(t *testing.T) {
 		if len(event) > 1200 || !strings.HasSuffix(event, "; the pod waits") {
 			t.Errorf("an event of %d bytes ends with %q", len(event), event[len(event)-20:])
 		}
+	}
+}
+
+// Source: decision G13.
+func TestFirstWaitingPodOfEachLeafIsToldWhy(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	tree := podGroup("tree").MinSubGroup(10)
+	for i := range 10 {
+		tree = tree.SubGroup(fmt.Sprintf("leaf-%d", i), 2)
+	}
+	c.group(tree)
+	for i := range 10 {
+		for _, pod := range []string{"a", "b"} {
+			c.pod(member("tree", fmt.Sprintf("%s-%d", pod, i)).SubGroup(fmt.Sprintf("leaf-%d", i)))
+		}
+	}
+	look := func(seconds int) {
+		for range seconds {
+			c.mustLook("tree")
+			c.passes(time.Second)
+		}
+	}
+	c.registry.Refuse(keyOf("tree"), podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "the gang needs 20 nvidia.com/gpu for 20 pods, 3 are free; more detail"}, c.clock.Now())
+	look(60)
+	want := []string{}
+	for i := range maxAnnounced {
+		want = append(want, fmt.Sprintf("Warning FailedScheduling Pod/a-%d: PodGroup tree: the gang needs 20 nvidia.com/gpu for 20 pods, 3 are free", i))
+	}
+	got := []string{}
+	for _, e := range c.events.list() {
+		if strings.Contains(e, " Pod/") {
+			got = append(got, e)
+		}
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events about pods (-want +got):\n%s", diff)
 	}
 }

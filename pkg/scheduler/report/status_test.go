@@ -162,7 +162,7 @@ func TestFirstStatusIsNoEventBeforeItLasts(t *testing.T) {
 				c.pod(member("train", "b"))
 				c.refuse("train", v2alpha2.ReasonTooLarge, "no node")
 			},
-			[]string{"Warning GangBlocked PodGroup/train: TooLarge: no node"},
+			[]string{"Warning GangBlocked PodGroup/train: TooLarge: no node", "Warning FailedScheduling Pod/a: PodGroup train: no node"},
 		},
 		"they come and wait for their turn": {
 			func(c *cluster) { c.pod(member("train", "a")); c.pod(member("train", "b")) },
