@@ -44,6 +44,7 @@ type Gangs struct {
 	slots    *slots
 	avoid    avoided
 	released released
+	unwinds  unwinds
 
 	leading chan struct{} // closed when this process schedules: only then may it write
 	lead    sync.Once
@@ -171,8 +172,16 @@ func (g *Gangs) wakeReady(logger klog.Logger) {
 func (g *Gangs) wake(logger klog.Logger, r ready) {
 	if len(r.gangs) > 0 {
 		g.apply(logger, g.registry.Wake(r.gangs, time.Now()))
+		g.dropIdle(r.gangs)
 	}
 	g.activate(logger, r.pods)
+}
+
+// dropIdle ends the wait of gangs that have nothing to plan any more. Otherwise room that is free would be kept for them.
+func (g *Gangs) dropIdle(keys []gangstate.Key) {
+	for _, key := range g.registry.Idle(keys) {
+		g.wakeups.leave(key)
+	}
 }
 
 // activate moves pods to the active queue.
@@ -195,7 +204,8 @@ func (g *Gangs) refuseWithoutNodes(ctx context.Context, pod *corev1.Pod) {
 	if work == nil {
 		return
 	}
-	a := attempt{key: work.Gang, problem: work.Problem, classes: work.Classes, roomDecides: func(int) (bool, bool) { return true, true }, surplus: work.Task != gangstate.Minimum}
+	a := attempt{key: work.Gang, problem: work.Problem, classes: work.Classes, roomDecides: func(int) (bool, bool) { return true, true }, surplus: work.Task != gangstate.Minimum,
+		unit: work.Task == gangstate.SurplusUnit, single: work.Task == gangstate.SurplusSingle}
 	g.wake(logger, g.wakeups.park(logger, a))
 	g.apply(logger, g.registry.Refuse(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "the cluster has no nodes"}, time.Now()))
 }
@@ -230,9 +240,9 @@ func (b burst) Popped(uid types.UID) {
 func (b burst) Explained(ctx context.Context, pod *corev1.Pod, err error) bool {
 	if kubescheduler.NoNodes(err) {
 		b.g.refuseWithoutNodes(ctx, pod)
-		return true
 	}
-	return kubescheduler.RejectedBy(err, Name)
+	b.g.registry.CycleFailed(pod.UID, time.Now()) // if nothing has become of the attempt
+	return kubescheduler.NoNodes(err) || kubescheduler.RejectedBy(err, Name)
 }
 
 func (b burst) Failed(uid types.UID) { b.g.released.remove(uid) }

@@ -97,6 +97,20 @@ func (r *roomless) wake(raised []room) []*corev1.Pod {
 	return out
 }
 
+// wakeIf returns the pods of which worth holds and that were not woken, sorted by UID.
+func (r *roomless) wakeIf(worth func(*corev1.Pod) bool) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, p := range r.pods {
+		if !p.woken && worth(p.pod) {
+			p.woken = true
+			r.byRoom[p.room].woken++
+			out = append(out, p.pod)
+		}
+	}
+	slices.SortFunc(out, func(a, b *corev1.Pod) int { return cmp.Compare(a.UID, b.UID) })
+	return out
+}
+
 // rooms returns the shapes that pods wait for.
 func (r *roomless) rooms() []room {
 	out := make([]room, 0, len(r.byRoom))

@@ -33,7 +33,7 @@ func (r *Registry) Refuse(key Key, v podgroup.Refusal, now time.Time) Effects {
 	if g == nil {
 		return Effects{}
 	}
-	g.verdict, g.refusedAt = v, now
+	g.verdict, g.refusedAt, g.inCycle = v, now, false
 	e := Effects{Dirty: []Key{key}}
 	if g.leader != "" {
 		// Ripe already: another leader was elected meanwhile, or the cluster changed.
@@ -71,11 +71,28 @@ func (r *Registry) Wake(keys []Key, now time.Time) Effects {
 		}
 		if !g.parked {
 			g.missed = g.leader != ""
+			if !g.gatedUntil.IsZero() && g.unitsTried { // its single pods wait, and its units may fit by now
+				g.unitsTried = false
+				e.add(r.evaluate(g, now))
+			}
 			continue
 		}
 		e.add(r.revive(g, now))
 	}
 	return r.leave(e)
+}
+
+// Idle returns those of the gangs that have nothing to plan: they are gone, not complete any more, or have all they want.
+func (r *Registry) Idle(keys []Key) []Key {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []Key
+	for _, key := range keys {
+		if g := r.gangs[key]; g == nil || g.completeAt.IsZero() {
+			out = append(out, key)
+		}
+	}
+	return out
 }
 
 // revive makes a parked gang ripe.
@@ -135,7 +152,7 @@ func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
 		return false
 	}
 	g.endYield()
-	g.yieldedTo = first
+	g.yieldedTo, g.inCycle = first, false
 	first.yielders = append(first.yielders, g)
 	if g.yieldedAt.IsZero() {
 		g.yieldedAt = now
