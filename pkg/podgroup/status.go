@@ -124,7 +124,7 @@ func judge(f Facts) verdict {
 	}
 	v.message += strays(f)
 	if f.Partial {
-		v.message += fmt.Sprintf("; %s bound before a crash or a failed binding, given back if the rest cannot follow", message.Count(total(f.Bound), "pod"))
+		v.message += fmt.Sprintf("; %s bound before a crash or a failed binding, released if the rest cannot follow", message.Count(total(f.Bound), "pod"))
 	}
 	v.summary = fmt.Sprintf("%s pods bound; %s", scheduled(f), v.message)
 	return v

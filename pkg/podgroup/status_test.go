@@ -260,9 +260,9 @@ func TestStatus(t *testing.T) {
 			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 3}, Failures: 2, Partial: true},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "3/8", Reason: v2alpha2.ReasonBackingOff,
-				Summary: "3/8 pods bound; 2 attempts in a row failed after they were planned; it is tried again by itself; 3 pods bound before a crash or a failed binding, given back if the rest cannot follow",
+				Summary: "3/8 pods bound; 2 attempts in a row failed after they were planned; it is tried again by itself; 3 pods bound before a crash or a failed binding, released if the rest cannot follow",
 				Conditions: conditions(notAdmitted(v2alpha2.ReasonBackingOff), unsatisfied(v2alpha2.ReasonBackingOff,
-					"2 attempts in a row failed after they were planned; it is tried again by itself; 3 pods bound before a crash or a failed binding, given back if the rest cannot follow")),
+					"2 attempts in a row failed after they were planned; it is tried again by itself; 3 pods bound before a crash or a failed binding, released if the rest cannot follow")),
 			},
 		},
 		"a gang that is being bound": {

@@ -22,7 +22,7 @@ type GangAdmissionArgs struct {
 	BarrierTimeout metav1.Duration
 
 	// BindParallelism is the number of bindings of gang members in flight at the same time. Default 128; 1 to 1024.
-	// Source: architecture.md, "Measured before the first line was written".
+	//
 	BindParallelism int32
 
 	// PlanBudget is the number of placements that the search for one plan may try before it reports that it found
@@ -37,7 +37,8 @@ type GangAdmissionArgs struct {
 	// at once. Default 2s; 100ms to 1h.
 	StatusInterval metav1.Duration
 
-	// ResyncInterval is the time between two looks at all gangs, which repair wake-ups that the scheduling queue lost.
+	// ResyncInterval is the time between two looks at all refused gangs where the plugins are compiled into another scheduler,
+	// whose queue may lose wake-ups. muster-scheduler wakes each gang by what it waits for and does not use it.
 	// Default 5s; 1s to 5m.
 	ResyncInterval metav1.Duration
 

@@ -120,7 +120,7 @@ func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *
 		now := time.Now()
 		why := statuses.Get(node)
 		klog.FromContext(ctx).V(2).Info("Planned node refused the pod, plan is aborted", "pod", klog.KObj(pod), "node", node, "status", why)
-		if p := pl.registry.PlanOf(pod.UID); p != nil && !pl.limit(p, pod, node, now) {
+		if p := pl.registry.PlanOf(pod.UID); p != nil && !pl.limit(p, pod, node, why, now) {
 			pl.gangs.avoidNode(p.Gang, node)
 		}
 		pl.gangs.apply(klog.FromContext(ctx), pl.registry.Abort(pod.UID, gangstate.AbortRefused, "node "+node+" refused a member: "+why.Message(), now))
@@ -128,11 +128,18 @@ func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *
 	return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 }
 
-// limit records that a node took fewer pods of a plan than were planned for it, as with devices that the filters do not see
-// being taken by planned siblings (G18). false: it took none of them, so the number is not what matters.
-func (pl *Admission) limit(p *gangstate.Plan, refused *corev1.Pod, node string, now time.Time) bool {
+// limit records that a node had devices for fewer pods of a plan than were planned for it: the filters do not see that
+// planned siblings take devices (G18). false: the refusal is about something else, or the node took none of the pods.
+func (pl *Admission) limit(p *gangstate.Plan, refused *corev1.Pod, node string, why *fwk.Status, now time.Time) bool {
+	if !kubescheduler.LacksDevices(why) {
+		return false
+	}
 	info, err := pl.framework.SnapshotSharedLister().NodeInfos().Get(node)
-	return err == nil && pl.verdicts.Limit(pl.framework, info, p.Members(), refused, now)
+	if err != nil || !pl.verdicts.Limit(pl.framework, info, p.Members(), refused, now) {
+		return false
+	}
+	pl.gangs.retryAfter(kubescheduler.LimitLasts, p.Gang)
+	return true
 }
 
 // Reserve implements fwk.ReservePlugin.

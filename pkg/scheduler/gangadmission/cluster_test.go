@@ -69,6 +69,16 @@ func (moody) Name() string { return "Moody" }
 // SignPod keeps the batching of the stock scheduler: one filter without it would end it for all pods.
 func (moody) SignPod(context.Context, *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) { return nil, nil }
 
+// PreFilter keeps it out of plans, which then rest on what nodes have free alone.
+func (moody) PreFilter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if kubescheduler.IsPlanning(state) {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	return nil, nil
+}
+
+func (moody) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
+
 func (m moody) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeInfo) *fwk.Status {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
@@ -137,6 +147,7 @@ func newCluster(t *testing.T, options ...clusterOption) *cluster {
 		t.Fatal(err)
 	}
 	attach := true
+	cfg.Profiles[0].Plugins.PreFilter.Enabled = append(cfg.Profiles[0].Plugins.PreFilter.Enabled, kubeconfig.Plugin{Name: "Moody"})
 	cfg.Profiles[0].Plugins.Filter.Enabled = append(cfg.Profiles[0].Plugins.Filter.Enabled, kubeconfig.Plugin{Name: "Moody"})
 	for _, p := range cfg.Profiles[0].PluginConfig {
 		if args, ok := p.Args.(*kubeconfig.PodTopologySpreadArgs); ok {

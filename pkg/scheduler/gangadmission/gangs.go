@@ -240,12 +240,15 @@ func (b burst) Popped(uid types.UID) {
 func (b burst) Explained(ctx context.Context, pod *corev1.Pod, err error) bool {
 	if kubescheduler.NoNodes(err) {
 		b.g.refuseWithoutNodes(ctx, pod)
+		return true
 	}
-	b.g.registry.CycleFailed(pod.UID, time.Now()) // if nothing has become of the attempt
-	return kubescheduler.NoNodes(err) || kubescheduler.RejectedBy(err, Name)
+	return kubescheduler.RejectedBy(err, Name)
 }
 
-func (b burst) Failed(uid types.UID) { b.g.released.remove(uid) }
+func (b burst) Failed(uid types.UID) {
+	b.g.released.remove(uid)
+	b.g.registry.CycleFailed(uid, time.Now())
+}
 
 func (b burst) Unwinding() bool { return b.g.registry.Unwinding() || b.g.released.any() }
 
@@ -284,7 +287,12 @@ func isMember(pod *corev1.Pod) bool { return pod.Annotations[v2alpha2.PodGroupAn
 func (g *Gangs) avoidNode(key gangstate.Key, node string) {
 	g.avoid.add(key, node, time.Now())
 	// The gang may need this very node: then it is refused meanwhile, and has to be tried again.
-	time.AfterFunc(g.avoid.lasts, func() {
+	g.retryAfter(g.avoid.lasts, key)
+}
+
+// retryAfter tries the gang again when something that kept its plans off a node is over.
+func (g *Gangs) retryAfter(d time.Duration, key gangstate.Key) {
+	time.AfterFunc(d, func() {
 		g.avoid.of(key, time.Now()) // forgets what is over
 		g.apply(klog.Background(), g.registry.Retry(key, time.Now()))
 	})

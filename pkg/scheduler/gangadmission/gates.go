@@ -51,7 +51,7 @@ func (pl *Admission) gates(ctx context.Context, work *gangstate.Work) map[*corev
 	return gated
 }
 
-// gated returns why another plugin gates the pod, if one does.
+// gateOf returns why another plugin than the gate keeps the pod from the scheduling queue now. "": none does.
 func (g *Gangs) gateOf(ctx context.Context, pod *corev1.Pod) string {
 	h := g.handles[pod.Spec.SchedulerName]
 	if h == nil {

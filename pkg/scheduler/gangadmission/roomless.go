@@ -22,7 +22,7 @@ type roomlessPod struct {
 	pod     *corev1.Pod
 	since   time.Time
 	room    room
-	woken   bool
+	woken   time.Time // zero: not since it was refused
 	release func()
 }
 
@@ -54,7 +54,7 @@ func (r *roomless) remove(uid types.UID) {
 		return
 	}
 	shape := r.byRoom[p.room]
-	if p.woken {
+	if !p.woken.IsZero() {
 		shape.woken--
 	}
 	delete(r.pods, uid)
@@ -67,7 +67,7 @@ func (r *roomless) remove(uid types.UID) {
 
 // wake returns the pods of these shapes to be tried, as many as fit beside those that were woken before and have not been
 // tried yet: higher priority first, then those that have waited longer.
-func (r *roomless) wake(raised []room) []*corev1.Pod {
+func (r *roomless) wake(raised []room, now time.Time) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, at := range raised {
 		shape := r.byRoom[at]
@@ -80,7 +80,7 @@ func (r *roomless) wake(raised []room) []*corev1.Pod {
 		}
 		var asleep []*roomlessPod
 		for _, p := range shape.pods {
-			if !p.woken {
+			if p.woken.IsZero() {
 				asleep = append(asleep, p)
 			}
 		}
@@ -89,7 +89,7 @@ func (r *roomless) wake(raised []room) []*corev1.Pod {
 				cmp.Compare(a.pod.UID, b.pod.UID))
 		})
 		for _, p := range asleep[:min(n, len(asleep))] {
-			p.woken = true
+			p.woken = now
 			shape.woken++
 			out = append(out, p.pod)
 		}
@@ -98,17 +98,27 @@ func (r *roomless) wake(raised []room) []*corev1.Pod {
 }
 
 // wakeIf returns the pods of which worth holds and that were not woken, sorted by UID.
-func (r *roomless) wakeIf(worth func(*corev1.Pod) bool) []*corev1.Pod {
+func (r *roomless) wakeIf(worth func(*corev1.Pod) bool, now time.Time) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, p := range r.pods {
-		if !p.woken && worth(p.pod) {
-			p.woken = true
+		if p.woken.IsZero() && worth(p.pod) {
+			p.woken = now
 			r.byRoom[p.room].woken++
 			out = append(out, p.pod)
 		}
 	}
 	slices.SortFunc(out, func(a, b *corev1.Pod) int { return cmp.Compare(a.UID, b.UID) })
 	return out
+}
+
+// forgetful makes pods eligible again that were woken a while ago and have not been tried since.
+func (r *roomless) forgetful(now time.Time, after time.Duration) {
+	for _, p := range r.pods {
+		if !p.woken.IsZero() && now.Sub(p.woken) >= after {
+			p.woken = time.Time{}
+			r.byRoom[p.room].woken--
+		}
+	}
 }
 
 // rooms returns the shapes that pods wait for.

@@ -25,7 +25,7 @@ func TestAsManyPodsAreWokenAsFit(t *testing.T) {
 	woken := func(raised []room, want ...string) {
 		t.Helper()
 		got := []string{}
-		for _, p := range r.wake(raised) {
+		for _, p := range r.wake(raised, start) {
 			got = append(got, p.Name)
 		}
 		if diff := cmp.Diff(append([]string{}, want...), got); diff != "" {
@@ -38,6 +38,9 @@ func TestAsManyPodsAreWokenAsFit(t *testing.T) {
 	woken([]room{small}) // two are on their way
 	r.remove("important")
 	woken(r.rooms(), "young")
+	woken(r.rooms())
+	r.forgetful(start.Add(time.Second), time.Second) // their activations were lost
+	woken(r.rooms(), "old", "young")
 	for _, uid := range []string{"old", "young", "large", "large", "unknown"} {
 		r.remove(typesUID(uid))
 	}

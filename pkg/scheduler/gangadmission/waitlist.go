@@ -144,11 +144,11 @@ const (
 	pauseShare = 20
 	// maxSpent is how far these attempts may run ahead of their share: a few gangs do not wait for each other.
 	maxSpent = 250 * time.Millisecond
-	// sliceShare is the same for an attempt that was cut short and goes on.
+	// sliceShare is how many times as long as it took the pause after an attempt is at least that was cut short and goes on.
 	sliceShare = 4
 )
 
-// pause returns how long a gang pauses after its attempts-th refused attempt in a row, which took so long.
+// pause returns how long a gang pauses at least after so many refused attempts in a row, the last of which took so long.
 func pause(tries int, took time.Duration, cut bool) time.Duration {
 	if cut {
 		return max(minPause, sliceShare*took)

@@ -118,7 +118,7 @@ func (w *wakeups) lookLocked(logger klog.Logger) ready {
 	}
 	raised := slices.Collect(maps.Keys(w.raised))
 	clear(w.raised)
-	return ready{gangs: w.list.changed(raised, events), pods: w.roomless.wake(raised)}
+	return ready{gangs: w.list.changed(raised, events), pods: w.roomless.wake(raised, w.list.clock.Now())}
 }
 
 // count brings the counts of what fits up to date, and remembers of which shapes more fit.
@@ -133,8 +133,8 @@ func (w *wakeups) count(logger klog.Logger) {
 	}
 }
 
-// lookAgain wakes pods without a gang for which there seems to be room and which were not woken, or in vain, and those that
-// could take the room of another by now. Gangs are looked at again by the next look.
+// lookAgain wakes pods without a gang for which there seems to be room, also those that were woken a while ago and not tried
+// since, and those that could take the room of another by now. It makes gangs eligible again that may fit and sleep.
 func (w *wakeups) lookAgain(logger klog.Logger) []*corev1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,10 +143,12 @@ func (w *wakeups) lookAgain(logger klog.Logger) []*corev1.Pod {
 	}
 	w.count(logger)
 	w.list.forgetful(time.Second)
-	pods := w.roomless.wake(w.roomless.rooms())
+	now := w.list.clock.Now()
+	w.roomless.forgetful(now, time.Second)
+	pods := w.roomless.wake(w.roomless.rooms(), now)
 	if lowest := w.lowest.Load(); lowest != w.looked {
 		w.looked = lowest
-		pods = append(pods, w.roomless.wakeIf(w.mayPreempt)...)
+		pods = append(pods, w.roomless.wakeIf(w.mayPreempt, now)...)
 	}
 	return pods
 }
@@ -246,9 +248,9 @@ func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 	case a.roomDecides == nil:
 	case a.surplus: // any pod above the minimum is welcome
 		r.mayFit = func() bool { return anyFits(len(a.classes), fits) }
-		for class := range rooms {
-			if rooms[class] != nil {
-				r.needs = append(r.needs, need{room: rooms[class]})
+		for _, at := range rooms {
+			if at != nil {
+				r.needs = append(r.needs, need{room: at}) // no number of it, but any of it may help
 			}
 		}
 	default:

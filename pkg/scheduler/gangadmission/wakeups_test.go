@@ -214,3 +214,16 @@ func TestRefusedGangsCostNothingUntilEnoughFits(t *testing.T) {
 		t.Errorf("%d cycles for room that one gang could use, want at most one for each gang", got)
 	}
 }
+
+func TestSurplusIsWokenByRoom(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(16)).run()
+	c.groups.put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
+	c.pod(big("a", 3)...)
+	c.eventually("the minimum bound, the third pod refused", func() bool {
+		f, ok := c.gangs.registry.Facts(key("a"))
+		return ok && len(c.boundOf("a-")) == 2 && f.Refused.Reason != ""
+	})
+	c.node(wrappers.MakeNode("n1").GPUs(8))
+	c.eventually("the third pod bound", func() bool { return len(c.boundOf("a-")) == 3 })
+}

@@ -77,7 +77,7 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	}
 	if g.leader == "" && !now.Before(g.notBefore) && !r.releaseDue(g) {
 		if m := g.elect(profile); m != nil {
-			g.leader, g.seen, g.inCycle = m.pod.UID, false, false
+			g.leader, g.seen = m.pod.UID, false
 			g.parked, g.ripe = false, false
 			g.proven = g.isCandidate() && g.look().neverWhole
 			e.Activate = append(e.Activate, r.wake(g, now)...)
@@ -285,7 +285,7 @@ func (r *Registry) wake(g *gangState, now time.Time) []*corev1.Pod {
 
 // again has the leader woken once more by Tick: its cycle ended without a verdict.
 func (r *Registry) again(g *gangState) {
-	g.seen, g.inCycle = false, false
+	g.seen = false
 	r.reindex(g)
 }
 
@@ -406,23 +406,5 @@ func (r *Registry) Popped(uid types.UID) {
 	defer r.mu.Unlock()
 	if m := r.members[uid]; m != nil && m.gang.leader == uid {
 		m.gang.missed = false // its cycle begins, and sees the cluster as it is
-		m.gang.inCycle = true
 	}
-}
-
-// CycleFailed tells that a pod's cycle or binding has failed. A leader whose cycle ended before anything was decided (the
-// scheduler could not read its own snapshot, for one) is elected again after a back-off: nothing else would wake it.
-func (r *Registry) CycleFailed(uid types.UID, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.enter(now)
-	m := r.members[uid]
-	if m == nil || m.gang.leader != uid || !m.gang.inCycle {
-		return
-	}
-	g := m.gang
-	g.leader, g.inCycle = "", false
-	g.parked, g.ripe = false, false
-	g.backOff(now)
-	r.reindex(g)
 }

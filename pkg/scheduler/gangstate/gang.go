@@ -83,7 +83,6 @@ type election struct {
 	leader     types.UID // "" = none elected
 	seen       bool      // PreEnqueue has let the leader pass since it was elected; after a failed plan: its cycle has begun
 	woken      time.Time // when it was last activated
-	inCycle    bool      // the queue has handed the leader out, and nothing has become of its cycle yet
 	task       Task      // what the leader is to plan
 	completeAt time.Time // since when the pods can satisfy the tree; zero = they cannot
 	gatedUntil time.Time // single surplus pods: units go first until then; zero = they do not

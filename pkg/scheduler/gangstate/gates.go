@@ -26,8 +26,9 @@ func (r *Registry) SetGates(gates map[types.UID]string, now time.Time) Effects {
 	var e Effects
 	for g := range changed {
 		e.add(r.evaluate(g, now))
-		if g.leader != "" && g.seen && !g.parked && g.plan == nil {
-			r.again(g) // its attempt ends without a plan: it was to be made with these pods
+		if g.leader != "" && g.seen && !g.parked && g.plan == nil { // its attempt ends here: another begins without the gated pods
+			r.again(g)
+			e.Activate = append(e.Activate, r.wake(g, now)...)
 		}
 	}
 	return r.leave(e)

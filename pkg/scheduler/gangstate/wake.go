@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/podgroup"
 )
@@ -24,6 +25,24 @@ func (r *Registry) ClusterChanged() {
 	r.grew()
 }
 
+// CycleFailed tells that the pod's scheduling cycle or binding has failed. A leader whose attempt ended without a plan, a
+// refusal or another gang to wait for (the scheduler failed before it asked, for one) is woken again a little later.
+func (r *Registry) CycleFailed(uid types.UID, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[uid]
+	if m == nil {
+		return
+	}
+	g := m.gang
+	if g.leader != uid || !g.seen || g.parked || g.plan != nil || g.yieldedTo != nil {
+		return
+	}
+	r.enter(now)
+	g.seen, g.woken = false, now.Add(retryInterval-wakeInterval)
+	r.reindex(g)
+}
+
 // Refuse records that the leader's attempt found no plan. The gang is parked: it waits until something has changed.
 func (r *Registry) Refuse(key Key, v podgroup.Refusal, now time.Time) Effects {
 	r.mu.Lock()
@@ -33,7 +52,7 @@ func (r *Registry) Refuse(key Key, v podgroup.Refusal, now time.Time) Effects {
 	if g == nil {
 		return Effects{}
 	}
-	g.verdict, g.refusedAt, g.inCycle = v, now, false
+	g.verdict, g.refusedAt = v, now
 	e := Effects{Dirty: []Key{key}}
 	if g.leader != "" {
 		// Ripe already: another leader was elected meanwhile, or the cluster changed.
@@ -152,7 +171,7 @@ func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
 		return false
 	}
 	g.endYield()
-	g.yieldedTo, g.inCycle = first, false
+	g.yieldedTo = first
 	first.yielders = append(first.yielders, g)
 	if g.yieldedAt.IsZero() {
 		g.yieldedAt = now

@@ -8,13 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/muster-project/muster/pkg/podgroup"
 )
 
 // limit is how many pods of some classes a node accepted in fact, where the filters see less than the real cycles do:
 // devices that planned siblings will take, for one. It holds as long as the node, the pods on it and its devices are the
-// same, but no longer than limitLasts. (A NodeInfo's generation would not do: an aborted plan that comes and goes changes
+// same, but no longer than LimitLasts. (A NodeInfo's generation would not do: an aborted plan that comes and goes changes
 // it.)
 type limit struct {
 	state  uint64
@@ -22,8 +23,8 @@ type limit struct {
 	since  time.Time      // of the first
 }
 
-// limitLasts bounds the damage of a limit that rests on something that its state does not show.
-const limitLasts = time.Minute
+// LimitLasts bounds the damage of a limit that rests on something that its state does not show.
+const LimitLasts = time.Minute
 
 // Limit records that a member of a plan was refused on the node that was planned for it. node is the node as the member's
 // cycle saw it, with the members that were assumed there before; members are all those of the plan. The node is not
@@ -66,11 +67,11 @@ func (w *Snapshot) limitsOf(pod *corev1.Pod, now time.Time) map[int]int {
 	key := podgroup.ClassKey(pod)
 	for name, l := range w.cache.limits {
 		accepted, ok := l.accept[key]
-		if !ok && now.Sub(l.since) < limitLasts {
+		if !ok && now.Sub(l.since) < LimitLasts {
 			continue
 		}
 		i, exists := w.nodes.position[name]
-		if !exists || now.Sub(l.since) >= limitLasts || stateOf(w.f, w.nodes.nodes[i], nil) != l.state {
+		if !exists || now.Sub(l.since) >= LimitLasts || stateOf(w.f, w.nodes.nodes[i], nil) != l.state {
 			delete(w.cache.limits, name)
 			continue
 		}
@@ -124,3 +125,7 @@ func stateOf(f framework.Framework, node fwk.NodeInfo, without map[types.UID]boo
 	}
 	return sum
 }
+
+// LacksDevices reports whether a node was refused for its devices: for what a filter sees of a pod alone, and not of the
+// siblings that are planned beside it.
+func LacksDevices(status *fwk.Status) bool { return status.Plugin() == names.DynamicResources }

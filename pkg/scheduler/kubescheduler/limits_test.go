@@ -74,7 +74,7 @@ func TestLimitHoldsWhileTheNodeIsAsItWas(t *testing.T) {
 		t.Errorf("placed %v, want 2 on n0: another node has changed", got)
 	}
 	c.unbind(x)
-	now = now.Add(limitLasts)
+	now = now.Add(LimitLasts)
 	if got := on(); got["n0"] != 6 {
 		t.Errorf("placed %v, want all on n0: the limit has lasted long enough", got)
 	}

@@ -1,8 +1,8 @@
-// Package report tells people how their gangs are: it writes the status of PodGroups, events, and the condition
+// Package report tells users how their gangs are: it writes the status of PodGroups, events, and the condition
 // PodScheduled of pods that are held.
 //
 // It never decides anything. Whoever changes something about a gang marks it (Mark, cheap); workers outside the
-// scheduling loop then ask the registry for the facts, let package desired make the status of them, and write what
+// scheduling loop then ask the registry for the facts, let package podgroup make the status of them, and write what
 // differs from what the API server has. Only this package writes to PodGroups (decision G14).
 //
 // Every write has to earn its place beside the bindings, so:

@@ -21,7 +21,7 @@ type GangAdmissionArgs struct {
 	BarrierTimeout *metav1.Duration `json:"barrierTimeout,omitempty"`
 
 	// BindParallelism is the number of bindings of gang members in flight at the same time.
-	// nil: 128. From 1 to 1024. Source: architecture.md, "Measured before the first line was written".
+	// nil: 128. From 1 to 1024.
 	BindParallelism *int32 `json:"bindParallelism,omitempty"`
 
 	// PlanBudget is the number of placements that the search for one plan may try before it reports that it found
@@ -36,7 +36,8 @@ type GangAdmissionArgs struct {
 	// at once. nil: 2s. From 100ms to 1h.
 	StatusInterval *metav1.Duration `json:"statusInterval,omitempty"`
 
-	// ResyncInterval is the time between two looks at all gangs, which repair wake-ups that the scheduling queue lost.
+	// ResyncInterval is the time between two looks at all refused gangs where the plugins are compiled into another scheduler,
+	// whose queue may lose wake-ups. muster-scheduler wakes each gang by what it waits for and does not use it.
 	// nil: 5s. From 1s to 5m.
 	ResyncInterval *metav1.Duration `json:"resyncInterval,omitempty"`
 
