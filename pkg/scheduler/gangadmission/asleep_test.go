@@ -1,12 +1,15 @@
 package gangadmission
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -182,4 +185,91 @@ func TestLostWakeUpIsMadeUpForWithinASecond(t *testing.T) {
 	s.l.leave(key("a"))
 	s.l.forgetful(longest * 2)
 	s.wakes(nil, 0, "b")
+}
+
+func TestRoomKeptForAPodThatGoesElsewhereIsTold(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		node string
+		want causes
+	}{
+		"it goes elsewhere":                  {"n1", nominationGone},
+		"it goes where the room is kept for": {"n0", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			pod := wrappers.MakePod("p", "ml").Obj()
+			pod.Status.NominatedNodeName = "n0"
+			pl := &Admission{gangs: c.gangs, registry: c.gangs.registry}
+			if status := pl.Reserve(t.Context(), nil, pod, tc.node); !status.IsSuccess() {
+				t.Fatal(status)
+			}
+			if got := causes(c.gangs.wakeups.events.Load()); got != tc.want {
+				t.Errorf("causes %05b, want %05b", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPodThatCouldPreemptByNowIsTried(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	w := c.gangs.wakeups
+	w.lowest.Store(10)
+	high, low := wrappers.MakePod("high", "ml").UID("high").Priority(5).Obj(), wrappers.MakePod("low", "ml").UID("low").Obj()
+	for _, pod := range []*corev1.Pod{high, low} {
+		if !w.waitsForRoom(pod) {
+			t.Fatalf("pod %s does not wait for room", pod.Name)
+		}
+	}
+	look := func(want ...string) {
+		t.Helper()
+		got := []string{}
+		for _, p := range w.lookAgain(klog.Background()) {
+			got = append(got, p.Name)
+		}
+		if diff := cmp.Diff(append([]string{}, want...), got); diff != "" {
+			t.Errorf("tried (-want +got):\n%s", diff)
+		}
+	}
+	w.lowest.Store(1) // a less important pod came
+	look("high")
+	look()
+}
+
+func TestPreparationThatBeginsAfterTheAbortIsCancelled(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	r, now := c.gangs.registry, time.Now()
+	c.eventually("gangs planned", func() bool { // begins when the informers have synced
+		r.SetGroup(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(1).Obj(), now)
+		r.SetPod(wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").Obj(), now)
+		work, _ := r.Begin(wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").Obj())
+		if work == nil {
+			return false
+		}
+		plan, why := r.Commit(work, []placement.Placement{{Pod: placement.Pod{ID: "a-0"}, Node: "n"}}, now)
+		if plan == nil {
+			t.Fatal(why)
+		}
+		return true
+	})
+	if err := r.Assume("a-0", "n", now); err != nil {
+		t.Fatal(err)
+	}
+	c.gangs.apply(klog.Background(), r.Abort("a-0", gangstate.AbortLate, "test", now))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	c.sched.Profiles[wrappers.SchedulerName].AddPodInPreBind("a-0", cancel)
+	c.gangs.cancel(nil)
+	if ctx.Err() == nil {
+		t.Error("its volumes are prepared although its plan was aborted")
+	}
+	c.gangs.apply(klog.Background(), r.Release("a-0", now))
+	c.gangs.cancel(nil)
+	c.gangs.unwinds.mu.Lock()
+	defer c.gangs.unwinds.mu.Unlock()
+	if got := len(c.gangs.unwinds.pods); got != 0 {
+		t.Errorf("%d pods are to be cancelled, want none", got)
+	}
 }
