@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -271,5 +272,23 @@ func TestPreparationThatBeginsAfterTheAbortIsCancelled(t *testing.T) {
 	defer c.gangs.unwinds.mu.Unlock()
 	if got := len(c.gangs.unwinds.pods); got != 0 {
 		t.Errorf("%d pods are to be cancelled, want none", got)
+	}
+}
+
+func TestGangRefusedWhileItIsAskedWhetherItIsIdleWaitsOn(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	keys := []gangstate.Key{key("a"), key("b"), key("c")}
+	for _, k := range keys {
+		s.l.park(k, refused{})
+	}
+	left := s.l.leaveIdle(append(keys, key("unknown")), func(asked []gangstate.Key) []gangstate.Key {
+		s.l.park(key("b"), refused{})
+		return []gangstate.Key{key("a"), key("b"), key("unknown")}
+	})
+	got := s.l.keys()
+	slices.SortFunc(got, compareKeys)
+	if diff := cmp.Diff([]gangstate.Key{key("b"), key("c")}, got); diff != "" || !left {
+		t.Errorf("left: %t; waiting (-want +got):\n%s", left, diff)
 	}
 }

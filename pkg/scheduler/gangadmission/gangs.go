@@ -172,16 +172,9 @@ func (g *Gangs) wakeReady(logger klog.Logger) {
 func (g *Gangs) wake(logger klog.Logger, r ready) {
 	if len(r.gangs) > 0 {
 		g.apply(logger, g.registry.Wake(r.gangs, time.Now()))
-		g.dropIdle(r.gangs)
+		g.wakeups.leaveIdle(r.gangs, g.registry.Idle)
 	}
 	g.activate(logger, r.pods)
-}
-
-// dropIdle ends the wait of gangs that have nothing to plan any more. Otherwise room that is free would be kept for them.
-func (g *Gangs) dropIdle(keys []gangstate.Key) {
-	for _, key := range g.registry.Idle(keys) {
-		g.wakeups.leave(key)
-	}
 }
 
 // activate moves pods to the active queue.

@@ -150,7 +150,7 @@ func (g *Gangs) tick(ctx context.Context) {
 			g.cancel(nil)
 			if g.wakeups != nil && ticks%ticksPerLook == 0 {
 				g.activate(logger, g.wakeups.lookAgain(logger))
-				g.dropIdle(g.wakeups.list.keys())
+				g.wakeups.leaveIdle(g.wakeups.list.keys(), g.registry.Idle)
 				g.liftGates(ctx)
 				gatedPods.Set(float64(g.wakeups.queue.Gated()))
 				waitingGangs.Set(float64(g.wakeups.list.len()))

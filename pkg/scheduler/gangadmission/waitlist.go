@@ -214,6 +214,31 @@ func (l *waitlist) leave(key gangstate.Key) {
 	}
 }
 
+// leaveIdle forgets those of the gangs that idle returns, and reports whether there were any. A gang that is refused again
+// while idle is asked is kept. idle is called without the lock.
+func (l *waitlist) leaveIdle(keys []gangstate.Key, idle func([]gangstate.Key) []gangstate.Key) bool {
+	l.mu.Lock()
+	before := make(map[gangstate.Key]*parkedGang, len(keys))
+	for _, key := range keys {
+		before[key] = l.gangs[key]
+	}
+	l.mu.Unlock()
+	over := idle(keys)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left := false
+	for _, key := range over {
+		if w := l.gangs[key]; w == nil || w != before[key] {
+			continue
+		}
+		left = true
+		for _, w := range l.of(key) {
+			l.forget(w)
+		}
+	}
+	return left
+}
+
 // leaveSingle forgets what a gang waits for whose single surplus pods were placed, but for what its sub-groups wait for.
 func (l *waitlist) leaveSingle(key gangstate.Key) {
 	l.mu.Lock()

@@ -314,6 +314,16 @@ func (w *wakeups) leave(key gangstate.Key) {
 	w.note(0) // others may have waited for what this one claimed
 }
 
+// leaveIdle ends the wait of those of the gangs that idle returns: they have nothing to plan any more, and room that is free
+// must not be kept for them.
+func (w *wakeups) leaveIdle(keys []gangstate.Key, idle func([]gangstate.Key) []gangstate.Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.list.leaveIdle(keys, idle) {
+		w.note(0)
+	}
+}
+
 // placed ends the wait of a gang for which a plan was found. single: for single surplus pods; a sub-group waits on.
 func (w *wakeups) placed(key gangstate.Key, single bool) {
 	if !single {
