@@ -35,7 +35,7 @@ func (r *Registry) CycleFailed(uid types.UID, now time.Time) {
 		return
 	}
 	g := m.gang
-	if g.leader != uid || !g.seen || g.parked || g.plan != nil || g.yieldedTo != nil {
+	if g.leader != uid || !g.seen || g.parked && !g.ripe || g.plan != nil || g.yieldedTo != nil {
 		return
 	}
 	r.enter(now)

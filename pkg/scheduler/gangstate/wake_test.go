@@ -220,6 +220,12 @@ func TestLeaderWhoseCycleEndsWithoutAVerdictIsTriedAgain(t *testing.T) {
 			s.r.CycleFailed("a", s.now)
 			s.after(retryInterval - 1).wantActivated().after(1).wantActivated("a")
 		},
+		"before its attempt, which it was woken for: a moment later": func(s *story) {
+			s.leads("a").refuses().wakes(gangG).wantPasses("a", true)
+			s.r.Popped("a")
+			s.r.CycleFailed("a", s.now)
+			s.after(retryInterval - 1).wantActivated().after(1).wantActivated("a")
+		},
 		"its attempt was refused: it sleeps": func(s *story) {
 			s.leads("a").refuses()
 			s.r.CycleFailed("a", s.now)
