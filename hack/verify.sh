@@ -57,14 +57,26 @@ crds() {
 	done
 }
 
+# quietly runs a function and shows what it says to standard error only if it fails: with an empty module cache go tells
+# what it downloads, which is no difference.
+quietly() {
+	"$@" 2>"$work/progress" || {
+		grep -v '^go: downloading ' "$work/progress"
+		return 1
+	}
+}
+
+tidied() { (cd "$1" && GOFLAGS=-mod=mod go mod tidy -diff); }
+vendor() { GOFLAGS=-mod=mod go mod vendor -o "$work/vendor"; }
+
 modules() {
 	for dir in . hack/controlplane hack/coscheduling hack/lint hack/tools; do
-		(cd $dir && GOFLAGS=-mod=mod go mod tidy -diff)
+		quietly tidied "$dir"
 	done
 }
 
 vendored() {
-	GOFLAGS=-mod=mod go mod vendor -o "$work/vendor"
+	quietly vendor
 	git --no-pager diff --no-index --no-color --name-status vendor "$work/vendor" | sed -n '1,20p'
 }
 
