@@ -145,6 +145,9 @@ func (pl *Admission) limit(p *gangstate.Plan, refused *corev1.Pod, node string, 
 // Reserve implements fwk.ReservePlugin.
 func (pl *Admission) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	if !isMember(pod) {
+		if kept := pod.Status.NominatedNodeName; kept != "" && kept != node && pl.gangs.wakeups != nil {
+			pl.gangs.wakeups.note(nominationGone) // no event tells that the room kept for it is free
+		}
 		return nil
 	}
 	if err := pl.registry.Assume(pod.UID, node, time.Now()); err != nil {

@@ -44,6 +44,7 @@ type Gangs struct {
 	slots    *slots
 	avoid    avoided
 	released released
+	unwinds  unwinds
 
 	leading chan struct{} // closed when this process schedules: only then may it write
 	lead    sync.Once
@@ -171,6 +172,7 @@ func (g *Gangs) wakeReady(logger klog.Logger) {
 func (g *Gangs) wake(logger klog.Logger, r ready) {
 	if len(r.gangs) > 0 {
 		g.apply(logger, g.registry.Wake(r.gangs, time.Now()))
+		g.wakeups.leaveIdle(r.gangs, g.registry.Idle)
 	}
 	g.activate(logger, r.pods)
 }
@@ -195,7 +197,8 @@ func (g *Gangs) refuseWithoutNodes(ctx context.Context, pod *corev1.Pod) {
 	if work == nil {
 		return
 	}
-	a := attempt{key: work.Gang, problem: work.Problem, classes: work.Classes, roomDecides: func(int) (bool, bool) { return true, true }, surplus: work.Task != gangstate.Minimum}
+	a := attempt{key: work.Gang, problem: work.Problem, classes: work.Classes, roomDecides: func(int) (bool, bool) { return true, true }, surplus: work.Task != gangstate.Minimum,
+		unit: work.Task == gangstate.SurplusUnit, single: work.Task == gangstate.SurplusSingle}
 	g.wake(logger, g.wakeups.park(logger, a))
 	g.apply(logger, g.registry.Refuse(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "the cluster has no nodes"}, time.Now()))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -116,13 +117,29 @@ func (g *Gangs) withoutGated(logger klog.Logger, pods []*corev1.Pod) []*corev1.P
 	return kept
 }
 
-// cancel ends what is being prepared for assumed members of a plan that was aborted: until it ends they keep their room.
+// cancel ends what is being prepared for assumed members of a plan that was aborted: until it ends they keep their room. A
+// member whose preparation has not begun yet is cancelled by a later call; each goes on with those of the calls before.
 func (g *Gangs) cancel(uids []types.UID) {
-	for _, uid := range uids {
+	g.unwinds.mu.Lock()
+	defer g.unwinds.mu.Unlock()
+	g.unwinds.pods = append(g.unwinds.pods, uids...)
+	g.unwinds.pods = slices.DeleteFunc(g.unwinds.pods, func(uid types.UID) bool {
+		if !g.registry.Unwinds(uid) {
+			return true
+		}
+		found := false
 		for _, h := range g.handles {
 			if pod := h.GetPodInPreBind(uid); pod != nil {
+				found = true
 				pod.CancelPod("the plan of its gang was aborted")
 			}
 		}
-	}
+		return found
+	})
+}
+
+// unwinds are assumed members of aborted plans, whose preparation is to be cancelled.
+type unwinds struct {
+	mu   sync.Mutex
+	pods []types.UID
 }

@@ -56,7 +56,8 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	if refusal != nil {
 		pl.refuse(logger, work, *refusal, attempt{
 			problem: work.Problem, classes: work.Classes, roomDecides: snapshot.RoomDecides,
-			surplus: work.Task != gangstate.Minimum, took: time.Since(start), cut: cut,
+			nodes: nodes, surplus: work.Task != gangstate.Minimum, unit: work.Task == gangstate.SurplusUnit, single: work.Task == gangstate.SurplusSingle,
+			took: time.Since(start), cut: cut,
 		})
 		return false
 	}
@@ -68,7 +69,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	}
 	result = "committed"
 	if pl.gangs.wakeups != nil {
-		pl.gangs.wakeups.leave(work.Gang)
+		pl.gangs.wakeups.placed(work.Gang, work.Task == gangstate.SurplusSingle)
 	}
 	planPods.Observe(float64(len(placements)))
 	logger.V(2).Info("Plan is in force", "plan", plan.ID, "pods", len(placements), "took", time.Since(start))

@@ -97,6 +97,20 @@ func (r *roomless) wake(raised []room, now time.Time) []*corev1.Pod {
 	return out
 }
 
+// wakeIf returns the pods of which worth holds and that were not woken, sorted by UID.
+func (r *roomless) wakeIf(worth func(*corev1.Pod) bool, now time.Time) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, p := range r.pods {
+		if p.woken.IsZero() && worth(p.pod) {
+			p.woken = now
+			r.byRoom[p.room].woken++
+			out = append(out, p.pod)
+		}
+	}
+	slices.SortFunc(out, func(a, b *corev1.Pod) int { return cmp.Compare(a.UID, b.UID) })
+	return out
+}
+
 // forgetful makes pods eligible again that were woken a while ago and have not been tried since.
 func (r *roomless) forgetful(now time.Time, after time.Duration) {
 	for _, p := range r.pods {

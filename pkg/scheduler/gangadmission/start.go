@@ -147,8 +147,10 @@ func (g *Gangs) tick(ctx context.Context) {
 		case now := <-ticker.C:
 			g.apply(logger, g.registry.Tick(now))
 			g.wakeReady(logger) // pauses may be over
+			g.cancel(nil)
 			if g.wakeups != nil && ticks%ticksPerLook == 0 {
-				g.activate(logger, g.wakeups.lookAgain())
+				g.activate(logger, g.wakeups.lookAgain(logger))
+				g.wakeups.leaveIdle(g.wakeups.list.keys(), g.registry.Idle)
 				g.liftGates(ctx)
 				gatedPods.Set(float64(g.wakeups.queue.Gated()))
 				waitingGangs.Set(float64(g.wakeups.list.len()))

@@ -25,6 +25,7 @@ type waitlist struct {
 
 	mu     sync.Mutex
 	gangs  map[gangstate.Key]*parkedGang
+	beside map[gangstate.Key]*parkedGang     // refused sub-groups of gangs whose single surplus pods were refused since
 	byRoom map[room]map[*parkedGang]struct{} // gangs that wait for room of a shape
 	others map[*parkedGang]struct{}          // gangs that wait for more than room
 	paused map[*parkedGang]struct{}          // gangs that will be woken when their pause is over
@@ -50,6 +51,8 @@ type parkedGang struct {
 	woken   time.Time // when the gang was woken; zero: not since it was refused
 	claims  bool      // its needs are in claimed
 	notYet  time.Time // no attempt before, unless lacked
+	parked  time.Time // when it was refused
+	unit    bool      // it was for a surplus sub-group
 	took    time.Duration
 	tries   int // refused attempts in a row that the necessary condition did not explain
 	release func()
@@ -75,6 +78,8 @@ type refused struct {
 	cut bool
 	// recheck: something happened while the attempt was made that it may not have seen.
 	recheck bool
+	// unit: it was for a surplus sub-group. single: for single surplus pods; a sub-group that was refused before waits beside.
+	unit, single bool
 	// release is called when the gang does not wait any more; nil is allowed.
 	release func()
 }
@@ -154,26 +159,36 @@ func pause(tries int, took time.Duration, cut bool) time.Duration {
 // newWaitlist returns an empty list. byRank sorts gangs as the queue would: those that go first come first.
 func newWaitlist(c clock.PassiveClock, byRank func([]gangstate.Key)) *waitlist {
 	return &waitlist{
-		clock: c, byRank: byRank, claimed: map[room]int{}, freed: map[room]struct{}{}, gangs: map[gangstate.Key]*parkedGang{}, byRoom: map[room]map[*parkedGang]struct{}{},
+		clock: c, byRank: byRank, claimed: map[room]int{}, freed: map[room]struct{}{}, gangs: map[gangstate.Key]*parkedGang{}, beside: map[gangstate.Key]*parkedGang{}, byRoom: map[room]map[*parkedGang]struct{}{},
 		others: map[*parkedGang]struct{}{}, paused: map[*parkedGang]struct{}{},
 	}
 }
 
-// park records what a gang waits for that was refused just now. It replaces what was known of the gang.
+// park records what a gang waits for that was refused just now. It replaces what was known of the gang, but for what a
+// sub-group waits for if this is for single pods.
 func (l *waitlist) park(key gangstate.Key, r refused) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := &parkedGang{key: key, needs: r.needs, mayFit: r.mayFit, causes: r.causes, took: r.took, release: r.release}
+	now := l.clock.Now()
+	w := &parkedGang{key: key, needs: r.needs, mayFit: r.mayFit, causes: r.causes, took: r.took, release: r.release, parked: now, unit: r.unit}
 	w.lacked = !w.holds()
-	if old := l.gangs[key]; old != nil {
+	switch old := l.gangs[key]; {
+	case old != nil && old.unit && r.single:
+		l.disclaim(old)
+		old.woken = time.Time{}
+		l.beside[key] = old
+	case old != nil:
 		w.tries = old.tries
 		l.forget(old)
+	}
+	if other := l.beside[key]; other != nil && !r.single {
+		l.forget(other)
 	}
 	if w.lacked {
 		w.tries = 0
 	} else {
 		w.tries++
-		w.notYet = l.clock.Now().Add(pause(w.tries, r.took, r.cut))
+		w.notYet = now.Add(pause(w.tries, r.took, r.cut))
 	}
 	l.gangs[key] = w
 	for _, n := range w.needs {
@@ -194,13 +209,76 @@ func (l *waitlist) park(key gangstate.Key, r refused) {
 func (l *waitlist) leave(key gangstate.Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if w := l.gangs[key]; w != nil {
+	for _, w := range l.of(key) {
 		l.forget(w)
 	}
 }
 
+// leaveIdle forgets those of the gangs that idle returns, and reports whether there were any. A gang that is refused again
+// while idle is asked is kept. idle is called without the lock.
+func (l *waitlist) leaveIdle(keys []gangstate.Key, idle func([]gangstate.Key) []gangstate.Key) bool {
+	l.mu.Lock()
+	before := make(map[gangstate.Key]*parkedGang, len(keys))
+	for _, key := range keys {
+		before[key] = l.gangs[key]
+	}
+	l.mu.Unlock()
+	over := idle(keys)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left := false
+	for _, key := range over {
+		if w := l.gangs[key]; w == nil || w != before[key] {
+			continue
+		}
+		left = true
+		for _, w := range l.of(key) {
+			l.forget(w)
+		}
+	}
+	return left
+}
+
+// leaveSingle forgets what a gang waits for whose single surplus pods were placed, but for what its sub-groups wait for.
+func (l *waitlist) leaveSingle(key gangstate.Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	unit := l.beside[key]
+	if w := l.gangs[key]; w != nil && w.unit {
+		unit = w
+	} else if w != nil {
+		l.forget(w)
+	}
+	if unit != nil {
+		delete(l.beside, key)
+		l.gangs[key] = unit
+	}
+}
+
+// of returns what the gang waits for.
+func (l *waitlist) of(key gangstate.Key) []*parkedGang {
+	var out []*parkedGang
+	for _, w := range []*parkedGang{l.gangs[key], l.beside[key]} {
+		if w != nil {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// keys returns the gangs that wait, in no order.
+func (l *waitlist) keys() []gangstate.Key {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Keys(l.gangs))
+}
+
 func (l *waitlist) forget(w *parkedGang) {
-	delete(l.gangs, w.key)
+	if l.gangs[w.key] == w {
+		delete(l.gangs, w.key)
+	} else {
+		delete(l.beside, w.key)
+	}
 	delete(l.others, w)
 	delete(l.paused, w)
 	l.disclaim(w)
@@ -244,8 +322,10 @@ func (l *waitlist) changed(raised []room, events causes) []gangstate.Key {
 		}
 	}
 	if events&nominationGone != 0 {
-		for _, w := range l.gangs {
-			candidates[w] = struct{}{}
+		for key := range l.gangs {
+			for _, w := range l.of(key) {
+				candidates[w] = struct{}{}
+			}
 		}
 	}
 	for w := range l.paused {
@@ -276,30 +356,32 @@ func (l *waitlist) changed(raised []room, events causes) []gangstate.Key {
 		keys = append(keys, w.key)
 	}
 	slices.SortFunc(keys, compareKeys)
-	return keys
+	return slices.Compact(keys)
 }
 
 // claim wakes gangs that lacked room until now, those that go first first, as far as the room is enough for all of them
 // together. The others are looked at again when these have been tried.
 func (l *waitlist) claim(gangs []*parkedGang, now time.Time) []gangstate.Key {
-	keys := make([]gangstate.Key, len(gangs))
-	for i, w := range gangs {
-		keys[i] = w.key
+	byKey := map[gangstate.Key][]*parkedGang{}
+	for _, w := range gangs {
+		byKey[w.key] = append(byKey[w.key], w)
 	}
+	keys := slices.SortedFunc(maps.Keys(byKey), compareKeys)
 	if len(keys) > 1 {
 		l.byRank(keys)
 	}
 	var woken []gangstate.Key
 	for _, key := range keys {
-		w := l.gangs[key]
-		if slices.ContainsFunc(w.needs, func(n need) bool { return n.room.Fits()-l.claimed[n.room] < n.pods }) {
-			continue
+		for _, w := range byKey[key] {
+			if slices.ContainsFunc(w.needs, func(n need) bool { return n.room.Fits()-l.claimed[n.room] < n.pods }) {
+				continue
+			}
+			for _, n := range w.needs {
+				l.claimed[n.room] += n.pods
+			}
+			w.woken, w.lacked, w.claims = now, false, true
+			woken = append(woken, key)
 		}
-		for _, n := range w.needs {
-			l.claimed[n.room] += n.pods
-		}
-		w.woken, w.lacked, w.claims = now, false, true
-		woken = append(woken, key)
 	}
 	return woken
 }
@@ -318,17 +400,26 @@ func (l *waitlist) disclaim(w *parkedGang) {
 	}
 }
 
+// longest is how long a refused gang sleeps at most for which enough fits, as in the stock scheduler: not everything that a
+// filter reads is told by an event (labels of namespaces, for one).
+const longest = 5 * time.Minute
+
 // forgetful makes gangs eligible again that were woken a while ago and have not been tried since: their leaders have gone,
-// perhaps.
+// perhaps. It also has gangs looked at again for which enough fits by now, or that have slept for very long.
 func (l *waitlist) forgetful(after time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Now()
-	for _, w := range l.gangs {
-		if !w.woken.IsZero() && now.Sub(w.woken) >= after {
-			w.lacked = w.lacked || w.claims
-			l.disclaim(w)
-			w.woken = time.Time{}
+	for key := range l.gangs {
+		for _, w := range l.of(key) {
+			if !w.woken.IsZero() && now.Sub(w.woken) >= after {
+				w.lacked = w.lacked || w.claims
+				l.disclaim(w)
+				w.woken = time.Time{}
+			}
+			if w.woken.IsZero() && (w.lacked && w.holds() || !w.lacked && now.Sub(w.parked) >= longest) {
+				l.paused[w] = struct{}{}
+			}
 		}
 	}
 }

@@ -44,6 +44,7 @@ type wakeups struct {
 	shapes   *kubescheduler.Shapes // guarded by mu
 	raised   map[room]struct{}     // shapes of which more fit than at the last look; guarded by mu
 	roomless *roomless             // guarded by mu
+	looked   int32                 // lowest when the pods without a gang were compared with it; guarded by mu
 }
 
 // settle is how long events are collected before they are looked at.
@@ -77,6 +78,11 @@ func (w *wakeups) observe(event fwk.ClusterEvent, oldObj, newObj any) {
 			seen = w.lowest.Load()
 		}
 	}
+	w.note(c)
+}
+
+// note has causes looked at soon.
+func (w *wakeups) note(c causes) {
 	w.events.Or(uint32(c))
 	select {
 	case w.signal <- struct{}{}:
@@ -107,7 +113,7 @@ func (w *wakeups) lookLocked(logger klog.Logger) ready {
 		return ready{} // what happened is looked at when a gang has been refused
 	}
 	events := causes(w.events.Swap(0))
-	if events&moreRoom != 0 {
+	if events&(moreRoom|nominationGone) != 0 { // of a deletion that was missed it is not known which it was
 		w.count(logger)
 	}
 	raised := slices.Collect(maps.Keys(w.raised))
@@ -128,14 +134,23 @@ func (w *wakeups) count(logger klog.Logger) {
 }
 
 // lookAgain wakes pods without a gang for which there seems to be room, also those that were woken a while ago and not tried
-// since, and makes gangs eligible again to which the same happened.
-func (w *wakeups) lookAgain() []*corev1.Pod {
+// since, and those that could take the room of another by now. It makes gangs eligible again that may fit and sleep.
+func (w *wakeups) lookAgain(logger klog.Logger) []*corev1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.list.len() == 0 && len(w.roomless.pods) == 0 {
+		return nil
+	}
+	w.count(logger)
 	w.list.forgetful(time.Second)
 	now := w.list.clock.Now()
 	w.roomless.forgetful(now, time.Second)
-	return w.roomless.wake(w.roomless.rooms(), now)
+	pods := w.roomless.wake(w.roomless.rooms(), now)
+	if lowest := w.lowest.Load(); lowest != w.looked {
+		w.looked = lowest
+		pods = append(pods, w.roomless.wakeIf(w.mayPreempt, now)...)
+	}
+	return pods
 }
 
 // waitsForRoom takes a pod without a gang that was refused because no node has room for it. false: the stock queue is to
@@ -180,9 +195,14 @@ type attempt struct {
 	// properties. For a class of which it does not decide, room is not counted where counted is false. nil: the attempt was
 	// not refused for want of room.
 	roomDecides func(class int) (decides, counted bool)
-	surplus     bool
-	took        time.Duration
-	cut         bool
+	// nodes are those of the attempt's snapshot.
+	nodes []fwk.NodeInfo
+	// surplus: any pod of the classes is welcome by itself, as far as room is concerned.
+	surplus bool
+	// unit: it was for a surplus sub-group. single: it was for single pods, and a sub-group that was refused before waits beside.
+	unit, single bool
+	took         time.Duration
+	cut          bool
 }
 
 // maxShapes bounds the shapes that one gang is watched by. What is left out can only make the gang be tried in vain.
@@ -194,7 +214,7 @@ func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.count(logger)
-	r := refused{took: a.took, cut: a.cut, causes: moreRoom}
+	r := refused{took: a.took, cut: a.cut, causes: moreRoom, unit: a.unit, single: a.single}
 	if a.roomDecides == nil {
 		r.causes = anything
 	}
@@ -206,11 +226,13 @@ func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 			r.causes = anything
 		}
 		if !counted || len(shapes) == maxShapes {
+			r.causes = anything // nothing tells when more fit
 			continue
 		}
 		shape, err := w.shapes.Track(context.Background(), pod)
 		if err != nil {
 			logger.Error(err, "Counting free room failed", "pod", klog.KObj(pod))
+			r.causes = anything
 			continue
 		}
 		shapes = append(shapes, shape)
@@ -245,7 +267,8 @@ func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 			w.shapes.Release(s)
 		}
 	}
-	r.recheck = w.roomSeq.Load() != w.beganRoom || r.causes&^moreRoom != 0 && w.otherSeq.Load() != w.beganOther
+	// The cache may have taken an event that the attempt has not seen, and that is not observed yet.
+	r.recheck = w.shapes.RaisedSince(a.nodes, shapes) || w.roomSeq.Load() != w.beganRoom || r.causes&^moreRoom != 0 && w.otherSeq.Load() != w.beganOther
 	w.list.park(a.key, r)
 	return w.lookLocked(logger)
 }
@@ -288,10 +311,29 @@ func (w *wakeups) leave(key gangstate.Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.list.leave(key)
-	select {
-	case w.signal <- struct{}{}: // others may have waited for what this one claimed
-	default:
+	w.note(0) // others may have waited for what this one claimed
+}
+
+// leaveIdle ends the wait of those of the gangs that idle returns: they have nothing to plan any more, and room that is free
+// must not be kept for them.
+func (w *wakeups) leaveIdle(keys []gangstate.Key, idle func([]gangstate.Key) []gangstate.Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.list.leaveIdle(keys, idle) {
+		w.note(0)
 	}
+}
+
+// placed ends the wait of a gang for which a plan was found. single: for single surplus pods; a sub-group waits on.
+func (w *wakeups) placed(key gangstate.Key, single bool) {
+	if !single {
+		w.leave(key)
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.list.leaveSingle(key)
+	w.note(0)
 }
 
 // run wakes gangs soon after events that may help them.

@@ -397,6 +397,14 @@ func (r *Registry) Unwinding() bool {
 	return r.unwinding > 0
 }
 
+// Unwinds reports whether the pod is assumed for a plan that was aborted.
+func (r *Registry) Unwinds(uid types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.plans[uid]
+	return p != nil && p.aborted && p.slot(uid).assumed
+}
+
 // Reason returns why the plan was aborted.
 func (p *Plan) Reason(r *Registry) string {
 	r.mu.Lock()

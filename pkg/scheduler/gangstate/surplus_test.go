@@ -114,6 +114,15 @@ func TestSinglesLetUnitsGoFirst(t *testing.T) {
 		s := start(t).pods(sub("x", "x2")...).after(retryInterval).leads("y0").refuses().after(2 * time.Second).leads("x1").commits("x1").assumes("x1").wakes(gangG)
 		s.arrives("x1").posts("x1").leads("y0").wantTask(SurplusUnit)
 	})
+	t.Run("the unit is tried again when it may fit while single pods wait for their turn", func(t *testing.T) {
+		t.Parallel()
+		s := start(t).after(2*time.Second).wantActivated("x1").wantPasses("x1", true)
+		s.r.ClusterChanged()
+		if work, _ := s.r.Begin(s.r.members["x1"].pod); work != nil {
+			t.Fatal("single pods are planned although room has grown just now")
+		}
+		s.wakes(gangG).wantActivated("y0").leads("y0").wantTask(SurplusUnit)
+	})
 	t.Run("without a caller that wakes, the unit is tried again after any change", func(t *testing.T) {
 		t.Parallel()
 		s := start(t)

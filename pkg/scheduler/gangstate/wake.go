@@ -35,7 +35,7 @@ func (r *Registry) CycleFailed(uid types.UID, now time.Time) {
 		return
 	}
 	g := m.gang
-	if g.leader != uid || !g.seen || g.parked || g.plan != nil || g.yieldedTo != nil {
+	if g.leader != uid || !g.seen || g.parked && !g.ripe || g.plan != nil || g.yieldedTo != nil {
 		return
 	}
 	r.enter(now)
@@ -90,11 +90,28 @@ func (r *Registry) Wake(keys []Key, now time.Time) Effects {
 		}
 		if !g.parked {
 			g.missed = g.leader != ""
+			if !g.gatedUntil.IsZero() && g.unitsTried { // its single pods wait, and its units may fit by now
+				g.unitsTried = false
+				e.add(r.evaluate(g, now))
+			}
 			continue
 		}
 		e.add(r.revive(g, now))
 	}
 	return r.leave(e)
+}
+
+// Idle returns those of the gangs that have nothing to plan: they are gone, not complete any more, or have all they want.
+func (r *Registry) Idle(keys []Key) []Key {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []Key
+	for _, key := range keys {
+		if g := r.gangs[key]; g == nil || g.completeAt.IsZero() {
+			out = append(out, key)
+		}
+	}
+	return out
 }
 
 // revive makes a parked gang ripe.

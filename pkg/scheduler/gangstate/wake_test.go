@@ -210,3 +210,52 @@ func TestRanksDoNotOutliveTheirPods(t *testing.T) {
 		t.Errorf("%d ranks are left", left)
 	}
 }
+
+func TestLeaderWhoseCycleEndsWithoutAVerdictIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for name, tell := range map[string]func(s *story){
+		"before its attempt: a moment later": func(s *story) {
+			s.wantPasses("a", true)
+			s.r.Popped("a")
+			s.r.CycleFailed("a", s.now)
+			s.after(retryInterval - 1).wantActivated().after(1).wantActivated("a")
+		},
+		"before its attempt, which it was woken for: a moment later": func(s *story) {
+			s.leads("a").refuses().wakes(gangG).wantPasses("a", true)
+			s.r.Popped("a")
+			s.r.CycleFailed("a", s.now)
+			s.after(retryInterval - 1).wantActivated().after(1).wantActivated("a")
+		},
+		"its attempt was refused: it sleeps": func(s *story) {
+			s.leads("a").refuses()
+			s.r.CycleFailed("a", s.now)
+			s.after(time.Hour).wantActivated()
+		},
+		"a pod of the plan is gated: the attempt is made again without it": func(s *story) {
+			s.pods(memberPod("c")).leads("a")
+			s.effects = s.r.SetGates(map[types.UID]string{"c": "is gated"}, s.now)
+			s.wantActivated("a")
+			s.r.CycleFailed("a", s.now)
+			s.after(wakeInterval).wantActivated("a").wantPasses("a", true).after(time.Hour).wantActivated()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tell(wokenByName(t).group(podGroup().MinMember(2)).members("a", "b"))
+		})
+	}
+}
+
+func TestIdleGangs(t *testing.T) {
+	t.Parallel()
+	s := wokenByName(t).group(podGroup().MinMember(2)).members("a", "b")
+	unknown := Key{Namespace: testNamespace, Name: "unknown"}
+	s.leads("a").refuses()
+	if diff := cmp.Diff([]Key{unknown}, s.r.Idle([]Key{gangG, unknown})); diff != "" {
+		t.Errorf("idle (-want +got):\n%s", diff)
+	}
+	s.gone("b")
+	if diff := cmp.Diff([]Key{gangG}, s.r.Idle([]Key{gangG})); diff != "" {
+		t.Errorf("idle when incomplete (-want +got):\n%s", diff)
+	}
+}

@@ -53,9 +53,10 @@ func Attach(sched *scheduler.Scheduler, burst Burst, hooks QueueHooks) *Queue {
 		burst.Failed(info.Pod.UID)
 		if hooks.Gated(info.Pod) && burst.Explained(ctx, info.Pod, status.AsError()) {
 			queue.requeue(f, info.Pod)
-			return
+		} else {
+			failed(ctx, f, info, status, nominating, start)
 		}
-		failed(ctx, f, info, status, nominating, start)
+		queue.forgetGone(f, info.Pod)
 	}
 	wasUnwinding := false
 	sched.NextPod = func(logger klog.Logger) (*framework.QueuedPodInfo, error) {
@@ -106,6 +107,18 @@ func (q *Queue) requeue(f framework.Framework, pod *corev1.Pod) {
 		return
 	}
 	q.gateAgain(klog.Background(), newest)
+}
+
+// forgetGone removes a gated pod that went, or was bound, while its failed cycle ended: its deletion may have come before it
+// was gated again. The informer's store is up to date before its handlers are called.
+func (q *Queue) forgetGone(f framework.Framework, pod *corev1.Pod) {
+	newest, err := f.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
+	if err == nil && newest.UID == pod.UID && newest.Spec.NodeName == "" {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.waiting, pod.UID)
 }
 
 // RejectedBy reports whether the error of a scheduling cycle is that the plugin, and no other, rejected the pod.

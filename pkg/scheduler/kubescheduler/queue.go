@@ -105,14 +105,11 @@ func (q *Queue) Update(ctx context.Context, oldPod, newPod *corev1.Pod) {
 // Delete implements queue.SchedulingQueue.
 func (q *Queue) Delete(pod *corev1.Pod) {
 	q.mu.Lock()
-	_, waits := q.waiting[pod.UID]
 	delete(q.waiting, pod.UID)
 	delete(q.entered, pod.UID)
 	q.mu.Unlock()
 	q.leaveRoomless(pod.UID)
-	if !waits {
-		q.SchedulingQueue.Delete(pod)
-	}
+	q.SchedulingQueue.Delete(pod) // of a gated pod it may have the nomination
 }
 
 // Activate implements queue.SchedulingQueue: gated pods enter the stock queue. A pod whose cycle is under way enters again

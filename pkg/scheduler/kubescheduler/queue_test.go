@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
@@ -273,4 +274,40 @@ func TestPodThatLacksRoomIsMovedByNoEvent(t *testing.T) {
 	if diff := cmp.Diff([]string{"p"}, s.gone); diff != "" {
 		t.Errorf("pods that do not wait any more (-want +got):\n%s", diff)
 	}
+}
+
+func TestNominationOfAGatedPodGoesWithIt(t *testing.T) {
+	s := newQueueScene(t)
+	pod := gangPod("a")
+	pod.Status.NominatedNodeName = "n" // by an autoscaler, for one
+	s.stock = queue.NewTestQueueWithObjects(t.Context(), func(a, b fwk.QueuedPodInfo) bool { return false }, []runtime.Object{pod})
+	s.q.SchedulingQueue = s.stock
+	s.add(pod)
+	s.activate(pod)
+	info := s.pop()
+	if got := len(s.stock.NominatedPodsForNode("n")); got != 1 {
+		t.Fatalf("%d pods are nominated in the cycle, want 1", got)
+	}
+	s.fail(info)
+	s.q.Delete(pod)
+	if got := len(s.stock.NominatedPodsForNode("n")); got != 0 {
+		t.Errorf("%d pods are nominated, want none: the pod is gone", got)
+	}
+}
+
+func TestPodThatWentWhileItsCycleFailedIsNotKept(t *testing.T) {
+	s := newQueueScene(t)
+	stays := gangPod("b")
+	c := newCluster(t, stays)
+	for _, pod := range []*corev1.Pod{gangPod("a"), stays} {
+		s.add(pod)
+		s.activate(pod)
+		info := s.pop()
+		if pod != stays {
+			s.q.Delete(pod) // its failed cycle has read it before
+		}
+		s.fail(info)
+		s.q.forgetGone(c.f, pod)
+	}
+	s.is(1)
 }

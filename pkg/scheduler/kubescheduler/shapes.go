@@ -135,6 +135,36 @@ func (s *Shapes) Update() ([]*Shape, error) {
 	return out, nil
 }
 
+// RaisedSince reports whether more pods of one of the shapes fit on some node, as of the last Update, than on the node as it
+// was in an older snapshot.
+func (s *Shapes) RaisedSince(nodes []fwk.NodeInfo, shapes []*Shape) bool {
+	if len(shapes) == 0 {
+		return false
+	}
+	var before map[string]fwk.NodeInfo // made when a node changed
+	for i, n := range s.nodes {
+		if i < len(nodes) && nodes[i].GetGeneration() == s.generations[i] {
+			continue
+		}
+		if before == nil {
+			before = make(map[string]fwk.NodeInfo, len(nodes))
+			for _, old := range nodes {
+				before[old.Node().Name] = old
+			}
+		}
+		old, known := before[n.Node().Name]
+		if known && old.GetGeneration() == s.generations[i] {
+			continue
+		}
+		for _, shape := range shapes {
+			if shape.slots[i] > 0 && (!known || shape.slots[i] > shape.slotsOn(old)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // positionsHold reports whether the nodes are where they were. The snapshot makes a new list when a node came or went.
 func (s *Shapes) positionsHold(list []fwk.NodeInfo) bool {
 	if len(list) != len(s.nodes) {
