@@ -317,6 +317,7 @@ func TestBlockedGangsDoNotFlood(t *testing.T) {
 	for _, name := range names {
 		want["Warning GangBlocked PodGroup/"+name+": InsufficientGPUs:"]++
 		want["Warning GangBlocked PodGroup/"+name+": Fragmented:"]++
+		want["Warning FailedScheduling Pod/"+name+"-0: PodGroup"]++ // the condition of a pod does not change with the gang's reason
 	}
 	if diff := cmp.Diff(want, perReason); diff != "" {
 		t.Errorf("events per gang and reason (-want +got):\n%s", diff)
