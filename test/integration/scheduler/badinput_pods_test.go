@@ -50,7 +50,8 @@ func TestPodsOfHigherPriorityComeFirstInsideALeaf(t *testing.T) {
 	c.stillSchedules()
 }
 
-// A PodGroup's own class goes before its pods' (G10), and before the age of gangs.
+// A PodGroup's own class lowers the priority of its gang, and raises it no higher than that of its pods (G10): quota and
+// admission have judged the pods' classes alone. Priority goes before the age of gangs.
 func TestPriorityClassOfAPodGroup(t *testing.T) {
 	c := newCluster(t, 1)
 	low, high := c.priorityClass("low", 10), c.priorityClass("high", 30)
@@ -61,14 +62,16 @@ func TestPriorityClassOfAPodGroup(t *testing.T) {
 		}
 	}
 	gang("old", "", low)
-	gang("humble", low, high) // its pods do not make it urgent
-	gang("urgent", high, "")
+	gang("humble", low, high)  // its pods do not make it urgent
+	gang("greedy", high, "")   // nor does its PodGroup
+	gang("urgent", high, high) // both do
 	c.startQuick()
 	c.untilBound("urgent", 2)
 	c.untilSatisfied("urgent")
 	c.untilSays("old", v2alpha2.ReasonInsufficientGPUs)
 	c.untilSays("humble", v2alpha2.ReasonInsufficientGPUs)
-	c.notBound("old-0", "old-1", "humble-0", "humble-1")
+	c.untilSays("greedy", v2alpha2.ReasonInsufficientGPUs)
+	c.notBound("old-0", "old-1", "humble-0", "humble-1", "greedy-0", "greedy-1")
 	c.stillSchedules()
 }
 
