@@ -107,7 +107,7 @@ func TestRoomThatComesDuringTheAttemptAndIsToldAfterItIsNotLost(t *testing.T) {
 	park := func(nodes []fwk.NodeInfo) bool {
 		pod := big("a", 1)[0].Obj()
 		w.park(klog.Background(), attempt{
-			key: key("a"), classes: []*corev1.Pod{pod}, roomDecides: func(int) (bool, bool) { return true, true }, surplus: true,
+			key: key("a"), classes: []*corev1.Pod{pod}, roomDecides: func(int) (bool, bool) { return true, true }, task: gangstate.Refill,
 			problem: placement.Problem{}, nodes: nodes,
 		})
 		w.list.mu.Lock()
@@ -130,7 +130,7 @@ func TestManyShapesAreAllWaitedFor(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	w := c.gangs.wakeups
-	a := attempt{key: key("a"), roomDecides: func(int) (bool, bool) { return true, true }, surplus: true}
+	a := attempt{key: key("a"), roomDecides: func(int) (bool, bool) { return true, true }, task: gangstate.Refill}
 	for i := range maxShapes + 1 {
 		a.classes = append(a.classes, wrappers.MakePod(fmt.Sprint("a-", i), "ml").Gang("a").GPUs(int64(i+1)).Obj())
 	}

@@ -197,8 +197,7 @@ func (g *Gangs) refuseWithoutNodes(ctx context.Context, pod *corev1.Pod) {
 	if work == nil {
 		return
 	}
-	a := attempt{key: work.Gang, problem: work.Problem, classes: work.Classes, roomDecides: func(int) (bool, bool) { return true, true }, surplus: work.Task != gangstate.Minimum,
-		unit: work.Task == gangstate.SurplusUnit, single: work.Task == gangstate.SurplusSingle}
+	a := attempt{key: work.Gang, problem: work.Problem, classes: work.Classes, roomDecides: func(int) (bool, bool) { return true, true }, task: work.Task}
 	g.wake(logger, g.wakeups.park(logger, a))
 	g.apply(logger, g.registry.Refuse(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "the cluster has no nodes"}, time.Now()))
 }

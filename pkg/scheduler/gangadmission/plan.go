@@ -56,7 +56,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	if refusal != nil {
 		pl.refuse(logger, work, *refusal, attempt{
 			problem: work.Problem, classes: work.Classes, roomDecides: snapshot.RoomDecides,
-			nodes: nodes, surplus: work.Task != gangstate.Minimum, unit: work.Task == gangstate.SurplusUnit, single: work.Task == gangstate.SurplusSingle,
+			nodes: nodes, task: work.Task,
 			took: time.Since(start), cut: cut,
 		})
 		return false

@@ -197,12 +197,10 @@ type attempt struct {
 	roomDecides func(class int) (decides, counted bool)
 	// nodes are those of the attempt's snapshot.
 	nodes []fwk.NodeInfo
-	// surplus: any pod of the classes is welcome by itself, as far as room is concerned.
-	surplus bool
-	// unit: it was for a surplus sub-group. single: it was for single pods, and a sub-group that was refused before waits beside.
-	unit, single bool
-	took         time.Duration
-	cut          bool
+	// task is what was to be planned. For any but Minimum room for any pod of the classes may help.
+	task gangstate.Task
+	took time.Duration
+	cut  bool
 }
 
 // maxShapes bounds the shapes that one gang is watched by. What is left out can only make the gang be tried in vain.
@@ -214,7 +212,7 @@ func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.count(logger)
-	r := refused{took: a.took, cut: a.cut, causes: moreRoom, unit: a.unit, single: a.single}
+	r := refused{took: a.took, cut: a.cut, causes: moreRoom, unit: a.task == gangstate.SurplusUnit, single: a.task == gangstate.SurplusSingle}
 	if a.roomDecides == nil {
 		r.causes = anything
 	}
@@ -246,7 +244,7 @@ func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 	}
 	switch {
 	case a.roomDecides == nil:
-	case a.surplus: // any pod above the minimum is welcome
+	case a.task != gangstate.Minimum: // any pod is welcome
 		r.mayFit = func() bool { return anyFits(len(a.classes), fits) }
 		for _, at := range rooms {
 			if at != nil {
