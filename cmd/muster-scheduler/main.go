@@ -34,6 +34,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/config/profile"
 	"github.com/muster-project/muster/pkg/scheduler/gangadmission"
+	"github.com/muster-project/muster/pkg/scheduler/report"
 	"github.com/muster-project/muster/pkg/version"
 )
 
@@ -122,6 +123,11 @@ func run(cmd *cobra.Command, opts *options.Options) error {
 	opts.ComponentGlobalsRegistry.AddMetrics()
 	klog.FromContext(ctx).Info("Starting muster-scheduler", "version", version.String())
 	waitForAPIServer(ctx, config.Client)
+	podGroups, err := report.NewPodGroupClient(config.KubeConfig)
+	if err != nil {
+		return err
+	}
+	config.InformerFactory = informersWithSchema{SharedInformerFactory: config.InformerFactory, check: podGroups.CheckSchema}
 	return app.Run(ctx, config, sched)
 }
 

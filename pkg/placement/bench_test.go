@@ -138,7 +138,7 @@ func BenchmarkUnit(b *testing.B) {
 		w := newRoom(2000, 8)
 		b.ReportAllocs()
 		for b.Loop() {
-			if plan := placement.Surplus(p, w); len(plan) != 8*1023 {
+			if plan := surplusOf(p, w); len(plan) != 8*1023 {
 				b.Fatal("no plan")
 			}
 			w.placed = 0

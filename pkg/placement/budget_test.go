@@ -141,7 +141,7 @@ func TestLikePodsArePlannedWhateverTheBudget(t *testing.T) {
 			}
 			p.Tree, p.Have = mustBuild(t, inner("", "", 1), groups...), gang.Counts{"first": 1}
 			w := newCluster(t, []class{{gpus: 1}}, nodes...)
-			if plan := placement.Surplus(p, w); len(plan) != nodes[0].gpus {
+			if plan := surplusOf(p, w); len(plan) != nodes[0].gpus {
 				t.Errorf("%d pods planned, want %d", len(plan), nodes[0].gpus)
 			}
 		})
@@ -222,9 +222,6 @@ func TestUnit(t *testing.T) {
 		Pods: waiting(pods("a1", 0, 3), pods("a2", 0, 2), pods("b", 0, 4), pods("c", 0, 4), pods("d", 1, 1)),
 	}
 	want := []placement.UnitRef{{"d", 1}, {"b", 1}, {"c", 1}, {"a2", 2}}
-	if got := placement.Units(p); !slices.Equal(got, want) {
-		t.Errorf("Units: %v, want %v", got, want)
-	}
 	w := newCluster(t, []class{{gpus: 1}, {gpus: 9}}, node{gpus: 3})
 	plan := placement.Unit(p, w, placement.Budget{})
 	if plan.UnitRef != want[3] || !slices.Equal(plan.Refused, want[:3]) || len(plan.Placements) != 2 || plan.Cut {

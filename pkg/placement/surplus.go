@@ -1,8 +1,5 @@
 package placement
 
-// unitBudget is small: a unit that does not fit keeps others waiting.
-var unitBudget = Budget{Attempts: 8, Placements: 512}
-
 // UnitRef names a unit of surplus: a sub-group that its parent does without, while all groups above have their minimum.
 type UnitRef struct {
 	Group string
@@ -17,21 +14,8 @@ type UnitPlan struct {
 	Cut        bool        // the time was over before a unit was found
 }
 
-// Units returns the units that have waiting pods enough for their minimum, in the order in which Unit tries them: upper
-// levels before lower ones, and below one parent those with held pods first, then spec order. nil if the tree is not
-// satisfied by Problem.Have. The World is not needed: units of several gangs can be ranked by their level before any
-// is planned.
-func Units(p Problem) []UnitRef {
-	l := newLayout(p)
-	possible := l.possibilities()
-	var refs []UnitRef
-	for g := range l.units(possible) {
-		refs = append(refs, l.ref(g))
-	}
-	return refs
-}
-
-// Unit plans one unit of surplus, its minimum as a whole or nothing: the first of Units that fits. One that looks the same
+// Unit plans one unit of surplus, its minimum as a whole or nothing: the first that fits of those that have waiting pods
+// enough. Upper levels come before lower ones, and below one parent those with held pods first, then spec order. One that looks the same
 // to the World as one that was refused is not tried. With a plan the World keeps the placements, without one it is as before.
 // Attempts and Placements of the budget are for each unit, Skip has no meaning here.
 func Unit(p Problem, w World, budget Budget) UnitPlan {
@@ -58,19 +42,6 @@ func Unit(p Problem, w World, budget Budget) UnitPlan {
 // then are returned.
 func Singles(p Problem, w World, budget Budget) []Placement {
 	pl := newPlanner(p, w, budget.Expired)
-	pl.placeSingles()
-	return pl.placements(0)
-}
-
-// Surplus plans all that a satisfied tree can have beyond its minimum: first every unit that fits, then the single pods. The
-// sub-groups of a unit that was placed are units themselves. The World keeps the placements. nil if the tree is not
-// satisfied by Problem.Have.
-func Surplus(p Problem, w World) []Placement {
-	pl := newPlanner(p, w, nil)
-	refusals := pl.newRefusals()
-	for unit := range pl.units(pl.possible) {
-		refusals.planned(unit, unitBudget)
-	}
 	pl.placeSingles()
 	return pl.placements(0)
 }

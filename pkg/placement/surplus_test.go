@@ -89,7 +89,7 @@ func TestSurplus(t *testing.T) {
 			t.Parallel()
 			p := placement.Problem{Tree: tt.tree(t), Have: tt.have, Held: tt.held, Pods: tt.pods}
 			w := newCluster(t, tt.classes, tt.nodes...)
-			plan := placement.Surplus(p, w)
+			plan := surplusOf(p, w)
 			if diff := cmp.Diff(tt.want, lines(plan)); diff != "" {
 				t.Errorf("surplus (-want +got):\n%s", diff)
 			}
@@ -107,7 +107,7 @@ func TestSurplusAsksOncePerRefusedClass(t *testing.T) {
 		t.Parallel()
 		w := newCluster(t, []class{{gpus: 1}}, node{gpus: 3})
 		p := placement.Problem{Tree: mustBuild(t, leaf("", "", 1)), Have: gang.Counts{"": 1}, Pods: waiting(pods("root", 0, 500))}
-		plan := placement.Surplus(p, w)
+		plan := surplusOf(p, w)
 		if len(plan) != 3 || w.calls != 4 {
 			t.Errorf("%d pods placed with %d calls, want 3 with 4", len(plan), w.calls)
 		}
@@ -122,7 +122,7 @@ func TestSurplusAsksOncePerRefusedClass(t *testing.T) {
 		}
 		w := newCluster(t, []class{{gpus: 1}}, node{gpus: 3})
 		p := placement.Problem{Tree: mustBuild(t, inner("", "", 1), groups...), Have: gang.Counts{"first": 1}, Pods: waiting}
-		plan := placement.Surplus(p, w)
+		plan := surplusOf(p, w)
 		if len(plan) != 2 || w.calls > 2+8 {
 			t.Errorf("%d pods placed with %d calls, want 2 with at most 10", len(plan), w.calls)
 		}
@@ -141,7 +141,7 @@ func TestSurplusOfRandomTrees(t *testing.T) {
 			continue
 		}
 		p.Have = after(p, plan)
-		surplus := placement.Surplus(withoutPlanned(p, plan), w)
+		surplus := surplusOf(withoutPlanned(p, plan), w)
 		whole := after(p, surplus)
 		for _, s := range surplus {
 			for g := p.Tree.Group(s.Leaf); g != nil; g = g.Parent() {
@@ -153,6 +153,21 @@ func TestSurplusOfRandomTrees(t *testing.T) {
 		if len(w.stack) != len(plan)+len(surplus) {
 			t.Fatalf("round %d: the World holds %d pods, want %d + %d", round, len(w.stack), len(plan), len(surplus))
 		}
+	}
+}
+
+// surplusOf plans all that a satisfied tree can have beyond its minimum, as the scheduler does over many cycles: units as
+// long as one fits, then single pods.
+func surplusOf(p placement.Problem, w placement.World) []placement.Placement {
+	var plan []placement.Placement
+	for {
+		unit := placement.Unit(p, w, placement.Budget{Attempts: 8, Placements: 512})
+		if len(unit.Placements) == 0 {
+			return append(plan, placement.Singles(p, w, placement.Budget{})...)
+		}
+		plan = append(plan, unit.Placements...)
+		p.Have = after(p, unit.Placements)
+		p = withoutPlanned(p, unit.Placements)
 	}
 }
 

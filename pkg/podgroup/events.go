@@ -27,22 +27,22 @@ func StatusEvent(before, after *v2alpha2.PodGroupStatus) *Event {
 	note := fmt.Sprintf("%s: %s", is.Reason, is.Message)
 	switch reason := v2alpha2.Reason(is.Reason); {
 	case reason == v2alpha2.ReasonCompleted:
-		return &Event{Reason: "GangCompleted", Note: is.Message}
+		return &Event{Reason: v2alpha2.EventGangCompleted, Note: is.Message}
 	case is.Status == metav1.ConditionTrue && !admittedBefore:
-		return &Event{Reason: "GangAdmitted", Note: is.Message}
+		return &Event{Reason: v2alpha2.EventGangAdmitted, Note: is.Message}
 	case is.Status == metav1.ConditionTrue && was != nil && was.Status == is.Status:
 		return nil // True before and after
 	case is.Status == metav1.ConditionTrue:
-		return &Event{Reason: "GangRestored", Note: is.Message + " again"}
+		return &Event{Reason: v2alpha2.EventGangRestored, Note: is.Message + " again"}
 	case reason == v2alpha2.ReasonInvalid:
-		return &Event{Warning: true, Reason: "GangInvalid", Note: is.Message}
+		return &Event{Warning: true, Reason: v2alpha2.EventGangInvalid, Note: is.Message}
 	case admitted && was != nil && was.Status == metav1.ConditionTrue:
-		return &Event{Warning: true, Reason: "GangBelowMinimum", Note: note}
+		return &Event{Warning: true, Reason: v2alpha2.EventGangBelowMinimum, Note: note}
 	case reason == v2alpha2.ReasonWaitingForPods || reason == v2alpha2.ReasonGated:
-		return &Event{Reason: "GangIncomplete", Note: note}
+		return &Event{Reason: v2alpha2.EventGangIncomplete, Note: note}
 	case passing.Has(reason):
 		return nil
 	default:
-		return &Event{Warning: true, Reason: "GangBlocked", Note: note}
+		return &Event{Warning: true, Reason: v2alpha2.EventGangBlocked, Note: note}
 	}
 }

@@ -112,7 +112,7 @@ func judgeWhole(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, s
 		case asked.amount > total:
 			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, the nodes it could use have %s in all", what, message.Quantity(name, total))
 		case asked.amount > free:
-			return v2alpha2.ReasonInsufficientGPUs, fmt.Sprintf("%s, %s are free", what, message.Quantity(name, free))
+			return insufficient(name), fmt.Sprintf("%s, %s are free", what, message.Quantity(name, free))
 		}
 	}
 	return "", ""
@@ -318,7 +318,7 @@ func (u unit) judge(world Capacities) (v2alpha2.Reason, string) {
 		case s.asked > s.total:
 			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, there are %s in all", what, message.Quantity(name, s.total))
 		case s.asked > s.free:
-			return v2alpha2.ReasonInsufficientGPUs, fmt.Sprintf("%s, %s are free", what, message.Quantity(name, s.free))
+			return insufficient(name), fmt.Sprintf("%s, %s are free", what, message.Quantity(name, s.free))
 		}
 	}
 	return v2alpha2.ReasonFragmented, fmt.Sprintf("needs %s, and the room there is does not fit them", message.Count(pods+u.more, "pod"))
@@ -446,8 +446,18 @@ func dominant(blocked []placement.LeafShortfall, world Capacities) v2alpha2.Reas
 
 func severity(r v2alpha2.Reason) int {
 	return slices.Index([]v2alpha2.Reason{
-		v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTooLarge, v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonFragmented,
+		v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTooLarge, v2alpha2.ReasonInsufficientGPUs,
+		v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonFragmented,
 	}, r)
+}
+
+// insufficient returns the reason for a resource of which not enough is free: the GPUs of a cluster are extended resources,
+// whose names have a domain.
+func insufficient(resource corev1.ResourceName) v2alpha2.Reason {
+	if strings.Contains(string(resource), "/") {
+		return v2alpha2.ReasonInsufficientGPUs
+	}
+	return v2alpha2.ReasonInsufficientResources
 }
 
 // classify says what would help one leaf.
@@ -459,7 +469,7 @@ func classify(l placement.LeafShortfall, room ResourceCapacity) v2alpha2.Reason 
 	case room.PerPod > room.Largest || need > room.Total:
 		return v2alpha2.ReasonTooLarge
 	case need > room.Free:
-		return v2alpha2.ReasonInsufficientGPUs
+		return insufficient(room.Resource)
 	default:
 		return v2alpha2.ReasonFragmented
 	}

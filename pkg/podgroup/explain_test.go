@@ -53,6 +53,11 @@ func TestExplainSurplus(t *testing.T) {
 		capacities fakeCapacities
 		want       Refusal
 	}{
+		"a whole sub-group lacks CPU, and no GPUs": {
+			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
+			capacities: fakeCapacities{{Resource: "cpu", PerPod: 1000, Free: 6000, Total: 64_000, Largest: 8000, Nodes: 8}},
+			want:       Refusal{Reason: v2alpha2.ReasonInsufficientResources, Message: "b needs 8 cpu for 8 pods, 6 are free"},
+		},
 		"a whole sub-group lacks GPUs though single pods would fit": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
 			capacities: fakeCapacities{room(1, 6)},
@@ -184,6 +189,16 @@ func TestExplain(t *testing.T) {
 			capacities: fakeCapacities{room(4, 12), cpus},
 			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
 				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, 12 are free; " + workers},
+		},
+		"a gang that lacks CPU lacks no GPUs": {
+			problem: placement.Problem{Tree: service, Pods: servicePods},
+			short:   workerLacks,
+			capacities: fakeCapacities{
+				{Resource: "cpu", PerPod: 4000, Free: 12_000, Total: 32_000, Largest: 8000, Nodes: 4},
+				{Resource: "cpu", PerPod: 1000, Free: 12_000, Total: 32_000, Largest: 8000, Nodes: 4},
+			},
+			want: Refusal{Reason: v2alpha2.ReasonInsufficientResources,
+				Message: "the gang needs 17 cpu for 5 pods, 12 are free; " + workers},
 		},
 		"what is bound asks for nothing": {
 			problem:    placement.Problem{Tree: service, Pods: servicePods, Have: gang.Counts{"x-d-0-leader": 1}},

@@ -35,6 +35,8 @@ type Facts struct {
 	WaitingSince time.Time
 	// Pods is how many pods name the PodGroup, in whatever state.
 	Pods int
+	// NotOurs: there are pods, and all of them name a scheduler that is not ours. The PodGroup is another product's.
+	NotOurs bool
 	// Ended: every pod that is left has succeeded, and there is at least one.
 	Ended bool
 

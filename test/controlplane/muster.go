@@ -18,7 +18,7 @@ import (
 // MusterNamespace is where manifests/ puts Muster; both programs have service accounts of their own names there.
 const MusterNamespace = "muster-system"
 
-// InstallMuster applies what manifests/ has for a cluster (namespace, CRDs, service accounts, RBAC, configuration) but the
+// InstallMuster applies what manifests/ has for a cluster (namespace, CRDs, service accounts, RBAC, configuration) except the
 // Deployments, whose images do not exist here, and the webhooks, which come with StartMusterController.
 func (cp *ControlPlane) InstallMuster(ctx context.Context) error {
 	cp.say("installing Muster's CRDs, service accounts and roles")
@@ -38,7 +38,7 @@ func (cp *ControlPlane) InstallMuster(ctx context.Context) error {
 // musterManifests returns the objects of manifests/DIR that are kept. Samples are no part of Muster.
 func musterManifests(dir string, keep func(*unstructured.Unstructured) bool) ([]*unstructured.Unstructured, error) {
 	manifests := filepath.Join(repository(), "manifests")
-	folders := []string{"namespace.yaml", "crds", "scheduler", "controller", "webhooks"}
+	folders := []string{"namespace.yaml", "crds", "clusterroles.yaml", "scheduler", "controller", "webhooks"}
 	if dir != "." {
 		folders = []string{dir}
 	}
@@ -133,7 +133,7 @@ func (cp *ControlPlane) startScheduler(ctx context.Context, name, binary string,
 			"-v=2",
 		}, options.Args...),
 		Env:      options.Env,
-		ReadyURL: "https://" + port.address() + "/readyz",
+		ReadyURL: "https://" + port.address() + "/readyz", ReadyAnonymous: true,
 	})
 }
 

@@ -23,6 +23,9 @@ type ProcessOptions struct {
 	Env []string
 	// ReadyURL answers a GET with 200 once the program is ready; see Restart. May be empty.
 	ReadyURL string
+	// ReadyAnonymous: the GET brings no certificate, as that of a kubelet. A server of Kubernetes logs an error about a
+	// certificate that comes before it has read which authority to trust.
+	ReadyAnonymous bool
 }
 
 // Process is one program: a server of the control plane, or muster-scheduler. It can be killed and started again, with

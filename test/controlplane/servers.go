@@ -214,7 +214,7 @@ func (cp *ControlPlane) startServer(ctx context.Context, p *Process) error {
 func (cp *ControlPlane) WaitReady(ctx context.Context, p *Process) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("not ready within two minutes"))
 	defer cancel()
-	client, err := cp.probe()
+	client, err := cp.probe(p.options.ReadyAnonymous)
 	if err != nil {
 		return err
 	}
@@ -251,20 +251,18 @@ func (cp *ControlPlane) WaitReady(ctx context.Context, p *Process) error {
 	}
 }
 
-// probe returns an HTTP client for readiness questions, with the admin's certificate. It takes any certificate for an
+// probe returns an HTTP client for readiness questions, with the admin's certificate unless it is to be anonymous. It takes any certificate for an
 // answer: all servers but the API server sign their own, and it only asks on loopback whether somebody is there.
-func (cp *ControlPlane) probe() (*http.Client, error) {
+func (cp *ControlPlane) probe(anonymous bool) (*http.Client, error) {
 	pair, err := tls.X509KeyPair(cp.admin.CertData, cp.admin.KeyData)
 	if err != nil {
 		return nil, err
 	}
-	return &http.Client{
-		Timeout: 5 * time.Second,
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{
-			Certificates:       []tls.Certificate{pair},
-			InsecureSkipVerify: true, // see above
-		}},
-	}, nil
+	config := &tls.Config{InsecureSkipVerify: true} // see above
+	if !anonymous {
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: config}}, nil
 }
 
 // waitForNamespaces waits for those that every cluster has; the API server makes them after it is ready.

@@ -25,7 +25,10 @@ type Admission struct {
 	args      *config.GangAdmissionArgs
 	verdicts  *kubescheduler.FilterCache // used by the scheduling loop only
 	tried     map[gangstate.Key]int      // choices tried by an attempt that was cut short; used by the scheduling loop only
-	order     func() error               // whether the plugins stand where they must; asked once, when all of them are there
+	// triedLimit is how many entries tried may have before keepTried drops some.
+	triedLimit int
+	order      func() error // whether the plugins stand where they must; asked once, when all of them are there
+	guard      func() error // keeps default preemption from parts of gangs; done once, as order
 }
 
 var (
@@ -75,7 +78,7 @@ func (pl *Admission) PreFilter(ctx context.Context, state fwk.CycleState, pod *c
 	node, ok := pl.registry.PlannedNode(pod.UID)
 	if !ok {
 		pl.gangs.wakeReady(klog.FromContext(ctx)) // an older gang that fits by now goes first
-		if pl.registry.Yields(pod, time.Now()) {
+		if pl.registry.Yields(pod, pl.gangs.clock.Now()) {
 			return nil, waits(pod)
 		}
 		work, why := pl.registry.Begin(pod)
@@ -110,14 +113,17 @@ func (pl *Admission) Filter(_ context.Context, state fwk.CycleState, _ *corev1.P
 }
 
 // PostFilter implements fwk.PostFilterPlugin: a member that failed on its planned node ends the plan, and a gang's pod
-// never preempts singly (G15). Other pods go on to default preemption.
+// never preempts singly (G15). Other pods go on to default preemption, which takes no part of a gang's minimum.
 func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if !isMember(pod) {
+		if err := pl.guard(); err != nil { // only possible without Attach, which has done it
+			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
+		}
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	if data, err := state.Read(stateKey); err == nil {
 		node := string(data.(planned))
-		now := time.Now()
+		now := pl.gangs.clock.Now()
 		why := statuses.Get(node)
 		klog.FromContext(ctx).V(2).Info("Planned node refused the pod, plan is aborted", "pod", klog.KObj(pod), "node", node, "status", why)
 		if p := pl.registry.PlanOf(pod.UID); p != nil && !pl.limit(p, pod, node, why, now) {
@@ -150,7 +156,7 @@ func (pl *Admission) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 		}
 		return nil
 	}
-	if err := pl.registry.Assume(pod.UID, node, time.Now()); err != nil {
+	if err := pl.registry.Assume(pod.UID, node, pl.gangs.clock.Now()); err != nil {
 		return fwk.NewStatus(fwk.Unschedulable, err.Error())
 	}
 	return nil
@@ -164,7 +170,7 @@ func (pl *Admission) Unreserve(ctx context.Context, _ fwk.CycleState, pod *corev
 	if pl.gangs.wakeups != nil { // else nobody says when it is over
 		pl.gangs.released.add(pod.UID)
 	}
-	pl.gangs.apply(klog.FromContext(ctx), pl.registry.Release(pod.UID, time.Now()))
+	pl.gangs.apply(klog.FromContext(ctx), pl.registry.Release(pod.UID, pl.gangs.clock.Now()))
 }
 
 // Permit implements fwk.PermitPlugin: a member passes only if the plan in force makes the tree whole. Nobody waits here.

@@ -102,6 +102,6 @@ func isUnanswered(err error) bool {
 // PostBind implements fwk.PostBindPlugin.
 func (pl *Admission) PostBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
 	if isMember(pod) {
-		pl.gangs.apply(klog.FromContext(ctx), pl.registry.Posted(pod.UID, time.Now()))
+		pl.gangs.apply(klog.FromContext(ctx), pl.registry.Posted(pod.UID, pl.gangs.clock.Now()))
 	}
 }

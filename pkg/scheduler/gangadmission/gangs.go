@@ -40,6 +40,7 @@ const (
 // A scheduler built with app.WithPlugin(GateName, gangs.NewGate) and app.WithPlugin(Name, gangs.NewAdmission) is never
 // partial (G19). Attach, which needs the scheduler itself, adds that the members of a gang are scheduled back to back.
 type Gangs struct {
+	clock    clock.WithTickerAndDelayedExecution
 	registry *gangstate.Registry
 	slots    *slots
 	avoid    avoided
@@ -64,6 +65,7 @@ type Gangs struct {
 // New returns the shared core of one scheduler.
 func New() *Gangs {
 	return &Gangs{
+		clock:    clock.RealClock{},
 		registry: gangstate.New(),
 		avoid:    avoided{lasts: avoidFor},
 		leading:  make(chan struct{}),
@@ -79,8 +81,13 @@ func (g *Gangs) Attach(sched *scheduler.Scheduler) error {
 	if err := kubescheduler.CheckOrder(sched, GateName, Name); err != nil {
 		return err
 	}
+	for _, f := range sched.Profiles {
+		if err := kubescheduler.GuardPreemption(f, g.preemptionHooks(f)); err != nil {
+			return err
+		}
+	}
 	g.registry.WokenByCaller()
-	g.wakeups = newWakeups(clock.RealClock{}, kubescheduler.NewShapes(sched), g.registry.SortByRank)
+	g.wakeups = newWakeups(g.clock, kubescheduler.NewShapes(sched), g.registry.SortByRank)
 	g.wakeups.queue = kubescheduler.Attach(sched, burst{g}, kubescheduler.QueueHooks{
 		Gated: g.admits, Observe: g.wakeups.observe, WaitsForRoom: g.wakeups.waitsForRoom, Gone: g.wakeups.gone,
 	})
@@ -133,7 +140,8 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 		return nil, fmt.Errorf("profile %s: arguments of %s differ from those of another profile; the profiles of one scheduler share one core, make them equal", h.ProfileName(), Name)
 	}
 	return &Admission{gangs: g, registry: g.registry, handle: h, framework: f, args: g.args, verdicts: kubescheduler.NewFilterCache(), tried: map[gangstate.Key]int{},
-		order: sync.OnceValue(func() error { return kubescheduler.CheckProfile(f, GateName, Name) })}, nil
+		order: sync.OnceValue(func() error { return kubescheduler.CheckProfile(f, GateName, Name) }),
+		guard: sync.OnceValue(func() error { return kubescheduler.GuardPreemption(f, g.preemptionHooks(h)) })}, nil
 }
 
 // apply does what the registry asked for. Never to be called with a lock held that PreEnqueue takes.
@@ -171,7 +179,7 @@ func (g *Gangs) wakeReady(logger klog.Logger) {
 
 func (g *Gangs) wake(logger klog.Logger, r ready) {
 	if len(r.gangs) > 0 {
-		g.apply(logger, g.registry.Wake(r.gangs, time.Now()))
+		g.apply(logger, g.registry.Wake(r.gangs, g.clock.Now()))
 		g.wakeups.leaveIdle(r.gangs, g.registry.Idle)
 	}
 	g.activate(logger, r.pods)
@@ -199,7 +207,7 @@ func (g *Gangs) refuseWithoutNodes(ctx context.Context, pod *corev1.Pod) {
 	}
 	a := attempt{key: work.Gang, problem: work.Problem, classes: work.Classes, roomDecides: func(int) (bool, bool) { return true, true }, task: work.Task}
 	g.wake(logger, g.wakeups.park(logger, a))
-	g.apply(logger, g.registry.Refuse(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "the cluster has no nodes"}, time.Now()))
+	g.apply(logger, g.registry.Refuse(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "the cluster has no nodes"}, g.clock.Now()))
 }
 
 // leads records that the scheduling loop runs here.
@@ -221,7 +229,7 @@ func (b burst) Next() *corev1.Pod {
 }
 
 func (b burst) Lost(uid types.UID) {
-	b.g.apply(klog.Background(), b.g.registry.Abort(uid, gangstate.AbortLate, "a member is not in the scheduling queue", time.Now()))
+	b.g.apply(klog.Background(), b.g.registry.Abort(uid, gangstate.AbortLate, "a member is not in the scheduling queue", b.g.clock.Now()))
 }
 
 func (b burst) Popped(uid types.UID) {
@@ -239,7 +247,7 @@ func (b burst) Explained(ctx context.Context, pod *corev1.Pod, err error) bool {
 
 func (b burst) Failed(uid types.UID) {
 	b.g.released.remove(uid)
-	b.g.registry.CycleFailed(uid, time.Now())
+	b.g.registry.CycleFailed(uid, b.g.clock.Now())
 }
 
 func (b burst) Unwinding() bool { return b.g.registry.Unwinding() || b.g.released.any() }
@@ -277,16 +285,16 @@ func isMember(pod *corev1.Pod) bool { return pod.Annotations[v2alpha2.PodGroupAn
 
 // avoidNode keeps the gang's plans off the node for a short time.
 func (g *Gangs) avoidNode(key gangstate.Key, node string) {
-	g.avoid.add(key, node, time.Now())
+	g.avoid.add(key, node, g.clock.Now())
 	// The gang may need this very node: then it is refused meanwhile, and has to be tried again.
 	g.retryAfter(g.avoid.lasts, key)
 }
 
 // retryAfter tries the gang again when something that kept its plans off a node is over.
 func (g *Gangs) retryAfter(d time.Duration, key gangstate.Key) {
-	time.AfterFunc(d, func() {
-		g.avoid.of(key, time.Now()) // forgets what is over
-		g.apply(klog.Background(), g.registry.Retry(key, time.Now()))
+	g.clock.AfterFunc(d, func() {
+		g.avoid.of(key, g.clock.Now()) // forgets what is over
+		g.apply(klog.Background(), g.registry.Retry(key, g.clock.Now()))
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -73,7 +72,7 @@ func (g *Gangs) setGates(logger klog.Logger, gated map[*corev1.Pod]string) {
 		g.gates.pods[pod.UID] = pod
 	}
 	g.gates.mu.Unlock()
-	g.apply(logger, g.registry.SetGates(why, time.Now()))
+	g.apply(logger, g.registry.SetGates(why, g.clock.Now()))
 }
 
 // liftGates asks again about the pods that were gated.
@@ -97,7 +96,7 @@ func (g *Gangs) liftGates(ctx context.Context) {
 			g.gates.mu.Unlock()
 		}
 	}
-	g.apply(klog.FromContext(ctx), g.registry.SetGates(why, time.Now()))
+	g.apply(klog.FromContext(ctx), g.registry.SetGates(why, g.clock.Now()))
 }
 
 // withoutGated returns the pods that no other plugin gates; of the others it is recorded that they are gated.

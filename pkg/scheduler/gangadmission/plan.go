@@ -2,6 +2,8 @@ package gangadmission
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,11 +21,11 @@ import (
 // force. Runs in the scheduling loop, on the cycle's snapshot; nothing of a failed attempt remains but its verdict.
 func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk.NodeInfo) bool {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "podGroup", work.Gang, "task", work.Task)
-	start := time.Now()
+	start := pl.gangs.clock.Now()
 	result := "refused"
 	defer func() {
 		plans.WithLabelValues(work.Task.String(), result).Inc()
-		planDuration.WithLabelValues(result).Observe(time.Since(start).Seconds())
+		planDuration.WithLabelValues(result).Observe(pl.gangs.clock.Since(start).Seconds())
 	}()
 
 	if err := pl.order(); err != nil { // only possible without Attach
@@ -44,7 +46,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		return c.Of, c.Pods
 	})
 	deadline := start.Add(pl.args.PlanDeadline.Duration)
-	expired := func() bool { return time.Now().After(deadline) }
+	expired := func() bool { return pl.gangs.clock.Now().After(deadline) }
 	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.framework, nodes, work.Classes,
 		kubescheduler.Options{Cache: pl.verdicts, Avoid: pl.gangs.avoid.of(work.Gang, start), Pods: sizes, Now: start, Expired: expired})
 	if err != nil {
@@ -57,11 +59,11 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		pl.refuse(logger, work, *refusal, attempt{
 			problem: work.Problem, classes: work.Classes, roomDecides: snapshot.RoomDecides,
 			nodes: nodes, task: work.Task,
-			took: time.Since(start), cut: cut,
+			took: pl.gangs.clock.Since(start), cut: cut,
 		})
 		return false
 	}
-	plan, why := pl.registry.Commit(work, placements, time.Now())
+	plan, why := pl.registry.Commit(work, placements, pl.gangs.clock.Now())
 	if plan == nil {
 		result = "stale"
 		logger.V(2).Info("Plan is stale", "why", why)
@@ -72,7 +74,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		pl.gangs.wakeups.placed(work.Gang, work.Task == gangstate.SurplusSingle)
 	}
 	planPods.Observe(float64(len(placements)))
-	logger.V(2).Info("Plan is in force", "plan", plan.ID, "pods", len(placements), "took", time.Since(start))
+	logger.V(2).Info("Plan is in force", "plan", plan.ID, "pods", len(placements), "took", pl.gangs.clock.Since(start))
 	pl.gangs.apply(logger, gangstate.Effects{Dirty: []gangstate.Key{work.Gang}})
 	if pl.gangs.wakeups == nil {
 		// Nobody hands the members out: they come through the queue, ahead of everything else.
@@ -128,12 +130,27 @@ func (pl *Admission) placeMinimum(work *gangstate.Work, snapshot *kubescheduler.
 	switch {
 	case short == nil:
 	case short.Cut:
-		pl.tried[work.Gang] = short.Tried
+		pl.keepTried(work.Gang, short.Tried)
 	case budget.Skip > 0: // the choices that were left out may be right by now
 		short.Cut = true
 	}
 	return placements, short
 }
+
+// keepTried keeps how many choices a cut attempt has tried. Entries of gangs that have nothing to plan any more are dropped
+// whenever their number has doubled.
+func (pl *Admission) keepTried(key gangstate.Key, tried int) {
+	if len(pl.tried) >= max(pl.triedLimit, minTriedLimit) {
+		for _, idle := range pl.registry.Idle(slices.Collect(maps.Keys(pl.tried))) {
+			delete(pl.tried, idle)
+		}
+		pl.triedLimit = 2 * len(pl.tried)
+	}
+	pl.tried[key] = tried
+}
+
+// minTriedLimit is how many entries Admission.tried may have before it is cleared of those that nothing needs.
+const minTriedLimit = 64
 
 // refuse records why there is no plan, and what has to happen before another attempt makes sense.
 func (pl *Admission) refuse(logger klog.Logger, work *gangstate.Work, why podgroup.Refusal, a attempt) {
@@ -142,5 +159,5 @@ func (pl *Admission) refuse(logger klog.Logger, work *gangstate.Work, why podgro
 		a.key = work.Gang
 		pl.gangs.wake(logger, w.park(logger, a))
 	}
-	pl.gangs.apply(logger, pl.registry.Refuse(work.Gang, why, time.Now()))
+	pl.gangs.apply(logger, pl.registry.Refuse(work.Gang, why, pl.gangs.clock.Now()))
 }

@@ -219,7 +219,7 @@ func TestBindingThatHangsHoldsUpNobody(t *testing.T) {
 		t.Errorf("bound %v while the binding of a-2 hangs, want the three others", got)
 	}
 	if f, _ := c.gangs.registry.Facts(key("a")); !f.Binding || f.Partial {
-		t.Errorf("gang a: binding %t, fragment %t; want that it is being bound", f.Binding, f.Partial)
+		t.Errorf("gang a: binding %t, partial %t; want that it is being bound", f.Binding, f.Partial)
 	}
 	close(timeout)
 	c.wholeOf("a", 4).eventually("admitted", func() bool {

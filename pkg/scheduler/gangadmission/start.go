@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
@@ -38,6 +37,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	logger := klog.FromContext(ctx)
 	classes := h.SharedInformerFactory().Scheduling().V1().PriorityClasses()
 	g.registry.Configure(gangstate.Options{
+		Clock:              g.clock,
 		Resync:             g.args.ResyncInterval.Duration,
 		RepairTimeout:      g.args.RepairTimeout.Duration,
 		SingleSurplusAfter: g.args.SingleSurplusAfter.Duration,
@@ -52,10 +52,10 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		UnknownKey: func() { g.keys.Ask() },
 	})
 	g.keys = markkeys.New(markkeys.Options{
-		Secrets: h.ClientSet().CoreV1().Secrets(markkeys.Namespace()), Clock: clock.RealClock{},
+		Secrets: h.ClientSet().CoreV1().Secrets(markkeys.Namespace()), Clock: g.clock,
 		Set: func(keys *mark.Keys) {
 			markKeys.Set(float64(keys.Len()))
-			g.apply(logger, g.registry.SetKeys(keys, time.Now()))
+			g.apply(logger, g.registry.SetKeys(keys, g.clock.Now()))
 		},
 	})
 	g.podLister = h.SharedInformerFactory().Core().V1().Pods().Lister()
@@ -65,7 +65,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	}
 	groups := client.NewInformer()
 	g.reporter = report.New(report.Options{
-		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: clock.RealClock{},
+		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock,
 		StatusInterval:      g.args.StatusInterval.Duration,
 		Busy:                g.slots.busy,
 		WaitingForGangAfter: g.args.WaitingForGangAfter.Duration,
@@ -107,7 +107,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		case <-ctx.Done():
 			return
 		}
-		g.apply(logger, g.registry.Synced(time.Now()))
+		g.apply(logger, g.registry.Synced(g.clock.Now()))
 		logger.Info("Gangs are known, scheduling of gangs begins", "gangs", len(g.registry.Keys()))
 		if g.wakeups != nil {
 			go g.wakeups.run(ctx, func(r ready) { g.wake(logger, r) })
@@ -115,7 +115,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		g.tick(ctx)
 	}()
 	repairs := repair.New(repair.Options{
-		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: clock.RealClock{},
+		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock,
 		Apply: func(e gangstate.Effects) { g.apply(logger, e) },
 	})
 	go func() {
@@ -139,12 +139,12 @@ var endedPods = fields.AndSelectors(
 
 // tick repeats what the scheduling queue may have dropped.
 func (g *Gangs) tick(ctx context.Context) {
-	ticker := time.NewTicker(tickInterval)
+	ticker := g.clock.NewTicker(tickInterval)
 	defer ticker.Stop()
 	logger := klog.FromContext(ctx)
 	for ticks := 0; ; ticks++ {
 		select {
-		case now := <-ticker.C:
+		case now := <-ticker.C():
 			g.apply(logger, g.registry.Tick(now))
 			g.wakeReady(logger) // pauses may be over
 			g.cancel(nil)
@@ -188,13 +188,13 @@ func strip(obj any) (any, error) {
 }
 
 func (g *Gangs) podHandler(logger klog.Logger) cache.ResourceEventHandler {
-	set := func(obj any) { g.apply(logger, g.registry.SetPod(obj.(*corev1.Pod), time.Now())) }
+	set := func(obj any) { g.apply(logger, g.registry.SetPod(obj.(*corev1.Pod), g.clock.Now())) }
 	remove := func(obj any) {
 		if uid, pod, ok := deleted(obj); ok {
 			if pod.Spec.NodeName != "" && !isMember(pod) {
 				g.registry.ClusterChanged()
 			}
-			g.apply(logger, g.registry.RemovePod(uid, time.Now()))
+			g.apply(logger, g.registry.RemovePod(uid, g.clock.Now()))
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -213,14 +213,14 @@ func (g *Gangs) endedHandler(logger klog.Logger) cache.ResourceEventHandler {
 	set := func(obj any) {
 		pod := obj.(*corev1.Pod)
 		if pod.Status.Phase == corev1.PodFailed {
-			g.apply(logger, g.registry.RemoveFailedPod(pod.UID, time.Now()))
+			g.apply(logger, g.registry.RemoveFailedPod(pod.UID, g.clock.Now()))
 			return
 		}
-		g.apply(logger, g.registry.SetPod(pod, time.Now()))
+		g.apply(logger, g.registry.SetPod(pod, g.clock.Now()))
 	}
 	remove := func(obj any) {
 		if uid, _, ok := deleted(obj); ok {
-			g.apply(logger, g.registry.RemoveSucceededPod(uid, time.Now()))
+			g.apply(logger, g.registry.RemoveSucceededPod(uid, g.clock.Now()))
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -240,14 +240,14 @@ func (g *Gangs) endedHandler(logger klog.Logger) cache.ResourceEventHandler {
 func recreated(oldObj, obj any) bool { return oldObj.(*corev1.Pod).UID != obj.(*corev1.Pod).UID }
 
 func (g *Gangs) groupHandler(logger klog.Logger) cache.ResourceEventHandler {
-	set := func(obj any) { g.apply(logger, g.registry.SetGroup(obj.(*v2alpha2.PodGroup), time.Now())) }
+	set := func(obj any) { g.apply(logger, g.registry.SetGroup(obj.(*v2alpha2.PodGroup), g.clock.Now())) }
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    set,
 		UpdateFunc: func(_, obj any) { set(obj) },
 		DeleteFunc: func(obj any) {
 			if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
 				namespace, name, _ := cache.SplitMetaNamespaceKey(key)
-				g.apply(logger, g.registry.RemoveGroup(gangstate.Key{Namespace: namespace, Name: name}, time.Now()))
+				g.apply(logger, g.registry.RemoveGroup(gangstate.Key{Namespace: namespace, Name: name}, g.clock.Now()))
 			}
 		},
 	}
@@ -259,7 +259,7 @@ func (g *Gangs) nodeHandler(logger klog.Logger) cache.ResourceEventHandler {
 	changed := func(name string) {
 		g.registry.ClusterChanged()
 		for _, key := range g.avoid.forget(name) {
-			g.apply(logger, g.registry.Retry(key, time.Now()))
+			g.apply(logger, g.registry.Retry(key, g.clock.Now()))
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{

@@ -37,6 +37,7 @@ type wakeups struct {
 	// began are the counts when the cycle that runs now began. Only used by the scheduling loop.
 	beganRoom, beganOther uint64
 
+	clock clock.Clock
 	// lowest is the lowest priority that a bound pod was seen with.
 	lowest atomic.Int32
 
@@ -51,9 +52,9 @@ type wakeups struct {
 const settle = 2 * time.Millisecond
 
 // newWakeups returns wakeups for a scheduler's cache; byRank sorts gangs as the queue would.
-func newWakeups(c clock.PassiveClock, shapes *kubescheduler.Shapes, byRank func([]gangstate.Key)) *wakeups {
+func newWakeups(c clock.Clock, shapes *kubescheduler.Shapes, byRank func([]gangstate.Key)) *wakeups {
 	w := &wakeups{
-		list: newWaitlist(c, byRank), shapes: shapes, signal: make(chan struct{}, 1),
+		clock: c, list: newWaitlist(c, byRank), shapes: shapes, signal: make(chan struct{}, 1),
 		raised: map[room]struct{}{}, roomless: newRoomless(),
 	}
 	w.lowest.Store(math.MaxInt32)
@@ -337,7 +338,7 @@ func (w *wakeups) placed(key gangstate.Key, single bool) {
 // run wakes gangs soon after events that may help them.
 func (w *wakeups) run(ctx context.Context, wake func(ready)) {
 	logger := klog.FromContext(ctx)
-	timer := time.NewTimer(settle)
+	timer := w.clock.NewTimer(settle)
 	defer timer.Stop()
 	for {
 		select {
@@ -349,7 +350,7 @@ func (w *wakeups) run(ctx context.Context, wake func(ready)) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-timer.C:
+		case <-timer.C():
 		}
 		wake(w.look(logger))
 	}

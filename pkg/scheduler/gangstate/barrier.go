@@ -17,17 +17,17 @@ func (r *Registry) Arrive(ctx context.Context, uid types.UID, timeout time.Durat
 	if err != nil {
 		return err
 	}
-	timer := time.NewTimer(timeout)
+	timer := r.clock.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-p.opened:
 	case <-p.failed:
 		err = fmt.Errorf("the plan of its gang was aborted: %s", p.Reason(r))
-	case <-timer.C:
-		r.Abort(uid, AbortLate, fmt.Sprintf("a member was not ready to be bound within %s", timeout), time.Now())
+	case <-timer.C():
+		r.Abort(uid, AbortLate, fmt.Sprintf("a member was not ready to be bound within %s", timeout), r.clock.Now())
 		err = fmt.Errorf("waited %s for the other members of the gang to be ready to be bound", timeout)
 	case <-ctx.Done():
-		r.Abort(uid, AbortLate, "the scheduler ends", time.Now())
+		r.Abort(uid, AbortLate, "the scheduler ends", r.clock.Now())
 		err = ctx.Err()
 	}
 	select {
@@ -38,7 +38,7 @@ func (r *Registry) Arrive(ctx context.Context, uid types.UID, timeout time.Durat
 	}
 }
 
-// arrive counts a member that has arrived, and opens the barrier with the last one if the gang will be whole.
+// arrive counts a member that has arrived, and opens the barrier with the last one if what the plan begins will be whole.
 func (r *Registry) arrive(uid types.UID) (*Plan, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,12 +61,37 @@ func (r *Registry) arrive(uid types.UID) (*Plan, error) {
 	return p, nil
 }
 
-// makesWhole reports whether the members of the plan and what is bound beside them satisfy the tree that was planned. A
-// gang that was admitted is never partial again, so for one any plan will do.
+// makesWhole reports whether what the plan begins will be whole with its members and what is bound beside them: for a
+// minimum the tree that was planned, for any other plan each sub-group that has no bound pod beside it. What has one is
+// refilled, or completed.
 func (r *Registry) makesWhole(p *Plan) bool {
-	if p.Task != Minimum {
-		return true
+	g := p.gang
+	if p.Task != Minimum && g.group == nil {
+		return true // the PodGroup was deleted: the plan ends by its old tree (G12)
 	}
+	beside := r.boundBeside(p)
+	with := beside.Clone()
+	for i := range p.slots {
+		with.Add(p.tree.Group(p.slots[i].leaf), 1)
+	}
+	root := p.tree.Root()
+	if p.Task == Minimum || beside.Pods(root) == 0 && g.numbers.flag(isStray) == 0 {
+		return with.Satisfied(root)
+	}
+	for i := range p.slots {
+		var begun *gang.Group // the largest that has nothing beside the plan
+		for group := p.tree.Group(p.slots[i].leaf); group != root && beside.Pods(group) == 0; group = group.Parent() {
+			begun = group
+		}
+		if begun != nil && !with.Satisfied(begun) {
+			return false
+		}
+	}
+	return true
+}
+
+// boundBeside counts the bound pods by the tree that was planned, without those that the informer lost: they may be gone.
+func (r *Registry) boundBeside(p *Plan) *gang.Tally {
 	g := p.gang
 	beside := g.numbers.bound
 	if p.tree != g.tree {
@@ -86,5 +111,5 @@ func (r *Registry) makesWhole(p *Plan) bool {
 			}
 		}
 	}
-	return p.satisfiesWith(beside)
+	return beside
 }

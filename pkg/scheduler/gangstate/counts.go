@@ -1,6 +1,8 @@
 package gangstate
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -59,6 +61,7 @@ const (
 	isStray                         // is bound, and counts nowhere
 	isGoing                         // is bound, and is being deleted
 	isWaiting                       // waits in no plan, for one of our profiles
+	isOurs                          // names one of our profiles, whatever has become of it
 	nFlags        = iota
 )
 
@@ -89,6 +92,7 @@ func (r *Registry) shareOf(m *member) share {
 	default:
 		s.stage = waits
 	}
+	set(isOurs, r.profiles.Has(pod.Spec.SchedulerName))
 	set(hasEnded, m.state == succeeded)
 	set(hasPriority, m.state != succeeded)
 	set(isLive, m.state != succeeded && !deleted)
@@ -136,6 +140,8 @@ type numbers struct {
 	pools      map[string]*pool // by schedulerName
 	spare      spares
 	touched    []*gang.Group // leaves whose bound pods changed since recordWhole looked last
+	surplus    gang.Counts   // see gangState.surplus; nil: to be found
+	surplusAt  time.Time     // when it was found
 }
 
 func (n *numbers) flag(f flags) int {
@@ -259,6 +265,7 @@ func (n *numbers) addPlaced(leaf *gang.Group, k int) {
 
 func (n *numbers) addBound(leaf *gang.Group, k int) {
 	n.bound.Add(leaf, k)
+	n.surplus = nil
 	n.spare.refresh(n.bound, leaf)
 	for _, p := range n.pools {
 		p.boundChanged(n.bound, leaf)

@@ -2,7 +2,7 @@
 //
 // It is the memory of the scheduler's gang plugins, and holds nothing that cannot be found again from pods and
 // PodGroups. Informer handlers and extension points tell it what happened; it answers with Effects: pods to wake and
-// PodGroups whose status is to be looked at. It has no client, no clock (now is an argument; only Arrive waits) and no
+// PodGroups whose status is to be looked at. It has no client, no clock (now is an argument; only Arrive waits, by Options.Clock) and no
 // logger, and never calls the scheduling queue: the queue calls it under the queue's own lock (PreEnqueue, Less), so
 // the order of locks is queue, then Registry, and callers act on Effects only after the call has returned.
 //
@@ -14,5 +14,8 @@
 // The life of a gang: its pods are held until the pods that exist can satisfy the tree; one of them is elected leader;
 // the leader's cycle plans the whole tree (Begin, Commit); the planned members are handed out one after another (Next)
 // and assumed; each waits at the barrier until every member of the plan has arrived (Arrive); then all are bound.
-// A plan that loses a member before the barrier opens is aborted and nothing of it is bound.
+// A plan that loses a member before the barrier opens is aborted and nothing of it is bound. So is one whose sub-group or
+// gang lost its last bound pod meanwhile, unless the plan makes it whole.
+//
+// Victims and Preempt say what pods without a gang may preempt of gangs.
 package gangstate

@@ -77,7 +77,7 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	}
 	if g.leader == "" && !now.Before(g.notBefore) && !r.releaseDue(g) {
 		if m := g.elect(profile); m != nil {
-			g.leader, g.seen = m.pod.UID, false
+			g.leader, g.seen, g.popped = m.pod.UID, false, false
 			g.parked, g.ripe = false, false
 			g.proven = g.isCandidate() && g.look().neverWhole
 			e.Activate = append(e.Activate, r.wake(g, now)...)
@@ -406,5 +406,6 @@ func (r *Registry) Popped(uid types.UID) {
 	defer r.mu.Unlock()
 	if m := r.members[uid]; m != nil && m.gang.leader == uid {
 		m.gang.missed = false // its cycle begins, and sees the cluster as it is
+		m.gang.popped = true
 	}
 }

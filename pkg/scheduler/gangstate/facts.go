@@ -18,7 +18,7 @@ import (
 // capacityReasons are the refusals that another node, or one with more on it, could cure: what a cluster autoscaler
 // should hear of (G13).
 var capacityReasons = sets.New(v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTooLarge, v2alpha2.ReasonInsufficientGPUs,
-	v2alpha2.ReasonFragmented, v2alpha2.ReasonTopologyUnavailable, v2alpha2.ReasonSiblingBlocked)
+	v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonFragmented)
 
 // row is what Facts and Begin ask about a member that waits, or that is bound and counts nowhere. Rows lie side by side, so
 // that a copy of them is quick.
@@ -135,7 +135,8 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 		Binding:  g.plan != nil && !g.plan.aborted,
 		Profile:  profile,
 		Failures: g.failures,
-		Pods:     len(g.members), Ended: len(g.members) > 0 && n.flag(hasEnded) == len(g.members),
+		Pods:     len(g.members), NotOurs: len(g.members) > 0 && n.flag(isOurs) == 0,
+		Ended:          len(g.members) > 0 && n.flag(hasEnded) == len(g.members),
 		MisplacedTotal: n.flag(isMisplaced), StrayTotal: n.flag(isStray), Leaving: n.flag(isGoing),
 		Terminating: n.flag(isTerminating), Gated: n.flag(isGated),
 	}

@@ -79,7 +79,7 @@ func TestFacts(t *testing.T) {
 		},
 		"a gang of another scheduler only": {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").SchedulerName("z")},
-			want: podgroup.Facts{Foreign: 1, ForeignNames: []string{"z"}, OurNames: []string{"muster-scheduler"}, Created: gang.Counts{"": 1}},
+			want: podgroup.Facts{NotOurs: true, Foreign: 1, ForeignNames: []string{"z"}, OurNames: []string{"muster-scheduler"}, Created: gang.Counts{"": 1}},
 		},
 		"bound and satisfied": {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").Node("n1")},

@@ -70,6 +70,8 @@ type gangState struct {
 	departing      int              // members in Registry.departing
 	plan           *Plan            // committed and not yet over; nil = none
 
+	victims map[*member]time.Time // those that are being preempted, since when; nil = none
+
 	election
 	attempt
 	backoff
@@ -83,6 +85,8 @@ type election struct {
 	leader     types.UID // "" = none elected
 	seen       bool      // PreEnqueue has let the leader pass since it was elected; after a failed plan: its cycle has begun
 	woken      time.Time // when it was last activated
+	popped     bool      // its scheduling cycle has begun, and its attempt has not
+	lost       int       // cycles in a row that failed before the attempt began
 	task       Task      // what the leader is to plan
 	completeAt time.Time // since when the pods can satisfy the tree; zero = they cannot
 	gatedUntil time.Time // single surplus pods: units go first until then; zero = they do not

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 )
 
@@ -42,15 +43,11 @@ import (
 // are written leaves a gang that can still be proven partial, a later one leaves pods that say themselves that they have to
 // go. The condition counts only on a pod with a verified mark.
 
-// ReasonFragmentGivenBack is the reason of condition DisruptionTarget on a pod that is released. The podFailurePolicy of a
-// Job can match it.
-const ReasonFragmentGivenBack = "FragmentGivenBack"
-
 // HasReleaseCondition reports whether the pod's status says that the pod is released.
 func HasReleaseCondition(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget {
-			return c.Status == corev1.ConditionTrue && c.Reason == ReasonFragmentGivenBack
+			return c.Status == corev1.ConditionTrue && c.Reason == v2alpha2.PodReasonPartialGangReleased
 		}
 	}
 	return false

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/scheduler/mark"
 	"github.com/muster-project/muster/test/wrappers"
@@ -641,7 +642,7 @@ func TestKeysThatComeLater(t *testing.T) {
 	now := time.Unix(1_000_100, 0)
 	plan := planFor("group", "a", "b", "c")
 	released := plan.bound("a").Obj()
-	released.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: ReasonFragmentGivenBack}}
+	released.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: v2alpha2.PodReasonPartialGangReleased}}
 	r, asked := New(), 0
 	r.Configure(Options{RepairTimeout: 30 * time.Second, UnknownKey: func() { asked++ }})
 	r.AddProfile(wrappers.SchedulerName)

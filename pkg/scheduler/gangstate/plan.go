@@ -110,7 +110,7 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 		}
 		p.slots = append(p.slots, slot{member: m, leaf: pl.Leaf, node: pl.Node})
 	}
-	if w.Task == Minimum && !p.satisfiesWith(g.numbers.bound) {
+	if !r.makesWhole(p) {
 		// What was bound at Begin may be gone, or released (partial.go).
 		r.again(g)
 		return nil, "a bound pod of the gang went while it was planned"
@@ -129,15 +129,6 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 	}
 	r.reindex(g)
 	return p, ""
-}
-
-// satisfiesWith reports whether the members of the plan and the pods counted satisfy the tree that was planned.
-func (p *Plan) satisfiesWith(pods *gang.Tally) bool {
-	with := pods.Clone()
-	for i := range p.slots {
-		with.Add(p.tree.Group(p.slots[i].leaf), 1)
-	}
-	return with.Satisfied(p.tree.Root())
 }
 
 // Next returns the next member to be handed to the scheduling loop, nil if no plan is being committed. A member that was
@@ -287,6 +278,7 @@ func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
 	g := p.gang
 	r.finish(p)
 	if g.plan != nil {
+		r.recordWhole(g)
 		return Effects{}
 	}
 	if p.lost {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
@@ -49,6 +50,8 @@ type Options struct {
 	// SingleSurplusAfter is how long room must not have grown before single surplus pods are placed while a surplus
 	// sub-group of the same priority waits: nodes that come one by one make up room for the sub-group first. Zero: no wait.
 	SingleSurplusAfter time.Duration
+	// Clock is that of Arrive; nil: the real one.
+	Clock clock.Clock
 	// Priority resolves a PriorityClass; false if there is none of that name.
 	Priority func(name string) (int32, bool)
 	// Aborted is told of every plan that is given up before anything was bound; nil: nobody wants to know. It must not call
@@ -76,6 +79,8 @@ const (
 
 // Registry holds all gangs of one scheduler process. Safe for concurrent use.
 type Registry struct {
+	clock clock.Clock // of waits; what happens is told with its time
+
 	mu       sync.Mutex
 	opts     Options
 	profiles sets.Set[string]
@@ -106,6 +111,7 @@ type Registry struct {
 // New returns an empty Registry. It is to be configured before anything happens, and elects nobody before Synced.
 func New() *Registry {
 	return &Registry{
+		clock:     clock.RealClock{},
 		profiles:  sets.New[string](),
 		gangs:     map[Key]*gangState{},
 		members:   map[types.UID]*member{},
@@ -172,13 +178,6 @@ func (r *Registry) SetLeading() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leading = true
-}
-
-// Leads reports whether this process schedules.
-func (r *Registry) Leads() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.leading
 }
 
 // SetPod takes a pod as an informer shows it: added or updated. Pods without a PodGroup are ignored.
@@ -417,6 +416,7 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 	r.dismiss(m)
 	m.forgetMark()
 	delete(g.members, m.pod.UID)
+	delete(g.victims, m)
 	delete(r.members, m.pod.UID)
 	r.ranks.Delete(m.pod.UID)
 	if g.leader == m.pod.UID {
@@ -501,4 +501,7 @@ func (r *Registry) Configure(opts Options) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.opts = opts
+	if opts.Clock != nil {
+		r.clock = opts.Clock
+	}
 }

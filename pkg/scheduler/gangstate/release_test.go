@@ -20,7 +20,7 @@ func TestReleasedAfterACrash(t *testing.T) {
 	}
 	onRecord := func(name string) *corev1.Pod {
 		pod := bound(name)
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: ReasonFragmentGivenBack}}
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: v2alpha2.PodReasonPartialGangReleased}}
 		return pod
 	}
 	preempted := func(name string) *corev1.Pod {

@@ -253,6 +253,8 @@ func (s *simulation) userActs() {
 		s.createGroup(key)
 	case n < 10 && s.groups[key] != nil:
 		s.editGroup(key)
+	case n < 11 && s.groups[key] != nil && s.chance(50):
+		s.replaceUnit(key)
 	case n < 11 && s.groups[key] != nil && s.chance(30):
 		s.say("delete group %s", key.Name)
 		delete(s.groups, key)
@@ -290,6 +292,35 @@ func (s *simulation) userActs() {
 		})
 	case n < 19:
 		s.deliverPodAgain(pod)
+	}
+}
+
+// replaceUnit deletes all pods of a sub-group or of the whole gang, often while a plan counts on them.
+func (s *simulation) replaceUnit(key Key) {
+	for _, other := range simulatedKeys {
+		if g := s.r.gangs[other]; g != nil && g.plan != nil && g.plan.Task != Minimum && s.chance(70) {
+			key = other
+		}
+	}
+	leaves := [][]string{{"a"}, {"b"}, {"c"}, {"b", "c"}, {"a", "b", "c"}}[s.rand.Intn(5)]
+	s.say("delete pods %v of %s", leaves, key.Name)
+	for _, uid := range s.uids() {
+		p := s.pods[uid]
+		switch {
+		case p.Annotations[v2alpha2.PodGroupAnnotation] != key.Name || !slices.Contains(leaves, p.Labels[v2alpha2.SubGroupLabel]):
+		case p.Spec.NodeName == "" && s.chance(80):
+		case p.DeletionTimestamp == nil && s.chance(70):
+			s.update(p, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: s.now} })
+		default:
+			s.deletePod(p)
+		}
+	}
+	if s.chance(50) {
+		for len(s.toRegistry) > 0 {
+			event := s.toRegistry[0]
+			s.toRegistry = s.toRegistry[1:]
+			event()
+		}
 	}
 }
 
@@ -332,7 +363,11 @@ func (s *simulation) createPod(key Key) {
 
 // simulatedSpec picks one of a few trees; the pods carry labels a, b and c.
 func (s *simulation) simulatedSpec(w *wrappers.PodGroupWrapper) *wrappers.PodGroupWrapper {
-	switch s.rand.Intn(5) {
+	switch s.rand.Intn(7) {
+	case 5:
+		return w.SubGroup("a", 1).Inner("", "inner", 2).SubGroupOf("inner", "b", 1).SubGroupOf("inner", "c", 2)
+	case 6:
+		return w.MinSubGroup(1).SubGroup("a", 1).Inner("", "inner", 2).SubGroupOf("inner", "b", 2).SubGroupOf("inner", "c", 2)
 	case 0:
 		return w.SubGroup("a", 2).SubGroup("b", 1)
 	case 1:
@@ -970,7 +1005,7 @@ func (s *simulation) check() {
 		}
 		s.opened[id] = true
 		s.say("the barrier of plan %d opens", id)
-		counts := gang.Counts{}
+		counts, before := gang.Counts{}, gang.Counts{}
 		order := make([]*member, len(p.slots))
 		for i, x := range p.slots {
 			m := x.member
@@ -980,9 +1015,24 @@ func (s *simulation) check() {
 			}
 			counts[m.pod.Labels[v2alpha2.SubGroupLabel]]++
 		}
+		strays := 0
 		for _, m := range p.gang.members {
+			if m.isBound() && m.misplaced != "" {
+				strays++
+			}
 			if !slices.Contains(order, m) && (m.isBound() || p.gang.hasCompleted(m)) {
 				counts[m.pod.Labels[v2alpha2.SubGroupLabel]]++
+				if _, departing := r.departing[m.pod.UID]; !departing {
+					before[m.pod.Labels[v2alpha2.SubGroupLabel]]++
+				}
+			}
+		}
+		for _, group := range append(s.trees[id].Groups(), s.trees[id].Root()) {
+			if p.Task == Minimum || p.gang.group == nil || podsOf(group, before) > 0 || podsOf(group, counts) == 0 || group.Satisfied(counts) {
+				continue
+			}
+			if group.Parent() != nil && podsOf(group.Parent(), before) > 0 || group.Parent() == nil && strays == 0 {
+				s.fail("the barrier of plan %d (%s) is open, and %s, which had no pods, will not be whole: %v after %v", id, p.Task, group.Path(), counts, before)
 			}
 		}
 		if p.Task == Minimum && !s.trees[id].Satisfied(counts) {
@@ -996,6 +1046,18 @@ func (s *simulation) check() {
 			}
 		}
 	}
+}
+
+// podsOf returns the pods of all leaves below the group.
+func podsOf(g *gang.Group, c gang.Counts) int {
+	if g.IsLeaf() {
+		return c[g.Name()]
+	}
+	n := 0
+	for _, child := range g.Children() {
+		n += podsOf(child, c)
+	}
+	return n
 }
 
 // settleDown ends the faults, makes room, and waits for every gang that can be whole to be admitted.

@@ -26,7 +26,8 @@ func (r *Registry) ClusterChanged() {
 }
 
 // CycleFailed tells that the pod's scheduling cycle or binding has failed. A leader whose attempt ended without a plan, a
-// refusal or another gang to wait for (the scheduler failed before it asked, for one) is woken again a little later.
+// refusal or another gang to wait for (the scheduler failed before it asked, for one) is woken again a little later, and
+// later each time while its cycles end before an attempt begins.
 func (r *Registry) CycleFailed(uid types.UID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,11 +36,15 @@ func (r *Registry) CycleFailed(uid types.UID, now time.Time) {
 		return
 	}
 	g := m.gang
-	if g.leader != uid || !g.seen || g.parked && !g.ripe || g.plan != nil || g.yieldedTo != nil {
+	if g.leader != uid || !g.seen && !g.popped || g.parked && !g.ripe || g.plan != nil || g.yieldedTo != nil {
 		return
 	}
 	r.enter(now)
-	g.seen, g.woken = false, now.Add(retryInterval-wakeInterval)
+	pause := min(retryInterval<<min(g.lost, 10), maxBackoff)
+	if g.popped { // what fails before any attempt may fail for long
+		g.lost++
+	}
+	g.seen, g.popped, g.woken = false, false, now.Add(pause-wakeInterval)
 	r.reindex(g)
 }
 

@@ -86,6 +86,7 @@ func (r *Registry) begin(pod *corev1.Pod) (*Work, []*row, standing, string) {
 	}
 	g.endYield()
 	g.seen, g.yieldedAt = true, time.Time{}
+	g.popped, g.lost = false, 0
 	g.keepUntil = time.Time{}
 	g.changed, g.generation = false, r.index.cluster // what happens from here on is not in this attempt
 	g.parked, g.ripe = false, false

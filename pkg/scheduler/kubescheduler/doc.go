@@ -6,4 +6,5 @@
 // said, and Classify groups the pods that they do not tell apart. Shapes counts outside of the loop how many pods fit.
 // Queue keeps the gated pods of gangs out of the stock queue. Attach puts it there and hands planned members to the
 // scheduling loop one after another. Bind posts a binding as the stock binder does, with a mark.
+// GuardPreemption has the stock plugin DefaultPreemption ask which pods of gangs may be its victims.
 package kubescheduler

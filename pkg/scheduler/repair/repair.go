@@ -143,7 +143,7 @@ func (w *Worker) release(ctx context.Context, key gangstate.Key, pods []*corev1.
 		if metav1.GetControllerOf(pod) == nil {
 			if !w.told.Has(pod.UID) {
 				w.told.Insert(pod.UID)
-				w.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, "FragmentKept", "Repairing",
+				w.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, v2alpha2.EventPartialGangKept, "Repairing",
 					"bound for PodGroup %s, which never became whole and cannot be completed now; no controller would replace the pod, so it is kept: delete it to free what it holds", key.Name)
 				logger.Info("Kept a pod of a gang that was never whole, because it has no controller", "pod", klog.KObj(pod))
 			}
@@ -177,7 +177,7 @@ func (w *Worker) release(ctx context.Context, key gangstate.Key, pods []*corev1.
 	if !ok || f.Group == nil {
 		return // the PodGroup is gone, or is another one of the same name
 	}
-	w.Recorder.Eventf(report.Reference(f.Group), nil, corev1.EventTypeWarning, "FragmentGivenBack", "Repairing",
+	w.Recorder.Eventf(report.Reference(f.Group), nil, corev1.EventTypeWarning, v2alpha2.EventPartialGangReleased, "Repairing",
 		"%d bound pods were deleted, because the gang never became whole after a crash or a failed binding and could not be completed in time; their controllers replace them: %s",
 		len(deleted), names(deleted))
 }
@@ -198,7 +198,7 @@ func (w *Worker) record(ctx context.Context, pod *corev1.Pod) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []corev1.PodCondition{{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: gangstate.ReasonFragmentGivenBack,
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: v2alpha2.PodReasonPartialGangReleased,
 			Message:            "its gang never became whole after a crash or a failed binding, and could not be completed in time",
 			LastTransitionTime: metav1.NewTime(w.Clock.Now()),
 		}}},

@@ -165,8 +165,8 @@ func TestAPartialGangIsReleased(t *testing.T) {
 		t.Errorf("deleted (-want +got):\n%s", diff)
 	}
 	want := []string{
-		"Warning FragmentKept Pod/bare: bound for PodGroup train, which never became whole and cannot be completed now; no controller would replace the pod, so it is kept: delete it to free what it holds",
-		"Warning FragmentGivenBack PodGroup/train: 2 bound pods were deleted, because the gang never became whole after a crash or a failed binding and could not be completed in time; their controllers replace them: a, b",
+		"Warning PartialGangKept Pod/bare: bound for PodGroup train, which never became whole and cannot be completed now; no controller would replace the pod, so it is kept: delete it to free what it holds",
+		"Warning PartialGangReleased PodGroup/train: 2 bound pods were deleted, because the gang never became whole after a crash or a failed binding and could not be completed in time; their controllers replace them: a, b",
 	}
 	if diff := cmp.Diff(want, w.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
@@ -263,7 +263,7 @@ func TestADeletionThatFailsIsRepeated(t *testing.T) {
 	w.partial()
 	w.refuse = apierrors.NewForbidden(corev1.Resource("pods"), "a", fmt.Errorf("no"))
 	w.seconds(40)
-	if len(w.events) != 1 || !strings.Contains(w.events[0], "FragmentKept") {
+	if len(w.events) != 1 || !strings.Contains(w.events[0], "PartialGangKept") {
 		t.Errorf("events %q, want only the pod that is kept: nothing was given back", w.events)
 	}
 	w.refuse = nil

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
@@ -22,7 +23,10 @@ const podGroups = "podgroups"
 const missingCRDInterval = time.Second
 
 // PodGroupClient reads PodGroups of all namespaces and writes their status.
-type PodGroupClient struct{ rest rest.Interface }
+type PodGroupClient struct {
+	rest  rest.Interface
+	clock clock.Clock
+}
 
 // NewPodGroupClient returns a client for the API server of the configuration, which is not modified. It speaks JSON,
 // whatever the configuration says: custom resources know no protobuf.
@@ -41,7 +45,7 @@ func NewPodGroupClient(config *rest.Config) (*PodGroupClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &PodGroupClient{rest: client}, nil
+	return &PodGroupClient{rest: client, clock: clock.RealClock{}}, nil
 }
 
 // Get returns a PodGroup as the API server has it.
@@ -92,7 +96,7 @@ func (c *PodGroupClient) NewInformer() cache.SharedIndexInformer {
 				}
 				// Returning the error would leave the next question to the reflector's back-off, up to 30 s.
 				select {
-				case <-time.After(missingCRDInterval):
+				case <-c.clock.After(missingCRDInterval):
 				case <-ctx.Done():
 					return nil, ctx.Err()
 				}

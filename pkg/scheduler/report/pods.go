@@ -26,9 +26,6 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
 
-// ReasonWaitingForGang is the reason of PodScheduled=False on a pod that is held for anything but capacity (G13).
-const ReasonWaitingForGang = "WaitingForGang"
-
 // arrivalGrace is how long a pod may be ahead of its PodGroup, or outlive its place in it, before an event complains: both
 // are often made by one command, in either order, and whoever scales in lowers the PodGroup before deleting pods.
 const arrivalGrace = 2 * time.Second
@@ -178,7 +175,7 @@ func (h *heldPods) verdict(f podgroup.Facts, w podgroup.WaitingPod, held *heldGa
 	if w.NeedsCapacity {
 		since = w.Since
 	}
-	return ReasonWaitingForGang, max(0, since.Add(h.waitingForGangAfter).Sub(now))
+	return v2alpha2.EventWaitingForGang, max(0, since.Add(h.waitingForGangAfter).Sub(now))
 }
 
 // write patches PodScheduled, unless the pod has it or had it from here already: the scheduler writes the condition of a
@@ -263,7 +260,7 @@ func (h *heldPods) announce(f podgroup.Facts, w podgroup.WaitingPod, held *heldG
 	text, _, _ = strings.Cut(text, "; ")
 	note := fmt.Sprintf("PodGroup %s: %s", f.Name, text)
 	if reason == corev1.PodReasonUnschedulable {
-		emit(h.recorder, w.Pod, true, "FailedScheduling", "Scheduling", note)
+		emit(h.recorder, w.Pod, true, v2alpha2.EventFailedScheduling, "Scheduling", note)
 		return
 	}
 	emit(h.recorder, w.Pod, false, reason, "Scheduling", note)
@@ -275,11 +272,11 @@ func (h *heldPods) tell(f podgroup.Facts, w podgroup.WaitingPod, p *heldPod, now
 	name := message.Truncate(f.Name, message.MaxName)
 	switch {
 	case f.Group == nil:
-		reason = "PodGroupNotFound"
+		reason = v2alpha2.EventPodGroupNotFound
 		note = fmt.Sprintf("annotation %s names PodGroup %q, and namespace %s has none of that name: create it (apiVersion %s), or correct the annotation; the pod waits",
 			v2alpha2.PodGroupAnnotation, name, f.Namespace, v2alpha2.SchemeGroupVersion)
 	case w.Misplaced != "":
-		reason = "SubGroupNotFound"
+		reason = v2alpha2.EventSubGroupNotFound
 		note = fmt.Sprintf("counts nowhere in PodGroup %q: it %s; correct label %s", name, w.Misplaced, v2alpha2.SubGroupLabel)
 	default:
 		return 0

@@ -76,7 +76,7 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 	if wait > 0 {
 		return wait, nil
 	}
-	if !ok || f.Group == nil {
+	if !ok || f.Group == nil || f.NotOurs {
 		s.forget(key)
 		return 0, nil
 	}

@@ -147,6 +147,33 @@ func TestFirstStatusMakesWayForBindings(t *testing.T) {
 	c.wantStatus("train", 1, "0/2 pods bound; needs 2 pods, 0 exist; pods name it by annotation pod-group-name", v2alpha2.ReasonWaitingForPods)
 }
 
+// Another product may keep PodGroups of the same kind for its own scheduler.
+func TestPodGroupsOfOtherSchedulersAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	theirs := func(name string) *wrappers.PodWrapper { return member("train", name).SchedulerName("kai-scheduler") }
+	c.group(podGroup("train").SubGroupOf("nowhere", "x", 1)) // not even valid here
+	c.pod(theirs("a"))
+	c.pod(theirs("b").Node("n1"))
+	for range 3 {
+		if again := c.mustLook("train"); again != 0 {
+			t.Errorf("look again in %s, want not", again)
+		}
+		c.passes(time.Minute)
+	}
+	if events := c.events.list(); len(events) > 0 || c.groups.writes > 0 {
+		t.Fatalf("%d writes, events %q; want none", c.groups.writes, events)
+	}
+	// One pod of ours among them, and people read why it waits.
+	c.pod(member("train", "c"))
+	c.mustLook("train")
+	c.passes(time.Minute)
+	c.mustLook("train")
+	if c.groups.writes == 0 {
+		t.Error("no status was written")
+	}
+}
+
 // Most PodGroups are made a moment before their pods: that they have none yet is nothing to tell anybody.
 func TestFirstStatusIsNoEventBeforeItLasts(t *testing.T) {
 	t.Parallel()

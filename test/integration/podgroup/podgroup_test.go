@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -149,6 +150,9 @@ func ruleExamples(t *testing.T) []example {
 		{name: "inner minSubGroup above its children", pg: podGroup().Inner("", "a", 2).SubGroupOf("a", "b", 1), byWebhook: []string{"spec.subGroups[0].minSubGroup", "only 1 direct children"}},
 		{name: "several errors at once", pg: podGroup().Inner("", "a", 2).SubGroupOf("a", "b", 1).Append(v2alpha2.SubGroup{Name: "c"}),
 			byWebhook: []string{"spec.subGroups[0].minSubGroup", "spec.subGroups[2].minMember"}},
+		{name: "fields of KAI Scheduler's batch jobs", pg: podGroup().Spec(func(s *v2alpha2.PodGroupSpec) {
+			s.BackoffLimit, s.Completions, s.Parallelism = ptr.To[int32](6), ptr.To[int32](8), ptr.To[int32](8)
+		}), warning: "spec.parallelism: kept, not acted on"},
 		{name: "a field that is not acted on", pg: podGroup().Spec(func(s *v2alpha2.PodGroupSpec) { s.Queue = "research" }), warning: "spec.queue: kept, not acted on"},
 	} {
 		content, err := controlplane.ParseManifests(yamlOf(t, e.pg.Obj()))

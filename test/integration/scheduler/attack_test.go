@@ -121,7 +121,7 @@ func TestForgedMarksDeleteNothing(t *testing.T) {
 		"copied": c.forge(tenant, "copied", tooLarge, func(types.UID, []*corev1.Pod) string { return genuine }),
 	}
 	if _, err := tenant.CoreV1().Pods(c.namespace).Patch(c.ctx, "forged-0", types.StrategicMergePatchType,
-		[]byte(`{"status":{"conditions":[{"type":"DisruptionTarget","status":"True","reason":"FragmentGivenBack"}]}}`), metav1.PatchOptions{}, "status"); !apierrors.IsForbidden(err) {
+		[]byte(`{"status":{"conditions":[{"type":"DisruptionTarget","status":"True","reason":"PartialGangReleased"}]}}`), metav1.PatchOptions{}, "status"); !apierrors.IsForbidden(err) {
 		t.Fatalf("the tenant may write a pod's status: %v", err)
 	}
 	since := time.Now()

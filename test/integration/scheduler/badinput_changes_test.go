@@ -260,25 +260,3 @@ func TestMemberThatEndsSlowly(t *testing.T) {
 	c.untilSatisfied("g")
 	c.notBound("rival-0")
 }
-
-// A pod of a gang is preempted by a plain one of higher priority: the gang stays admitted, and is refilled.
-func TestGangLosesAPodToAPlainPod(t *testing.T) {
-	c := newCluster(t, 1)
-	high := c.priorityClass("high", 1000)
-	c.startQuick()
-	c.createGang("g", 2, 4)
-	c.untilSatisfied("g")
-	c.create(c.pod("plain", "", 4).PriorityClass(high))
-	c.untilPodBound("plain")
-	s := c.untilSays("g", v2alpha2.ReasonWaitingForPods, "needs 2 pods, 1 exist")
-	if condition(s, v2alpha2.ConditionAdmitted).Status != metav1.ConditionTrue || s.Phase != v2alpha2.PodGroupDegraded {
-		t.Errorf("phase %s, %v", s.Phase, s.Conditions)
-	}
-	c.untilTold("PodGroup", "g", "GangBelowMinimum", "1 exist")
-	c.create(c.pod("g-2", "g", 4))
-	c.untilSays("g", v2alpha2.ReasonInsufficientGPUs)
-	c.delete("plain")
-	c.untilPodBound("g-2")
-	c.untilSatisfied("g")
-	c.stillSchedules()
-}

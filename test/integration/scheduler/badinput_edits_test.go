@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,7 +85,7 @@ func TestPodGroupEditedWhileItsPodsAreBound(t *testing.T) {
 	c.create(c.pod("g-3", "g", 1))
 	c.untilBound("g", 4)
 	c.untilSatisfied("g")
-	if n := c.countEvents("PodGroup", "g")["FragmentGivenBack"]; n > 0 {
+	if n := c.countEvents("PodGroup", "g")[v2alpha2.EventPartialGangReleased]; n > 0 {
 		t.Errorf("pods were given back that the old tree had made whole")
 	}
 }
@@ -181,12 +182,13 @@ func (c *cluster) untilNodeChosen(claim string) (node string) {
 	return node
 }
 
-// provision makes a volume for the claim, as a provisioner does.
+// provision makes a volume for the claim, as a provisioner does: one that is written from a single node can be used on
+// the node that the scheduler chose for the claim, and on no other.
 func (c *cluster) provision(claim string) {
 	c.t.Helper()
 	pvc, err := cp.Client().CoreV1().PersistentVolumeClaims(c.namespace).Get(c.ctx, claim, metav1.GetOptions{})
 	c.must(err, "reading claim "+claim)
-	_, err = cp.Client().CoreV1().PersistentVolumes().Create(c.ctx, &corev1.PersistentVolume{
+	volume := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-" + claim, Labels: map[string]string{"test": c.namespace}},
 		Spec: corev1.PersistentVolumeSpec{
 			StorageClassName:              *pvc.Spec.StorageClassName,
@@ -196,7 +198,17 @@ func (c *cluster) provision(claim string) {
 			ClaimRef:                      &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: c.namespace, Name: claim, UID: pvc.UID},
 			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: string(pvc.UID)}},
 		},
-	}, metav1.CreateOptions{})
+	}
+	if !slices.Contains(pvc.Spec.AccessModes, corev1.ReadWriteMany) {
+		node := pvc.Annotations["volume.kubernetes.io/selected-node"]
+		if node == "" {
+			c.t.Fatalf("claim %s has no node yet, so that no volume can be made for it", claim)
+		}
+		volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+		}}}}
+	}
+	_, err = cp.Client().CoreV1().PersistentVolumes().Create(c.ctx, volume, metav1.CreateOptions{})
 	c.must(err, "creating a volume for claim "+claim)
 }
 

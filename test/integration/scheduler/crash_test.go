@@ -343,9 +343,9 @@ func TestPartialGangWithoutRoomIsReleased(t *testing.T) {
 		t.Errorf("released %s after the start, which is less than the repair timeout", took)
 	}
 	for _, pod := range names("bare", 0, 2) {
-		t.Logf("%s: %s", pod, c.untilEvent(pod, "FragmentKept", 20*time.Second))
+		t.Logf("%s: %s", pod, c.untilEvent(pod, v2alpha2.EventPartialGangKept, 20*time.Second))
 	}
-	t.Logf("gang: %s", c.untilEvent("gang", "FragmentGivenBack", 20*time.Second))
+	t.Logf("gang: %s", c.untilEvent("gang", v2alpha2.EventPartialGangReleased, 20*time.Second))
 
 	// What was freed is free: 16 GPUs, less the bare pods' 4.
 	c.cordon(false, c.nodes...)

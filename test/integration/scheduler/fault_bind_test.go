@@ -91,7 +91,7 @@ func TestBindingsToOneNodeFailForGood(t *testing.T) {
 	c.replicaSet("gang", nodes, 8)
 	c.untilBound("gang", nodes-1)
 	first := c.uids("gang")
-	c.until("the fragment is given back", 30*time.Second, func(pods []*corev1.Pod) bool {
+	c.until("the partial gang is released", 30*time.Second, func(pods []*corev1.Pod) bool {
 		for _, p := range pods {
 			if first[p.Name] == p.UID {
 				return false

@@ -19,9 +19,10 @@ const (
 	// left alone. Present only while true.
 	ConditionForeignObject = "ForeignObject"
 
-	// ConditionReplicaFailure, on all three kinds: the API server refuses an
-	// object that is needed; the message says which and why. Present only while
-	// true.
+	// ConditionReplicaFailure, on all three kinds: an object that is needed
+	// cannot be created, because the API server refuses it, has failed for 10 s,
+	// or another of its name is in deletion; the message says which and why.
+	// Present only while true.
 	ConditionReplicaFailure = "ReplicaFailure"
 )
 
@@ -63,12 +64,25 @@ const (
 	ReasonInsufficientScheduledPods = "InsufficientScheduledPods"
 )
 
+// Reasons of a ReplicaAttempt.
+const (
+	// ReasonPodCliquesDeleted: all PodCliques of the replica were deleted, by a
+	// user or with their owner.
+	ReasonPodCliquesDeleted = "PodCliquesDeleted"
+)
+
 // Reasons of ConditionForeignObject and ConditionReplicaFailure.
 const (
 	// ReasonNameTaken: an object of a needed name has another owner that lives.
 	ReasonNameTaken = "NameTaken"
 	// ReasonCreateRefused: the API server refused to create an object.
 	ReasonCreateRefused = "CreateRefused"
+	// ReasonCreateFailed: requests to create an object have failed for 10 s: a
+	// webhook or the API server does not answer as it should.
+	ReasonCreateFailed = "CreateFailed"
+	// ReasonNameTerminating: an object of a needed name has been in deletion for
+	// 10 s; its successor is created when it is gone.
+	ReasonNameTerminating = "NameTerminating"
 	// ReasonInvalidSpec: the spec got past admission though it is invalid.
 	ReasonInvalidSpec = "InvalidSpec"
 )

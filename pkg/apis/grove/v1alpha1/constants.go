@@ -6,7 +6,7 @@ const (
 	// LabelManagedBy tells objects made for a PodCliqueSet from all others.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	// LabelManagedByValue is the only value of LabelManagedBy. It is Grove's,
-	// because people select by it.
+	// because users select by it.
 	LabelManagedByValue = "grove-operator"
 	// LabelPartOf holds the name of the PodCliqueSet.
 	LabelPartOf = "app.kubernetes.io/part-of"
@@ -70,6 +70,14 @@ const (
 	// the replicas that its template last gave it. As long as spec.replicas is
 	// the same nobody has scaled the object, and the template's count.
 	AnnotationTemplateReplicas = "grove.io/template-replicas"
+	// AnnotationPodCliqueSetAttempt holds the attempt of the PodCliqueSet's
+	// replica that an object was made for; on PodGroups, PodCliques and pods.
+	// The PodCliqueSet keeps it up to date on PodCliqueScalingGroups. Absent: 0.
+	AnnotationPodCliqueSetAttempt = "grove.io/podcliqueset-attempt"
+	// AnnotationPodCliqueScalingGroupAttempt holds the attempt of the scaling
+	// group's replica that an object was made for; on member PodCliques and
+	// their pods. Absent: 0.
+	AnnotationPodCliqueScalingGroupAttempt = "grove.io/podcliquescalinggroup-attempt"
 	// AnnotationMNNVLGroup asks Grove for a multi-node NVLink domain. Not acted
 	// on.
 	AnnotationMNNVLGroup = "grove.io/mnnvl-group"
@@ -79,7 +87,7 @@ const (
 	// AnnotationDisableProtection, "true" on a PodCliqueSet, turns off Grove's
 	// protection of managed objects. Not acted on.
 	AnnotationDisableProtection = "grove.io/disable-managed-resource-protection"
-	// AnnotationReconcileTrigger is changed by people to have Grove look at an
+	// AnnotationReconcileTrigger is changed by users to have Grove look at an
 	// object again. Any change of any annotation does that.
 	AnnotationReconcileTrigger = "grove.io/reconcile-trigger"
 )

@@ -175,9 +175,35 @@ type PodCliqueStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	CurrentPodTemplateHash *string `json:"currentPodTemplateHash,omitempty"`
 
+	// endedPods is the history of pods that failed or succeeded and were
+	// replaced, by index: the more in a row, the longer the next replacement
+	// waits. An entry that has no effect any more is dropped.
+	// +optional
+	// +listType=map
+	// +listMapKey=index
+	// +kubebuilder:validation:MaxItems=257
+	EndedPods []EndedPods `json:"endedPods,omitempty"`
+
 	// updateProgress is the latest update. Not written yet.
 	// +optional
 	UpdateProgress *PodCliqueUpdateProgress `json:"updateProgress,omitempty"`
+}
+
+// EndedPods is the history of pods that ended one after the other at one index.
+type EndedPods struct {
+	// index of the pods. -1 stands for all indices without an entry of their own,
+	// which 256 may have: their replacements wait for the same time.
+	// +required
+	// +kubebuilder:validation:Minimum=-1
+	Index int32 `json:"index"`
+
+	// count is how many pods ended in a row.
+	// +required
+	Count int32 `json:"count"`
+
+	// lastEndedAt is when the latest of them ended.
+	// +required
+	LastEndedAt metav1.Time `json:"lastEndedAt"`
 }
 
 // PodCliqueUpdateProgress is the progress of an update.

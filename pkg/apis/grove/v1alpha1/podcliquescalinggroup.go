@@ -120,7 +120,21 @@ type PodCliqueScalingGroupStatus struct {
 	// +kubebuilder:validation:MaxLength=512
 	Selector *string `json:"selector,omitempty"`
 
-	// wasAvailable says that minAvailable replicas were available once. Sticky.
+	// podCliqueSetAttempt is the attempt of the PodCliqueSet's replica that the
+	// rest of this status belongs to. A new attempt starts wasAvailable and
+	// replicaAttempts afresh.
+	// +optional
+	PodCliqueSetAttempt int32 `json:"podCliqueSetAttempt,omitempty"`
+
+	// replicaAttempts are the attempts of replicas that were replaced, see
+	// ReplicaAttempt. A replica without an entry is in its first attempt, 0.
+	// +optional
+	// +listType=map
+	// +listMapKey=index
+	ReplicaAttempts []ReplicaAttempt `json:"replicaAttempts,omitempty"`
+
+	// wasAvailable says that minAvailable replicas were available once. Sticky
+	// within one attempt of the PodCliqueSet's replica.
 	// +optional
 	WasAvailable bool `json:"wasAvailable,omitempty"`
 

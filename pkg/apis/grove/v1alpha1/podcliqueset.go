@@ -56,7 +56,7 @@ type PodCliqueSetList struct {
 // PodCliqueSetSpec says what is wanted.
 //
 // +kubebuilder:validation:XValidation:rule=`(has(self.workloadType) ? self.workloadType : "Inference") == (has(oldSelf.workloadType) ? oldSelf.workloadType : "Inference")`,fieldPath=".workloadType",reason=FieldValueForbidden,message="is immutable: a running workload cannot become another kind; create a new PodCliqueSet"
-// +kubebuilder:validation:XValidation:rule=`has(self.trainingSpec) == has(oldSelf.trainingSpec) && (!has(self.trainingSpec) || [[self.trainingSpec, oldSelf.trainingSpec]].all(t, has(t[0].maxRuntime) == has(t[1].maxRuntime) && (!has(t[0].maxRuntime) || duration(t[0].maxRuntime) == duration(t[1].maxRuntime)) && (has(t[0].maxRestarts) ? t[0].maxRestarts : 0) == (has(t[1].maxRestarts) ? t[1].maxRestarts : 0)))`,fieldPath=".trainingSpec",reason=FieldValueForbidden,message="is immutable: restarts and time already used were counted against it; create a new PodCliqueSet"
+// +kubebuilder:validation:XValidation:rule=`(has(self.trainingSpec) && has(self.trainingSpec.maxRuntime) ? duration(self.trainingSpec.maxRuntime) : duration("0s")) == (has(oldSelf.trainingSpec) && has(oldSelf.trainingSpec.maxRuntime) ? duration(oldSelf.trainingSpec.maxRuntime) : duration("0s")) && (has(self.trainingSpec) && has(self.trainingSpec.maxRestarts) ? self.trainingSpec.maxRestarts : 0) == (has(oldSelf.trainingSpec) && has(oldSelf.trainingSpec.maxRestarts) ? oldSelf.trainingSpec.maxRestarts : 0)`,fieldPath=".trainingSpec",reason=FieldValueForbidden,message="is immutable: restarts and time already used were counted against it; create a new PodCliqueSet"
 // +kubebuilder:validation:XValidation:rule=`!has(self.trainingSpec) || (has(self.workloadType) && self.workloadType == "Training")`,fieldPath=".trainingSpec",reason=FieldValueForbidden,message="needs workloadType Training"
 // +kubebuilder:validation:XValidation:rule=`!has(self.workloadType) || self.workloadType != "Training" || self.replicas == oldSelf.replicas`,fieldPath=".replicas",reason=FieldValueForbidden,message="is immutable: the replicas of a Training workload are fixed; create a new PodCliqueSet"
 type PodCliqueSetSpec struct {
@@ -420,13 +420,20 @@ type PodCliqueSetStatus struct {
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// recordedReplicas are the spec.replicas of PodCliques and
+	// recordedReplicas are the spec.replicas of standalone PodCliques and
 	// PodCliqueScalingGroups that were scaled away from their template: one that
 	// is deleted gets them back when it is made anew.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
 	RecordedReplicas []RecordedReplicas `json:"recordedReplicas,omitempty"`
+
+	// replicaAttempts are the attempts of replicas that were replaced, see
+	// ReplicaAttempt. A replica without an entry is in its first attempt, 0.
+	// +optional
+	// +listType=map
+	// +listMapKey=index
+	ReplicaAttempts []ReplicaAttempt `json:"replicaAttempts,omitempty"`
 
 	// podGangStatuses is Grove's and stays empty: a PodGroup's status stands in
 	// the PodGroup.
@@ -446,16 +453,53 @@ type PodCliqueSetStatus struct {
 	UpdateProgress *PodCliqueSetUpdateProgress `json:"updateProgress,omitempty"`
 }
 
-// RecordedReplicas remembers the scale of an object over its recreation.
+// RecordedReplicas keeps the scale of objects over their recreation: of one
+// clique or scaling group of the template, in all replicas of the PodCliqueSet
+// where it was scaled alike.
 type RecordedReplicas struct {
-	// name of the object.
+	// name of the clique or scaling group in the template.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// replicas it had.
+	// indices of the replicas of the PodCliqueSet, in the form 0-3,7.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=131072
+	Indices string `json:"indices"`
+
+	// replicas that these objects have.
 	// +required
 	Replicas int32 `json:"replicas"`
+
+	// initialReplicas is what the template gave a clique when it was made for the
+	// first time, the most that its minimum can be while minAvailable is unset.
+	// Unset for scaling groups.
+	// +optional
+	InitialReplicas *int32 `json:"initialReplicas,omitempty"`
+}
+
+// ReplicaAttempt counts how often a replica was replaced. Raising the attempt is
+// the decision to replace the replica: PodCliques of an earlier attempt are
+// deleted, and no pod of the new one is made before the pods of the earlier
+// ones are gone.
+type ReplicaAttempt struct {
+	// index of the replica.
+	// +required
+	Index int32 `json:"index"`
+
+	// attempt is the number of the present attempt. The first one is 0.
+	// +required
+	Attempt int32 `json:"attempt"`
+
+	// reason says why the attempt was raised: PodCliquesDeleted.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason,omitempty"`
+
+	// startedAt is when it was raised.
+	// +required
+	StartedAt metav1.Time `json:"startedAt"`
 }
 
 // PodGangStatus is Grove's; see PodCliqueSetStatus.

@@ -2,6 +2,7 @@ package validation
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,10 +14,10 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// Kin is what a change of a PodClique or a PodCliqueScalingGroup is judged by
+// OwnerContext is what a change of a PodClique or a PodCliqueScalingGroup is judged by
 // beside the object. What is not known, or gone, is left out and checks nothing:
 // an orphan can be scaled.
-type Kin struct {
+type OwnerContext struct {
 	// Set is the PodCliqueSet that the object was made for.
 	Set *v1alpha1.PodCliqueSet
 	// Groups are the PodCliqueScalingGroups of that set, for the size of the
@@ -95,7 +96,7 @@ func validateScale(replicas int32, minAvailable *int32) field.ErrorList {
 // ValidatePodCliqueScalingGroupUpdate returns every error of a change of a
 // PodCliqueScalingGroup. An update that leaves the spec alone, or is of a
 // terminating object, always passes.
-func ValidatePodCliqueScalingGroupUpdate(pcsg, old *v1alpha1.PodCliqueScalingGroup, kin Kin) field.ErrorList {
+func ValidatePodCliqueScalingGroupUpdate(pcsg, old *v1alpha1.PodCliqueScalingGroup, owners OwnerContext) field.ErrorList {
 	if pcsg.DeletionTimestamp != nil || equality.Semantic.DeepEqual(pcsg.Spec, old.Spec) {
 		return nil
 	}
@@ -106,24 +107,24 @@ func ValidatePodCliqueScalingGroupUpdate(pcsg, old *v1alpha1.PodCliqueScalingGro
 	if !equality.Semantic.DeepEqual(pcsg.Spec.CliqueNames, old.Spec.CliqueNames) {
 		errs = append(errs, immutable(specPath.Child("cliqueNames"), whyFollow))
 	}
-	return append(errs, scaleGroup(old, pcsg.Spec.Replicas, kin)...)
+	return append(errs, scaleGroup(old, pcsg.Spec.Replicas, owners)...)
 }
 
 // ValidatePodCliqueScalingGroupScale returns the errors of scaling a
 // PodCliqueScalingGroup.
-func ValidatePodCliqueScalingGroupScale(pcsg *v1alpha1.PodCliqueScalingGroup, replicas int32, kin Kin) field.ErrorList {
+func ValidatePodCliqueScalingGroupScale(pcsg *v1alpha1.PodCliqueScalingGroup, replicas int32, owners OwnerContext) field.ErrorList {
 	if pcsg.DeletionTimestamp != nil || replicas == pcsg.Spec.Replicas {
 		return nil
 	}
-	return append(validateScale(replicas, pcsg.Spec.MinAvailable), scaleGroup(pcsg, replicas, kin)...)
+	return append(validateScale(replicas, pcsg.Spec.MinAvailable), scaleGroup(pcsg, replicas, owners)...)
 }
 
 // scaleGroup checks what the set says about new replicas of a group.
-func scaleGroup(pcsg *v1alpha1.PodCliqueScalingGroup, replicas int32, kin Kin) field.ErrorList {
-	if kin.Set == nil || replicas == pcsg.Spec.Replicas {
+func scaleGroup(pcsg *v1alpha1.PodCliqueScalingGroup, replicas int32, owners OwnerContext) field.ErrorList {
+	if owners.Set == nil || replicas == pcsg.Spec.Replicas {
 		return nil
 	}
-	set := withDefaults(kin.Set)
+	set := withDefaults(owners.Set)
 	if isTraining(&set.Spec) {
 		return field.ErrorList{fixedReplicas(replicasPath)}
 	}
@@ -135,8 +136,8 @@ func scaleGroup(pcsg *v1alpha1.PodCliqueScalingGroup, replicas int32, kin Kin) f
 		if config.Name == name {
 			return replicas
 		}
-		for i := range kin.Groups {
-			if other := &kin.Groups[i]; other.Labels[v1alpha1.LabelTemplateName] == config.Name && indexOf(other) == index {
+		for i := range owners.Groups {
+			if other := &owners.Groups[i]; other.Labels[v1alpha1.LabelTemplateName] == config.Name && indexOf(other) == index {
 				return other.Spec.Replicas
 			}
 		}
@@ -166,8 +167,9 @@ func ValidatePodClique(pclq *v1alpha1.PodClique) field.ErrorList {
 
 // ValidatePodCliqueUpdate returns every error of a change of a PodClique. An
 // update that leaves the spec alone, or is of a terminating object, always
-// passes. A member of a scaling group gets the template's replicas and no others.
-func ValidatePodCliqueUpdate(pclq, old *v1alpha1.PodClique, kin Kin) field.ErrorList {
+// passes. A member of a scaling group gets the template's replicas and no others; what
+// the template gives is changed there.
+func ValidatePodCliqueUpdate(pclq, old *v1alpha1.PodClique, owners OwnerContext) field.ErrorList {
 	if pclq.DeletionTimestamp != nil || equality.Semantic.DeepEqual(pclq.Spec, old.Spec) {
 		return nil
 	}
@@ -181,27 +183,68 @@ func ValidatePodCliqueUpdate(pclq, old *v1alpha1.PodClique, kin Kin) field.Error
 	if !equality.Semantic.DeepEqual(pclq.Spec.StartsAfter, old.Spec.StartsAfter) {
 		errs = append(errs, immutable(specPath.Child("startsAfter"), whyStarted))
 	}
+	errs = append(errs, validateFromTemplate(pclq, old, owners)...)
 	if pclq.Spec.Replicas == old.Spec.Replicas {
 		return errs
 	}
-	if group := memberOf(old); group != "" && kin.Set != nil && !isTraining(&kin.Set.Spec) {
-		clique := cliqueOf(&kin.Set.Spec.Template, old.Labels[v1alpha1.LabelTemplateName])
+	if group := memberOf(old); group != "" && owners.Set != nil && !isTraining(&owners.Set.Spec) {
+		clique := owners.Set.Spec.Template.Clique(old.Labels[v1alpha1.LabelTemplateName])
 		if clique == nil || clique.Spec.Replicas != pclq.Spec.Replicas {
 			errs = append(errs, scalesWithItsGroup(group))
 		}
 	}
-	return append(errs, scaleClique(kin)...)
+	return append(errs, scaleClique(owners)...)
+}
+
+// validateFromTemplate refuses a change of what the template of the PodCliqueSet gives, unless it is to what the template
+// gives now: then it does not matter who asks. The pods of a PodClique that was changed otherwise would be wrong, and
+// would not be replaced.
+func validateFromTemplate(pclq, old *v1alpha1.PodClique, owners OwnerContext) field.ErrorList {
+	if owners.Set == nil {
+		return nil
+	}
+	set := withDefaults(owners.Set)
+	name := old.Labels[v1alpha1.LabelTemplateName]
+	index := slices.IndexFunc(set.Spec.Template.Cliques, func(clique *v1alpha1.PodCliqueTemplateSpec) bool {
+		return clique != nil && clique.Name == name
+	})
+	var want v1alpha1.PodCliqueSpec
+	if index >= 0 {
+		want = *set.Spec.Template.PodCliqueSpec(set.Spec.Template.Cliques[index])
+		if owners.Set.Spec.Template.Cliques[index].Spec.PodSpec.SchedulerName == "" { // the configured one is not known here
+			want.PodSpec.SchedulerName = pclq.Spec.PodSpec.SchedulerName
+		}
+	}
+	var errs field.ErrorList
+	for _, given := range []struct {
+		field             string
+		now, before, want any
+	}{
+		{"podSpec", pclq.Spec.PodSpec, old.Spec.PodSpec, want.PodSpec},
+		{"autoScalingConfig", pclq.Spec.ScaleConfig, old.Spec.ScaleConfig, want.ScaleConfig},
+	} {
+		if equality.Semantic.DeepEqual(given.now, given.before) || index >= 0 && equality.Semantic.DeepEqual(given.now, given.want) {
+			continue
+		}
+		where := templatePath
+		if index >= 0 {
+			where = cliquesPath.Index(index).Child("spec", given.field)
+		}
+		errs = append(errs, field.Forbidden(specPath.Child(given.field), fmt.Sprintf(
+			"is given by the template of the PodCliqueSet: change %s of PodCliqueSet %s instead", where, set.Name)))
+	}
+	return errs
 }
 
 // ValidatePodCliqueScale returns the errors of scaling a PodClique.
-func ValidatePodCliqueScale(pclq *v1alpha1.PodClique, replicas int32, kin Kin) field.ErrorList {
+func ValidatePodCliqueScale(pclq *v1alpha1.PodClique, replicas int32, owners OwnerContext) field.ErrorList {
 	if pclq.DeletionTimestamp != nil || replicas == pclq.Spec.Replicas {
 		return nil
 	}
 	if group := memberOf(pclq); group != "" {
 		return field.ErrorList{scalesWithItsGroup(group)}
 	}
-	return append(validateScale(replicas, pclq.Spec.MinAvailable), scaleClique(kin)...)
+	return append(validateScale(replicas, pclq.Spec.MinAvailable), scaleClique(owners)...)
 }
 
 // memberOf returns the name of the PodCliqueScalingGroup that controls the
@@ -219,8 +262,8 @@ func scalesWithItsGroup(group string) *field.Error {
 }
 
 // scaleClique checks what the set says about new replicas of a clique.
-func scaleClique(kin Kin) field.ErrorList {
-	if kin.Set != nil && isTraining(&kin.Set.Spec) {
+func scaleClique(owners OwnerContext) field.ErrorList {
+	if owners.Set != nil && isTraining(&owners.Set.Spec) {
 		return field.ErrorList{fixedReplicas(replicasPath)}
 	}
 	return nil

@@ -86,11 +86,11 @@ func TestValidatePodCliqueScalingGroupUpdate(t *testing.T) {
 		old      func(*v1alpha1.PodCliqueScalingGroup)
 		replicas int32                                 // of an update and of a scale
 		change   func(*v1alpha1.PodCliqueScalingGroup) // beside replicas; not for a scale
-		kin      validation.Kin
+		owners   validation.OwnerContext
 		want     []string
 	}{
-		"out":                       {replicas: 10, kin: validation.Kin{Set: service()}},
-		"to zero, no minimum given": {replicas: 0, kin: validation.Kin{Set: service()}},
+		"out":                       {replicas: 10, owners: validation.OwnerContext{Set: service()}},
+		"to zero, no minimum given": {replicas: 0, owners: validation.OwnerContext{Set: service()}},
 		"to the minimum":            {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(1)) }, replicas: 1},
 		"below the minimum":         {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(1)) }, replicas: 0, want: []string{"Invalid value: spec.replicas"}},
 		"negative":                  {replicas: -1, want: []string{"Invalid value: spec.replicas"}},
@@ -99,12 +99,12 @@ func TestValidatePodCliqueScalingGroupUpdate(t *testing.T) {
 			g.DeletionTimestamp = &metav1.Time{}
 			g.Spec.MinAvailable = ptr(int32(2))
 		}, replicas: 0},
-		"Training":                         {replicas: 3, kin: validation.Kin{Set: trainingService()}, want: []string{"Forbidden: spec.replicas"}},
-		"the largest tree":                 {replicas: 340, kin: validation.Kin{Set: service()}}, // 2 + 340*3
-		"a tree too large":                 {replicas: 341, kin: validation.Kin{Set: service()}, want: []string{"Invalid value: spec.replicas"}},
-		"a tree too large with the others": {replicas: 200, kin: validation.Kin{Set: large, Groups: []v1alpha1.PodCliqueScalingGroup{*other}}, want: []string{"Invalid value: spec.replicas"}},
-		"the others as in the template":    {replicas: 200, kin: validation.Kin{Set: large}},
-		"in, though the tree is too large": {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 400 }, replicas: 399, kin: validation.Kin{Set: service()}},
+		"Training":                         {replicas: 3, owners: validation.OwnerContext{Set: trainingService()}, want: []string{"Forbidden: spec.replicas"}},
+		"the largest tree":                 {replicas: 340, owners: validation.OwnerContext{Set: service()}}, // 2 + 340*3
+		"a tree too large":                 {replicas: 341, owners: validation.OwnerContext{Set: service()}, want: []string{"Invalid value: spec.replicas"}},
+		"a tree too large with the others": {replicas: 200, owners: validation.OwnerContext{Set: large, Groups: []v1alpha1.PodCliqueScalingGroup{*other}}, want: []string{"Invalid value: spec.replicas"}},
+		"the others as in the template":    {replicas: 200, owners: validation.OwnerContext{Set: large}},
+		"in, though the tree is too large": {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 400 }, replicas: 399, owners: validation.OwnerContext{Set: service()}},
 		"what it has, though invalid":      {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(9)) }, replicas: 2},
 		"the minimum":                      {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(1)) }, want: []string{"Forbidden: spec.minAvailable"}},
 		"the cliques":                      {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.CliqueNames = []string{"worker"} }, want: []string{"Forbidden: spec.cliqueNames"}},
@@ -120,9 +120,9 @@ func TestValidatePodCliqueScalingGroupUpdate(t *testing.T) {
 			if tc.change != nil {
 				tc.change(pcsg)
 			} else {
-				compare(t, validation.ValidatePodCliqueScalingGroupScale(old, tc.replicas, tc.kin), nil, tc.want, nil)
+				compare(t, validation.ValidatePodCliqueScalingGroupScale(old, tc.replicas, tc.owners), nil, tc.want, nil)
 			}
-			compare(t, validation.ValidatePodCliqueScalingGroupUpdate(pcsg, old, tc.kin), nil, tc.want, nil)
+			compare(t, validation.ValidatePodCliqueScalingGroupUpdate(pcsg, old, tc.owners), nil, tc.want, nil)
 		})
 	}
 }
@@ -138,27 +138,56 @@ func TestValidatePodCliqueUpdate(t *testing.T) {
 		old       *v1alpha1.PodClique
 		replicas  int32
 		change    func(*v1alpha1.PodClique)
-		kin       validation.Kin
+		owners    validation.OwnerContext
 		want      []string // of the update
 		wantScale []string // of the scale, if it differs
 	}{
-		"out":                       {old: podClique(), replicas: 9, kin: validation.Kin{Set: service()}},
-		"to zero, no minimum given": {old: podClique(), replicas: 0, kin: validation.Kin{Set: service()}},
+		"out":                       {old: podClique(), replicas: 9, owners: validation.OwnerContext{Set: service()}},
+		"to zero, no minimum given": {old: podClique(), replicas: 0, owners: validation.OwnerContext{Set: service()}},
 		"to the minimum":            {old: withMinimum(podClique(), 2), replicas: 2},
 		"below the minimum":         {old: withMinimum(podClique(), 2), replicas: 1, want: []string{"Invalid value: spec.replicas"}},
-		"Training":                  {old: podClique(), replicas: 2, kin: validation.Kin{Set: trainingService()}, want: []string{"Forbidden: spec.replicas"}},
-		"out beyond a cluster":      {old: podClique(), replicas: 1<<31 - 1, kin: validation.Kin{Set: service()}, want: []string{"Invalid value: spec.replicas"}},
-		"a member":                  {old: member(), replicas: 5, kin: validation.Kin{Set: service()}, want: []string{"Forbidden: spec.replicas"}},
-		"a member, to the template": {old: member(), replicas: 4, kin: validation.Kin{Set: service()}, wantScale: []string{"Forbidden: spec.replicas"}},
+		"Training":                  {old: podClique(), replicas: 2, owners: validation.OwnerContext{Set: trainingService()}, want: []string{"Forbidden: spec.replicas"}},
+		"out beyond a cluster":      {old: podClique(), replicas: 1<<31 - 1, owners: validation.OwnerContext{Set: service()}, want: []string{"Invalid value: spec.replicas"}},
+		"a member":                  {old: member(), replicas: 5, owners: validation.OwnerContext{Set: service()}, want: []string{"Forbidden: spec.replicas"}},
+		"a member, to the template": {old: member(), replicas: 4, owners: validation.OwnerContext{Set: service()}, wantScale: []string{"Forbidden: spec.replicas"}},
 		"a member without a set":    {old: member(), replicas: 4, wantScale: []string{"Forbidden: spec.replicas"}},
-		"a member, what it has":     {old: member(), replicas: 3, kin: validation.Kin{Set: service()}},
+		"a member, what it has":     {old: member(), replicas: 3, owners: validation.OwnerContext{Set: service()}},
 		"an orphan":                 {old: func() *v1alpha1.PodClique { c := member(); c.OwnerReferences = nil; return c }(), replicas: 9},
-		"a terminating one":         {old: func() *v1alpha1.PodClique { c := member(); c.DeletionTimestamp = &metav1.Time{}; return c }(), replicas: 9, kin: validation.Kin{Set: service()}},
+		"a terminating one":         {old: func() *v1alpha1.PodClique { c := member(); c.DeletionTimestamp = &metav1.Time{}; return c }(), replicas: 9, owners: validation.OwnerContext{Set: service()}},
 		"the minimum":               {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.MinAvailable = ptr(int32(1)) }, want: []string{"Forbidden: spec.minAvailable"}},
 		"the role":                  {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.RoleName = "x" }, want: []string{"Forbidden: spec.roleName"}},
 		"what starts before":        {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.StartsAfter = []string{"x"} }, want: []string{"Forbidden: spec.startsAfter"}},
-		"the pods":                  {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.PodSpec = corev1.PodSpec{HostNetwork: true} }},
-		"metadata":                  {old: withMinimum(podClique(), 9), replicas: 3, change: func(c *v1alpha1.PodClique) { c.OwnerReferences = nil }},
+		"the pods":                  {old: podClique(), replicas: 3, change: pods("mine"), owners: validation.OwnerContext{Set: service()}, want: []string{"Forbidden: spec.podSpec"}},
+		"the pods of a member":      {old: member(), replicas: 3, change: pods("mine"), owners: validation.OwnerContext{Set: service()}, want: []string{"Forbidden: spec.podSpec"}},
+		"the pods, as the template": {old: podClique(), replicas: 3, change: pods("none"), owners: validation.OwnerContext{Set: service()}},
+		"the pods, as the template of another clique": {old: podClique(), replicas: 3, change: pods("none"), owners: validation.OwnerContext{Set: func() *v1alpha1.PodCliqueSet {
+			s := service()
+			s.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Image = "another"
+			return s
+		}()}, want: []string{"Forbidden: spec.podSpec"}},
+		"the pods, with the priority class of the set": {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) {
+			pods("none")(c)
+			c.Spec.PodSpec.PriorityClassName = "high"
+		}, owners: validation.OwnerContext{Set: func() *v1alpha1.PodCliqueSet {
+			s := service()
+			s.Spec.Template.PriorityClassName = "high"
+			return s
+		}()}},
+		"the pods of a clique that the template has not": {old: func() *v1alpha1.PodClique { c := podClique(); c.Labels = nil; return c }(), replicas: 3,
+			change: pods("none"), owners: validation.OwnerContext{Set: service()}, want: []string{"Forbidden: spec.podSpec"}},
+		"the pods of an orphan": {old: podClique(), replicas: 3, change: pods("mine")},
+		"the autoscaler": {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 9} },
+			owners: validation.OwnerContext{Set: service()}, want: []string{"Forbidden: spec.autoScalingConfig"}},
+		"the autoscaler, as the template": {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) {
+			c.Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MinReplicas: ptr(int32(3)), MaxReplicas: 9}
+		}, owners: validation.OwnerContext{Set: func() *v1alpha1.PodCliqueSet {
+			s := service()
+			s.Spec.Template.Cliques[0].Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 9}
+			return s
+		}()}},
+		"pods that differ from the template already": {old: func() *v1alpha1.PodClique { c := podClique(); pods("mine")(c); return c }(), replicas: 9,
+			owners: validation.OwnerContext{Set: service()}},
+		"metadata": {old: withMinimum(podClique(), 9), replicas: 3, change: func(c *v1alpha1.PodClique) { c.OwnerReferences = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pclq := tc.old.DeepCopy()
@@ -169,10 +198,31 @@ func TestValidatePodCliqueUpdate(t *testing.T) {
 				if tc.wantScale == nil {
 					tc.wantScale = tc.want
 				}
-				compare(t, validation.ValidatePodCliqueScale(tc.old, tc.replicas, tc.kin), nil, tc.wantScale, nil)
+				compare(t, validation.ValidatePodCliqueScale(tc.old, tc.replicas, tc.owners), nil, tc.wantScale, nil)
 			}
-			compare(t, validation.ValidatePodCliqueUpdate(pclq, tc.old, tc.kin), nil, tc.want, nil)
+			compare(t, validation.ValidatePodCliqueUpdate(pclq, tc.old, tc.owners), nil, tc.want, nil)
 		})
+	}
+}
+
+// pods changes a PodClique's pods to those of the service's template, with the defaults of admission, but for their image.
+func pods(image string) func(*v1alpha1.PodClique) {
+	return func(c *v1alpha1.PodClique) {
+		c.Spec.PodSpec = corev1.PodSpec{SchedulerName: "configured", RestartPolicy: corev1.RestartPolicyAlways,
+			TerminationGracePeriodSeconds: ptr(v1alpha1.DefaultTerminationGracePeriodSeconds),
+			Containers:                    []corev1.Container{{Name: "main", Image: image}}}
+	}
+}
+
+// TestARefusalNamesTheTemplate: who changed a PodClique is told what to change instead.
+func TestARefusalNamesTheTemplate(t *testing.T) {
+	old := member()
+	pclq := old.DeepCopy()
+	pods("mine")(pclq)
+	errs := validation.ValidatePodCliqueUpdate(pclq, old, validation.OwnerContext{Set: service()})
+	want := `spec.podSpec: Forbidden: is given by the template of the PodCliqueSet: change spec.template.cliques[2].spec.podSpec of PodCliqueSet svc instead`
+	if got := errs.ToAggregate().Error(); got != want {
+		t.Errorf("refusal %q, want %q", got, want)
 	}
 }
 

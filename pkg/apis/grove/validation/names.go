@@ -44,7 +44,7 @@ func validateLengths(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	return errs
 }
 
-// most returns the replicas that there can be without anybody's doing.
+// most returns the replicas that there can be without a change by a user.
 func most(replicas int32, scaling *v1alpha1.AutoScalingConfig) int32 {
 	if scaling == nil {
 		return replicas
@@ -52,20 +52,11 @@ func most(replicas int32, scaling *v1alpha1.AutoScalingConfig) int32 {
 	return max(replicas, scaling.MaxReplicas)
 }
 
-func configOf(template *v1alpha1.PodCliqueSetTemplateSpec, group string) *v1alpha1.PodCliqueScalingGroupConfig {
-	for i := range template.PodCliqueScalingGroupConfigs {
-		if group != "" && template.PodCliqueScalingGroupConfigs[i].Name == group {
-			return &template.PodCliqueScalingGroupConfigs[i]
-		}
-	}
-	return nil
-}
-
 // child is a kind of child of a set's replica.
 type child struct {
 	path *field.Path // of the name in the template that an error is about
 	name string      // that name
-	what string      // for people
+	what string      // for users
 	// segments of what the object's name has behind "<set>-<i>-", split at the
 	// dashes; index stands for the index of a scaling group's replica.
 	segments []string
@@ -78,7 +69,7 @@ const index = "#"
 // same name, whatever the scaling groups are scaled to: standalone cliques,
 // scaling groups, replicas of those (nodes of the PodGroup's tree) and the
 // cliques of such replicas. It also refuses a clique and a scaling group of one
-// name, which nobody could tell apart.
+// name, which could not be told apart.
 //
 // An index stands between dashes, so two names can be the same exactly if they
 // can segment by segment.
@@ -92,7 +83,7 @@ func validateClashes(template *v1alpha1.PodCliqueSetTemplateSpec) field.ErrorLis
 	for i, clique := range template.Cliques {
 		switch {
 		case clique == nil || clique.Name == "":
-		case configOf(template, clique.Name) != nil:
+		case template.ScalingGroup(clique.Name) != nil:
 			errs = append(errs, field.Invalid(cliquesPath.Index(i).Child("name"), clique.Name, "is the name of a scaling group too; rename one"))
 		case groups[clique.Name] == "":
 			add(cliquesPath.Index(i), clique.Name, fmt.Sprintf("clique %q", clique.Name), clique.Name)
@@ -159,7 +150,7 @@ func common(a, b []string) (string, bool) {
 	return strings.Join(segments, "-"), true
 }
 
-// isIndex says whether a segment is, or stands for, the index of a replica that
+// isIndex reports whether a segment is, or stands for, the index of a replica that
 // a scaling group can have.
 func isIndex(segment string) bool {
 	if segment == index {

@@ -33,7 +33,7 @@ func ValidatePodCliqueSet(pcs *v1alpha1.PodCliqueSet) (field.ErrorList, []string
 	return someOf(validate(pcs)), warnings(pcs)
 }
 
-// someOf cuts errors to as many as somebody reads and an answer, or a status,
+// someOf cuts errors to as many as a user reads and an answer, or a status,
 // holds. One slip in a long list can make tens of thousands.
 func someOf(errs field.ErrorList) field.ErrorList {
 	const most = 32

@@ -45,7 +45,7 @@ func ChangedCliques(pcs, old *v1alpha1.PodCliqueSet) []string {
 	priority := pcs.Spec.Template.PriorityClassName != old.Spec.Template.PriorityClassName
 	var changed []string
 	for _, clique := range pcs.Spec.Template.Cliques {
-		if before := cliqueOf(&old.Spec.Template, nameOf(clique)); before != nil && (priority || len(changedFields(clique, before)) > 0) {
+		if before := old.Spec.Template.Clique(nameOf(clique)); before != nil && (priority || len(changedFields(clique, before)) > 0) {
 			changed = append(changed, clique.Name)
 		}
 	}
@@ -76,7 +76,7 @@ func ValidatePodCliqueSetScale(pcs *v1alpha1.PodCliqueSet, replicas int32) field
 func alike(pcs, old *v1alpha1.PodCliqueSet) (*v1alpha1.PodCliqueSet, *v1alpha1.PodCliqueSet) {
 	pcs, old = withDefaults(pcs), old.DeepCopy()
 	for _, before := range old.Spec.Template.Cliques {
-		clique := cliqueOf(&pcs.Spec.Template, nameOf(before))
+		clique := pcs.Spec.Template.Clique(nameOf(before))
 		if clique != nil && before.Spec.PodSpec.SchedulerName == "" {
 			before.Spec.PodSpec.SchedulerName = clique.Spec.PodSpec.SchedulerName
 		}
@@ -91,16 +91,7 @@ func nameOf(clique *v1alpha1.PodCliqueTemplateSpec) string {
 	return clique.Name
 }
 
-func cliqueOf(template *v1alpha1.PodCliqueSetTemplateSpec, name string) *v1alpha1.PodCliqueTemplateSpec {
-	for _, clique := range template.Cliques {
-		if name != "" && nameOf(clique) == name {
-			return clique
-		}
-	}
-	return nil
-}
-
-// Why something is immutable, for people.
+// Why something is immutable, for users.
 const (
 	whyAdmitted = "what runs was admitted by it"
 	whyFollow   = "what runs could not follow"
@@ -126,7 +117,7 @@ func validateImmutable(pcs, old *v1alpha1.PodCliqueSet) field.ErrorList {
 	if typeOf(&pcs.Spec) != typeOf(&old.Spec) {
 		errs = append(errs, immutable(specPath.Child("workloadType"), "a running workload cannot become another kind"))
 	}
-	same(specPath.Child("trainingSpec"), pcs.Spec.TrainingSpec, old.Spec.TrainingSpec, "restarts and time were counted against it")
+	same(specPath.Child("trainingSpec"), limitsOf(&pcs.Spec), limitsOf(&old.Spec), "restarts and time were counted against it")
 	training := isTraining(&pcs.Spec) && isTraining(&old.Spec)
 	if training && pcs.Spec.Replicas != old.Spec.Replicas {
 		errs = append(errs, fixedReplicas(replicasPath))
@@ -147,7 +138,7 @@ func validateImmutable(pcs, old *v1alpha1.PodCliqueSet) field.ErrorList {
 			"the order of cliques is immutable with %s: %s; it was %s", *template.StartupType, whyStarted, list(namesBefore))))
 	}
 	for i, clique := range template.Cliques {
-		before := cliqueOf(before, nameOf(clique))
+		before := before.Clique(nameOf(clique))
 		if before == nil {
 			continue
 		}
@@ -170,7 +161,7 @@ func validateImmutable(pcs, old *v1alpha1.PodCliqueSet) field.ErrorList {
 	errs = append(errs, sameNames(groupsPath, "scaling groups", groupNames(template), groupNames(before))...)
 	for i := range template.PodCliqueScalingGroupConfigs {
 		group := &template.PodCliqueScalingGroupConfigs[i]
-		before := configOf(before, group.Name)
+		before := before.ScalingGroup(group.Name)
 		if before == nil {
 			continue
 		}
@@ -193,6 +184,18 @@ func typeOf(spec *v1alpha1.PodCliqueSetSpec) v1alpha1.WorkloadType {
 		return v1alpha1.WorkloadTypeInference
 	}
 	return spec.WorkloadType
+}
+
+// limitsOf returns the limits of a Training workload with what unset ones mean: no restarts, no limit of the runtime.
+func limitsOf(spec *v1alpha1.PodCliqueSetSpec) v1alpha1.TrainingSpec {
+	var limits v1alpha1.TrainingSpec
+	if spec.TrainingSpec != nil {
+		limits = *spec.TrainingSpec
+	}
+	if limits.MaxRestarts == nil {
+		limits.MaxRestarts = new(int32)
+	}
+	return limits
 }
 
 func cliqueNames(template *v1alpha1.PodCliqueSetTemplateSpec) []string {
@@ -243,7 +246,7 @@ func validateTemplateEdit(pcs, old *v1alpha1.PodCliqueSet, live Live) field.Erro
 	var errs field.ErrorList
 	bound := ""
 	for i, clique := range pcs.Spec.Template.Cliques {
-		before := cliqueOf(&old.Spec.Template, nameOf(clique))
+		before := old.Spec.Template.Clique(nameOf(clique))
 		if before == nil {
 			continue
 		}
@@ -292,19 +295,19 @@ func changedFields(clique, before *v1alpha1.PodCliqueTemplateSpec) [][]string {
 }
 
 // replicasWarnings: an edit of the template's replicas does not reach what
-// somebody has scaled (decision W2).
+// has been scaled (decision W2).
 func replicasWarnings(pcs, old *v1alpha1.PodCliqueSet) []string {
 	var out []string
 	warn := func(path *field.Path, kind string) {
 		out = append(out, fmt.Sprintf("%s: reaches %ss that nobody has scaled; the others keep the replicas they were scaled to", path, kind))
 	}
 	for i, clique := range pcs.Spec.Template.Cliques {
-		if before := cliqueOf(&old.Spec.Template, nameOf(clique)); before != nil && before.Spec.Replicas != clique.Spec.Replicas {
+		if before := old.Spec.Template.Clique(nameOf(clique)); before != nil && before.Spec.Replicas != clique.Spec.Replicas {
 			warn(cliquesPath.Index(i).Child("spec", "replicas"), v1alpha1.KindPodClique)
 		}
 	}
 	for i, group := range pcs.Spec.Template.PodCliqueScalingGroupConfigs {
-		if before := configOf(&old.Spec.Template, group.Name); before != nil && *before.Replicas != *group.Replicas {
+		if before := old.Spec.Template.ScalingGroup(group.Name); before != nil && *before.Replicas != *group.Replicas {
 			warn(groupsPath.Index(i).Child("replicas"), v1alpha1.KindPodCliqueScalingGroup)
 		}
 	}

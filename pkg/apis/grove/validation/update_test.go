@@ -125,6 +125,19 @@ func TestValidatePodCliqueSetUpdate(t *testing.T) {
 		"the limits of Training": {old: training, change: func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRestarts: ptr(int32(3))}
 		}, want: []string{"Forbidden: spec.trainingSpec"}, wantWarnings: []string{"spec.workloadType: "}},
+		"no restarts, given or left out": {old: both(training, func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{}
+		}), change: func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRestarts: ptr(int32(0))}
+		}, wantWarnings: []string{"spec.workloadType: "}},
+		"no limits of Training, given or left out": {old: both(training, func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRestarts: ptr(int32(0))}
+		}), change: func(s *v1alpha1.PodCliqueSet) { s.Spec.TrainingSpec = nil }, wantWarnings: []string{"spec.workloadType: "}},
+		"a runtime that was unlimited": {old: both(training, func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRestarts: ptr(int32(0))}
+		}), change: func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRuntime: &metav1.Duration{Duration: time.Hour}}
+		}, want: []string{"Forbidden: spec.trainingSpec"}, wantWarnings: []string{"spec.workloadType: "}},
 		"replicas of all kinds of Training": {old: training, change: func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.Replicas++
 			s.Spec.Template.Cliques[0].Spec.Replicas++

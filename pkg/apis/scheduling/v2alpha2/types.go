@@ -98,8 +98,9 @@ type PodGroupSpec struct {
 
 	// preemptibility says which of the gang's pods may be preempted: all
 	// (preemptible, also when unset), none (non-preemptible), or those above
-	// the minimum of the tree (semi-preemptible). Kept, not acted on yet: gangs
-	// neither preempt nor are preempted as a whole.
+	// the minimum of the tree (semi-preemptible). The minimum is preempted as a
+	// whole or not at all. Gangs do not preempt yet: muster-scheduler acts on it
+	// when a pod without a gang preempts; other schedulers do not know it.
 	// +optional
 	Preemptibility Preemptibility `json:"preemptibility,omitempty"`
 
@@ -125,6 +126,24 @@ type PodGroupSpec struct {
 	// muster-scheduler tries again when something that could help has changed.
 	// +optional
 	SchedulingBackoff *int32 `json:"schedulingBackoff,omitempty"`
+
+	// backoffLimit is KAI Scheduler's number of retries before the PodGroup is
+	// failed. Kept, not acted on: a PodGroup does not fail, and pods are retried
+	// by the controller that makes them.
+	// +optional
+	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
+
+	// completions is KAI Scheduler's number of pods that must succeed. Kept, not
+	// acted on: minMember and minSubGroup say what the gang needs, and the
+	// controller that makes the pods counts those that succeed.
+	// +optional
+	Completions *int32 `json:"completions,omitempty"`
+
+	// parallelism is KAI Scheduler's number of pods that run at a time. Kept,
+	// not acted on: the controller that makes the pods decides how many there
+	// are.
+	// +optional
+	Parallelism *int32 `json:"parallelism,omitempty"`
 
 	// preemptionDelay is how long the gang waits before it may preempt others.
 	// Kept, not acted on.
@@ -342,8 +361,6 @@ const (
 	ReasonWaitingForPods Reason = "WaitingForPods"
 	// ReasonGated: pods exist but carry scheduling gates.
 	ReasonGated Reason = "Gated"
-	// ReasonQuotaExceeded: a quota is used up.
-	ReasonQuotaExceeded Reason = "QuotaExceeded"
 	// ReasonBehindInQueue: other gangs go first.
 	ReasonBehindInQueue Reason = "BehindInQueue"
 	// ReasonNoNodeMatches: no node could ever take a member, because of
@@ -351,17 +368,14 @@ const (
 	ReasonNoNodeMatches Reason = "NoNodeMatches"
 	// ReasonTooLarge: the minimum would not fit the cluster if it were empty.
 	ReasonTooLarge Reason = "TooLarge"
-	// ReasonInsufficientGPUs: not enough is free in total.
+	// ReasonInsufficientGPUs: not enough of an extended resource, such as
+	// nvidia.com/gpu, is free in total.
 	ReasonInsufficientGPUs Reason = "InsufficientGPUs"
+	// ReasonInsufficientResources: not enough of another resource, such as cpu
+	// or memory, is free in total. The message names the resource.
+	ReasonInsufficientResources Reason = "InsufficientResources"
 	// ReasonFragmented: enough is free, but not in pieces of the size of a pod.
 	ReasonFragmented Reason = "Fragmented"
-	// ReasonTopologyUnavailable: fits the cluster, but no single required domain.
-	ReasonTopologyUnavailable Reason = "TopologyUnavailable"
-	// ReasonSiblingBlocked: this sub-group fits, another one that is required
-	// does not.
-	ReasonSiblingBlocked Reason = "SiblingBlocked"
-	// ReasonPreempting: waits for preempted pods to go.
-	ReasonPreempting Reason = "Preempting"
 	// ReasonBackingOff: failed before and waits for its next attempt.
 	ReasonBackingOff Reason = "BackingOff"
 	// ReasonBinding: a plan for the whole minimum is being bound.

@@ -157,13 +157,22 @@ func warnings(spec *v2alpha2.PodGroupSpec, tree *gang.Tree) []string {
 		out = append(out, oldFormWarnings(int(*spec.MinMember), tree)...)
 	}
 	if spec.Preemptibility != "" {
-		warn("spec.preemptibility: kept, not acted on: gangs are not preempted as a whole yet")
+		warn("spec.preemptibility: acted on by muster-scheduler for pods without a gang alone: gangs do not preempt yet")
 	}
 	if spec.Queue != "" {
 		warn("spec.queue: kept, not acted on: there are no queues with quota")
 	}
 	if spec.SchedulingBackoff != nil {
 		warn("spec.schedulingBackoff: kept, not acted on: a waiting gang is tried again when something that could help has changed")
+	}
+	if spec.BackoffLimit != nil {
+		warn("spec.backoffLimit: kept, not acted on: pods are retried by the controller that makes them")
+	}
+	if spec.Completions != nil {
+		warn("spec.completions: kept, not acted on: the gang needs what minMember or minSubGroup say, and the controller of the pods counts those that succeed")
+	}
+	if spec.Parallelism != nil {
+		warn("spec.parallelism: kept, not acted on: the controller of the pods decides how many there are")
 	}
 	if spec.PreemptionDelay != nil {
 		warn("spec.preemptionDelay: kept, not acted on: gangs do not preempt yet")

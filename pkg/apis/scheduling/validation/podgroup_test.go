@@ -154,7 +154,7 @@ func TestValidatePodGroup(t *testing.T) {
 		"a preemptibility that does not exist": {
 			pg:           podGroup().Spec(func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = "sometimes" }),
 			want:         []string{"Unsupported value: spec.preemptibility"},
-			wantWarnings: []string{"spec.preemptibility: kept, not acted on: gangs are not preempted as a whole yet"},
+			wantWarnings: []string{"spec.preemptibility: acted on by muster-scheduler for pods without a gang alone: gangs do not preempt yet"},
 		},
 		"required topology, at the root and below": {
 			pg: podGroup().
@@ -200,13 +200,19 @@ func TestValidatePodGroup(t *testing.T) {
 					s.Queue = "research"
 					s.Preemptibility = v2alpha2.SemiPreemptible
 					s.SchedulingBackoff = n(1)
+					s.BackoffLimit = n(0)
+					s.Completions = n(8)
+					s.Parallelism = n(-1)
 					s.PreemptionDelay = &metav1.Duration{Duration: time.Minute}
 					s.StalenessGracePeriod = &metav1.Duration{Duration: time.Minute}
 				}),
 			wantWarnings: []string{
-				"spec.preemptibility: kept, not acted on: gangs are not preempted as a whole yet",
+				"spec.preemptibility: acted on by muster-scheduler for pods without a gang alone: gangs do not preempt yet",
 				"spec.queue: kept, not acted on: there are no queues with quota",
 				"spec.schedulingBackoff: kept, not acted on: a waiting gang is tried again when something that could help has changed",
+				"spec.backoffLimit: kept, not acted on: pods are retried by the controller that makes them",
+				"spec.completions: kept, not acted on: the gang needs what minMember or minSubGroup say, and the controller of the pods counts those that succeed",
+				"spec.parallelism: kept, not acted on: the controller of the pods decides how many there are",
 				"spec.preemptionDelay: kept, not acted on: gangs do not preempt yet",
 				"spec.stalenessGracePeriod: kept, not acted on: the scheduler never ends a gang that once was whole",
 			},

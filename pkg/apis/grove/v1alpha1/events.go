@@ -1,0 +1,37 @@
+package v1alpha1
+
+// Reasons of the events that muster-controller emits. Events about ConditionReplicaFailure and ConditionForeignObject, on
+// all three kinds, have the reason of the condition: ReasonCreateRefused, ReasonCreateFailed, ReasonNameTerminating,
+// ReasonInvalidSpec, ReasonNameTaken.
+const (
+	// EventScaledIn, Normal, on a PodClique: pods were deleted because there were more than spec.replicas.
+	EventScaledIn = "ScaledIn"
+	// EventPodEnded, Normal, on a PodClique: pods that failed or succeeded were deleted, to be replaced under the same index.
+	EventPodEnded = "PodEnded"
+	// EventPodLost, Warning, on a PodClique: pods on unreachable nodes were replaced after their grace period.
+	EventPodLost = "PodLost"
+	// EventDuplicateIndex, Warning, on a PodClique: pods were deleted because an older pod has the same index.
+	EventDuplicateIndex = "DuplicateIndex"
+	// EventTemplateChanged, Normal, on a PodClique: pods that had no node yet were deleted, because they were made from an
+	// earlier template.
+	EventTemplateChanged = "TemplateChanged"
+	// EventReplicaReplaced, Normal, on a PodCliqueSet or PodCliqueScalingGroup: the attempt of a replica was raised, so that all
+	// of the replica is replaced.
+	EventReplicaReplaced = "ReplicaReplaced"
+)
+
+// Actions of the events that muster-controller emits: what it did, or tried to do.
+const (
+	// ActionCreateChild: create or update what a replica of a PodCliqueSet consists of.
+	ActionCreateChild = "CreateChild"
+	// ActionReplaceReplica: delete what is left of a replica, and create it again when that is gone.
+	ActionReplaceReplica = "ReplaceReplica"
+	// ActionCreatePodClique: create or update the PodCliques of a PodCliqueScalingGroup.
+	ActionCreatePodClique = "CreatePodClique"
+	// ActionCreatePod: create a pod of a PodClique.
+	ActionCreatePod = "CreatePod"
+	// ActionReplacePod: create a pod under the index of a lost one.
+	ActionReplacePod = "ReplacePod"
+	// ActionDeletePod: delete a pod of a PodClique.
+	ActionDeletePod = "DeletePod"
+)

@@ -1,0 +1,79 @@
+package v1alpha1
+
+import "slices"
+
+// Clique returns the clique of that name, nil if there is none or the name is empty.
+func (t *PodCliqueSetTemplateSpec) Clique(name string) *PodCliqueTemplateSpec {
+	if name == "" {
+		return nil
+	}
+	for _, clique := range t.Cliques {
+		if clique != nil && clique.Name == name {
+			return clique
+		}
+	}
+	return nil
+}
+
+// CliquesInOrder returns the cliques in the order of the list, without the nil entries that a Go client can leave in it.
+func (t *PodCliqueSetTemplateSpec) CliquesInOrder() []*PodCliqueTemplateSpec {
+	cliques := make([]*PodCliqueTemplateSpec, 0, len(t.Cliques))
+	for _, clique := range t.Cliques {
+		if clique != nil {
+			cliques = append(cliques, clique)
+		}
+	}
+	return cliques
+}
+
+// PodCliqueSpec returns the spec that PodCliques of the clique are made with: the clique's, with the name of the clique as
+// the role if it gives none, and the set's priority class.
+func (t *PodCliqueSetTemplateSpec) PodCliqueSpec(clique *PodCliqueTemplateSpec) *PodCliqueSpec {
+	spec := clique.Spec.DeepCopy()
+	if spec.RoleName == "" {
+		spec.RoleName = clique.Name
+	}
+	if t.PriorityClassName != "" {
+		spec.PodSpec.PriorityClassName = t.PriorityClassName
+	}
+	return spec
+}
+
+// ScalingGroup returns the scaling group of that name, nil if there is none or the name is empty.
+func (t *PodCliqueSetTemplateSpec) ScalingGroup(name string) *PodCliqueScalingGroupConfig {
+	if name == "" {
+		return nil
+	}
+	for i := range t.PodCliqueScalingGroupConfigs {
+		if group := &t.PodCliqueScalingGroupConfigs[i]; group.Name == name {
+			return group
+		}
+	}
+	return nil
+}
+
+// ScalingGroupOf returns the first scaling group that lists a clique, nil if the clique is standalone.
+func (t *PodCliqueSetTemplateSpec) ScalingGroupOf(clique string) *PodCliqueScalingGroupConfig {
+	for i := range t.PodCliqueScalingGroupConfigs {
+		if group := &t.PodCliqueScalingGroupConfigs[i]; slices.Contains(group.CliqueNames, clique) {
+			return group
+		}
+	}
+	return nil
+}
+
+// TopLevelNames returns the names of what a replica of the set consists of directly: its standalone cliques and its
+// scaling groups, sorted. Validation ensures that no name occurs twice.
+func (t *PodCliqueSetTemplateSpec) TopLevelNames() []string {
+	var names []string
+	for _, clique := range t.CliquesInOrder() {
+		if t.ScalingGroupOf(clique.Name) == nil {
+			names = append(names, clique.Name)
+		}
+	}
+	for i := range t.PodCliqueScalingGroupConfigs {
+		names = append(names, t.PodCliqueScalingGroupConfigs[i].Name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,53 @@
+package v2alpha2
+
+// Reasons of events about PodGroups.
+const (
+	// EventGangIncomplete: pods that the minimum needs do not exist, or carry
+	// scheduling gates.
+	EventGangIncomplete = "GangIncomplete"
+	// EventGangBlocked: the minimum cannot be placed. The note begins with the
+	// reason of the condition Satisfied.
+	EventGangBlocked = "GangBlocked"
+	// EventGangInvalid: the spec is not valid, or members cannot count.
+	EventGangInvalid = "GangInvalid"
+	// EventGangAdmitted: the minimum was bound for the first time.
+	EventGangAdmitted = "GangAdmitted"
+	// EventGangBelowMinimum: an admitted gang lost pods of its minimum.
+	EventGangBelowMinimum = "GangBelowMinimum"
+	// EventGangRestored: the minimum of an admitted gang is bound again.
+	EventGangRestored = "GangRestored"
+	// EventGangCompleted: every pod has succeeded.
+	EventGangCompleted = "GangCompleted"
+	// EventGangPreempted: a pod without a gang preempted all pods of the gang.
+	// The note names the preemptor.
+	EventGangPreempted = "GangPreempted"
+	// EventSurplusPreempted: a pod without a gang preempted a pod above the
+	// gang's minimum. The note names both.
+	EventSurplusPreempted = "SurplusPreempted"
+	// EventPartialGangReleased: bound pods of a gang that never was whole were
+	// deleted, because the rest could not follow in time.
+	EventPartialGangReleased = "PartialGangReleased"
+)
+
+// Reasons of events about pods.
+const (
+	// EventPartialGangKept: the pod belongs to a gang that never was whole and
+	// cannot be completed, and is kept because no controller would replace it.
+	EventPartialGangKept = "PartialGangKept"
+	// EventWaitingForGang: the pod is held until its gang can start, for another
+	// reason than missing capacity. Also the reason of the pod's condition
+	// PodScheduled=False.
+	EventWaitingForGang = "WaitingForGang"
+	// EventFailedScheduling: the gang of the pod lacks capacity. The same reason
+	// as of the stock scheduler.
+	EventFailedScheduling = "FailedScheduling"
+	// EventPodGroupNotFound: the pod names a PodGroup that does not exist.
+	EventPodGroupNotFound = "PodGroupNotFound"
+	// EventSubGroupNotFound: the pod names no leaf of its PodGroup.
+	EventSubGroupNotFound = "SubGroupNotFound"
+)
+
+// PodReasonPartialGangReleased is the reason of condition DisruptionTarget on a
+// pod that is deleted because its gang never was whole. The podFailurePolicy of
+// a Job can match it.
+const PodReasonPartialGangReleased = "PartialGangReleased"
