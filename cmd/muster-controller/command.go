@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/spf13/cobra"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -29,6 +29,7 @@ import (
 	"github.com/muster-project/muster/pkg/controllers"
 	"github.com/muster-project/muster/pkg/version"
 	"github.com/muster-project/muster/pkg/webhooks"
+	"github.com/muster-project/muster/pkg/webhooks/certificates"
 )
 
 const name = "muster-controller"
@@ -122,18 +123,18 @@ func run(ctx context.Context, o *options) error {
 	managerOptions.LeaseDuration, managerOptions.RenewDeadline, managerOptions.RetryPeriod = &leaseDuration, &renewDeadline, &retryPeriod
 
 	server := webhook.Options{Host: o.webhookHost, Port: o.webhookPort}
-	var certificates *webhooks.Certificates
+	var certs *certificates.Reconciler
 	if o.certManagement == certificatesSelf {
-		certificates = &webhooks.Certificates{
+		certs = &certificates.Reconciler{
 			Secret:               types.NamespacedName{Namespace: o.namespace, Name: o.certSecret},
 			WebhookConfiguration: o.webhookConfiguration,
 			Hosts:                o.hosts(),
 			Validity:             o.certValidity,
 			RenewBefore:          o.certRenewBefore,
-			Now:                  time.Now,
+			Clock:                clock.RealClock{},
 		}
-		managerOptions.Cache = certificates.CacheOptions()
-		server.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certificates.GetCertificate }}
+		managerOptions.Cache = certs.CacheOptions()
+		server.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certs.GetCertificate }}
 	} else {
 		server.CertDir = o.certDir
 	}
@@ -145,12 +146,12 @@ func run(ctx context.Context, o *options) error {
 		return fmt.Errorf("making the manager: %w", err)
 	}
 	ready := map[string]func(*http.Request) error{"webhook-server": mgr.GetWebhookServer().StartedChecker()}
-	if certificates != nil {
-		certificates.Client = mgr.GetClient()
-		if err := certificates.SetupWithManager(mgr); err != nil {
+	if certs != nil {
+		certs.Client = mgr.GetClient()
+		if err := certs.SetupWithManager(mgr); err != nil {
 			return fmt.Errorf("setting up the webhook's certificate: %w", err)
 		}
-		ready["webhook-certificate"] = certificates.Ready
+		ready["webhook-certificate"] = certs.Ready
 	}
 	if err := webhooks.Setup(mgr, webhooks.Options{SchedulerName: o.schedulerName}); err != nil {
 		return fmt.Errorf("setting up webhooks: %w", err)

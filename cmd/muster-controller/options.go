@@ -17,7 +17,7 @@ import (
 // Where certificates come from.
 const (
 	certificatesSelf     = "self"     // made, renewed and published by the program
-	certificatesExternal = "external" // files that somebody else renews, for instance cert-manager
+	certificatesExternal = "external" // files that another program renews, for instance cert-manager
 )
 
 // serviceAccountNamespace is where a pod finds the name of its namespace.

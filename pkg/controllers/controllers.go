@@ -6,6 +6,7 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,8 +23,10 @@ import (
 type Options struct {
 	// SchedulerName is given to pods whose template names no scheduler.
 	SchedulerName string
-	// WaitImage is the image of the container that waits for cliques to be started before.
+	// WaitImage is the image of the container that waits until other cliques have started.
 	WaitImage string
+	// Clock is the controllers' own. nil: the real one.
+	Clock clock.PassiveClock
 }
 
 // Setup registers the controllers with a manager, whose cache has CacheOptions.
@@ -33,17 +36,25 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := children.Index(ctx, mgr.GetFieldIndexer(), kinds...); err != nil {
 		return err
 	}
+	for _, index := range []func(context.Context, client.FieldIndexer) error{children.IndexPodsByNode, children.IndexBySetReplica} {
+		if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
+			return err
+		}
+	}
 	if err := children.IndexByPodGroup(ctx, mgr.GetFieldIndexer(), &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}); err != nil {
 		return err
 	}
-	maker := children.Maker{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
+	cached, live := mgr.GetClient(), mgr.GetAPIReader()
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	for _, controller := range []struct {
 		name  string
 		setup func(ctrl.Manager) error
 	}{
-		{"PodCliqueSet", (&podcliqueset.Reconciler{Maker: maker, SchedulerName: o.SchedulerName}).SetupWithManager},
-		{"PodCliqueScalingGroup", (&podcliquescalinggroup.Reconciler{Maker: maker, SchedulerName: o.SchedulerName}).SetupWithManager},
-		{"PodClique", (&podclique.Reconciler{Maker: maker, SchedulerName: o.SchedulerName, WaitImage: o.WaitImage}).SetupWithManager},
+		{"PodCliqueSet", podcliqueset.New(cached, live, o.Clock, o.SchedulerName).SetupWithManager},
+		{"PodCliqueScalingGroup", podcliquescalinggroup.New(cached, live, o.Clock, o.SchedulerName).SetupWithManager},
+		{"PodClique", podclique.New(cached, live, o.Clock, podclique.Options{SchedulerName: o.SchedulerName, WaitImage: o.WaitImage}).SetupWithManager},
 	} {
 		if err := controller.setup(mgr); err != nil {
 			return fmt.Errorf("setting up the %s controller: %w", controller.name, err)
@@ -52,15 +63,15 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// AddCacheOptions restricts a manager's cache, for the controllers, to objects that were made for PodCliqueSets, and
-// leaves away what nobody here reads.
+// AddCacheOptions restricts a manager's cache, for the controllers, to objects that were created for PodCliqueSets, and
+// drops fields that no controller reads.
 func AddCacheOptions(options *cache.Options) {
 	if options.ByObject == nil {
 		options.ByObject = map[client.Object]cache.ByObject{}
 	}
-	ours := cache.ByObject{Label: children.Ours()}
+	managed := cache.ByObject{Label: children.ManagedSelector()}
 	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}, &v2alpha2.PodGroup{}} {
-		options.ByObject[kind] = ours
+		options.ByObject[kind] = managed
 	}
 	options.ByObject[&corev1.Node{}] = cache.ByObject{Transform: podclique.StripNode}
 	options.DefaultTransform = cache.TransformStripManagedFields()

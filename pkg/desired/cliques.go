@@ -18,19 +18,20 @@ import (
 )
 
 // PodCliques returns the standalone PodCliques of replica i of a set, in the order of the template. Those that exist are
-// in live, by name: their replicas hold once somebody has scaled them, and their template hash as long as the template
+// in live, by name: their replicas are kept once they have been scaled, and their template hash as long as the template
 // means the same. Send a missing one as it is, an existing one as Updated says.
 func PodCliques(set *v1alpha1.PodCliqueSet, i int, live map[string]*v1alpha1.PodClique) []*v1alpha1.PodClique {
 	template := &set.Spec.Template
 	var cliques []*v1alpha1.PodClique
-	for _, t := range observed.CliqueTemplates(template) {
-		if observed.GroupOf(template, t.Name) != nil {
+	for _, t := range template.CliquesInOrder() {
+		if template.ScalingGroupOf(t.Name) != nil {
 			continue
 		}
 		name := naming.PodClique(set.Name, i, t.Name)
 		labels := naming.PodCliqueLabels(set.Name, i, t.Name)
 		requirements := observed.StartOrder(template).Requirements(set.Name, i, t.Name, -1)
-		c := podClique(set, t, requirements, recordedReplicas(set, name, t.Spec.Replicas), live[name])
+		c := podClique(set, t, requirements, recordedScale(set, i, t.Name, t.Spec.Replicas), live[name])
+		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueSetAttempt, attemptOf(live[name], observed.SetAttempt(set, i)).Set)
 		c.ObjectMeta = objectMeta(set, v1alpha1.KindPodCliqueSet, name, withTemplate(t.Labels, labels), c.Annotations)
 		withHash(c, t, live[name])
 		cliques = append(cliques, c)
@@ -48,21 +49,24 @@ func MemberPodCliques(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScali
 	}
 	pods := int32(0)
 	for _, name := range group.Spec.CliqueNames {
-		if t := observed.CliqueTemplate(template, name); t != nil {
+		if t := template.Clique(name); t != nil {
 			pods += t.Spec.Replicas
 		}
 	}
 	minAvailable := int(lifecycle.GroupMinimum(group.Spec.MinAvailable, 1)) // scaled to zero or not: names do not change
 	var cliques []*v1alpha1.PodClique
 	for _, clique := range group.Spec.CliqueNames {
-		t := observed.CliqueTemplate(template, clique)
+		t := template.Clique(clique)
 		if t == nil {
 			continue
 		}
 		name := naming.MemberPodClique(set.Name, i, config, j, clique)
 		labels := naming.MemberLabels(set.Name, i, config, j, minAvailable, clique)
 		requirements := observed.StartOrder(template).Requirements(set.Name, i, clique, j)
-		c := podClique(set, t, requirements, t.Spec.Replicas, live[name])
+		c := podClique(set, t, requirements, templateScale(t.Spec.Replicas), live[name])
+		attempt := attemptOf(live[name], observed.GroupAttempt(group, j))
+		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueSetAttempt, attempt.Set)
+		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueScalingGroupAttempt, attempt.Group)
 		c.Annotations[naming.AnnotationGroupPods] = strconv.Itoa(int(pods))
 		c.ObjectMeta = objectMeta(group, v1alpha1.KindPodCliqueScalingGroup, name, withTemplate(t.Labels, labels), c.Annotations)
 		withHash(c, t, live[name])
@@ -78,13 +82,14 @@ func ScalingGroups(set *v1alpha1.PodCliqueSet, i int, live map[string]*v1alpha1.
 		config := &set.Spec.Template.PodCliqueScalingGroupConfigs[k]
 		name := naming.ScalingGroup(set.Name, i, config.Name)
 		ours := map[string]string{}
-		replicas := recordedReplicas(set, name, groupReplicas(config))
+		replicas := recordedScale(set, i, config.Name, groupReplicas(config)).replicas
 		if g := live[name]; g != nil {
 			replicas = g.Spec.Replicas
 			replicas = followTemplate(ours, replicas, observed.TemplateReplicas(g), groupReplicas(config))
 		} else {
 			ours[v1alpha1.AnnotationTemplateReplicas] = text(groupReplicas(config))
 		}
+		withAttempt(ours, v1alpha1.AnnotationPodCliqueSetAttempt, observed.ReplicaAttempt(set.Status.ReplicaAttempts, i))
 		noteKeys(ours, nil, config.Annotations)
 		groups = append(groups, &v1alpha1.PodCliqueScalingGroup{
 			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindPodCliqueScalingGroup},
@@ -101,35 +106,54 @@ func ScalingGroups(set *v1alpha1.PodCliqueSet, i int, live map[string]*v1alpha1.
 }
 
 // podClique returns a PodClique's spec and annotations; the rest of its metadata is the caller's.
-func podClique(set *v1alpha1.PodCliqueSet, t *v1alpha1.PodCliqueTemplateSpec, requirements []lifecycle.Requirement, replicas int32, live *v1alpha1.PodClique) *v1alpha1.PodClique {
+func podClique(set *v1alpha1.PodCliqueSet, t *v1alpha1.PodCliqueTemplateSpec, requirements []lifecycle.Requirement, recorded scale, live *v1alpha1.PodClique) *v1alpha1.PodClique {
 	ours := map[string]string{}
+	replicas, initial := recorded.replicas, recorded.initial
 	if live != nil {
-		replicas = followTemplate(ours, live.Spec.Replicas, observed.TemplateReplicas(live), t.Spec.Replicas)
-		ours[v1alpha1.AnnotationInitialReplicas] = text(observed.Minimum(live).AtCreation)
+		given := observed.TemplateReplicas(live)
+		replicas = followTemplate(ours, live.Spec.Replicas, given, t.Spec.Replicas)
+		initial = observed.Minimum(live).AtCreation
+		if live.Spec.Replicas == given && given != t.Spec.Replicas {
+			initial = t.Spec.Replicas // the template gave it another first size
+		}
 	} else {
 		ours[v1alpha1.AnnotationTemplateReplicas] = text(t.Spec.Replicas)
-		ours[v1alpha1.AnnotationInitialReplicas] = text(replicas)
 	}
+	ours[v1alpha1.AnnotationInitialReplicas] = text(initial)
 	noteKeys(ours, t.Labels, t.Annotations)
 	if after := lifecycle.FormatRequirements(requirements); after != "" {
 		ours[naming.AnnotationStartRequirements] = after
 	}
 	c := &v1alpha1.PodClique{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindPodClique},
-		Spec:     *t.Spec.DeepCopy(),
+		Spec:     *set.Spec.Template.PodCliqueSpec(t),
 	}
 	c.Annotations = withTemplate(t.Annotations, ours)
 	c.Spec.Replicas = replicas
-	if c.Spec.RoleName == "" {
-		c.Spec.RoleName = t.Name // W5
-	}
-	if priority := set.Spec.Template.PriorityClassName; priority != "" {
-		c.Spec.PodSpec.PriorityClassName = priority
-	}
 	return c
 }
 
-// followTemplate returns the replicas of a child that exists: the template's as long as nobody has scaled the child,
+// attemptOf returns the attempt of a PodClique: that of its making if it exists, else the present one.
+func attemptOf(live *v1alpha1.PodClique, present lifecycle.Attempt) lifecycle.Attempt {
+	if live != nil {
+		return observed.Attempt(live)
+	}
+	return present
+}
+
+// withAttempt notes an attempt in annotations and returns them. The first attempt is not noted. annotations may be nil.
+func withAttempt(annotations map[string]string, key string, attempt int32) map[string]string {
+	if attempt == 0 {
+		return annotations
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = text(attempt)
+	return annotations
+}
+
+// followTemplate returns the replicas of a child that exists: the template's as long as the child has not been scaled,
 // which is as long as its replicas are those that the template gave it last; then its own. It notes in annotations what
 // the template gave.
 func followTemplate(annotations map[string]string, own, given, template int32) int32 {
@@ -150,8 +174,8 @@ func withHash(c *v1alpha1.PodClique, t *v1alpha1.PodCliqueTemplateSpec, live *v1
 	c.Labels[v1alpha1.LabelPodTemplateHash] = templateHash(t.Labels, t.Annotations, &c.Spec.PodSpec)
 }
 
-// sameTemplate says whether two PodCliques make the same pods: equal pod specs, and the wanted labels and annotations are
-// there. Those that only live has may be anybody's, unless the template gave them.
+// sameTemplate reports whether two PodCliques make the same pods: equal pod specs, and the wanted labels and annotations are
+// there. Those that only live has may be a user's or a tool's, unless the template gave them.
 func sameTemplate(want, live *v1alpha1.PodClique) bool {
 	if gone := takenOut(live, want); len(gone.Labels) > 0 || len(gone.Annotations) > 0 {
 		return false

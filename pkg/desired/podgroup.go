@@ -15,6 +15,8 @@ import (
 type Children struct {
 	Cliques map[string]*v1alpha1.PodClique
 	Groups  map[string]*v1alpha1.PodCliqueScalingGroup
+	// PodGroups are those of the set's replicas that exist and are to stay.
+	PodGroups map[string]*v2alpha2.PodGroup
 }
 
 // PodGroup returns the PodGroup of replica i of a set, nil if the replica needs nothing because all of it is scaled to
@@ -31,15 +33,15 @@ type Children struct {
 // tree. A scaling group with fewer replicas than an explicit minAvailable, which admission refuses, lists as many as it
 // needs, so that it waits rather than run below its floor.
 //
-// The minimum of a leaf is the one that holds (lifecycle.Minimum.Enforced): scaling in lowers it here at once, and a
+// The minimum of a leaf is the one that holds (lifecycle.Minimum.Enforced): scaling in lowers it here immediately, and a
 // rise follows the status of the PodClique. Valid by gang.Build if the template is, and not larger than a PodGroup may be.
 func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGroup {
 	template := &set.Spec.Template
-	t := treeNodes{}
-	for _, c := range observed.CliqueTemplates(template) {
-		if observed.GroupOf(template, c.Name) == nil {
+	t := treeNodes{existing: live.PodGroups[naming.PodGroup(set.Name, i)]}
+	for _, c := range template.CliquesInOrder() {
+		if template.ScalingGroupOf(c.Name) == nil {
 			name := naming.PodClique(set.Name, i, c.Name)
-			t.leaf(name, "", minimumOf(live.Cliques[name], c, recordedReplicas(set, name, c.Spec.Replicas)))
+			t.leaf(name, "", t.minimum(name, live.Cliques[name], c, recordedScale(set, i, c.Name, c.Spec.Replicas)))
 		}
 	}
 	for k := range template.PodCliqueScalingGroupConfigs {
@@ -52,15 +54,19 @@ func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGro
 	return &v2alpha2.PodGroup{
 		TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroup"},
 		ObjectMeta: objectMeta(set, v1alpha1.KindPodCliqueSet, name,
-			naming.ReplicaLabels(set.Name, i, name, v1alpha1.ComponentPodGroup), nil),
+			naming.ReplicaLabels(set.Name, i, name, v1alpha1.ComponentPodGroup),
+			withAttempt(nil, v1alpha1.AnnotationPodCliqueSetAttempt, observed.ReplicaAttempt(set.Status.ReplicaAttempts, i))),
 		Spec: v2alpha2.PodGroupSpec{SubGroups: t.nodes, PriorityClassName: template.PriorityClassName},
 	}
 }
 
 // treeNodes collects the nodes of a PodGroup.
-type treeNodes struct{ nodes []v2alpha2.SubGroup }
+type treeNodes struct {
+	existing *v2alpha2.PodGroup // as it is; nil: it does not exist
+	nodes    []v2alpha2.SubGroup
+}
 
-// leaf adds a clique unless it needs nothing, and says whether it did. parent "" is the root.
+// leaf adds a clique unless it needs nothing, and reports whether it did. parent "" is the root.
 func (t *treeNodes) leaf(name, parent string, minMember int32) bool {
 	if minMember <= 0 {
 		return false
@@ -81,7 +87,7 @@ func (t *treeNodes) add(name, parent string) *v2alpha2.SubGroup {
 // scalingGroup adds a scaling group and everything below it, unless nothing is left below it.
 func (t *treeNodes) scalingGroup(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, live Children) {
 	name := naming.ScalingGroup(set.Name, i, config.Name)
-	minAvailable, replicas := config.MinAvailable, recordedReplicas(set, name, groupReplicas(config))
+	minAvailable, replicas := config.MinAvailable, recordedScale(set, i, config.Name, groupReplicas(config)).replicas
 	if g := live.Groups[name]; g != nil {
 		minAvailable, replicas = g.Spec.MinAvailable, g.Spec.Replicas
 	}
@@ -102,19 +108,19 @@ func (t *treeNodes) scalingGroup(set *v1alpha1.PodCliqueSet, i int, config *v1al
 	t.nodes[at].MinSubGroup = &needed
 }
 
-// groupReplica adds replica j of a scaling group, and says whether anything is in it.
+// groupReplica adds replica j of a scaling group, and reports whether anything is in it.
 func (t *treeNodes) groupReplica(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, j int, live Children) bool {
 	at := len(t.nodes)
 	node := naming.GroupReplica(set.Name, i, config.Name, j)
 	t.add(node, naming.ScalingGroup(set.Name, i, config.Name))
 	empty := true
 	for _, clique := range config.CliqueNames {
-		c := observed.CliqueTemplate(&set.Spec.Template, clique)
+		c := set.Spec.Template.Clique(clique)
 		if c == nil {
 			continue
 		}
 		name := naming.MemberPodClique(set.Name, i, config.Name, j, clique)
-		if t.leaf(name, node, minimumOf(live.Cliques[name], c, c.Spec.Replicas)) {
+		if t.leaf(name, node, t.minimum(name, live.Cliques[name], c, templateScale(c.Spec.Replicas))) {
 			empty = false
 		}
 	}
@@ -124,12 +130,17 @@ func (t *treeNodes) groupReplica(set *v1alpha1.PodCliqueSet, i int, config *v1al
 	return !empty
 }
 
-// minimumOf returns the minimum of a clique: that of the PodClique if it exists, else the one that it will be made with.
-func minimumOf(live *v1alpha1.PodClique, template *v1alpha1.PodCliqueTemplateSpec, replicas int32) int32 {
+// minimum returns what the leaf of a clique asks for: by the PodClique if it exists, else by what it will be made with.
+func (t *treeNodes) minimum(name string, live *v1alpha1.PodClique, template *v1alpha1.PodCliqueTemplateSpec, recorded scale) int32 {
+	m := lifecycle.Minimum{Explicit: template.Spec.MinAvailable, AtCreation: recorded.initial, Replicas: recorded.replicas}
 	if live != nil {
-		return observed.Minimum(live).Enforced()
+		m = observed.Minimum(live)
 	}
-	return lifecycle.Minimum{Explicit: template.Spec.MinAvailable, AtCreation: replicas, Replicas: replicas}.Enforced()
+	if t.existing == nil {
+		return m.Leaf(nil)
+	}
+	listed, _ := observed.Leaf(t.existing, name)
+	return m.Leaf(&listed)
 }
 
 // groupReplicas returns the replicas that a template gives a scaling group.
@@ -138,15 +149,4 @@ func groupReplicas(config *v1alpha1.PodCliqueScalingGroupConfig) int32 {
 		return 1
 	}
 	return *config.Replicas
-}
-
-// recordedReplicas returns the replicas with which a child is made: those it had before it was deleted, if the set's
-// status remembers them (decision W2), else those of the template.
-func recordedReplicas(set *v1alpha1.PodCliqueSet, name string, template int32) int32 {
-	for _, r := range set.Status.RecordedReplicas {
-		if r.Name == name {
-			return r.Replicas
-		}
-	}
-	return template
 }

@@ -20,7 +20,7 @@ type PodOptions struct {
 	WaitImage string
 }
 
-// Pod returns a pod of a PodClique. The PodClique's labels say where it belongs; an error means that somebody broke them
+// Pod returns a pod of a PodClique. The PodClique's labels say where it belongs; an error means that they were changed
 // or its annotations, and what is wrong.
 func Pod(clique *v1alpha1.PodClique, n lifecycle.NewPod, o PodOptions) (*corev1.Pod, error) {
 	set, i := clique.Labels[v1alpha1.LabelPartOf], naming.Index(clique.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/naming"
-	"github.com/muster-project/muster/pkg/observed"
 )
 
 // Service returns the headless Service of replica i of a set, which gives its pods their DNS names. Pods are found before
@@ -65,8 +64,8 @@ func HPAs(set *v1alpha1.PodCliqueSet, i int) []*autoscalingv2.HorizontalPodAutos
 		}
 		hpas = append(hpas, hpa)
 	}
-	for _, c := range observed.CliqueTemplates(template) {
-		if observed.GroupOf(template, c.Name) == nil {
+	for _, c := range template.CliquesInOrder() {
+		if template.ScalingGroupOf(c.Name) == nil {
 			add(v1alpha1.KindPodClique, naming.PodClique(set.Name, i, c.Name), c.Spec.ScaleConfig, c.Spec.Replicas)
 		}
 	}

@@ -32,6 +32,12 @@ const (
 	// waitTokenSeconds is what the service account admission asks for too. The kubelet renews the token of a pod that
 	// waits longer.
 	waitTokenSeconds = 3607
+	// waitUser is the user and the group that the waiting container runs as, whatever the rest of the pod runs as: with
+	// runAsNonRoot the kubelet refuses a container whose user, or whose image's user, is root. The images of Muster's
+	// programs have it as USER. It can read the token: the kubelet makes the files of the volume readable to all users,
+	// unless every container of the pod runs as one user, who is this one then, or the pod has an fsGroup, which every
+	// container is in.
+	waitUser = 65532
 )
 
 // addWaitContainer puts the container that waits for other cliques before all others, with a projected token. Source:
@@ -40,7 +46,7 @@ const (
 // much then, and is Burstable.
 func addWaitContainer(spec *corev1.PodSpec, set string, i int, requirements []lifecycle.Requirement, o PodOptions) {
 	yes, no := true, false
-	seconds := int64(waitTokenSeconds)
+	user, seconds := int64(waitUser), int64(waitTokenSeconds)
 	small := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("50m"),
 		corev1.ResourceMemory: resource.MustParse("64Mi"),
@@ -72,6 +78,8 @@ func addWaitContainer(spec *corev1.PodSpec, set string, i int, requirements []li
 			AllowPrivilegeEscalation: &no,
 			ReadOnlyRootFilesystem:   &yes,
 			RunAsNonRoot:             &yes,
+			RunAsUser:                &user,
+			RunAsGroup:               &user,
 			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
@@ -80,12 +88,12 @@ func addWaitContainer(spec *corev1.PodSpec, set string, i int, requirements []li
 }
 
 // StartAccess returns the Role and RoleBinding with which the waiting containers of a set read what they wait for: for
-// the service accounts of its cliques that have somebody to wait for. Both nil if there is no such clique: then neither
+// the service accounts of its cliques that wait for other cliques. Both nil if there is no such clique: then neither
 // is to exist.
 func StartAccess(set *v1alpha1.PodCliqueSet) (*rbacv1.Role, *rbacv1.RoleBinding) {
 	order := observed.StartOrder(&set.Spec.Template)
 	var accounts []string
-	for _, c := range observed.CliqueTemplates(&set.Spec.Template) {
+	for _, c := range set.Spec.Template.CliquesInOrder() {
 		if len(order.Requirements(set.Name, 0, c.Name, 0)) == 0 {
 			continue
 		}

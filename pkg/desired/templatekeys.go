@@ -12,7 +12,7 @@ import (
 )
 
 // templateKeys are the keys of the labels and annotations that a template gave an object. They are kept with the object,
-// because nothing else tells what the template has lost since from what somebody else has put there.
+// because nothing else tells what the template has lost since from what others have put there.
 type templateKeys struct {
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`

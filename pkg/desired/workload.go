@@ -23,11 +23,11 @@ type Object interface {
 }
 
 // Updated returns what an object that exists is to become, given what is wanted, and whether that differs from what it
-// is. live is not changed; the result is a copy of it, with its resourceVersion, so that sending it fails if somebody
+// is. live is not changed; the result is a copy of it, with its resourceVersion, so that sending it fails if another client
 // was faster.
 //
 // Labels, annotations and owner that are wanted are set, and what the template gave and gives no more is taken away. Others
-// are left alone: people and tools leave theirs, and taking them away would be a fight without end. Of the spec, what
+// are left alone: users and tools leave theirs, and taking them away would be a fight without end. Of the spec, what
 // muster-controller gives is set, and what the API server or a user added is left. Comparing is semantic: 1000m is 1, and
 // an empty list is none.
 func Updated[T Object](live, want T) (T, bool) {

@@ -75,7 +75,8 @@ func llm() workload {
 
 // apply makes all the objects of a set as a controller would, with every status still empty.
 func apply(set *v1alpha1.PodCliqueSet, live Children) Children {
-	after := Children{Cliques: map[string]*v1alpha1.PodClique{}, Groups: map[string]*v1alpha1.PodCliqueScalingGroup{}}
+	after := Children{Cliques: map[string]*v1alpha1.PodClique{}, Groups: map[string]*v1alpha1.PodCliqueScalingGroup{},
+		PodGroups: map[string]*v2alpha2.PodGroup{}}
 	put := func(clique *v1alpha1.PodClique) {
 		if old := live.Cliques[clique.Name]; old != nil {
 			clique, _ = Updated(old, clique)
@@ -159,8 +160,16 @@ llm-1-decode-0-decode-worker in llm-1-decode-0, pods 2
 			set: makeSet("s", 2).clique("a", 4),
 			live: func(c Children) {
 				c.Cliques["s-1-a"].Status.MinAvailable = ptr.To[int32](2)
+				c.PodGroups["s-1"] = &v2alpha2.PodGroup{}
 			},
 			want: "s-1-a, pods 2\n",
+		},
+		"scaled out again, and the PodGroup is new: all": {
+			set: makeSet("s", 2).clique("a", 4),
+			live: func(c Children) {
+				c.Cliques["s-1-a"].Status.MinAvailable = ptr.To[int32](2)
+			},
+			want: "s-1-a, pods 4\n",
 		},
 		"a group scaled out and one scaled to zero": {
 			set: makeSet("s", 2).clique("a", 1).clique("b", 1).group("g", nil, nil, "a").group("h", nil, nil, "b"),
@@ -192,7 +201,7 @@ llm-1-decode-0-decode-worker in llm-1-decode-0, pods 2
 		},
 		"recreated with the replicas it had": {
 			set: makeSet("s", 2).clique("a", 4).change(func(s *v1alpha1.PodCliqueSet) {
-				s.Status.RecordedReplicas = []v1alpha1.RecordedReplicas{{Name: "s-1-a", Replicas: 2}, {Name: "s-0-a", Replicas: 9}}
+				s.Status.RecordedReplicas = []v1alpha1.RecordedReplicas{{Name: "a", Indices: "1", Replicas: 2}, {Name: "a", Indices: "0", Replicas: 9}}
 			}),
 			want: "s-1-a, pods 2\n",
 		},
@@ -271,6 +280,10 @@ func TestPodGroupMatchesOracle(t *testing.T) {
 			}
 		}
 		live = apply(set, live)
+		live.PodGroups = map[string]*v2alpha2.PodGroup{} // that list nothing yet: what is recorded holds
+		for i := range int(set.Spec.Replicas) {
+			live.PodGroups[fmt.Sprintf("s-%d", i)] = &v2alpha2.PodGroup{}
+		}
 
 		for i := range int(set.Spec.Replicas) {
 			pods, leaves := oracle(set, i, live, inGroup)
@@ -406,36 +419,38 @@ func TestPodCliquesFollowTheirTemplateUntilScaled(t *testing.T) {
 		what string
 		do   func()
 		want [2]int32
+		size int32 // the first one, of the clique
 	}{
-		{"created", func() {}, [2]int32{3, 2}},
-		{"the template is edited", func() { edit(5, 3) }, [2]int32{5, 3}},
+		{"created", func() {}, [2]int32{3, 2}, 3},
+		{"the template is edited", func() { edit(5, 3) }, [2]int32{5, 3}, 5},
 		{"somebody scales", func() {
 			live.Cliques["s-0-a"].Spec.Replicas, live.Groups["s-0-g"].Spec.Replicas = 2, 1
 			live = apply(set, live)
-		}, [2]int32{2, 1}},
-		{"the template is edited again", func() { edit(7, 4) }, [2]int32{2, 1}},
-		{"the template happens to ask for what there is", func() { edit(2, 1) }, [2]int32{2, 1}},
-		{"and is edited once more: still scaled", func() { edit(9, 9) }, [2]int32{2, 1}},
+		}, [2]int32{2, 1}, 5},
+		{"the template is edited again", func() { edit(7, 4) }, [2]int32{2, 1}, 5},
+		{"the template happens to ask for what there is", func() { edit(2, 1) }, [2]int32{2, 1}, 5},
+		{"and is edited once more: still scaled", func() { edit(9, 9) }, [2]int32{2, 1}, 5},
 		{"scaled back to what the template gave last: as if never scaled", func() {
 			live.Cliques["s-0-a"].Spec.Replicas, live.Groups["s-0-g"].Spec.Replicas = 5, 3
 			live = apply(set, live)
-		}, [2]int32{9, 9}},
+		}, [2]int32{9, 9}, 9},
 		{"somebody removes the annotations: what is there holds", func() {
 			delete(live.Cliques["s-0-a"].Annotations, v1alpha1.AnnotationTemplateReplicas)
 			delete(live.Groups["s-0-g"].Annotations, v1alpha1.AnnotationTemplateReplicas)
 			edit(4, 4)
-		}, [2]int32{9, 9}},
+		}, [2]int32{9, 9}, 9},
 	} {
 		step.do()
 		if got := numbers(); got != step.want {
 			t.Errorf("%s: replicas of the clique and of the group are %v, want %v", step.what, got, step.want)
 		}
-		if got := observed.Minimum(live.Cliques["s-0-a"]).AtCreation; got != 3 {
-			t.Errorf("%s: created with %d replicas, want 3", step.what, got)
+		if got := observed.Minimum(live.Cliques["s-0-a"]).AtCreation; got != step.size {
+			t.Errorf("%s: first size %d, want %d", step.what, got, step.size)
 		}
 	}
 
-	set.Status.RecordedReplicas = []v1alpha1.RecordedReplicas{{Name: "s-0-a", Replicas: 6}, {Name: "s-0-g", Replicas: 5}}
+	set.Status.RecordedReplicas = []v1alpha1.RecordedReplicas{
+		{Name: "a", Indices: "0", Replicas: 6, InitialReplicas: ptr.To[int32](3)}, {Name: "g", Indices: "0", Replicas: 5}}
 	live = apply(set, Children{})
 	if got := numbers(); got != [2]int32{6, 5} {
 		t.Errorf("recreated: %v, want the recorded 6 and 5", got)
@@ -444,8 +459,8 @@ func TestPodCliquesFollowTheirTemplateUntilScaled(t *testing.T) {
 	if got := numbers(); got != [2]int32{6, 5} {
 		t.Errorf("recreated, and looked at again: %v", got)
 	}
-	if got := observed.Minimum(live.Cliques["s-0-a"]).AtCreation; got != 6 {
-		t.Errorf("recreated: created with %d replicas, want 6", got)
+	if got := observed.Minimum(live.Cliques["s-0-a"]).AtCreation; got != 3 {
+		t.Errorf("recreated: first created with %d replicas, want 3", got)
 	}
 }
 
@@ -722,7 +737,7 @@ func TestKeysTakenOutOfATemplate(t *testing.T) {
 	before := live.Cliques["llm-0-worker"].Labels[v1alpha1.LabelPodTemplateHash]
 	for _, o := range []metav1.Object{live.Cliques["llm-0-worker"], live.Groups["llm-0-prefill"]} {
 		o.SetLabels(withTemplate(o.GetLabels(), map[string]string{"argocd.argoproj.io/instance": "prod"}))
-		o.SetAnnotations(withTemplate(o.GetAnnotations(), map[string]string{"looked-at-by": "me", naming.AnnotationEndedPods: "{}"}))
+		o.SetAnnotations(withTemplate(o.GetAnnotations(), map[string]string{"looked-at-by": "me"}))
 	}
 	keys := func(m map[string]string) []string {
 		var keys []string
@@ -796,8 +811,5 @@ func TestKeysTakenOutOfATemplate(t *testing.T) {
 	clique := live.Cliques["llm-0-worker"]
 	if _, differs := Updated(clique, PodCliques(set, 0, live.Cliques)[0]); differs {
 		t.Error("differs from itself")
-	}
-	if _, kept := clique.Annotations[naming.AnnotationEndedPods]; !kept {
-		t.Error("the history of ended pods is gone")
 	}
 }

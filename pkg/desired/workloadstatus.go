@@ -3,7 +3,6 @@ package desired
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +23,7 @@ import (
 type Problem struct {
 	// Condition is v1alpha1.ConditionReplicaFailure or ConditionForeignObject. "": told in lastErrors only.
 	Condition string
-	// Reason is one word for programs, Message one sentence for people, the same as long as the problem is: no times, no
+	// Reason is one word for programs, Message one sentence for users, the same as long as the problem is: no times, no
 	// counters.
 	Reason, Message string
 }
@@ -35,49 +34,14 @@ const (
 	maxDescription = 1024
 )
 
-// CliqueFacts is what the status of a PodClique is made from.
-type CliqueFacts struct {
-	Pods []lifecycle.Pod
-	// Admitted: the leaf of the PodGroup is; observed.Admitted.
-	Admitted bool
-	Problems []Problem
-}
-
-// PodCliqueStatus returns the status that a PodClique should have.
-func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time) v1alpha1.PodCliqueStatus {
-	s := *clique.Status.DeepCopy()
-	n := lifecycle.Count(f.Pods)
-	needed := observed.Minimum(clique).Effective(n.Ready, f.Admitted)
-
-	s.ObservedGeneration = clique.Generation
-	s.Replicas, s.ReadyReplicas, s.ScheduledReplicas = n.Pods, n.Ready, n.Scheduled
-	s.ScheduleGatedReplicas, s.UpdatedReplicas = n.Gated, n.Updated
-	s.MinAvailable = &needed
-	s.Selector = selector(naming.OfPodClique(clique.Name))
-	if n.Ready >= needed && needed > 0 {
-		s.WasAvailable = true
-	}
-	if hash := clique.Labels[v1alpha1.LabelPodTemplateHash]; hash != "" && n.Updated == n.Pods {
-		s.CurrentPodTemplateHash = &hash
-	}
-
-	available := yesNo(v1alpha1.ConditionAvailable, n.Ready >= needed, v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonInsufficientReadyPods)
-	available.Message = fmt.Sprintf("%s ready, %d needed", isAre(n.Ready), needed)
-	scheduled := yesNo(v1alpha1.ConditionPodCliqueScheduled, n.Scheduled >= needed, v1alpha1.ReasonSufficientScheduledPods, v1alpha1.ReasonInsufficientScheduledPods)
-	scheduled.Message = fmt.Sprintf("%s bound to nodes, %d needed", isAre(n.Scheduled), needed)
-	if needed == 0 {
-		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no pods are wanted"
-		scheduled.Message = available.Message
-	}
-	setConditions(&s.Conditions, clique.Generation, now, available, scheduled)
-	setProblems(&s.Conditions, &s.LastErrors, f.Problems, clique.Generation, now)
-	return s
-}
-
 // GroupFacts is what the status of a PodCliqueScalingGroup is made from.
 type GroupFacts struct {
 	// Replicas are those that exist: observed.GroupReplicas.
 	Replicas []lifecycle.GroupReplica
+	// Raised are the attempts of replicas that are replaced, by index. Waits is what the first replica that waits says:
+	// UnitDecision.Note.
+	Raised   map[int]int32
+	Waits    string
 	Problems []Problem
 }
 
@@ -86,6 +50,10 @@ type GroupFacts struct {
 func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupFacts, now metav1.Time) v1alpha1.PodCliqueScalingGroupStatus {
 	s := *group.Status.DeepCopy()
 	s.ObservedGeneration = group.Generation
+	if attempt := observed.GroupAttempt(group, 0).Set; attempt != s.PodCliqueSetAttempt { // a new life of the set's replica
+		s.PodCliqueSetAttempt, s.ReplicaAttempts, s.WasAvailable = attempt, nil, false
+	}
+	s.ReplicaAttempts = replicaAttempts(s.ReplicaAttempts, int(max(group.Spec.Replicas, 0)), f.Raised, now)
 	s.Replicas, s.ScheduledReplicas, s.AvailableReplicas, s.UpdatedReplicas = int32(len(f.Replicas)), 0, 0, 0
 	for _, r := range f.Replicas {
 		if r.Index >= int(group.Spec.Replicas) {
@@ -103,6 +71,9 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupFacts, now
 	}
 	available := yesNo(v1alpha1.ConditionAvailable, s.AvailableReplicas >= needed, v1alpha1.ReasonSufficientReplicas, v1alpha1.ReasonInsufficientReplicas)
 	available.Message = fmt.Sprintf("%d of %s available, %d needed", s.AvailableReplicas, replicas(group.Spec.Replicas), needed)
+	if f.Waits != "" && s.AvailableReplicas < needed {
+		available.Message += "; " + f.Waits
+	}
 	if needed == 0 {
 		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no replicas are wanted"
 	}
@@ -119,6 +90,8 @@ type SetFacts struct {
 	Running bool
 	// Recorded is what RecordedReplicas returns, or as it was if the set is not acted on.
 	Recorded []v1alpha1.RecordedReplicas
+	// Raised are the attempts of replicas that are replaced, by index.
+	Raised   map[int]int32
 	Problems []Problem
 }
 
@@ -140,8 +113,15 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 			troubled = r
 		}
 	}
+	foreign := "" // what the first foreign object in the way says
+	for _, p := range f.Problems {
+		if p.Condition == v1alpha1.ConditionForeignObject && foreign == "" {
+			foreign = p.Message
+		}
+	}
 	s.Selector = selector(naming.OfSet(pcs.Name))
 	s.RecordedReplicas = f.Recorded
+	s.ReplicaAttempts = replicaAttempts(s.ReplicaAttempts, int(s.Replicas), f.Raised, now)
 	s.Phase = v1alpha1.PodCliqueSetPhasePending
 	if f.Running {
 		s.Phase = v1alpha1.PodCliqueSetPhaseRunning
@@ -151,6 +131,10 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 	switch {
 	case s.Replicas == 0:
 		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no replicas are wanted"
+	case first != nil && foreign != "":
+		available.Message += "; " + message.Truncate(foreign, maxDescription)
+	case first != nil && first.Waits != "":
+		available.Message += fmt.Sprintf("; replica %d %s", first.Index, first.Waits)
 	case first != nil && first.Trouble != "":
 		available.Message += fmt.Sprintf("; replica %d lacks %s: %s", first.Index, first.Unavailable(), message.Truncate(first.Trouble, maxDescription))
 	case first != nil && first.Terminating() != "":
@@ -166,50 +150,6 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 	setConditions(&s.Conditions, pcs.Generation, now, available)
 	setProblems(&s.Conditions, &s.LastErrors, f.Problems, pcs.Generation, now)
 	return s
-}
-
-// RecordedReplicas returns what the status of a set is to remember: the replicas of every standalone PodClique and scaling
-// group that somebody has scaled away from its template, by name. One that does not exist keeps what it had, as long as the
-// set wants it: it is made with that. nil as long as nobody has scaled anything. Source: decision W2.
-func RecordedReplicas(set *v1alpha1.PodCliqueSet, live Children) []v1alpha1.RecordedReplicas {
-	before := make(map[string]int32, len(set.Status.RecordedReplicas))
-	for _, r := range set.Status.RecordedReplicas {
-		before[r.Name] = r.Replicas
-	}
-	var recorded []v1alpha1.RecordedReplicas
-	record := func(name string, exists bool, given, own int32) {
-		old, had := before[name]
-		switch {
-		case exists && given != own:
-			recorded = append(recorded, v1alpha1.RecordedReplicas{Name: name, Replicas: own})
-		case !exists && had:
-			recorded = append(recorded, v1alpha1.RecordedReplicas{Name: name, Replicas: old})
-		}
-	}
-	template := &set.Spec.Template
-	for i := range int(max(set.Spec.Replicas, 0)) {
-		for _, t := range observed.CliqueTemplates(template) {
-			if observed.GroupOf(template, t.Name) != nil {
-				continue
-			}
-			name := naming.PodClique(set.Name, i, t.Name)
-			if c := live.Cliques[name]; c != nil {
-				record(name, true, observed.TemplateReplicas(c), c.Spec.Replicas)
-			} else {
-				record(name, false, 0, 0)
-			}
-		}
-		for k := range template.PodCliqueScalingGroupConfigs {
-			name := naming.ScalingGroup(set.Name, i, template.PodCliqueScalingGroupConfigs[k].Name)
-			if g := live.Groups[name]; g != nil {
-				record(name, true, observed.TemplateReplicas(g), g.Spec.Replicas)
-			} else {
-				record(name, false, 0, 0)
-			}
-		}
-	}
-	slices.SortFunc(recorded, func(a, b v1alpha1.RecordedReplicas) int { return cmp.Compare(a.Name, b.Name) })
-	return recorded
 }
 
 // yesNo returns a condition that is True for one reason and False for the other.

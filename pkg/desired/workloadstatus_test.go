@@ -67,7 +67,7 @@ func TestPodCliqueStatus(t *testing.T) {
 		},
 		"available; what terminates or has ended does not count": {
 			spec:  v1alpha1.PodCliqueSpec{Replicas: 3, MinAvailable: ptr.To[int32](1)},
-			facts: CliqueFacts{Pods: somePods(1, 1, 1, 1), Admitted: true},
+			facts: CliqueFacts{Pods: somePods(1, 1, 1, 1), Leaf: 1},
 			want: v1alpha1.PodCliqueStatus{Replicas: 3, ReadyReplicas: 1, ScheduledReplicas: 1, ScheduleGatedReplicas: 1, UpdatedReplicas: 2,
 				MinAvailable: ptr.To[int32](1), WasAvailable: true},
 			told: []string{
@@ -77,7 +77,7 @@ func TestPodCliqueStatus(t *testing.T) {
 		"scaled to zero, once available": {
 			spec:   v1alpha1.PodCliqueSpec{},
 			status: v1alpha1.PodCliqueStatus{WasAvailable: true, MinAvailable: ptr.To[int32](4)},
-			facts:  CliqueFacts{Admitted: true},
+			facts:  CliqueFacts{},
 			want:   v1alpha1.PodCliqueStatus{MinAvailable: ptr.To[int32](0), WasAvailable: true, CurrentPodTemplateHash: ptr.To("h")},
 			told: []string{
 				"Available=True ScaledToZero: no pods are wanted",
@@ -240,8 +240,8 @@ func TestPodCliqueSetStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set := makeSet("s", tc.replicas).PodCliqueSet
-			set.Status.RecordedReplicas = []v1alpha1.RecordedReplicas{{Name: "before", Replicas: 1}}
-			tc.facts.Recorded = []v1alpha1.RecordedReplicas{{Name: "now", Replicas: 1}}
+			set.Status.RecordedReplicas = []v1alpha1.RecordedReplicas{{Name: "before", Indices: "0", Replicas: 1}}
+			tc.facts.Recorded = []v1alpha1.RecordedReplicas{{Name: "now", Indices: "0", Replicas: 1}}
 			got := PodCliqueSetStatus(set, tc.facts, now)
 			tc.want.ObservedGeneration, tc.want.RecordedReplicas = 2, tc.facts.Recorded
 			tc.want.Selector = ptr.To("app.kubernetes.io/managed-by=grove-operator,app.kubernetes.io/part-of=s")
@@ -257,32 +257,39 @@ func TestPodCliqueSetStatus(t *testing.T) {
 
 func TestRecordedReplicas(t *testing.T) {
 	t.Parallel()
-	recorded := func(name string, replicas int32) v1alpha1.RecordedReplicas {
-		return v1alpha1.RecordedReplicas{Name: name, Replicas: replicas}
+	clique := func(indices string, replicas, initial int32) v1alpha1.RecordedReplicas {
+		return v1alpha1.RecordedReplicas{Name: "a", Indices: indices, Replicas: replicas, InitialReplicas: &initial}
+	}
+	group := func(indices string, replicas int32) v1alpha1.RecordedReplicas {
+		return v1alpha1.RecordedReplicas{Name: "g", Indices: indices, Replicas: replicas}
 	}
 	for name, tc := range map[string]struct {
 		before []v1alpha1.RecordedReplicas
 		change func(Children)
 		want   []v1alpha1.RecordedReplicas
 	}{
-		"nobody has scaled anything": {},
-		"what was scaled, by name": {
+		"nothing was scaled": {},
+		"what was scaled, by name, with its first size": {
 			change: func(c Children) { c.Groups["s-1-g"].Spec.Replicas, c.Cliques["s-0-a"].Spec.Replicas = 5, 0 },
-			want:   []v1alpha1.RecordedReplicas{recorded("s-0-a", 0), recorded("s-1-g", 5)},
+			want:   []v1alpha1.RecordedReplicas{clique("0", 0, 3), group("1", 5)},
+		},
+		"scaled alike in two replicas of the set: one entry": {
+			change: func(c Children) { c.Cliques["s-1-a"].Spec.Replicas, c.Cliques["s-0-a"].Spec.Replicas = 5, 5 },
+			want:   []v1alpha1.RecordedReplicas{clique("0-1", 5, 3)},
 		},
 		"scaled again": {
-			before: []v1alpha1.RecordedReplicas{recorded("s-0-a", 7)},
+			before: []v1alpha1.RecordedReplicas{clique("0", 7, 3)},
 			change: func(c Children) { c.Cliques["s-0-a"].Spec.Replicas = 8 },
-			want:   []v1alpha1.RecordedReplicas{recorded("s-0-a", 8)},
+			want:   []v1alpha1.RecordedReplicas{clique("0", 8, 3)},
 		},
-		"scaled back": {before: []v1alpha1.RecordedReplicas{recorded("s-0-a", 7)}},
+		"scaled back": {before: []v1alpha1.RecordedReplicas{clique("0", 7, 3)}},
 		"deleted: it keeps what it had": {
-			before: []v1alpha1.RecordedReplicas{recorded("s-0-a", 7), recorded("s-0-g", 4)},
+			before: []v1alpha1.RecordedReplicas{clique("0", 7, 2), group("0", 4)},
 			change: func(c Children) { delete(c.Cliques, "s-0-a"); delete(c.Groups, "s-0-g") },
-			want:   []v1alpha1.RecordedReplicas{recorded("s-0-a", 7), recorded("s-0-g", 4)},
+			want:   []v1alpha1.RecordedReplicas{clique("0", 7, 2), group("0", 4)},
 		},
 		"deleted, and not scaled before":           {change: func(c Children) { delete(c.Cliques, "s-0-a") }},
-		"of a replica that is not wanted any more": {before: []v1alpha1.RecordedReplicas{recorded("s-2-a", 7)}},
+		"of a replica that is not wanted any more": {before: []v1alpha1.RecordedReplicas{clique("2", 7, 3)}},
 		"a member of a scaling group has the group's": {
 			change: func(c Children) { c.Cliques["s-0-g-0-b"].Spec.Replicas = 9 },
 		},

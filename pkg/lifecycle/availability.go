@@ -23,14 +23,14 @@ type Clique struct {
 	Pods, Scheduled, Ready, Updated int32
 }
 
-// Available says whether the clique has at least minAvailable ready pods and is there to stay. A clique scaled to zero
+// Available reports whether the clique has at least minAvailable ready pods and is there to stay. A clique scaled to zero
 // is available. Source: decision W3.
 func (c Clique) Available() bool { return !c.Terminating && c.Ready >= c.MinAvailable }
 
 // IsScheduled says the same of scheduled pods.
 func (c Clique) IsScheduled() bool { return !c.Terminating && c.Scheduled >= c.MinAvailable }
 
-// IsUpdated says whether every pod that the clique wants exists and has its present template.
+// IsUpdated reports whether every pod that the clique wants exists and has its present template.
 func (c Clique) IsUpdated() bool { return !c.Terminating && c.Observed && c.Updated >= c.Replicas }
 
 // GroupReplica is one replica of a scaling group.
@@ -42,13 +42,13 @@ type GroupReplica struct {
 	Missing []string
 }
 
-// Available says whether every member clique exists and is available.
+// Available reports whether every member clique exists and is available.
 func (r GroupReplica) Available() bool { return r.all(Clique.Available) }
 
-// IsScheduled says whether every member clique exists and has its minimum scheduled.
+// IsScheduled reports whether every member clique exists and has its minimum scheduled.
 func (r GroupReplica) IsScheduled() bool { return r.all(Clique.IsScheduled) }
 
-// IsUpdated says whether every member clique exists and has only pods of its present template.
+// IsUpdated reports whether every member clique exists and has only pods of its present template.
 func (r GroupReplica) IsUpdated() bool { return r.all(Clique.IsUpdated) }
 
 func (r GroupReplica) all(predicate func(Clique) bool) bool {
@@ -75,17 +75,17 @@ type ScalingGroup struct {
 	ScheduledReplicas, AvailableReplicas, UpdatedReplicas int32
 }
 
-// Available says whether the group has minAvailable available replicas and is there to stay.
+// Available reports whether the group has minAvailable available replicas and is there to stay.
 func (g ScalingGroup) Available() bool {
 	return !g.Terminating && g.AvailableReplicas >= g.MinAvailable
 }
 
-// IsScheduled says whether minAvailable replicas have their minimum scheduled.
+// IsScheduled reports whether minAvailable replicas have their minimum scheduled.
 func (g ScalingGroup) IsScheduled() bool {
 	return !g.Terminating && g.ScheduledReplicas >= g.MinAvailable
 }
 
-// IsUpdated says whether every replica that the group wants is up to date.
+// IsUpdated reports whether every replica that the group wants is up to date.
 func (g ScalingGroup) IsUpdated() bool {
 	return !g.Terminating && g.Observed && g.UpdatedReplicas >= g.Replicas
 }
@@ -98,17 +98,19 @@ type SetReplica struct {
 	Cliques []Clique
 	Groups  []ScalingGroup
 	Missing []string
+	// Waits is what PodCliques of the replica wait for before they are created: UnitDecision.Note.
+	Waits string
 	// Trouble is what the first of its cliques and groups says that cannot be made as it should; "": none does.
 	Trouble string
 }
 
-// Available says whether every standalone clique and every scaling group exists and is available.
+// Available reports whether every standalone clique and every scaling group exists and is available.
 func (r SetReplica) Available() bool { return r.all(Clique.Available, ScalingGroup.Available) }
 
-// IsScheduled says whether every standalone clique and every scaling group exists and has its minimum scheduled.
+// IsScheduled reports whether every standalone clique and every scaling group exists and has its minimum scheduled.
 func (r SetReplica) IsScheduled() bool { return r.all(Clique.IsScheduled, ScalingGroup.IsScheduled) }
 
-// IsUpdated says whether all of the replica is up to date.
+// IsUpdated reports whether all of the replica is up to date.
 func (r SetReplica) IsUpdated() bool { return r.all(Clique.IsUpdated, ScalingGroup.IsUpdated) }
 
 func (r SetReplica) all(clique func(Clique) bool, group func(ScalingGroup) bool) bool {

@@ -28,7 +28,7 @@ func (m Minimum) Target() int32 {
 }
 
 // Enforced returns what the PodGroup's leaf asks for: the recorded minimum, or the target where that is lower (scaling in
-// lowers it at once) or where nothing is recorded, as after zero. It never raises: only Effective does, in the status.
+// lowers it immediately) or where nothing is recorded, as after zero. It never raises: only Effective does, in the status.
 func (m Minimum) Enforced() int32 {
 	target := m.Target()
 	if m.Explicit == nil && m.Recorded != nil && *m.Recorded > 0 {
@@ -37,15 +37,26 @@ func (m Minimum) Enforced() int32 {
 	return target
 }
 
-// Effective returns the minimum to record in the clique's status. Scaling in lowers it at once; after that it rises to
-// the target only when as many pods are ready, or while the gang is not admitted, because then nothing can fall below
-// the new minimum by being given it. Source: decision W1.
+// Leaf returns what the PodGroup's leaf is to ask for. listed is what the leaf of the PodGroup object that exists asks for;
+// nil: there is no PodGroup, and the first write of a new one asks for the target. The leaf of an existing one is lowered
+// when scaling in lowers the target, and raised only after Effective was recorded: nothing that runs can fall below a
+// minimum by being given it.
+func (m Minimum) Leaf(listed *int32) int32 {
+	if listed == nil {
+		return m.Target()
+	}
+	return max(m.Enforced(), min(*listed, m.Target()))
+}
+
+// Effective returns the minimum to record in the clique's status. Scaling in lowers it at once; after that it rises when as
+// many pods are ready as the target, or to what the leaf of the PodGroup (0: not listed) asks for: that of a new PodGroup
+// object asks for more. Source: decision W1.
 //
 // Example: made with 4 replicas, scaled to 2 (minimum 2) and to 4 again: 2, until 4 pods are ready.
-func (m Minimum) Effective(ready int32, admitted bool) int32 {
+func (m Minimum) Effective(ready, leaf int32) int32 {
 	enforced, target := m.Enforced(), m.Target()
-	if !admitted || ready >= target {
+	if ready >= target {
 		return target
 	}
-	return enforced
+	return max(enforced, min(leaf, target))
 }

@@ -12,44 +12,47 @@ import (
 func TestMinimum(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		m        lifecycle.Minimum
-		ready    int32
-		admitted bool
-		// target, enforced by the PodGroup, effective for the status
+		m           lifecycle.Minimum
+		ready, leaf int32 // pods, and what the PodGroup asks for; 0: nothing
+		// target, enforced, effective for the status
 		target, enforced, effective int32
 	}{
 		"unset, new: its replicas": {
-			lifecycle.Minimum{AtCreation: 4, Replicas: 4}, 0, false, 4, 4, 4},
+			lifecycle.Minimum{AtCreation: 4, Replicas: 4}, 0, 0, 4, 4, 4},
 		"unset, scaled in: lowered at once": {
-			lifecycle.Minimum{AtCreation: 4, Replicas: 2, Recorded: ptr.To[int32](4)}, 4, true, 2, 2, 2},
+			lifecycle.Minimum{AtCreation: 4, Replicas: 2, Recorded: ptr.To[int32](4)}, 4, 0, 2, 2, 2},
 		"unset, scaled out above its creation: unchanged": {
-			lifecycle.Minimum{AtCreation: 4, Replicas: 9, Recorded: ptr.To[int32](4)}, 9, true, 4, 4, 4},
+			lifecycle.Minimum{AtCreation: 4, Replicas: 9, Recorded: ptr.To[int32](4)}, 9, 0, 4, 4, 4},
 		"unset, in and out again: not before the pods are ready": {
-			lifecycle.Minimum{AtCreation: 4, Replicas: 4, Recorded: ptr.To[int32](2)}, 3, true, 4, 2, 2},
+			lifecycle.Minimum{AtCreation: 4, Replicas: 4, Recorded: ptr.To[int32](2)}, 3, 0, 4, 2, 2},
 		"unset, in and out again, ready: the status rises, the PodGroup follows it": {
-			lifecycle.Minimum{AtCreation: 4, Replicas: 4, Recorded: ptr.To[int32](2)}, 4, true, 4, 2, 4},
-		"unset, in and out again while waiting for admission: at once": {
-			lifecycle.Minimum{AtCreation: 4, Replicas: 4, Recorded: ptr.To[int32](2)}, 0, false, 4, 2, 4},
+			lifecycle.Minimum{AtCreation: 4, Replicas: 4, Recorded: ptr.To[int32](2)}, 4, 0, 4, 2, 4},
+		"unset, in and out again before any pod was ready: not yet": {
+			lifecycle.Minimum{AtCreation: 4, Replicas: 4, Recorded: ptr.To[int32](2)}, 0, 2, 4, 2, 2},
+		"unset, in and out again, and a new PodGroup asks for all: it rises": {
+			lifecycle.Minimum{AtCreation: 4, Replicas: 4, Recorded: ptr.To[int32](2)}, 0, 4, 4, 2, 4},
+		"unset, scaled in, and the PodGroup was not lowered yet: lowered": {
+			lifecycle.Minimum{AtCreation: 4, Replicas: 2, Recorded: ptr.To[int32](4)}, 4, 4, 2, 2, 2},
 		"scaled to zero: nothing is needed": {
-			lifecycle.Minimum{AtCreation: 4, Replicas: 0, Recorded: ptr.To[int32](4)}, 4, true, 0, 0, 0},
+			lifecycle.Minimum{AtCreation: 4, Replicas: 0, Recorded: ptr.To[int32](4)}, 4, 0, 0, 0, 0},
 		"back from zero: a new leaf, whole": {
-			lifecycle.Minimum{AtCreation: 4, Replicas: 3, Recorded: ptr.To[int32](0)}, 0, false, 3, 3, 3},
+			lifecycle.Minimum{AtCreation: 4, Replicas: 3, Recorded: ptr.To[int32](0)}, 0, 0, 3, 3, 3},
 		"explicit: a floor": {
-			lifecycle.Minimum{Explicit: ptr.To[int32](2), AtCreation: 4, Replicas: 3, Recorded: ptr.To[int32](2)}, 0, true, 2, 2, 2},
+			lifecycle.Minimum{Explicit: ptr.To[int32](2), AtCreation: 4, Replicas: 3, Recorded: ptr.To[int32](2)}, 0, 0, 2, 2, 2},
 		"explicit, above the replicas, past admission: waits": {
-			lifecycle.Minimum{Explicit: ptr.To[int32](3), AtCreation: 1, Replicas: 1}, 1, false, 3, 3, 3},
+			lifecycle.Minimum{Explicit: ptr.To[int32](3), AtCreation: 1, Replicas: 1}, 1, 0, 3, 3, 3},
 		"explicit, scaled to zero past admission: leaves the tree": {
-			lifecycle.Minimum{Explicit: ptr.To[int32](2), AtCreation: 4, Replicas: 0, Recorded: ptr.To[int32](2)}, 4, true, 0, 0, 0},
+			lifecycle.Minimum{Explicit: ptr.To[int32](2), AtCreation: 4, Replicas: 0, Recorded: ptr.To[int32](2)}, 4, 0, 0, 0, 0},
 		"explicit zero, past admission: one": {
-			lifecycle.Minimum{Explicit: ptr.To[int32](0), AtCreation: 4, Replicas: 4}, 0, false, 1, 1, 1},
+			lifecycle.Minimum{Explicit: ptr.To[int32](0), AtCreation: 4, Replicas: 4}, 0, 0, 1, 1, 1},
 		"created with nothing recorded: one at least": {
-			lifecycle.Minimum{AtCreation: 0, Replicas: 3}, 0, false, 1, 1, 1},
+			lifecycle.Minimum{AtCreation: 0, Replicas: 3}, 0, 0, 1, 1, 1},
 		"negative replicas, past admission": {
-			lifecycle.Minimum{AtCreation: 1, Replicas: -3}, 0, false, 0, 0, 0},
+			lifecycle.Minimum{AtCreation: 1, Replicas: -3}, 0, 0, 0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := [3]int32{tc.m.Target(), tc.m.Enforced(), tc.m.Effective(tc.ready, tc.admitted)}
+			got := [3]int32{tc.m.Target(), tc.m.Enforced(), tc.m.Effective(tc.ready, tc.leaf)}
 			if want := [3]int32{tc.target, tc.enforced, tc.effective}; got != want {
 				t.Errorf("target, enforced, effective = %v, want %v", got, want)
 			}
@@ -74,12 +77,33 @@ func TestMinimumRisesOnlyToWhatIsReady(t *testing.T) {
 			}
 			if r.Intn(2) == 0 {
 				ready := r.Int31n(m.Replicas + 1)
-				recorded := m.Effective(ready, true)
+				recorded := m.Effective(ready, enforced)
 				if recorded > enforced && recorded > ready {
 					t.Fatalf("seed %d: minimum raised from %d to %d with %d ready", seed, enforced, recorded, ready)
 				}
 				m.Recorded = &recorded
 			}
+		}
+	}
+}
+
+func TestLeaf(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		m      lifecycle.Minimum
+		listed *int32
+		want   int32
+	}{
+		"no PodGroup: the target, whatever is recorded": {lifecycle.Minimum{AtCreation: 4, Replicas: 4, Recorded: ptr.To[int32](2)}, nil, 4},
+		"scaled in: lowered":                            {lifecycle.Minimum{AtCreation: 4, Replicas: 2, Recorded: ptr.To[int32](4)}, ptr.To[int32](4), 2},
+		"in and out again: stays":                       {lifecycle.Minimum{AtCreation: 4, Replicas: 4, Recorded: ptr.To[int32](2)}, ptr.To[int32](2), 2},
+		"the status has risen: follows":                 {lifecycle.Minimum{AtCreation: 4, Replicas: 4, Recorded: ptr.To[int32](4)}, ptr.To[int32](2), 4},
+		"a new PodGroup, before the status has risen":   {lifecycle.Minimum{AtCreation: 4, Replicas: 4, Recorded: ptr.To[int32](2)}, ptr.To[int32](4), 4},
+		"back from zero: a new leaf, whole":             {lifecycle.Minimum{AtCreation: 4, Replicas: 3, Recorded: ptr.To[int32](0)}, ptr.To[int32](0), 3},
+		"explicit":                                      {lifecycle.Minimum{Explicit: ptr.To[int32](2), AtCreation: 4, Replicas: 4}, ptr.To[int32](2), 2},
+	} {
+		if got := tc.m.Leaf(tc.listed); got != tc.want {
+			t.Errorf("%s: %d, want %d", name, got, tc.want)
 		}
 	}
 }

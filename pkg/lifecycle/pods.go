@@ -24,14 +24,17 @@ type Pod struct {
 	Ended   bool
 	EndedAt time.Time
 
+	// Orphan: no object owns it.
+	Orphan bool
+
 	// Terminating: it is being deleted; its grace period ends at GraceEnds. Unreachable: its node does not answer, so
-	// that nobody will confirm the end.
+	// that no kubelet will confirm the end.
 	Terminating bool
 	GraceEnds   time.Time
 	Unreachable bool
 }
 
-// lost says whether a terminating pod is given up: its node is unreachable and its grace period is over.
+// lost reports whether a terminating pod is given up: its node is unreachable and its grace period is over.
 func (p Pod) lost(now time.Time) bool {
 	return p.Terminating && p.Unreachable && !now.Before(p.GraceEnds)
 }
@@ -40,20 +43,16 @@ func (p Pod) lost(now time.Time) bool {
 type CliquePods struct {
 	// Replicas is the number of pods wanted.
 	Replicas int32
-	// GroupMinimum is the minMember of the clique's leaf in the PodGroup as it is now; 0: the PodGroup does not list it.
+	// LeafMinMember is the minMember of the clique's leaf in the PodGroup as it is now; 0: the PodGroup does not list it.
 	// Scaling in stops there until the PodGroup has been lowered.
-	GroupMinimum int32
+	LeafMinMember int32
 	// Pods are those that the clique owns, in any order.
 	Pods []Pod
+	// Others are pods that bear the clique's name and are owned by another object, or by none: as a rule by an earlier
+	// PodClique of that name. They have the host names that pods of this one would have.
+	Others []Pod
 	// Ends is the history of pods that ended, by index: what DecidePods returned last.
 	Ends map[int]Ends
-}
-
-// Ends is the history of the pods that ended one after the other at one index.
-type Ends struct {
-	// Count is how many have been removed in a row. Last is when the latest of them ended.
-	Count int
-	Last  time.Time
 }
 
 // PodDecision is what to do about the pods of a clique.
@@ -64,6 +63,8 @@ type PodDecision struct {
 	Delete []Deletion
 	// Lost are terminating pods on unreachable nodes whose index is given to a pod of Create.
 	Lost []Pod
+	// Blocked are those of Others whose index is wanted: it is waited for.
+	Blocked []Pod
 	// Ends is the history to keep. It must be recorded before Delete is carried out, or a crash loop starts its back-off
 	// anew.
 	Ends map[int]Ends
@@ -102,11 +103,13 @@ const (
 //
 //   - Terminating pods are not counted and not picked again. The index of one stays taken until its object is gone, or its
 //     node is unreachable and its grace period over; a replacement waits for it rather than take a higher index.
+//   - So does the index of a pod of Others, whether it terminates or not; but one that ended and has no owner holds no index:
+//     it does not run, and nothing deletes it.
 //   - A pod that ended keeps its index, is deleted after a back-off (EndedDelay), and replaced when it is gone.
 //   - Scaling in takes pods in the order of InDeletionOrder, never more than the PodGroup allows.
 //   - Of two pods with one index the younger goes.
 //
-// A pod without an index, whose host name and label somebody broke, is counted, and goes first when scaling in.
+// A pod without an index, whose host name and label were changed, is counted, and goes first when scaling in.
 func DecidePods(c CliquePods, now time.Time) PodDecision {
 	d := PodDecision{Ends: map[int]Ends{}}
 	after := func(t time.Time) {
@@ -139,10 +142,25 @@ func DecidePods(c CliquePods, now time.Time) PodDecision {
 			counted = append(counted, p)
 		}
 	}
+	blocked := map[int]Pod{}
+	for _, p := range c.Others {
+		switch {
+		case p.Ended && p.Orphan && !p.Terminating:
+		case !p.lost(now):
+			blocked[p.Index] = p
+			if p.Terminating && p.Unreachable {
+				after(p.GraceEnds)
+			}
+		default:
+			if _, own := lost[p.Index]; !own {
+				lost[p.Index] = p
+			}
+		}
+	}
 
 	// 2. Scale in, as far as the PodGroup allows.
 	surplus := len(counted) - int(max(c.Replicas, 0))
-	allowed := max(0, min(surplus, len(counted)-int(c.GroupMinimum)))
+	allowed := max(0, min(surplus, len(counted)-int(c.LeafMinMember)))
 	d.Held = max(0, surplus) - allowed
 	order := InDeletionOrder(counted)
 	for _, p := range order[:allowed] {
@@ -154,7 +172,10 @@ func DecidePods(c CliquePods, now time.Time) PodDecision {
 		if !p.Ended {
 			continue
 		}
-		ends := p.ends(c.Ends[p.Index])
+		ends := p.ends(endsOf(c.Ends, p.Index))
+		if own := c.Ends[p.Index]; p.Index >= 0 && own == ends && own.Last.Equal(p.EndedAt) && ends.Count > 0 {
+			ends.Count-- // it was counted by a pass whose deletion failed
+		}
 		if due := p.EndedAt.Add(EndedDelay(ends.Count)); now.Before(due) {
 			after(due)
 			continue
@@ -167,6 +188,7 @@ func DecidePods(c CliquePods, now time.Time) PodDecision {
 			d.Ends[i] = e
 		}
 	}
+	d.Ends = boundedEnds(d.Ends)
 
 	// 4. Fill the lowest indices; wait for one that is about to be free.
 	for i, missing := 0, -surplus; missing > 0; i++ {
@@ -174,6 +196,10 @@ func DecidePods(c CliquePods, now time.Time) PodDecision {
 			continue
 		}
 		missing--
+		if p, held := blocked[i]; held {
+			d.Blocked = append(d.Blocked, p)
+			continue
+		}
 		if leaving[i] {
 			continue
 		}
@@ -221,39 +247,4 @@ func InDeletionOrder(pods []Pod) []Pod {
 // byAge sorts the oldest first.
 func byAge(a, b Pod) int {
 	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
-}
-
-const (
-	firstEndedDelay = 10 * time.Second
-	maxEndedDelay   = 5 * time.Minute
-	// steadyAfter is how long a pod has to live for the next end to be a first one again, as the kubelet has it.
-	steadyAfter = 2 * maxEndedDelay
-	// forgetEnds is when a history has no effect any more, whatever happens: a successor lives that long unless it ends
-	// before, which makes its own history.
-	forgetEnds = steadyAfter + maxEndedDelay
-)
-
-// EndedDelay returns how long after its end a pod is replaced whose index saw that many ends in a row before: at once,
-// then 10 s, doubling to 5 min, like the kubelet restarts containers.
-func EndedDelay(ends int) time.Duration {
-	if ends <= 0 {
-		return 0
-	}
-	delay := firstEndedDelay
-	for i := 1; i < ends && delay < maxEndedDelay; i++ {
-		delay *= 2
-	}
-	return min(delay, maxEndedDelay)
-}
-
-// ends returns the history that counts for the end of p: none if it lived long.
-func (p Pod) ends(before Ends) Ends {
-	began := p.Started
-	if began.IsZero() {
-		began = p.Created
-	}
-	if p.EndedAt.Sub(began) >= steadyAfter {
-		return Ends{}
-	}
-	return before
 }

@@ -68,14 +68,14 @@ func TestDecidePods(t *testing.T) {
 			want: lifecycle.PodDecision{Create: []lifecycle.NewPod{{Index: 0}, {Index: 1}, {Index: 2}}},
 		},
 		"as wanted: nothing": {
-			c: lifecycle.CliquePods{Replicas: 2, GroupMinimum: 2, Pods: []lifecycle.Pod{ready(0), ready(1)}},
+			c: lifecycle.CliquePods{Replicas: 2, LeafMinMember: 2, Pods: []lifecycle.Pod{ready(0), ready(1)}},
 		},
 		"holes are filled first": {
 			c:    lifecycle.CliquePods{Replicas: 4, Pods: []lifecycle.Pod{ready(1), ready(3)}},
 			want: lifecycle.PodDecision{Create: []lifecycle.NewPod{{Index: 0}, {Index: 2}}},
 		},
 		"a terminating pod is not counted, and its index waited for": {
-			c: lifecycle.CliquePods{Replicas: 3, GroupMinimum: 3, Pods: []lifecycle.Pod{ready(0), with(ready(1), terminating), ready(2)}},
+			c: lifecycle.CliquePods{Replicas: 3, LeafMinMember: 3, Pods: []lifecycle.Pod{ready(0), with(ready(1), terminating), ready(2)}},
 		},
 		"scaled in and out again: the index of the pod on its way out is waited for": {
 			c:    lifecycle.CliquePods{Replicas: 4, Pods: []lifecycle.Pod{ready(0), ready(1), with(ready(2), terminating)}},
@@ -109,11 +109,11 @@ func TestDecidePods(t *testing.T) {
 			},
 		},
 		"scaling in waits until the PodGroup is lowered": {
-			c:    lifecycle.CliquePods{Replicas: 1, GroupMinimum: 3, Pods: []lifecycle.Pod{ready(0), ready(1), ready(2)}},
+			c:    lifecycle.CliquePods{Replicas: 1, LeafMinMember: 3, Pods: []lifecycle.Pod{ready(0), ready(1), ready(2)}},
 			want: lifecycle.PodDecision{Held: 2},
 		},
 		"scaling in goes as far as the PodGroup allows": {
-			c: lifecycle.CliquePods{Replicas: 1, GroupMinimum: 2, Pods: []lifecycle.Pod{ready(0), ready(1), ready(2)}},
+			c: lifecycle.CliquePods{Replicas: 1, LeafMinMember: 2, Pods: []lifecycle.Pod{ready(0), ready(1), ready(2)}},
 			want: lifecycle.PodDecision{Held: 1,
 				Delete: []lifecycle.Deletion{{Pod: ready(2), Reason: lifecycle.DeletedScaleIn}}},
 		},
@@ -128,7 +128,7 @@ func TestDecidePods(t *testing.T) {
 				{Pod: with(ready(1), pending), Reason: lifecycle.DeletedScaleIn}, {Pod: ready(0), Reason: lifecycle.DeletedScaleIn}}},
 		},
 		"a pod that ended is replaced at once the first time; its index is taken until it is gone": {
-			c: lifecycle.CliquePods{Replicas: 2, GroupMinimum: 2, Pods: []lifecycle.Pod{ready(0), with(ready(1), ended(0, time.Minute))}},
+			c: lifecycle.CliquePods{Replicas: 2, LeafMinMember: 2, Pods: []lifecycle.Pod{ready(0), with(ready(1), ended(0, time.Minute))}},
 			want: lifecycle.PodDecision{
 				Delete: []lifecycle.Deletion{{Pod: with(ready(1), ended(0, time.Minute)), Reason: lifecycle.DeletedEnded}},
 				Ends:   map[int]lifecycle.Ends{1: {Count: 1, Last: now}},
@@ -146,6 +146,18 @@ func TestDecidePods(t *testing.T) {
 			want: lifecycle.PodDecision{
 				Delete: []lifecycle.Deletion{{Pod: with(ready(0), ended(10*time.Second, time.Minute)), Reason: lifecycle.DeletedEnded}},
 				Ends:   map[int]lifecycle.Ends{0: {Count: 2, Last: ago(10 * time.Second)}}},
+		},
+		"one that was counted, and whose deletion failed, is not counted twice": {
+			c: lifecycle.CliquePods{Replicas: 1, Pods: []lifecycle.Pod{with(ready(0), ended(0, time.Minute))},
+				Ends: map[int]lifecycle.Ends{0: {Count: 1, Last: now}}},
+			want: lifecycle.PodDecision{
+				Delete: []lifecycle.Deletion{{Pod: with(ready(0), ended(0, time.Minute)), Reason: lifecycle.DeletedEnded}},
+				Ends:   map[int]lifecycle.Ends{0: {Count: 1, Last: now}}},
+		},
+		"an index without a history of its own backs off with the others that have none": {
+			c: lifecycle.CliquePods{Replicas: 1, Pods: []lifecycle.Pod{with(ready(0), ended(4*time.Second, time.Minute))},
+				Ends: map[int]lifecycle.Ends{-1: {Count: 1, Last: ago(time.Minute)}}},
+			want: lifecycle.PodDecision{RequeueAfter: 6 * time.Second, Ends: map[int]lifecycle.Ends{-1: {Count: 1, Last: ago(time.Minute)}}},
 		},
 		"one that lived long starts a new row": {
 			c: lifecycle.CliquePods{Replicas: 1, Pods: []lifecycle.Pod{with(ready(0), ended(0, 10*time.Minute))},
@@ -187,6 +199,53 @@ func TestDecidePods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if diff := cmp.Diff(tc.want, lifecycle.DecidePods(tc.c, now), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Others are pods of the same name that another object owns, or none.
+func TestDecidePodsBesideOthers(t *testing.T) {
+	t.Parallel()
+	former := func(changes ...func(*lifecycle.Pod)) lifecycle.Pod {
+		return with(with(ready(1), named("former")), changes...)
+	}
+	orphan := func(p *lifecycle.Pod) { p.Orphan = true }
+	unbound := func(p *lifecycle.Pod) { p.Scheduled = false }
+	rest := []lifecycle.NewPod{{Index: 0}, {Index: 2}}
+	for name, tc := range map[string]struct {
+		other lifecycle.Pod
+		want  lifecycle.PodDecision
+	}{
+		"one that runs holds its index": {
+			other: former(), want: lifecycle.PodDecision{Create: rest, Blocked: []lifecycle.Pod{former()}}},
+		"one that terminates too": {
+			other: former(terminating), want: lifecycle.PodDecision{Create: rest, Blocked: []lifecycle.Pod{former(terminating)}}},
+		"also when its grace period is over and the node answers": {
+			other: former(terminating, graceOver), want: lifecycle.PodDecision{Create: rest, Blocked: []lifecycle.Pod{former(terminating, graceOver)}}},
+		"one that was never bound too": {
+			other: former(terminating, unbound), want: lifecycle.PodDecision{Create: rest, Blocked: []lifecycle.Pod{former(terminating, unbound)}}},
+		"one on an unreachable node until the grace period is over": {
+			other: former(terminating, unreachable), want: lifecycle.PodDecision{Create: rest, RequeueAfter: 30 * time.Second,
+				Blocked: []lifecycle.Pod{former(terminating, unreachable)}}},
+		"then it is lost": {
+			other: former(terminating, unreachable, graceOver), want: lifecycle.PodDecision{
+				Create: []lifecycle.NewPod{{Index: 0}, {Index: 1, Replaces: "former"}, {Index: 2}},
+				Lost:   []lifecycle.Pod{former(terminating, unreachable, graceOver)}}},
+		"one that ended is deleted with its owner, and holds its index until then": {
+			other: former(ended(0, time.Minute)), want: lifecycle.PodDecision{Create: rest, Blocked: []lifecycle.Pod{former(ended(0, time.Minute))}}},
+		"one that ended without an owner holds nothing": {
+			other: former(ended(0, time.Minute), orphan), want: lifecycle.PodDecision{Create: []lifecycle.NewPod{{Index: 0}, {Index: 1}, {Index: 2}}}},
+		"one without an owner that runs holds its index": {
+			other: former(orphan), want: lifecycle.PodDecision{Create: rest, Blocked: []lifecycle.Pod{former(orphan)}}},
+		"an index that is not wanted is nobody's concern": {
+			other: with(ready(3), named("former")), want: lifecycle.PodDecision{Create: []lifecycle.NewPod{{Index: 0}, {Index: 1}, {Index: 2}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := lifecycle.DecidePods(lifecycle.CliquePods{Replicas: 3, Others: []lifecycle.Pod{tc.other}}, now)
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -250,9 +309,9 @@ func TestNoIndexTwice(t *testing.T) {
 			if !calm && r.Intn(10) == 0 {
 				c.Replicas = r.Int31n(7)
 			}
-			c.GroupMinimum = 0
+			c.LeafMinMember = 0
 			if !calm && r.Intn(3) == 0 {
-				c.GroupMinimum = r.Int31n(7)
+				c.LeafMinMember = r.Int31n(7)
 			}
 			w.happen(calm)
 			if calm || r.Intn(2) == 0 {
@@ -342,7 +401,7 @@ func (w *world) happen(calm bool) {
 	}
 }
 
-// twice says whether two pods of one index may run at a time: neither terminating nor ended.
+// twice reports whether two pods of one index may run at a time: neither terminating nor ended.
 func (w *world) twice() (int, bool) {
 	alive := map[int]bool{}
 	for _, p := range w.list() {

@@ -9,5 +9,5 @@ import (
 // The pure core: names and points in time are arguments.
 func TestPure(t *testing.T) {
 	t.Parallel()
-	purity.Check(t, "time", purity.Module+"/pkg/naming")
+	purity.Check(t, "time", purity.Module+"/pkg/message", purity.Module+"/pkg/naming")
 }

@@ -39,7 +39,7 @@ type Requirement struct {
 	Need   int32  `json:"need,omitempty"`
 }
 
-// String returns the requirement in words, for people.
+// String returns the requirement in words, for users.
 func (r Requirement) String() string {
 	if r.PodClique != "" {
 		return "clique " + r.PodClique
@@ -133,7 +133,7 @@ func (o StartOrder) parents(at int) []OrderedClique {
 
 func (o StartOrder) groupMinimum(group string) int32 { return max(o.GroupMinimum[group], 1) }
 
-// Started says whether a parent has started, given the PodCliques and the scaling groups of the set's replica as they
+// Started reports whether a parent has started, given the PodCliques and the scaling groups of the set's replica as they
 // are now. What does not exist has not started; a clique or a group scaled to zero has, for there is nothing to wait for.
 func (r Requirement) Started(cliques []Clique, groups []ScalingGroup) bool {
 	need, have := int32(1), int32(0)

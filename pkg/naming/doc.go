@@ -4,5 +4,5 @@
 // the labels of this package and by owner; who wants an index reads its label.
 //
 // The package is pure: standard library and the label keys of the API only. Names, labels and components follow Grove's
-// published ones, so that what people wrote for them goes on working.
+// published ones, so that what users wrote for them goes on working.
 package naming

@@ -14,16 +14,14 @@ const (
 	AnnotationStartRequirements = "grove.io/start-requirements"
 	// AnnotationGroupPods holds the number of pods of one replica of the scaling group, by the template; on members only.
 	AnnotationGroupPods = "grove.io/scaling-group-pods"
-	// AnnotationEndedPods holds the history of pods that ended, which their back-off needs. Absent: none did lately.
-	AnnotationEndedPods = "grove.io/ended-pods"
 	// AnnotationTemplateKeys holds the keys of the labels and annotations that the template gave. Absent: none.
 	AnnotationTemplateKeys = "grove.io/template-keys"
 )
 
-// Internal says whether an annotation is muster-controller's own, and not for pods.
+// Internal reports whether an annotation is muster-controller's own, and not for pods.
 func Internal(annotation string) bool {
 	switch annotation {
-	case AnnotationStartRequirements, AnnotationGroupPods, AnnotationEndedPods, AnnotationTemplateKeys,
+	case AnnotationStartRequirements, AnnotationGroupPods, AnnotationTemplateKeys,
 		v1alpha1.AnnotationInitialReplicas, v1alpha1.AnnotationTemplateReplicas:
 		return true
 	}
@@ -110,7 +108,7 @@ func Identity(labels map[string]string) map[string]string {
 	return identity
 }
 
-// Selectors. What they find is checked by owner besides: anybody can set a label.
+// Selectors. What they find is checked by owner besides: any client can set a label.
 
 // OfSet selects everything that was made for a set.
 func OfSet(set string) map[string]string {

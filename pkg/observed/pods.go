@@ -1,13 +1,12 @@
 package observed
 
 import (
-	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
@@ -37,6 +36,7 @@ func Pod(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node stri
 		Outdated:    pod.Labels[v1alpha1.LabelPodTemplateHash] != clique.Labels[v1alpha1.LabelPodTemplateHash],
 		Ended:       pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		Terminating: pod.DeletionTimestamp != nil,
+		Orphan:      metav1.GetControllerOfNoCopy(pod) == nil,
 	}
 	if pod.Status.StartTime != nil {
 		p.Started = pod.Status.StartTime.Time
@@ -44,7 +44,7 @@ func Pod(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node stri
 	if p.Ended {
 		p.EndedAt = endedAt(pod)
 	} else {
-		p.Ready = isReady(pod)
+		p.Ready = IsReady(pod)
 	}
 	if p.Terminating {
 		p.GraceEnds = pod.DeletionTimestamp.Time // the API server adds the grace period to the time of the request
@@ -64,7 +64,8 @@ func PodIndex(podClique string, pod *corev1.Pod) int {
 	return naming.Index(pod.Labels, v1alpha1.LabelPodIndex)
 }
 
-func isReady(pod *corev1.Pod) bool {
+// IsReady reports whether the condition Ready of a pod is true.
+func IsReady(pod *corev1.Pod) bool {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
 			return c.Status == corev1.ConditionTrue
@@ -98,7 +99,7 @@ func endedAt(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-// UnreachableNode says whether a node does not answer: its condition Ready is neither True nor False, or it has the taint
+// UnreachableNode reports whether a node does not answer: its condition Ready is neither True nor False, or it has the taint
 // that says so. A node that does not exist any more (nil) does not answer either.
 func UnreachableNode(node *corev1.Node) bool {
 	if node == nil {
@@ -117,37 +118,11 @@ func UnreachableNode(node *corev1.Node) bool {
 	return false
 }
 
-// endedPods is one index in the annotation naming.AnnotationEndedPods.
-type endedPods struct {
-	Count int       `json:"count"`
-	Last  time.Time `json:"last"`
-}
-
-// Ends reads the history of the pods that ended from a PodClique's annotation. What cannot be read is no history: the
-// back-off starts anew.
+// Ends returns the history of the pods that ended, by index, from a PodClique's status.
 func Ends(clique *v1alpha1.PodClique) map[int]lifecycle.Ends {
-	ends := map[int]lifecycle.Ends{}
-	var stored map[int]endedPods
-	if text := clique.Annotations[naming.AnnotationEndedPods]; text != "" && json.Unmarshal([]byte(text), &stored) == nil {
-		for i, e := range stored {
-			ends[i] = lifecycle.Ends(e)
-		}
+	ends := make(map[int]lifecycle.Ends, len(clique.Status.EndedPods))
+	for _, e := range clique.Status.EndedPods {
+		ends[int(e.Index)] = lifecycle.Ends{Count: int(e.Count), Last: e.LastEndedAt.Time}
 	}
 	return ends
-}
-
-// FormatEnds returns the text that Ends reads, "" for an empty history: then the annotation is to be removed.
-func FormatEnds(ends map[int]lifecycle.Ends) string {
-	if len(ends) == 0 {
-		return ""
-	}
-	stored := make(map[int]endedPods, len(ends))
-	for i, e := range ends {
-		stored[i] = endedPods{Count: e.Count, Last: e.Last.UTC()}
-	}
-	text, err := json.Marshal(stored) // sorted by index
-	if err != nil {                   // numbers and times of this era marshal
-		panic(fmt.Sprintf("history of ended pods: %v", err))
-	}
-	return string(text)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // Minimum returns what decides how many pods of a PodClique must run together. A PodClique without the annotation that
-// says how many replicas it was created with, which somebody must have removed, is taken as created with its present
+// says how many replicas it was created with, which must have been removed, is taken as created with its present
 // ones.
 func Minimum(clique *v1alpha1.PodClique) lifecycle.Minimum {
 	return lifecycle.Minimum{
@@ -27,7 +27,7 @@ func Minimum(clique *v1alpha1.PodClique) lifecycle.Minimum {
 }
 
 // TemplateReplicas returns the replicas that the template last gave a PodClique or PodCliqueScalingGroup; -1 if its
-// annotations do not say. As long as they equal spec.replicas nobody has scaled the object (decision W2).
+// annotations do not say. As long as they equal spec.replicas the object has not been scaled (decision W2).
 func TemplateReplicas(object metav1.Object) int32 {
 	return replicasAnnotation(object.GetAnnotations(), v1alpha1.AnnotationTemplateReplicas, -1)
 }
@@ -166,7 +166,7 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, cliques []*v1alpha1.PodClique, grou
 			exists[r.Index][facts.Template] = true
 		}
 	}
-	wanted := TopLevel(&set.Spec.Template)
+	wanted := set.Spec.Template.TopLevelNames()
 	for i := range replicas {
 		r := &replicas[i]
 		slices.SortFunc(r.Cliques, func(a, b lifecycle.Clique) int { return cmp.Compare(a.Name, b.Name) })
@@ -180,62 +180,15 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, cliques []*v1alpha1.PodClique, grou
 	return replicas
 }
 
-// TopLevel returns the names of what a replica of the template is made of directly: standalone cliques and scaling
-// groups, sorted. (Their names do not clash, decision W7.)
-func TopLevel(template *v1alpha1.PodCliqueSetTemplateSpec) []string {
-	var names []string
-	for _, c := range CliqueTemplates(template) {
-		if GroupOf(template, c.Name) == nil {
-			names = append(names, c.Name)
-		}
-	}
-	for i := range template.PodCliqueScalingGroupConfigs {
-		names = append(names, template.PodCliqueScalingGroupConfigs[i].Name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// GroupOf returns the scaling group of the template that a clique is in, nil if it is standalone.
-func GroupOf(template *v1alpha1.PodCliqueSetTemplateSpec, clique string) *v1alpha1.PodCliqueScalingGroupConfig {
-	for i := range template.PodCliqueScalingGroupConfigs {
-		if g := &template.PodCliqueScalingGroupConfigs[i]; slices.Contains(g.CliqueNames, clique) {
-			return g
-		}
-	}
-	return nil
-}
-
-// CliqueTemplates returns the cliques of the template, without the empty entries that a Go client can leave in the list.
-func CliqueTemplates(template *v1alpha1.PodCliqueSetTemplateSpec) []*v1alpha1.PodCliqueTemplateSpec {
-	cliques := make([]*v1alpha1.PodCliqueTemplateSpec, 0, len(template.Cliques))
-	for _, c := range template.Cliques {
-		if c != nil {
-			cliques = append(cliques, c)
-		}
-	}
-	return cliques
-}
-
-// CliqueTemplate returns the clique of that name in the template, nil if there is none.
-func CliqueTemplate(template *v1alpha1.PodCliqueSetTemplateSpec, name string) *v1alpha1.PodCliqueTemplateSpec {
-	for _, c := range CliqueTemplates(template) {
-		if c.Name == name {
-			return c
-		}
-	}
-	return nil
-}
-
 // StartOrder returns the start order of a template.
 func StartOrder(template *v1alpha1.PodCliqueSetTemplateSpec) lifecycle.StartOrder {
 	o := lifecycle.StartOrder{GroupMinimum: map[string]int32{}}
 	if t := template.StartupType; t != nil {
 		o.InOrder, o.Explicit = *t == v1alpha1.CliqueStartupTypeInOrder, *t == v1alpha1.CliqueStartupTypeExplicit
 	}
-	for _, c := range CliqueTemplates(template) {
+	for _, c := range template.CliquesInOrder() {
 		ordered := lifecycle.OrderedClique{Name: c.Name, StartsAfter: c.Spec.StartsAfter}
-		if g := GroupOf(template, c.Name); g != nil {
+		if g := template.ScalingGroupOf(c.Name); g != nil {
 			ordered.Group = g.Name
 			o.GroupMinimum[g.Name] = lifecycle.GroupMinimum(g.MinAvailable, 1)
 		}
@@ -259,17 +212,4 @@ func Leaf(pg *v2alpha2.PodGroup, podClique string) (minMember int32, listed bool
 		}
 	}
 	return 0, false
-}
-
-// Admitted says whether a sub-group of a PodGroup was admitted and something of it is left. pg may be nil.
-func Admitted(pg *v2alpha2.PodGroup, subGroup string) bool {
-	if pg == nil {
-		return false
-	}
-	for i := range pg.Status.SubGroups {
-		if sg := &pg.Status.SubGroups[i]; sg.Name == subGroup {
-			return sg.Admitted
-		}
-	}
-	return false
 }

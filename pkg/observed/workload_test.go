@@ -148,20 +148,19 @@ func TestTroubleOfSetReplicas(t *testing.T) {
 func TestLeaf(t *testing.T) {
 	t.Parallel()
 	pg := &v2alpha2.PodGroup{
-		Spec:   v2alpha2.PodGroupSpec{SubGroups: []v2alpha2.SubGroup{{Name: "a", MinMember: ptr.To[int32](3)}, {Name: "g"}}},
-		Status: v2alpha2.PodGroupStatus{SubGroups: []v2alpha2.SubGroupStatus{{Name: "a", Admitted: true}, {Name: "g"}}},
+		Spec: v2alpha2.PodGroupSpec{SubGroups: []v2alpha2.SubGroup{{Name: "a", MinMember: ptr.To[int32](3)}, {Name: "g"}}},
 	}
 	type answer struct {
-		Min              int32
-		Listed, Admitted bool
+		Min    int32
+		Listed bool
 	}
-	for name, want := range map[string]answer{"a": {3, true, true}, "g": {0, true, false}, "x": {}} {
+	for name, want := range map[string]answer{"a": {3, true}, "g": {0, true}, "x": {}} {
 		n, listed := observed.Leaf(pg, name)
-		if got := (answer{n, listed, observed.Admitted(pg, name)}); got != want {
+		if got := (answer{n, listed}); got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
-	if _, listed := observed.Leaf(nil, "a"); listed || observed.Admitted(nil, "a") {
+	if _, listed := observed.Leaf(nil, "a"); listed {
 		t.Error("a PodGroup that does not exist lists something")
 	}
 }
@@ -175,7 +174,8 @@ func TestPod(t *testing.T) {
 	pod := func(changes ...func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", CreationTimestamp: metav1.NewTime(t0),
-				Labels: map[string]string{v1alpha1.LabelPodIndex: "4", v1alpha1.LabelPodTemplateHash: "h"}},
+				OwnerReferences: []metav1.OwnerReference{{Kind: v1alpha1.KindPodClique, Name: "s-0-a", Controller: ptr.To(true)}},
+				Labels:          map[string]string{v1alpha1.LabelPodIndex: "4", v1alpha1.LabelPodTemplateHash: "h"}},
 			Spec: corev1.PodSpec{Hostname: "s-0-a-4"},
 		}
 		for _, change := range changes {
@@ -200,6 +200,8 @@ func TestPod(t *testing.T) {
 		"ready":   {pod(running), func(p *lifecycle.Pod) { p.Ready = true }},
 		"not ready": {pod(running, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }),
 			func(*lifecycle.Pod) {}},
+		"without an owner": {pod(func(p *corev1.Pod) { p.OwnerReferences = nil }),
+			func(p *lifecycle.Pod) { *p = base; p.Orphan = true }},
 		"gated": {pod(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} }),
 			func(p *lifecycle.Pod) { *p = base; p.Gated = true }},
 		"of another template": {pod(running, func(p *corev1.Pod) { p.Labels[v1alpha1.LabelPodTemplateHash] = "old" }),
@@ -265,20 +267,6 @@ func TestUnreachableNode(t *testing.T) {
 		if got := observed.UnreachableNode(tc.node); got != tc.want {
 			t.Errorf("%s: %v", name, got)
 		}
-	}
-}
-
-func TestEndsWrittenAndReadAgain(t *testing.T) {
-	t.Parallel()
-	ends := map[int]lifecycle.Ends{0: {Count: 1, Last: t0}, 12: {Count: 3, Last: t0.Add(time.Second)}}
-	clique := &v1alpha1.PodClique{}
-	clique.Annotations = map[string]string{naming.AnnotationEndedPods: observed.FormatEnds(ends)}
-	if diff := cmp.Diff(ends, observed.Ends(clique)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	clique.Annotations[naming.AnnotationEndedPods] = "[broken"
-	if got := observed.Ends(clique); len(got) > 0 || observed.FormatEnds(nil) != "" {
-		t.Errorf("a broken history is read as %v", got)
 	}
 }
 

@@ -41,7 +41,7 @@ func (scaleValidator) ValidateDelete(context.Context, *autoscalingv1.Scale) (adm
 	return nil, nil
 }
 
-func (r kinReader) scalePodCliqueSet(ctx context.Context, key client.ObjectKey, replicas int32) error {
+func (r ownerReader) scalePodCliqueSet(ctx context.Context, key client.ObjectKey, replicas int32) error {
 	pcs := &v1alpha1.PodCliqueSet{}
 	if found, err := r.live(ctx, key, pcs); err != nil || !found {
 		return err
@@ -49,31 +49,31 @@ func (r kinReader) scalePodCliqueSet(ctx context.Context, key client.ObjectKey, 
 	return invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueSet), pcs, validation.ValidatePodCliqueSetScale(pcs, replicas))
 }
 
-func (r kinReader) scalePodCliqueScalingGroup(ctx context.Context, key client.ObjectKey, replicas int32) error {
+func (r ownerReader) scalePodCliqueScalingGroup(ctx context.Context, key client.ObjectKey, replicas int32) error {
 	pcsg := &v1alpha1.PodCliqueScalingGroup{}
 	if found, err := r.live(ctx, key, pcsg); err != nil || !found {
 		return err
 	}
-	kin, err := r.kinOf(ctx, pcsg)
+	owners, err := r.ownerContextOf(ctx, pcsg)
 	if err != nil {
 		return err
 	}
-	return invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueScalingGroup), pcsg, validation.ValidatePodCliqueScalingGroupScale(pcsg, replicas, kin))
+	return invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueScalingGroup), pcsg, validation.ValidatePodCliqueScalingGroupScale(pcsg, replicas, owners))
 }
 
-func (r kinReader) scalePodClique(ctx context.Context, key client.ObjectKey, replicas int32) error {
+func (r ownerReader) scalePodClique(ctx context.Context, key client.ObjectKey, replicas int32) error {
 	pclq := &v1alpha1.PodClique{}
 	if found, err := r.live(ctx, key, pclq); err != nil || !found {
 		return err
 	}
-	kin, err := r.kinOf(ctx, pclq)
+	owners, err := r.ownerContextOf(ctx, pclq)
 	if err != nil {
 		return err
 	}
-	return invalid(v1alpha1.Kind(v1alpha1.KindPodClique), pclq, validation.ValidatePodCliqueScale(pclq, replicas, kin))
+	return invalid(v1alpha1.Kind(v1alpha1.KindPodClique), pclq, validation.ValidatePodCliqueScale(pclq, replicas, owners))
 }
 
-func (r kinReader) live(ctx context.Context, key client.ObjectKey, into client.Object) (bool, error) {
+func (r ownerReader) live(ctx context.Context, key client.ObjectKey, into client.Object) (bool, error) {
 	err := r.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {
 		return false, nil

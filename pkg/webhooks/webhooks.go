@@ -50,22 +50,22 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := autoscalingv1.AddToScheme(scheme); err != nil {
 		return err
 	}
-	kin := kinReader{mgr.GetAPIReader()}
+	owners := ownerReader{mgr.GetAPIReader()}
 	for path, build := range map[string]func() error{
 		PodGroupPath: ctrl.NewWebhookManagedBy(mgr, &v2alpha2.PodGroup{}).
 			WithValidator(PodGroupValidator{}).WithValidatorCustomPath(PodGroupPath).Complete,
 		PodCliqueSetPath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodCliqueSet{}).
-			WithValidator(podCliqueSetValidator{kin}).WithValidatorCustomPath(PodCliqueSetPath).Complete,
+			WithValidator(podCliqueSetValidator{owners}).WithValidatorCustomPath(PodCliqueSetPath).Complete,
 		PodCliqueScalingGroupPath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodCliqueScalingGroup{}).
-			WithValidator(podCliqueScalingGroupValidator{kin}).WithValidatorCustomPath(PodCliqueScalingGroupPath).Complete,
+			WithValidator(podCliqueScalingGroupValidator{owners}).WithValidatorCustomPath(PodCliqueScalingGroupPath).Complete,
 		PodCliquePath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodClique{}).
-			WithValidator(podCliqueValidator{kin}).WithValidatorCustomPath(PodCliquePath).Complete,
+			WithValidator(podCliqueValidator{owners}).WithValidatorCustomPath(PodCliquePath).Complete,
 		PodCliqueSetScalePath: ctrl.NewWebhookManagedBy(mgr, &autoscalingv1.Scale{}).
-			WithValidator(scaleValidator{kin.scalePodCliqueSet}).WithValidatorCustomPath(PodCliqueSetScalePath).Complete,
+			WithValidator(scaleValidator{owners.scalePodCliqueSet}).WithValidatorCustomPath(PodCliqueSetScalePath).Complete,
 		PodCliqueScalingGroupScalePath: ctrl.NewWebhookManagedBy(mgr, &autoscalingv1.Scale{}).
-			WithValidator(scaleValidator{kin.scalePodCliqueScalingGroup}).WithValidatorCustomPath(PodCliqueScalingGroupScalePath).Complete,
+			WithValidator(scaleValidator{owners.scalePodCliqueScalingGroup}).WithValidatorCustomPath(PodCliqueScalingGroupScalePath).Complete,
 		PodCliqueScalePath: ctrl.NewWebhookManagedBy(mgr, &autoscalingv1.Scale{}).
-			WithValidator(scaleValidator{kin.scalePodClique}).WithValidatorCustomPath(PodCliqueScalePath).Complete,
+			WithValidator(scaleValidator{owners.scalePodClique}).WithValidatorCustomPath(PodCliqueScalePath).Complete,
 	} {
 		if err := build(); err != nil {
 			return fmt.Errorf("registering %s: %w", path, err)

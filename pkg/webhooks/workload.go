@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -79,7 +80,7 @@ func (d defaulter[T]) Handle(_ context.Context, request admission.Request) admis
 	return response
 }
 
-// hasParent says whether the parent of what a JSON pointer points at is there.
+// hasParent reports whether the parent of what a JSON pointer points at is there.
 // No field with a default has a name that JSON pointers escape.
 func hasParent(document any, pointer string) bool {
 	steps := strings.Split(pointer, "/")
@@ -106,7 +107,7 @@ func hasParent(document any, pointer string) bool {
 
 // podCliqueSetValidator refuses invalid PodCliqueSets and forbidden changes, and
 // passes on warnings.
-type podCliqueSetValidator struct{ kinReader }
+type podCliqueSetValidator struct{ ownerReader }
 
 var _ admission.Validator[*v1alpha1.PodCliqueSet] = podCliqueSetValidator{}
 
@@ -137,7 +138,7 @@ func (podCliqueSetValidator) ValidateDelete(context.Context, *v1alpha1.PodClique
 
 // podCliqueScalingGroupValidator guards what users may change of a
 // PodCliqueScalingGroup: its replicas, within limits.
-type podCliqueScalingGroupValidator struct{ kinReader }
+type podCliqueScalingGroupValidator struct{ ownerReader }
 
 var _ admission.Validator[*v1alpha1.PodCliqueScalingGroup] = podCliqueScalingGroupValidator{}
 
@@ -148,14 +149,14 @@ func (v podCliqueScalingGroupValidator) ValidateCreate(_ context.Context, pcsg *
 
 // ValidateUpdate validates a changed PodCliqueScalingGroup.
 func (v podCliqueScalingGroupValidator) ValidateUpdate(ctx context.Context, old, pcsg *v1alpha1.PodCliqueScalingGroup) (admission.Warnings, error) {
-	var kin validation.Kin
+	var owners validation.OwnerContext
 	if pcsg.DeletionTimestamp == nil && pcsg.Spec.Replicas != old.Spec.Replicas {
 		var err error
-		if kin, err = v.kinOf(ctx, old); err != nil {
+		if owners, err = v.ownerContextOf(ctx, old); err != nil {
 			return nil, err
 		}
 	}
-	return nil, invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueScalingGroup), pcsg, validation.ValidatePodCliqueScalingGroupUpdate(pcsg, old, kin))
+	return nil, invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueScalingGroup), pcsg, validation.ValidatePodCliqueScalingGroupUpdate(pcsg, old, owners))
 }
 
 // ValidateDelete allows every deletion.
@@ -164,8 +165,9 @@ func (podCliqueScalingGroupValidator) ValidateDelete(context.Context, *v1alpha1.
 }
 
 // podCliqueValidator guards what users may change of a PodClique: its replicas,
-// within limits, unless it is a member of a scaling group.
-type podCliqueValidator struct{ kinReader }
+// within limits, unless it is a member of a scaling group. All else is changed in
+// the template of the PodCliqueSet, whose changes muster-controller passes on.
+type podCliqueValidator struct{ ownerReader }
 
 var _ admission.Validator[*v1alpha1.PodClique] = podCliqueValidator{}
 
@@ -176,14 +178,14 @@ func (v podCliqueValidator) ValidateCreate(_ context.Context, pclq *v1alpha1.Pod
 
 // ValidateUpdate validates a changed PodClique.
 func (v podCliqueValidator) ValidateUpdate(ctx context.Context, old, pclq *v1alpha1.PodClique) (admission.Warnings, error) {
-	var kin validation.Kin
-	if pclq.DeletionTimestamp == nil && pclq.Spec.Replicas != old.Spec.Replicas {
+	var owners validation.OwnerContext
+	if pclq.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(pclq.Spec, old.Spec) {
 		var err error
-		if kin, err = v.kinOf(ctx, old); err != nil {
+		if owners, err = v.ownerContextOf(ctx, old); err != nil {
 			return nil, err
 		}
 	}
-	return nil, invalid(v1alpha1.Kind(v1alpha1.KindPodClique), pclq, validation.ValidatePodCliqueUpdate(pclq, old, kin))
+	return nil, invalid(v1alpha1.Kind(v1alpha1.KindPodClique), pclq, validation.ValidatePodCliqueUpdate(pclq, old, owners))
 }
 
 // ValidateDelete allows every deletion.

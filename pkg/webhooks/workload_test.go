@@ -81,7 +81,7 @@ func boundPod() *corev1.Pod {
 		Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 }
 
-func reader(t *testing.T, failing bool, objects ...client.Object) kinReader {
+func reader(t *testing.T, failing bool, objects ...client.Object) ownerReader {
 	t.Helper()
 	scheme := testScheme(t)
 	indexed := func(value func(*corev1.Pod) string) client.IndexerFunc {
@@ -112,7 +112,7 @@ func reader(t *testing.T, failing bool, objects ...client.Object) kinReader {
 			return c.Get(ctx, key, into, opts...)
 		},
 	})
-	return kinReader{builder.Build()}
+	return ownerReader{builder.Build()}
 }
 
 func testScheme(t *testing.T) *runtime.Scheme {
@@ -168,18 +168,31 @@ func TestWorkloadValidators(t *testing.T) {
 		"a clique's replicas of Training":  {live: training, update: update(standalone(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "Training"},
 		"a member's replicas":              {live: family, update: update(member(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "podcliquescalinggroup/svc-0-g"},
 		"a member's replicas, as template": {live: family, update: update(member(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 2 })},
-		"a member's replicas of Training":  {live: training, update: update(member(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 2 }), want: "Training"},
-		"a group's replicas":               {live: family, update: update(scalingGroup(), func(o client.Object) { o.(*v1alpha1.PodCliqueScalingGroup).Spec.Replicas = 9 })},
-		"a group's replicas, tree full":    {live: append([]client.Object{otherGroup()}, family...), update: update(scalingGroup(), func(o client.Object) { o.(*v1alpha1.PodCliqueScalingGroup).Spec.Replicas = 9 }), want: "1,024"},
-		"a group's replicas of Training":   {live: training, update: update(scalingGroup(), func(o client.Object) { o.(*v1alpha1.PodCliqueScalingGroup).Spec.Replicas = 9 }), want: "Training"},
-		"a set that was replaced":          {live: []client.Object{func() client.Object { s := trainingSet(); s.UID = "another"; return s }()}, update: update(standalone(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
-		"owners not known":                 {failing: true, update: update(standalone(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "reading the owner, PodCliqueSet svc: away"},
-		"metadata, nothing asked":          {failing: true, update: update(standalone(), func(o client.Object) { o.SetOwnerReferences(nil) })},
-		"terminating, nothing asked":       {failing: true, update: update(func() client.Object { c := standalone(); c.DeletionTimestamp = ptr(metav1.Now()); return c }(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
+		"a clique's image": {live: family, update: update(standalone(), func(o client.Object) {
+			o.(*v1alpha1.PodClique).Spec.PodSpec.Containers = []corev1.Container{{Name: "main", Image: "mine"}}
+		}), want: "change spec.template.cliques[0].spec.podSpec of PodCliqueSet svc instead"},
+		"a member's image": {live: family, update: update(member(), func(o client.Object) {
+			o.(*v1alpha1.PodClique).Spec.PodSpec.Containers = []corev1.Container{{Name: "main", Image: "mine"}}
+		}), want: "change spec.template.cliques[1].spec.podSpec of PodCliqueSet svc instead"},
+		"a clique's pods, as template": {live: family, update: update(standalone(), func(o client.Object) {
+			o.(*v1alpha1.PodClique).Spec.PodSpec = *set().Spec.Template.Cliques[0].Spec.PodSpec.DeepCopy()
+			v1alpha1.SetPodCliqueDefaults(o.(*v1alpha1.PodClique), "configured")
+		})},
+		"a clique's image, owners not known": {failing: true, update: update(standalone(), func(o client.Object) {
+			o.(*v1alpha1.PodClique).Spec.PodSpec.Containers = []corev1.Container{{Name: "main", Image: "mine"}}
+		}), want: "reading the owner, PodCliqueSet svc: away"},
+		"a member's replicas of Training": {live: training, update: update(member(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 2 }), want: "Training"},
+		"a group's replicas":              {live: family, update: update(scalingGroup(), func(o client.Object) { o.(*v1alpha1.PodCliqueScalingGroup).Spec.Replicas = 9 })},
+		"a group's replicas, tree full":   {live: append([]client.Object{otherGroup()}, family...), update: update(scalingGroup(), func(o client.Object) { o.(*v1alpha1.PodCliqueScalingGroup).Spec.Replicas = 9 }), want: "1,024"},
+		"a group's replicas of Training":  {live: training, update: update(scalingGroup(), func(o client.Object) { o.(*v1alpha1.PodCliqueScalingGroup).Spec.Replicas = 9 }), want: "Training"},
+		"a set that was replaced":         {live: []client.Object{func() client.Object { s := trainingSet(); s.UID = "another"; return s }()}, update: update(standalone(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
+		"owners not known":                {failing: true, update: update(standalone(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "reading the owner, PodCliqueSet svc: away"},
+		"metadata, nothing asked":         {failing: true, update: update(standalone(), func(o client.Object) { o.SetOwnerReferences(nil) })},
+		"terminating, nothing asked":      {failing: true, update: update(func() client.Object { c := standalone(); c.DeletionTimestamp = ptr(metav1.Now()); return c }(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kin := reader(t, tc.failing, tc.live...)
+			owners := reader(t, tc.failing, tc.live...)
 			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create}}
 			object := tc.create
 			if object != nil {
@@ -192,11 +205,11 @@ func TestWorkloadValidators(t *testing.T) {
 			var hook *admission.Webhook
 			switch object.(type) {
 			case *v1alpha1.PodCliqueSet:
-				hook = admission.WithValidator(testScheme(t), podCliqueSetValidator{kin})
+				hook = admission.WithValidator(testScheme(t), podCliqueSetValidator{owners})
 			case *v1alpha1.PodCliqueScalingGroup:
-				hook = admission.WithValidator(testScheme(t), podCliqueScalingGroupValidator{kin})
+				hook = admission.WithValidator(testScheme(t), podCliqueScalingGroupValidator{owners})
 			case *v1alpha1.PodClique:
-				hook = admission.WithValidator(testScheme(t), podCliqueValidator{kin})
+				hook = admission.WithValidator(testScheme(t), podCliqueValidator{owners})
 			}
 			answer(t, hook.Handle(context.Background(), request), strings.ReplaceAll(tc.want, "1,024", "1024"))
 		})
@@ -221,24 +234,24 @@ func TestScaleValidator(t *testing.T) {
 	for name, tc := range map[string]struct {
 		live     []client.Object
 		failing  bool
-		scale    func(kinReader) func(context.Context, client.ObjectKey, int32) error
+		scale    func(ownerReader) func(context.Context, client.ObjectKey, int32) error
 		name     string
 		replicas int32
 		want     string
 	}{
-		"a set":             {live: []client.Object{set()}, scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodCliqueSet }, name: "svc", replicas: 9},
-		"a set of Training": {live: []client.Object{trainingSet()}, scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodCliqueSet }, name: "svc", replicas: 9, want: `PodCliqueSet.grove.io "svc" is invalid`},
-		"a group to zero": {live: []client.Object{set(), scalingGroup()}, scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error {
+		"a set":             {live: []client.Object{set()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodCliqueSet }, name: "svc", replicas: 9},
+		"a set of Training": {live: []client.Object{trainingSet()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodCliqueSet }, name: "svc", replicas: 9, want: `PodCliqueSet.grove.io "svc" is invalid`},
+		"a group to zero": {live: []client.Object{set(), scalingGroup()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error {
 			return k.scalePodCliqueScalingGroup
 		}, name: "svc-0-g", replicas: 0},
-		"a group beyond the tree": {live: []client.Object{set(), scalingGroup()}, scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error {
+		"a group beyond the tree": {live: []client.Object{set(), scalingGroup()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error {
 			return k.scalePodCliqueScalingGroup
 		}, name: "svc-0-g", replicas: 600, want: "1024 at most"},
-		"a clique":                 {live: []client.Object{set(), standalone()}, scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-solo", replicas: 0},
-		"a clique below its floor": {live: []client.Object{set(), floor}, scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-solo", replicas: 1, want: "floor"},
-		"a member":                 {live: []client.Object{set(), scalingGroup(), member()}, scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-g-0-worker", replicas: 4, want: "scale podcliquescalinggroup/svc-0-g instead"},
-		"nothing there":            {scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "x", replicas: 4},
-		"not known":                {failing: true, scale: func(k kinReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "x", replicas: 4, want: "reading ns/x: away"},
+		"a clique":                 {live: []client.Object{set(), standalone()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-solo", replicas: 0},
+		"a clique below its floor": {live: []client.Object{set(), floor}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-solo", replicas: 1, want: "floor"},
+		"a member":                 {live: []client.Object{set(), scalingGroup(), member()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-g-0-worker", replicas: 4, want: "scale podcliquescalinggroup/svc-0-g instead"},
+		"nothing there":            {scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "x", replicas: 4},
+		"not known":                {failing: true, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "x", replicas: 4, want: "reading ns/x: away"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

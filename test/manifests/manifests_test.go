@@ -129,6 +129,11 @@ func readBase(t *testing.T) []object {
 	return read(t, readKustomization(t, ".").Resources...)
 }
 
+func readCRDs(t *testing.T) []object {
+	t.Helper()
+	return read(t, readKustomization(t, "crds").Resources...)
+}
+
 func samples(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(root, "samples", "*.yaml"))
@@ -142,9 +147,9 @@ func samples(t *testing.T) []string {
 	return files
 }
 
-func TestTheKustomizationListsEveryFileAndNoOther(t *testing.T) {
+func TestTheKustomizationsListEveryFileAndNoOther(t *testing.T) {
 	t.Parallel()
-	listed := readKustomization(t, ".").Resources
+	listed := slices.Concat(readKustomization(t, ".").Resources, readKustomization(t, "crds").Resources)
 	var present []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -172,12 +177,29 @@ func TestTheKustomizationListsEveryFileAndNoOther(t *testing.T) {
 	}
 }
 
+// Deleting a CRD deletes every object of it and ends every pod of a PodCliqueSet: nothing that is deleted to take the
+// programs away may be a CRD.
+func TestTheCRDsAreApartFromTheRest(t *testing.T) {
+	t.Parallel()
+	const definition = "CustomResourceDefinition"
+	for _, o := range readBase(t) {
+		if o.GetObjectKind().GroupVersionKind().Kind == definition {
+			t.Errorf("%s is deleted with the programs", o)
+		}
+	}
+	for _, o := range readCRDs(t) {
+		if o.GetObjectKind().GroupVersionKind().Kind != definition {
+			t.Errorf("%s is among the CRDs", o)
+		}
+	}
+}
+
 // An object that is listed twice, or that lacks its namespace, would be applied in the wrong place or not at all.
 func TestEveryObjectIsThereOnceAndKnowsItsNamespace(t *testing.T) {
 	t.Parallel()
 	clusterScoped := []string{"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
 	seen := map[string]string{}
-	for _, o := range readBase(t) {
+	for _, o := range slices.Concat(readBase(t), readCRDs(t)) {
 		kind := o.GetObjectKind().GroupVersionKind().Kind
 		if scoped := slices.Contains(clusterScoped, kind); scoped == (o.GetNamespace() != "") {
 			t.Errorf("%s: cluster-scoped: %t, but its namespace is %q", o, scoped, o.GetNamespace())
@@ -266,11 +288,8 @@ func TestEveryObjectOfTheCRDsSaysWhatIsInIt(t *testing.T) {
 		}
 	}
 	found := 0
-	for _, o := range readBase(t) {
-		crd, ok := o.Object.(*apiextensionsv1.CustomResourceDefinition)
-		if !ok {
-			continue
-		}
+	for _, o := range readCRDs(t) {
+		crd := o.Object.(*apiextensionsv1.CustomResourceDefinition)
 		found++
 		for _, version := range crd.Spec.Versions {
 			file = o.file

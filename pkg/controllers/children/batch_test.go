@@ -4,9 +4,13 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
-func TestInBatches(t *testing.T) {
+func TestSlowStart(t *testing.T) {
 	refused := errors.New("refused")
 	for name, tc := range map[string]struct {
 		n, limit  int
@@ -23,7 +27,7 @@ func TestInBatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var calls atomic.Int32
-			done, err := InBatches(tc.n, tc.limit, func(i int) error {
+			done, err := NewClient(nil, nil).SlowStart(clocktesting.NewFakePassiveClock(time.Time{}), types.NamespacedName{}, tc.n, tc.limit, func(i int) error {
 				calls.Add(1)
 				if i >= tc.failFrom {
 					return refused
@@ -43,7 +47,7 @@ func TestInBatches(t *testing.T) {
 func TestAtFullSpeedNobodyWaitsForTheSlowest(t *testing.T) {
 	const n, limit = 40, 4
 	last := make(chan struct{})
-	done, err := InBatches(n, limit, func(i int) error {
+	done, err := NewClient(nil, nil).SlowStart(clocktesting.NewFakePassiveClock(time.Time{}), types.NamespacedName{}, n, limit, func(i int) error {
 		switch i {
 		case limit: // of the first that are called at full speed
 			<-last
@@ -60,7 +64,7 @@ func TestAtFullSpeedNobodyWaitsForTheSlowest(t *testing.T) {
 func TestAtFullSpeedARefusalStops(t *testing.T) {
 	refused := errors.New("refused")
 	var calls atomic.Int32
-	done, err := InBatches(1000, 4, func(i int) error {
+	done, err := NewClient(nil, nil).SlowStart(clocktesting.NewFakePassiveClock(time.Time{}), types.NamespacedName{}, 1000, 4, func(i int) error {
 		calls.Add(1)
 		if i >= 20 {
 			return refused
@@ -72,14 +76,67 @@ func TestAtFullSpeedARefusalStops(t *testing.T) {
 	}
 }
 
-func TestAllTellsEveryWordingOnce(t *testing.T) {
-	err := All(6, 2, func(i int) error {
+func TestSlowStartLeavesTheRestToTheNextPass(t *testing.T) {
+	for name, tc := range map[string]struct {
+		each time.Duration // that a call takes
+		want int           // calls
+	}{
+		"some":                {each: 400 * time.Millisecond, want: 3},
+		"never less than one": {each: time.Minute, want: 1},
+	} {
+		clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+		done, err := NewClient(nil, nil).SlowStart(clock, types.NamespacedName{}, 20, 1, func(int) error {
+			clock.SetTime(clock.Now().Add(tc.each))
+			return nil
+		})
+		if done != tc.want || !errors.Is(err, ErrUnfinished) {
+			t.Errorf("%s: %d calls succeeded, error %v; want %d, and the rest for the next pass", name, done, err, tc.want)
+		}
+	}
+}
+
+func TestAPassThatGoesOnDoesNotStartSlowly(t *testing.T) {
+	c, name, clock := NewClient(nil, nil), types.NamespacedName{Name: "a"}, clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	refused := func() int32 {
+		var n atomic.Int32
+		_, _ = c.SlowStart(clock, name, 20, 4, func(int) error { // only the number of calls matters
+			n.Add(1)
+			return errors.New("refused")
+		})
+		return n.Load()
+	}
+	if n := refused(); n != 1 {
+		t.Errorf("%d calls in the first pass, want 1", n)
+	}
+	if _, err := c.Result(t.Context(), name, clock.Now(), 0, ErrUnfinished); err != nil {
+		t.Fatal(err)
+	}
+	last := make(chan struct{})
+	if done, err := c.SlowStart(clock, name, 4, 4, func(i int) error {
+		if i == 3 {
+			close(last)
+		}
+		<-last // a slow start would not get here
+		return nil
+	}); done != 4 || err != nil {
+		t.Errorf("%d calls succeeded, error %v", done, err)
+	}
+	if _, err := c.Result(t.Context(), name, clock.Now(), 0, errors.Join(ErrUnfinished, errors.New("refused"))); err == nil {
+		t.Error("the error is lost")
+	}
+	if n := refused(); n != 1 {
+		t.Errorf("%d calls after a failure, want 1", n)
+	}
+}
+
+func TestForEachReturnsEveryWordingOnce(t *testing.T) {
+	err := ForEach(6, 2, func(i int) error {
 		return []error{nil, errors.New("a"), errors.New("b")}[i%3]
 	})
 	if got := message(err); got != "a\nb" {
 		t.Errorf("error %q, want a and b once each", got)
 	}
-	if err := All(6, 2, func(int) error { return nil }); err != nil {
+	if err := ForEach(6, 2, func(int) error { return nil }); err != nil {
 		t.Errorf("error %v where none was", err)
 	}
 }

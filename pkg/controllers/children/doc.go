@@ -1,9 +1,9 @@
-// Package children finds, makes and removes the objects that a controller's object owns.
+// Package children reads, creates, updates and deletes the objects that a controller's object owns.
 //
-// A child is found by the UID of its controlling owner, through an index of the cache; its name is never taken apart.
-// Names are fixed in advance, so a controller whose cache is a step behind asks for the same object again and is told
-// that it exists: nothing has to be expected, and nothing is remembered that a crash could lose.
+// A child is found by the UID of its controlling owner, through an index of the cache; its name is never parsed. Names are
+// fixed in advance, so a controller whose cache is behind creates the same object again and learns that it exists. No
+// expectations are kept, and there is no state that a crash could lose.
 //
-// An object that is in the way of a needed name is never overwritten. Create tells the three cases apart: ours (the cache
-// was behind), one that is about to go (wait), and one that somebody else has (a person has to choose).
+// An object that has a needed name is never overwritten. Create distinguishes three cases: the object has the same owner
+// (the cache was behind), it is about to go (the controller waits), or it has another owner (a user has to decide).
 package children

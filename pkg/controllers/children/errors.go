@@ -2,39 +2,88 @@ package children
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/desired"
 )
 
-// Problems returns the errors of a pass as a status tells them, sorted. What only waits, and what a retry will cure
-// without anybody (a conflict, an API server that is away), is not told.
-func Problems(err error) []desired.Problem {
+// NameConflictError is the error of Create when the name is taken by an object of another owner.
+type NameConflictError struct {
+	Kind, Name string
+	// Terminating: the object is being deleted, or its owner is gone. The wanted object can be created when it has gone.
+	Terminating bool
+	// Owner is "Kind name" of the controlling owner, "" if there is none.
+	Owner string
+}
+
+func (e *NameConflictError) Error() string {
+	switch {
+	case e.Terminating:
+		return fmt.Sprintf("%s %s is being deleted; its successor is made when it is gone", e.Kind, e.Name)
+	case e.Owner != "":
+		return fmt.Sprintf("%s %s belongs to %s and is left alone; delete it, or give one of the two another name", e.Kind, e.Name, e.Owner)
+	default:
+		return fmt.Sprintf("%s %s exists and belongs to nobody; it is left alone; delete it to have ours made", e.Kind, e.Name)
+	}
+}
+
+// InvalidError is the error of an object that cannot be acted on, because it got past admission.
+type InvalidError struct{ Err error }
+
+func (e *InvalidError) Error() string { return e.Err.Error() }
+
+// toldAfter is how long an error must last that may pass by itself before it is written to a status.
+const toldAfter = 10 * time.Second
+
+// Problems returns the errors of a pass over an object as they are written to its status, sorted. A refusal, an invalid
+// object and a name that another owner has are told immediately. What may pass without any action by a user is left out
+// until it has lasted toldAfter: an object of a needed name that is being deleted, a conflict, a webhook or an API server
+// that fails. That is remembered from pass to pass; an error whose text differs in digits only (a port, a time) is the same.
+func (c *Client) Problems(object client.Object, err error, now time.Time) []desired.Problem {
 	var problems []desired.Problem
+	var passing []Fact
+	reasons := map[string]string{} // of passing, by key
 	for _, e := range flatten(err) {
-		inTheWay, invalid := (*InTheWay)(nil), (*Invalid)(nil)
+		conflict, invalid := (*NameConflictError)(nil), (*InvalidError)(nil)
 		p := desired.Problem{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: e.Error()}
 		switch {
-		case errors.As(e, &inTheWay):
-			if inTheWay.Going {
-				continue
-			}
+		case errors.Is(e, ErrUnfinished):
+			continue
+		case errors.As(e, &conflict) && conflict.Terminating:
+			p.Reason = v1alpha1.ReasonNameTerminating
+		case errors.As(e, &conflict):
 			p.Condition, p.Reason = v1alpha1.ConditionForeignObject, v1alpha1.ReasonNameTaken
 		case errors.As(e, &invalid):
 			p.Reason = v1alpha1.ReasonInvalidSpec
-		case passes(e):
+		case isTransient(e):
+			p.Reason = v1alpha1.ReasonCreateFailed
+		}
+		if p.Reason != v1alpha1.ReasonNameTerminating && p.Reason != v1alpha1.ReasonCreateFailed {
+			problems = append(problems, p)
 			continue
 		}
-		problems = append(problems, p)
+		key := withoutDigits(p.Message)
+		passing, reasons[key] = append(passing, Fact{Key: key, Text: p.Message}), p.Reason
+	}
+	for _, f := range c.passing.Observe(string(object.GetUID()), now, passing...) {
+		if now.Sub(f.Since) >= toldAfter {
+			problems = append(problems, desired.Problem{Condition: v1alpha1.ConditionReplicaFailure, Reason: reasons[f.Key], Message: f.Text})
+		}
 	}
 	slices.SortFunc(problems, func(a, b desired.Problem) int {
 		return cmp.Or(cmp.Compare(a.Condition, b.Condition), cmp.Compare(a.Message, b.Message))
@@ -42,32 +91,42 @@ func Problems(err error) []desired.Problem {
 	return slices.Compact(problems)
 }
 
-// Troubles returns the conditions ReplicaFailure and ForeignObject of after that before did not have, or had with another
-// message: each is worth an event, and its message is cut to what an event takes.
-func Troubles(before, after []metav1.Condition) []metav1.Condition {
-	var news []metav1.Condition
+// withoutDigits returns a text without its digits.
+func withoutDigits(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// NewFailures returns the conditions ReplicaFailure and ForeignObject of after that before did not have, or had with
+// another message. An event is emitted for each; its message is cut to the length that an event takes.
+func NewFailures(before, after []metav1.Condition) []metav1.Condition {
+	var failures []metav1.Condition
 	for _, kind := range []string{v1alpha1.ConditionReplicaFailure, v1alpha1.ConditionForeignObject} {
 		is, was := meta.FindStatusCondition(after, kind), meta.FindStatusCondition(before, kind)
 		if is != nil && (was == nil || was.Message != is.Message) {
-			told := *is
-			told.Message = note(told.Message)
-			news = append(news, told)
+			failure := *is
+			failure.Message = note(failure.Message)
+			failures = append(failures, failure)
 		}
 	}
-	return news
+	return failures
 }
 
-// note cuts a text to what the API server takes in an event: 1,024 bytes.
+// note cuts a text to the length that the API server accepts in an event: 1,024 bytes.
 func note(text string) string {
-	const most = 1024
-	if len(text) <= most {
+	const maxLength = 1024
+	if len(text) <= maxLength {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most-len("...")], "") + "..."
+	return strings.ToValidUTF8(text[:maxLength-len("...")], "") + "..."
 }
 
-// passes tells whether a retry is likely to cure the error without anybody doing anything.
-func passes(err error) bool {
+// isTransient reports whether a retry is likely to cure the error without any action by a user.
+func isTransient(err error) bool {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) ||
 		apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) ||
 		apierrors.HasStatusCause(err, "NamespaceTerminating") {
@@ -76,11 +135,6 @@ func passes(err error) bool {
 	status := apierrors.APIStatus(nil)
 	return !errors.As(err, &status) // not an answer of the API server
 }
-
-// Invalid is the error of an object that cannot be acted on, because it got past admission.
-type Invalid struct{ Err error }
-
-func (e *Invalid) Error() string { return e.Err.Error() }
 
 // flatten returns the single errors of a joined one.
 func flatten(err error) []error {
@@ -97,32 +151,59 @@ func flatten(err error) []error {
 	return []error{err}
 }
 
-// Outcome returns what Reconcile returns for the errors of its steps. What only waits for something to go, and a write for
-// which the cache was too old, is tried again soon; what is invalid waits for its repair; the rest is retried with
-// backoff. after is when to look again anyway, 0: not.
-func Outcome(after time.Duration, errs ...error) (ctrl.Result, error) {
-	soon := func(wait time.Duration) {
-		if after == 0 || wait < after {
-			after = wait
-		}
-	}
-	var kept []error
+// Result returns what Reconcile of the object of that name returns for the errors of its steps. Errors are retried with
+// backoff; an invalid object waits for its repair. after is when to reconcile again anyway, 0: not; that time is kept,
+// whatever fails beside.
+func (c *Client) Result(ctx context.Context, name types.NamespacedName, now time.Time, after time.Duration, errs ...error) (ctrl.Result, error) {
+	var failed []error
+	var kinds []Fact // of errors
+	unfinished := false
 	for _, e := range flatten(errors.Join(errs...)) {
-		invalid := (*Invalid)(nil)
+		conflict, invalid := (*NameConflictError)(nil), (*InvalidError)(nil)
 		switch {
-		case errors.As(e, &invalid): // its repair brings an event
-		case Waits(e):
-			soon(Settling)
+		case errors.As(e, &invalid): // its repair is an event
+		case errors.Is(e, ErrUnfinished):
+			unfinished = true
+		case errors.As(e, &conflict) && conflict.Terminating:
+			kinds = append(kinds, Fact{Key: "terminating"})
 		case apierrors.IsConflict(e):
-			soon(Settling / 10)
+			kinds = append(kinds, Fact{Key: "conflict"})
 		case apierrors.IsNotFound(e):
-			soon(Settling)
+			kinds = append(kinds, Fact{Key: "not found"})
 		default:
-			kept = append(kept, e)
+			kinds, failed = append(kinds, Fact{Key: "failed"}), append(failed, e)
 		}
 	}
-	if err := errors.Join(kept...); err != nil {
-		return ctrl.Result{}, err
+	observed := c.failing.Observe(name.String(), now, kinds...)
+	if unfinished && len(observed) == 0 {
+		c.unfinished.Observe(name.String(), now, Fact{})
+		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
+	}
+	c.unfinished.Observe(name.String(), now)
+	err := errors.Join(failed...)
+	if err != nil && after == 0 {
+		return ctrl.Result{}, err // the queue does the same, and counts
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Reconciling failed in part")
+	}
+	for _, f := range observed {
+		if delay := retryDelay(now.Sub(f.Since)); after == 0 || delay < after {
+			after = delay
+		}
 	}
 	return ctrl.Result{RequeueAfter: after}, nil
 }
+
+// retryDelay returns how long to wait before what has failed for that long is tried again: as long as it has lasted, so
+// that the delays double, from firstWait to LastRetry. It is tried when toldAfter has passed.
+func retryDelay(lasted time.Duration) time.Duration {
+	delay := min(max(lasted, firstWait), LastRetry)
+	if left := toldAfter - lasted; left > 0 {
+		delay = min(delay, max(left, firstWait))
+	}
+	return delay
+}
+
+// firstWait is the first delay: a cache that is behind catches up in less.
+const firstWait = 100 * time.Millisecond

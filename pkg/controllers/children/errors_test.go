@@ -1,16 +1,23 @@
 package children
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/desired"
 )
 
-func TestTroubles(t *testing.T) {
+func TestNewFailures(t *testing.T) {
 	t.Parallel()
 	foreign := func(message string) []metav1.Condition {
 		return []metav1.Condition{
@@ -33,12 +40,115 @@ func TestTroubles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, c := range Troubles(tc.before, tc.after) {
+			for _, c := range NewFailures(tc.before, tc.after) {
 				got = append(got, c.Message)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestWhatIsToldAndWhatIsRetried(t *testing.T) {
+	pods := corev1.Resource("pods")
+	foreign := &NameConflictError{Kind: "Service", Name: "a-0"}
+	going := &NameConflictError{Kind: "Service", Name: "a-0", Terminating: true}
+	refused := apierrors.NewForbidden(pods, "p", errors.New("exceeded quota"))
+	webhook := apierrors.NewInternalError(errors.New(`failed calling webhook "a.example": connection refused`))
+	t0 := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		err   error
+		since time.Duration // an earlier pass failed likewise
+		told  []desired.Problem
+		retry bool          // with backoff
+		after time.Duration // else
+	}{
+		"nothing": {},
+		"a refusal is told and retried": {
+			err: fmt.Errorf("creating pod 0: %w", refused), retry: true,
+			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused,
+				Message: "creating pod 0: " + refused.Error()}},
+		},
+		"somebody's object is told and retried": {
+			err: foreign, retry: true,
+			told: []desired.Problem{{Condition: v1alpha1.ConditionForeignObject, Reason: v1alpha1.ReasonNameTaken, Message: foreign.Error()}},
+		},
+		"what goes is waited for":                {err: errors.Join(going, going), after: firstWait},
+		"the longer, the less often it is tried": {err: going, since: 2 * time.Second, after: 2 * time.Second},
+		"but when it is time to tell it":         {err: going, since: 9 * time.Second, after: time.Second},
+		"what is still there after 10 s is told": {err: going, since: 10 * time.Second, after: 10 * time.Second,
+			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonNameTerminating, Message: going.Error()}}},
+		"what lasts is tried twice a minute": {err: going, since: time.Hour, after: LastRetry,
+			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonNameTerminating, Message: going.Error()}}},
+		"a pass that has lasted long enough is followed by another": {err: ErrUnfinished, after: time.Millisecond},
+		"but not if something failed": {err: errors.Join(ErrUnfinished, refused), retry: true,
+			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: refused.Error()}}},
+		"a conflict is tried again soon": {err: apierrors.NewConflict(pods, "p", errors.New("changed")), after: firstWait},
+		"a namespace that is gone is not asked for once a second": {
+			err: apierrors.NewNotFound(corev1.Resource("namespaces"), "ns"), since: 4 * time.Second, after: 4 * time.Second},
+		"an API server that is away is not told":    {err: errors.New("connection refused"), retry: true},
+		"a webhook that fails is not told for 10 s": {err: webhook, since: 9 * time.Second, retry: true},
+		"and then it is": {err: webhook, since: 10 * time.Second, retry: true,
+			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateFailed, Message: webhook.Error()}}},
+		"an invalid spec is told, and not retried": {
+			err:  &InvalidError{errors.New("spec.x: bad")},
+			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonInvalidSpec, Message: "spec.x: bad"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, object, key := NewClient(nil, nil), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}}, types.NamespacedName{Name: "a"}
+			if tc.since > 0 {
+				c.Problems(object, tc.err, t0.Add(-tc.since))
+				_, _ = c.Result(t.Context(), key, t0.Add(-tc.since), 0, tc.err) // what it returns is the rows without since
+			}
+			if diff := cmp.Diff(tc.told, c.Problems(object, tc.err, t0)); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+			result, err := c.Result(t.Context(), key, t0, 0, tc.err)
+			if (err != nil) != tc.retry || result.RequeueAfter != tc.after {
+				t.Errorf("Result = %v, %v, want after %s, retry %t", result, err, tc.after, tc.retry)
+			}
+		})
+	}
+}
+
+func TestErrorsThatDifferInDigitsAreOne(t *testing.T) {
+	c, object := NewClient(nil, nil), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
+	t0 := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	want := []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateFailed, Message: "read tcp 10.0.0.1:4000: timeout"}}
+	for i := range 20 {
+		got := c.Problems(object, fmt.Errorf("read tcp 10.0.0.1:%d: timeout", 4000+i), t0.Add(time.Duration(i)*time.Second))
+		if i < 10 && got != nil || i >= 10 && !cmp.Equal(want, got) {
+			t.Errorf("after %d s: %v", i, got)
+		}
+	}
+	c.Problems(object, nil, t0.Add(20*time.Second))
+	if got := c.Problems(object, errors.New("read tcp 10.0.0.1:1: timeout"), t0.Add(21*time.Second)); got != nil {
+		t.Errorf("an error that came back is told immediately: %v", got)
+	}
+}
+
+func TestAnExactTimeSurvivesAnError(t *testing.T) {
+	t0 := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	refused := apierrors.NewForbidden(corev1.Resource("pods"), "p", errors.New("exceeded quota"))
+	for name, tc := range map[string]struct {
+		err   error
+		since time.Duration
+		want  time.Duration
+	}{
+		"no error":                  {nil, 0, 5 * time.Second},
+		"an error that is new":      {refused, 0, firstWait},
+		"an error that lasts":       {refused, time.Minute, 5 * time.Second},
+		"a wait that lasts":         {&NameConflictError{Terminating: true}, time.Minute, 5 * time.Second},
+		"an object that is invalid": {&InvalidError{errors.New("bad")}, 0, 5 * time.Second},
+	} {
+		c, key := NewClient(nil, nil), types.NamespacedName{Name: "a"}
+		if tc.since > 0 {
+			_, _ = c.Result(t.Context(), key, t0.Add(-tc.since), time.Hour, tc.err) // looked at below
+		}
+		if result, err := c.Result(t.Context(), key, t0, 5*time.Second, tc.err); err != nil || result.RequeueAfter != tc.want {
+			t.Errorf("%s: Result = %v, %v, want after %s", name, result, err, tc.want)
+		}
 	}
 }

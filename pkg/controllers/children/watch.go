@@ -2,83 +2,97 @@ package children
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/observed"
 )
 
-// Settling is how long news that only move numbers are collected before the object concerned is looked at: a pod alone
-// brings four (created, bound, running, ready), and every look may cost a write. The Job controller waits as long.
-const Settling = time.Second
+// SyncBatchPeriod is how long changes that only move counts are collected before the object concerned is reconciled: a pod
+// alone brings four (created, bound, running, ready), and every pass may cost a write. The Job controller waits as long.
+const SyncBatchPeriod = time.Second
 
-// News says what a change of one object means for others.
-type News struct {
-	// Concerns returns the objects to look at.
-	Concerns func(ctx context.Context, o client.Object) []types.NamespacedName
-	// Of grades a change. nil: every change is Urgent. Deletion is always Urgent.
-	Of func(before, after client.Object) Urgency
-	// Calm: a creation is no more than Soon.
-	Calm bool
+// PromptBatchPeriod is how long changes that may move availability are collected: they are to be in the status within 1 s.
+const PromptBatchPeriod = SyncBatchPeriod / 4
+
+// ChangeHandler defines which objects are reconciled, and when, after a change of another object.
+type ChangeHandler struct {
+	// Map returns the objects to reconcile.
+	Map func(ctx context.Context, o client.Object) []types.NamespacedName
+	// Urgency returns the urgency of an update. nil: every update is Urgent. A deletion is always Urgent.
+	Urgency func(before, after client.Object) Urgency
+	// DelayCreate: a creation is Soon instead of Urgent.
+	DelayCreate bool
 }
 
-// Urgency says when the objects concerned are looked at.
+// Urgency is when the mapped objects are reconciled.
 type Urgency int
 
-// Urgencies, from nothing to at once.
+// Urgencies, lowest first.
 const (
-	Never Urgency = iota
-	Soon          // after Settling
-	Urgent
+	Never  Urgency = iota
+	Soon           // after SyncBatchPeriod
+	Prompt         // after PromptBatchPeriod
+	Urgent         // immediately
 )
 
-// Handler returns the news as an event handler.
-func (n News) Handler() handler.EventHandler {
+// Handler returns the event handler.
+func (h ChangeHandler) Handler() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	tell := func(ctx context.Context, o client.Object, urgency Urgency, q queue) {
-		for _, key := range n.Concerns(ctx, o) {
+	enqueue := func(ctx context.Context, o client.Object, urgency Urgency, q queue) {
+		for _, key := range h.Map(ctx, o) {
 			switch urgency {
 			case Urgent:
 				q.Add(reconcile.Request{NamespacedName: key})
+			case Prompt:
+				q.AddAfter(reconcile.Request{NamespacedName: key}, PromptBatchPeriod)
 			case Soon:
-				q.AddAfter(reconcile.Request{NamespacedName: key}, Settling)
+				q.AddAfter(reconcile.Request{NamespacedName: key}, SyncBatchPeriod)
 			}
 		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			if n.Calm {
-				tell(ctx, e.Object, Soon, q)
+			if h.DelayCreate {
+				enqueue(ctx, e.Object, Soon, q)
 			} else {
-				tell(ctx, e.Object, Urgent, q)
+				enqueue(ctx, e.Object, Urgent, q)
 			}
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { tell(ctx, e.Object, Urgent, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, Urgent, q) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			urgency := Urgent
-			if n.Of != nil {
-				urgency = n.Of(e.ObjectOld, e.ObjectNew)
+			if h.Urgency != nil {
+				urgency = h.Urgency(e.ObjectOld, e.ObjectNew)
 			}
 			if urgency != Never {
-				tell(ctx, e.ObjectNew, urgency, q)
+				enqueue(ctx, e.ObjectNew, urgency, q)
 			}
-			if ownerUID(e.ObjectOld) != ownerUID(e.ObjectNew) { // whoever has lost it
-				tell(ctx, e.ObjectOld, Urgent, q)
+			if ownerUID(e.ObjectOld) != ownerUID(e.ObjectNew) { // the former owner
+				enqueue(ctx, e.ObjectOld, Urgent, q)
 			}
 		},
 	}
 }
 
-// Owner returns the controlling owner if it is of that kind of grove.io, as News.Concerns wants it.
+// Owner returns a function for ChangeHandler.Map: it maps an object to its controlling owner, if that is of the kind.
 func Owner(kind string) func(context.Context, client.Object) []types.NamespacedName {
 	return func(_ context.Context, o client.Object) []types.NamespacedName {
 		ref := metav1.GetControllerOfNoCopy(o)
@@ -89,10 +103,10 @@ func Owner(kind string) func(context.Context, client.Object) []types.NamespacedN
 	}
 }
 
-// Wanted grades a change of an object whose status does not matter: Urgent if what people or controllers want of it has
-// changed, or it is being deleted, or it has another owner.
-func Wanted(before, after client.Object) Urgency {
-	if specChanged(before, after) ||
+// SpecChanged is the urgency of an update of an object whose status does not matter: Urgent if its spec, labels,
+// annotations or owner differ or its deletion has begun, else Never.
+func SpecChanged(before, after client.Object) Urgency {
+	if specDiffers(before, after) ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
 		metaChanged(before, after) {
 		return Urgent
@@ -100,25 +114,42 @@ func Wanted(before, after client.Object) Urgency {
 	return Never
 }
 
-// WantedOrCounts grades a change like Wanted, and Soon if anything else has changed.
-func WantedOrCounts(before, after client.Object) Urgency {
-	if urgency := Wanted(before, after); urgency != Never {
+// SpecOrStatusChanged is SpecChanged, Prompt if a condition has changed on which availability depends, and Soon if anything
+// else has changed.
+func SpecOrStatusChanged(before, after client.Object) Urgency {
+	if urgency := SpecChanged(before, after); urgency != Never {
 		return urgency
 	}
-	if before.GetResourceVersion() == after.GetResourceVersion() {
+	switch {
+	case before.GetResourceVersion() == after.GetResourceVersion():
 		return Never // a resync
+	case observed.ConditionsDiffer(conditions(before), conditions(after)):
+		return Prompt
+	default:
+		return Soon
 	}
-	return Soon
 }
 
-// specChanged tells whether the spec differs: by the generation, or for kinds whose API keeps none, by looking.
-func specChanged(before, after client.Object) bool {
+// conditions returns the conditions of a PodClique or PodCliqueScalingGroup.
+func conditions(object client.Object) []metav1.Condition {
+	switch o := object.(type) {
+	case *v1alpha1.PodClique:
+		return o.Status.Conditions
+	case *v1alpha1.PodCliqueScalingGroup:
+		return o.Status.Conditions
+	default:
+		return nil
+	}
+}
+
+// specDiffers reports whether the spec differs: by the generation, or for kinds without one, by comparing.
+func specDiffers(before, after client.Object) bool {
 	switch was := before.(type) {
 	case *corev1.Service:
 		return !equality.Semantic.DeepEqual(was.Spec, after.(*corev1.Service).Spec)
 	case *autoscalingv2.HorizontalPodAutoscaler:
 		return !equality.Semantic.DeepEqual(was.Spec, after.(*autoscalingv2.HorizontalPodAutoscaler).Spec)
-	case *metav1.PartialObjectMetadata: // of Roles and RoleBindings, which are nothing but spec
+	case *metav1.PartialObjectMetadata: // of Roles and RoleBindings, which have no status
 		return before.GetResourceVersion() != after.GetResourceVersion()
 	default:
 		return before.GetGeneration() != after.GetGeneration()
@@ -149,13 +180,40 @@ func sameMap(a, b map[string]string) bool {
 	return true
 }
 
-// WantedOnly is a predicate for the controller's own kind: its status, which the controller writes, is no news.
-func WantedOnly() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return Wanted(e.ObjectOld, e.ObjectNew) != Never }}
+// SpecChangedPredicate is a predicate for the controller's own kind. It drops updates of the status, which the controller
+// writes.
+func SpecChangedPredicate() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return SpecChanged(e.ObjectOld, e.ObjectNew) != Never }}
 }
 
-// What failed is tried again after FirstRetry, doubling to LastRetry: a quota that is raised tells nobody.
+// A failed pass is retried after FirstRetry, doubling to LastRetry: a quota that is raised causes no event.
 const (
 	FirstRetry = 20 * time.Millisecond
 	LastRetry  = 30 * time.Second
 )
+
+// OptionalSources returns sources of events about kinds that muster-controller may have no right to watch in some clusters.
+// A controller starts without them and receives events as soon as it has the right. They have a cache of their own, because
+// the manager's is not ready before all of it is; the objects are read by CreateOrUpdateUncached.
+func OptionalSources(mgr ctrl.Manager, h handler.EventHandler, kinds ...schema.GroupVersionKind) ([]source.Source, error) {
+	separate, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultLabelSelector: ManagedSelector(), DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making a cache: %w", err)
+	}
+	if err := mgr.Add(separate); err != nil {
+		return nil, fmt.Errorf("adding a cache: %w", err)
+	}
+	var sources []source.Source
+	for _, kind := range kinds {
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(kind)
+		sources = append(sources, unawaited{source.Kind[client.Object](separate, object, h)})
+	}
+	return sources, nil
+}
+
+// unawaited hides the WaitForSync method of a source.
+type unawaited struct{ source.Source }

@@ -26,7 +26,7 @@ type heard struct {
 func (h *heard) Add(r reconcile.Request)                       { h.now = append(h.now, r.Name) }
 func (h *heard) AddAfter(r reconcile.Request, _ time.Duration) { h.soon = append(h.soon, r.Name) }
 
-func TestWhoIsToldOfAChange(t *testing.T) {
+func TestChangeHandler(t *testing.T) {
 	pod := func(owner, version string) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", ResourceVersion: version}}
 		if owner != "" {
@@ -47,7 +47,7 @@ func TestWhoIsToldOfAChange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			queue := &heard{}
-			News{Concerns: Owner(v1alpha1.KindPodClique), Of: WantedOrCounts}.Handler().Update(t.Context(),
+			ChangeHandler{Map: Owner(v1alpha1.KindPodClique), Urgency: SpecOrStatusChanged}.Handler().Update(t.Context(),
 				event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}, queue)
 			if diff := cmp.Diff([][]string{tc.now, tc.soon}, [][]string{queue.now, queue.soon}); diff != "" {
 				t.Errorf("told now and soon (-want +got):\n%s", diff)
@@ -56,7 +56,7 @@ func TestWhoIsToldOfAChange(t *testing.T) {
 	}
 }
 
-func TestWanted(t *testing.T) {
+func TestSpecChanged(t *testing.T) {
 	meta := func(generation int64, version string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Generation: generation, ResourceVersion: version}
 	}
@@ -83,7 +83,40 @@ func TestWanted(t *testing.T) {
 		"a resync of a Role": {
 			&metav1.PartialObjectMetadata{ObjectMeta: meta(0, "1")}, &metav1.PartialObjectMetadata{ObjectMeta: meta(0, "1")}, Never},
 	} {
-		if got := Wanted(tc.before, tc.after); got != tc.want {
+		if got := SpecChanged(tc.before, tc.after); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+func TestSpecOrStatusChanged(t *testing.T) {
+	clique := func(version string, ready int32, conditions ...metav1.Condition) *v1alpha1.PodClique {
+		return &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}, Status: v1alpha1.PodCliqueStatus{ReadyReplicas: ready, Conditions: conditions}}
+	}
+	group := func(version string, conditions ...metav1.Condition) *v1alpha1.PodCliqueScalingGroup {
+		return &v1alpha1.PodCliqueScalingGroup{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}, Status: v1alpha1.PodCliqueScalingGroupStatus{Conditions: conditions}}
+	}
+	is := func(kind string, status metav1.ConditionStatus, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Message: message}
+	}
+	for name, tc := range map[string]struct {
+		before, after client.Object
+		want          Urgency
+	}{
+		"a resync": {clique("1", 1), clique("1", 1), Never},
+		"a number": {clique("1", 1, is(v1alpha1.ConditionAvailable, metav1.ConditionFalse, "1 pod is ready")),
+			clique("2", 2, is(v1alpha1.ConditionAvailable, metav1.ConditionFalse, "2 pods are ready")), Soon},
+		"pods that are bound":                       {clique("1", 0), clique("2", 0, is(v1alpha1.ConditionPodCliqueScheduled, metav1.ConditionTrue, "")), Soon},
+		"the first status of what is not available": {clique("1", 0), clique("2", 0, is(v1alpha1.ConditionAvailable, metav1.ConditionFalse, "")), Soon},
+		"available":            {clique("1", 0), clique("2", 2, is(v1alpha1.ConditionAvailable, metav1.ConditionTrue, "")), Prompt},
+		"unavailable":          {clique("1", 2, is(v1alpha1.ConditionAvailable, metav1.ConditionTrue, "")), clique("2", 1, is(v1alpha1.ConditionAvailable, metav1.ConditionFalse, "")), Prompt},
+		"a group is available": {group("1"), group("2", is(v1alpha1.ConditionAvailable, metav1.ConditionTrue, "")), Prompt},
+		"a breach":             {group("1"), group("2", is(v1alpha1.ConditionMinAvailableBreached, metav1.ConditionTrue, "")), Prompt},
+		"trouble":              {clique("1", 0), clique("2", 0, is(v1alpha1.ConditionReplicaFailure, metav1.ConditionTrue, "quota")), Prompt},
+		"other trouble":        {clique("1", 0, is(v1alpha1.ConditionReplicaFailure, metav1.ConditionTrue, "quota")), clique("2", 0, is(v1alpha1.ConditionReplicaFailure, metav1.ConditionTrue, "webhook")), Prompt},
+		"its deletion":         {clique("1", 0), &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2", DeletionTimestamp: &metav1.Time{}}}, Urgent},
+	} {
+		if got := SpecOrStatusChanged(tc.before, tc.after); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}

@@ -3,13 +3,13 @@ package podclique
 import (
 	"context"
 	"maps"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,37 +22,39 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// Reconciler keeps the pods of PodCliques.
-type Reconciler struct {
-	children.Maker
+// Options of the controller.
+type Options struct {
 	// SchedulerName is given to pods whose spec names no scheduler.
 	SchedulerName string
-	// WaitImage is the image of the container that waits for cliques to be started before.
+	// WaitImage is the image of the container that waits until other cliques have started.
 	WaitImage string
+}
 
-	recorder events.EventRecorder
-	rush     rush
+// Reconciler reconciles PodCliques: it creates and deletes their pods.
+type Reconciler struct {
+	client    client.Client // reads from the cache
+	live      client.Reader // reads past the cache
+	children  *children.Client
+	clock     clock.PassiveClock
+	options   Options
+	recorder  events.EventRecorder // nil before SetupWithManager
+	unwritten children.Since       // statuses that differ from those that were written, by UID
+}
+
+// New returns a Reconciler. c reads from the cache, live past it.
+func New(c client.Client, live client.Reader, clock clock.PassiveClock, options Options) *Reconciler {
+	return &Reconciler{client: c, live: live, children: children.NewClient(c, live), clock: clock, options: options}
 }
 
 const (
-	// byNode is the cache's index of pods by node.
-	byNode = "spec.nodeName"
-	// orphans is the cache's index of pods that belong to nobody, by the PodClique that their label names.
-	orphans = "podclique.orphans"
+	// byName is the cache's index of pods by the PodClique that their label names, whoever owns them.
+	byName = "podclique.name"
 )
 
-// indexPods makes the cache find pods by node, and orphans.
+// indexPods makes the cache find pods by the name of their PodClique.
 func indexPods(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &corev1.Pod{}, byNode, func(o client.Object) []string {
-		if node := o.(*corev1.Pod).Spec.NodeName; node != "" {
-			return []string{node}
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	return indexer.IndexField(ctx, &corev1.Pod{}, orphans, func(o client.Object) []string {
-		if clique := o.GetLabels()[v1alpha1.LabelPodClique]; clique != "" && metav1.GetControllerOfNoCopy(o) == nil {
+	return indexer.IndexField(ctx, &corev1.Pod{}, byName, func(o client.Object) []string {
+		if clique := o.GetLabels()[v1alpha1.LabelPodClique]; clique != "" {
 			return []string{clique}
 		}
 		return nil
@@ -63,17 +65,19 @@ func indexPods(ctx context.Context, indexer client.FieldIndexer) error {
 // PodCliques by PodGroup (children.IndexByPodGroup).
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.recorder = mgr.GetEventRecorder("muster-controller")
-	ctx := context.Background() // for indexing, which ends at once
+	ctx := context.Background() // for indexing, which does not block
 	if err := indexPods(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("podclique").
-		For(&v1alpha1.PodClique{}, builder.WithPredicates(children.WantedOnly())).
-		Watches(&corev1.Pod{}, children.News{
-			Concerns: children.Owner(v1alpha1.KindPodClique), Of: r.podNews, Calm: true}.Handler()).
-		Watches(&v2alpha2.PodGroup{}, children.News{Concerns: r.InPodGroup(&v1alpha1.PodCliqueList{}), Of: children.Wanted}.Handler()).
-		Watches(&corev1.Node{}, children.News{Concerns: r.cliquesOfNode, Of: nodeNews}.Handler()).
+		For(&v1alpha1.PodClique{}, builder.WithPredicates(children.SpecChangedPredicate())).
+		Watches(&corev1.Pod{}, children.ChangeHandler{
+			Map: cliqueOf, Urgency: podUrgency, DelayCreate: true}.Handler()).
+		Watches(&v2alpha2.PodGroup{}, children.ChangeHandler{
+			Map: r.children.InPodGroup(&v1alpha1.PodCliqueList{}), Urgency: children.SpecChanged}.Handler()).
+		Watches(&corev1.Node{}, children.ChangeHandler{
+			Map: r.children.TerminatingOn(cliqueOf), Urgency: children.ReachabilityChanged}.Handler()).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 32, // they wait for the API server most of the time
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
@@ -82,30 +86,33 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// podNews is the function of that name, and notes that pods start.
-func (r *Reconciler) podNews(before, after client.Object) children.Urgency {
-	if was, is := before.(*corev1.Pod), after.(*corev1.Pod); was.Status.Phase != is.Status.Phase && is.Status.Phase == corev1.PodRunning {
-		r.rush.note(time.Now())
+// cliqueOf returns the PodClique that owns a pod, or whose name a pod without an owner bears.
+func cliqueOf(ctx context.Context, o client.Object) []types.NamespacedName {
+	if name := o.GetLabels()[v1alpha1.LabelPodClique]; name != "" && metav1.GetControllerOfNoCopy(o) == nil {
+		return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: name}}
 	}
-	return podNews(before, after)
+	return children.Owner(v1alpha1.KindPodClique)(ctx, o)
 }
 
-// podNews grades a change of a pod. A pod that ended or has lost its owner is looked at immediately; the rest is numbers.
-func podNews(before, after client.Object) children.Urgency {
+// podUrgency returns the urgency of an update of a pod. A pod that ended or whose labels were edited is urgent. Availability
+// may depend on a pod that becomes ready or unready, or that is deleted; other updates move counts.
+func podUrgency(before, after client.Object) children.Urgency {
 	was, is := before.(*corev1.Pod), after.(*corev1.Pod)
 	switch {
 	case was.ResourceVersion == is.ResourceVersion:
 		return children.Never
-	case !ended(was) && ended(is), !maps.Equal(withoutPlace(was.Labels), withoutPlace(is.Labels)):
+	case !ended(was) && ended(is), !maps.Equal(withoutTopology(was.Labels), withoutTopology(is.Labels)):
 		return children.Urgent
+	case observed.IsReady(was) != observed.IsReady(is), was.DeletionTimestamp == nil && is.DeletionTimestamp != nil:
+		return children.Prompt
 	default:
 		return children.Soon
 	}
 }
 
-// withoutPlace returns the labels but those that the API server copies from the node when the pod is bound: a thousand
-// bindings would be as many looks.
-func withoutPlace(labels map[string]string) map[string]string {
+// withoutTopology returns the labels without those that the API server copies from the node when the pod is bound: a
+// thousand bindings would otherwise be as many passes.
+func withoutTopology(labels map[string]string) map[string]string {
 	kept := maps.Clone(labels)
 	delete(kept, corev1.LabelTopologyZone)
 	delete(kept, corev1.LabelTopologyRegion)
@@ -116,30 +123,7 @@ func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
-// nodeNews: a node that stops answering, or answers again.
-func nodeNews(before, after client.Object) children.Urgency {
-	if observed.UnreachableNode(before.(*corev1.Node)) == observed.UnreachableNode(after.(*corev1.Node)) {
-		return children.Never
-	}
-	return children.Urgent
-}
-
-// cliquesOfNode returns the PodCliques with terminating pods on a node.
-func (r *Reconciler) cliquesOfNode(ctx context.Context, o client.Object) []types.NamespacedName {
-	pods := &corev1.PodList{}
-	if err := r.Client.List(ctx, pods, client.MatchingFields{byNode: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // the cache has the index, or the manager would not have started
-	}
-	var keys []types.NamespacedName
-	for i := range pods.Items {
-		if pods.Items[i].DeletionTimestamp != nil {
-			keys = append(keys, children.Owner(v1alpha1.KindPodClique)(ctx, &pods.Items[i])...)
-		}
-	}
-	return keys
-}
-
-// StripNode leaves of a node what the controller reads.
+// StripNode drops the fields of a node that the controller does not read.
 func StripNode(o any) (any, error) {
 	node, ok := o.(*corev1.Node)
 	if !ok {

@@ -2,6 +2,7 @@ package podclique
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,7 +45,11 @@ type stage struct {
 	// refuse, if not nil, answers the creation of pods.
 	refuse func(*corev1.Pod) error
 	events *events.FakeRecorder
+	clock  *clocktesting.FakePassiveClock
 }
+
+// now is the time of the controller's clock.
+var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func newStage(t *testing.T, replicas, minimum int32) *stage {
 	t.Helper()
@@ -54,7 +60,7 @@ func newStage(t *testing.T, replicas, minimum int32) *stage {
 		}
 	}
 	clique := &v1alpha1.PodClique{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-0-w", UID: "clique", Generation: 1, CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour)),
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-0-w", UID: "clique", Generation: 1, CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
 			Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPartOf: "a", v1alpha1.LabelPodCliqueSetReplicaIndex: "0", v1alpha1.LabelPodTemplateHash: "one"}},
 		Spec: v1alpha1.PodCliqueSpec{Replicas: replicas, PodSpec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/main:1"}}}},
 	}
@@ -100,7 +106,9 @@ func newStage(t *testing.T, replicas, minimum int32) *stage {
 			return c.Create(ctx, o, options...)
 		},
 	})
-	s.r = &Reconciler{Maker: children.Maker{Client: cached, Live: s.api}, recorder: s.events}
+	s.clock = clocktesting.NewFakePassiveClock(now)
+	s.r = New(cached, s.api, s.clock, Options{})
+	s.r.recorder = s.events
 	return s
 }
 
@@ -123,6 +131,14 @@ func (s *stage) mustReconcile() ctrl.Result {
 		s.t.Fatal(err)
 	}
 	return result
+}
+
+// reconcileInVain reconciles, and fails the test if that would not be retried.
+func (s *stage) reconcileInVain() {
+	s.t.Helper()
+	if result, err := s.reconcile(); err == nil && result.RequeueAfter == 0 {
+		s.t.Fatal("a pass that failed is not retried")
+	}
 }
 
 func (s *stage) pods() []corev1.Pod {
@@ -283,7 +299,7 @@ func (s *stage) update(o client.Object) {
 
 func TestScalingInWaitsForThePodGroup(t *testing.T) {
 	s := newStage(t, 4, 4)
-	s.mustReconcile()
+	s.pass(s.pass(0)) // with its first status
 	s.scale(2)
 	s.mustReconcile()
 	if n := len(s.pods()); n != 4 {
@@ -317,7 +333,7 @@ func TestOrphansAreNotDoubled(t *testing.T) {
 	s := newStage(t, 4, 4)
 	orphan := func(index string, change func(*corev1.Pod)) *corev1.Pod {
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-0-w-" + index + "-older", Labels: map[string]string{v1alpha1.LabelPodClique: "a-0-w", v1alpha1.LabelPodIndex: index}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-0-w-" + index + "-older", UID: types.UID("older-" + index), Labels: map[string]string{v1alpha1.LabelPodClique: "a-0-w", v1alpha1.LabelPodIndex: index}},
 			Spec:       corev1.PodSpec{Hostname: "a-0-w-" + index},
 		}
 		change(pod)
@@ -330,9 +346,7 @@ func TestOrphansAreNotDoubled(t *testing.T) {
 	orphan("2", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
 	orphan("3", func(pod *corev1.Pod) { pod.Labels[v1alpha1.LabelPodClique], pod.Spec.Hostname = "b-0-w", "b-0-w-3" })
 	for range 3 {
-		if _, err := s.reconcile(); err == nil {
-			t.Fatal("no error, so nothing would be retried")
-		}
+		s.reconcileInVain()
 	}
 	want := []string{"a-0-w-0", "a-0-w-1", "a-0-w-2", "a-0-w-2", "a-0-w-3", "b-0-w-3"}
 	if diff := cmp.Diff(want, s.hostnames()); diff != "" {
@@ -376,11 +390,61 @@ func TestOrphansAreNotDoubledByACacheThatIsBehind(t *testing.T) {
 		t.Errorf("pods while the cache is behind (-want +got):\n%s", diff)
 	}
 	s.frozen = nil
-	if _, err := s.reconcile(); err == nil {
-		t.Error("the orphan is not told")
-	}
+	s.reconcileInVain()
 	if diff := cmp.Diff([]string{"a-0-w-0", "a-0-w-1"}, s.hostnames()); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+}
+
+// Pods of an earlier PodClique of the name still terminate: their host names are not given to others.
+func TestPodsOfAFormerPodCliqueKeepTheirIndices(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ready corev1.ConditionStatus // of the node
+		want  []string               // host names after the grace period
+		event string
+	}{
+		"on a node that answers":         {corev1.ConditionTrue, []string{"a-0-w-0", "a-0-w-1"}, v1alpha1.ReasonNameTerminating},
+		"on a node that does not answer": {corev1.ConditionUnknown, []string{"a-0-w-0", "a-0-w-1", "a-0-w-1"}, v1alpha1.EventPodLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, 2, 2)
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"},
+				Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: tc.ready}}}}
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-0-w-1-former", UID: "former-pod", Finalizers: []string{"example.com/lingers"},
+					Labels:          map[string]string{v1alpha1.LabelPodClique: "a-0-w", v1alpha1.LabelPodIndex: "1"},
+					OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindPodClique, Name: "a-0-w", UID: "former", Controller: ptr.To(true)}}},
+				Spec: corev1.PodSpec{Hostname: "a-0-w-1", NodeName: "n"},
+			}
+			for _, o := range []client.Object{node, pod} {
+				if err := s.api.Create(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.api.Delete(t.Context(), pod); err != nil { // the finalizer keeps it
+				t.Fatal(err)
+			}
+			if err := s.api.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
+				t.Fatal(err)
+			}
+			s.clock.SetTime(pod.DeletionTimestamp.Add(-30 * time.Second))
+			for range 3 {
+				s.reconcileInVain()
+			}
+			if diff := cmp.Diff([]string{"a-0-w-0", "a-0-w-1"}, s.hostnames()); diff != "" {
+				t.Fatalf("host names within the grace period (-want +got):\n%s", diff)
+			}
+			s.clock.SetTime(pod.DeletionTimestamp.Time)
+			if _, err := s.reconcile(); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, s.hostnames()); diff != "" {
+				t.Errorf("host names after the grace period (-want +got):\n%s", diff)
+			}
+			if event := <-s.events.Events; !strings.Contains(event, tc.event) {
+				t.Errorf("event %q, want %s", event, tc.event)
+			}
+		})
 	}
 }
 
@@ -395,9 +459,7 @@ func TestRefusedPodsAreToldOnce(t *testing.T) {
 		return nil
 	}
 	for range 3 {
-		if _, err := s.reconcile(); err == nil {
-			t.Fatal("no error, so nothing would be retried")
-		}
+		s.reconcileInVain()
 	}
 	if n := len(s.pods()); n != 2 {
 		t.Errorf("%d pods, want 2", n)
@@ -465,7 +527,7 @@ func TestPodsOfAnEarlierTemplate(t *testing.T) {
 	}
 }
 
-func TestNewsOfPods(t *testing.T) {
+func TestPodUrgency(t *testing.T) {
 	pod := func(version string, change func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Labels: map[string]string{"a": "1"}}}
 		change(p)
@@ -475,7 +537,11 @@ func TestNewsOfPods(t *testing.T) {
 		change func(*corev1.Pod)
 		want   children.Urgency
 	}{
-		"that became ready can wait": {func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, children.Soon},
+		"that runs can wait": {func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, children.Soon},
+		"that became ready can wait for others that do": {func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		}, children.Prompt},
+		"that is being deleted too": {func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }, children.Prompt},
 		"that got a node can wait, though the API server copies labels of the node": {func(p *corev1.Pod) {
 			p.Spec.NodeName, p.Labels[corev1.LabelTopologyZone], p.Labels[corev1.LabelTopologyRegion] = "n", "z", "r"
 		}, children.Soon},
@@ -483,82 +549,75 @@ func TestNewsOfPods(t *testing.T) {
 		"whose labels were edited neither": {func(p *corev1.Pod) { p.Labels["a"] = "2" }, children.Urgent},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := podNews(pod("1", func(*corev1.Pod) {}), pod("2", tc.change)); got != tc.want {
+			if got := podUrgency(pod("1", func(*corev1.Pod) {}), pod("2", tc.change)); got != tc.want {
 				t.Errorf("urgency %d, want %d", got, tc.want)
 			}
 		})
 	}
 	same := pod("1", func(*corev1.Pod) {})
-	if got := podNews(same, same); got != children.Never {
+	if got := podUrgency(same, same); got != children.Never {
 		t.Errorf("a resync has urgency %d", got)
 	}
 }
 
-func TestRush(t *testing.T) {
-	var r rush
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	for i := range 15 {
-		r.note(now.Add(time.Duration(i) * time.Millisecond))
+// A webhook of another program fails: that is told when it has lasted, once.
+func TestAFailingWebhookIsTold(t *testing.T) {
+	s := newStage(t, 2, 2)
+	s.refuse = func(*corev1.Pod) error {
+		return apierrors.NewInternalError(errors.New(`failed calling webhook "mutate.example": connection refused`))
 	}
-	if until := r.until(); until.After(now) {
-		t.Errorf("15 pods are a rush until %s", until)
+	told := func() *metav1.Condition {
+		return meta.FindStatusCondition(s.clique().Status.Conditions, v1alpha1.ConditionReplicaFailure)
 	}
-	r.note(now.Add(time.Second))
-	if until := r.until(); !until.Equal(now.Add(makeWay)) {
-		t.Errorf("16 pods within a second are a rush until %s, want %s", until, now.Add(makeWay))
+	for range 5 {
+		s.reconcileInVain()
+		s.clock.SetTime(s.clock.Now().Add(2 * time.Second))
+		if c := told(); c != nil {
+			t.Fatalf("told after %s: %v", s.clock.Now().Sub(now), c)
+		}
+	}
+	for range 5 {
+		s.reconcileInVain()
+		s.clock.SetTime(s.clock.Now().Add(20 * time.Second))
+	}
+	if c := told(); c == nil || c.Reason != v1alpha1.ReasonCreateFailed || !strings.Contains(c.Message, "mutate.example") {
+		t.Errorf("condition %v", c)
+	}
+	if got := s.clique().Status.LastErrors; len(got) != 1 || got[0].Code != v1alpha1.ReasonCreateFailed {
+		t.Errorf("lastErrors %v", got)
+	}
+	if n := len(s.events.Events); n != 1 {
+		t.Errorf("%d events, want 1", n)
+	}
+	s.refuse = nil
+	s.mustReconcile()
+	if c := told(); c != nil || len(s.pods()) != 2 {
+		t.Errorf("%d pods, condition %v", len(s.pods()), c)
 	}
 }
 
-func TestHold(t *testing.T) {
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	one, two := int32(1), int32(2)
-	available := func(s v1alpha1.PodCliqueStatus) v1alpha1.PodCliqueStatus {
-		s.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue}}
-		return s
+// The history of ended pods is in the status before the pods are deleted that it counts.
+func TestEndedPodsAreRecordedBeforeTheyAreDeleted(t *testing.T) {
+	s := newStage(t, 2, 2)
+	s.pass(s.pass(0))
+	pod := s.pods()[1]
+	pod.Status.Phase = corev1.PodFailed
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(s.clock.Now())}}
+	if err := s.api.Status().Update(t.Context(), &pod); err != nil {
+		t.Fatal(err)
 	}
-	young := []lifecycle.Pod{{Created: now.Add(-time.Second)}}
-	old := []lifecycle.Pod{{Created: now.Add(-time.Hour)}}
-	for name, tc := range map[string]struct {
-		before, after v1alpha1.PodCliqueStatus
-		pods          []lifecycle.Pod
-		busy          bool
-		rush          time.Time // its end
-		want          time.Duration
-	}{
-		"numbers of young pods wait": {after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: young, want: calm - time.Second},
-		"those of old pods do not":   {after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: old},
-		"pods that were just made":   {after: v1alpha1.PodCliqueStatus{MinAvailable: &one}, pods: old, busy: true, want: calm},
-		"numbers make way for pods of other cliques that are being made": {
-			after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: []lifecycle.Pod{{Created: now.Add(-20 * time.Second)}},
-			rush: now.Add(makeWay), want: makeWay},
-		"those of a new PodClique too": {
-			after: v1alpha1.PodCliqueStatus{ObservedGeneration: 1, MinAvailable: &one}, busy: true, rush: now.Add(makeWay), want: makeWay},
-		"but not if its spec has changed: who did that waits for the generation to be observed": {
-			before: v1alpha1.PodCliqueStatus{ObservedGeneration: 1, MinAvailable: &one}, after: v1alpha1.PodCliqueStatus{ObservedGeneration: 2, MinAvailable: &one, Replicas: 1},
-			pods: young, rush: now.Add(makeWay), want: calm - time.Second},
-		"but not for ever": {
-			after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: []lifecycle.Pod{{Created: now.Add(1*time.Second - patience)}},
-			rush: now.Add(makeWay), want: time.Second},
-		"nor do those of old pods": {
-			after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: old, rush: now.Add(makeWay)},
-		"pods of others made long ago are nothing to wait for": {
-			after: v1alpha1.PodCliqueStatus{MinAvailable: &one, Replicas: 1}, pods: young, rush: now.Add(-time.Minute), want: calm - time.Second},
-		"becoming available does not wait": {
-			after: available(v1alpha1.PodCliqueStatus{MinAvailable: &one}), pods: young, rush: now.Add(makeWay)},
-		"nor does ceasing to be": {
-			before: available(v1alpha1.PodCliqueStatus{MinAvailable: &one}), after: v1alpha1.PodCliqueStatus{MinAvailable: &one}, pods: young},
-		"nor does another minimum": {
-			before: v1alpha1.PodCliqueStatus{MinAvailable: &two}, after: v1alpha1.PodCliqueStatus{MinAvailable: &one}, pods: young},
-		"nor does a failure": {
-			after: v1alpha1.PodCliqueStatus{MinAvailable: &one, LastErrors: []v1alpha1.LastError{{Code: "x"}}}, pods: young},
-		"nor does its end": {
-			before: v1alpha1.PodCliqueStatus{MinAvailable: &one, LastErrors: []v1alpha1.LastError{{Code: "x"}}}, after: v1alpha1.PodCliqueStatus{MinAvailable: &one}, pods: young},
-	} {
-		t.Run(name, func(t *testing.T) {
-			before, after := &v1alpha1.PodClique{Status: tc.before}, &v1alpha1.PodClique{Status: tc.after}
-			if got := hold(before, after, tc.pods, tc.busy, tc.rush, now); got != tc.want {
-				t.Errorf("hold = %s, want %s", got, tc.want)
-			}
-		})
+	s.frozenClique = s.clique()
+	changed := s.clique()
+	changed.Annotations = map[string]string{"edited": "meanwhile"}
+	s.update(changed)
+	s.reconcileInVain() // the write of the status conflicts
+	if n := len(s.pods()); n != 2 {
+		t.Fatalf("%d pods: one was deleted before that was recorded", n)
+	}
+	s.frozenClique = nil
+	s.mustReconcile()
+	want := []v1alpha1.EndedPods{{Index: 1, Count: 1, LastEndedAt: metav1.NewTime(s.clock.Now().Truncate(time.Second))}}
+	if diff := cmp.Diff(want, s.clique().Status.EndedPods); diff != "" || len(s.pods()) != 1 {
+		t.Errorf("%d pods, history (-want +got):\n%s", len(s.pods()), diff)
 	}
 }

@@ -1,11 +1,19 @@
 package podcliquescalinggroup
 
 import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -13,13 +21,19 @@ import (
 	"github.com/muster-project/muster/pkg/controllers/children"
 )
 
-// Reconciler keeps the PodCliques of PodCliqueScalingGroups.
+// Reconciler reconciles PodCliqueScalingGroups: it creates and deletes their PodCliques.
 type Reconciler struct {
-	children.Maker
-	// SchedulerName is given to pods whose template names no scheduler.
-	SchedulerName string
+	client        client.Client // reads from the cache
+	children      *children.Client
+	clock         clock.PassiveClock
+	schedulerName string
+	recorder      events.EventRecorder // nil before SetupWithManager
+}
 
-	recorder events.EventRecorder
+// New returns a Reconciler. c reads from the cache, live past it. schedulerName is given to pods whose template names no
+// scheduler.
+func New(c client.Client, live client.Reader, clock clock.PassiveClock, schedulerName string) *Reconciler {
+	return &Reconciler{client: c, children: children.NewClient(c, live), clock: clock, schedulerName: schedulerName}
 }
 
 // SetupWithManager registers the controller. The cache finds PodCliques and scaling groups by owner (children.Index) and
@@ -28,17 +42,36 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.recorder = mgr.GetEventRecorder("muster-controller")
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("podcliquescalinggroup").
-		For(&v1alpha1.PodCliqueScalingGroup{}, builder.WithPredicates(children.WantedOnly())).
-		Watches(&v1alpha1.PodClique{}, children.News{
-			Concerns: children.Owner(v1alpha1.KindPodCliqueScalingGroup), Of: children.WantedOrCounts, Calm: true}.Handler()).
-		Watches(&v1alpha1.PodCliqueSet{}, children.News{
-			Concerns: r.OwnedBy(&v1alpha1.PodCliqueScalingGroupList{}), Of: children.Wanted}.Handler()).
-		Watches(&v2alpha2.PodGroup{}, children.News{
-			Concerns: r.InPodGroup(&v1alpha1.PodCliqueScalingGroupList{}), Of: children.Wanted}.Handler()).
+		For(&v1alpha1.PodCliqueScalingGroup{}, builder.WithPredicates(children.SpecChangedPredicate())).
+		Watches(&v1alpha1.PodClique{}, children.ChangeHandler{
+			Map: children.Owner(v1alpha1.KindPodCliqueScalingGroup), Urgency: children.SpecOrStatusChanged, DelayCreate: true}.Handler()).
+		Watches(&v1alpha1.PodCliqueSet{}, children.ChangeHandler{
+			Map: r.children.OwnedBy(&v1alpha1.PodCliqueScalingGroupList{}), Urgency: children.SpecChanged}.Handler()).
+		Watches(&corev1.Pod{}, handler.Funcs{DeleteFunc: enqueueForDeletedPod}).
+		Watches(&corev1.Node{}, children.ChangeHandler{
+			Map: r.children.TerminatingOn(groupOfPod), Urgency: children.ReachabilityChanged}.Handler()).
+		Watches(&v2alpha2.PodGroup{}, children.ChangeHandler{
+			Map: r.children.InPodGroup(&v1alpha1.PodCliqueScalingGroupList{}), Urgency: children.SpecChanged}.Handler()).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 16, // they wait for the API server most of the time
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 				children.FirstRetry, children.LastRetry),
 		}).
 		Complete(r)
+}
+
+// enqueueForDeletedPod enqueues the scaling group of a pod that is gone: the PodCliques of a replica that is replaced wait for
+// it.
+func enqueueForDeletedPod(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	for _, key := range groupOfPod(ctx, e.Object) {
+		q.AddAfter(reconcile.Request{NamespacedName: key}, children.SyncBatchPeriod)
+	}
+}
+
+// groupOfPod returns the scaling group that the pod's label names.
+func groupOfPod(_ context.Context, pod client.Object) []types.NamespacedName {
+	if group := pod.GetLabels()[v1alpha1.LabelPodCliqueScalingGroup]; group != "" {
+		return []types.NamespacedName{{Namespace: pod.GetNamespace(), Name: group}}
+	}
+	return nil
 }

@@ -35,6 +35,17 @@ func scene(replicas, listed int32) (*v1alpha1.PodCliqueSet, *v1alpha1.PodCliqueS
 	return set, group, podGroup
 }
 
+// all returns the decisions that have every PodClique created.
+func all(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet) units {
+	decisions := make(units, group.Spec.Replicas)
+	for j := range decisions {
+		if set != nil {
+			decisions[j].Create = memberNames(group, set, 0, "g", j)
+		}
+	}
+	return decisions
+}
+
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		replicas, listed int32 // of the group, and in the PodGroup
@@ -59,13 +70,13 @@ func TestDecide(t *testing.T) {
 			if tc.noSet {
 				set = nil
 			}
-			standing, missing, remove := decide(group, set, podGroup, members)
+			existing, missing, remove := decide(group, set, podGroup, members, all(group, set))
 			var made, removed []string
 			for _, k := range missing {
 				made = append(made, k.want.Name)
 			}
-			for _, k := range standing {
-				if _, differs := desired.Updated(k.live, k.want); differs {
+			for _, k := range existing {
+				if _, differs := desired.Updated(k.existing, k.want); differs {
 					t.Errorf("%s is changed", k.want.Name)
 				}
 			}
@@ -86,7 +97,7 @@ func TestDecide(t *testing.T) {
 func TestAHoleIsFilledAndWhatIsTooHighGoes(t *testing.T) {
 	set, group, podGroup := scene(2, 2)
 	members := append(desired.MemberPodCliques(set, group, 0, nil), desired.MemberPodCliques(set, group, 3, nil)...)
-	_, missing, remove := decide(group, set, podGroup, members)
+	_, missing, remove := decide(group, set, podGroup, members, all(group, set))
 	if len(missing) != 2 || len(remove) != 2 || remove[0].Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex] != strconv.Itoa(3) {
 		t.Errorf("%v to be made, %v to be removed", missing, remove)
 	}

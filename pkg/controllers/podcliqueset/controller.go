@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,20 +25,27 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// Reconciler keeps what PodCliqueSets consist of.
+// Reconciler reconciles PodCliqueSets: it creates, updates and deletes the objects that they own.
 type Reconciler struct {
-	children.Maker
-	// SchedulerName is given to pods whose template names no scheduler.
-	SchedulerName string
+	client        client.Client // reads from the cache
+	live          client.Reader // reads past the cache
+	children      *children.Client
+	clock         clock.PassiveClock
+	schedulerName string
+	recorder      events.EventRecorder // nil before SetupWithManager
+}
 
-	recorder events.EventRecorder
+// New returns a Reconciler. c reads from the cache, live past it. schedulerName is given to pods whose template names no
+// scheduler.
+func New(c client.Client, live client.Reader, clock clock.PassiveClock, schedulerName string) *Reconciler {
+	return &Reconciler{client: c, live: live, children: children.NewClient(c, live), clock: clock, schedulerName: schedulerName}
 }
 
 // SetupWithManager registers the controller. The cache finds children by owner (children.Index).
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.recorder = mgr.GetEventRecorder("muster-controller")
-	owned := children.News{Concerns: children.Owner(v1alpha1.KindPodCliqueSet), Of: children.Wanted, Calm: true}.Handler()
-	access, err := children.Unrequired(mgr, owned, rbacv1.SchemeGroupVersion.WithKind("Role"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"))
+	owned := children.ChangeHandler{Map: children.Owner(v1alpha1.KindPodCliqueSet), Urgency: children.SpecChanged, DelayCreate: true}.Handler()
+	access, err := children.OptionalSources(mgr, owned, rbacv1.SchemeGroupVersion.WithKind("Role"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"))
 	if err != nil {
 		return err
 	}
@@ -47,11 +55,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return b.
 		Named("podcliqueset").
-		For(&v1alpha1.PodCliqueSet{}, builder.WithPredicates(children.WantedOnly())).
-		Watches(&v1alpha1.PodClique{}, children.News{Concerns: setOfClique, Of: cliqueNews, Calm: true}.Handler()).
-		Watches(&v1alpha1.PodCliqueScalingGroup{}, children.News{
-			Concerns: children.Owner(v1alpha1.KindPodCliqueSet), Of: children.WantedOrCounts, Calm: true}.Handler()).
-		Watches(&corev1.Pod{}, handler.Funcs{UpdateFunc: podRuns}).
+		For(&v1alpha1.PodCliqueSet{}, builder.WithPredicates(children.SpecChangedPredicate())).
+		Watches(&v1alpha1.PodClique{}, children.ChangeHandler{Map: setOfClique, Urgency: cliqueUrgency, DelayCreate: true}.Handler()).
+		Watches(&v1alpha1.PodCliqueScalingGroup{}, children.ChangeHandler{
+			Map: children.Owner(v1alpha1.KindPodCliqueSet), Urgency: children.SpecOrStatusChanged, DelayCreate: true}.Handler()).
+		Watches(&corev1.Pod{}, handler.Funcs{UpdateFunc: r.enqueueForRunningPod, DeleteFunc: enqueueForDeletedPod}).
+		Watches(&corev1.Node{}, children.ChangeHandler{
+			Map: r.children.TerminatingOn(setOfPod), Urgency: children.ReachabilityChanged}.Handler()).
 		Watches(&v2alpha2.PodGroup{}, owned).
 		Watches(&corev1.Service{}, owned).
 		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, owned).
@@ -63,16 +73,39 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// podRuns tells a set that a pod of it has begun to run, which may be long before it is ready: that is the set's phase.
-func podRuns(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+// enqueueForRunningPod enqueues the set of a pod that has begun to run, which may be long before it is ready: the set's phase
+// depends on it. The first such pod of a set changes the phase, which is to be seen within 1 s.
+func (r *Reconciler) enqueueForRunningPod(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
-	if set := is.Labels[v1alpha1.LabelPartOf]; set != "" && was.Status.Phase != corev1.PodRunning && is.Status.Phase == corev1.PodRunning {
-		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: is.Namespace, Name: set}}, children.Settling)
+	name := is.Labels[v1alpha1.LabelPartOf]
+	if name == "" || was.Status.Phase == corev1.PodRunning || is.Status.Phase != corev1.PodRunning {
+		return
+	}
+	key := types.NamespacedName{Namespace: is.Namespace, Name: name}
+	set, delay := &v1alpha1.PodCliqueSet{}, children.SyncBatchPeriod
+	if err := r.client.Get(ctx, key, set, client.UnsafeDisableDeepCopy); err == nil && set.Status.Phase != v1alpha1.PodCliqueSetPhaseRunning {
+		delay = children.PromptBatchPeriod
+	}
+	q.AddAfter(reconcile.Request{NamespacedName: key}, delay)
+}
+
+// enqueueForDeletedPod enqueues the set of a pod that is gone: the PodCliques of a replica that is replaced wait for it.
+func enqueueForDeletedPod(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	for _, key := range setOfPod(ctx, e.Object) {
+		q.AddAfter(reconcile.Request{NamespacedName: key}, children.SyncBatchPeriod)
 	}
 }
 
+// setOfPod returns the set that the pod's label names.
+func setOfPod(_ context.Context, pod client.Object) []types.NamespacedName {
+	if set := pod.GetLabels()[v1alpha1.LabelPartOf]; set != "" {
+		return []types.NamespacedName{{Namespace: pod.GetNamespace(), Name: set}}
+	}
+	return nil
+}
+
 // setOfClique returns the set that a PodClique belongs to: its owner, or the owner of its scaling group, which the label
-// names. A wrong label costs a look at a set that has nothing to do.
+// names. A wrong label costs a pass for a set that has nothing to do.
 func setOfClique(_ context.Context, o client.Object) []types.NamespacedName {
 	owner := metav1.GetControllerOfNoCopy(o)
 	switch {
@@ -86,16 +119,16 @@ func setOfClique(_ context.Context, o client.Object) []types.NamespacedName {
 	return nil
 }
 
-// cliqueNews: a changed minimum moves the PodGroup, on which scaling in waits. The numbers of a scaling group's member
-// reach the set through the group, its trouble does not.
-func cliqueNews(before, after client.Object) children.Urgency {
+// cliqueUrgency returns the urgency of an update of a PodClique. A changed minimum moves the PodGroup, on which scaling in
+// waits. The counts of a scaling group's member reach the set through the group, its failures do not.
+func cliqueUrgency(before, after client.Object) children.Urgency {
 	was, is := before.(*v1alpha1.PodClique), after.(*v1alpha1.PodClique)
 	if observed.Minimum(was).Enforced() != observed.Minimum(is).Enforced() {
 		return children.Urgent
 	}
 	if owner := metav1.GetControllerOfNoCopy(is); owner != nil && owner.Kind == v1alpha1.KindPodCliqueScalingGroup &&
 		observed.Trouble(was.Status.Conditions) == observed.Trouble(is.Status.Conditions) {
-		return children.Wanted(was, is)
+		return children.SpecChanged(was, is)
 	}
-	return children.WantedOrCounts(was, is)
+	return children.SpecOrStatusChanged(was, is)
 }

@@ -25,13 +25,13 @@ type replica struct {
 	hpas     []*autoscalingv2.HorizontalPodAutoscaler
 }
 
-// wanted returns what replica i of a set, defaults filled in, is to consist of. live are f.children().
-func wanted(set *v1alpha1.PodCliqueSet, i int, f family, live desired.Children) replica {
+// wanted returns what replica i of a set, defaults filled in, is to consist of. live are owned.children().
+func wanted(set *v1alpha1.PodCliqueSet, i int, owned ownedObjects, live desired.Children) replica {
 	return replica{
 		podGroup: desired.PodGroup(set, i, live),
 		service:  desired.Service(set, i),
-		cliques:  desired.PodCliques(set, i, f.cliques),
-		groups:   desired.ScalingGroups(set, i, f.groups),
+		cliques:  desired.PodCliques(set, i, owned.cliques),
+		groups:   desired.ScalingGroups(set, i, owned.groups),
 		hpas:     desired.HPAs(set, i),
 	}
 }
@@ -65,7 +65,7 @@ type removal struct {
 }
 
 // unwanted returns what a set owns beyond what is wanted, by the replica that it says it is of: highest index first.
-func unwanted(wanted [][]object, f family) []removal {
+func unwanted(wanted [][]object, owned ownedObjects) []removal {
 	keep := map[object]bool{}
 	for _, replica := range wanted {
 		for _, o := range replica {
@@ -87,21 +87,21 @@ func unwanted(wanted [][]object, f family) []removal {
 			r.rest = append(r.rest, o)
 		}
 	}
-	for _, o := range f.podGroups {
+	for _, o := range owned.podGroups {
 		if !keep[object{"PodGroup", o.Name}] && o.DeletionTimestamp == nil {
 			of(o).podGroup = o
 		}
 	}
-	for _, o := range f.cliques {
+	for _, o := range owned.cliques {
 		rest("PodClique", o)
 	}
-	for _, o := range f.groups {
+	for _, o := range owned.groups {
 		rest("PodCliqueScalingGroup", o)
 	}
-	for _, o := range f.services {
+	for _, o := range owned.services {
 		rest("Service", o)
 	}
-	for _, o := range f.hpas {
+	for _, o := range owned.hpas {
 		rest("HPA", o)
 	}
 

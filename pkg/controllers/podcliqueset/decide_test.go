@@ -32,9 +32,9 @@ func set(replicas int32) *v1alpha1.PodCliqueSet {
 	return s
 }
 
-// made returns the family that a set has once everything that is wanted was made.
-func made(s *v1alpha1.PodCliqueSet) family {
-	f := family{
+// made returns the objects that a set owns once all that are wanted have been created.
+func made(s *v1alpha1.PodCliqueSet) ownedObjects {
+	f := ownedObjects{
 		podGroups: map[string]*v2alpha2.PodGroup{}, cliques: map[string]*v1alpha1.PodClique{}, groups: map[string]*v1alpha1.PodCliqueScalingGroup{},
 		members: map[string]*v1alpha1.PodClique{}, services: map[string]*corev1.Service{}, hpas: map[string]*autoscalingv2.HorizontalPodAutoscaler{},
 	}
@@ -57,7 +57,7 @@ func made(s *v1alpha1.PodCliqueSet) family {
 func TestUnwanted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		now    *v1alpha1.PodCliqueSet
-		change func(family)
+		change func(ownedObjects)
 		want   [][]string // by replica, the PodGroup first, then the rest, sorted
 	}{
 		"everything is wanted": {now: set(3)},
@@ -78,14 +78,14 @@ func TestUnwanted(t *testing.T) {
 		},
 		"the PodGroup of a replica that is scaled to nothing": {
 			now: set(3),
-			change: func(f family) {
+			change: func(f ownedObjects) {
 				f.cliques["a-1-front"].Spec.Replicas, f.groups["a-1-g"].Spec.Replicas = 0, 0
 			},
 			want: [][]string{{"PodGroup a-1"}},
 		},
 		"what is being deleted is not deleted again": {
 			now: set(2),
-			change: func(f family) {
+			change: func(f ownedObjects) {
 				now := metav1.Now()
 				for _, o := range []metav1.Object{f.cliques["a-2-front"], f.groups["a-2-g"], f.podGroups["a-2"]} {
 					o.SetDeletionTimestamp(&now)

@@ -8,13 +8,13 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
 )
 
-// family is what a PodCliqueSet owns, by name, that which is being deleted included. Read-only.
-type family struct {
+// ownedObjects are the objects that a PodCliqueSet owns, by name, including those that are being deleted. Read-only.
+type ownedObjects struct {
 	podGroups map[string]*v2alpha2.PodGroup
 	cliques   map[string]*v1alpha1.PodClique // standalone
 	groups    map[string]*v1alpha1.PodCliqueScalingGroup
@@ -23,22 +23,22 @@ type family struct {
 	hpas      map[string]*autoscalingv2.HorizontalPodAutoscaler
 }
 
-// familyOf reads what a set owns from the cache.
-func (r *Reconciler) familyOf(ctx context.Context, set *v1alpha1.PodCliqueSet) (family, error) {
+// ownedBy reads the objects that a set owns from the cache.
+func (r *Reconciler) ownedBy(ctx context.Context, set *v1alpha1.PodCliqueSet) (ownedObjects, error) {
 	podGroups, cliques, groups := &v2alpha2.PodGroupList{}, &v1alpha1.PodCliqueList{}, &v1alpha1.PodCliqueScalingGroupList{}
 	services, hpas := &corev1.ServiceList{}, &autoscalingv2.HorizontalPodAutoscalerList{}
 	for _, read := range []func() error{
-		func() error { return children.Of(ctx, r.Client, set, podGroups) },
-		func() error { return children.Of(ctx, r.Client, set, cliques) },
-		func() error { return children.Of(ctx, r.Client, set, groups) },
-		func() error { return children.Of(ctx, r.Client, set, services) },
-		func() error { return children.Of(ctx, r.Client, set, hpas) },
+		func() error { return r.children.ListOwned(ctx, set, podGroups) },
+		func() error { return r.children.ListOwned(ctx, set, cliques) },
+		func() error { return r.children.ListOwned(ctx, set, groups) },
+		func() error { return r.children.ListOwned(ctx, set, services) },
+		func() error { return r.children.ListOwned(ctx, set, hpas) },
 	} {
 		if err := read(); err != nil {
-			return family{}, err
+			return ownedObjects{}, err
 		}
 	}
-	f := family{
+	owned := ownedObjects{
 		podGroups: byName(podGroups.Items, func(o *v2alpha2.PodGroup) string { return o.Name }),
 		cliques:   byName(cliques.Items, func(o *v1alpha1.PodClique) string { return o.Name }),
 		groups:    byName(groups.Items, func(o *v1alpha1.PodCliqueScalingGroup) string { return o.Name }),
@@ -46,16 +46,16 @@ func (r *Reconciler) familyOf(ctx context.Context, set *v1alpha1.PodCliqueSet) (
 		hpas:      byName(hpas.Items, func(o *autoscalingv2.HorizontalPodAutoscaler) string { return o.Name }),
 		members:   map[string]*v1alpha1.PodClique{},
 	}
-	for _, group := range f.groups {
+	for _, group := range owned.groups {
 		members := &v1alpha1.PodCliqueList{}
-		if err := children.Of(ctx, r.Client, group, members); err != nil {
-			return family{}, err
+		if err := r.children.ListOwned(ctx, group, members); err != nil {
+			return ownedObjects{}, err
 		}
 		for i := range members.Items {
-			f.members[members.Items[i].Name] = &members.Items[i]
+			owned.members[members.Items[i].Name] = &members.Items[i]
 		}
 	}
-	return f, nil
+	return owned, nil
 }
 
 func byName[T any](items []T, name func(*T) string) map[string]*T {
@@ -67,9 +67,9 @@ func byName[T any](items []T, name func(*T) string) map[string]*T {
 }
 
 // children returns the PodCliques and scaling groups, as the PodGroups are built from them.
-func (f family) children() desired.Children {
-	c := desired.Children{Cliques: make(map[string]*v1alpha1.PodClique, len(f.cliques)+len(f.members)), Groups: f.groups}
-	for _, cliques := range []map[string]*v1alpha1.PodClique{f.cliques, f.members} {
+func (o ownedObjects) children() desired.Children {
+	c := desired.Children{Cliques: make(map[string]*v1alpha1.PodClique, len(o.cliques)+len(o.members)), Groups: o.groups}
+	for _, cliques := range []map[string]*v1alpha1.PodClique{o.cliques, o.members} {
 		for name, clique := range cliques {
 			c.Cliques[name] = clique
 		}
@@ -77,24 +77,41 @@ func (f family) children() desired.Children {
 	return c
 }
 
-// standing returns those of the first n replicas of a set of which something is there, and those of which nothing is.
-func (f family) standing(set string, n int) (standing, missing []int) {
+// presentPodGroups returns the PodGroups that are there to stay: not those of earlier attempts of their replicas.
+func (o ownedObjects) presentPodGroups(set *v1alpha1.PodCliqueSet) map[string]*v2alpha2.PodGroup {
+	present := make(map[string]*v2alpha2.PodGroup, len(o.podGroups))
+	for name, pg := range o.podGroups {
+		i := naming.Index(pg.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
+		if pg.DeletionTimestamp == nil && !isEarlier(pg, observed.SetAttempt(set, i)) {
+			present[name] = pg
+		}
+	}
+	return present
+}
+
+// exists reports whether an object of replica i of a set exists besides its PodCliques.
+func (o ownedObjects) exists(set string, i int) bool {
+	return o.podGroups[naming.PodGroup(set, i)] != nil || o.services[naming.HeadlessService(set, i)] != nil
+}
+
+// replicas returns the indices of the first n replicas of a set of which an object exists, and of those of which none does.
+func (o ownedObjects) replicas(set string, n int) (existing, missing []int) {
 	for i := range n {
-		if f.podGroups[naming.PodGroup(set, i)] != nil || f.services[naming.HeadlessService(set, i)] != nil {
-			standing = append(standing, i)
+		if o.exists(set, i) {
+			existing = append(existing, i)
 		} else {
 			missing = append(missing, i)
 		}
 	}
-	return standing, missing
+	return existing, missing
 }
 
 // listed returns the PodCliques and the scaling groups in no order.
-func (f family) listed() (cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) {
-	for _, c := range f.children().Cliques {
+func (o ownedObjects) listed() (cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) {
+	for _, c := range o.children().Cliques {
 		cliques = append(cliques, c)
 	}
-	for _, g := range f.groups {
+	for _, g := range o.groups {
 		groups = append(groups, g)
 	}
 	return cliques, groups

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,109 +24,125 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// atOnce is how many replicas of one set are worked on at a time.
-const atOnce = 32
+const (
+	// maxParallel is how many replicas of one set are processed in parallel.
+	maxParallel = 32
+	// maxCreating is how many new replicas are created in parallel. More would not be ready sooner, but wait longer for their
+	// pods to be created and bound: each PodClique that waits for seconds costs another write of its status.
+	maxCreating = 8
+)
 
-// Reconcile makes, changes and deletes what one PodCliqueSet consists of and writes its status.
+// Reconcile creates, updates and deletes the objects of one PodCliqueSet and writes its status.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	now := r.clock.Now()
+
 	// 1. Read.
-	if err := r.CollectAfter(ctx, &v1alpha1.PodCliqueSet{}, v1alpha1.KindPodCliqueSet, request.NamespacedName, atOnce,
+	if err := r.children.CleanUpFormerOwner(ctx, &v1alpha1.PodCliqueSet{}, v1alpha1.KindPodCliqueSet, request.NamespacedName, maxParallel,
 		&v2alpha2.PodGroupList{}, &v1alpha1.PodCliqueScalingGroupList{}, &v1alpha1.PodCliqueList{},
 		&autoscalingv2.HorizontalPodAutoscalerList{}, &corev1.ServiceList{}); err != nil {
-		return children.Outcome(0, err)
+		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 	}
 	live := &v1alpha1.PodCliqueSet{}
-	if err := r.Client.Get(ctx, request.NamespacedName, live); err != nil {
+	if err := r.client.Get(ctx, request.NamespacedName, live); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if live.DeletionTimestamp != nil {
-		// The garbage collector has it, and all below.
-		return children.Outcome(0, r.Release(ctx, live, atOnce, &v1alpha1.PodCliqueList{}, &v1alpha1.PodCliqueScalingGroupList{}, &v2alpha2.PodGroupList{}))
+		// The garbage collector deletes what it owns.
+		return r.children.Result(ctx, request.NamespacedName, now, 0, r.children.Release(ctx, live, maxParallel, &v1alpha1.PodCliqueList{}, &v1alpha1.PodCliqueScalingGroupList{}, &v2alpha2.PodGroupList{}))
 	}
-	f, err := r.familyOf(ctx, live)
+	owned, err := r.ownedBy(ctx, live)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 
 	// 2. Observe, 3. decide.
-	now := time.Now()
-	cliques, groups := f.listed()
+	cliques, groups := owned.listed()
 	facts := observed.SetReplicas(live, cliques, groups)
-	if live, err = r.remembering(ctx, live, facts); live == nil || err != nil {
+	if live, err = r.liveIfMissing(ctx, live, facts); live == nil || err != nil {
 		return ctrl.Result{}, err
 	}
 	set := live.DeepCopy()
-	v1alpha1.SetDefaults(set, r.SchedulerName)
+	v1alpha1.SetDefaults(set, r.schedulerName)
 	facts = observed.SetReplicas(set, cliques, groups)
 	recordedReplicas := live.Status.RecordedReplicas
+	var decisions []lifecycle.UnitDecision
 	var removals []removal
-	var keepErr error
+	var createErr error
 	if errs, _ := validation.ValidatePodCliqueSet(live); len(errs) > 0 {
-		// It got past admission. What runs is left alone.
-		keepErr = &children.Invalid{Err: fmt.Errorf("invalid, and nothing is made or removed until it is repaired: %w", errs.ToAggregate())}
+		// It got past admission. Existing objects are left alone.
+		createErr = &children.InvalidError{Err: fmt.Errorf("invalid, and nothing is made or removed until it is repaired: %w", errs.ToAggregate())}
 	} else {
-		// 4. Make what is missing, change what differs.
-		family, replicas := f.children(), int(max(set.Spec.Replicas, 0))
-		recordedReplicas = desired.RecordedReplicas(set, family)
+		// 4. Create what is missing, update what differs.
+		childrenOf, replicas := owned.children(), int(max(set.Spec.Replicas, 0))
+		childrenOf.PodGroups = owned.presentPodGroups(set)
+		desired.WithoutOutdated(set, facts, childrenOf.Cliques)
+		if decisions, err = r.decideUnits(ctx, set, owned, now); err != nil {
+			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
+		}
+		for i := range decisions {
+			facts[i].Waits = decisions[i].Note()
+		}
+		recordedReplicas = desired.RecordedReplicas(set, childrenOf)
 		names := make([][]object, replicas)
-		accessErr := r.keepAccess(ctx, set) // before the pods that need it
-		keep := func(i int) error {
-			if err := r.Unchanged(ctx, live); err != nil {
+		accessErr := r.createOrUpdateAccess(ctx, set) // before the pods that need it
+		createOrUpdate := func(i int) error {
+			if err := r.children.SpecUnchanged(ctx, live); err != nil {
 				return err
 			}
-			want := wanted(set, i, f, family)
+			if decisions[i].Attempt != observed.SetAttempt(set, i) {
+				return nil // it is replaced: that is recorded first
+			}
+			want := wanted(set, i, owned, childrenOf)
 			names[i] = want.names()
-			return r.keep(ctx, want, f)
+			return r.createOrUpdate(ctx, want, owned, decisions[i])
 		}
-		// What is refused for one replica keeps no other that stands from being scaled, and only new ones wait.
-		standing, missing := f.standing(set.Name, replicas)
-		standingErr := children.All(len(standing), atOnce, func(k int) error { return keep(standing[k]) })
-		_, missingErr := children.InBatches(len(missing), atOnce, func(k int) error { return keep(missing[k]) })
-		keepErr = errors.Join(accessErr, standingErr, missingErr)
+		// A replica that is refused keeps no existing one from being scaled; only new replicas wait.
+		existing, missing := owned.replicas(set.Name, replicas)
+		existingErr := children.ForEach(len(existing), maxParallel, func(k int) error { return createOrUpdate(existing[k]) })
+		_, missingErr := r.children.SlowStart(r.clock, request.NamespacedName, len(missing), maxCreating, func(k int) error { return createOrUpdate(missing[k]) })
+		createErr = errors.Join(accessErr, existingErr, missingErr)
 		for i := range names {
-			if names[i] == nil { // the batches ended before
-				names[i] = wanted(set, i, f, family).names()
+			if names[i] == nil { // it is replaced, or the batches ended before
+				names[i] = wanted(set, i, owned, childrenOf).names()
 			}
 		}
-		removals = unwanted(names, f)
+		removals = append(replacements(set, decisions, owned), unwanted(names, owned)...)
 	}
 
 	// 5. Record, before anything is deleted.
-	running, err := r.anyRunning(ctx, f)
+	running, err := r.anyRunning(ctx, owned)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	recorded := live.DeepCopy()
-	recorded.Status = desired.PodCliqueSetStatus(live, desired.SetFacts{
-		Replicas: facts, Running: running, Recorded: recordedReplicas, Problems: children.Problems(keepErr)}, metav1.NewTime(now))
-	if err := r.WriteStatus(ctx, live, recorded); err != nil {
-		return children.Outcome(0, err)
-	}
-	for _, c := range children.Troubles(live.Status.Conditions, recorded.Status.Conditions) {
-		r.recorder.Eventf(live, nil, corev1.EventTypeWarning, c.Reason, "CreateChild", "%s", c.Message)
+	raisedAttempts := raised(set, decisions)
+	recorded, err := r.writeStatus(ctx, live, desired.SetFacts{
+		Replicas: facts, Running: running, Recorded: recordedReplicas, Raised: raisedAttempts,
+		Problems: r.children.Problems(live, createErr, now)}, now)
+	if err != nil {
+		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 	}
 
 	// 6. Delete.
 	var removeErr error
 	if len(removals) > 0 {
-		if removeErr = r.Newest(ctx, recorded); removeErr == nil {
-			removeErr = children.All(len(removals), atOnce, func(i int) error { return r.remove(ctx, removals[i]) })
+		if removeErr = r.children.EnsureUpToDate(ctx, recorded); removeErr == nil {
+			removeErr = children.ForEach(len(removals), maxParallel, func(i int) error { return r.remove(ctx, removals[i]) })
 		}
 	}
-	klog.FromContext(ctx).V(4).Info("Looked at the PodCliqueSet", "replicas", set.Spec.Replicas, "removed", len(removals))
-	return children.Outcome(0, keepErr, removeErr)
+	klog.FromContext(ctx).V(4).Info("Reconciled PodCliqueSet", "replicas", set.Spec.Replicas, "deleted", len(removals))
+	return r.children.Result(ctx, request.NamespacedName, now, requeueAfter(decisions, len(raisedAttempts) > 0), createErr, removeErr)
 }
 
-// remembering returns the set as it was read, or if something of a set that stood once is missing, as the API server has it:
-// what is made anew gets back the replicas that the status remembers, and the cache may not have these yet. nil: the set is
-// gone, or about to.
-func (r *Reconciler) remembering(ctx context.Context, set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica) (*v1alpha1.PodCliqueSet, error) {
+// liveIfMissing returns the set as it was read, or as the API server has it if an object is missing of a set that was
+// complete before: an object that is created again gets the replicas that the status records, and the cache may not have
+// these yet. nil: the set is gone or being deleted.
+func (r *Reconciler) liveIfMissing(ctx context.Context, set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica) (*v1alpha1.PodCliqueSet, error) {
 	if set.Status.ObservedGeneration == 0 ||
 		!slices.ContainsFunc(facts, func(r lifecycle.SetReplica) bool { return len(r.Missing) > 0 }) {
 		return set, nil
 	}
 	live := &v1alpha1.PodCliqueSet{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), live); apierrors.IsNotFound(err) {
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(set), live); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
 		return nil, fmt.Errorf("reading the set past the cache: %w", err)
@@ -138,36 +153,66 @@ func (r *Reconciler) remembering(ctx context.Context, set *v1alpha1.PodCliqueSet
 	return live, nil
 }
 
-// keep makes one replica what it is to be: its PodGroup first, and nothing without it.
-func (r *Reconciler) keep(ctx context.Context, want replica, f family) error {
+// createOrUpdate creates and updates the objects of one replica: its PodGroup first, and nothing without it. Of PodCliques
+// that do not exist those are created that the decision names. The PodGroup of an earlier attempt is left alone: it is
+// deleted, and its successor created when it is gone.
+func (r *Reconciler) createOrUpdate(ctx context.Context, want replica, owned ownedObjects, d lifecycle.UnitDecision) error {
 	if want.podGroup != nil {
-		if err := children.Keep(ctx, r.Maker, f.podGroups[want.podGroup.Name], want.podGroup); err != nil {
+		existing := owned.podGroups[want.podGroup.Name]
+		if isEarlier(existing, d.Attempt) {
+			return r.updateGroups(ctx, want, owned)
+		}
+		if err := children.CreateOrUpdate(ctx, r.children, existing, want.podGroup); err != nil {
 			return err
 		}
 	}
-	errs := []error{children.Keep(ctx, r.Maker, f.services[want.service.Name], want.service)}
+	errs := []error{children.CreateOrUpdate(ctx, r.children, owned.services[want.service.Name], want.service)}
 	for _, c := range want.cliques {
-		errs = append(errs, children.Keep(ctx, r.Maker, f.cliques[c.Name], c))
+		if existing := owned.cliques[c.Name]; existing != nil || slices.Contains(d.Create, c.Name) {
+			errs = append(errs, children.CreateOrUpdate(ctx, r.children, existing, c))
+		}
 	}
-	for _, g := range want.groups {
-		errs = append(errs, children.Keep(ctx, r.Maker, f.groups[g.Name], g))
-	}
+	errs = append(errs, r.updateGroups(ctx, want, owned))
 	for _, h := range want.hpas {
-		errs = append(errs, children.Keep(ctx, r.Maker, f.hpas[h.Name], h))
+		errs = append(errs, children.CreateOrUpdate(ctx, r.children, owned.hpas[h.Name], h))
 	}
 	return errors.Join(errs...)
 }
 
-// keepAccess lets the waiting containers of the set read what they wait for. The cliques of a set and their order are
-// immutable, so what is made once is not removed before the set is.
-func (r *Reconciler) keepAccess(ctx context.Context, set *v1alpha1.PodCliqueSet) error {
+// updateGroups creates and updates the scaling groups of one replica. Existing ones learn of a new attempt by it.
+func (r *Reconciler) updateGroups(ctx context.Context, want replica, owned ownedObjects) error {
+	var errs []error
+	for _, g := range want.groups {
+		errs = append(errs, children.CreateOrUpdate(ctx, r.children, owned.groups[g.Name], g))
+	}
+	return errors.Join(errs...)
+}
+
+// requeueAfter returns when the first of the decisions changes without anything happening, 0 if none does. raised: attempts
+// of replicas were raised; these replicas are processed again immediately.
+func requeueAfter(decisions []lifecycle.UnitDecision, raised bool) time.Duration {
+	after := time.Duration(0)
+	if raised {
+		after = time.Millisecond
+	}
+	for _, d := range decisions {
+		if d.RequeueAfter > 0 && (after == 0 || d.RequeueAfter < after) {
+			after = d.RequeueAfter
+		}
+	}
+	return after
+}
+
+// createOrUpdateAccess lets the waiting containers of the set read what they wait for. The cliques of a set and their order
+// are immutable, so the Role and the RoleBinding are not deleted before the set is.
+func (r *Reconciler) createOrUpdateAccess(ctx context.Context, set *v1alpha1.PodCliqueSet) error {
 	role, binding := desired.StartAccess(set)
 	if role == nil {
 		return nil
 	}
-	err := children.KeepUncached(ctx, r.Maker, &rbacv1.Role{}, role)
+	err := children.CreateOrUpdateUncached(ctx, r.children, &rbacv1.Role{}, role)
 	if err == nil {
-		err = children.KeepUncached(ctx, r.Maker, &rbacv1.RoleBinding{}, binding)
+		err = children.CreateOrUpdateUncached(ctx, r.children, &rbacv1.RoleBinding{}, binding)
 	}
 	if err != nil {
 		return fmt.Errorf("pods that start after others cannot see them: %w", err)
@@ -175,44 +220,19 @@ func (r *Reconciler) keepAccess(ctx context.Context, set *v1alpha1.PodCliqueSet)
 	return nil
 }
 
-// remove deletes what is not wanted any more of one replica: its PodGroup first, so that nothing is taken from a gang
-// whose minimum still holds.
+// remove deletes the objects of one replica that are no longer wanted: its PodGroup first, so that no pod is taken from a
+// gang whose minimum still holds.
 func (r *Reconciler) remove(ctx context.Context, gone removal) error {
 	if gone.podGroup != nil {
-		if err := r.Delete(ctx, gone.podGroup); err != nil {
+		if err := r.children.Delete(ctx, gone.podGroup); err != nil {
 			return fmt.Errorf("deleting PodGroup %s: %w", gone.podGroup.Name, err)
 		}
 	}
 	var errs []error
 	for _, o := range gone.rest {
-		if err := r.Delete(ctx, o); err != nil {
+		if err := r.children.Delete(ctx, o); err != nil {
 			errs = append(errs, fmt.Errorf("deleting %T %s: %w", o, o.GetName(), err))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// anyRunning tells whether a pod of the set is running.
-func (r *Reconciler) anyRunning(ctx context.Context, f family) (bool, error) {
-	var bound []*v1alpha1.PodClique
-	for _, c := range f.children().Cliques {
-		if c.Status.ReadyReplicas > 0 {
-			return true, nil
-		}
-		if c.Status.ScheduledReplicas > 0 {
-			bound = append(bound, c)
-		}
-	}
-	for _, c := range bound {
-		pods := &corev1.PodList{}
-		if err := children.Of(ctx, r.Client, c, pods); err != nil {
-			return false, err
-		}
-		for i := range pods.Items {
-			if pods.Items[i].Status.Phase == corev1.PodRunning {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
 }

@@ -87,7 +87,7 @@ func TestPodsOfALostNodeAreReplacedAfterTheirGracePeriod(t *testing.T) {
 		return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
 			about, _, _ := unstructured.NestedString(o.Object, "regarding", "name")
 			reason, _, _ := unstructured.NestedString(o.Object, "reason")
-			return about == "s-0-w" && reason == "PodLost"
+			return about == "s-0-w" && reason == v1alpha1.EventPodLost
 		})
 	})
 

@@ -147,9 +147,10 @@ func TestForeignObjectsInTheWayOfEachKind(t *testing.T) {
 		t.Run(foreign.kind.Resource+" "+foreign.name, func(t *testing.T) {
 			w.t = t
 			theirs := foreign.make(metav1.ObjectMeta{Namespace: w.namespace, Name: foreign.name, Labels: map[string]string{"whose": "theirs"}})
-			if foreign.kind.Group == v1alpha1.GroupName { // which needs an owner, and this one lives
-				other := w.apply(strings.Replace(small("other", "w"), "replicas: 1\n  template", "replicas: 0\n  template", 1))
-				theirs.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(other, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindPodCliqueSet))})
+			if foreign.kind.Group == v1alpha1.GroupName { // which needs an owner, and this one lives and deletes nothing
+				other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "other-"}}
+				w.must(w.client.Create(w.ctx, other), "creating the owner of theirs")
+				theirs.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(other, corev1.SchemeGroupVersion.WithKind("ConfigMap"))})
 			}
 			w.withoutAdmission(func() { w.must(w.client.Create(w.ctx, theirs), "creating theirs") })
 			uid := theirs.GetUID()

@@ -250,7 +250,7 @@ func TestOwnedObjectsDeletedByHand(t *testing.T) {
 	want := servicePods("llm")
 	want["llm-0-frontend"], want["llm-0-prefill-2-pworker"] = 4, 2
 	w.untilPods(want, true)
-	w.untilRecorded(map[string]int64{"llm-0-frontend": 4, "llm-0-prefill": 3})
+	w.untilRecorded(map[string]int64{"frontend of 0": 4, "prefill of 0": 3})
 	for _, o := range []client.Object{
 		&v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "llm-0"}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "llm-0"}},
@@ -282,8 +282,8 @@ func (w *world) untilRecorded(want map[string]int64) {
 		got := map[string]int64{}
 		list, _, _ := unstructured.NestedSlice(objects0(objects), "status", "recordedReplicas")
 		for _, r := range list {
-			name, _ := r.(map[string]any)["name"].(string)
-			got[name], _ = r.(map[string]any)["replicas"].(int64)
+			entry := r.(map[string]any)
+			got[fmt.Sprintf("%s of %s", entry["name"], entry["indices"])], _ = entry["replicas"].(int64)
 		}
 		return maps.Equal(got, want)
 	})

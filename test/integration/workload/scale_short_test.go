@@ -76,7 +76,7 @@ func (w *world) untilRefused(names ...string) {
 	w.until("the scheduler has refused "+strings.Join(names, " and "), podGroups, func(objects []*unstructured.Unstructured) bool {
 		refused := 0
 		for _, o := range objects {
-			if slices.Contains(names, o.GetName()) && slices.Contains([]string{"InsufficientGPUs", "Fragmented", "TooLarge", "NoNodeMatches"}, conditionOf(o, "Satisfied", "reason")) {
+			if slices.Contains(names, o.GetName()) && slices.Contains([]string{"InsufficientGPUs", "InsufficientResources", "Fragmented", "TooLarge", "NoNodeMatches"}, conditionOf(o, "Satisfied", "reason")) {
 				refused++
 			}
 		}

@@ -331,12 +331,13 @@ func (w *world) untilGone() {
 	}
 }
 
-// checkIndices fails the test if a PodClique has two pods of one index, or an index that does not fit its host name.
+// checkIndices fails the test if a PodClique has two pods of one index, or an index that does not fit its host name. A pod that
+// ends counts until its grace period is over.
 func (w *world) checkIndices() {
 	w.t.Helper()
 	seen := map[string]string{}
 	for _, p := range w.pods() {
-		if p.DeletionTimestamp != nil {
+		if p.DeletionTimestamp != nil && time.Now().After(p.DeletionTimestamp.Time) {
 			continue
 		}
 		key := p.Labels[v1alpha1.LabelPodClique] + "-" + p.Labels[v1alpha1.LabelPodIndex]

@@ -140,32 +140,35 @@ func TestUpdates(t *testing.T) {
 		want        []string
 		wantWarning string
 	}{
-		"replicas":             {change: []string{"replicas: 0", "replicas: 7"}},
-		"a clique's replicas":  {change: []string{"replicas: 3", "replicas: 5"}, wantWarning: "that nobody has scaled"},
-		"the role, in words":   {change: []string{"replicas: 3", "replicas: 3\n        roleName: frontend"}},
-		"the role":             {change: []string{"replicas: 3", "replicas: 3\n        roleName: other"}, want: []string{"spec.template.cliques[0].spec.roleName", "immutable", "pods that run bear it"}},
-		"minAvailable":         {change: []string{"minAvailable: 2", "minAvailable: 3"}, want: []string{"minAvailable", "immutable", "admitted"}},
-		"minAvailable, given":  {change: []string{"replicas: 3", "replicas: 3\n        minAvailable: 3"}, want: []string{"minAvailable", "immutable", "admitted"}},
-		"a group's minimum":    {change: []string{"      replicas: 2\n", "      replicas: 2\n      minAvailable: 2\n"}, want: []string{"minAvailable", "immutable", "admitted"}},
-		"a group's cliques":    {change: []string{"[leader, worker]", "[worker]"}, want: []string{"cliqueNames", "immutable", "could not follow"}},
-		"the set of cliques":   {change: []string{"name: frontend", "name: backend"}, want: []string{"spec.template.cliques", "cannot be added, removed or renamed", "could not follow"}},
-		"the set of groups":    {change: []string{"name: decode", "name: prefill"}, want: []string{"spec.template.podCliqueScalingGroups", "could not follow"}},
-		"the start order":      {change: []string{"cliques:", "cliqueStartupType: CliqueStartupTypeInOrder\n    cliques:"}, want: []string{"spec.template.cliqueStartupType", "immutable", "started"}},
-		"the workload type":    {change: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, want: []string{"spec.workloadType", "immutable"}},
-		"the limits, in words": {old: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 24h}\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 1440m}\n"}},
-		"the limits":           {old: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 24h}\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 25h}\n"}, want: []string{"spec.trainingSpec", "immutable"}},
-		"the order of cliques": {old: []string{"cliques:", "cliqueStartupType: CliqueStartupTypeInOrder\n    cliques:"}, change: []string{"cliques:", "cliqueStartupType: CliqueStartupTypeInOrder\n    cliques:", "frontend", "other", "leader", "frontend", "other", "leader"}, want: []string{"spec.template.cliques", "the order of cliques is immutable with CliqueStartupTypeInOrder", "started"}},
-		"what starts before":   {change: []string{"replicas: 3", "replicas: 3\n        startsAfter: [leader]"}, want: []string{"spec.template.cliques[0].spec.startsAfter", "immutable", "started"}},
-		"the scheduler":        {change: everywhere("{containers", "{schedulerName: other, containers", 3), want: []string{"spec.template.cliques[0].spec.podSpec.schedulerName", "immutable", "admitted"}},
-		"a preferred topology": {change: []string{"cliques:", "topologyConstraint: {pack: {preferred: rack}}\n    cliques:"}, want: []string{"spec.template.topologyConstraint", "immutable", "admitted"}},
-		"a clique's topology":  {change: []string{"name: frontend", "name: frontend\n      topologyConstraint: {pack: {preferred: rack}}"}, want: []string{"spec.template.cliques[0].topologyConstraint", "immutable"}},
-		"a group's topology":   {change: []string{"      replicas: 2\n", "      replicas: 2\n      topologyConstraint: {pack: {preferred: rack}}\n"}, want: []string{"spec.template.podCliqueScalingGroups[0].topologyConstraint", "immutable"}},
-		"claim templates":      {change: []string{"cliques:", "resourceClaimTemplates: [{name: gpu, templateSpec: {spec: {}}}]\n    cliques:"}, want: []string{"spec.template.resourceClaimTemplates", "immutable", "could not follow"}},
-		"shared claims":        {change: []string{"cliques:", "resourceSharing: [{name: gpu, scope: PerReplica}]\n    cliques:"}, want: []string{"spec.template.resourceSharing", "immutable"}},
-		"a clique's claims":    {change: []string{"name: frontend", "name: frontend\n      resourceSharing: [{name: gpu, scope: PerReplica}]"}, want: []string{"spec.template.cliques[0].resourceSharing", "immutable"}},
-		"a group's claims":     {change: []string{"      replicas: 2\n", "      replicas: 2\n      resourceSharing: [{name: gpu, scope: PerReplica}]\n"}, want: []string{"spec.template.podCliqueScalingGroups[0].resourceSharing", "immutable"}},
-		"a clique's NVLink":    {change: []string{"name: frontend", "name: frontend\n      annotations: {grove.io/mnnvl-group: a}"}, want: []string{"spec.template.cliques[0].annotations[grove.io/mnnvl-group]", "immutable"}},
-		"a group's NVLink":     {change: []string{"      replicas: 2\n", "      replicas: 2\n      annotations: {grove.io/mnnvl-group: a}\n"}, want: []string{"spec.template.podCliqueScalingGroups[0].annotations[grove.io/mnnvl-group]", "immutable"}},
+		"replicas":                      {change: []string{"replicas: 0", "replicas: 7"}},
+		"a clique's replicas":           {change: []string{"replicas: 3", "replicas: 5"}, wantWarning: "that nobody has scaled"},
+		"the role, in words":            {change: []string{"replicas: 3", "replicas: 3\n        roleName: frontend"}},
+		"the role":                      {change: []string{"replicas: 3", "replicas: 3\n        roleName: other"}, want: []string{"spec.template.cliques[0].spec.roleName", "immutable", "pods that run bear it"}},
+		"minAvailable":                  {change: []string{"minAvailable: 2", "minAvailable: 3"}, want: []string{"minAvailable", "immutable", "admitted"}},
+		"minAvailable, given":           {change: []string{"replicas: 3", "replicas: 3\n        minAvailable: 3"}, want: []string{"minAvailable", "immutable", "admitted"}},
+		"a group's minimum":             {change: []string{"      replicas: 2\n", "      replicas: 2\n      minAvailable: 2\n"}, want: []string{"minAvailable", "immutable", "admitted"}},
+		"a group's cliques":             {change: []string{"[leader, worker]", "[worker]"}, want: []string{"cliqueNames", "immutable", "could not follow"}},
+		"the set of cliques":            {change: []string{"name: frontend", "name: backend"}, want: []string{"spec.template.cliques", "cannot be added, removed or renamed", "could not follow"}},
+		"the set of groups":             {change: []string{"name: decode", "name: prefill"}, want: []string{"spec.template.podCliqueScalingGroups", "could not follow"}},
+		"the start order":               {change: []string{"cliques:", "cliqueStartupType: CliqueStartupTypeInOrder\n    cliques:"}, want: []string{"spec.template.cliqueStartupType", "immutable", "started"}},
+		"the workload type":             {change: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, want: []string{"spec.workloadType", "immutable"}},
+		"the limits, in words":          {old: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 24h}\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 1440m}\n"}},
+		"the limits":                    {old: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 24h}\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 25h}\n"}, want: []string{"spec.trainingSpec", "immutable"}},
+		"the restarts, 0 or left out":   {old: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRestarts: 0}\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n"}},
+		"the restarts, 0 or none given": {old: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 24h}\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRuntime: 24h, maxRestarts: 0}\n"}},
+		"the restarts":                  {old: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n  trainingSpec: {maxRestarts: 1}\n"}, want: []string{"spec.trainingSpec", "immutable"}},
+		"the order of cliques":          {old: []string{"cliques:", "cliqueStartupType: CliqueStartupTypeInOrder\n    cliques:"}, change: []string{"cliques:", "cliqueStartupType: CliqueStartupTypeInOrder\n    cliques:", "frontend", "other", "leader", "frontend", "other", "leader"}, want: []string{"spec.template.cliques", "the order of cliques is immutable with CliqueStartupTypeInOrder", "started"}},
+		"what starts before":            {change: []string{"replicas: 3", "replicas: 3\n        startsAfter: [leader]"}, want: []string{"spec.template.cliques[0].spec.startsAfter", "immutable", "started"}},
+		"the scheduler":                 {change: everywhere("{containers", "{schedulerName: other, containers", 3), want: []string{"spec.template.cliques[0].spec.podSpec.schedulerName", "immutable", "admitted"}},
+		"a preferred topology":          {change: []string{"cliques:", "topologyConstraint: {pack: {preferred: rack}}\n    cliques:"}, want: []string{"spec.template.topologyConstraint", "immutable", "admitted"}},
+		"a clique's topology":           {change: []string{"name: frontend", "name: frontend\n      topologyConstraint: {pack: {preferred: rack}}"}, want: []string{"spec.template.cliques[0].topologyConstraint", "immutable"}},
+		"a group's topology":            {change: []string{"      replicas: 2\n", "      replicas: 2\n      topologyConstraint: {pack: {preferred: rack}}\n"}, want: []string{"spec.template.podCliqueScalingGroups[0].topologyConstraint", "immutable"}},
+		"claim templates":               {change: []string{"cliques:", "resourceClaimTemplates: [{name: gpu, templateSpec: {spec: {}}}]\n    cliques:"}, want: []string{"spec.template.resourceClaimTemplates", "immutable", "could not follow"}},
+		"shared claims":                 {change: []string{"cliques:", "resourceSharing: [{name: gpu, scope: PerReplica}]\n    cliques:"}, want: []string{"spec.template.resourceSharing", "immutable"}},
+		"a clique's claims":             {change: []string{"name: frontend", "name: frontend\n      resourceSharing: [{name: gpu, scope: PerReplica}]"}, want: []string{"spec.template.cliques[0].resourceSharing", "immutable"}},
+		"a group's claims":              {change: []string{"      replicas: 2\n", "      replicas: 2\n      resourceSharing: [{name: gpu, scope: PerReplica}]\n"}, want: []string{"spec.template.podCliqueScalingGroups[0].resourceSharing", "immutable"}},
+		"a clique's NVLink":             {change: []string{"name: frontend", "name: frontend\n      annotations: {grove.io/mnnvl-group: a}"}, want: []string{"spec.template.cliques[0].annotations[grove.io/mnnvl-group]", "immutable"}},
+		"a group's NVLink":              {change: []string{"      replicas: 2\n", "      replicas: 2\n      annotations: {grove.io/mnnvl-group: a}\n"}, want: []string{"spec.template.podCliqueScalingGroups[0].annotations[grove.io/mnnvl-group]", "immutable"}},
 		"all that is mutable": {change: []string{"spec:\n", "spec:\n  updateStrategy: {type: OnDelete}\n", "cliques:", "priorityClassName: high\n    terminationDelay: 1h\n    headlessServiceConfig: {publishNotReadyAddresses: false}\n    cliques:", "name: frontend", "name: frontend\n      labels: {a: b}\n      annotations: {a: b}", "replicas: 3", "replicas: 3\n        autoScalingConfig: {maxReplicas: 5}",
 			"      replicas: 2\n", "      replicas: 3\n      terminationDelay: 2h\n      scaleConfig: {maxReplicas: 5}\n"}},
 		"replicas of Training":  {old: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n", "replicas: 0", "replicas: 2"}, want: []string{"spec.replicas", "Training"}},
@@ -324,6 +327,20 @@ func TestScale(t *testing.T) {
 		check(t, u.patch(standalone, `{"spec":{"roleName":"x"}}`), "spec.roleName", "immutable")
 		check(t, u.patch(standalone, `{"spec":{"startsAfter":["x"]}}`), "spec.startsAfter", "immutable")
 		check(t, u.patch(member, `{"spec":{"replicas":5}}`), "podcliquescalinggroup/svc-0-decode")
+	})
+	t.Run("what the template gives children", func(t *testing.T) {
+		image := `{"spec":{"podSpec":{"containers":[{"name":"main","image":"mine"}]}}}`
+		check(t, u.patch(standalone, image), "spec.podSpec", "change spec.template.cliques[0].spec.podSpec of PodCliqueSet svc instead")
+		check(t, u.patch(member, image), "spec.podSpec", "change spec.template.cliques[2].spec.podSpec of PodCliqueSet svc instead")
+		check(t, u.patch(standalone, `{"spec":{"autoScalingConfig":{"maxReplicas":200}}}`), "spec.autoScalingConfig", "of PodCliqueSet svc instead")
+		// What muster-controller passes on when the template was changed.
+		live := &v1alpha1.PodCliqueSet{}
+		check(t, u.Get(t.Context(), client.ObjectKeyFromObject(pcs), live))
+		live.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Image = "mine"
+		live.Spec.Template.Cliques[2].Spec.PodSpec.Containers[0].Image = "mine"
+		check(t, u.Update(t.Context(), live))
+		check(t, u.patch(standalone, image))
+		check(t, u.patch(member, image))
 	})
 	t.Run("orphans can be scaled, and metadata always written", func(t *testing.T) {
 		check(t, u.patch(member, `{"metadata":{"finalizers":["test/hold"]}}`))

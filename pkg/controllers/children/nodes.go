@@ -1,0 +1,66 @@
+package children
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// byNode is the cache's index of pods by node.
+const byNode = "spec.nodeName"
+
+// IndexPodsByNode makes the cache find the pods of a node.
+func IndexPodsByNode(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, byNode, func(o client.Object) []string {
+		if node := o.(*corev1.Pod).Spec.NodeName; node != "" {
+			return []string{node}
+		}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("indexing pods by node: %w", err)
+	}
+	return nil
+}
+
+// TerminatingOn returns a function for ChangeHandler.Map: it maps a node to what of returns for its terminating pods.
+func (c *Client) TerminatingOn(of func(context.Context, client.Object) []types.NamespacedName) func(context.Context, client.Object) []types.NamespacedName {
+	return func(ctx context.Context, node client.Object) []types.NamespacedName {
+		pods := &corev1.PodList{}
+		if err := c.client.List(ctx, pods, client.MatchingFields{byNode: node.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil // the cache has the index, or the manager would not have started
+		}
+		var keys []types.NamespacedName
+		for i := range pods.Items {
+			if pods.Items[i].DeletionTimestamp != nil {
+				keys = append(keys, of(ctx, &pods.Items[i])...)
+			}
+		}
+		return keys
+	}
+}
+
+// ReachabilityChanged is the urgency of an update of a node: Urgent if it stops answering, or answers again, else Never.
+func ReachabilityChanged(before, after client.Object) Urgency {
+	if observed.UnreachableNode(before.(*corev1.Node)) == observed.UnreachableNode(after.(*corev1.Node)) {
+		return Never
+	}
+	return Urgent
+}
+
+// Unreachable returns a function that reports whether a node does not answer or does not exist.
+func (c *Client) Unreachable(ctx context.Context) func(node string) bool {
+	return func(name string) bool {
+		node := &corev1.Node{}
+		err := c.client.Get(ctx, types.NamespacedName{Name: name}, node, client.UnsafeDisableDeepCopy)
+		if apierrors.IsNotFound(err) {
+			return observed.UnreachableNode(nil)
+		}
+		return err == nil && observed.UnreachableNode(node)
+	}
+}

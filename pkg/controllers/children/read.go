@@ -1,0 +1,227 @@
+package children
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/naming"
+)
+
+// Client reads, creates, updates and deletes children.
+type Client struct {
+	client client.Client
+	live   client.Reader
+
+	passing Since // errors that may pass by themselves, by the UID of the object: Problems
+	failing Since // kinds of errors, by the name of the object: Result
+	// unfinished are the objects, by name, whose latest pass left something to create to the next and met no error.
+	unfinished Since
+}
+
+// NewClient returns a Client. c reads from the cache, live past it: the API server is read only where the cache may be
+// behind and that would do harm.
+func NewClient(c client.Client, live client.Reader) *Client { return &Client{client: c, live: live} }
+
+// Names of the cache's indexes.
+const (
+	// byOwner finds objects by the UID of their controlling owner.
+	byOwner = "controller.uid"
+	// byFormerOwner finds objects by formerOwner of their controlling owner, whatever its UID: the objects that a deleted
+	// owner of that name has left behind.
+	byFormerOwner = "controller.name"
+	// byPodGroup finds objects by the PodGroup that lists them.
+	byPodGroup = "podgroup"
+)
+
+// Index makes the cache find objects of these kinds by their controlling owner.
+func Index(ctx context.Context, indexer client.FieldIndexer, kinds ...client.Object) error {
+	for _, kind := range kinds {
+		if err := indexer.IndexField(ctx, kind, byOwner, func(o client.Object) []string {
+			if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
+				return []string{string(ref.UID)}
+			}
+			return nil
+		}); err != nil {
+			return fmt.Errorf("indexing %T by owner: %w", kind, err)
+		}
+		if err := indexer.IndexField(ctx, kind, byFormerOwner, func(o client.Object) []string {
+			if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
+				return []string{formerOwner(ref.APIVersion, ref.Kind, ref.Name)}
+			}
+			return nil
+		}); err != nil {
+			return fmt.Errorf("indexing %T by the owner's name: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// formerOwner is a key of the index byFormerOwner.
+func formerOwner(apiVersion, kind, name string) string { return apiVersion + "/" + kind + "/" + name }
+
+// IndexByPodGroup makes the cache find objects of these kinds by the PodGroup that lists them.
+func IndexByPodGroup(ctx context.Context, indexer client.FieldIndexer, kinds ...client.Object) error {
+	for _, kind := range kinds {
+		if err := indexer.IndexField(ctx, kind, byPodGroup, func(o client.Object) []string {
+			if name := podGroupName(o.GetLabels()); name != "" {
+				return []string{name}
+			}
+			return nil
+		}); err != nil {
+			return fmt.Errorf("indexing %T by PodGroup: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// ManagedSelector selects the objects that were created for PodCliqueSets.
+func ManagedSelector() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue})
+}
+
+// ListOwned fills list with the cached objects whose controlling owner is owner, including those that are being deleted.
+// The objects are the cache's own: read-only.
+func (c *Client) ListOwned(ctx context.Context, owner client.Object, list client.ObjectList) error {
+	if err := c.client.List(ctx, list, client.InNamespace(owner.GetNamespace()),
+		client.MatchingFields{byOwner: string(owner.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing %T of %s: %w", list, owner.GetName(), err)
+	}
+	return nil
+}
+
+// InPodGroup returns a function for ChangeHandler.Map: it maps a PodGroup to the objects of the kind of list that it lists.
+func (c *Client) InPodGroup(list client.ObjectList) func(context.Context, client.Object) []types.NamespacedName {
+	return func(ctx context.Context, group client.Object) []types.NamespacedName {
+		found := list.DeepCopyObject().(client.ObjectList)
+		if err := c.client.List(ctx, found, client.InNamespace(group.GetNamespace()),
+			client.MatchingFields{byPodGroup: group.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil // the cache has the index, or the manager would not have started
+		}
+		return keys(found)
+	}
+}
+
+// OwnedBy returns a function for ChangeHandler.Map: it maps an owner to the objects of the kind of list that it owns.
+func (c *Client) OwnedBy(list client.ObjectList) func(context.Context, client.Object) []types.NamespacedName {
+	return func(ctx context.Context, owner client.Object) []types.NamespacedName {
+		found := list.DeepCopyObject().(client.ObjectList)
+		if err := c.ListOwned(ctx, owner, found); err != nil {
+			return nil // see InPodGroup
+		}
+		return keys(found)
+	}
+}
+
+func keys(list client.ObjectList) []types.NamespacedName {
+	var keys []types.NamespacedName
+	for _, object := range objects(list) {
+		keys = append(keys, client.ObjectKeyFromObject(object))
+	}
+	return keys
+}
+
+// objects returns the objects of a list.
+func objects(list client.ObjectList) []client.Object {
+	var items []client.Object
+	_ = meta.EachListItem(list, func(o runtime.Object) error { // the function returns no error, and the list has items
+		items = append(items, o.(client.Object))
+		return nil
+	})
+	return items
+}
+
+// PodGroup returns the PodGroup that lists a PodClique or a scaling group, nil if it does not exist. Read-only.
+func (c *Client) PodGroup(ctx context.Context, object client.Object) (*v2alpha2.PodGroup, error) {
+	return podGroupOf(ctx, c.client, object)
+}
+
+// LivePodGroup is PodGroup past the cache. It is read before pods are deleted that a minimum in it may need.
+func (c *Client) LivePodGroup(ctx context.Context, object client.Object) (*v2alpha2.PodGroup, error) {
+	return podGroupOf(ctx, c.live, object)
+}
+
+func podGroupOf(ctx context.Context, reader client.Reader, object client.Object) (*v2alpha2.PodGroup, error) {
+	name := podGroupName(object.GetLabels())
+	if name == "" {
+		return nil, nil
+	}
+	group := &v2alpha2.PodGroup{}
+	err := reader.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: name}, group, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading PodGroup %s: %w", name, err)
+	}
+	return group, nil
+}
+
+// podGroupName returns the name of the PodGroup that an object with these labels belongs to, "" if they do not name one.
+func podGroupName(labels map[string]string) string {
+	set, i := labels[v1alpha1.LabelPartOf], naming.Index(labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
+	if set == "" || i < 0 {
+		return ""
+	}
+	return naming.PodGroup(set, i)
+}
+
+// EnsureUpToDate returns nil if the API server has the object in the version that the pass works with, else a conflict,
+// after which the pass is retried soon. It is called before children are deleted because the object does not want them: a
+// cache that is behind may show an earlier spec, after another muster-controller has created what the present one wants.
+func (c *Client) EnsureUpToDate(ctx context.Context, object client.Object) error {
+	kind, err := apiutil.GVKForObject(object, c.client.Scheme())
+	if err != nil {
+		return err
+	}
+	existing := &metav1.PartialObjectMetadata{}
+	existing.SetGroupVersionKind(kind)
+	switch err := c.live.Get(ctx, client.ObjectKeyFromObject(object), existing); {
+	case apierrors.IsNotFound(err):
+		return changed(kind, object)
+	case err != nil:
+		return fmt.Errorf("reading %s %s before something of it is deleted: %w", kind.Kind, object.GetName(), err)
+	case existing.UID != object.GetUID() || existing.ResourceVersion != object.GetResourceVersion():
+		return changed(kind, object)
+	}
+	return nil
+}
+
+// SpecUnchanged returns nil as long as the cache shows the object with the spec that the pass works with, else a conflict.
+// A pass that creates thousands of objects calls it before each, so that the pass ends when they are no longer wanted.
+func (c *Client) SpecUnchanged(ctx context.Context, object client.Object) error {
+	kind, err := apiutil.GVKForObject(object, c.client.Scheme())
+	if err != nil {
+		return err
+	}
+	empty, err := c.client.Scheme().New(kind)
+	if err != nil {
+		return err
+	}
+	existing := empty.(client.Object)
+	err = c.client.Get(ctx, client.ObjectKeyFromObject(object), existing, client.UnsafeDisableDeepCopy)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if err != nil || existing.GetUID() != object.GetUID() || existing.GetDeletionTimestamp() != nil || existing.GetGeneration() > object.GetGeneration() {
+		return changed(kind, object)
+	}
+	return nil
+}
+
+func changed(kind schema.GroupVersionKind, object client.Object) error {
+	return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, object.GetName(),
+		errors.New("has changed since it was read"))
+}

@@ -1,0 +1,67 @@
+package children
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/naming"
+)
+
+// bySetReplica is the cache's index of PodCliques and pods by the replica of the PodCliqueSet that their labels name.
+const bySetReplica = "podcliqueset.replica"
+
+// IndexBySetReplica makes the cache find the PodCliques and the pods of one replica of a PodCliqueSet.
+func IndexBySetReplica(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, kind := range []client.Object{&v1alpha1.PodClique{}, &corev1.Pod{}} {
+		if err := indexer.IndexField(ctx, kind, bySetReplica, func(o client.Object) []string {
+			labels := o.GetLabels()
+			set, i := labels[v1alpha1.LabelPartOf], naming.Index(labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
+			if set == "" || i < 0 {
+				return nil
+			}
+			return []string{setReplica(set, i)}
+		}); err != nil {
+			return fmt.Errorf("indexing %T by replica of a PodCliqueSet: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// setReplica is a key of the index bySetReplica.
+func setReplica(set string, i int) string { return set + "/" + strconv.Itoa(i) }
+
+// SetReplica returns the cached PodCliques and pods of replica i of a set by their labels, whatever owns them. Read-only.
+func (c *Client) SetReplica(ctx context.Context, namespace, set string, i int) ([]*v1alpha1.PodClique, []*corev1.Pod, error) {
+	return listSetReplica(ctx, c.client, namespace, set, i,
+		client.MatchingFields{bySetReplica: setReplica(set, i)}, client.UnsafeDisableDeepCopy)
+}
+
+// LiveSetReplica is SetReplica past the cache. It is read before a PodClique is created where there was one before, and
+// before a replica is replaced.
+func (c *Client) LiveSetReplica(ctx context.Context, namespace, set string, i int) ([]*v1alpha1.PodClique, []*corev1.Pod, error) {
+	return listSetReplica(ctx, c.live, namespace, set, i, client.MatchingLabels(naming.OfSetReplica(set, i)))
+}
+
+func listSetReplica(ctx context.Context, reader client.Reader, namespace, set string, i int, options ...client.ListOption) ([]*v1alpha1.PodClique, []*corev1.Pod, error) {
+	options = append(options, client.InNamespace(namespace))
+	cliques, pods := &v1alpha1.PodCliqueList{}, &corev1.PodList{}
+	for _, list := range []client.ObjectList{cliques, pods} {
+		if err := reader.List(ctx, list, options...); err != nil {
+			return nil, nil, fmt.Errorf("listing %T of replica %d of PodCliqueSet %s: %w", list, i, set, err)
+		}
+	}
+	return pointers(cliques.Items), pointers(pods.Items), nil
+}
+
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
+}

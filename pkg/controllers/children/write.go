@@ -1,0 +1,282 @@
+package children
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/desired"
+)
+
+// Create creates the object, whose controlling owner is set. An object that exists already and has the same owner is no
+// error: the cache was behind and its event is on the way, or it has lost the label by which the cache finds it, which is
+// restored. *NameConflictError is returned for an object that has another owner, or none.
+func (c *Client) Create(ctx context.Context, object client.Object) error {
+	err := c.client.Create(ctx, object)
+	if err == nil {
+		c.logChange(ctx, "Created object", object)
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	owner := metav1.GetControllerOfNoCopy(object)
+	kind, gvkErr := apiutil.GVKForObject(object, c.client.Scheme())
+	if gvkErr != nil {
+		return gvkErr
+	}
+	existing := &metav1.PartialObjectMetadata{}
+	existing.SetGroupVersionKind(kind)
+	key := client.ObjectKeyFromObject(object)
+	if err := c.live.Get(ctx, key, existing); apierrors.IsNotFound(err) {
+		return &NameConflictError{Kind: kind.Kind, Name: key.Name, Terminating: true}
+	} else if err != nil {
+		return fmt.Errorf("reading %s %s, whose name is needed: %w", kind.Kind, key.Name, err)
+	}
+
+	other := metav1.GetControllerOfNoCopy(existing)
+	conflict := &NameConflictError{Kind: kind.Kind, Name: key.Name, Terminating: existing.DeletionTimestamp != nil}
+	switch {
+	case conflict.Terminating:
+		return conflict
+	case other == nil:
+		return conflict
+	case owner != nil && other.UID == owner.UID:
+		if existing.Labels[v1alpha1.LabelManagedBy] == v1alpha1.LabelManagedByValue {
+			return nil
+		}
+		lost := map[string]string{}
+		for k, v := range object.GetLabels() {
+			if _, has := existing.Labels[k]; !has || k == v1alpha1.LabelManagedBy {
+				lost[k] = v
+			}
+		}
+		return c.RestoreLabels(ctx, existing, lost)
+	}
+	conflict.Owner = other.Kind + " " + other.Name
+	if owner != nil && other.Kind == owner.Kind && other.Name == owner.Name {
+		conflict.Terminating = true // an earlier owner of the same name, which no longer exists
+		return conflict
+	}
+	gone, err := c.ownerGone(ctx, key.Namespace, other)
+	if err != nil {
+		return err
+	}
+	conflict.Terminating = gone
+	return conflict
+}
+
+// ownerGone reports whether the owner no longer exists. Owners of kinds outside grove.io are assumed to exist.
+func (c *Client) ownerGone(ctx context.Context, namespace string, ref *metav1.OwnerReference) (bool, error) {
+	group := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupVersion() // empty if it cannot be parsed
+	if !c.client.Scheme().Recognizes(group.WithKind(ref.Kind)) || group.Group != v1alpha1.GroupName {
+		return false, nil
+	}
+	owner := &metav1.PartialObjectMetadata{}
+	owner.SetGroupVersionKind(group.WithKind(ref.Kind))
+	err := c.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, owner)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %s %s, which owns an object whose name is needed: %w", ref.Kind, ref.Name, err)
+	}
+	return owner.UID != ref.UID, nil
+}
+
+// RestoreLabels sets labels of an object that were removed or changed.
+func (c *Client) RestoreLabels(ctx context.Context, object client.Object, labels map[string]string) error {
+	kind, err := apiutil.GVKForObject(object, c.client.Scheme())
+	if err != nil {
+		return err
+	}
+	restored := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}}
+	restored.SetGroupVersionKind(kind)
+	// The UID keeps the patch from a successor of the same name.
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.GetUID(), "labels": labels}})
+	if err != nil {
+		return err
+	}
+	if err := c.client.Patch(ctx, restored, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("giving %s %s its labels back: %w", kind.Kind, object.GetName(), err)
+	}
+	klog.FromContext(ctx).V(2).Info("Restored labels", "kind", kind.Kind, "object", klog.KObj(object))
+	return nil
+}
+
+// CreateOrUpdate creates an object that is wanted, or updates the existing one (nil: there is none) to what is wanted. One
+// that is being deleted is left alone: the end of its deletion is an event.
+func CreateOrUpdate[T interface {
+	desired.Object
+	client.Object
+}](ctx context.Context, c *Client, existing, want T) error {
+	name := want.GetObjectKind().GroupVersionKind().Kind + " " + want.GetName()
+	if reflect.ValueOf(existing).IsNil() {
+		if err := c.Create(ctx, want); err != nil {
+			return fmt.Errorf("creating %s: %w", name, err)
+		}
+		return nil
+	}
+	if existing.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	updated, differs := desired.Updated(existing, want)
+	if !differs {
+		return nil
+	}
+	if err := c.client.Update(ctx, updated); err != nil {
+		return fmt.Errorf("updating %s: %w", name, err)
+	}
+	c.logChange(ctx, "Updated object", updated)
+	return nil
+}
+
+// CreateOrUpdateUncached is CreateOrUpdate for objects that the cache does not have: existing is read first.
+func CreateOrUpdateUncached[T interface {
+	desired.Object
+	client.Object
+}](ctx context.Context, c *Client, existing, want T) error {
+	err := c.live.Get(ctx, client.ObjectKeyFromObject(want), existing)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading %s %s: %w", want.GetObjectKind().GroupVersionKind().Kind, want.GetName(), err)
+	}
+	if other, owner := metav1.GetControllerOfNoCopy(existing), metav1.GetControllerOfNoCopy(want); apierrors.IsNotFound(err) ||
+		other == nil || other.UID != owner.UID {
+		var none T
+		return CreateOrUpdate(ctx, c, none, want) // Create handles an object of another owner
+	}
+	return CreateOrUpdate(ctx, c, existing, want)
+}
+
+// WriteStatus writes the status of object, which was before when it was read, if the two differ. The write fails with a
+// conflict if the object has changed since.
+func (c *Client) WriteStatus(ctx context.Context, before, object client.Object) error {
+	if equality.Semantic.DeepEqual(before, object) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := c.client.Status().Patch(ctx, object, patch); err != nil {
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	return nil
+}
+
+// Delete deletes the object with the UID that was read, not a successor of the same name. An object that is gone or being
+// deleted is no error.
+func (c *Client) Delete(ctx context.Context, object client.Object) error {
+	uid := object.GetUID()
+	return c.deleteIf(ctx, object, client.Preconditions{UID: &uid})
+}
+
+// DeleteVersion is Delete of an object that has not changed since it was read. One that has is a conflict.
+func (c *Client) DeleteVersion(ctx context.Context, object client.Object) error {
+	uid, version := object.GetUID(), object.GetResourceVersion()
+	return c.deleteIf(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
+}
+
+func (c *Client) deleteIf(ctx context.Context, object client.Object, preconditions client.Preconditions) error {
+	if object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	err := c.client.Delete(ctx, object, preconditions, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err == nil {
+		c.logChange(ctx, "Deleted object", object)
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// Release removes the owner reference from the objects, of the kinds of lists, of an owner that is being deleted with
+// --cascade=orphan. The garbage collector does the same, except for kinds that were installed less than half a minute ago:
+// it discovers these one after the other, and may let the owner go before it knows what that owns, and delete the objects
+// then.
+func (c *Client) Release(ctx context.Context, owner client.Object, parallel int, lists ...client.ObjectList) error {
+	if owner.GetDeletionTimestamp() == nil || !controllerutil.ContainsFinalizer(owner, metav1.FinalizerOrphanDependents) {
+		return nil
+	}
+	var owned []client.Object
+	for _, list := range lists {
+		if err := c.ListOwned(ctx, owner, list); err != nil {
+			return err
+		}
+		owned = append(owned, objects(list)...)
+	}
+	return ForEach(len(owned), parallel, func(i int) error {
+		orphan := owned[i].DeepCopyObject().(client.Object)
+		orphan.SetOwnerReferences(slices.DeleteFunc(orphan.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }))
+		if err := c.client.Update(ctx, orphan); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("letting go of %T %s: %w", orphan, orphan.GetName(), err)
+		}
+		return nil
+	})
+}
+
+// CleanUpFormerOwner deletes what earlier owners of that kind and name have left behind, of the kinds of lists. The garbage
+// collector would do the same, but for the whole cluster, at some tens of objects a second.
+//
+// The cache alone is not trusted: the API server is asked whether the owner is gone, and an object that has lost its owner
+// reference since it was read (deleted with --cascade=orphan) is left alone: a change since is a conflict, and the pass is
+// retried. owner is filled with what the cache has.
+func (c *Client) CleanUpFormerOwner(ctx context.Context, owner client.Object, kind string, name types.NamespacedName, parallel int, lists ...client.ObjectList) error {
+	if err := c.client.Get(ctx, name, owner); client.IgnoreNotFound(err) != nil {
+		return err
+	} else if err != nil {
+		owner.SetUID("")
+	}
+	var left []client.Object
+	for _, list := range lists {
+		if err := c.client.List(ctx, list, client.InNamespace(name.Namespace),
+			client.MatchingFields{byFormerOwner: formerOwner(v1alpha1.SchemeGroupVersion.String(), kind, name.Name)}, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing %T left by %s %s: %w", list, kind, name.Name, err)
+		}
+		for _, object := range objects(list) {
+			if object.GetDeletionTimestamp() == nil && metav1.GetControllerOfNoCopy(object).UID != owner.GetUID() {
+				left = append(left, object)
+			}
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	// An owner that the cache does not have yet is found here.
+	if err := c.live.Get(ctx, name, owner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading %s %s: %w", kind, name.Name, err)
+	} else if err != nil {
+		owner.SetUID("")
+	}
+	return ForEach(len(left), parallel, func(i int) error {
+		if metav1.GetControllerOfNoCopy(left[i]).UID == owner.GetUID() {
+			return nil
+		}
+		return c.DeleteVersion(ctx, left[i])
+	})
+}
+
+// logChange logs a change of an object: at level 5 for pods, since there are so many, else at level 2.
+func (c *Client) logChange(ctx context.Context, what string, object client.Object) {
+	level := 2
+	if _, isPod := object.(*corev1.Pod); isPod {
+		level = 5
+	}
+	logger := klog.FromContext(ctx).V(level)
+	if !logger.Enabled() {
+		return
+	}
+	kind, err := apiutil.GVKForObject(object, c.client.Scheme())
+	if err != nil {
+		return // the API server accepted the object: its kind is known
+	}
+	logger.Info(what, "kind", kind.Kind, "object", klog.KObj(object))
+}

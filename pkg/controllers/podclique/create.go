@@ -1,0 +1,75 @@
+package podclique
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+)
+
+// createPod creates one pod.
+func (r *Reconciler) createPod(ctx context.Context, clique *v1alpha1.PodClique, n lifecycle.NewPod) error {
+	pod, err := desired.Pod(clique, n, desired.PodOptions{SchedulerName: r.options.SchedulerName, WaitImage: r.options.WaitImage})
+	if err != nil {
+		return &children.InvalidError{Err: err}
+	}
+	if err := r.children.Create(ctx, pod); err != nil {
+		return fmt.Errorf("creating pod %d: %w", n.Index, err)
+	}
+	return nil
+}
+
+// blockedErr returns an error that names the pods whose index is wanted, and which have another owner or none; nil: there is
+// no such pod. Those of an earlier PodClique of the name, which CleanUpFormerOwner deletes, are waited for. Those without an
+// owner were left behind by one that was deleted with --cascade=orphan.
+func blockedErr(clique *v1alpha1.PodClique, others []*corev1.Pod, blocked []lifecycle.Pod) error {
+	var errs []error
+	for _, b := range blocked {
+		for _, pod := range others {
+			if string(pod.UID) != b.UID {
+				continue
+			}
+			conflict := &children.NameConflictError{Kind: "Pod", Name: pod.Name, Terminating: b.Terminating}
+			if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+				conflict.Owner = owner.Kind + " " + owner.Name
+				conflict.Terminating = conflict.Terminating || owner.Kind == v1alpha1.KindPodClique && owner.Name == clique.Name
+			}
+			errs = append(errs, fmt.Errorf("creating pod %d: %w", b.Index, conflict))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// restoreLabels restores the labels of pods that name what they belong to. Without them the pod is hidden from its Service,
+// and from the webhook, which asks whether a clique has bound pods.
+func (r *Reconciler) restoreLabels(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, facts []lifecycle.Pod) error {
+	indices := make(map[string]int, len(facts))
+	for _, f := range facts {
+		indices[f.UID] = f.Index
+	}
+	want := naming.Identity(naming.PodLabels(clique.Labels, clique.Name, 0))
+	var errs []error
+	for _, pod := range pods {
+		index := indices[string(pod.UID)]
+		if index < 0 || pod.DeletionTimestamp != nil {
+			continue
+		}
+		want[v1alpha1.LabelPodIndex] = strconv.Itoa(index)
+		for k, v := range want {
+			if pod.Labels[k] != v {
+				errs = append(errs, r.children.RestoreLabels(ctx, pod, want))
+				break
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,133 @@
+package podclique
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// templateChanged: the pod was made from an earlier template and is not bound: nothing is lost by replacing it.
+const templateChanged lifecycle.DeletionReason = "TemplateChanged"
+
+// outdated returns the pods that were never scheduled and have an old template, except those that are deleted anyway: so a
+// template that cannot run can be repaired. Bound pods are kept as they are.
+func outdated(pods []lifecycle.Pod, deleted []lifecycle.Deletion) []lifecycle.Deletion {
+	gone := map[string]bool{}
+	for _, d := range deleted {
+		gone[d.Pod.UID] = true
+	}
+	var out []lifecycle.Deletion
+	for _, p := range pods {
+		if p.Outdated && !p.Scheduled && !p.Terminating && !p.Ended && !gone[p.UID] {
+			out = append(out, lifecycle.Deletion{Pod: p, Reason: templateChanged})
+		}
+	}
+	return out
+}
+
+// ensureUpToDate returns nil if the API server has what the deletions were decided by: the clique, its minimum in the
+// PodGroup, and every pod that was counted. With a cache that is behind too many pods would be deleted. The deletion of
+// ended pods needs no check.
+func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, leaf int32, deletions []lifecycle.Deletion) error {
+	if !slices.ContainsFunc(deletions, func(d lifecycle.Deletion) bool { return d.Reason != lifecycle.DeletedEnded }) {
+		return nil
+	}
+	if err := r.children.EnsureUpToDate(ctx, clique); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(deletions, func(d lifecycle.Deletion) bool { return d.Reason == lifecycle.DeletedScaleIn }) {
+		group, err := r.children.LivePodGroup(ctx, clique)
+		if err != nil {
+			return err
+		}
+		if needed, _ := observed.Leaf(group, clique.Name); needed > leaf {
+			return apierrors.NewConflict(v2alpha2.Resource("podgroups"), group.Name, errors.New("needs more pods than it did when it was read"))
+		}
+	}
+	live := &metav1.PartialObjectMetadataList{}
+	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := r.live.List(ctx, live, client.InNamespace(clique.Namespace), client.MatchingLabels(naming.OfPodClique(clique.Name))); err != nil {
+		return fmt.Errorf("counting the pods before some are deleted: %w", err)
+	}
+	selector := labels.SelectorFromSet(naming.OfPodClique(clique.Name))
+	there := make(map[types.UID]bool, len(live.Items))
+	for i := range live.Items {
+		there[live.Items[i].UID] = live.Items[i].DeletionTimestamp == nil
+	}
+	for _, p := range pods {
+		if p.DeletionTimestamp == nil && selector.Matches(labels.Set(p.Labels)) && !there[p.UID] {
+			return apierrors.NewConflict(corev1.Resource("pods"), p.Name, errors.New("is gone or about to, and was counted"))
+		}
+	}
+	return nil
+}
+
+// deletePods deletes pods and emits an event for each reason.
+func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, deletions []lifecycle.Deletion) error {
+	if len(deletions) == 0 {
+		return nil
+	}
+	byUID := make(map[string]*corev1.Pod, len(pods))
+	for _, p := range pods {
+		byUID[string(p.UID)] = p
+	}
+	err := children.ForEach(len(deletions), maxParallel, func(i int) error {
+		pod := byUID[deletions[i].Pod.UID]
+		if deletions[i].Reason == templateChanged {
+			return r.children.DeleteVersion(ctx, pod) // it may have been given a node
+		}
+		return r.children.Delete(ctx, pod)
+	})
+	if err != nil {
+		return fmt.Errorf("deleting pods: %w", err)
+	}
+	why := map[lifecycle.DeletionReason][]lifecycle.Pod{}
+	for _, d := range deletions {
+		why[d.Reason] = append(why[d.Reason], d.Pod)
+	}
+	for _, reason := range []struct {
+		reason     lifecycle.DeletionReason
+		kind, name string
+		text       string
+	}{
+		{lifecycle.DeletedScaleIn, corev1.EventTypeNormal, v1alpha1.EventScaledIn, "%s removed: there are more pods than replicas"},
+		{lifecycle.DeletedEnded, corev1.EventTypeNormal, v1alpha1.EventPodEnded, "%s ended and will be replaced"},
+		{lifecycle.DeletedDuplicate, corev1.EventTypeWarning, v1alpha1.EventDuplicateIndex, "%s removed: an older pod has the same index"},
+		{templateChanged, corev1.EventTypeNormal, v1alpha1.EventTemplateChanged, "%s removed: not scheduled yet, and made from an earlier template"},
+	} {
+		if gone := why[reason.reason]; len(gone) > 0 {
+			r.recorder.Eventf(clique, nil, reason.kind, reason.name, v1alpha1.ActionDeletePod, reason.text, describe(gone))
+		}
+	}
+	return nil
+}
+
+// describe returns a text that names a few pods.
+func describe(pods []lifecycle.Pod) string {
+	const few = 5
+	var names []string
+	for _, p := range pods[:min(len(pods), few)] {
+		names = append(names, p.Name)
+	}
+	text := "pod " + strings.Join(names, ", ")
+	if more := len(pods) - few; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

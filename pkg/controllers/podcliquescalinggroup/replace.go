@@ -1,0 +1,114 @@
+package podcliquescalinggroup
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// units are the decisions on the replicas of a scaling group, by index.
+type units []lifecycle.UnitDecision
+
+// decideUnits returns what to do about the PodCliques of each replica of a group; nil without a set. What the cache shows is
+// enough to leave a replica alone; before a PodClique is created, or a replica is replaced, in a group that had PodCliques
+// before, the API server is asked.
+func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, now time.Time) (units, error) {
+	i, config := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), group.Labels[v1alpha1.LabelTemplateName]
+	if set == nil {
+		return nil, nil
+	}
+	decisions := make(units, max(group.Spec.Replicas, 0))
+	if i < 0 {
+		return decisions, nil
+	}
+	cliques, pods, err := r.children.SetReplica(ctx, group.Namespace, set.Name, i)
+	if err != nil {
+		return nil, err
+	}
+	decide := func(j int, cliques []*v1alpha1.PodClique, pods []*corev1.Pod) lifecycle.UnitDecision {
+		names := memberNames(group, set, i, config, j)
+		own := replicaOf(group, cliques, j)
+		if observed.Complete(observed.GroupAttempt(group, j), names, own) {
+			return lifecycle.UnitDecision{Attempt: observed.GroupAttempt(group, j)}
+		}
+		return lifecycle.DecideUnit(observed.GroupUnit(set.Name, group, j, names, own, pods, r.children.Unreachable(ctx)), now)
+	}
+	askServer := false
+	for j := range decisions {
+		decisions[j] = decide(j, cliques, pods)
+		askServer = askServer || decisions[j].Attempt != observed.GroupAttempt(group, j) || len(decisions[j].Create) > 0
+	}
+	if !askServer || group.Status.ObservedGeneration == 0 {
+		return decisions, nil
+	}
+	cliques, pods, err = r.children.LiveSetReplica(ctx, group.Namespace, set.Name, i)
+	if err != nil {
+		return nil, err
+	}
+	for j := range decisions {
+		decisions[j] = decide(j, cliques, pods)
+	}
+	return decisions, nil
+}
+
+// memberNames returns the names of the PodCliques of replica j of a group.
+func memberNames(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, i int, config string, j int) []string {
+	var names []string
+	for _, clique := range group.Spec.CliqueNames {
+		names = append(names, naming.MemberPodClique(set.Name, i, config, j, clique))
+	}
+	return names
+}
+
+// replicaOf returns those of the PodCliques that are of replica j of the group.
+func replicaOf(group *v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.PodClique, j int) []*v1alpha1.PodClique {
+	var own []*v1alpha1.PodClique
+	for _, c := range cliques {
+		if c.Labels[v1alpha1.LabelPodCliqueScalingGroup] == group.Name && observed.GroupReplicaIndex(c) == j {
+			own = append(own, c)
+		}
+	}
+	return own
+}
+
+// raised returns the attempts that the decisions raise, by replica.
+func (u units) raised(group *v1alpha1.PodCliqueScalingGroup) map[int]int32 {
+	attempts := map[int]int32{}
+	for j, d := range u {
+		if d.Attempt != observed.GroupAttempt(group, j) {
+			attempts[j] = d.Attempt.Group
+		}
+	}
+	return attempts
+}
+
+// note returns what the first replica that waits waits for, "" if none does.
+func (u units) note() string {
+	for _, d := range u {
+		if note := d.Note(); note != "" {
+			return note
+		}
+	}
+	return ""
+}
+
+// requeueAfter returns when the first of the decisions changes without anything happening, 0 if none does. Replicas whose
+// attempt was raised are processed again immediately.
+func (u units) requeueAfter(group *v1alpha1.PodCliqueScalingGroup) time.Duration {
+	after := time.Duration(0)
+	if len(u.raised(group)) > 0 {
+		after = time.Millisecond
+	}
+	for _, d := range u {
+		if d.RequeueAfter > 0 && (after == 0 || d.RequeueAfter < after) {
+			after = d.RequeueAfter
+		}
+	}
+	return after
+}

@@ -1,0 +1,137 @@
+package podcliqueset
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// decideUnits returns what to do about the PodCliques of each replica of a set, defaults filled in. What the cache shows is enough to leave a replica alone; before a PodClique is created where there was one,
+// or the replica is replaced, the API server is asked.
+func (r *Reconciler) decideUnits(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, now time.Time) ([]lifecycle.UnitDecision, error) {
+	byReplica := owned.cliquesByReplica()
+	decisions := make([]lifecycle.UnitDecision, max(set.Spec.Replicas, 0))
+	err := children.ForEach(len(decisions), maxParallel, func(i int) (err error) {
+		decisions[i], err = r.decideUnit(ctx, set, i, owned, byReplica[i], now)
+		return err
+	})
+	return decisions, err
+}
+
+func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet, i int, owned ownedObjects, cliques []*v1alpha1.PodClique, now time.Time) (lifecycle.UnitDecision, error) {
+	attempt := observed.SetAttempt(set, i)
+	standalone, members := cliqueNames(set, i, owned)
+	names := slices.Concat(standalone, members)
+	if observed.Complete(attempt, names, cliques) {
+		return lifecycle.UnitDecision{Attempt: attempt}, nil
+	}
+	decide := func(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) lifecycle.UnitDecision {
+		podGroup := owned.podGroups[naming.PodGroup(set.Name, i)]
+		return lifecycle.DecideUnit(observed.SetUnit(set, i, names, cliques, pods, podGroup, r.children.Unreachable(ctx)), now)
+	}
+	cliques, pods, err := r.children.SetReplica(ctx, set.Namespace, set.Name, i)
+	if err != nil {
+		return lifecycle.UnitDecision{}, err
+	}
+	d := decide(cliques, pods)
+	creates := slices.ContainsFunc(d.Create, func(name string) bool { return slices.Contains(standalone, name) })
+	if d.Attempt == attempt && !(creates && owned.exists(set.Name, i)) {
+		return d, nil
+	}
+	if cliques, pods, err = r.children.LiveSetReplica(ctx, set.Namespace, set.Name, i); err != nil {
+		return lifecycle.UnitDecision{}, err
+	}
+	return decide(cliques, pods), nil
+}
+
+// cliqueNames returns the names of the PodCliques that replica i of a set consists of: standalone ones, and members of the
+// scaling groups that exist.
+func cliqueNames(set *v1alpha1.PodCliqueSet, i int, owned ownedObjects) (standalone, members []string) {
+	template := &set.Spec.Template
+	for _, c := range template.CliquesInOrder() {
+		if template.ScalingGroupOf(c.Name) == nil {
+			standalone = append(standalone, naming.PodClique(set.Name, i, c.Name))
+		}
+	}
+	for k := range template.PodCliqueScalingGroupConfigs {
+		config := &template.PodCliqueScalingGroupConfigs[k]
+		g := owned.groups[naming.ScalingGroup(set.Name, i, config.Name)]
+		if g == nil {
+			continue
+		}
+		for j := range int(max(g.Spec.Replicas, 0)) {
+			for _, clique := range g.Spec.CliqueNames {
+				members = append(members, naming.MemberPodClique(set.Name, i, config.Name, j, clique))
+			}
+		}
+	}
+	return standalone, members
+}
+
+// cliquesByReplica returns the PodCliques by the replica of the set that their labels name.
+func (o ownedObjects) cliquesByReplica() map[int][]*v1alpha1.PodClique {
+	byReplica := map[int][]*v1alpha1.PodClique{}
+	for _, c := range o.children().Cliques {
+		i := naming.Index(c.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
+		byReplica[i] = append(byReplica[i], c)
+	}
+	return byReplica
+}
+
+// replacements returns what is to be deleted of replicas that are replaced: PodGroups of an earlier attempt, and the PodCliques
+// that the decisions name.
+func replacements(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision, owned ownedObjects) []removal {
+	cliques := owned.children().Cliques
+	var removals []removal
+	for i, d := range decisions {
+		var gone removal
+		if pg := owned.podGroups[naming.PodGroup(set.Name, i)]; isEarlier(pg, d.Attempt) && pg.DeletionTimestamp == nil {
+			gone.podGroup = pg
+		}
+		for _, name := range d.Delete {
+			if c := cliques[name]; c != nil && observed.Attempt(c).Set < d.Attempt.Set {
+				gone.rest = append(gone.rest, client.Object(c))
+			}
+		}
+		if gone.podGroup != nil || len(gone.rest) > 0 {
+			removals = append(removals, gone)
+		}
+	}
+	return removals
+}
+
+// isEarlier reports whether a PodGroup was made for an earlier attempt of its replica. pg may be nil.
+func isEarlier(pg *v2alpha2.PodGroup, attempt lifecycle.Attempt) bool {
+	return pg != nil && observed.Attempt(pg).Set < attempt.Set
+}
+
+// emitReplaced emits an event for each replica whose attempt was raised.
+func (r *Reconciler) emitReplaced(set *v1alpha1.PodCliqueSet, before, after []v1alpha1.ReplicaAttempt) {
+	for _, a := range after {
+		if a.Attempt > observed.ReplicaAttempt(before, int(a.Index)) {
+			r.recorder.Eventf(set, nil, corev1.EventTypeNormal, v1alpha1.EventReplicaReplaced, v1alpha1.ActionReplaceReplica,
+				"Replacing replica %d (attempt %d): all its PodCliques were deleted", a.Index, a.Attempt)
+		}
+	}
+}
+
+// raised returns the attempts that the decisions raise, by replica.
+func raised(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision) map[int]int32 {
+	attempts := map[int]int32{}
+	for i, d := range decisions {
+		if d.Attempt != observed.SetAttempt(set, i) {
+			attempts[i] = d.Attempt.Set
+		}
+	}
+	return attempts
+}

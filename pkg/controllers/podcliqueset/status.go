@@ -1,0 +1,44 @@
+package podcliqueset
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/desired"
+)
+
+// writeStatus writes the status of a set if it has changed, emits events about new failures, and returns the set with
+// that status.
+func (r *Reconciler) writeStatus(ctx context.Context, set *v1alpha1.PodCliqueSet, facts desired.SetFacts, now time.Time) (*v1alpha1.PodCliqueSet, error) {
+	recorded := set.DeepCopy()
+	recorded.Status = desired.PodCliqueSetStatus(set, facts, metav1.NewTime(now))
+	if err := r.children.WriteStatus(ctx, set, recorded); err != nil {
+		return nil, err
+	}
+	r.emitReplaced(set, set.Status.ReplicaAttempts, recorded.Status.ReplicaAttempts)
+	for _, c := range children.NewFailures(set.Status.Conditions, recorded.Status.Conditions) {
+		r.recorder.Eventf(set, nil, corev1.EventTypeWarning, c.Reason, v1alpha1.ActionCreateChild, "%s", c.Message)
+	}
+	return recorded, nil
+}
+
+// anyRunning reports whether a pod of the set is running. The counts of PodCliques may lag behind their pods.
+func (r *Reconciler) anyRunning(ctx context.Context, owned ownedObjects) (bool, error) {
+	for _, c := range owned.children().Cliques {
+		pods := &corev1.PodList{}
+		if err := r.children.ListOwned(ctx, c, pods); err != nil {
+			return false, err
+		}
+		for i := range pods.Items {
+			if pods.Items[i].Status.Phase == corev1.PodRunning {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,74 @@
+package desired
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+)
+
+func TestReplicaAttempts(t *testing.T) {
+	t.Parallel()
+	earlier := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	now := metav1.NewTime(earlier.Add(time.Hour))
+	entry := func(index, attempt int32, at metav1.Time) v1alpha1.ReplicaAttempt {
+		return v1alpha1.ReplicaAttempt{Index: index, Attempt: attempt, Reason: v1alpha1.ReasonPodCliquesDeleted, StartedAt: at}
+	}
+	for name, tc := range map[string]struct {
+		before []v1alpha1.ReplicaAttempt
+		n      int
+		raised map[int]int32
+		want   []v1alpha1.ReplicaAttempt
+	}{
+		"none":                          {nil, 3, nil, nil},
+		"raised for the first time":     {nil, 3, map[int]int32{2: 1}, []v1alpha1.ReplicaAttempt{entry(2, 1, now)}},
+		"raised again, another is kept": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 3, map[int]int32{2: 2}, []v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 2, now)}},
+		"a replica is no longer wanted": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 2, nil, []v1alpha1.ReplicaAttempt{entry(0, 4, earlier)}},
+	} {
+		if diff := cmp.Diff(tc.want, replicaAttempts(tc.before, tc.n, tc.raised, now)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A new attempt of the set's replica starts a scaling group afresh: what was available in an earlier life says nothing about
+// this one.
+func TestScalingGroupStartsAfreshWithTheSetsAttempt(t *testing.T) {
+	t.Parallel()
+	set := makeSet("s", 1).clique("a", 1).group("g", ptr.To[int32](2), nil, "a").PodCliqueSet
+	group := apply(set, Children{}).Groups["s-0-g"]
+	group.Status = v1alpha1.PodCliqueScalingGroupStatus{WasAvailable: true, ReplicaAttempts: []v1alpha1.ReplicaAttempt{{Index: 1, Attempt: 3}}}
+	if s := ScalingGroupStatus(group, GroupFacts{}, metav1.Now()); !s.WasAvailable || len(s.ReplicaAttempts) != 1 || s.PodCliqueSetAttempt != 0 {
+		t.Errorf("in the same attempt: %+v", s)
+	}
+	set.Status.ReplicaAttempts = []v1alpha1.ReplicaAttempt{{Index: 0, Attempt: 1}}
+	group, differs := Updated(group, ScalingGroups(set, 0, map[string]*v1alpha1.PodCliqueScalingGroup{group.Name: group})[0])
+	if !differs {
+		t.Fatal("the group does not learn of the set's attempt")
+	}
+	if s := ScalingGroupStatus(group, GroupFacts{}, metav1.Now()); s.WasAvailable || len(s.ReplicaAttempts) != 0 || s.PodCliqueSetAttempt != 1 {
+		t.Errorf("in a new attempt: %+v", s)
+	}
+}
+
+// The PodGroup, PodCliques and pods carry the attempt that they are made for; a PodClique that exists keeps its own.
+func TestAttemptsAreCarried(t *testing.T) {
+	t.Parallel()
+	set := makeSet("s", 1).clique("a", 1).PodCliqueSet
+	first := apply(set, Children{})
+	set.Status.ReplicaAttempts = []v1alpha1.ReplicaAttempt{{Index: 0, Attempt: 2}}
+	const key = v1alpha1.AnnotationPodCliqueSetAttempt
+	if got := PodGroup(set, 0, Children{}).Annotations[key]; got != "2" {
+		t.Errorf("PodGroup: attempt %q, want 2", got)
+	}
+	if got := PodCliques(set, 0, nil)[0].Annotations[key]; got != "2" {
+		t.Errorf("a new PodClique: attempt %q, want 2", got)
+	}
+	if got, ok := PodCliques(set, 0, first.Cliques)[0].Annotations[key]; ok {
+		t.Errorf("a PodClique of the first attempt: attempt %q, want none", got)
+	}
+}

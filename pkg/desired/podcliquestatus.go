@@ -1,0 +1,88 @@
+package desired
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// CliqueFacts is what the status of a PodClique is made from.
+type CliqueFacts struct {
+	Pods []lifecycle.Pod
+	// Leaf is minMember of the clique's leaf in the PodGroup; 0: not listed. What is above the recorded minimum must have been
+	// read past the cache.
+	Leaf int32
+	// Ends is the history of pods that ended: lifecycle.PodDecision.
+	Ends     map[int]lifecycle.Ends
+	Problems []Problem
+}
+
+// PodCliqueStatus returns the status that a PodClique should have.
+func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time) v1alpha1.PodCliqueStatus {
+	s := *clique.Status.DeepCopy()
+	n := lifecycle.Count(f.Pods)
+	needed := observed.Minimum(clique).Effective(n.Ready, f.Leaf)
+
+	s.ObservedGeneration = clique.Generation
+	s.Replicas, s.ReadyReplicas, s.ScheduledReplicas = n.Pods, n.Ready, n.Scheduled
+	s.ScheduleGatedReplicas, s.UpdatedReplicas = n.Gated, n.Updated
+	s.MinAvailable = &needed
+	s.Selector = selector(naming.OfPodClique(clique.Name))
+	s.EndedPods = endedPods(f.Ends)
+	if n.Ready >= needed && needed > 0 {
+		s.WasAvailable = true
+	}
+	if hash := clique.Labels[v1alpha1.LabelPodTemplateHash]; hash != "" && n.Updated == n.Pods {
+		s.CurrentPodTemplateHash = &hash
+	}
+
+	available := yesNo(v1alpha1.ConditionAvailable, n.Ready >= needed, v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonInsufficientReadyPods)
+	available.Message = fmt.Sprintf("%s ready, %d needed", isAre(n.Ready), needed)
+	scheduled := yesNo(v1alpha1.ConditionPodCliqueScheduled, n.Scheduled >= needed, v1alpha1.ReasonSufficientScheduledPods, v1alpha1.ReasonInsufficientScheduledPods)
+	scheduled.Message = fmt.Sprintf("%s bound to nodes, %d needed", isAre(n.Scheduled), needed)
+	if needed == 0 {
+		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no pods are wanted"
+		scheduled.Message = available.Message
+	}
+	setConditions(&s.Conditions, clique.Generation, now, available, scheduled)
+	setProblems(&s.Conditions, &s.LastErrors, f.Problems, clique.Generation, now)
+	return s
+}
+
+// endedPods returns the history of pods that ended as it is written, sorted by index.
+func endedPods(ends map[int]lifecycle.Ends) []v1alpha1.EndedPods {
+	var list []v1alpha1.EndedPods
+	for i, e := range ends {
+		list = append(list, v1alpha1.EndedPods{Index: int32(i), Count: int32(e.Count), LastEndedAt: metav1.NewTime(e.Last)})
+	}
+	slices.SortFunc(list, func(a, b v1alpha1.EndedPods) int { return cmp.Compare(a.Index, b.Index) })
+	return list
+}
+
+// PodCliqueStatusChange returns how the status of a PodClique is about to change, without Since, and whether it is. pods
+// are those that the status was made from.
+func PodCliqueStatusChange(before, after *v1alpha1.PodCliqueStatus, pods []lifecycle.Pod) (lifecycle.StatusChange, bool) {
+	if equality.Semantic.DeepEqual(before, after) {
+		return lifecycle.StatusChange{}, false
+	}
+	n := lifecycle.Count(pods)
+	return lifecycle.StatusChange{
+		First:    before.ObservedGeneration == 0,
+		Observed: before.ObservedGeneration != after.ObservedGeneration,
+		Urgent: observed.ConditionsDiffer(before.Conditions, after.Conditions) ||
+			before.WasAvailable != after.WasAvailable ||
+			before.MinAvailable != nil && !equality.Semantic.DeepEqual(before.MinAvailable, after.MinAvailable) ||
+			!slices.EqualFunc(before.LastErrors, after.LastErrors, func(a, b v1alpha1.LastError) bool {
+				return a.Code == b.Code && a.Description == b.Description
+			}),
+		Settling: n.Ready < n.Pods,
+	}, true
+}

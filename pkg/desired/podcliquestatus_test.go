@@ -1,0 +1,91 @@
+package desired
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+func TestEndsWrittenAndReadAgain(t *testing.T) {
+	t.Parallel()
+	ends := map[int]lifecycle.Ends{-1: {Count: 2, Last: now.Time}, 0: {Count: 1, Last: now.Time}, 12: {Count: 3, Last: now.Add(time.Second)}}
+	clique := &v1alpha1.PodClique{}
+	clique.Status = PodCliqueStatus(clique, CliqueFacts{Ends: ends}, now)
+	if diff := cmp.Diff(ends, observed.Ends(clique)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := PodCliqueStatus(clique, CliqueFacts{}, now).EndedPods; got != nil {
+		t.Errorf("a history that was forgotten is written as %v", got)
+	}
+}
+
+func TestPodCliqueStatusChange(t *testing.T) {
+	t.Parallel()
+	with := func(change func(*v1alpha1.PodCliqueStatus)) v1alpha1.PodCliqueStatus {
+		s := v1alpha1.PodCliqueStatus{ObservedGeneration: 1, Replicas: 2, MinAvailable: ptr.To[int32](2)}
+		change(&s)
+		return s
+	}
+	condition := func(kind string, status metav1.ConditionStatus) func(*v1alpha1.PodCliqueStatus) {
+		return func(s *v1alpha1.PodCliqueStatus) {
+			s.Conditions = []metav1.Condition{{Type: kind, Status: status}}
+		}
+	}
+	failing := func(text string) func(*v1alpha1.PodCliqueStatus) {
+		return func(s *v1alpha1.PodCliqueStatus) {
+			s.LastErrors = []v1alpha1.LastError{{Code: "x", Description: text}}
+		}
+	}
+	nothing := func(*v1alpha1.PodCliqueStatus) {}
+	urgent := &lifecycle.StatusChange{Urgent: true}
+	for name, tc := range map[string]struct {
+		before, after v1alpha1.PodCliqueStatus
+		pods          []lifecycle.Pod
+		want          *lifecycle.StatusChange // nil: no change
+	}{
+		"no change": {before: with(nothing), after: with(nothing)},
+		"a number": {before: with(nothing), after: with(func(s *v1alpha1.PodCliqueStatus) { s.Replicas = 3 }),
+			pods: []lifecycle.Pod{{Ready: true}}, want: &lifecycle.StatusChange{}},
+		"a number, and a pod is not ready": {before: with(nothing), after: with(func(s *v1alpha1.PodCliqueStatus) { s.Replicas = 3 }),
+			pods: []lifecycle.Pod{{Ready: true}, {}}, want: &lifecycle.StatusChange{Settling: true}},
+		"the first status, of pods that are not available": {after: with(condition(v1alpha1.ConditionAvailable, metav1.ConditionFalse)),
+			want: &lifecycle.StatusChange{First: true, Observed: true}},
+		"another generation": {before: with(nothing), after: with(func(s *v1alpha1.PodCliqueStatus) { s.ObservedGeneration = 2 }),
+			want: &lifecycle.StatusChange{Observed: true}},
+		"pods are bound": {before: with(nothing), after: with(condition(v1alpha1.ConditionPodCliqueScheduled, metav1.ConditionTrue)),
+			want: &lifecycle.StatusChange{}},
+		"available": {before: with(nothing), after: with(condition(v1alpha1.ConditionAvailable, metav1.ConditionTrue)), want: urgent},
+		"unavailable": {before: with(condition(v1alpha1.ConditionAvailable, metav1.ConditionTrue)),
+			after: with(condition(v1alpha1.ConditionAvailable, metav1.ConditionFalse)), want: urgent},
+		"breached": {before: with(nothing), after: with(condition(v1alpha1.ConditionMinAvailableBreached, metav1.ConditionTrue)), want: urgent},
+		"perhaps breached": {before: with(condition(v1alpha1.ConditionMinAvailableBreached, metav1.ConditionTrue)),
+			after: with(condition(v1alpha1.ConditionMinAvailableBreached, metav1.ConditionUnknown)), want: urgent},
+		"a condition that is gone":     {before: with(condition(v1alpha1.ConditionReplicaFailure, metav1.ConditionTrue)), after: with(nothing), want: urgent},
+		"available for the first time": {before: with(nothing), after: with(func(s *v1alpha1.PodCliqueStatus) { s.WasAvailable = true }), want: urgent},
+		"another minimum":              {before: with(nothing), after: with(func(s *v1alpha1.PodCliqueStatus) { s.MinAvailable = ptr.To[int32](1) }), want: urgent},
+		"an error":                     {before: with(nothing), after: with(failing("a")), want: urgent},
+		"another error":                {before: with(failing("a")), after: with(failing("b")), want: urgent},
+		"no error":                     {before: with(failing("a")), after: with(nothing), want: urgent},
+		"a number beside an error that lasts": {before: with(failing("a")), after: func() v1alpha1.PodCliqueStatus {
+			s := with(failing("a"))
+			s.Replicas = 3
+			return s
+		}(), want: &lifecycle.StatusChange{}},
+	} {
+		got, differs := PodCliqueStatusChange(&tc.before, &tc.after, tc.pods)
+		if differs != (tc.want != nil) {
+			t.Errorf("%s: differs = %v", name, differs)
+		} else if differs {
+			if diff := cmp.Diff(*tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package lifecycle
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/muster-project/muster/pkg/message"
+)
+
+// Attempt numbers the lives of a unit: of a replica of a PodCliqueSet, and inside of it of a replica of a scaling group.
+// The zero value is the first life of both. PodCliques and pods carry the attempt that they were made for. Source: decision
+// T7.
+type Attempt struct {
+	// Set is that of the set replica.
+	Set int32
+	// Group is that of the scaling-group replica within this life of the set replica; 0 for what is in no scaling group.
+	Group int32
+}
+
+// Compare returns a negative number if a is earlier than b, 0 if they are the same, and a positive number otherwise.
+func (a Attempt) Compare(b Attempt) int {
+	return cmp.Or(cmp.Compare(a.Set, b.Set), cmp.Compare(a.Group, b.Group))
+}
+
+// Unit is what is replaced whole: a replica of a PodCliqueSet or of a PodCliqueScalingGroup.
+type Unit struct {
+	// OfGroup: it is a replica of a PodCliqueScalingGroup.
+	OfGroup bool
+	// Attempt is the one that the status of the owner records. Attempts of a set replica, here and below, have Group 0.
+	Attempt Attempt
+	// Wanted are the names of the PodCliques that the unit consists of.
+	Wanted []string
+	// Cliques are those of them that exist.
+	Cliques []UnitClique
+	// Pods are the pods of these PodCliques and of PodCliques of these names that are gone. Of a scaling-group replica also
+	// the other pods of the set replica: none of an earlier life of the set replica may be left.
+	Pods []UnitPod
+	// Admitted: the unit has a PodGroup of its own, made for Attempt, which is admitted.
+	Admitted bool
+}
+
+// UnitClique is a PodClique of a unit.
+type UnitClique struct {
+	Name, UID   string
+	Attempt     Attempt
+	Terminating bool
+}
+
+// UnitPod is a pod that a unit has to do with.
+type UnitPod struct {
+	Name string
+	// Clique and CliqueUID are of the PodClique that it was made for, whether or not it exists.
+	Clique, CliqueUID string
+	Attempt           Attempt
+	// Elsewhere: the pod is of another unit of the same set replica.
+	Elsewhere bool
+	// Terminating, Unreachable and GraceEnds are as in Pod.
+	Terminating, Unreachable bool
+	GraceEnds                time.Time
+}
+
+func (p UnitPod) lost(now time.Time) bool {
+	return Pod{Terminating: p.Terminating, Unreachable: p.Unreachable, GraceEnds: p.GraceEnds}.lost(now)
+}
+
+// UnitDecision is what to do about the PodCliques of a unit.
+type UnitDecision struct {
+	// Attempt is the attempt to record. If it differs from Unit.Attempt the unit is replaced because all of its PodCliques
+	// are gone or going: record it, and decide again.
+	Attempt Attempt
+	// Delete names the PodCliques of earlier attempts that are to be deleted, sorted.
+	Delete []string
+	// Create names the PodCliques that are to be made, in the order of Unit.Wanted.
+	Create []string
+	// Waits are the pods of earlier PodCliques that a PodClique waits for, by name; WaitsFor the PodCliques. Nothing is made
+	// in their stead before they are gone or lost. Both sorted.
+	Waits    []UnitPod
+	WaitsFor []string
+	// RequeueAfter is when the decision changes without anything happening; 0: it does not.
+	RequeueAfter time.Duration
+}
+
+// DecideUnit returns which PodCliques of a unit to make and which to delete. Source: decisions W10, T7.
+//
+//   - PodCliques of an earlier attempt are deleted. As long as one of them or a pod of an earlier attempt exists, no PodClique
+//     is made.
+//   - A unit all of whose PodCliques are gone or going, while pods of them exist or the scheduler has it as admitted, is
+//     replaced whole, whoever deleted them: its attempt is raised.
+//   - A PodClique that is gone alone is made again when the pods that it leaves are gone. By then it shows whether others
+//     were deleted with it.
+//   - Pods that are lost are waited for no longer: their nodes are unreachable and their grace period is over.
+//
+// The pods and PodCliques have to be known as they are: ask the API server before what Create names is made.
+func DecideUnit(u Unit, now time.Time) UnitDecision {
+	d := UnitDecision{Attempt: u.Attempt}
+	exists := map[string]bool{} // of any attempt, terminating or not
+	owners := map[string]bool{} // UIDs of PodCliques that stay
+	earlier, going := false, false
+	latest := u.Attempt
+	for _, c := range u.Cliques {
+		exists[c.Name] = true
+		switch {
+		case c.Attempt.Compare(u.Attempt) < 0:
+			earlier = true
+			d.WaitsFor = append(d.WaitsFor, c.Name)
+			if !c.Terminating {
+				d.Delete = append(d.Delete, c.Name)
+			}
+		case c.Terminating:
+			going = true
+			d.WaitsFor = append(d.WaitsFor, c.Name)
+		default:
+			owners[c.UID] = true
+		}
+		if c.Attempt.Compare(latest) > 0 {
+			latest = c.Attempt
+		}
+	}
+
+	waits := map[string]bool{} // for pods of this attempt, by the name of their PodClique
+	for _, p := range u.Pods {
+		if p.lost(now) {
+			continue
+		}
+		isEarlier := p.Attempt.Set < u.Attempt.Set || !p.Elsewhere && p.Attempt.Compare(u.Attempt) < 0
+		if !isEarlier && (p.Elsewhere || owners[p.CliqueUID] || !slices.Contains(u.Wanted, p.Clique)) {
+			continue
+		}
+		if isEarlier {
+			earlier = true
+		} else {
+			waits[p.Clique] = true
+			if p.Attempt.Compare(latest) > 0 {
+				latest = p.Attempt
+			}
+		}
+		d.Waits = append(d.Waits, p)
+		if p.Terminating && p.Unreachable {
+			if wait := max(p.GraceEnds.Sub(now), time.Millisecond); d.RequeueAfter == 0 || wait < d.RequeueAfter {
+				d.RequeueAfter = wait
+			}
+		}
+	}
+	slices.Sort(d.Delete)
+	slices.Sort(d.WaitsFor)
+	slices.SortFunc(d.Waits, func(a, b UnitPod) int { return cmp.Compare(a.Name, b.Name) })
+
+	if len(u.Wanted) > 0 && len(owners) == 0 && len(d.Delete) == 0 && (going || len(waits) > 0 || u.Admitted) {
+		if d.Attempt = u.next(latest); d.Attempt != u.Attempt {
+			return d
+		}
+	}
+	if earlier {
+		return d
+	}
+	for _, name := range u.Wanted {
+		if !exists[name] && !waits[name] {
+			d.Create = append(d.Create, name)
+		}
+	}
+	return d
+}
+
+// next returns the attempt that follows on all that were seen: the status that recorded them may have gone with its object.
+// There is none after the largest number, which only a user can have written: then the unit's own remains.
+func (u Unit) next(latest Attempt) Attempt {
+	if latest.Set == math.MaxInt32 || latest.Group == math.MaxInt32 {
+		return u.Attempt
+	}
+	if !u.OfGroup {
+		return Attempt{Set: latest.Set + 1}
+	}
+	group := u.Attempt.Group
+	if latest.Set == u.Attempt.Set {
+		group = max(group, latest.Group)
+	}
+	return Attempt{Set: u.Attempt.Set, Group: group + 1}
+}
+
+// Note says what the unit waits for before PodCliques are created, "" if for nothing.
+func (d UnitDecision) Note() string {
+	const shown = 3
+	switch {
+	case len(d.WaitsFor) > 0:
+		return fmt.Sprintf("waits until PodClique %s is gone", message.List(d.WaitsFor, shown, len(d.WaitsFor), ", "))
+	case len(d.Waits) > 0:
+		var names []string
+		for _, p := range d.Waits {
+			names = append(names, p.Name)
+		}
+		return fmt.Sprintf("waits until pod %s of an earlier PodClique is gone", message.List(names, shown, len(names), ", "))
+	}
+	return ""
+}

@@ -1,0 +1,126 @@
+package lifecycle
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDecideUnit(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	wanted := []string{"w-0-leader", "w-0-worker"}
+	clique := func(name, uid string, set int32) UnitClique {
+		return UnitClique{Name: name, UID: uid, Attempt: Attempt{Set: set}}
+	}
+	going := func(c UnitClique) UnitClique { c.Terminating = true; return c }
+	pod := func(name, clique, uid string, set int32) UnitPod {
+		return UnitPod{Name: name, Clique: clique, CliqueUID: uid, Attempt: Attempt{Set: set}}
+	}
+	terminating := func(p UnitPod, ends time.Duration) UnitPod {
+		p.Terminating, p.GraceEnds = true, now.Add(ends)
+		return p
+	}
+	unreachable := func(p UnitPod) UnitPod { p.Unreachable = true; return p }
+
+	tests := map[string]struct {
+		unit Unit
+		want UnitDecision
+	}{
+		"a new unit: all is made": {
+			Unit{Wanted: wanted},
+			UnitDecision{Create: wanted},
+		},
+		"all is there: nothing": {
+			Unit{Wanted: wanted,
+				Cliques: []UnitClique{clique("w-0-leader", "l", 0), clique("w-0-worker", "w", 0)},
+				Pods:    []UnitPod{pod("p", "w-0-leader", "l", 0), terminating(pod("q", "w-0-worker", "w", 0), 0)}},
+			UnitDecision{},
+		},
+		"one is gone: it is made when its pods are gone": {
+			Unit{Wanted: wanted,
+				Cliques: []UnitClique{clique("w-0-leader", "l", 0)},
+				Pods:    []UnitPod{pod("p", "w-0-leader", "l", 0), terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
+			UnitDecision{Waits: []UnitPod{terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
+		},
+		"one is gone, and its pods are: it is made": {
+			Unit{Wanted: wanted, Cliques: []UnitClique{clique("w-0-leader", "l", 0)}, Pods: []UnitPod{pod("p", "w-0-leader", "l", 0)}},
+			UnitDecision{Create: []string{"w-0-worker"}},
+		},
+		"one is going: it is waited for": {
+			Unit{Wanted: wanted, Cliques: []UnitClique{clique("w-0-leader", "l", 0), going(clique("w-0-worker", "w", 0))}},
+			UnitDecision{WaitsFor: []string{"w-0-worker"}},
+		},
+		"all are gone and pods are left: the unit is replaced": {
+			Unit{Wanted: wanted, Pods: []UnitPod{terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Waits: []UnitPod{terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
+		},
+		"all are gone or going: the unit is replaced": {
+			Unit{Wanted: wanted, Cliques: []UnitClique{going(clique("w-0-worker", "w", 0))}},
+			UnitDecision{Attempt: Attempt{Set: 1}, WaitsFor: []string{"w-0-worker"}},
+		},
+		"all are gone, pods too, and the PodGroup is admitted: the unit is replaced": {
+			Unit{Wanted: wanted, Admitted: true},
+			UnitDecision{Attempt: Attempt{Set: 1}},
+		},
+		"replaced: PodCliques of the attempt before are deleted, and nothing is made": {
+			Unit{Wanted: wanted, Attempt: Attempt{Set: 1},
+				Cliques: []UnitClique{clique("w-0-worker", "w", 0), clique("w-0-leader", "l", 0)}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Delete: wanted, WaitsFor: wanted},
+		},
+		"replaced: a pod of the attempt before is waited for by all": {
+			Unit{Wanted: wanted, Attempt: Attempt{Set: 1}, Pods: []UnitPod{terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Waits: []UnitPod{terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
+		},
+		"replaced, all is gone: all is made": {
+			Unit{Wanted: wanted, Attempt: Attempt{Set: 1}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Create: wanted},
+		},
+		"a lost pod is not waited for": {
+			Unit{Wanted: wanted, Attempt: Attempt{Set: 1}, Pods: []UnitPod{unreachable(terminating(pod("q", "w-0-worker", "w", 0), 0))}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Create: wanted},
+		},
+		"a pod on an unreachable node is waited for until its grace period is over": {
+			Unit{Wanted: wanted, Attempt: Attempt{Set: 1}, Pods: []UnitPod{unreachable(terminating(pod("q", "w-0-worker", "w", 0), time.Minute))}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Waits: []UnitPod{unreachable(terminating(pod("q", "w-0-worker", "w", 0), time.Minute))},
+				RequeueAfter: time.Minute},
+		},
+		"the attempts that pods carry count, should the status have lost them": {
+			Unit{Wanted: wanted, Pods: []UnitPod{pod("q", "w-0-worker", "w", 7)}},
+			UnitDecision{Attempt: Attempt{Set: 8}, Waits: []UnitPod{pod("q", "w-0-worker", "w", 7)}},
+		},
+		"a forged attempt, the largest there is: the unit is not replaced, its PodCliques wait": {
+			Unit{Wanted: wanted, Attempt: Attempt{Set: 1}, Pods: []UnitPod{pod("q", "w-0-worker", "w", math.MaxInt32)}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Create: []string{"w-0-leader"}, Waits: []UnitPod{pod("q", "w-0-worker", "w", math.MaxInt32)}},
+		},
+		"a group replica is replaced within the life of its set replica": {
+			Unit{OfGroup: true, Wanted: wanted, Attempt: Attempt{Set: 3, Group: 1},
+				Pods: []UnitPod{{Name: "q", Clique: "w-0-worker", Attempt: Attempt{Set: 3, Group: 1}}}},
+			UnitDecision{Attempt: Attempt{Set: 3, Group: 2}, Waits: []UnitPod{{Name: "q", Clique: "w-0-worker", Attempt: Attempt{Set: 3, Group: 1}}}},
+		},
+		"a group replica waits for all pods of an earlier life of the set replica": {
+			Unit{OfGroup: true, Wanted: wanted, Attempt: Attempt{Set: 1},
+				Pods: []UnitPod{{Name: "q", Clique: "other", Attempt: Attempt{Group: 5}, Elsewhere: true}}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Waits: []UnitPod{{Name: "q", Clique: "other", Attempt: Attempt{Group: 5}, Elsewhere: true}}},
+		},
+		"a group replica does not wait for earlier lives of another replica": {
+			Unit{OfGroup: true, Wanted: wanted, Attempt: Attempt{Set: 1, Group: 2},
+				Pods: []UnitPod{{Name: "q", Clique: "other", Attempt: Attempt{Set: 1}, Elsewhere: true}}},
+			UnitDecision{Attempt: Attempt{Set: 1, Group: 2}, Create: wanted},
+		},
+		"nothing is wanted: nothing is replaced": {
+			Unit{Pods: []UnitPod{pod("q", "w-0-worker", "w", 0)}},
+			UnitDecision{},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, DecideUnit(tt.unit, now)); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

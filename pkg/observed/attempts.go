@@ -1,0 +1,155 @@
+package observed
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+)
+
+// Attempt returns the attempt that a PodGroup, PodClique or pod was made for. What cannot be read is the first one.
+func Attempt(object metav1.Object) lifecycle.Attempt {
+	return lifecycle.Attempt{
+		Set:   attempt(object, v1alpha1.AnnotationPodCliqueSetAttempt),
+		Group: attempt(object, v1alpha1.AnnotationPodCliqueScalingGroupAttempt),
+	}
+}
+
+func attempt(object metav1.Object, key string) int32 {
+	n, err := strconv.ParseInt(object.GetAnnotations()[key], 10, 32)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return int32(n)
+}
+
+// ReplicaAttempt returns the attempt that a status records for a replica.
+func ReplicaAttempt(attempts []v1alpha1.ReplicaAttempt, index int) int32 {
+	for i := range attempts {
+		if attempts[i].Index == int32(index) {
+			return attempts[i].Attempt
+		}
+	}
+	return 0
+}
+
+// SetAttempt returns the present attempt of replica i of a set.
+func SetAttempt(set *v1alpha1.PodCliqueSet, i int) lifecycle.Attempt {
+	return lifecycle.Attempt{Set: ReplicaAttempt(set.Status.ReplicaAttempts, i)}
+}
+
+// GroupAttempt returns the present attempt of replica j of a scaling group. The set tells the group its own attempt by an
+// annotation; a status that was written for another one says nothing about this. Source: decision T5.
+func GroupAttempt(group *v1alpha1.PodCliqueScalingGroup, j int) lifecycle.Attempt {
+	a := lifecycle.Attempt{Set: attempt(group, v1alpha1.AnnotationPodCliqueSetAttempt)}
+	if group.Status.PodCliqueSetAttempt == a.Set {
+		a.Group = ReplicaAttempt(group.Status.ReplicaAttempts, j)
+	}
+	return a
+}
+
+// GroupReplicaIndex returns the index of the scaling-group replica that a PodClique or pod says it is of, -1 if none.
+func GroupReplicaIndex(object metav1.Object) int {
+	return naming.Index(object.GetLabels(), v1alpha1.LabelPodCliqueScalingGroupReplicaIndex)
+}
+
+// Complete reports whether the PodCliques of these names exist, were made for this attempt of their unit and are there to
+// stay, and no others are: nothing has to be decided about such a unit. A set's attempt has Group 0.
+func Complete(attempt lifecycle.Attempt, names []string, cliques []*v1alpha1.PodClique) bool {
+	if len(names) != len(cliques) {
+		return false
+	}
+	wanted := make(map[string]bool, len(names))
+	for _, name := range names {
+		wanted[name] = true
+	}
+	for _, c := range cliques {
+		a := Attempt(c)
+		if !wanted[c.Name] || c.DeletionTimestamp != nil || a.Set != attempt.Set || a.Group < attempt.Group {
+			return false
+		}
+	}
+	return true
+}
+
+// unit returns what there is of a unit of a set. wanted are the names of its PodCliques, cliques those that exist, in any
+// order, and pods all pods of the set replica, of PodCliques that are gone included. What belongs to others, and pods without
+// an owner, are left out: they are not replaced, and block single names and indices only. unreachable reports whether a node
+// is; it is called for terminating pods.
+func unit(set string, attempt lifecycle.Attempt, wanted []string, cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) lifecycle.Unit {
+	u := lifecycle.Unit{Attempt: attempt, Wanted: wanted}
+	foreign := map[types.UID]bool{}
+	for _, c := range cliques {
+		if isForeign(set, c) {
+			foreign[c.UID] = true
+			continue
+		}
+		u.Cliques = append(u.Cliques, lifecycle.UnitClique{
+			Name: c.Name, UID: string(c.UID), Attempt: Attempt(c), Terminating: c.DeletionTimestamp != nil})
+	}
+	for _, pod := range pods {
+		owner := metav1.GetControllerOfNoCopy(pod)
+		if owner == nil || owner.Kind != v1alpha1.KindPodClique || foreign[owner.UID] {
+			continue
+		}
+		p := lifecycle.UnitPod{Name: pod.Name, Clique: owner.Name, CliqueUID: string(owner.UID), Attempt: Attempt(pod),
+			Terminating: pod.DeletionTimestamp != nil}
+		if p.Terminating {
+			p.GraceEnds = pod.DeletionTimestamp.Time
+			p.Unreachable = pod.Spec.NodeName != "" && unreachable(pod.Spec.NodeName)
+		}
+		u.Pods = append(u.Pods, p)
+	}
+	return u
+}
+
+// isForeign reports whether a PodClique is neither the set's nor that of one of its scaling groups, nor of a set or group of
+// the same name that is gone.
+func isForeign(set string, c *v1alpha1.PodClique) bool {
+	owner := metav1.GetControllerOfNoCopy(c)
+	switch {
+	case owner == nil:
+		return true
+	case owner.Kind == v1alpha1.KindPodCliqueSet:
+		return owner.Name != set
+	default:
+		return owner.Kind != v1alpha1.KindPodCliqueScalingGroup
+	}
+}
+
+// SetUnit returns what there is of replica i of a set: of its standalone PodCliques and the members of its scaling groups.
+// podGroup is its PodGroup, nil if there is none; for the rest see unit.
+func SetUnit(set *v1alpha1.PodCliqueSet, i int, wanted []string, cliques []*v1alpha1.PodClique, pods []*corev1.Pod, podGroup *v2alpha2.PodGroup, unreachable func(node string) bool) lifecycle.Unit {
+	u := unit(set.Name, SetAttempt(set, i), wanted, cliques, pods, unreachable)
+	u.Admitted = podGroup != nil && podGroup.DeletionTimestamp == nil && Attempt(podGroup).Set == u.Attempt.Set &&
+		meta.IsStatusConditionTrue(podGroup.Status.Conditions, v2alpha2.ConditionAdmitted)
+	for k := range u.Cliques {
+		u.Cliques[k].Attempt.Group = 0
+	}
+	for k := range u.Pods {
+		u.Pods[k].Attempt.Group = 0
+	}
+	return u
+}
+
+// GroupUnit returns what there is of replica j of a scaling group of a set. cliques are those of the replica; for the rest see
+// unit.
+func GroupUnit(set string, group *v1alpha1.PodCliqueScalingGroup, j int, wanted []string, cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) lifecycle.Unit {
+	u := unit(set, GroupAttempt(group, j), wanted, cliques, pods, unreachable)
+	u.OfGroup = true
+	mine := map[string]bool{}
+	for _, name := range wanted {
+		mine[name] = true
+	}
+	for k := range u.Pods {
+		u.Pods[k].Elsewhere = !mine[u.Pods[k].Clique]
+	}
+	return u
+}

@@ -1,0 +1,256 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// API is an API server in memory for the kinds of the workload API and what these consist of. It keeps the rules that
+// controllers rely on: resourceVersions and conflicts, UIDs, generations, status apart from the rest, preconditions,
+// finalizers, grace periods and propagation of deletions. It validates nothing and has no admission.
+//
+// It implements client.Client as the API server answers it, without a cache. Safe for concurrent use.
+type API struct {
+	// Refuse, if not nil, is asked before every write, as admission is; its error is the answer. Set it between steps.
+	Refuse func(verb Verb, object client.Object) error
+
+	clock  clock.PassiveClock
+	scheme *runtime.Scheme
+	mapper meta.RESTMapper
+
+	mu       sync.Mutex
+	tables   map[schema.GroupVersionKind]*table // guarded by mu, and all below it
+	version  int64                              // the newest resourceVersion
+	clean    int64                              // the version at which there was no garbage
+	made     map[string]int                     // objects made so far, by kind and key: a part of their UIDs
+	watchers []func(Change)
+}
+
+// Verb is what a write does.
+type Verb string
+
+// Verbs.
+const (
+	Create       Verb = "create"
+	Update       Verb = "update"
+	UpdateStatus Verb = "update status of"
+	Delete       Verb = "delete"
+)
+
+// Change is what one write did to an object. Its objects are shared: read-only.
+type Change struct {
+	GVK      schema.GroupVersionKind
+	Key      types.NamespacedName
+	Old, New client.Object // Old is nil if it was created, New if it is gone
+}
+
+// table holds the objects of one kind. They are never changed in place.
+type table struct {
+	gvk        schema.GroupVersionKind
+	resource   schema.GroupResource
+	namespaced bool
+	status     bool // status is a subresource
+	custom     bool // of a CustomResourceDefinition
+	objects    map[types.NamespacedName]client.Object
+}
+
+// NewAPI returns an API server without objects.
+func NewAPI(clock clock.PassiveClock) *API {
+	a := &API{clock: clock, scheme: newScheme(), tables: map[schema.GroupVersionKind]*table{}, made: map[string]int{}}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, t := range []table{
+		{gvk: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindPodCliqueSet), namespaced: true, status: true, custom: true},
+		{gvk: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindPodCliqueScalingGroup), namespaced: true, status: true, custom: true},
+		{gvk: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindPodClique), namespaced: true, status: true, custom: true},
+		{gvk: v2alpha2.SchemeGroupVersion.WithKind("PodGroup"), namespaced: true, status: true, custom: true},
+		{gvk: corev1.SchemeGroupVersion.WithKind("Pod"), namespaced: true, status: true},
+		{gvk: corev1.SchemeGroupVersion.WithKind("Node"), status: true},
+		{gvk: corev1.SchemeGroupVersion.WithKind("Service"), namespaced: true, status: true},
+		{gvk: autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"), namespaced: true, status: true},
+		{gvk: rbacv1.SchemeGroupVersion.WithKind("Role"), namespaced: true},
+		{gvk: rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), namespaced: true},
+	} {
+		scope := meta.RESTScope(meta.RESTScopeRoot)
+		if t.namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		mapper.Add(t.gvk, scope)
+		t.resource = schema.GroupResource{Group: t.gvk.Group, Resource: strings.ToLower(t.gvk.Kind) + "s"}
+		t.objects = map[types.NamespacedName]client.Object{}
+		a.tables[t.gvk] = &t
+	}
+	a.mapper = mapper
+	return a
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, autoscalingv2.AddToScheme, rbacv1.AddToScheme, v2alpha2.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		utilruntime.Must(add(scheme))
+	}
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	return scheme
+}
+
+// watch has f called with every change from now on, in the order of resourceVersions and with no other call at the same
+// time. f must not call the API.
+func (a *API) watch(f func(Change)) (stop func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.watchers = append(a.watchers, f)
+	i := len(a.watchers) - 1
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.watchers[i] = nil
+	}
+}
+
+// tableOf returns the table of the kind of an object or a list, typed or PartialObjectMetadata.
+func (a *API) tableOf(o runtime.Object) (*table, error) {
+	gvk, err := apiutil.GVKForObject(o, a.scheme)
+	if err != nil {
+		return nil, err
+	}
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	t := a.tables[gvk]
+	if t == nil {
+		return nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	}
+	return t, nil
+}
+
+// sorted returns the objects by key.
+func sorted(objects map[types.NamespacedName]client.Object) []client.Object {
+	all := make([]client.Object, 0, len(objects))
+	for _, o := range objects {
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(x, y client.Object) int {
+		return cmp.Or(strings.Compare(x.GetNamespace(), y.GetNamespace()), strings.Compare(x.GetName(), y.GetName()))
+	})
+	return all
+}
+
+// Get implements client.Reader.
+func (a *API) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	t, err := a.tableOf(into)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	there := t.objects[key]
+	a.mu.Unlock()
+	if there == nil {
+		return apierrors.NewNotFound(t.resource, key.Name)
+	}
+	return fill(into, there, t.gvk, false)
+}
+
+// List implements client.Reader. Of selectors, namespace and labels are looked at.
+func (a *API) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
+	t, err := a.tableOf(into)
+	if err != nil {
+		return err
+	}
+	o := client.ListOptions{}
+	o.ApplyOptions(options)
+	if o.FieldSelector != nil && !o.FieldSelector.Empty() {
+		return apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", o.FieldSelector))
+	}
+	a.mu.Lock()
+	all := sorted(t.objects)
+	into.SetResourceVersion(strconv.FormatInt(a.version, 10))
+	a.mu.Unlock()
+	return fillList(into, all, &o, t.gvk, nil)
+}
+
+// fill copies an object into another of its type, or its metadata into a PartialObjectMetadata. shared: what the object
+// points to is not copied.
+func fill(into, from client.Object, gvk schema.GroupVersionKind, shared bool) error {
+	if !shared {
+		from = from.DeepCopyObject().(client.Object)
+	}
+	if partial, ok := into.(*metav1.PartialObjectMetadata); ok {
+		partial.ObjectMeta = *objectMeta(from)
+		partial.SetGroupVersionKind(gvk)
+		return nil
+	}
+	target, source := reflect.ValueOf(into), reflect.ValueOf(from)
+	if target.Type() != source.Type() {
+		return fmt.Errorf("a %T cannot be read into a %T", from, into)
+	}
+	target.Elem().Set(source.Elem())
+	into.GetObjectKind().SetGroupVersionKind(gvk)
+	return nil
+}
+
+// fillList puts those of the objects into a list that the options select, and that are in the index that their field
+// selector asks for. indexed may be nil if there is none.
+func fillList(into client.ObjectList, all []client.Object, o *client.ListOptions, gvk schema.GroupVersionKind, indexed func(client.Object) bool) error {
+	selector := o.LabelSelector
+	if selector == nil {
+		selector = labels.Everything()
+	}
+	shared := o.UnsafeDisableDeepCopy != nil && *o.UnsafeDisableDeepCopy
+	items := reflect.ValueOf(into).Elem().FieldByName("Items")
+	selected := reflect.MakeSlice(items.Type(), 0, 0)
+	for _, object := range all {
+		if o.Namespace != "" && object.GetNamespace() != o.Namespace || !selector.Matches(labels.Set(object.GetLabels())) ||
+			indexed != nil && !indexed(object) {
+			continue
+		}
+		item := reflect.New(items.Type().Elem())
+		if err := fill(item.Interface().(client.Object), object, gvk, shared); err != nil {
+			return err
+		}
+		selected = reflect.Append(selected, item.Elem())
+	}
+	items.Set(selected)
+	return nil
+}
+
+// objectMeta returns the metadata of an object, which it shares.
+func objectMeta(o client.Object) *metav1.ObjectMeta {
+	return o.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
+}
+
+// all returns the objects of the kind of an object, by key. Read-only.
+func all[T client.Object](a *API) []T {
+	var kind T
+	t, err := a.tableOf(reflect.New(reflect.TypeOf(kind).Elem()).Interface().(client.Object))
+	utilruntime.Must(err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	objects := make([]T, 0, len(t.objects))
+	for _, o := range sorted(t.objects) {
+		objects = append(objects, o.(T))
+	}
+	return objects
+}

@@ -1,0 +1,267 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// viewCache is the cache of one process: a view of each kind, which shows what was delivered to it. It implements
+// cache.Cache as far as controllers use it.
+type viewCache struct {
+	cache.Cache // nil: what is not implemented panics
+
+	api  *API
+	stop func()
+
+	mu    sync.RWMutex
+	views map[schema.GroupVersionKind]*view // the map never changes
+}
+
+// view is what a cache has of one kind. Its fields are guarded by viewCache.mu.
+type view struct {
+	table     *table
+	selects   labels.Selector
+	transform toolscache.TransformFunc
+
+	objects map[types.NamespacedName]client.Object // never changed in place
+	pending []Change                               // not delivered yet
+	ordered int                                    // of pending, from the front: those whose order is settled
+	held    bool
+
+	indexes  map[string]client.IndexerFunc
+	handlers []toolscache.ResourceEventHandler
+}
+
+// newViewCache returns a cache that has listed all there is, and watches from now on. By options.ByObject it shows a part
+// of a kind, transformed.
+func newViewCache(api *API, options cache.Options) *viewCache {
+	c := &viewCache{api: api, views: map[schema.GroupVersionKind]*view{}}
+	for gvk, t := range api.tables {
+		c.views[gvk] = &view{table: t, selects: labels.Everything(), objects: map[types.NamespacedName]client.Object{}, indexes: map[string]client.IndexerFunc{}}
+	}
+	for kind, by := range options.ByObject {
+		t, err := api.tableOf(kind)
+		utilruntime.Must(err)
+		v := c.views[t.gvk]
+		if by.Label != nil {
+			v.selects = by.Label
+		}
+		v.transform = by.Transform
+	}
+	c.stop = api.watch(func(change Change) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		v := c.views[change.GVK]
+		v.pending = append(v.pending, change)
+	})
+	for _, v := range c.views {
+		api.mu.Lock()
+		objects := sorted(v.table.objects)
+		api.mu.Unlock()
+		for _, o := range objects {
+			v.show(client.ObjectKeyFromObject(o), o)
+		}
+	}
+	return c
+}
+
+// show brings one object of the view up to date, nil if it is gone, and returns the view's object before and after; nil if
+// it has none.
+func (v *view) show(key types.NamespacedName, now client.Object) (before, after client.Object) {
+	before = v.objects[key]
+	if now == nil || !v.selects.Matches(labels.Set(now.GetLabels())) {
+		delete(v.objects, key)
+		return before, nil
+	}
+	if v.transform != nil {
+		transformed, err := v.transform(now.DeepCopyObject())
+		utilruntime.Must(err)
+		now = transformed.(client.Object)
+	}
+	v.objects[key] = now
+	return before, now
+}
+
+// settle fixes the order of what has come since the last call: what one step did to several objects at the same time is
+// ordered by their names.
+func (c *viewCache) settle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, v := range c.views {
+		slices.SortStableFunc(v.pending[v.ordered:], func(x, y Change) int { return strings.Compare(x.Key.String(), y.Key.String()) })
+		v.ordered = len(v.pending)
+	}
+}
+
+// waiting returns the kinds of which something can be delivered, sorted.
+func (c *viewCache) waiting() []schema.GroupVersionKind {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var kinds []schema.GroupVersionKind
+	for gvk, v := range c.views {
+		if len(v.pending) > 0 && !v.held {
+			kinds = append(kinds, gvk)
+		}
+	}
+	slices.SortFunc(kinds, func(x, y schema.GroupVersionKind) int { return strings.Compare(x.String(), y.String()) })
+	return kinds
+}
+
+// deliver shows the oldest change of a kind that was not delivered, and tells the handlers.
+func (c *viewCache) deliver(gvk schema.GroupVersionKind) {
+	c.mu.Lock()
+	v := c.views[gvk]
+	change := v.pending[0]
+	v.pending = v.pending[1:]
+	v.ordered = max(0, v.ordered-1)
+	before, after := v.show(change.Key, change.New)
+	handlers := v.handlers
+	c.mu.Unlock()
+	for _, h := range handlers {
+		switch {
+		case before == nil && after == nil:
+		case before == nil:
+			h.OnAdd(after, false)
+		case after == nil:
+			h.OnDelete(before)
+		default:
+			h.OnUpdate(before, after)
+		}
+	}
+}
+
+// hold stops the delivery of a kind, or lets it go on.
+func (c *viewCache) hold(kind client.Object, held bool) {
+	t, err := c.api.tableOf(kind)
+	utilruntime.Must(err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.views[t.gvk].held = held
+}
+
+// Get implements client.Reader.
+func (c *viewCache) Get(_ context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	t, err := c.api.tableOf(into)
+	if err != nil {
+		return err
+	}
+	o := client.GetOptions{}
+	o.ApplyOptions(options)
+	c.mu.RLock()
+	there := c.views[t.gvk].objects[key]
+	c.mu.RUnlock()
+	if there == nil {
+		return apierrors.NewNotFound(t.resource, key.Name)
+	}
+	return fill(into, there, t.gvk, o.UnsafeDisableDeepCopy != nil && *o.UnsafeDisableDeepCopy)
+}
+
+// List implements client.Reader. A field selector has to name an index.
+func (c *viewCache) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
+	t, err := c.api.tableOf(into)
+	if err != nil {
+		return err
+	}
+	o := client.ListOptions{}
+	o.ApplyOptions(options)
+	c.mu.RLock()
+	v := c.views[t.gvk]
+	all := sorted(v.objects)
+	indexed, err := v.indexed(o.FieldSelector)
+	c.mu.RUnlock()
+	if err != nil {
+		return err
+	}
+	return fillList(into, all, &o, t.gvk, indexed)
+}
+
+// indexed returns whether an object has the values that a selector asks of indexes; nil if it asks nothing.
+func (v *view) indexed(selector fields.Selector) (func(client.Object) bool, error) {
+	if selector == nil || selector.Empty() {
+		return nil, nil
+	}
+	requirements := selector.Requirements()
+	values := make([]client.IndexerFunc, len(requirements))
+	for i, r := range requirements {
+		if values[i] = v.indexes[r.Field]; values[i] == nil {
+			return nil, fmt.Errorf("index with name field:%s does not exist", r.Field)
+		}
+	}
+	return func(o client.Object) bool {
+		for i, r := range requirements {
+			if !slices.Contains(values[i](o), r.Value) {
+				return false
+			}
+		}
+		return true
+	}, nil
+}
+
+// IndexField implements client.FieldIndexer.
+func (c *viewCache) IndexField(_ context.Context, kind client.Object, field string, values client.IndexerFunc) error {
+	t, err := c.api.tableOf(kind)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := c.views[t.gvk]
+	if v.indexes[field] != nil {
+		return fmt.Errorf("%s has an index %s already", t.gvk.Kind, field)
+	}
+	v.indexes[field] = values
+	return nil
+}
+
+// GetInformer implements cache.Informers.
+func (c *viewCache) GetInformer(_ context.Context, kind client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	t, err := c.api.tableOf(kind)
+	if err != nil {
+		return nil, err
+	}
+	return informer{cache: c, view: c.views[t.gvk]}, nil
+}
+
+// WaitForCacheSync implements cache.Informers.
+func (c *viewCache) WaitForCacheSync(context.Context) bool { return true }
+
+// informer adds handlers to a view.
+type informer struct {
+	cache.Informer // nil: what is not implemented panics
+
+	cache *viewCache
+	view  *view
+}
+
+// AddEventHandlerWithOptions implements cache.Informer. The handler is told of what the view shows.
+func (i informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+	i.cache.mu.Lock()
+	i.view.handlers = append(i.view.handlers, h)
+	objects := sorted(i.view.objects)
+	i.cache.mu.Unlock()
+	for _, o := range objects {
+		h.OnAdd(o, true)
+	}
+	return synced{}, nil
+}
+
+// synced is the registration of a handler.
+type synced struct {
+	toolscache.ResourceEventHandlerRegistration // nil: what is not implemented panics
+}
+
+// HasSynced implements toolscache.ResourceEventHandlerRegistration.
+func (synced) HasSynced() bool { return true }

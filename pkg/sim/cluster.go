@@ -1,0 +1,344 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Options of a cluster.
+type Options struct {
+	// WithoutControllers: muster-controller does not run.
+	WithoutControllers bool
+	// Nodes are there from the beginning.
+	Nodes []*corev1.Node
+	// Seed is of the order of steps. 0: the fixed order.
+	Seed int64
+	// Check, if not nil, is called after every step; its error fails the test.
+	Check func(*Cluster) error
+}
+
+// Cluster is a simulated cluster. It is used by one goroutine.
+type Cluster struct {
+	// API is what users and tests read and write.
+	API *API
+	// Clock is the virtual clock. Advance moves it.
+	Clock *clocktesting.FakeClock
+	// Kubelet runs the pods.
+	Kubelet *Kubelet
+	// Timeline tells what happened.
+	Timeline *Timeline
+	// Steps counts the steps taken so far, Crashes the crashes of the controllers.
+	Steps, Crashes int
+
+	t         testing.TB
+	options   Options
+	random    *rand.Rand
+	scheduler *scheduler
+	process   *process
+	last      []string // names of the newest steps
+}
+
+// step is one thing that can happen next.
+type step struct {
+	name string
+	do   func() error
+}
+
+// epoch is when every cluster begins.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+const (
+	// stepLimit bounds the steps of one moment: more of them never end.
+	stepLimit = 100_000
+	// kept is how many steps a failure shows.
+	kept = 40
+)
+
+// New returns a cluster in which nothing has happened yet. Pods start a second after they are bound, are ready two seconds
+// later, and need a second to end.
+func New(t testing.TB, options Options) *Cluster {
+	t.Helper()
+	c := &Cluster{t: t, options: options, Clock: clocktesting.NewFakeClock(epoch)}
+	if options.Seed != 0 {
+		c.random = rand.New(rand.NewSource(options.Seed))
+	}
+	c.API = NewAPI(c.Clock)
+	c.Timeline = newTimeline(c.API, epoch)
+	for _, node := range options.Nodes {
+		c.Create(node.DeepCopy())
+	}
+	c.Kubelet = newKubelet(c.API)
+	c.Kubelet.StartAfter, c.Kubelet.ReadyAfter, c.Kubelet.Linger = time.Second, 2*time.Second, time.Second
+	c.scheduler = newScheduler(c.API)
+	c.start()
+	t.Cleanup(func() {
+		if c.process != nil {
+			c.process.end()
+		}
+	})
+	return c
+}
+
+// start begins a life of the controllers.
+func (c *Cluster) start() {
+	c.t.Helper()
+	if c.options.WithoutControllers {
+		return
+	}
+	var err error
+	if c.process, err = start(c.API, c.Timeline); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Nodes returns nodes n0, n1, ... that have GPUs.
+func Nodes(count int, gpus int64) []*corev1.Node {
+	var nodes []*corev1.Node
+	for i := range count {
+		list := corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(gpus, resource.DecimalSI)}
+		nodes = append(nodes, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i)},
+			Status: corev1.NodeStatus{
+				Capacity: list, Allocatable: list,
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			},
+		})
+	}
+	return nodes
+}
+
+// steps returns what can happen now. In the fixed order: the first of it.
+func (c *Cluster) steps() []step {
+	var steps []step
+	for _, of := range []func() []step{c.deliveries, c.passes, c.scheduler.steps, c.kubeletSteps, c.API.garbage} {
+		steps = append(steps, of()...)
+		if c.random == nil && len(steps) > 0 {
+			return steps[:1]
+		}
+	}
+	return steps
+}
+
+func (c *Cluster) deliveries() []step {
+	if c.process == nil {
+		return nil
+	}
+	c.process.cache.settle()
+	var steps []step
+	for _, gvk := range c.process.cache.waiting() {
+		steps = append(steps, step{"cache: shows a " + gvk.Kind, func() error {
+			c.process.cache.deliver(gvk)
+			return nil
+		}})
+	}
+	return steps
+}
+
+func (c *Cluster) passes() []step {
+	if c.process == nil {
+		return nil
+	}
+	var steps []step
+	for _, q := range c.process.controllers {
+		for _, r := range q.queue.ready() {
+			steps = append(steps, step{fmt.Sprintf("%s: %s", q.name, r.Name), func() error {
+				c.failed(q.name, r.Name, q.run(context.Background(), r)) // retried, as it is in a cluster
+				return nil
+			}})
+		}
+	}
+	return steps
+}
+
+// failed notes the error of a pass, if it is one.
+func (c *Cluster) failed(controller, name string, err error) {
+	if err != nil && !errors.Is(err, errCrashed) {
+		c.last = append(c.last, fmt.Sprintf("%s: %s failed: %v", controller, name, err))
+	}
+}
+
+func (c *Cluster) kubeletSteps() []step {
+	var steps []step
+	for _, a := range c.Kubelet.actions() {
+		if !a.at.After(c.Clock.Now()) {
+			steps = append(steps, a.step)
+		}
+	}
+	return steps
+}
+
+// Step takes one step, if there is one without the clock.
+func (c *Cluster) Step() bool {
+	c.t.Helper()
+	steps := c.steps()
+	if len(steps) == 0 {
+		return false
+	}
+	next := steps[0]
+	if c.random != nil {
+		next = steps[c.random.Intn(len(steps))]
+	}
+	c.Steps++
+	if c.last = append(c.last, next.name); len(c.last) > 2*kept {
+		c.last = c.last[kept:]
+	}
+	if err := next.do(); err != nil {
+		c.Fatalf("%s: %v", next.name, err)
+	}
+	c.Timeline.endStep()
+	if c.process != nil && c.process.crashed.Load() {
+		c.Restart()
+	}
+	if c.options.Check != nil {
+		if err := c.options.Check(c); err != nil {
+			c.Fatalf("after %s: %v", next.name, err)
+		}
+	}
+	return true
+}
+
+// Settle takes steps until nothing is left to do without the clock.
+func (c *Cluster) Settle() {
+	c.t.Helper()
+	for range stepLimit {
+		if !c.Step() {
+			return
+		}
+	}
+	c.Fatalf("there is no end of steps at one moment")
+}
+
+// Advance settles, and goes on through all that becomes due until the clock has moved by d.
+func (c *Cluster) Advance(d time.Duration) {
+	c.t.Helper()
+	end := c.Clock.Now().Add(d)
+	for {
+		c.Settle()
+		next, ok := c.next()
+		if !ok || next.After(end) {
+			break
+		}
+		c.moveTo(next)
+	}
+	c.moveTo(end)
+	c.Settle()
+}
+
+// moveTo moves the clock. Times that have passed leave it alone.
+func (c *Cluster) moveTo(to time.Time) {
+	if to.After(c.Clock.Now()) {
+		c.Clock.SetTime(to)
+	}
+	if at, ok := c.scheduler.next(); ok && !at.After(c.Clock.Now()) {
+		c.scheduler.tick(c.Clock.Now())
+	}
+}
+
+// next returns when the next thing is due that waits for the clock.
+func (c *Cluster) next() (next time.Time, ok bool) {
+	consider := func(at time.Time) {
+		if !ok || at.Before(next) {
+			next, ok = at, true
+		}
+	}
+	if c.process != nil {
+		for _, q := range c.process.controllers {
+			if at, waits := q.queue.next(); waits {
+				consider(at)
+			}
+		}
+	}
+	if actions := c.Kubelet.actions(); len(actions) > 0 {
+		consider(actions[0].at)
+	}
+	if at, waits := c.scheduler.next(); waits {
+		consider(at)
+	}
+	return next, ok
+}
+
+// Restart ends the life of the controllers, as a crash does, and begins another with empty memory.
+func (c *Cluster) Restart() {
+	c.t.Helper()
+	c.process.end()
+	c.Crashes++
+	c.Timeline.say("muster-controller restarts")
+	c.start()
+}
+
+// CrashAfterWrites makes the controllers crash instead of making a write after n more of them.
+func (c *Cluster) CrashAfterWrites(n int) { c.process.writesLeft.Store(int64(n)) }
+
+// RestartScheduler ends the scheduler, with bindings of its that were not posted, and begins another with empty memory.
+func (c *Cluster) RestartScheduler() {
+	c.scheduler.stop()
+	c.Timeline.say("muster-scheduler restarts")
+	c.scheduler = newScheduler(c.API)
+}
+
+// HoldBack stops the controllers' caches of these kinds, Deliver lets them catch up. A restart ends both.
+func (c *Cluster) HoldBack(kinds ...client.Object) {
+	for _, kind := range kinds {
+		c.process.cache.hold(kind, true)
+	}
+}
+
+// Deliver ends HoldBack.
+func (c *Cluster) Deliver(kinds ...client.Object) {
+	for _, kind := range kinds {
+		c.process.cache.hold(kind, false)
+	}
+}
+
+// Create creates an object, as a user.
+func (c *Cluster) Create(o client.Object) {
+	c.t.Helper()
+	if err := c.API.Create(context.Background(), o); err != nil {
+		c.Fatalf("creating %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// Delete deletes an object, as a user.
+func (c *Cluster) Delete(o client.Object, options ...client.DeleteOption) {
+	c.t.Helper()
+	if err := c.API.Delete(context.Background(), o, options...); err != nil {
+		c.Fatalf("deleting %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// Edit changes the object of that namespace and name, as a user.
+func Edit[T client.Object](c *Cluster, o T, edit func(T)) {
+	c.t.Helper()
+	ctx := context.Background()
+	if err := c.API.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		c.Fatalf("reading %T %s: %v", o, o.GetName(), err)
+	}
+	edit(o)
+	if err := c.API.Update(ctx, o); err != nil {
+		c.Fatalf("changing %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// All returns the objects of a kind, by namespace and name. Read-only.
+func All[T client.Object](c *Cluster) []T { return all[T](c.API) }
+
+// Elapsed is the time since the cluster began.
+func (c *Cluster) Elapsed() time.Duration { return c.Clock.Now().Sub(epoch) }
+
+// Fatalf fails the test, with the newest steps and the timeline.
+func (c *Cluster) Fatalf(format string, arguments ...any) {
+	c.t.Helper()
+	c.t.Fatalf("%s\nseed %d, step %d, after %s\nlast steps:\n  %s\ntimeline:\n%s", fmt.Sprintf(format, arguments...),
+		c.options.Seed, c.Steps, c.Elapsed(), strings.Join(c.last[max(0, len(c.last)-kept):], "\n  "), c.Timeline)
+}

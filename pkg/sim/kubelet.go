@@ -1,0 +1,292 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// Kubelet stands in for the kubelets of all nodes: it starts pods that are bound, lets them become ready, and removes
+// those that are being deleted. Pods of nodes that are lost stay as they are; after lostAfter they are deleted, which no
+// kubelet ends. Its durations can be changed at any time.
+type Kubelet struct {
+	// StartAfter is the time from the binding of a pod to phase Running, ReadyAfter that from there to Ready. A pod with
+	// the start order's init container starts when what it waits for has started.
+	StartAfter, ReadyAfter time.Duration
+	// Linger is how long a pod that is being deleted goes on, at most its grace period.
+	Linger time.Duration
+
+	api *API
+
+	mu   sync.Mutex
+	pods map[types.UID]*podState // guarded by mu; of pods that are bound
+	lost map[string]time.Time    // guarded by mu; nodes that do not answer, since when
+}
+
+// lostAfter is how long pods stay on a node that does not answer before they are deleted: the toleration that admission
+// gives to pods.
+const lostAfter = 5 * time.Minute
+
+// podState is a pod that is bound, and when the kubelet came to know what it acts on.
+type podState struct {
+	pod                         *corev1.Pod
+	bound, running, terminating time.Time
+}
+
+func newKubelet(api *API) *Kubelet {
+	k := &Kubelet{api: api, pods: map[types.UID]*podState{}, lost: map[string]time.Time{}}
+	api.watch(k.see)
+	return k
+}
+
+func (k *Kubelet) see(c Change) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	pod, _ := c.New.(*corev1.Pod)
+	if pod == nil {
+		if old, ok := c.Old.(*corev1.Pod); ok {
+			delete(k.pods, old.UID)
+		}
+		return
+	}
+	if pod.Spec.NodeName == "" {
+		return
+	}
+	now := k.api.clock.Now()
+	s := k.pods[pod.UID]
+	if s == nil {
+		s = &podState{bound: now}
+		k.pods[pod.UID] = s
+	}
+	if pod.Status.Phase == corev1.PodRunning && s.running.IsZero() {
+		s.running = now
+	}
+	if pod.DeletionTimestamp != nil && s.terminating.IsZero() {
+		s.terminating = now
+	}
+	s.pod = pod
+}
+
+// kubeletAction is what a kubelet does to a pod, and when.
+type kubeletAction struct {
+	at time.Time
+	step
+}
+
+// actions returns what the kubelets will do, the earliest first.
+func (k *Kubelet) actions() []kubeletAction {
+	k.mu.Lock()
+	states := make([]*podState, 0, len(k.pods))
+	lost := map[string]time.Time{}
+	for _, s := range k.pods {
+		states = append(states, s)
+	}
+	for node, since := range k.lost {
+		lost[node] = since
+	}
+	k.mu.Unlock()
+	var actions []kubeletAction
+	for _, s := range states {
+		pod := s.pod
+		add := func(at time.Time, what string, do func() error) {
+			actions = append(actions, kubeletAction{at, step{"kubelet: pod " + pod.Name + " " + what, do}})
+		}
+		over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+		if since, isLost := lost[pod.Spec.NodeName]; isLost {
+			if s.terminating.IsZero() && !over {
+				add(since.Add(lostAfter), "is deleted, for its node does not answer", func() error {
+					return tolerant(k.api.Delete(context.Background(), pod))
+				})
+			}
+			continue
+		}
+		switch {
+		case !s.terminating.IsZero():
+			wait := min(k.Linger, seconds(*pod.DeletionGracePeriodSeconds))
+			add(s.terminating.Add(wait), "has ended and goes", func() error {
+				zero, uid := int64(0), pod.UID
+				return tolerant(k.api.Delete(context.Background(), pod, client.Preconditions{UID: &uid}, client.GracePeriodSeconds(zero)))
+			})
+		case over:
+		case pod.Status.Phase == corev1.PodPending && !k.waits(pod):
+			add(s.bound.Add(k.StartAfter), "starts", func() error { return k.setStatus(pod, k.runs) })
+		case pod.Status.Phase == corev1.PodRunning && !isReady(pod):
+			add(s.running.Add(k.ReadyAfter), "becomes ready", func() error {
+				return k.setStatus(pod, func(p *corev1.Pod) { k.setReady(p, true) })
+			})
+		}
+	}
+	slices.SortFunc(actions, func(x, y kubeletAction) int { return cmp.Or(x.at.Compare(y.at), strings.Compare(x.name, y.name)) })
+	return actions
+}
+
+// waits reports whether the start order's init container of a pod waits for other cliques.
+func (k *Kubelet) waits(pod *corev1.Pod) bool {
+	for _, c := range pod.Spec.InitContainers {
+		if c.Name != v1alpha1.InitContainerName {
+			continue
+		}
+		arguments := map[string]string{}
+		for _, a := range c.Args {
+			name, value, _ := strings.Cut(a, "=")
+			arguments[name+"="] = value
+		}
+		requirements, err := lifecycle.ParseRequirements(arguments[desired.WaitArgRequirements])
+		if err != nil {
+			return true
+		}
+		mine := func(o client.Object) bool {
+			return o.GetNamespace() == pod.Namespace && o.GetLabels()[v1alpha1.LabelPartOf] == arguments[desired.WaitArgSet] &&
+				o.GetLabels()[v1alpha1.LabelPodCliqueSetReplicaIndex] == arguments[desired.WaitArgReplica]
+		}
+		var cliques []lifecycle.Clique
+		for _, o := range all[*v1alpha1.PodClique](k.api) {
+			if mine(o) {
+				cliques = append(cliques, observed.Clique(o))
+			}
+		}
+		var groups []lifecycle.ScalingGroup
+		for _, o := range all[*v1alpha1.PodCliqueScalingGroup](k.api) {
+			if mine(o) {
+				groups = append(groups, observed.ScalingGroup(o))
+			}
+		}
+		return len(lifecycle.Unmet(requirements, cliques, groups)) > 0
+	}
+	return false
+}
+
+// setStatus writes a pod's status. The newest version of the pod is edited, as kubelets do.
+func (k *Kubelet) setStatus(pod *corev1.Pod, edit func(*corev1.Pod)) error {
+	newest := &corev1.Pod{}
+	if err := k.api.Get(context.Background(), client.ObjectKeyFromObject(pod), newest); err != nil || newest.UID != pod.UID {
+		return client.IgnoreNotFound(err)
+	}
+	edit(newest)
+	return tolerant(k.api.Status().Update(context.Background(), newest))
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// runs makes the containers of a pod run.
+func (k *Kubelet) runs(pod *corev1.Pod) {
+	now := k.api.now()
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.StartTime = &now
+	setPodCondition(pod, corev1.PodInitialized, true, now)
+	pod.Status.ContainerStatuses = nil
+	for _, c := range pod.Spec.Containers {
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name: c.Name, Image: c.Image, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+		})
+	}
+}
+
+func (k *Kubelet) setReady(pod *corev1.Pod, ready bool) {
+	setPodCondition(pod, corev1.ContainersReady, ready, k.api.now())
+	setPodCondition(pod, corev1.PodReady, ready, k.api.now())
+	for i := range pod.Status.ContainerStatuses {
+		pod.Status.ContainerStatuses[i].Ready = ready
+	}
+}
+
+// Exit makes the containers of a running pod exit with a code. By the pod's restartPolicy they start again, and are ready
+// after ReadyAfter, or the pod Succeeded or Failed.
+func (k *Kubelet) Exit(pod *corev1.Pod, code int32) error {
+	again := pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && code != 0
+	if again {
+		k.mu.Lock()
+		if s := k.pods[pod.UID]; s != nil {
+			s.running = k.api.clock.Now()
+		}
+		k.mu.Unlock()
+	}
+	return k.setStatus(pod, func(p *corev1.Pod) {
+		k.setReady(p, false)
+		ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: k.api.now()}}
+		for i := range p.Status.ContainerStatuses {
+			if again {
+				p.Status.ContainerStatuses[i].LastTerminationState = ended
+				p.Status.ContainerStatuses[i].RestartCount++
+			} else {
+				p.Status.ContainerStatuses[i].State = ended
+			}
+		}
+		switch {
+		case again:
+		case code == 0:
+			p.Status.Phase = corev1.PodSucceeded
+		default:
+			p.Status.Phase = corev1.PodFailed
+		}
+	})
+}
+
+// Evict makes a pod Failed, as a kubelet does that is short of memory.
+func (k *Kubelet) Evict(pod *corev1.Pod) error {
+	return k.setStatus(pod, func(p *corev1.Pod) {
+		k.setReady(p, false)
+		p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted"
+	})
+}
+
+// LoseNode makes a node unreachable: its pods are not ready any more, and what is deleted of them stays.
+func (k *Kubelet) LoseNode(name string) error {
+	k.mu.Lock()
+	k.lost[name] = k.api.clock.Now()
+	k.mu.Unlock()
+	if err := k.setNode(name, corev1.ConditionUnknown, corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute}); err != nil {
+		return err
+	}
+	for _, pod := range all[*corev1.Pod](k.api) {
+		if pod.Spec.NodeName == name && isReady(pod) {
+			if err := k.setStatus(pod, func(p *corev1.Pod) { setPodCondition(p, corev1.PodReady, false, k.api.now()) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// RestoreNode makes a node that was lost answer again.
+func (k *Kubelet) RestoreNode(name string) error {
+	k.mu.Lock()
+	delete(k.lost, name)
+	k.mu.Unlock()
+	return k.setNode(name, corev1.ConditionTrue)
+}
+
+// setNode sets the condition Ready of a node, and its taints.
+func (k *Kubelet) setNode(name string, ready corev1.ConditionStatus, taints ...corev1.Taint) error {
+	ctx := context.Background()
+	node := &corev1.Node{}
+	if err := k.api.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		return err
+	}
+	node.Spec.Taints = taints
+	if err := k.api.Update(ctx, node); err != nil {
+		return err
+	}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: k.api.now()}}
+	if err := k.api.Status().Update(ctx, node); err != nil {
+		return fmt.Errorf("setting the condition of node %s: %w", name, err)
+	}
+	return nil
+}

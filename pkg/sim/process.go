@@ -1,0 +1,274 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/controllers"
+)
+
+// errCrashed is the answer to every request of a process that has crashed.
+var errCrashed = errors.New("the process has crashed")
+
+// process is one life of muster-controller: its controllers, their cache and queues. What it knows ends with it. It is the
+// manager that the controllers are registered with.
+type process struct {
+	manager.Manager // nil: what is not implemented panics
+
+	api         *API
+	cache       *viewCache
+	recorder    events.EventRecorder
+	controllers []*controllerQueue
+	cancel      context.CancelFunc
+
+	writesLeft atomic.Int64 // until the crash; below 0: there is none
+	crashed    atomic.Bool
+}
+
+// controllerQueue is a controller with its queue.
+type controllerQueue struct {
+	reconcile.Reconciler
+	name  string
+	queue *queue
+}
+
+// start begins the life of a process: it registers the controllers, whose caches have all there is, and tells them of it.
+func start(api *API, recorder events.EventRecorder) (*process, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	options := cache.Options{}
+	controllers.AddCacheOptions(&options)
+	p := &process{api: api, cache: newViewCache(api, options), recorder: recorder, cancel: cancel}
+	p.writesLeft.Store(-1)
+	if err := controllers.Setup(ctx, p, controllers.Options{
+		SchedulerName: v1alpha1.DefaultSchedulerName, WaitImage: "registry.example/muster-wait:sim", Clock: api.clock}); err != nil {
+		return nil, fmt.Errorf("setting up the controllers: %w", err)
+	}
+	for _, c := range p.controllers {
+		// Sources are started with no worker.
+		if err := c.Reconciler.(interface{ Warmup(context.Context) error }).Warmup(ctx); err != nil {
+			return nil, fmt.Errorf("starting the watches: %w", err)
+		}
+	}
+	return p, nil
+}
+
+// end forgets all that the process knew.
+func (p *process) end() {
+	p.crashed.Store(true)
+	p.cache.stop()
+	p.cancel()
+}
+
+// run makes one pass for a request, as a worker of the controller does, and returns its error.
+func (c *controllerQueue) run(ctx context.Context, r reconcile.Request) error {
+	c.queue.take(r)
+	result, err := c.Reconcile(ctx, r)
+	switch {
+	case err != nil:
+		c.queue.AddRateLimited(r)
+	case result.RequeueAfter > 0:
+		c.queue.Forget(r)
+		c.queue.AddAfter(r, result.RequeueAfter)
+	default:
+		c.queue.Forget(r)
+	}
+	return err
+}
+
+// Add implements manager.Manager. Controllers get our queue in place of theirs; nothing else is started.
+func (p *process) Add(r manager.Runnable) error {
+	controller, ok := r.(reconcile.Reconciler)
+	if !ok {
+		return nil // a cache of kinds that are not required: Roles and RoleBindings, whose changes no controller hears of here
+	}
+	c := &controllerQueue{Reconciler: controller}
+	newQueue := func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+		c.name, c.queue = name, newQueue(p.api.clock, limiter)
+		return c.queue
+	}
+	field := reflect.ValueOf(r).Elem().FieldByName("NewQueue") // of controller-runtime's internal Controller
+	if !field.IsValid() {
+		return fmt.Errorf("%T has no field NewQueue", r)
+	}
+	field.Set(reflect.ValueOf(newQueue))
+	p.controllers = append(p.controllers, c)
+	return nil
+}
+
+// GetControllerOptions implements manager.Manager. Warm-up is what starts the watches of a controller without its workers.
+func (p *process) GetControllerOptions() config.Controller {
+	yes, no := true, false
+	return config.Controller{SkipNameValidation: &yes, EnableWarmup: &yes, RecoverPanic: &no, Logger: logr.Discard()}
+}
+
+// GetCache implements manager.Manager.
+func (p *process) GetCache() cache.Cache { return p.cache }
+
+// GetFieldIndexer implements manager.Manager.
+func (p *process) GetFieldIndexer() client.FieldIndexer { return p.cache }
+
+// GetClient implements manager.Manager.
+func (p *process) GetClient() client.Client { return cachedClient{API: p.api, p: p} }
+
+// GetAPIReader implements manager.Manager.
+func (p *process) GetAPIReader() client.Reader { return liveReader{p} }
+
+// GetScheme implements manager.Manager.
+func (p *process) GetScheme() *runtime.Scheme { return p.api.scheme }
+
+// GetRESTMapper implements manager.Manager.
+func (p *process) GetRESTMapper() meta.RESTMapper { return p.api.mapper }
+
+// GetConfig implements manager.Manager. Nothing is sent to that host.
+func (p *process) GetConfig() *rest.Config { return &rest.Config{Host: "http://sim.invalid"} }
+
+// GetHTTPClient implements manager.Manager.
+func (p *process) GetHTTPClient() *http.Client { return &http.Client{} }
+
+// GetLogger implements manager.Manager.
+func (p *process) GetLogger() logr.Logger { return logr.Discard() }
+
+// GetEventRecorder implements manager.Manager.
+func (p *process) GetEventRecorder(string) events.EventRecorder { return p.recorder }
+
+// write is asked before every write of the process.
+func (p *process) write() error {
+	if p.crashed.Load() {
+		return errCrashed
+	}
+	if p.writesLeft.Load() >= 0 && p.writesLeft.Add(-1) < 0 {
+		p.crashed.Store(true)
+		return errCrashed
+	}
+	return nil
+}
+
+// liveReader reads past the cache, while the process lives.
+type liveReader struct{ p *process }
+
+// Get implements client.Reader.
+func (l liveReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	if l.p.crashed.Load() {
+		return errCrashed
+	}
+	return l.p.api.Get(ctx, key, into, options...)
+}
+
+// List implements client.Reader.
+func (l liveReader) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	if l.p.crashed.Load() {
+		return errCrashed
+	}
+	return l.p.api.List(ctx, into, options...)
+}
+
+// cachedClient reads from the cache of a process and writes to the API server until the process crashes.
+type cachedClient struct {
+	*API
+	p *process
+}
+
+// Get implements client.Reader.
+func (c cachedClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	return c.p.cache.Get(ctx, key, into, options...)
+}
+
+// List implements client.Reader.
+func (c cachedClient) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	return c.p.cache.List(ctx, into, options...)
+}
+
+// Create implements client.Writer.
+func (c cachedClient) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
+	if err := c.p.write(); err != nil {
+		return err
+	}
+	return c.API.Create(ctx, o, options...)
+}
+
+// Update implements client.Writer.
+func (c cachedClient) Update(ctx context.Context, o client.Object, options ...client.UpdateOption) error {
+	if err := c.p.write(); err != nil {
+		return err
+	}
+	return c.API.Update(ctx, o, options...)
+}
+
+// Patch implements client.Writer.
+func (c cachedClient) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if err := c.p.write(); err != nil {
+		return err
+	}
+	return c.API.Patch(ctx, o, patch, options...)
+}
+
+// Delete implements client.Writer.
+func (c cachedClient) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
+	if err := c.p.write(); err != nil {
+		return err
+	}
+	return c.API.Delete(ctx, o, options...)
+}
+
+// DeleteAllOf implements client.Writer.
+func (c cachedClient) DeleteAllOf(ctx context.Context, o client.Object, options ...client.DeleteAllOfOption) error {
+	if err := c.p.write(); err != nil {
+		return err
+	}
+	return c.API.DeleteAllOf(ctx, o, options...)
+}
+
+// Status implements client.Client.
+func (c cachedClient) Status() client.SubResourceWriter { return c.SubResource("status") }
+
+// SubResource implements client.Client.
+func (c cachedClient) SubResource(name string) client.SubResourceClient {
+	return cachedSubresource{subresource{c.API, name}, c.p}
+}
+
+// cachedSubresource is a subresource as a process writes it.
+type cachedSubresource struct {
+	subresource
+	p *process
+}
+
+// Create implements client.SubResourceWriter.
+func (s cachedSubresource) Create(ctx context.Context, o, sub client.Object, options ...client.SubResourceCreateOption) error {
+	if err := s.p.write(); err != nil {
+		return err
+	}
+	return s.subresource.Create(ctx, o, sub, options...)
+}
+
+// Update implements client.SubResourceWriter.
+func (s cachedSubresource) Update(ctx context.Context, o client.Object, options ...client.SubResourceUpdateOption) error {
+	if err := s.p.write(); err != nil {
+		return err
+	}
+	return s.subresource.Update(ctx, o, options...)
+}
+
+// Patch implements client.SubResourceWriter.
+func (s cachedSubresource) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	if err := s.p.write(); err != nil {
+		return err
+	}
+	return s.subresource.Patch(ctx, o, patch, options...)
+}

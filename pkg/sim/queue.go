@@ -1,0 +1,109 @@
+package sim
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// queue is the work queue of a controller, with a virtual clock. As in the controllers' real queue a request is in it
+// once, at the earliest of the times for which it was added. Requests leave by take, not by Get.
+type queue struct {
+	clock   clock.PassiveClock
+	limiter workqueue.TypedRateLimiter[reconcile.Request]
+
+	mu  sync.Mutex
+	due map[reconcile.Request]time.Time // guarded by mu
+}
+
+var _ workqueue.TypedRateLimitingInterface[reconcile.Request] = &queue{}
+
+func newQueue(clock clock.PassiveClock, limiter workqueue.TypedRateLimiter[reconcile.Request]) *queue {
+	return &queue{clock: clock, limiter: limiter, due: map[reconcile.Request]time.Time{}}
+}
+
+// Add implements workqueue.TypedInterface.
+func (q *queue) Add(r reconcile.Request) { q.AddAfter(r, 0) }
+
+// AddAfter implements workqueue.TypedDelayingInterface.
+func (q *queue) AddAfter(r reconcile.Request, wait time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	at := q.clock.Now().Add(max(0, wait))
+	if due, ok := q.due[r]; !ok || at.Before(due) {
+		q.due[r] = at
+	}
+}
+
+// AddRateLimited implements workqueue.TypedRateLimitingInterface.
+func (q *queue) AddRateLimited(r reconcile.Request) { q.AddAfter(r, q.limiter.When(r)) }
+
+// Forget implements workqueue.TypedRateLimitingInterface.
+func (q *queue) Forget(r reconcile.Request) { q.limiter.Forget(r) }
+
+// NumRequeues implements workqueue.TypedRateLimitingInterface.
+func (q *queue) NumRequeues(r reconcile.Request) int { return q.limiter.NumRequeues(r) }
+
+// Len implements workqueue.TypedInterface.
+func (q *queue) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.due)
+}
+
+// Get implements workqueue.TypedInterface. No worker runs.
+func (q *queue) Get() (reconcile.Request, bool) { return reconcile.Request{}, true }
+
+// Done implements workqueue.TypedInterface.
+func (q *queue) Done(reconcile.Request) {}
+
+// ShutDown implements workqueue.TypedInterface.
+func (q *queue) ShutDown() {}
+
+// ShutDownWithDrain implements workqueue.TypedInterface.
+func (q *queue) ShutDownWithDrain() {}
+
+// ShuttingDown implements workqueue.TypedInterface.
+func (q *queue) ShuttingDown() bool { return false }
+
+// ready returns the requests whose time has come: those of earlier times first, then by name.
+func (q *queue) ready() []reconcile.Request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.clock.Now()
+	var ready []reconcile.Request
+	for r, at := range q.due {
+		if !at.After(now) {
+			ready = append(ready, r)
+		}
+	}
+	slices.SortFunc(ready, func(x, y reconcile.Request) int {
+		return cmp.Or(q.due[x].Compare(q.due[y]), strings.Compare(x.String(), y.String()))
+	})
+	return ready
+}
+
+// next returns the earliest time at which a request is due. false: there is none.
+func (q *queue) next() (time.Time, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	times := slices.SortedFunc(maps.Values(q.due), time.Time.Compare)
+	if len(times) == 0 {
+		return time.Time{}, false
+	}
+	return times[0], true
+}
+
+// take removes a request, whose pass begins.
+func (q *queue) take(r reconcile.Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.due, r)
+}

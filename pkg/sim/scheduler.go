@@ -1,0 +1,333 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/mark"
+)
+
+// scheduler stands in for muster-scheduler: the real registry elects gangs, the real planner places them on nodes that
+// know resources and node selectors only, and their pods are bound one at a time. What it does not have: kube-scheduler's
+// queue with its back-off, other plugins, a cache that lags, and a reporter that paces what it writes.
+type scheduler struct {
+	api      *API
+	registry *gangstate.Registry
+	stop     func()
+
+	mu      sync.Mutex
+	changes []Change // guarded by mu; not seen yet
+
+	dirty    map[gangstate.Key]bool // gangs whose status may have changed
+	bindings []binding              // to be posted
+	quiet    bool                   // nothing has changed since a look at all gangs had no effect
+	ticked   time.Time
+}
+
+// binding is a pod on its way to its node: its plan's barrier is open.
+type binding struct {
+	pod        *corev1.Pod
+	node, mark string
+}
+
+const (
+	// tick is how often the registry is asked what is due.
+	tick = 250 * time.Millisecond
+	// repairTimeout is muster-scheduler's default.
+	repairTimeout = 30 * time.Second
+)
+
+// newScheduler starts a scheduler that has seen all there is.
+func newScheduler(api *API) *scheduler {
+	s := &scheduler{api: api, registry: gangstate.New(), dirty: map[gangstate.Key]bool{}}
+	now := api.clock.Now()
+	s.registry.Configure(gangstate.Options{Resync: 5 * time.Second, RepairTimeout: repairTimeout, SingleSurplusAfter: 300 * time.Millisecond})
+	s.registry.AddProfile(v1alpha1.DefaultSchedulerName)
+	keys, err := mark.NewKeys("sim", map[string][]byte{"sim": []byte("0123456789abcdef0123456789abcdef")})
+	utilruntime.Must(err)
+	s.registry.SetKeys(keys, now)
+	s.registry.WokenByCaller()
+	s.stop = api.watch(func(c Change) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.changes = append(s.changes, c)
+	})
+	for _, group := range all[*v2alpha2.PodGroup](api) {
+		s.registry.SetGroup(group, now)
+	}
+	for _, pod := range all[*corev1.Pod](api) {
+		if pod.Status.Phase != corev1.PodFailed {
+			s.registry.SetPod(pod, now)
+		}
+	}
+	s.effects(s.registry.Synced(now))
+	s.registry.SetLeading()
+	return s
+}
+
+// effects notes what a call of the registry asks for.
+func (s *scheduler) effects(e gangstate.Effects) {
+	s.quiet = s.quiet && len(e.Activate) == 0
+	for _, key := range e.Dirty {
+		s.dirty[key] = true
+	}
+}
+
+// steps returns the next step of the scheduler, none if it has nothing to do.
+func (s *scheduler) steps() []step {
+	s.mu.Lock()
+	changed := len(s.changes) > 0
+	s.mu.Unlock()
+	if !changed && s.quiet && len(s.bindings) == 0 && len(s.dirty) == 0 {
+		return nil
+	}
+	switch {
+	case changed:
+		return []step{{"scheduler: sees what has changed", s.see}}
+	case len(s.bindings) > 0:
+		return []step{{"scheduler: binds pod " + s.bindings[0].pod.Name, s.post}}
+	case !s.quiet:
+		return []step{{"scheduler: looks for a gang to plan", s.schedule}}
+	default:
+		return []step{{"scheduler: writes a status", s.report}}
+	}
+}
+
+// see shows the registry what has changed.
+func (s *scheduler) see() error {
+	s.mu.Lock()
+	changes := s.changes
+	s.changes = nil
+	s.mu.Unlock()
+	slices.SortStableFunc(changes, func(x, y Change) int { // one step's pods may have been made in any order
+		return compareKeys(x.Key, y.Key)
+	})
+	now, grew := s.api.clock.Now(), false
+	for _, c := range changes {
+		switch c.GVK.Kind {
+		case "Pod":
+			grew = s.seePod(c, now) || grew
+		case "PodGroup":
+			if c.New == nil {
+				s.effects(s.registry.RemoveGroup(c.Key, now))
+			} else {
+				s.effects(s.registry.SetGroup(c.New.(*v2alpha2.PodGroup), now))
+			}
+			s.quiet = false
+		case "Node":
+			grew = true
+		}
+	}
+	if grew {
+		s.wake(now)
+	}
+	return nil
+}
+
+// seePod shows the registry a change of a pod, and returns whether it has made room.
+func (s *scheduler) seePod(c Change, now time.Time) bool {
+	s.quiet = false
+	old, _ := c.Old.(*corev1.Pod)
+	if c.New == nil {
+		if old.Status.Phase == corev1.PodSucceeded {
+			s.effects(s.registry.RemoveSucceededPod(old.UID, now))
+		} else {
+			s.effects(s.registry.RemovePod(old.UID, now))
+			s.effects(s.registry.RemoveFailedPod(old.UID, now)) // no informer of ended pods will tell of it
+		}
+		return old.Spec.NodeName != ""
+	}
+	pod := c.New.(*corev1.Pod)
+	if pod.Status.Phase == corev1.PodFailed {
+		s.effects(s.registry.RemoveFailedPod(pod.UID, now))
+		return true
+	}
+	s.effects(s.registry.SetPod(pod, now))
+	return pod.Status.Phase == corev1.PodSucceeded
+}
+
+// wake makes every gang that was refused be tried again: there may be room.
+func (s *scheduler) wake(now time.Time) {
+	s.quiet = false
+	s.effects(s.registry.Wake(s.registry.Keys(), now))
+}
+
+// tick does what is due, and deletes what is to be released of gangs that are bound in part.
+func (s *scheduler) tick(now time.Time) {
+	if _, partial := s.registry.Partial(); partial {
+		for _, pod := range s.registry.PodsToRelease(now.Sub(s.ticked), true) {
+			if metav1.GetControllerOfNoCopy(pod) != nil {
+				uid := pod.UID
+				utilruntime.Must(tolerant(s.api.Delete(context.Background(), pod, client.Preconditions{UID: &uid})))
+			}
+		}
+	}
+	s.ticked = now
+	s.effects(s.registry.Tick(now))
+	s.quiet = false
+}
+
+// next returns when the registry has to be asked what is due. false: no pod waits, and no gang is bound in part.
+func (s *scheduler) next() (time.Time, bool) {
+	_, partial := s.registry.Partial()
+	if !partial && !slices.ContainsFunc(all[*corev1.Pod](s.api), isWaiting) {
+		return time.Time{}, false
+	}
+	return s.ticked.Add(tick), true
+}
+
+func isWaiting(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0
+}
+
+// schedule makes one attempt for the first gang in order that is worth one.
+func (s *scheduler) schedule() error {
+	now := s.api.clock.Now()
+	var leaders []*corev1.Pod
+	ranks := map[types.UID]gangstate.Rank{}
+	for _, pod := range all[*corev1.Pod](s.api) {
+		if !isWaiting(pod) {
+			continue
+		}
+		if ok, _ := s.registry.Pass(pod); ok && pod.Annotations[v2alpha2.PodGroupAnnotation] != "" {
+			leaders = append(leaders, pod)
+			ranks[pod.UID] = s.registry.RankOf(pod, now)
+		}
+	}
+	slices.SortStableFunc(leaders, func(x, y *corev1.Pod) int { return ranks[x.UID].Compare(ranks[y.UID]) })
+	for _, pod := range leaders {
+		s.registry.Popped(pod.UID)
+		work, _ := s.registry.Begin(pod)
+		if work == nil {
+			continue
+		}
+		return s.attempt(work, now)
+	}
+	s.quiet = true
+	return nil
+}
+
+// attempt plans a gang, and takes its members to the barrier.
+func (s *scheduler) attempt(work *gangstate.Work, now time.Time) error {
+	world := newWorld(s.api, s.bindings, work.Classes)
+	placements, refusal := place(work, world)
+	if refusal != nil {
+		s.effects(s.registry.Refuse(work.Gang, *refusal, now))
+		return nil
+	}
+	plan, why := s.registry.Commit(work, placements, now)
+	if plan == nil {
+		return fmt.Errorf("a plan of %s is stale, and nothing happens beside it: %s", work.Gang, why)
+	}
+	s.dirty[work.Gang] = true
+	var members []binding
+	for pod := s.registry.Next(); pod != nil; pod = s.registry.Next() {
+		node, _ := s.registry.PlannedNode(pod.UID)
+		if err := s.registry.Assume(pod.UID, node, now); err != nil {
+			return fmt.Errorf("assuming pod %s: %w", pod.Name, err)
+		}
+		members = append(members, binding{pod, node, s.registry.Mark(plan, pod.UID)})
+	}
+	// Members arrive beside each other: none returns before the last has arrived.
+	errs := make([]error, len(members))
+	var group sync.WaitGroup
+	for i, m := range members {
+		group.Go(func() { errs[i] = s.registry.Arrive(context.Background(), m.pod.UID, time.Hour) })
+	}
+	group.Wait()
+	for i, m := range members {
+		if errs[i] != nil {
+			s.effects(s.registry.Release(m.pod.UID, now))
+			continue
+		}
+		s.bindings = append(s.bindings, m)
+	}
+	return nil
+}
+
+// place does with the work what the plugin does.
+func place(work *gangstate.Work, world *world) ([]placement.Placement, *podgroup.Refusal) {
+	var placements []placement.Placement
+	var short *placement.Shortfall
+	budget := placement.Budget{}
+	switch work.Task {
+	case gangstate.SurplusUnit:
+		placements = placement.Unit(work.Problem, world, budget).Placements
+	case gangstate.SurplusSingle:
+		placements = placement.Singles(work.Problem, world, budget)
+	default:
+		placements, short = placement.Minimum(work.Problem, world, budget)
+		if len(placements) == 0 && work.Task == gangstate.Refill {
+			placements = work.Limit(placement.Singles(work.Singles, world, budget))
+		}
+		if len(placements) == 0 && short == nil {
+			placements = placement.Unit(work.Problem, world, budget).Placements
+		}
+	}
+	switch {
+	case len(placements) > 0:
+		return placements, nil
+	case short != nil:
+		why := podgroup.Explain(work.Problem, world, short)
+		return nil, &why
+	default:
+		why := podgroup.ExplainSurplus(work.Problem, work.Singles, world)
+		return nil, &why
+	}
+}
+
+// post binds the next pod.
+func (s *scheduler) post() error {
+	b := s.bindings[0]
+	s.bindings = s.bindings[1:]
+	now := s.api.clock.Now()
+	if err := s.api.bind(client.ObjectKeyFromObject(b.pod), b.pod.UID, b.node, map[string]string{v2alpha2.BoundForAnnotation: b.mark}); err != nil {
+		s.effects(s.registry.Release(b.pod.UID, now))
+		s.wake(now)
+		return nil
+	}
+	s.effects(s.registry.Posted(b.pod.UID, now))
+	return nil
+}
+
+// report writes the status of one PodGroup. What only moves numbers is written with the next news.
+func (s *scheduler) report() error {
+	var key gangstate.Key
+	for k := range s.dirty {
+		if key.Name == "" || compareKeys(k, key) < 0 {
+			key = k
+		}
+	}
+	delete(s.dirty, key)
+	facts, ok := s.registry.Facts(key)
+	if !ok || facts.Group == nil {
+		return nil
+	}
+	ctx := context.Background()
+	newest := &v2alpha2.PodGroup{}
+	if err := s.api.Get(ctx, key, newest); err != nil || newest.UID != facts.Group.UID {
+		return client.IgnoreNotFound(err)
+	}
+	facts.Group = newest
+	after := podgroup.Status(facts, metav1.NewTime(s.api.clock.Now()))
+	switch podgroup.Compare(&newest.Status, &after) {
+	case podgroup.Same, podgroup.Numbers:
+		return nil
+	}
+	newest.Status = after
+	return tolerant(s.api.Status().Update(ctx, newest))
+}

@@ -1,0 +1,223 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// chat is a set with a standalone clique of 2 and a scaling group of 2 replicas, one of which is needed, with a leader and
+// 2 workers each: 8 GPUs.
+func chat() *v1alpha1.PodCliqueSet {
+	clique := func(name string, replicas int32) v1alpha1.PodCliqueTemplateSpec {
+		return v1alpha1.PodCliqueTemplateSpec{Name: name, Spec: v1alpha1.PodCliqueSpec{
+			RoleName: name, Replicas: replicas, MinAvailable: ptr.To(replicas),
+			PodSpec: corev1.PodSpec{Containers: []corev1.Container{{
+				Name: "main", Image: "registry.example/main:1",
+				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}},
+			}}},
+		}}
+	}
+	cliques := []v1alpha1.PodCliqueTemplateSpec{clique("router", 2), clique("leader", 1), clique("worker", 2)}
+	set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "chat"}}
+	set.Spec.Replicas = 1
+	for i := range cliques {
+		set.Spec.Template.Cliques = append(set.Spec.Template.Cliques, &cliques[i])
+	}
+	set.Spec.Template.PodCliqueScalingGroupConfigs = []v1alpha1.PodCliqueScalingGroupConfig{{
+		Name: "model", CliqueNames: []string{"leader", "worker"}, Replicas: ptr.To(int32(2)), MinAvailable: ptr.To(int32(1)),
+	}}
+	return set
+}
+
+func group() *v1alpha1.PodCliqueScalingGroup {
+	return &v1alpha1.PodCliqueScalingGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "chat-0-model"}}
+}
+
+// TestStory is the life of a set.
+func TestStory(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
+	c.Timeline.Say("a set is created")
+	c.Create(chat())
+	c.Advance(time.Minute)
+	wantAvailable(c, 8)
+
+	c.Timeline.Say("its scaling group is scaled out to 3")
+	Edit(c, group(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 3 })
+	c.Advance(time.Minute)
+	wantAvailable(c, 11)
+
+	c.Timeline.Say("and in to 1")
+	Edit(c, group(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 1 })
+	c.Advance(time.Minute)
+	wantAvailable(c, 5)
+
+	c.Timeline.Say("the set is deleted")
+	c.Delete(chat())
+	c.Advance(time.Minute)
+	wantNothing(c)
+	c.Timeline.Golden(t, "story")
+}
+
+// wantAvailable fails the test if the set is not available with so many ready pods.
+func wantAvailable(c *Cluster, pods int) {
+	c.t.Helper()
+	for _, set := range All[*v1alpha1.PodCliqueSet](c) {
+		if !meta.IsStatusConditionTrue(set.Status.Conditions, v1alpha1.ConditionAvailable) {
+			c.Fatalf("set %s is not available: %+v", set.Name, set.Status.Conditions)
+		}
+	}
+	ready := 0
+	for _, pod := range All[*corev1.Pod](c) {
+		if isReady(pod) {
+			ready++
+		}
+	}
+	if ready != pods || len(All[*corev1.Pod](c)) != pods {
+		c.Fatalf("%d pods, %d of them ready, want %d", len(All[*corev1.Pod](c)), ready, pods)
+	}
+}
+
+// wantNothing fails the test if more than the nodes is left.
+func wantNothing(c *Cluster) {
+	c.t.Helper()
+	for _, gvk := range c.API.kinds() {
+		if gvk.Kind == "Node" {
+			continue
+		}
+		for _, o := range sorted(c.API.tables[gvk].objects) {
+			c.Fatalf("%s is left", describe(o))
+		}
+	}
+}
+
+// invariants returns what holds after every step: no two pods have one host name unless the first is gone, ended, or lost
+// with its node; and a PodGroup that was never admitted has pods on nodes only while its plan is being bound, in a time in
+// which the clock stands still.
+func invariants() func(*Cluster) error {
+	partial := map[string]time.Duration{} // PodGroups bound in part, since when
+	lost := map[types.UID]bool{}          // pods that were lost once, which a node that answers again still has to end
+	return func(c *Cluster) error {
+		hosts, bound, unreachable := map[string]string{}, map[string]int{}, map[string]bool{}
+		for _, node := range All[*corev1.Node](c) {
+			unreachable[node.Name] = observed.UnreachableNode(node)
+		}
+		for _, pod := range All[*corev1.Pod](c) {
+			if unreachable[pod.Spec.NodeName] && pod.DeletionTimestamp != nil && !pod.DeletionTimestamp.After(c.Clock.Now()) {
+				lost[pod.UID] = true
+			}
+			if lost[pod.UID] || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+				continue
+			}
+			host := pod.Namespace + "/" + pod.Spec.Subdomain + "/" + pod.Spec.Hostname
+			if other := hosts[host]; other != "" {
+				return fmt.Errorf("pods %s and %s have one host name, %s", pod.Name, other, host)
+			}
+			hosts[host] = pod.Name
+			if pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil {
+				bound[pod.Annotations[v2alpha2.PodGroupAnnotation]]++
+			}
+		}
+		for _, g := range All[*v2alpha2.PodGroup](c) {
+			if bound[g.Name] == 0 || meta.IsStatusConditionTrue(g.Status.Conditions, v2alpha2.ConditionAdmitted) {
+				delete(partial, g.Name)
+				continue
+			}
+			if since, ok := partial[g.Name]; !ok {
+				partial[g.Name] = c.Elapsed()
+			} else if since != c.Elapsed() {
+				return fmt.Errorf("PodGroup %s has %d pods on nodes since %s, and is not admitted", g.Name, bound[g.Name], since)
+			}
+		}
+		return nil
+	}
+}
+
+// TestAnyOrder is the story in other orders of the same steps, with crashes of the controllers and of the scheduler at
+// random writes and moments, and with caches that are held back.
+func TestAnyOrder(t *testing.T) {
+	runs := 20
+	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
+		runs *= n
+	}
+	for seed := range int64(runs) {
+		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
+			random := rand.New(rand.NewSource(seed))
+			c := New(t, Options{Nodes: Nodes(3, 4), Seed: seed + 1, Check: invariants()})
+			c.Kubelet.Linger = time.Duration(random.Intn(20)) * time.Second
+			held := []client.Object{&corev1.Pod{}, &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &v2alpha2.PodGroup{}, &v1alpha1.PodCliqueSet{}}
+			act := func(what func()) {
+				what()
+				for range random.Intn(4) {
+					switch kind := held[random.Intn(len(held))]; random.Intn(3) {
+					case 0:
+						c.CrashAfterWrites(random.Intn(20))
+					case 1:
+						c.RestartScheduler()
+					default:
+						c.HoldBack(kind)
+						c.Advance(time.Duration(random.Intn(5000)) * time.Millisecond)
+						c.Deliver(kind)
+					}
+					for range random.Intn(100) {
+						c.Step()
+					}
+					c.Advance(time.Duration(random.Intn(5000)) * time.Millisecond)
+				}
+			}
+			scale := func(n int32) func() {
+				return func() { Edit(c, group(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = n }) }
+			}
+			act(func() { c.Create(chat()) })
+			c.Advance(2 * time.Minute)
+			wantAvailable(c, 8)
+			act(scale(3))
+			act(scale(1))
+			act(scale(2))
+			c.Advance(2 * time.Minute)
+			wantAvailable(c, 8)
+			act(func() { deleteCliques(c, "chat-0-model-1") })
+			act(func() { deleteCliques(c, []string{"chat-0", "chat-0-router", "chat-0-model-0"}[random.Intn(3)]) })
+			c.Advance(3 * time.Minute)
+			wantAvailable(c, 8)
+			act(func() { c.Delete(chat()) })
+			c.Advance(2 * time.Minute)
+			wantNothing(c)
+		})
+	}
+}
+
+// TestCrashAfterEachWrite: the life of a set ends as it does without a crash, wherever the controllers crash.
+func TestCrashAfterEachWrite(t *testing.T) {
+	for n := 0; ; n++ {
+		c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
+		c.CrashAfterWrites(n)
+		c.Create(chat())
+		c.Advance(2 * time.Minute)
+		wantAvailable(c, 8)
+		Edit(c, group(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 1 })
+		c.Advance(2 * time.Minute)
+		wantAvailable(c, 5)
+		if c.Crashes == 0 {
+			if n < 30 {
+				t.Errorf("only %d writes were made", n)
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,409 @@
+package sim
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "write the golden timelines anew")
+
+// Timeline tells what happened in a cluster, as lines of text with the virtual time. What happened within one second to
+// several objects of one kind, or to several pods of one owner, is one line.
+//
+//	+0s    PodCliqueSet chat created
+//	+1s    Pods chat-0-router-0, chat-0-worker-{0..3} started
+//	+3s    Pods chat-0-router (1 of 1), chat-0-worker (4 of 4) ready
+//	+4s    PodCliques chat-0-router, chat-0-worker: Available is True (SufficientReadyPods)
+//
+// It implements the recorder of events of the controllers.
+type Timeline struct {
+	api   *API
+	begin time.Time
+
+	mu      sync.Mutex
+	written []string // guarded by mu, as all below
+	second  int64    // of entries
+	entries []*entry // of the second that has not been written yet
+	settled int      // of entries: those of steps that are over
+	pods    map[types.UID]*corev1.Pod
+	wanted  map[string]int32 // replicas of PodCliques, by namespace and name
+}
+
+// entry is one line to be.
+type entry struct {
+	subject string   // "PodClique chat-0-worker", or a kind alone for a list of names
+	verb    string   // what happened
+	names   []string // of the objects that it happened to; for pods, the indices
+	count   int
+	was, is string // for conditions: the value before the second, and at its end
+	note    string
+	ready   bool   // "n of m pods ready", counted when it is written
+	clique  string // the key for that
+}
+
+func newTimeline(api *API, begin time.Time) *Timeline {
+	l := &Timeline{api: api, begin: begin, pods: map[types.UID]*corev1.Pod{}, wanted: map[string]int32{}}
+	api.watch(l.see)
+	return l
+}
+
+// see notes a change.
+func (l *Timeline) see(c Change) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.move()
+	if c.GVK.Kind == "Pod" {
+		old, _ := c.Old.(*corev1.Pod)
+		now, _ := c.New.(*corev1.Pod)
+		l.seePod(old, now)
+		return
+	}
+	name := c.Key.Name
+	switch {
+	case c.Old == nil:
+		l.add(c.GVK.Kind, "created", name)
+	case c.New == nil && c.Old.GetDeletionTimestamp() != nil:
+		l.add(c.GVK.Kind, "gone", name)
+	case c.New == nil:
+		l.add(c.GVK.Kind, "deleted", name)
+	case c.Old.GetDeletionTimestamp() == nil && c.New.GetDeletionTimestamp() != nil:
+		l.add(c.GVK.Kind, "terminating", name)
+	}
+	if c.New == nil {
+		return
+	}
+	if clique, ok := c.New.(*v1alpha1.PodClique); ok {
+		l.wanted[c.Key.String()] = clique.Spec.Replicas
+	}
+	l.seeReplicas(c)
+	l.seeConditions(c)
+}
+
+// seeReplicas notes a change of spec.replicas.
+func (l *Timeline) seeReplicas(c Change) {
+	if c.Old == nil {
+		return
+	}
+	was, is := replicasOf(c.Old), replicasOf(c.New)
+	if was != is {
+		l.entryOf(c.GVK.Kind+" "+c.Key.Name, "replicas", was).is = is
+	}
+}
+
+// replicasOf returns spec.replicas as text, "" of kinds that have none.
+func replicasOf(o client.Object) string {
+	spec := reflect.ValueOf(o).Elem().FieldByName("Spec")
+	if !spec.IsValid() || spec.Kind() != reflect.Struct {
+		return ""
+	}
+	replicas := reflect.Indirect(spec.FieldByName("Replicas"))
+	if !replicas.IsValid() {
+		return ""
+	}
+	return fmt.Sprint(replicas.Interface())
+}
+
+// seeConditions notes conditions whose status or reason differs.
+func (l *Timeline) seeConditions(c Change) {
+	before := map[string]string{}
+	if c.Old != nil {
+		for _, condition := range conditions(c.Old) {
+			before[condition.Type] = short(condition)
+		}
+	}
+	for _, condition := range conditions(c.New) {
+		was := before[condition.Type]
+		delete(before, condition.Type)
+		if is := short(condition); is != was {
+			l.entryOf(c.GVK.Kind+" "+c.Key.Name, condition.Type, was).is = is
+		}
+	}
+	var gone []string
+	for kind := range before {
+		gone = append(gone, kind)
+	}
+	slices.Sort(gone)
+	for _, kind := range gone {
+		l.entryOf(c.GVK.Kind+" "+c.Key.Name, kind, before[kind]).is = ""
+	}
+}
+
+func short(c metav1.Condition) string { return string(c.Status) + " (" + c.Reason + ")" }
+
+// conditions returns the conditions in the status of an object of ours.
+func conditions(o client.Object) []metav1.Condition {
+	s := status(o)
+	if !s.IsValid() || s.Kind() != reflect.Struct {
+		return nil
+	}
+	field := s.FieldByName("Conditions")
+	if !field.IsValid() {
+		return nil
+	}
+	list, _ := field.Interface().([]metav1.Condition)
+	return list
+}
+
+// seePod notes a change of a pod under its owner.
+func (l *Timeline) seePod(old, now *corev1.Pod) {
+	pod := now
+	if pod == nil {
+		pod = old
+	}
+	owner, clique, name := "Pod", "", pod.Name
+	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
+		owner, clique = ref.Kind+" "+ref.Name, pod.Namespace+"/"+ref.Name
+		if index := pod.Labels[v1alpha1.LabelPodIndex]; index != "" {
+			name = index
+		}
+	}
+	if now == nil {
+		delete(l.pods, old.UID)
+		l.add(owner, "gone", name)
+		return
+	}
+	l.pods[now.UID] = now
+	if old == nil {
+		l.add(owner, "created", name)
+		return
+	}
+	if old.Spec.NodeName == "" && now.Spec.NodeName != "" {
+		l.add(owner, "bound", name)
+	}
+	if old.Status.Phase != now.Status.Phase {
+		switch now.Status.Phase {
+		case corev1.PodRunning:
+			l.add(owner, "started", name)
+		default:
+			reason := string(now.Status.Phase)
+			if now.Status.Reason != "" {
+				reason += " (" + now.Status.Reason + ")"
+			}
+			l.add(owner, reason, name)
+		}
+	}
+	if old.DeletionTimestamp == nil && now.DeletionTimestamp != nil {
+		l.add(owner, "terminating", name)
+	}
+	if isReady(old) != isReady(now) {
+		e := l.entryOf(owner, "ready", "")
+		e.ready, e.clique = true, clique
+	}
+}
+
+// Eventf implements events.EventRecorder.
+func (l *Timeline) Eventf(regarding, _ runtime.Object, kind, reason, _, note string, arguments ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.move()
+	o := regarding.(client.Object)
+	t, err := l.api.tableOf(o)
+	if err != nil {
+		return
+	}
+	text := fmt.Sprintf("event %s: %s", reason, fmt.Sprintf(note, arguments...))
+	if kind == corev1.EventTypeWarning {
+		text = "warning " + text
+	}
+	l.entryOf(t.gvk.Kind+" "+o.GetName(), text, "").note = text
+}
+
+// say adds a line of its own.
+func (l *Timeline) say(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.move()
+	l.entryOf(text, "", "").note = text
+}
+
+// Say adds a line that tells what the test does next.
+func (l *Timeline) Say(format string, arguments ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flush()
+	l.written = append(l.written, "", "# "+fmt.Sprintf(format, arguments...))
+}
+
+// add notes that something happened to an object.
+func (l *Timeline) add(subject, verb, name string) {
+	e := l.entryOf(subject, verb, "")
+	e.names = append(e.names, name)
+}
+
+// entryOf returns the entry of this second for a subject and what happened to it; a new one begins with a value.
+func (l *Timeline) entryOf(subject, verb, was string) *entry {
+	for _, e := range l.entries {
+		if e.subject == subject && e.verb == verb {
+			e.count++
+			return e
+		}
+	}
+	e := &entry{subject: subject, verb: verb, was: was, is: was, count: 1}
+	l.entries = append(l.entries, e)
+	return e
+}
+
+// move writes the entries of a second that is over.
+func (l *Timeline) move() {
+	if second := int64(l.api.clock.Now().Sub(l.begin) / time.Second); second != l.second {
+		l.flush()
+		l.second = second
+	}
+}
+
+// endStep fixes the order of what the step did: what it deleted, it may have deleted in any order.
+func (l *Timeline) endStep() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	news := l.entries[l.settled:]
+	if !slices.ContainsFunc(news, func(e *entry) bool { return e.verb != "deleted" && e.verb != "terminating" && e.verb != "gone" }) {
+		slices.SortStableFunc(news, func(x, y *entry) int { return strings.Compare(x.subject, y.subject) })
+	}
+	l.settled = len(l.entries)
+}
+
+// flush writes the entries so far.
+func (l *Timeline) flush() {
+	type line struct {
+		kind, what string
+		who        []string
+	}
+	var lines []*line
+	for _, e := range l.entries {
+		kind, who, what := l.line(e)
+		if what == "" {
+			continue
+		}
+		i := slices.IndexFunc(lines, func(x *line) bool { return x.kind == kind && x.what == what })
+		if i < 0 {
+			i = len(lines)
+			lines = append(lines, &line{kind: kind, what: what})
+		}
+		lines[i].who = append(lines[i].who, who...)
+	}
+	for _, x := range lines {
+		slices.Sort(x.who)
+		if len(x.who) > 1 {
+			x.kind += "s"
+		}
+		text := x.kind + " " + strings.Join(x.who, ", ") + x.what
+		if len(x.who) == 0 {
+			text = x.what
+		}
+		l.written = append(l.written, fmt.Sprintf("%-6s %s", "+"+strconv.FormatInt(l.second, 10)+"s", text))
+	}
+	l.entries, l.settled = nil, 0
+}
+
+// line returns the kind of an entry's objects, their names, and what happened to them: "" if in the end nothing changed.
+func (l *Timeline) line(e *entry) (kind string, who []string, what string) {
+	kind, name, single := strings.Cut(e.subject, " ")
+	who = []string{name}
+	switch {
+	case e.note != "" && e.subject == e.note:
+		return "", nil, e.note
+	case e.note != "" && e.count > 1:
+		return kind, who, fmt.Sprintf(": %s (%d times)", e.note, e.count)
+	case e.note != "":
+		return kind, who, ": " + e.note
+	case e.ready:
+		ready := 0
+		for _, pod := range l.pods {
+			if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && pod.Namespace+"/"+ref.Name == e.clique && isReady(pod) && pod.DeletionTimestamp == nil {
+				ready++
+			}
+		}
+		return "Pod", []string{fmt.Sprintf("%s (%d of %d)", name, ready, l.wanted[e.clique])}, " ready"
+	case len(e.names) > 0 && single: // pods of an owner
+		return "Pod", []string{fmt.Sprintf("%s-%s", name, ranges(e.names))}, " " + e.verb
+	case len(e.names) > 0:
+		return kind, e.names, " " + e.verb
+	case e.is == e.was:
+		return "", nil, ""
+	case e.verb == "replicas":
+		return kind, who, fmt.Sprintf(": replicas %s, were %s", e.is, e.was)
+	case e.is == "":
+		return kind, who, ": " + e.verb + " is no condition any more"
+	default:
+		return kind, who, ": " + e.verb + " is " + e.is
+	}
+}
+
+// ranges returns numbers in short, "7" or "{0..3,7}"; names as they are.
+func ranges(names []string) string {
+	var numbers []int
+	for _, name := range names {
+		n, err := strconv.Atoi(name)
+		if err != nil {
+			slices.Sort(names)
+			return strings.Join(names, ", ")
+		}
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	numbers = slices.Compact(numbers)
+	var parts []string
+	for i := 0; i < len(numbers); {
+		j := i
+		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
+			j++
+		}
+		if j > i {
+			parts = append(parts, fmt.Sprintf("%d..%d", numbers[i], numbers[j]))
+		} else {
+			parts = append(parts, strconv.Itoa(numbers[i]))
+		}
+		i = j + 1
+	}
+	if len(numbers) == 1 {
+		return parts[0]
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+// String returns the timeline so far.
+func (l *Timeline) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flush()
+	return strings.TrimLeft(strings.Join(l.written, "\n")+"\n", "\n")
+}
+
+// Golden compares the timeline with testdata/<name>.txt, which go test -update writes anew.
+func (l *Timeline) Golden(t *testing.T, name string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".txt")
+	got := l.String()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(want, []byte(got)) {
+		t.Errorf("the timeline differs from %s (-want +got):\n%s", path, cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")))
+	}
+}

@@ -1,0 +1,167 @@
+package sim
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+var errQuota = errors.New("exceeded quota: pods")
+
+// podsOf returns the pods of a PodClique.
+func podsOf(c *Cluster, clique string) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, pod := range All[*corev1.Pod](c) {
+		if ref := metav1.GetControllerOf(pod); ref != nil && ref.Name == clique {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// TestTrouble is a set whose pods fail, are evicted and are lost with their node.
+func TestTrouble(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(4, 4), Check: invariants()})
+	c.Create(chat())
+	c.Advance(time.Minute)
+	wantAvailable(c, 8)
+
+	c.Timeline.Say("a container of a router exits")
+	must(t, c.Kubelet.Exit(podsOf(c, "chat-0-router")[0], 1))
+	c.Advance(20 * time.Second)
+	wantAvailable(c, 8)
+
+	c.Timeline.Say("a router is evicted")
+	must(t, c.Kubelet.Evict(podsOf(c, "chat-0-router")[0]))
+	c.Advance(40 * time.Second)
+	wantAvailable(c, 8)
+
+	node := podsOf(c, "chat-0-router")[0].Spec.NodeName
+	c.Timeline.Say("node %s does not answer", node)
+	must(t, c.Kubelet.LoseNode(node))
+	c.Advance(10 * time.Minute)
+
+	c.Timeline.Say("it answers again")
+	must(t, c.Kubelet.RestoreNode(node))
+	c.Advance(time.Minute)
+	wantAvailable(c, 8)
+	c.Timeline.Golden(t, "trouble")
+}
+
+// TestWaitsForRoom is two sets on nodes for one: the second starts when the first has gone, and none in part.
+func TestWaitsForRoom(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+	c.Create(chat())
+	c.Advance(time.Minute)
+	wantAvailable(c, 8)
+	rival := chat()
+	rival.Name = "rival"
+	c.Timeline.Say("a rival of the same size is created")
+	c.Create(rival)
+	c.Advance(time.Minute)
+	for _, pod := range All[*corev1.Pod](c) {
+		if pod.Labels[v1alpha1.LabelPartOf] == "rival" && pod.Spec.NodeName != "" {
+			c.Fatalf("pod %s has a node", pod.Name)
+		}
+	}
+	group := &v2alpha2.PodGroup{}
+	must(t, c.API.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "rival-0"}, group))
+	if condition := meta.FindStatusCondition(group.Status.Conditions, v2alpha2.ConditionAdmitted); condition == nil || condition.Status != metav1.ConditionFalse {
+		c.Fatalf("Admitted of the rival is %+v", condition)
+	}
+	c.Timeline.Say("the first is deleted")
+	c.Delete(chat())
+	c.Advance(time.Minute)
+	wantAvailable(c, 8)
+	c.Timeline.Golden(t, "room")
+}
+
+// TestStartOrder: pods start after those of the cliques that theirs names.
+func TestStartOrder(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
+	set := chat()
+	set.Spec.Template.StartupType = ptr.To(v1alpha1.CliqueStartupTypeInOrder)
+	c.Create(set)
+	c.Advance(time.Minute)
+	wantAvailable(c, 8)
+	started := func(clique string) time.Time { return podsOf(c, clique)[0].Status.StartTime.Time }
+	if r, l, w := started("chat-0-router"), started("chat-0-model-0-leader"), started("chat-0-model-0-worker"); !r.Before(l) || !l.Before(w) {
+		c.Fatalf("router started at %s, leader at %s, worker at %s", r, l, w)
+	}
+}
+
+// TestOrphans: what a set leaves behind that is deleted with --cascade=orphan stays, and belongs to nobody.
+func TestOrphans(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(3, 4), Check: func(*Cluster) error { return nil }})
+	c.Create(chat())
+	c.Advance(time.Minute)
+	c.Delete(chat(), client.PropagationPolicy(metav1.DeletePropagationOrphan))
+	c.Advance(time.Minute)
+	if sets, pods := All[*v1alpha1.PodCliqueSet](c), All[*corev1.Pod](c); len(sets) != 0 || len(pods) != 8 {
+		c.Fatalf("%d sets and %d pods are left", len(sets), len(pods))
+	}
+	for _, clique := range All[*v1alpha1.PodClique](c) {
+		if ref := metav1.GetControllerOf(clique); ref != nil && ref.Kind == v1alpha1.KindPodCliqueSet {
+			c.Fatalf("PodClique %s belongs to %s", clique.Name, ref.Name)
+		}
+	}
+}
+
+// TestQuota: pods that are refused are made when they are not any more, without an event that tells of it.
+func TestQuota(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
+	asked := 0
+	c.API.Refuse = func(verb Verb, o client.Object) error {
+		if _, isPod := o.(*corev1.Pod); isPod && verb == Create {
+			asked++
+			return apierrors.NewForbidden(corev1.Resource("pods"), o.GetName(), errQuota)
+		}
+		return nil
+	}
+	c.Create(chat())
+	c.Advance(time.Minute)
+	if n := len(All[*corev1.Pod](c)); n != 0 || asked == 0 {
+		c.Fatalf("%d pods, %d refused", n, asked)
+	}
+	c.API.Refuse = nil
+	c.Advance(time.Minute)
+	wantAvailable(c, 8)
+}
+
+// TestSchedulerRestartsWithinABurst: a gang that a crash of the scheduler leaves bound in part is completed.
+func TestSchedulerRestartsWithinABurst(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(3, 4)})
+	c.Create(chat())
+	for len(c.scheduler.bindings) != 3 {
+		if !c.Step() {
+			c.Fatalf("no burst has begun")
+		}
+	}
+	c.RestartScheduler()
+	c.Advance(time.Minute)
+	wantAvailable(c, 8)
+}
+
+// TestHeldBackCaches: what a cache does not show is not acted on, until it does.
+func TestHeldBackCaches(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
+	c.HoldBack(&v1alpha1.PodClique{})
+	c.Create(chat())
+	c.Advance(time.Minute)
+	if n := len(All[*corev1.Pod](c)); n != 0 {
+		c.Fatalf("%d pods of PodCliques that no cache shows", n)
+	}
+	c.Deliver(&v1alpha1.PodClique{})
+	c.Advance(time.Minute)
+	wantAvailable(c, 8)
+}

@@ -1,0 +1,225 @@
+package sim
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
+)
+
+func compareKeys(x, y types.NamespacedName) int { return strings.Compare(x.String(), y.String()) }
+
+// world is the nodes as the planner sees them: a node takes a pod if it answers, its labels are those that the pod selects,
+// and it has what the pod requests. It implements placement.World and podgroup.Capacities.
+type world struct {
+	nodes   []*worldNode // by name
+	classes []*corev1.Pod
+	placed  []taken
+}
+
+type worldNode struct {
+	node        *corev1.Node
+	total, free map[corev1.ResourceName]int64
+}
+
+type taken struct {
+	node  *worldNode
+	class int
+}
+
+// newWorld returns the nodes with what is bound to them, or about to be.
+func newWorld(api *API, bindings []binding, classes []*corev1.Pod) *world {
+	w := &world{classes: classes}
+	byName := map[string]*worldNode{}
+	for _, node := range all[*corev1.Node](api) {
+		n := &worldNode{node: node, total: amounts(node.Status.Allocatable), free: amounts(node.Status.Allocatable)}
+		byName[node.Name] = n
+		w.nodes = append(w.nodes, n)
+	}
+	take := func(pod *corev1.Pod, node string) {
+		if n := byName[node]; n != nil && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+			n.add(requests(pod), -1)
+		}
+	}
+	for _, pod := range all[*corev1.Pod](api) {
+		take(pod, pod.Spec.NodeName)
+	}
+	for _, b := range bindings {
+		take(b.pod, b.node)
+	}
+	return w
+}
+
+func amounts(list corev1.ResourceList) map[corev1.ResourceName]int64 {
+	m := make(map[corev1.ResourceName]int64, len(list))
+	for name := range list {
+		m[name] = amount(name, list)
+	}
+	return m
+}
+
+// amount returns a quantity, in millicores for CPU.
+func amount(name corev1.ResourceName, list corev1.ResourceList) int64 {
+	quantity := list[name]
+	if name == corev1.ResourceCPU {
+		return quantity.MilliValue()
+	}
+	return quantity.Value()
+}
+
+// requests returns what the containers of a pod request, and one pod.
+func requests(pod *corev1.Pod) map[corev1.ResourceName]int64 {
+	sum := map[corev1.ResourceName]int64{corev1.ResourcePods: 1}
+	for _, c := range pod.Spec.Containers {
+		list := c.Resources.Requests.DeepCopy()
+		for name, quantity := range c.Resources.Limits {
+			if _, ok := list[name]; !ok {
+				if list == nil {
+					list = corev1.ResourceList{}
+				}
+				list[name] = quantity
+			}
+		}
+		for name := range list {
+			sum[name] += amount(name, list)
+		}
+	}
+	return sum
+}
+
+func (n *worldNode) add(request map[corev1.ResourceName]int64, sign int64) {
+	for name, v := range request {
+		n.free[name] += sign * v
+	}
+}
+
+// matches reports whether the node would take the pod if it were empty enough.
+func (n *worldNode) matches(pod *corev1.Pod) bool {
+	return !n.node.Spec.Unschedulable && !observed.UnreachableNode(n.node) &&
+		labels.SelectorFromSet(pod.Spec.NodeSelector).Matches(labels.Set(n.node.Labels))
+}
+
+// room returns how many pods that request this the node has room for. A resource that a node does not list is not limited
+// if all nodes have it (CPU, memory, pods), and missing otherwise.
+func (n *worldNode) room(request map[corev1.ResourceName]int64) int {
+	room := int64(math.MaxInt32)
+	for name, v := range request {
+		if v == 0 {
+			continue
+		}
+		if _, limited := n.total[name]; !limited && (name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourcePods) {
+			continue
+		}
+		room = min(room, max(0, n.free[name])/v)
+	}
+	return int(room)
+}
+
+// Place implements placement.World: the node with the least room that is enough, by name among equals.
+func (w *world) Place(class int, _ string) (string, bool) {
+	pod := w.classes[class]
+	request := requests(pod)
+	var best *worldNode
+	for _, n := range w.nodes {
+		if n.matches(pod) && n.room(request) > 0 && (best == nil || n.room(request) < best.room(request)) {
+			best = n
+		}
+	}
+	if best == nil {
+		return "", false
+	}
+	best.add(request, -1)
+	w.placed = append(w.placed, taken{best, class})
+	return best.node.Name, true
+}
+
+// Undo implements placement.World.
+func (w *world) Undo(n int) {
+	for ; n > 0; n-- {
+		last := w.placed[len(w.placed)-1]
+		w.placed = w.placed[:len(w.placed)-1]
+		last.node.add(requests(w.classes[last.class]), 1)
+	}
+}
+
+// Capacity implements placement.World.
+func (w *world) Capacity(class int) placement.Capacity {
+	c := placement.Capacity{}
+	request := requests(w.classes[class])
+	for _, n := range w.nodes {
+		if room := n.room(request); n.matches(w.classes[class]) && room > 0 {
+			c.Nodes++
+			c.Pods += room
+		}
+	}
+	return c
+}
+
+// Explain implements placement.World.
+func (w *world) Explain(class int, _ string) *placement.Refusal {
+	r := &placement.Refusal{Reasons: map[string]int{}}
+	pod := w.classes[class]
+	for _, n := range w.nodes {
+		switch {
+		case !n.matches(pod):
+			r.Reasons["node(s) didn't match Pod's node affinity/selector"]++
+		case n.room(requests(pod)) == 0:
+			r.Reasons["Insufficient "+string(resourceOf(pod))]++
+		}
+	}
+	return r
+}
+
+// Kind implements placement.World.
+func (w *world) Kind(int) placement.Kind { return placement.Independent }
+
+// Domains implements placement.World.
+func (w *world) Domains(int, []int) []string { return nil }
+
+// Weight implements placement.World.
+func (w *world) Weight(class int) int64 {
+	pod := w.classes[class]
+	return requests(pod)[resourceOf(pod)]
+}
+
+// resourceOf returns the resource that a pod is about: the extended one that it requests most of, else CPU.
+func resourceOf(pod *corev1.Pod) corev1.ResourceName {
+	request := requests(pod)
+	var names []corev1.ResourceName
+	for name := range request {
+		if strings.Contains(string(name), "/") {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(x, y corev1.ResourceName) int {
+		return cmp.Or(cmp.Compare(request[y], request[x]), cmp.Compare(x, y))
+	})
+	if len(names) == 0 {
+		return corev1.ResourceCPU
+	}
+	return names[0]
+}
+
+// ResourceCapacity implements podgroup.Capacities.
+func (w *world) ResourceCapacity(class int) podgroup.ResourceCapacity {
+	pod := w.classes[class]
+	c := podgroup.ResourceCapacity{Resource: resourceOf(pod)}
+	c.PerPod = requests(pod)[c.Resource]
+	for _, n := range w.nodes {
+		if n.matches(pod) {
+			c.Nodes++
+			c.Free += max(0, n.free[c.Resource])
+			c.Total += n.total[c.Resource]
+			c.Largest = max(c.Largest, n.total[c.Resource])
+		}
+	}
+	return c
+}

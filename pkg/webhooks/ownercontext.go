@@ -1,0 +1,100 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/grove/validation"
+)
+
+// ownerReader reads what a change is judged by beside the object: its owners up to
+// the PodCliqueSet, other children of that, and whether pods are bound.
+type ownerReader struct{ client.Reader }
+
+// ownerContextOf follows the owners of a PodClique or PodCliqueScalingGroup up to the
+// PodCliqueSet: two hops for a member of a scaling group. An owner that is gone,
+// or was replaced by a namesake, ends the search without an error.
+func (r ownerReader) ownerContextOf(ctx context.Context, object client.Object) (validation.OwnerContext, error) {
+	owner := validation.Owner(object)
+	if owner != nil && owner.Kind == v1alpha1.KindPodCliqueScalingGroup {
+		pcsg := &v1alpha1.PodCliqueScalingGroup{}
+		found, err := r.owner(ctx, object.GetNamespace(), owner, pcsg)
+		if err != nil || !found {
+			return validation.OwnerContext{}, err
+		}
+		owner = validation.Owner(pcsg)
+	}
+	if owner == nil || owner.Kind != v1alpha1.KindPodCliqueSet {
+		return validation.OwnerContext{}, nil
+	}
+	pcs := &v1alpha1.PodCliqueSet{}
+	found, err := r.owner(ctx, object.GetNamespace(), owner, pcs)
+	if err != nil || !found {
+		return validation.OwnerContext{}, err
+	}
+	owners := validation.OwnerContext{Set: pcs}
+	if _, isGroup := object.(*v1alpha1.PodCliqueScalingGroup); !isGroup || len(pcs.Spec.Template.PodCliqueScalingGroupConfigs) == 1 {
+		return owners, nil
+	}
+	groups := &v1alpha1.PodCliqueScalingGroupList{}
+	if err := r.List(ctx, groups, client.InNamespace(pcs.Namespace), client.MatchingLabels{v1alpha1.LabelPartOf: pcs.Name}); err != nil {
+		return validation.OwnerContext{}, unknown("listing the scaling groups of PodCliqueSet %s: %w", pcs.Name, err)
+	}
+	for _, group := range groups.Items {
+		if metav1.IsControlledBy(&group, pcs) {
+			owners.Groups = append(owners.Groups, group)
+		}
+	}
+	return owners, nil
+}
+
+// owner reads the object that the reference means, and returns whether it is
+// still there.
+func (r ownerReader) owner(ctx context.Context, namespace string, reference *metav1.OwnerReference, into client.Object) (bool, error) {
+	err := r.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, into)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, unknown("reading the owner, %s %s: %w", reference.Kind, reference.Name, err)
+	}
+	return into.GetUID() == reference.UID, nil
+}
+
+// cliquesWithBoundPods returns those of the cliques, given by their names in the
+// template, that have pods bound to nodes. Pods that ended or terminate do not
+// count.
+func (r ownerReader) cliquesWithBoundPods(ctx context.Context, pcs *v1alpha1.PodCliqueSet, cliques []string) (map[string]bool, error) {
+	bound := map[string]bool{}
+	selector := fields.AndSelectors(
+		fields.OneTermNotEqualSelector("spec.nodeName", ""),
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
+	)
+	for _, clique := range cliques {
+		pods := &metav1.PartialObjectMetadataList{}
+		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+		err := r.List(ctx, pods, client.InNamespace(pcs.Namespace), client.MatchingFieldsSelector{Selector: selector}, client.MatchingLabels{
+			v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPartOf: pcs.Name, v1alpha1.LabelTemplateName: clique})
+		if err != nil {
+			return nil, unknown("listing the pods of clique %s: %w", clique, err)
+		}
+		for _, pod := range pods.Items {
+			bound[clique] = bound[clique] || pod.DeletionTimestamp == nil
+		}
+	}
+	return bound, nil
+}
+
+// unknown returns an error that says why an answer could not be given, as the
+// API server's own: the request was not wrong and may be tried again.
+func unknown(format string, args ...any) error {
+	return apierrors.NewInternalError(fmt.Errorf(format, args...))
+}

@@ -1,0 +1,144 @@
+package workloadapi
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// installation is a control plane on which Muster is installed as the README says.
+type installation struct {
+	*user
+	cp      *controlplane.ControlPlane
+	running []*controlplane.Process
+}
+
+// kubectl runs the kubectl of bin/ as the administrator.
+func (i *installation) kubectl(arguments string) {
+	i.t.Helper()
+	command := exec.CommandContext(i.t.Context(), "../../../bin/kubectl", strings.Fields(arguments)...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+i.cp.AdminKubeconfig())
+	if output, err := command.CombinedOutput(); err != nil {
+		i.t.Fatalf("kubectl %s: %v\n%s", arguments, err, output)
+	}
+}
+
+// install applies the manifests and runs both programs. The webhooks are called at the address of the process instead of
+// the Service, whose pods no kubelet runs here.
+func (i *installation) install(ctx context.Context) {
+	i.t.Helper()
+	for _, p := range i.running {
+		p.Kill()
+	}
+	i.kubectl("apply --server-side -k ../../../manifests/crds")
+	i.kubectl("wait --for=condition=Established crd --all")
+	i.kubectl("apply --server-side -k ../../../manifests")
+	i.kubectl("delete validatingwebhookconfiguration,mutatingwebhookconfiguration muster-webhooks")
+	scheduler, err := i.cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{})
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	controller, err := i.cp.StartMusterController(ctx, controlplane.ControllerOptions{})
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	i.running = []*controlplane.Process{scheduler, controller}
+}
+
+// pods returns the UIDs of the user's pods that do not terminate, by name, as soon as there are n which are ready.
+func (i *installation) pods(ctx context.Context, n int) map[string]types.UID {
+	i.t.Helper()
+	var uids map[string]types.UID
+	err := controlplane.Until(ctx, i.cp.Client().CoreV1().Pods(i.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {
+		uids = map[string]types.UID{}
+		for _, pod := range pods {
+			for _, condition := range pod.Status.Conditions {
+				if pod.DeletionTimestamp == nil && condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+					uids[pod.Name] = pod.UID
+				}
+			}
+		}
+		return len(uids) == n && len(pods) == n
+	})
+	if err != nil {
+		i.t.Fatalf("waiting for %d ready pods: %v; there are %v", n, err, uids)
+	}
+	return uids
+}
+
+// collectGarbage returns when the garbage collector has dealt with what was deleted before.
+func (i *installation) collectGarbage(ctx context.Context) {
+	i.t.Helper()
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}
+	i.create(owner)
+	i.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owned", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}}})
+	check(i.t, i.Delete(ctx, owner))
+	err := controlplane.Until(ctx, i.cp.Client().CoreV1().ConfigMaps(i.namespace), metav1.ListOptions{FieldSelector: "metadata.name=owned"},
+		func(owned []*corev1.ConfigMap) bool { return len(owned) == 0 })
+	if err != nil {
+		i.t.Fatalf("waiting for the garbage collector: %v", err)
+	}
+}
+
+// TestInstallAndUninstall follows the README and docs/configuration.md: deleting the programs leaves what runs, installing
+// them again takes it up, and deleting the CRDs ends it.
+func TestInstallAndUninstall(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	cp, err := controlplane.Start(ctx, controlplane.Options{WithControllerManager: true, WithKwok: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cp.Stop)
+	i := &installation{user: newUser(t, cp), cp: cp}
+	if _, err := cp.CreateNodes(ctx, controlplane.NodeOptions{Count: 2, GPUs: 8}); err != nil {
+		t.Fatal(err)
+	}
+	i.kubectl("apply -k ../../../manifests/crds") // client-side; what is applied server-side later takes over from it
+	i.kubectl("wait --for=condition=Established crd --all")
+	i.kubectl("apply -k ../../../manifests")
+	i.install(ctx)
+
+	pcs := i.typed("replicas: 0", "replicas: 1") // 3 frontends, and 2 replicas of a leader and 4 workers
+	i.create(pcs)
+	before := i.pods(ctx, 13)
+
+	i.kubectl("delete -k ../../../manifests")
+	i.collectGarbage(ctx)
+	if diff := cmp.Diff(before, i.pods(ctx, 13)); diff != "" {
+		t.Errorf("pods after the programs were deleted (-before +after):\n%s", diff)
+	}
+	live := &v1alpha1.PodCliqueSet{}
+	check(t, i.Get(ctx, client.ObjectKeyFromObject(pcs), live))
+	if live.UID != pcs.UID || live.DeletionTimestamp != nil {
+		t.Errorf("the PodCliqueSet is another one or terminates: %+v", live.ObjectMeta)
+	}
+
+	i.install(ctx)
+	frontend := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: "svc-0-frontend", Namespace: i.namespace}}
+	check(t, i.scale(frontend, 5))
+	after := i.pods(ctx, 15)
+	for name, uid := range before {
+		if after[name] != uid {
+			t.Errorf("pod %s did not outlive the installation: %s is now %q", name, uid, after[name])
+		}
+	}
+
+	i.kubectl("delete -k ../../../manifests")
+	i.kubectl("delete -k ../../../manifests/crds")
+	i.pods(ctx, 0)
+}

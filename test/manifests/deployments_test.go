@@ -1,0 +1,87 @@
+package manifests
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// TestImagesHaveTheUserOfTheManifests: the image that the README describes runs as the Deployments say, so that the kubelet
+// does not refuse it where a pod says runAsNonRoot alone.
+func TestImagesHaveTheUserOfTheManifests(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, o := range readBase(t) {
+		deployment, ok := o.Object.(*appsv1.Deployment)
+		if !ok {
+			continue
+		}
+		found++
+		pod := deployment.Spec.Template.Spec.SecurityContext
+		if user := fmt.Sprintf("\n  USER %d:%d\n", *pod.RunAsUser, *pod.RunAsGroup); !strings.Contains(string(readme), user) {
+			t.Errorf("%s: the README's image has no line %q", o, strings.TrimSpace(user))
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d Deployments, want 2", found)
+	}
+}
+
+// TestADrainTakesOneReplicaAtATime: of either program one replica is left, which takes over, and the last one of a
+// Deployment that was scaled in, or one that is not ready, blocks no drain.
+func TestADrainTakesOneReplicaAtATime(t *testing.T) {
+	t.Parallel()
+	type disruption struct {
+		Replicas, Budgets, Unavailable int
+		Unhealthy                      policyv1.UnhealthyPodEvictionPolicyType
+	}
+	want := map[string]disruption{
+		"muster-scheduler":  {Replicas: 2, Budgets: 1, Unavailable: 1, Unhealthy: policyv1.AlwaysAllow},
+		"muster-controller": {Replicas: 2, Budgets: 1, Unavailable: 1, Unhealthy: policyv1.AlwaysAllow},
+	}
+	got := map[string]disruption{}
+	base := readBase(t)
+	for _, o := range base {
+		deployment, ok := o.Object.(*appsv1.Deployment)
+		if !ok {
+			continue
+		}
+		d := disruption{Replicas: int(*deployment.Spec.Replicas)}
+		for _, o := range base {
+			budget, ok := o.Object.(*policyv1.PodDisruptionBudget)
+			if !ok || budget.Namespace != deployment.Namespace {
+				continue
+			}
+			selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+			if err != nil {
+				t.Fatalf("%s: %v", o, err)
+			}
+			if !selector.Matches(labels.Set(deployment.Spec.Template.Labels)) {
+				continue
+			}
+			d.Budgets++
+			if n := budget.Spec.MaxUnavailable; n != nil && n.Type == intstr.Int && budget.Spec.MinAvailable == nil {
+				d.Unavailable = n.IntValue()
+			}
+			if policy := budget.Spec.UnhealthyPodEvictionPolicy; policy != nil {
+				d.Unhealthy = *policy
+			}
+		}
+		got[deployment.Name] = d
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Deployments (-want +got):\n%s", diff)
+	}
+}
