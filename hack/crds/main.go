@@ -1,6 +1,6 @@
 // Command crds shortens the CRDs of a folder: it takes the descriptions out of the schemas of Kubernetes' own types that
-// are embedded in ours (a PodSpec has 500 KB of them), and leaves those of our own fields. What is left fits into the
-// annotation of a client-side apply in part only: apply the CRDs server-side.
+// are embedded in ours (a PodSpec has 500 KB of them), and leaves those of our own fields. What is left fits
+// into the annotation of a client-side apply.
 package main
 
 import (
