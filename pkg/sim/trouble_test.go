@@ -165,3 +165,21 @@ func TestHeldBackCaches(t *testing.T) {
 	c.Advance(time.Minute)
 	wantAvailable(c, 8)
 }
+
+// TestPodCliquesThatAreGone: pods of a PodClique that is gone, and which the cache still shows, are not created over and
+// over while the garbage collector deletes them.
+func TestPodCliquesThatAreGone(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
+	c.Create(chat())
+	c.Advance(time.Minute)
+	wantAvailable(c, 8)
+	c.HoldBack(&v1alpha1.PodClique{})
+	deleteCliques(c, "chat-0-model-1")
+	c.Advance(time.Minute)
+	if n := len(All[*corev1.Pod](c)); n != 5 {
+		t.Errorf("%d pods, want 5: those of the PodCliques that exist", n)
+	}
+	c.Deliver(&v1alpha1.PodClique{})
+	c.Advance(time.Minute)
+	wantAvailable(c, 8)
+}

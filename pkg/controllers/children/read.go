@@ -221,6 +221,20 @@ func (c *Client) SpecUnchanged(ctx context.Context, object client.Object) error 
 	return nil
 }
 
+// Stays reports whether the API server still has the object and does not delete it, whatever the cache shows.
+func (c *Client) Stays(ctx context.Context, object client.Object) (bool, error) {
+	kind, err := apiutil.GVKForObject(object, c.client.Scheme())
+	if err != nil {
+		return false, err
+	}
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(kind)
+	if err := c.live.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return live.UID == object.GetUID() && live.DeletionTimestamp == nil, nil
+}
+
 func changed(kind schema.GroupVersionKind, object client.Object) error {
 	return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, object.GetName(),
 		errors.New("has changed since it was read"))

@@ -18,15 +18,15 @@ func TestWhatHasChangedSinceItWasRead(t *testing.T) {
 	now := metav1.Now()
 	read := corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "one", Generation: 3}}
 	for name, tc := range map[string]struct {
-		there               func(*corev1.Service) // nil: it is gone
-		upToDate, unchanged bool
+		there                      func(*corev1.Service) // nil: it is gone
+		upToDate, unchanged, stays bool
 	}{
-		"nothing":              {there: func(*corev1.Service) {}, upToDate: true, unchanged: true},
+		"nothing":              {there: func(*corev1.Service) {}, upToDate: true, unchanged: true, stays: true},
 		"it is gone":           {},
 		"a namesake":           {there: func(s *corev1.Service) { s.UID = "two" }},
-		"another spec":         {there: func(s *corev1.Service) { s.ResourceVersion, s.Generation = "1000", 4 }},
-		"a label, or a status": {there: func(s *corev1.Service) { s.ResourceVersion = "1000" }, unchanged: true},
-		"the cache is behind":  {there: func(s *corev1.Service) { s.ResourceVersion, s.Generation = "1", 2 }, unchanged: true},
+		"another spec":         {there: func(s *corev1.Service) { s.ResourceVersion, s.Generation = "1000", 4 }, stays: true},
+		"a label, or a status": {there: func(s *corev1.Service) { s.ResourceVersion = "1000" }, unchanged: true, stays: true},
+		"the cache is behind":  {there: func(s *corev1.Service) { s.ResourceVersion, s.Generation = "1", 2 }, unchanged: true, stays: true},
 		"on its way out": {there: func(s *corev1.Service) {
 			s.ResourceVersion, s.DeletionTimestamp, s.Finalizers = "1000", &now, []string{"test/hold"}
 		}},
@@ -56,6 +56,9 @@ func TestWhatHasChangedSinceItWasRead(t *testing.T) {
 				if (got.err == nil) != got.want || got.err != nil && (!apierrors.IsConflict(got.err) || len(c.Problems(object, got.err, time.Time{})) > 0) {
 					t.Errorf("%s: %v, want none: %t", what, got.err, got.want)
 				}
+			}
+			if stays, err := c.Stays(t.Context(), client.Object(object)); err != nil || stays != tc.stays {
+				t.Errorf("stays: %t, %v, want %t", stays, err, tc.stays)
 			}
 		})
 	}

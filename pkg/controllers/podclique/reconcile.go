@@ -68,6 +68,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		d.Create, d.Lost, d.Blocked = nil, nil, nil
 	}
 
+	if len(d.Create) > 0 && clique.Status.ObservedGeneration > 0 {
+		// Pods of a PodClique that is gone are deleted as fast as they are created, for as long as the cache shows it.
+		if stays, err := r.children.Stays(ctx, clique); err != nil || !stays {
+			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
+		}
+	}
+
 	// 4. Create what is missing. No later step waits for the pods: indices are disjoint.
 	restoreErr := r.restoreLabels(ctx, clique, pods, facts)
 	created, createErr := r.children.SlowStart(r.clock, request.NamespacedName, len(d.Create), maxParallel, func(i int) error {
