@@ -114,6 +114,8 @@ func (k *Kubelet) actions() []kubeletAction {
 			continue
 		}
 		switch {
+		case !s.terminating.IsZero() && *pod.DeletionGracePeriodSeconds == 0 && len(pod.Finalizers) > 0:
+			// It has ended, and is there until its finalizers are removed.
 		case !s.terminating.IsZero():
 			wait := min(k.Linger, seconds(*pod.DeletionGracePeriodSeconds))
 			add(s.terminating.Add(wait), "has ended and goes", func() error {

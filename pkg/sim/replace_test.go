@@ -82,6 +82,33 @@ func TestReplace(t *testing.T) {
 	c.Timeline.Golden(t, "replace")
 }
 
+// TestReplaceWhilePodsOfAnotherUnitEnd: a scaling group waits for pods of the standalone PodCliques, too, and hears when the
+// last of them is gone, long after its own.
+func TestReplaceWhilePodsOfAnotherUnitEnd(t *testing.T) {
+	const finalizer = "example.com/slow"
+	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
+	c.Create(chat())
+	c.Advance(time.Minute)
+	wantAvailable(c, 8)
+	var slow []*corev1.Pod
+	for _, pod := range All[*corev1.Pod](c) {
+		if pod.Labels[v1alpha1.LabelPodClique] == "chat-0-router" {
+			slow = append(slow, pod.DeepCopy())
+			Edit(c, pod.DeepCopy(), func(p *corev1.Pod) { p.Finalizers = []string{finalizer} })
+		}
+	}
+	deleteCliques(c, "chat-0-")
+	c.Advance(time.Minute)
+	if n := len(All[*corev1.Pod](c)); n != len(slow) {
+		t.Errorf("%d pods while %d of the earlier attempt end, want no others", n, len(slow))
+	}
+	for _, pod := range slow {
+		Edit(c, pod, func(p *corev1.Pod) { p.Finalizers = nil })
+	}
+	c.Advance(time.Minute)
+	wantAvailable(c, 8)
+}
+
 // TestReplaceBesideARival: a rival takes the room while the old pods end. The set ends whole, or holding nothing.
 func TestReplaceBesideARival(t *testing.T) {
 	for name, prefix := range map[string]string{"set replica": "chat", "one PodClique": "chat-0-router", "group replica": "chat-0-model-0"} {

@@ -114,6 +114,16 @@ func (c *Client) InPodGroup(list client.ObjectList) func(context.Context, client
 	}
 }
 
+// ListSetReplica fills list with the cached objects that are of the same replica of a PodCliqueSet as o, by their labels.
+// The cache finds them by PodGroup: IndexByPodGroup. The objects are the cache's own: read-only.
+func (c *Client) ListSetReplica(ctx context.Context, o client.Object, list client.ObjectList) error {
+	name := podGroupName(o.GetLabels())
+	if name == "" {
+		return nil
+	}
+	return c.client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{byPodGroup: name}, client.UnsafeDisableDeepCopy)
+}
+
 // OwnedBy returns a function for ChangeHandler.Map: it maps an owner to the objects of the kind of list that it owns.
 func (c *Client) OwnedBy(list client.ObjectList) func(context.Context, client.Object) []types.NamespacedName {
 	return func(ctx context.Context, owner client.Object) []types.NamespacedName {

@@ -19,6 +19,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/observed"
 )
 
 // Reconciler reconciles PodCliqueScalingGroups: it creates and deletes their PodCliques.
@@ -47,9 +48,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			Map: children.Owner(v1alpha1.KindPodCliqueScalingGroup), Urgency: children.SpecOrStatusChanged, DelayCreate: true}.Handler()).
 		Watches(&v1alpha1.PodCliqueSet{}, children.ChangeHandler{
 			Map: r.children.OwnedBy(&v1alpha1.PodCliqueScalingGroupList{}), Urgency: children.SpecChanged}.Handler()).
-		Watches(&corev1.Pod{}, handler.Funcs{DeleteFunc: enqueueForDeletedPod}).
+		Watches(&corev1.Pod{}, handler.Funcs{DeleteFunc: r.enqueueForDeletedPod}).
 		Watches(&corev1.Node{}, children.ChangeHandler{
-			Map: r.children.TerminatingOn(groupOfPod), Urgency: children.ReachabilityChanged}.Handler()).
+			Map: r.children.TerminatingOn(r.groupsThatWaitFor), Urgency: children.ReachabilityChanged}.Handler()).
 		Watches(&v2alpha2.PodGroup{}, children.ChangeHandler{
 			Map: r.children.InPodGroup(&v1alpha1.PodCliqueScalingGroupList{}), Urgency: children.SpecChanged}.Handler()).
 		WithOptions(controller.Options{
@@ -60,18 +61,26 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// enqueueForDeletedPod enqueues the scaling group of a pod that is gone: the PodCliques of a replica that is replaced wait for
-// it.
-func enqueueForDeletedPod(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	for _, key := range groupOfPod(ctx, e.Object) {
+// enqueueForDeletedPod enqueues the scaling groups whose PodCliques may wait for a pod that is gone.
+func (r *Reconciler) enqueueForDeletedPod(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	for _, key := range r.groupsThatWaitFor(ctx, e.Object) {
 		q.AddAfter(reconcile.Request{NamespacedName: key}, children.SyncBatchPeriod)
 	}
 }
 
-// groupOfPod returns the scaling group that the pod's label names.
-func groupOfPod(_ context.Context, pod client.Object) []types.NamespacedName {
-	if group := pod.GetLabels()[v1alpha1.LabelPodCliqueScalingGroup]; group != "" {
-		return []types.NamespacedName{{Namespace: pod.GetNamespace(), Name: group}}
+// groupsThatWaitFor returns the scaling groups whose PodCliques may wait until the pod is gone: the one that its label names,
+// and if the pod is of an earlier attempt of the set replica, all groups of that replica.
+func (r *Reconciler) groupsThatWaitFor(ctx context.Context, pod client.Object) []types.NamespacedName {
+	groups := &v1alpha1.PodCliqueScalingGroupList{}
+	if err := r.children.ListSetReplica(ctx, pod, groups); err != nil {
+		return nil // the cache has the index, or the manager would not have started
 	}
-	return nil
+	var keys []types.NamespacedName
+	for i := range groups.Items {
+		g := &groups.Items[i]
+		if g.Name == pod.GetLabels()[v1alpha1.LabelPodCliqueScalingGroup] || observed.Attempt(pod).Set < observed.Attempt(g).Set {
+			keys = append(keys, client.ObjectKeyFromObject(g))
+		}
+	}
+	return keys
 }
