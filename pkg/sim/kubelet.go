@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 	"sync"
@@ -26,8 +27,9 @@ type Kubelet struct {
 	// StartAfter is the time from the binding of a pod to phase Running, ReadyAfter that from there to Ready. A pod with
 	// the start order's init container starts when what it waits for has started.
 	StartAfter, ReadyAfter time.Duration
-	// Linger is how long a pod that is being deleted goes on, at most its grace period.
-	Linger time.Duration
+	// Linger is how long a pod that is being deleted goes on, at most its grace period. LingerUpTo makes it different from
+	// pod to pod: from Linger up to that, if that is longer.
+	Linger, LingerUpTo time.Duration
 
 	api *API
 
@@ -117,7 +119,7 @@ func (k *Kubelet) actions() []kubeletAction {
 		case !s.terminating.IsZero() && *pod.DeletionGracePeriodSeconds == 0 && len(pod.Finalizers) > 0:
 			// It has ended, and is there until its finalizers are removed.
 		case !s.terminating.IsZero():
-			wait := min(k.Linger, seconds(*pod.DeletionGracePeriodSeconds))
+			wait := min(k.linger(pod), seconds(*pod.DeletionGracePeriodSeconds))
 			add(s.terminating.Add(wait), "has ended and goes", func() error {
 				zero, uid := int64(0), pod.UID
 				return tolerant(k.api.Delete(context.Background(), pod, client.Preconditions{UID: &uid}, client.GracePeriodSeconds(zero)))
@@ -133,6 +135,16 @@ func (k *Kubelet) actions() []kubeletAction {
 	}
 	slices.SortFunc(actions, func(x, y kubeletAction) int { return cmp.Or(x.at.Compare(y.at), strings.Compare(x.name, y.name)) })
 	return actions
+}
+
+func (k *Kubelet) linger(pod *corev1.Pod) time.Duration {
+	more := int64((k.LingerUpTo - k.Linger) / time.Millisecond)
+	if more <= 0 {
+		return k.Linger
+	}
+	hash := fnv.New32a()
+	hash.Write([]byte(pod.UID))
+	return k.Linger + time.Duration(int64(hash.Sum32())%more)*time.Millisecond
 }
 
 // waits reports whether the start order's init container of a pod waits for other cliques.

@@ -160,6 +160,7 @@ func TestAnyOrder(t *testing.T) {
 			random := rand.New(rand.NewSource(seed))
 			c := New(t, Options{Nodes: Nodes(3, 4), Seed: seed + 1, Check: invariants()})
 			c.Kubelet.Linger = time.Duration(random.Intn(20)) * time.Second
+			c.Kubelet.LingerUpTo = time.Duration(random.Intn(40)) * time.Second
 			held := []client.Object{&corev1.Pod{}, &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &v2alpha2.PodGroup{}, &v1alpha1.PodCliqueSet{}}
 			act := func(what func()) {
 				what()
