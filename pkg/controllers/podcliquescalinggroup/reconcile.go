@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/observed"
 )
 
@@ -133,36 +133,38 @@ func (r *Reconciler) setOf(ctx context.Context, group *v1alpha1.PodCliqueScaling
 // member is a PodClique that is wanted, and the existing one, nil if there is none.
 type member struct{ existing, want *v1alpha1.PodClique }
 
-// decide returns the PodCliques to update and those to create, lowest replica first, and those to delete. A PodClique is
-// created once the PodGroup lists it and the decision on its replica names it. It is deleted once the PodGroup no longer
-// lists it, or if it is of an earlier attempt.
+// decide returns the PodCliques to update and those to create, lowest replica first, and those to delete: see
+// lifecycle.DecideMembers. Nothing without a set.
 func decide(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, podGroup *v2alpha2.PodGroup, members []*v1alpha1.PodClique, units units) (existing, missing []member, remove []*v1alpha1.PodClique) {
 	if set == nil {
 		return nil, nil, nil
 	}
-	live := map[string]*v1alpha1.PodClique{}
+	facts := lifecycle.Members{Listed: map[string]bool{}, Units: units}
+	list := func(name string) { _, facts.Listed[name] = observed.Leaf(podGroup, name) }
+	live, wanted := map[string]*v1alpha1.PodClique{}, map[string]*v1alpha1.PodClique{}
 	for _, c := range members {
 		live[c.Name] = c
+		list(c.Name)
+		facts.Existing = append(facts.Existing, lifecycle.Member{Name: c.Name, Replica: observed.GroupReplicaIndex(c)})
 	}
 	for j := range int(max(group.Spec.Replicas, 0)) {
+		var names []string
 		for _, want := range desired.MemberPodCliques(set, group, j, live) {
-			if c := live[want.Name]; c != nil {
-				existing = append(existing, member{c, want})
-			} else if _, listed := observed.Leaf(podGroup, want.Name); listed && slices.Contains(units[j].Create, want.Name) {
-				missing = append(missing, member{nil, want})
-			}
+			wanted[want.Name] = want
+			list(want.Name)
+			names = append(names, want.Name)
 		}
+		facts.Wanted = append(facts.Wanted, names)
 	}
-	for _, c := range members {
-		if j := observed.GroupReplicaIndex(c); j < int(group.Spec.Replicas) {
-			if j >= 0 && slices.Contains(units[j].Delete, c.Name) {
-				remove = append(remove, c)
-			}
-			continue
-		}
-		if _, listed := observed.Leaf(podGroup, c.Name); !listed {
-			remove = append(remove, c)
-		}
+	d := lifecycle.DecideMembers(facts)
+	for _, name := range d.Update {
+		existing = append(existing, member{live[name], wanted[name]})
+	}
+	for _, name := range d.Create {
+		missing = append(missing, member{nil, wanted[name]})
+	}
+	for _, name := range d.Delete {
+		remove = append(remove, live[name])
 	}
 	return existing, missing, remove
 }

@@ -1,10 +1,6 @@
 package podcliqueset
 
 import (
-	"cmp"
-	"maps"
-	"slices"
-
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,6 +8,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
 )
 
@@ -36,26 +33,23 @@ func wanted(set *v1alpha1.PodCliqueSet, i int, owned ownedObjects, live desired.
 	}
 }
 
-// object is the kind and the name of an object.
-type object struct{ kind, name string }
-
-// names returns the objects that the replica consists of. A set may have so many replicas that these are all that can be
+// children returns the names of what the replica consists of. A set may have so many replicas that these are all that can be
 // kept of them in memory.
-func (r replica) names() []object {
-	names := []object{{"Service", r.service.Name}}
+func (r replica) children() []lifecycle.Child {
+	children := []lifecycle.Child{{Kind: kindService, Name: r.service.Name}}
 	if r.podGroup != nil {
-		names = append(names, object{"PodGroup", r.podGroup.Name})
+		children = append(children, lifecycle.Child{Kind: lifecycle.KindPodGroup, Name: r.podGroup.Name})
 	}
 	for _, c := range r.cliques {
-		names = append(names, object{"PodClique", c.Name})
+		children = append(children, lifecycle.Child{Kind: v1alpha1.KindPodClique, Name: c.Name})
 	}
 	for _, g := range r.groups {
-		names = append(names, object{"PodCliqueScalingGroup", g.Name})
+		children = append(children, lifecycle.Child{Kind: v1alpha1.KindPodCliqueScalingGroup, Name: g.Name})
 	}
 	for _, h := range r.hpas {
-		names = append(names, object{"HPA", h.Name})
+		children = append(children, lifecycle.Child{Kind: kindHPA, Name: h.Name})
 	}
-	return names
+	return children
 }
 
 // removal is what goes together: the PodGroup first, if it goes at all, then the rest.
@@ -65,49 +59,24 @@ type removal struct {
 }
 
 // unwanted returns what a set owns beyond what is wanted, by the replica that it says it is of: highest index first.
-func unwanted(wanted [][]object, owned ownedObjects) []removal {
-	keep := map[object]bool{}
-	for _, replica := range wanted {
-		for _, o := range replica {
-			keep[o] = true
-		}
+func unwanted(wanted [][]lifecycle.Child, owned ownedObjects) []removal {
+	objects := owned.byChild()
+	facts := make([]lifecycle.OwnedChild, 0, len(objects))
+	for child, o := range objects {
+		facts = append(facts, lifecycle.OwnedChild{
+			Child: child, Replica: naming.Index(o.GetLabels(), v1alpha1.LabelPodCliqueSetReplicaIndex), Terminating: o.GetDeletionTimestamp() != nil})
 	}
-
-	byReplica := map[int]*removal{}
-	of := func(o client.Object) *removal {
-		i := naming.Index(o.GetLabels(), v1alpha1.LabelPodCliqueSetReplicaIndex)
-		if byReplica[i] == nil {
-			byReplica[i] = &removal{}
-		}
-		return byReplica[i]
-	}
-	rest := func(kind string, o client.Object) {
-		if !keep[object{kind, o.GetName()}] && o.GetDeletionTimestamp() == nil {
-			r := of(o)
-			r.rest = append(r.rest, o)
-		}
-	}
-	for _, o := range owned.podGroups {
-		if !keep[object{"PodGroup", o.Name}] && o.DeletionTimestamp == nil {
-			of(o).podGroup = o
-		}
-	}
-	for _, o := range owned.cliques {
-		rest("PodClique", o)
-	}
-	for _, o := range owned.groups {
-		rest("PodCliqueScalingGroup", o)
-	}
-	for _, o := range owned.services {
-		rest("Service", o)
-	}
-	for _, o := range owned.hpas {
-		rest("HPA", o)
-	}
-
 	var removals []removal
-	for _, i := range slices.SortedFunc(maps.Keys(byReplica), func(a, b int) int { return cmp.Compare(b, a) }) {
-		removals = append(removals, *byReplica[i])
+	for _, children := range lifecycle.Unwanted(wanted, facts) {
+		var gone removal
+		for _, child := range children {
+			if pg, ok := objects[child].(*v2alpha2.PodGroup); ok {
+				gone.podGroup = pg
+			} else {
+				gone.rest = append(gone.rest, objects[child])
+			}
+		}
+		removals = append(removals, gone)
 	}
 	return removals
 }

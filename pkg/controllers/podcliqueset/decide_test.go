@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
 // set returns a set of a standalone clique and a scaling group, both with an autoscaler.
@@ -100,9 +101,9 @@ func TestUnwanted(t *testing.T) {
 				tc.change(f)
 			}
 			var got [][]string
-			var names [][]object
+			var names [][]lifecycle.Child
 			for i := range int(tc.now.Spec.Replicas) {
-				names = append(names, wanted(tc.now, i, f, f.children()).names())
+				names = append(names, wanted(tc.now, i, f, f.children()).children())
 			}
 			for _, r := range unwanted(names, f) {
 				var names []string

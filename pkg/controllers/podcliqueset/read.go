@@ -5,10 +5,12 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/observed"
 )
@@ -75,6 +77,29 @@ func (o ownedObjects) children() desired.Children {
 		}
 	}
 	return c
+}
+
+// Kinds of children that have no constant in the API package.
+const (
+	kindService = "Service"
+	kindHPA     = "HorizontalPodAutoscaler"
+)
+
+// byChild returns what the set itself owns, by kind and name.
+func (o ownedObjects) byChild() map[lifecycle.Child]client.Object {
+	children := make(map[lifecycle.Child]client.Object, len(o.podGroups)+len(o.cliques)+len(o.groups)+len(o.services)+len(o.hpas))
+	add(children, lifecycle.KindPodGroup, o.podGroups)
+	add(children, v1alpha1.KindPodClique, o.cliques)
+	add(children, v1alpha1.KindPodCliqueScalingGroup, o.groups)
+	add(children, kindService, o.services)
+	add(children, kindHPA, o.hpas)
+	return children
+}
+
+func add[T client.Object](children map[lifecycle.Child]client.Object, kind string, objects map[string]T) {
+	for name, o := range objects {
+		children[lifecycle.Child{Kind: kind, Name: name}] = o
+	}
 }
 
 // presentPodGroups returns the PodGroups that are there to stay: not those of earlier attempts of their replicas.

@@ -83,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			facts[i].Waits = decisions[i].Note()
 		}
 		recordedReplicas = desired.RecordedReplicas(set, childrenOf)
-		names := make([][]object, replicas)
+		names := make([][]lifecycle.Child, replicas)
 		accessErr := r.createOrUpdateAccess(ctx, set) // before the pods that need it
 		createOrUpdate := func(i int) error {
 			if err := r.children.SpecUnchanged(ctx, live); err != nil {
@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 				return nil // it is replaced: that is recorded first
 			}
 			want := wanted(set, i, owned, childrenOf)
-			names[i] = want.names()
+			names[i] = want.children()
 			return r.createOrUpdate(ctx, want, owned, decisions[i])
 		}
 		// A replica that is refused keeps no existing one from being scaled; only new replicas wait.
@@ -103,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		createErr = errors.Join(accessErr, existingErr, missingErr)
 		for i := range names {
 			if names[i] == nil { // it is replaced, or the batches ended before
-				names[i] = wanted(set, i, owned, childrenOf).names()
+				names[i] = wanted(set, i, owned, childrenOf).children()
 			}
 		}
 		removals = append(replacements(set, decisions, owned), unwanted(names, owned)...)

@@ -1,0 +1,107 @@
+package lifecycle
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// KindPodGroup is the Child.Kind of a PodGroup.
+const KindPodGroup = "PodGroup"
+
+// Child names an object that a PodCliqueSet owns.
+type Child struct{ Kind, Name string }
+
+// OwnedChild is a child that exists.
+type OwnedChild struct {
+	Child
+	// Replica is the index of the replica that it says it is of, -1 if it says none.
+	Replica     int
+	Terminating bool
+}
+
+// Unwanted returns which children of a set are to be deleted, because they are not among those that its replicas consist of
+// (wanted, by replica): a slice for each replica, that of the highest index first, with the PodGroup first in it. A PodGroup
+// goes before the pods of its replica, so that no pod is taken from a gang whose minimum still holds. What is terminating is
+// left alone. Source: decision W1.
+func Unwanted(wanted [][]Child, owned []OwnedChild) [][]Child {
+	keep := map[Child]bool{}
+	for _, replica := range wanted {
+		for _, c := range replica {
+			keep[c] = true
+		}
+	}
+	byReplica := map[int][]Child{}
+	for _, c := range owned {
+		if !keep[c.Child] && !c.Terminating {
+			byReplica[c.Replica] = append(byReplica[c.Replica], c.Child)
+		}
+	}
+	var unwanted [][]Child
+	for _, i := range slices.SortedFunc(maps.Keys(byReplica), func(a, b int) int { return cmp.Compare(b, a) }) {
+		slices.SortFunc(byReplica[i], func(a, b Child) int {
+			if first := a.Kind == KindPodGroup; first != (b.Kind == KindPodGroup) {
+				if first {
+					return -1
+				}
+				return 1
+			}
+			return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+		})
+		unwanted = append(unwanted, byReplica[i])
+	}
+	return unwanted
+}
+
+// Members are the PodCliques of a scaling group.
+type Members struct {
+	// Wanted are the names of those that the replicas consist of, by replica.
+	Wanted [][]string
+	// Existing are those that the group owns.
+	Existing []Member
+	// Listed are the names of those that are leaves of the PodGroup.
+	Listed map[string]bool
+	// Units are the decisions on the replicas, by index.
+	Units []UnitDecision
+}
+
+// Member is a PodClique that a scaling group owns.
+type Member struct {
+	Name string
+	// Replica is the index of the group's replica that it says it is of, -1 if it says none.
+	Replica int
+}
+
+// MembersDecision names the PodCliques of a scaling group to update and to create, lowest replica first, and those to delete,
+// sorted.
+type MembersDecision struct{ Update, Create, Delete []string }
+
+// DecideMembers returns what to do about the PodCliques of a scaling group. One is created once the PodGroup lists it and the
+// decision on its replica names it. One beyond the replicas is deleted once the PodGroup no longer lists it, any other if the
+// decision on its replica says so. Source: decisions W1, W7, W10.
+func DecideMembers(m Members) MembersDecision {
+	var d MembersDecision
+	exists := map[string]bool{}
+	for _, c := range m.Existing {
+		exists[c.Name] = true
+	}
+	for j, names := range m.Wanted {
+		for _, name := range names {
+			if exists[name] {
+				d.Update = append(d.Update, name)
+			} else if m.Listed[name] && slices.Contains(m.Units[j].Create, name) {
+				d.Create = append(d.Create, name)
+			}
+		}
+	}
+	for _, c := range m.Existing {
+		switch {
+		case c.Replica < 0: // it may be of any replica
+		case c.Replica >= len(m.Wanted) && !m.Listed[c.Name],
+			c.Replica < len(m.Wanted) && slices.Contains(m.Units[c.Replica].Delete, c.Name):
+			d.Delete = append(d.Delete, c.Name)
+		}
+	}
+	slices.Sort(d.Delete)
+	return d
+}

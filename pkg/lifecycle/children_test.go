@@ -1,0 +1,91 @@
+package lifecycle
+
+import (
+	"math/rand"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestUnwanted(t *testing.T) {
+	group := func(name string) Child { return Child{KindPodGroup, name} }
+	clique := func(name string) Child { return Child{"PodClique", name} }
+	owned := []OwnedChild{
+		{Child: clique("a-0-x"), Replica: 0}, {Child: group("a-0"), Replica: 0},
+		{Child: clique("a-1-x"), Replica: 1}, {Child: group("a-1"), Replica: 1}, {Child: clique("a-1-a"), Replica: 1},
+		{Child: clique("a-2-x"), Replica: 2},
+		{Child: clique("odd"), Replica: -1},
+	}
+	for name, tc := range map[string]struct {
+		wanted      [][]Child
+		terminating Child
+		want        [][]Child
+	}{
+		"all is wanted but what is of no replica": {
+			wanted: [][]Child{{clique("a-0-x"), group("a-0")}, {clique("a-1-x"), clique("a-1-a"), group("a-1")}, {clique("a-2-x")}},
+			want:   [][]Child{{clique("odd")}},
+		},
+		"the highest replica first, in it the PodGroup": {
+			wanted: [][]Child{{clique("a-0-x"), group("a-0")}, {}},
+			want:   [][]Child{{clique("a-2-x")}, {group("a-1"), clique("a-1-a"), clique("a-1-x")}, {clique("odd")}},
+		},
+		"a PodGroup of a name that a PodClique keeps": {
+			wanted: [][]Child{{clique("a-0-x"), clique("a-0")}, {clique("a-1-x"), clique("a-1-a"), group("a-1")}, {clique("a-2-x")}},
+			want:   [][]Child{{group("a-0")}, {clique("odd")}},
+		},
+		"what is terminating is left alone": {
+			wanted:      [][]Child{{clique("a-0-x"), group("a-0")}, {clique("a-1-x"), clique("a-1-a"), group("a-1")}},
+			terminating: clique("a-2-x"),
+			want:        [][]Child{{clique("odd")}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts := append([]OwnedChild{}, owned...)
+			for i := range facts {
+				facts[i].Terminating = facts[i].Child == tc.terminating
+			}
+			for range 10 { // in any order of the facts
+				rand.Shuffle(len(facts), func(i, j int) { facts[i], facts[j] = facts[j], facts[i] })
+				if diff := cmp.Diff(tc.want, Unwanted(tc.wanted, facts)); diff != "" {
+					t.Fatalf("(-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+func TestDecideMembers(t *testing.T) {
+	wanted := [][]string{{"g-0-a", "g-0-b"}, {"g-1-a", "g-1-b"}}
+	existing := []Member{{"g-1-b", 1}, {"g-0-a", 0}, {"g-2-a", 2}, {"g-3-a", 3}, {"odd", -1}}
+	for name, tc := range map[string]struct {
+		listed []string
+		units  []UnitDecision
+		want   MembersDecision
+	}{
+		"created are those that are listed and that their replica's decision names": {
+			listed: []string{"g-0-a", "g-0-b", "g-1-a", "g-1-b"},
+			units:  []UnitDecision{{Create: []string{"g-0-b"}}, {}},
+			want:   MembersDecision{Update: []string{"g-0-a", "g-1-b"}, Create: []string{"g-0-b"}, Delete: []string{"g-2-a", "g-3-a"}},
+		},
+		"the PodGroup does not list the new ones, and still lists one beyond the replicas": {
+			listed: []string{"g-0-a", "g-1-b", "g-3-a"},
+			units:  []UnitDecision{{Create: []string{"g-0-b"}}, {Create: []string{"g-1-a"}}},
+			want:   MembersDecision{Update: []string{"g-0-a", "g-1-b"}, Delete: []string{"g-2-a"}},
+		},
+		"one of an earlier attempt goes, whether it is listed or not": {
+			listed: []string{"g-1-b", "g-2-a", "g-3-a"},
+			units:  []UnitDecision{{}, {Delete: []string{"g-1-b"}}},
+			want:   MembersDecision{Update: []string{"g-0-a", "g-1-b"}, Delete: []string{"g-1-b"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := Members{Wanted: wanted, Existing: existing, Units: tc.units, Listed: map[string]bool{}}
+			for _, name := range tc.listed {
+				m.Listed[name] = true
+			}
+			if diff := cmp.Diff(tc.want, DecideMembers(m)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
