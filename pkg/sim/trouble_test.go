@@ -100,7 +100,7 @@ func TestStartOrder(t *testing.T) {
 	}
 }
 
-// TestOrphans: what a set leaves behind that is deleted with --cascade=orphan stays, and belongs to nobody.
+// TestOrphans: what a set leaves behind that is deleted with --cascade=orphan stays, and has no owner.
 func TestOrphans(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(3, 4), Check: func(*Cluster) error { return nil }})
 	c.Create(chat())

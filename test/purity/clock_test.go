@@ -16,7 +16,7 @@ import (
 
 // clockPassedIn are the packages, with those below them, that take the time as a parameter or from a clock that is passed
 // in, so that their tests can set it.
-var clockPassedIn = []string{"pkg/controllers", "pkg/webhooks", "pkg/scheduler/report"}
+var clockPassedIn = []string{"pkg/controllers", "pkg/webhooks", "pkg/scheduler/gangstate", "pkg/scheduler/report"}
 
 // systemClock are the functions that read the system's clock.
 var systemClock = map[string]map[string]bool{

@@ -38,7 +38,7 @@ func (e *NameConflictError) Error() string {
 	case e.Owner != "":
 		return fmt.Sprintf("%s %s belongs to %s and is left alone; delete it, or give one of the two another name", e.Kind, e.Name, e.Owner)
 	default:
-		return fmt.Sprintf("%s %s exists and belongs to nobody; it is left alone; delete it to have ours made", e.Kind, e.Name)
+		return fmt.Sprintf("%s %s exists and has no owner; it is left alone; delete it to have it created again", e.Kind, e.Name)
 	}
 }
 

@@ -415,7 +415,7 @@ func TestCliqueDeletedWithCascadeOrphan(t *testing.T) {
 	w.must(w.client.Delete(w.ctx, clique, client.PropagationPolicy(metav1.DeletePropagationOrphan)), "deleting with orphans")
 	w.untilCondition(cliques, "s-0-w", v1alpha1.ConditionForeignObject, "True")
 	w.until("the set says what is in the way", sets, func(objects []*unstructured.Unstructured) bool {
-		return len(objects) == 1 && strings.Contains(conditionOf(objects[0], v1alpha1.ConditionAvailable, "message"), "belongs to nobody")
+		return len(objects) == 1 && strings.Contains(conditionOf(objects[0], v1alpha1.ConditionAvailable, "message"), "has no owner")
 	})
 	w.checkIndices()
 	for i := range left { // a person clears the way
