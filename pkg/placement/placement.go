@@ -86,11 +86,11 @@ func Minimum(p Problem, w World, budget Budget) ([]Placement, *Shortfall) {
 		return nil, pl.explainByNumbers()
 	}
 	if pl.plan(root, budget) {
-		return pl.placements(0), nil
+		return pl.placements(), nil
 	}
 	short := pl.explain()
 	if short == nil { // the walk, which chooses domains otherwise than the search, found one
-		return pl.placements(0), nil
+		return pl.placements(), nil
 	}
 	return nil, short
 }

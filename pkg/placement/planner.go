@@ -234,13 +234,13 @@ func (pl *planner) cramp(number int32, height, room int) {
 	pl.cramped = append(pl.cramped, number)
 }
 
-// placements returns the stack above the given height as a plan.
-func (pl *planner) placements(height int) []Placement {
-	if len(pl.stack) == height {
+// placements returns the stack as a plan, nil if it is empty.
+func (pl *planner) placements() []Placement {
+	if len(pl.stack) == 0 {
 		return nil
 	}
-	plan := make([]Placement, len(pl.stack)-height)
-	for i, s := range pl.stack[height:] {
+	plan := make([]Placement, len(pl.stack))
+	for i, s := range pl.stack {
 		g := &pl.groups[s.leaf]
 		plan[i] = Placement{Pod: g.pods[s.pod], Leaf: g.of.Name(), Node: s.node}
 	}

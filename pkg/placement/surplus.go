@@ -25,7 +25,7 @@ func Unit(p Problem, w World, budget Budget) UnitPlan {
 	refusals := pl.newRefusals()
 	for unit := range pl.units(pl.possible) {
 		if refusals.planned(unit, budget) {
-			plan.UnitRef, plan.Placements = pl.ref(unit), pl.placements(0)
+			plan.UnitRef, plan.Placements = pl.ref(unit), pl.placements()
 			return plan
 		}
 		if pl.over() {
@@ -43,7 +43,7 @@ func Unit(p Problem, w World, budget Budget) UnitPlan {
 func Singles(p Problem, w World, budget Budget) []Placement {
 	pl := newPlanner(p, w, budget.Expired)
 	pl.placeSingles()
-	return pl.placements(0)
+	return pl.placements()
 }
 
 // units yields the unsatisfied children of satisfied groups, level by level. Whether a group is satisfied is looked at when

@@ -296,11 +296,11 @@ func (s *scheduler) post() error {
 	s.bindings = s.bindings[1:]
 	now := s.api.clock.Now()
 	if err := s.api.bind(client.ObjectKeyFromObject(b.pod), b.pod.UID, b.node, map[string]string{v2alpha2.BoundForAnnotation: b.mark}); err != nil {
-		s.effects(s.registry.Release(b.pod.UID, now))
+		s.effects(s.registry.Release(b.pod.UID, now)) // the scheduler goes on without the pod
 		s.wake(now)
-		return nil
+	} else {
+		s.effects(s.registry.Posted(b.pod.UID, now))
 	}
-	s.effects(s.registry.Posted(b.pod.UID, now))
 	return nil
 }
 

@@ -43,11 +43,10 @@ func newCompletions(changed func(leaf *gang.Group, n int)) completions {
 // addLive counts pods of the controller that have not ended.
 func (c *completions) addLive(controller types.UID, n int) {
 	before := c.live[controller]
-	switch after := before + n; {
-	case after == 0:
-		delete(c.live, controller)
-	default:
+	if after := before + n; after != 0 {
 		c.live[controller] = after
+	} else {
+		delete(c.live, controller)
 	}
 	if (before == 0) == (before+n == 0) {
 		return
@@ -66,11 +65,10 @@ func (c *completions) addLive(controller types.UID, n int) {
 // addMark counts bound pods of a plan.
 func (c *completions) addMark(plan mark.Plan, n int) {
 	before := c.marks[plan]
-	switch after := before + n; {
-	case after == 0:
-		delete(c.marks, plan)
-	default:
+	if after := before + n; after != 0 {
 		c.marks[plan] = after
+	} else {
+		delete(c.marks, plan)
 	}
 	if (before == 0) != (before+n == 0) {
 		c.check(c.plans[plan])

@@ -260,10 +260,10 @@ func (h *heldPods) announce(f podgroup.Facts, w podgroup.WaitingPod, held *heldG
 	text, _, _ = strings.Cut(text, "; ")
 	note := fmt.Sprintf("PodGroup %s: %s", f.Name, text)
 	if reason == corev1.PodReasonUnschedulable {
-		emit(h.recorder, w.Pod, true, v2alpha2.EventFailedScheduling, "Scheduling", note)
+		emit(h.recorder, w.Pod, true, v2alpha2.EventFailedScheduling, note)
 		return
 	}
-	emit(h.recorder, w.Pod, false, reason, "Scheduling", note)
+	emit(h.recorder, w.Pod, false, reason, note)
 }
 
 // tell emits the event of a pod that counts nowhere, once, and returns in how long it is due if it is not yet.
@@ -288,6 +288,6 @@ func (h *heldPods) tell(f podgroup.Facts, w podgroup.WaitingPod, p *heldPod, now
 		return wait
 	}
 	p.told.Insert(reason)
-	emit(h.recorder, w.Pod, true, reason, "Scheduling", note)
+	emit(h.recorder, w.Pod, true, reason, note)
 	return 0
 }

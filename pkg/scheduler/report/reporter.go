@@ -186,7 +186,7 @@ func Reference(group *v2alpha2.PodGroup) *corev1.ObjectReference {
 const maxNote = 1000
 
 // emit records an event.
-func emit(recorder events.EventRecorder, about runtime.Object, warning bool, reason, action, note string) {
+func emit(recorder events.EventRecorder, about runtime.Object, warning bool, reason, note string) {
 	kind := corev1.EventTypeNormal
 	if warning {
 		kind = corev1.EventTypeWarning
@@ -198,5 +198,5 @@ func emit(recorder events.EventRecorder, about runtime.Object, warning bool, rea
 		}
 		note = note[:n] + "…"
 	}
-	recorder.Eventf(about, nil, kind, reason, action, "%s", note)
+	recorder.Eventf(about, nil, kind, reason, "Scheduling", "%s", note)
 }

@@ -172,7 +172,7 @@ func (s *statuses) tellFirst(st *groupStatus, group *v2alpha2.PodGroup, after *v
 }
 
 func (s *statuses) tell(group *v2alpha2.PodGroup, e *podgroup.Event) {
-	emit(s.recorder, Reference(group), e.Warning, e.Reason, "Scheduling", e.Note)
+	emit(s.recorder, Reference(group), e.Warning, e.Reason, e.Note)
 }
 
 // of returns what is remembered of a PodGroup, nothing if that was another object of the same name.
