@@ -7,21 +7,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/message"
 )
 
 // replicaAttempts returns the attempts of the first n replicas after some were raised, by index. Entries of replicas that are
 // no longer wanted are dropped. nil if there are none. Source: decision T7.
-func replicaAttempts(before []v1alpha1.ReplicaAttempt, n int, raised map[int]int32, now metav1.Time) []v1alpha1.ReplicaAttempt {
+func replicaAttempts(before []v1alpha1.ReplicaAttempt, n int, raised map[int]lifecycle.Raised, now metav1.Time) []v1alpha1.ReplicaAttempt {
 	var attempts []v1alpha1.ReplicaAttempt
 	for _, a := range before {
 		if _, isRaised := raised[int(a.Index)]; int(a.Index) < n && !isRaised {
 			attempts = append(attempts, a)
 		}
 	}
-	for i, attempt := range raised {
+	for i, r := range raised {
 		if i < n {
 			attempts = append(attempts, v1alpha1.ReplicaAttempt{
-				Index: int32(i), Attempt: attempt, Reason: v1alpha1.ReasonPodCliquesDeleted, StartedAt: now})
+				Index: int32(i), Attempt: r.Attempt, Reason: string(r.Reason), Message: message.Truncate(r.Message, maxDescription), StartedAt: now})
 		}
 	}
 	slices.SortFunc(attempts, func(a, b v1alpha1.ReplicaAttempt) int { return cmp.Compare(a.Index, b.Index) })

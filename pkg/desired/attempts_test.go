@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
 func TestReplicaAttempts(t *testing.T) {
@@ -16,21 +17,39 @@ func TestReplicaAttempts(t *testing.T) {
 	earlier := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	now := metav1.NewTime(earlier.Add(time.Hour))
 	entry := func(index, attempt int32, at metav1.Time) v1alpha1.ReplicaAttempt {
-		return v1alpha1.ReplicaAttempt{Index: index, Attempt: attempt, Reason: v1alpha1.ReasonPodCliquesDeleted, StartedAt: at}
+		return v1alpha1.ReplicaAttempt{Index: index, Attempt: attempt, Reason: v1alpha1.ReasonTermination, Message: "why", StartedAt: at}
+	}
+	raise := func(index int, attempt int32) map[int]lifecycle.Raised {
+		why := lifecycle.Replacement{Reason: lifecycle.ReplacedTermination, Message: "why"}
+		return map[int]lifecycle.Raised{index: {Attempt: attempt, Replacement: why}}
 	}
 	for name, tc := range map[string]struct {
 		before []v1alpha1.ReplicaAttempt
 		n      int
-		raised map[int]int32
+		raised map[int]lifecycle.Raised
 		want   []v1alpha1.ReplicaAttempt
 	}{
 		"none":                          {nil, 3, nil, nil},
-		"raised for the first time":     {nil, 3, map[int]int32{2: 1}, []v1alpha1.ReplicaAttempt{entry(2, 1, now)}},
-		"raised again, another is kept": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 3, map[int]int32{2: 2}, []v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 2, now)}},
+		"raised for the first time":     {nil, 3, raise(2, 1), []v1alpha1.ReplicaAttempt{entry(2, 1, now)}},
+		"raised again, another is kept": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 3, raise(2, 2), []v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 2, now)}},
 		"a replica is no longer wanted": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 2, nil, []v1alpha1.ReplicaAttempt{entry(0, 4, earlier)}},
 	} {
 		if diff := cmp.Diff(tc.want, replicaAttempts(tc.before, tc.n, tc.raised, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// The reasons are those that the API documents.
+func TestReasonsOfReplacements(t *testing.T) {
+	t.Parallel()
+	for got, want := range map[lifecycle.ReplacementReason]string{
+		lifecycle.ReplacedDeleted:     v1alpha1.ReasonPodCliquesDeleted,
+		lifecycle.ReplacedTermination: v1alpha1.ReasonTermination,
+		lifecycle.ReplacedRestart:     v1alpha1.ReasonRestart,
+	} {
+		if string(got) != want {
+			t.Errorf("reason %s, want %s", got, want)
 		}
 	}
 }

@@ -40,7 +40,7 @@ type GroupFacts struct {
 	Replicas []lifecycle.GroupReplica
 	// Raised are the attempts of replicas that are replaced, by index. Waits is what the first replica that waits says:
 	// UnitDecision.Note.
-	Raised   map[int]int32
+	Raised   map[int]lifecycle.Raised
 	Waits    string
 	Problems []Problem
 }
@@ -91,7 +91,7 @@ type SetFacts struct {
 	// Recorded is what RecordedReplicas returns, or as it was if the set is not acted on.
 	Recorded []v1alpha1.RecordedReplicas
 	// Raised are the attempts of replicas that are replaced, by index.
-	Raised   map[int]int32
+	Raised   map[int]lifecycle.Raised
 	Problems []Problem
 }
 

@@ -25,6 +25,36 @@ func (a Attempt) Compare(b Attempt) int {
 	return cmp.Or(cmp.Compare(a.Set, b.Set), cmp.Compare(a.Group, b.Group))
 }
 
+// ReplacementReason says in one word why a unit is replaced. The values are those of the API: v1alpha1.ReplicaAttempt.
+type ReplacementReason string
+
+// Reasons of a Replacement.
+const (
+	// ReplacedDeleted: all PodCliques of the unit were deleted.
+	ReplacedDeleted ReplacementReason = "PodCliquesDeleted"
+	// ReplacedTermination: the unit was below its minimum for longer than the termination delay.
+	ReplacedTermination ReplacementReason = "Termination"
+	// ReplacedRestart: the unit of a training workload failed.
+	ReplacedRestart ReplacementReason = "Restart"
+)
+
+// Replacement is why a unit is replaced; it is recorded with the attempt. The zero value: it is not. Source: decision T7.
+type Replacement struct {
+	Reason ReplacementReason
+	// Message is one sentence for users, without a full stop.
+	Message string
+}
+
+// Requested reports whether a replacement is asked for.
+func (r Replacement) Requested() bool { return r.Reason != "" }
+
+// Raised is an attempt that is raised, and why.
+type Raised struct {
+	// Attempt is the new number.
+	Attempt int32
+	Replacement
+}
+
 // Unit is what is replaced whole: a replica of a PodCliqueSet or of a PodCliqueScalingGroup.
 type Unit struct {
 	// OfGroup: it is a replica of a PodCliqueScalingGroup.
@@ -40,6 +70,9 @@ type Unit struct {
 	Pods []UnitPod
 	// Admitted: the unit has a PodGroup of its own, made for Attempt, which is admitted.
 	Admitted bool
+	// Replace asks for the unit to be replaced because of what its PodCliques of Attempt are, or were. Without effect if none
+	// of them is there to stay: then it is replaced already.
+	Replace Replacement
 }
 
 // UnitClique is a PodClique of a unit.
@@ -68,9 +101,11 @@ func (p UnitPod) lost(now time.Time) bool {
 
 // UnitDecision is what to do about the PodCliques of a unit.
 type UnitDecision struct {
-	// Attempt is the attempt to record. If it differs from Unit.Attempt the unit is replaced because all of its PodCliques
-	// are gone or going: record it, and decide again.
+	// Attempt is the attempt to record. If it differs from Unit.Attempt the unit is replaced because of Replacement: record
+	// both, and decide again.
 	Attempt Attempt
+	// Replacement is the zero value if Attempt does not differ.
+	Replacement Replacement
 	// Delete names the PodCliques of earlier attempts that are to be deleted, sorted.
 	Delete []string
 	// Create names the PodCliques that are to be made, in the order of Unit.Wanted.
@@ -89,6 +124,7 @@ type UnitDecision struct {
 //     is made.
 //   - A unit all of whose PodCliques are gone or going, while pods of them exist or the scheduler has it as admitted, is
 //     replaced whole, whoever deleted them: its attempt is raised.
+//   - A unit that Unit.Replace asks to be replaced is: its attempt is raised, healthy PodCliques included.
 //   - A PodClique that is gone alone is made again when the pods that it leaves are gone. By then it shows whether others
 //     were deleted with it.
 //   - Pods that are lost are waited for no longer: their nodes are unreachable and their grace period is over.
@@ -148,8 +184,16 @@ func DecideUnit(u Unit, now time.Time) UnitDecision {
 	slices.Sort(d.WaitsFor)
 	slices.SortFunc(d.Waits, func(a, b UnitPod) int { return cmp.Compare(a.Name, b.Name) })
 
-	if len(u.Wanted) > 0 && len(owners) == 0 && len(d.Delete) == 0 && (going || len(waits) > 0 || u.Admitted) {
-		if d.Attempt = u.next(latest); d.Attempt != u.Attempt {
+	var replacement Replacement
+	switch {
+	case u.Replace.Requested() && len(owners) > 0:
+		replacement = u.Replace
+	case len(u.Wanted) > 0 && len(owners) == 0 && len(d.Delete) == 0 && (going || len(waits) > 0 || u.Admitted):
+		replacement = Replacement{Reason: ReplacedDeleted, Message: "all its PodCliques were deleted"}
+	}
+	if replacement.Requested() {
+		if next := u.next(latest); next != u.Attempt {
+			d.Attempt, d.Replacement = next, replacement
 			return d
 		}
 	}

@@ -23,6 +23,8 @@ func TestDecideUnit(t *testing.T) {
 		p.Terminating, p.GraceEnds = true, now.Add(ends)
 		return p
 	}
+	deleted := Replacement{Reason: ReplacedDeleted, Message: "all its PodCliques were deleted"}
+	terminated := Replacement{Reason: ReplacedTermination, Message: "PodClique w-0-worker has too few ready pods"}
 	unreachable := func(p UnitPod) UnitPod { p.Unreachable = true; return p }
 
 	tests := map[string]struct {
@@ -55,15 +57,15 @@ func TestDecideUnit(t *testing.T) {
 		},
 		"all are gone and pods are left: the unit is replaced": {
 			Unit{Wanted: wanted, Pods: []UnitPod{terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
-			UnitDecision{Attempt: Attempt{Set: 1}, Waits: []UnitPod{terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Replacement: deleted, Waits: []UnitPod{terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
 		},
 		"all are gone or going: the unit is replaced": {
 			Unit{Wanted: wanted, Cliques: []UnitClique{going(clique("w-0-worker", "w", 0))}},
-			UnitDecision{Attempt: Attempt{Set: 1}, WaitsFor: []string{"w-0-worker"}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Replacement: deleted, WaitsFor: []string{"w-0-worker"}},
 		},
 		"all are gone, pods too, and the PodGroup is admitted: the unit is replaced": {
 			Unit{Wanted: wanted, Admitted: true},
-			UnitDecision{Attempt: Attempt{Set: 1}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Replacement: deleted},
 		},
 		"replaced: PodCliques of the attempt before are deleted, and nothing is made": {
 			Unit{Wanted: wanted, Attempt: Attempt{Set: 1},
@@ -89,7 +91,7 @@ func TestDecideUnit(t *testing.T) {
 		},
 		"the attempts that pods carry count, should the status have lost them": {
 			Unit{Wanted: wanted, Pods: []UnitPod{pod("q", "w-0-worker", "w", 7)}},
-			UnitDecision{Attempt: Attempt{Set: 8}, Waits: []UnitPod{pod("q", "w-0-worker", "w", 7)}},
+			UnitDecision{Attempt: Attempt{Set: 8}, Replacement: deleted, Waits: []UnitPod{pod("q", "w-0-worker", "w", 7)}},
 		},
 		"a forged attempt, the largest there is: the unit is not replaced, its PodCliques wait": {
 			Unit{Wanted: wanted, Attempt: Attempt{Set: 1}, Pods: []UnitPod{pod("q", "w-0-worker", "w", math.MaxInt32)}},
@@ -98,7 +100,7 @@ func TestDecideUnit(t *testing.T) {
 		"a group replica is replaced within the life of its set replica": {
 			Unit{OfGroup: true, Wanted: wanted, Attempt: Attempt{Set: 3, Group: 1},
 				Pods: []UnitPod{{Name: "q", Clique: "w-0-worker", Attempt: Attempt{Set: 3, Group: 1}}}},
-			UnitDecision{Attempt: Attempt{Set: 3, Group: 2}, Waits: []UnitPod{{Name: "q", Clique: "w-0-worker", Attempt: Attempt{Set: 3, Group: 1}}}},
+			UnitDecision{Attempt: Attempt{Set: 3, Group: 2}, Replacement: deleted, Waits: []UnitPod{{Name: "q", Clique: "w-0-worker", Attempt: Attempt{Set: 3, Group: 1}}}},
 		},
 		"a group replica waits for all pods of an earlier life of the set replica": {
 			Unit{OfGroup: true, Wanted: wanted, Attempt: Attempt{Set: 1},
@@ -109,6 +111,24 @@ func TestDecideUnit(t *testing.T) {
 			Unit{OfGroup: true, Wanted: wanted, Attempt: Attempt{Set: 1, Group: 2},
 				Pods: []UnitPod{{Name: "q", Clique: "other", Attempt: Attempt{Set: 1}, Elsewhere: true}}},
 			UnitDecision{Attempt: Attempt{Set: 1, Group: 2}, Create: wanted},
+		},
+		"asked for: the unit is replaced, healthy PodCliques included": {
+			Unit{Wanted: wanted, Replace: terminated, Attempt: Attempt{Set: 1},
+				Cliques: []UnitClique{clique("w-0-leader", "l", 1), clique("w-0-worker", "w", 1)}, Pods: []UnitPod{pod("p", "w-0-leader", "l", 1)}},
+			UnitDecision{Attempt: Attempt{Set: 2}, Replacement: terminated},
+		},
+		"asked for, while one is going: the reason is the one that was asked for": {
+			Unit{Wanted: wanted, Replace: terminated, Cliques: []UnitClique{clique("w-0-leader", "l", 0), going(clique("w-0-worker", "w", 0))}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Replacement: terminated, WaitsFor: []string{"w-0-worker"}},
+		},
+		"asked for, when it was replaced already: nothing more": {
+			Unit{Wanted: wanted, Replace: terminated, Attempt: Attempt{Set: 1}, Cliques: []UnitClique{clique("w-0-worker", "w", 0)}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Delete: []string{"w-0-worker"}, WaitsFor: []string{"w-0-worker"}},
+		},
+		"asked for, after the last attempt there is: nothing": {
+			Unit{Wanted: wanted, Replace: terminated, Attempt: Attempt{Set: math.MaxInt32},
+				Cliques: []UnitClique{clique("w-0-leader", "l", math.MaxInt32), clique("w-0-worker", "w", math.MaxInt32)}},
+			UnitDecision{Attempt: Attempt{Set: math.MaxInt32}},
 		},
 		"nothing is wanted: nothing is replaced": {
 			Unit{Pods: []UnitPod{pod("q", "w-0-worker", "w", 0)}},

@@ -78,11 +78,11 @@ func replicaOf(group *v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.PodCli
 }
 
 // raised returns the attempts that the decisions raise, by replica.
-func (u units) raised(group *v1alpha1.PodCliqueScalingGroup) map[int]int32 {
-	attempts := map[int]int32{}
+func (u units) raised(group *v1alpha1.PodCliqueScalingGroup) map[int]lifecycle.Raised {
+	attempts := map[int]lifecycle.Raised{}
 	for j, d := range u {
 		if d.Attempt != observed.GroupAttempt(group, j) {
-			attempts[j] = d.Attempt.Group
+			attempts[j] = lifecycle.Raised{Attempt: d.Attempt.Group, Replacement: d.Replacement}
 		}
 	}
 	return attempts

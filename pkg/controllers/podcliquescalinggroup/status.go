@@ -10,7 +10,6 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/desired"
-	"github.com/muster-project/muster/pkg/observed"
 )
 
 // writeStatus writes the status of a group if it has changed, emits events about new failures, and returns the group with
@@ -21,12 +20,11 @@ func (r *Reconciler) writeStatus(ctx context.Context, group *v1alpha1.PodCliqueS
 	if err := r.children.WriteStatus(ctx, group, recorded); err != nil {
 		return nil, err
 	}
-	for _, a := range recorded.Status.ReplicaAttempts {
-		if a.Attempt > observed.GroupAttempt(group, int(a.Index)).Group {
-			r.recorder.Eventf(group, nil, corev1.EventTypeNormal, v1alpha1.EventReplicaReplaced, v1alpha1.ActionReplaceReplica,
-				"Replacing replica %d (attempt %d): all its PodCliques were deleted", a.Index, a.Attempt)
-		}
+	before := group.Status.ReplicaAttempts
+	if group.Status.PodCliqueSetAttempt != recorded.Status.PodCliqueSetAttempt {
+		before = nil
 	}
+	children.EmitReplaced(r.recorder, group, before, recorded.Status.ReplicaAttempts)
 	for _, c := range children.NewFailures(group.Status.Conditions, recorded.Status.Conditions) {
 		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, c.Reason, v1alpha1.ActionCreatePodClique, "%s", c.Message)
 	}

@@ -115,22 +115,12 @@ func isEarlier(pg *v2alpha2.PodGroup, attempt lifecycle.Attempt) bool {
 	return pg != nil && observed.Attempt(pg).Set < attempt.Set
 }
 
-// emitReplaced emits an event for each replica whose attempt was raised.
-func (r *Reconciler) emitReplaced(set *v1alpha1.PodCliqueSet, before, after []v1alpha1.ReplicaAttempt) {
-	for _, a := range after {
-		if a.Attempt > observed.ReplicaAttempt(before, int(a.Index)) {
-			r.recorder.Eventf(set, nil, corev1.EventTypeNormal, v1alpha1.EventReplicaReplaced, v1alpha1.ActionReplaceReplica,
-				"Replacing replica %d (attempt %d): all its PodCliques were deleted", a.Index, a.Attempt)
-		}
-	}
-}
-
 // raised returns the attempts that the decisions raise, by replica.
-func raised(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision) map[int]int32 {
-	attempts := map[int]int32{}
+func raised(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision) map[int]lifecycle.Raised {
+	attempts := map[int]lifecycle.Raised{}
 	for i, d := range decisions {
 		if d.Attempt != observed.SetAttempt(set, i) {
-			attempts[i] = d.Attempt.Set
+			attempts[i] = lifecycle.Raised{Attempt: d.Attempt.Set, Replacement: d.Replacement}
 		}
 	}
 	return attempts

@@ -69,6 +69,12 @@ const (
 	// ReasonPodCliquesDeleted: all PodCliques of the replica were deleted, by a
 	// user or with their owner.
 	ReasonPodCliquesDeleted = "PodCliquesDeleted"
+	// ReasonTermination: the replica was below its minimum for longer than the
+	// termination delay.
+	ReasonTermination = "Termination"
+	// ReasonRestart: the replica of a Training workload failed and is started
+	// again.
+	ReasonRestart = "Restart"
 )
 
 // Reasons of ConditionForeignObject and ConditionReplicaFailure.

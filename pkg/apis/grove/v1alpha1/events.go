@@ -16,8 +16,11 @@ const (
 	// earlier template.
 	EventTemplateChanged = "TemplateChanged"
 	// EventReplicaReplaced, Normal, on a PodCliqueSet or PodCliqueScalingGroup: the attempt of a replica was raised, so that all
-	// of the replica is replaced.
+	// of the replica is replaced, because its PodCliques were deleted.
 	EventReplicaReplaced = "ReplicaReplaced"
+	// EventReplicaTerminated, Warning, on a PodCliqueSet or PodCliqueScalingGroup: a replica was below its minimum for longer
+	// than the termination delay. All of it is deleted, and created again.
+	EventReplicaTerminated = "ReplicaTerminated"
 )
 
 // Actions of the events that muster-controller emits: what it did, or tried to do.

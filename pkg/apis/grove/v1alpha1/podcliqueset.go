@@ -492,10 +492,17 @@ type ReplicaAttempt struct {
 	// +required
 	Attempt int32 `json:"attempt"`
 
-	// reason says why the attempt was raised: PodCliquesDeleted.
+	// reason says why the attempt was raised: PodCliquesDeleted, Termination or
+	// Restart.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
+
+	// message says the same for users: what was below its minimum, and since
+	// when.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 
 	// startedAt is when it was raised.
 	// +required
