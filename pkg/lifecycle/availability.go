@@ -1,5 +1,7 @@
 package lifecycle
 
+import "time"
+
 // Clique is what is known of one PodClique.
 type Clique struct {
 	// Name is the PodClique's own, Template the clique's in the set's template.
@@ -10,6 +12,8 @@ type Clique struct {
 	GroupReplica int
 	// UID of the object.
 	UID string
+	// Attempt is the one that it was made for.
+	Attempt Attempt
 
 	// Terminating: the object is being deleted.
 	Terminating bool
@@ -21,6 +25,9 @@ type Clique struct {
 	Replicas, MinAvailable int32
 	// Pods, Scheduled, Ready and Updated count pods that are not terminating, as its status has them.
 	Pods, Scheduled, Ready, Updated int32
+
+	// BreachedSince is when its breach of the minimum began, as its status has it. Zero: there is none.
+	BreachedSince time.Time
 }
 
 // Available reports whether the clique has at least minAvailable ready pods and is there to stay. A clique scaled to zero
@@ -36,6 +43,8 @@ func (c Clique) IsUpdated() bool { return !c.Terminating && c.Observed && c.Upda
 // GroupReplica is one replica of a scaling group.
 type GroupReplica struct {
 	Index int
+	// Attempt is the present one of the replica.
+	Attempt Attempt
 	// Members are the PodCliques that exist, by name. Missing names those that do not, as the template spells them,
 	// sorted.
 	Members []Clique
@@ -73,6 +82,15 @@ type ScalingGroup struct {
 	Replicas, MinAvailable int32
 	// ScheduledReplicas, AvailableReplicas and UpdatedReplicas are its status.
 	ScheduledReplicas, AvailableReplicas, UpdatedReplicas int32
+
+	// Attempt is the attempt of the set replica that its status belongs to.
+	Attempt int32
+	// BreachedSince is when its breach of the minimum began, as its status has it. Zero: there is none.
+	BreachedSince time.Time
+	// TerminationDeadline is when it, or a replica of it, is terminated, as its status has it. Zero: never.
+	TerminationDeadline time.Time
+	// Delay is its effective termination delay. nil: gang termination is off.
+	Delay *time.Duration
 }
 
 // Available reports whether the group has minAvailable available replicas and is there to stay.
@@ -93,6 +111,10 @@ func (g ScalingGroup) IsUpdated() bool {
 // SetReplica is one replica of a PodCliqueSet.
 type SetReplica struct {
 	Index int
+	// Attempt is the present one.
+	Attempt int32
+	// Delay is the termination delay of the set. nil: gang termination is off.
+	Delay *time.Duration
 	// Cliques are the standalone PodCliques that exist, Groups the scaling groups; both by name. Missing names what does
 	// not exist, as the template spells it, sorted.
 	Cliques []Clique
