@@ -19,22 +19,33 @@ func TestReplicaAttempts(t *testing.T) {
 	entry := func(index, attempt int32, at metav1.Time) v1alpha1.ReplicaAttempt {
 		return v1alpha1.ReplicaAttempt{Index: index, Attempt: attempt, Reason: v1alpha1.ReasonTermination, Message: "why", StartedAt: at}
 	}
+	since := func(a v1alpha1.ReplicaAttempt, at metav1.Time) v1alpha1.ReplicaAttempt {
+		a.AvailableAt = &at
+		return a
+	}
 	raise := func(index int, attempt int32) map[int]lifecycle.Raised {
 		why := lifecycle.Replacement{Reason: lifecycle.ReplacedTermination, Message: "why"}
 		return map[int]lifecycle.Raised{index: {Attempt: attempt, Replacement: why}}
 	}
 	for name, tc := range map[string]struct {
-		before []v1alpha1.ReplicaAttempt
-		n      int
-		raised map[int]lifecycle.Raised
-		want   []v1alpha1.ReplicaAttempt
+		before    []v1alpha1.ReplicaAttempt
+		n         int
+		raised    map[int]lifecycle.Raised
+		available map[int]bool
+		want      []v1alpha1.ReplicaAttempt
 	}{
-		"none":                          {nil, 3, nil, nil},
-		"raised for the first time":     {nil, 3, raise(2, 1), []v1alpha1.ReplicaAttempt{entry(2, 1, now)}},
-		"raised again, another is kept": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 3, raise(2, 2), []v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 2, now)}},
-		"a replica is no longer wanted": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 2, nil, []v1alpha1.ReplicaAttempt{entry(0, 4, earlier)}},
+		"none":                          {nil, 3, nil, nil, nil},
+		"raised for the first time":     {nil, 3, raise(2, 1), nil, []v1alpha1.ReplicaAttempt{entry(2, 1, now)}},
+		"raised again, another is kept": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 3, raise(2, 2), nil, []v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 2, now)}},
+		"a replica is no longer wanted": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 2, nil, nil, []v1alpha1.ReplicaAttempt{entry(0, 4, earlier)}},
+		"available again, for the first time": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 3, nil, map[int]bool{1: true, 2: true},
+			[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), since(entry(2, 1, earlier), now)}},
+		"available, and it was before": {[]v1alpha1.ReplicaAttempt{since(entry(2, 1, earlier), earlier)}, 3, nil, map[int]bool{2: true},
+			[]v1alpha1.ReplicaAttempt{since(entry(2, 1, earlier), earlier)}},
+		"raised again: the new attempt was not available": {[]v1alpha1.ReplicaAttempt{since(entry(2, 1, earlier), earlier)}, 3, raise(2, 2), map[int]bool{2: true},
+			[]v1alpha1.ReplicaAttempt{entry(2, 2, now)}},
 	} {
-		if diff := cmp.Diff(tc.want, replicaAttempts(tc.before, tc.n, tc.raised, now)); diff != "" {
+		if diff := cmp.Diff(tc.want, replicaAttempts(tc.before, tc.n, tc.raised, tc.available, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -31,6 +32,7 @@ func PodCliques(set *v1alpha1.PodCliqueSet, i int, live map[string]*v1alpha1.Pod
 		labels := naming.PodCliqueLabels(set.Name, i, t.Name)
 		requirements := observed.StartOrder(template).Requirements(set.Name, i, t.Name, -1)
 		c := podClique(set, t, requirements, recordedScale(set, i, t.Name, t.Spec.Replicas), live[name])
+		withTerminationDelay(c.Annotations, observed.TerminationDelay(set, ""))
 		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueSetAttempt, attemptOf(live[name], observed.SetAttempt(set, i)).Set)
 		c.ObjectMeta = objectMeta(set, v1alpha1.KindPodCliqueSet, name, withTemplate(t.Labels, labels), c.Annotations)
 		withHash(c, t, live[name])
@@ -64,6 +66,7 @@ func MemberPodCliques(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScali
 		labels := naming.MemberLabels(set.Name, i, config, j, minAvailable, clique)
 		requirements := observed.StartOrder(template).Requirements(set.Name, i, clique, j)
 		c := podClique(set, t, requirements, templateScale(t.Spec.Replicas), live[name])
+		withTerminationDelay(c.Annotations, observed.TerminationDelay(set, config))
 		attempt := attemptOf(live[name], observed.GroupAttempt(group, j))
 		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueSetAttempt, attempt.Set)
 		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueScalingGroupAttempt, attempt.Group)
@@ -151,6 +154,13 @@ func withAttempt(annotations map[string]string, key string, attempt int32) map[s
 	}
 	annotations[key] = text(attempt)
 	return annotations
+}
+
+// withTerminationDelay notes an effective termination delay in annotations; nil is not noted.
+func withTerminationDelay(annotations map[string]string, delay *time.Duration) {
+	if delay != nil {
+		annotations[v1alpha1.AnnotationTerminationDelay] = delay.String()
+	}
 }
 
 // followTemplate returns the replicas of a child that exists: the template's as long as the child has not been scaled,

@@ -37,9 +37,14 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 	s.MinAvailable = &needed
 	s.Selector = selector(naming.OfPodClique(clique.Name))
 	s.EndedPods = endedPods(f.Ends)
-	if n.Ready >= needed && needed > 0 {
-		s.WasAvailable = true
-	}
+	breach := lifecycle.JudgePods(lifecycle.Availability{
+		Available: n.Ready, Needed: needed, Wanted: clique.Spec.Replicas,
+		WasAvailable: s.WasAvailable, Updating: observed.IsCliqueUpdating(clique),
+		BreachedSince: observed.BreachedSince(s.Conditions, s.MinAvailableBreachedSince),
+		Delay:         observed.CliqueTerminationDelay(clique),
+	}, now.Time)
+	s.WasAvailable = breach.WasAvailable
+	s.TerminationDeadline = optionalTime(breach.Deadline)
 	if hash := clique.Labels[v1alpha1.LabelPodTemplateHash]; hash != "" && n.Updated == n.Pods {
 		s.CurrentPodTemplateHash = &hash
 	}
@@ -53,6 +58,7 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 		scheduled.Message = available.Message
 	}
 	setConditions(&s.Conditions, clique.Generation, now, available, scheduled)
+	setBreach(&s.Conditions, &s.MinAvailableBreachedSince, breach, clique.Generation, now)
 	setProblems(&s.Conditions, &s.LastErrors, f.Problems, clique.Generation, now)
 	return s
 }

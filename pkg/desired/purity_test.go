@@ -9,6 +9,6 @@ import (
 // A translator: facts and decisions in, API objects out.
 func TestPure(t *testing.T) {
 	t.Parallel()
-	purity.Check(t, "k8s.io/api/...", "k8s.io/apimachinery/...",
+	purity.Check(t, "time", "k8s.io/api/...", "k8s.io/apimachinery/...",
 		purity.Module+"/pkg/apis/...", purity.Module+"/pkg/lifecycle", purity.Module+"/pkg/message", purity.Module+"/pkg/naming", purity.Module+"/pkg/observed")
 }

@@ -36,8 +36,10 @@ func Updated[T Object](live, want T) (T, bool) {
 		return live, false
 	}
 	gone := takenOut(live, want)
-	if want.GetAnnotations()[naming.AnnotationTemplateKeys] == "" {
-		gone.Annotations = append(gone.Annotations, naming.AnnotationTemplateKeys)
+	for _, key := range []string{naming.AnnotationTemplateKeys, v1alpha1.AnnotationTerminationDelay} {
+		if want.GetAnnotations()[key] == "" {
+			gone.Annotations = append(gone.Annotations, key)
+		}
 	}
 	updated.SetLabels(merged(updated.GetLabels(), want.GetLabels(), gone.Labels))
 	updated.SetAnnotations(merged(updated.GetAnnotations(), want.GetAnnotations(), gone.Annotations))

@@ -3,6 +3,7 @@ package desired
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +39,9 @@ const (
 type GroupFacts struct {
 	// Replicas are those that exist: observed.GroupReplicas.
 	Replicas []lifecycle.GroupReplica
+	// Delay is the effective termination delay, NextTermination when the next replica of the group is due.
+	Delay           *time.Duration
+	NextTermination time.Time
 	// Raised are the attempts of replicas that are replaced, by index. Waits is what the first replica that waits says:
 	// UnitDecision.Note.
 	Raised   map[int]lifecycle.Raised
@@ -51,24 +55,29 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupFacts, now
 	s := *group.Status.DeepCopy()
 	s.ObservedGeneration = group.Generation
 	if attempt := observed.GroupAttempt(group, 0).Set; attempt != s.PodCliqueSetAttempt { // a new life of the set's replica
-		s.PodCliqueSetAttempt, s.ReplicaAttempts, s.WasAvailable = attempt, nil, false
+		s.PodCliqueSetAttempt, s.ReplicaAttempts, s.WasAvailable, s.MinAvailableBreachedSince = attempt, nil, false, nil
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionMinAvailableBreached)
 	}
-	s.ReplicaAttempts = replicaAttempts(s.ReplicaAttempts, int(max(group.Spec.Replicas, 0)), f.Raised, now)
+	availableReplicas := map[int]bool{}
 	s.Replicas, s.ScheduledReplicas, s.AvailableReplicas, s.UpdatedReplicas = int32(len(f.Replicas)), 0, 0, 0
+	var wanted []lifecycle.GroupReplica
 	for _, r := range f.Replicas {
 		if r.Index >= int(group.Spec.Replicas) {
 			continue
 		}
+		wanted = append(wanted, r)
+		availableReplicas[r.Index] = r.Available() && r.IsOf(r.Attempt)
 		s.ScheduledReplicas += one(r.IsScheduled())
 		s.AvailableReplicas += one(r.Available())
 		s.UpdatedReplicas += one(r.IsUpdated())
 	}
+	s.ReplicaAttempts = replicaAttempts(s.ReplicaAttempts, int(max(group.Spec.Replicas, 0)), f.Raised, availableReplicas, now)
 	s.Selector = selector(naming.OfScalingGroup(group.Name))
 	needed := lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas)
 	s.MinAvailable = &needed
-	if s.AvailableReplicas >= needed && needed > 0 {
-		s.WasAvailable = true
-	}
+	breach := judgeGroup(group, &s, wanted, needed, f.Delay, now.Time)
+	s.WasAvailable = breach.WasAvailable
+	s.TerminationDeadline = optionalTime(earliest(breach.Deadline, f.NextTermination))
 	available := yesNo(v1alpha1.ConditionAvailable, s.AvailableReplicas >= needed, v1alpha1.ReasonSufficientReplicas, v1alpha1.ReasonInsufficientReplicas)
 	available.Message = fmt.Sprintf("%d of %s available, %d needed", s.AvailableReplicas, replicas(group.Spec.Replicas), needed)
 	if f.Waits != "" && s.AvailableReplicas < needed {
@@ -78,6 +87,7 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupFacts, now
 		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no replicas are wanted"
 	}
 	setConditions(&s.Conditions, group.Generation, now, available)
+	setBreach(&s.Conditions, &s.MinAvailableBreachedSince, breach, group.Generation, now)
 	setProblems(&s.Conditions, &s.LastErrors, f.Problems, group.Generation, now)
 	return s
 }
@@ -91,8 +101,10 @@ type SetFacts struct {
 	// Recorded is what RecordedReplicas returns, or as it was if the set is not acted on.
 	Recorded []v1alpha1.RecordedReplicas
 	// Raised are the attempts of replicas that are replaced, by index.
-	Raised   map[int]lifecycle.Raised
-	Problems []Problem
+	Raised map[int]lifecycle.Raised
+	// NextTermination is when the next replica is due; zero: none is.
+	NextTermination time.Time
+	Problems        []Problem
 }
 
 // PodCliqueSetStatus returns the status that a PodCliqueSet should have. A set of no replicas is available.
@@ -101,11 +113,20 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 	s.ObservedGeneration = pcs.Generation
 	s.Replicas, s.ScheduledReplicas, s.AvailableReplicas, s.UpdatedReplicas = max(pcs.Spec.Replicas, 0), 0, 0, 0
 	var first, troubled *lifecycle.SetReplica // that is not available, and that has trouble
+	var breachedSince time.Time
+	availableReplicas, deadline := map[int]bool{}, f.NextTermination
 	for i := range f.Replicas {
 		r := &f.Replicas[i]
 		s.ScheduledReplicas += one(r.IsScheduled())
 		s.AvailableReplicas += one(r.Available())
 		s.UpdatedReplicas += one(r.IsUpdated())
+		availableReplicas[r.Index] = r.Available() && r.IsOf(r.Attempt)
+		breachedSince = earliest(breachedSince, r.BreachedSince())
+		for _, g := range r.Groups {
+			if g.Delay != nil && g.Attempt == r.Attempt {
+				deadline = earliest(deadline, g.TerminationDeadline)
+			}
+		}
 		if first == nil && !r.Available() {
 			first = r
 		}
@@ -121,7 +142,8 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 	}
 	s.Selector = selector(naming.OfSet(pcs.Name))
 	s.RecordedReplicas = f.Recorded
-	s.ReplicaAttempts = replicaAttempts(s.ReplicaAttempts, int(s.Replicas), f.Raised, now)
+	s.ReplicaAttempts = replicaAttempts(s.ReplicaAttempts, int(s.Replicas), f.Raised, availableReplicas, now)
+	s.MinAvailableBreachedSince, s.TerminationDeadline = optionalTime(breachedSince), optionalTime(deadline)
 	s.Phase = v1alpha1.PodCliqueSetPhasePending
 	if f.Running {
 		s.Phase = v1alpha1.PodCliqueSetPhaseRunning

@@ -63,7 +63,8 @@ func TestPodCliqueStatus(t *testing.T) {
 				CurrentPodTemplateHash: ptr.To("h")},
 			told: []string{
 				"Available=False InsufficientReadyPods: 0 pods are ready, 4 needed",
-				"PodCliqueScheduled=False InsufficientScheduledPods: 0 pods are bound to nodes, 4 needed"},
+				"PodCliqueScheduled=False InsufficientScheduledPods: 0 pods are bound to nodes, 4 needed",
+				"MinAvailableBreached=False NeverAvailable: 0 pods are ready, 4 needed; there never were as many in this attempt"},
 		},
 		"available; what terminates or has ended does not count": {
 			spec:  v1alpha1.PodCliqueSpec{Replicas: 3, MinAvailable: ptr.To[int32](1)},
@@ -72,16 +73,29 @@ func TestPodCliqueStatus(t *testing.T) {
 				MinAvailable: ptr.To[int32](1), WasAvailable: true},
 			told: []string{
 				"Available=True SufficientReadyPods: 1 pod is ready, 1 needed",
-				"PodCliqueScheduled=True SufficientScheduledPods: 1 pod is bound to nodes, 1 needed"},
+				"PodCliqueScheduled=True SufficientScheduledPods: 1 pod is bound to nodes, 1 needed",
+				"MinAvailableBreached=False SufficientReadyPods: 1 pod is ready, 1 needed"},
 		},
-		"scaled to zero, once available": {
+		"once available, and below the minimum: what terminates or has ended does not count": {
+			spec:   v1alpha1.PodCliqueSpec{Replicas: 3, MinAvailable: ptr.To[int32](2)},
+			status: v1alpha1.PodCliqueStatus{WasAvailable: true, MinAvailable: ptr.To[int32](2)},
+			facts:  CliqueFacts{Pods: somePods(1, 0, 1, 1), Leaf: 2},
+			want: v1alpha1.PodCliqueStatus{Replicas: 2, ReadyReplicas: 1, ScheduledReplicas: 1, UpdatedReplicas: 1, MinAvailable: ptr.To[int32](2),
+				WasAvailable: true, MinAvailableBreachedSince: &now, TerminationDeadline: ptr.To(metav1.NewTime(now.Add(90 * time.Second)))},
+			told: []string{
+				"Available=False InsufficientReadyPods: 1 pod is ready, 2 needed",
+				"PodCliqueScheduled=False InsufficientScheduledPods: 1 pod is bound to nodes, 2 needed",
+				"MinAvailableBreached=True InsufficientReadyPods: 1 pod is ready, 2 needed, since 2026-03-01T12:05:00Z; termination is due at 2026-03-01T12:06:30Z"},
+		},
+		"scaled to zero, once available: a later start is a new one": {
 			spec:   v1alpha1.PodCliqueSpec{},
 			status: v1alpha1.PodCliqueStatus{WasAvailable: true, MinAvailable: ptr.To[int32](4)},
 			facts:  CliqueFacts{},
-			want:   v1alpha1.PodCliqueStatus{MinAvailable: ptr.To[int32](0), WasAvailable: true, CurrentPodTemplateHash: ptr.To("h")},
+			want:   v1alpha1.PodCliqueStatus{MinAvailable: ptr.To[int32](0), CurrentPodTemplateHash: ptr.To("h")},
 			told: []string{
 				"Available=True ScaledToZero: no pods are wanted",
-				"PodCliqueScheduled=True SufficientScheduledPods: no pods are wanted"},
+				"PodCliqueScheduled=True SufficientScheduledPods: no pods are wanted",
+				"MinAvailableBreached=False SufficientReadyPods: nothing is needed"},
 		},
 		"a quota in the way": {
 			spec: v1alpha1.PodCliqueSpec{Replicas: 1},
@@ -94,13 +108,15 @@ func TestPodCliqueStatus(t *testing.T) {
 			told: []string{
 				"Available=False InsufficientReadyPods: 0 pods are ready, 1 needed",
 				"PodCliqueScheduled=False InsufficientScheduledPods: 0 pods are bound to nodes, 1 needed",
+				"MinAvailableBreached=False NeverAvailable: 0 pods are ready, 1 needed; there never were as many in this attempt",
 				"ReplicaFailure=True CreateRefused: pod s-0-a-0-x: exceeded quota"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			clique := &v1alpha1.PodClique{
-				ObjectMeta: metav1.ObjectMeta{Name: "s-0-a", Generation: 7, Labels: map[string]string{v1alpha1.LabelPodTemplateHash: "h"}},
+				ObjectMeta: metav1.ObjectMeta{Name: "s-0-a", Generation: 7, Labels: map[string]string{v1alpha1.LabelPodTemplateHash: "h"},
+					Annotations: map[string]string{v1alpha1.AnnotationTerminationDelay: "1m30s"}},
 				Spec:       tc.spec, Status: tc.status,
 			}
 			got := PodCliqueStatus(clique, tc.facts, now)
@@ -164,12 +180,14 @@ func TestScalingGroupStatus(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(want, "Conditions")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"Available=False InsufficientAvailablePodCliqueScalingGroupReplicas: 1 of 3 replicas are available, 2 needed"}, told(got.Conditions)); diff != "" {
+	if diff := cmp.Diff([]string{"Available=False InsufficientAvailablePodCliqueScalingGroupReplicas: 1 of 3 replicas are available, 2 needed",
+		"MinAvailableBreached=False NeverAvailable: 1 of 3 replicas available, 2 needed; there never were as many in this attempt"}, told(got.Conditions)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 	group.Status = got
 	group.Status = ScalingGroupStatus(group, GroupFacts{Replicas: []lifecycle.GroupReplica{replica(0, 2, 2), replica(1, 2, 2)}}, now)
-	if diff := cmp.Diff([]string{"Available=True SufficientAvailablePodCliqueScalingGroupReplicas: 2 of 3 replicas are available, 2 needed"}, told(group.Status.Conditions)); diff != "" {
+	if diff := cmp.Diff([]string{"Available=True SufficientAvailablePodCliqueScalingGroupReplicas: 2 of 3 replicas are available, 2 needed",
+		"MinAvailableBreached=False SufficientAvailablePodCliqueScalingGroupReplicas: 2 of 3 replicas available, 2 needed"}, told(group.Status.Conditions)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 	if !group.Status.WasAvailable {
@@ -181,7 +199,8 @@ func TestScalingGroupStatus(t *testing.T) {
 	}
 	group.Spec.Replicas = 0
 	zero := ScalingGroupStatus(group, GroupFacts{}, now)
-	if diff := cmp.Diff([]string{"Available=True ScaledToZero: no replicas are wanted"}, told(zero.Conditions)); diff != "" || !zero.WasAvailable {
+	if diff := cmp.Diff([]string{"Available=True ScaledToZero: no replicas are wanted",
+		"MinAvailableBreached=False SufficientAvailablePodCliqueScalingGroupReplicas: nothing is needed"}, told(zero.Conditions)); diff != "" || zero.WasAvailable {
 		t.Errorf("scaled to zero (-want +got):\n%s", diff)
 	}
 }

@@ -1,6 +1,9 @@
 package lifecycle
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Clique is what is known of one PodClique.
 type Clique struct {
@@ -53,6 +56,11 @@ type GroupReplica struct {
 
 // Available reports whether every member clique exists and is available.
 func (r GroupReplica) Available() bool { return r.all(Clique.Available) }
+
+// IsOf reports whether every member clique that exists was made for the attempt.
+func (r GroupReplica) IsOf(attempt Attempt) bool {
+	return !slices.ContainsFunc(r.Members, func(c Clique) bool { return c.Attempt != attempt })
+}
 
 // IsScheduled reports whether every member clique exists and has its minimum scheduled.
 func (r GroupReplica) IsScheduled() bool { return r.all(Clique.IsScheduled) }
@@ -128,6 +136,13 @@ type SetReplica struct {
 
 // Available reports whether every standalone clique and every scaling group exists and is available.
 func (r SetReplica) Available() bool { return r.all(Clique.Available, ScalingGroup.Available) }
+
+// IsOf reports whether every standalone clique that exists was made for the attempt, and the status of every scaling group
+// belongs to it.
+func (r SetReplica) IsOf(attempt int32) bool {
+	return !slices.ContainsFunc(r.Cliques, func(c Clique) bool { return c.Attempt.Set != attempt }) &&
+		!slices.ContainsFunc(r.Groups, func(g ScalingGroup) bool { return g.Attempt != attempt })
+}
 
 // IsScheduled reports whether every standalone clique and every scaling group exists and has its minimum scheduled.
 func (r SetReplica) IsScheduled() bool { return r.all(Clique.IsScheduled, ScalingGroup.IsScheduled) }

@@ -22,7 +22,7 @@ const (
 func Internal(annotation string) bool {
 	switch annotation {
 	case AnnotationStartRequirements, AnnotationGroupPods, AnnotationTemplateKeys,
-		v1alpha1.AnnotationInitialReplicas, v1alpha1.AnnotationTemplateReplicas:
+		v1alpha1.AnnotationInitialReplicas, v1alpha1.AnnotationTemplateReplicas, v1alpha1.AnnotationTerminationDelay:
 		return true
 	}
 	return false

@@ -48,6 +48,7 @@ func Clique(clique *v1alpha1.PodClique) lifecycle.Clique {
 		Group:        clique.Labels[v1alpha1.LabelPodCliqueScalingGroup],
 		GroupReplica: naming.Index(clique.Labels, v1alpha1.LabelPodCliqueScalingGroupReplicaIndex),
 		UID:          string(clique.UID),
+		Attempt:      Attempt(clique),
 		Terminating:  clique.DeletionTimestamp != nil,
 		Observed:     clique.Status.ObservedGeneration == clique.Generation,
 		Replicas:     max(clique.Spec.Replicas, 0),
@@ -56,6 +57,8 @@ func Clique(clique *v1alpha1.PodClique) lifecycle.Clique {
 		Scheduled:    clique.Status.ScheduledReplicas,
 		Ready:        clique.Status.ReadyReplicas,
 		Updated:      clique.Status.UpdatedReplicas,
+
+		BreachedSince: BreachedSince(clique.Status.Conditions, clique.Status.MinAvailableBreachedSince),
 	}
 }
 
@@ -69,7 +72,7 @@ func Cliques(cliques []*v1alpha1.PodClique) []lifecycle.Clique {
 	return facts
 }
 
-// ScalingGroup returns what a PodCliqueScalingGroup says of itself.
+// ScalingGroup returns what a PodCliqueScalingGroup says of itself, without its Delay.
 func ScalingGroup(group *v1alpha1.PodCliqueScalingGroup) lifecycle.ScalingGroup {
 	return lifecycle.ScalingGroup{
 		Name:              group.Name,
@@ -82,6 +85,10 @@ func ScalingGroup(group *v1alpha1.PodCliqueScalingGroup) lifecycle.ScalingGroup 
 		ScheduledReplicas: group.Status.ScheduledReplicas,
 		AvailableReplicas: group.Status.AvailableReplicas,
 		UpdatedReplicas:   group.Status.UpdatedReplicas,
+
+		Attempt:             group.Status.PodCliqueSetAttempt,
+		BreachedSince:       BreachedSince(group.Status.Conditions, group.Status.MinAvailableBreachedSince),
+		TerminationDeadline: timeOf(group.Status.TerminationDeadline),
 	}
 }
 
@@ -96,7 +103,7 @@ func GroupReplicas(group *v1alpha1.PodCliqueScalingGroup, members []*v1alpha1.Po
 		}
 		r := byIndex[c.GroupReplica]
 		if r == nil {
-			r = &lifecycle.GroupReplica{Index: c.GroupReplica}
+			r = &lifecycle.GroupReplica{Index: c.GroupReplica, Attempt: GroupAttempt(group, c.GroupReplica)}
 			byIndex[c.GroupReplica] = r
 		}
 		r.Members = append(r.Members, c)
@@ -140,6 +147,7 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, cliques []*v1alpha1.PodClique, grou
 	exists := make([]map[string]bool, len(replicas))
 	for i := range replicas {
 		replicas[i].Index, exists[i] = i, map[string]bool{}
+		replicas[i].Attempt, replicas[i].Delay = SetAttempt(set, i).Set, TerminationDelay(set, "")
 	}
 	troubled := make([]string, len(replicas)) // the name of the first
 	tell := func(r *lifecycle.SetReplica, kind, name string, conditions []metav1.Condition) {
@@ -162,6 +170,7 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, cliques []*v1alpha1.PodClique, grou
 		if r := of(g.Labels); r != nil {
 			tell(r, v1alpha1.KindPodCliqueScalingGroup, g.Name, g.Status.Conditions)
 			facts := ScalingGroup(g)
+			facts.Delay = TerminationDelay(set, facts.Template)
 			r.Groups = append(r.Groups, facts)
 			exists[r.Index][facts.Template] = true
 		}

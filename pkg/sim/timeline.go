@@ -122,7 +122,7 @@ func replicasOf(o client.Object) string {
 	return fmt.Sprint(replicas.Interface())
 }
 
-// seeConditions notes conditions whose status or reason differs.
+// seeConditions notes conditions whose status or reason differs. Why the minimum is not breached is not noted.
 func (l *Timeline) seeConditions(c Change) {
 	before := map[string]string{}
 	if c.Old != nil {
@@ -132,13 +132,19 @@ func (l *Timeline) seeConditions(c Change) {
 	}
 	for _, condition := range conditions(c.New) {
 		was := before[condition.Type]
+		if was == "" && condition.Type == v1alpha1.ConditionMinAvailableBreached {
+			was = notBreached
+		}
 		delete(before, condition.Type)
 		if is := short(condition); is != was {
 			l.entryOf(c.GVK.Kind+" "+c.Key.Name, condition.Type, was).is = is
 		}
 	}
 	var gone []string
-	for kind := range before {
+	for kind, was := range before {
+		if was == notBreached {
+			continue
+		}
 		gone = append(gone, kind)
 	}
 	slices.Sort(gone)
@@ -147,7 +153,15 @@ func (l *Timeline) seeConditions(c Change) {
 	}
 }
 
-func short(c metav1.Condition) string { return string(c.Status) + " (" + c.Reason + ")" }
+func short(c metav1.Condition) string {
+	if c.Type == v1alpha1.ConditionMinAvailableBreached && c.Status == metav1.ConditionFalse {
+		return notBreached
+	}
+	return string(c.Status) + " (" + c.Reason + ")"
+}
+
+// notBreached is what the condition MinAvailableBreached is before it is written, too.
+const notBreached = "False"
 
 // conditions returns the conditions in the status of an object of ours.
 func conditions(o client.Object) []metav1.Condition {

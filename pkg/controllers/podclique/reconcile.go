@@ -98,7 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		delay = children.PromptBatchPeriod // the next pass sees the pods of this one
 	}
 	if delay > 0 && len(d.Delete) == 0 {
-		after = sooner(after, delay)
+		after = children.Sooner(after, delay)
 	} else {
 		if err := r.writeStatus(ctx, clique, recorded); err != nil {
 			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
@@ -118,14 +118,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	klog.FromContext(ctx).V(4).Info("Reconciled PodClique", "pods", len(pods), "created", created, "deleted", len(d.Delete), "held", d.Held)
 	return r.children.Result(ctx, request.NamespacedName, now, after, restoreErr, createErr, deleteErr)
-}
-
-// sooner returns the shorter of two delays; 0: not at all.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }
 
 // podsOf returns the pods that the clique owns, and others that bear its name. Read-only.

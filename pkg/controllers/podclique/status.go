@@ -9,11 +9,15 @@ import (
 	"github.com/muster-project/muster/pkg/controllers/children"
 )
 
-// writeStatus writes the status of recorded if it differs from that of clique, and emits events about new failures.
+// writeStatus writes the status of recorded if it differs from that of clique, and emits events about breaches
+// of the minimum and new failures.
 func (r *Reconciler) writeStatus(ctx context.Context, clique, recorded *v1alpha1.PodClique) error {
 	if err := r.children.WriteStatus(ctx, clique, recorded); err != nil {
 		return err
 	}
+	children.EmitBreach(r.recorder, clique,
+		children.BreachStatus{Conditions: clique.Status.Conditions, Deadline: clique.Status.TerminationDeadline},
+		children.BreachStatus{Conditions: recorded.Status.Conditions, Deadline: recorded.Status.TerminationDeadline})
 	for _, c := range children.NewFailures(clique.Status.Conditions, recorded.Status.Conditions) {
 		r.recorder.Eventf(clique, nil, corev1.EventTypeWarning, c.Reason, v1alpha1.ActionCreatePod, "%s", c.Message)
 	}

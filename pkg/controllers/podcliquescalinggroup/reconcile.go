@@ -57,7 +57,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if set != nil {
 		desired.WithoutOutdatedMembers(set, replicas, members)
 	}
-	units, err := r.decideUnits(ctx, group, set, now)
+	termination := decideTermination(set, group, members, now)
+	units, err := r.decideUnits(ctx, group, set, termination.Replicas, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 	}
@@ -76,7 +77,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 	// 5. Record, before anything is deleted.
 	recorded, err := r.writeStatus(ctx, group, desired.GroupFacts{
-		Replicas: replicas, Raised: units.raised(group), Waits: units.note(), Problems: r.children.Problems(group, createErr, now)}, now)
+		Replicas: replicas, Delay: delayOf(set, group), NextTermination: termination.Next,
+		Raised: units.raised(group), Waits: units.note(), Problems: r.children.Problems(group, createErr, now)}, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 	}
@@ -92,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		removeErr = fmt.Errorf("deleting PodCliques: %w", removeErr)
 	}
 	klog.FromContext(ctx).V(4).Info("Reconciled PodCliqueScalingGroup", "podCliques", len(members), "deleted", len(remove))
-	return r.children.Result(ctx, request.NamespacedName, now, units.requeueAfter(group), createErr, removeErr)
+	return r.children.Result(ctx, request.NamespacedName, now, children.Sooner(units.requeueAfter(group), termination.RequeueAfter(now)), createErr, removeErr)
 }
 
 // membersOf returns the PodCliques that the group owns. Read-only.

@@ -15,10 +15,10 @@ import (
 // units are the decisions on the replicas of a scaling group, by index.
 type units []lifecycle.UnitDecision
 
-// decideUnits returns what to do about the PodCliques of each replica of a group; nil without a set. What the cache shows is
-// enough to leave a replica alone; before a PodClique is created, or a replica is replaced, in a group that had PodCliques
-// before, the API server is asked.
-func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, now time.Time) (units, error) {
+// decideUnits returns what to do about the PodCliques of each replica of a group; nil without a set. replace are the replicas
+// that the cache shows should be replaced, and why. What the cache shows is enough to leave a replica alone; before a PodClique
+// is created, or a replica is replaced, in a group that had PodCliques before, the API server is asked.
+func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, replace map[int]lifecycle.Replacement, now time.Time) (units, error) {
 	i, config := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), group.Labels[v1alpha1.LabelTemplateName]
 	if set == nil {
 		return nil, nil
@@ -34,10 +34,12 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 	decide := func(j int, cliques []*v1alpha1.PodClique, pods []*corev1.Pod) lifecycle.UnitDecision {
 		names := memberNames(group, set, i, config, j)
 		own := replicaOf(group, cliques, j)
-		if observed.Complete(observed.GroupAttempt(group, j), names, own) {
+		if !replace[j].Requested() && observed.Complete(observed.GroupAttempt(group, j), names, own) {
 			return lifecycle.UnitDecision{Attempt: observed.GroupAttempt(group, j)}
 		}
-		return lifecycle.DecideUnit(observed.GroupUnit(set.Name, group, j, names, own, pods, r.children.Unreachable(ctx)), now)
+		unit := observed.GroupUnit(set.Name, group, j, names, own, pods, r.children.Unreachable(ctx))
+		unit.Replace = replace[j]
+		return lifecycle.DecideUnit(unit, now)
 	}
 	askServer := false
 	for j := range decisions {
@@ -50,6 +52,13 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 	cliques, pods, err = r.children.LiveSetReplica(ctx, group.Namespace, set.Name, i)
 	if err != nil {
 		return nil, err
+	}
+	if len(replace) > 0 {
+		// The delay, too, has to be the present one.
+		if err := r.children.EnsureUpToDate(ctx, set); err != nil {
+			return nil, err
+		}
+		replace = decideTermination(set, group, observed.WithReady(groupMembers(group, cliques), pods), now).Replicas
 	}
 	for j := range decisions {
 		decisions[j] = decide(j, cliques, pods)

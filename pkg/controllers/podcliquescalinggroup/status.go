@@ -12,7 +12,8 @@ import (
 	"github.com/muster-project/muster/pkg/desired"
 )
 
-// writeStatus writes the status of a group if it has changed, emits events about new failures, and returns the group with
+// writeStatus writes the status of a group if it has changed, emits events about replaced replicas,
+// breaches of the minimum and new failures, and returns the group with
 // that status.
 func (r *Reconciler) writeStatus(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, facts desired.GroupFacts, now time.Time) (*v1alpha1.PodCliqueScalingGroup, error) {
 	recorded := group.DeepCopy()
@@ -25,6 +26,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, group *v1alpha1.PodCliqueS
 		before = nil
 	}
 	children.EmitReplaced(r.recorder, group, before, recorded.Status.ReplicaAttempts)
+	children.EmitBreach(r.recorder, group,
+		children.BreachStatus{Conditions: group.Status.Conditions, Deadline: group.Status.TerminationDeadline},
+		children.BreachStatus{Conditions: recorded.Status.Conditions, Deadline: recorded.Status.TerminationDeadline})
 	for _, c := range children.NewFailures(group.Status.Conditions, recorded.Status.Conditions) {
 		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, c.Reason, v1alpha1.ActionCreatePodClique, "%s", c.Message)
 	}

@@ -66,6 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	facts = observed.SetReplicas(set, cliques, groups)
 	recordedReplicas := live.Status.RecordedReplicas
 	var decisions []lifecycle.UnitDecision
+	var termination lifecycle.Termination
 	var removals []removal
 	var createErr error
 	if errs, _ := validation.ValidatePodCliqueSet(live); len(errs) > 0 {
@@ -76,7 +77,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		childrenOf, replicas := owned.children(), int(max(set.Spec.Replicas, 0))
 		childrenOf.PodGroups = owned.presentPodGroups(set)
 		desired.WithoutOutdated(set, facts, childrenOf.Cliques)
-		if decisions, err = r.decideUnits(ctx, set, owned, now); err != nil {
+		termination = lifecycle.DecideSetTermination(facts, now)
+		if decisions, err = r.decideUnits(ctx, set, owned, termination.Replicas, now); err != nil {
 			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 		}
 		for i := range decisions {
@@ -116,7 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	raisedAttempts := raised(set, decisions)
 	recorded, err := r.writeStatus(ctx, live, desired.SetFacts{
-		Replicas: facts, Running: running, Recorded: recordedReplicas, Raised: raisedAttempts,
+		Replicas: facts, Running: running, Recorded: recordedReplicas, Raised: raisedAttempts, NextTermination: termination.Next,
 		Problems: r.children.Problems(live, createErr, now)}, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
@@ -130,7 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	}
 	klog.FromContext(ctx).V(4).Info("Reconciled PodCliqueSet", "replicas", set.Spec.Replicas, "deleted", len(removals))
-	return r.children.Result(ctx, request.NamespacedName, now, requeueAfter(decisions, len(raisedAttempts) > 0), createErr, removeErr)
+	return r.children.Result(ctx, request.NamespacedName, now, children.Sooner(requeueAfter(decisions, len(raisedAttempts) > 0), termination.RequeueAfter(now)), createErr, removeErr)
 }
 
 // liveIfMissing returns the set as it was read, or as the API server has it if an object is missing of a set that was

@@ -16,28 +16,31 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// decideUnits returns what to do about the PodCliques of each replica of a set, defaults filled in. What the cache shows is enough to leave a replica alone; before a PodClique is created where there was one,
-// or the replica is replaced, the API server is asked.
-func (r *Reconciler) decideUnits(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, now time.Time) ([]lifecycle.UnitDecision, error) {
+// decideUnits returns what to do about the PodCliques of each replica of a set, defaults filled in. replace are the replicas
+// that the cache shows should be replaced, and why. What the cache shows is enough to leave a replica alone; before a PodClique
+// is created where there was one, or the replica is replaced, the API server is asked.
+func (r *Reconciler) decideUnits(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, replace map[int]lifecycle.Replacement, now time.Time) ([]lifecycle.UnitDecision, error) {
 	byReplica := owned.cliquesByReplica()
 	decisions := make([]lifecycle.UnitDecision, max(set.Spec.Replicas, 0))
 	err := children.ForEach(len(decisions), maxParallel, func(i int) (err error) {
-		decisions[i], err = r.decideUnit(ctx, set, i, owned, byReplica[i], now)
+		decisions[i], err = r.decideUnit(ctx, set, i, owned, byReplica[i], replace[i], now)
 		return err
 	})
 	return decisions, err
 }
 
-func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet, i int, owned ownedObjects, cliques []*v1alpha1.PodClique, now time.Time) (lifecycle.UnitDecision, error) {
+func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet, i int, owned ownedObjects, cliques []*v1alpha1.PodClique, replace lifecycle.Replacement, now time.Time) (lifecycle.UnitDecision, error) {
 	attempt := observed.SetAttempt(set, i)
 	standalone, members := cliqueNames(set, i, owned)
 	names := slices.Concat(standalone, members)
-	if observed.Complete(attempt, names, cliques) {
+	if !replace.Requested() && observed.Complete(attempt, names, cliques) {
 		return lifecycle.UnitDecision{Attempt: attempt}, nil
 	}
 	decide := func(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) lifecycle.UnitDecision {
 		podGroup := owned.podGroups[naming.PodGroup(set.Name, i)]
-		return lifecycle.DecideUnit(observed.SetUnit(set, i, names, cliques, pods, podGroup, r.children.Unreachable(ctx)), now)
+		unit := observed.SetUnit(set, i, names, cliques, pods, podGroup, r.children.Unreachable(ctx))
+		unit.Replace = replace
+		return lifecycle.DecideUnit(unit, now)
 	}
 	cliques, pods, err := r.children.SetReplica(ctx, set.Namespace, set.Name, i)
 	if err != nil {
@@ -50,6 +53,11 @@ func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet,
 	}
 	if cliques, pods, err = r.children.LiveSetReplica(ctx, set.Namespace, set.Name, i); err != nil {
 		return lifecycle.UnitDecision{}, err
+	}
+	if replace.Requested() {
+		if replace, err = r.liveTermination(ctx, set, i, owned, observed.WithReady(cliques, pods), now); err != nil {
+			return lifecycle.UnitDecision{}, err
+		}
 	}
 	return decide(cliques, pods), nil
 }

@@ -78,6 +78,9 @@ const (
 	// group's replica that an object was made for; on member PodCliques and
 	// their pods. Absent: 0.
 	AnnotationPodCliqueScalingGroupAttempt = "grove.io/podcliquescalinggroup-attempt"
+	// AnnotationTerminationDelay, on a PodClique, holds the effective
+	// terminationDelay. The owner keeps it up to date. Absent: none.
+	AnnotationTerminationDelay = "grove.io/termination-delay"
 	// AnnotationMNNVLGroup asks Grove for a multi-node NVLink domain. Not acted
 	// on.
 	AnnotationMNNVLGroup = "grove.io/mnnvl-group"

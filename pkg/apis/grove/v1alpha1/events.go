@@ -18,6 +18,12 @@ const (
 	// EventReplicaReplaced, Normal, on a PodCliqueSet or PodCliqueScalingGroup: the attempt of a replica was raised, so that all
 	// of the replica is replaced, because its PodCliques were deleted.
 	EventReplicaReplaced = "ReplicaReplaced"
+	// EventMinAvailableBreached, Warning, on a PodClique or PodCliqueScalingGroup: it was available and is below its minimum.
+	EventMinAvailableBreached = "MinAvailableBreached"
+	// EventTerminationDue, Warning, on a PodClique or PodCliqueScalingGroup: a breach has a deadline, or another than before.
+	EventTerminationDue = "TerminationDue"
+	// EventMinAvailableRecovered, Normal, on a PodClique or PodCliqueScalingGroup: it is not below its minimum any more.
+	EventMinAvailableRecovered = "MinAvailableRecovered"
 	// EventReplicaTerminated, Warning, on a PodCliqueSet or PodCliqueScalingGroup: a replica was below its minimum for longer
 	// than the termination delay. All of it is deleted, and created again.
 	EventReplicaTerminated = "ReplicaTerminated"
@@ -27,6 +33,8 @@ const (
 const (
 	// ActionCreateChild: create or update what a replica of a PodCliqueSet consists of.
 	ActionCreateChild = "CreateChild"
+	// ActionWatchMinimum: compare what is available with the minimum.
+	ActionWatchMinimum = "WatchMinimum"
 	// ActionReplaceReplica: delete what is left of a replica, and create it again when that is gone.
 	ActionReplaceReplica = "ReplaceReplica"
 	// ActionCreatePodClique: create or update the PodCliques of a PodCliqueScalingGroup.

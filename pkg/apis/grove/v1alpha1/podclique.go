@@ -18,6 +18,8 @@ import (
 // +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduledReplicas`,description="Pods bound to nodes"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Pods ready"
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Pods made from the present template"
+// +kubebuilder:printcolumn:name="Breached",type=date,JSONPath=`.status.minAvailableBreachedSince`,description="How long minAvailable has been breached; empty if it is not"
+// +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.terminationDeadline`,description="When termination is due because of the breach"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Gated",type=integer,JSONPath=`.status.scheduleGatedReplicas`,priority=1
 // +kubebuilder:printcolumn:name="MinBreached",type=string,JSONPath=`.status.conditions[?(@.type=="MinAvailableBreached")].status`,priority=1
@@ -143,13 +145,28 @@ type PodCliqueStatus struct {
 	// +kubebuilder:validation:MaxLength=512
 	Selector *string `json:"hpaPodSelector,omitempty"`
 
-	// wasAvailable says that minAvailable pods were ready once. Sticky.
+	// wasAvailable says that minAvailable pods were ready once. Sticky, until
+	// the PodClique is scaled to zero.
 	// +optional
 	WasAvailable bool `json:"wasAvailable,omitempty"`
 
+	// minAvailableBreachedSince is when MinAvailableBreached became True, a whole
+	// second, rounded up. Unset unless it is True.
+	// +optional
+	MinAvailableBreachedSince *metav1.Time `json:"minAvailableBreachedSince,omitempty"`
+
+	// terminationDeadline is when termination is due because of the breach:
+	// minAvailableBreachedSince and the present terminationDelay. Then the
+	// replica of the PodCliqueSet is terminated; or, if the PodClique is part of
+	// a scaling group of which enough other replicas are available, the replica
+	// of that. Unset without a breach or a terminationDelay.
+	// +optional
+	TerminationDeadline *metav1.Time `json:"terminationDeadline,omitempty"`
+
 	// conditions are Available (minAvailable pods are ready),
+	// MinAvailableBreached (they were once, and are not now),
 	// PodCliqueScheduled (minAvailable pods are bound) and, while they hold,
-	// ReplicaFailure and ForeignObject. MinAvailableBreached is not written yet.
+	// ReplicaFailure and ForeignObject.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -17,6 +17,8 @@ import (
 // +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduledReplicas`,description="Replicas whose minimum is bound"
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Replicas whose minimum is ready"
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Replicas made from the present template"
+// +kubebuilder:printcolumn:name="Breached",type=date,JSONPath=`.status.minAvailableBreachedSince`,description="How long minAvailable has been breached; empty if it is not"
+// +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.terminationDeadline`,description="When the next termination is due: of a replica of the group, or of the PodCliqueSet's replica that it is part of"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="MinBreached",type=string,JSONPath=`.status.conditions[?(@.type=="MinAvailableBreached")].status`,priority=1
 // +kubebuilder:printcolumn:name="PCLQs-Updated",type=integer,JSONPath=`.status.updateProgress.updatedPodCliquesCount`,priority=1
@@ -134,12 +136,26 @@ type PodCliqueScalingGroupStatus struct {
 	ReplicaAttempts []ReplicaAttempt `json:"replicaAttempts,omitempty"`
 
 	// wasAvailable says that minAvailable replicas were available once. Sticky
-	// within one attempt of the PodCliqueSet's replica.
+	// within one attempt of the PodCliqueSet's replica, until the group is scaled
+	// to zero.
 	// +optional
 	WasAvailable bool `json:"wasAvailable,omitempty"`
 
-	// conditions are Available (minAvailable replicas are) and, while they hold,
-	// ReplicaFailure and ForeignObject. MinAvailableBreached is not written yet.
+	// minAvailableBreachedSince is when MinAvailableBreached became True, a whole
+	// second, rounded up. Unset unless it is True.
+	// +optional
+	MinAvailableBreachedSince *metav1.Time `json:"minAvailableBreachedSince,omitempty"`
+
+	// terminationDeadline is when the next termination is due, by the present
+	// terminationDelay: if MinAvailableBreached is True that of the
+	// PodCliqueSet's replica which the group is part of, else that of a single
+	// replica of the group. Unset if none is.
+	// +optional
+	TerminationDeadline *metav1.Time `json:"terminationDeadline,omitempty"`
+
+	// conditions are Available (minAvailable replicas are), MinAvailableBreached
+	// (they were once, and are not now) and, while they hold, ReplicaFailure and
+	// ForeignObject.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -15,6 +15,8 @@ import (
 // +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduledReplicas`,description="Replicas whose minimum is bound"
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Replicas whose minimum is ready"
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Replicas made from the present template"
+// +kubebuilder:printcolumn:name="Breached",type=date,JSONPath=`.status.minAvailableBreachedSince`,description="How long a replica has been below its minimum; empty if none is"
+// +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.terminationDeadline`,description="When the next termination is due"
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Pending or Running; of Training also Succeeded or Failed"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].reason`,description="Why the PodCliqueSet is, or is not, available"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -195,8 +197,9 @@ type PodCliqueSetTemplateSpec struct {
 	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
 
 	// terminationDelay is how long a replica that was available may stay below
-	// its minimum before it is ended and made anew. Unset means never; with
-	// workloadType Training, 0. Kept, not acted on yet.
+	// its minimum before it is terminated and created again. Unset means never;
+	// with workloadType Training, 0. It may be changed, added and removed at any
+	// time: what counts is the beginning of the breach and the present delay.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
@@ -315,7 +318,7 @@ type PodCliqueScalingGroupConfig struct {
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
 
 	// terminationDelay overrides that of the template for this group. Only where
-	// the template has one. Kept, not acted on yet.
+	// the template has one.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
@@ -435,6 +438,17 @@ type PodCliqueSetStatus struct {
 	// +listMapKey=index
 	ReplicaAttempts []ReplicaAttempt `json:"replicaAttempts,omitempty"`
 
+	// minAvailableBreachedSince is when the first breach of minAvailable began
+	// that lasts, of a standalone PodClique or of a PodCliqueScalingGroup. Unset
+	// if there is none.
+	// +optional
+	MinAvailableBreachedSince *metav1.Time `json:"minAvailableBreachedSince,omitempty"`
+
+	// terminationDeadline is when the next termination is due: of a replica, or
+	// of a replica of a PodCliqueScalingGroup. Unset if none is.
+	// +optional
+	TerminationDeadline *metav1.Time `json:"terminationDeadline,omitempty"`
+
 	// podGangStatuses is Grove's and stays empty: a PodGroup's status stands in
 	// the PodGroup.
 	// +optional
@@ -507,6 +521,11 @@ type ReplicaAttempt struct {
 	// startedAt is when it was raised.
 	// +required
 	StartedAt metav1.Time `json:"startedAt"`
+
+	// availableAt is when the replica was available again, for the first time in
+	// this attempt. Unset until then.
+	// +optional
+	AvailableAt *metav1.Time `json:"availableAt,omitempty"`
 }
 
 // PodGangStatus is Grove's; see PodCliqueSetStatus.

@@ -1,0 +1,52 @@
+package children
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+// BreachStatus is what the status of a PodClique or PodCliqueScalingGroup says about its minimum.
+type BreachStatus struct {
+	Conditions []metav1.Condition
+	// Deadline is that of the breach of the minimum.
+	Deadline *metav1.Time
+}
+
+func (s BreachStatus) condition() metav1.Condition {
+	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionMinAvailableBreached); c != nil {
+		return *c
+	}
+	return metav1.Condition{Status: metav1.ConditionFalse}
+}
+
+func (s BreachStatus) breached() bool { return s.condition().Status == metav1.ConditionTrue }
+
+// recovered reports whether the minimum is reached, not only no longer looked at.
+func (s BreachStatus) recovered() bool {
+	switch s.condition().Reason {
+	case v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonSufficientReplicas:
+		return true
+	}
+	return false
+}
+
+// EmitBreach emits events about a breach that begins, its deadline, and its end, after a status was written.
+func EmitBreach(recorder events.EventRecorder, object client.Object, before, after BreachStatus) {
+	was, is := before.breached(), after.breached()
+	if is && !was {
+		recorder.Eventf(object, nil, corev1.EventTypeWarning, v1alpha1.EventMinAvailableBreached, v1alpha1.ActionWatchMinimum, "%s", after.condition().Message)
+	}
+	if is && after.Deadline != nil && !(was && after.Deadline.Equal(before.Deadline)) {
+		recorder.Eventf(object, nil, corev1.EventTypeWarning, v1alpha1.EventTerminationDue, v1alpha1.ActionWatchMinimum,
+			"Termination is due at %s, unless the minimum is reached again before", lifecycle.Timestamp(after.Deadline.Time))
+	}
+	if was && !is && after.recovered() {
+		recorder.Eventf(object, nil, corev1.EventTypeNormal, v1alpha1.EventMinAvailableRecovered, v1alpha1.ActionWatchMinimum, "%s", after.condition().Message)
+	}
+}

@@ -1,0 +1,49 @@
+package podcliquescalinggroup
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// delayOf returns the effective termination delay of a group; nil: gang termination is off, or there is no set.
+func delayOf(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup) *time.Duration {
+	if set == nil {
+		return nil
+	}
+	return observed.TerminationDelay(set, group.Labels[v1alpha1.LabelTemplateName])
+}
+
+// decideTermination returns which replicas of a group are terminated by the group itself. members are its PodCliques.
+func decideTermination(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup, members []*v1alpha1.PodClique, now time.Time) lifecycle.Termination {
+	if set == nil {
+		return lifecycle.Termination{}
+	}
+	var wanted []lifecycle.GroupReplica
+	for _, r := range observed.GroupReplicas(group, members) {
+		if r.Index < int(group.Spec.Replicas) {
+			wanted = append(wanted, r)
+		}
+	}
+	return lifecycle.DecideGroupTermination(lifecycle.GroupTermination{
+		Replicas:     wanted,
+		MinAvailable: lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas),
+		Delay:        delayOf(set, group),
+		ReportsOnly:  set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining,
+	}, now)
+}
+
+// groupMembers returns those of the PodCliques that the group owns.
+func groupMembers(group *v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.PodClique) []*v1alpha1.PodClique {
+	var members []*v1alpha1.PodClique
+	for _, c := range cliques {
+		if metav1.IsControlledBy(c, group) {
+			members = append(members, c)
+		}
+	}
+	return members
+}

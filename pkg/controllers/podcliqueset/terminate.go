@@ -1,0 +1,65 @@
+package podcliqueset
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// liveTermination returns why replica i of a set is terminated, by what the API server has. cliques are all PodCliques of the
+// replica as they were read past the cache, with the ready pods counted. That the set itself is the present one is checked
+// when the attempt is recorded.
+func (r *Reconciler) liveTermination(ctx context.Context, set *v1alpha1.PodCliqueSet, i int, owned ownedObjects, cliques []*v1alpha1.PodClique, now time.Time) (lifecycle.Replacement, error) {
+	var standalone []*v1alpha1.PodClique
+	for _, c := range cliques {
+		if metav1.IsControlledBy(c, set) {
+			standalone = append(standalone, c)
+		}
+	}
+	var groups []*v1alpha1.PodCliqueScalingGroup
+	for _, g := range owned.groups {
+		if naming.Index(g.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex) != i {
+			continue
+		}
+		live := &v1alpha1.PodCliqueScalingGroup{}
+		if err := r.live.Get(ctx, client.ObjectKeyFromObject(g), live); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return lifecycle.Replacement{}, fmt.Errorf("reading PodCliqueScalingGroup %s past the cache: %w", g.Name, err)
+		}
+		if live.UID == g.UID {
+			groups = append(groups, live)
+		}
+	}
+	facts := observed.SetReplicas(set, standalone, groups)[i]
+	for k := range facts.Groups {
+		g := &facts.Groups[k]
+		for _, live := range groups {
+			if live.Name == g.Name {
+				g.AvailableReplicas = availableAtMost(live, cliques)
+			}
+		}
+	}
+	return lifecycle.DecideSetTermination([]lifecycle.SetReplica{facts}, now).Replicas[i], nil
+}
+
+// availableAtMost returns how many replicas of a group may be available.
+func availableAtMost(group *v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.PodClique) int32 {
+	var members []*v1alpha1.PodClique
+	for _, c := range cliques {
+		if metav1.IsControlledBy(c, group) && observed.GroupReplicaIndex(c) < int(group.Spec.Replicas) {
+			members = append(members, c)
+		}
+	}
+	available, unknown := lifecycle.CountAvailable(observed.GroupReplicas(group, members))
+	return available + unknown
+}

@@ -1,0 +1,92 @@
+package observed
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+// TerminationDelay returns the effective termination delay of a scaling group of the set's template, or with "" that of the
+// set; nil: gang termination is off. It is off in Training workloads, whose replicas are restarted instead.
+func TerminationDelay(set *v1alpha1.PodCliqueSet, group string) *time.Duration {
+	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
+		return nil
+	}
+	template := &set.Spec.Template
+	var override *time.Duration
+	if config := template.ScalingGroup(group); config != nil {
+		override = duration(config.TerminationDelay)
+	}
+	return lifecycle.EffectiveDelay(duration(template.TerminationDelay), override)
+}
+
+func duration(d *metav1.Duration) *time.Duration {
+	if d == nil {
+		return nil
+	}
+	return &d.Duration
+}
+
+// CliqueTerminationDelay returns the effective termination delay that a PodClique's owner keeps on it; nil: there is none, or it
+// cannot be read.
+func CliqueTerminationDelay(clique *v1alpha1.PodClique) *time.Duration {
+	d, err := time.ParseDuration(clique.Annotations[v1alpha1.AnnotationTerminationDelay])
+	if err != nil {
+		return nil
+	}
+	return &d
+}
+
+// BreachedSince returns when a breach of the minimum began, of an object with these conditions and that time in its status.
+// Zero: there is none.
+func BreachedSince(conditions []metav1.Condition, since *metav1.Time) time.Time {
+	if since == nil || !meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionMinAvailableBreached) {
+		return time.Time{}
+	}
+	return since.Time
+}
+
+// timeOf returns the time that an optional field of a status has, zero if it has none.
+func timeOf(t *metav1.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}
+
+// IsCliqueUpdating reports whether an update of the PodClique is open: under OnDelete none ever is. Source: decision T6.
+func IsCliqueUpdating(clique *v1alpha1.PodClique) bool {
+	p := clique.Status.UpdateProgress
+	return p != nil && p.UpdateEndedAt == nil
+}
+
+// IsGroupUpdating is IsCliqueUpdating for a scaling group.
+func IsGroupUpdating(group *v1alpha1.PodCliqueScalingGroup) bool {
+	p := group.Status.UpdateProgress
+	return p != nil && p.UpdateEndedAt == nil
+}
+
+// WithReady returns copies of PodCliques whose status counts the ready pods as the pods show it: what is not in a status yet
+// terminates nothing. pods are of any PodClique.
+func WithReady(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.PodClique {
+	owned := map[types.UID][]*corev1.Pod{}
+	for _, pod := range pods {
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+			owned[owner.UID] = append(owned[owner.UID], pod)
+		}
+	}
+	reachable := func(string) bool { return false } // no count depends on it
+	counted := make([]*v1alpha1.PodClique, 0, len(cliques))
+	for _, c := range cliques {
+		c = c.DeepCopy()
+		c.Status.ReadyReplicas = lifecycle.Count(CliquePods(c, owned[c.UID], reachable)).Ready
+		counted = append(counted, c)
+	}
+	return counted
+}
