@@ -66,7 +66,7 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupFacts, now
 			continue
 		}
 		wanted = append(wanted, r)
-		availableReplicas[r.Index] = r.Available() && r.IsOf(r.Attempt)
+		availableReplicas[r.Index] = r.Available()
 		s.ScheduledReplicas += one(r.IsScheduled())
 		s.AvailableReplicas += one(r.Available())
 		s.UpdatedReplicas += one(r.IsUpdated())
@@ -120,7 +120,7 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 		s.ScheduledReplicas += one(r.IsScheduled())
 		s.AvailableReplicas += one(r.Available())
 		s.UpdatedReplicas += one(r.IsUpdated())
-		availableReplicas[r.Index] = r.Available() && r.IsOf(r.Attempt)
+		availableReplicas[r.Index] = r.Available()
 		breachedSince = earliest(breachedSince, r.BreachedSince())
 		for _, g := range r.Groups {
 			if g.Delay != nil && g.Attempt == r.Attempt {

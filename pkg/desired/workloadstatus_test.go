@@ -117,7 +117,7 @@ func TestPodCliqueStatus(t *testing.T) {
 			clique := &v1alpha1.PodClique{
 				ObjectMeta: metav1.ObjectMeta{Name: "s-0-a", Generation: 7, Labels: map[string]string{v1alpha1.LabelPodTemplateHash: "h"},
 					Annotations: map[string]string{v1alpha1.AnnotationTerminationDelay: "1m30s"}},
-				Spec:       tc.spec, Status: tc.status,
+				Spec: tc.spec, Status: tc.status,
 			}
 			got := PodCliqueStatus(clique, tc.facts, now)
 			if diff := cmp.Diff(tc.told, told(got.Conditions)); diff != "" {

@@ -1,9 +1,6 @@
 package lifecycle
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Clique is what is known of one PodClique.
 type Clique struct {
@@ -54,13 +51,11 @@ type GroupReplica struct {
 	Missing []string
 }
 
-// Available reports whether every member clique exists and is available.
-func (r GroupReplica) Available() bool { return r.all(Clique.Available) }
+// Available reports whether every member clique exists, was made for the present attempt and is available.
+func (r GroupReplica) Available() bool { return r.all(r.available) }
 
-// IsOf reports whether every member clique that exists was made for the attempt.
-func (r GroupReplica) IsOf(attempt Attempt) bool {
-	return !slices.ContainsFunc(r.Members, func(c Clique) bool { return c.Attempt != attempt })
-}
+// available reports whether a member is. One of an earlier attempt is about to be deleted.
+func (r GroupReplica) available(c Clique) bool { return c.Attempt == r.Attempt && c.Available() }
 
 // IsScheduled reports whether every member clique exists and has its minimum scheduled.
 func (r GroupReplica) IsScheduled() bool { return r.all(Clique.IsScheduled) }
@@ -134,14 +129,15 @@ type SetReplica struct {
 	Trouble string
 }
 
-// Available reports whether every standalone clique and every scaling group exists and is available.
-func (r SetReplica) Available() bool { return r.all(Clique.Available, ScalingGroup.Available) }
+// Available reports whether every standalone clique and every scaling group exists and is available in the present attempt.
+func (r SetReplica) Available() bool { return r.all(r.available, r.groupAvailable) }
 
-// IsOf reports whether every standalone clique that exists was made for the attempt, and the status of every scaling group
-// belongs to it.
-func (r SetReplica) IsOf(attempt int32) bool {
-	return !slices.ContainsFunc(r.Cliques, func(c Clique) bool { return c.Attempt.Set != attempt }) &&
-		!slices.ContainsFunc(r.Groups, func(g ScalingGroup) bool { return g.Attempt != attempt })
+// available reports whether a standalone clique is. One of an earlier attempt is about to be deleted.
+func (r SetReplica) available(c Clique) bool { return c.Attempt.Set == r.Attempt && c.Available() }
+
+// groupAvailable reports whether a scaling group is, by a status that belongs to the present attempt.
+func (r SetReplica) groupAvailable(g ScalingGroup) bool {
+	return g.Attempt == r.Attempt && g.Available()
 }
 
 // IsScheduled reports whether every standalone clique and every scaling group exists and has its minimum scheduled.
@@ -168,12 +164,12 @@ func (r SetReplica) all(clique func(Clique) bool, group func(ScalingGroup) bool)
 // name, or if it does not exist, by the template's. "" if the replica is available.
 func (r SetReplica) Unavailable() string {
 	for _, c := range r.Cliques {
-		if !c.Available() {
+		if !r.available(c) {
 			return c.Name
 		}
 	}
 	for _, g := range r.Groups {
-		if !g.Available() {
+		if !r.groupAvailable(g) {
 			return g.Name
 		}
 	}

@@ -107,7 +107,7 @@ func (r GroupReplica) observed() bool { return r.all(func(c Clique) bool { retur
 
 // mayBeAvailable reports whether the replica would be available if what is not known were so.
 func (r GroupReplica) mayBeAvailable() bool {
-	return r.all(func(c Clique) bool { return c.Available() || !c.Terminating && !c.Observed })
+	return r.all(func(c Clique) bool { return r.available(c) || c.Attempt == r.Attempt && !c.Terminating && !c.Observed })
 }
 
 // due is the first breach for which a unit is terminated.

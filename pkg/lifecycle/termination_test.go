@@ -203,6 +203,8 @@ func TestCountAvailable(t *testing.T) {
 		{Members: []Clique{clique("a", stale), clique("b", unready)}},
 		{Members: []Clique{clique("a", stale, terminatingClique), clique("b")}},
 		{Members: []Clique{clique("a", stale)}, Missing: []string{"b"}},
+		{Attempt: Attempt{Set: 1}, Members: []Clique{clique("a"), clique("b")}}, // of an earlier attempt
+		{Attempt: Attempt{Set: 1}, Members: []Clique{clique("a", stale), clique("b", stale)}},
 	}
 	if available, unknown := CountAvailable(replicas); available != 1 || unknown != 2 {
 		t.Errorf("%d available and %d unknown, want 1 and 2", available, unknown)

@@ -36,6 +36,7 @@ type Kubelet struct {
 	mu   sync.Mutex
 	pods map[types.UID]*podState // guarded by mu; of pods that are bound
 	lost map[string]time.Time    // guarded by mu; nodes that do not answer, since when
+	sick map[types.UID]bool      // guarded by mu; pods whose readiness probe fails
 }
 
 // lostAfter is how long pods stay on a node that does not answer before they are deleted: the toleration that admission
@@ -49,7 +50,7 @@ type podState struct {
 }
 
 func newKubelet(api *API) *Kubelet {
-	k := &Kubelet{api: api, pods: map[types.UID]*podState{}, lost: map[string]time.Time{}}
+	k := &Kubelet{api: api, pods: map[types.UID]*podState{}, lost: map[string]time.Time{}, sick: map[types.UID]bool{}}
 	api.watch(k.see)
 	return k
 }
@@ -92,9 +93,10 @@ type kubeletAction struct {
 func (k *Kubelet) actions() []kubeletAction {
 	k.mu.Lock()
 	states := make([]*podState, 0, len(k.pods))
-	lost := map[string]time.Time{}
+	lost, sick := map[string]time.Time{}, map[types.UID]bool{}
 	for _, s := range k.pods {
 		states = append(states, s)
+		sick[s.pod.UID] = k.sick[s.pod.UID]
 	}
 	for node, since := range k.lost {
 		lost[node] = since
@@ -127,7 +129,7 @@ func (k *Kubelet) actions() []kubeletAction {
 		case over:
 		case pod.Status.Phase == corev1.PodPending && !k.waits(pod):
 			add(s.bound.Add(k.StartAfter), "starts", func() error { return k.setStatus(pod, k.runs) })
-		case pod.Status.Phase == corev1.PodRunning && !isReady(pod):
+		case pod.Status.Phase == corev1.PodRunning && !isReady(pod) && !sick[pod.UID]:
 			add(s.running.Add(k.ReadyAfter), "becomes ready", func() error {
 				return k.setStatus(pod, func(p *corev1.Pod) { k.setReady(p, true) })
 			})
@@ -219,6 +221,21 @@ func (k *Kubelet) setReady(pod *corev1.Pod, ready bool) {
 	for i := range pod.Status.ContainerStatuses {
 		pod.Status.ContainerStatuses[i].Ready = ready
 	}
+}
+
+// FailReadiness makes the readiness probe of a running pod fail, until PassReadiness.
+func (k *Kubelet) FailReadiness(pod *corev1.Pod) error {
+	k.setSick(pod, true)
+	return k.setStatus(pod, func(p *corev1.Pod) { k.setReady(p, false) })
+}
+
+// PassReadiness lets the readiness probe of a pod pass again.
+func (k *Kubelet) PassReadiness(pod *corev1.Pod) { k.setSick(pod, false) }
+
+func (k *Kubelet) setSick(pod *corev1.Pod, sick bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.sick[pod.UID] = sick
 }
 
 // Exit makes the containers of a running pod exit with a code. By the pod's restartPolicy they start again, and are ready

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -149,7 +150,7 @@ func invariants() func(*Cluster) error {
 }
 
 // TestAnyOrder is the story in other orders of the same steps, with crashes of the controllers and of the scheduler at
-// random writes and moments, and with caches that are held back.
+// random writes and moments, with caches that are held back, and with pods that fail.
 func TestAnyOrder(t *testing.T) {
 	runs := 20
 	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
@@ -158,7 +159,7 @@ func TestAnyOrder(t *testing.T) {
 	for seed := range int64(runs) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			random := rand.New(rand.NewSource(seed))
-			c := New(t, Options{Nodes: Nodes(3, 4), Seed: seed + 1, Check: invariants()})
+			c := New(t, Options{Nodes: Nodes(3, 4), Seed: seed + 1, Check: both(invariants(), terminations())})
 			c.Kubelet.Linger = time.Duration(random.Intn(20)) * time.Second
 			c.Kubelet.LingerUpTo = time.Duration(random.Intn(40)) * time.Second
 			held := []client.Object{&corev1.Pod{}, &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &v2alpha2.PodGroup{}, &v1alpha1.PodCliqueSet{}}
@@ -184,7 +185,24 @@ func TestAnyOrder(t *testing.T) {
 			scale := func(n int32) func() {
 				return func() { Edit(c, group(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = n }) }
 			}
-			act(func() { c.Create(chat()) })
+			// Readiness probes of some pods fail, a few of which pass again.
+			sicken := func() {
+				for range 1 + random.Intn(3) {
+					pods := slices.DeleteFunc(All[*corev1.Pod](c), func(p *corev1.Pod) bool { return !isReady(p) || p.DeletionTimestamp != nil })
+					if len(pods) == 0 {
+						return
+					}
+					pod := pods[random.Intn(len(pods))]
+					must(t, c.Kubelet.FailReadiness(pod))
+					c.Advance(time.Duration(random.Intn(40)) * time.Second)
+					if random.Intn(2) == 0 {
+						c.Kubelet.PassReadiness(pod)
+					}
+				}
+			}
+			act(func() {
+				c.Create(watched(time.Duration(1+random.Intn(40))*time.Second, time.Duration(random.Intn(40))*time.Second))
+			})
 			c.Advance(2 * time.Minute)
 			wantAvailable(c, 8)
 			act(scale(3))
@@ -192,11 +210,16 @@ func TestAnyOrder(t *testing.T) {
 			act(scale(2))
 			c.Advance(2 * time.Minute)
 			wantAvailable(c, 8)
+			act(sicken)
+			act(sicken)
+			c.Advance(3 * time.Minute)
+			wantAvailable(c, 8)
 			act(func() { deleteCliques(c, "chat-0-model-1") })
+			act(sicken)
 			act(func() { deleteCliques(c, []string{"chat-0", "chat-0-router", "chat-0-model-0"}[random.Intn(3)]) })
 			c.Advance(3 * time.Minute)
 			wantAvailable(c, 8)
-			act(func() { c.Delete(chat()) })
+			act(func() { c.Delete(watched(time.Second, 0)) })
 			c.Advance(2 * time.Minute)
 			wantNothing(c)
 		})
