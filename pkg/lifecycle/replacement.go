@@ -114,6 +114,9 @@ type UnitDecision struct {
 	// in their stead before they are gone or lost. Both sorted.
 	Waits    []UnitPod
 	WaitsFor []string
+	// Earlier: something of an earlier attempt exists. The PodGroup of the present attempt is not made before it is gone, or its
+	// pods would count towards that.
+	Earlier bool
 	// RequeueAfter is when the decision changes without anything happening; 0: it does not.
 	RequeueAfter time.Duration
 }
@@ -198,6 +201,7 @@ func DecideUnit(u Unit, now time.Time) UnitDecision {
 		}
 	}
 	if earlier {
+		d.Earlier = true
 		return d
 	}
 	for _, name := range u.Wanted {

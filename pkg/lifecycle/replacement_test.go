@@ -70,11 +70,11 @@ func TestDecideUnit(t *testing.T) {
 		"replaced: PodCliques of the attempt before are deleted, and nothing is made": {
 			Unit{Wanted: wanted, Attempt: Attempt{Set: 1},
 				Cliques: []UnitClique{clique("w-0-worker", "w", 0), clique("w-0-leader", "l", 0)}},
-			UnitDecision{Attempt: Attempt{Set: 1}, Delete: wanted, WaitsFor: wanted},
+			UnitDecision{Attempt: Attempt{Set: 1}, Earlier: true, Delete: wanted, WaitsFor: wanted},
 		},
 		"replaced: a pod of the attempt before is waited for by all": {
 			Unit{Wanted: wanted, Attempt: Attempt{Set: 1}, Pods: []UnitPod{terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
-			UnitDecision{Attempt: Attempt{Set: 1}, Waits: []UnitPod{terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Earlier: true, Waits: []UnitPod{terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
 		},
 		"replaced, all is gone: all is made": {
 			Unit{Wanted: wanted, Attempt: Attempt{Set: 1}},
@@ -86,7 +86,7 @@ func TestDecideUnit(t *testing.T) {
 		},
 		"a pod on an unreachable node is waited for until its grace period is over": {
 			Unit{Wanted: wanted, Attempt: Attempt{Set: 1}, Pods: []UnitPod{unreachable(terminating(pod("q", "w-0-worker", "w", 0), time.Minute))}},
-			UnitDecision{Attempt: Attempt{Set: 1}, Waits: []UnitPod{unreachable(terminating(pod("q", "w-0-worker", "w", 0), time.Minute))},
+			UnitDecision{Attempt: Attempt{Set: 1}, Earlier: true, Waits: []UnitPod{unreachable(terminating(pod("q", "w-0-worker", "w", 0), time.Minute))},
 				RequeueAfter: time.Minute},
 		},
 		"the attempts that pods carry count, should the status have lost them": {
@@ -105,7 +105,7 @@ func TestDecideUnit(t *testing.T) {
 		"a group replica waits for all pods of an earlier life of the set replica": {
 			Unit{OfGroup: true, Wanted: wanted, Attempt: Attempt{Set: 1},
 				Pods: []UnitPod{{Name: "q", Clique: "other", Attempt: Attempt{Group: 5}, Elsewhere: true}}},
-			UnitDecision{Attempt: Attempt{Set: 1}, Waits: []UnitPod{{Name: "q", Clique: "other", Attempt: Attempt{Group: 5}, Elsewhere: true}}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Earlier: true, Waits: []UnitPod{{Name: "q", Clique: "other", Attempt: Attempt{Group: 5}, Elsewhere: true}}},
 		},
 		"a group replica does not wait for earlier lives of another replica": {
 			Unit{OfGroup: true, Wanted: wanted, Attempt: Attempt{Set: 1, Group: 2},
@@ -123,7 +123,7 @@ func TestDecideUnit(t *testing.T) {
 		},
 		"asked for, when it was replaced already: nothing more": {
 			Unit{Wanted: wanted, Replace: terminated, Attempt: Attempt{Set: 1}, Cliques: []UnitClique{clique("w-0-worker", "w", 0)}},
-			UnitDecision{Attempt: Attempt{Set: 1}, Delete: []string{"w-0-worker"}, WaitsFor: []string{"w-0-worker"}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Earlier: true, Delete: []string{"w-0-worker"}, WaitsFor: []string{"w-0-worker"}},
 		},
 		"asked for, after the last attempt there is: nothing": {
 			Unit{Wanted: wanted, Replace: terminated, Attempt: Attempt{Set: math.MaxInt32},

@@ -508,3 +508,18 @@ func TestTerminationWithHeldBackCaches(t *testing.T) {
 		}
 	}
 }
+
+// A termination is one attempt, in whatever order the garbage collector, the scheduler and the controllers see it: the PodGroup
+// of the new attempt is not admitted by pods of the one before.
+func TestATerminationIsOneAttempt(t *testing.T) {
+	for seed := range int64(40) {
+		c := newWatched(t, watched(time.Minute, 0), seed)
+		c.Kubelet.Linger = 0
+		fail(c, "chat-0-router")
+		c.Advance(3 * time.Minute)
+		wantAvailable(c, 8)
+		if set, replica := attempts(c); set != 1 || replica != 0 {
+			c.Fatalf("seed %d: attempts of the set's and of the group's replica: %d and %d, want 1 and 0", seed, set, replica)
+		}
+	}
+}

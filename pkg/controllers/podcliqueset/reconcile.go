@@ -157,11 +157,11 @@ func (r *Reconciler) liveIfMissing(ctx context.Context, set *v1alpha1.PodCliqueS
 
 // createOrUpdate creates and updates the objects of one replica: its PodGroup first, and nothing without it. Of PodCliques
 // that do not exist those are created that the decision names. The PodGroup of an earlier attempt is left alone: it is
-// deleted, and its successor created when it is gone.
+// deleted, and its successor created when it and all pods of that attempt are gone.
 func (r *Reconciler) createOrUpdate(ctx context.Context, want replica, owned ownedObjects, d lifecycle.UnitDecision) error {
 	if want.podGroup != nil {
 		existing := owned.podGroups[want.podGroup.Name]
-		if isEarlier(existing, d.Attempt) {
+		if isEarlier(existing, d.Attempt) || existing == nil && d.Earlier {
 			return r.updateGroups(ctx, want, owned)
 		}
 		if err := children.CreateOrUpdate(ctx, r.children, existing, want.podGroup); err != nil {

@@ -47,7 +47,8 @@ func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet,
 		return lifecycle.UnitDecision{}, err
 	}
 	d := decide(cliques, pods)
-	creates := slices.ContainsFunc(d.Create, func(name string) bool { return slices.Contains(standalone, name) })
+	creates := slices.ContainsFunc(d.Create, func(name string) bool { return slices.Contains(standalone, name) }) ||
+		len(d.Create) > 0 && attempt.Set > 0 && owned.podGroups[naming.PodGroup(set.Name, i)] == nil // a PodGroup
 	if d.Attempt == attempt && !(creates && owned.exists(set.Name, i)) {
 		return d, nil
 	}
