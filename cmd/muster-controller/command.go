@@ -27,6 +27,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers"
+	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/version"
 	"github.com/muster-project/muster/pkg/webhooks"
 	"github.com/muster-project/muster/pkg/webhooks/certificates"
@@ -141,6 +142,9 @@ func run(ctx context.Context, o *options) error {
 	managerOptions.WebhookServer = webhook.NewServer(server)
 	controllers.AddCacheOptions(&managerOptions.Cache)
 
+	if err := metrics.Register(); err != nil {
+		return err
+	}
 	mgr, err := ctrl.NewManager(apiServer, managerOptions)
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)

@@ -228,6 +228,17 @@ func (u Unit) next(latest Attempt) Attempt {
 	return Attempt{Set: u.Attempt.Set, Group: group + 1}
 }
 
+// UnderWay returns of how many units something of an earlier attempt exists.
+func UnderWay(decisions []UnitDecision) int {
+	n := 0
+	for _, d := range decisions {
+		if d.Earlier {
+			n++
+		}
+	}
+	return n
+}
+
 // Note says what the unit waits for before PodCliques are created, "" if for nothing.
 func (d UnitDecision) Note() string {
 	const shown = 3

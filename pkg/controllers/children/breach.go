@@ -1,6 +1,9 @@
 package children
 
 import (
+	"context"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -8,12 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/observed"
 )
 
 // BreachStatus is what the status of a PodClique or PodCliqueScalingGroup says about its minimum.
 type BreachStatus struct {
 	Conditions []metav1.Condition
+	// Since is when the breach of the minimum began.
+	Since *metav1.Time
 	// Deadline is that of the breach of the minimum.
 	Deadline *metav1.Time
 }
@@ -36,17 +43,39 @@ func (s BreachStatus) recovered() bool {
 	return false
 }
 
-// EmitBreach emits events about a breach that begins, its deadline, and its end, after a status was written.
-func EmitBreach(recorder events.EventRecorder, object client.Object, before, after BreachStatus) {
+// ReportBreach emits events about a breach that begins, its deadline, and its end, after a status was written at now, and counts
+// them. kind is that of the object.
+func ReportBreach(recorder events.EventRecorder, object client.Object, kind string, before, after BreachStatus, now time.Time) {
 	was, is := before.breached(), after.breached()
 	if is && !was {
+		metrics.BreachBegan(kind)
 		recorder.Eventf(object, nil, corev1.EventTypeWarning, v1alpha1.EventMinAvailableBreached, v1alpha1.ActionWatchMinimum, "%s", after.condition().Message)
 	}
 	if is && after.Deadline != nil && !(was && after.Deadline.Equal(before.Deadline)) {
 		recorder.Eventf(object, nil, corev1.EventTypeWarning, v1alpha1.EventTerminationDue, v1alpha1.ActionWatchMinimum,
 			"Termination is due at %s, unless the minimum is reached again before", lifecycle.Timestamp(after.Deadline.Time))
 	}
+	if was && !is && before.Since != nil {
+		end := metrics.EndRemoved
+		if after.recovered() {
+			end = metrics.EndRecovered
+		}
+		metrics.BreachEnded(kind, end, now.Sub(before.Since.Time))
+	}
 	if was && !is && after.recovered() {
 		recorder.Eventf(object, nil, corev1.EventTypeNormal, v1alpha1.EventMinAvailableRecovered, v1alpha1.ActionWatchMinimum, "%s", after.condition().Message)
 	}
+}
+
+// DeleteAt is Delete at now. The breach of a PodClique ends with it.
+func (c *Client) DeleteAt(ctx context.Context, object client.Object, now time.Time) error {
+	if err := c.Delete(ctx, object); err != nil {
+		return err
+	}
+	if clique, ok := object.(*v1alpha1.PodClique); ok && clique.DeletionTimestamp == nil {
+		if since := observed.BreachedSince(clique.Status.Conditions, clique.Status.MinAvailableBreachedSince); !since.IsZero() {
+			metrics.BreachEnded(v1alpha1.KindPodClique, metrics.EndRemoved, now.Sub(since))
+		}
+	}
+	return nil
 }

@@ -15,11 +15,13 @@ func (r *Reconciler) writeStatus(ctx context.Context, clique, recorded *v1alpha1
 	if err := r.children.WriteStatus(ctx, clique, recorded); err != nil {
 		return err
 	}
-	children.EmitBreach(r.recorder, clique,
-		children.BreachStatus{Conditions: clique.Status.Conditions, Deadline: clique.Status.TerminationDeadline},
-		children.BreachStatus{Conditions: recorded.Status.Conditions, Deadline: recorded.Status.TerminationDeadline})
+	children.ReportBreach(r.recorder, clique, v1alpha1.KindPodClique, breachStatus(&clique.Status), breachStatus(&recorded.Status), r.clock.Now())
 	for _, c := range children.NewFailures(clique.Status.Conditions, recorded.Status.Conditions) {
 		r.recorder.Eventf(clique, nil, corev1.EventTypeWarning, c.Reason, v1alpha1.ActionCreatePod, "%s", c.Message)
 	}
 	return nil
+}
+
+func breachStatus(s *v1alpha1.PodCliqueStatus) children.BreachStatus {
+	return children.BreachStatus{Conditions: s.Conditions, Since: s.MinAvailableBreachedSince, Deadline: s.TerminationDeadline}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/observed"
@@ -33,6 +34,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	group := &v1alpha1.PodCliqueScalingGroup{}
 	if err := r.client.Get(ctx, request.NamespacedName, group); err != nil {
+		metrics.UnderWay(v1alpha1.KindPodCliqueScalingGroup, request.String(), 0)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if group.DeletionTimestamp != nil {
@@ -64,6 +66,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	existing, missing, remove := decide(group, set, podGroup, members, units)
 
+	metrics.UnderWay(v1alpha1.KindPodCliqueScalingGroup, request.String(), lifecycle.UnderWay(units)+len(units.raised(group)))
+
 	// 4. Update what differs, create what is missing. A PodClique that is refused keeps no other from being updated.
 	createOrUpdate := func(m member) error {
 		if err := r.children.SpecUnchanged(ctx, group); err != nil {
@@ -87,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	var removeErr error
 	if len(remove) > 0 {
 		if removeErr = r.children.EnsureUpToDate(ctx, recorded); removeErr == nil {
-			removeErr = children.ForEach(len(remove), maxParallel, func(i int) error { return r.children.Delete(ctx, remove[i]) })
+			removeErr = children.ForEach(len(remove), maxParallel, func(i int) error { return r.children.DeleteAt(ctx, remove[i], now) })
 		}
 	}
 	if removeErr != nil {

@@ -25,12 +25,14 @@ func (r *Reconciler) writeStatus(ctx context.Context, group *v1alpha1.PodCliqueS
 	if group.Status.PodCliqueSetAttempt != recorded.Status.PodCliqueSetAttempt {
 		before = nil
 	}
-	children.EmitReplaced(r.recorder, group, before, recorded.Status.ReplicaAttempts)
-	children.EmitBreach(r.recorder, group,
-		children.BreachStatus{Conditions: group.Status.Conditions, Deadline: group.Status.TerminationDeadline},
-		children.BreachStatus{Conditions: recorded.Status.Conditions, Deadline: recorded.Status.TerminationDeadline})
+	children.ReportReplaced(r.recorder, group, v1alpha1.KindPodCliqueScalingGroup, before, recorded.Status.ReplicaAttempts)
+	children.ReportBreach(r.recorder, group, v1alpha1.KindPodCliqueScalingGroup, breachStatus(&group.Status), breachStatus(&recorded.Status), now)
 	for _, c := range children.NewFailures(group.Status.Conditions, recorded.Status.Conditions) {
 		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, c.Reason, v1alpha1.ActionCreatePodClique, "%s", c.Message)
 	}
 	return recorded, nil
+}
+
+func breachStatus(s *v1alpha1.PodCliqueScalingGroupStatus) children.BreachStatus {
+	return children.BreachStatus{Conditions: s.Conditions, Since: s.MinAvailableBreachedSince, Deadline: s.TerminationDeadline}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/validation"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/observed"
@@ -44,6 +45,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	live := &v1alpha1.PodCliqueSet{}
 	if err := r.client.Get(ctx, request.NamespacedName, live); err != nil {
+		metrics.UnderWay(v1alpha1.KindPodCliqueSet, request.String(), 0)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if live.DeletionTimestamp != nil {
@@ -117,6 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	raisedAttempts := raised(set, decisions)
+	metrics.UnderWay(v1alpha1.KindPodCliqueSet, request.String(), lifecycle.UnderWay(decisions)+len(raisedAttempts))
 	recorded, err := r.writeStatus(ctx, live, desired.SetFacts{
 		Replicas: facts, Running: running, Recorded: recordedReplicas, Raised: raisedAttempts, NextTermination: termination.Next,
 		Problems: r.children.Problems(live, createErr, now)}, now)
@@ -232,7 +235,7 @@ func (r *Reconciler) remove(ctx context.Context, gone removal) error {
 	}
 	var errs []error
 	for _, o := range gone.rest {
-		if err := r.children.Delete(ctx, o); err != nil {
+		if err := r.children.DeleteAt(ctx, o, r.clock.Now()); err != nil {
 			errs = append(errs, fmt.Errorf("deleting %T %s: %w", o, o.GetName(), err))
 		}
 	}

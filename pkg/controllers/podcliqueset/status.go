@@ -21,7 +21,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, set *v1alpha1.PodCliqueSet
 	if err := r.children.WriteStatus(ctx, set, recorded); err != nil {
 		return nil, err
 	}
-	children.EmitReplaced(r.recorder, set, set.Status.ReplicaAttempts, recorded.Status.ReplicaAttempts)
+	children.ReportReplaced(r.recorder, set, v1alpha1.KindPodCliqueSet, set.Status.ReplicaAttempts, recorded.Status.ReplicaAttempts)
 	for _, c := range children.NewFailures(set.Status.Conditions, recorded.Status.Conditions) {
 		r.recorder.Eventf(set, nil, corev1.EventTypeWarning, c.Reason, v1alpha1.ActionCreateChild, "%s", c.Message)
 	}

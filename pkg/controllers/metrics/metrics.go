@@ -1,0 +1,103 @@
+// Package metrics holds the metrics of muster-controller's controllers. None has a label per object. They are of this process:
+// counters begin at 0 when it starts.
+package metrics
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/component-base/metrics"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// Values of the label end of a breach.
+const (
+	// EndRecovered: the minimum was reached again.
+	EndRecovered = "recovered"
+	// EndRemoved: the object was deleted while the breach lasted: terminated, scaled in, or replaced.
+	EndRemoved = "removed"
+)
+
+// buckets are from a second to some days: termination delays are seconds in tests, hours in production.
+var buckets = []float64{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 72 * 3600}
+
+var (
+	breaches = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: "muster", Name: "min_available_breaches_total", StabilityLevel: metrics.ALPHA,
+		Help: "Breaches of minAvailable that began, by kind: PodClique or PodCliqueScalingGroup.",
+	}, []string{"kind"})
+	breachDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Subsystem: "muster", Name: "min_available_breach_duration_seconds", StabilityLevel: metrics.ALPHA, Buckets: buckets,
+		Help: "How long breaches of minAvailable lasted, by kind and by how they ended: recovered or removed.",
+	}, []string{"kind", "end"})
+	replacements = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: "muster", Name: "replica_replacements_total", StabilityLevel: metrics.ALPHA,
+		Help: "Replicas that were replaced whole, by the kind that they are a replica of, PodCliqueSet or PodCliqueScalingGroup, and by reason: Termination, Restart or PodCliquesDeleted.",
+	}, []string{"level", "reason"})
+	replacementDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Subsystem: "muster", Name: "replica_replacement_duration_seconds", StabilityLevel: metrics.ALPHA, Buckets: buckets,
+		Help: "Time from the decision to replace a replica until it was available again, by level and reason.",
+	}, []string{"level", "reason"})
+	underWay = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Subsystem: "muster", Name: "replica_replacements_under_way", StabilityLevel: metrics.ALPHA,
+		Help: "Replicas of which pods or PodCliques of an earlier attempt are waited for, by level.",
+	}, []string{"level"})
+)
+
+// all are the metrics of this package.
+func all() []metrics.Registerable {
+	return []metrics.Registerable{breaches, breachDuration, replacements, replacementDuration, underWay}
+}
+
+// Register adds the metrics to those that a controller-runtime manager serves. Call it once.
+func Register() error {
+	for _, m := range all() {
+		m.Create(nil)
+		if err := ctrlmetrics.Registry.Register(m); err != nil {
+			return fmt.Errorf("registering metric %s: %w", m.FQName(), err)
+		}
+	}
+	return nil
+}
+
+// BreachBegan counts a breach of the minimum of an object of that kind.
+func BreachBegan(kind string) { breaches.WithLabelValues(kind).Inc() }
+
+// BreachEnded records how long a breach lasted, and how it ended: EndRecovered or EndRemoved.
+func BreachEnded(kind, end string, lasted time.Duration) {
+	breachDuration.WithLabelValues(kind, end).Observe(max(lasted, 0).Seconds())
+}
+
+// Replaced counts the decision to replace a replica of an object of the kind level.
+func Replaced(level, reason string) { replacements.WithLabelValues(level, reason).Inc() }
+
+// AvailableAgain records how long it took from the decision to replace a replica until it was available.
+func AvailableAgain(level, reason string, took time.Duration) {
+	replacementDuration.WithLabelValues(level, reason).Observe(max(took, 0).Seconds())
+}
+
+// pending are the replicas under replacement of each object.
+var pending = struct {
+	sync.Mutex
+	replicas map[string]map[string]int // by level and object; without entries of 0
+}{replicas: map[string]map[string]int{}}
+
+// UnderWay records of how many replicas of an object, of the kind level, something of an earlier attempt exists. 0 forgets it.
+func UnderWay(level, object string, replicas int) {
+	pending.Lock()
+	defer pending.Unlock()
+	if pending.replicas[level] == nil {
+		pending.replicas[level] = map[string]int{}
+	}
+	if replicas == 0 {
+		delete(pending.replicas[level], object)
+	} else {
+		pending.replicas[level][object] = replicas
+	}
+	sum := 0
+	for _, n := range pending.replicas[level] {
+		sum += n
+	}
+	underWay.WithLabelValues(level).Set(float64(sum))
+}

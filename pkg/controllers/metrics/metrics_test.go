@@ -1,0 +1,66 @@
+package metrics
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/component-base/metrics/testutil"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// The metrics are served by the manager, follow the conventions of Prometheus, and say what happened.
+func TestMetrics(t *testing.T) {
+	if err := Register(); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all() {
+		m.(interface{ Reset() }).Reset()
+	}
+	BreachBegan("PodClique")
+	BreachBegan("PodClique")
+	BreachEnded("PodClique", EndRecovered, 2*time.Second)
+	BreachEnded("PodClique", EndRecovered, -time.Second) // a clock was set back
+	Replaced("PodCliqueSet", "Termination")
+	AvailableAgain("PodCliqueSet", "Termination", 90*time.Second)
+	for _, n := range []int{1, 3, 2} {
+		UnderWay("PodCliqueSet", "ns/a", n)
+	}
+	UnderWay("PodCliqueSet", "ns/b", 1)
+	UnderWay("PodCliqueSet", "ns/c", 1)
+	UnderWay("PodCliqueSet", "ns/c", 0)
+	UnderWay("PodCliqueSet", "ns/never-seen", 0)
+
+	families, err := ctrlmetrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "muster_") {
+			if _, err := testutil.MetricFamilyToText(&text, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, want := range []string{
+		`muster_min_available_breaches_total{kind="PodClique"} 2`,
+		`muster_min_available_breach_duration_seconds_count{end="recovered",kind="PodClique"} 2`,
+		`muster_min_available_breach_duration_seconds_sum{end="recovered",kind="PodClique"} 2`,
+		`muster_replica_replacements_total{level="PodCliqueSet",reason="Termination"} 1`,
+		`muster_replica_replacement_duration_seconds_sum{level="PodCliqueSet",reason="Termination"} 90`,
+		`muster_replica_replacements_under_way{level="PodCliqueSet"} 3`,
+	} {
+		if !strings.Contains(text.String(), want+"\n") {
+			t.Errorf("no %s in\n%s", want, text.String())
+		}
+	}
+	problems, err := testutil.NewPromLinter(&text).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Error(p.String())
+	}
+}
