@@ -183,9 +183,9 @@ func TestKubectl(t *testing.T) {
 	w.untilPods(want, true)
 	kubectl("wait", "--for=jsonpath={.status.readyReplicas}=3", wait, "pclq/llm-0-frontend")
 	for what, columns := range map[string]string{
-		"pcs":  "NAME REPLICAS SCHEDULED AVAILABLE UPDATED PHASE REASON AGE",
-		"pcsg": "NAME MINAVAIL REPLICAS SCHEDULED AVAILABLE UPDATED AGE",
-		"pclq": "NAME MINAVAIL REPLICAS SCHEDULED READY UPDATED AGE",
+		"pcs":  "NAME REPLICAS SCHEDULED AVAILABLE UPDATED BREACHED UNTIL PHASE REASON AGE",
+		"pcsg": "NAME MINAVAIL REPLICAS SCHEDULED AVAILABLE UPDATED BREACHED UNTIL AGE",
+		"pclq": "NAME MINAVAIL REPLICAS SCHEDULED READY UPDATED BREACHED UNTIL AGE",
 	} {
 		table := kubectl("get", what)
 		head, _, _ := strings.Cut(table, "\n")

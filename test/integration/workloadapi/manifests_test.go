@@ -32,7 +32,7 @@ func TestManifestsApplyUnchanged(t *testing.T) {
 				}
 			},
 		},
-		"requirements/termination-enabled.yaml": {warnings: []string{"spec.template.terminationDelay: kept, does not act yet"}},
+		"requirements/termination-enabled.yaml": {},
 		"requirements/termination-disabled.yaml": {
 			check: func(t *testing.T, pcs *v1alpha1.PodCliqueSet) {
 				if pcs.Spec.Template.TerminationDelay != nil {
@@ -47,7 +47,7 @@ func TestManifestsApplyUnchanged(t *testing.T) {
 				}
 			},
 		},
-		"requirements/termination-override.yaml": {warnings: []string{"spec.template.terminationDelay (and 1 more): kept, does not act yet"}},
+		"requirements/termination-override.yaml": {},
 		"requirements/group-minimum.yaml":        {},
 		"requirements/training.yaml": {
 			warnings: []string{"spec.workloadType: kept, does not act yet"},
@@ -63,7 +63,6 @@ func TestManifestsApplyUnchanged(t *testing.T) {
 		"requirements/training-limits.yaml": {warnings: []string{"spec.workloadType: kept, does not act yet"}},
 		"grove/simple.yaml": {
 			warnings: []string{
-				"spec.template.terminationDelay: kept, does not act yet",
 				"spec.template.cliques[1].labels[kai.scheduler/queue]: kept, not acted on",
 			},
 			check: func(t *testing.T, pcs *v1alpha1.PodCliqueSet) {

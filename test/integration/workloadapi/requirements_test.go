@@ -30,7 +30,6 @@ const (
 // is accepted with a warning, and without any where everything acts.
 func TestEveryExampleOfTheRequirements(t *testing.T) {
 	t.Parallel()
-	const delay = "spec.template.terminationDelay"
 	examples := []struct {
 		document, heading string
 		block             int // of the document's YAML blocks, from 1; 0: said in the text
@@ -38,12 +37,10 @@ func TestEveryExampleOfTheRequirements(t *testing.T) {
 		refused           []string // parts of the refusal; none: accepted
 		warnings          []string // parts of the warnings, one each
 	}{
-		{document: "gang-termination.md", heading: "Enabling Gang Termination", block: 1, file: ofSets + "termination-enabled.yaml",
-			warnings: []string{delay + ": kept, does not act yet"}},
+		{document: "gang-termination.md", heading: "Enabling Gang Termination", block: 1, file: ofSets + "termination-enabled.yaml"},
 		{document: "gang-termination.md", heading: "Disabling Gang Termination", block: 2, file: ofSets + "termination-disabled.yaml"},
 		{document: "gang-termination.md", heading: "Disabling Gang Termination: or set it to null", file: ofSets + "termination-null.yaml"},
-		{document: "gang-termination.md", heading: "PCSG-Level TerminationDelay Override", block: 3, file: ofSets + "termination-override.yaml",
-			warnings: []string{delay + " (and 1 more): kept, does not act yet"}},
+		{document: "gang-termination.md", heading: "PCSG-Level TerminationDelay Override", block: 3, file: ofSets + "termination-override.yaml"},
 		{document: "gang-termination.md", heading: "PCSG-Level TerminationDelay Override: when the set's is nil, validation will fail", file: ofSets + "refused/override-alone.yaml",
 			refused: []string{"spec.template.terminationDelay", "is needed where a scaling group has a terminationDelay"}},
 		{document: "gang-termination.md", heading: "MinAvailable at Different Levels: PodClique", block: 4, file: ofSets + "clique-minimum.yaml"},

@@ -112,8 +112,8 @@ func TestValidatePodCliqueSet(t *testing.T) {
 		"an autoscaler for a group": {change: firstGroup(func(g *v1alpha1.PodCliqueScalingGroupConfig) {
 			g.ScaleConfig = &v1alpha1.AutoScalingConfig{MinReplicas: ptr(int32(1)), MaxReplicas: 5}
 		})},
-		"a terminationDelay":            {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.TerminationDelay = delay(time.Hour) }), wantWarnings: []string{"spec.template.terminationDelay: "}},
-		"a terminationDelay of a group": {change: both(template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.TerminationDelay = delay(time.Hour) }), firstGroup(func(g *v1alpha1.PodCliqueScalingGroupConfig) { g.TerminationDelay = delay(time.Minute) })), wantWarnings: []string{"spec.template.terminationDelay (and 1 more): "}},
+		"a terminationDelay":            {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.TerminationDelay = delay(time.Hour) })},
+		"a terminationDelay of a group": {change: both(template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.TerminationDelay = delay(time.Hour) }), firstGroup(func(g *v1alpha1.PodCliqueScalingGroupConfig) { g.TerminationDelay = delay(time.Minute) }))},
 		"Training":                      {change: training, wantWarnings: []string{"spec.workloadType: "}},
 		"Training with limits, OnFailure": {change: both(training, func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRuntime: delay(time.Hour), MaxRestarts: ptr(int32(0))}
@@ -256,9 +256,9 @@ func TestValidatePodCliqueSet(t *testing.T) {
 			g.ScaleConfig = &v1alpha1.AutoScalingConfig{MinReplicas: ptr(int32(1)), MaxReplicas: 3}
 		}), want: []string{"Invalid value: spec.template.podCliqueScalingGroups[0].scaleConfig.minReplicas"}},
 
-		"terminationDelay 0":          {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.TerminationDelay = delay(0) }), want: []string{"Invalid value: spec.template.terminationDelay"}, wantWarnings: []string{"spec.template.terminationDelay: "}},
+		"terminationDelay 0":          {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.TerminationDelay = delay(0) }), want: []string{"Invalid value: spec.template.terminationDelay"}},
 		"a negative terminationDelay": {change: both(training, template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.TerminationDelay = delay(-1) })), want: []string{"Invalid value: spec.template.terminationDelay"}, wantWarnings: []string{"spec.workloadType: "}},
-		"a delay of a group alone":    {change: firstGroup(func(g *v1alpha1.PodCliqueScalingGroupConfig) { g.TerminationDelay = delay(time.Hour) }), want: []string{"Forbidden: spec.template.podCliqueScalingGroups[0].terminationDelay"}, wantWarnings: []string{"spec.template.podCliqueScalingGroups[0].terminationDelay: "}},
+		"a delay of a group alone":    {change: firstGroup(func(g *v1alpha1.PodCliqueScalingGroupConfig) { g.TerminationDelay = delay(time.Hour) }), want: []string{"Forbidden: spec.template.podCliqueScalingGroups[0].terminationDelay"}},
 		"trainingSpec without Training": {change: func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRestarts: ptr(int32(-1)), MaxRuntime: delay(0)}
 		}, want: []string{"Forbidden: spec.trainingSpec", "Invalid value: spec.trainingSpec.maxRestarts", "Invalid value: spec.trainingSpec.maxRuntime"}},

@@ -71,7 +71,7 @@ func TestValidatePodCliqueSetUpdate(t *testing.T) {
 				s.Spec.Template.PodCliqueScalingGroupConfigs[0].Annotations = map[string]string{"a": "b"}
 			},
 			bound:        []string{"frontend", "leader", "worker"},
-			wantWarnings: []string{"spec.updateStrategy.type: ", "spec.template.terminationDelay: "},
+			wantWarnings: []string{"spec.updateStrategy.type: "},
 		},
 		"a template none of whose pods is bound": {change: image, bound: []string{"leader"}, wantChanged: []string{"frontend"}},
 		"a template with bound pods":             {change: image, bound: []string{"frontend"}, wantChanged: []string{"frontend"}, want: []string{"Forbidden: spec.template.cliques[0].spec.podSpec"}},

@@ -46,11 +46,6 @@ func warnings(pcs *v1alpha1.PodCliqueSet) []string {
 	if s := pcs.Spec.UpdateStrategy; s != nil && s.Type == v1alpha1.OnDeleteStrategyType {
 		warn(specPath.Child("updateStrategy", "type"), "kept, does not act yet: a change of the template of a clique with bound pods is refused")
 	}
-	// Of Training it is 0 by default, and the warning about Training says enough.
-	const delay = "kept, does not act yet: what falls below its minimum is not ended"
-	if d := template.TerminationDelay; d != nil && (d.Duration > 0 || !isTraining(&pcs.Spec)) {
-		warn(delayPath, delay)
-	}
 	topology := func(path *field.Path, tc *v1alpha1.TopologyConstraint) {
 		if tc != nil && tc.PackDomain == "" && (tc.Pack == nil || tc.Pack.Required == "") {
 			warn(path.Child("topologyConstraint"), "kept, not acted on: pods are placed without regard to it; use preferred pod affinity")
@@ -115,9 +110,6 @@ func warnings(pcs *v1alpha1.PodCliqueSet) []string {
 	}
 	for i, group := range template.PodCliqueScalingGroupConfigs {
 		path := groupsPath.Index(i)
-		if group.TerminationDelay != nil {
-			warn(path.Child("terminationDelay"), delay)
-		}
 		topology(path, group.TopologyConstraint)
 		if len(group.ResourceSharing) > 0 {
 			warn(path.Child("resourceSharing"), claims)
