@@ -9,6 +9,9 @@
 //	c.Advance(time.Minute)
 //	c.Timeline.Golden(t, "start")
 //
+// Pods fail by Kubelet.FailReadiness, Exit and Evict, nodes by LoseNode. testdata has the timelines of whole stories: read
+// termination-climbs.txt for one.
+//
 // What is real: the reconcilers with their watch handlers, predicates, cache selectors and indexes, registered with a
 // manager that runs nothing; the scheduler's registry and planner; the status of
 // PodGroups (podgroup.Status). What stands in: see api.go (no validation, no defaults but those of pods that matter here,
