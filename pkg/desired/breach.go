@@ -10,8 +10,8 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// judgeGroup returns what a scaling group says about its minimum. s is its status, of the present attempt, and replicas are
-// those that are wanted and exist.
+// judgeGroup returns what a scaling group says about its minimum. s is its status, of the present attempt, and replicas
+// are those that are wanted and exist.
 func judgeGroup(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodCliqueScalingGroupStatus, replicas []lifecycle.GroupReplica, needed int32, delay *time.Duration, now time.Time) lifecycle.Breach {
 	available, unknown := lifecycle.CountAvailable(replicas)
 	return lifecycle.JudgeReplicas(lifecycle.Availability{

@@ -83,7 +83,8 @@ func TestPodCliqueSetBreach(t *testing.T) {
 	}
 }
 
-// PodCliques bear the effective delay, which their controller shows the deadline by, as long as there is one. Pods do not.
+// PodCliques bear the effective delay, which their controller shows the deadline by, as long as there is one. Pods do
+// not.
 func TestTerminationDelayIsKeptOnPodCliques(t *testing.T) {
 	t.Parallel()
 	set := makeSet("s", 1).clique("a", 1).clique("b", 1).clique("c", 1).group("g", nil, nil, "b").group("h", nil, nil, "c").PodCliqueSet

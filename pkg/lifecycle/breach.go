@@ -18,8 +18,8 @@ const (
 // BreachReason is the reason of the condition MinAvailableBreached. The values are those of the API.
 type BreachReason string
 
-// Reasons of the condition MinAvailableBreached, in the order in which they are looked for. The first and the last are for
-// PodCliques or for PodCliqueScalingGroups.
+// Reasons of the condition MinAvailableBreached, in the order in which they are looked for. The first and the last are
+// for PodCliques or for PodCliqueScalingGroups.
 const (
 	SufficientReadyPods   BreachReason = "SufficientReadyPods"
 	SufficientReplicas    BreachReason = "SufficientAvailablePodCliqueScalingGroupReplicas"
@@ -46,7 +46,8 @@ type Availability struct {
 
 // Breach is what the status says about the minimum of a PodClique or a PodCliqueScalingGroup.
 type Breach struct {
-	// Undecided: what is known does not suffice. Status, Reason, Message and Since stay what they were, and are not set here.
+	// Undecided: what is known does not suffice. Status, Reason, Message and Since stay what they were, and are not set
+	// here.
 	Undecided bool
 
 	Status  BreachStatus
@@ -60,8 +61,8 @@ type Breach struct {
 	WasAvailable bool
 }
 
-// JudgePods returns what a PodClique says about its minimum. Source: Gang Termination Design Doc, "PodClique Level Detection";
-// decisions T2, T3, T8.
+// JudgePods returns what a PodClique says about its minimum. Source: Gang Termination Design Doc, "PodClique Level
+// Detection"; decisions T2, T3, T8.
 func JudgePods(a Availability, now time.Time) Breach {
 	return a.judge(SufficientReadyPods, InsufficientReadyPods, readyPods(a.Available, a.Needed), now)
 }
@@ -105,8 +106,8 @@ func (a Availability) judge(sufficient, insufficient BreachReason, counts string
 	return b
 }
 
-// breachedSince returns when a breach that is seen now began: when it was recorded, or if it was not yet, now. A time in the
-// future was recorded by a controller whose clock was ahead: the breach begins anew, so that it ends in time.
+// breachedSince returns when a breach that is seen now began: when it was recorded, or if it was not yet, now. A time
+// in the future was recorded by a controller whose clock was ahead: the breach begins anew, so that it ends in time.
 func breachedSince(recorded, now time.Time) time.Time {
 	first := wholeSecond(now)
 	if recorded.IsZero() || recorded.After(first) {
@@ -115,8 +116,8 @@ func breachedSince(recorded, now time.Time) time.Time {
 	return recorded
 }
 
-// Deadline returns when termination is due after a breach that began at since: a whole second, never early. Zero: never,
-// because delay is nil. A delay below zero, which admission refuses, is none. Source: decision T8.
+// Deadline returns when termination is due after a breach that began at since: a whole second, never early. Zero:
+// never, because delay is nil. A delay below zero, which admission refuses, is none. Source: decision T8.
 func Deadline(since time.Time, delay *time.Duration) time.Time {
 	if delay == nil {
 		return time.Time{}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// EffectiveDelay returns the termination delay of a scaling group: its override, else that of the set. Without the set's there
-// is none: gang termination is off. Source: Gang Termination Design Doc, "PCSG TerminationDelay Override".
+// EffectiveDelay returns the termination delay of a scaling group: its override, else that of the set. Without the
+// set's there is none: gang termination is off. Source: Gang Termination Design Doc, "PCSG TerminationDelay Override".
 func EffectiveDelay(set, override *time.Duration) *time.Duration {
 	if set == nil || override == nil {
 		return set
@@ -57,11 +57,11 @@ func (t *Termination) add(index int, d due, now time.Time) {
 	}
 }
 
-// DecideGroupTermination returns which replicas a scaling group terminates itself: those with a PodClique in breach for longer
-// than the delay, as long as enough others are available. Else the group is in breach itself, and the set decides. A PodClique
-// counts only if its status is of its present spec and it was made for the present attempt of its replica: what is not
-// known, and what is replaced already, terminates nothing. Source: Gang Termination Design Doc, "Two-level protection at
-// PCSG"; decisions T4, T7, W3.
+// DecideGroupTermination returns which replicas a scaling group terminates itself: those with a PodClique in breach for
+// longer than the delay, as long as enough others are available. Else the group is in breach itself, and the set
+// decides. A PodClique counts only if its status is of its present spec and it was made for the present attempt of its
+// replica: what is not known, and what is replaced already, terminates nothing. Source: Gang Termination Design Doc,
+// "Two-level protection at PCSG"; decisions T4, T7, W3.
 func DecideGroupTermination(g GroupTermination, now time.Time) Termination {
 	var t Termination
 	if available, _ := CountAvailable(g.Replicas); g.ReportsOnly || available < g.MinAvailable {
@@ -73,9 +73,9 @@ func DecideGroupTermination(g GroupTermination, now time.Time) Termination {
 	return t
 }
 
-// DecideSetTermination returns which replicas of a set are terminated: those with a standalone PodClique or a scaling group in
-// breach for longer than its delay. What is not known, and what is of an earlier attempt, terminates nothing. Source: Gang
-// Termination Design Doc, "PodCliqueSet Level Termination"; decisions T5, T7, W3.
+// DecideSetTermination returns which replicas of a set are terminated: those with a standalone PodClique or a scaling
+// group in breach for longer than its delay. What is not known, and what is of an earlier attempt, terminates nothing.
+// Source: Gang Termination Design Doc, "PodCliqueSet Level Termination"; decisions T5, T7, W3.
 func DecideSetTermination(replicas []SetReplica, now time.Time) Termination {
 	var t Termination
 	for _, r := range replicas {
@@ -174,8 +174,8 @@ func (g ScalingGroup) due() due {
 		counts: fmt.Sprintf("%d of %d replicas available, %d needed", g.AvailableReplicas, g.Replicas, g.MinAvailable)}
 }
 
-// BreachedSince returns when the first breach of a standalone clique or scaling group of the replica began that lasts. Zero:
-// there is none.
+// BreachedSince returns when the first breach of a standalone clique or scaling group of the replica began that lasts.
+// Zero: there is none.
 func (r SetReplica) BreachedSince() time.Time {
 	var since time.Time
 	earlier := func(t time.Time) {

@@ -12,8 +12,8 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// TerminationDelay returns the effective termination delay of a scaling group of the set's template, or with "" that of the
-// set; nil: gang termination is off. It is off in Training workloads, whose replicas are restarted instead.
+// TerminationDelay returns the effective termination delay of a scaling group of the set's template, or with "" that of
+// the set; nil: gang termination is off. It is off in Training workloads, whose replicas are restarted instead.
 func TerminationDelay(set *v1alpha1.PodCliqueSet, group string) *time.Duration {
 	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
 		return nil
@@ -33,8 +33,8 @@ func duration(d *metav1.Duration) *time.Duration {
 	return &d.Duration
 }
 
-// CliqueTerminationDelay returns the effective termination delay that a PodClique's owner keeps on it; nil: there is none, or it
-// cannot be read.
+// CliqueTerminationDelay returns the effective termination delay that a PodClique's owner keeps on it; nil: there is
+// none, or it cannot be read.
 func CliqueTerminationDelay(clique *v1alpha1.PodClique) *time.Duration {
 	d, err := time.ParseDuration(clique.Annotations[v1alpha1.AnnotationTerminationDelay])
 	if err != nil {
@@ -43,8 +43,8 @@ func CliqueTerminationDelay(clique *v1alpha1.PodClique) *time.Duration {
 	return &d
 }
 
-// BreachedSince returns when a breach of the minimum began, of an object with these conditions and that time in its status.
-// Zero: there is none.
+// BreachedSince returns when a breach of the minimum began, of an object with these conditions and that time in its
+// status. Zero: there is none.
 func BreachedSince(conditions []metav1.Condition, since *metav1.Time) time.Time {
 	if since == nil || !meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionMinAvailableBreached) {
 		return time.Time{}
@@ -60,7 +60,8 @@ func timeOf(t *metav1.Time) time.Time {
 	return t.Time
 }
 
-// IsCliqueUpdating reports whether an update of the PodClique is open: under OnDelete none ever is. Source: decision T6.
+// IsCliqueUpdating reports whether an update of the PodClique is open: under OnDelete none ever is. Source: decision
+// T6.
 func IsCliqueUpdating(clique *v1alpha1.PodClique) bool {
 	p := clique.Status.UpdateProgress
 	return p != nil && p.UpdateEndedAt == nil
@@ -72,8 +73,8 @@ func IsGroupUpdating(group *v1alpha1.PodCliqueScalingGroup) bool {
 	return p != nil && p.UpdateEndedAt == nil
 }
 
-// WithReady returns copies of PodCliques whose status counts the ready pods as the pods show it: what is not in a status yet
-// terminates nothing. pods are of any PodClique.
+// WithReady returns copies of PodCliques whose status counts the ready pods as the pods show it: what is not in a
+// status yet terminates nothing. pods are of any PodClique.
 func WithReady(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.PodClique {
 	owned := map[types.UID][]*corev1.Pod{}
 	for _, pod := range pods {

@@ -83,8 +83,8 @@ func fail(c *Cluster, clique string) *corev1.Pod {
 	return pod
 }
 
-// shortage is since when PodCliques and scaling groups have been below their minimum without a break, and which ever were
-// not, as their pods show it.
+// shortage is since when PodCliques and scaling groups have been below their minimum without a break, and which ever
+// were not, as their pods show it.
 type shortage struct {
 	since     map[string]time.Time
 	available map[string]bool
@@ -149,9 +149,10 @@ func shortestDelays(c *Cluster) map[string]time.Duration {
 	return delays
 }
 
-// terminations returns what holds after every step: a replica is terminated only if a PodClique of the attempt that ends, or a
-// scaling group in it, was available, has been below its minimum without a break for the shortest delay that applies, and is
-// so still. So nothing is terminated twice for one breach, none early, and none for what never was available.
+// terminations returns what holds after every step: a replica is terminated only if a PodClique of the attempt that
+// ends, or a scaling group in it, was available, has been below its minimum without a break for the shortest delay that
+// applies, and is so still. So nothing is terminated twice for one breach, none early, and none for what never was
+// available.
 func terminations() func(*Cluster) error {
 	short := shortage{map[string]time.Time{}, map[string]bool{}}
 	attempts := map[string]int32{} // by owner and index
@@ -246,8 +247,8 @@ func TestTerminationOfAGroupReplica(t *testing.T) {
 	c.Timeline.Golden(t, "termination-group")
 }
 
-// A replica that was replaced and is not available again is not in breach; but when the other breaks, too few are available:
-// the breach climbs to the set, which ends all of its replica, healthy members included, once.
+// A replica that was replaced and is not available again is not in breach; but when the other breaks, too few are
+// available: the breach climbs to the set, which ends all of its replica, healthy members included, once.
 func TestTerminationThatClimbs(t *testing.T) {
 	c := newWatched(t, watched(5*time.Minute, 0), 0)
 	c.Kubelet.ReadyAfter = time.Hour // what starts from now on is not ready for long
@@ -509,8 +510,8 @@ func TestTerminationWithHeldBackCaches(t *testing.T) {
 	}
 }
 
-// A termination is one attempt, in whatever order the garbage collector, the scheduler and the controllers see it: the PodGroup
-// of the new attempt is not admitted by pods of the one before.
+// A termination is one attempt, in whatever order the garbage collector, the scheduler and the controllers see it: the
+// PodGroup of the new attempt is not admitted by pods of the one before.
 func TestATerminationIsOneAttempt(t *testing.T) {
 	for seed := range int64(40) {
 		c := newWatched(t, watched(time.Minute, 0), seed)

@@ -43,8 +43,8 @@ func (s BreachStatus) recovered() bool {
 	return false
 }
 
-// ReportBreach emits events about a breach that begins, its deadline, and its end, after a status was written at now, and counts
-// them. kind is that of the object.
+// ReportBreach emits events about a breach that begins, its deadline, and its end, after a status was written at now,
+// and counts them. kind is that of the object.
 func ReportBreach(recorder events.EventRecorder, object client.Object, kind string, before, after BreachStatus, now time.Time) {
 	was, is := before.breached(), after.breached()
 	if is && !was {

@@ -1,5 +1,5 @@
-// Package metrics holds the metrics of muster-controller's controllers. None has a label per object. They are of this process:
-// counters begin at 0 when it starts.
+// Package metrics holds the metrics of muster-controller's controllers. None has a label per object. They are of this
+// process: counters begin at 0 when it starts.
 package metrics
 
 import (
@@ -83,7 +83,8 @@ var pending = struct {
 	replicas map[string]map[string]int // by level and object; without entries of 0
 }{replicas: map[string]map[string]int{}}
 
-// UnderWay records of how many replicas of an object, of the kind level, something of an earlier attempt exists. 0 forgets it.
+// UnderWay records of how many replicas of an object, of the kind level, something of an earlier attempt exists. 0
+// forgets it.
 func UnderWay(level, object string, replicas int) {
 	pending.Lock()
 	defer pending.Unlock()

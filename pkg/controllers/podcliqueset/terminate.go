@@ -15,9 +15,9 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// liveTermination returns why replica i of a set is terminated, by what the API server has. cliques are all PodCliques of the
-// replica as they were read past the cache, with the ready pods counted. That the set itself is the present one is checked
-// when the attempt is recorded.
+// liveTermination returns why replica i of a set is terminated, by what the API server has. cliques are all PodCliques
+// of the replica as they were read past the cache, with the ready pods counted. That the set itself is the present one
+// is checked when the attempt is recorded.
 func (r *Reconciler) liveTermination(ctx context.Context, set *v1alpha1.PodCliqueSet, i int, owned ownedObjects, cliques []*v1alpha1.PodClique, now time.Time) (lifecycle.Replacement, error) {
 	var standalone []*v1alpha1.PodClique
 	for _, c := range cliques {

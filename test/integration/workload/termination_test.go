@@ -160,8 +160,8 @@ func (w *world) notEarly(a v1alpha1.ReplicaAttempt, deadline string) {
 	}
 }
 
-// TestTerminationOfAGroupReplica: the replica of a scaling group in which a pod is not ready is replaced after the delay, and
-// nothing else.
+// TestTerminationOfAGroupReplica: the replica of a scaling group in which a pod is not ready is replaced after the
+// delay, and nothing else.
 func TestTerminationOfAGroupReplica(t *testing.T) {
 	w := newWorld(t, 1)
 	before := w.watched("3s")
@@ -188,8 +188,8 @@ func TestTerminationOfAGroupReplica(t *testing.T) {
 	}
 }
 
-// TestTerminationOfASetReplica: a standalone PodClique, or a scaling group of which too few replicas are available, ends all of
-// the set replica and its PodGroup.
+// TestTerminationOfASetReplica: a standalone PodClique, or a scaling group of which too few replicas are available,
+// ends all of the set replica and its PodGroup.
 func TestTerminationOfASetReplica(t *testing.T) {
 	for name, unready := range map[string][]string{
 		"standalone PodClique":             {"chat-0-router"},
@@ -231,7 +231,8 @@ func TestTerminationAfterARestart(t *testing.T) {
 	w.notEarly(w.setAttempt(), deadline)
 }
 
-// TestBreachThatRecovers: pods that become ready again in time, and a pod that failed and was replaced, end nothing else.
+// TestBreachThatRecovers: pods that become ready again in time, and a pod that failed and was replaced, end nothing
+// else.
 func TestBreachThatRecovers(t *testing.T) {
 	w := newWorld(t, 1)
 	before := w.watched("10m")
@@ -255,7 +256,8 @@ func TestBreachThatRecovers(t *testing.T) {
 	}
 }
 
-// TestTerminationDelayIsEdited: without a delay a breach has no deadline. A delay that is added counts from its beginning.
+// TestTerminationDelayIsEdited: without a delay a breach has no deadline. A delay that is added counts from its
+// beginning.
 func TestTerminationDelayIsEdited(t *testing.T) {
 	w := newWorld(t, 1)
 	before := w.watched("")
