@@ -89,14 +89,14 @@ func (a Availability) judge(sufficient, insufficient BreachReason, counts string
 		return Breach{Status: NotBreached, Reason: sufficient, Message: "nothing is needed"}
 	case a.Available >= a.Needed:
 		return Breach{Status: NotBreached, Reason: sufficient, Message: counts, WasAvailable: a.WasAvailable || !a.Updating}
+	case !a.WasAvailable:
+		return Breach{Status: NotBreached, Reason: NeverAvailable, Message: counts + "; there never were as many in this attempt"}
 	case a.Available+a.Unknown >= a.Needed:
-		b := Breach{Undecided: true, WasAvailable: a.WasAvailable}
+		b := Breach{Undecided: true, WasAvailable: true}
 		if !a.BreachedSince.IsZero() {
 			b.Deadline = Deadline(a.BreachedSince, a.Delay)
 		}
 		return b
-	case !a.WasAvailable:
-		return Breach{Status: NotBreached, Reason: NeverAvailable, Message: counts + "; there never were as many in this attempt"}
 	case a.Updating:
 		return Breach{Status: BreachUnknown, Reason: UpdateInProgress, Message: counts + "; an update is in progress", WasAvailable: true}
 	}

@@ -101,6 +101,9 @@ func TestJudgeReplicas(t *testing.T) {
 		"not known: a breach goes on, with the present delay": {
 			Availability{Unknown: 1, Needed: 1, Wanted: 2, WasAvailable: true, BreachedSince: noon.Add(-time.Minute), Delay: delay(time.Hour)},
 			Breach{Undecided: true, WasAvailable: true, Deadline: noon.Add(59 * time.Minute)}},
+		"not known, and never available": {
+			Availability{Unknown: 1, Needed: 1, Wanted: 2, Delay: delay(time.Hour)},
+			Breach{Status: NotBreached, Reason: NeverAvailable, Message: "0 of 2 replicas available, 1 needed; there never were as many in this attempt"}},
 		"scaled to zero": {
 			Availability{WasAvailable: true},
 			Breach{Status: NotBreached, Reason: SufficientReplicas, Message: "nothing is needed"}},
