@@ -13,7 +13,8 @@ import (
 )
 
 // TerminationDelay returns the effective termination delay of a scaling group of the set's template, or with "" that of
-// the set; nil: gang termination is off. It is off in Training workloads, whose replicas are restarted instead.
+// the set; nil: gang termination is off. It is off, too, with a delay that is not positive, which admission refuses, and
+// in Training workloads, whose replicas are restarted instead.
 func TerminationDelay(set *v1alpha1.PodCliqueSet, group string) *time.Duration {
 	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
 		return nil
@@ -23,7 +24,11 @@ func TerminationDelay(set *v1alpha1.PodCliqueSet, group string) *time.Duration {
 	if config := template.ScalingGroup(group); config != nil {
 		override = duration(config.TerminationDelay)
 	}
-	return lifecycle.EffectiveDelay(duration(template.TerminationDelay), override)
+	delay := lifecycle.EffectiveDelay(duration(template.TerminationDelay), override)
+	if delay == nil || *delay <= 0 {
+		return nil
+	}
+	return delay
 }
 
 func duration(d *metav1.Duration) *time.Duration {

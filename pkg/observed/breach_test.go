@@ -24,11 +24,12 @@ func TestTerminationDelay(t *testing.T) {
 		standalone    *time.Duration
 		group         *time.Duration
 	}{
-		"off":                          {v1alpha1.WorkloadTypeInference, nil, nil, nil, nil},
-		"off, whatever a group says":   {v1alpha1.WorkloadTypeInference, nil, duration(time.Hour), nil, nil},
-		"the set's":                    {"", duration(time.Hour), nil, ptr.To(time.Hour), ptr.To(time.Hour)},
-		"a group's own":                {"", duration(time.Hour), duration(time.Minute), ptr.To(time.Hour), ptr.To(time.Minute)},
-		"replicas of Training restart": {v1alpha1.WorkloadTypeTraining, duration(time.Hour), duration(time.Minute), nil, nil},
+		"off":                              {v1alpha1.WorkloadTypeInference, nil, nil, nil, nil},
+		"off, whatever a group says":       {v1alpha1.WorkloadTypeInference, nil, duration(time.Hour), nil, nil},
+		"the set's":                        {"", duration(time.Hour), nil, ptr.To(time.Hour), ptr.To(time.Hour)},
+		"a group's own":                    {"", duration(time.Hour), duration(time.Minute), ptr.To(time.Hour), ptr.To(time.Minute)},
+		"replicas of Training restart":     {v1alpha1.WorkloadTypeTraining, duration(time.Hour), duration(time.Minute), nil, nil},
+		"none that admission lets through": {"", duration(0), duration(-time.Minute), nil, nil},
 	} {
 		set := &v1alpha1.PodCliqueSet{}
 		set.Spec.WorkloadType = tc.workload

@@ -46,7 +46,7 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 		decisions[j] = decide(j, cliques, pods)
 		askServer = askServer || decisions[j].Attempt != observed.GroupAttempt(group, j) || len(decisions[j].Create) > 0
 	}
-	if !askServer || group.Status.ObservedGeneration == 0 {
+	if !askServer || group.Status.ObservedGeneration == 0 && len(replace) == 0 {
 		return decisions, nil
 	}
 	cliques, pods, err = r.children.LiveSetReplica(ctx, group.Namespace, set.Name, i)
