@@ -26,19 +26,37 @@ type Clique struct {
 	// Pods, Scheduled, Ready and Updated count pods that are not terminating, as its status has them.
 	Pods, Scheduled, Ready, Updated int32
 
+	// Training: its workload is one. Alive counts the pods that run or have succeeded then, Succeeded the latter. Finished: it
+	// has succeeded.
+	Training, Finished bool
+	Alive, Succeeded   int32
+
 	// BreachedSince is when its breach of the minimum began, as its status has it. Zero: there is none.
 	BreachedSince time.Time
 }
 
-// Available reports whether the clique has at least minAvailable ready pods and is there to stay. A clique scaled to zero
-// is available. Source: decision W3.
-func (c Clique) Available() bool { return !c.Terminating && c.Ready >= c.MinAvailable }
+// Available reports whether the clique has at least minAvailable ready pods and is there to stay; of a Training workload, pods
+// that run or have succeeded. A clique scaled to zero is available. Source: decisions W3, J2.
+func (c Clique) Available() bool {
+	if c.Training {
+		return !c.Terminating && c.Alive >= c.MinAvailable
+	}
+	return !c.Terminating && c.Ready >= c.MinAvailable
+}
 
-// IsScheduled says the same of scheduled pods.
-func (c Clique) IsScheduled() bool { return !c.Terminating && c.Scheduled >= c.MinAvailable }
+// IsStarted reports whether minAvailable pods are ready or have succeeded, and the clique is there to stay: what waits for it
+// may start. Source: decision W8.
+func (c Clique) IsStarted() bool { return !c.Terminating && c.Ready+c.Succeeded >= c.MinAvailable }
+
+// IsScheduled reports whether minAvailable pods are scheduled or have succeeded, and the clique is there to stay.
+func (c Clique) IsScheduled() bool {
+	return !c.Terminating && c.Scheduled+c.Succeeded >= c.MinAvailable
+}
 
 // IsUpdated reports whether every pod that the clique wants exists and has its present template.
-func (c Clique) IsUpdated() bool { return !c.Terminating && c.Observed && c.Updated >= c.Replicas }
+func (c Clique) IsUpdated() bool {
+	return !c.Terminating && c.Observed && (c.Finished || c.Updated+c.Succeeded >= c.Replicas)
+}
 
 // GroupReplica is one replica of a scaling group.
 type GroupReplica struct {
@@ -123,6 +141,8 @@ type SetReplica struct {
 	Cliques []Clique
 	Groups  []ScalingGroup
 	Missing []string
+	// Succeeded: it is of a Training workload and has succeeded, whatever is left of it.
+	Succeeded bool
 	// Waits is what PodCliques of the replica wait for before they are created: UnitDecision.Note.
 	Waits string
 	// Trouble is what the first of its cliques and groups says that cannot be made as it should; "": none does.
@@ -147,6 +167,9 @@ func (r SetReplica) IsScheduled() bool { return r.all(Clique.IsScheduled, Scalin
 func (r SetReplica) IsUpdated() bool { return r.all(Clique.IsUpdated, ScalingGroup.IsUpdated) }
 
 func (r SetReplica) all(clique func(Clique) bool, group func(ScalingGroup) bool) bool {
+	if r.Succeeded {
+		return true
+	}
 	for _, c := range r.Cliques {
 		if !clique(c) {
 			return false

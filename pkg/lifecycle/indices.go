@@ -1,48 +1,132 @@
 package lifecycle
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// FormatIndices returns sorted indices without duplicates as text: ranges and single ones, as in 0-3,7. "" for none.
-func FormatIndices(sorted []int) string {
-	var b strings.Builder
-	for i := 0; i < len(sorted); {
-		end := i
-		for end+1 < len(sorted) && sorted[end+1] == sorted[end]+1 {
-			end++
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(sorted[i]))
-		if end > i {
-			b.WriteByte('-')
-			b.WriteString(strconv.Itoa(sorted[end]))
-		}
-		i = end + 1
-	}
-	return b.String()
+// MaxIndicesLength is how long the text of an IndexSet in a status may be, in bytes: the CRDs allow no more.
+const MaxIndicesLength = 131072
+
+// IndexSet is a set of indices of pods or replicas, kept as ranges, so that a text from a status costs no more memory than
+// its length, whatever numbers are in it. The zero value is empty. No method changes the set.
+type IndexSet struct {
+	ranges []indexRange // sorted, neither overlapping nor adjacent
 }
 
-// ContainsIndex reports whether the text of FormatIndices has an index. What cannot be read has none.
-func ContainsIndex(text string, index int) bool {
+// indexRange is first to last, both included.
+type indexRange struct{ first, last int }
+
+// Indices returns the set of these indices, in any order. Those below 0 are left out.
+func Indices(indices ...int) IndexSet {
+	var ranges []indexRange
+	for _, i := range indices {
+		ranges = append(ranges, indexRange{i, i})
+	}
+	return normalized(ranges)
+}
+
+// ParseIndices reads what String wrote. Parts that cannot be read are left out.
+func ParseIndices(text string) IndexSet {
+	var ranges []indexRange
 	for part := range strings.SplitSeq(text, ",") {
 		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
 		from, err := strconv.Atoi(first)
 		if err != nil {
 			continue
 		}
-		to := from
-		if isRange {
-			if to, err = strconv.Atoi(last); err != nil {
-				continue
-			}
+		to, err := strconv.Atoi(last)
+		if err != nil {
+			continue
 		}
-		if from <= index && index <= to {
-			return true
+		ranges = append(ranges, indexRange{from, to})
+	}
+	return normalized(ranges)
+}
+
+// normalized returns the set of what the ranges contain.
+func normalized(ranges []indexRange) IndexSet {
+	ranges = slices.DeleteFunc(ranges, func(r indexRange) bool { return r.first < 0 || r.last < r.first })
+	slices.SortFunc(ranges, func(a, b indexRange) int { return cmp.Compare(a.first, b.first) })
+	var s IndexSet
+	for _, r := range ranges {
+		if n := len(s.ranges); n > 0 && r.first-1 <= s.ranges[n-1].last {
+			s.ranges[n-1].last = max(s.ranges[n-1].last, r.last)
+			continue
+		}
+		s.ranges = append(s.ranges, r)
+	}
+	return s
+}
+
+// String returns the set as text: ranges and single indices, as in 0-3,7. "" for the empty set.
+func (s IndexSet) String() string {
+	var b strings.Builder
+	for i, r := range s.ranges {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(r.first))
+		if r.last > r.first {
+			b.WriteByte('-')
+			b.WriteString(strconv.Itoa(r.last))
 		}
 	}
-	return false
+	return b.String()
 }
+
+// Len returns how many indices are in the set.
+func (s IndexSet) Len() int {
+	n := 0
+	for _, r := range s.ranges {
+		n += r.last - r.first + 1
+	}
+	return n
+}
+
+// Has reports whether the index is in the set.
+func (s IndexSet) Has(index int) bool {
+	_, found := slices.BinarySearchFunc(s.ranges, index, func(r indexRange, index int) int {
+		switch {
+		case r.last < index:
+			return -1
+		case r.first > index:
+			return 1
+		default:
+			return 0
+		}
+	})
+	return found
+}
+
+// Union returns the indices that are in either set.
+func (s IndexSet) Union(other IndexSet) IndexSet {
+	return normalized(append(slices.Clone(s.ranges), other.ranges...))
+}
+
+// Below returns the indices of the set that are less than n.
+func (s IndexSet) Below(n int) IndexSet {
+	var below IndexSet
+	for _, r := range s.ranges {
+		if r.first < n {
+			below.ranges = append(below.ranges, indexRange{r.first, min(r.last, n-1)})
+		}
+	}
+	return below
+}
+
+// Within reports whether every index of the set is in the other.
+func (s IndexSet) Within(other IndexSet) bool {
+	return s.Union(other).String() == other.String()
+}
+
+// FormatIndices returns indices without duplicates as text, see IndexSet.String.
+func FormatIndices(indices []int) string { return Indices(indices...).String() }
+
+// ContainsIndex reports whether a text of FormatIndices has an index. What cannot be read has none.
+func ContainsIndex(text string, index int) bool { return ParseIndices(text).Has(index) }

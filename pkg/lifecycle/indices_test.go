@@ -1,31 +1,80 @@
 package lifecycle
 
-import "testing"
+import (
+	"math/rand"
+	"slices"
+	"testing"
+)
 
-func TestFormatIndices(t *testing.T) {
+func TestIndices(t *testing.T) {
 	t.Parallel()
 	for want, indices := range map[string][]int{
 		"":            nil,
 		"0":           {0},
-		"0-3,7":       {0, 1, 2, 3, 7},
-		"1,3-4,10-11": {1, 3, 4, 10, 11},
+		"0-3,7":       {7, 0, 1, 3, 2, 3},
+		"1,3-4,10-11": {1, 3, 4, 10, 11, -1},
 	} {
 		if got := FormatIndices(indices); got != want {
 			t.Errorf("FormatIndices(%v) = %q, want %q", indices, got, want)
 		}
-		has := map[int]bool{}
-		for _, i := range indices {
-			has[i] = true
-		}
 		for i := range 13 {
-			if ContainsIndex(want, i) != has[i] {
-				t.Errorf("ContainsIndex(%q, %d) = %t", want, i, !has[i])
+			if ContainsIndex(want, i) != slices.Contains(indices, i) {
+				t.Errorf("ContainsIndex(%q, %d) = %t", want, i, !slices.Contains(indices, i))
 			}
 		}
 	}
-	for _, broken := range []string{"x", "1-", "-1", "a-3", ","} {
-		if ContainsIndex(broken, 1) {
-			t.Errorf("ContainsIndex(%q, 1)", broken)
+	for broken, want := range map[string]string{
+		"x": "", "1-": "", "-1": "", "a-3": "", ",": "", "3-1": "", "4,x,2-3": "2-4", "0-2000000000": "0-2000000000",
+	} {
+		if got := ParseIndices(broken).String(); got != want {
+			t.Errorf("ParseIndices(%q) = %q, want %q", broken, got, want)
 		}
 	}
+}
+
+// A set behaves as a map of its indices does, and survives being written and read.
+func TestIndexSetIsASet(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewSource(1))
+	for range 500 {
+		draw := func() ([]int, map[int]bool) {
+			var indices []int
+			has := map[int]bool{}
+			for range random.Intn(30) {
+				i := random.Intn(40)
+				indices, has[i] = append(indices, i), true
+			}
+			return indices, has
+		}
+		a, inA := draw()
+		b, inB := draw()
+		set := ParseIndices(FormatIndices(a))
+		union, below := set.Union(Indices(b...)), set.Below(20)
+		within := true
+		for i := range 41 {
+			if set.Has(i) != inA[i] || union.Has(i) != (inA[i] || inB[i]) || below.Has(i) != (inA[i] && i < 20) {
+				t.Fatalf("%v and %v: %s, union %s, below 20 %s", a, b, set, union, below)
+			}
+			within = within && (!inA[i] || inB[i])
+		}
+		if set.Len() != len(inA) || set.Within(Indices(b...)) != within || !set.Within(union) {
+			t.Fatalf("%v and %v: %d indices, within: %t", a, b, set.Len(), !within)
+		}
+	}
+}
+
+// What was read and written once is the same when it is read and written again.
+func FuzzParseIndices(f *testing.F) {
+	for _, seed := range []string{"", "0-5,7", "7,0-5", "1-", "9223372036854775807", "0-9223372036854775807,5"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		once := ParseIndices(text)
+		if again := ParseIndices(once.String()); again.String() != once.String() {
+			t.Errorf("%q is read as %q, and that as %q", text, once, again)
+		}
+		if !once.Within(once) {
+			t.Errorf("%q is not within itself", once)
+		}
+	})
 }

@@ -23,6 +23,11 @@ type Pod struct {
 	// Ended: its phase is Failed or Succeeded, since EndedAt.
 	Ended   bool
 	EndedAt time.Time
+	// Succeeded: it ended by itself, with success. One that ended because it was deleted did not, whatever its phase.
+	Succeeded bool
+	// Failed: its phase is Failed, or a container ended non-zero that is not started again. End says how.
+	Failed bool
+	End    PodEnd
 
 	// Orphan: no object owns it.
 	Orphan bool
@@ -32,6 +37,10 @@ type Pod struct {
 	Terminating bool
 	GraceEnds   time.Time
 	Unreachable bool
+	// Stopped: it is being deleted, and no container of it runs any more, or ever will.
+	Stopped bool
+	// Tracked: it has the finalizer that keeps its object until its end has been recorded.
+	Tracked bool
 }
 
 // lost reports whether a terminating pod is given up: its node is unreachable and its grace period is over.
@@ -112,11 +121,7 @@ const (
 // A pod without an index, whose host name and label were changed, is counted, and goes first when scaling in.
 func DecidePods(c CliquePods, now time.Time) PodDecision {
 	d := PodDecision{Ends: map[int]Ends{}}
-	after := func(t time.Time) {
-		if wait := t.Sub(now); d.RequeueAfter == 0 || wait < d.RequeueAfter {
-			d.RequeueAfter = max(wait, time.Millisecond)
-		}
-	}
+	after := func(t time.Time) { d.after(t, now) }
 
 	// 1. Who counts, and which indices are taken.
 	pods := slices.Clone(c.Pods)
@@ -169,19 +174,9 @@ func DecidePods(c CliquePods, now time.Time) PodDecision {
 
 	// 3. Pods that ended are replaced.
 	for _, p := range order[allowed:] {
-		if !p.Ended {
-			continue
+		if p.Ended {
+			d.replaceEnded(p, c.Ends, now)
 		}
-		ends := p.ends(endsOf(c.Ends, p.Index))
-		if own := c.Ends[p.Index]; p.Index >= 0 && own == ends && own.Last.Equal(p.EndedAt) && ends.Count > 0 {
-			ends.Count-- // it was counted by a pass whose deletion failed
-		}
-		if due := p.EndedAt.Add(EndedDelay(ends.Count)); now.Before(due) {
-			after(due)
-			continue
-		}
-		d.Delete = append(d.Delete, Deletion{p, DeletedEnded})
-		d.Ends[p.Index] = Ends{Count: ends.Count + 1, Last: p.EndedAt}
 	}
 	for i, e := range c.Ends {
 		if _, newer := d.Ends[i]; !newer && now.Sub(e.Last) < forgetEnds {
@@ -211,6 +206,28 @@ func DecidePods(c CliquePods, now time.Time) PodDecision {
 		d.Create = append(d.Create, n)
 	}
 	return d
+}
+
+// after asks for a decision at a time.
+func (d *PodDecision) after(t, now time.Time) {
+	if wait := t.Sub(now); d.RequeueAfter == 0 || wait < d.RequeueAfter {
+		d.RequeueAfter = max(wait, time.Millisecond)
+	}
+}
+
+// replaceEnded deletes a pod that ended when its back-off is over, and notes that in the history; its successor is made when
+// it is gone. before is the history that was recorded last.
+func (d *PodDecision) replaceEnded(p Pod, before map[int]Ends, now time.Time) {
+	ends := p.ends(endsOf(before, p.Index))
+	if own := before[p.Index]; p.Index >= 0 && own == ends && own.Last.Equal(p.EndedAt) && ends.Count > 0 {
+		ends.Count-- // it was counted by a pass whose deletion failed
+	}
+	if due := p.EndedAt.Add(EndedDelay(ends.Count)); now.Before(due) {
+		d.after(due, now)
+		return
+	}
+	d.Delete = append(d.Delete, Deletion{p, DeletedEnded})
+	d.Ends[p.Index] = Ends{Count: ends.Count + 1, Last: p.EndedAt}
 }
 
 // InDeletionOrder returns the pods in the order in which scaling in takes them: those that ended, without an index,

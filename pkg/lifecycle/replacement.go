@@ -239,6 +239,16 @@ func UnderWay(decisions []UnitDecision) int {
 	return n
 }
 
+// Frozen returns the decision on a unit of that attempt in which nothing is created any more: it is neither completed nor
+// replaced. What is of an earlier attempt goes. Source: decisions J5, J6.
+func (d UnitDecision) Frozen(attempt Attempt) UnitDecision {
+	if d.Attempt != attempt {
+		return UnitDecision{Attempt: attempt}
+	}
+	d.Create = nil
+	return d
+}
+
 // Note says what the unit waits for before PodCliques are created, "" if for nothing.
 func (d UnitDecision) Note() string {
 	const shown = 3

@@ -149,7 +149,7 @@ func (r Requirement) Started(cliques []Clique, groups []ScalingGroup) bool {
 		switch {
 		case r.PodClique != "" && c.Name == r.PodClique,
 			r.Group != "" && c.Group == r.Group && c.Template == r.Clique:
-			if c.Available() {
+			if c.IsStarted() {
 				have++
 			}
 		}

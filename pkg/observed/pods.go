@@ -1,6 +1,7 @@
 package observed
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +38,10 @@ func Pod(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node stri
 		Ended:       pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		Terminating: pod.DeletionTimestamp != nil,
 		Orphan:      metav1.GetControllerOfNoCopy(pod) == nil,
+		Tracked:     slices.Contains(pod.Finalizers, v1alpha1.FinalizerPodTracking),
 	}
+	p.End, p.EndedAt, p.Failed = podFailure(pod)
+	p.Succeeded = pod.Status.Phase == corev1.PodSucceeded && !endedByDeletion(pod)
 	if pod.Status.StartTime != nil {
 		p.Started = pod.Status.StartTime.Time
 	}
@@ -49,6 +53,8 @@ func Pod(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node stri
 	if p.Terminating {
 		p.GraceEnds = pod.DeletionTimestamp.Time // the API server adds the grace period to the time of the request
 		p.Unreachable = p.Scheduled && unreachable(pod.Spec.NodeName)
+		grace := pod.DeletionGracePeriodSeconds
+		p.Stopped = !p.Scheduled || grace != nil && *grace == 0
 	}
 	return p
 }

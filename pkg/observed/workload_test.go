@@ -210,18 +210,22 @@ func TestPod(t *testing.T) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{
 				{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(t0.Add(5 * time.Minute))}}},
 				{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(t0.Add(3 * time.Minute))}}}}
-		}), func(p *lifecycle.Pod) { p.Running, p.Ended, p.EndedAt = false, true, t0.Add(5*time.Minute) }},
+		}), func(p *lifecycle.Pod) {
+			p.Running, p.Ended, p.Failed, p.EndedAt = false, true, true, t0.Add(5*time.Minute)
+		}},
 		"evicted, its conditions say when": {pod(running, failed),
-			func(p *lifecycle.Pod) { p.Running, p.Ended, p.EndedAt = false, true, t0.Add(2*time.Minute) }},
+			func(p *lifecycle.Pod) {
+				p.Running, p.Ended, p.Failed, p.EndedAt = false, true, true, t0.Add(2*time.Minute)
+			}},
 		"failed, nothing says when": {pod(failed),
-			func(p *lifecycle.Pod) { *p = base; p.Ended, p.EndedAt = true, t0 }},
+			func(p *lifecycle.Pod) { *p = base; p.Ended, p.Failed, p.EndedAt = true, true, t0 }},
 		"terminating on a node that does not answer": {pod(running, func(p *corev1.Pod) {
 			p.DeletionTimestamp, p.Spec.NodeName = &metav1.Time{Time: t0.Add(time.Hour)}, "gone"
 		}), func(p *lifecycle.Pod) {
 			p.Ready, p.Terminating, p.Unreachable, p.GraceEnds = true, true, true, t0.Add(time.Hour)
 		}},
 		"terminating, never scheduled": {pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: t0} }),
-			func(p *lifecycle.Pod) { *p = base; p.Terminating, p.GraceEnds = true, t0 }},
+			func(p *lifecycle.Pod) { *p = base; p.Terminating, p.Stopped, p.GraceEnds = true, true, t0 }},
 		"its index label was taken away": {pod(running, func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelPodIndex) }),
 			func(p *lifecycle.Pod) { p.Ready = true }},
 		"its index label was changed": {pod(running, func(p *corev1.Pod) { p.Labels[v1alpha1.LabelPodIndex] = "9" }),

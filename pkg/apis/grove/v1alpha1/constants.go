@@ -81,6 +81,14 @@ const (
 	// AnnotationTerminationDelay, on a PodClique, holds the effective
 	// terminationDelay. The owner keeps it up to date. Absent: none.
 	AnnotationTerminationDelay = "grove.io/termination-delay"
+	// AnnotationWorkloadType, on a PodClique, holds the workloadType of the
+	// PodCliqueSet: Training. Absent: Inference. It stays when the PodCliqueSet
+	// is gone.
+	AnnotationWorkloadType = "grove.io/workload-type"
+	// AnnotationWorkloadFailed, on a PodClique of a Training workload that has
+	// failed, holds the reason of the condition Failed: no pod is created any
+	// more, and those that run are deleted.
+	AnnotationWorkloadFailed = "grove.io/workload-failed"
 	// AnnotationMNNVLGroup asks Grove for a multi-node NVLink domain. Not acted
 	// on.
 	AnnotationMNNVLGroup = "grove.io/mnnvl-group"
@@ -124,6 +132,10 @@ const (
 	FinalizerPodCliqueScalingGroup = "grove.io/podcliquescalinggroup.grove.io"
 	FinalizerPodClique             = "grove.io/podclique.grove.io"
 )
+
+// FinalizerPodTracking, on pods of a Training workload, keeps the object of a
+// pod until its PodClique has recorded how it ended.
+const FinalizerPodTracking = "grove.io/pod-tracking"
 
 // InitContainerName is the name of the init container that waits for the
 // cliques that must be started before.

@@ -1,0 +1,236 @@
+package lifecycle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Phase is the phase of a set. The values are those of the API.
+type Phase string
+
+// Phases. Inference workloads have the first two only.
+const (
+	PhasePending   Phase = "Pending"
+	PhaseRunning   Phase = "Running"
+	PhaseSucceeded Phase = "Succeeded"
+	PhaseFailed    Phase = "Failed"
+)
+
+// FailureReason is why a Training workload failed: the reason of its condition Failed, and of the event.
+type FailureReason string
+
+// Reasons of the condition Failed.
+const (
+	MaxRestartsExceeded FailureReason = "MaxRestartsExceeded"
+	MaxRuntimeExceeded  FailureReason = "MaxRuntimeExceeded"
+)
+
+// Training is what decides about a Training workload. Times of its status are whole seconds.
+type Training struct {
+	// MaxRuntime is how long it may run from its first start; 0: for ever. MaxRestarts is how often replicas may be restarted,
+	// all together. TTL is how long it stays after it finished; nil: for ever.
+	MaxRuntime  time.Duration
+	MaxRestarts int32
+	TTL         *time.Duration
+
+	// Phase, RestartCount, StartTime, Deadline, Succeeded (indices of replicas) and FinishedAt are recorded in the status. Zero
+	// times: there are none. Failed: the condition is True.
+	Phase        Phase
+	RestartCount int32
+	StartTime    time.Time
+	Deadline     time.Time
+	Succeeded    IndexSet
+	Failed       bool
+	FinishedAt   time.Time
+
+	// Replicas are those that are wanted.
+	Replicas []TrainingReplica
+	// Running: a pod runs. Started: a pod runs, or ended. Draining: a pod of a workload that fails is neither gone nor ended,
+	// nor is it terminating on a node that does not answer.
+	Running, Started, Draining bool
+}
+
+// TrainingReplica is a replica of a set of a Training workload.
+type TrainingReplica struct {
+	Index int
+	// Attempt is its present one.
+	Attempt int32
+	// Cliques are its PodCliques, members of scaling groups included. Complete: every one that is wanted exists.
+	Cliques  []TrainingClique
+	Complete bool
+}
+
+// TrainingClique is a PodClique of a Training workload.
+type TrainingClique struct {
+	Clique
+	// Succeeded: its condition of that name is True.
+	Succeeded bool
+	// Delay is how long it may be below its minimum before the replica is restarted.
+	Delay time.Duration
+	// Message says what is the matter, if it is below its minimum.
+	Message string
+}
+
+// TrainingOutcome is what becomes of a Training workload.
+type TrainingOutcome struct {
+	// Phase, StartTime, Deadline, Succeeded and FinishedAt are to be recorded.
+	Phase      Phase
+	StartTime  time.Time
+	Deadline   time.Time
+	Succeeded  IndexSet
+	FinishedAt time.Time
+
+	// Failure: the workload fails now. Record it before anything else; nothing is made from then on. "": it does not, or it
+	// has failed before. Message is one sentence for users, for the condition and the event.
+	Failure FailureReason
+	Message string
+	// Restart are the replicas to be replaced, and why, by index. Each uses one restart, recorded together with its attempt.
+	Restart map[int]Replacement
+	// Again: the next decision follows from what this one records.
+	Again bool
+	// Expired: the workload is to be deleted.
+	Expired bool
+	// RequeueAfter is when the decision changes without anything happening; 0: it does not.
+	RequeueAfter time.Duration
+}
+
+// DecideTraining returns what becomes of a Training workload. Sources: GREP-0285, "PodCliqueSet Controller"; decisions J3 to J8.
+//
+//   - It is Running as long as a pod is, and was so at least once: the start is recorded before anything that follows from it.
+//   - A replica whose PodCliques have all succeeded has succeeded; when all have, so has the workload.
+//   - A replica with a PodClique below its minimum past the delay is restarted, as long as there are restarts left; else the
+//     workload fails.
+//   - It fails when its deadline passes: MaxRuntime after the start, never moved by restarts.
+//   - A workload that fails is Failed once no pod of it runs. Succeeded and Failed are final.
+func DecideTraining(t Training, now time.Time) TrainingOutcome {
+	o := TrainingOutcome{Phase: t.Phase, StartTime: t.StartTime, Deadline: t.Deadline, Succeeded: t.Succeeded, FinishedAt: t.FinishedAt}
+	if t.Phase == PhaseSucceeded || t.Phase == PhaseFailed {
+		o.expire(t.TTL, now)
+		return o
+	}
+
+	// 1. The start, and the deadline that follows from it.
+	if o.StartTime.IsZero() && t.Started {
+		o.StartTime, o.Phase, o.Again = wholeSecond(now), PhaseRunning, true
+	}
+	if o.Deadline.IsZero() && t.MaxRuntime > 0 && !o.StartTime.IsZero() {
+		o.Deadline = wholeSecond(o.StartTime.Add(t.MaxRuntime))
+	}
+	if o.Again {
+		return o
+	}
+
+	// 2. A workload that fails waits for its pods.
+	if t.Failed {
+		if !t.Draining {
+			o.Phase, o.FinishedAt = PhaseFailed, wholeSecond(now)
+			o.expire(t.TTL, now)
+		}
+		return o
+	}
+
+	// 3. What has succeeded.
+	var succeeded []int
+	for _, r := range t.Replicas {
+		if r.succeeded() {
+			succeeded = append(succeeded, r.Index)
+		}
+	}
+	o.Succeeded = t.Succeeded.Union(Indices(succeeded...)).Below(len(t.Replicas))
+	o.Phase = PhasePending
+	switch {
+	case len(t.Replicas) > 0 && o.Succeeded.Len() == len(t.Replicas):
+		o.Phase, o.FinishedAt = PhaseSucceeded, wholeSecond(now)
+		o.Message = "all replicas have succeeded"
+		o.expire(t.TTL, now)
+		return o
+	case t.Running:
+		o.Phase = PhaseRunning
+	}
+
+	// 4. The deadline.
+	if !o.Deadline.IsZero() {
+		if !now.Before(o.Deadline) {
+			o.Failure = MaxRuntimeExceeded
+			o.Message = fmt.Sprintf("maxRuntime of %s, counted from %s, was over at %s", t.MaxRuntime, Timestamp(o.StartTime), Timestamp(o.Deadline))
+			return o
+		}
+		o.after(o.Deadline, now)
+	}
+
+	// 5. Restarts, as long as there are some left.
+	used := t.RestartCount
+	for _, r := range t.Replicas {
+		if o.Succeeded.Has(r.Index) {
+			continue
+		}
+		due, found := r.due()
+		switch {
+		case !found:
+		case due.deadline.After(now):
+			o.after(due.deadline, now)
+		case used >= t.MaxRestarts:
+			o.Failure, o.Restart = MaxRestartsExceeded, nil
+			o.Message = fmt.Sprintf("replica %d failed after %d of %d restarts: %s", r.Index, t.RestartCount, t.MaxRestarts, due.message)
+			return o
+		default:
+			used++
+			if o.Restart == nil {
+				o.Restart = map[int]Replacement{}
+			}
+			o.Restart[r.Index] = Replacement{Reason: ReplacedRestart, Message: due.message}
+		}
+	}
+	return o
+}
+
+func (o *TrainingOutcome) after(t, now time.Time) {
+	if wait := max(t.Sub(now), time.Millisecond); o.RequeueAfter == 0 || wait < o.RequeueAfter {
+		o.RequeueAfter = wait
+	}
+}
+
+// expire notes when a finished workload is to be deleted.
+func (o *TrainingOutcome) expire(ttl *time.Duration, now time.Time) {
+	if ttl == nil {
+		return
+	}
+	if due := o.FinishedAt.Add(*ttl); due.After(now) {
+		o.after(due, now)
+	} else {
+		o.Expired = true
+	}
+}
+
+// succeeded reports whether every PodClique of the replica's present attempt has succeeded.
+func (r TrainingReplica) succeeded() bool {
+	return r.Complete && len(r.Cliques) > 0 && !slices.ContainsFunc(r.Cliques, func(c TrainingClique) bool {
+		return !c.Succeeded || !c.Observed || c.Attempt.Set != r.Attempt
+	})
+}
+
+// restartDue is a breach for which a replica is restarted.
+type restartDue struct {
+	deadline time.Time
+	message  string
+}
+
+// due returns the first breach of a PodClique of the replica's present attempt, and whether there is one. What is not known,
+// and what is of an earlier attempt, restarts nothing.
+func (r TrainingReplica) due() (restartDue, bool) {
+	var dues []restartDue
+	for _, c := range r.Cliques {
+		if c.Terminating || !c.Observed || c.Succeeded || c.BreachedSince.IsZero() || c.Attempt.Set != r.Attempt {
+			continue
+		}
+		dues = append(dues, restartDue{Deadline(c.BreachedSince, &c.Delay), fmt.Sprintf("PodClique %s: %s", c.Name, c.Message)})
+	}
+	if len(dues) == 0 {
+		return restartDue{}, false
+	}
+	return slices.MinFunc(dues, func(a, b restartDue) int {
+		return cmp.Or(a.deadline.Compare(b.deadline), cmp.Compare(a.message, b.message))
+	}), true
+}

@@ -1,0 +1,328 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/muster-project/muster/pkg/message"
+)
+
+// Reasons for which pods of a Training workload are deleted, beside DeletedEnded, DeletedScaleIn and DeletedDuplicate.
+const (
+	// DeletedCancelled: every pod of the clique that started has succeeded, and this one never started.
+	DeletedCancelled DeletionReason = "Cancelled"
+	// DeletedHalted: the workload has failed.
+	DeletedHalted DeletionReason = "WorkloadFailed"
+)
+
+// TrainingPods is a clique of a Training workload and its pods.
+type TrainingPods struct {
+	// CliquePods without LeafMinMember: a Training workload is not scaled.
+	CliquePods
+	// MinAvailable is how many pods must run or have succeeded; 0: nothing is needed.
+	MinAvailable int32
+	// Delay is how long that may not be so before the replica of the set is restarted.
+	Delay time.Duration
+	// Succeeded are the indices whose pod has succeeded, Started those whose pod ran at least once, as the status records
+	// them. Pods still show what has happened since.
+	Succeeded, Started IndexSet
+	// WasAvailable and BreachedSince are recorded in the status; see Availability.
+	WasAvailable  bool
+	BreachedSince time.Time
+	// Done: the status records that the clique has succeeded. Halted: the workload has failed.
+	Done, Halted bool
+}
+
+// TrainingDecision is what to do about the pods of a clique of a Training workload, and what its status is to say.
+type TrainingDecision struct {
+	// PodDecision: what is in Delete and Release is carried out after the rest was recorded.
+	PodDecision
+	// Release are the pods whose finalizer is not needed any more.
+	Release []Pod
+
+	// Succeeded and Started are to be recorded. Their texts are not longer than MaxIndicesLength.
+	Succeeded, Started IndexSet
+	// SucceededGone is how many pods have succeeded whose objects are gone.
+	SucceededGone int32
+	// Running counts pods that run and of which no container has failed, Available those and the succeeded ones.
+	Running, Available int32
+	// Done: the clique has succeeded. Cancelled is how many of its pods never started.
+	Done      bool
+	Cancelled int
+	// Breach is what the status says about the minimum. Failure says which pods are missing from it, "" if none is known.
+	Breach  Breach
+	Failure string
+}
+
+// trainingIndex is what there is under one index.
+type trainingIndex struct {
+	live, failed *Pod // not terminating; failed: a container has, or the pod has ended
+	leaving      bool // a terminating pod that is not lost
+	lost         *Pod
+	blocked      *Pod
+}
+
+// DecideTrainingPods says which pods of a Training workload to make, to delete and to let go of. Sources: GREP-0285, "PodClique
+// Controller"; decisions J2, J3, J5, J6, J8.
+//
+//   - A pod that succeeded is recorded, never made again, and stays for its logs.
+//   - A pod that failed, or is gone, is replaced under its index as long as the clique is not below its minimum, a failed one
+//     after a back-off. Below the minimum it is replaced only if there is a delay in which that may help: without one the
+//     replica of the set is restarted anyway.
+//   - Once every index that started has succeeded, and they are enough, the pods that never started are deleted; when these
+//     are gone the clique has succeeded.
+//   - Nothing is made for a workload that has failed, and what has not ended is deleted.
+func DecideTrainingPods(t TrainingPods, now time.Time) TrainingDecision {
+	d := TrainingDecision{PodDecision: PodDecision{Ends: map[int]Ends{}}}
+	n := int(max(t.Replicas, 0))
+
+	// 1. What is known of each index.
+	indices := d.indices(t, now)
+	d.countAvailable(t, n, indices)
+	d.judge(t, n, indices, now)
+
+	// 2. What to make and to delete.
+	ran := d.Started.Below(n)
+	finished := d.Succeeded.Below(n).Len() >= int(t.MinAvailable) && ran.Within(d.Succeeded)
+	switch {
+	case t.Halted:
+		for _, p := range t.Pods {
+			if !p.Terminating && !p.Ended {
+				d.Delete = append(d.Delete, Deletion{p, DeletedHalted})
+			}
+		}
+	case t.Done || finished:
+		d.cancel(t, n, now)
+	default:
+		d.replace(t, n, indices, now)
+	}
+	for i, e := range t.Ends {
+		if _, newer := d.Ends[i]; !newer && now.Sub(e.Last) < forgetEnds {
+			d.Ends[i] = e
+		}
+	}
+	d.Ends = boundedEnds(d.Ends)
+	slices.SortFunc(d.Delete, func(a, b Deletion) int { return byAge(a.Pod, b.Pod) })
+
+	// 3. Which finalizers have done their duty.
+	for _, p := range t.Pods {
+		if p.Tracked && d.isRecorded(p, n, now) {
+			d.Release = append(d.Release, p)
+		}
+	}
+	slices.SortFunc(d.Release, byAge)
+	return d
+}
+
+// indices returns what there is under each index, and notes what has succeeded and what has started. Of two pods that live
+// under one index the younger is deleted.
+func (d *TrainingDecision) indices(t TrainingPods, now time.Time) map[int]*trainingIndex {
+	indices := map[int]*trainingIndex{}
+	at := func(i int) *trainingIndex {
+		if indices[i] == nil {
+			indices[i] = &trainingIndex{}
+		}
+		return indices[i]
+	}
+	pods := slices.Clone(t.Pods)
+	slices.SortFunc(pods, byAge)
+	var succeeded, started []int
+	there := map[int]bool{} // indices of pods that succeeded and whose objects are not about to go
+	for k := range pods {
+		p := &pods[k]
+		if p.Running || p.Ended {
+			started = append(started, p.Index)
+		}
+		if p.Succeeded {
+			succeeded = append(succeeded, p.Index)
+			there[p.Index] = there[p.Index] || !p.Terminating
+			continue
+		}
+		i := at(p.Index)
+		switch {
+		case p.lost(now):
+			i.lost = p
+		case p.Terminating:
+			i.leaving = true
+			if p.Unreachable {
+				d.after(p.GraceEnds, now)
+			}
+		case p.Failed || p.Ended:
+			i.failed = p
+		case i.live != nil && p.Index >= 0:
+			d.Delete = append(d.Delete, Deletion{*p, DeletedDuplicate})
+		default:
+			i.live = p
+		}
+	}
+	for k := range t.Others {
+		p := &t.Others[k]
+		switch {
+		case p.Ended && p.Orphan && !p.Terminating:
+		case !p.lost(now):
+			at(p.Index).blocked = p
+			if p.Terminating && p.Unreachable {
+				d.after(p.GraceEnds, now)
+			}
+		case at(p.Index).lost == nil:
+			at(p.Index).lost = p
+		}
+	}
+	d.Succeeded = t.Succeeded.Union(Indices(succeeded...))
+	if len(d.Succeeded.String()) > MaxIndicesLength {
+		// The objects of the others stay, with their finalizers, until there is room.
+		d.Succeeded = t.Succeeded
+	}
+	d.Started = t.Started.Union(Indices(started...)).Union(d.Succeeded)
+	if len(d.Started.String()) > MaxIndicesLength {
+		d.Started = d.Started.hull()
+	}
+	d.SucceededGone = int32(t.Succeeded.Len())
+	for i := range there {
+		if there[i] && t.Succeeded.Has(i) {
+			d.SucceededGone--
+		}
+	}
+	return indices
+}
+
+// hull returns all indices from 0 to the last of the set.
+func (s IndexSet) hull() IndexSet {
+	if len(s.ranges) == 0 {
+		return s
+	}
+	return IndexSet{[]indexRange{{0, s.ranges[len(s.ranges)-1].last}}}
+}
+
+// countAvailable counts the indices below n whose pod runs or has succeeded.
+func (d *TrainingDecision) countAvailable(t TrainingPods, n int, indices map[int]*trainingIndex) {
+	succeeded := d.succeeded(t.Pods).Below(n)
+	for i, x := range indices {
+		if i >= 0 && i < n && !succeeded.Has(i) && x.live != nil && x.live.Running {
+			d.Running++
+		}
+	}
+	d.Available = d.Running + int32(succeeded.Len())
+}
+
+// succeeded returns the indices that have succeeded, those that there is no room to record included.
+func (d *TrainingDecision) succeeded(pods []Pod) IndexSet {
+	var more []int
+	for _, p := range pods {
+		if p.Succeeded {
+			more = append(more, p.Index)
+		}
+	}
+	return d.Succeeded.Union(Indices(more...))
+}
+
+// judge fills in the breach. A clique that was never available is in breach as soon as a pod has failed without which there
+// are not enough: else a job that crashes at the start would hold its devices for ever. Source: decision J2.
+func (d *TrainingDecision) judge(t TrainingPods, n int, indices map[int]*trainingIndex, now time.Time) {
+	var starting, failed int32
+	var causes []string
+	succeeded := d.succeeded(t.Pods)
+	for i := range n {
+		x := indices[i]
+		if succeeded.Has(i) || x != nil && x.live != nil {
+			if x != nil && x.live != nil && x.live.Scheduled && !x.live.Running && !succeeded.Has(i) {
+				starting++
+			}
+			continue
+		}
+		switch {
+		case x != nil && x.failed != nil:
+			failed++
+			causes = append(causes, fmt.Sprintf("pod %s: %s", x.failed.Name, x.failed.End))
+		case x != nil && x.leaving:
+			causes = append(causes, fmt.Sprintf("pod %d is being deleted", i))
+		case x != nil && x.lost != nil:
+			causes = append(causes, fmt.Sprintf("pod %s was lost with its node", x.lost.Name))
+		case d.Started.Has(i):
+			causes = append(causes, fmt.Sprintf("pod %d is gone", i))
+		}
+	}
+	d.Failure = message.List(causes, 3, len(causes), "; ")
+	if t.Halted {
+		d.Breach = Breach{Undecided: true, WasAvailable: t.WasAvailable}
+		return
+	}
+	counts := fmt.Sprintf("%d of %d pods run or have succeeded, %d needed", d.Available, n, t.MinAvailable)
+	if d.Failure != "" && d.Available < t.MinAvailable {
+		counts += "; " + d.Failure
+	}
+	was := t.WasAvailable || !t.BreachedSince.IsZero() || failed > 0 && d.Available+starting < t.MinAvailable
+	a := Availability{Available: d.Available, Needed: t.MinAvailable, Wanted: int32(n), WasAvailable: was,
+		BreachedSince: t.BreachedSince, Delay: &t.Delay}
+	d.Breach = a.judge(SufficientReadyPods, InsufficientReadyPods, counts, now)
+	if d.Breach.Status == Breached {
+		d.Breach.Message = counts // the status has the times
+	}
+	d.Breach.WasAvailable = t.WasAvailable || t.MinAvailable > 0 && d.Available >= t.MinAvailable
+}
+
+// cancel deletes the pods that never started, and notes whether none is left.
+func (d *TrainingDecision) cancel(t TrainingPods, n int, now time.Time) {
+	d.Done = true
+	for _, p := range t.Pods {
+		switch {
+		case p.Succeeded || p.Ended || p.lost(now):
+		case !p.Terminating:
+			d.Delete = append(d.Delete, Deletion{p, DeletedCancelled})
+			d.Done = false
+		default:
+			d.Done = false
+		}
+	}
+	d.Done = d.Done || t.Done
+	if d.Done {
+		d.Cancelled = n - d.Succeeded.Below(n).Len()
+	}
+}
+
+// replace fills the indices that have neither succeeded nor a pod that may.
+func (d *TrainingDecision) replace(t TrainingPods, n int, indices map[int]*trainingIndex, now time.Time) {
+	for i, x := range indices {
+		if i >= n && x.live != nil { // scaled past admission
+			d.Delete = append(d.Delete, Deletion{*x.live, DeletedScaleIn})
+		}
+	}
+	if d.Breach.Status == Breached && t.Delay <= 0 {
+		return
+	}
+	succeeded := d.succeeded(t.Pods)
+	for i := range n {
+		x := indices[i]
+		switch {
+		case succeeded.Has(i):
+		case x == nil:
+			d.Create = append(d.Create, NewPod{Index: i})
+		case x.live != nil || x.leaving:
+		case x.failed != nil:
+			d.replaceEnded(*x.failed, t.Ends, now)
+		case x.blocked != nil:
+			d.Blocked = append(d.Blocked, *x.blocked)
+		default:
+			created := NewPod{Index: i}
+			if x.lost != nil {
+				created.Replaces = x.lost.UID
+				d.Lost = append(d.Lost, *x.lost)
+			}
+			d.Create = append(d.Create, created)
+		}
+	}
+}
+
+// isRecorded reports whether what is to be recorded says all that the object of a pod could still say: that it succeeded, or
+// that it started and did not.
+func (d *TrainingDecision) isRecorded(p Pod, n int, now time.Time) bool {
+	switch {
+	case p.Succeeded:
+		return d.Done || p.Index < 0 || p.Index >= n || d.Succeeded.Has(p.Index)
+	case p.Ended, p.lost(now):
+		return true
+	default:
+		return p.Terminating && p.Stopped
+	}
+}

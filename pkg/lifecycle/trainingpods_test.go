@@ -1,0 +1,245 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+// worker returns a running pod of a Training workload, an hour old.
+func worker(index int, changes ...func(*lifecycle.Pod)) lifecycle.Pod {
+	p := with(ready(index), tracked)
+	return with(p, changes...)
+}
+
+func tracked(p *lifecycle.Pod)  { p.Tracked = true }
+func stopped(p *lifecycle.Pod)  { p.Terminating, p.Stopped, p.GraceEnds = true, true, now }
+func starting(p *lifecycle.Pod) { p.Running, p.Ready = false, false }
+func succeeded(p *lifecycle.Pod) {
+	ended(time.Minute, time.Hour)(p)
+	p.Succeeded = true
+}
+
+func crashed(code int32) func(*lifecycle.Pod) {
+	return func(p *lifecycle.Pod) {
+		ended(time.Minute, time.Hour)(p)
+		p.Failed, p.End = true, lifecycle.PodEnd{Container: "main", ExitCode: code}
+	}
+}
+
+// hangs is a pod one of whose containers has failed while another goes on.
+func hangs(p *lifecycle.Pod) {
+	p.Failed, p.EndedAt, p.End = true, ago(time.Minute), lifecycle.PodEnd{Container: "main", ExitCode: 1}
+}
+
+func TestDecideTrainingPods(t *testing.T) {
+	t.Parallel()
+	type pods = []lifecycle.Pod
+	// outcome is what of a decision the rows speak of.
+	type outcome struct {
+		Create, Blocked    []int
+		Delete             map[string]lifecycle.DeletionReason
+		Release            []string
+		Succeeded, Started string
+		Available, Gone    int32
+		Done               bool
+		Cancelled          int
+		Breach             string // the reason, if the status is True or the clique was never available
+		Failure            string
+		After              time.Duration
+	}
+	const four = 4
+	clique := func(change func(*lifecycle.TrainingPods), pods ...lifecycle.Pod) lifecycle.TrainingPods {
+		c := lifecycle.TrainingPods{MinAvailable: four}
+		c.Replicas, c.Pods = four, pods
+		if change != nil {
+			change(&c)
+		}
+		return c
+	}
+	was := func(c *lifecycle.TrainingPods) { c.WasAvailable, c.Started = true, lifecycle.ParseIndices("0-3") }
+	elastic := func(c *lifecycle.TrainingPods) { was(c); c.MinAvailable = 2 }
+	const never, breached = "NeverAvailable", "InsufficientReadyPods"
+	for name, tc := range map[string]struct {
+		clique lifecycle.TrainingPods
+		want   outcome
+	}{
+		"nothing exists yet": {clique(nil),
+			outcome{Create: []int{0, 1, 2, 3}, Breach: never}},
+		"pods wait for room": {clique(nil, worker(0, pending), worker(1, pending), worker(2, pending), worker(3, pending)),
+			outcome{Breach: never}},
+		"all run, not all of them ready": {clique(nil, worker(0), worker(1, notReady), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 4}},
+		"one crashes at the start while the others start": {clique(nil, worker(0, crashed(1)), worker(1, starting), worker(2, starting), worker(3, starting)),
+			outcome{Started: "0", Breach: breached, Failure: "pod p0: container main exited with code 1", Release: []string{"p0"}}},
+		"one crashes at the start, and the others may be enough": {
+			clique(func(c *lifecycle.TrainingPods) { c.MinAvailable = 2 }, worker(0, crashed(1)), worker(1, starting), worker(2, starting), worker(3, pending)),
+			outcome{Started: "0", Breach: never, Failure: "pod p0: container main exited with code 1", Release: []string{"p0"},
+				Delete: map[string]lifecycle.DeletionReason{"p0": lifecycle.DeletedEnded}}},
+		"one crashes at the start, and those that wait for room do not count": {
+			clique(func(c *lifecycle.TrainingPods) { c.MinAvailable = 2 }, worker(0, crashed(1)), worker(1), worker(2, pending), worker(3, pending)),
+			outcome{Started: "0-1", Available: 1, Breach: breached, Failure: "pod p0: container main exited with code 1", Release: []string{"p0"}}},
+		"below the minimum: nothing is replaced singly": {clique(was, worker(0, crashed(137)), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 3, Breach: breached, Failure: "pod p0: container main exited with code 137", Release: []string{"p0"}}},
+		"below the minimum with a delay: what is missing is replaced in it": {
+			clique(func(c *lifecycle.TrainingPods) { was(c); c.Delay = time.Hour }, worker(0, crashed(1)), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 2, Breach: breached, Failure: "pod p0: container main exited with code 1; pod 1 is gone",
+				Delete: map[string]lifecycle.DeletionReason{"p0": lifecycle.DeletedEnded}, Create: []int{1}, Release: []string{"p0"}}},
+		"one hangs because a container of it failed": {clique(was, worker(0, hangs), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 3, Breach: breached, Failure: "pod p0: container main exited with code 1"}},
+		"a failed pod is replaced while there are enough": {clique(elastic, worker(0, crashed(1)), worker(1), worker(2)),
+			outcome{Started: "0-3", Available: 2, Failure: "pod p0: container main exited with code 1; pod 3 is gone",
+				Delete: map[string]lifecycle.DeletionReason{"p0": lifecycle.DeletedEnded}, Create: []int{3}, Release: []string{"p0"}}},
+		"a failed pod waits for its back-off": {
+			clique(func(c *lifecycle.TrainingPods) {
+				elastic(c)
+				c.Ends = map[int]lifecycle.Ends{0: {Count: 4, Last: ago(2 * time.Minute)}}
+			}, worker(0, crashed(1), func(p *lifecycle.Pod) { p.Created = ago(2 * time.Minute) }), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 3, Failure: "pod p0: container main exited with code 1", Release: []string{"p0"}, After: 20 * time.Second}},
+		"a pod is being deleted by hand: it counts no more": {clique(was, worker(0, terminating), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 3, Breach: breached, Failure: "pod 0 is being deleted"}},
+		"its containers have ended: its object may go": {clique(was, worker(0, stopped), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 3, Breach: breached, Failure: "pod 0 is being deleted", Release: []string{"p0"}}},
+		"a pod that had no node was deleted before the clique was available": {
+			clique(nil, worker(0, pending, stopped), worker(1, pending), worker(2, pending), worker(3, pending)),
+			outcome{Breach: never, Failure: "pod 0 is being deleted", Release: []string{"p0"}}},
+		"a pod was lost with its node": {clique(elastic, worker(0, terminating, unreachable, graceOver), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 3, Failure: "pod p0 was lost with its node", Create: []int{0}, Release: []string{"p0"}}},
+		"a pod on a node that does not answer has its grace period": {clique(elastic, worker(0, terminating, unreachable), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 3, Failure: "pod 0 is being deleted", After: 30 * time.Second}},
+		"one has succeeded: it counts, stays, and its object may go": {clique(was, worker(0, succeeded), worker(1), worker(2), worker(3)),
+			outcome{Succeeded: "0", Started: "0-3", Available: 4, Release: []string{"p0"}}},
+		"one has succeeded, and its object is gone": {
+			clique(func(c *lifecycle.TrainingPods) { was(c); c.Succeeded = lifecycle.Indices(0) }, worker(1), worker(2), worker(3)),
+			outcome{Succeeded: "0", Started: "0-3", Available: 4, Gone: 1}},
+		"one has succeeded, and its object is about to go": {
+			clique(func(c *lifecycle.TrainingPods) { was(c); c.Succeeded = lifecycle.Indices(0) }, worker(0, succeeded, stopped), worker(1), worker(2), worker(3)),
+			outcome{Succeeded: "0", Started: "0-3", Available: 4, Gone: 1, Release: []string{"p0"}}},
+		"one was told to stop and exited with 0": {
+			clique(was, worker(0, ended(time.Minute, time.Hour), stopped), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 3, Breach: breached, Failure: "pod 0 is being deleted", Release: []string{"p0"}}},
+		"one has succeeded and another fails": {clique(was, worker(0, succeeded), worker(1, crashed(1)), worker(2), worker(3)),
+			outcome{Succeeded: "0", Started: "0-3", Available: 3, Breach: breached, Failure: "pod p1: container main exited with code 1", Release: []string{"p0", "p1"}}},
+		"all have succeeded": {clique(was, worker(0, succeeded), worker(1, succeeded), worker(2, succeeded), worker(3, succeeded)),
+			outcome{Succeeded: "0-3", Started: "0-3", Available: 4, Done: true, Release: []string{"p0", "p1", "p2", "p3"}}},
+		"all have succeeded, and their objects are gone": {
+			clique(func(c *lifecycle.TrainingPods) { was(c); c.Succeeded = lifecycle.ParseIndices("0-3") }),
+			outcome{Succeeded: "0-3", Started: "0-3", Available: 4, Gone: 4, Done: true}},
+		"all that started have succeeded: the others are cancelled first": {
+			clique(func(c *lifecycle.TrainingPods) { c.WasAvailable, c.MinAvailable = true, 2 }, worker(0, succeeded), worker(1, succeeded), worker(2, pending), worker(3, starting)),
+			outcome{Succeeded: "0-1", Started: "0-1", Available: 2, Release: []string{"p0", "p1"},
+				Delete: map[string]lifecycle.DeletionReason{"p2": lifecycle.DeletedCancelled, "p3": lifecycle.DeletedCancelled}}},
+		"the cancelled ones are going": {
+			clique(func(c *lifecycle.TrainingPods) { c.WasAvailable, c.MinAvailable = true, 2 }, worker(0, succeeded), worker(1, succeeded), worker(3, starting, terminating)),
+			outcome{Succeeded: "0-1", Started: "0-1", Available: 2, Release: []string{"p0", "p1"}, Failure: "pod 3 is being deleted"}},
+		"the cancelled ones are gone": {
+			clique(func(c *lifecycle.TrainingPods) { c.WasAvailable, c.MinAvailable = true, 2 }, worker(0, succeeded), worker(1, succeeded)),
+			outcome{Succeeded: "0-1", Started: "0-1", Available: 2, Done: true, Cancelled: 2, Release: []string{"p0", "p1"}}},
+		"a cancelled one started before it was deleted": {
+			clique(func(c *lifecycle.TrainingPods) { c.WasAvailable, c.MinAvailable = true, 2 }, worker(0, succeeded), worker(1, succeeded), worker(2)),
+			outcome{Succeeded: "0-1", Started: "0-2", Available: 3, Release: []string{"p0", "p1"}, Create: []int{3}}},
+		"too few have succeeded for the others to be cancelled": {
+			clique(func(c *lifecycle.TrainingPods) { c.WasAvailable, c.MinAvailable = true, 2 }, worker(0, succeeded), worker(1, pending), worker(2, pending), worker(3, pending)),
+			outcome{Succeeded: "0", Started: "0", Available: 1, Release: []string{"p0"}, Breach: breached}},
+		"a failed one whose successor waits is not cancelled": {
+			clique(elastic, worker(0, succeeded), worker(1, succeeded), worker(2, succeeded), worker(3, pending)),
+			outcome{Succeeded: "0-2", Started: "0-3", Available: 3, Release: []string{"p0", "p1", "p2"}}},
+		"the clique has succeeded: nothing is made": {
+			clique(func(c *lifecycle.TrainingPods) {
+				c.Done, c.MinAvailable, c.Succeeded, c.Started = true, 2, lifecycle.ParseIndices("0-1"), lifecycle.ParseIndices("0-1")
+			}),
+			outcome{Succeeded: "0-1", Started: "0-1", Available: 2, Gone: 2, Done: true, Cancelled: 2}},
+		"the workload has failed: what runs is deleted, what ended stays": {
+			clique(func(c *lifecycle.TrainingPods) { was(c); c.Halted = true }, worker(0, crashed(1)), worker(1), worker(2, pending), worker(3, terminating)),
+			outcome{Started: "0-3", Available: 1, Failure: "pod p0: container main exited with code 1; pod 3 is being deleted", Release: []string{"p0"},
+				Delete: map[string]lifecycle.DeletionReason{"p1": lifecycle.DeletedHalted, "p2": lifecycle.DeletedHalted}}},
+		"two pods of one index: the younger goes": {
+			clique(was, worker(0), worker(1), worker(2), worker(3), worker(3, named("q3"), created(time.Minute))),
+			outcome{Started: "0-3", Available: 4, Delete: map[string]lifecycle.DeletionReason{"q3": lifecycle.DeletedDuplicate}}},
+		"an index is held by a pod of an earlier PodClique": {
+			clique(func(c *lifecycle.TrainingPods) { c.Others = pods{ready(2)} }, worker(0, pending), worker(1, pending), worker(3, pending)),
+			outcome{Blocked: []int{2}, Breach: never}},
+		"scaled past admission": {
+			clique(func(c *lifecycle.TrainingPods) { was(c); c.Replicas, c.MinAvailable = 2, 2 }, worker(0), worker(1), worker(2)),
+			outcome{Started: "0-3", Available: 2, Delete: map[string]lifecycle.DeletionReason{"p2": lifecycle.DeletedScaleIn}}},
+		"of no pods": {
+			clique(func(c *lifecycle.TrainingPods) { c.Replicas, c.MinAvailable = 0, 0 }), outcome{Done: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := lifecycle.DecideTrainingPods(tc.clique, now)
+			got := outcome{Succeeded: d.Succeeded.String(), Started: d.Started.String(), Available: d.Available, Gone: d.SucceededGone,
+				Done: d.Done, Cancelled: d.Cancelled, Failure: d.Failure, After: d.RequeueAfter}
+			for _, p := range d.Create {
+				got.Create = append(got.Create, p.Index)
+			}
+			for _, p := range d.Blocked {
+				got.Blocked = append(got.Blocked, p.Index)
+			}
+			for _, x := range d.Delete {
+				if got.Delete == nil {
+					got.Delete = map[string]lifecycle.DeletionReason{}
+				}
+				got.Delete[x.Pod.Name] = x.Reason
+			}
+			for _, p := range d.Release {
+				got.Release = append(got.Release, p.Name)
+			}
+			if d.Breach.Status == lifecycle.Breached || d.Breach.Reason == lifecycle.NeverAvailable {
+				got.Breach = string(d.Breach.Reason)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What succeeded is recorded as long as there is room; the objects of the others stay, and count.
+func TestSucceededPodsAreRecordedWithinBounds(t *testing.T) {
+	t.Parallel()
+	const n = 60_000
+	c := lifecycle.TrainingPods{MinAvailable: n}
+	c.Replicas = n
+	for i := 0; i < n; i += 2 {
+		c.Pods = append(c.Pods, worker(i, succeeded), worker(i+1))
+	}
+	d := lifecycle.DecideTrainingPods(c, now)
+	if d.Succeeded.Len() != 0 || len(d.Release) != 0 || d.Available != n {
+		t.Errorf("%d recorded, %d let go of, %d available", d.Succeeded.Len(), len(d.Release), d.Available)
+	}
+	for i := range c.Pods {
+		if c.Pods[i].Running {
+			succeeded(&c.Pods[i])
+		}
+	}
+	if d := lifecycle.DecideTrainingPods(c, now); !d.Done || d.Succeeded.String() != "0-59999" || len(d.Release) != n {
+		t.Errorf("done %t, recorded %s, %d let go of", d.Done, d.Succeeded, len(d.Release))
+	}
+}
+
+func TestTheBreachOfATrainingClique(t *testing.T) {
+	t.Parallel()
+	c := lifecycle.TrainingPods{MinAvailable: 2, WasAvailable: true, BreachedSince: ago(time.Minute), Delay: time.Hour}
+	c.Replicas, c.Pods = 2, []lifecycle.Pod{worker(0, crashed(137)), worker(1)}
+	want := lifecycle.Breach{
+		Status: lifecycle.Breached, Reason: lifecycle.InsufficientReadyPods, WasAvailable: true,
+		Since: ago(time.Minute), Deadline: now.Add(59 * time.Minute),
+		Message: "1 of 2 pods run or have succeeded, 2 needed; pod p0: container main exited with code 137",
+	}
+	if diff := cmp.Diff(want, lifecycle.DecideTrainingPods(c, now).Breach); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// A breach that was recorded lasts until there are enough again, though the pod that failed is gone.
+	c.WasAvailable, c.Pods = false, []lifecycle.Pod{worker(1)}
+	if got := lifecycle.DecideTrainingPods(c, now).Breach; got.Status != lifecycle.Breached || !got.Since.Equal(c.BreachedSince) || got.WasAvailable {
+		t.Errorf("the object of the failed pod is gone: %+v", got)
+	}
+	c.Pods = []lifecycle.Pod{worker(0), worker(1)}
+	if got := lifecycle.DecideTrainingPods(c, now).Breach; got.Status != lifecycle.NotBreached || !got.WasAvailable || !got.Since.IsZero() {
+		t.Errorf("enough again: %+v", got)
+	}
+}

@@ -1,0 +1,98 @@
+package observed
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+// podFailure returns why a pod failed, when, if a container says so, and whether it did. As for a Job, the phase decides: the kubelet leaves sidecars out
+// of it, and includes init containers. A pod is failed besides as soon as a container that is not started again has ended
+// non-zero, though others go on. Sources: GREP-0285, "PodClique Controller"; decisions J2, J8.
+func podFailure(pod *corev1.Pod) (lifecycle.PodEnd, time.Time, bool) {
+	end, at, found := failedContainer(pod)
+	switch pod.Status.Phase {
+	case corev1.PodFailed:
+		if pod.Status.Reason != "" { // Evicted, DeadlineExceeded: the containers were ended by it
+			end.Reason = pod.Status.Reason
+		}
+		return end, at, true
+	case corev1.PodSucceeded:
+		return lifecycle.PodEnd{}, time.Time{}, false
+	default:
+		return end, at, found
+	}
+}
+
+// failedContainer returns the first container by time that ended non-zero and is not started again, when it ended, and
+// whether there is one. Sidecars, which are init containers that are always started again, are left out.
+func failedContainer(pod *corev1.Pod) (end lifecycle.PodEnd, first time.Time, found bool) {
+	for _, kind := range []struct {
+		init       bool
+		containers []corev1.Container
+		statuses   []corev1.ContainerStatus
+	}{
+		{true, pod.Spec.InitContainers, pod.Status.InitContainerStatuses},
+		{false, pod.Spec.Containers, pod.Status.ContainerStatuses},
+	} {
+		for i := range kind.statuses {
+			s := &kind.statuses[i]
+			t := s.State.Terminated
+			if t == nil || t.ExitCode == 0 {
+				continue
+			}
+			at := slices.IndexFunc(kind.containers, func(c corev1.Container) bool { return c.Name == s.Name })
+			if at < 0 || startedAgain(pod, &kind.containers[at], t.ExitCode) {
+				continue
+			}
+			if !found || t.FinishedAt.Time.Before(first) {
+				found, first = true, t.FinishedAt.Time
+				end = lifecycle.PodEnd{Container: s.Name, Init: kind.init, ExitCode: t.ExitCode, Reason: t.Reason}
+			}
+		}
+	}
+	return end, first, found
+}
+
+// startedAgain reports whether the kubelet starts a container of the pod again that ended with that code, which is not 0. In
+// a pod that failed as a whole only sidecars count as such.
+func startedAgain(pod *corev1.Pod, c *corev1.Container, code int32) bool {
+	if pod.Status.Phase == corev1.PodFailed {
+		return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	}
+	for _, rule := range c.RestartPolicyRules {
+		if rule.ExitCodes == nil { // every action starts it again
+			continue
+		}
+		if slices.Contains(rule.ExitCodes.Values, code) == (rule.ExitCodes.Operator == corev1.ContainerRestartRuleOnExitCodesOpIn) {
+			return true
+		}
+	}
+	if c.RestartPolicy != nil {
+		return *c.RestartPolicy != corev1.ContainerRestartPolicyNever
+	}
+	return pod.Spec.RestartPolicy != corev1.RestartPolicyNever
+}
+
+// endedByDeletion reports whether the containers of a pod ended only after its deletion was requested: a program that exits
+// with 0 when it is told to stop has not done its work. Within the second in which both happened that cannot be told, and
+// the pod is taken as stopped.
+func endedByDeletion(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp == nil {
+		return false
+	}
+	requested := pod.DeletionTimestamp.Time
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		requested = requested.Add(-time.Duration(*grace) * time.Second) // the API server adds it, and takes it away when it is cut short
+	}
+	var last time.Time
+	for i := range pod.Status.ContainerStatuses {
+		if t := pod.Status.ContainerStatuses[i].State.Terminated; t != nil && t.FinishedAt.After(last) {
+			last = t.FinishedAt.Time
+		}
+	}
+	return !last.IsZero() && !last.Before(requested)
+}
