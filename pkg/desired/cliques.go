@@ -32,7 +32,7 @@ func PodCliques(set *v1alpha1.PodCliqueSet, i int, live map[string]*v1alpha1.Pod
 		labels := naming.PodCliqueLabels(set.Name, i, t.Name)
 		requirements := observed.StartOrder(template).Requirements(set.Name, i, t.Name, -1)
 		c := podClique(set, t, requirements, recordedScale(set, i, t.Name, t.Spec.Replicas), live[name])
-		withTerminationDelay(c.Annotations, observed.TerminationDelay(set, ""))
+		withTerminationDelay(c.Annotations, observed.BreachDelay(set, ""))
 		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueSetAttempt, attemptOf(live[name], observed.SetAttempt(set, i)).Set)
 		c.ObjectMeta = objectMeta(set, v1alpha1.KindPodCliqueSet, name, withTemplate(t.Labels, labels), c.Annotations)
 		withHash(c, t, live[name])
@@ -66,7 +66,7 @@ func MemberPodCliques(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScali
 		labels := naming.MemberLabels(set.Name, i, config, j, minAvailable, clique)
 		requirements := observed.StartOrder(template).Requirements(set.Name, i, clique, j)
 		c := podClique(set, t, requirements, templateScale(t.Spec.Replicas), live[name])
-		withTerminationDelay(c.Annotations, observed.TerminationDelay(set, config))
+		withTerminationDelay(c.Annotations, observed.BreachDelay(set, config))
 		attempt := attemptOf(live[name], observed.GroupAttempt(group, j))
 		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueSetAttempt, attempt.Set)
 		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueScalingGroupAttempt, attempt.Group)
@@ -123,6 +123,12 @@ func podClique(set *v1alpha1.PodCliqueSet, t *v1alpha1.PodCliqueTemplateSpec, re
 		ours[v1alpha1.AnnotationTemplateReplicas] = text(t.Spec.Replicas)
 	}
 	ours[v1alpha1.AnnotationInitialReplicas] = text(initial)
+	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
+		ours[v1alpha1.AnnotationWorkloadType] = string(v1alpha1.WorkloadTypeTraining)
+	}
+	if failed := observed.Failed(set); failed != "" {
+		ours[v1alpha1.AnnotationWorkloadFailed] = failed
+	}
 	noteKeys(ours, t.Labels, t.Annotations)
 	if after := lifecycle.FormatRequirements(requirements); after != "" {
 		ours[naming.AnnotationStartRequirements] = after

@@ -21,7 +21,9 @@ type CliqueFacts struct {
 	// read past the cache.
 	Leaf int32
 	// Ends is the history of pods that ended: lifecycle.PodDecision.
-	Ends     map[int]lifecycle.Ends
+	Ends map[int]lifecycle.Ends
+	// Training is the decision on the pods of a Training workload; nil for Inference.
+	Training *lifecycle.TrainingDecision
 	Problems []Problem
 }
 
@@ -37,22 +39,34 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 	s.MinAvailable = &needed
 	s.Selector = selector(naming.OfPodClique(clique.Name))
 	s.EndedPods = endedPods(f.Ends)
-	breach := lifecycle.JudgePods(lifecycle.Availability{
-		Available: n.Ready, Needed: needed, Wanted: clique.Spec.Replicas,
-		WasAvailable: s.WasAvailable, Updating: observed.IsCliqueUpdating(clique),
-		BreachedSince: observed.BreachedSince(s.Conditions, s.MinAvailableBreachedSince),
-		Delay:         observed.CliqueTerminationDelay(clique),
-	}, now.Time)
+	alive, bound := n.Ready, n.Scheduled
+	var breach lifecycle.Breach
+	if f.Training != nil {
+		needed = observed.Minimum(clique).Target()
+		breach = f.Training.Breach
+		setTraining(clique, &s, f.Training, now)
+		alive, bound = s.AvailableReplicas, n.Scheduled+s.SucceededReplicas
+	} else {
+		breach = lifecycle.JudgePods(lifecycle.Availability{
+			Available: n.Ready, Needed: needed, Wanted: clique.Spec.Replicas,
+			WasAvailable: s.WasAvailable, Updating: observed.IsCliqueUpdating(clique),
+			BreachedSince: observed.BreachedSince(s.Conditions, s.MinAvailableBreachedSince),
+			Delay:         observed.CliqueTerminationDelay(clique),
+		}, now.Time)
+	}
 	s.WasAvailable = breach.WasAvailable
 	s.TerminationDeadline = optionalTime(breach.Deadline)
 	if hash := clique.Labels[v1alpha1.LabelPodTemplateHash]; hash != "" && n.Updated == n.Pods {
 		s.CurrentPodTemplateHash = &hash
 	}
 
-	available := yesNo(v1alpha1.ConditionAvailable, n.Ready >= needed, v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonInsufficientReadyPods)
+	available := yesNo(v1alpha1.ConditionAvailable, alive >= needed, v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonInsufficientReadyPods)
 	available.Message = fmt.Sprintf("%s ready, %d needed", isAre(n.Ready), needed)
-	scheduled := yesNo(v1alpha1.ConditionPodCliqueScheduled, n.Scheduled >= needed, v1alpha1.ReasonSufficientScheduledPods, v1alpha1.ReasonInsufficientScheduledPods)
-	scheduled.Message = fmt.Sprintf("%s bound to nodes, %d needed", isAre(n.Scheduled), needed)
+	if f.Training != nil {
+		available.Message = fmt.Sprintf("%s running or succeeded, %d needed", isAre(alive), needed)
+	}
+	scheduled := yesNo(v1alpha1.ConditionPodCliqueScheduled, bound >= needed, v1alpha1.ReasonSufficientScheduledPods, v1alpha1.ReasonInsufficientScheduledPods)
+	scheduled.Message = fmt.Sprintf("%s bound to nodes, %d needed", isAre(bound), needed)
 	if needed == 0 {
 		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no pods are wanted"
 		scheduled.Message = available.Message
@@ -84,7 +98,7 @@ func PodCliqueStatusChange(before, after *v1alpha1.PodCliqueStatus, pods []lifec
 		First:    before.ObservedGeneration == 0,
 		Observed: before.ObservedGeneration != after.ObservedGeneration,
 		Urgent: observed.ConditionsDiffer(before.Conditions, after.Conditions) ||
-			before.WasAvailable != after.WasAvailable ||
+			before.WasAvailable != after.WasAvailable || before.StartedIndices != after.StartedIndices ||
 			before.MinAvailable != nil && !equality.Semantic.DeepEqual(before.MinAvailable, after.MinAvailable) ||
 			!slices.EqualFunc(before.LastErrors, after.LastErrors, func(a, b v1alpha1.LastError) bool {
 				return a.Code == b.Code && a.Description == b.Description

@@ -20,7 +20,7 @@ type Children struct {
 }
 
 // PodGroup returns the PodGroup of replica i of a set, nil if the replica needs nothing because all of it is scaled to
-// zero. Source: decisions W1, W7.
+// zero, has succeeded and left no pods, or belongs to a Training workload that has failed. Source: decisions W1, W7, G9.
 //
 //	root                            every standalone clique and every scaling group
 //	├── <standalone clique>         minMember: its minimum
@@ -36,6 +36,9 @@ type Children struct {
 // The minimum of a leaf is the one that holds (lifecycle.Minimum.Enforced): scaling in lowers it here immediately, and a
 // rise follows the status of the PodClique. Valid by gang.Build if the template is, and not larger than a PodGroup may be.
 func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGroup {
+	if observed.Failed(set) != "" {
+		return nil
+	}
 	template := &set.Spec.Template
 	t := treeNodes{existing: live.PodGroups[naming.PodGroup(set.Name, i)]}
 	for _, c := range template.CliquesInOrder() {
@@ -94,17 +97,20 @@ func (t *treeNodes) scalingGroup(set *v1alpha1.PodCliqueSet, i int, config *v1al
 	needed := lifecycle.GroupMinimum(minAvailable, replicas)
 	at := len(t.nodes)
 	t.add(name, "")
-	children := int32(0)
+	children, finished := int32(0), int32(0)
 	for j := range int(max(replicas, needed)) {
-		if t.groupReplica(set, i, config, j, live) {
+		switch {
+		case t.groupReplica(set, i, config, j, live):
 			children++
+		case groupReplicaFinished(set, i, config, j, live):
+			finished++
 		}
 	}
 	if children == 0 {
 		t.nodes = t.nodes[:at]
 		return
 	}
-	needed = min(needed, children)
+	needed = min(max(needed-finished, 1), children) // one child less for each that has finished; one is left that has not
 	t.nodes[at].MinSubGroup = &needed
 }
 
@@ -130,6 +136,17 @@ func (t *treeNodes) groupReplica(set *v1alpha1.PodCliqueSet, i int, config *v1al
 	return !empty
 }
 
+// groupReplicaFinished reports whether every clique of replica j of a scaling group has succeeded.
+func groupReplicaFinished(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, j int, live Children) bool {
+	for _, clique := range config.CliqueNames {
+		c := live.Cliques[naming.MemberPodClique(set.Name, i, config.Name, j, clique)]
+		if c == nil || !observed.Clique(c).Finished {
+			return false
+		}
+	}
+	return true
+}
+
 // minimum returns what the leaf of a clique asks for: by the PodClique if it exists, else by what it will be made with.
 func (t *treeNodes) minimum(name string, live *v1alpha1.PodClique, template *v1alpha1.PodCliqueTemplateSpec, recorded scale) int32 {
 	m := lifecycle.Minimum{Explicit: template.Spec.MinAvailable, AtCreation: recorded.initial, Replicas: recorded.replicas}
@@ -137,10 +154,10 @@ func (t *treeNodes) minimum(name string, live *v1alpha1.PodClique, template *v1a
 		m = observed.Minimum(live)
 	}
 	if t.existing == nil {
-		return m.Leaf(nil)
+		return leafOf(live, m.Leaf(nil))
 	}
 	listed, _ := observed.Leaf(t.existing, name)
-	return m.Leaf(&listed)
+	return leafOf(live, m.Leaf(&listed))
 }
 
 // groupReplicas returns the replicas that a template gives a scaling group.

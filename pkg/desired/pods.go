@@ -10,6 +10,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
 )
 
 // PodOptions are what muster-controller is configured with.
@@ -48,6 +49,9 @@ func Pod(clique *v1alpha1.PodClique, n lifecycle.NewPod, o PodOptions) (*corev1.
 		ObjectMeta: objectMeta(clique, v1alpha1.KindPodClique,
 			naming.Pod(clique.Name, string(clique.UID), n.Index, n.Replaces), labels, annotations),
 		Spec: *clique.Spec.PodSpec.DeepCopy(),
+	}
+	if observed.IsTraining(clique) {
+		pod.Finalizers = []string{v1alpha1.FinalizerPodTracking}
 	}
 	pod.Spec.Hostname = naming.Hostname(clique.Name, n.Index)
 	pod.Spec.Subdomain = naming.HeadlessService(set, i)

@@ -102,6 +102,8 @@ type SetFacts struct {
 	Recorded []v1alpha1.RecordedReplicas
 	// Raised are the attempts of replicas that are replaced, by index.
 	Raised map[int]lifecycle.Raised
+	// Training is what becomes of a Training workload; nil: nothing new, or it is none.
+	Training *lifecycle.TrainingOutcome
 	// NextTermination is when the next replica is due; zero: none is.
 	NextTermination time.Time
 	Problems        []Problem
@@ -144,9 +146,15 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 	s.RecordedReplicas = f.Recorded
 	s.ReplicaAttempts = replicaAttempts(s.ReplicaAttempts, int(s.Replicas), f.Raised, availableReplicas, now)
 	s.MinAvailableBreachedSince, s.TerminationDeadline = optionalTime(breachedSince), optionalTime(deadline)
-	s.Phase = v1alpha1.PodCliqueSetPhasePending
-	if f.Running {
+	switch {
+	case f.Training != nil:
+		setOutcome(pcs, &s, f.Training, f.Raised, now)
+	case pcs.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining:
+		s.Phase = cmp.Or(s.Phase, v1alpha1.PodCliqueSetPhasePending) // it is invalid, and not acted on
+	case f.Running:
 		s.Phase = v1alpha1.PodCliqueSetPhaseRunning
+	default:
+		s.Phase = v1alpha1.PodCliqueSetPhasePending
 	}
 	available := yesNo(v1alpha1.ConditionAvailable, s.AvailableReplicas >= s.Replicas, v1alpha1.ReasonAllReplicasAvailable, v1alpha1.ReasonReplicasUnavailable)
 	available.Message = fmt.Sprintf("%d of %s available", s.AvailableReplicas, replicas(s.Replicas))

@@ -22,7 +22,8 @@ const (
 func Internal(annotation string) bool {
 	switch annotation {
 	case AnnotationStartRequirements, AnnotationGroupPods, AnnotationTemplateKeys,
-		v1alpha1.AnnotationInitialReplicas, v1alpha1.AnnotationTemplateReplicas, v1alpha1.AnnotationTerminationDelay:
+		v1alpha1.AnnotationInitialReplicas, v1alpha1.AnnotationTemplateReplicas, v1alpha1.AnnotationTerminationDelay,
+		v1alpha1.AnnotationWorkloadType, v1alpha1.AnnotationWorkloadFailed:
 		return true
 	}
 	return false

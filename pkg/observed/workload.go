@@ -58,6 +58,11 @@ func Clique(clique *v1alpha1.PodClique) lifecycle.Clique {
 		Ready:        clique.Status.ReadyReplicas,
 		Updated:      clique.Status.UpdatedReplicas,
 
+		Training:  IsTraining(clique),
+		Finished:  meta.IsStatusConditionTrue(clique.Status.Conditions, v1alpha1.ConditionSucceeded),
+		Alive:     clique.Status.AvailableReplicas,
+		Succeeded: clique.Status.SucceededReplicas,
+
 		BreachedSince: BreachedSince(clique.Status.Conditions, clique.Status.MinAvailableBreachedSince),
 	}
 }
@@ -148,6 +153,7 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, cliques []*v1alpha1.PodClique, grou
 	for i := range replicas {
 		replicas[i].Index, exists[i] = i, map[string]bool{}
 		replicas[i].Attempt, replicas[i].Delay = SetAttempt(set, i).Set, TerminationDelay(set, "")
+		replicas[i].Succeeded = hasSucceeded(set, i)
 	}
 	troubled := make([]string, len(replicas)) // the name of the first
 	tell := func(r *lifecycle.SetReplica, kind, name string, conditions []metav1.Condition) {

@@ -3,6 +3,7 @@ package podclique
 import (
 	"context"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,17 +48,22 @@ func New(c client.Client, live client.Reader, clock clock.PassiveClock, options 
 }
 
 const (
-	// byName is the cache's index of pods by the PodClique that their label names, whoever owns them.
+	// byName is the cache's index of pods by the PodClique that their label names, whoever owns them, and by the PodClique that
+	// owns them.
 	byName = "podclique.name"
 )
 
 // indexPods makes the cache find pods by the name of their PodClique.
 func indexPods(ctx context.Context, indexer client.FieldIndexer) error {
 	return indexer.IndexField(ctx, &corev1.Pod{}, byName, func(o client.Object) []string {
+		var names []string
 		if clique := o.GetLabels()[v1alpha1.LabelPodClique]; clique != "" {
-			return []string{clique}
+			names = append(names, clique)
 		}
-		return nil
+		if owner := metav1.GetControllerOfNoCopy(o); owner != nil && owner.Kind == v1alpha1.KindPodClique && !slices.Contains(names, owner.Name) {
+			names = append(names, owner.Name)
+		}
+		return names
 	})
 }
 
@@ -101,6 +107,8 @@ func podUrgency(before, after client.Object) children.Urgency {
 	switch {
 	case was.ResourceVersion == is.ResourceVersion:
 		return children.Never
+	case !ended(was) && is.Status.Phase == corev1.PodSucceeded && slices.Contains(is.Finalizers, v1alpha1.FinalizerPodTracking):
+		return children.Prompt // nothing has to be replaced, and pods of a job end together
 	case !ended(was) && ended(is), !maps.Equal(withoutTopology(was.Labels), withoutTopology(is.Labels)):
 		return children.Urgent
 	case observed.IsReady(was) != observed.IsReady(is), was.DeletionTimestamp == nil && is.DeletionTimestamp != nil:

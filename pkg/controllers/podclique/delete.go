@@ -45,7 +45,7 @@ func outdated(pods []lifecycle.Pod, deleted []lifecycle.Deletion) []lifecycle.De
 // PodGroup, and every pod that was counted. With a cache that is behind too many pods would be deleted. The deletion of
 // ended pods needs no check.
 func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, leaf int32, deletions []lifecycle.Deletion) error {
-	if !slices.ContainsFunc(deletions, func(d lifecycle.Deletion) bool { return d.Reason != lifecycle.DeletedEnded }) {
+	if !slices.ContainsFunc(deletions, func(d lifecycle.Deletion) bool { return dependsOnCount(d.Reason) }) {
 		return nil
 	}
 	if err := r.children.EnsureUpToDate(ctx, clique); err != nil {
@@ -78,6 +78,16 @@ func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodCli
 	return nil
 }
 
+// dependsOnCount reports whether a pod is deleted because of what other pods there are. Else it is whatever the cache shows
+// of them.
+func dependsOnCount(reason lifecycle.DeletionReason) bool {
+	switch reason {
+	case lifecycle.DeletedEnded, lifecycle.DeletedCancelled, lifecycle.DeletedHalted:
+		return false
+	}
+	return true
+}
+
 // deletePods deletes pods and emits an event for each reason.
 func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, deletions []lifecycle.Deletion) error {
 	if len(deletions) == 0 {
@@ -89,8 +99,9 @@ func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique,
 	}
 	err := children.ForEach(len(deletions), maxParallel, func(i int) error {
 		pod := byUID[deletions[i].Pod.UID]
-		if deletions[i].Reason == templateChanged {
-			return r.children.DeleteVersion(ctx, pod) // it may have been given a node
+		switch deletions[i].Reason {
+		case templateChanged, lifecycle.DeletedCancelled:
+			return r.children.DeleteVersion(ctx, pod) // it may have been given a node, or have started
 		}
 		return r.children.Delete(ctx, pod)
 	})
@@ -109,6 +120,8 @@ func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique,
 		{lifecycle.DeletedScaleIn, corev1.EventTypeNormal, v1alpha1.EventScaledIn, "%s removed: there are more pods than replicas"},
 		{lifecycle.DeletedEnded, corev1.EventTypeNormal, v1alpha1.EventPodEnded, "%s ended and will be replaced"},
 		{lifecycle.DeletedDuplicate, corev1.EventTypeWarning, v1alpha1.EventDuplicateIndex, "%s removed: an older pod has the same index"},
+		{lifecycle.DeletedCancelled, corev1.EventTypeNormal, v1alpha1.EventPodsCancelled, "%s removed: it never started, and all that started have succeeded"},
+		{lifecycle.DeletedHalted, corev1.EventTypeNormal, v1alpha1.EventPodsStopped, "%s removed: the workload has failed"},
 		{templateChanged, corev1.EventTypeNormal, v1alpha1.EventTemplateChanged, "%s removed: not scheduled yet, and made from an earlier template"},
 	} {
 		if gone := why[reason.reason]; len(gone) > 0 {

@@ -30,12 +30,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.children.CleanUpFormerOwner(ctx, &v1alpha1.PodClique{}, v1alpha1.KindPodClique, request.NamespacedName, maxParallel, &corev1.PodList{}); err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 	}
+	releaseErr := r.releaseAbandoned(ctx, request.NamespacedName)
 	clique := &v1alpha1.PodClique{}
 	if err := r.client.Get(ctx, request.NamespacedName, clique); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return r.children.Result(ctx, request.NamespacedName, now, 0, client.IgnoreNotFound(err), releaseErr)
 	}
-	if clique.DeletionTimestamp != nil {
-		return ctrl.Result{}, nil // the garbage collector deletes its pods
+	if clique.DeletionTimestamp != nil { // the garbage collector deletes its pods
+		return r.children.Result(ctx, request.NamespacedName, now, 0, releaseErr)
 	}
 	pods, others, err := r.podsOf(ctx, clique)
 	if err != nil {
@@ -59,10 +60,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 
 	// 3. Decide.
-	d := lifecycle.DecidePods(lifecycle.CliquePods{
-		Replicas: clique.Spec.Replicas, LeafMinMember: leafMinMember, Pods: facts,
-		Others: observed.CliquePods(clique, others, unreachable), Ends: observed.Ends(clique)}, now)
-	d.Delete = append(d.Delete, outdated(facts, d.Delete)...)
+	var d lifecycle.PodDecision
+	var training *lifecycle.TrainingDecision
+	if otherFacts := observed.CliquePods(clique, others, unreachable); observed.IsTraining(clique) {
+		decision := lifecycle.DecideTrainingPods(observed.TrainingPods(clique, facts, otherFacts), now)
+		d, training = decision.PodDecision, &decision
+	} else {
+		d = lifecycle.DecidePods(lifecycle.CliquePods{
+			Replicas: clique.Spec.Replicas, LeafMinMember: leafMinMember, Pods: facts, Others: otherFacts, Ends: observed.Ends(clique)}, now)
+		d.Delete = append(d.Delete, outdated(facts, d.Delete)...)
+	}
 	waiting := !listed && len(d.Create)+len(d.Blocked) > 0 // the PodGroup comes first
 	if waiting {
 		d.Create, d.Lost, d.Blocked = nil, nil, nil
@@ -88,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	// 5. Record, before anything is deleted.
 	recorded := clique.DeepCopy()
 	recorded.Status = desired.PodCliqueStatus(clique, desired.CliqueFacts{
-		Pods: facts, Leaf: leafMinMember, Ends: d.Ends, Problems: r.children.Problems(clique, createErr, now)}, metav1.NewTime(now))
+		Pods: facts, Leaf: leafMinMember, Ends: d.Ends, Training: training, Problems: r.children.Problems(clique, createErr, now)}, metav1.NewTime(now))
 	after := d.RequeueAfter
 	if after > 0 {
 		after = max(time.Millisecond, after-r.clock.Since(now)) // creating may have taken a while
@@ -97,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if delay == 0 && created > 0 && !errors.Is(createErr, children.ErrUnfinished) && recorded.Status.ObservedGeneration != clique.Status.ObservedGeneration {
 		delay = children.PromptBatchPeriod // the next pass sees the pods of this one
 	}
-	if delay > 0 && len(d.Delete) == 0 {
+	if delay > 0 && len(d.Delete) == 0 && (training == nil || len(training.Release) == 0) {
 		after = children.Sooner(after, delay)
 	} else {
 		if err := r.writeStatus(ctx, clique, recorded); err != nil {
@@ -107,7 +114,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		clique = recorded
 	}
 
-	// 6. Delete.
+	// 6. Delete, and let go of what was recorded.
+	if training != nil {
+		releaseErr = errors.Join(releaseErr, r.release(ctx, pods, training.Release))
+	}
 	deleteErr := r.ensureUpToDate(ctx, clique, pods, leafMinMember, d.Delete)
 	if deleteErr == nil {
 		deleteErr = r.deletePods(ctx, clique, pods, d.Delete)
@@ -117,7 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			"%s on nodes that do not answer replaced after the grace period", describe(d.Lost))
 	}
 	klog.FromContext(ctx).V(4).Info("Reconciled PodClique", "pods", len(pods), "created", created, "deleted", len(d.Delete), "held", d.Held)
-	return r.children.Result(ctx, request.NamespacedName, now, after, restoreErr, createErr, deleteErr)
+	return r.children.Result(ctx, request.NamespacedName, now, after, releaseErr, restoreErr, createErr, deleteErr)
 }
 
 // podsOf returns the pods that the clique owns, and others that bear its name. Read-only.

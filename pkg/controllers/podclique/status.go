@@ -4,9 +4,13 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/observed"
 )
 
 // writeStatus writes the status of recorded if it differs from that of clique, and emits events about breaches
@@ -15,7 +19,11 @@ func (r *Reconciler) writeStatus(ctx context.Context, clique, recorded *v1alpha1
 	if err := r.children.WriteStatus(ctx, clique, recorded); err != nil {
 		return err
 	}
-	children.ReportBreach(r.recorder, clique, v1alpha1.KindPodClique, breachStatus(&clique.Status), breachStatus(&recorded.Status), r.clock.Now())
+	if observed.IsTraining(clique) {
+		r.emitFailed(ctx, clique, recorded)
+	} else {
+		children.ReportBreach(r.recorder, clique, v1alpha1.KindPodClique, breachStatus(&clique.Status), breachStatus(&recorded.Status), r.clock.Now())
+	}
 	for _, c := range children.NewFailures(clique.Status.Conditions, recorded.Status.Conditions) {
 		r.recorder.Eventf(clique, nil, corev1.EventTypeWarning, c.Reason, v1alpha1.ActionCreatePod, "%s", c.Message)
 	}
@@ -24,4 +32,20 @@ func (r *Reconciler) writeStatus(ctx context.Context, clique, recorded *v1alpha1
 
 func breachStatus(s *v1alpha1.PodCliqueStatus) children.BreachStatus {
 	return children.BreachStatus{Conditions: s.Conditions, Since: s.MinAvailableBreachedSince, Deadline: s.TerminationDeadline}
+}
+
+// emitFailed emits an event on the PodCliqueSet of a Training workload when a PodClique of it falls below its minimum. Source:
+// GREP-0285, "Monitoring".
+func (r *Reconciler) emitFailed(ctx context.Context, before, after *v1alpha1.PodClique) {
+	breach := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionMinAvailableBreached)
+	if breach == nil || breach.Status != metav1.ConditionTrue || meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionMinAvailableBreached) {
+		return
+	}
+	set := &v1alpha1.PodCliqueSet{}
+	name := client.ObjectKey{Namespace: after.Namespace, Name: after.Labels[v1alpha1.LabelPartOf]}
+	if err := r.client.Get(ctx, name, set); err != nil {
+		return // it is gone
+	}
+	r.recorder.Eventf(set, nil, corev1.EventTypeWarning, v1alpha1.EventPodCliqueFailed, v1alpha1.ActionWatchMinimum,
+		"PodClique %s failed: %s", after.Name, breach.Message)
 }

@@ -47,7 +47,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.PodClique{}, children.ChangeHandler{
 			Map: children.Owner(v1alpha1.KindPodCliqueScalingGroup), Urgency: children.SpecOrStatusChanged, DelayCreate: true}.Handler()).
 		Watches(&v1alpha1.PodCliqueSet{}, children.ChangeHandler{
-			Map: r.children.OwnedBy(&v1alpha1.PodCliqueScalingGroupList{}), Urgency: children.SpecChanged}.Handler()).
+			Map: r.children.OwnedBy(&v1alpha1.PodCliqueScalingGroupList{}), Urgency: setUrgency}.Handler()).
 		Watches(&corev1.Pod{}, handler.Funcs{DeleteFunc: r.enqueueForDeletedPod}).
 		Watches(&corev1.Node{}, children.ChangeHandler{
 			Map: r.children.TerminatingOn(r.groupsThatWaitFor), Urgency: children.ReachabilityChanged}.Handler()).
@@ -59,6 +59,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 				children.FirstRetry, children.LastRetry),
 		}).
 		Complete(r)
+}
+
+// setUrgency returns the urgency of an update of the PodCliqueSet. In a Training workload that has failed, and in a replica that
+// has succeeded, nothing is created any more.
+func setUrgency(before, after client.Object) children.Urgency {
+	was, is := before.(*v1alpha1.PodCliqueSet), after.(*v1alpha1.PodCliqueSet)
+	if observed.Failed(was) != observed.Failed(is) || was.Status.SucceededIndices != is.Status.SucceededIndices {
+		return children.Urgent
+	}
+	return children.SpecChanged(before, after)
 }
 
 // enqueueForDeletedPod enqueues the scaling groups whose PodCliques may wait for a pod that is gone.

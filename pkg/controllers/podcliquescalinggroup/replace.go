@@ -39,7 +39,11 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 		}
 		unit := observed.GroupUnit(set.Name, group, j, names, own, pods, r.children.Unreachable(ctx))
 		unit.Replace = replace[j]
-		return lifecycle.DecideUnit(unit, now)
+		d := lifecycle.DecideUnit(unit, now)
+		if observed.IsFrozen(set, i) {
+			d = d.Frozen(unit.Attempt)
+		}
+		return d
 	}
 	askServer := false
 	for j := range decisions {

@@ -2,6 +2,7 @@ package podcliqueset
 
 import (
 	"context"
+	"slices"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -59,7 +60,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.PodClique{}, children.ChangeHandler{Map: setOfClique, Urgency: cliqueUrgency, DelayCreate: true}.Handler()).
 		Watches(&v1alpha1.PodCliqueScalingGroup{}, children.ChangeHandler{
 			Map: children.Owner(v1alpha1.KindPodCliqueSet), Urgency: children.SpecOrStatusChanged, DelayCreate: true}.Handler()).
-		Watches(&corev1.Pod{}, handler.Funcs{UpdateFunc: r.enqueueForRunningPod, DeleteFunc: enqueueForDeletedPod}).
+		Watches(&corev1.Pod{}, handler.Funcs{UpdateFunc: r.enqueueForPodPhase, DeleteFunc: enqueueForDeletedPod}).
 		Watches(&corev1.Node{}, children.ChangeHandler{
 			Map: r.children.TerminatingOn(setOfPod), Urgency: children.ReachabilityChanged}.Handler()).
 		Watches(&v2alpha2.PodGroup{}, owned).
@@ -73,12 +74,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// enqueueForRunningPod enqueues the set of a pod that has begun to run, which may be long before it is ready: the set's phase
-// depends on it. The first such pod of a set changes the phase, which is to be seen within 1 s.
-func (r *Reconciler) enqueueForRunningPod(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+// enqueueForPodPhase enqueues the set of a pod that has begun to run, which may be long before it is ready, or that has ended
+// in a Training workload: the set's phase depends on it. The first pod of a set that runs changes the phase, which is to be
+// seen within 1 s.
+func (r *Reconciler) enqueueForPodPhase(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
 	name := is.Labels[v1alpha1.LabelPartOf]
-	if name == "" || was.Status.Phase == corev1.PodRunning || is.Status.Phase != corev1.PodRunning {
+	begins := was.Status.Phase != corev1.PodRunning && is.Status.Phase == corev1.PodRunning
+	ends := slices.Contains(was.Finalizers, v1alpha1.FinalizerPodTracking) && !hasEnded(was) && hasEnded(is)
+	if name == "" || !begins && !ends {
 		return
 	}
 	key := types.NamespacedName{Namespace: is.Namespace, Name: name}
@@ -87,6 +91,10 @@ func (r *Reconciler) enqueueForRunningPod(ctx context.Context, e event.UpdateEve
 		delay = children.PromptBatchPeriod
 	}
 	q.AddAfter(reconcile.Request{NamespacedName: key}, delay)
+}
+
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
 // enqueueForDeletedPod enqueues the set of a pod that is gone: the PodCliques of a replica that is replaced wait for it.
@@ -120,13 +128,14 @@ func setOfClique(_ context.Context, o client.Object) []types.NamespacedName {
 }
 
 // cliqueUrgency returns the urgency of an update of a PodClique. A changed minimum moves the PodGroup, on which scaling in
-// waits. The counts of a scaling group's member reach the set through the group, its failures do not.
+// waits. The counts of a scaling group's member reach the set through the group, its failures do not; nor does what becomes of
+// it in a Training workload, which the set restarts and ends.
 func cliqueUrgency(before, after client.Object) children.Urgency {
 	was, is := before.(*v1alpha1.PodClique), after.(*v1alpha1.PodClique)
 	if observed.Minimum(was).Enforced() != observed.Minimum(is).Enforced() {
 		return children.Urgent
 	}
-	if owner := metav1.GetControllerOfNoCopy(is); owner != nil && owner.Kind == v1alpha1.KindPodCliqueScalingGroup &&
+	if owner := metav1.GetControllerOfNoCopy(is); owner != nil && owner.Kind == v1alpha1.KindPodCliqueScalingGroup && !observed.IsTraining(is) &&
 		observed.Trouble(was.Status.Conditions) == observed.Trouble(is.Status.Conditions) {
 		return children.SpecChanged(was, is)
 	}

@@ -50,7 +50,7 @@ func TestEnqueueForRunningPod(t *testing.T) {
 		set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Status: v1alpha1.PodCliqueSetStatus{Phase: tc.phase}}
 		r := &Reconciler{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(set).Build()}
 		q := &fakeQueue{}
-		r.enqueueForRunningPod(t.Context(), event.UpdateEvent{ObjectOld: pod(tc.before), ObjectNew: pod(tc.after)}, q)
+		r.enqueueForPodPhase(t.Context(), event.UpdateEvent{ObjectOld: pod(tc.before), ObjectNew: pod(tc.after)}, q)
 		if diff := cmp.Diff(tc.want, q.delays); diff != "" {
 			t.Errorf("%s: enqueued after (-want +got):\n%s", name, diff)
 		}

@@ -69,6 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	recordedReplicas := live.Status.RecordedReplicas
 	var decisions []lifecycle.UnitDecision
 	var termination lifecycle.Termination
+	var training *lifecycle.TrainingOutcome
 	var removals []removal
 	var createErr error
 	if errs, _ := validation.ValidatePodCliqueSet(live); len(errs) > 0 {
@@ -80,6 +81,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		childrenOf.PodGroups = owned.presentPodGroups(set)
 		desired.WithoutOutdated(set, facts, childrenOf.Cliques)
 		termination = lifecycle.DecideSetTermination(facts, now)
+		if training, err = r.decideTraining(ctx, set, owned, now); err != nil {
+			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
+		}
+		if training != nil {
+			termination.Replicas = training.Restart
+		}
 		if decisions, err = r.decideUnits(ctx, set, owned, termination.Replicas, now); err != nil {
 			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 		}
@@ -93,11 +100,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			if err := r.children.SpecUnchanged(ctx, live); err != nil {
 				return err
 			}
-			if decisions[i].Attempt != observed.SetAttempt(set, i) {
-				return nil // it is replaced: that is recorded first
+			if decisions[i].Attempt != observed.SetAttempt(set, i) || training != nil && training.Failure != "" {
+				return nil // it is replaced, or the workload fails: that is recorded first
 			}
 			want := wanted(set, i, owned, childrenOf)
 			names[i] = want.children()
+			if observed.IsFrozen(set, i) {
+				want = want.existing(owned)
+			}
 			return r.createOrUpdate(ctx, want, owned, decisions[i])
 		}
 		// A replica that is refused keeps no existing one from being scaled; only new replicas wait.
@@ -121,7 +131,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	raisedAttempts := raised(set, decisions)
 	metrics.UnderWay(v1alpha1.KindPodCliqueSet, request.String(), lifecycle.UnderWay(decisions)+len(raisedAttempts))
 	recorded, err := r.writeStatus(ctx, live, desired.SetFacts{
-		Replicas: facts, Running: running, Recorded: recordedReplicas, Raised: raisedAttempts, NextTermination: termination.Next,
+		Replicas: facts, Running: running, Recorded: recordedReplicas, Raised: raisedAttempts, Training: training, NextTermination: termination.Next,
 		Problems: r.children.Problems(live, createErr, now)}, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
@@ -134,8 +144,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			removeErr = children.ForEach(len(removals), maxParallel, func(i int) error { return r.remove(ctx, removals[i]) })
 		}
 	}
+	after := children.Sooner(requeueAfter(decisions, len(raisedAttempts) > 0), termination.RequeueAfter(now))
+	if training != nil {
+		if training.Again || training.Failure != "" {
+			after = time.Millisecond
+		}
+		after = children.Sooner(after, training.RequeueAfter)
+		if training.Expired {
+			removeErr = errors.Join(removeErr, r.children.DeleteVersion(ctx, recorded))
+		}
+	}
 	klog.FromContext(ctx).V(4).Info("Reconciled PodCliqueSet", "replicas", set.Spec.Replicas, "deleted", len(removals))
-	return r.children.Result(ctx, request.NamespacedName, now, children.Sooner(requeueAfter(decisions, len(raisedAttempts) > 0), termination.RequeueAfter(now)), createErr, removeErr)
+	return r.children.Result(ctx, request.NamespacedName, now, after, createErr, removeErr)
 }
 
 // liveIfMissing returns the set as it was read, or as the API server has it if an object is missing of a set that was
@@ -171,7 +191,10 @@ func (r *Reconciler) createOrUpdate(ctx context.Context, want replica, owned own
 			return err
 		}
 	}
-	errs := []error{children.CreateOrUpdate(ctx, r.children, owned.services[want.service.Name], want.service)}
+	var errs []error
+	if want.service != nil {
+		errs = append(errs, children.CreateOrUpdate(ctx, r.children, owned.services[want.service.Name], want.service))
+	}
 	for _, c := range want.cliques {
 		if existing := owned.cliques[c.Name]; existing != nil || slices.Contains(d.Create, c.Name) {
 			errs = append(errs, children.CreateOrUpdate(ctx, r.children, existing, c))

@@ -24,6 +24,9 @@ func (r *Reconciler) decideUnits(ctx context.Context, set *v1alpha1.PodCliqueSet
 	decisions := make([]lifecycle.UnitDecision, max(set.Spec.Replicas, 0))
 	err := children.ForEach(len(decisions), maxParallel, func(i int) (err error) {
 		decisions[i], err = r.decideUnit(ctx, set, i, owned, byReplica[i], replace[i], now)
+		if err == nil && observed.IsFrozen(set, i) {
+			decisions[i] = decisions[i].Frozen(observed.SetAttempt(set, i))
+		}
 		return err
 	})
 	return decisions, err
@@ -55,7 +58,7 @@ func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet,
 	if cliques, pods, err = r.children.LiveSetReplica(ctx, set.Namespace, set.Name, i); err != nil {
 		return lifecycle.UnitDecision{}, err
 	}
-	if replace.Requested() {
+	if replace.Reason == lifecycle.ReplacedTermination { // a restart was decided by what the API server has
 		if replace, err = r.liveTermination(ctx, set, i, owned, observed.WithReady(cliques, pods), now); err != nil {
 			return lifecycle.UnitDecision{}, err
 		}

@@ -14,6 +14,16 @@ const (
 	// ConditionPodCliqueScheduled, on a PodClique: minAvailable pods are bound.
 	ConditionPodCliqueScheduled = "PodCliqueScheduled"
 
+	// ConditionSucceeded, on a PodClique of a Training workload: all its pods
+	// have succeeded, but for those that never started and were cancelled.
+	// Present only when true, and final.
+	ConditionSucceeded = "Succeeded"
+
+	// ConditionFailed, on a PodCliqueSet of Training: the workload has failed.
+	// Nothing is created any more; the phase follows when no pod runs. Present
+	// only when true, and final.
+	ConditionFailed = "Failed"
+
 	// ConditionForeignObject, on a PodCliqueSet, PodCliqueScalingGroup or
 	// PodClique: an object whose name is needed belongs to somebody else and was
 	// left alone. Present only while true.
@@ -62,6 +72,23 @@ const (
 	ReasonSufficientScheduledPods = "SufficientScheduledPods"
 	// ReasonInsufficientScheduledPods: fewer than minAvailable pods are bound.
 	ReasonInsufficientScheduledPods = "InsufficientScheduledPods"
+)
+
+// Reasons of ConditionSucceeded.
+const (
+	// ReasonAllPodsSucceeded: every pod of the PodClique that started has
+	// succeeded.
+	ReasonAllPodsSucceeded = "AllPodsSucceeded"
+)
+
+// Reasons of ConditionFailed.
+const (
+	// ReasonMaxRestartsExceeded: a replica failed, and trainingSpec.maxRestarts
+	// are used.
+	ReasonMaxRestartsExceeded = "MaxRestartsExceeded"
+	// ReasonMaxRuntimeExceeded: trainingSpec.maxRuntime has passed since the
+	// first start.
+	ReasonMaxRuntimeExceeded = "MaxRuntimeExceeded"
 )
 
 // Reasons of a ReplicaAttempt.

@@ -29,6 +29,26 @@ const (
 	EventReplicaTerminated = "ReplicaTerminated"
 )
 
+// Events on a PodCliqueSet of a Training workload, each once per transition.
+const (
+	// EventPodCliqueFailed, Warning: a PodClique is below its minimum.
+	EventPodCliqueFailed = "PodCliqueFailed"
+	// EventReplicaRestarting, Normal: a replica is restarted; the note has the number of restarts.
+	EventReplicaRestarting = "ReplicaRestarting"
+	// EventMaxRestartsExceeded, Warning: a replica failed, and no restarts are left.
+	EventMaxRestartsExceeded = "MaxRestartsExceeded"
+	// EventMaxRuntimeExceeded, Warning: maxRuntime has passed since the first start.
+	EventMaxRuntimeExceeded = "MaxRuntimeExceeded"
+	// EventWorkloadSucceeded, Normal: all replicas have succeeded.
+	EventWorkloadSucceeded = "WorkloadSucceeded"
+)
+
+// EventPodsCancelled, Normal, on a PodClique: pods that never started were deleted, because all that started have succeeded.
+const EventPodsCancelled = "PodsCancelled"
+
+// EventPodsStopped, Normal, on a PodClique: pods were deleted because the workload has failed.
+const EventPodsStopped = "PodsStopped"
+
 // Actions of the events that muster-controller emits: what it did, or tried to do.
 const (
 	// ActionCreateChild: create or update what a replica of a PodCliqueSet consists of.
@@ -43,6 +63,8 @@ const (
 	ActionCreatePod = "CreatePod"
 	// ActionReplacePod: create a pod under the index of a lost one.
 	ActionReplacePod = "ReplacePod"
+	// ActionFinish: end a Training workload that succeeded or failed.
+	ActionFinish = "Finish"
 	// ActionDeletePod: delete a pod of a PodClique.
 	ActionDeletePod = "DeletePod"
 )

@@ -145,7 +145,39 @@ type PodCliqueStatus struct {
 	// +kubebuilder:validation:MaxLength=512
 	Selector *string `json:"hpaPodSelector,omitempty"`
 
-	// wasAvailable says that minAvailable pods were ready once. Sticky, until
+	// availableReplicas is the number of pods that count for minAvailable in a
+	// Training workload: those that run and of which no container has failed,
+	// ready or not, and those that have succeeded. Unset for Inference, where the
+	// ready pods count.
+	// +optional
+	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
+
+	// succeededReplicas is the number of pods that have succeeded. Training only.
+	// +optional
+	SucceededReplicas int32 `json:"succeededReplicas,omitempty"`
+
+	// succeededIndices are the indices of the pods that have succeeded, in the
+	// form 0-5,7. They are never created again, also when their objects are gone.
+	// Training only.
+	// +optional
+	// +kubebuilder:validation:MaxLength=131072
+	SucceededIndices string `json:"succeededIndices,omitempty"`
+
+	// startedIndices are the indices whose pod has run at least once, in the same
+	// form. Once all of them have succeeded, pods that never started are
+	// cancelled. Training only.
+	// +optional
+	// +kubebuilder:validation:MaxLength=131072
+	StartedIndices string `json:"startedIndices,omitempty"`
+
+	// removedSucceededReplicas is the number of pods that have succeeded and
+	// whose objects are gone: the PodGroup asks for as many pods less. Training
+	// only.
+	// +optional
+	RemovedSucceededReplicas int32 `json:"removedSucceededReplicas,omitempty"`
+
+	// wasAvailable says that minAvailable pods were ready once; of Training, that
+	// they ran. Sticky, until
 	// the PodClique is scaled to zero.
 	// +optional
 	WasAvailable bool `json:"wasAvailable,omitempty"`
@@ -166,7 +198,7 @@ type PodCliqueStatus struct {
 	// conditions are Available (minAvailable pods are ready),
 	// MinAvailableBreached (they were once, and are not now),
 	// PodCliqueScheduled (minAvailable pods are bound) and, while they hold,
-	// ReplicaFailure and ForeignObject.
+	// Succeeded (Training only), ReplicaFailure and ForeignObject.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -20,6 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Pending or Running; of Training also Succeeded or Failed"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].reason`,description="Why the PodCliqueSet is, or is not, available"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restartCount`,priority=1,description="Restarts of replicas of a Training workload"
 // +kubebuilder:printcolumn:name="PCLQs-Updated",type=integer,JSONPath=`.status.updateProgress.updatedPodCliquesCount`,priority=1
 // +kubebuilder:printcolumn:name="PCLQs-Total",type=integer,JSONPath=`.status.updateProgress.totalPodCliquesCount`,priority=1
 // +kubebuilder:printcolumn:name="PCSGs-Updated",type=integer,JSONPath=`.status.updateProgress.updatedPodCliqueScalingGroupsCount`,priority=1
@@ -76,15 +77,19 @@ type PodCliqueSetSpec struct {
 	UpdateStrategy *PodCliqueSetUpdateStrategy `json:"updateStrategy,omitempty"`
 
 	// workloadType says whether the pods run until they are deleted (Inference,
-	// also when unset) or until they are done (Training). Immutable. Training is
-	// kept, not acted on yet: pods that end are replaced.
+	// also when unset) or until they are done (Training). Immutable.
 	// +optional
 	WorkloadType WorkloadType `json:"workloadType,omitempty"`
 
 	// trainingSpec bounds the runtime and the restarts of a Training workload.
-	// Only with workloadType Training. Immutable. Kept, not acted on yet.
+	// Only with workloadType Training. Immutable but for ttlSecondsAfterFinished.
 	// +optional
 	TrainingSpec *TrainingSpec `json:"trainingSpec,omitempty"`
+
+	// suspend is not supported: true is refused.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule=`!self`,reason=FieldValueForbidden,message="is not supported; create the PodCliqueSet when it may start, and delete it to stop it"
+	Suspend *bool `json:"suspend,omitempty"`
 
 	// template describes one replica.
 	// +required
@@ -119,6 +124,13 @@ type TrainingSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxRestarts *int32 `json:"maxRestarts,omitempty"`
+
+	// ttlSecondsAfterFinished is after how many seconds the PodCliqueSet is
+	// deleted that has succeeded or failed. Unset means never. It may be changed
+	// at any time.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
 // UpdateStrategyType says how a change of the template reaches what runs.
@@ -367,13 +379,13 @@ type PodCliqueSetStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// phase is one word for people, made from the pods. Not written yet for the
-	// phases that only Training has.
+	// phase is one word for people, made from the pods: Running while any pod
+	// is. Succeeded and Failed, which only Training has, are final.
 	// +optional
 	Phase PodCliqueSetPhase `json:"phase,omitempty"`
 
-	// conditions are Available (every replica is) and, while they hold,
-	// ReplicaFailure and ForeignObject.
+	// conditions are Available (every replica is) and, while they hold, Failed
+	// (Training only), ReplicaFailure and ForeignObject.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -413,15 +425,37 @@ type PodCliqueSetStatus struct {
 	// +kubebuilder:validation:MaxLength=512
 	Selector *string `json:"hpaPodSelector,omitempty"`
 
-	// restartCount is the number of restarts of replicas, all together. Training
-	// only. Not written yet.
+	// restartCount is the number of restarts of replicas, all together. It never
+	// exceeds trainingSpec.maxRestarts. Training only.
 	// +optional
-	RestartCount int32 `json:"restartCount,omitempty"`
+	// +kubebuilder:default=0
+	RestartCount int32 `json:"restartCount"`
 
-	// startTime is when a pod was first running; never reset. Training only. Not
-	// written yet.
+	// startTime is when the phase became Running for the first time; never reset.
+	// Training only.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// runtimeDeadline is when the workload is failed because it has run for
+	// trainingSpec.maxRuntime, restarts included. Never moved. Unset without a
+	// limit, and before the first start.
+	// +optional
+	RuntimeDeadline *metav1.Time `json:"runtimeDeadline,omitempty"`
+
+	// completionTime is when the phase became Succeeded or Failed. Training only.
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+
+	// succeededReplicas is the number of replicas that have succeeded. Training
+	// only.
+	// +optional
+	SucceededReplicas int32 `json:"succeededReplicas,omitempty"`
+
+	// succeededIndices are the indices of the replicas all of whose PodCliques
+	// have succeeded, in the form 0-5,7. They are never restarted. Training only.
+	// +optional
+	// +kubebuilder:validation:MaxLength=131072
+	SucceededIndices string `json:"succeededIndices,omitempty"`
 
 	// recordedReplicas are the spec.replicas of standalone PodCliques and
 	// PodCliqueScalingGroups that were scaled away from their template: one that

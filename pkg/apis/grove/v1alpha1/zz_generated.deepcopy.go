@@ -562,6 +562,11 @@ func (in *PodCliqueSetSpec) DeepCopyInto(out *PodCliqueSetSpec) {
 		*out = new(TrainingSpec)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Suspend != nil {
+		in, out := &in.Suspend, &out.Suspend
+		*out = new(bool)
+		**out = **in
+	}
 	in.Template.DeepCopyInto(&out.Template)
 }
 
@@ -599,6 +604,14 @@ func (in *PodCliqueSetStatus) DeepCopyInto(out *PodCliqueSetStatus) {
 	}
 	if in.StartTime != nil {
 		in, out := &in.StartTime, &out.StartTime
+		*out = (*in).DeepCopy()
+	}
+	if in.RuntimeDeadline != nil {
+		in, out := &in.RuntimeDeadline, &out.RuntimeDeadline
+		*out = (*in).DeepCopy()
+	}
+	if in.CompletionTime != nil {
+		in, out := &in.CompletionTime, &out.CompletionTime
 		*out = (*in).DeepCopy()
 	}
 	if in.RecordedReplicas != nil {
@@ -1112,6 +1125,11 @@ func (in *TrainingSpec) DeepCopyInto(out *TrainingSpec) {
 	}
 	if in.MaxRestarts != nil {
 		in, out := &in.MaxRestarts, &out.MaxRestarts
+		*out = new(int32)
+		**out = **in
+	}
+	if in.TTLSecondsAfterFinished != nil {
+		in, out := &in.TTLSecondsAfterFinished, &out.TTLSecondsAfterFinished
 		*out = new(int32)
 		**out = **in
 	}

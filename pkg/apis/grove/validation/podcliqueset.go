@@ -101,6 +101,9 @@ func validateWorkload(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
 		errs = append(errs, oneOf(specPath.Child("workloadType"), spec.WorkloadType,
 			v1alpha1.WorkloadTypeInference, v1alpha1.WorkloadTypeTraining)...)
 	}
+	if spec.Suspend != nil && *spec.Suspend {
+		errs = append(errs, field.Forbidden(specPath.Child("suspend"), "is not supported; create the PodCliqueSet when it may start, and delete it to stop it"))
+	}
 	training := spec.TrainingSpec
 	if training == nil {
 		return errs
@@ -111,6 +114,9 @@ func validateWorkload(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
 	}
 	if n := training.MaxRestarts; n != nil && *n < 0 {
 		errs = append(errs, field.Invalid(path.Child("maxRestarts"), *n, "must not be negative"))
+	}
+	if n := training.TTLSecondsAfterFinished; n != nil && *n < 0 {
+		errs = append(errs, field.Invalid(path.Child("ttlSecondsAfterFinished"), *n, "must not be negative; leave it out to keep the PodCliqueSet"))
 	}
 	if d := training.MaxRuntime; d != nil && d.Duration <= 0 {
 		errs = append(errs, field.Invalid(path.Child("maxRuntime"), d.Duration.String(), "must be greater than 0; leave it out for no limit"))

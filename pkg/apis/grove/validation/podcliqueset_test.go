@@ -114,10 +114,10 @@ func TestValidatePodCliqueSet(t *testing.T) {
 		})},
 		"a terminationDelay":            {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.TerminationDelay = delay(time.Hour) })},
 		"a terminationDelay of a group": {change: both(template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.TerminationDelay = delay(time.Hour) }), firstGroup(func(g *v1alpha1.PodCliqueScalingGroupConfig) { g.TerminationDelay = delay(time.Minute) }))},
-		"Training":                      {change: training, wantWarnings: []string{"spec.workloadType: "}},
+		"Training":                      {change: training},
 		"Training with limits, OnFailure": {change: both(training, func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRuntime: delay(time.Hour), MaxRestarts: ptr(int32(0))}
-		}, firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) { c.Spec.PodSpec.RestartPolicy = corev1.RestartPolicyOnFailure })), wantWarnings: []string{"spec.workloadType: "}},
+		}, firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) { c.Spec.PodSpec.RestartPolicy = corev1.RestartPolicyOnFailure }))},
 		"OnDelete": {change: func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
 		}, wantWarnings: []string{"spec.updateStrategy.type: "}},
@@ -257,17 +257,22 @@ func TestValidatePodCliqueSet(t *testing.T) {
 		}), want: []string{"Invalid value: spec.template.podCliqueScalingGroups[0].scaleConfig.minReplicas"}},
 
 		"terminationDelay 0":          {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.TerminationDelay = delay(0) }), want: []string{"Invalid value: spec.template.terminationDelay"}},
-		"a negative terminationDelay": {change: both(training, template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.TerminationDelay = delay(-1) })), want: []string{"Invalid value: spec.template.terminationDelay"}, wantWarnings: []string{"spec.workloadType: "}},
+		"a negative terminationDelay": {change: both(training, template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.TerminationDelay = delay(-1) })), want: []string{"Invalid value: spec.template.terminationDelay"}},
 		"a delay of a group alone":    {change: firstGroup(func(g *v1alpha1.PodCliqueScalingGroupConfig) { g.TerminationDelay = delay(time.Hour) }), want: []string{"Forbidden: spec.template.podCliqueScalingGroups[0].terminationDelay"}},
 		"trainingSpec without Training": {change: func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRestarts: ptr(int32(-1)), MaxRuntime: delay(0)}
 		}, want: []string{"Forbidden: spec.trainingSpec", "Invalid value: spec.trainingSpec.maxRestarts", "Invalid value: spec.trainingSpec.maxRuntime"}},
-		"Training that never ends": {change: both(training, firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) { c.Spec.PodSpec.RestartPolicy = corev1.RestartPolicyAlways })), want: []string{"Invalid value: spec.template.cliques[0].spec.podSpec.restartPolicy"}, wantWarnings: []string{"spec.workloadType: "}},
+		"a time to live below 0": {change: both(training, func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{TTLSecondsAfterFinished: ptr(int32(-1))}
+		}), want: []string{"Invalid value: spec.trainingSpec.ttlSecondsAfterFinished"}},
+		"suspended":                {change: both(training, func(s *v1alpha1.PodCliqueSet) { s.Spec.Suspend = ptr(true) }), want: []string{"Forbidden: spec.suspend"}},
+		"not suspended":            {change: func(s *v1alpha1.PodCliqueSet) { s.Spec.Suspend = ptr(false) }},
+		"Training that never ends": {change: both(training, firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) { c.Spec.PodSpec.RestartPolicy = corev1.RestartPolicyAlways })), want: []string{"Invalid value: spec.template.cliques[0].spec.podSpec.restartPolicy"}},
 		"Training with autoscalers": {change: both(training, firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) {
 			c.Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 3}
 		}), firstGroup(func(g *v1alpha1.PodCliqueScalingGroupConfig) {
 			g.ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 3}
-		})), want: []string{"Forbidden: spec.template.cliques[0].spec.autoScalingConfig", "Forbidden: spec.template.podCliqueScalingGroups[0].scaleConfig"}, wantWarnings: []string{"spec.workloadType: "}},
+		})), want: []string{"Forbidden: spec.template.cliques[0].spec.autoScalingConfig", "Forbidden: spec.template.podCliqueScalingGroups[0].scaleConfig"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

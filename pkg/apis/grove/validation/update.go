@@ -186,12 +186,14 @@ func typeOf(spec *v1alpha1.PodCliqueSetSpec) v1alpha1.WorkloadType {
 	return spec.WorkloadType
 }
 
-// limitsOf returns the limits of a Training workload with what unset ones mean: no restarts, no limit of the runtime.
+// limitsOf returns the limits of a Training workload that cannot be changed, with what unset ones mean: no restarts, no limit of
+// the runtime.
 func limitsOf(spec *v1alpha1.PodCliqueSetSpec) v1alpha1.TrainingSpec {
 	var limits v1alpha1.TrainingSpec
 	if spec.TrainingSpec != nil {
 		limits = *spec.TrainingSpec
 	}
+	limits.TTLSecondsAfterFinished = nil
 	if limits.MaxRestarts == nil {
 		limits.MaxRestarts = new(int32)
 	}

@@ -120,30 +120,33 @@ func TestValidatePodCliqueSetUpdate(t *testing.T) {
 			},
 			wantWarnings: []string{"spec.template.topologyConstraint (and 2 more): ", "spec.template.resourceClaimTemplates (and 3 more): ", "spec.template.podCliqueScalingGroups[0].annotations[grove.io/mnnvl-group]: "},
 		},
-		"another workload type":         {change: both(training, template(func(s *v1alpha1.PodCliqueSetTemplateSpec) {})), wantChanged: []string{"frontend", "leader", "worker"}, want: []string{"Forbidden: spec.workloadType"}, wantWarnings: []string{"spec.workloadType: "}},
+		"the time to live of Training": {old: training, change: func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{TTLSecondsAfterFinished: ptr(int32(60))}
+		}},
+		"another workload type":         {change: both(training, template(func(s *v1alpha1.PodCliqueSetTemplateSpec) {})), wantChanged: []string{"frontend", "leader", "worker"}, want: []string{"Forbidden: spec.workloadType"}},
 		"the workload type that it had": {change: func(s *v1alpha1.PodCliqueSet) { s.Spec.WorkloadType = v1alpha1.WorkloadTypeInference }},
 		"the limits of Training": {old: training, change: func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRestarts: ptr(int32(3))}
-		}, want: []string{"Forbidden: spec.trainingSpec"}, wantWarnings: []string{"spec.workloadType: "}},
+		}, want: []string{"Forbidden: spec.trainingSpec"}},
 		"no restarts, given or left out": {old: both(training, func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{}
 		}), change: func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRestarts: ptr(int32(0))}
-		}, wantWarnings: []string{"spec.workloadType: "}},
+		}},
 		"no limits of Training, given or left out": {old: both(training, func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRestarts: ptr(int32(0))}
-		}), change: func(s *v1alpha1.PodCliqueSet) { s.Spec.TrainingSpec = nil }, wantWarnings: []string{"spec.workloadType: "}},
+		}), change: func(s *v1alpha1.PodCliqueSet) { s.Spec.TrainingSpec = nil }},
 		"a runtime that was unlimited": {old: both(training, func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRestarts: ptr(int32(0))}
 		}), change: func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRuntime: &metav1.Duration{Duration: time.Hour}}
-		}, want: []string{"Forbidden: spec.trainingSpec"}, wantWarnings: []string{"spec.workloadType: "}},
+		}, want: []string{"Forbidden: spec.trainingSpec"}},
 		"replicas of all kinds of Training": {old: training, change: func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.Replicas++
 			s.Spec.Template.Cliques[0].Spec.Replicas++
 			s.Spec.Template.PodCliqueScalingGroupConfigs[0].Replicas = ptr(int32(3))
-		}, want: []string{"Forbidden: spec.replicas", "Forbidden: spec.template.cliques[0].spec.replicas", "Forbidden: spec.template.podCliqueScalingGroups[0].replicas"}, wantWarnings: []string{"spec.workloadType: ", "spec.template.cliques[0].spec.replicas: ", "spec.template.podCliqueScalingGroups[0].replicas: "}},
-		"the template of Training, nothing bound": {old: training, change: both(image, template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.PriorityClassName = "high" })), wantChanged: []string{"frontend", "leader", "worker"}, want: []string{"Forbidden: spec.template.cliques[0].spec.podSpec", "Forbidden: spec.template.priorityClassName"}, wantWarnings: []string{"spec.workloadType: "}},
+		}, want: []string{"Forbidden: spec.replicas", "Forbidden: spec.template.cliques[0].spec.replicas", "Forbidden: spec.template.podCliqueScalingGroups[0].replicas"}, wantWarnings: []string{"spec.template.cliques[0].spec.replicas: ", "spec.template.podCliqueScalingGroups[0].replicas: "}},
+		"the template of Training, nothing bound": {old: training, change: both(image, template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.PriorityClassName = "high" })), wantChanged: []string{"frontend", "leader", "worker"}, want: []string{"Forbidden: spec.template.cliques[0].spec.podSpec", "Forbidden: spec.template.priorityClassName"}},
 		"everything at once": {
 			change: func(s *v1alpha1.PodCliqueSet) {
 				s.Spec.Replicas = -1

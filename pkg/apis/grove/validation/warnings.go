@@ -40,9 +40,6 @@ func warnings(pcs *v1alpha1.PodCliqueSet) []string {
 	}
 	template := &pcs.Spec.Template
 
-	if isTraining(&pcs.Spec) {
-		warn(specPath.Child("workloadType"), "kept, does not act yet: pods that end are replaced, also those that succeeded, and trainingSpec is not enforced")
-	}
 	if s := pcs.Spec.UpdateStrategy; s != nil && s.Type == v1alpha1.OnDeleteStrategyType {
 		warn(specPath.Child("updateStrategy", "type"), "kept, does not act yet: a change of the template of a clique with bound pods is refused")
 	}

@@ -1,0 +1,96 @@
+package podclique
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+// release takes the finalizer from pods of a Training workload whose end was recorded.
+func (r *Reconciler) release(ctx context.Context, pods []*corev1.Pod, recorded []lifecycle.Pod) error {
+	byUID := make(map[string]*corev1.Pod, len(pods))
+	for _, p := range pods {
+		byUID[string(p.UID)] = p
+	}
+	return children.ForEach(len(recorded), maxParallel, func(i int) error { return r.releasePod(ctx, byUID[recorded[i].UID]) })
+}
+
+// releasePod takes the finalizer from a pod. One that is gone, or has been replaced, is no error.
+func (r *Reconciler) releasePod(ctx context.Context, pod *corev1.Pod) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": pod.UID, "$deleteFromPrimitiveList/finalizers": []string{v1alpha1.FinalizerPodTracking}}})
+	if err != nil {
+		return err
+	}
+	released := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	err = r.client.Patch(ctx, released, client.RawPatch(types.StrategicMergePatchType, patch))
+	if apierrors.IsConflict(err) { // another pod of the name: the UID differs
+		return nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("taking the finalizer from pod %s: %w", pod.Name, err)
+	}
+	return nil
+}
+
+// releaseAbandoned takes the finalizer from pods that bear the name of a PodClique which records nothing of them any more: it
+// is gone, is being deleted, or was replaced by another, or the pods were orphaned. So no finalizer keeps a namespace, a
+// PodCliqueSet or an earlier attempt from going. Source: decision J5.
+func (r *Reconciler) releaseAbandoned(ctx context.Context, name types.NamespacedName) error {
+	named := &corev1.PodList{}
+	if err := r.client.List(ctx, named, client.InNamespace(name.Namespace), client.MatchingFields{byName: name.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing pods that bear the name: %w", err)
+	}
+	keeper, err := uidOf(ctx, r.client, name)
+	if err != nil {
+		return err
+	}
+	abandoned := func(pod *corev1.Pod) bool {
+		owner := metav1.GetControllerOfNoCopy(pod)
+		return slices.Contains(pod.Finalizers, v1alpha1.FinalizerPodTracking) && (owner == nil || keeper == "" || owner.UID != keeper)
+	}
+	var pods []*corev1.Pod
+	for i := range named.Items {
+		if abandoned(&named.Items[i]) {
+			pods = append(pods, &named.Items[i])
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	// A PodClique that the cache does not have yet is found here.
+	if keeper, err = uidOf(ctx, r.live, name); err != nil {
+		return err
+	}
+	return children.ForEach(len(pods), maxParallel, func(i int) error {
+		if !abandoned(pods[i]) {
+			return nil
+		}
+		return r.releasePod(ctx, pods[i])
+	})
+}
+
+// uidOf returns the UID of a PodClique that is there to stay, "" if there is none.
+func uidOf(ctx context.Context, reader client.Reader, name types.NamespacedName) (types.UID, error) {
+	clique := &v1alpha1.PodClique{}
+	if err := reader.Get(ctx, name, clique); apierrors.IsNotFound(err) {
+		return "", nil
+	} else if err != nil {
+		return "", fmt.Errorf("reading the PodClique of pods with a finalizer: %w", err)
+	}
+	if clique.DeletionTimestamp != nil {
+		return "", nil
+	}
+	return clique.UID, nil
+}

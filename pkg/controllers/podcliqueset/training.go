@@ -1,0 +1,113 @@
+package podcliqueset
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// readReplica reads the PodCliques and the pods of one replica of a set, from the cache or past it.
+type readReplica func(ctx context.Context, namespace, set string, i int) ([]*v1alpha1.PodClique, []*corev1.Pod, error)
+
+// decideTraining returns what becomes of a Training workload; nil for Inference. What cannot be taken back is decided by what
+// the API server has, not the cache.
+func (r *Reconciler) decideTraining(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, now time.Time) (*lifecycle.TrainingOutcome, error) {
+	if set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining {
+		return nil, nil
+	}
+	outcome, err := r.trainingOutcome(ctx, set, owned, r.children.SetReplica, now)
+	if err != nil {
+		return nil, err
+	}
+	isFinal := outcome.Phase == lifecycle.PhaseSucceeded || outcome.Phase == lifecycle.PhaseFailed
+	if outcome.Failure == "" && len(outcome.Restart) == 0 && (!isFinal || string(set.Status.Phase) == string(outcome.Phase)) {
+		return &outcome, nil
+	}
+	if outcome, err = r.trainingOutcome(ctx, set, owned, r.children.LiveSetReplica, now); err != nil {
+		return nil, err
+	}
+	return &outcome, nil
+}
+
+func (r *Reconciler) trainingOutcome(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, read readReplica, now time.Time) (lifecycle.TrainingOutcome, error) {
+	n := int(max(set.Spec.Replicas, 0))
+	replicas, pods, errs := make([]lifecycle.TrainingReplica, n), make([][]*corev1.Pod, n), make([]error, n)
+	if err := children.ForEach(n, maxParallel, func(i int) error {
+		var cliques []*v1alpha1.PodClique
+		if cliques, pods[i], errs[i] = read(ctx, set.Namespace, set.Name, i); errs[i] != nil {
+			return errs[i]
+		}
+		standalone, members := cliqueNames(set, i, owned)
+		complete := owned.groupsOf(i) == len(set.Spec.Template.PodCliqueScalingGroupConfigs)
+		replicas[i] = observed.TrainingReplica(set, i, slices.Concat(standalone, members), complete, cliques)
+		return nil
+	}); err != nil {
+		return lifecycle.TrainingOutcome{}, err
+	}
+	facts := observed.Training(set, replicas, slices.Concat(pods...), r.children.Unreachable(ctx))
+	return lifecycle.DecideTraining(facts, now), nil
+}
+
+// groupsOf returns how many scaling groups of replica i exist.
+func (o ownedObjects) groupsOf(i int) int {
+	n := 0
+	for _, g := range o.groups {
+		if naming.Index(g.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex) == i {
+			n++
+		}
+	}
+	return n
+}
+
+// existing returns the replica without the objects that do not exist.
+func (r replica) existing(owned ownedObjects) replica {
+	if r.podGroup != nil && owned.podGroups[r.podGroup.Name] == nil {
+		r.podGroup = nil
+	}
+	if owned.services[r.service.Name] == nil {
+		r.service = nil
+	}
+	r.cliques = slices.DeleteFunc(r.cliques, func(c *v1alpha1.PodClique) bool { return owned.cliques[c.Name] == nil })
+	r.groups = slices.DeleteFunc(r.groups, func(g *v1alpha1.PodCliqueScalingGroup) bool { return owned.groups[g.Name] == nil })
+	r.hpas = nil // a Training workload has none
+	return r
+}
+
+// emitOutcome emits the events of a Training workload, after its status was written.
+func (r *Reconciler) emitOutcome(before, after *v1alpha1.PodCliqueSet, o *lifecycle.TrainingOutcome) {
+	if o == nil {
+		return
+	}
+	event := func(kind, reason, action, note string, arguments ...any) {
+		r.recorder.Eventf(after, nil, kind, reason, action, note, arguments...)
+	}
+	count := before.Status.RestartCount
+	for _, a := range after.Status.ReplicaAttempts {
+		if a.Reason == v1alpha1.ReasonRestart && a.Attempt > observed.ReplicaAttempt(before.Status.ReplicaAttempts, int(a.Index)) {
+			count++
+			event(corev1.EventTypeNormal, v1alpha1.EventReplicaRestarting, v1alpha1.ActionReplaceReplica,
+				"Restarting replica %d (restart %d of %d): %s", a.Index, count, maxRestarts(after), a.Message)
+		}
+	}
+	switch {
+	case o.Failure != "" && observed.Failed(before) == "":
+		event(corev1.EventTypeWarning, string(o.Failure), v1alpha1.ActionFinish, "The workload fails, and its pods are deleted: %s", o.Message)
+	case o.Phase == lifecycle.PhaseSucceeded && before.Status.Phase != v1alpha1.PodCliqueSetPhaseSucceeded:
+		event(corev1.EventTypeNormal, v1alpha1.EventWorkloadSucceeded, v1alpha1.ActionFinish, "All replicas have succeeded")
+	}
+}
+
+func maxRestarts(set *v1alpha1.PodCliqueSet) int32 {
+	if t := set.Spec.TrainingSpec; t != nil && t.MaxRestarts != nil {
+		return *t.MaxRestarts
+	}
+	return 0
+}

@@ -1,0 +1,63 @@
+package desired
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// setTraining records in the status of a PodClique what has become of its pods, and whether it has succeeded. Source:
+// decision J5.
+func setTraining(clique *v1alpha1.PodClique, s *v1alpha1.PodCliqueStatus, d *lifecycle.TrainingDecision, now metav1.Time) {
+	s.AvailableReplicas, s.SucceededReplicas = d.Available, int32(d.Succeeded.Len())
+	s.SucceededIndices, s.StartedIndices = d.Succeeded.String(), d.Started.String()
+	s.RemovedSucceededReplicas = d.SucceededGone
+	if !d.Done {
+		return
+	}
+	succeeded := yesNo(v1alpha1.ConditionSucceeded, true, v1alpha1.ReasonAllPodsSucceeded, "")
+	succeeded.Message = fmt.Sprintf("%s succeeded", message.Count(d.Succeeded.Len(), "pod"))
+	if d.Cancelled > 0 {
+		succeeded.Message += fmt.Sprintf(", %d that never started cancelled", d.Cancelled)
+	}
+	setConditions(&s.Conditions, clique.Generation, now, succeeded)
+}
+
+// setOutcome records in the status of a PodCliqueSet what becomes of a Training workload. raised are the attempts that are
+// raised in the same write: those of restarts are counted. Source: decisions J4 to J7.
+func setOutcome(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, o *lifecycle.TrainingOutcome, raised map[int]lifecycle.Raised, now metav1.Time) {
+	s.Phase = v1alpha1.PodCliqueSetPhase(o.Phase)
+	s.StartTime, s.RuntimeDeadline, s.CompletionTime = optionalTime(o.StartTime), optionalTime(o.Deadline), optionalTime(o.FinishedAt)
+	if text := o.Succeeded.String(); len(text) <= lifecycle.MaxIndicesLength {
+		s.SucceededIndices, s.SucceededReplicas = text, int32(o.Succeeded.Len())
+	}
+	for _, r := range raised {
+		if r.Reason == lifecycle.ReplacedRestart {
+			s.RestartCount++
+		}
+	}
+	if o.Failure != "" {
+		setConditions(&s.Conditions, pcs.Generation, now, metav1.Condition{
+			Type: v1alpha1.ConditionFailed, Status: metav1.ConditionTrue, Reason: string(o.Failure), Message: message.Truncate(o.Message, maxDescription)})
+	}
+}
+
+// leafOf returns the minMember of the leaf of a PodClique of a Training workload, given what it would be if no pod had
+// succeeded. Pods that have succeeded count for the scheduler as long as their objects exist; what cannot be counted any more
+// is not asked for. A clique that has succeeded asks for nothing beyond what is there, one that has not for one pod at least:
+// a pod of it may have to be replaced. Source: decision G9.
+func leafOf(clique *v1alpha1.PodClique, minMember int32) int32 {
+	if clique == nil || !observed.IsTraining(clique) || minMember <= 0 {
+		return minMember
+	}
+	s := &clique.Status
+	if observed.Clique(clique).Finished {
+		return min(minMember, s.SucceededReplicas-s.RemovedSucceededReplicas)
+	}
+	return max(minMember-s.RemovedSucceededReplicas, 1)
+}

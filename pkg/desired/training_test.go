@@ -1,0 +1,190 @@
+package desired
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// pretrain is a Training workload: a launcher, and a scaling group of 3 replicas of 4 workers, 2 of which are needed.
+func pretrain() *v1alpha1.PodCliqueSet {
+	return makeSet("job", 1).clique("launcher", 1).clique("worker", 4, minimum(2)).
+		group("ring", ptr.To[int32](3), ptr.To[int32](2), "worker").
+		change(func(s *v1alpha1.PodCliqueSet) { s.Spec.WorkloadType = v1alpha1.WorkloadTypeTraining }).PodCliqueSet
+}
+
+// completed makes a PodClique have pods that succeeded, the objects of some of which are gone.
+func completed(succeeded, gone int32, done bool) func(*v1alpha1.PodClique) {
+	return func(c *v1alpha1.PodClique) {
+		c.Status.SucceededReplicas, c.Status.RemovedSucceededReplicas = succeeded, gone
+		if done {
+			meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionTrue, Reason: "x"})
+		}
+	}
+}
+
+// What has succeeded and cannot be counted any more is not asked for. Source: decision G9.
+func TestPodGroupOfAJobThatIsPartlyDone(t *testing.T) {
+	t.Parallel()
+	const whole = `job-0-launcher, pods 1
+job-0-ring, children 2
+job-0-ring-0 in job-0-ring
+job-0-ring-0-worker in job-0-ring-0, pods 2
+job-0-ring-1 in job-0-ring
+job-0-ring-1-worker in job-0-ring-1, pods 2
+job-0-ring-2 in job-0-ring
+job-0-ring-2-worker in job-0-ring-2, pods 2`
+	for name, tc := range map[string]struct {
+		change map[string]func(*v1alpha1.PodClique)
+		want   string
+	}{
+		"nothing is done": {nil, whole},
+		"pods have succeeded, and are there": {
+			map[string]func(*v1alpha1.PodClique){"job-0-ring-0-worker": completed(3, 0, false)}, whole},
+		"the object of one is gone": {
+			map[string]func(*v1alpha1.PodClique){"job-0-ring-0-worker": completed(3, 1, false)},
+			strings.Replace(whole, "job-0-ring-0, pods 2", "job-0-ring-0, pods 1", 1)},
+		"those of all that were needed are gone, and another runs": {
+			map[string]func(*v1alpha1.PodClique){"job-0-ring-0-worker": completed(3, 3, false)},
+			strings.Replace(whole, "job-0-ring-0, pods 2", "job-0-ring-0, pods 1", 1)},
+		"a clique has succeeded, one of its pods is there": {
+			map[string]func(*v1alpha1.PodClique){"job-0-ring-0-worker": completed(4, 3, true)},
+			strings.Replace(whole, "job-0-ring-0, pods 2", "job-0-ring-0, pods 1", 1)},
+		"a standalone clique has succeeded and left nothing": {
+			map[string]func(*v1alpha1.PodClique){"job-0-launcher": completed(1, 1, true)},
+			strings.TrimPrefix(whole, "job-0-launcher, pods 1\n")},
+		"a group replica has succeeded and left nothing: one replica less is asked for": {
+			map[string]func(*v1alpha1.PodClique){"job-0-ring-1-worker": completed(4, 4, true)},
+			`job-0-launcher, pods 1
+job-0-ring, children 1
+job-0-ring-0 in job-0-ring
+job-0-ring-0-worker in job-0-ring-0, pods 2
+job-0-ring-2 in job-0-ring
+job-0-ring-2-worker in job-0-ring-2, pods 2`},
+		"all has succeeded and left nothing": {
+			map[string]func(*v1alpha1.PodClique){"job-0-launcher": completed(1, 1, true), "job-0-ring-0-worker": completed(4, 4, true),
+				"job-0-ring-1-worker": completed(4, 4, true), "job-0-ring-2-worker": completed(4, 4, true)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := pretrain()
+			live := apply(set, Children{})
+			for clique, change := range tc.change {
+				change(live.Cliques[clique])
+			}
+			pg := PodGroup(set, 0, live)
+			if pg == nil {
+				if tc.want != "" {
+					t.Error("no PodGroup")
+				}
+				return
+			}
+			if diff := cmp.Diff(strings.TrimSpace(tc.want), strings.TrimSpace(outline(pg))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	failed := pretrain()
+	failed.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionFailed, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMaxRuntimeExceeded}}
+	if pg := PodGroup(failed, 0, apply(failed, Children{})); pg != nil {
+		t.Error("a workload that has failed has a PodGroup")
+	}
+}
+
+// A PodClique knows what it needs of its workload without its owners, and its pods are tracked; neither is part of the hash.
+func TestPodCliquesOfTraining(t *testing.T) {
+	t.Parallel()
+	set := pretrain()
+	set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: time.Minute}
+	set.Spec.Template.PodCliqueScalingGroupConfigs[0].TerminationDelay = &metav1.Duration{Duration: time.Hour}
+	live := apply(set, Children{})
+	for name, want := range map[string]time.Duration{"job-0-launcher": time.Minute, "job-0-ring-2-worker": time.Hour} {
+		c := live.Cliques[name]
+		if d := observed.CliqueTerminationDelay(c); !observed.IsTraining(c) || d == nil || *d != want {
+			t.Errorf("%s: Training %t, delay %v", name, observed.IsTraining(c), d)
+		}
+		pod, err := Pod(c, lifecycle.NewPod{}, PodOptions{})
+		if err != nil || !slices.Equal(pod.Finalizers, []string{v1alpha1.FinalizerPodTracking}) || pod.Annotations[v1alpha1.AnnotationWorkloadType] != "" {
+			t.Errorf("%s: pod %+v, %v", name, pod.ObjectMeta, err)
+		}
+	}
+	set.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionFailed, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMaxRuntimeExceeded}}
+	after := apply(set, live)
+	for name, c := range after.Cliques {
+		if c.Annotations[v1alpha1.AnnotationWorkloadFailed] != v1alpha1.ReasonMaxRuntimeExceeded {
+			t.Errorf("%s does not know that the workload has failed", name)
+		}
+		if c.Labels[v1alpha1.LabelPodTemplateHash] != live.Cliques[name].Labels[v1alpha1.LabelPodTemplateHash] {
+			t.Errorf("%s has another template hash", name)
+		}
+	}
+	inference := apply(llm().PodCliqueSet, Children{}).Cliques["llm-0-worker"]
+	if pod, err := Pod(inference, lifecycle.NewPod{}, PodOptions{}); err != nil || len(pod.Finalizers) > 0 || observed.IsTraining(inference) {
+		t.Errorf("Inference: pod %+v, %v", pod.ObjectMeta, err)
+	}
+}
+
+// The restart is counted in the write that raises the attempt, and only the restart.
+func TestSetStatusOfTraining(t *testing.T) {
+	t.Parallel()
+	at := metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+	set := pretrain()
+	set.Spec.Replicas, set.Status.RestartCount = 3, 1
+	outcome := &lifecycle.TrainingOutcome{Phase: lifecycle.PhaseRunning, StartTime: at.Time, Deadline: at.Add(time.Hour), Succeeded: lifecycle.Indices(2)}
+	s := PodCliqueSetStatus(set, SetFacts{Training: outcome, Raised: map[int]lifecycle.Raised{
+		0: {Attempt: 1, Replacement: lifecycle.Replacement{Reason: lifecycle.ReplacedRestart, Message: "pod x: failed"}},
+		1: {Attempt: 4, Replacement: lifecycle.Replacement{Reason: lifecycle.ReplacedDeleted}},
+	}}, at)
+	if s.RestartCount != 2 || s.Phase != v1alpha1.PodCliqueSetPhaseRunning || s.SucceededIndices != "2" || s.SucceededReplicas != 1 ||
+		!s.StartTime.Equal(&at) || s.RuntimeDeadline.Sub(at.Time) != time.Hour || s.CompletionTime != nil || len(s.ReplicaAttempts) != 2 {
+		t.Errorf("status %+v", s)
+	}
+	set.Status = s
+	s = PodCliqueSetStatus(set, SetFacts{Training: &lifecycle.TrainingOutcome{
+		Phase: lifecycle.PhaseRunning, Failure: lifecycle.MaxRestartsExceeded, Message: "why"}}, at)
+	failed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionFailed)
+	if s.RestartCount != 2 || failed == nil || failed.Reason != v1alpha1.ReasonMaxRestartsExceeded || failed.Message != "why" {
+		t.Errorf("%d restarts, condition %+v", s.RestartCount, failed)
+	}
+	set.Status = s
+	if s = PodCliqueSetStatus(set, SetFacts{}, at); s.Phase != v1alpha1.PodCliqueSetPhaseRunning {
+		t.Errorf("phase %s of a workload that is not acted on", s.Phase)
+	}
+}
+
+func TestPodCliqueStatusOfTraining(t *testing.T) {
+	t.Parallel()
+	at := metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+	clique := apply(pretrain(), Children{}).Cliques["job-0-ring-0-worker"]
+	pods := []lifecycle.Pod{
+		{UID: "0", Index: 0, Ended: true, Succeeded: true}, {UID: "1", Index: 1, Ended: true, Succeeded: true}, {UID: "2", Index: 2, Scheduled: true, Running: true},
+	}
+	facts := observed.TrainingPods(clique, pods, nil)
+	d := lifecycle.DecideTrainingPods(facts, at.Time)
+	s := PodCliqueStatus(clique, CliqueFacts{Pods: pods, Training: &d}, at)
+	want := []string{"Available=True", "PodCliqueScheduled=True", "MinAvailableBreached=False"}
+	var got []string
+	for _, c := range s.Conditions {
+		got = append(got, c.Type+"="+string(c.Status))
+	}
+	if diff := cmp.Diff(want, got); diff != "" || s.AvailableReplicas != 3 || s.SucceededIndices != "0-1" || s.StartedIndices != "0-2" || !s.WasAvailable {
+		t.Errorf("%s%+v", diff, s)
+	}
+	pods[2].Ended, pods[2].Succeeded = true, true
+	d = lifecycle.DecideTrainingPods(observed.TrainingPods(clique, pods, nil), at.Time)
+	s = PodCliqueStatus(clique, CliqueFacts{Pods: pods, Training: &d}, at)
+	done := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSucceeded)
+	if done == nil || done.Message != "3 pods succeeded, 1 that never started cancelled" {
+		t.Errorf("condition %+v", done)
+	}
+}

@@ -1,0 +1,140 @@
+package observed
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+// IsTraining reports whether a PodClique belongs to a Training workload.
+func IsTraining(clique *v1alpha1.PodClique) bool {
+	return clique.Annotations[v1alpha1.AnnotationWorkloadType] == string(v1alpha1.WorkloadTypeTraining)
+}
+
+// Failed returns the reason of the condition Failed of a PodCliqueSet, "" if it has not failed.
+func Failed(set *v1alpha1.PodCliqueSet) string {
+	if c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionFailed); c != nil && c.Status == metav1.ConditionTrue {
+		return c.Reason
+	}
+	return ""
+}
+
+// IsFrozen reports whether nothing is created in replica i of a set any more: it has succeeded, or the workload has failed.
+func IsFrozen(set *v1alpha1.PodCliqueSet, i int) bool {
+	return set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining && (Failed(set) != "" || hasSucceeded(set, i))
+}
+
+// hasSucceeded reports whether replica i of a set has succeeded.
+func hasSucceeded(set *v1alpha1.PodCliqueSet, i int) bool {
+	return set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining && lifecycle.ContainsIndex(set.Status.SucceededIndices, i)
+}
+
+// BreachDelay returns how long a PodClique of a scaling group of the set's template, or with "" a standalone one, may be below
+// its minimum: the effective termination delay, and in a Training workload the time until a restart. nil: for ever.
+func BreachDelay(set *v1alpha1.PodCliqueSet, group string) *time.Duration {
+	if set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining {
+		return TerminationDelay(set, group)
+	}
+	d := time.Duration(0)
+	template := &set.Spec.Template
+	if template.TerminationDelay != nil {
+		d = template.TerminationDelay.Duration
+	}
+	if config := template.ScalingGroup(group); config != nil && config.TerminationDelay != nil {
+		d = config.TerminationDelay.Duration
+	}
+	d = max(d, 0)
+	return &d
+}
+
+// TrainingPods returns what decides about the pods of a PodClique of a Training workload. pods are its own, others those that
+// bear its name; see CliquePods.
+func TrainingPods(clique *v1alpha1.PodClique, pods, others []lifecycle.Pod) lifecycle.TrainingPods {
+	s := &clique.Status
+	t := lifecycle.TrainingPods{
+		MinAvailable:  Minimum(clique).Target(),
+		Succeeded:     lifecycle.ParseIndices(s.SucceededIndices),
+		Started:       lifecycle.ParseIndices(s.StartedIndices),
+		WasAvailable:  s.WasAvailable,
+		BreachedSince: BreachedSince(s.Conditions, s.MinAvailableBreachedSince),
+		Done:          meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionSucceeded),
+		Halted:        clique.Annotations[v1alpha1.AnnotationWorkloadFailed] != "",
+	}
+	t.Replicas, t.Pods, t.Others, t.Ends = clique.Spec.Replicas, pods, others, Ends(clique)
+	if d := CliqueTerminationDelay(clique); d != nil {
+		t.Delay = *d
+	}
+	return t
+}
+
+// TrainingReplica returns what decides about replica i of a set of a Training workload. wanted are the names of its PodCliques,
+// complete whether they are all that it consists of; cliques are those that exist under its labels, in any order.
+func TrainingReplica(set *v1alpha1.PodCliqueSet, i int, wanted []string, complete bool, cliques []*v1alpha1.PodClique) lifecycle.TrainingReplica {
+	r := lifecycle.TrainingReplica{Index: i, Attempt: SetAttempt(set, i).Set}
+	for _, c := range cliques {
+		if !slices.Contains(wanted, c.Name) || isForeign(set.Name, c) {
+			continue
+		}
+		facts := lifecycle.TrainingClique{Clique: Clique(c), Succeeded: meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionSucceeded)}
+		if d := CliqueTerminationDelay(c); d != nil {
+			facts.Delay = *d
+		}
+		if breach := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionMinAvailableBreached); breach != nil {
+			facts.Message = breach.Message
+		}
+		r.Cliques = append(r.Cliques, facts)
+	}
+	r.Complete = complete && len(r.Cliques) == len(wanted)
+	slices.SortFunc(r.Cliques, func(a, b lifecycle.TrainingClique) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return r
+}
+
+// Training returns what decides about a Training workload, set with its defaults. replicas are those that are wanted, and pods
+// all pods that bear the labels of the set; unreachable reports whether a node does not answer.
+func Training(set *v1alpha1.PodCliqueSet, replicas []lifecycle.TrainingReplica, pods []*corev1.Pod, unreachable func(node string) bool) lifecycle.Training {
+	s := &set.Status
+	t := lifecycle.Training{
+		Phase:        lifecycle.Phase(s.Phase),
+		RestartCount: s.RestartCount,
+		StartTime:    timeOf(s.StartTime),
+		Deadline:     timeOf(s.RuntimeDeadline),
+		Succeeded:    lifecycle.ParseIndices(s.SucceededIndices),
+		Failed:       Failed(set) != "",
+		FinishedAt:   timeOf(s.CompletionTime),
+		Replicas:     replicas,
+	}
+	if spec := set.Spec.TrainingSpec; spec != nil {
+		if spec.MaxRuntime != nil {
+			t.MaxRuntime = spec.MaxRuntime.Duration
+		}
+		if spec.MaxRestarts != nil {
+			t.MaxRestarts = *spec.MaxRestarts
+		}
+		if spec.TTLSecondsAfterFinished != nil {
+			ttl := time.Duration(*spec.TTLSecondsAfterFinished) * time.Second
+			t.TTL = &ttl
+		}
+	}
+	for _, pod := range pods {
+		if owner := metav1.GetControllerOfNoCopy(pod); owner == nil || owner.Kind != v1alpha1.KindPodClique {
+			continue
+		}
+		ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+		t.Running = t.Running || pod.Status.Phase == corev1.PodRunning
+		t.Started = t.Started || ended || pod.Status.Phase == corev1.PodRunning
+		given := pod.DeletionTimestamp != nil && pod.Spec.NodeName != "" && unreachable(pod.Spec.NodeName)
+		t.Draining = t.Draining || !ended && !given
+	}
+	return t
+}
