@@ -95,6 +95,7 @@ func (l *Timeline) see(c Change) {
 		l.wanted[c.Key.String()] = clique.Spec.Replicas
 	}
 	l.seeReplicas(c)
+	l.seePhase(c)
 	l.seeConditions(c)
 }
 
@@ -106,6 +107,21 @@ func (l *Timeline) seeReplicas(c Change) {
 	was, is := replicasOf(c.Old), replicasOf(c.New)
 	if was != is {
 		l.entryOf(c.GVK.Kind+" "+c.Key.Name, "replicas", was).is = is
+	}
+}
+
+// seePhase notes the phase of a Training workload.
+func (l *Timeline) seePhase(c Change) {
+	set, ok := c.New.(*v1alpha1.PodCliqueSet)
+	if !ok || set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining {
+		return
+	}
+	was := ""
+	if c.Old != nil {
+		was = string(c.Old.(*v1alpha1.PodCliqueSet).Status.Phase)
+	}
+	if is := string(set.Status.Phase); is != was {
+		l.entryOf(c.GVK.Kind+" "+c.Key.Name, "phase", was).is = is
 	}
 }
 
@@ -137,7 +153,7 @@ func (l *Timeline) seeConditions(c Change) {
 		}
 		delete(before, condition.Type)
 		if is := short(condition); is != was {
-			l.entryOf(c.GVK.Kind+" "+c.Key.Name, condition.Type, was).is = is
+			l.entryOf(c.GVK.Kind+" "+c.Key.Name, ofCondition+condition.Type, was).is = is
 		}
 	}
 	var gone []string
@@ -149,7 +165,7 @@ func (l *Timeline) seeConditions(c Change) {
 	}
 	slices.Sort(gone)
 	for _, kind := range gone {
-		l.entryOf(c.GVK.Kind+" "+c.Key.Name, kind, before[kind]).is = ""
+		l.entryOf(c.GVK.Kind+" "+c.Key.Name, ofCondition+kind, before[kind]).is = ""
 	}
 }
 
@@ -159,6 +175,9 @@ func short(c metav1.Condition) string {
 	}
 	return string(c.Status) + " (" + c.Reason + ")"
 }
+
+// ofCondition begins the verbs of conditions: pods of a PodClique Succeeded, too.
+const ofCondition = "condition "
 
 // notBreached is what the condition MinAvailableBreached is before it is written, too.
 const notBreached = "False"
@@ -356,9 +375,9 @@ func (l *Timeline) line(e *entry) (kind string, who []string, what string) {
 	case e.verb == "replicas":
 		return kind, who, fmt.Sprintf(": replicas %s, were %s", e.is, e.was)
 	case e.is == "":
-		return kind, who, ": " + e.verb + " is no condition any more"
+		return kind, who, ": " + strings.TrimPrefix(e.verb, ofCondition) + " is no condition any more"
 	default:
-		return kind, who, ": " + e.verb + " is " + e.is
+		return kind, who, ": " + strings.TrimPrefix(e.verb, ofCondition) + " is " + e.is
 	}
 }
 

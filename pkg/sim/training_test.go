@@ -1,0 +1,342 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// job is a Training workload of so many replicas: a launcher, and a scaling group of one replica with 2 workers. 3 GPUs each.
+func job(replicas int32, limits v1alpha1.TrainingSpec) *v1alpha1.PodCliqueSet {
+	clique := func(name string, pods int32) *v1alpha1.PodCliqueTemplateSpec {
+		return &v1alpha1.PodCliqueTemplateSpec{Name: name, Spec: v1alpha1.PodCliqueSpec{
+			RoleName: name, Replicas: pods,
+			PodSpec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{
+				Name: "main", Image: "registry.example/main:1",
+				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}},
+			}}},
+		}}
+	}
+	set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job"}}
+	set.Spec.WorkloadType, set.Spec.TrainingSpec, set.Spec.Replicas = v1alpha1.WorkloadTypeTraining, &limits, replicas
+	set.Spec.Template.Cliques = []*v1alpha1.PodCliqueTemplateSpec{clique("launcher", 1), clique("worker", 2)}
+	set.Spec.Template.PodCliqueScalingGroupConfigs = []v1alpha1.PodCliqueScalingGroupConfig{{Name: "ring", CliqueNames: []string{"worker"}}}
+	return set
+}
+
+// theJob returns the set as it is.
+func theJob(c *Cluster) *v1alpha1.PodCliqueSet {
+	c.t.Helper()
+	set := &v1alpha1.PodCliqueSet{}
+	if err := c.API.Get(c.t.Context(), client.ObjectKey{Namespace: "ns", Name: "job"}, set); err != nil {
+		c.Fatalf("the job: %v", err)
+	}
+	return set
+}
+
+// wantJob fails the test unless the job is in that phase, was restarted so often, and has failed for that reason.
+func wantJob(c *Cluster, phase v1alpha1.PodCliqueSetPhase, restarts int32, failed string) {
+	c.t.Helper()
+	s := theJob(c).Status
+	reason := ""
+	if condition := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionFailed); condition != nil {
+		reason = condition.Reason
+	}
+	if s.Phase != phase || s.RestartCount != restarts || reason != failed {
+		c.Fatalf("phase %s, %d restarts, failed: %q; want %s, %d, %q", s.Phase, s.RestartCount, reason, phase, restarts, failed)
+	}
+}
+
+// exit makes the pods of a PodClique that run exit with a code.
+func exit(c *Cluster, clique string, code int32) {
+	c.t.Helper()
+	for _, pod := range podsOf(c, clique) {
+		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+			must(c.t, c.Kubelet.Exit(pod, code))
+		}
+	}
+}
+
+// finish makes all pods of replica i of the job exit with 0.
+func finish(c *Cluster, i int) {
+	exit(c, fmt.Sprintf("job-%d-launcher", i), 0)
+	exit(c, fmt.Sprintf("job-%d-ring-0-worker", i), 0)
+}
+
+// running fails the test unless so many pods run.
+func running(c *Cluster, pods int) {
+	c.t.Helper()
+	n := 0
+	for _, pod := range All[*corev1.Pod](c) {
+		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+			n++
+		}
+	}
+	if n != pods {
+		c.Fatalf("%d pods run, want %d", n, pods)
+	}
+}
+
+func TestJobThatCrashesAtTheStart(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+	c.Kubelet.ReadyAfter = time.Hour // it never becomes ready
+	c.Timeline.Say("a job without restarts is created")
+	c.Create(job(1, v1alpha1.TrainingSpec{}))
+	c.Advance(5 * time.Second)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
+	c.Timeline.Say("a worker exits with 1")
+	must(t, c.Kubelet.Exit(podsOf(c, "job-0-ring-0-worker")[1], 1))
+	c.Advance(time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseFailed, 0, v1alpha1.ReasonMaxRestartsExceeded)
+	running(c, 0)
+	if pods := All[*corev1.Pod](c); len(pods) != 1 || pods[0].Status.Phase != corev1.PodFailed || len(pods[0].Finalizers) != 0 {
+		c.Fatalf("%d pods are left, want the failed one without a finalizer", len(pods))
+	}
+	c.Timeline.Golden(t, "job-crashes")
+}
+
+func TestJobThatFailsTwiceAndSucceeds(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+	c.Timeline.Say("a job with 2 restarts is created")
+	c.Create(job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(2)), TTLSecondsAfterFinished: ptr.To(int32(60))}))
+	c.Advance(time.Minute)
+	c.Timeline.Say("the launcher exits with 137")
+	exit(c, "job-0-launcher", 137)
+	c.Advance(time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
+	running(c, 3)
+	c.Timeline.Say("both workers exit with 1")
+	exit(c, "job-0-ring-0-worker", 1)
+	c.Advance(time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 2, "")
+	running(c, 3)
+	c.Timeline.Say("all exit with 0")
+	finish(c, 0)
+	c.Advance(30 * time.Second)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 2, "")
+	c.Timeline.Say("its time to live passes")
+	c.Advance(time.Minute)
+	wantNothing(c)
+	c.Timeline.Golden(t, "job-restarts")
+}
+
+func TestJobThatRunsOutOfTimeInARestart(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+	c.Kubelet.Linger = 30 * time.Second
+	c.Timeline.Say("a job with 100 s and 5 restarts is created")
+	c.Create(job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(5)), MaxRuntime: &metav1.Duration{Duration: 100 * time.Second}}))
+	c.Advance(90 * time.Second)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
+	if got := theJob(c).Status.RuntimeDeadline.Sub(epoch); got != 102*time.Second {
+		c.Fatalf("the deadline is at %s", got)
+	}
+	c.Timeline.Say("the launcher exits with 1, and the others need 30 s to end")
+	exit(c, "job-0-launcher", 1)
+	c.Advance(time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseFailed, 1, v1alpha1.ReasonMaxRuntimeExceeded)
+	running(c, 0)
+	c.Timeline.Golden(t, "job-out-of-time")
+}
+
+func TestJobThatLosesANode(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(3, 2), Check: invariants()})
+	c.Timeline.Say("a job with a restart is created")
+	c.Create(job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))}))
+	c.Advance(time.Minute)
+	node := podsOf(c, "job-0-launcher")[0].Spec.NodeName
+	c.Timeline.Say("node %s does not answer", node)
+	must(t, c.Kubelet.LoseNode(node))
+	c.Advance(4 * time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "") // not ready is no failure
+	c.Timeline.Say("its pods are deleted, which nobody confirms")
+	c.Advance(6 * time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
+	c.Timeline.Say("the node answers again, and the job ends")
+	must(t, c.Kubelet.RestoreNode(node))
+	c.Advance(time.Minute)
+	running(c, 3)
+	finish(c, 0)
+	c.Advance(time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 1, "")
+	c.Delete(theJob(c))
+	c.Advance(time.Minute)
+	wantNothing(c)
+	c.Timeline.Golden(t, "job-loses-a-node")
+}
+
+func TestJobOneOfWhoseReplicasFinishes(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
+	c.Timeline.Say("a job of 3 replicas with a restart is created")
+	c.Create(job(3, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))}))
+	c.Advance(time.Minute)
+	running(c, 9)
+	c.Timeline.Say("replica 1 finishes")
+	finish(c, 1)
+	c.Advance(time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
+	before := map[string]string{}
+	for _, pod := range All[*corev1.Pod](c) {
+		before[pod.Name] = string(pod.UID)
+	}
+	c.Timeline.Say("the objects of its pods are removed")
+	for _, clique := range []string{"job-1-launcher", "job-1-ring-0-worker"} {
+		for _, pod := range podsOf(c, clique) {
+			c.Delete(pod)
+		}
+	}
+	c.Advance(time.Minute)
+	for _, group := range All[*v2alpha2.PodGroup](c) {
+		if group.Name == "job-1" {
+			c.Fatalf("the PodGroup of the replica that has finished asks for pods: %+v", group.Spec.SubGroups)
+		}
+	}
+	c.Timeline.Say("a worker of replica 2 exits with 1")
+	must(t, c.Kubelet.Exit(podsOf(c, "job-2-ring-0-worker")[0], 1))
+	c.Advance(time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
+	for _, pod := range All[*corev1.Pod](c) {
+		if same := before[pod.Name] == string(pod.UID); same != (pod.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex] == "0") {
+			c.Fatalf("pod %s: the same as before: %t", pod.Name, same)
+		}
+	}
+	c.Timeline.Say("the others finish")
+	finish(c, 0)
+	finish(c, 2)
+	c.Advance(time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 1, "")
+	c.Timeline.Golden(t, "job-replica-finishes")
+}
+
+// TestCrashAfterEachWriteOfARestart: wherever the controllers crash, a failure is one restart, and the pods of one attempt follow
+// on those of the other.
+func TestCrashAfterEachWriteOfARestart(t *testing.T) {
+	for n := 0; ; n++ {
+		c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+		c.Kubelet.Linger = 10 * time.Second
+		made := map[string]map[string]bool{} // UIDs of pods, by host name
+		check := c.options.Check
+		c.options.Check = func(c *Cluster) error {
+			if err := check(c); err != nil {
+				return err
+			}
+			for _, pod := range All[*corev1.Pod](c) {
+				if made[pod.Spec.Hostname] == nil {
+					made[pod.Spec.Hostname] = map[string]bool{}
+				}
+				made[pod.Spec.Hostname][string(pod.UID)] = true
+			}
+			return nil
+		}
+		c.Create(job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(2))}))
+		c.Advance(time.Minute)
+		running(c, 3)
+		c.CrashAfterWrites(n)
+		exit(c, "job-0-ring-0-worker", 1)
+		c.Advance(2 * time.Minute)
+		wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
+		running(c, 3)
+		for host, uids := range made {
+			if len(made) != 3 || len(uids) != 2 {
+				c.Fatalf("crash after %d writes: %d pods were made of %s, want 2", n, len(uids), host)
+			}
+		}
+		finish(c, 0)
+		c.Advance(time.Minute)
+		wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 1, "")
+		if c.Crashes == 0 {
+			if n < 10 {
+				t.Errorf("only %d writes were made", n)
+			}
+			return
+		}
+	}
+}
+
+// TestCrashAfterEachWriteOfAnEnd: a job ends as it does without a crash, succeeding and failing, and leaves no finalizer.
+func TestCrashAfterEachWriteOfAnEnd(t *testing.T) {
+	for _, code := range []int32{0, 1} {
+		for n := 0; ; n++ {
+			c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+			c.Create(job(1, v1alpha1.TrainingSpec{}))
+			c.Advance(time.Minute)
+			c.CrashAfterWrites(n)
+			exit(c, "job-0-launcher", code)
+			exit(c, "job-0-ring-0-worker", 0)
+			c.Advance(time.Minute)
+			if code == 0 {
+				wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 0, "")
+			} else {
+				wantJob(c, v1alpha1.PodCliqueSetPhaseFailed, 0, v1alpha1.ReasonMaxRestartsExceeded)
+			}
+			for _, pod := range All[*corev1.Pod](c) {
+				if len(pod.Finalizers) > 0 {
+					c.Fatalf("pod %s has finalizers", pod.Name)
+				}
+			}
+			crashes := c.Crashes
+			c.Delete(theJob(c))
+			c.Advance(time.Minute)
+			wantNothing(c)
+			if crashes == 0 {
+				break
+			}
+		}
+	}
+}
+
+// TestFinalizersKeepNothing: what a job has is gone soon after it is deleted while it runs, and pods that are orphaned have no
+// finalizer.
+func TestFinalizersKeepNothing(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+	c.Create(job(1, v1alpha1.TrainingSpec{}))
+	c.Advance(time.Minute)
+	c.Delete(theJob(c))
+	c.Advance(time.Minute)
+	wantNothing(c)
+
+	c.Create(job(1, v1alpha1.TrainingSpec{}))
+	c.Advance(time.Minute)
+	for _, clique := range All[*v1alpha1.PodClique](c) {
+		c.Delete(clique, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+	}
+	c.Delete(theJob(c))
+	c.Advance(time.Minute)
+	for _, pod := range All[*corev1.Pod](c) {
+		if len(pod.Finalizers) > 0 {
+			c.Fatalf("pod %s has finalizers", pod.Name)
+		}
+	}
+}
+
+// TestPodThatSucceededIsNeverMadeAgain: its object may be removed while muster-controller is away and sees nothing of it.
+func TestPodThatSucceededIsNeverMadeAgain(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+	c.Create(job(1, v1alpha1.TrainingSpec{}))
+	c.Advance(time.Minute)
+	c.HoldBack(&corev1.Pod{})
+	worker := podsOf(c, "job-0-ring-0-worker")[0]
+	must(t, c.Kubelet.Exit(worker, 0))
+	c.Advance(2 * time.Second)
+	c.Delete(worker)
+	c.Advance(time.Minute)
+	c.Restart()
+	c.Advance(time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
+	running(c, 2)
+	if pods := podsOf(c, "job-0-ring-0-worker"); len(pods) != 1 {
+		c.Fatalf("%d pods of the workers, want the one that runs", len(pods))
+	}
+	finish(c, 0)
+	c.Advance(time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 0, "")
+}
