@@ -50,7 +50,6 @@ func TestManifestsApplyUnchanged(t *testing.T) {
 		"requirements/termination-override.yaml": {},
 		"requirements/group-minimum.yaml":        {},
 		"requirements/training.yaml": {
-			warnings: []string{"spec.workloadType: kept, does not act yet"},
 			check: func(t *testing.T, pcs *v1alpha1.PodCliqueSet) {
 				if d := pcs.Spec.Template.TerminationDelay; d == nil || d.Duration != 0 {
 					t.Errorf("terminationDelay %v", d)
@@ -60,7 +59,7 @@ func TestManifestsApplyUnchanged(t *testing.T) {
 				}
 			},
 		},
-		"requirements/training-limits.yaml": {warnings: []string{"spec.workloadType: kept, does not act yet"}},
+		"requirements/training-limits.yaml": {},
 		"grove/simple.yaml": {
 			warnings: []string{
 				"spec.template.cliques[1].labels[kai.scheduler/queue]: kept, not acted on",

@@ -68,10 +68,8 @@ func TestEveryExampleOfTheRequirements(t *testing.T) {
 		{document: "ondelete-update-strategy.md", heading: "Example Usage", block: 1, file: ofSets + "ondelete-example.yaml",
 			warnings: []string{"spec.updateStrategy.type: kept, does not act yet"}},
 
-		{document: "training-jobs.md", heading: "WorkloadType Field", block: 1, file: ofSets + "training.yaml",
-			warnings: []string{"spec.workloadType: kept, does not act yet"}},
-		{document: "training-jobs.md", heading: "trainingSpec Fields", block: 2, file: ofSets + "training-limits.yaml",
-			warnings: []string{"spec.workloadType: kept, does not act yet"}},
+		{document: "training-jobs.md", heading: "WorkloadType Field", block: 1, file: ofSets + "training.yaml"},
+		{document: "training-jobs.md", heading: "trainingSpec Fields", block: 2, file: ofSets + "training-limits.yaml"},
 	}
 
 	covered := map[string]map[int]bool{}
