@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math/rand"
 	"testing"
 	"time"
 
@@ -339,4 +340,71 @@ func TestPodThatSucceededIsNeverMadeAgain(t *testing.T) {
 	finish(c, 0)
 	c.Advance(time.Minute)
 	wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 0, "")
+}
+
+// TestJobsInAnyOrder: two replicas fail and succeed in other orders of the same steps, with crashes of the controllers at random
+// writes, and with caches that are held back. Each failure is one restart, and in the end nothing is left.
+func TestJobsInAnyOrder(t *testing.T) {
+	for seed := range int64(20) {
+		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
+			random := rand.New(rand.NewSource(seed))
+			c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed + 1, Check: invariants()})
+			c.Kubelet.Linger = time.Duration(random.Intn(20)) * time.Second
+			held := []client.Object{&corev1.Pod{}, &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &v2alpha2.PodGroup{}, &v1alpha1.PodCliqueSet{}}
+			act := func(what func()) {
+				what()
+				for range random.Intn(4) {
+					switch kind := held[random.Intn(len(held))]; random.Intn(3) {
+					case 0:
+						c.CrashAfterWrites(random.Intn(20))
+					case 1:
+						c.RestartScheduler()
+					default:
+						c.HoldBack(kind)
+						c.Advance(time.Duration(random.Intn(5000)) * time.Millisecond)
+						c.Deliver(kind)
+					}
+					for range random.Intn(100) {
+						c.Step()
+					}
+					c.Advance(time.Duration(random.Intn(5000)) * time.Millisecond)
+				}
+			}
+			act(func() { c.Create(job(2, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(3))})) })
+			c.Advance(time.Minute)
+			running(c, 6)
+			act(func() { exit(c, "job-0-ring-0-worker", 1) })
+			c.Advance(2 * time.Minute)
+			wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
+			running(c, 6)
+			act(func() { exit(c, "job-1-launcher", 1); exit(c, "job-1-ring-0-worker", 2) })
+			c.Advance(2 * time.Minute)
+			wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 2, "")
+			running(c, 6)
+			act(func() { finish(c, 1) })
+			c.Advance(time.Minute)
+			act(func() {
+				for _, pod := range podsOf(c, "job-1-ring-0-worker") {
+					c.Delete(pod)
+				}
+			})
+			act(func() { c.Delete(podsOf(c, "job-0-launcher")[0]) })
+			c.Advance(2 * time.Minute)
+			wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 3, "")
+			running(c, 3)
+			if seed%2 == 0 {
+				act(func() { finish(c, 0) })
+				c.Advance(time.Minute)
+				wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 3, "")
+			} else {
+				act(func() { exit(c, "job-0-launcher", 1) })
+				c.Advance(2 * time.Minute)
+				wantJob(c, v1alpha1.PodCliqueSetPhaseFailed, 3, v1alpha1.ReasonMaxRestartsExceeded)
+			}
+			running(c, 0)
+			act(func() { c.Delete(theJob(c)) })
+			c.Advance(2 * time.Minute)
+			wantNothing(c)
+		})
+	}
 }
