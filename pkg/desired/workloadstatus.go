@@ -42,6 +42,9 @@ type GroupFacts struct {
 	// Delay is the effective termination delay, NextTermination when the next replica of the group is due.
 	Delay           *time.Duration
 	NextTermination time.Time
+	// Training: the set restarts its replicas as a whole and emits the events about that. A breach of the group only shows in
+	// its status.
+	Training bool
 	// Raised are the attempts of replicas that are replaced, by index. Waits is what the first replica that waits says:
 	// UnitDecision.Note.
 	Raised   map[int]lifecycle.Raised

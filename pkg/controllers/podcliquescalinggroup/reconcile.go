@@ -82,7 +82,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	// 5. Record, before anything is deleted.
 	recorded, err := r.writeStatus(ctx, group, desired.GroupFacts{
 		Replicas: replicas, Delay: delayOf(set, group), NextTermination: termination.Next,
-		Raised: units.raised(group), Waits: units.note(), Problems: r.children.Problems(group, createErr, now)}, now)
+		Training: set != nil && set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining,
+		Raised:   units.raised(group), Waits: units.note(), Problems: r.children.Problems(group, createErr, now)}, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 	}

@@ -26,7 +26,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, group *v1alpha1.PodCliqueS
 		before = nil
 	}
 	children.ReportReplaced(r.recorder, group, v1alpha1.KindPodCliqueScalingGroup, before, recorded.Status.ReplicaAttempts)
-	children.ReportBreach(r.recorder, group, v1alpha1.KindPodCliqueScalingGroup, breachStatus(&group.Status), breachStatus(&recorded.Status), now)
+	if !facts.Training {
+		children.ReportBreach(r.recorder, group, v1alpha1.KindPodCliqueScalingGroup, breachStatus(&group.Status), breachStatus(&recorded.Status), now)
+	}
 	for _, c := range children.NewFailures(group.Status.Conditions, recorded.Status.Conditions) {
 		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, c.Reason, v1alpha1.ActionCreatePodClique, "%s", c.Message)
 	}
