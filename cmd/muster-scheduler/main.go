@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,14 +37,7 @@ import (
 	"github.com/muster-project/muster/pkg/version"
 )
 
-// gcPercent is GOGC unless that is set. A drain allocates much and keeps little: at Go's 100 a fifth of the scheduler's
-// CPU time goes into collecting garbage, at 300 it is a third of that, for some 90 MiB more (docs/performance.md).
-const gcPercent = 300
-
 func main() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	os.Exit(cli.Run(newCommand()))
 }
 

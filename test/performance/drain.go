@@ -104,6 +104,11 @@ func drain(ctx context.Context, r run) (*drained, error) {
 	if d.writes, d.quiet, err = settledWrites(ctx, cl.client, writesBefore); err != nil {
 		return nil, err
 	}
+	if profiles != nil {
+		if err := profiles.heap(ctx, cl.program); err != nil {
+			return nil, err
+		}
+	}
 	return d, checkNodes(d.bindings, o.gpus)
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// profiler fetches CPU profiles from schedulers.
+// profiler fetches profiles from schedulers.
 type profiler struct {
 	client *http.Client
 	path   string
@@ -62,13 +62,7 @@ func newProfiler(ctx context.Context, cp *controlplane.ControlPlane, path string
 // begin fetches the profile of a scheduler that is being started, from the moment it serves. The returned function
 // waits for the end and says where the profile is.
 func (p *profiler) begin(ctx context.Context, program controlplane.ProcessOptions) (wait func()) {
-	var host string
-	for _, arg := range program.Args {
-		if port, ok := strings.CutPrefix(arg, "--secure-port="); ok {
-			host = "127.0.0.1:" + port
-		}
-	}
-	return p.beginAt(ctx, "https://"+host)
+	return p.beginAt(ctx, "https://"+hostOf(program))
 }
 
 // beginAt is begin for a program that serves profiles at an address.
@@ -77,7 +71,7 @@ func (p *profiler) beginAt(ctx context.Context, address string) (wait func()) {
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, p.length+30*time.Second)
 		defer cancel()
-		done <- p.fetch(ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", address, int(p.length.Seconds())))
+		done <- p.fetch(ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", address, int(p.length.Seconds())), p.path)
 	}()
 	return func() {
 		if err := <-done; err != nil {
@@ -88,7 +82,27 @@ func (p *profiler) beginAt(ctx context.Context, address string) (wait func()) {
 	}
 }
 
-func (p *profiler) fetch(ctx context.Context, url string) error {
+// heap fetches what a scheduler keeps: its heap after a collection.
+func (p *profiler) heap(ctx context.Context, program controlplane.ProcessOptions) error {
+	path := strings.TrimSuffix(p.path, ".pprof") + ".heap.pprof"
+	if err := p.fetch(ctx, "https://"+hostOf(program)+"/debug/pprof/heap?gc=1", path); err != nil {
+		return fmt.Errorf("fetching a heap profile: %w", err)
+	}
+	fmt.Fprintln(os.Stderr, "heap profile:", path)
+	return nil
+}
+
+// hostOf returns where a scheduler serves.
+func hostOf(program controlplane.ProcessOptions) string {
+	for _, arg := range program.Args {
+		if port, ok := strings.CutPrefix(arg, "--secure-port="); ok {
+			return "127.0.0.1:" + port
+		}
+	}
+	return ""
+}
+
+func (p *profiler) fetch(ctx context.Context, url, path string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -106,7 +120,7 @@ func (p *profiler) fetch(ctx context.Context, url string) error {
 		body, _ := io.ReadAll(response.Body)
 		return fmt.Errorf("%s: %s", response.Status, body)
 	}
-	file, err := os.Create(p.path)
+	file, err := os.Create(path)
 	if err != nil {
 		return err
 	}

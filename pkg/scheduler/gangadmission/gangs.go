@@ -46,6 +46,8 @@ type Gangs struct {
 	avoid    avoided
 	released released
 	unwinds  unwinds
+	// committed: a plan was put in force since the loop last waited for bindings (burst.Pace). Used by the scheduling loop only.
+	committed bool
 
 	leading chan struct{} // closed when this process schedules: only then may it write
 	lead    sync.Once
@@ -235,6 +237,19 @@ func (b burst) Lost(uid types.UID) {
 func (b burst) Popped(uid types.UID) {
 	b.g.wakeups.attemptBegins()
 	b.g.registry.Popped(uid)
+}
+
+// paceLimit bounds a wait for bindings. A gang of 16 takes some 15 ms.
+const paceLimit = 50 * time.Millisecond
+
+// Pace implements kubescheduler.Burst. Plans are made much faster than bindings are posted. A member that waits for its
+// slot has a goroutine and its whole cycle's state, some 20 KiB; thousands of them were most of the scheduler's memory in
+// a drain. One wait per plan: leaders that are refused do not pay for a gang that is being bound.
+func (b burst) Pace() {
+	if b.g.committed {
+		b.g.committed = false
+		b.g.slots.settle(paceLimit)
+	}
 }
 
 func (b burst) Explained(ctx context.Context, pod *corev1.Pod, err error) bool {

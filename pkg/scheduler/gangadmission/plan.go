@@ -70,6 +70,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		return false
 	}
 	result = "committed"
+	pl.gangs.committed = true
 	if pl.gangs.wakeups != nil {
 		pl.gangs.wakeups.placed(work.Gang, work.Task == gangstate.SurplusSingle)
 	}

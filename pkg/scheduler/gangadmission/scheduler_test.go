@@ -519,3 +519,20 @@ func TestGangIsBoundWithoutAKey(t *testing.T) {
 		}
 	}
 }
+
+// Who set which field of a node is most of what an API server tells of it, and is read by nobody here.
+func TestNodesAreKeptWithoutManagedFields(t *testing.T) {
+	t.Parallel()
+	node := wrappers.MakeNode("n0").GPUs(8)
+	node.Obj().ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate}}
+	c := newCluster(t).node(node).gang("a", 4).run().wholeOf("a", 4)
+	for _, f := range c.sched.Profiles {
+		kept, err := f.SharedInformerFactory().Core().V1().Nodes().Lister().Get("n0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept.ManagedFields != nil {
+			t.Errorf("managed fields %v, want none", kept.ManagedFields)
+		}
+	}
+}

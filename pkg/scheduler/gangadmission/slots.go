@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"sync"
+	"time"
 )
 
 // slots bounds the bindings in flight and grants them in order: the older plan first, then the member's place in it.
@@ -12,6 +13,7 @@ type slots struct {
 	unused  int
 	all     int
 	waiting waiters
+	short   chan struct{} // closed, and nil again, once no more than all wait; nil: nobody has asked
 }
 
 // slot is a place in the order.
@@ -54,6 +56,7 @@ func (s *slots) take(ctx context.Context, at slot) error {
 			return ctx.Err()
 		}
 		heap.Remove(&s.waiting, w.at)
+		s.shorter()
 		return ctx.Err()
 	}
 }
@@ -71,6 +74,38 @@ func (s *slots) release() {
 		return
 	}
 	close(heap.Pop(&s.waiting).(*waiter).granted)
+	s.shorter()
+}
+
+// shorter tells who waits in settle that the queue has become short enough.
+func (s *slots) shorter() {
+	if s.short != nil && len(s.waiting) <= s.all {
+		close(s.short)
+		s.short = nil
+	}
+}
+
+// settle waits until no more bindings wait for a slot than there are slots, but no longer than the limit. It reports
+// whether that is so.
+func (s *slots) settle(limit time.Duration) bool {
+	s.mu.Lock()
+	if len(s.waiting) <= s.all {
+		s.mu.Unlock()
+		return true
+	}
+	if s.short == nil {
+		s.short = make(chan struct{})
+	}
+	short := s.short
+	s.mu.Unlock()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-short:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // busy reports whether a binding is in flight.

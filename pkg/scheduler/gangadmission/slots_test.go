@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // waitsFor returns once n takers wait for a slot.
@@ -93,4 +94,97 @@ func TestSlotsAreNeverMoreThanAllowed(t *testing.T) {
 	if s.unused != limit || len(s.waiting) != 0 {
 		t.Errorf("%d slots unused and %d takers waiting in the end, want %d and 0: a slot was lost", s.unused, len(s.waiting), limit)
 	}
+}
+
+// takers has n bindings more than there are slots wait for one. Each gives its slot back when it is told to go on.
+func (s *slots) takers(t *testing.T, n int) (goOn chan<- struct{}) {
+	t.Helper()
+	next := make(chan struct{})
+	for i := range s.all + n {
+		go func() {
+			if err := s.take(context.Background(), slot{index: i}); err != nil {
+				t.Error(err)
+			}
+			<-next
+			s.free()
+		}()
+	}
+	s.waitsFor(n)
+	return next
+}
+
+// asked reports whether somebody has waited for the queue to be short, and it has not been so since.
+func (s *slots) asked() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.short != nil
+}
+
+func TestSlotsSettleWhenFewBindingsWait(t *testing.T) {
+	t.Parallel()
+	s := newSlots(2)
+	if !s.settle(0) {
+		t.Error("does not settle with nothing to bind")
+	}
+	goOn := s.takers(t, 4) // beside the two in flight
+	if s.settle(time.Nanosecond) {
+		t.Error("settles with 4 bindings waiting for 2 slots")
+	}
+	settled := make(chan bool)
+	go func() { settled <- s.settle(time.Hour) }()
+	for !s.asked() {
+	}
+	goOn <- struct{}{}
+	s.waitsFor(3)
+	if !s.asked() {
+		t.Error("settled with 3 bindings waiting for 2 slots")
+	}
+	goOn <- struct{}{}
+	if !<-settled {
+		t.Error("has not settled with 2 bindings waiting for 2 slots")
+	}
+	close(goOn)
+}
+
+func TestSlotsSettleWhenABindingGivesUp(t *testing.T) {
+	t.Parallel()
+	s := newSlots(1)
+	goOn := s.takers(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	given := make(chan error)
+	go func() { given <- s.take(ctx, slot{plan: 1}) }()
+	s.waitsFor(2)
+	settled := make(chan bool)
+	go func() { settled <- s.settle(time.Hour) }()
+	for !s.asked() {
+	}
+	cancel()
+	if err := <-given; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+	if !<-settled {
+		t.Error("has not settled with 1 binding waiting for 1 slot")
+	}
+	close(goOn)
+}
+
+// The loop waits for bindings once for each plan: a leader that is refused meanwhile goes through.
+func TestLoopWaitsOncePerPlan(t *testing.T) {
+	t.Parallel()
+	g := New()
+	g.slots = newSlots(1)
+	goOn := g.slots.takers(t, 2)
+	burst{g}.Pace()
+	if g.slots.asked() {
+		t.Fatal("waits without a plan")
+	}
+	g.committed = true
+	burst{g}.Pace() // for bindings, of which none ends, so for paceLimit
+	if !g.slots.asked() {
+		t.Error("has not waited after a plan")
+	}
+	if g.committed {
+		t.Error("waits again without another plan")
+	}
+	close(goOn)
 }

@@ -78,12 +78,16 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 			o.FieldSelector = endedPods
 		}),
 		informers.WithTransform(strip))
+	nodes := h.SharedInformerFactory().Core().V1().Nodes().Informer()
+	if err := nodes.SetTransform(withoutManagedFields); err != nil {
+		return fmt.Errorf("reading nodes: %w", err)
+	}
 	handlers := []struct {
 		informer cache.SharedInformer
 		handler  cache.ResourceEventHandler
 	}{
 		{h.SharedInformerFactory().Core().V1().Pods().Informer(), g.podHandler(logger)},
-		{h.SharedInformerFactory().Core().V1().Nodes().Informer(), g.nodeHandler(logger)},
+		{nodes, g.nodeHandler(logger)},
 		{ended.Core().V1().Pods().Informer(), g.endedHandler(logger)},
 		{groups, g.groupHandler(logger)},
 	}
@@ -159,6 +163,14 @@ func (g *Gangs) tick(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// withoutManagedFields drops what nobody here reads, and what may be most of a node. The scheduler's pod informer does so.
+func withoutManagedFields(obj any) (any, error) {
+	if node, ok := obj.(*corev1.Node); ok {
+		node.ManagedFields = nil
+	}
+	return obj, nil
 }
 
 // strip keeps of an ended pod what G9 asks about.

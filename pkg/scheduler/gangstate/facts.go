@@ -48,6 +48,9 @@ func (g *gangState) list(m *member) {
 		last.member.row = m.row
 		*last = row{}
 		g.rows, m.row = g.rows[:len(g.rows)-1], 0
+		if len(g.rows) == 0 {
+			g.rows = nil // most gangs are bound, and stay so
+		}
 		return
 	}
 	if m.row == 0 {

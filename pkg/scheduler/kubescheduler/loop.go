@@ -19,6 +19,9 @@ type Burst interface {
 	Next() *corev1.Pod
 	// Lost tells that the queue does not have the member that Next returned.
 	Lost(uid types.UID)
+	// Pace is called when a gang's pod that is not in a plan comes out of the queue, before its cycle. It may block for a
+	// moment.
+	Pace()
 	// Popped tells that the queue handed the pod out, member or not.
 	Popped(uid types.UID)
 	// Failed tells that the pod's cycle or binding has failed, and that nothing of it is left in the scheduler's cache.
@@ -91,6 +94,9 @@ func Attach(sched *scheduler.Scheduler, burst Burst, hooks QueueHooks) *Queue {
 		wasUnwinding = unwinding
 		info, err := queue.Pop(logger)
 		if err == nil && info != nil && info.Pod != nil {
+			if hooks.Gated(info.Pod) {
+				burst.Pace()
+			}
 			burst.Popped(info.Pod.UID)
 		}
 		return info, err
