@@ -23,8 +23,11 @@ type drained struct {
 
 // runDrain creates all pods before the scheduler starts, and measures until the last is bound.
 func runDrain(ctx context.Context, r run) (outcome, error) {
-	if r.variant.kind == "flat" {
+	switch r.variant.kind {
+	case "flat":
 		r.o.subGroups, r.o.minSubGroups = 0, 0
+	case "whole":
+		r.o.minSubGroups = r.o.subGroups
 	}
 	d, err := drain(ctx, r)
 	if err != nil {

@@ -100,10 +100,13 @@ var allShapes = []shape{
 		targets:  []target{{kind: lastBind, contestant: floor, bound: mostOfFloorSmall}},
 	},
 	{
-		name: "trees", about: "100 trees of 4 sub-groups of 8, three needed, and beside them 100 flat gangs of 32",
-		defaults: options{nodes: 1000, gangs: 100, podsPerGang: 32, subGroups: 4, minSubGroups: 3, variants: []variant{{kind: "trees"}, {kind: "flat"}}},
+		name: "trees", about: "100 trees of 4 sub-groups of 8, three needed; beside them such of which all are needed, and 100 flat gangs of 32",
+		defaults: options{nodes: 1000, gangs: 100, podsPerGang: 32, subGroups: 4, minSubGroups: 3, variants: []variant{{kind: "trees"}, {kind: "whole"}, {kind: "flat"}}},
 		run:      runDrain,
-		targets:  []target{{kind: lastBind, variant: "trees", otherVariant: "flat", bound: 1}},
+		targets: []target{
+			{kind: lastBind, variant: "trees", otherVariant: "flat", bound: 1},
+			{kind: lastBind, variant: "whole", otherVariant: "flat", bound: 1},
+		},
 	},
 	{
 		name: "plain", about: "4,000 pods without gangs on 1,000 nodes",
