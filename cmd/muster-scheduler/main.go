@@ -38,6 +38,7 @@ import (
 )
 
 func main() {
+	tuneGC()
 	os.Exit(cli.Run(newCommand()))
 }
 
