@@ -13,7 +13,7 @@ type slots struct {
 	unused  int
 	all     int
 	waiting waiters
-	short   chan struct{} // closed, and nil again, once no more than all wait; nil: nobody has asked
+	short   chan struct{} // closed, and nil again, once the queue is short; nil: nobody has asked
 }
 
 // slot is a place in the order.
@@ -77,19 +77,24 @@ func (s *slots) release() {
 	s.shorter()
 }
 
-// shorter tells who waits in settle that the queue has become short enough.
+// ahead is how many bindings may wait for each slot in a queue that is short: enough for the loop not to be missed for half
+// a second, and few enough not to matter in memory.
+const ahead = 4
+
+func (s *slots) isShort() bool { return len(s.waiting) <= ahead*s.all }
+
+// shorter tells who waits in settle that the queue has become short.
 func (s *slots) shorter() {
-	if s.short != nil && len(s.waiting) <= s.all {
+	if s.short != nil && s.isShort() {
 		close(s.short)
 		s.short = nil
 	}
 }
 
-// settle waits until no more bindings wait for a slot than there are slots, but no longer than the limit. It reports
-// whether that is so.
+// settle waits until the queue of bindings is short, but no longer than the limit. It reports whether it is.
 func (s *slots) settle(limit time.Duration) bool {
 	s.mu.Lock()
-	if len(s.waiting) <= s.all {
+	if s.isShort() {
 		s.mu.Unlock()
 		return true
 	}

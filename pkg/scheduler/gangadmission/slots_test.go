@@ -126,22 +126,23 @@ func TestSlotsSettleWhenFewBindingsWait(t *testing.T) {
 	if !s.settle(0) {
 		t.Error("does not settle with nothing to bind")
 	}
-	goOn := s.takers(t, 4) // beside the two in flight
+	short := 2 * ahead
+	goOn := s.takers(t, short+2) // beside the two in flight
 	if s.settle(time.Nanosecond) {
-		t.Error("settles with 4 bindings waiting for 2 slots")
+		t.Errorf("settles with %d bindings waiting for 2 slots", short+2)
 	}
 	settled := make(chan bool)
 	go func() { settled <- s.settle(time.Hour) }()
 	for !s.asked() {
 	}
 	goOn <- struct{}{}
-	s.waitsFor(3)
+	s.waitsFor(short + 1)
 	if !s.asked() {
-		t.Error("settled with 3 bindings waiting for 2 slots")
+		t.Errorf("settled with %d bindings waiting for 2 slots", short+1)
 	}
 	goOn <- struct{}{}
 	if !<-settled {
-		t.Error("has not settled with 2 bindings waiting for 2 slots")
+		t.Errorf("has not settled with %d bindings waiting for 2 slots", short)
 	}
 	close(goOn)
 }
@@ -149,11 +150,11 @@ func TestSlotsSettleWhenFewBindingsWait(t *testing.T) {
 func TestSlotsSettleWhenABindingGivesUp(t *testing.T) {
 	t.Parallel()
 	s := newSlots(1)
-	goOn := s.takers(t, 1)
+	goOn := s.takers(t, ahead)
 	ctx, cancel := context.WithCancel(t.Context())
 	given := make(chan error)
 	go func() { given <- s.take(ctx, slot{plan: 1}) }()
-	s.waitsFor(2)
+	s.waitsFor(ahead + 1)
 	settled := make(chan bool)
 	go func() { settled <- s.settle(time.Hour) }()
 	for !s.asked() {
@@ -163,7 +164,7 @@ func TestSlotsSettleWhenABindingGivesUp(t *testing.T) {
 		t.Errorf("error %v, want that of the context", err)
 	}
 	if !<-settled {
-		t.Error("has not settled with 1 binding waiting for 1 slot")
+		t.Errorf("has not settled with %d bindings waiting for 1 slot", ahead)
 	}
 	close(goOn)
 }
@@ -173,7 +174,7 @@ func TestLoopWaitsOncePerPlan(t *testing.T) {
 	t.Parallel()
 	g := New()
 	g.slots = newSlots(1)
-	goOn := g.slots.takers(t, 2)
+	goOn := g.slots.takers(t, ahead+1)
 	burst{g}.Pace()
 	if g.slots.asked() {
 		t.Fatal("waits without a plan")
