@@ -20,6 +20,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
 	"github.com/muster-project/muster/test/controlplane"
 )
 
@@ -30,19 +31,28 @@ const (
 	tuning    = "fine-tuning"
 )
 
-// chat is the PodCliqueSet of the story. Its one replica is a gang.
-const chat = "chat"
+// The PodCliqueSets of the story, a service and a training job. The one replica of each is a gang.
+const (
+	chat     = "chat"
+	pretrain = "pretrain"
+)
 
 var (
-	chatGang    = naming.PodGroup(chat, 0)
-	chatDecode  = naming.ScalingGroup(chat, 0, "decode")
-	chatPrefill = naming.ScalingGroup(chat, 0, "prefill")
+	chatGang      = naming.PodGroup(chat, 0)
+	chatDecode    = naming.ScalingGroup(chat, 0, "decode")
+	chatPrefill   = naming.ScalingGroup(chat, 0, "prefill")
+	prefillWorker = naming.MemberPodClique(chat, 0, "prefill", 1, "pworker")
+	pretrainGang  = naming.PodGroup(pretrain, 0)
+	trainWorkers  = naming.PodClique(pretrain, 0, "worker")
 )
+
+// graceSeconds is the terminationDelay of chat in the story: long enough for a slow machine to show the breach.
+const graceSeconds = 10
 
 // gangs are the gangs in order of appearance; letters mark their GPUs.
 var (
-	gangs   = []string{training, inference, tuning, chatGang}
-	letters = map[string]string{training: "A", inference: "B", tuning: "C", chatGang: "D"}
+	gangs   = []string{training, inference, tuning, chatGang, pretrainGang}
+	letters = map[string]string{training: "A", inference: "B", tuning: "C", chatGang: "D", pretrainGang: "E"}
 )
 
 const (
@@ -61,7 +71,7 @@ type step struct {
 type stage struct {
 	cp *controlplane.ControlPlane
 	// Objects of manifests/samples.
-	training, inference, tuning, chat []*unstructured.Unstructured
+	training, inference, tuning, chat, pretrain []*unstructured.Unstructured
 }
 
 // newStage reads the samples.
@@ -69,7 +79,7 @@ func newStage(cp *controlplane.ControlPlane) (*stage, error) {
 	st := &stage{cp: cp}
 	for file, objects := range map[string]*[]*unstructured.Unstructured{
 		"training-job.yaml": &st.training, "inference-service.yaml": &st.inference, "job.yaml": &st.tuning,
-		"podcliqueset.yaml": &st.chat,
+		"podcliqueset.yaml": &st.chat, "podcliqueset-training.yaml": &st.pretrain,
 	} {
 		content, err := os.ReadFile(filepath.Join("manifests", "samples", file))
 		if err != nil {
@@ -305,6 +315,48 @@ func story() []step {
 			},
 		},
 		{
+			title: "A prefill worker fails its readiness probe, and chat has a terminationDelay now",
+			why: fmt.Sprintf("Its PodClique is below its minimum: a breach. It has %d seconds to recover. kubectl get shows since when, "+
+				"and until when; nothing is taken away meanwhile. The other prefill replica is enough for chat to be Available.", graceSeconds),
+			do: func(ctx context.Context, st *stage) error {
+				if err := st.setDelay(ctx); err != nil {
+					return err
+				}
+				return st.eachPod(ctx, prefillWorker, func(pod *corev1.Pod) error {
+					return st.cp.AnnotatePod(ctx, pod.Namespace, pod.Name, map[string]string{controlplane.ReadyAnnotation: "false"})
+				})
+			},
+			claims: []claim{
+				{fmt.Sprintf("PodClique %s is in breach, with a deadline", prefillWorker), func(s scene) bool {
+					clique := s.clique(prefillWorker)
+					return clique != nil && clique.Status.TerminationDeadline != nil &&
+						meta.IsStatusConditionTrue(clique.Status.Conditions, v1alpha1.ConditionMinAvailableBreached)
+				}},
+				admitted(chatGang, 10), available(),
+			},
+		},
+		{
+			title: fmt.Sprintf("%d seconds later", graceSeconds),
+			why: "It has not recovered. The replica is ended as a whole, the healthy leader too, and created again as a unit. " +
+				"No other pod is touched.",
+			do: func(context.Context, *stage) error { return nil },
+			claims: []claim{
+				{"the second prefill replica was replaced, reason Termination", func(s scene) bool {
+					group := s.scalingGroup(chatPrefill)
+					return group != nil && len(group.Status.ReplicaAttempts) == 1 && group.Status.ReplicaAttempts[0].Index == 1 &&
+						group.Status.ReplicaAttempts[0].Reason == v1alpha1.ReasonTermination
+				}},
+				{"its 2 pods are new, and no other is", func(s scene) bool {
+					replaced := func(pod *corev1.Pod) bool { return observed.Attempt(pod).Group == 1 }
+					return len(s.pods) == 10 && len(s.below(chatPrefill, 1)) == 2 &&
+						!slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
+							return replaced(pod) != slices.Contains(s.below(chatPrefill, 1), pod)
+						})
+				}},
+				admitted(chatGang, 10), available(), groupHas(chatPrefill, 2),
+			},
+		},
+		{
 			title: "kubectl delete podcliqueset chat",
 			why:   "Everything that was made for it goes with it.",
 			do:    func(ctx context.Context, st *stage) error { return st.delete(ctx, st.chat...) },
@@ -313,6 +365,61 @@ func story() []step {
 				made("nothing"),
 				{"no pod and no PodGroup is left", func(s scene) bool { return len(s.pods) == 0 && len(s.groups) == 0 }},
 				free(64),
+			},
+		},
+		{
+			title: "pretrain: a training job of a launcher and 2 workers of 8 GPUs",
+			why:   "A PodCliqueSet with workloadType Training: it has an end. One restart is allowed.",
+			do:    func(ctx context.Context, st *stage) error { return st.cp.Apply(ctx, st.pretrain...) },
+			claims: []claim{
+				admitted(pretrainGang, 3), jobIs(v1alpha1.PodCliqueSetPhaseRunning, 0), free(48),
+			},
+		},
+		{
+			title: "A worker exits with 137",
+			why:   "The others cannot go on without it. The whole gang is ended and started again, which uses the one restart.",
+			do: func(ctx context.Context, st *stage) error {
+				exited := false
+				return st.eachPod(ctx, trainWorkers, func(pod *corev1.Pod) error {
+					if exited {
+						return nil
+					}
+					exited = true
+					return st.cp.ExitPod(ctx, pod.Namespace, pod.Name, 137)
+				})
+			},
+			claims: []claim{
+				jobIs(v1alpha1.PodCliqueSetPhaseRunning, 1), admitted(pretrainGang, 3),
+				{"all 3 pods are new, and run", func(s scene) bool {
+					return len(s.pods) == 3 && !slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
+						return observed.Attempt(pod).Set != 1 || pod.Status.Phase != corev1.PodRunning
+					})
+				}},
+			},
+		},
+		{
+			title: "Launcher and workers exit with 0",
+			why:   "The job has succeeded. Its pods stay for their logs, and hold no GPUs.",
+			do: func(ctx context.Context, st *stage) error {
+				exit := func(pod *corev1.Pod) error { return st.cp.ExitPod(ctx, pod.Namespace, pod.Name, 0) }
+				if err := st.eachPod(ctx, trainWorkers, exit); err != nil {
+					return err
+				}
+				return st.eachPod(ctx, naming.PodClique(pretrain, 0, "launcher"), exit)
+			},
+			claims: []claim{
+				jobIs(v1alpha1.PodCliqueSetPhaseSucceeded, 1), free(64),
+				{"its 3 pods are there, Succeeded", func(s scene) bool {
+					return len(s.pods) == 3 && !slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool { return pod.Status.Phase != corev1.PodSucceeded })
+				}},
+			},
+		},
+		{
+			title: "kubectl delete podcliqueset pretrain",
+			why:   "Nothing of it stays.",
+			do:    func(ctx context.Context, st *stage) error { return st.delete(ctx, st.pretrain...) },
+			claims: []claim{
+				{"no pod, no PodGroup and no PodCliqueSet is left", func(s scene) bool { return len(s.pods) == 0 && len(s.groups) == 0 && len(s.sets) == 0 }},
 			},
 		},
 	}
@@ -368,6 +475,14 @@ func groupHas(name string, replicas int32) claim {
 		group := s.scalingGroup(name)
 		return group != nil && group.Status.ScheduledReplicas == replicas && group.Status.AvailableReplicas == replicas &&
 			s.subGroup(chatGang, name).Bound == replicas
+	}}
+}
+
+// jobIs claims the phase of pretrain, and how often it was restarted.
+func jobIs(phase v1alpha1.PodCliqueSetPhase, restarts int32) claim {
+	return claim{fmt.Sprintf("%s is %s, restarted %d %s", pretrain, phase, restarts, plural(int(restarts), "time", "times")), func(s scene) bool {
+		set := s.set(pretrain)
+		return set != nil && set.Status.Phase == phase && set.Status.RestartCount == restarts
 	}}
 }
 
@@ -434,6 +549,32 @@ func (st *stage) scale(ctx context.Context, group string, replicas int) error {
 	_, err = client.Resource(v1alpha1.SchemeGroupVersion.WithResource("podcliquescalinggroups")).Namespace(metav1.NamespaceDefault).
 		Patch(ctx, group, types.MergePatchType, patch, metav1.PatchOptions{}, "scale")
 	return err
+}
+
+// setDelay gives chat a terminationDelay, as kubectl patch does.
+func (st *stage) setDelay(ctx context.Context) error {
+	client, err := dynamic.NewForConfig(st.cp.Admin())
+	if err != nil {
+		return err
+	}
+	patch := fmt.Appendf(nil, `{"spec":{"template":{"terminationDelay":"%ds"}}}`, graceSeconds)
+	_, err = client.Resource(v1alpha1.SchemeGroupVersion.WithResource("podcliquesets")).Namespace(metav1.NamespaceDefault).
+		Patch(ctx, chat, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+// eachPod does something to every pod of a PodClique.
+func (st *stage) eachPod(ctx context.Context, clique string, do func(*corev1.Pod) error) error {
+	pods, err := st.cp.Client().CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelPodClique + "=" + clique})
+	if err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		if err := do(&pods.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // drain does what kubectl drain does.

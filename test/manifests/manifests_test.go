@@ -472,14 +472,16 @@ func TestTheWebhookIsServed(t *testing.T) {
 
 func value(b *bool) bool { return b != nil && *b }
 
-// TestSamplesAreWholeGangs checks that what a sample's workloads create satisfies the PodGroup beside them: the names fit
-// together, and every leaf gets the pods it needs.
-const podCliqueSetSample = "samples/podcliqueset.yaml"
+// The samples whose PodGroups muster-controller creates.
+const (
+	podCliqueSetSample = "samples/podcliqueset.yaml"
+	trainingSample     = "samples/podcliqueset-training.yaml"
+)
 
-// What the comments of the sample, the README and the demo say of it.
-func TestThePodCliqueSetSampleIsWhatItSays(t *testing.T) {
-	t.Parallel()
-	objects := read(t, podCliqueSetSample)
+// podCliqueSet returns the PodCliqueSet of a sample, with defaults, and fails the test if it is not valid.
+func podCliqueSet(t *testing.T, sample string) *v1alpha1.PodCliqueSet {
+	t.Helper()
+	objects := read(t, sample)
 	if len(objects) != 1 {
 		t.Fatalf("%d objects, want 1", len(objects))
 	}
@@ -488,6 +490,26 @@ func TestThePodCliqueSetSampleIsWhatItSays(t *testing.T) {
 	if errs, warnings := grove.ValidatePodCliqueSet(set); len(errs) > 0 || len(warnings) > 0 {
 		t.Errorf("errors %v, warnings %v", errs, warnings)
 	}
+	return set
+}
+
+// The demo restarts it once, and all of its pods are its minimum.
+func TestTheTrainingSampleIsWhatItSays(t *testing.T) {
+	t.Parallel()
+	set := podCliqueSet(t, trainingSample)
+	tree, errs := validation.Tree(&desired.PodGroup(set, 0, desired.Children{}).Spec)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	if restarts := *set.Spec.TrainingSpec.MaxRestarts; tree.MinPods() != 3 || restarts != 1 {
+		t.Errorf("%d pods are the minimum and %d restarts are allowed, want 3 and 1", tree.MinPods(), restarts)
+	}
+}
+
+// What the comments of the sample, the README and the demo say of it.
+func TestThePodCliqueSetSampleIsWhatItSays(t *testing.T) {
+	t.Parallel()
+	set := podCliqueSet(t, podCliqueSetSample)
 	group := desired.PodGroup(set, 0, desired.Children{})
 	tree, errs := validation.Tree(&group.Spec)
 	if len(errs) > 0 {
@@ -509,15 +531,17 @@ func TestThePodCliqueSetSampleIsWhatItSays(t *testing.T) {
 	}
 }
 
+// TestSamplesAreWholeGangs checks that what a sample's workloads create satisfies the PodGroup beside them: the names fit
+// together, and every leaf gets the pods it needs.
 func TestSamplesAreWholeGangs(t *testing.T) {
 	t.Parallel()
 	files := samples(t)
-	want := []string{"samples/cronjob.yaml", "samples/inference-service.yaml", "samples/job.yaml", podCliqueSetSample, "samples/training-job.yaml"}
+	want := []string{"samples/cronjob.yaml", "samples/inference-service.yaml", "samples/job.yaml", trainingSample, podCliqueSetSample, "samples/training-job.yaml"}
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}
 	for _, file := range files {
-		if file == podCliqueSetSample {
+		if file == podCliqueSetSample || file == trainingSample {
 			continue // muster-controller makes its PodGroup
 		}
 		t.Run(file, func(t *testing.T) {
