@@ -47,8 +47,8 @@ type Training struct {
 
 	// Replicas are those that are wanted.
 	Replicas []TrainingReplica
-	// Running: a pod runs. Started: a pod runs, or ended. Draining: a pod of a workload that fails is neither gone nor ended,
-	// nor is it terminating on a node that does not answer.
+	// Running: a pod runs. Started: a pod runs, or ended. Draining: a pod is neither gone nor ended, nor is it terminating on
+	// a node that does not answer.
 	Running, Started, Draining bool
 }
 
@@ -146,7 +146,8 @@ func DecideTraining(t Training, now time.Time) TrainingOutcome {
 		o.Message = "all replicas have succeeded"
 		o.expire(t.TTL, now)
 		return o
-	case t.Running:
+	case t.Running, t.Phase == PhaseRunning && t.Started && !t.Draining:
+		// It runs as long as all that is left to do is to record how its pods ended.
 		o.Phase = PhaseRunning
 	}
 

@@ -50,6 +50,11 @@ func TestDecideTraining(t *testing.T) {
 		"nothing runs yet": {
 			lifecycle.Training{MaxRuntime: time.Hour, Replicas: []lifecycle.TrainingReplica{replica(0, clique())}},
 			lifecycle.TrainingOutcome{Phase: lifecycle.PhasePending}},
+		"all its pods ended, and nothing was recorded yet: it is Running": {
+			running(func(w *lifecycle.Training) { w.Running = false }, replica(0, clique())), still(nil)},
+		"no pod runs, and one waits to": {
+			running(func(w *lifecycle.Training) { w.Running, w.Draining = false, true }, replica(0, clique())),
+			still(func(o *lifecycle.TrainingOutcome) { o.Phase = lifecycle.PhasePending })},
 		"no replicas are wanted": {lifecycle.Training{}, lifecycle.TrainingOutcome{Phase: lifecycle.PhasePending}},
 		"the first pod runs": {
 			lifecycle.Training{Phase: lifecycle.PhasePending, MaxRuntime: time.Hour, Running: true, Started: true, Replicas: []lifecycle.TrainingReplica{replica(0, clique())}},
@@ -60,8 +65,8 @@ func TestDecideTraining(t *testing.T) {
 		"the deadline is recorded by a version that did not": {
 			running(func(w *lifecycle.Training) { w.MaxRuntime = 2 * time.Hour }, replica(0, clique())),
 			still(func(o *lifecycle.TrainingOutcome) { o.Deadline, o.RequeueAfter = now.Add(time.Hour), time.Hour })},
-		"no pod runs, as between two attempts": {
-			running(func(w *lifecycle.Training) { w.Running = false }, replica(0, clique())),
+		"its pods are gone, as between two attempts": {
+			running(func(w *lifecycle.Training) { w.Running, w.Started = false, false }, replica(0, clique())),
 			still(func(o *lifecycle.TrainingOutcome) { o.Phase = lifecycle.PhasePending })},
 		"one of two PodCliques has succeeded": {
 			running(nil, replica(0, clique(done), clique())), still(nil)},

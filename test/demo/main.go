@@ -1,6 +1,7 @@
 // Command demo shows Muster at work on a real control plane, as `make demo` runs it: gangs that are admitted whole, gangs
-// that wait and why, capacity that goes and comes back, a whole service made from one PodCliqueSet. It tells what it does, shows what the API server says afterwards,
-// and fails if that is not what Muster promises.
+// that wait and why, capacity that goes and comes back, a whole service made from one PodCliqueSet, a replica of it that
+// is terminated because it does not recover, a training job that restarts and succeeds. It tells what it does, shows what
+// the API server says afterwards, and fails if that is not what Muster promises.
 //
 //	go run ./test/demo            # needs bin/, see make build controlplane
 //	go run ./test/demo -pause 3s  # time to read between the steps

@@ -480,9 +480,10 @@ func groupHas(name string, replicas int32) claim {
 
 // jobIs claims the phase of pretrain, and how often it was restarted.
 func jobIs(phase v1alpha1.PodCliqueSetPhase, restarts int32) claim {
-	return claim{fmt.Sprintf("%s is %s, restarted %d %s", pretrain, phase, restarts, plural(int(restarts), "time", "times")), func(s scene) bool {
+	return claim{fmt.Sprintf("%s is %s and Available, restarted %d %s", pretrain, phase, restarts, plural(int(restarts), "time", "times")), func(s scene) bool {
 		set := s.set(pretrain)
-		return set != nil && set.Status.Phase == phase && set.Status.RestartCount == restarts
+		return set != nil && set.Status.Phase == phase && set.Status.RestartCount == restarts &&
+			meta.IsStatusConditionTrue(set.Status.Conditions, v1alpha1.ConditionAvailable)
 	}}
 }
 
