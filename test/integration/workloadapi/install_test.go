@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -138,7 +139,39 @@ func TestInstallAndUninstall(t *testing.T) {
 		}
 	}
 
+	job := i.typed("replicas: 0", "replicas: 1")
+	job.Name, job.Spec.WorkloadType = "job", v1alpha1.WorkloadTypeTraining
+	job.Spec.Template.Cliques, job.Spec.Template.PodCliqueScalingGroupConfigs = job.Spec.Template.Cliques[:1], nil
+	i.create(job)
+	i.pods(ctx, 15+int(job.Spec.Template.Cliques[0].Spec.Replicas))
+
 	i.kubectl("delete -k ../../../manifests")
+	for _, p := range i.running {
+		p.Kill()
+	}
+	i.documented("grove.io/pod-tracking") // of the job's pods
 	i.kubectl("delete -k ../../../manifests/crds")
 	i.pods(ctx, 0)
+}
+
+// documented runs the commands of docs/configuration.md that mention something.
+func (i *installation) documented(mention string) {
+	i.t.Helper()
+	page, err := os.ReadFile("../../../docs/configuration.md")
+	check(i.t, err)
+	for _, block := range strings.Split(string(page), "```sh\n")[1:] {
+		commands, _, _ := strings.Cut(block, "```")
+		if !strings.Contains(commands, mention) {
+			continue
+		}
+		bin, err := filepath.Abs("../../../bin")
+		check(i.t, err)
+		shell := exec.CommandContext(i.t.Context(), "bash", "-euo", "pipefail", "-c", commands)
+		shell.Env = append(os.Environ(), "KUBECONFIG="+i.cp.AdminKubeconfig(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+		if output, err := shell.CombinedOutput(); err != nil {
+			i.t.Fatalf("%s: %v\n%s", commands, err, output)
+		}
+		return
+	}
+	i.t.Fatalf("docs/configuration.md has no command with %q", mention)
 }
