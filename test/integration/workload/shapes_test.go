@@ -262,6 +262,7 @@ func (s shape) inventory(namespace string) inventory {
 	all := inventory{}
 	setOwner := "PodCliqueSet " + s.set
 	available := func(reason string) string { return "Available=True " + reason }
+	notBreached := func(reason string) string { return "MinAvailableBreached=False " + reason }
 	all[setOwner] = thing{Says: []string{
 		fmt.Sprintf("replicas %d", s.setReplicas()),
 		fmt.Sprintf("status: replicas %[1]d, scheduled %[1]d, available %[1]d, updated %[1]d, Running", s.setReplicas()),
@@ -302,7 +303,7 @@ func (s shape) inventory(namespace string) inventory {
 				Says: []string{
 					fmt.Sprintf("replicas %d, minAvailable %s, cliques %s", p.replicas, orUnset(optional(p.need)), strings.Join(names, " ")),
 					fmt.Sprintf("status: replicas %[1]d, scheduled %[1]d, available %[1]d, updated %[1]d", p.replicas),
-					available("SufficientAvailablePodCliqueScalingGroupReplicas"),
+					available("SufficientAvailablePodCliqueScalingGroupReplicas"), notBreached("SufficientAvailablePodCliqueScalingGroupReplicas"),
 				}}
 		}
 		// Standalone cliques come first in the tree, then the groups.
@@ -337,7 +338,7 @@ func (s shape) inventory(namespace string) inventory {
 			all["PodClique "+name] = thing{Owner: owner, Labels: labels, Says: []string{
 				fmt.Sprintf("role %s, replicas %d, minAvailable %s", c.name, c.pods, orUnset(optional(c.need))),
 				fmt.Sprintf("status: replicas %[1]d, ready %[1]d, scheduled %[1]d, gated 0, updated %[1]d, minAvailable %[2]d", c.pods, c.needed()),
-				available("SufficientReadyPods"), "PodCliqueScheduled=True SufficientScheduledPods",
+				available("SufficientReadyPods"), notBreached("SufficientReadyPods"), "PodCliqueScheduled=True SufficientScheduledPods",
 			}}
 			for k := range c.pods {
 				hostname := fmt.Sprintf("%s-%d", name, k)

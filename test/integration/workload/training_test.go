@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/test/controlplane"
@@ -246,8 +247,9 @@ func TestTrainingRefusals(t *testing.T) {
 	} {
 		job := &v1alpha1.PodCliqueSet{}
 		w.must(w.client.Get(w.ctx, types.NamespacedName{Namespace: w.namespace, Name: "job"}, job), "reading the job")
+		before := job.DeepCopy()
 		tc.change(job)
-		if err := w.client.Update(w.ctx, job); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if err := w.client.Patch(w.ctx, job, client.MergeFrom(before)); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
 	}
