@@ -228,6 +228,14 @@ func (u Unit) next(latest Attempt) Attempt {
 	return Attempt{Set: u.Attempt.Set, Group: group + 1}
 }
 
+// Recheck returns the decision, to be made again after RecheckAfter at the latest.
+func (d UnitDecision) Recheck() UnitDecision {
+	if d.RequeueAfter == 0 || d.RequeueAfter > RecheckAfter {
+		d.RequeueAfter = RecheckAfter
+	}
+	return d
+}
+
 // UnderWay returns of how many units something of an earlier attempt exists.
 func UnderWay(decisions []UnitDecision) int {
 	n := 0

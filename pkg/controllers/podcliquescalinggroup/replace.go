@@ -57,6 +57,7 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 	if err != nil {
 		return nil, err
 	}
+	asked := replace
 	if len(replace) > 0 {
 		// The delay, too, has to be the present one.
 		if err := r.children.EnsureUpToDate(ctx, set); err != nil {
@@ -66,6 +67,9 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 	}
 	for j := range decisions {
 		decisions[j] = decide(j, cliques, pods)
+		if asked[j].Requested() && !replace[j].Requested() {
+			decisions[j] = decisions[j].Recheck()
+		}
 	}
 	return decisions, nil
 }

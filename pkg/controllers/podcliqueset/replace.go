@@ -62,6 +62,9 @@ func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet,
 		if replace, err = r.liveTermination(ctx, set, i, owned, observed.WithReady(cliques, pods), now); err != nil {
 			return lifecycle.UnitDecision{}, err
 		}
+		if !replace.Requested() {
+			return decide(cliques, pods).Recheck(), nil
+		}
 	}
 	return decide(cliques, pods), nil
 }
