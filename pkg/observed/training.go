@@ -53,6 +53,14 @@ func BreachDelay(set *v1alpha1.PodCliqueSet, group string) *time.Duration {
 	return &d
 }
 
+// groupTemplate returns the name in the set's template of the scaling group that a PodClique is a member of, "" if standalone.
+func groupTemplate(set *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique) string {
+	if config := set.Spec.Template.ScalingGroupOf(c.Labels[v1alpha1.LabelTemplateName]); config != nil {
+		return config.Name
+	}
+	return ""
+}
+
 // TrainingPods returns what decides about the pods of a PodClique of a Training workload. pods are its own, others those that
 // bear its name; see CliquePods.
 func TrainingPods(clique *v1alpha1.PodClique, pods, others []lifecycle.Pod) lifecycle.TrainingPods {
@@ -82,7 +90,7 @@ func TrainingReplica(set *v1alpha1.PodCliqueSet, i int, wanted []string, complet
 			continue
 		}
 		facts := lifecycle.TrainingClique{Clique: Clique(c), Succeeded: meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionSucceeded)}
-		if d := CliqueTerminationDelay(c); d != nil {
+		if d := BreachDelay(set, groupTemplate(set, c)); d != nil { // not by its annotation, which follows the set
 			facts.Delay = *d
 		}
 		if breach := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionMinAvailableBreached); breach != nil {

@@ -16,7 +16,7 @@ import (
 func trainingClique(name, attempt string, edits ...func(*v1alpha1.PodClique)) *v1alpha1.PodClique {
 	c := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{
 		Name:            name,
-		Annotations:     map[string]string{v1alpha1.AnnotationWorkloadType: "Training", v1alpha1.AnnotationPodCliqueSetAttempt: attempt, v1alpha1.AnnotationTerminationDelay: "1m0s"},
+		Annotations:     map[string]string{v1alpha1.AnnotationWorkloadType: "Training", v1alpha1.AnnotationPodCliqueSetAttempt: attempt, v1alpha1.AnnotationTerminationDelay: "1h0m0s"},
 		OwnerReferences: []metav1.OwnerReference{{Kind: v1alpha1.KindPodCliqueSet, Name: "job", Controller: ptr.To(true)}},
 	}}
 	for _, edit := range edits {
@@ -35,9 +35,15 @@ func TestTrainingReplica(t *testing.T) {
 	t.Parallel()
 	set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Name: "job"}}
 	set.Spec.WorkloadType = v1alpha1.WorkloadTypeTraining
+	set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: time.Hour}
+	set.Spec.Template.PodCliqueScalingGroupConfigs = []v1alpha1.PodCliqueScalingGroupConfig{{
+		Name: "ring", CliqueNames: []string{"b"}, TerminationDelay: &metav1.Duration{Duration: time.Minute}}}
 	set.Status.ReplicaAttempts = []v1alpha1.ReplicaAttempt{{Attempt: 2}}
 	since := metav1.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	broken := func(c *v1alpha1.PodClique) { c.Status.MinAvailableBreachedSince = &since }
+	broken := func(c *v1alpha1.PodClique) {
+		c.Status.MinAvailableBreachedSince = &since
+		c.Labels = map[string]string{v1alpha1.LabelTemplateName: "b"}
+	}
 	foreign := trainingClique("job-0-b", "2", func(c *v1alpha1.PodClique) { c.OwnerReferences[0].Name = "other" })
 	for name, tc := range map[string]struct {
 		complete bool
@@ -58,7 +64,7 @@ func TestTrainingReplica(t *testing.T) {
 		trainingClique("job-0-b", "2", condition(v1alpha1.ConditionMinAvailableBreached, "why"), broken),
 		trainingClique("job-0-a", "1", condition(v1alpha1.ConditionSucceeded, ""))})
 	a, b := r.Cliques[0], r.Cliques[1]
-	if !a.Succeeded || a.Attempt.Set != 1 || b.Succeeded || b.Message != "why" || !b.BreachedSince.Equal(since.Time) || b.Delay != time.Minute {
+	if !a.Succeeded || a.Attempt.Set != 1 || b.Succeeded || b.Message != "why" || !b.BreachedSince.Equal(since.Time) || b.Delay != time.Minute || a.Delay != time.Hour {
 		t.Errorf("%+v", r.Cliques)
 	}
 }

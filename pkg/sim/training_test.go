@@ -218,6 +218,26 @@ func TestJobOneOfWhoseReplicasFinishes(t *testing.T) {
 	c.Timeline.Golden(t, "job-replica-finishes")
 }
 
+// What counts for a restart is the present delay, as for a termination.
+func TestDelayOfAJobIsLengthenedAtTheDeadline(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+	set := job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))})
+	set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: time.Minute}
+	c.Create(set)
+	c.Advance(time.Minute)
+	c.Kubelet.StartAfter = 10 * time.Minute // the pod that replaces a failed one
+	exit(c, "job-0-launcher", 1)
+	c.Advance(58 * time.Second)
+	c.HoldBack(&v1alpha1.PodCliqueSet{})
+	Edit(c, theJob(c), func(s *v1alpha1.PodCliqueSet) {
+		s.Spec.Template.TerminationDelay = &metav1.Duration{Duration: time.Hour}
+	})
+	c.Advance(5 * time.Second)
+	c.Deliver(&v1alpha1.PodCliqueSet{})
+	c.Advance(15 * time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
+}
+
 // TestCrashAfterEachWriteOfARestart: wherever the controllers crash, a failure is one restart, and the pods of one attempt follow
 // on those of the other.
 func TestCrashAfterEachWriteOfARestart(t *testing.T) {
