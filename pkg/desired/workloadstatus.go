@@ -128,7 +128,7 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 		availableReplicas[r.Index] = r.Available()
 		breachedSince = earliest(breachedSince, r.BreachedSince())
 		for _, g := range r.Groups {
-			if g.Delay != nil && g.Attempt == r.Attempt {
+			if g.Delay != nil && g.Attempt >= r.Attempt {
 				deadline = earliest(deadline, g.TerminationDeadline)
 			}
 		}

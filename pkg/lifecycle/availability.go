@@ -73,7 +73,9 @@ type GroupReplica struct {
 func (r GroupReplica) Available() bool { return r.all(r.available) }
 
 // available reports whether a member is. One of an earlier attempt is about to be deleted.
-func (r GroupReplica) available(c Clique) bool { return c.Attempt == r.Attempt && c.Available() }
+func (r GroupReplica) available(c Clique) bool {
+	return !c.Attempt.Precedes(r.Attempt) && c.Available()
+}
 
 // IsScheduled reports whether every member clique exists and has its minimum scheduled.
 func (r GroupReplica) IsScheduled() bool { return r.all(Clique.IsScheduled) }
@@ -153,11 +155,11 @@ type SetReplica struct {
 func (r SetReplica) Available() bool { return r.all(r.available, r.groupAvailable) }
 
 // available reports whether a standalone clique is. One of an earlier attempt is about to be deleted.
-func (r SetReplica) available(c Clique) bool { return c.Attempt.Set == r.Attempt && c.Available() }
+func (r SetReplica) available(c Clique) bool { return c.Attempt.Set >= r.Attempt && c.Available() }
 
-// groupAvailable reports whether a scaling group is, by a status that belongs to the present attempt.
+// groupAvailable reports whether a scaling group is, by a status that does not belong to an earlier attempt.
 func (r SetReplica) groupAvailable(g ScalingGroup) bool {
-	return g.Attempt == r.Attempt && g.Available()
+	return g.Attempt >= r.Attempt && g.Available()
 }
 
 // IsScheduled reports whether every standalone clique and every scaling group exists and has its minimum scheduled.

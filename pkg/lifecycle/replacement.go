@@ -25,6 +25,10 @@ func (a Attempt) Compare(b Attempt) int {
 	return cmp.Or(cmp.Compare(a.Set, b.Set), cmp.Compare(a.Group, b.Group))
 }
 
+// Precedes reports whether an object of the attempt is about to be deleted, given the recorded one. One of a later attempt is
+// there to stay: the status that recorded it was lost.
+func (a Attempt) Precedes(recorded Attempt) bool { return a.Compare(recorded) < 0 }
+
 // ReplacementReason says in one word why a unit is replaced. The values are those of the API: v1alpha1.ReplicaAttempt.
 type ReplacementReason string
 

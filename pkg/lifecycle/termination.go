@@ -111,7 +111,9 @@ func (r GroupReplica) observed() bool { return r.all(func(c Clique) bool { retur
 
 // mayBeAvailable reports whether the replica would be available if what is not known were so.
 func (r GroupReplica) mayBeAvailable() bool {
-	return r.all(func(c Clique) bool { return r.available(c) || c.Attempt == r.Attempt && !c.Terminating && !c.Observed })
+	return r.all(func(c Clique) bool {
+		return r.available(c) || !c.Attempt.Precedes(r.Attempt) && !c.Terminating && !c.Observed
+	})
 }
 
 // due is the first breach for which a unit is terminated.
@@ -140,7 +142,7 @@ func first(a, b due) due {
 func (r GroupReplica) due(delay *time.Duration) due {
 	var earliest due
 	for _, c := range r.Members {
-		if c.Attempt == r.Attempt {
+		if !c.Attempt.Precedes(r.Attempt) {
 			earliest = first(earliest, c.due(delay))
 		}
 	}
@@ -150,12 +152,12 @@ func (r GroupReplica) due(delay *time.Duration) due {
 func (r SetReplica) due() due {
 	var earliest due
 	for _, c := range r.Cliques {
-		if c.Attempt.Set == r.Attempt {
+		if c.Attempt.Set >= r.Attempt {
 			earliest = first(earliest, c.due(r.Delay))
 		}
 	}
 	for _, g := range r.Groups {
-		if g.Attempt == r.Attempt {
+		if g.Attempt >= r.Attempt {
 			earliest = first(earliest, g.due())
 		}
 	}
@@ -188,12 +190,12 @@ func (r SetReplica) BreachedSince() time.Time {
 		}
 	}
 	for _, c := range r.Cliques {
-		if c.Attempt.Set == r.Attempt && !c.Terminating {
+		if c.Attempt.Set >= r.Attempt && !c.Terminating {
 			earlier(c.BreachedSince)
 		}
 	}
 	for _, g := range r.Groups {
-		if g.Attempt == r.Attempt && !g.Terminating {
+		if g.Attempt >= r.Attempt && !g.Terminating {
 			earlier(g.BreachedSince)
 		}
 	}

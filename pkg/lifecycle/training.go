@@ -208,7 +208,7 @@ func (o *TrainingOutcome) expire(ttl *time.Duration, now time.Time) {
 // succeeded reports whether every PodClique of the replica's present attempt has succeeded.
 func (r TrainingReplica) succeeded() bool {
 	return r.Complete && len(r.Cliques) > 0 && !slices.ContainsFunc(r.Cliques, func(c TrainingClique) bool {
-		return !c.Succeeded || !c.Observed || c.Attempt.Set != r.Attempt
+		return !c.Succeeded || !c.Observed || c.Attempt.Set < r.Attempt
 	})
 }
 
@@ -223,7 +223,7 @@ type restartDue struct {
 func (r TrainingReplica) due() (restartDue, bool) {
 	var dues []restartDue
 	for _, c := range r.Cliques {
-		if c.Terminating || !c.Observed || c.Succeeded || c.BreachedSince.IsZero() || c.Attempt.Set != r.Attempt {
+		if c.Terminating || !c.Observed || c.Succeeded || c.BreachedSince.IsZero() || c.Attempt.Set < r.Attempt {
 			continue
 		}
 		dues = append(dues, restartDue{Deadline(c.BreachedSince, &c.Delay), fmt.Sprintf("PodClique %s: %s", c.Name, c.Message)})

@@ -128,7 +128,7 @@ func isForeign(set string, c *v1alpha1.PodClique) bool {
 // podGroup is its PodGroup, nil if there is none; for the rest see unit.
 func SetUnit(set *v1alpha1.PodCliqueSet, i int, wanted []string, cliques []*v1alpha1.PodClique, pods []*corev1.Pod, podGroup *v2alpha2.PodGroup, unreachable func(node string) bool) lifecycle.Unit {
 	u := unit(set.Name, SetAttempt(set, i), wanted, cliques, pods, unreachable)
-	u.Admitted = podGroup != nil && podGroup.DeletionTimestamp == nil && Attempt(podGroup).Set == u.Attempt.Set &&
+	u.Admitted = podGroup != nil && podGroup.DeletionTimestamp == nil && Attempt(podGroup).Set >= u.Attempt.Set &&
 		meta.IsStatusConditionTrue(podGroup.Status.Conditions, v2alpha2.ConditionAdmitted)
 	for k := range u.Cliques {
 		u.Cliques[k].Attempt.Group = 0
