@@ -32,11 +32,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	releaseErr := r.releaseAbandoned(ctx, request.NamespacedName)
 	clique := &v1alpha1.PodClique{}
-	if err := r.client.Get(ctx, request.NamespacedName, clique); err != nil {
+	err := r.client.Get(ctx, request.NamespacedName, clique)
+	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, client.IgnoreNotFound(err), releaseErr)
 	}
 	if clique.DeletionTimestamp != nil { // the garbage collector deletes its pods
 		return r.children.Result(ctx, request.NamespacedName, now, 0, releaseErr)
+	}
+	if clique, err = r.withWorkloadType(ctx, clique); err != nil {
+		return ctrl.Result{}, err
 	}
 	pods, others, err := r.podsOf(ctx, clique)
 	if err != nil {
@@ -128,6 +132,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	klog.FromContext(ctx).V(4).Info("Reconciled PodClique", "pods", len(pods), "created", created, "deleted", len(d.Delete), "held", d.Held)
 	return r.children.Result(ctx, request.NamespacedName, now, after, releaseErr, restoreErr, createErr, deleteErr)
+}
+
+// withWorkloadType returns the clique with the annotation that says what its workload is, if its set is one of Training. One
+// that was made by a version that did not write it is told so by its set in a moment. Until then it must not be taken for one
+// of Inference: pods that have succeeded would be made again.
+func (r *Reconciler) withWorkloadType(ctx context.Context, clique *v1alpha1.PodClique) (*v1alpha1.PodClique, error) {
+	if observed.IsTraining(clique) {
+		return clique, nil
+	}
+	set := &v1alpha1.PodCliqueSet{}
+	name := client.ObjectKey{Namespace: clique.Namespace, Name: clique.Labels[v1alpha1.LabelPartOf]}
+	if err := r.client.Get(ctx, name, set, client.UnsafeDisableDeepCopy); err != nil {
+		return clique, client.IgnoreNotFound(err)
+	}
+	if set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining {
+		return clique, nil
+	}
+	clique = clique.DeepCopy()
+	metav1.SetMetaDataAnnotation(&clique.ObjectMeta, v1alpha1.AnnotationWorkloadType, string(v1alpha1.WorkloadTypeTraining))
+	return clique, nil
 }
 
 // podsOf returns the pods that the clique owns, and others that bear its name. Read-only.
