@@ -92,3 +92,94 @@ func TestNamespaceIsDeleted(t *testing.T) {
 		wantNothing(c)
 	}
 }
+
+// Pods that are deleted report an end, as kubelets do: it is neither a success nor another failure, whoever deleted them.
+func TestDeletedPodsReportAnEnd(t *testing.T) {
+	for _, code := range []int32{0, 1, 143} {
+		for seed := range int64(8) {
+			c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Check: invariants()})
+			c.Kubelet.Linger, c.Kubelet.StopCode = time.Duration(seed)*time.Second, ptr.To(code)
+			c.Create(job(2, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(3))}))
+			c.Advance(time.Minute)
+			c.Delete(podsOf(c, "job-0-ring-0-worker")[0]) // a restart
+			c.Advance(time.Minute)
+			wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
+			running(c, 6)
+			exit(c, "job-0-launcher", 1) // the workers are deleted for it
+			c.Advance(time.Minute)
+			wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 2, "")
+			running(c, 6)
+			finish(c, 0)
+			finish(c, 1)
+			c.Advance(time.Minute)
+			wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 2, "")
+			c.Delete(theJob(c))
+			c.Advance(time.Minute)
+			wantNothing(c)
+
+			w := newWatched(t, watched(time.Minute, 0), seed)
+			w.Kubelet.StopCode = ptr.To(code)
+			before := uids(w)
+			fail(w, "chat-0-model-1-leader")
+			w.Advance(3 * time.Minute)
+			wantAvailable(w, 8)
+			wantReplaced(w, before, "chat-0-model-1-")
+			if set, replica := attempts(w); set != 0 || replica != 1 {
+				w.Fatalf("attempts %d and %d, want 0 and 1", set, replica)
+			}
+		}
+	}
+}
+
+// A node that is lost comes back at any time of a termination, with its pods still running.
+func TestNodeComesBackInATermination(t *testing.T) {
+	for away := 30 * time.Second; away < 9*time.Minute; away += 37 * time.Second {
+		c := New(t, Options{Nodes: Nodes(4, 4), Seed: int64(away), Check: both(invariants(), terminations())})
+		c.Kubelet.Linger, c.Kubelet.StopCode = 10*time.Second, ptr.To(int32(0))
+		c.Create(watched(2*time.Minute, 0))
+		c.Advance(time.Minute)
+		wantAvailable(c, 8)
+		node := podsOf(c, "chat-0-router")[0].Spec.NodeName
+		must(t, c.Kubelet.LoseNode(node))
+		c.Advance(away)
+		must(t, c.Kubelet.RestoreNode(node))
+		c.Advance(10 * time.Minute)
+		wantAvailable(c, 8)
+		if set, _ := attempts(c); set > 1 {
+			c.Fatalf("away for %s: attempt %d", away, set)
+		}
+	}
+}
+
+// A scaling group is scaled while a replica of it is in breach: what stays in breach is terminated at its time, once, and what
+// is new is not terminated for it.
+func TestScalingDuringABreach(t *testing.T) {
+	for name, tc := range map[string]struct {
+		scale []int32
+		want  int32 // the attempt of replica 1 of the group
+		pods  int
+	}{
+		"out":         {[]int32{3}, 1, 11},
+		"in":          {[]int32{1}, 0, 5},
+		"in and out":  {[]int32{1, 2}, 0, 8},
+		"zero":        {[]int32{0}, 0, 2},
+		"zero and up": {[]int32{0, 2}, 0, 8},
+	} {
+		for seed := range int64(4) {
+			c := New(t, Options{Nodes: Nodes(4, 4), Seed: seed, Check: both(invariants(), terminations())})
+			c.Create(watched(2*time.Minute, 0))
+			c.Advance(time.Minute)
+			fail(c, "chat-0-model-1-leader")
+			c.Advance(time.Minute)
+			for _, n := range tc.scale {
+				Edit(c, All[*v1alpha1.PodCliqueScalingGroup](c)[0].DeepCopy(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = n })
+				c.Advance(20 * time.Second)
+			}
+			c.Advance(10 * time.Minute)
+			wantAvailable(c, tc.pods)
+			if set, replica := attempts(c); set != 0 || replica != tc.want {
+				c.Fatalf("%s: attempts of the set's and of the group's replica: %d and %d, want 0 and %d", name, set, replica, tc.want)
+			}
+		}
+	}
+}

@@ -30,6 +30,8 @@ type Kubelet struct {
 	// Linger is how long a pod that is being deleted goes on, at most its grace period. LingerUpTo makes it different from
 	// pod to pod: from Linger up to that, if that is longer.
 	Linger, LingerUpTo time.Duration
+	// StopCode is what the containers of a pod that is being deleted exit with; nil: their end is not reported.
+	StopCode *int32
 
 	api *API
 
@@ -123,6 +125,9 @@ func (k *Kubelet) actions() []kubeletAction {
 		case !s.terminating.IsZero():
 			wait := min(k.linger(pod), seconds(*pod.DeletionGracePeriodSeconds))
 			add(s.terminating.Add(wait), "has ended and goes", func() error {
+				if err := k.stop(pod); err != nil {
+					return err
+				}
 				zero, uid := int64(0), pod.UID
 				return tolerant(k.api.Delete(context.Background(), pod, client.Preconditions{UID: &uid}, client.GracePeriodSeconds(zero)))
 			})
@@ -266,6 +271,24 @@ func (k *Kubelet) Exit(pod *corev1.Pod, code int32) error {
 			p.Status.Phase = corev1.PodSucceeded
 		default:
 			p.Status.Phase = corev1.PodFailed
+		}
+	})
+}
+
+// stop reports the end of the containers of a pod that is being deleted, as StopCode has it.
+func (k *Kubelet) stop(pod *corev1.Pod) error {
+	if k.StopCode == nil || pod.Status.Phase != corev1.PodRunning {
+		return nil
+	}
+	return k.setStatus(pod, func(p *corev1.Pod) {
+		k.setReady(p, false)
+		for i := range p.Status.ContainerStatuses {
+			p.Status.ContainerStatuses[i].State = corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{ExitCode: *k.StopCode, FinishedAt: k.api.now()}}
+		}
+		p.Status.Phase = corev1.PodFailed
+		if *k.StopCode == 0 {
+			p.Status.Phase = corev1.PodSucceeded
 		}
 	})
 }

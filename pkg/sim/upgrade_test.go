@@ -91,4 +91,3 @@ func TestUpgradeOfAJob(t *testing.T) {
 		running(c, 3)
 	}
 }
-

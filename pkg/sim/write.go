@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
@@ -256,14 +257,19 @@ func (a *API) remove(t *table, key types.NamespacedName, o *client.DeleteOptions
 		propagate(next, *o.PropagationPolicy)
 	}
 	grace := gracePeriod(there, o.GracePeriodSeconds)
+	requested := a.now().Time
 	switch was := there.GetDeletionGracePeriodSeconds(); {
 	case there.GetDeletionTimestamp() == nil:
 		if next.GetGeneration() > 0 {
 			next.SetGeneration(next.GetGeneration() + 1)
 		}
-		fallthrough
-	case was != nil && grace < *was: // only ever shortened
-		end := metav1.NewTime(a.now().Add(seconds(grace)))
+	case was != nil && grace < *was: // only ever shortened, and counted from the first request
+		requested = there.GetDeletionTimestamp().Add(-seconds(*was))
+	default:
+		requested = time.Time{}
+	}
+	if !requested.IsZero() {
+		end := metav1.NewTime(requested.Add(seconds(grace)))
 		next.SetDeletionTimestamp(&end)
 		next.SetDeletionGracePeriodSeconds(&grace)
 	}
