@@ -34,25 +34,22 @@ type Children struct {
 // needs, so that it waits rather than run below its floor.
 //
 // The minimum of a leaf is the one that holds (lifecycle.Minimum.Enforced): scaling in lowers it here immediately, and a
-// rise follows the status of the PodClique. Valid by gang.Build if the template is, and not larger than a PodGroup may be.
+// rise follows the status of the PodClique. A PodClique that has succeeded leaves the tree as long
+// as others of the replica have not: for the scheduler its pods count beside others of the same run only, and those may all
+// be replaced. Valid by gang.Build if the template is, and not larger than a PodGroup may be.
 func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGroup {
 	if observed.Failed(set) != "" {
 		return nil
 	}
-	template := &set.Spec.Template
-	t := treeNodes{existing: live.PodGroups[naming.PodGroup(set.Name, i)]}
-	for _, c := range template.CliquesInOrder() {
-		if template.ScalingGroupOf(c.Name) == nil {
-			name := naming.PodClique(set.Name, i, c.Name)
-			t.leaf(name, "", t.minimum(name, live.Cliques[name], c, recordedScale(set, i, c.Name, c.Spec.Replicas)))
-		}
-	}
-	for k := range template.PodCliqueScalingGroupConfigs {
-		t.scalingGroup(set, i, &template.PodCliqueScalingGroupConfigs[k], live)
+	t := treeNodes{existing: live.PodGroups[naming.PodGroup(set.Name, i)], attempt: observed.SetAttempt(set, i).Set}
+	if t.addReplica(set, i, live); len(t.nodes) == 0 { // nothing is left to run
+		t.withFinished = true
+		t.addReplica(set, i, live)
 	}
 	if len(t.nodes) == 0 {
 		return nil
 	}
+	template := &set.Spec.Template
 	name := naming.PodGroup(set.Name, i)
 	return &v2alpha2.PodGroup{
 		TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroup"},
@@ -66,7 +63,24 @@ func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGro
 // treeNodes collects the nodes of a PodGroup.
 type treeNodes struct {
 	existing *v2alpha2.PodGroup // as it is; nil: it does not exist
-	nodes    []v2alpha2.SubGroup
+	attempt  int32              // of the set replica
+	// withFinished: what has succeeded is listed as long as its pods are there. Else it is left out.
+	withFinished bool
+	nodes        []v2alpha2.SubGroup
+}
+
+// addReplica adds everything of replica i of a set.
+func (t *treeNodes) addReplica(set *v1alpha1.PodCliqueSet, i int, live Children) {
+	template := &set.Spec.Template
+	for _, c := range template.CliquesInOrder() {
+		if template.ScalingGroupOf(c.Name) == nil {
+			name := naming.PodClique(set.Name, i, c.Name)
+			t.leaf(name, "", t.minimum(name, live.Cliques[name], c, recordedScale(set, i, c.Name, c.Spec.Replicas)))
+		}
+	}
+	for k := range template.PodCliqueScalingGroupConfigs {
+		t.scalingGroup(set, i, &template.PodCliqueScalingGroupConfigs[k], live)
+	}
 }
 
 // leaf adds a clique unless it needs nothing, and reports whether it did. parent "" is the root.
@@ -102,7 +116,7 @@ func (t *treeNodes) scalingGroup(set *v1alpha1.PodCliqueSet, i int, config *v1al
 		switch {
 		case t.groupReplica(set, i, config, j, live):
 			children++
-		case groupReplicaFinished(set, i, config, j, live):
+		case t.groupReplicaFinished(set, i, config, j, live):
 			finished++
 		}
 	}
@@ -137,10 +151,10 @@ func (t *treeNodes) groupReplica(set *v1alpha1.PodCliqueSet, i int, config *v1al
 }
 
 // groupReplicaFinished reports whether every clique of replica j of a scaling group has succeeded.
-func groupReplicaFinished(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, j int, live Children) bool {
+func (t *treeNodes) groupReplicaFinished(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, j int, live Children) bool {
 	for _, clique := range config.CliqueNames {
 		c := live.Cliques[naming.MemberPodClique(set.Name, i, config.Name, j, clique)]
-		if c == nil || !observed.Clique(c).Finished {
+		if !t.finished(c) {
 			return false
 		}
 	}
@@ -149,6 +163,9 @@ func groupReplicaFinished(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.Po
 
 // minimum returns what the leaf of a clique asks for: by the PodClique if it exists, else by what it will be made with.
 func (t *treeNodes) minimum(name string, live *v1alpha1.PodClique, template *v1alpha1.PodCliqueTemplateSpec, recorded scale) int32 {
+	if t.finished(live) && !t.withFinished {
+		return 0
+	}
 	m := lifecycle.Minimum{Explicit: template.Spec.MinAvailable, AtCreation: recorded.initial, Replicas: recorded.replicas}
 	if live != nil {
 		m = observed.Minimum(live)
@@ -158,6 +175,12 @@ func (t *treeNodes) minimum(name string, live *v1alpha1.PodClique, template *v1a
 	}
 	listed, _ := observed.Leaf(t.existing, name)
 	return leafOf(live, m.Leaf(&listed))
+}
+
+// finished reports whether a clique has succeeded. One of an earlier attempt, which the cache may still show, has not. c may be
+// nil.
+func (t *treeNodes) finished(c *v1alpha1.PodClique) bool {
+	return c != nil && c.DeletionTimestamp == nil && observed.Attempt(c).Set >= t.attempt && observed.Clique(c).Finished
 }
 
 // groupReplicas returns the replicas that a template gives a scaling group.

@@ -49,8 +49,8 @@ func setOutcome(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, o *l
 
 // leafOf returns the minMember of the leaf of a PodClique of a Training workload, given what it would be if no pod had
 // succeeded. Pods that have succeeded count for the scheduler as long as their objects exist; what cannot be counted any more
-// is not asked for. A clique that has succeeded asks for nothing beyond what is there, one that has not for one pod at least:
-// a pod of it may have to be replaced. Source: decision G9.
+// is not asked for. A clique that has succeeded is listed only beside others that have, and asks for nothing beyond what is
+// there; one that has not asks for one pod at least: a pod of it may have to be replaced. Source: decision G9.
 func leafOf(clique *v1alpha1.PodClique, minMember int32) int32 {
 	if clique == nil || !observed.IsTraining(clique) || minMember <= 0 {
 		return minMember

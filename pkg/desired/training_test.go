@@ -57,9 +57,18 @@ job-0-ring-2-worker in job-0-ring-2, pods 2`
 		"those of all that were needed are gone, and another runs": {
 			map[string]func(*v1alpha1.PodClique){"job-0-ring-0-worker": completed(3, 3, false)},
 			strings.Replace(whole, "job-0-ring-0, pods 2", "job-0-ring-0, pods 1", 1)},
-		"a clique has succeeded, one of its pods is there": {
-			map[string]func(*v1alpha1.PodClique){"job-0-ring-0-worker": completed(4, 3, true)},
-			strings.Replace(whole, "job-0-ring-0, pods 2", "job-0-ring-0, pods 1", 1)},
+		"a clique has succeeded, and its pods are there": {
+			map[string]func(*v1alpha1.PodClique){"job-0-launcher": completed(1, 0, true)},
+			strings.TrimPrefix(whole, "job-0-launcher, pods 1\n")},
+		"a clique of an attempt before had succeeded": {
+			map[string]func(*v1alpha1.PodClique){"job-0-launcher": func(c *v1alpha1.PodClique) {
+				completed(1, 0, true)(c)
+				c.DeletionTimestamp = ptr.To(metav1.Unix(1, 0))
+			}}, whole},
+		"all has succeeded, and one pod is there": {
+			map[string]func(*v1alpha1.PodClique){"job-0-launcher": completed(1, 1, true), "job-0-ring-0-worker": completed(4, 4, true),
+				"job-0-ring-1-worker": completed(4, 3, true), "job-0-ring-2-worker": completed(4, 4, true)},
+			"job-0-ring, children 1\njob-0-ring-1 in job-0-ring\njob-0-ring-1-worker in job-0-ring-1, pods 1"},
 		"a standalone clique has succeeded and left nothing": {
 			map[string]func(*v1alpha1.PodClique){"job-0-launcher": completed(1, 1, true)},
 			strings.TrimPrefix(whole, "job-0-launcher, pods 1\n")},

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -109,6 +110,16 @@ func TestDeletedPodsReportAnEnd(t *testing.T) {
 			c.Advance(time.Minute)
 			wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 2, "")
 			running(c, 6)
+			exit(c, "job-1-launcher", 0)
+			c.Advance(time.Minute)
+			for _, clique := range All[*v1alpha1.PodClique](c) {
+				if clique.Name == "job-1-ring-0-worker" {
+					c.Delete(clique) // made again alone
+				}
+			}
+			c.Advance(time.Minute)
+			wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 2, "")
+			running(c, 5)
 			finish(c, 0)
 			finish(c, 1)
 			c.Advance(time.Minute)
@@ -179,6 +190,31 @@ func TestScalingDuringABreach(t *testing.T) {
 			wantAvailable(c, tc.pods)
 			if set, replica := attempts(c); set != 0 || replica != tc.want {
 				c.Fatalf("%s: attempts of the set's and of the group's replica: %d and %d, want 0 and %d", name, set, replica, tc.want)
+			}
+		}
+	}
+}
+
+// A pod is replaced alone when all that ran beside it have succeeded: nobody waits for these.
+func TestLastPodOfAJobIsReplacedAlone(t *testing.T) {
+	for seed := range int64(8) {
+		c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Check: invariants()})
+		set := job(1, v1alpha1.TrainingSpec{})
+		set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: 5 * time.Minute}
+		set.Spec.Template.Cliques[1].Spec.Replicas = 1
+		c.Create(set)
+		c.Advance(time.Minute)
+		exit(c, "job-0-launcher", 0)
+		c.Advance(time.Minute)
+		exit(c, "job-0-ring-0-worker", 1)
+		c.Advance(time.Minute)
+		running(c, 1)
+		finish(c, 0)
+		c.Advance(time.Minute)
+		wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 0, "")
+		for _, g := range All[*v2alpha2.PodGroup](c) {
+			if g.Status.Phase != "Completed" {
+				c.Fatalf("PodGroup %s is %s", g.Name, g.Status.Phase)
 			}
 		}
 	}
