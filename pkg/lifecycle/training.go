@@ -193,6 +193,14 @@ func (o *TrainingOutcome) after(t, now time.Time) {
 	}
 }
 
+// Recheck returns the outcome, to be decided on again after RecheckAfter at the latest.
+func (o TrainingOutcome) Recheck() TrainingOutcome {
+	if o.RequeueAfter == 0 || o.RequeueAfter > RecheckAfter {
+		o.RequeueAfter = RecheckAfter
+	}
+	return o
+}
+
 // expire notes when a finished workload is to be deleted.
 func (o *TrainingOutcome) expire(ttl *time.Duration, now time.Time) {
 	if ttl == nil {

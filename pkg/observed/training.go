@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
@@ -79,6 +80,30 @@ func TrainingPods(clique *v1alpha1.PodClique, pods, others []lifecycle.Pod) life
 		t.Delay = *d
 	}
 	return t
+}
+
+// WithoutRecovered returns the PodCliques of a Training workload, and those in breach of which enough pods run or have
+// succeeded, as the pods show it, as copies without the breach: what is not in a status yet restarts nothing. pods are of any
+// PodClique; see CliquePods.
+func WithoutRecovered(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool, now time.Time) []*v1alpha1.PodClique {
+	owned := map[types.UID][]*corev1.Pod{}
+	for _, pod := range pods {
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+			owned[owner.UID] = append(owned[owner.UID], pod)
+		}
+	}
+	present := slices.Clone(cliques)
+	for i, c := range present {
+		if c.Status.MinAvailableBreachedSince == nil {
+			continue
+		}
+		t := TrainingPods(c, CliquePods(c, owned[c.UID], unreachable), nil)
+		if d := lifecycle.DecideTrainingPods(t, now); d.Available >= t.MinAvailable {
+			present[i] = c.DeepCopy()
+			present[i].Status.MinAvailableBreachedSince = nil
+		}
+	}
+	return present
 }
 
 // TrainingReplica returns what decides about replica i of a set of a Training workload. wanted are the names of its PodCliques,

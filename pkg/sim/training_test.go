@@ -238,6 +238,40 @@ func TestDelayOfAJobIsLengthenedAtTheDeadline(t *testing.T) {
 	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
 }
 
+// What a cache does not show yet uses no restart: at the deadline the pod that replaces a failed one runs. One that has failed
+// again by the time it is seen is a failure all the same.
+func TestJobRecoversAtTheDeadline(t *testing.T) {
+	for _, restarts := range []int32{0, 1} {
+		for _, again := range []bool{false, true} {
+			c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+			set := job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(restarts)})
+			set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: time.Minute}
+			c.Create(set)
+			c.Advance(time.Minute)
+			c.Kubelet.StartAfter = 59 * time.Second
+			exit(c, "job-0-launcher", 1)
+			c.Advance(55 * time.Second)
+			c.HoldBack(&corev1.Pod{})
+			c.Advance(20 * time.Second)
+			wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
+			running(c, 3)
+			if again {
+				exit(c, "job-0-launcher", 1)
+			}
+			c.Deliver(&corev1.Pod{})
+			c.Advance(10 * time.Minute)
+			switch {
+			case !again:
+				wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
+			case restarts == 0:
+				wantJob(c, v1alpha1.PodCliqueSetPhaseFailed, 0, v1alpha1.ReasonMaxRestartsExceeded)
+			default:
+				wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
+			}
+		}
+	}
+}
+
 // TestCrashAfterEachWriteOfARestart: wherever the controllers crash, a failure is one restart, and the pods of one attempt follow
 // on those of the other.
 func TestCrashAfterEachWriteOfARestart(t *testing.T) {

@@ -31,8 +31,16 @@ func (r *Reconciler) decideTraining(ctx context.Context, set *v1alpha1.PodClique
 	if outcome.Failure == "" && len(outcome.Restart) == 0 && (!isFinal || string(set.Status.Phase) == string(outcome.Phase)) {
 		return &outcome, nil
 	}
-	if outcome, err = r.trainingOutcome(ctx, set, owned, r.children.LiveSetReplica, now); err != nil {
+	cached := outcome
+	read := func(ctx context.Context, namespace, name string, i int) ([]*v1alpha1.PodClique, []*corev1.Pod, error) {
+		cliques, pods, err := r.children.LiveSetReplica(ctx, namespace, name, i)
+		return observed.WithoutRecovered(cliques, pods, r.children.Unreachable(ctx), now), pods, err
+	}
+	if outcome, err = r.trainingOutcome(ctx, set, owned, read, now); err != nil {
 		return nil, err
+	}
+	if len(outcome.Restart) < len(cached.Restart) || outcome.Failure != cached.Failure {
+		outcome = outcome.Recheck()
 	}
 	return &outcome, nil
 }
