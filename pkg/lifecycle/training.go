@@ -107,6 +107,9 @@ type TrainingOutcome struct {
 func DecideTraining(t Training, now time.Time) TrainingOutcome {
 	o := TrainingOutcome{Phase: t.Phase, StartTime: t.StartTime, Deadline: t.Deadline, Succeeded: t.Succeeded, FinishedAt: t.FinishedAt}
 	if t.Phase == PhaseSucceeded || t.Phase == PhaseFailed {
+		if o.FinishedAt.IsZero() { // the status has lost it: the time to live begins anew
+			o.FinishedAt = wholeSecond(now)
+		}
 		o.expire(t.TTL, now)
 		return o
 	}

@@ -187,3 +187,13 @@ func TestTheDeadlineOfATrainingWorkload(t *testing.T) {
 		t.Errorf("started %s, deadline %s, want %s and %s", got.StartTime, got.Deadline, now.Add(time.Second), want)
 	}
 }
+
+// A finished workload whose status does not say since when is not deleted at once.
+func TestFinishedWithoutATime(t *testing.T) {
+	t.Parallel()
+	ttl, now := time.Minute, time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	o := lifecycle.DecideTraining(lifecycle.Training{Phase: lifecycle.PhaseFailed, Failed: true, TTL: &ttl}, now)
+	if o.Expired || !o.FinishedAt.Equal(now) || o.RequeueAfter != ttl {
+		t.Errorf("%+v", o)
+	}
+}
