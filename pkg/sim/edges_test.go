@@ -15,8 +15,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// A pod that is ready for a moment at the deadline, and is not when its PodClique is looked at, delays a termination and does
-// not prevent it.
+// A pod that is ready for a moment at the deadline, and is not when its PodClique is looked at, delays a termination
+// and does not prevent it.
 func TestReadinessFlapsAtTheDeadline(t *testing.T) {
 	for _, clique := range []string{"chat-0-router", "chat-0-model-1-leader"} {
 		c := newWatched(t, watched(time.Minute, 0), 0)
@@ -94,7 +94,8 @@ func TestNamespaceIsDeleted(t *testing.T) {
 	}
 }
 
-// Pods that are deleted report an end, as kubelets do: it is neither a success nor another failure, whoever deleted them.
+// Pods that are deleted report an end, as kubelets do: it is neither a success nor another failure, whoever deleted
+// them.
 func TestDeletedPodsReportAnEnd(t *testing.T) {
 	for _, code := range []int32{0, 1, 143} {
 		for seed := range int64(8) {
@@ -162,8 +163,8 @@ func TestNodeComesBackInATermination(t *testing.T) {
 	}
 }
 
-// A scaling group is scaled while a replica of it is in breach: what stays in breach is terminated at its time, once, and what
-// is new is not terminated for it.
+// A scaling group is scaled while a replica of it is in breach: what stays in breach is terminated at its time, once,
+// and what is new is not terminated for it.
 func TestScalingDuringABreach(t *testing.T) {
 	for name, tc := range map[string]struct {
 		scale []int32

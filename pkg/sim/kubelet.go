@@ -21,8 +21,8 @@ import (
 )
 
 // Kubelet stands in for the kubelets of all nodes: it starts pods that are bound, lets them become ready, and removes
-// those that are being deleted. Pods of nodes that are lost stay as they are; after lostAfter they are deleted, which no
-// kubelet ends. Its durations can be changed at any time.
+// those that are being deleted. Pods of nodes that are lost stay as they are; after lostAfter they are deleted, which
+// no kubelet ends. Its durations can be changed at any time.
 type Kubelet struct {
 	// StartAfter is the time from the binding of a pod to phase Running, ReadyAfter that from there to Ready. A pod with
 	// the start order's init container starts when what it waits for has started.
@@ -243,8 +243,8 @@ func (k *Kubelet) setSick(pod *corev1.Pod, sick bool) {
 	k.sick[pod.UID] = sick
 }
 
-// Exit makes the containers of a running pod exit with a code. By the pod's restartPolicy they start again, and are ready
-// after ReadyAfter, or the pod Succeeded or Failed.
+// Exit makes the containers of a running pod exit with a code. By the pod's restartPolicy they start again, and are
+// ready after ReadyAfter, or the pod Succeeded or Failed.
 func (k *Kubelet) Exit(pod *corev1.Pod, code int32) error {
 	again := pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && code != 0
 	if again {

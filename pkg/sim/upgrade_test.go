@@ -54,7 +54,8 @@ func asBefore(c *Cluster, edit func()) {
 	c.start()
 }
 
-// What runs survives the upgrade from a version that knew neither terminations nor training, and is looked after from then on.
+// What runs survives the upgrade from a version that knew neither terminations nor training, and is looked after from
+// then on.
 func TestUpgrade(t *testing.T) {
 	for seed := range int64(10) {
 		c := newWatched(t, watched(time.Minute, 0), seed)

@@ -95,7 +95,8 @@ func (a *API) create(t *table, o client.Object) (client.Object, error) {
 // now returns the time as objects carry it: in whole seconds.
 func (a *API) now() metav1.Time { return metav1.NewTime(a.clock.Now()).Rfc3339Copy() }
 
-// update stores what edit makes of a copy of an object: its status only, or all but that. It returns what is stored then.
+// update stores what edit makes of a copy of an object: its status only, or all but that. It returns what is stored
+// then.
 func (a *API) update(t *table, key types.NamespacedName, verb Verb, edit func(there client.Object) (client.Object, error)) (client.Object, error) {
 	a.mu.Lock()
 	there := t.objects[key]
@@ -282,7 +283,8 @@ func (a *API) remove(t *table, key types.NamespacedName, o *client.DeleteOptions
 	return nil
 }
 
-// gracePeriod returns how long the deletion of an object takes, in seconds: 0 but for pods that a kubelet may have started.
+// gracePeriod returns how long the deletion of an object takes, in seconds: 0 but for pods that a kubelet may have
+// started.
 func gracePeriod(o client.Object, asked *int64) int64 {
 	pod, ok := o.(*corev1.Pod)
 	switch {
