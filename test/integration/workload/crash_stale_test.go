@@ -37,9 +37,32 @@ func TestCachesThatAreBehind(t *testing.T) {
 	t.Logf("%d rounds took %s, seed %d", n, time.Since(began).Round(time.Second), seed)
 }
 
-// lateController runs muster-controller behind a proxy that holds every watch back, instead of the one of the package,
-// which is back when the test is over.
+// lateController runs muster-controller with every watch held back.
 func (w *world) lateController() *controlplane.Process {
+	return w.controllerBehind("muster-controller-late", func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if err == nil && isWatch(request) {
+				response.Body = holdBack(response.Body, time.Duration(rand.Int64N(int64(2500*time.Millisecond))))
+			}
+			return response, err
+		})
+	})
+}
+
+// roundTrip is a http.RoundTripper.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func isWatch(r *http.Request) bool {
+	watch := r.URL.Query().Get("watch")
+	return watch == "true" || watch == "1"
+}
+
+// controllerBehind runs muster-controller behind a proxy, whose way to the API server is wrapped, instead of the one of the
+// package, which is back when the test is over.
+func (w *world) controllerBehind(name string, wrap func(http.RoundTripper) http.RoundTripper) *controlplane.Process {
 	w.t.Helper()
 	config, err := cp.ServiceAccountConfig(w.ctx, controlplane.MusterNamespace, "muster-controller")
 	w.must(err, "making a configuration for muster-controller")
@@ -49,15 +72,9 @@ func (w *world) lateController() *controlplane.Process {
 	w.must(err, "reading the API server's address")
 	proxy := httptest.NewTLSServer(&httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(server) },
-		Transport:     transport,
+		Transport:     wrap(transport),
 		FlushInterval: -1,
 		ErrorLog:      log.New(io.Discard, "", 0), // a muster-controller that is killed ends its watches
-		ModifyResponse: func(response *http.Response) error {
-			if watch := response.Request.URL.Query().Get("watch"); watch == "true" || watch == "1" {
-				response.Body = holdBack(response.Body, time.Duration(rand.Int64N(int64(2500*time.Millisecond))))
-			}
-			return nil
-		},
 	})
 	config.Host = proxy.URL // by TLS: a client sends its token no other way
 	config.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Certificate().Raw})
@@ -65,13 +82,12 @@ func (w *world) lateController() *controlplane.Process {
 	w.must(controlplane.WriteKubeconfig(config, path), "writing a kubeconfig")
 
 	controller.Kill()
-	late, err := cp.StartMusterController(w.ctx, controlplane.ControllerOptions{
-		Name: "muster-controller-late", Args: []string{"--kubeconfig=" + path}})
+	behind, err := cp.StartMusterController(w.ctx, controlplane.ControllerOptions{Name: name, Args: []string{"--kubeconfig=" + path}})
 	w.must(err, "starting muster-controller behind the proxy")
 	usual := controller
-	controller = late
+	controller = behind
 	w.t.Cleanup(func() { // the world is closed after this
-		late.Kill()
+		behind.Kill()
 		proxy.CloseClientConnections()
 		proxy.Close()
 		controller = usual
@@ -81,7 +97,7 @@ func (w *world) lateController() *controlplane.Process {
 			w.t.Errorf("starting the usual muster-controller: %v", err)
 		}
 	})
-	return late
+	return behind
 }
 
 // holdBack returns a body whose data comes that much later, in the same order.
