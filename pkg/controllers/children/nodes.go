@@ -53,6 +53,12 @@ func ReachabilityChanged(before, after client.Object) Urgency {
 	return Urgent
 }
 
+// EndsUnreachable reports whether a pod's deletion has begun, or the end of its grace period has moved, on a node that does
+// not answer. Whoever waits for the pod waits until then, and nothing else happens by which to wake up.
+func (c *Client) EndsUnreachable(ctx context.Context, before, after *corev1.Pod) bool {
+	return !before.DeletionTimestamp.Equal(after.DeletionTimestamp) && c.Unreachable(ctx)(after.Spec.NodeName)
+}
+
 // Unreachable returns a function that reports whether a node does not answer or does not exist.
 func (c *Client) Unreachable(ctx context.Context) func(node string) bool {
 	return func(name string) bool {

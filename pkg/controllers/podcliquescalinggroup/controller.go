@@ -48,7 +48,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			Map: children.Owner(v1alpha1.KindPodCliqueScalingGroup), Urgency: children.SpecOrStatusChanged, DelayCreate: true}.Handler()).
 		Watches(&v1alpha1.PodCliqueSet{}, children.ChangeHandler{
 			Map: r.children.OwnedBy(&v1alpha1.PodCliqueScalingGroupList{}), Urgency: setUrgency}.Handler()).
-		Watches(&corev1.Pod{}, handler.Funcs{DeleteFunc: r.enqueueForDeletedPod}).
+		Watches(&corev1.Pod{}, handler.Funcs{UpdateFunc: r.enqueueForUnreachablePod, DeleteFunc: r.enqueueForDeletedPod}).
 		Watches(&corev1.Node{}, children.ChangeHandler{
 			Map: r.children.TerminatingOn(r.groupsThatWaitFor), Urgency: children.ReachabilityChanged}.Handler()).
 		Watches(&v2alpha2.PodGroup{}, children.ChangeHandler{
@@ -74,6 +74,17 @@ func setUrgency(before, after client.Object) children.Urgency {
 // enqueueForDeletedPod enqueues the scaling groups whose PodCliques may wait for a pod that is gone.
 func (r *Reconciler) enqueueForDeletedPod(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	for _, key := range r.groupsThatWaitFor(ctx, e.Object) {
+		q.AddAfter(reconcile.Request{NamespacedName: key}, children.SyncBatchPeriod)
+	}
+}
+
+// enqueueForUnreachablePod enqueues the scaling groups that wait until the grace period of a pod is over whose node does not
+// answer.
+func (r *Reconciler) enqueueForUnreachablePod(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	if !r.children.EndsUnreachable(ctx, e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)) {
+		return
+	}
+	for _, key := range r.groupsThatWaitFor(ctx, e.ObjectNew) {
 		q.AddAfter(reconcile.Request{NamespacedName: key}, children.SyncBatchPeriod)
 	}
 }

@@ -76,13 +76,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // enqueueForPodPhase enqueues the set of a pod that has begun to run, which may be long before it is ready, or that has ended
 // in a Training workload: the set's phase depends on it. The first pod of a set that runs changes the phase, which is to be
-// seen within 1 s.
+// seen within 1 s. Of a pod that ends on a node that does not answer too: a replica that is replaced waits for its grace period.
 func (r *Reconciler) enqueueForPodPhase(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
 	name := is.Labels[v1alpha1.LabelPartOf]
 	begins := was.Status.Phase != corev1.PodRunning && is.Status.Phase == corev1.PodRunning
 	ends := slices.Contains(was.Finalizers, v1alpha1.FinalizerPodTracking) && !hasEnded(was) && hasEnded(is)
-	if name == "" || !begins && !ends {
+	if name == "" || !begins && !ends && !r.children.EndsUnreachable(ctx, was, is) {
 		return
 	}
 	key := types.NamespacedName{Namespace: is.Namespace, Name: name}
