@@ -58,11 +58,7 @@ func TestAUnitIsReplacedWhole(t *testing.T) {
 			w.untilAvailable("chat")
 			w.untilBoundAre("all of it", map[string]int{"chat-0": 8})
 			if tc.rival >= 0 {
-				class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Value: tc.rival}
-				_, err := cp.Client().SchedulingV1().PriorityClasses().Create(w.ctx, class, metav1.CreateOptions{})
-				w.must(err, "creating a priority class")
-				w.apply(fmt.Sprintf(eightGPUs, "rival", class.Name))
-				w.untilCondition(podGroups, "rival-0", v2alpha2.ConditionSatisfied, "False")
+				w.rival(tc.rival)
 			}
 
 			ending := w.hold("chat-0")
@@ -85,6 +81,16 @@ func TestAUnitIsReplacedWhole(t *testing.T) {
 			})
 		})
 	}
+}
+
+// rival applies a set of this priority that wants the room of chat, and waits until the scheduler has seen that there is none.
+func (w *world) rival(priority int32) {
+	w.t.Helper()
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Value: priority}
+	_, err := cp.Client().SchedulingV1().PriorityClasses().Create(w.ctx, class, metav1.CreateOptions{})
+	w.must(err, "creating a priority class")
+	w.apply(fmt.Sprintf(eightGPUs, "rival", class.Name))
+	w.untilCondition(podGroups, "rival-0", v2alpha2.ConditionSatisfied, "False")
 }
 
 // boundPods returns the pods that have a node, by PodGroup.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -25,7 +26,16 @@ func (w *world) watched(delay string) map[string]types.UID {
 	if delay != "" {
 		set.Spec.Template.TerminationDelay = w.duration(delay)
 	}
+	for _, c := range set.Spec.Template.Cliques {
+		c.Spec.PodSpec.TerminationGracePeriodSeconds = ptr.To[int64](2)
+	}
 	w.must(w.client.Create(w.ctx, set), "creating the set")
+	return w.untilWatched()
+}
+
+// untilWatched waits until all of the 8 pods are available and every PodClique knows that it was.
+func (w *world) untilWatched() map[string]types.UID {
+	w.t.Helper()
 	w.untilAvailable("chat")
 	w.untilPodsAre("all pods are ready", func(pods []*corev1.Pod) bool {
 		return len(pods) == 8 && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return !controlplane.PodReady(p) })

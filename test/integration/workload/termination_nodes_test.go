@@ -1,0 +1,175 @@
+package workload
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// untilReplacedElsewhere waits until pods whose host names have the prefix run on other nodes, all ready, while those from
+// before are stuck on a node that is lost. It returns the UIDs of the pods that are not stuck, by host name.
+func (w *world) untilReplacedElsewhere(before map[string]types.UID, lost, prefix string) map[string]types.UID {
+	w.t.Helper()
+	var after map[string]types.UID
+	var stuck []string
+	ctx, cancel := w.patient()
+	defer cancel()
+	w.must(controlplane.Until(ctx, cp.Client().CoreV1().Pods(w.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {
+		after, stuck = map[string]types.UID{}, nil
+		for _, p := range pods {
+			if p.Spec.NodeName == lost && p.DeletionTimestamp != nil {
+				stuck = append(stuck, p.Spec.Hostname)
+			} else if controlplane.PodReady(p) {
+				after[p.Spec.Hostname] = p.UID
+			}
+		}
+		return len(after) == len(before)
+	}), "waiting until the pods run elsewhere")
+	for host, uid := range before {
+		if replaced := after[host] != uid; replaced != strings.HasPrefix(host, prefix) || replaced != slices.Contains(stuck, host) {
+			w.t.Errorf("pod %s: replaced %v, stuck %v", host, replaced, stuck)
+		}
+	}
+	return after
+}
+
+// untilHosts waits until exactly these pods are left, and all are ready.
+func (w *world) untilHosts(want map[string]types.UID) {
+	w.t.Helper()
+	ctx, cancel := w.patient()
+	defer cancel()
+	w.must(controlplane.Until(ctx, cp.Client().CoreV1().Pods(w.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {
+		got := map[string]types.UID{}
+		for _, p := range pods {
+			if controlplane.PodReady(p) && p.DeletionTimestamp == nil {
+				got[p.Spec.Hostname] = p.UID
+			}
+		}
+		return len(pods) == len(want) && maps.Equal(got, want)
+	}), "waiting until the pods that were stuck are gone")
+}
+
+// TestTerminationOnALostNode: the node of all pods does not answer any more. The set replica is ended after the delay; its
+// pods are stuck, and replaced elsewhere when their grace period is over. When the node is back they go, and nothing else.
+func TestTerminationOnALostNode(t *testing.T) {
+	w := newWorld(t, 1)
+	before := w.watched("2s")
+	lost := w.nodes[0]
+	w.addNodes(1)
+	w.must(cp.LoseNode(w.ctx, lost), "losing the node")
+	_, deadline := w.untilBreached("chat-0-router")
+	after := w.untilReplacedElsewhere(before, lost, "chat-0-")
+	w.untilAvailable("chat")
+	w.notEarly(w.setAttempt(), deadline)
+	w.must(cp.RestoreNode(w.ctx, lost), "restoring the node")
+	w.untilHosts(after)
+	w.untilAvailable("chat")
+	if set, group := w.setAttempt(), w.groupAttempt(); set.Attempt != 1 || group.Attempt != 0 {
+		t.Errorf("attempts %+v of the set, %+v of the group", set, group)
+	}
+}
+
+// TestTerminationOfAGroupReplicaOnALostNode: only the replica whose node is lost is ended, and runs elsewhere.
+func TestTerminationOfAGroupReplicaOnALostNode(t *testing.T) {
+	w := newWorld(t, 1)
+	set := w.parse(fmt.Sprintf(strings.Replace(eightGPUs, "replicas: 2, minAvailable: 1", "replicas: 1, minAvailable: 1", 1), "chat", ""))
+	set.Spec.Template.TerminationDelay = w.duration("2s")
+	grace := int64(2)
+	for _, c := range set.Spec.Template.Cliques {
+		c.Spec.PodSpec.TerminationGracePeriodSeconds = &grace
+	}
+	w.must(w.client.Create(w.ctx, set), "creating the set")
+	w.untilBoundAre("the first replica", map[string]int{"chat-0": 5})
+	w.cordon(w.nodes[0], true)
+	w.addNodes(1)
+	w.scale(groups, "chat-0-model", 2)
+	before, lost := w.untilWatched(), w.nodes[1]
+	w.cordon(w.nodes[0], false)
+
+	w.must(cp.LoseNode(w.ctx, lost), "losing the node")
+	_, deadline := w.untilBreached("chat-0-model-1-leader")
+	after := w.untilReplacedElsewhere(before, lost, "chat-0-model-1-")
+	w.untilAvailable("chat")
+	w.notEarly(w.groupAttempt(), deadline)
+	w.must(cp.RestoreNode(w.ctx, lost), "restoring the node")
+	w.untilHosts(after)
+	w.untilAvailable("chat")
+	if set, group := w.setAttempt(), w.groupAttempt(); set.Attempt != 0 || group.Attempt != 1 || group.Index != 1 {
+		t.Errorf("attempts %+v of the set, %+v of the group", set, group)
+	}
+}
+
+// cordon keeps new pods from a node, or lets them.
+func (w *world) cordon(node string, unschedulable bool) {
+	w.t.Helper()
+	_, err := cp.Client().CoreV1().Nodes().Patch(w.ctx, node, types.MergePatchType,
+		fmt.Appendf(nil, `{"spec":{"unschedulable":%v}}`, unschedulable), metav1.PatchOptions{})
+	w.must(err, "cordoning "+node)
+}
+
+// TestNodeBackInTime: a node that answers again before the delay is over ends the breach, and nothing is replaced.
+func TestNodeBackInTime(t *testing.T) {
+	w := newWorld(t, 1)
+	before := w.watched("10m")
+	w.must(cp.LoseNode(w.ctx, w.nodes[0]), "losing the node")
+	for _, clique := range []string{"chat-0-router", "chat-0-model-0-worker", "chat-0-model-1-leader"} {
+		w.untilBreached(clique)
+	}
+	w.untilCondition(groups, "chat-0-model", v1alpha1.ConditionMinAvailableBreached, "True")
+	w.must(cp.RestoreNode(w.ctx, w.nodes[0]), "restoring the node")
+	w.untilReplaced(before, "")
+	w.untilCondition(cliques, "chat-0-router", v1alpha1.ConditionMinAvailableBreached, "False")
+	w.untilCondition(groups, "chat-0-model", v1alpha1.ConditionMinAvailableBreached, "False")
+	if set, group := w.setAttempt(), w.groupAttempt(); set.Attempt != 0 || group.Attempt != 0 {
+		t.Errorf("attempts %+v of the set, %+v of the group", set, group)
+	}
+}
+
+// TestTerminationBesideARival: a replica is ended on a full node, its pods end slowly, and a rival waits for the room. The
+// set ends whole again or holding nothing.
+func TestTerminationBesideARival(t *testing.T) {
+	for name, tc := range map[string]struct {
+		clique, prefix string // which is in breach, and what is ended
+		rival          int32  // its priority above the set's
+	}{
+		"set replica beside one of equal priority":    {"chat-0-router", "chat-0-", 0},
+		"set replica beside one of higher priority":   {"chat-0-router", "chat-0-", 1000},
+		"group replica beside one of higher priority": {"chat-0-model-1-worker", "chat-0-model-1-", 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			before := w.watched("1s")
+			w.rival(tc.rival)
+			ending := w.hold("chat-0")
+			w.ready(tc.clique, false)
+			w.untilPodsAre("the replica ends", func(pods []*corev1.Pod) bool {
+				return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
+					return strings.HasPrefix(p.Spec.Hostname, tc.prefix) && p.DeletionTimestamp == nil
+				})
+			})
+			w.release(ending)
+			whole, rival := map[string]int{"chat-0": 8}, map[string]int{"rival-0": 8}
+			w.untilPodsAre("one of the two is whole, and the other holds nothing", func(pods []*corev1.Pod) bool {
+				bound := boundPods(pods)
+				return maps.Equal(bound, whole) || tc.prefix == "chat-0-" && maps.Equal(bound, rival)
+			})
+			for host, uid := range w.hosts() {
+				if of, was := before[host]; was && (of == uid) == strings.HasPrefix(host, tc.prefix) {
+					t.Errorf("pod %s: replaced %v", host, of != uid)
+				}
+			}
+			if set, group := w.setAttempt(), w.groupAttempt(); set.Attempt+group.Attempt != 1 {
+				t.Errorf("attempts %+v of the set, %+v of the group", set, group)
+			}
+		})
+	}
+}

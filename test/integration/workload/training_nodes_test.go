@@ -1,0 +1,89 @@
+package workload
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// nodeJob runs the job on one node, from which its pods are evicted when it was lost for a second.
+func (w *world) nodeJob(restarts int) {
+	w.t.Helper()
+	set := w.parse(fmt.Sprintf(trainingJob, fmt.Sprintf("  trainingSpec: {maxRestarts: %d}", restarts)))
+	soon := int64(1)
+	for _, c := range set.Spec.Template.Cliques {
+		c.Spec.PodSpec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists,
+			Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &soon}}
+	}
+	w.must(w.client.Create(w.ctx, set), "creating the job")
+	w.untilJob("runs", "Running", 0)
+}
+
+// A worker is killed (137), then the node is lost with all pods: each is one restart, of all pods. The job finishes elsewhere,
+// and the node that comes back disturbs nothing.
+func TestTrainingLosesANode(t *testing.T) {
+	w := newWorld(t, 1)
+	w.nodeJob(2)
+	first := w.untilRunning(nil)
+	w.exit(137, "job-0-ring-0-worker-1")
+	w.untilJob("the first restart is counted", "Running", 1)
+	second := w.untilRunning(first)
+	if message := w.attemptOf("job").Message; !strings.Contains(message, "container main exited with code 137") {
+		t.Errorf("restarted because: %q", message)
+	}
+
+	lost := w.nodes[0]
+	w.addNodes(1)
+	w.must(cp.LoseNode(w.ctx, lost), "losing the node")
+	third := w.untilReplacedElsewhere(second, lost, "job-0-")
+	w.untilJob("the second restart is counted", "Running", 2)
+	if a := w.attemptOf("job"); a.Attempt != 2 || a.Reason != v1alpha1.ReasonRestart {
+		t.Errorf("attempt %+v", a)
+	}
+	t.Log(w.attemptOf("job").Message)
+	w.must(cp.RestoreNode(w.ctx, lost), "restoring the node")
+	w.untilHosts(third)
+	if hosts := slices.Sorted(maps.Keys(third)); !slices.Equal(hosts, slices.Sorted(maps.Keys(first))) {
+		t.Errorf("host names %v", hosts)
+	}
+	w.finish()
+	w.untilJob("it has succeeded", "Succeeded", 2)
+}
+
+// Without restarts a node that is lost is the end. The job is Failed though its pods are stuck, and they go when the node is
+// back.
+func TestTrainingFailsWithItsNode(t *testing.T) {
+	w := newWorld(t, 1)
+	w.nodeJob(0)
+	w.untilRunning(nil)
+	w.addNodes(1) // nothing is evicted while all nodes are lost
+	w.must(cp.LoseNode(w.ctx, w.nodes[0]), "losing the node")
+	job := w.untilJob("it has failed", "Failed", 0)
+	if reason := conditionOf(job, v1alpha1.ConditionFailed, "reason"); reason != v1alpha1.ReasonMaxRestartsExceeded {
+		t.Errorf("failed for %s", reason)
+	}
+	t.Log(conditionOf(job, v1alpha1.ConditionFailed, "message"))
+	ctx, cancel := w.patient()
+	defer cancel()
+	w.must(controlplane.Until(ctx, cp.Client().CoreV1().Pods(w.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {
+		return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil || len(p.Finalizers) > 0 })
+	}), "waiting until the pods that are stuck have no finalizers")
+	w.must(cp.RestoreNode(w.ctx, w.nodes[0]), "restoring the node")
+	w.until("no pod is left", podsKind, func(pods []*unstructured.Unstructured) bool { return len(pods) == 0 })
+	w.untilJob("it has failed for good", "Failed", 0)
+}
+
+// attemptOf returns the newest attempt of a set.
+func (w *world) attemptOf(name string) v1alpha1.ReplicaAttempt {
+	set := &v1alpha1.PodCliqueSet{}
+	return w.attempt(set, func() []v1alpha1.ReplicaAttempt { return set.Status.ReplicaAttempts }, name)
+}
