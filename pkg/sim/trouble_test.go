@@ -183,3 +183,38 @@ func TestPodCliquesThatAreGone(t *testing.T) {
 	c.Advance(time.Minute)
 	wantAvailable(c, 8)
 }
+
+// TestStatusThatTheCacheShowsLate: what is well again before the cache shows that the status said otherwise is in the status
+// when it does.
+func TestStatusThatTheCacheShowsLate(t *testing.T) {
+	for name, kind := range map[string]client.Object{
+		"PodClique": &v1alpha1.PodClique{}, "PodCliqueScalingGroup": &v1alpha1.PodCliqueScalingGroup{}, "PodCliqueSet": &v1alpha1.PodCliqueSet{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newWatched(t, watched(5*time.Minute, 0), 0)
+			c.HoldBack(kind)
+			var pods []*corev1.Pod
+			for _, clique := range []string{"chat-0-router", "chat-0-model-0-leader", "chat-0-model-1-leader"} {
+				pods = append(pods, fail(c, clique))
+			}
+			c.Advance(5 * time.Second)
+			for _, pod := range pods {
+				c.Kubelet.PassReadiness(pod)
+			}
+			c.Advance(5 * time.Second)
+			c.Deliver(kind)
+			c.Advance(5 * time.Second)
+			wantAvailable(c, 8)
+			for _, clique := range All[*v1alpha1.PodClique](c) {
+				if s := clique.Status; s.ReadyReplicas != clique.Spec.Replicas || s.MinAvailableBreachedSince != nil {
+					c.Fatalf("PodClique %s: %d ready, in breach since %s", clique.Name, s.ReadyReplicas, s.MinAvailableBreachedSince)
+				}
+			}
+			for _, g := range All[*v1alpha1.PodCliqueScalingGroup](c) {
+				if s := g.Status; s.AvailableReplicas != g.Spec.Replicas || s.MinAvailableBreachedSince != nil {
+					c.Fatalf("scaling group %s: %d available, in breach since %s", g.Name, s.AvailableReplicas, s.MinAvailableBreachedSince)
+				}
+			}
+		})
+	}
+}

@@ -181,9 +181,26 @@ func sameMap(a, b map[string]string) bool {
 }
 
 // SpecChangedPredicate is a predicate for the controller's own kind. It drops updates of the status, which the controller
-// writes.
+// writes: these are for OwnStatusHandler.
 func SpecChangedPredicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return SpecChanged(e.ObjectOld, e.ObjectNew) != Never }}
+}
+
+// OwnStatusHandler returns the event handler for updates of the controller's own kind that SpecChangedPredicate drops. They
+// are Soon: a pass between the write of a status and its arrival in the cache compares what it observes with the status
+// before that. If the two are the same it writes nothing, and only the next pass sees that what was written is out of date.
+func OwnStatusHandler() handler.EventHandler {
+	self := func(_ context.Context, o client.Object) []types.NamespacedName {
+		return []types.NamespacedName{client.ObjectKeyFromObject(o)}
+	}
+	urgency := func(before, after client.Object) Urgency {
+		if SpecChanged(before, after) != Never || before.GetResourceVersion() == after.GetResourceVersion() {
+			return Never
+		}
+		return Soon
+	}
+	update := ChangeHandler{Map: self, Urgency: urgency}.Handler().(handler.Funcs).UpdateFunc
+	return handler.Funcs{UpdateFunc: update}
 }
 
 // A failed pass is retried after FirstRetry, doubling to LastRetry: a quota that is raised causes no event.

@@ -78,6 +78,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("podclique").
 		For(&v1alpha1.PodClique{}, builder.WithPredicates(children.SpecChangedPredicate())).
+		Watches(&v1alpha1.PodClique{}, children.OwnStatusHandler()).
 		Watches(&corev1.Pod{}, children.ChangeHandler{
 			Map: cliqueOf, Urgency: podUrgency, DelayCreate: true}.Handler()).
 		Watches(&v2alpha2.PodGroup{}, children.ChangeHandler{

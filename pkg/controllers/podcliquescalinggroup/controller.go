@@ -44,6 +44,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("podcliquescalinggroup").
 		For(&v1alpha1.PodCliqueScalingGroup{}, builder.WithPredicates(children.SpecChangedPredicate())).
+		Watches(&v1alpha1.PodCliqueScalingGroup{}, children.OwnStatusHandler()).
 		Watches(&v1alpha1.PodClique{}, children.ChangeHandler{
 			Map: children.Owner(v1alpha1.KindPodCliqueScalingGroup), Urgency: children.SpecOrStatusChanged, DelayCreate: true}.Handler()).
 		Watches(&v1alpha1.PodCliqueSet{}, children.ChangeHandler{

@@ -57,6 +57,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return b.
 		Named("podcliqueset").
 		For(&v1alpha1.PodCliqueSet{}, builder.WithPredicates(children.SpecChangedPredicate())).
+		Watches(&v1alpha1.PodCliqueSet{}, children.OwnStatusHandler()).
 		Watches(&v1alpha1.PodClique{}, children.ChangeHandler{Map: setOfClique, Urgency: cliqueUrgency, DelayCreate: true}.Handler()).
 		Watches(&v1alpha1.PodCliqueScalingGroup{}, children.ChangeHandler{
 			Map: children.Owner(v1alpha1.KindPodCliqueSet), Urgency: children.SpecOrStatusChanged, DelayCreate: true}.Handler()).
