@@ -61,8 +61,8 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 const (
 	// stepLimit bounds the steps of one moment: more of them never end.
 	stepLimit = 100_000
-	// kept is how many steps a failure shows.
-	kept = 40
+	// kept is how many steps a failure shows, and told how many lines of the timeline.
+	kept, told = 40, 400
 )
 
 // New returns a cluster in which nothing has happened yet. Pods start a second after they are bound, are ready two seconds
@@ -336,9 +336,9 @@ func All[T client.Object](c *Cluster) []T { return all[T](c.API) }
 // Elapsed is the time since the cluster began.
 func (c *Cluster) Elapsed() time.Duration { return c.Clock.Now().Sub(epoch) }
 
-// Fatalf fails the test, with the newest steps and the timeline.
+// Fatalf fails the test, with the newest steps and the end of the timeline.
 func (c *Cluster) Fatalf(format string, arguments ...any) {
 	c.t.Helper()
 	c.t.Fatalf("%s\nseed %d, step %d, after %s\nlast steps:\n  %s\ntimeline:\n%s", fmt.Sprintf(format, arguments...),
-		c.options.Seed, c.Steps, c.Elapsed(), strings.Join(c.last[max(0, len(c.last)-kept):], "\n  "), c.Timeline)
+		c.options.Seed, c.Steps, c.Elapsed(), strings.Join(c.last[max(0, len(c.last)-kept):], "\n  "), c.Timeline.tail(told))
 }

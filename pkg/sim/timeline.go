@@ -421,6 +421,14 @@ func (l *Timeline) String() string {
 	return strings.TrimLeft(strings.Join(l.written, "\n")+"\n", "\n")
 }
 
+// tail returns the last lines of the timeline so far.
+func (l *Timeline) tail(lines int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flush()
+	return strings.Join(l.written[max(0, len(l.written)-lines):], "\n") + "\n"
+}
+
 // Golden compares the timeline with testdata/<name>.txt, which go test -update writes anew.
 func (l *Timeline) Golden(t *testing.T, name string) {
 	t.Helper()
