@@ -76,6 +76,7 @@ type table struct {
 	status     bool // status is a subresource
 	custom     bool // of a CustomResourceDefinition
 	objects    map[types.NamespacedName]client.Object
+	ordered    []client.Object // the same by key; what was read of it is never changed
 }
 
 // NewAPI returns an API server without objects.
@@ -146,16 +147,21 @@ func (a *API) tableOf(o runtime.Object) (*table, error) {
 	return t, nil
 }
 
-// sorted returns the objects by key.
-func sorted(objects map[types.NamespacedName]client.Object) []client.Object {
-	all := make([]client.Object, 0, len(objects))
-	for _, o := range objects {
-		all = append(all, o)
-	}
-	slices.SortFunc(all, func(x, y client.Object) int {
-		return cmp.Or(strings.Compare(x.GetNamespace(), y.GetNamespace()), strings.Compare(x.GetName(), y.GetName()))
+// with returns objects by key with o as the one of its key, nil: without one. The list that is passed stays as it is.
+func with(ordered []client.Object, key types.NamespacedName, o client.Object) []client.Object {
+	i, found := slices.BinarySearchFunc(ordered, key, func(x client.Object, key types.NamespacedName) int {
+		return cmp.Or(strings.Compare(x.GetNamespace(), key.Namespace), strings.Compare(x.GetName(), key.Name))
 	})
-	return all
+	rest := ordered[i:]
+	if found {
+		rest = rest[1:]
+	}
+	next := make([]client.Object, 0, len(ordered)+1)
+	next = append(next, ordered[:i]...)
+	if o != nil {
+		next = append(next, o)
+	}
+	return append(next, rest...)
 }
 
 // Get implements client.Reader.
@@ -185,10 +191,10 @@ func (a *API) List(_ context.Context, into client.ObjectList, options ...client.
 		return apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", o.FieldSelector))
 	}
 	a.mu.Lock()
-	all := sorted(t.objects)
+	all := t.ordered
 	into.SetResourceVersion(strconv.FormatInt(a.version, 10))
 	a.mu.Unlock()
-	return fillList(into, all, &o, t.gvk, nil)
+	return fillList(into, all, &o, t.gvk)
 }
 
 // fill copies an object into another of its type, or its metadata into a PartialObjectMetadata. shared: what the object
@@ -211,9 +217,8 @@ func fill(into, from client.Object, gvk schema.GroupVersionKind, shared bool) er
 	return nil
 }
 
-// fillList puts those of the objects into a list that the options select, and that are in the index that their field
-// selector asks for. indexed may be nil if there is none.
-func fillList(into client.ObjectList, all []client.Object, o *client.ListOptions, gvk schema.GroupVersionKind, indexed func(client.Object) bool) error {
+// fillList puts those of the objects into a list whose namespace and labels the options select.
+func fillList(into client.ObjectList, all []client.Object, o *client.ListOptions, gvk schema.GroupVersionKind) error {
 	selector := o.LabelSelector
 	if selector == nil {
 		selector = labels.Everything()
@@ -222,8 +227,7 @@ func fillList(into client.ObjectList, all []client.Object, o *client.ListOptions
 	items := reflect.ValueOf(into).Elem().FieldByName("Items")
 	selected := reflect.MakeSlice(items.Type(), 0, 0)
 	for _, object := range all {
-		if o.Namespace != "" && object.GetNamespace() != o.Namespace || !selector.Matches(labels.Set(object.GetLabels())) ||
-			indexed != nil && !indexed(object) {
+		if o.Namespace != "" && object.GetNamespace() != o.Namespace || !selector.Matches(labels.Set(object.GetLabels())) {
 			continue
 		}
 		item := reflect.New(items.Type().Elem())
@@ -248,8 +252,8 @@ func all[T client.Object](a *API) []T {
 	utilruntime.Must(err)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	objects := make([]T, 0, len(t.objects))
-	for _, o := range sorted(t.objects) {
+	objects := make([]T, 0, len(t.ordered))
+	for _, o := range t.ordered {
 		objects = append(objects, o.(T))
 	}
 	return objects

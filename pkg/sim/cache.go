@@ -37,12 +37,35 @@ type view struct {
 	transform toolscache.TransformFunc
 
 	objects map[types.NamespacedName]client.Object // never changed in place
+	ordered []client.Object                        // the same by key; what was read of it is never changed
 	pending []Change                               // not delivered yet
-	ordered int                                    // of pending, from the front: those whose order is settled
+	settled int                                    // of pending, from the front: those whose order is settled
 	held    bool
 
-	indexes  map[string]client.IndexerFunc
+	indexes  map[string]*index
 	handlers []toolscache.ResourceEventHandler
+}
+
+// index finds objects by values.
+type index struct {
+	values  client.IndexerFunc
+	ordered map[string][]client.Object // by value, as those of the view
+}
+
+// put stores an object in place of another of its key; nil: none.
+func (i *index) put(key types.NamespacedName, before, after client.Object) {
+	if before != nil {
+		for _, v := range i.values(before) {
+			if i.ordered[v] = with(i.ordered[v], key, nil); len(i.ordered[v]) == 0 {
+				delete(i.ordered, v)
+			}
+		}
+	}
+	if after != nil {
+		for _, v := range i.values(after) {
+			i.ordered[v] = with(i.ordered[v], key, after)
+		}
+	}
 }
 
 // newViewCache returns a cache that has listed all there is, and watches from now on. By options.ByObject it shows a part
@@ -50,7 +73,7 @@ type view struct {
 func newViewCache(api *API, options cache.Options) *viewCache {
 	c := &viewCache{api: api, views: map[schema.GroupVersionKind]*view{}}
 	for gvk, t := range api.tables {
-		c.views[gvk] = &view{table: t, selects: labels.Everything(), objects: map[types.NamespacedName]client.Object{}, indexes: map[string]client.IndexerFunc{}}
+		c.views[gvk] = &view{table: t, selects: labels.Everything(), objects: map[types.NamespacedName]client.Object{}, indexes: map[string]*index{}}
 	}
 	for kind, by := range options.ByObject {
 		t, err := api.tableOf(kind)
@@ -69,7 +92,7 @@ func newViewCache(api *API, options cache.Options) *viewCache {
 	})
 	for _, v := range c.views {
 		api.mu.Lock()
-		objects := sorted(v.table.objects)
+		objects := v.table.ordered
 		api.mu.Unlock()
 		for _, o := range objects {
 			v.show(client.ObjectKeyFromObject(o), o)
@@ -82,6 +105,14 @@ func newViewCache(api *API, options cache.Options) *viewCache {
 // it has none.
 func (v *view) show(key types.NamespacedName, now client.Object) (before, after client.Object) {
 	before = v.objects[key]
+	defer func() {
+		if before != nil || after != nil {
+			v.ordered = with(v.ordered, key, after)
+		}
+		for _, i := range v.indexes {
+			i.put(key, before, after)
+		}
+	}()
 	if now == nil || !v.selects.Matches(labels.Set(now.GetLabels())) {
 		delete(v.objects, key)
 		return before, nil
@@ -101,8 +132,8 @@ func (c *viewCache) settle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, v := range c.views {
-		slices.SortStableFunc(v.pending[v.ordered:], func(x, y Change) int { return strings.Compare(x.Key.String(), y.Key.String()) })
-		v.ordered = len(v.pending)
+		slices.SortStableFunc(v.pending[v.settled:], func(x, y Change) int { return strings.Compare(x.Key.String(), y.Key.String()) })
+		v.settled = len(v.pending)
 	}
 }
 
@@ -126,7 +157,7 @@ func (c *viewCache) deliver(gvk schema.GroupVersionKind) {
 	v := c.views[gvk]
 	change := v.pending[0]
 	v.pending = v.pending[1:]
-	v.ordered = max(0, v.ordered-1)
+	v.settled = max(0, v.settled-1)
 	before, after := v.show(change.Key, change.New)
 	handlers := v.handlers
 	c.mu.Unlock()
@@ -179,35 +210,28 @@ func (c *viewCache) List(_ context.Context, into client.ObjectList, options ...c
 	o.ApplyOptions(options)
 	c.mu.RLock()
 	v := c.views[t.gvk]
-	all := sorted(v.objects)
-	indexed, err := v.indexed(o.FieldSelector)
+	all, err := v.selected(o.FieldSelector)
 	c.mu.RUnlock()
 	if err != nil {
 		return err
 	}
-	return fillList(into, all, &o, t.gvk, indexed)
+	return fillList(into, all, &o, t.gvk)
 }
 
-// indexed returns whether an object has the values that a selector asks of indexes; nil if it asks nothing.
-func (v *view) indexed(selector fields.Selector) (func(client.Object) bool, error) {
+// selected returns the objects of the view that have the value that a selector asks of an index; all if it asks nothing.
+func (v *view) selected(selector fields.Selector) ([]client.Object, error) {
 	if selector == nil || selector.Empty() {
-		return nil, nil
+		return v.ordered, nil
 	}
 	requirements := selector.Requirements()
-	values := make([]client.IndexerFunc, len(requirements))
-	for i, r := range requirements {
-		if values[i] = v.indexes[r.Field]; values[i] == nil {
-			return nil, fmt.Errorf("index with name field:%s does not exist", r.Field)
-		}
+	if len(requirements) > 1 {
+		return nil, fmt.Errorf("no index answers %s", selector)
 	}
-	return func(o client.Object) bool {
-		for i, r := range requirements {
-			if !slices.Contains(values[i](o), r.Value) {
-				return false
-			}
-		}
-		return true
-	}, nil
+	i := v.indexes[requirements[0].Field]
+	if i == nil {
+		return nil, fmt.Errorf("index with name field:%s does not exist", requirements[0].Field)
+	}
+	return i.ordered[requirements[0].Value], nil
 }
 
 // IndexField implements client.FieldIndexer.
@@ -222,7 +246,10 @@ func (c *viewCache) IndexField(_ context.Context, kind client.Object, field stri
 	if v.indexes[field] != nil {
 		return fmt.Errorf("%s has an index %s already", t.gvk.Kind, field)
 	}
-	v.indexes[field] = values
+	v.indexes[field] = &index{values, map[string][]client.Object{}}
+	for key, o := range v.objects {
+		v.indexes[field].put(key, nil, o)
+	}
 	return nil
 }
 
@@ -250,7 +277,7 @@ type informer struct {
 func (i informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.cache.mu.Lock()
 	i.view.handlers = append(i.view.handlers, h)
-	objects := sorted(i.view.objects)
+	objects := i.view.ordered
 	i.cache.mu.Unlock()
 	for _, o := range objects {
 		h.OnAdd(o, true)

@@ -91,7 +91,7 @@ func (a *API) DeleteAllOf(_ context.Context, o client.Object, options ...client.
 	d := &client.DeleteAllOfOptions{}
 	d.ApplyOptions(options)
 	a.mu.Lock()
-	objects := sorted(t.objects)
+	objects := t.ordered
 	a.mu.Unlock()
 	for _, there := range objects {
 		if d.Namespace != "" && there.GetNamespace() != d.Namespace || d.LabelSelector != nil && !d.LabelSelector.Matches(labels.Set(there.GetLabels())) {

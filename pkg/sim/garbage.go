@@ -25,7 +25,7 @@ func (a *API) garbage() []step {
 	var objects []client.Object
 	alive := map[types.UID]client.Object{}
 	for _, gvk := range a.kinds() {
-		for _, o := range sorted(a.tables[gvk].objects) {
+		for _, o := range a.tables[gvk].ordered {
 			objects = append(objects, o)
 			alive[o.GetUID()] = o
 		}

@@ -432,7 +432,7 @@ func (s *soak) whole() {
 	}
 	got := map[string]int{}
 	for _, gvk := range s.API.kinds() {
-		for _, o := range sorted(s.API.tables[gvk].objects) {
+		for _, o := range s.API.tables[gvk].ordered {
 			got[gvk.Kind]++
 			if set := o.GetLabels()[v1alpha1.LabelPartOf]; set != "" && !slices.ContainsFunc(All[*v1alpha1.PodCliqueSet](s.Cluster), func(x *v1alpha1.PodCliqueSet) bool { return x.Name == set }) {
 				s.Fatalf("%s is left of set %s, which is gone", describe(o), set)

@@ -101,7 +101,7 @@ func wantNothing(c *Cluster) {
 		if gvk.Kind == "Node" {
 			continue
 		}
-		for _, o := range sorted(c.API.tables[gvk].objects) {
+		for _, o := range c.API.tables[gvk].ordered {
 			c.Fatalf("%s is left", describe(o))
 		}
 	}

@@ -159,7 +159,7 @@ func terminations() func(*Cluster) error {
 	return func(c *Cluster) error {
 		short.observe(c)
 		delays := shortestDelays(c)
-		check := func(set, unit string, entry v1alpha1.ReplicaAttempt, causes []string) error {
+		check := func(set, unit string, entry v1alpha1.ReplicaAttempt, causes func() []string) error {
 			before := attempts[unit]
 			attempts[unit] = entry.Attempt
 			if before >= entry.Attempt || entry.Reason != v1alpha1.ReasonTermination {
@@ -169,7 +169,7 @@ func terminations() func(*Cluster) error {
 				return fmt.Errorf("%s went from attempt %d to %d", unit, before, entry.Attempt)
 			}
 			delay, on := delays[set]
-			if on && slices.ContainsFunc(causes, func(key string) bool { return short.justifies(key, delay, c.Clock.Now()) }) {
+			if on && slices.ContainsFunc(causes(), func(key string) bool { return short.justifies(key, delay, c.Clock.Now()) }) {
 				return nil
 			}
 			return fmt.Errorf("%s was terminated without cause: %s", unit, entry.Message)
@@ -177,16 +177,18 @@ func terminations() func(*Cluster) error {
 		cliques, groups := All[*v1alpha1.PodClique](c), All[*v1alpha1.PodCliqueScalingGroup](c)
 		for _, set := range All[*v1alpha1.PodCliqueSet](c) {
 			for _, entry := range set.Status.ReplicaAttempts {
-				var causes []string
-				for _, clique := range cliques {
-					if metav1.IsControlledBy(clique, set) && observed.Attempt(clique).Set == entry.Attempt-1 {
-						causes = append(causes, string(clique.UID))
+				causes := func() (causes []string) {
+					for _, clique := range cliques {
+						if metav1.IsControlledBy(clique, set) && observed.Attempt(clique).Set == entry.Attempt-1 {
+							causes = append(causes, string(clique.UID))
+						}
 					}
-				}
-				for _, g := range groups {
-					if metav1.IsControlledBy(g, set) {
-						causes = append(causes, fmt.Sprintf("%s/%d", g.Name, entry.Attempt-1))
+					for _, g := range groups {
+						if metav1.IsControlledBy(g, set) {
+							causes = append(causes, fmt.Sprintf("%s/%d", g.Name, entry.Attempt-1))
+						}
 					}
+					return causes
 				}
 				if err := check(set.Name, fmt.Sprintf("replica %d of set %s", entry.Index, set.Name), entry, causes); err != nil {
 					return err
@@ -195,11 +197,14 @@ func terminations() func(*Cluster) error {
 		}
 		for _, g := range groups {
 			for _, entry := range g.Status.ReplicaAttempts {
-				var causes []string
-				for _, clique := range cliques {
-					if metav1.IsControlledBy(clique, g) && observed.GroupReplicaIndex(clique) == int(entry.Index) && observed.Attempt(clique).Group == entry.Attempt-1 {
-						causes = append(causes, string(clique.UID))
+				causes := func() (causes []string) {
+					for _, clique := range cliques {
+						if metav1.IsControlledBy(clique, g) && observed.GroupReplicaIndex(clique) == int(entry.Index) &&
+							observed.Attempt(clique).Group == entry.Attempt-1 {
+							causes = append(causes, string(clique.UID))
+						}
 					}
+					return causes
 				}
 				unit := fmt.Sprintf("replica %d of group %s in attempt %d", entry.Index, g.Name, g.Status.PodCliqueSetAttempt)
 				if err := check(g.Labels[v1alpha1.LabelPartOf], unit, entry, causes); err != nil {

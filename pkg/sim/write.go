@@ -32,6 +32,7 @@ func (a *API) change(t *table, old, now client.Object) {
 		c.Key = client.ObjectKeyFromObject(old)
 		delete(t.objects, c.Key)
 	}
+	t.ordered = with(t.ordered, c.Key, now)
 	for _, f := range a.watchers {
 		if f != nil {
 			f(c)
