@@ -64,6 +64,7 @@ func (k *Kubelet) see(c Change) {
 	if pod == nil {
 		if old, ok := c.Old.(*corev1.Pod); ok {
 			delete(k.pods, old.UID)
+			delete(k.sick, old.UID)
 		}
 		return
 	}
@@ -240,7 +241,11 @@ func (k *Kubelet) PassReadiness(pod *corev1.Pod) { k.setSick(pod, false) }
 func (k *Kubelet) setSick(pod *corev1.Pod, sick bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.sick[pod.UID] = sick
+	if sick {
+		k.sick[pod.UID] = true
+	} else {
+		delete(k.sick, pod.UID)
+	}
 }
 
 // Exit makes the containers of a running pod exit with a code. By the pod's restartPolicy they start again, and are

@@ -29,7 +29,7 @@ import (
 )
 
 // How often things happen to a fleet in the soak: the mean time between them, per pod, node or set, or in all. Pods and
-// nodes fail in days and weeks, somewhat more often than those of a fleet that is worth its money.
+// nodes fail in days and weeks.
 const (
 	soakPodMTBF       = 4 * 24 * time.Hour
 	soakNodeMTBF      = 3 * 7 * 24 * time.Hour
@@ -48,13 +48,18 @@ const (
 // ready for a while, nodes do not answer and come back, users delete, scale and edit, the controllers and the scheduler
 // crash, and caches lag. Nothing is terminated twice for one breach, early, or without having been available; a failure of
 // a job is one restart, and no more are made than it may; when nothing has happened for a while all are whole; and nothing
-// is left behind, neither objects nor memory. From ROUNDS 20 on it is 50 sets and a month, below it 10 sets and a day.
+// is left behind, neither objects nor memory. From ROUNDS 20 on it is 50 sets and a month, below it 10 sets and 5 days.
 func TestSoak(t *testing.T) {
-	sets, days := 10, 1
+	sets, days := 10, 5
 	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n >= 20 {
 		sets, days = 50, 30
 	}
-	soakFleet(t, 1, sets, days)
+	s := soakFleet(t, 1, sets, days)
+	for _, what := range []string{"PodCliqueSet Termination", "PodCliqueScalingGroup Termination", "PodCliqueSet Restart"} {
+		if s.count[what] == 0 {
+			t.Errorf("there was no attempt of the kind %s", what)
+		}
+	}
 }
 
 // soak is a fleet in use.
@@ -81,10 +86,14 @@ type soakEvent struct {
 	do func()
 }
 
-func soakFleet(t *testing.T, seed int64, sets, days int) {
-	s := &soak{random: rand.New(rand.NewSource(seed)), lost: map[string]bool{}, sick: map[types.UID]*corev1.Pod{}, count: map[string]int{}}
+// soakFleet lets that many sets live for that many days. Everything follows from the seed.
+func soakFleet(t *testing.T, seed int64, sets, days int) *soak {
+	t.Helper()
+	s := &soak{
+		random: rand.New(rand.NewSource(seed)), lost: map[string]bool{}, sick: map[types.UID]*corev1.Pod{},
+		jobs: soakJobs{}, count: map[string]int{},
+	}
 	defer func() { t.Logf("seed %d, %d sets, %d days: %v", seed, sets, days, s.count) }()
-	s.jobs = soakJobs{}
 	s.Cluster = New(t, Options{Nodes: Nodes(2*sets+4, 8), Check: s.check(both(invariants(), terminations()))})
 	s.API.watch(s.tally)
 	s.Kubelet.Linger, s.Kubelet.LingerUpTo = time.Second, 40*time.Second
@@ -118,11 +127,12 @@ func soakFleet(t *testing.T, seed int64, sets, days int) {
 	if n := s.scheduler.entries(); n > newEntries(s) {
 		s.Fatalf("the scheduler keeps %d entries of nothing", n)
 	}
-	if n := s.process.entries(); n > 0 {
-		// What is forgotten by age is forgotten when something else is seen.
-		s.Fatalf("the controllers keep %d entries of nothing", n)
-	}
+	// The controllers forget what is gone by its age, when they see something else.
+	s.Create(chat())
+	s.Advance(soakCalm)
+	s.whole()
 	s.count["steps"], s.count["crashes"] = s.Steps, s.Crashes
+	return s
 }
 
 // at has something done at a time since the cluster began.
@@ -155,7 +165,7 @@ func (s *soak) likely(one, of int) bool { return s.random.Intn(of) < one }
 func (s *soak) fill(i int) {
 	slot := &s.slots[i]
 	s.in(time.Hour, func() { s.fill(i) })
-	if slices.ContainsFunc(All[*v1alpha1.PodCliqueSet](s.Cluster), func(set *v1alpha1.PodCliqueSet) bool { return set.Name == slot.name }) {
+	if s.exists(slot.name) {
 		return
 	}
 	slot.generation++
@@ -171,6 +181,11 @@ func (s *soak) fill(i int) {
 	set.Name = slot.name
 	s.count["set created"]++
 	s.Create(set)
+}
+
+// exists reports whether there is a set of that name.
+func (s *soak) exists(name string) bool {
+	return slices.ContainsFunc(All[*v1alpha1.PodCliqueSet](s.Cluster), func(set *v1alpha1.PodCliqueSet) bool { return set.Name == name })
 }
 
 // newService is chat with random minimums and delays. One of eight has none.
@@ -197,7 +212,8 @@ func (s *soak) newService() *v1alpha1.PodCliqueSet {
 
 // newJob is a job with random limits.
 func (s *soak) newJob() *v1alpha1.PodCliqueSet {
-	limits := v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(s.random.Intn(5))), TTLSecondsAfterFinished: ptr.To(int32(s.random.Intn(7200)))}
+	limits := v1alpha1.TrainingSpec{
+		MaxRestarts: ptr.To(int32(s.random.Intn(5))), TTLSecondsAfterFinished: ptr.To(int32(s.random.Intn(7200)))}
 	if s.likely(1, 3) {
 		limits.MaxRuntime = &metav1.Duration{Duration: s.between(6*time.Hour, 36*time.Hour)}
 	}
@@ -289,7 +305,9 @@ func (s *soak) restore(name string) {
 }
 
 // soakKinds are those of which caches lag.
-var soakKinds = []client.Object{&corev1.Pod{}, &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &v2alpha2.PodGroup{}, &v1alpha1.PodCliqueSet{}}
+var soakKinds = []client.Object{
+	&corev1.Pod{}, &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &v2alpha2.PodGroup{}, &v1alpha1.PodCliqueSet{},
+}
 
 // lag holds a cache back for a while.
 func (s *soak) lag() {
@@ -311,8 +329,8 @@ func (s *soak) userActs() {
 	case act == 0:
 		s.Delete(set)
 	case act == 1:
-		prefixes := []string{set.Name, set.Name + "-0", set.Name + "-0-model-1", set.Name + "-0-router", set.Name + "-0-ring-0", set.Name + "-0-launcher"}
-		deleteCliques(s.Cluster, prefixes[s.random.Intn(len(prefixes))])
+		of := []string{"", "0", "0-model-1", "0-router", "0-ring-0", "0-launcher"}
+		deleteCliques(s.Cluster, set.Name+"-"+of[s.random.Intn(len(of))])
 	case training || set.DeletionTimestamp != nil:
 	case act == 2:
 		Edit(s.Cluster, set, func(set *v1alpha1.PodCliqueSet) { set.Spec.Replicas = int32(1 + s.random.Intn(2)) })
@@ -434,7 +452,7 @@ func (s *soak) whole() {
 	for _, gvk := range s.API.kinds() {
 		for _, o := range s.API.tables[gvk].ordered {
 			got[gvk.Kind]++
-			if set := o.GetLabels()[v1alpha1.LabelPartOf]; set != "" && !slices.ContainsFunc(All[*v1alpha1.PodCliqueSet](s.Cluster), func(x *v1alpha1.PodCliqueSet) bool { return x.Name == set }) {
+			if set := o.GetLabels()[v1alpha1.LabelPartOf]; set != "" && !s.exists(set) {
 				s.Fatalf("%s is left of set %s, which is gone", describe(o), set)
 			}
 			if st := status(o); st.IsValid() && gvk.Group != "" {
@@ -509,20 +527,12 @@ func (s *soak) wholeSet(set *v1alpha1.PodCliqueSet, want map[string]int) {
 			s.Fatalf("PodClique %s has %d pods that run, want %d", clique.Name, running, clique.Spec.Replicas)
 		}
 	}
-	for range set.Spec.Replicas {
-		if training {
-			want[v1alpha1.KindPodCliqueScalingGroup]++
-			want[v1alpha1.KindPodClique] += 2
-		} else {
-			want[v1alpha1.KindPodCliqueScalingGroup]++
-			want[v1alpha1.KindPodClique]++
-		}
-	}
-	if !training {
-		for _, g := range All[*v1alpha1.PodCliqueScalingGroup](s.Cluster) {
-			if metav1.IsControlledBy(g, set) {
-				want[v1alpha1.KindPodClique] += 2 * int(g.Spec.Replicas)
-			}
+	// A replica has a standalone PodClique and a scaling group, of a leader and workers, or of a job of workers only.
+	want[v1alpha1.KindPodCliqueScalingGroup] += int(set.Spec.Replicas)
+	want[v1alpha1.KindPodClique] += int(set.Spec.Replicas)
+	for _, g := range All[*v1alpha1.PodCliqueScalingGroup](s.Cluster) {
+		if metav1.IsControlledBy(g, set) {
+			want[v1alpha1.KindPodClique] += int(g.Spec.Replicas) * len(g.Spec.CliqueNames)
 		}
 	}
 }
@@ -577,7 +587,8 @@ func entries(v reflect.Value, seen map[unsafe.Pointer]bool) int {
 			(*sync.Map)(v.Addr().UnsafePointer()).Range(func(any, any) bool { sum++; return true })
 			return sum
 		}
-		if path := v.Type().PkgPath(); !strings.Contains(path, "/muster/pkg/controllers") && !strings.Contains(path, "/muster/pkg/scheduler") {
+		path := v.Type().PkgPath()
+		if !strings.Contains(path, "/muster/pkg/controllers") && !strings.Contains(path, "/muster/pkg/scheduler") {
 			return 0
 		}
 		sum := 0
