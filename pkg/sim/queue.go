@@ -85,7 +85,7 @@ func (q *queue) ready() []reconcile.Request {
 		}
 	}
 	slices.SortFunc(ready, func(x, y reconcile.Request) int {
-		return cmp.Or(q.due[x].Compare(q.due[y]), strings.Compare(x.String(), y.String()))
+		return cmp.Or(q.due[x].Compare(q.due[y]), strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Name, y.Name))
 	})
 	return ready
 }
@@ -94,11 +94,10 @@ func (q *queue) ready() []reconcile.Request {
 func (q *queue) next() (time.Time, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	times := slices.SortedFunc(maps.Values(q.due), time.Time.Compare)
-	if len(times) == 0 {
+	if len(q.due) == 0 {
 		return time.Time{}, false
 	}
-	return times[0], true
+	return slices.MinFunc(slices.Collect(maps.Values(q.due)), time.Time.Compare), true
 }
 
 // take removes a request, whose pass begins.
