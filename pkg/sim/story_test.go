@@ -185,10 +185,16 @@ func TestAnyOrder(t *testing.T) {
 			scale := func(n int32) func() {
 				return func() { Edit(c, group(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = n }) }
 			}
-			// Readiness probes of some pods fail, a few of which pass again.
+			// Readiness probes of some pods fail, a few of which pass again. What never was available, as far as a status
+			// says, is not terminated: such pods would fail for ever.
+			wasAvailable := func(p *corev1.Pod) bool {
+				return slices.ContainsFunc(All[*v1alpha1.PodClique](c), func(q *v1alpha1.PodClique) bool {
+					return metav1.IsControlledBy(p, q) && q.Status.WasAvailable
+				})
+			}
 			sicken := func() {
 				for range 1 + random.Intn(3) {
-					pods := slices.DeleteFunc(All[*corev1.Pod](c), func(p *corev1.Pod) bool { return !isReady(p) || p.DeletionTimestamp != nil })
+					pods := slices.DeleteFunc(All[*corev1.Pod](c), func(p *corev1.Pod) bool { return !isReady(p) || p.DeletionTimestamp != nil || !wasAvailable(p) })
 					if len(pods) == 0 {
 						return
 					}
