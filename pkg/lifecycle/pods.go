@@ -210,9 +210,7 @@ func DecidePods(c CliquePods, now time.Time) PodDecision {
 
 // after asks for a decision at a time.
 func (d *PodDecision) after(t, now time.Time) {
-	if wait := t.Sub(now); d.RequeueAfter == 0 || wait < d.RequeueAfter {
-		d.RequeueAfter = max(wait, time.Millisecond)
-	}
+	d.RequeueAfter = Sooner(d.RequeueAfter, max(t.Sub(now), time.Millisecond))
 }
 
 // replaceEnded deletes a pod that ended when its back-off is over, and notes that in the history; its successor is made when

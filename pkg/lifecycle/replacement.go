@@ -182,9 +182,7 @@ func DecideUnit(u Unit, now time.Time) UnitDecision {
 		}
 		d.Waits = append(d.Waits, p)
 		if p.Terminating && p.Unreachable {
-			if wait := max(p.GraceEnds.Sub(now), time.Millisecond); d.RequeueAfter == 0 || wait < d.RequeueAfter {
-				d.RequeueAfter = wait
-			}
+			d.RequeueAfter = Sooner(d.RequeueAfter, max(p.GraceEnds.Sub(now), time.Millisecond))
 		}
 	}
 	slices.Sort(d.Delete)
@@ -234,9 +232,7 @@ func (u Unit) next(latest Attempt) Attempt {
 
 // Recheck returns the decision, to be made again after RecheckAfter at the latest.
 func (d UnitDecision) Recheck() UnitDecision {
-	if d.RequeueAfter == 0 || d.RequeueAfter > RecheckAfter {
-		d.RequeueAfter = RecheckAfter
-	}
+	d.RequeueAfter = Sooner(d.RequeueAfter, RecheckAfter)
 	return d
 }
 

@@ -191,16 +191,12 @@ func DecideTraining(t Training, now time.Time) TrainingOutcome {
 }
 
 func (o *TrainingOutcome) after(t, now time.Time) {
-	if wait := max(t.Sub(now), time.Millisecond); o.RequeueAfter == 0 || wait < o.RequeueAfter {
-		o.RequeueAfter = wait
-	}
+	o.RequeueAfter = Sooner(o.RequeueAfter, max(t.Sub(now), time.Millisecond))
 }
 
 // Recheck returns the outcome, to be decided on again after RecheckAfter at the latest.
 func (o TrainingOutcome) Recheck() TrainingOutcome {
-	if o.RequeueAfter == 0 || o.RequeueAfter > RecheckAfter {
-		o.RequeueAfter = RecheckAfter
-	}
+	o.RequeueAfter = Sooner(o.RequeueAfter, RecheckAfter)
 	return o
 }
 

@@ -162,25 +162,9 @@ func TestAnyOrder(t *testing.T) {
 			c := New(t, Options{Nodes: Nodes(3, 4), Seed: seed + 1, Check: both(invariants(), terminations())})
 			c.Kubelet.Linger = time.Duration(random.Intn(20)) * time.Second
 			c.Kubelet.LingerUpTo = time.Duration(random.Intn(40)) * time.Second
-			held := []client.Object{&corev1.Pod{}, &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &v2alpha2.PodGroup{}, &v1alpha1.PodCliqueSet{}}
 			act := func(what func()) {
 				what()
-				for range random.Intn(4) {
-					switch kind := held[random.Intn(len(held))]; random.Intn(3) {
-					case 0:
-						c.CrashAfterWrites(random.Intn(20))
-					case 1:
-						c.RestartScheduler()
-					default:
-						c.HoldBack(kind)
-						c.Advance(time.Duration(random.Intn(5000)) * time.Millisecond)
-						c.Deliver(kind)
-					}
-					for range random.Intn(100) {
-						c.Step()
-					}
-					c.Advance(time.Duration(random.Intn(5000)) * time.Millisecond)
-				}
+				disturb(c, random)
 			}
 			scale := func(n int32) func() {
 				return func() { Edit(c, group(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = n }) }
@@ -229,6 +213,27 @@ func TestAnyOrder(t *testing.T) {
 			c.Advance(2 * time.Minute)
 			wantNothing(c)
 		})
+	}
+}
+
+// disturb takes steps while controllers or the scheduler crash, or a cache is held back.
+func disturb(c *Cluster, random *rand.Rand) {
+	held := []client.Object{&corev1.Pod{}, &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &v2alpha2.PodGroup{}, &v1alpha1.PodCliqueSet{}}
+	for range random.Intn(4) {
+		switch kind := held[random.Intn(len(held))]; random.Intn(3) {
+		case 0:
+			c.CrashAfterWrites(random.Intn(20))
+		case 1:
+			c.RestartScheduler()
+		default:
+			c.HoldBack(kind)
+			c.Advance(time.Duration(random.Intn(5000)) * time.Millisecond)
+			c.Deliver(kind)
+		}
+		for range random.Intn(100) {
+			c.Step()
+		}
+		c.Advance(time.Duration(random.Intn(5000)) * time.Millisecond)
 	}
 }
 

@@ -404,25 +404,9 @@ func TestJobsInAnyOrder(t *testing.T) {
 			random := rand.New(rand.NewSource(seed))
 			c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed + 1, Check: invariants()})
 			c.Kubelet.Linger = time.Duration(random.Intn(20)) * time.Second
-			held := []client.Object{&corev1.Pod{}, &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &v2alpha2.PodGroup{}, &v1alpha1.PodCliqueSet{}}
 			act := func(what func()) {
 				what()
-				for range random.Intn(4) {
-					switch kind := held[random.Intn(len(held))]; random.Intn(3) {
-					case 0:
-						c.CrashAfterWrites(random.Intn(20))
-					case 1:
-						c.RestartScheduler()
-					default:
-						c.HoldBack(kind)
-						c.Advance(time.Duration(random.Intn(5000)) * time.Millisecond)
-						c.Deliver(kind)
-					}
-					for range random.Intn(100) {
-						c.Step()
-					}
-					c.Advance(time.Duration(random.Intn(5000)) * time.Millisecond)
-				}
+				disturb(c, random)
 			}
 			act(func() { c.Create(job(2, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(3))})) })
 			c.Advance(time.Minute)

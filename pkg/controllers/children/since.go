@@ -77,11 +77,3 @@ func (s *Since) sweep(now time.Time) {
 		}
 	}
 }
-
-// Sooner returns the shorter of two delays; 0: not at all.
-func Sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
-}

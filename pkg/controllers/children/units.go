@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -56,6 +57,17 @@ func listSetReplica(ctx context.Context, reader client.Reader, namespace, set st
 		}
 	}
 	return pointers(cliques.Items), pointers(pods.Items), nil
+}
+
+// ControlledBy returns those of the PodCliques whose controlling owner is owner.
+func ControlledBy(owner metav1.Object, cliques []*v1alpha1.PodClique) []*v1alpha1.PodClique {
+	var controlled []*v1alpha1.PodClique
+	for _, c := range cliques {
+		if metav1.IsControlledBy(c, owner) {
+			controlled = append(controlled, c)
+		}
+	}
+	return controlled
 }
 
 func pointers[T any](items []T) []*T {

@@ -109,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		delay = children.PromptBatchPeriod // the next pass sees the pods of this one
 	}
 	if delay > 0 && len(d.Delete) == 0 && (training == nil || len(training.Release) == 0) {
-		after = children.Sooner(after, delay)
+		after = lifecycle.Sooner(after, delay)
 	} else {
 		if err := r.writeStatus(ctx, clique, recorded); err != nil {
 			return r.children.Result(ctx, request.NamespacedName, now, 0, err)

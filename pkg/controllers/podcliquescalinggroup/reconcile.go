@@ -99,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		removeErr = fmt.Errorf("deleting PodCliques: %w", removeErr)
 	}
 	klog.FromContext(ctx).V(4).Info("Reconciled PodCliqueScalingGroup", "podCliques", len(members), "deleted", len(remove))
-	return r.children.Result(ctx, request.NamespacedName, now, children.Sooner(units.requeueAfter(group), termination.RequeueAfter(now)), createErr, removeErr)
+	return r.children.Result(ctx, request.NamespacedName, now, lifecycle.Sooner(lifecycle.RequeueAfter(units, len(units.raised(group)) > 0), termination.RequeueAfter(now)), createErr, removeErr)
 }
 
 // membersOf returns the PodCliques that the group owns. Read-only.

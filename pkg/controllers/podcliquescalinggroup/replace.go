@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/observed"
@@ -63,7 +64,7 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 		if err := r.children.EnsureUpToDate(ctx, set); err != nil {
 			return nil, err
 		}
-		replace = decideTermination(set, group, observed.WithReady(groupMembers(group, cliques), pods), now).Replicas
+		replace = decideTermination(set, group, observed.WithReady(children.ControlledBy(group, cliques), pods), now).Replicas
 	}
 	for j := range decisions {
 		decisions[j] = decide(j, cliques, pods)
@@ -113,19 +114,4 @@ func (u units) note() string {
 		}
 	}
 	return ""
-}
-
-// requeueAfter returns when the first of the decisions changes without anything happening, 0 if none does. Replicas whose
-// attempt was raised are processed again immediately.
-func (u units) requeueAfter(group *v1alpha1.PodCliqueScalingGroup) time.Duration {
-	after := time.Duration(0)
-	if len(u.raised(group)) > 0 {
-		after = time.Millisecond
-	}
-	for _, d := range u {
-		if d.RequeueAfter > 0 && (after == 0 || d.RequeueAfter < after) {
-			after = d.RequeueAfter
-		}
-	}
-	return after
 }

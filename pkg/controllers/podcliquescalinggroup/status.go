@@ -12,9 +12,8 @@ import (
 	"github.com/muster-project/muster/pkg/desired"
 )
 
-// writeStatus writes the status of a group if it has changed, emits events about replaced replicas,
-// breaches of the minimum and new failures, and returns the group with
-// that status.
+// writeStatus writes the status of a group if it has changed, emits events about replaced replicas, breaches of the minimum
+// and new failures, and returns the group with that status.
 func (r *Reconciler) writeStatus(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, facts desired.GroupFacts, now time.Time) (*v1alpha1.PodCliqueScalingGroup, error) {
 	recorded := group.DeepCopy()
 	recorded.Status = desired.ScalingGroupStatus(group, facts, metav1.NewTime(now))

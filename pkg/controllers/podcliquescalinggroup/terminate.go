@@ -3,8 +3,6 @@ package podcliquescalinggroup
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/observed"
@@ -35,15 +33,4 @@ func decideTermination(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScal
 		Delay:        delayOf(set, group),
 		ReportsOnly:  set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining,
 	}, now)
-}
-
-// groupMembers returns those of the PodCliques that the group owns.
-func groupMembers(group *v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.PodClique) []*v1alpha1.PodClique {
-	var members []*v1alpha1.PodClique
-	for _, c := range cliques {
-		if metav1.IsControlledBy(c, group) {
-			members = append(members, c)
-		}
-	}
-	return members
 }

@@ -59,13 +59,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 	// 2. Observe, 3. decide.
 	cliques, groups := owned.listed()
-	facts := observed.SetReplicas(live, cliques, groups)
-	if live, err = r.liveIfMissing(ctx, live, facts); live == nil || err != nil {
+	set, facts := r.observe(live, cliques, groups)
+	newest, err := r.liveIfMissing(ctx, live, facts)
+	if newest == nil || err != nil {
 		return ctrl.Result{}, err
 	}
-	set := live.DeepCopy()
-	v1alpha1.SetDefaults(set, r.schedulerName)
-	facts = observed.SetReplicas(set, cliques, groups)
+	if newest != live {
+		live = newest
+		set, facts = r.observe(live, cliques, groups)
+	}
 	recordedReplicas := live.Status.RecordedReplicas
 	var decisions []lifecycle.UnitDecision
 	var termination lifecycle.Termination
@@ -144,18 +146,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			removeErr = children.ForEach(len(removals), maxParallel, func(i int) error { return r.remove(ctx, removals[i]) })
 		}
 	}
-	after := children.Sooner(requeueAfter(decisions, len(raisedAttempts) > 0), termination.RequeueAfter(now))
+	after := lifecycle.Sooner(lifecycle.RequeueAfter(decisions, len(raisedAttempts) > 0), termination.RequeueAfter(now))
 	if training != nil {
 		if training.Again || training.Failure != "" {
 			after = time.Millisecond
 		}
-		after = children.Sooner(after, training.RequeueAfter)
+		after = lifecycle.Sooner(after, training.RequeueAfter)
 		if training.Expired {
 			removeErr = errors.Join(removeErr, r.children.DeleteVersion(ctx, recorded))
 		}
 	}
 	klog.FromContext(ctx).V(4).Info("Reconciled PodCliqueSet", "replicas", set.Spec.Replicas, "deleted", len(removals))
 	return r.children.Result(ctx, request.NamespacedName, now, after, createErr, removeErr)
+}
+
+// observe returns a copy of the set with its defaults, and what there is of its replicas.
+func (r *Reconciler) observe(live *v1alpha1.PodCliqueSet, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) (*v1alpha1.PodCliqueSet, []lifecycle.SetReplica) {
+	set := live.DeepCopy()
+	v1alpha1.SetDefaults(set, r.schedulerName)
+	return set, observed.SetReplicas(set, cliques, groups)
 }
 
 // liveIfMissing returns the set as it was read, or as the API server has it if an object is missing of a set that was
@@ -214,21 +223,6 @@ func (r *Reconciler) updateGroups(ctx context.Context, want replica, owned owned
 		errs = append(errs, children.CreateOrUpdate(ctx, r.children, owned.groups[g.Name], g))
 	}
 	return errors.Join(errs...)
-}
-
-// requeueAfter returns when the first of the decisions changes without anything happening, 0 if none does. raised: attempts
-// of replicas were raised; these replicas are processed again immediately.
-func requeueAfter(decisions []lifecycle.UnitDecision, raised bool) time.Duration {
-	after := time.Duration(0)
-	if raised {
-		after = time.Millisecond
-	}
-	for _, d := range decisions {
-		if d.RequeueAfter > 0 && (after == 0 || d.RequeueAfter < after) {
-			after = d.RequeueAfter
-		}
-	}
-	return after
 }
 
 // createOrUpdateAccess lets the waiting containers of the set read what they wait for. The cliques of a set and their order

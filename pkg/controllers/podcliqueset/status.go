@@ -12,9 +12,8 @@ import (
 	"github.com/muster-project/muster/pkg/desired"
 )
 
-// writeStatus writes the status of a set if it has changed, emits events about replaced replicas and new
-// failures, and returns the set with
-// that status.
+// writeStatus writes the status of a set if it has changed, emits events about replaced replicas, the outcome of a
+// Training workload and new failures, and returns the set with that status.
 func (r *Reconciler) writeStatus(ctx context.Context, set *v1alpha1.PodCliqueSet, facts desired.SetFacts, now time.Time) (*v1alpha1.PodCliqueSet, error) {
 	recorded := set.DeepCopy()
 	recorded.Status = desired.PodCliqueSetStatus(set, facts, metav1.NewTime(now))

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/observed"
@@ -19,12 +19,7 @@ import (
 // of the replica as they were read past the cache, with the ready pods counted. That the set itself is the present one
 // is checked when the attempt is recorded.
 func (r *Reconciler) liveTermination(ctx context.Context, set *v1alpha1.PodCliqueSet, i int, owned ownedObjects, cliques []*v1alpha1.PodClique, now time.Time) (lifecycle.Replacement, error) {
-	var standalone []*v1alpha1.PodClique
-	for _, c := range cliques {
-		if metav1.IsControlledBy(c, set) {
-			standalone = append(standalone, c)
-		}
-	}
+	standalone := children.ControlledBy(set, cliques)
 	var groups []*v1alpha1.PodCliqueScalingGroup
 	for _, g := range owned.groups {
 		if naming.Index(g.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex) != i {
@@ -55,8 +50,8 @@ func (r *Reconciler) liveTermination(ctx context.Context, set *v1alpha1.PodCliqu
 // availableAtMost returns how many replicas of a group may be available.
 func availableAtMost(group *v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.PodClique) int32 {
 	var members []*v1alpha1.PodClique
-	for _, c := range cliques {
-		if metav1.IsControlledBy(c, group) && observed.GroupReplicaIndex(c) < int(group.Spec.Replicas) {
+	for _, c := range children.ControlledBy(group, cliques) {
+		if observed.GroupReplicaIndex(c) < int(group.Spec.Replicas) {
 			members = append(members, c)
 		}
 	}

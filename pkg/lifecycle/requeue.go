@@ -1,0 +1,24 @@
+package lifecycle
+
+import "time"
+
+// RequeueAfter returns when the first of the decisions changes without anything happening, 0 if none does. raised: an attempt
+// was raised, and its unit is to be processed again immediately.
+func RequeueAfter(decisions []UnitDecision, raised bool) time.Duration {
+	if raised {
+		return time.Millisecond
+	}
+	after := time.Duration(0)
+	for _, d := range decisions {
+		after = Sooner(after, d.RequeueAfter)
+	}
+	return after
+}
+
+// Sooner returns the shorter of two delays; 0: not at all.
+func Sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
