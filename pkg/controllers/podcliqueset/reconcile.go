@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			facts[i].Waits = decisions[i].Note()
 		}
 		recordedReplicas = desired.RecordedReplicas(set, childrenOf)
-		names := make([][]lifecycle.Child, replicas)
+		names, services := make([][]lifecycle.Child, replicas), make([]*corev1.Service, replicas)
 		accessErr := r.createOrUpdateAccess(ctx, set) // before the pods that need it
 		createOrUpdate := func(i int) error {
 			if err := r.children.SpecUnchanged(ctx, live); err != nil {
@@ -110,13 +110,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			if observed.IsFrozen(set, i) {
 				want = want.existing(owned)
 			}
-			return r.createOrUpdate(ctx, want, owned, decisions[i])
+			var err error
+			services[i], err = r.createOrUpdate(ctx, want, owned, decisions[i])
+			return err
 		}
 		// A replica that is refused keeps no existing one from being scaled; only new replicas wait.
 		existing, missing := owned.replicas(set.Name, replicas)
 		existingErr := children.ForEach(len(existing), maxParallel, func(k int) error { return createOrUpdate(existing[k]) })
-		_, missingErr := r.children.SlowStart(r.clock, request.NamespacedName, len(missing), maxCreating, func(k int) error { return createOrUpdate(missing[k]) })
-		createErr = errors.Join(accessErr, existingErr, missingErr)
+		missingServices := taken(services)
+		_, missingErr := r.children.SlowStart(r.clock, request.NamespacedName, len(missingServices)+len(missing), maxCreating, func(k int) error {
+			if k < len(missingServices) {
+				return r.createService(ctx, missingServices[k])
+			}
+			return createOrUpdate(missing[k-len(missingServices)])
+		})
+		// Services come after the PodCliques of all replicas of the pass: kube-controller-manager writes the addresses of a
+		// Service anew with every few pods that start, and here finds them started.
+		newServices := taken(services)
+		_, serviceErr := r.children.SlowStart(r.clock, request.NamespacedName, len(newServices), maxCreating, func(k int) error {
+			return r.createService(ctx, newServices[k])
+		})
+		createErr = errors.Join(accessErr, existingErr, missingErr, serviceErr)
 		for i := range names {
 			if names[i] == nil { // it is replaced, or the batches ended before
 				names[i] = wanted(set, i, owned, childrenOf).children()
@@ -189,20 +203,25 @@ func (r *Reconciler) liveIfMissing(ctx context.Context, set *v1alpha1.PodCliqueS
 
 // createOrUpdate creates and updates the objects of one replica: its PodGroup first, and nothing without it. Of PodCliques
 // that do not exist those are created that the decision names. The PodGroup of an earlier attempt is left alone: it is
-// deleted, and its successor created when it and all pods of that attempt are gone.
-func (r *Reconciler) createOrUpdate(ctx context.Context, want replica, owned ownedObjects, d lifecycle.UnitDecision) error {
+// deleted, and its successor created when it and all pods of that attempt are gone. The Service is returned if it is to be
+// created.
+func (r *Reconciler) createOrUpdate(ctx context.Context, want replica, owned ownedObjects, d lifecycle.UnitDecision) (missing *corev1.Service, err error) {
 	if want.podGroup != nil {
 		existing := owned.podGroups[want.podGroup.Name]
 		if isEarlier(existing, d.Attempt) || existing == nil && d.Earlier {
-			return r.updateGroups(ctx, want, owned)
+			return nil, r.updateGroups(ctx, want, owned)
 		}
 		if err := children.CreateOrUpdate(ctx, r.children, existing, want.podGroup); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	var errs []error
 	if want.service != nil {
-		errs = append(errs, children.CreateOrUpdate(ctx, r.children, owned.services[want.service.Name], want.service))
+		if existing := owned.services[want.service.Name]; existing != nil {
+			errs = append(errs, children.CreateOrUpdate(ctx, r.children, existing, want.service))
+		} else {
+			missing = want.service
+		}
 	}
 	for _, c := range want.cliques {
 		if existing := owned.cliques[c.Name]; existing != nil || slices.Contains(d.Create, c.Name) {
@@ -213,7 +232,23 @@ func (r *Reconciler) createOrUpdate(ctx context.Context, want replica, owned own
 	for _, h := range want.hpas {
 		errs = append(errs, children.CreateOrUpdate(ctx, r.children, owned.hpas[h.Name], h))
 	}
-	return errors.Join(errs...)
+	return missing, errors.Join(errs...)
+}
+
+// createService creates the Service of a replica.
+func (r *Reconciler) createService(ctx context.Context, service *corev1.Service) error {
+	return children.CreateOrUpdate(ctx, r.children, nil, service)
+}
+
+// taken returns the Services that are not nil, and leaves none.
+func taken(services []*corev1.Service) []*corev1.Service {
+	var all []*corev1.Service
+	for i, s := range services {
+		if s != nil {
+			all, services[i] = append(all, s), nil
+		}
+	}
+	return all
 }
 
 // updateGroups creates and updates the scaling groups of one replica. Existing ones learn of a new attempt by it.
