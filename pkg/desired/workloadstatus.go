@@ -3,6 +3,8 @@ package desired
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -109,7 +111,24 @@ type SetFacts struct {
 	Training *lifecycle.TrainingOutcome
 	// NextTermination is when the next replica is due; zero: none is.
 	NextTermination time.Time
-	Problems        []Problem
+	// SchedulerName is that of pods whose template names none.
+	SchedulerName string
+	Problems      []Problem
+}
+
+// whereWhy returns a text that says where to read why the minimum of replica i is not bound: in its PodGroup, unless all of
+// its pods name schedulers other than ours. Such a PodGroup is left alone by muster-scheduler and has no status.
+func whereWhy(pcs *v1alpha1.PodCliqueSet, i int, ours string) string {
+	var names []string
+	for _, c := range pcs.Spec.Template.CliquesInOrder() {
+		name := cmp.Or(c.Spec.PodSpec.SchedulerName, ours)
+		if name == ours || name == v1alpha1.DefaultSchedulerName {
+			return fmt.Sprintf("PodGroup %s says why", naming.PodGroup(pcs.Name, i))
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("its pods are left to %s, and their events say why", strings.Join(slices.Compact(names), ", "))
 }
 
 // PodCliqueSetStatus returns the status that a PodCliqueSet should have. A set of no replicas is available.
@@ -173,7 +192,7 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 	case first != nil && first.Terminating() != "":
 		available.Message += fmt.Sprintf("; replica %d lacks %s, which is being deleted", first.Index, first.Terminating())
 	case first != nil && !first.IsScheduled():
-		available.Message += fmt.Sprintf("; the minimum of replica %d is not bound: PodGroup %s says why", first.Index, naming.PodGroup(pcs.Name, first.Index))
+		available.Message += fmt.Sprintf("; the minimum of replica %d is not bound: %s", first.Index, whereWhy(pcs, first.Index, f.SchedulerName))
 	case first != nil:
 		available.Message += fmt.Sprintf("; replica %d lacks %s", first.Index, first.Unavailable())
 	}

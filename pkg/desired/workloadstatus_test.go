@@ -234,6 +234,10 @@ func TestPodCliqueSetStatus(t *testing.T) {
 			SetFacts{Replicas: []lifecycle.SetReplica{{Missing: []string{"a", "g"}}}},
 			v1alpha1.PodCliqueSetStatus{Replicas: 1, Phase: "Pending"},
 			"Available=False ReplicasUnavailable: 0 of 1 replica is available; the minimum of replica 0 is not bound: PodGroup s-0 says why"},
+		"left to another scheduler": {1,
+			SetFacts{Replicas: []lifecycle.SetReplica{{Missing: []string{"a", "g"}}}, SchedulerName: "ours"},
+			v1alpha1.PodCliqueSetStatus{Replicas: 1, Phase: "Pending"},
+			"Available=False ReplicasUnavailable: 0 of 1 replica is available; the minimum of replica 0 is not bound: its pods are left to another, and their events say why"},
 		"all of them": {2,
 			SetFacts{Running: true, Replicas: []lifecycle.SetReplica{replica(0, 2), replica(1, 2)}},
 			v1alpha1.PodCliqueSetStatus{Replicas: 2, ScheduledReplicas: 2, AvailableReplicas: 2, UpdatedReplicas: 2, Phase: "Running"},
@@ -258,7 +262,11 @@ func TestPodCliqueSetStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set := makeSet("s", tc.replicas).PodCliqueSet
+			set := makeSet("s", tc.replicas).clique("a", 2, func(c *v1alpha1.PodCliqueTemplateSpec) {
+				if tc.facts.SchedulerName != "" {
+					c.Spec.PodSpec.SchedulerName = "another"
+				}
+			}).PodCliqueSet
 			set.Status.RecordedReplicas = []v1alpha1.RecordedReplicas{{Name: "before", Indices: "0", Replicas: 1}}
 			tc.facts.Recorded = []v1alpha1.RecordedReplicas{{Name: "now", Indices: "0", Replicas: 1}}
 			got := PodCliqueSetStatus(set, tc.facts, now)

@@ -148,7 +148,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	metrics.UnderWay(v1alpha1.KindPodCliqueSet, request.String(), lifecycle.UnderWay(decisions)+len(raisedAttempts))
 	recorded, err := r.writeStatus(ctx, live, desired.SetFacts{
 		Replicas: facts, Running: running, Recorded: recordedReplicas, Raised: raisedAttempts, Training: training, NextTermination: termination.Next,
-		Problems: r.children.Problems(live, createErr, now)}, now)
+		SchedulerName: r.schedulerName, Problems: r.children.Problems(live, createErr, now)}, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 	}
