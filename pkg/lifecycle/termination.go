@@ -42,8 +42,9 @@ func (t Termination) RequeueAfter(now time.Time) time.Duration {
 	return max(t.Next.Sub(now), time.Millisecond)
 }
 
-// RecheckAfter is when a termination or a restart is decided on again that is due by what the cache shows and not by what the API server
-// has. The cache catches up, but a breach that ended only for a moment changes no status, and nobody would be told.
+// RecheckAfter is when a termination or a restart is decided on again that is due by what the cache shows and not by
+// what the API server has. The cache catches up, but a breach that ended only for a moment changes no status, and
+// no event would follow.
 const RecheckAfter = time.Second
 
 func (t *Termination) add(index int, d due, now time.Time) {

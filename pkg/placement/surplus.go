@@ -14,10 +14,11 @@ type UnitPlan struct {
 	Cut        bool        // the time was over before a unit was found
 }
 
-// Unit plans one unit of surplus, its minimum as a whole or nothing: the first that fits of those that have waiting pods
-// enough. Upper levels come before lower ones, and below one parent those with held pods first, then spec order. One that looks the same
-// to the World as one that was refused is not tried. With a plan the World keeps the placements, without one it is as before.
-// Attempts and Placements of the budget are for each unit, Skip has no meaning here.
+// Unit plans one unit of surplus, its minimum as a whole or nothing: the first that fits of those that have waiting
+// pods enough. Upper levels come before lower ones, and below one parent those with held pods first, then spec order.
+// One that looks the same to the World as one that was refused is not tried. With a plan the World keeps the
+// placements, without one it is as before. Attempts and Placements of the budget are for each unit, Skip has no
+// meaning here.
 func Unit(p Problem, w World, budget Budget) UnitPlan {
 	pl := newPlanner(p, w, budget.Expired)
 	budget.Skip = 0

@@ -65,7 +65,8 @@ type Facts struct {
 	ForeignNames []string
 	// Profile is the schedulerName that the gang is planned with; "" if none of its waiting pods names one of ours.
 	Profile string
-	// OurNames are the schedulerNames that this scheduler serves, sorted. Filled in only for a gang with foreign pods and no Profile.
+	// OurNames are the schedulerNames that this scheduler serves, sorted. Filled in only for a gang with foreign pods
+	// and no Profile.
 	OurNames []string
 
 	// Partial: bound in part, and provably never whole; it has been for PartialFor.

@@ -251,8 +251,9 @@ func (cp *ControlPlane) WaitReady(ctx context.Context, p *Process) error {
 	}
 }
 
-// probe returns an HTTP client for readiness questions, with the admin's certificate unless it is to be anonymous. It takes any certificate for an
-// answer: all servers but the API server sign their own, and it only asks on loopback whether somebody is there.
+// probe returns an HTTP client for readiness questions, with the admin's certificate unless it is to be anonymous. It
+// takes any certificate for an answer: all servers but the API server sign their own, and it only asks on loopback
+// whether a server answers.
 func (cp *ControlPlane) probe(anonymous bool) (*http.Client, error) {
 	pair, err := tls.X509KeyPair(cp.admin.CertData, cp.admin.KeyData)
 	if err != nil {

@@ -2,9 +2,10 @@
 //
 // It is the memory of the scheduler's gang plugins, and holds nothing that cannot be found again from pods and
 // PodGroups. Informer handlers and extension points tell it what happened; it answers with Effects: pods to wake and
-// PodGroups whose status is to be looked at. It has no client, no clock (now is an argument; only Arrive waits, by Options.Clock) and no
-// logger, and never calls the scheduling queue: the queue calls it under the queue's own lock (PreEnqueue, Less), so
-// the order of locks is queue, then Registry, and callers act on Effects only after the call has returned.
+// PodGroups whose status is to be looked at. It has no client, no clock (now is an argument; only Arrive waits, by
+// Options.Clock) and no logger, and never calls the scheduling queue: the queue calls it under the queue's own lock
+// (PreEnqueue, Less), so the order of locks is queue, then Registry, and callers act on Effects only after the call
+// has returned.
 //
 // What an event costs does not grow with the gang. What each member adds to the numbers of its gang (share) is kept; a
 // member that changes adds the difference (Registry.recount), and gang.Tally says what that makes of the tree. Which gangs a

@@ -488,8 +488,8 @@ func keyOf(pod *corev1.Pod) Key {
 	return Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}
 }
 
-// usabilityChanged reports whether what keeps a waiting pod from being usable has changed: gates lifted, deletion begun, another leaf;
-// or its labels, which selectors may read.
+// usabilityChanged reports whether what keeps a waiting pod from being usable has changed: gates lifted, deletion
+// begun, another leaf; or its labels, which selectors may read.
 func usabilityChanged(old, pod *corev1.Pod) bool {
 	return old == nil || len(old.Spec.SchedulingGates) != len(pod.Spec.SchedulingGates) ||
 		(old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
