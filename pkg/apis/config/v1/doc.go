@@ -1,4 +1,4 @@
-// Package v1 holds the arguments of Muster's scheduler plugins as people write them, in the pluginConfig of a
+// Package v1 holds the arguments of Muster's scheduler plugins as users write them, in the pluginConfig of a
 // KubeSchedulerConfiguration (apiVersion kubescheduler.config.k8s.io/v1). Every field may be left out; docs/configuration.md
 // describes them for operators.
 //

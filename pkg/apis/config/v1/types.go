@@ -33,7 +33,7 @@ type GangAdmissionArgs struct {
 	PlanDeadline *metav1.Duration `json:"planDeadline,omitempty"`
 
 	// StatusInterval is the shortest time between two status writes of one PodGroup; a changed condition is written
-	// at once. nil: 2s. From 100ms to 1h.
+	// immediately. nil: 2s. From 100ms to 1h.
 	StatusInterval *metav1.Duration `json:"statusInterval,omitempty"`
 
 	// ResyncInterval is the time between two looks at all refused gangs where the plugins are compiled into another scheduler,

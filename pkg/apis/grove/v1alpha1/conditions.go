@@ -25,8 +25,8 @@ const (
 	ConditionFailed = "Failed"
 
 	// ConditionForeignObject, on a PodCliqueSet, PodCliqueScalingGroup or
-	// PodClique: an object whose name is needed belongs to somebody else and was
-	// left alone. Present only while true.
+	// PodClique: an object whose name is needed has another owner and was left
+	// alone. Present only while true.
 	ConditionForeignObject = "ForeignObject"
 
 	// ConditionReplicaFailure, on all three kinds: an object that is needed

@@ -68,7 +68,7 @@ const (
 	AnnotationInitialReplicas = "grove.io/initial-replicas"
 	// AnnotationTemplateReplicas, on a PodClique or PodCliqueScalingGroup, holds
 	// the replicas that its template last gave it. As long as spec.replicas is
-	// the same nobody has scaled the object, and the template's count.
+	// the same, the object has not been scaled and follows its template.
 	AnnotationTemplateReplicas = "grove.io/template-replicas"
 	// AnnotationPodCliqueSetAttempt holds the attempt of the PodCliqueSet's
 	// replica that an object was made for; on PodGroups, PodCliques and pods.
@@ -150,5 +150,5 @@ const DefaultSchedulerName = "muster-scheduler"
 const DefaultTerminationGracePeriodSeconds int64 = 30
 
 // MaxPods is the most pods that a PodCliqueSet may ask for, and so the most
-// replicas of it and of a PodClique: a cluster of Kubernetes runs no more.
+// replicas of it and of a PodClique: no Kubernetes cluster runs more.
 const MaxPods = 150_000

@@ -4,7 +4,7 @@
 // has standalone PodCliques (pods of one role) and PodCliqueScalingGroups
 // (cliques that scale together, replica by replica). muster-controller makes
 // the PodCliqueScalingGroups, the PodCliques, their pods and one PodGroup per
-// replica; what it needs to start, muster-scheduler starts at once.
+// replica; what it needs to start, muster-scheduler starts together.
 //
 // The field names, labels and names of children are those of NVIDIA Grove, so
 // that what was written for it runs unchanged. Users write the PodCliqueSet,

@@ -75,7 +75,7 @@ type PodCliqueSpec struct {
 
 	// replicas is the number of pods. Unset means 1. In a template it counts
 	// when the PodClique is created; afterwards those of the PodClique hold,
-	// once somebody has scaled it.
+	// once it has been scaled.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0

@@ -5,7 +5,7 @@ import (
 )
 
 // PodCliqueSet is a service or a job as replicas of one template. Each replica
-// is admitted to the cluster at once or not at all.
+// is admitted to the cluster as a whole or not at all.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=podcliquesets,singular=podcliqueset,shortName=pcs,scope=Namespaced
@@ -162,7 +162,7 @@ type PodCliqueSetUpdateStrategy struct {
 type CliqueStartupType string
 
 const (
-	// CliqueStartupTypeAnyOrder starts all cliques at once. The default.
+	// CliqueStartupTypeAnyOrder starts all cliques together. The default.
 	CliqueStartupTypeAnyOrder CliqueStartupType = "CliqueStartupTypeAnyOrder"
 	// CliqueStartupTypeInOrder starts each clique after the one before it in
 	// the list.
@@ -316,7 +316,7 @@ type PodCliqueScalingGroupConfig struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 
 	// replicas of the group when it is created. Unset means 1. Afterwards those
-	// of the PodCliqueScalingGroup hold, once somebody has scaled it.
+	// of the PodCliqueScalingGroup hold, once it has been scaled.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Replicas *int32 `json:"replicas,omitempty"`
@@ -356,7 +356,7 @@ type PodCliqueScalingGroupConfig struct {
 	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
 }
 
-// PodCliqueSetPhase is one word for people. Programs read the conditions.
+// PodCliqueSetPhase is one word for users. Programs read the conditions.
 //
 // +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed
 type PodCliqueSetPhase string
@@ -379,7 +379,7 @@ type PodCliqueSetStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// phase is one word for people, made from the pods: Running while any pod
+	// phase is one word for users, made from the pods: Running while any pod
 	// is. Succeeded and Failed, which only Training has, are final.
 	// +optional
 	Phase PodCliqueSetPhase `json:"phase,omitempty"`

@@ -160,7 +160,7 @@ type LastError struct {
 	// +kubebuilder:validation:MaxLength=64
 	Code string `json:"code"`
 
-	// description is for people: what was tried, and what the answer was.
+	// description is for users: what was tried, and what the answer was.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	Description string `json:"description"`

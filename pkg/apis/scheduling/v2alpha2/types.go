@@ -242,7 +242,7 @@ type PodGroupStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// phase is one word for people, made from the conditions. Programs read
+	// phase is one word for users, made from the conditions. Programs read
 	// the conditions.
 	// +optional
 	Phase PodGroupPhase `json:"phase,omitempty"`
@@ -258,7 +258,7 @@ type PodGroupStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	Reason Reason `json:"reason,omitempty"`
 
-	// summary is one line for people: what the gang has, what it lacks and why.
+	// summary is one line for users: what the gang has, what it lacks and why.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Summary string `json:"summary,omitempty"`
@@ -318,7 +318,7 @@ type SubGroupStatus struct {
 	Admitted bool `json:"admitted"`
 }
 
-// PodGroupPhase is one word for people about where a gang stands.
+// PodGroupPhase is one word for users about where a gang stands.
 //
 // +kubebuilder:validation:Enum=Waiting;Binding;Admitted;Degraded;Completed;Invalid
 type PodGroupPhase string
