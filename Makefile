@@ -7,6 +7,8 @@ export GOFLAGS     := -trimpath
 # How often tests repeat what depends on chance or timing. `make test-long` has the full number.
 export ROUNDS ?= 3
 LONG_ROUNDS   ?= 50
+# How long the soak of make test-long lasts.
+LONG_SOAK     ?= 1h
 
 # cluster-up
 NODES ?= 32
@@ -86,7 +88,7 @@ test-integration: build controlplane ## Run the tests against real control plane
 .PHONY: test-long
 test-long: build controlplane ## Run all tests with the full number of rounds, everything under the race detector
 	ROUNDS=$(LONG_ROUNDS) RACE=all hack/test-unit.sh -timeout 2h $(UNIT)
-	ROUNDS=$(LONG_ROUNDS) go test -count 1 -p 1 -timeout 4h -v $(INTEGRATION)
+	ROUNDS=$(LONG_ROUNDS) SOAK=$(LONG_SOAK) go test -count 1 -p 1 -timeout 6h -v $(INTEGRATION)
 
 .PHONY: bench
 bench: bench-scheduler bench-workload ## Run all benchmarks, with results in bin/bench; takes hours

@@ -22,6 +22,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers"
+	"github.com/muster-project/muster/pkg/controllers/metrics"
 )
 
 // errCrashed is the answer to every request of a process that has crashed.
@@ -52,6 +53,7 @@ type controllerQueue struct {
 // start begins the life of a process: it registers the controllers, whose caches have all there is, and tells them of it.
 func start(api *API, recorder events.EventRecorder) (*process, error) {
 	ctx, cancel := context.WithCancel(context.Background())
+	metrics.Restarted()
 	options := cache.Options{}
 	controllers.AddCacheOptions(&options)
 	p := &process{api: api, cache: newViewCache(api, options), recorder: recorder, cancel: cancel}

@@ -22,9 +22,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
@@ -89,6 +91,7 @@ type soakEvent struct {
 // soakFleet lets that many sets live for that many days. Everything follows from the seed.
 func soakFleet(t *testing.T, seed int64, sets, days int) *soak {
 	t.Helper()
+	must(t, registerMetrics()) // before anything is counted
 	s := &soak{
 		random: rand.New(rand.NewSource(seed)), lost: map[string]bool{}, sick: map[types.UID]*corev1.Pod{},
 		jobs: soakJobs{}, count: map[string]int{},
@@ -124,6 +127,9 @@ func soakFleet(t *testing.T, seed int64, sets, days int) *soak {
 	}
 	s.Advance(soakCalm)
 	wantNothing(s.Cluster)
+	if n := underWay(s); n != 0 {
+		s.Fatalf("nothing is there, and the metric says that %v replicas are being replaced", n)
+	}
 	if n := s.scheduler.entries(); n > newEntries(s) {
 		s.Fatalf("the scheduler keeps %d entries of nothing", n)
 	}
@@ -474,9 +480,17 @@ func (s *soak) whole() {
 	for _, n := range got {
 		objects += n
 	}
-	// One that starts now has seen no pod wait, and so has not the lists of gangs that pods waited in.
-	if n := s.scheduler.entries(); n > 2*fresh+objects {
-		s.Fatalf("the scheduler keeps %d entries of %d objects; one that starts now %d", n, objects, fresh)
+	// One that starts now has seen no pod wait, and so has not the pools of gangs that pods waited in. These stay with the gang,
+	// empty, and are three lists of its groups.
+	pools := 0
+	for _, pg := range All[*v2alpha2.PodGroup](s.Cluster) {
+		pools += 1 + 3*(len(pg.Spec.SubGroups)+1)
+	}
+	if n := s.scheduler.entries(); n > fresh+pools {
+		s.Fatalf("the scheduler keeps %d entries; one that starts now %d, and the pools of gangs have up to %d", n, fresh, pools)
+	}
+	if n := underWay(s); n != 0 {
+		s.Fatalf("the metric says that %v replicas are being replaced", n)
 	}
 	if n := s.process.entries(); n > 3*objects {
 		s.Fatalf("the controllers keep %d entries of %d objects", n, objects)
@@ -536,6 +550,26 @@ func (s *soak) wholeSet(set *v1alpha1.PodCliqueSet, want map[string]int) {
 			want[v1alpha1.KindPodClique] += int(g.Spec.Replicas) * len(g.Spec.CliqueNames)
 		}
 	}
+}
+
+// registerMetrics makes the controllers' metrics known to a registry, as muster-controller does.
+var registerMetrics = sync.OnceValue(metrics.Register)
+
+// underWay is what the metric says of how many replicas are being replaced, of sets and scaling groups.
+func underWay(s *soak) float64 {
+	s.t.Helper()
+	must(s.t, registerMetrics())
+	families, err := ctrlmetrics.Registry.Gather()
+	must(s.t, err)
+	sum := 0.0
+	for _, f := range families {
+		if f.GetName() == "muster_replica_replacements_under_way" {
+			for _, m := range f.GetMetric() {
+				sum += m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
 }
 
 // newEntries is what a scheduler would keep that starts now.

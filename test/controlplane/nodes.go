@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -283,7 +284,8 @@ func (cp *ControlPlane) setPodsReady(ctx context.Context, node string, status co
 		if pod.Status.Phase != corev1.PodRunning {
 			continue
 		}
-		if err := cp.changePodStatus(ctx, pod.Namespace, pod.Name, func(pod *corev1.Pod) { setReady(pod, status) }); err != nil {
+		err := cp.changePodStatus(ctx, pod.Namespace, pod.Name, func(pod *corev1.Pod) { setReady(pod, status) })
+		if err != nil && !apierrors.IsNotFound(err) { // it may go at any time
 			return err
 		}
 	}

@@ -96,9 +96,25 @@ func UnderWay(level, object string, replicas int) {
 	} else {
 		pending.replicas[level][object] = replicas
 	}
+	show(level)
+}
+
+// show brings the gauge up to date. pending is locked.
+func show(level string) {
 	sum := 0
 	for _, n := range pending.replicas[level] {
 		sum += n
 	}
 	underWay.WithLabelValues(level).Set(float64(sum))
+}
+
+// Restarted forgets what is under way, as a process does that starts. It is for a simulation in which controllers live one
+// after the other in one process.
+func Restarted() {
+	pending.Lock()
+	defer pending.Unlock()
+	for level := range pending.replicas {
+		clear(pending.replicas[level])
+		show(level)
+	}
 }

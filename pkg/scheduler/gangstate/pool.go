@@ -6,7 +6,8 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 )
 
-// pool is the pods of a gang that wait with one schedulerName.
+// pool is the pods of a gang that wait with one schedulerName. One of ours stays with the gang when none waits any more: to
+// make it anew with each pod that is replaced would take the time of the tree. So a gang has at most one a profile.
 type pool struct {
 	ours bool // a profile of this scheduler; of others only pods is kept
 	pods int  // that a plan may place
