@@ -25,6 +25,31 @@ func (a Attempt) Compare(b Attempt) int {
 	return cmp.Or(cmp.Compare(a.Set, b.Set), cmp.Compare(a.Group, b.Group))
 }
 
+// maxLead is how far the attempt of an object may be ahead of the recorded one.
+const maxLead = 1 << 20
+
+// Believed returns the attempt of a set replica that an object is taken to be of which says that it is of a, given the
+// recorded one. An object may be ahead: the status that recorded its attempt was lost. But nobody replaced it a million times
+// meanwhile: a number so far ahead was forged, or is from before the numbers began anew, and is taken as earlier than any.
+func (a Attempt) Believed(recorded int32) Attempt {
+	if a.Set-maxLead > recorded {
+		return Attempt{Set: -1, Group: -1}
+	}
+	return a
+}
+
+// BelievedInGroup is Believed for a scaling-group replica. Nothing of it can be ahead of the attempt of its set replica, which
+// the set tells the group before anything is made; and what the group raises is never beyond that.
+func (a Attempt) BelievedInGroup(recorded Attempt) Attempt {
+	switch {
+	case a.Set > recorded.Set:
+		return Attempt{Set: -1, Group: -1}
+	case a.Set == recorded.Set && a.Group-maxLead > recorded.Group:
+		return Attempt{Set: a.Set, Group: -1}
+	}
+	return a
+}
+
 // Precedes reports whether an object of the attempt is about to be deleted, given the recorded one. One of a later attempt is
 // there to stay: the status that recorded it was lost.
 func (a Attempt) Precedes(recorded Attempt) bool { return a.Compare(recorded) < 0 }
@@ -63,7 +88,8 @@ type Raised struct {
 type Unit struct {
 	// OfGroup: it is a replica of a PodCliqueScalingGroup.
 	OfGroup bool
-	// Attempt is the one that the status of the owner records. Attempts of a set replica, here and below, have Group 0.
+	// Attempt is the one that the status of the owner records. Attempts of a set replica, here and below, have Group 0. Those
+	// below are believed: Attempt.Believed.
 	Attempt Attempt
 	// Wanted are the names of the PodCliques that the unit consists of.
 	Wanted []string
@@ -197,10 +223,8 @@ func DecideUnit(u Unit, now time.Time) UnitDecision {
 		replacement = Replacement{Reason: ReplacedDeleted, Message: "all its PodCliques were deleted"}
 	}
 	if replacement.Requested() {
-		if next := u.next(latest); next != u.Attempt {
-			d.Attempt, d.Replacement = next, replacement
-			return d
-		}
+		d.Attempt, d.Replacement = u.next(latest), replacement
+		return d
 	}
 	if earlier {
 		d.Earlier = true
@@ -215,19 +239,23 @@ func DecideUnit(u Unit, now time.Time) UnitDecision {
 }
 
 // next returns the attempt that follows on all that were seen: the status that recorded them may have gone with its object.
-// There is none after the largest number, which only a user can have written: then the unit's own remains.
 func (u Unit) next(latest Attempt) Attempt {
-	if latest.Set == math.MaxInt32 || latest.Group == math.MaxInt32 {
-		return u.Attempt
-	}
 	if !u.OfGroup {
-		return Attempt{Set: latest.Set + 1}
+		return Attempt{Set: following(latest.Set)}
 	}
 	group := u.Attempt.Group
 	if latest.Set == u.Attempt.Set {
 		group = max(group, latest.Group)
 	}
-	return Attempt{Set: u.Attempt.Set, Group: group + 1}
+	return Attempt{Set: u.Attempt.Set, Group: following(group)}
+}
+
+// following returns the number after n. After the largest the numbers begin anew; see Attempt.Believed.
+func following(n int32) int32 {
+	if n == math.MaxInt32 {
+		return 1
+	}
+	return n + 1
 }
 
 // Recheck returns the decision, to be made again after RecheckAfter at the latest.

@@ -93,9 +93,10 @@ func TestDecideUnit(t *testing.T) {
 			Unit{Wanted: wanted, Pods: []UnitPod{pod("q", "w-0-worker", "w", 7)}},
 			UnitDecision{Attempt: Attempt{Set: 8}, Replacement: deleted, Waits: []UnitPod{pod("q", "w-0-worker", "w", 7)}},
 		},
-		"a forged attempt, the largest there is: the unit is not replaced, its PodCliques wait": {
-			Unit{Wanted: wanted, Attempt: Attempt{Set: 1}, Pods: []UnitPod{pod("q", "w-0-worker", "w", math.MaxInt32)}},
-			UnitDecision{Attempt: Attempt{Set: 1}, Create: []string{"w-0-leader"}, Waits: []UnitPod{pod("q", "w-0-worker", "w", math.MaxInt32)}},
+		"a forged attempt, which is not believed: it goes like an earlier one": {
+			Unit{Wanted: wanted, Cliques: []UnitClique{clique("w-0-leader", "l", 0), clique("w-0-worker", "w", -1)},
+				Pods: []UnitPod{pod("q", "w-0-worker", "w", -1)}},
+			UnitDecision{Earlier: true, Delete: []string{"w-0-worker"}, WaitsFor: []string{"w-0-worker"}, Waits: []UnitPod{pod("q", "w-0-worker", "w", -1)}},
 		},
 		"a group replica is replaced within the life of its set replica": {
 			Unit{OfGroup: true, Wanted: wanted, Attempt: Attempt{Set: 3, Group: 1},
@@ -125,10 +126,15 @@ func TestDecideUnit(t *testing.T) {
 			Unit{Wanted: wanted, Replace: terminated, Attempt: Attempt{Set: 1}, Cliques: []UnitClique{clique("w-0-worker", "w", 0)}},
 			UnitDecision{Attempt: Attempt{Set: 1}, Earlier: true, Delete: []string{"w-0-worker"}, WaitsFor: []string{"w-0-worker"}},
 		},
-		"asked for, after the last attempt there is: nothing": {
+		"asked for, after the last attempt there is: the numbers begin anew": {
 			Unit{Wanted: wanted, Replace: terminated, Attempt: Attempt{Set: math.MaxInt32},
 				Cliques: []UnitClique{clique("w-0-leader", "l", math.MaxInt32), clique("w-0-worker", "w", math.MaxInt32)}},
-			UnitDecision{Attempt: Attempt{Set: math.MaxInt32}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Replacement: terminated},
+		},
+		"of a group replica, too": {
+			Unit{OfGroup: true, Wanted: wanted, Replace: terminated, Attempt: Attempt{Set: 2, Group: math.MaxInt32},
+				Cliques: []UnitClique{{Name: "w-0-worker", Attempt: Attempt{Set: 2, Group: math.MaxInt32}}}},
+			UnitDecision{Attempt: Attempt{Set: 2, Group: 1}, Replacement: terminated},
 		},
 		"nothing is wanted: nothing is replaced": {
 			Unit{Pods: []UnitPod{pod("q", "w-0-worker", "w", 0)}},
@@ -142,5 +148,31 @@ func TestDecideUnit(t *testing.T) {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestBelievedAttempts(t *testing.T) {
+	t.Parallel()
+	none := Attempt{Set: -1, Group: -1}
+	for name, tc := range map[string]struct {
+		says, recorded, set, group Attempt
+	}{
+		"the present one":                     {Attempt{3, 2}, Attempt{3, 2}, Attempt{3, 2}, Attempt{3, 2}},
+		"an earlier one":                      {Attempt{2, 9}, Attempt{3, 2}, Attempt{2, 9}, Attempt{2, 9}},
+		"the status was lost":                 {Attempt{7, 2}, Attempt{0, 0}, Attempt{7, 2}, none},
+		"the status of the group was lost":    {Attempt{3, 7}, Attempt{3, 0}, Attempt{3, 7}, Attempt{3, 7}},
+		"as far ahead as may be":              {Attempt{maxLead + 3, 0}, Attempt{3, 0}, Attempt{maxLead + 3, 0}, none},
+		"too far ahead":                       {Attempt{maxLead + 4, 0}, Attempt{3, 0}, none, none},
+		"too far ahead in its group":          {Attempt{3, maxLead + 1}, Attempt{3, 0}, Attempt{3, maxLead + 1}, Attempt{3, -1}},
+		"the largest number":                  {Attempt{math.MaxInt32, math.MaxInt32}, Attempt{0, 0}, none, none},
+		"from before the numbers began anew":  {Attempt{math.MaxInt32, 0}, Attempt{1, 0}, none, none},
+		"the largest number is the right one": {Attempt{math.MaxInt32, 0}, Attempt{math.MaxInt32, 0}, Attempt{math.MaxInt32, 0}, Attempt{math.MaxInt32, 0}},
+	} {
+		if got := tc.says.Believed(tc.recorded.Set); got != tc.set {
+			t.Errorf("%s: of a set replica %v, want %v", name, got, tc.set)
+		}
+		if got := tc.says.BelievedInGroup(tc.recorded); got != tc.group {
+			t.Errorf("%s: of a group replica %v, want %v", name, got, tc.group)
+		}
 	}
 }

@@ -71,7 +71,7 @@ func Complete(attempt lifecycle.Attempt, names []string, cliques []*v1alpha1.Pod
 		wanted[name] = true
 	}
 	for _, c := range cliques {
-		a := Attempt(c)
+		a := Attempt(c).BelievedInGroup(attempt)
 		if !wanted[c.Name] || c.DeletionTimestamp != nil || a.Set != attempt.Set || a.Group < attempt.Group {
 			return false
 		}
@@ -81,26 +81,33 @@ func Complete(attempt lifecycle.Attempt, names []string, cliques []*v1alpha1.Pod
 
 // unit returns what there is of a unit of a set. wanted are the names of its PodCliques, cliques those that exist, in any
 // order, and pods all pods of the set replica, of PodCliques that are gone included. What belongs to others, and pods without
-// an owner, are left out: they are not replaced, and block single names and indices only. unreachable reports whether a node
+// an owner, are left out: they are not replaced, and block single names and indices only. A pod is of the attempt of its
+// PodClique, as long as that exists, whatever somebody wrote on it; all are the PodCliques of the set replica. unreachable reports whether a node
 // is; it is called for terminating pods.
-func unit(set string, attempt lifecycle.Attempt, wanted []string, cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) lifecycle.Unit {
+func unit(set string, attempt lifecycle.Attempt, wanted []string, cliques, all []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) lifecycle.Unit {
 	u := lifecycle.Unit{Attempt: attempt, Wanted: wanted}
-	foreign := map[types.UID]bool{}
+	foreign, attempts := map[types.UID]bool{}, make(map[types.UID]lifecycle.Attempt, len(all))
+	for _, c := range all {
+		attempts[c.UID] = Attempt(c).Believed(attempt.Set)
+	}
 	for _, c := range cliques {
 		if isForeign(set, c) {
 			foreign[c.UID] = true
 			continue
 		}
 		u.Cliques = append(u.Cliques, lifecycle.UnitClique{
-			Name: c.Name, UID: string(c.UID), Attempt: Attempt(c), Terminating: c.DeletionTimestamp != nil})
+			Name: c.Name, UID: string(c.UID), Attempt: attempts[c.UID], Terminating: c.DeletionTimestamp != nil})
 	}
 	for _, pod := range pods {
 		owner := metav1.GetControllerOfNoCopy(pod)
 		if owner == nil || owner.Kind != v1alpha1.KindPodClique || foreign[owner.UID] {
 			continue
 		}
-		p := lifecycle.UnitPod{Name: pod.Name, Clique: owner.Name, CliqueUID: string(owner.UID), Attempt: Attempt(pod),
+		p := lifecycle.UnitPod{Name: pod.Name, Clique: owner.Name, CliqueUID: string(owner.UID), Attempt: Attempt(pod).Believed(attempt.Set),
 			Terminating: pod.DeletionTimestamp != nil}
+		if a, exists := attempts[owner.UID]; exists {
+			p.Attempt = a
+		}
 		if p.Terminating {
 			p.GraceEnds = pod.DeletionTimestamp.Time
 			p.Unreachable = pod.Spec.NodeName != "" && unreachable(pod.Spec.NodeName)
@@ -127,8 +134,8 @@ func isForeign(set string, c *v1alpha1.PodClique) bool {
 // SetUnit returns what there is of replica i of a set: of its standalone PodCliques and the members of its scaling groups.
 // podGroup is its PodGroup, nil if there is none; for the rest see unit.
 func SetUnit(set *v1alpha1.PodCliqueSet, i int, wanted []string, cliques []*v1alpha1.PodClique, pods []*corev1.Pod, podGroup *v2alpha2.PodGroup, unreachable func(node string) bool) lifecycle.Unit {
-	u := unit(set.Name, SetAttempt(set, i), wanted, cliques, pods, unreachable)
-	u.Admitted = podGroup != nil && podGroup.DeletionTimestamp == nil && Attempt(podGroup).Set >= u.Attempt.Set &&
+	u := unit(set.Name, SetAttempt(set, i), wanted, cliques, cliques, pods, unreachable)
+	u.Admitted = podGroup != nil && podGroup.DeletionTimestamp == nil && Attempt(podGroup).Believed(u.Attempt.Set).Set >= u.Attempt.Set &&
 		meta.IsStatusConditionTrue(podGroup.Status.Conditions, v2alpha2.ConditionAdmitted)
 	for k := range u.Cliques {
 		u.Cliques[k].Attempt.Group = 0
@@ -141,15 +148,21 @@ func SetUnit(set *v1alpha1.PodCliqueSet, i int, wanted []string, cliques []*v1al
 
 // GroupUnit returns what there is of replica j of a scaling group of a set. cliques are those of the replica; for the rest see
 // unit.
-func GroupUnit(set string, group *v1alpha1.PodCliqueScalingGroup, j int, wanted []string, cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) lifecycle.Unit {
-	u := unit(set, GroupAttempt(group, j), wanted, cliques, pods, unreachable)
+func GroupUnit(set string, group *v1alpha1.PodCliqueScalingGroup, j int, wanted []string, cliques, all []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) lifecycle.Unit {
+	u := unit(set, GroupAttempt(group, j), wanted, cliques, all, pods, unreachable)
 	u.OfGroup = true
 	mine := map[string]bool{}
 	for _, name := range wanted {
 		mine[name] = true
 	}
+	for k := range u.Cliques {
+		u.Cliques[k].Attempt = u.Cliques[k].Attempt.BelievedInGroup(u.Attempt)
+	}
 	for k := range u.Pods {
-		u.Pods[k].Elsewhere = !mine[u.Pods[k].Clique]
+		p := &u.Pods[k]
+		if p.Elsewhere = !mine[p.Clique]; !p.Elsewhere {
+			p.Attempt = p.Attempt.BelievedInGroup(u.Attempt)
+		}
 	}
 	return u
 }

@@ -54,7 +54,7 @@ func TestSetUnit(t *testing.T) {
 	want := lifecycle.Unit{
 		Attempt: second, Wanted: []string{"s-0-a", "s-0-g-0-b", "s-0-c"},
 		Cliques: []lifecycle.UnitClique{{Name: "s-0-a", UID: "a", Attempt: second}, {Name: "s-0-g-0-b", UID: "b", Attempt: second}},
-		Pods: []lifecycle.UnitPod{{Name: "of-a", Clique: "s-0-a", CliqueUID: "a", Attempt: first},
+		Pods: []lifecycle.UnitPod{{Name: "of-a", Clique: "s-0-a", CliqueUID: "a", Attempt: second},
 			{Name: "of-one-that-is-gone", Clique: "s-0-c", CliqueUID: "c", Attempt: first}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -121,6 +121,7 @@ func TrainingReplica(set *v1alpha1.PodCliqueSet, i int, wanted []string, complet
 		if breach := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionMinAvailableBreached); breach != nil {
 			facts.Message = breach.Message
 		}
+		facts.Attempt = facts.Attempt.Believed(r.Attempt)
 		r.Cliques = append(r.Cliques, facts)
 	}
 	r.Complete = complete && len(r.Cliques) == len(wanted)

@@ -111,6 +111,7 @@ func GroupReplicas(group *v1alpha1.PodCliqueScalingGroup, members []*v1alpha1.Po
 			r = &lifecycle.GroupReplica{Index: c.GroupReplica, Attempt: GroupAttempt(group, c.GroupReplica)}
 			byIndex[c.GroupReplica] = r
 		}
+		c.Attempt = c.Attempt.BelievedInGroup(r.Attempt)
 		r.Members = append(r.Members, c)
 	}
 	replicas := make([]lifecycle.GroupReplica, 0, len(byIndex))
@@ -168,6 +169,7 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, cliques []*v1alpha1.PodClique, grou
 		}
 		if r != nil && c.Labels[v1alpha1.LabelPodCliqueScalingGroup] == "" {
 			facts := Clique(c)
+			facts.Attempt = facts.Attempt.Believed(r.Attempt)
 			r.Cliques = append(r.Cliques, facts)
 			exists[r.Index][facts.Template] = true
 		}
@@ -177,6 +179,7 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, cliques []*v1alpha1.PodClique, grou
 			tell(r, v1alpha1.KindPodCliqueScalingGroup, g.Name, g.Status.Conditions)
 			facts := ScalingGroup(g)
 			facts.Delay = TerminationDelay(set, facts.Template)
+			facts.Attempt = lifecycle.Attempt{Set: facts.Attempt}.Believed(r.Attempt).Set
 			r.Groups = append(r.Groups, facts)
 			exists[r.Index][facts.Template] = true
 		}

@@ -15,7 +15,7 @@ import (
 // before and after are the attempts in its status. A restart has an event of its caller's.
 func ReportReplaced(recorder events.EventRecorder, owner client.Object, level string, before, after []v1alpha1.ReplicaAttempt) {
 	for _, a := range after {
-		if a.Attempt > observed.ReplicaAttempt(before, int(a.Index)) {
+		if a.Attempt != observed.ReplicaAttempt(before, int(a.Index)) {
 			metrics.Replaced(level, a.Reason)
 			emitReplaced(recorder, owner, a)
 			continue

@@ -38,7 +38,7 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 		if !replace[j].Requested() && observed.Complete(observed.GroupAttempt(group, j), names, own) {
 			return lifecycle.UnitDecision{Attempt: observed.GroupAttempt(group, j)}
 		}
-		unit := observed.GroupUnit(set.Name, group, j, names, own, pods, r.children.Unreachable(ctx))
+		unit := observed.GroupUnit(set.Name, group, j, names, own, cliques, pods, r.children.Unreachable(ctx))
 		unit.Replace = replace[j]
 		d := lifecycle.DecideUnit(unit, now)
 		if observed.IsFrozen(set, i) {

@@ -114,7 +114,7 @@ func replacements(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision
 			gone.podGroup = pg
 		}
 		for _, name := range d.Delete {
-			if c := cliques[name]; c != nil && observed.Attempt(c).Set < d.Attempt.Set {
+			if c := cliques[name]; c != nil && observed.Attempt(c).Believed(d.Attempt.Set).Set < d.Attempt.Set {
 				gone.rest = append(gone.rest, client.Object(c))
 			}
 		}
@@ -127,7 +127,7 @@ func replacements(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision
 
 // isEarlier reports whether a PodGroup was made for an earlier attempt of its replica. pg may be nil.
 func isEarlier(pg *v2alpha2.PodGroup, attempt lifecycle.Attempt) bool {
-	return pg != nil && observed.Attempt(pg).Set < attempt.Set
+	return pg != nil && observed.Attempt(pg).Believed(attempt.Set).Set < attempt.Set
 }
 
 // raised returns the attempts that the decisions raise, by replica.

@@ -99,7 +99,7 @@ func (r *Reconciler) emitOutcome(before, after *v1alpha1.PodCliqueSet, o *lifecy
 	}
 	count := before.Status.RestartCount
 	for _, a := range after.Status.ReplicaAttempts {
-		if a.Reason == v1alpha1.ReasonRestart && a.Attempt > observed.ReplicaAttempt(before.Status.ReplicaAttempts, int(a.Index)) {
+		if a.Reason == v1alpha1.ReasonRestart && a.Attempt != observed.ReplicaAttempt(before.Status.ReplicaAttempts, int(a.Index)) {
 			count++
 			event(corev1.EventTypeNormal, v1alpha1.EventReplicaRestarting, v1alpha1.ActionReplaceReplica,
 				"Restarting replica %d (restart %d of %d): %s", a.Index, count, maxRestarts(after), a.Message)
