@@ -54,4 +54,9 @@ type GangAdmissionArgs struct {
 	// SingleSurplusAfter is how long room must not have grown, while a sub-group above the minimum waits, before single pods
 	// above the minimum may take it. Default 2s; 100ms to 1h. Source: decision G16.
 	SingleSurplusAfter metav1.Duration
+
+	// ReplacementTimeout is how long the room of a deleted pod is kept for its replacement, from when the pod began to
+	// terminate, while the PodGroup says that pods are being replaced (v2alpha2.ReplacingAnnotation).
+	// Default 5m; 1s to 1h.
+	ReplacementTimeout metav1.Duration
 }

@@ -54,6 +54,7 @@ func defaults() *config.GangAdmissionArgs {
 		NeedsCapacityAfter:  metav1.Duration{Duration: 2 * time.Second},
 		PlanDeadline:        metav1.Duration{Duration: 200 * time.Millisecond},
 		SingleSurplusAfter:  metav1.Duration{Duration: 2 * time.Second},
+		ReplacementTimeout:  metav1.Duration{Duration: 5 * time.Minute},
 	}
 }
 
@@ -70,6 +71,7 @@ func TestLoadingAConfigurationFile(t *testing.T) {
 		NeedsCapacityAfter:  metav1.Duration{Duration: 4 * time.Second},
 		PlanDeadline:        metav1.Duration{Duration: time.Second},
 		SingleSurplusAfter:  metav1.Duration{Duration: 3 * time.Second},
+		ReplacementTimeout:  metav1.Duration{Duration: 2 * time.Minute},
 	}
 	zeroParallelism := defaults()
 	zeroParallelism.BindParallelism = 0
@@ -112,7 +114,8 @@ func TestLoadingAConfigurationFile(t *testing.T) {
       waitingForGangAfter: 20s
       needsCapacityAfter: 4s
       planDeadline: 1s
-      singleSurplusAfter: 3s`,
+      singleSurplusAfter: 3s
+      replacementTimeout: 2m`,
 			want: every,
 		},
 		"a zero that was written is not replaced by the default": {

@@ -34,6 +34,7 @@ func convertToInternal(in *GangAdmissionArgs, out *config.GangAdmissionArgs) {
 	out.WaitingForGangAfter = valueOrZero(in.WaitingForGangAfter)
 	out.NeedsCapacityAfter = valueOrZero(in.NeedsCapacityAfter)
 	out.SingleSurplusAfter = valueOrZero(in.SingleSurplusAfter)
+	out.ReplacementTimeout = valueOrZero(in.ReplacementTimeout)
 }
 
 // convertFromInternal copies every field, zeros included.
@@ -48,6 +49,7 @@ func convertFromInternal(in *config.GangAdmissionArgs, out *GangAdmissionArgs) {
 	out.WaitingForGangAfter = new(in.WaitingForGangAfter)
 	out.NeedsCapacityAfter = new(in.NeedsCapacityAfter)
 	out.SingleSurplusAfter = new(in.SingleSurplusAfter)
+	out.ReplacementTimeout = new(in.ReplacementTimeout)
 }
 
 func valueOrZero[T any](field *T) T {

@@ -18,6 +18,7 @@ const (
 	DefaultWaitingForGangAfter = 10 * time.Second
 	DefaultNeedsCapacityAfter  = 2 * time.Second
 	DefaultSingleSurplusAfter  = 2 * time.Second
+	DefaultReplacementTimeout  = 5 * time.Minute
 )
 
 // SetDefaults_GangAdmissionArgs fills in what was left out. A value that was given stays, also a zero, which validation
@@ -33,6 +34,7 @@ func SetDefaults_GangAdmissionArgs(args *GangAdmissionArgs) {
 	setDefault(&args.WaitingForGangAfter, metav1.Duration{Duration: DefaultWaitingForGangAfter})
 	setDefault(&args.NeedsCapacityAfter, metav1.Duration{Duration: DefaultNeedsCapacityAfter})
 	setDefault(&args.SingleSurplusAfter, metav1.Duration{Duration: DefaultSingleSurplusAfter})
+	setDefault(&args.ReplacementTimeout, metav1.Duration{Duration: DefaultReplacementTimeout})
 }
 
 func setDefault[T any](field **T, value T) {

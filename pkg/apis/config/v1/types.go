@@ -53,4 +53,9 @@ type GangAdmissionArgs struct {
 	// SingleSurplusAfter is how long room must not have grown, while a sub-group above the minimum waits, before single pods
 	// above the minimum may take it. nil: 2s. From 100ms to 1h. Source: decision G16.
 	SingleSurplusAfter *metav1.Duration `json:"singleSurplusAfter,omitempty"`
+
+	// ReplacementTimeout is how long the room of a deleted pod is kept for its replacement, from when the pod began to
+	// terminate, while the PodGroup says by the annotation scheduling.run.ai/replacing that pods are being replaced.
+	// nil: 5m. From 1s to 1h.
+	ReplacementTimeout *metav1.Duration `json:"replacementTimeout,omitempty"`
 }

@@ -42,6 +42,7 @@ func ValidateGangAdmissionArgs(path *field.Path, args *config.GangAdmissionArgs)
 	errs = append(errs, validateDuration(path.Child("waitingForGangAfter"), args.WaitingForGangAfter, minHeldFor, maxHeldFor)...)
 	errs = append(errs, validateDuration(path.Child("needsCapacityAfter"), args.NeedsCapacityAfter, minHeldFor, maxHeldFor)...)
 	errs = append(errs, validateDuration(path.Child("singleSurplusAfter"), args.SingleSurplusAfter, minSurplusAfter, maxSurplusAfter)...)
+	errs = append(errs, validateDuration(path.Child("replacementTimeout"), args.ReplacementTimeout, minTimeout, maxTimeout)...)
 	return errs.ToAggregate()
 }
 

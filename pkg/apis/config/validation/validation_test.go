@@ -24,6 +24,7 @@ func valid() *config.GangAdmissionArgs {
 		WaitingForGangAfter: metav1.Duration{Duration: 10 * time.Second},
 		NeedsCapacityAfter:  metav1.Duration{Duration: 2 * time.Second},
 		SingleSurplusAfter:  metav1.Duration{Duration: 2 * time.Second},
+		ReplacementTimeout:  metav1.Duration{Duration: 5 * time.Minute},
 	}
 }
 
@@ -64,6 +65,10 @@ func TestBoundsOfDurations(t *testing.T) {
 		"singleSurplusAfter": {
 			argument: func(a *config.GangAdmissionArgs) *metav1.Duration { return &a.SingleSurplusAfter },
 			shortest: 100 * time.Millisecond, longest: time.Hour,
+		},
+		"replacementTimeout": {
+			argument: func(a *config.GangAdmissionArgs) *metav1.Duration { return &a.ReplacementTimeout },
+			shortest: time.Second, longest: time.Hour,
 		},
 	}
 	for name, tt := range tests {

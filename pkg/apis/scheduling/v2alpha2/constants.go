@@ -15,6 +15,15 @@ const (
 	// this pod's UID (package mark). After a crash it shows which pods were
 	// bound by which plan. A text that does not verify is ignored.
 	BoundForAnnotation = "scheduling.run.ai/bound-for"
+
+	// ReplacingAnnotation, on a PodGroup, says that pods of the gang are being
+	// replaced: who keeps it (muster-controller, during an update) deletes pods and
+	// makes others in their stead. Any value but the empty one will do. As long as
+	// it is there, the room of a bound pod of an admitted sub-group that is deleted
+	// is kept for the next pods of the same leaf: nothing of the same or a lower
+	// priority takes it, for the scheduler's replacementTimeout at most, counted
+	// from when the pod began to terminate. To be set before the pod is deleted.
+	ReplacingAnnotation = "scheduling.run.ai/replacing"
 )
 
 const (
