@@ -70,7 +70,7 @@ func (pl *Admission) PreFilter(ctx context.Context, state fwk.CycleState, pod *c
 	}
 	pl.gangs.leads()
 	if !isMember(pod) {
-		return nil, fwk.NewStatus(fwk.Skip)
+		return nil, pl.preFilterPlain(state, pod)
 	}
 	if pl.gangs.wakeups == nil {
 		pl.registry.Popped(pod.UID)
@@ -101,7 +101,10 @@ func (pl *Admission) PreFilter(ctx context.Context, state fwk.CycleState, pod *c
 func (pl *Admission) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
 // Filter implements fwk.FilterPlugin. A nominated or hinted node is tried without regard to PreFilter's result.
-func (pl *Admission) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+func (pl *Admission) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	if !isMember(pod) {
+		return filterPlain(ctx, state, node)
+	}
 	data, err := state.Read(stateKey)
 	if err != nil {
 		return nil

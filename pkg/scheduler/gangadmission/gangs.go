@@ -46,6 +46,7 @@ type Gangs struct {
 	avoid    avoided
 	released released
 	unwinds  unwinds
+	rooms    keptRooms
 	// committed: a plan was put in force since the loop last waited for bindings (burst.Pace). Used by the scheduling loop only.
 	committed bool
 
@@ -90,8 +91,14 @@ func (g *Gangs) Attach(sched *scheduler.Scheduler) error {
 	}
 	g.registry.WokenByCaller()
 	g.wakeups = newWakeups(g.clock, kubescheduler.NewShapes(sched), g.registry.SortByRank)
+	g.wakeups.reserved = g.reserved
 	g.wakeups.queue = kubescheduler.Attach(sched, burst{g}, kubescheduler.QueueHooks{
 		Gated: g.admits, Observe: g.wakeups.observe, WaitsForRoom: g.wakeups.waitsForRoom, Gone: g.wakeups.gone,
+	})
+	kubescheduler.BeforeLeaving(sched, func(pod *corev1.Pod) {
+		if isMember(pod) {
+			g.registry.PodLeaves(pod.UID, g.clock.Now())
+		}
 	})
 	kubescheduler.DelayScheduled(sched, isMember, g.slots.busy)
 	for profile := range g.handles {
@@ -152,6 +159,7 @@ func (g *Gangs) apply(logger klog.Logger, e gangstate.Effects) {
 		g.reporter.Mark(e.Dirty...)
 	}
 	g.cancel(e.Cancel)
+	g.vacate(logger, e.Vacated)
 	if len(e.Activate) == 0 {
 		return
 	}

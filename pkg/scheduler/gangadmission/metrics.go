@@ -39,6 +39,10 @@ var (
 		Subsystem: "muster", Name: "refused_gangs", StabilityLevel: metrics.ALPHA,
 		Help: "Gangs whose last attempt found no plan and that wait for a change in the cluster that may help them.",
 	})
+	keptRoomsNow = metrics.NewGauge(&metrics.GaugeOpts{
+		Subsystem: "muster", Name: "kept_rooms", StabilityLevel: metrics.ALPHA,
+		Help: "Deleted pods of gangs whose room is kept for their replacements, those that still terminate included.",
+	})
 	markKeys = metrics.NewGauge(&metrics.GaugeOpts{
 		Subsystem: "muster", Name: "mark_keys", StabilityLevel: metrics.ALPHA,
 		Help: "Keys that the marks of bound pods are verified with. 0: there is none, so bindings carry no mark and gangs that are bound in part are not released.",
@@ -48,6 +52,6 @@ var (
 
 func register() {
 	registerMetrics.Do(func() {
-		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed, gatedPods, waitingGangs, markKeys)
+		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed, gatedPods, waitingGangs, keptRoomsNow, markKeys)
 	})
 }

@@ -48,7 +48,8 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	deadline := start.Add(pl.args.PlanDeadline.Duration)
 	expired := func() bool { return pl.gangs.clock.Now().After(deadline) }
 	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.framework, nodes, work.Classes,
-		kubescheduler.Options{Cache: pl.verdicts, Avoid: pl.gangs.avoid.of(work.Gang, start), Pods: sizes, Now: start, Expired: expired})
+		kubescheduler.Options{Cache: pl.verdicts, Avoid: pl.gangs.avoid.of(work.Gang, start), Pods: sizes, Now: start, Expired: expired,
+			Reserved: pl.gangs.reserved(), Asker: kubescheduler.Asker{Gang: work.Gang, Priority: work.Priority}, Leaves: work.Leaves()})
 	if err != nil {
 		logger.Error(err, "Planning failed")
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}, attempt{took: time.Second, cut: true})
@@ -58,7 +59,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	if refusal != nil {
 		pl.refuse(logger, work, *refusal, attempt{
 			problem: work.Problem, classes: work.Classes, roomDecides: snapshot.RoomDecides,
-			nodes: nodes, task: work.Task,
+			nodes: nodes, task: work.Task, priority: work.Priority,
 			took: pl.gangs.clock.Since(start), cut: cut,
 		})
 		return false

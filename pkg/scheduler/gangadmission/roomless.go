@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
 
 // roomless are the pods without a gang that no node has room for. The stock queue tries all of them again for every pod
@@ -16,6 +18,7 @@ import (
 type roomless struct {
 	pods   map[types.UID]*roomlessPod
 	byRoom map[room]*roomlessShape
+	kept   func(at room, key gangstate.Key, priority int32) int // as waitlist.kept
 }
 
 type roomlessPod struct {
@@ -89,6 +92,9 @@ func (r *roomless) wake(raised []room, now time.Time) []*corev1.Pod {
 				cmp.Compare(a.pod.UID, b.pod.UID))
 		})
 		for _, p := range asleep[:min(n, len(asleep))] {
+			if r.kept != nil && at.Fits()-r.kept(at, gangstate.Key{}, corev1helpers.PodPriority(p.pod))-shape.woken <= 0 {
+				break // and more is kept from those of a lower priority
+			}
 			p.woken = now
 			shape.woken++
 			out = append(out, p.pod)

@@ -41,6 +41,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		Resync:             g.args.ResyncInterval.Duration,
 		RepairTimeout:      g.args.RepairTimeout.Duration,
 		SingleSurplusAfter: g.args.SingleSurplusAfter.Duration,
+		ReplacementTimeout: g.args.ReplacementTimeout.Duration,
 		Priority: func(name string) (int32, bool) {
 			class, err := classes.Lister().Get(name)
 			if err != nil {
@@ -158,6 +159,7 @@ func (g *Gangs) tick(ctx context.Context) {
 				g.liftGates(ctx)
 				gatedPods.Set(float64(g.wakeups.queue.Gated()))
 				waitingGangs.Set(float64(g.wakeups.list.len()))
+				keptRoomsNow.Set(float64(g.reserved().Len()))
 			}
 		case <-ctx.Done():
 			return
@@ -286,7 +288,12 @@ func (g *Gangs) nodeHandler(logger klog.Logger) cache.ResourceEventHandler {
 				changed(after.Name)
 			}
 		},
-		DeleteFunc: func(any) { g.registry.ClusterChanged() },
+		DeleteFunc: func(obj any) {
+			g.registry.ClusterChanged()
+			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+				g.registry.RemoveNode(name)
+			}
+		},
 	}
 }
 

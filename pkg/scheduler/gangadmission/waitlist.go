@@ -34,6 +34,7 @@ type waitlist struct {
 	claimed map[room]int
 	freed   map[room]struct{} // rooms of which less is claimed than at the last look
 	byRank  func([]gangstate.Key)
+	kept    func(at room, key gangstate.Key, priority int32) int // of what fits, what is kept from the gang; nil: nothing is
 }
 
 // room is how many pods of one shape fit, over all nodes, as an upper bound.
@@ -42,6 +43,7 @@ type room interface{ Fits() int }
 // parkedGang is one refused gang. Guarded by waitlist.mu.
 type parkedGang struct {
 	key     gangstate.Key
+	at      int32 // its priority
 	needs   []need
 	mayFit  func() bool
 	causes  causes    // of events that may help beside room
@@ -70,6 +72,8 @@ type refused struct {
 	mayFit func() bool
 	// causes are the events beside more room that may help.
 	causes causes
+	// priority is the gang's.
+	priority int32
 	// took is the loop's time that the attempt cost.
 	took time.Duration
 	// cut: the attempt ended for want of time and goes on by itself.
@@ -118,8 +122,8 @@ func (l *waitlist) park(key gangstate.Key, r refused) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Now()
-	w := &parkedGang{key: key, needs: r.needs, mayFit: r.mayFit, causes: r.causes, took: r.took, release: r.release, parked: now, unit: r.unit}
-	w.lacked = !w.holds()
+	w := &parkedGang{key: key, at: r.priority, needs: r.needs, mayFit: r.mayFit, causes: r.causes, took: r.took, release: r.release, parked: now, unit: r.unit}
+	w.lacked = !l.holds(w)
 	switch old := l.gangs[key]; {
 	case old != nil && old.unit && r.single:
 		l.disclaim(old)
@@ -284,7 +288,7 @@ func (l *waitlist) changed(raised []room, events causes) []gangstate.Key {
 	var sure, again []*parkedGang
 	for w := range candidates {
 		switch {
-		case !w.woken.IsZero() || !w.holds():
+		case !w.woken.IsZero() || !l.holds(w):
 			delete(l.paused, w)
 		case w.lacked:
 			sure = append(sure, w)
@@ -321,7 +325,7 @@ func (l *waitlist) claim(gangs []*parkedGang, now time.Time) []gangstate.Key {
 	var woken []gangstate.Key
 	for _, key := range keys {
 		for _, w := range byKey[key] {
-			if slices.ContainsFunc(w.needs, func(n need) bool { return n.room.Fits()-l.claimed[n.room] < n.pods }) {
+			if slices.ContainsFunc(w.needs, func(n need) bool { return l.fits(n.room, w)-l.claimed[n.room] < n.pods }) {
 				continue
 			}
 			for _, n := range w.needs {
@@ -365,7 +369,7 @@ func (l *waitlist) forgetful(after time.Duration) {
 				l.disclaim(w)
 				w.woken = time.Time{}
 			}
-			if w.woken.IsZero() && (w.lacked && w.holds() || !w.lacked && now.Sub(w.parked) >= longest) {
+			if w.woken.IsZero() && (w.lacked && l.holds(w) || !w.lacked && now.Sub(w.parked) >= longest) {
 				l.paused[w] = struct{}{}
 			}
 		}
@@ -390,9 +394,9 @@ func compareKeys(a, b gangstate.Key) int {
 }
 
 // holds reports whether the necessary condition of a plan holds.
-func (w *parkedGang) holds() bool {
+func (l *waitlist) holds(w *parkedGang) bool {
 	for _, n := range w.needs {
-		if n.room.Fits() < n.pods {
+		if l.fits(n.room, w) < n.pods {
 			return false
 		}
 	}

@@ -38,6 +38,10 @@ type wakeups struct {
 	beganRoom, beganOther uint64
 
 	clock clock.Clock
+	// vacated: room is not kept any more that was when its pods went. Any shape may fit more often.
+	vacated atomic.Bool
+	// reserved returns the room that is kept now; nil: none ever is.
+	reserved func() *kubescheduler.Reserved
 	// lowest is the lowest priority that a bound pod was seen with.
 	lowest atomic.Int32
 
@@ -57,6 +61,7 @@ func newWakeups(c clock.Clock, shapes *kubescheduler.Shapes, byRank func([]gangs
 		clock: c, list: newWaitlist(c, byRank), shapes: shapes, signal: make(chan struct{}, 1),
 		raised: map[room]struct{}{}, roomless: newRoomless(),
 	}
+	w.list.kept, w.roomless.kept = w.kept, w.kept
 	w.lowest.Store(math.MaxInt32)
 	return w
 }
@@ -117,6 +122,11 @@ func (w *wakeups) lookLocked(logger klog.Logger) ready {
 	if events&(moreRoom|nominationGone) != 0 { // of a deletion that was missed it is not known which it was
 		w.count(logger)
 	}
+	if w.vacated.Swap(false) {
+		for _, at := range slices.Concat(w.list.rooms(), w.roomless.rooms()) {
+			w.raised[at] = struct{}{}
+		}
+	}
 	raised := slices.Collect(maps.Keys(w.raised))
 	clear(w.raised)
 	return ready{gangs: w.list.changed(raised, events), pods: w.roomless.wake(raised, w.list.clock.Now())}
@@ -166,7 +176,7 @@ func (w *wakeups) waitsForRoom(pod *corev1.Pod) bool {
 		logger.Error(err, "Counting free room failed", "pod", klog.KObj(pod))
 		return false
 	}
-	if w.mayPreempt(pod) || shape.Fits() > 0 {
+	if w.mayPreempt(pod) || shape.Fits()-w.kept(shape, gangstate.Key{}, corev1helpers.PodPriority(pod)) > 0 {
 		w.shapes.Release(shape)
 		return false
 	}
@@ -200,8 +210,10 @@ type attempt struct {
 	nodes []fwk.NodeInfo
 	// task is what was to be planned. For any but Minimum room for any pod of the classes may help.
 	task gangstate.Task
-	took time.Duration
-	cut  bool
+	// priority is the gang's.
+	priority int32
+	took     time.Duration
+	cut      bool
 }
 
 // maxShapes bounds the shapes that one gang is watched by. What is left out can only make the gang be tried in vain.
@@ -213,7 +225,7 @@ func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.count(logger)
-	r := refused{took: a.took, cut: a.cut, causes: moreRoom, unit: a.task == gangstate.SurplusUnit, single: a.task == gangstate.SurplusSingle}
+	r := refused{took: a.took, cut: a.cut, priority: a.priority, causes: moreRoom, unit: a.task == gangstate.SurplusUnit, single: a.task == gangstate.SurplusSingle}
 	if a.roomDecides == nil {
 		r.causes = anything
 	}
@@ -241,7 +253,7 @@ func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 		if rooms[class] == nil {
 			return unlimited
 		}
-		return rooms[class].Fits()
+		return rooms[class].Fits() - w.kept(rooms[class], a.key, a.priority)
 	}
 	switch {
 	case a.roomDecides == nil:

@@ -315,6 +315,7 @@ func (r *Registry) Tick(now time.Time) Effects {
 			delete(r.freed, uid)
 		}
 	}
+	r.endRooms(r.rooms.expire(now))
 	r.ripen()
 	var due []*gangState
 	for {

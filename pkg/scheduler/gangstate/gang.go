@@ -39,6 +39,7 @@ type member struct {
 	misplaced string // why the pod counts nowhere: names an unknown, an inner or no sub-group; "" = it has a leaf
 	gate      string // why another plugin keeps it from the scheduling queue: "is gated by ..."; "" = none does
 	leaving   bool   // bound, but released (partial.go): counts nowhere from that decision on
+	parting   parting
 
 	mark     mark.Mark // verified, or that of the plan whose binding was posted; zero = none
 	markText string    // the annotation that mark was read from
@@ -69,6 +70,8 @@ type gangState struct {
 	waited         time.Time        // since when the pods could satisfy the tree, by the status of the PodGroup; zero = unknown
 	departing      int              // members in Registry.departing
 	plan           *Plan            // committed and not yet over; nil = none
+
+	replacing bool // its PodGroup says that pods are being replaced
 
 	victims map[*member]time.Time // those that are being preempted, since when; nil = none
 

@@ -198,6 +198,9 @@ func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
 	}
 	p.progress = now
 	m.state, m.node = assumed, node
+	if m.misplaced == "" {
+		r.rooms.take(m.owner(), uid, node)
+	}
 	r.recount(m)
 	if p.assumed == len(p.slots) && r.committing == p {
 		r.committing = nil
@@ -225,6 +228,7 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	defer r.mu.Unlock()
 	r.enter(now)
 	r.grew()
+	r.rooms.giveBack(uid)
 	p, m := r.plans[uid], r.members[uid]
 	if m != nil && m.state == assumed {
 		m.state, m.node = pending, ""
@@ -269,17 +273,18 @@ func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
 			m.setMark(p.markOf(uid), "")
 		}
 		r.ranks.Delete(uid)
+		r.endRooms(r.rooms.settle(uid))
 		r.recount(m)
 	}
 	if p == nil {
-		return Effects{}
+		return r.leave(Effects{})
 	}
 	p.settle(uid, true)
 	g := p.gang
 	r.finish(p)
 	if g.plan != nil {
 		r.recordWhole(g)
-		return Effects{}
+		return r.leave(Effects{})
 	}
 	if p.lost {
 		g.pause(p, now)

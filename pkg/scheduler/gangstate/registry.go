@@ -32,12 +32,15 @@ type Effects struct {
 	// Cancel: assumed members of plans that were aborted before their barrier opened. What is being prepared for them
 	// (PreBind) is to be cancelled: until it ends they keep their room.
 	Cancel []types.UID
+	// Vacated: pods that are gone and whose room is not kept any more (Rooms). For others it is as if they went now.
+	Vacated []*corev1.Pod
 }
 
 func (e *Effects) add(o Effects) {
 	e.Activate = append(e.Activate, o.Activate...)
 	e.Dirty = append(e.Dirty, o.Dirty...)
 	e.Cancel = append(e.Cancel, o.Cancel...)
+	e.Vacated = append(e.Vacated, o.Vacated...)
 }
 
 // Options are the limits and the surroundings of a Registry.
@@ -50,6 +53,9 @@ type Options struct {
 	// SingleSurplusAfter is how long room must not have grown before single surplus pods are placed while a surplus
 	// sub-group of the same priority waits: nodes that come one by one make up room for the sub-group first. Zero: no wait.
 	SingleSurplusAfter time.Duration
+	// ReplacementTimeout is how long the room of a deleted pod is kept for its replacement, from when the pod began to
+	// terminate. Zero: no room is kept.
+	ReplacementTimeout time.Duration
 	// Clock is that of Arrive; nil: the real one.
 	Clock clock.Clock
 	// Priority resolves a PriorityClass; false if there is none of that name.
@@ -100,6 +106,10 @@ type Registry struct {
 	planSeq    uint64                  // of the newest plan
 	unanswered Key                     // a gang of which a binding got no answer from the API server; zero = none
 	cancelled  []types.UID             // for the next Effects
+	vacated    []*corev1.Pod           // likewise
+
+	rooms     *rooms      // kept for pods that are to come
+	haveRooms atomic.Bool // rooms has any
 
 	index indices
 
@@ -118,6 +128,7 @@ func New() *Registry {
 		plans:     map[types.UID]*Plan{},
 		departing: map[types.UID]time.Time{},
 		freed:     map[types.UID]freed{},
+		rooms:     newRooms(),
 		index:     newIndices(),
 	}
 }
@@ -134,6 +145,10 @@ func (r *Registry) leave(e Effects) Effects {
 	if len(r.cancelled) > 0 {
 		e.Cancel = append(e.Cancel, r.cancelled...)
 		r.cancelled = nil
+	}
+	if len(r.vacated) > 0 {
+		e.Vacated = append(e.Vacated, r.vacated...)
+		r.vacated = nil
 	}
 	return e
 }
@@ -231,23 +246,26 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 			return e
 		}
 	}
-	if m == nil {
+	known := m != nil
+	if !known {
 		g := r.gang(key)
 		m = &member{gang: g, pod: pod, since: now, key: orderOf(pod)}
 		r.members[pod.UID] = m
 		g.members[pod.UID] = m
 	}
-	old := m.pod
+	old, stood, waited := m.pod, m.stands(), m.state == pending
 	m.pod = pod
 	r.readMark(m)
 	r.arrived(pod.UID)
 	delete(r.freed, pod.UID)
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded:
+		r.endedByItself(m)
 		m.state, m.node = succeeded, pod.Spec.NodeName
 		r.ranks.Delete(pod.UID)
 		r.over(m)
 	case pod.Spec.NodeName != "":
+		r.endedByItself(m)
 		m.state, m.node = bound, pod.Spec.NodeName
 		m.leaving = m.leaving || m.isReleased()
 		r.ranks.Delete(pod.UID)
@@ -259,6 +277,16 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 		}
 	}
 	r.locate(m)
+	switch {
+	case pod.DeletionTimestamp != nil:
+		m.parts(old, known, stood, now)
+		r.keepRoom(m)
+	case waited && m.state == bound && r.synced:
+		r.cameToNode(m)
+	}
+	if m.state == bound {
+		r.endRooms(r.rooms.settle(pod.UID))
+	}
 	if pod.DeletionTimestamp != nil {
 		if p := r.plans[pod.UID]; p != nil {
 			r.abort(p, AbortChanged, "pod "+pod.Name+" was deleted")
@@ -285,6 +313,7 @@ func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 		r.grew()
 		if m.pod.DeletionTimestamp == nil {
 			if _, known := r.departing[uid]; !known {
+				r.vanishes(m, now)
 				r.departing[uid] = now
 				r.departures = append(r.departures, vanished{uid, now})
 				m.gang.departing++
@@ -305,6 +334,7 @@ func (r *Registry) RemoveFailedPod(uid types.UID, now time.Time) Effects {
 		return Effects{}
 	}
 	r.grew()
+	r.endedByItself(m)
 	return r.leave(r.remove(m, now))
 }
 
@@ -325,26 +355,31 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.enter(now)
-	g := r.gang(Key{Namespace: group.Namespace, Name: group.Name})
+	key := Key{Namespace: group.Namespace, Name: group.Name}
+	g := r.gang(key)
 	old := g.group
 	g.group = group
 	if old != nil && old.UID == group.UID && old.Generation == group.Generation && g.known() {
 		// Our own status write, or metadata; or what the process that leads has found out.
 		if r.leading || !r.synced {
-			return Effects{}
+			r.setReplacing(g)
+			return r.leave(Effects{})
 		}
 		g.adopt(group)
+		r.setReplacing(g)
 		g.markAll()
 		return r.leave(r.evaluate(g, now))
 	}
 	if old == nil || old.UID != group.UID {
 		g.partial.known = false
+		r.endRooms(r.rooms.dropGang(key))
 	}
 	if old == nil || old.UID != group.UID || !r.leading {
 		g.adopt(group)
 	}
 	g.tree, g.treeErr = podgroup.Tree(&group.Spec)
 	r.recountAll(g)
+	r.setReplacing(g)
 	g.markAll()
 	g.ownChange() // for an attempt that is being made
 	g.unpark()    // another tree may fit: try at once
@@ -369,6 +404,7 @@ func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 	}
 	g.group, g.tree, g.treeErr = nil, nil, nil
 	g.admitted, g.admittedGroups = false, nil
+	r.setReplacing(g)
 	r.recountAll(g)
 	return r.leave(r.evaluate(g, now))
 }
@@ -413,6 +449,7 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 	}
 	g.ownChange()
 	r.arrived(m.pod.UID)
+	r.rooms.giveBack(m.pod.UID)
 	r.dismiss(m)
 	m.forgetMark()
 	delete(g.members, m.pod.UID)

@@ -16,6 +16,8 @@ type Work struct {
 	Gang Key
 	Task Task
 	Tree *gang.Tree
+	// Priority is the gang's: rooms that are kept at a lower one do not concern it.
+	Priority int32
 	// Problem is what to plan. Refill: the sub-groups that the tree needs and that are not admitted, as units (G12, G20).
 	// SurplusUnit: the pods of sub-groups that are not whole; SurplusSingle: those of sub-groups that are.
 	Problem placement.Problem
@@ -98,14 +100,18 @@ func (r *Registry) begin(pod *corev1.Pod) (*Work, []*row, standing, string) {
 		return nil, nil, standing{}, "the gang is not complete any more"
 	}
 	n := g.numbers
-	w := &Work{Gang: g.key, Task: task, Tree: g.tree}
+	w := &Work{Gang: g.key, Task: task, Tree: g.tree, Priority: r.priority(g)}
 	w.Problem = placement.Problem{Tree: g.tree, Have: n.bound.Counts(), Held: g.held(), Pods: map[string][]placement.Pod{}}
 	copied := make([]row, 0, n.waitingFor(profile))
 	rows := make([]*row, 0, n.waitingFor(profile))
 	for i := range g.rows {
 		if x := &g.rows[i]; x.flags&isUsable != 0 && x.scheduler == profile {
 			copied = append(copied, *x)
-			rows = append(rows, &copied[len(copied)-1])
+			row := &copied[len(copied)-1]
+			rows = append(rows, row)
+			if kept := r.rooms.ofGang[g.key] > 0; kept && r.rooms.has(Owner{g.key, x.leaf.Name()}) {
+				row.class += "\x00" + x.leaf.Name() // they alone may use what is kept for them
+			}
 		}
 	}
 	s := standing{}
@@ -246,4 +252,18 @@ func (w *Work) Reclass(classify func(pods []*corev1.Pod, classes []int) (of []in
 	of, first := classify(pods, classes)
 	each(func(p *placement.Pod) { p.Class = of[at[p.ID]] })
 	w.Classes = first
+}
+
+// Leaves returns, by class index, the leaf of the class's pods. Pods for which room is kept share no class with those of
+// another leaf; of other classes it is that of some pod.
+func (w *Work) Leaves() []string {
+	leaves := make([]string, len(w.Classes))
+	for _, problem := range []placement.Problem{w.Problem, w.Singles} {
+		for _, leaf := range slices.Sorted(maps.Keys(problem.Pods)) {
+			for _, p := range problem.Pods[leaf] {
+				leaves[p.Class] = leaf
+			}
+		}
+	}
+	return leaves
 }

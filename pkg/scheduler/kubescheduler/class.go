@@ -54,6 +54,9 @@ type class struct {
 	rank      []int32             // by node: place in scan.order; nil: not asked for
 	resource  corev1.ResourceName // the main resource
 	request   int64
+
+	leaf  string // of its pods, if room is kept for that leaf
+	takes room   // what one of its pods takes of a node; kept if Snapshot.reserved is not nil
 }
 
 // newClass runs the profile's PreFilter plugins for a class, in a CycleState of its own.
@@ -152,6 +155,10 @@ func (w *Snapshot) Capacity(index int) placement.Capacity {
 			out.Nodes--
 			out.Pods -= int(c.known.slots[i])
 		}
+	}
+	if w.reserved != nil {
+		nodes, slots := w.reservedSlots(c)
+		out.Nodes, out.Pods = out.Nodes-nodes, out.Pods-slots
 	}
 	for _, term := range c.info.GetRequiredAntiAffinityTerms() {
 		if c.refuse == nil && term.Matches(c.info.Pod, w.namespaceLabels(c.info.Pod.Namespace)) {

@@ -35,6 +35,8 @@ func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 			why = w.cache.reasons[c.known.reasons[i]]
 		case w.stop():
 			continue
+		case w.reserved != nil && w.keeps(c, i):
+			why = RoomKept
 		case c.limits != nil && w.limited(c, i):
 			why = "node(s) took no more such pods a moment ago"
 		case c.plain && w.nodes.clones[i] == nil && len(w.f.NominatedPodsForNode(w.nodes.objects[i].Name)) == 0:
@@ -90,11 +92,15 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 		if ok, err := required.Match(w.nodes.objects[i]); err != nil || !ok {
 			continue
 		}
+		var kept room
+		if on := w.reserved[i]; on != nil {
+			kept = on.against(c.leaf)
+		}
 		for k, name := range resources {
 			total := amount(node.GetAllocatable(), name)
 			each[k].Nodes++
 			each[k].Total += total
-			each[k].Free += max(0, total-amount(node.GetRequested(), name))
+			each[k].Free += max(0, total-amount(node.GetRequested(), name)-kept.amounts[name])
 			each[k].Largest = max(each[k].Largest, total)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -34,6 +35,7 @@ type Shapes struct {
 	// generations are those that the counts are based on, by position. A generation belongs to one state of one node.
 	generations []int64
 	shapes      map[string]*Shape
+	kept        keptSlots
 }
 
 // Shape is what a pod requests and which nodes it may use. Pods of one shape fit on the same nodes as often.
@@ -99,6 +101,11 @@ func (s *Shapes) Track(ctx context.Context, pod *corev1.Pod) (*Shape, error) {
 func (s *Shapes) Release(shape *Shape) {
 	if shape.users--; shape.users == 0 {
 		delete(s.shapes, shape.key)
+		for from := range s.kept.slots {
+			if from.shape == shape {
+				delete(s.kept.slots, from)
+			}
+		}
 	}
 }
 
@@ -122,6 +129,7 @@ func (s *Shapes) Update() ([]*Shape, error) {
 			continue
 		}
 		s.generations[i] = generation
+		s.kept.slots = nil
 		for key, shape := range s.shapes {
 			if shape.set(i, shape.slotsOn(n)) {
 				raised[key] = shape
@@ -209,6 +217,7 @@ func (s *Shapes) move(list []fwk.NodeInfo, raised map[string]*Shape) {
 		}
 	}
 	s.nodes, s.generations, s.first = list, generations, nil
+	s.kept = keptSlots{}
 	if len(list) > 0 {
 		s.first = &list[0]
 	}
@@ -256,6 +265,62 @@ func (s *Shape) mayUse(node *corev1.Node) bool {
 	}
 	ok, err := s.affinity.Match(node)
 	return ok || err != nil // an affinity that cannot be read is a filter's affair
+}
+
+// keptSlots is what is known of rooms that are kept, for the nodes as of the last Update.
+type keptSlots struct {
+	reserved *Reserved
+	at       map[string]int // position of the nodes with kept rooms; nil: to be found
+	slots    map[keptFrom]int
+}
+
+type keptFrom struct {
+	shape *Shape
+	asker Asker
+}
+
+// Kept returns how many of Fits are in room that is kept from the asker. All that is kept for leaves of its own gang counts
+// as free to it. Asked again for the same nodes it costs a look into a map.
+func (s *Shapes) Kept(shape *Shape, reserved *Reserved, a Asker) int {
+	if reserved == nil {
+		return 0
+	}
+	if !reserved.gangs[a.Gang] {
+		a.Gang = types.NamespacedName{} // for all others it is the same
+	}
+	a.Leaf = ""
+	if s.kept.reserved != reserved {
+		s.kept = keptSlots{reserved: reserved}
+	}
+	if s.kept.at == nil {
+		s.kept.at = make(map[string]int, len(reserved.byNode))
+		for i, n := range s.nodes {
+			if n.Node() != nil && len(reserved.byNode[n.Node().Name]) > 0 {
+				s.kept.at[n.Node().Name] = i
+			}
+		}
+	}
+	from := keptFrom{shape, a}
+	if n, ok := s.kept.slots[from]; ok {
+		return n
+	}
+	n := 0
+	for name, i := range s.kept.at {
+		var kept room
+		for _, x := range reserved.byNode[name] {
+			if x.Gang != a.Gang && x.against(a) && !hasPod(s.nodes[i], x.Pod.UID) {
+				kept.add(x.room, 1)
+			}
+		}
+		if slots := shape.slots[i]; slots > 0 && !kept.isEmpty() {
+			n += int(slots) - min(int(slots), shape.demand.slotsBeside(s.nodes[i], kept))
+		}
+	}
+	if s.kept.slots == nil {
+		s.kept.slots = map[keptFrom]int{}
+	}
+	s.kept.slots[from] = n
+	return n
 }
 
 // roomPlugins are the filters that Shapes counts by.

@@ -46,6 +46,8 @@ type Snapshot struct {
 	asked   int // nodes looked at, to ask for the time now and then
 	over    bool
 
+	reserved map[int]*reservedOn // by node: room that is kept; nil: none that matters
+
 	claims     claims
 	namespaces corelisters.NamespaceLister
 	volumes    corelisters.PersistentVolumeClaimLister
@@ -63,6 +65,11 @@ type Options struct {
 	Cache *FilterCache
 	// Avoid names nodes that are not to be used.
 	Avoid map[string]bool
+	// Reserved is the room that is kept for pods that are to come; nil: none. Asker is the gang that is planned, Leaves are
+	// the leaves of the classes. What is kept for a leaf of the gang is free to the classes of that leaf alone.
+	Reserved *Reserved
+	Asker    Asker
+	Leaves   []string
 	// Pods is, by class, how many pods it has. nil: not known, taken as more than one.
 	Pods []int
 	// Now is the present; FilterCache.Limit is told the same clock's.
@@ -97,6 +104,7 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 		w.classes = append(w.classes, c)
 	}
 	w.relate()
+	w.reserve(opts.Reserved, opts.Asker, opts.Leaves)
 	return w, nil
 }
 
@@ -149,6 +157,9 @@ func (w *Snapshot) takes(c *class, i int) bool {
 	}
 	clone := w.nodes.clones[i]
 	if clone != nil && c.known.demand.full(clone) {
+		return false
+	}
+	if w.reserved != nil && w.keeps(c, i) {
 		return false
 	}
 	// Nominations leave no trace on the node.
@@ -277,6 +288,9 @@ func (w *Snapshot) note(c *class, i, delta int) {
 	}
 	if c.limits != nil {
 		c.plannedOn[i] += delta
+	}
+	if w.reserved != nil {
+		w.noteReserved(c, i, delta)
 	}
 }
 

@@ -1,0 +1,194 @@
+package gangstate
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// While a PodGroup says that pods are being replaced (v2alpha2.ReplacingAnnotation), the room of a deleted pod is kept for
+// the next pods of its leaf (reservation.go). Users may write that annotation, so what it can do is bounded by what they
+// cannot write:
+//
+//   - Only a pod that was bound, and counted in a sub-group that was admitted, leaves room behind, once, what it requested
+//     and on its own node. A pod that never was bound leaves none, however often it is made and deleted.
+//   - It is kept at no higher priority than the pod's own, which quota and admission have checked.
+//   - The time runs from when the pod began to terminate. It is never prolonged: not by another annotation, not by a pod that
+//     was assumed in its stead and released.
+//   - The number of rooms is bounded (maxRooms, maxRoomsOfGang).
+//
+// After a restart, pods that still terminate are seen, and their time runs from what their objects say. Rooms of pods that
+// are gone are lost.
+
+// parting is how a member leaves its node.
+type parting struct {
+	since  time.Time // when it began to terminate, or vanished; zero: it did not
+	stood  bool      // it counted in an admitted sub-group then
+	unseen bool      // that is not known: it was terminating already when it was seen first
+	kept   bool      // its room was kept, and is not kept again
+}
+
+// stands reports whether the member is bound and counts in a sub-group that is admitted.
+func (m *member) stands() bool {
+	g := m.gang
+	if !m.isBound() || m.misplaced != "" || !g.admitted || g.tree == nil {
+		return false
+	}
+	return g.tree.Root().IsLeaf() || g.admittedGroups.Has(m.leaf)
+}
+
+// parts records that a member begins to terminate, if the pod does so now and has a node. known is false for a pod that is
+// seen for the first time; stood is that of the moment before.
+func (m *member) parts(old *corev1.Pod, known, stood bool, now time.Time) {
+	pod := m.pod
+	if pod.DeletionTimestamp == nil || pod.Spec.NodeName == "" || !m.parting.since.IsZero() || m.state == succeeded {
+		return
+	}
+	if known {
+		if old.DeletionTimestamp == nil {
+			m.parting = parting{since: now, stood: stood}
+		}
+		return
+	}
+	m.parting = parting{since: terminatingSince(pod, now), unseen: true}
+}
+
+// terminatingSince returns when the deletion of the pod was requested, by its object, but never a time to come.
+func terminatingSince(pod *corev1.Pod, now time.Time) time.Time {
+	since := pod.DeletionTimestamp.Time
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		since = since.Add(-time.Duration(*grace) * time.Second)
+	}
+	if since.After(now) {
+		return now
+	}
+	return since
+}
+
+// keepRoom keeps the room of a member that parts, if it is to be kept.
+func (r *Registry) keepRoom(m *member) {
+	g, p := m.gang, &m.parting
+	if p.since.IsZero() || p.kept || !g.replacing || r.opts.ReplacementTimeout <= 0 || g.tree == nil || m.misplaced != "" || m.pod.Spec.NodeName == "" {
+		return
+	}
+	if !p.stood && !(p.unseen && g.admitted) {
+		return
+	}
+	x := Room{Owner: m.owner(), Node: m.pod.Spec.NodeName, Priority: min(r.priority(g), m.key.priority), Pod: m.pod}
+	if r.rooms.keep(x, p.since.Add(r.opts.ReplacementTimeout), r.now) {
+		p.kept = true
+		r.haveRooms.Store(true)
+	}
+}
+
+// owner returns whom the member's room is kept for.
+func (m *member) owner() Owner { return Owner{Gang: m.gang.key, Leaf: m.leaf} }
+
+// setReplacing follows the annotation of the gang's PodGroup, and its tree.
+func (r *Registry) setReplacing(g *gangState) {
+	was := g.replacing
+	g.replacing = g.group != nil && g.group.Annotations[v2alpha2.ReplacingAnnotation] != ""
+	switch {
+	case !g.replacing:
+		r.endRooms(r.rooms.dropGang(g.key))
+	case !was:
+		// The annotation may come after the deletion that it is about: informers are not in step.
+		var parting []*member
+		for _, m := range g.members {
+			if !m.parting.since.IsZero() {
+				parting = append(parting, m)
+			}
+		}
+		slices.SortFunc(parting, func(a, b *member) int { return strings.Compare(string(a.pod.UID), string(b.pod.UID)) })
+		for _, m := range parting {
+			r.keepRoom(m)
+		}
+	case g.tree != nil && r.rooms.ofGang[g.key] > 0:
+		r.endRooms(r.rooms.endIf(func(x *keptRoom) bool {
+			leaf := g.tree.Group(x.Owner.Leaf)
+			return x.Owner.Gang == g.key && x.Owner.Leaf != "" && (leaf == nil || !leaf.IsLeaf())
+		}))
+	}
+}
+
+// cameToNode has a pod that somebody else bound take a room of its leaf, as if it had been assumed here.
+func (r *Registry) cameToNode(m *member) {
+	if m.misplaced == "" {
+		r.rooms.take(m.owner(), m.pod.UID, m.node)
+	}
+}
+
+// endRooms notes that rooms are not kept any more. What their pods have left is free for all.
+func (r *Registry) endRooms(ended []Room) {
+	if len(ended) == 0 {
+		return
+	}
+	for _, x := range ended {
+		m := r.members[x.Pod.UID]
+		if _, vanished := r.departing[x.Pod.UID]; m != nil && m.state == bound && !vanished {
+			continue // it is on its node still
+		}
+		r.vacated = append(r.vacated, x.Pod)
+	}
+	if len(r.vacated) > 0 {
+		r.grew()
+	}
+	r.haveRooms.Store(len(r.rooms.byPod) > 0)
+}
+
+// PodLeaves tells that a pod is about to leave the scheduler's cache: its room is to be kept before any plan sees it free.
+// What has become of the pod is told by others.
+func (r *Registry) PodLeaves(uid types.UID, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[uid]
+	if m == nil || !m.gang.replacing || m.state != bound && m.state != posted {
+		return
+	}
+	r.enter(now)
+	r.vanishes(m, now)
+}
+
+// vanishes keeps the room of a member that is gone and was not seen to terminate.
+func (r *Registry) vanishes(m *member, now time.Time) {
+	if m.parting.since.IsZero() {
+		m.parting = parting{since: now, stood: m.stands()}
+		r.keepRoom(m)
+	}
+}
+
+// endedByItself gives up the room of a pod that vanished because it ended, or that is back, and was not deleted.
+func (r *Registry) endedByItself(m *member) {
+	if m.pod.DeletionTimestamp == nil && !m.parting.since.IsZero() {
+		m.parting = parting{}
+		r.endRooms(r.rooms.drop(m.pod.UID))
+	}
+}
+
+// RemoveNode tells that a node is gone, and with it the room on it.
+func (r *Registry) RemoveNode(name string) {
+	if !r.haveRooms.Load() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rooms.dropNode(name)
+	r.haveRooms.Store(len(r.rooms.byPod) > 0)
+}
+
+// Rooms returns the rooms that are kept now, in the order in which they were kept first, and a number that differs when
+// they do. The result is shared and must not be modified. Costs nothing while there are none.
+func (r *Registry) Rooms() ([]Room, uint64) {
+	if !r.haveRooms.Load() {
+		return nil, 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := r.rooms.list()
+	return list, r.rooms.version
+}
