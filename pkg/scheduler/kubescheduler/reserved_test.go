@@ -1,0 +1,267 @@
+package kubescheduler
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+func gangNamed(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "ml", Name: name}
+}
+
+// kept is the room of a pod of so many GPUs on a node.
+func kept(gang, leaf, node string, gpus int64, priority int32) Reservation {
+	pod := wrappers.MakePod(gang+leaf+"-gone", "ml").UID(gang + leaf + node + "-gone").GPUs(gpus).Node(node).Obj()
+	return Reservation{Gang: gangNamed(gang), Leaf: leaf, Priority: priority, Node: node, Pod: pod}
+}
+
+// Pods of one GPU each are planned one after another on n0 and n1 with 8 GPUs each, for gang g at priority 10.
+func TestPlansBesideKeptRoom(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reserved []Reservation
+		gpus     []int64  // by class
+		leaves   []string // by class
+		asks     []int    // classes
+		want     []string // "-" is a refusal
+		capacity []placement.Capacity
+		why      map[string]int // of class 0, when all is placed
+	}{
+		"nothing is kept": {
+			gpus: []int64{8}, asks: []int{0, 0, 0}, want: []string{"n0", "n1", "-"},
+			capacity: []placement.Capacity{{Nodes: 2, Pods: 2}}, why: map[string]int{"Insufficient nvidia.com/gpu": 2},
+		},
+		"room of another gang of the same priority is taken": {
+			reserved: []Reservation{kept("other", "x", "n0", 4, 10)},
+			gpus:     []int64{8}, asks: []int{0, 0}, want: []string{"n1", "-"}, capacity: []placement.Capacity{{Nodes: 1, Pods: 1}},
+			why: map[string]int{RoomKept: 1, "Insufficient nvidia.com/gpu": 1},
+		},
+		"room of another gang of a higher priority is taken": {
+			reserved: []Reservation{kept("other", "x", "n0", 4, 20)},
+			gpus:     []int64{4}, asks: []int{0, 0, 0, 0}, want: []string{"n0", "n1", "n1", "-"}, capacity: []placement.Capacity{{Nodes: 2, Pods: 3}},
+			why: map[string]int{RoomKept: 1, "Insufficient nvidia.com/gpu": 1},
+		},
+		"room of another gang of a lower priority is free": {
+			reserved: []Reservation{kept("other", "x", "n0", 8, 9)},
+			gpus:     []int64{8}, asks: []int{0, 0}, want: []string{"n0", "n1"}, capacity: []placement.Capacity{{Nodes: 2, Pods: 2}},
+			why: map[string]int{"Insufficient nvidia.com/gpu": 2},
+		},
+		"its own leaf's room is free, of another leaf it is taken": {
+			reserved: []Reservation{kept("g", "x", "n0", 8, 10), kept("other", "x", "n1", 8, 10)},
+			gpus:     []int64{8, 8}, leaves: []string{"y", "x"}, asks: []int{0, 1, 1}, want: []string{"-", "n0", "-"},
+			capacity: []placement.Capacity{{}, {Nodes: 1, Pods: 1}}, why: map[string]int{RoomKept: 1, "Insufficient nvidia.com/gpu": 1},
+		},
+		"two leaves of a unit come back to one node": {
+			reserved: []Reservation{kept("g", "x", "n0", 4, 10), kept("g", "y", "n0", 4, 10), kept("other", "x", "n1", 8, 10)},
+			gpus:     []int64{4, 4}, leaves: []string{"x", "y"}, asks: []int{0, 1, 0, 1}, want: []string{"n0", "n0", "-", "-"},
+			capacity: []placement.Capacity{{Nodes: 1, Pods: 1}, {Nodes: 1, Pods: 1}}, why: map[string]int{RoomKept: 1, "Insufficient nvidia.com/gpu": 1},
+		},
+		"a leaf that takes less than is kept for it leaves the rest to no other leaf": {
+			reserved: []Reservation{kept("g", "x", "n0", 6, 10), kept("other", "x", "n1", 8, 10)},
+			gpus:     []int64{2, 2}, leaves: []string{"x", "y"}, asks: []int{0, 1, 1, 0, 0, 0}, want: []string{"n0", "n0", "-", "n0", "n0", "-"},
+			capacity: []placement.Capacity{{Nodes: 1, Pods: 4}, {Nodes: 1, Pods: 1}}, why: map[string]int{RoomKept: 1, "Insufficient nvidia.com/gpu": 1},
+		},
+		"a node that is not there": {
+			reserved: []Reservation{kept("other", "x", "n9", 8, 10)},
+			gpus:     []int64{8}, asks: []int{0}, want: []string{"n0"}, capacity: []placement.Capacity{{Nodes: 2, Pods: 2}},
+			why: map[string]int{"Insufficient nvidia.com/gpu": 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, racks(2, 8)...)
+			cached := NewFilterCache()
+			for _, round := range []string{"anew", "from the cache"} {
+				var classes []*corev1.Pod
+				for i, gpus := range tc.gpus {
+					classes = append(classes, classPod(fmt.Sprint("c", i)).GPUs(gpus).Obj())
+				}
+				w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes, Options{
+					Cache: cached, Reserved: NewReserved(tc.reserved), Asker: Asker{Gang: gangNamed("g"), Priority: 10}, Leaves: tc.leaves,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var capacity []placement.Capacity
+				for i := range classes {
+					capacity = append(capacity, w.Capacity(i))
+				}
+				if diff := cmp.Diff(tc.capacity, capacity); diff != "" {
+					t.Errorf("%s: capacity (-want +got):\n%s", round, diff)
+				}
+				var got []string
+				for _, class := range tc.asks {
+					node, ok := w.Place(class, "")
+					if !ok {
+						node = "-"
+					}
+					got = append(got, node)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("%s: nodes (-want +got):\n%s", round, diff)
+				}
+				if diff := cmp.Diff(tc.why, w.Explain(0, "").Reasons); diff != "" {
+					t.Errorf("%s: why (-want +got):\n%s", round, diff)
+				}
+				w.Undo(len(w.placed))
+				again, ok := w.Place(tc.asks[0], "")
+				if ok != (tc.want[0] != "-") || ok && again != tc.want[0] {
+					t.Errorf("%s: after all was taken back the first pod gets %q", round, again)
+				}
+			}
+		})
+	}
+}
+
+// As long as the pod is on its node, its room is its own and is not counted again.
+func TestKeptRoomOfAPodThatIsThereIsNotCountedTwice(t *testing.T) {
+	c := newCluster(t, racks(1, 8)...)
+	there := c.bind(classPod("there").GPUs(4).Obj(), "there", "n0")
+	reserved := NewReserved([]Reservation{{Gang: gangNamed("other"), Priority: 10, Node: "n0", Pod: there}})
+	request := RequestOf(classPod("new").GPUs(4).Obj())
+	ask := func() (planned, spared bool) {
+		w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{classPod("new").GPUs(4).Obj()}, Options{Reserved: reserved})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, planned = w.Place(0, "")
+		_, second := w.Place(0, "")
+		if second {
+			t.Error("two pods fit")
+		}
+		return planned, reserved.Spares(c.nodes[0], request, Asker{})
+	}
+	for _, when := range []string{"there", "gone"} {
+		if planned, spared := ask(); !planned || !spared {
+			t.Errorf("the pod is %s: planned %t, spared %t", when, planned, spared)
+		}
+		if when == "there" {
+			c.unbind(there)
+		}
+	}
+	if reserved.Spares(c.nodes[0], RequestOf(classPod("big").GPUs(5).Obj()), Asker{}) {
+		t.Error("a pod of 5 GPUs takes what is kept")
+	}
+}
+
+func TestWhatANodeSpares(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pod      *wrappers.PodWrapper
+		priority int32
+		want     bool
+	}{
+		"of the same priority": {pod: classPod("p").GPUs(5), priority: 10, want: false},
+		"of a lower priority":  {pod: classPod("p").GPUs(5), priority: 0, want: false},
+		"of a higher priority": {pod: classPod("p").GPUs(5), priority: 11, want: true},
+		"beside what is kept":  {pod: classPod("p").GPUs(4), priority: 10, want: true},
+		"of another resource":  {pod: classPod("p").CPU("1"), priority: 10, want: true},
+		"larger than the node": {pod: classPod("p").GPUs(9), priority: 10, want: true}, // another filter refuses it
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, racks(1, 8)...)
+			reserved := NewReserved([]Reservation{kept("g", "x", "n0", 4, 10)})
+			if got := reserved.Spares(c.nodes[0], RequestOf(tc.pod.Obj()), Asker{Priority: tc.priority}); got != tc.want {
+				t.Errorf("spares is %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// The number of pods of a node is kept as well.
+func TestThePlaceOfAPodIsKept(t *testing.T) {
+	c := newCluster(t, wrappers.MakeNode("n0").Capacity(corev1.ResourcePods, "2").Obj())
+	c.bind(classPod("there").Obj(), "there", "n0")
+	reserved := NewReserved([]Reservation{kept("g", "x", "n0", 0, 10)})
+	pod := classPod("p").Obj()
+	if reserved.Spares(c.nodes[0], RequestOf(pod), Asker{Priority: 10}) {
+		t.Error("the last place is given away")
+	}
+	if !reserved.Spares(c.nodes[0], RequestOf(pod), Asker{Priority: 11}) {
+		t.Error("the last place is kept from a higher priority")
+	}
+}
+
+// What Shapes says is kept agrees with what plans find, in whatever order nodes, pods and rooms come and go.
+func TestShapesBesideKeptRoom(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 2))
+			var objects []runtime.Object
+			for i := range 5 {
+				objects = append(objects, wrappers.MakeNode(fmt.Sprint("n", i)).GPUs(8).Obj())
+			}
+			c := newCluster(t, objects...)
+			shapes := newShapes(func(s *cache.Snapshot) error { return c.sched.Cache.UpdateSnapshot(klog.Background(), s) },
+				func(*corev1.Pod) framework.Framework { return c.f })
+			pods := []*corev1.Pod{classPod("one").GPUs(1).Obj(), classPod("three").GPUs(3).Obj()}
+			var tracked []*Shape
+			for _, pod := range pods {
+				shape, err := shapes.Track(c.ctx, pod)
+				if err != nil {
+					t.Fatal(err)
+				}
+				tracked = append(tracked, shape)
+			}
+			var bound []*corev1.Pod
+			var rooms []Reservation
+			reserved := NewReserved(rooms)
+			for step := range 60 {
+				switch rng.IntN(4) {
+				case 0:
+					pod := c.bind(classPod("p").GPUs(int64(1+rng.IntN(4))).Obj(), fmt.Sprint("p", step), fmt.Sprint("n", rng.IntN(5)))
+					bound = append(bound, pod)
+				case 1:
+					if len(bound) > 0 { // it goes, and its room is kept perhaps
+						pod := bound[0]
+						bound = bound[1:]
+						if rng.IntN(2) == 0 {
+							rooms = append(slices.Clip(rooms), Reservation{
+								Gang: gangNamed(string(rune('a' + rng.IntN(2)))), Priority: int32(rng.IntN(3)), Node: pod.Spec.NodeName, Pod: pod,
+							})
+							reserved = NewReserved(rooms)
+						}
+						c.unbind(pod)
+					}
+				case 2:
+					if len(rooms) > 0 {
+						rooms = slices.Clone(rooms[1:])
+						reserved = NewReserved(rooms)
+					}
+				}
+				if _, err := shapes.Update(); err != nil {
+					t.Fatal(err)
+				}
+				for _, gang := range []string{"a", "z"} {
+					for priority := range int32(3) {
+						asker := Asker{Gang: gangNamed(gang), Priority: priority}
+						for i, shape := range tracked {
+							others := slices.DeleteFunc(slices.Clone(rooms), func(x Reservation) bool { return x.Gang.Name == gang })
+							w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{pods[i]}, Options{Reserved: NewReserved(others), Asker: asker})
+							if err != nil {
+								t.Fatal(err)
+							}
+							want := 0
+							for _, ok := w.Place(0, ""); ok; _, ok = w.Place(0, "") {
+								want++
+							}
+							if got := shape.Fits() - shapes.Kept(shape, reserved, asker); got != want {
+								t.Fatalf("step %d: %d pods of %s fit beside rooms %v, a plan for gang %s at priority %d places %d", step, got, shape.pod.Name, rooms, gang, priority, want)
+							}
+						}
+					}
+				}
+			}
+		})
+	}
+}
