@@ -119,11 +119,14 @@ func TestReplacementHasTheRoomOfItsPod(t *testing.T) {
 		t.Fatalf("%d rooms are kept, want one", kept)
 	}
 	c.gangs.wakeups.lookAgain(klog.Background()) // as once a second
+	c.plain("late", 10)                          // a new pod sees the room and does not take it
+	c.rival("later", 0)
 	if n := c.attemptsOf("b-0"); n != before {
 		t.Errorf("the rival is tried %d times for room that is kept", n-before)
 	}
-	c.plain("late", 10) // a new pod sees the room and does not take it
-	c.rival("later", 0)
+	if n := c.attemptsOf("p"); n > 2 { // the stock queue tries it once when a pod goes
+		t.Errorf("the plain pod is tried %d times", n)
+	}
 	c.replace("a-new").eventually("replaced", c.isBound("a-new"))
 	c.eventually("nothing kept", func() bool { return c.gangs.reserved().Len() == 0 })
 	for _, other := range []string{"b-0", "p", "late", "later-0"} {
@@ -227,5 +230,22 @@ func TestRoomIsKeptFromGangsInAnotherScheduler(t *testing.T) {
 	c.rival("b", 10).replace("a-new").eventually("replaced", c.isBound("a-new"))
 	if c.isBound("b-0")() {
 		t.Error("the rival is bound")
+	}
+}
+
+// The scheduler's cache and the registry learn of a deletion by handlers that are not in step. The room is kept before the
+// first of them shows it as free.
+func TestRoomIsKeptBeforeTheCacheForgetsThePod(t *testing.T) {
+	t.Parallel()
+	c := updated(t, keepsFor(time.Hour))
+	pod, err := c.client.CoreV1().Pods("ml").Get(c.ctx, "a-x", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.sched.Cache.RemovePod(klog.Background(), pod); err != nil { // as the scheduler's handler does
+		t.Fatal(err)
+	}
+	if n := c.gangs.reserved().Len(); n != 1 {
+		t.Fatalf("%d rooms are kept, want one", n)
 	}
 }
