@@ -117,18 +117,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		// A replica that is refused keeps no existing one from being scaled; only new replicas wait.
 		existing, missing := owned.replicas(set.Name, replicas)
 		existingErr := children.ForEach(len(existing), maxParallel, func(k int) error { return createOrUpdate(existing[k]) })
-		missingServices := taken(services)
-		_, missingErr := r.children.SlowStart(r.clock, request.NamespacedName, len(missingServices)+len(missing), maxCreating, func(k int) error {
-			if k < len(missingServices) {
-				return r.createService(ctx, missingServices[k])
-			}
-			return createOrUpdate(missing[k-len(missingServices)])
-		})
+		_, missingErr := r.children.SlowStart(r.clock, request.NamespacedName, len(missing), maxCreating, func(k int) error { return createOrUpdate(missing[k]) })
 		// Services come after the PodCliques of all replicas of the pass: kube-controller-manager writes the addresses of a
 		// Service anew with every few pods that start, and here finds them started.
-		newServices := taken(services)
-		_, serviceErr := r.children.SlowStart(r.clock, request.NamespacedName, len(newServices), maxCreating, func(k int) error {
-			return r.createService(ctx, newServices[k])
+		services = slices.DeleteFunc(services, func(s *corev1.Service) bool { return s == nil })
+		_, serviceErr := r.children.SlowStart(r.clock, request.NamespacedName, len(services), maxCreating, func(k int) error {
+			return children.CreateOrUpdate(ctx, r.children, nil, services[k])
 		})
 		createErr = errors.Join(accessErr, existingErr, missingErr, serviceErr)
 		for i := range names {
@@ -233,22 +227,6 @@ func (r *Reconciler) createOrUpdate(ctx context.Context, want replica, owned own
 		errs = append(errs, children.CreateOrUpdate(ctx, r.children, owned.hpas[h.Name], h))
 	}
 	return missing, errors.Join(errs...)
-}
-
-// createService creates the Service of a replica.
-func (r *Reconciler) createService(ctx context.Context, service *corev1.Service) error {
-	return children.CreateOrUpdate(ctx, r.children, nil, service)
-}
-
-// taken returns the Services that are not nil, and leaves none.
-func taken(services []*corev1.Service) []*corev1.Service {
-	var all []*corev1.Service
-	for i, s := range services {
-		if s != nil {
-			all, services[i] = append(all, s), nil
-		}
-	}
-	return all
 }
 
 // updateGroups creates and updates the scaling groups of one replica. Existing ones learn of a new attempt by it.
