@@ -19,6 +19,7 @@ func judgeGroup(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodCliqueScal
 		WasAvailable: s.WasAvailable, Updating: observed.IsGroupUpdating(group),
 		BreachedSince: observed.BreachedSince(s.Conditions, s.MinAvailableBreachedSince),
 		Delay:         delay,
+		Cause:         lifecycle.MemberCauses(replicas),
 	}, now)
 }
 

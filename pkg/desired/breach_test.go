@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/observed"
 )
 
 // replicaOf is a replica of a scaling group with one PodClique.
@@ -105,5 +106,26 @@ func TestTerminationDelayIsKeptOnPodCliques(t *testing.T) {
 	clique, differs := Updated(live.Cliques["s-0-a"], PodCliques(set, 0, live.Cliques)[0])
 	if _, has := clique.Annotations[v1alpha1.AnnotationTerminationDelay]; has || !differs || clique.Labels[v1alpha1.LabelPodTemplateHash] != hash {
 		t.Errorf("the delay is removed: %v %v", clique.Annotations, clique.Labels)
+	}
+}
+
+// What a PodClique's condition says about why it is in breach is what those are told that decide, and its scaling group says
+// it too.
+func TestCauseOfABreach(t *testing.T) {
+	t.Parallel()
+	clique := &v1alpha1.PodClique{Spec: v1alpha1.PodCliqueSpec{Replicas: 1}}
+	clique.Status.WasAvailable = true
+	for lost, want := range map[string]string{"n1": "node n1 does not answer", "": ""} {
+		clique.Status = PodCliqueStatus(clique, CliqueFacts{Pods: []lifecycle.Pod{{Running: true, LostNode: lost}}}, now)
+		member := observed.Clique(clique)
+		if member.Cause != want || member.BreachedSince.IsZero() {
+			t.Errorf("cause %q, since %s, want %q", member.Cause, member.BreachedSince, want)
+		}
+		group := &v1alpha1.PodCliqueScalingGroup{Spec: v1alpha1.PodCliqueScalingGroupSpec{Replicas: 1}}
+		group.Status.WasAvailable = true
+		group.Status = ScalingGroupStatus(group, GroupFacts{Replicas: []lifecycle.GroupReplica{{Members: []lifecycle.Clique{member}}}}, now)
+		if got := observed.ScalingGroup(group); got.Cause != want || got.BreachedSince.IsZero() {
+			t.Errorf("cause of the group %q, since %s, want %q", got.Cause, got.BreachedSince, want)
+		}
 	}
 }

@@ -52,6 +52,7 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 			WasAvailable: s.WasAvailable, Updating: observed.IsCliqueUpdating(clique),
 			BreachedSince: observed.BreachedSince(s.Conditions, s.MinAvailableBreachedSince),
 			Delay:         observed.CliqueTerminationDelay(clique),
+			Cause:         lifecycle.LostNodes(f.Pods),
 		}, now.Time)
 	}
 	s.WasAvailable = breach.WasAvailable

@@ -31,8 +31,10 @@ type Clique struct {
 	Training, Finished bool
 	Alive, Succeeded   int32
 
-	// BreachedSince is when its breach of the minimum began, as its status has it. Zero: there is none.
+	// BreachedSince is when its breach of the minimum began, as its status has it. Zero: there is none. Cause is what the status
+	// says about why, "" if nothing is known.
 	BreachedSince time.Time
+	Cause         string
 }
 
 // Available reports whether the clique has at least minAvailable ready pods and is there to stay; of a Training workload, pods
@@ -108,8 +110,9 @@ type ScalingGroup struct {
 
 	// Attempt is the attempt of the set replica that its status belongs to.
 	Attempt int32
-	// BreachedSince is when its breach of the minimum began, as its status has it. Zero: there is none.
+	// BreachedSince and Cause are as in Clique.
 	BreachedSince time.Time
+	Cause         string
 	// TerminationDeadline is when it, or a replica of it, is terminated, as its status has it. Zero: never.
 	TerminationDeadline time.Time
 	// Delay is its effective termination delay. nil: gang termination is off.

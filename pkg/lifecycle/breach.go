@@ -2,7 +2,10 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/muster-project/muster/pkg/message"
 )
 
 // BreachStatus is the status of the condition MinAvailableBreached. The values are those of the API.
@@ -42,6 +45,8 @@ type Availability struct {
 	BreachedSince time.Time
 	// Delay is the effective termination delay. nil: it is never terminated.
 	Delay *time.Duration
+	// Cause says in the words of a message why some are not available, "" if nothing is known: LostNodes.
+	Cause string
 }
 
 // Breach is what the status says about the minimum of a PodClique or a PodCliqueScalingGroup.
@@ -74,6 +79,47 @@ func JudgeReplicas(a Availability, now time.Time) Breach {
 	return a.judge(SufficientReplicas, InsufficientReplicas, text, now)
 }
 
+// LostNodes names the nodes of pods that do not answer, "" if there is none.
+func LostNodes(pods []Pod) string {
+	const shown = 3
+	var names []string
+	for _, p := range pods {
+		if p.LostNode != "" && !slices.Contains(names, p.LostNode) {
+			names = append(names, p.LostNode)
+		}
+	}
+	slices.Sort(names)
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return "node " + names[0] + " does not answer"
+	}
+	return "nodes " + message.List(names, shown, len(names), ", ") + " do not answer"
+}
+
+// MemberCauses returns the causes of the breaches of PodCliques of a scaling group, "" if none is known.
+func MemberCauses(replicas []GroupReplica) string {
+	const shown = 3
+	var causes []string
+	for _, r := range replicas {
+		for _, c := range r.Members {
+			if c.Cause != "" && !slices.Contains(causes, c.Cause) {
+				causes = append(causes, c.Cause)
+			}
+		}
+	}
+	return message.List(causes, shown, len(causes), "; ")
+}
+
+// withCause appends the cause of a breach, unless it is "", to what counts.
+func withCause(counts, cause string) string {
+	if cause == "" {
+		return counts
+	}
+	return counts + "; " + cause
+}
+
 func readyPods(ready, needed int32) string {
 	if ready == 1 {
 		return fmt.Sprintf("1 pod is ready, %d needed", needed)
@@ -102,7 +148,7 @@ func (a Availability) judge(sufficient, insufficient BreachReason, counts string
 	}
 	since := breachedSince(a.BreachedSince, now)
 	b := Breach{Status: Breached, Reason: insufficient, Since: since, Deadline: Deadline(since, a.Delay), WasAvailable: true}
-	b.Message = fmt.Sprintf("%s, since %s; %s", counts, Timestamp(since), DeadlineText(b.Deadline))
+	b.Message = fmt.Sprintf("%s, since %s; %s", withCause(counts, a.Cause), Timestamp(since), DeadlineText(b.Deadline))
 	return b
 }
 

@@ -58,6 +58,10 @@ func TestJudgePods(t *testing.T) {
 			Availability{Available: 2, Needed: 3, WasAvailable: true, BreachedSince: noon.Add(time.Hour), Delay: hour}, noon,
 			Breach{Status: Breached, Reason: InsufficientReadyPods, WasAvailable: true, Since: noon, Deadline: noon.Add(time.Hour),
 				Message: "2 pods are ready, 3 needed, since 2026-01-02T12:00:00Z; termination is due at 2026-01-02T13:00:00Z"}},
+		"a breach whose cause is known": {
+			Availability{Available: 2, Needed: 3, WasAvailable: true, Cause: LostNodes([]Pod{{}, {LostNode: "n2"}})}, noon,
+			Breach{Status: Breached, Reason: InsufficientReadyPods, WasAvailable: true, Since: noon,
+				Message: "2 pods are ready, 3 needed; node n2 does not answer, since 2026-01-02T12:00:00Z; gang termination is off"}},
 		"a breach without a delay": {
 			Availability{Available: 2, Needed: 3, WasAvailable: true}, noon,
 			Breach{Status: Breached, Reason: InsufficientReadyPods, WasAvailable: true, Since: noon,
@@ -69,6 +73,25 @@ func TestJudgePods(t *testing.T) {
 		if diff := cmp.Diff(tc.want, JudgePods(tc.a, tc.now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	pods := []Pod{{LostNode: "n3"}, {LostNode: "n1"}, {}, {LostNode: "n3"}}
+	if got := LostNodes(pods); got != "nodes n1, n3 do not answer" {
+		t.Errorf("nodes: %q", got)
+	}
+	if got := LostNodes(append(pods, Pod{LostNode: "n2"}, Pod{LostNode: "n0"})); got != "nodes n0, n1, n2, and 1 more do not answer" {
+		t.Errorf("many nodes: %q", got)
+	}
+	if got := LostNodes([]Pod{{}}); got != "" {
+		t.Errorf("no node: %q", got)
+	}
+	lost := Clique{Cause: "node n1 does not answer"}
+	replicas := []GroupReplica{{Members: []Clique{{}, lost}}, {Members: []Clique{lost, {Cause: "node n2 does not answer"}}}}
+	if got := MemberCauses(replicas); got != "node n1 does not answer; node n2 does not answer" {
+		t.Errorf("of a group: %q", got)
 	}
 }
 

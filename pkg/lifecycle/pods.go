@@ -37,6 +37,8 @@ type Pod struct {
 	Terminating bool
 	GraceEnds   time.Time
 	Unreachable bool
+	// LostNode is the name of its node, if that does not answer and the pod is being deleted, or runs and is not ready.
+	LostNode string
 	// Stopped: it is being deleted, and no container of it runs any more, or ever will.
 	Stopped bool
 	// Tracked: it has the finalizer that keeps its object until its end has been recorded.

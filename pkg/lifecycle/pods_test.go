@@ -35,7 +35,7 @@ func with(p lifecycle.Pod, changes ...func(*lifecycle.Pod)) lifecycle.Pod {
 }
 
 func terminating(p *lifecycle.Pod) { p.Terminating, p.GraceEnds = true, now.Add(30*time.Second) }
-func unreachable(p *lifecycle.Pod) { p.Unreachable = true }
+func unreachable(p *lifecycle.Pod) { p.Unreachable, p.LostNode = true, "n0" }
 func graceOver(p *lifecycle.Pod)   { p.GraceEnds = ago(time.Second) }
 func pending(p *lifecycle.Pod)     { p.Scheduled, p.Running, p.Ready = false, false, false }
 func notReady(p *lifecycle.Pod)    { p.Ready = false }

@@ -169,7 +169,7 @@ func (c Clique) due(delay *time.Duration) due {
 	if c.Terminating || !c.Observed || c.BreachedSince.IsZero() || c.Available() {
 		return due{}
 	}
-	return due{kind: "PodClique", name: c.Name, counts: readyPods(c.Ready, c.MinAvailable), since: c.BreachedSince,
+	return due{kind: "PodClique", name: c.Name, counts: withCause(readyPods(c.Ready, c.MinAvailable), c.Cause), since: c.BreachedSince,
 		deadline: Deadline(c.BreachedSince, delay)}
 }
 
@@ -178,7 +178,7 @@ func (g ScalingGroup) due() due {
 		return due{}
 	}
 	return due{kind: "PodCliqueScalingGroup", name: g.Name, since: g.BreachedSince, deadline: Deadline(g.BreachedSince, g.Delay),
-		counts: fmt.Sprintf("%d of %d replicas available, %d needed", g.AvailableReplicas, g.Replicas, g.MinAvailable)}
+		counts: withCause(fmt.Sprintf("%d of %d replicas available, %d needed", g.AvailableReplicas, g.Replicas, g.MinAvailable), g.Cause)}
 }
 
 // BreachedSince returns when the first breach of a standalone clique or scaling group of the replica began that lasts.

@@ -88,6 +88,8 @@ type TrainingOutcome struct {
 	Message string
 	// Restart are the replicas to be replaced, and why, by index. Each uses one restart, recorded together with its attempt.
 	Restart map[int]Replacement
+	// NextRestart is when the next restart, or the failure in its stead, is due of those that are not yet. Zero: none is.
+	NextRestart time.Time
 	// Again: the next decision follows from what this one records.
 	Again bool
 	// Expired: the workload is to be deleted.
@@ -175,8 +177,11 @@ func DecideTraining(t Training, now time.Time) TrainingOutcome {
 		case !found:
 		case due.deadline.After(now):
 			o.after(due.deadline, now)
+			if o.NextRestart.IsZero() || due.deadline.Before(o.NextRestart) {
+				o.NextRestart = due.deadline
+			}
 		case used >= t.MaxRestarts:
-			o.Failure, o.Restart = MaxRestartsExceeded, nil
+			o.Failure, o.Restart, o.NextRestart = MaxRestartsExceeded, nil, time.Time{}
 			o.Message = fmt.Sprintf("replica %d failed after %d of %d restarts: %s", r.Index, t.RestartCount, t.MaxRestarts, due.message)
 			return o
 		default:

@@ -117,7 +117,9 @@ func TestDecideTraining(t *testing.T) {
 			running(nil, replica(0, clique(failed, func(c *lifecycle.TrainingClique) { c.Terminating = true }))), still(nil)},
 		"the delay of the breach has not passed": {
 			running(nil, replica(0, clique(failed, func(c *lifecycle.TrainingClique) { c.Delay = time.Minute }))),
-			still(func(o *lifecycle.TrainingOutcome) { o.RequeueAfter = 59 * time.Second })},
+			still(func(o *lifecycle.TrainingOutcome) {
+				o.RequeueAfter, o.NextRestart = 59*time.Second, now.Add(59*time.Second)
+			})},
 		"the first of two delays counts": {
 			running(func(w *lifecycle.Training) { w.MaxRestarts = 1 },
 				replica(0, clique(failed, func(c *lifecycle.TrainingClique) { c.Delay = time.Minute }), clique(failed))),

@@ -58,7 +58,7 @@ type TrainingDecision struct {
 // trainingIndex is what there is under one index.
 type trainingIndex struct {
 	live, failed *Pod // not terminating; failed: a container has, or the pod has ended
-	leaving      bool // a terminating pod that is not lost
+	leaving      *Pod // a terminating pod that is not lost
 	lost         *Pod
 	blocked      *Pod
 }
@@ -144,7 +144,7 @@ func (d *TrainingDecision) indices(t TrainingPods, now time.Time) map[int]*train
 		case p.lost(now):
 			i.lost = p
 		case p.Terminating:
-			i.leaving = true
+			i.leaving = p
 			if p.Unreachable {
 				d.after(p.GraceEnds, now)
 			}
@@ -235,10 +235,12 @@ func (d *TrainingDecision) judge(t TrainingPods, n int, indices map[int]*trainin
 		case x != nil && x.failed != nil:
 			failed++
 			causes = append(causes, fmt.Sprintf("pod %s: %s", x.failed.Name, x.failed.End))
-		case x != nil && x.leaving:
+		case x != nil && x.leaving != nil && x.leaving.LostNode != "":
+			causes = append(causes, fmt.Sprintf("pod %d is being deleted, its node %s does not answer", i, x.leaving.LostNode))
+		case x != nil && x.leaving != nil:
 			causes = append(causes, fmt.Sprintf("pod %d is being deleted", i))
 		case x != nil && x.lost != nil:
-			causes = append(causes, fmt.Sprintf("pod %s was lost with its node", x.lost.Name))
+			causes = append(causes, fmt.Sprintf("pod %s was lost with its node %s", x.lost.Name, x.lost.LostNode))
 		case d.Started.Has(i):
 			causes = append(causes, fmt.Sprintf("pod %d is gone", i))
 		}
@@ -298,7 +300,7 @@ func (d *TrainingDecision) replace(t TrainingPods, n int, indices map[int]*train
 		case succeeded.Has(i):
 		case x == nil:
 			d.Create = append(d.Create, NewPod{Index: i})
-		case x.live != nil || x.leaving:
+		case x.live != nil || x.leaving != nil:
 		case x.failed != nil:
 			d.replaceEnded(*x.failed, t.Ends, now)
 		case x.blocked != nil:

@@ -107,9 +107,9 @@ func TestDecideTrainingPods(t *testing.T) {
 			clique(nil, worker(0, pending, stopped), worker(1, pending), worker(2, pending), worker(3, pending)),
 			outcome{Breach: never, Failure: "pod 0 is being deleted", Release: []string{"p0"}}},
 		"a pod was lost with its node": {clique(elastic, worker(0, terminating, unreachable, graceOver), worker(1), worker(2), worker(3)),
-			outcome{Started: "0-3", Available: 3, Failure: "pod p0 was lost with its node", Create: []int{0}, Release: []string{"p0"}}},
+			outcome{Started: "0-3", Available: 3, Failure: "pod p0 was lost with its node n0", Create: []int{0}, Release: []string{"p0"}}},
 		"a pod on a node that does not answer has its grace period": {clique(elastic, worker(0, terminating, unreachable), worker(1), worker(2), worker(3)),
-			outcome{Started: "0-3", Available: 3, Failure: "pod 0 is being deleted", After: 30 * time.Second}},
+			outcome{Started: "0-3", Available: 3, Failure: "pod 0 is being deleted, its node n0 does not answer", After: 30 * time.Second}},
 		"one has succeeded: it counts, stays, and its object may go": {clique(was, worker(0, succeeded), worker(1), worker(2), worker(3)),
 			outcome{Succeeded: "0", Started: "0-3", Available: 4, Release: []string{"p0"}}},
 		"one has succeeded, and its object is gone": {

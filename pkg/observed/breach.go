@@ -1,6 +1,7 @@
 package observed
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,18 @@ func BreachedSince(conditions []metav1.Condition, since *metav1.Time) time.Time 
 		return time.Time{}
 	}
 	return since.Time
+}
+
+// breachCause returns what the message of a breach says about why, as lifecycle wrote it behind the counts and before since
+// when; "" if it says nothing, or there is none.
+func breachCause(conditions []metav1.Condition) string {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionMinAvailableBreached)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return ""
+	}
+	counts, _, _ := strings.Cut(c.Message, ", since ")
+	_, cause, _ := strings.Cut(counts, "; ")
+	return cause
 }
 
 // timeOf returns the time that an optional field of a status has, zero if it has none.

@@ -15,7 +15,7 @@ import (
 )
 
 // CliquePods returns the pods of a PodClique as facts, in the order given. unreachable says of a node name whether the
-// node does not answer; it is asked for terminating pods only.
+// node does not answer; it is asked for pods that are terminating, or run and are not ready.
 func CliquePods(clique *v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) []lifecycle.Pod {
 	facts := make([]lifecycle.Pod, 0, len(pods))
 	for _, p := range pods {
@@ -53,8 +53,13 @@ func Pod(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node stri
 	if p.Terminating {
 		p.GraceEnds = pod.DeletionTimestamp.Time // the API server adds the grace period to the time of the request
 		p.Unreachable = p.Scheduled && unreachable(pod.Spec.NodeName)
+		if p.Unreachable {
+			p.LostNode = pod.Spec.NodeName
+		}
 		grace := pod.DeletionGracePeriodSeconds
 		p.Stopped = !p.Scheduled || grace != nil && *grace == 0
+	} else if p.Running && !p.Ready && p.Scheduled && unreachable(pod.Spec.NodeName) {
+		p.LostNode = pod.Spec.NodeName
 	}
 	return p
 }

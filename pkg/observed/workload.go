@@ -64,6 +64,7 @@ func Clique(clique *v1alpha1.PodClique) lifecycle.Clique {
 		Succeeded: clique.Status.SucceededReplicas,
 
 		BreachedSince: BreachedSince(clique.Status.Conditions, clique.Status.MinAvailableBreachedSince),
+		Cause:         breachCause(clique.Status.Conditions),
 	}
 }
 
@@ -93,6 +94,7 @@ func ScalingGroup(group *v1alpha1.PodCliqueScalingGroup) lifecycle.ScalingGroup 
 
 		Attempt:             group.Status.PodCliqueSetAttempt,
 		BreachedSince:       BreachedSince(group.Status.Conditions, group.Status.MinAvailableBreachedSince),
+		Cause:               breachCause(group.Status.Conditions),
 		TerminationDeadline: timeOf(group.Status.TerminationDeadline),
 	}
 }

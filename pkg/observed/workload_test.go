@@ -222,8 +222,13 @@ func TestPod(t *testing.T) {
 		"terminating on a node that does not answer": {pod(running, func(p *corev1.Pod) {
 			p.DeletionTimestamp, p.Spec.NodeName = &metav1.Time{Time: t0.Add(time.Hour)}, "gone"
 		}), func(p *lifecycle.Pod) {
-			p.Ready, p.Terminating, p.Unreachable, p.GraceEnds = true, true, true, t0.Add(time.Hour)
+			p.Ready, p.Terminating, p.Unreachable, p.GraceEnds, p.LostNode = true, true, true, t0.Add(time.Hour), "gone"
 		}},
+		"not ready on a node that does not answer": {pod(running, func(p *corev1.Pod) {
+			p.Status.Conditions, p.Spec.NodeName = nil, "gone"
+		}), func(p *lifecycle.Pod) { p.LostNode = "gone" }},
+		"ready on a node that does not answer": {pod(running, func(p *corev1.Pod) { p.Spec.NodeName = "gone" }),
+			func(p *lifecycle.Pod) { p.Ready = true }},
 		"terminating, never scheduled": {pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: t0} }),
 			func(p *lifecycle.Pod) { *p = base; p.Terminating, p.Stopped, p.GraceEnds = true, true, t0 }},
 		"its index label was taken away": {pod(running, func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelPodIndex) }),

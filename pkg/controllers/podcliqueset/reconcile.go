@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 		}
 		if training != nil {
-			termination.Replicas = training.Restart
+			termination.Replicas, termination.Next = training.Restart, training.NextRestart
 		}
 		if decisions, err = r.decideUnits(ctx, set, owned, termination.Replicas, now); err != nil {
 			return r.children.Result(ctx, request.NamespacedName, now, 0, err)

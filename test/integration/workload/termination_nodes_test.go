@@ -70,6 +70,9 @@ func TestTerminationOnALostNode(t *testing.T) {
 	after := w.untilReplacedElsewhere(before, lost, "chat-0-")
 	w.untilAvailable("chat")
 	w.notEarly(w.setAttempt(), deadline)
+	if message := w.setAttempt().Message; !strings.HasSuffix(message, "; node "+lost+" does not answer") {
+		t.Errorf("terminated because: %q", message)
+	}
 	w.must(cp.RestoreNode(w.ctx, lost), "restoring the node")
 	w.untilHosts(after)
 	w.untilAvailable("chat")

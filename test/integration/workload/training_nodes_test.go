@@ -49,7 +49,9 @@ func TestTrainingLosesANode(t *testing.T) {
 	if a := w.attemptOf("job"); a.Attempt != 2 || a.Reason != v1alpha1.ReasonRestart {
 		t.Errorf("attempt %+v", a)
 	}
-	t.Log(w.attemptOf("job").Message)
+	if message := w.attemptOf("job").Message; !strings.Contains(message, lost) {
+		t.Errorf("restarted because: %q", message)
+	}
 	w.must(cp.RestoreNode(w.ctx, lost), "restoring the node")
 	w.untilHosts(third)
 	if hosts := slices.Sorted(maps.Keys(third)); !slices.Equal(hosts, slices.Sorted(maps.Keys(first))) {
@@ -71,7 +73,9 @@ func TestTrainingFailsWithItsNode(t *testing.T) {
 	if reason := conditionOf(job, v1alpha1.ConditionFailed, "reason"); reason != v1alpha1.ReasonMaxRestartsExceeded {
 		t.Errorf("failed for %s", reason)
 	}
-	t.Log(conditionOf(job, v1alpha1.ConditionFailed, "message"))
+	if message := conditionOf(job, v1alpha1.ConditionFailed, "message"); !strings.Contains(message, w.nodes[0]) {
+		t.Errorf("failed because: %q", message)
+	}
 	ctx, cancel := w.patient()
 	defer cancel()
 	w.must(controlplane.Until(ctx, cp.Client().CoreV1().Pods(w.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {

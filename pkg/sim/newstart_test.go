@@ -1,0 +1,127 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+)
+
+// cliqueOf returns a PodClique as it is.
+func cliqueOf(c *Cluster, name string) *v1alpha1.PodClique {
+	c.t.Helper()
+	for _, clique := range All[*v1alpha1.PodClique](c) {
+		if clique.Name == name {
+			return clique
+		}
+	}
+	c.Fatalf("no PodClique %s", name)
+	return nil
+}
+
+// wantBreach fails the test unless the condition of a PodClique has that reason.
+func wantBreach(c *Cluster, name, reason string) {
+	c.t.Helper()
+	condition := meta.FindStatusCondition(cliqueOf(c, name).Status.Conditions, v1alpha1.ConditionMinAvailableBreached)
+	if condition == nil || condition.Reason != reason {
+		c.Fatalf("PodClique %s: %+v, want reason %s", name, condition, reason)
+	}
+}
+
+// A PodClique that is scaled to zero and out again, or deleted alone and made again, is new: it is not terminated because it
+// takes long to start, though one of its name was available in this attempt. From the moment in which it is available it is.
+func TestANewStartIsNoBreach(t *testing.T) {
+	for name, begin := range map[string]func(c *Cluster){
+		"scaled to zero and out again": func(c *Cluster) {
+			for _, replicas := range []int32{0, 2} {
+				Edit(c, cliqueOf(c, "chat-0-router").DeepCopy(), func(r *v1alpha1.PodClique) { r.Spec.Replicas = replicas })
+				c.Advance(time.Minute)
+			}
+		},
+		"deleted alone": func(c *Cluster) { deleteCliques(c, "chat-0-router") },
+		"deleted alone in a breach": func(c *Cluster) {
+			fail(c, "chat-0-router")
+			c.Advance(30 * time.Second)
+			wantBreach(c, "chat-0-router", "InsufficientReadyPods")
+			deleteCliques(c, "chat-0-router")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := watched(time.Minute, 0)
+			for _, clique := range set.Spec.Template.Cliques {
+				clique.Spec.MinAvailable = nil // which would be a floor
+			}
+			c := newWatched(t, set, 0)
+			before := uids(c)
+			c.Kubelet.StartAfter = 20 * time.Minute
+			begin(c)
+			c.Advance(10 * time.Minute)
+			wantBreach(c, "chat-0-router", "NeverAvailable")
+			c.Advance(20 * time.Minute)
+			wantAvailable(c, 8)
+			wantReplaced(c, before, "chat-0-router")
+			c.Kubelet.StartAfter = 0
+			fail(c, "chat-0-router")
+			c.Advance(3 * time.Minute)
+			wantAvailable(c, 8)
+			wantReplaced(c, before, "chat-0-")
+		})
+	}
+}
+
+// Who deletes the PodCliques of a job replaces its replica, which is no failure of the job and uses no restart, also if none
+// is left. Pods that are deleted are failures. Source: decisions W10, J4, J8.
+func TestPodCliquesOfAJobAreDeleted(t *testing.T) {
+	for _, prefix := range []string{"job-0", "job-0-launcher", "job-0-ring-0"} {
+		for _, restarts := range []int32{0, 1} {
+			c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+			c.Kubelet.Linger = 10 * time.Second
+			c.Create(job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(restarts)}))
+			c.Advance(time.Minute)
+			before := uids(c)
+			deleteCliques(c, prefix)
+			c.Advance(time.Minute)
+			wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
+			running(c, 3)
+			wantReplaced(c, before, prefix)
+
+			c.Delete(podsOf(c, "job-0-launcher")[0])
+			c.Advance(time.Minute)
+			if restarts == 0 {
+				wantJob(c, v1alpha1.PodCliqueSetPhaseFailed, 0, v1alpha1.ReasonMaxRestartsExceeded)
+				continue
+			}
+			wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
+			running(c, 3)
+		}
+	}
+}
+
+// With a delay the set shows when a restart is due, as its PodClique does, and no more when that has recovered.
+func TestDelayedRestartShows(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+	set := job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))})
+	set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: time.Minute}
+	c.Create(set)
+	c.Advance(time.Minute)
+	if due := theJob(c).Status.TerminationDeadline; due != nil {
+		t.Errorf("a restart is due at %s", due)
+	}
+	c.Kubelet.StartAfter = 30 * time.Second
+	exit(c, "job-0-launcher", 1)
+	c.Advance(10 * time.Second)
+	status := theJob(c).Status
+	launcher := cliqueOf(c, "job-0-launcher").Status.TerminationDeadline
+	if due := status.TerminationDeadline; due == nil || !due.Equal(launcher) || !due.Equal(ptr.To(metav1.NewTime(status.MinAvailableBreachedSince.Add(time.Minute)))) {
+		t.Errorf("a restart is due at %s, in breach since %s; the PodClique says %s", due, status.MinAvailableBreachedSince, launcher)
+	}
+	c.Advance(time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
+	if due := theJob(c).Status.TerminationDeadline; due != nil {
+		t.Errorf("it has recovered, and a restart is due at %s", due)
+	}
+}
