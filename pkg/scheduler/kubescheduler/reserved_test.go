@@ -194,7 +194,7 @@ func TestThePlaceOfAPodIsKept(t *testing.T) {
 
 // What Shapes says is kept agrees with what plans find, in whatever order nodes, pods and rooms come and go.
 func TestShapesBesideKeptRoom(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			var objects []runtime.Object
