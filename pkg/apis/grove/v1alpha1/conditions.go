@@ -14,6 +14,12 @@ const (
 	// ConditionPodCliqueScheduled, on a PodClique: minAvailable pods are bound.
 	ConditionPodCliqueScheduled = "PodCliqueScheduled"
 
+	// ConditionProgressing, on all three kinds of Inference: an update replaces
+	// pods. The message says what it has come to and what it waits for. On a
+	// PodCliqueSet it is False once the update is complete, for
+	// kubectl wait --for=condition=Progressing=False.
+	ConditionProgressing = "Progressing"
+
 	// ConditionSucceeded, on a PodClique of a Training workload: all its pods
 	// have succeeded, but for those that never started and were cancelled.
 	// Present only when true, and final.
@@ -91,6 +97,36 @@ const (
 	ReasonMaxRuntimeExceeded = "MaxRuntimeExceeded"
 )
 
+// Reasons of ConditionProgressing. The first two are of False, the others of
+// True.
+const (
+	// ReasonUpdateComplete: every pod is of the present template, or will be when
+	// it is created.
+	ReasonUpdateComplete = "UpdateComplete"
+	// ReasonOnDelete: the update strategy is OnDelete, or was at the latest change
+	// of the template, and there are pods of an earlier one, which stay until they
+	// are deleted.
+	ReasonOnDelete = "OnDelete"
+	// ReasonWaitingForTurn: another replica of the PodCliqueSet is updated first.
+	// On PodCliques and scaling groups; their status is False.
+	ReasonWaitingForTurn = "WaitingForTurn"
+	// ReasonUpdating: what is to be replaced next is being selected or deleted.
+	ReasonUpdating = "Updating"
+	// ReasonWaitingForDeletion: what is replaced still terminates.
+	ReasonWaitingForDeletion = "WaitingForDeletion"
+	// ReasonWaitingForCapacity: a replacement is not bound to a node.
+	ReasonWaitingForCapacity = "WaitingForCapacity"
+	// ReasonWaitingForReadiness: a replacement is not ready.
+	ReasonWaitingForReadiness = "WaitingForReadiness"
+	// ReasonWaitingForMinAvailable: nothing more is taken down while fewer than
+	// minAvailable are available.
+	ReasonWaitingForMinAvailable = "WaitingForMinAvailable"
+	// ReasonUpdateStalled: nothing has become of the update for longer than
+	// --stalled-update-after of muster-controller. The message says what it waits
+	// for. It goes on when it can.
+	ReasonUpdateStalled = "UpdateStalled"
+)
+
 // Reasons of a ReplicaAttempt.
 const (
 	// ReasonPodCliquesDeleted: all PodCliques of the replica were deleted, by a
@@ -102,6 +138,9 @@ const (
 	// ReasonRestart: the replica of a Training workload failed and is started
 	// again.
 	ReasonRestart = "Restart"
+	// ReasonUpdate: the replica of a scaling group is updated to the present
+	// template.
+	ReasonUpdate = "Update"
 )
 
 // Reasons of ConditionForeignObject and ConditionReplicaFailure.

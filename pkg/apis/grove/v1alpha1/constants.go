@@ -89,6 +89,22 @@ const (
 	// failed, holds the reason of the condition Failed: no pod is created any
 	// more, and those that run are deleted.
 	AnnotationWorkloadFailed = "grove.io/workload-failed"
+	// AnnotationGenerationHash, on a PodClique and a PodCliqueScalingGroup, holds
+	// the generation hash of the PodCliqueSet's revision that it is to follow. The
+	// owner keeps it up to date.
+	AnnotationGenerationHash = "grove.io/podcliqueset-generation-hash"
+	// AnnotationRevision, beside it, holds the number of that revision. What has a
+	// higher one is not written by a controller that still sees an older.
+	AnnotationRevision = "grove.io/podcliqueset-revision"
+	// AnnotationUpdateStrategy, on a PodClique and a PodCliqueScalingGroup, holds
+	// OnDelete if that is the PodCliqueSet's update strategy. Absent:
+	// RollingRecreate.
+	AnnotationUpdateStrategy = "grove.io/update-strategy"
+	// AnnotationUpdateTurn, on a PodClique and a PodCliqueScalingGroup, holds the
+	// generation hash whose update may replace what it has. Absent or another hash
+	// than AnnotationGenerationHash: its turn has not come. On a member of a
+	// scaling group it is there as long as the group is updated.
+	AnnotationUpdateTurn = "grove.io/update-turn"
 	// AnnotationMNNVLGroup asks Grove for a multi-node NVLink domain. Not acted
 	// on.
 	AnnotationMNNVLGroup = "grove.io/mnnvl-group"

@@ -12,9 +12,18 @@ const (
 	EventPodLost = "PodLost"
 	// EventDuplicateIndex, Warning, on a PodClique: pods were deleted because an older pod has the same index.
 	EventDuplicateIndex = "DuplicateIndex"
-	// EventTemplateChanged, Normal, on a PodClique: pods that had no node yet were deleted, because they were made from an
-	// earlier template.
-	EventTemplateChanged = "TemplateChanged"
+	// EventPodUpdated, Normal, on a PodClique: pods of an earlier template were deleted, to be replaced by pods of the present one.
+	EventPodUpdated = "PodUpdated"
+	// EventReplicaUpdating, Normal, on a PodCliqueScalingGroup: a replica with pods of an earlier template is replaced.
+	EventReplicaUpdating = "ReplicaUpdating"
+	// EventUpdateStarted, Normal, on a PodCliqueSet: its template has changed, and what runs follows.
+	EventUpdateStarted = "UpdateStarted"
+	// EventReplicaUpdated, Normal, on a PodCliqueSet: all of a replica follows the present template, and it is available.
+	EventReplicaUpdated = "ReplicaUpdated"
+	// EventUpdateCompleted, Normal, on a PodCliqueSet: everything follows the present template.
+	EventUpdateCompleted = "UpdateCompleted"
+	// EventUpdateStalled, Warning, on a PodCliqueSet: nothing has become of an update for longer than --stalled-update-after.
+	EventUpdateStalled = "UpdateStalled"
 	// EventReplicaReplaced, Normal, on a PodCliqueSet or PodCliqueScalingGroup: the attempt of a replica was raised, so that all
 	// of the replica is replaced, because its PodCliques were deleted.
 	EventReplicaReplaced = "ReplicaReplaced"
@@ -57,6 +66,8 @@ const (
 	ActionWatchMinimum = "WatchMinimum"
 	// ActionReplaceReplica: delete what is left of a replica, and create it again when that is gone.
 	ActionReplaceReplica = "ReplaceReplica"
+	// ActionUpdate: bring what runs to the present template.
+	ActionUpdate = "Update"
 	// ActionCreatePodClique: create or update the PodCliques of a PodCliqueScalingGroup.
 	ActionCreatePodClique = "CreatePodClique"
 	// ActionCreatePod: create a pod of a PodClique.

@@ -21,6 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="Breached",type=date,JSONPath=`.status.minAvailableBreachedSince`,description="How long minAvailable has been breached; empty if it is not"
 // +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.terminationDeadline`,description="When termination is due because of the breach"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,priority=1,description="What an update has come to or waits for"
 // +kubebuilder:printcolumn:name="Gated",type=integer,JSONPath=`.status.scheduleGatedReplicas`,priority=1
 // +kubebuilder:printcolumn:name="MinBreached",type=string,JSONPath=`.status.conditions[?(@.type=="MinAvailableBreached")].status`,priority=1
 type PodClique struct {
@@ -212,8 +213,15 @@ type PodCliqueStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	LastErrors []LastError `json:"lastErrors,omitempty"`
 
+	// observedPodCliqueSetGenerationHash is the PodCliqueSet's generation hash that
+	// this status describes: updatedReplicas counts what was made from that
+	// template.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	ObservedPodCliqueSetGenerationHash string `json:"observedPodCliqueSetGenerationHash,omitempty"`
+
 	// currentPodCliqueSetGenerationHash is the PodCliqueSet's generation hash
-	// that every pod of the clique follows. Not written yet.
+	// that every pod of the clique follows.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	CurrentPodCliqueSetGenerationHash *string `json:"currentPodCliqueSetGenerationHash,omitempty"`
@@ -233,7 +241,8 @@ type PodCliqueStatus struct {
 	// +kubebuilder:validation:MaxItems=257
 	EndedPods []EndedPods `json:"endedPods,omitempty"`
 
-	// updateProgress is the latest update. Not written yet.
+	// updateProgress is the latest update that replaced something here, or under
+	// OnDelete would have. Unset before the first.
 	// +optional
 	UpdateProgress *PodCliqueUpdateProgress `json:"updateProgress,omitempty"`
 }
@@ -265,6 +274,11 @@ type PodCliqueUpdateProgress struct {
 	// +optional
 	UpdateEndedAt *metav1.Time `json:"updateEndedAt,omitempty"`
 
+	// lastProgressTime is when something last became of the update: it began, or a pod was
+	// selected or replaced.
+	// +optional
+	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
+
 	// podCliqueSetGenerationHash is the PodCliqueSet's generation hash that is
 	// being rolled out.
 	// +optional
@@ -284,12 +298,14 @@ type PodCliqueUpdateProgress struct {
 
 // PodsSelectedToUpdate are pods of a clique.
 type PodsSelectedToUpdate struct {
-	// current is the name of the pod being replaced.
+	// current is the name of the pod being replaced, or after the last one, that of
+	// the last.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Current string `json:"current"`
 
-	// completed are the names of the pods replaced before.
+	// completed are the names of the pods that were replaced, in the order in which
+	// they were selected, the latest 64.
 	// +optional
 	// +listType=atomic
 	Completed []string `json:"completed,omitempty"`

@@ -20,6 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="Breached",type=date,JSONPath=`.status.minAvailableBreachedSince`,description="How long minAvailable has been breached; empty if it is not"
 // +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.terminationDeadline`,description="When the next termination is due: of a replica of the group, or of the PodCliqueSet's replica that it is part of"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,priority=1,description="What an update has come to or waits for"
 // +kubebuilder:printcolumn:name="MinBreached",type=string,JSONPath=`.status.conditions[?(@.type=="MinAvailableBreached")].status`,priority=1
 // +kubebuilder:printcolumn:name="PCLQs-Updated",type=integer,JSONPath=`.status.updateProgress.updatedPodCliquesCount`,priority=1
 // +kubebuilder:printcolumn:name="PCLQs-Total",type=integer,JSONPath=`.status.updateProgress.totalPodCliquesCount`,priority=1
@@ -169,13 +170,21 @@ type PodCliqueScalingGroupStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	LastErrors []LastError `json:"lastErrors,omitempty"`
 
+	// observedPodCliqueSetGenerationHash is the PodCliqueSet's generation hash that
+	// this status describes: updatedReplicas counts what was made from that
+	// template.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	ObservedPodCliqueSetGenerationHash string `json:"observedPodCliqueSetGenerationHash,omitempty"`
+
 	// currentPodCliqueSetGenerationHash is the PodCliqueSet's generation hash
-	// that every pod of the group follows. Not written yet.
+	// that every pod of the group follows.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	CurrentPodCliqueSetGenerationHash *string `json:"currentPodCliqueSetGenerationHash,omitempty"`
 
-	// updateProgress is the latest update. Not written yet.
+	// updateProgress is the latest update that replaced something here, or under
+	// OnDelete would have. Unset before the first.
 	// +optional
 	UpdateProgress *PodCliqueScalingGroupUpdateProgress `json:"updateProgress,omitempty"`
 }
@@ -189,6 +198,11 @@ type PodCliqueScalingGroupUpdateProgress struct {
 	// updateEndedAt is when the update was complete. Unset while it runs.
 	// +optional
 	UpdateEndedAt *metav1.Time `json:"updateEndedAt,omitempty"`
+
+	// lastProgressTime is when something last became of the update: it began, or a replica was
+	// selected or replaced.
+	// +optional
+	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 
 	// podCliqueSetGenerationHash is the PodCliqueSet's generation hash that is
 	// being rolled out.
@@ -213,11 +227,13 @@ type PodCliqueScalingGroupUpdateProgress struct {
 
 // ReplicaIndicesSelectedToUpdate are replicas of a scaling group.
 type ReplicaIndicesSelectedToUpdate struct {
-	// current is the index of the replica being updated.
+	// current is the index of the replica being updated, or after the last one,
+	// that of the last.
 	// +required
 	Current int32 `json:"current"`
 
-	// completed are the indices of the replicas updated before.
+	// completed are the indices of the replicas that are updated, in the order in
+	// which they were selected, the latest 64.
 	// +optional
 	// +listType=atomic
 	Completed []int32 `json:"completed,omitempty"`

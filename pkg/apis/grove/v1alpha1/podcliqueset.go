@@ -15,6 +15,7 @@ import (
 // +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduledReplicas`,description="Replicas whose minimum is bound"
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Replicas whose minimum is ready"
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Replicas made from the present template"
+// +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,description="What an update has come to or waits for"
 // +kubebuilder:printcolumn:name="Breached",type=date,JSONPath=`.status.minAvailableBreachedSince`,description="How long a replica has been below its minimum; empty if none is"
 // +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.terminationDeadline`,description="When the next termination is due"
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Pending or Running; of Training also Succeeded or Failed"
@@ -71,8 +72,10 @@ type PodCliqueSetSpec struct {
 	Replicas int32 `json:"replicas"`
 
 	// updateStrategy says how a change of the template reaches what runs. Unset
-	// means RollingRecreate. Kept, not acted on yet: until updates are built, a
-	// change of the template of a clique with bound pods is refused.
+	// means RollingRecreate. A change from OnDelete to RollingRecreate replaces
+	// nothing before the next change of the template; one from RollingRecreate to
+	// OnDelete ends an update that is under way. Without effect for Training, whose
+	// template is immutable.
 	// +optional
 	UpdateStrategy *PodCliqueSetUpdateStrategy `json:"updateStrategy,omitempty"`
 
@@ -490,13 +493,15 @@ type PodCliqueSetStatus struct {
 	// +listMapKey=name
 	PodGangStatuses []PodGangStatus `json:"podGangStatuses,omitempty"`
 
-	// currentGenerationHash is the hash of everything in the template whose
-	// change replaces pods. Not written yet.
+	// currentGenerationHash is the hash of the present revision: of everything in
+	// the template whose change replaces pods. It is part of the name of the
+	// revision's ControllerRevision.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	CurrentGenerationHash *string `json:"currentGenerationHash,omitempty"`
 
-	// updateProgress is the latest update. Not written yet.
+	// updateProgress is the latest update, to the revision of
+	// currentGenerationHash. Unset before the first change of the template.
 	// +optional
 	UpdateProgress *PodCliqueSetUpdateProgress `json:"updateProgress,omitempty"`
 }
@@ -540,8 +545,8 @@ type ReplicaAttempt struct {
 	// +required
 	Attempt int32 `json:"attempt"`
 
-	// reason says why the attempt was raised: PodCliquesDeleted, Termination or
-	// Restart.
+	// reason says why the attempt was raised: PodCliquesDeleted, Termination,
+	// Restart or Update.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
@@ -581,7 +586,8 @@ type PodGangStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// PodCliqueSetUpdateProgress is the progress of an update.
+// PodCliqueSetUpdateProgress is the progress of an update. Under OnDelete it
+// ends when it begins: users choose what is replaced, and when.
 type PodCliqueSetUpdateProgress struct {
 	// updateStartedAt is when the update began.
 	// +required
@@ -591,7 +597,14 @@ type PodCliqueSetUpdateProgress struct {
 	// +optional
 	UpdateEndedAt *metav1.Time `json:"updateEndedAt,omitempty"`
 
-	// currentlyUpdating is the replica being updated.
+	// lastProgressTime is when something last became of the update: it began, went
+	// on to another replica, or a PodClique, or a replica of a scaling group, was
+	// updated.
+	// +optional
+	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
+
+	// currentlyUpdating is the replica being updated. Unset between replicas, and
+	// under OnDelete.
 	// +optional
 	CurrentlyUpdating *PodCliqueSetReplicaUpdateProgress `json:"currentlyUpdating,omitempty"`
 
