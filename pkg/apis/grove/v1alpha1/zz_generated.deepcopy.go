@@ -407,6 +407,10 @@ func (in *PodCliqueScalingGroupUpdateProgress) DeepCopyInto(out *PodCliqueScalin
 		in, out := &in.UpdateEndedAt, &out.UpdateEndedAt
 		*out = (*in).DeepCopy()
 	}
+	if in.LastProgressTime != nil {
+		in, out := &in.LastProgressTime, &out.LastProgressTime
+		*out = (*in).DeepCopy()
+	}
 	if in.ReadyReplicaIndicesSelectedToUpdate != nil {
 		in, out := &in.ReadyReplicaIndicesSelectedToUpdate, &out.ReadyReplicaIndicesSelectedToUpdate
 		*out = new(ReplicaIndicesSelectedToUpdate)
@@ -740,6 +744,10 @@ func (in *PodCliqueSetUpdateProgress) DeepCopyInto(out *PodCliqueSetUpdateProgre
 		in, out := &in.UpdateEndedAt, &out.UpdateEndedAt
 		*out = (*in).DeepCopy()
 	}
+	if in.LastProgressTime != nil {
+		in, out := &in.LastProgressTime, &out.LastProgressTime
+		*out = (*in).DeepCopy()
+	}
 	if in.CurrentlyUpdating != nil {
 		in, out := &in.CurrentlyUpdating, &out.CurrentlyUpdating
 		*out = new(PodCliqueSetReplicaUpdateProgress)
@@ -928,6 +936,10 @@ func (in *PodCliqueUpdateProgress) DeepCopyInto(out *PodCliqueUpdateProgress) {
 	in.UpdateStartedAt.DeepCopyInto(&out.UpdateStartedAt)
 	if in.UpdateEndedAt != nil {
 		in, out := &in.UpdateEndedAt, &out.UpdateEndedAt
+		*out = (*in).DeepCopy()
+	}
+	if in.LastProgressTime != nil {
+		in, out := &in.LastProgressTime, &out.LastProgressTime
 		*out = (*in).DeepCopy()
 	}
 	if in.ReadyPodsSelectedToUpdate != nil {
