@@ -25,6 +25,11 @@ type Clique struct {
 	Replicas, MinAvailable int32
 	// Pods, Scheduled, Ready and Updated count pods that are not terminating, as its status has them.
 	Pods, Scheduled, Ready, Updated int32
+	// Revision is the number of the PodCliqueSet's revision that its status describes, Followed the hash of the revision that
+	// all its pods follow. Updating: an update of it is open.
+	Revision int64
+	Followed string
+	Updating bool
 
 	// Training: its workload is one. Alive counts the pods that run or have succeeded then, Succeeded the latter. Finished: it
 	// has succeeded.
@@ -55,16 +60,26 @@ func (c Clique) IsScheduled() bool {
 	return !c.Terminating && c.Scheduled+c.Succeeded >= c.MinAvailable
 }
 
-// IsUpdated reports whether every pod that the clique wants exists and has its present template.
-func (c Clique) IsUpdated() bool {
-	return !c.Terminating && c.Observed && (c.Finished || c.Updated+c.Succeeded >= c.Replicas)
+// isUpdated reports whether every pod that the clique wants exists and is of the template of that revision.
+func (c Clique) isUpdated(revision int64) bool {
+	return !c.Terminating && c.knows(revision) && (c.Finished || c.Updated+c.Succeeded >= c.Replicas)
 }
+
+// knows reports whether its status is of its present spec and describes that revision.
+func (c Clique) knows(revision int64) bool { return c.Observed && c.Revision == revision }
+
+// follows reports whether all its pods follow the revision of that hash, and no update of it is open.
+func (c Clique) follows(generation string) bool { return c.Followed == generation && !c.Updating }
 
 // GroupReplica is one replica of a scaling group.
 type GroupReplica struct {
 	Index int
 	// Attempt is the present one of the replica.
 	Attempt Attempt
+	// Revision is the number of the PodCliqueSet's revision that the group is to follow.
+	Revision int64
+	// Created is when the oldest of its PodCliques was made.
+	Created time.Time
 	// Members are the PodCliques that exist, by name. Missing names those that do not, as the template spells them,
 	// sorted.
 	Members []Clique
@@ -83,7 +98,9 @@ func (r GroupReplica) available(c Clique) bool {
 func (r GroupReplica) IsScheduled() bool { return r.all(Clique.IsScheduled) }
 
 // IsUpdated reports whether every member clique exists and has only pods of its present template.
-func (r GroupReplica) IsUpdated() bool { return r.all(Clique.IsUpdated) }
+func (r GroupReplica) IsUpdated() bool {
+	return r.all(func(c Clique) bool { return c.isUpdated(r.Revision) })
+}
 
 func (r GroupReplica) all(predicate func(Clique) bool) bool {
 	for _, c := range r.Members {
@@ -108,6 +125,11 @@ type ScalingGroup struct {
 	// ScheduledReplicas, AvailableReplicas and UpdatedReplicas are its status.
 	ScheduledReplicas, AvailableReplicas, UpdatedReplicas int32
 
+	// Revision, Followed and Updating are as in Clique.
+	Revision int64
+	Followed string
+	Updating bool
+
 	// Attempt is the attempt of the set replica that its status belongs to.
 	Attempt int32
 	// BreachedSince and Cause are as in Clique.
@@ -129,9 +151,15 @@ func (g ScalingGroup) IsScheduled() bool {
 	return !g.Terminating && g.ScheduledReplicas >= g.MinAvailable
 }
 
-// IsUpdated reports whether every replica that the group wants is up to date.
-func (g ScalingGroup) IsUpdated() bool {
-	return !g.Terminating && g.Observed && g.UpdatedReplicas >= g.Replicas
+// isUpdated reports whether every replica that the group wants is of the template of that revision.
+func (g ScalingGroup) isUpdated(revision int64) bool {
+	return !g.Terminating && g.knows(revision) && g.UpdatedReplicas >= g.Replicas
+}
+
+func (g ScalingGroup) knows(revision int64) bool { return g.Observed && g.Revision == revision }
+
+func (g ScalingGroup) follows(generation string) bool {
+	return g.Followed == generation && !g.Updating
 }
 
 // SetReplica is one replica of a PodCliqueSet.
@@ -139,6 +167,9 @@ type SetReplica struct {
 	Index int
 	// Attempt is the present one.
 	Attempt int32
+	// Revision and Generation are the number and the hash of the revision that the set is to follow.
+	Revision   int64
+	Generation string
 	// Delay is the termination delay of the set. nil: gang termination is off.
 	Delay *time.Duration
 	// Cliques are the standalone PodCliques that exist, Groups the scaling groups; both by name. Missing names what does
@@ -169,7 +200,9 @@ func (r SetReplica) groupAvailable(g ScalingGroup) bool {
 func (r SetReplica) IsScheduled() bool { return r.all(Clique.IsScheduled, ScalingGroup.IsScheduled) }
 
 // IsUpdated reports whether all of the replica is up to date.
-func (r SetReplica) IsUpdated() bool { return r.all(Clique.IsUpdated, ScalingGroup.IsUpdated) }
+func (r SetReplica) IsUpdated() bool {
+	return r.all(func(c Clique) bool { return c.isUpdated(r.Revision) }, func(g ScalingGroup) bool { return g.isUpdated(r.Revision) })
+}
 
 func (r SetReplica) all(clique func(Clique) bool, group func(ScalingGroup) bool) bool {
 	if r.Succeeded {

@@ -57,6 +57,9 @@ type CliquePods struct {
 	// LeafMinMember is the minMember of the clique's leaf in the PodGroup as it is now; 0: the PodGroup does not list it.
 	// Scaling in stops there until the PodGroup has been lowered.
 	LeafMinMember int32
+	// MinAvailable is how many pods must be ready, and OnDelete the update strategy: scaling in takes outdated pods first then.
+	MinAvailable int32
+	OnDelete     bool
 	// Pods are those that the clique owns, in any order.
 	Pods []Pod
 	// Others are pods that bear the clique's name and are owned by another object, or by none: as a rule by an earlier
@@ -170,6 +173,9 @@ func DecidePods(c CliquePods, now time.Time) PodDecision {
 	allowed := max(0, min(surplus, len(counted)-int(c.LeafMinMember)))
 	d.Held = max(0, surplus) - allowed
 	order := InDeletionOrder(counted)
+	if c.OnDelete {
+		order = inDeletionOrderOnDelete(counted, c.MinAvailable)
+	}
 	for _, p := range order[:allowed] {
 		d.Delete = append(d.Delete, Deletion{p, DeletedScaleIn})
 	}

@@ -65,6 +65,8 @@ const (
 	ReplacedTermination ReplacementReason = "Termination"
 	// ReplacedRestart: the unit of a training workload failed.
 	ReplacedRestart ReplacementReason = "Restart"
+	// ReplacedUpdate: the unit has pods of an earlier template.
+	ReplacedUpdate ReplacementReason = "Update"
 )
 
 // Replacement is why a unit is replaced; it is recorded with the attempt. The zero value: it is not. Source: decision T7.

@@ -101,8 +101,8 @@ const (
 	// RollingRecreate.
 	AnnotationUpdateStrategy = "grove.io/update-strategy"
 	// AnnotationUpdateTurn, on a PodClique and a PodCliqueScalingGroup, holds the
-	// generation hash whose update may replace what it has. Absent or another hash
-	// than AnnotationGenerationHash: its turn has not come. On a member of a
+	// number of the revision whose update may replace what it has. Absent or another
+	// number than AnnotationRevision: its turn has not come. On a member of a
 	// scaling group it is there as long as the group is updated.
 	AnnotationUpdateTurn = "grove.io/update-turn"
 	// AnnotationMNNVLGroup asks Grove for a multi-node NVLink domain. Not acted

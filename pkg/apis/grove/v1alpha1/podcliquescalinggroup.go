@@ -170,12 +170,11 @@ type PodCliqueScalingGroupStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	LastErrors []LastError `json:"lastErrors,omitempty"`
 
-	// observedPodCliqueSetGenerationHash is the PodCliqueSet's generation hash that
-	// this status describes: updatedReplicas counts what was made from that
-	// template.
+	// observedRevision is the number of the PodCliqueSet's revision that this
+	// status describes: updatedReplicas counts what was made from its template.
+	// Unset before the first was seen.
 	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	ObservedPodCliqueSetGenerationHash string `json:"observedPodCliqueSetGenerationHash,omitempty"`
+	ObservedRevision int64 `json:"observedRevision,omitempty"`
 
 	// currentPodCliqueSetGenerationHash is the PodCliqueSet's generation hash
 	// that every pod of the group follows.

@@ -1,0 +1,231 @@
+package lifecycle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// SetUpdate is what decides how an update of a PodCliqueSet goes on.
+type SetUpdate struct {
+	// Generation is the hash of the present revision.
+	Generation string
+	// OnDelete: the strategy is that.
+	OnDelete bool
+	// Progress is what the status records, without units; nil: the template has not changed yet.
+	Progress *Progress
+	// Current is the replica that is being updated, nil: none is. CurrentSince is since when.
+	Current      *int
+	CurrentSince time.Time
+	// Updated is how many PodCliques and scaling groups the status says follow the revision.
+	Updated int
+	// Replicas are those that are wanted.
+	Replicas []SetReplica
+	// Waits is what the condition Progressing of a PodClique or scaling group of the current replica says, by the object's name.
+	Waits map[string]UpdateState
+	// StalledAfter is after how long without progress an update has stalled. Not positive: never.
+	StalledAfter time.Duration
+}
+
+// SetUpdateDecision is how an update of a PodCliqueSet goes on.
+type SetUpdateDecision struct {
+	// Progress, Current and CurrentSince are to be recorded.
+	Progress     *Progress
+	Current      *int
+	CurrentSince time.Time
+	// Done is the replica that is updated since the last decision, nil: none is.
+	Done *int
+	// Cliques and Groups name what of the current replica follows the revision, sorted.
+	Cliques, Groups []string
+	// UpdatedCliques, TotalCliques, UpdatedGroups and TotalGroups count standalone PodCliques and scaling groups of all
+	// replicas.
+	UpdatedCliques, TotalCliques, UpdatedGroups, TotalGroups int32
+	State                                                    UpdateState
+	RequeueAfter                                             time.Duration
+}
+
+// changes returns whether something of the replica does not follow the revision yet, and whether that is known of all that
+// is there to stay.
+func (r SetReplica) changes() (pending, known bool) {
+	known = true
+	see := func(terminating, knows, follows bool) {
+		if terminating {
+			return
+		}
+		known = known && knows
+		pending = pending || knows && !follows
+	}
+	for _, c := range r.Cliques {
+		see(c.Terminating, c.knows(r.Revision), c.follows(r.Generation))
+	}
+	for _, g := range r.Groups {
+		see(g.Terminating, g.knows(r.Revision), g.follows(r.Generation))
+	}
+	return pending, known
+}
+
+// hasScheduled reports whether a pod of a standalone clique, or the minimum of a replica of a scaling group, is scheduled.
+func (r SetReplica) hasScheduled() bool {
+	return slices.ContainsFunc(r.Cliques, func(c Clique) bool { return c.Scheduled > 0 }) ||
+		slices.ContainsFunc(r.Groups, func(g ScalingGroup) bool { return g.ScheduledReplicas > 0 })
+}
+
+// DecideSetUpdate returns which replica of a set is updated. Source: Rolling Update, "PodGangSet (PGS) Replica Selection" and
+// "PGS Replica Update Completion"; GREP-291; decisions U2 to U6.
+//
+//   - One replica at a time: first those of which nothing is scheduled, then those in breach of a minimum, then the others; of
+//     each kind the highest index first. Those that are due to be terminated come back with the present template.
+//   - The next follows when everything of the current one exists, follows the present revision and is available.
+//   - A replica that is being updated when the template changes again stays the current one.
+//   - What is not known yet selects nothing, and ends nothing.
+func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
+	d := SetUpdateDecision{Progress: u.Progress, Current: u.Current, CurrentSince: u.CurrentSince}
+	known := true
+	var pending []SetReplica
+	var current *SetReplica
+	for i := range u.Replicas {
+		r := &u.Replicas[i]
+		d.count(*r)
+		changes, knows := r.changes()
+		known = known && knows
+		if changes {
+			pending = append(pending, *r)
+		}
+		if u.Current != nil && *u.Current == r.Index {
+			current = r
+		}
+	}
+	old := fmt.Sprintf("%s pods of an earlier template", have(len(pending)))
+	complete := UpdateState{UpdateComplete, "every replica is of the present template"}
+	switch {
+	case u.OnDelete || !u.Progress.Open():
+		if u.Progress.Open() {
+			d.Progress = u.Progress.towards(u.Progress.Target, now)
+			d.Progress.end(now)
+		}
+		d.Current, d.CurrentSince = nil, time.Time{}
+		switch {
+		case len(pending) > 0:
+			d.State = UpdateState{UpdateOnDelete, old + "; they stay until they are deleted"}
+		case known:
+			d.State = complete
+		}
+		return d
+	}
+	p := u.Progress.towards(Target{Generation: u.Generation}, now)
+	d.Progress = p
+	if updated := int(d.UpdatedCliques + d.UpdatedGroups); updated > u.Updated {
+		p.LastProgress = now
+	}
+	if u.Current != nil && current == nil {
+		d.Current, d.CurrentSince = nil, time.Time{} // scaled in
+	}
+	if current != nil {
+		changes, knows := current.changes()
+		if changes || !knows || len(current.Missing) > 0 || current.Terminating() != "" || !current.Available() {
+			d.list(*current)
+			ofChild := false
+			if d.State, ofChild = u.currentState(*current); !ofChild {
+				d.State, d.RequeueAfter = d.State.stalled(p, u.StalledAfter, now)
+			}
+			return d
+		}
+		done := current.Index
+		d.Done, d.Current, d.CurrentSince = &done, nil, time.Time{}
+		p.LastProgress = now
+	}
+	switch {
+	case !known:
+		d.State = UpdateState{Updating, "the statuses of PodCliques and scaling groups do not describe the present template yet"}
+	case len(pending) == 0:
+		p.end(now)
+		d.State = complete
+		return d
+	default:
+		next := slices.MinFunc(pending, before)
+		index := next.Index
+		d.Current, d.CurrentSince, p.LastProgress = &index, now, now
+		d.list(next)
+		d.State = UpdateState{Updating, fmt.Sprintf("updating replica %d since %s; %s", index, Timestamp(now), old)}
+	}
+	d.State, d.RequeueAfter = d.State.stalled(p, u.StalledAfter, now)
+	return d
+}
+
+// before orders replicas as they are updated.
+func before(a, b SetReplica) int {
+	rank := func(r SetReplica) int {
+		switch {
+		case !r.hasScheduled():
+			return 0
+		case !r.BreachedSince().IsZero():
+			return 1
+		}
+		return 2
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Index, a.Index))
+}
+
+// currentState returns what the replica that is being updated waits for, and whether a PodClique or scaling group of it says
+// so: these know best whether they have stalled.
+func (u SetUpdate) currentState(r SetReplica) (state UpdateState, ofChild bool) {
+	prefix := fmt.Sprintf("replica %d since %s: ", r.Index, Timestamp(u.CurrentSince))
+	tell := func(kind, name string, follows bool) {
+		if s := u.Waits[name]; !ofChild && s.Reason != "" && s.Progressing() && !follows {
+			state, ofChild = UpdateState{s.Reason, prefix + kind + " " + name + ": " + s.Message}, true
+		}
+	}
+	for _, c := range r.Cliques {
+		tell("PodClique", c.Name, c.follows(r.Generation))
+	}
+	for _, g := range r.Groups {
+		tell("PodCliqueScalingGroup", g.Name, g.follows(r.Generation))
+	}
+	if ofChild {
+		return state, true
+	}
+	if changes, knows := r.changes(); changes || !knows {
+		return UpdateState{Updating, prefix + "it is about to be updated"}, false
+	}
+	if name := r.Terminating(); name != "" {
+		return UpdateState{UpdateWaitsForDeletion, prefix + name + " is being deleted"}, false
+	}
+	return UpdateState{UpdateWaitsForReadiness, prefix + fmt.Sprintf("it lacks %s", r.Unavailable())}, false
+}
+
+func (d *SetUpdateDecision) count(r SetReplica) {
+	for _, c := range r.Cliques {
+		d.TotalCliques++
+		if c.knows(r.Revision) && c.follows(r.Generation) {
+			d.UpdatedCliques++
+		}
+	}
+	for _, g := range r.Groups {
+		d.TotalGroups++
+		if g.knows(r.Revision) && g.follows(r.Generation) {
+			d.UpdatedGroups++
+		}
+	}
+}
+
+// list names what of the current replica follows the revision.
+func (d *SetUpdateDecision) list(r SetReplica) {
+	for _, c := range r.Cliques {
+		if c.knows(r.Revision) && c.follows(r.Generation) {
+			d.Cliques = append(d.Cliques, c.Name)
+		}
+	}
+	for _, g := range r.Groups {
+		if g.knows(r.Revision) && g.follows(r.Generation) {
+			d.Groups = append(d.Groups, g.Name)
+		}
+	}
+}
+
+func have(n int) string {
+	if n == 1 {
+		return "1 replica has"
+	}
+	return fmt.Sprintf("%d replicas have", n)
+}
