@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -161,7 +162,7 @@ func run(ctx context.Context, o *options) error {
 		return fmt.Errorf("setting up webhooks: %w", err)
 	}
 	if err := controllers.Setup(ctx, mgr, controllers.Options{
-		SchedulerName: o.schedulerName, WaitImage: o.waitImage}); err != nil {
+		SchedulerName: o.schedulerName, WaitImage: o.waitImage, StalledUpdateAfter: o.stalledUpdateAfter}); err != nil {
 		return err
 	}
 	for check, probe := range ready {
@@ -191,6 +192,7 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(scheme))
+	utilruntime.Must(appsv1.AddToScheme(scheme))
 	utilruntime.Must(coordinationv1.AddToScheme(scheme))
 	utilruntime.Must(admissionregistrationv1.AddToScheme(scheme))
 	utilruntime.Must(autoscalingv2.AddToScheme(scheme))

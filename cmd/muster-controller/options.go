@@ -30,8 +30,9 @@ type options struct {
 	kubeAPIQPS   float32
 	kubeAPIBurst int
 
-	schedulerName string
-	waitImage     string
+	schedulerName      string
+	waitImage          string
+	stalledUpdateAfter time.Duration
 
 	webhookHost          string
 	webhookPort          int
@@ -61,6 +62,7 @@ func defaultOptions() *options {
 		kubeAPIBurst:         800,
 		schedulerName:        v1alpha1.DefaultSchedulerName,
 		waitImage:            "ghcr.io/muster-project/muster-wait:" + version.Version,
+		stalledUpdateAfter:   10 * time.Minute,
 		webhookPort:          9443,
 		webhookService:       "muster-webhooks",
 		webhookConfiguration: "muster-webhooks",
@@ -92,6 +94,9 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"Scheduler of pods whose template in a PodCliqueSet names none.")
 	fs.StringVar(&o.waitImage, "wait-image", o.waitImage,
 		"Image of muster-wait, the init container of pods that start after others.")
+
+	fs.DurationVar(&o.stalledUpdateAfter, "stalled-update-after", o.stalledUpdateAfter,
+		"After how long without progress an update of a PodCliqueSet is said to have stalled, by the reason of its condition Progressing and an event. 0: never.")
 
 	fs.StringVar(&o.webhookHost, "webhook-host", o.webhookHost,
 		"Address to serve webhooks on. Empty: all addresses. Outside of a cluster use 127.0.0.1 and write the url of each webhook in the webhook configurations.")
@@ -170,6 +175,9 @@ func (o *options) validate() error {
 	}
 	if o.waitImage == "" {
 		refuse("--wait-image must not be empty")
+	}
+	if o.stalledUpdateAfter < 0 {
+		refuse("--stalled-update-after is %s, must not be negative", o.stalledUpdateAfter)
 	}
 	if o.leaderElect && o.leaderElectLease == "" {
 		refuse("--leader-elect-lease must not be empty with --leader-elect")

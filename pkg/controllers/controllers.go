@@ -3,7 +3,9 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
@@ -25,6 +27,8 @@ type Options struct {
 	SchedulerName string
 	// WaitImage is the image of the container that waits until other cliques have started.
 	WaitImage string
+	// StalledUpdateAfter is after how long without progress an update is said to have stalled. Not positive: never.
+	StalledUpdateAfter time.Duration
 	// Clock is the controllers' own. nil: the real one.
 	Clock clock.PassiveClock
 }
@@ -32,7 +36,7 @@ type Options struct {
 // Setup registers the controllers with a manager, whose cache has CacheOptions.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	kinds := []client.Object{&v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &v2alpha2.PodGroup{},
-		&corev1.Pod{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}}
+		&corev1.Pod{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}, &appsv1.ControllerRevision{}}
 	if err := children.Index(ctx, mgr.GetFieldIndexer(), kinds...); err != nil {
 		return err
 	}
@@ -52,9 +56,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		name  string
 		setup func(ctrl.Manager) error
 	}{
-		{"PodCliqueSet", podcliqueset.New(cached, live, o.Clock, o.SchedulerName).SetupWithManager},
-		{"PodCliqueScalingGroup", podcliquescalinggroup.New(cached, live, o.Clock, o.SchedulerName).SetupWithManager},
-		{"PodClique", podclique.New(cached, live, o.Clock, podclique.Options{SchedulerName: o.SchedulerName, WaitImage: o.WaitImage}).SetupWithManager},
+		{"PodCliqueSet", podcliqueset.New(cached, live, o.Clock, o.SchedulerName, o.StalledUpdateAfter).SetupWithManager},
+		{"PodCliqueScalingGroup", podcliquescalinggroup.New(cached, live, o.Clock, o.SchedulerName, o.StalledUpdateAfter).SetupWithManager},
+		{"PodClique", podclique.New(cached, live, o.Clock, podclique.Options{
+			SchedulerName: o.SchedulerName, WaitImage: o.WaitImage, StalledUpdateAfter: o.StalledUpdateAfter}).SetupWithManager},
 	} {
 		if err := controller.setup(mgr); err != nil {
 			return fmt.Errorf("setting up the %s controller: %w", controller.name, err)
@@ -70,7 +75,7 @@ func AddCacheOptions(options *cache.Options) {
 		options.ByObject = map[client.Object]cache.ByObject{}
 	}
 	managed := cache.ByObject{Label: children.ManagedSelector()}
-	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}, &v2alpha2.PodGroup{}} {
+	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}, &v2alpha2.PodGroup{}, &appsv1.ControllerRevision{}} {
 		options.ByObject[kind] = managed
 	}
 	options.ByObject[&corev1.Node{}] = cache.ByObject{Transform: podclique.StripNode}

@@ -16,7 +16,7 @@ func judgeGroup(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodCliqueScal
 	available, unknown := lifecycle.CountAvailable(replicas)
 	return lifecycle.JudgeReplicas(lifecycle.Availability{
 		Available: available, Unknown: unknown, Needed: needed, Wanted: group.Spec.Replicas,
-		WasAvailable: s.WasAvailable, Updating: observed.IsGroupUpdating(group),
+		WasAvailable: s.WasAvailable, Updating: s.UpdateProgress != nil && s.UpdateProgress.UpdateEndedAt == nil,
 		BreachedSince: observed.BreachedSince(s.Conditions, s.MinAvailableBreachedSince),
 		Delay:         delay,
 		Cause:         lifecycle.MemberCauses(replicas),

@@ -1,14 +1,9 @@
 package desired
 
 import (
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
-	"hash/fnv"
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,10 +13,10 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// PodCliques returns the standalone PodCliques of replica i of a set, in the order of the template. Those that exist are
-// in live, by name: their replicas are kept once they have been scaled, and their template hash as long as the template
-// means the same. Send a missing one as it is, an existing one as Updated says.
-func PodCliques(set *v1alpha1.PodCliqueSet, i int, live map[string]*v1alpha1.PodClique) []*v1alpha1.PodClique {
+// PodCliques returns the standalone PodCliques of replica i of a set, in the order of the template, of which r is the
+// revision. Those that exist are in live, by name: their replicas are kept once they have been scaled. Send a missing one as it
+// is, an existing one as Updated says.
+func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]*v1alpha1.PodClique) []*v1alpha1.PodClique {
 	template := &set.Spec.Template
 	var cliques []*v1alpha1.PodClique
 	for _, t := range template.CliquesInOrder() {
@@ -35,15 +30,16 @@ func PodCliques(set *v1alpha1.PodCliqueSet, i int, live map[string]*v1alpha1.Pod
 		withTerminationDelay(c.Annotations, observed.BreachDelay(set, ""))
 		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueSetAttempt, attemptOf(live[name], observed.SetAttempt(set, i)).Set)
 		c.ObjectMeta = objectMeta(set, v1alpha1.KindPodCliqueSet, name, withTemplate(t.Labels, labels), c.Annotations)
-		withHash(c, t, live[name])
+		r.follow(set, c, t, r.hasTurn(set, i, live[name]), live[name])
 		cliques = append(cliques, c)
 	}
 	return cliques
 }
 
 // MemberPodCliques returns the PodCliques of replica j of a scaling group, in the order of its cliqueNames, owned by the
-// group; see PodCliques. The set gives the template. nil if the group's labels do not say what it is.
-func MemberPodCliques(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup, j int, live map[string]*v1alpha1.PodClique) []*v1alpha1.PodClique {
+// group; see PodCliques. The set gives the template: that of the revision, Revision.Template. nil if the group's labels do not
+// say what it is.
+func MemberPodCliques(set *v1alpha1.PodCliqueSet, r *Revision, group *v1alpha1.PodCliqueScalingGroup, j int, live map[string]*v1alpha1.PodClique) []*v1alpha1.PodClique {
 	template := &set.Spec.Template
 	i, config := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), group.Labels[v1alpha1.LabelTemplateName]
 	if i < 0 || config == "" || naming.ScalingGroup(set.Name, i, config) != group.Name {
@@ -72,14 +68,14 @@ func MemberPodCliques(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScali
 		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueScalingGroupAttempt, attempt.Group)
 		c.Annotations[naming.AnnotationGroupPods] = strconv.Itoa(int(pods))
 		c.ObjectMeta = objectMeta(group, v1alpha1.KindPodCliqueScalingGroup, name, withTemplate(t.Labels, labels), c.Annotations)
-		withHash(c, t, live[name])
+		r.follow(set, c, t, observed.IsGroupUpdating(group), live[name])
 		cliques = append(cliques, c)
 	}
 	return cliques
 }
 
 // ScalingGroups returns the PodCliqueScalingGroups of replica i of a set, in the order of the template; see PodCliques.
-func ScalingGroups(set *v1alpha1.PodCliqueSet, i int, live map[string]*v1alpha1.PodCliqueScalingGroup) []*v1alpha1.PodCliqueScalingGroup {
+func ScalingGroups(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]*v1alpha1.PodCliqueScalingGroup) []*v1alpha1.PodCliqueScalingGroup {
 	var groups []*v1alpha1.PodCliqueScalingGroup
 	for k := range set.Spec.Template.PodCliqueScalingGroupConfigs {
 		config := &set.Spec.Template.PodCliqueScalingGroupConfigs[k]
@@ -93,6 +89,7 @@ func ScalingGroups(set *v1alpha1.PodCliqueSet, i int, live map[string]*v1alpha1.
 			ours[v1alpha1.AnnotationTemplateReplicas] = text(groupReplicas(config))
 		}
 		withAttempt(ours, v1alpha1.AnnotationPodCliqueSetAttempt, observed.ReplicaAttempt(set.Status.ReplicaAttempts, i))
+		r.tell(set, ours, r.hasTurn(set, i, live[name]))
 		noteKeys(ours, nil, config.Annotations)
 		groups = append(groups, &v1alpha1.PodCliqueScalingGroup{
 			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindPodCliqueScalingGroup},
@@ -180,16 +177,6 @@ func followTemplate(annotations map[string]string, own, given, template int32) i
 	return own
 }
 
-// withHash gives a PodClique its template hash: the one it has as long as its template means the same, so that neither
-// a new version of muster-controller nor a value written differently makes another, else a new one. Source: decision U1.
-func withHash(c *v1alpha1.PodClique, t *v1alpha1.PodCliqueTemplateSpec, live *v1alpha1.PodClique) {
-	if live != nil && live.Labels[v1alpha1.LabelPodTemplateHash] != "" && sameTemplate(c, live) {
-		c.Labels[v1alpha1.LabelPodTemplateHash] = live.Labels[v1alpha1.LabelPodTemplateHash]
-		return
-	}
-	c.Labels[v1alpha1.LabelPodTemplateHash] = templateHash(t.Labels, t.Annotations, &c.Spec.PodSpec)
-}
-
 // sameTemplate reports whether two PodCliques make the same pods: equal pod specs, and the wanted labels and annotations are
 // there. Those that only live has may be a user's or a tool's, unless the template gave them.
 func sameTemplate(want, live *v1alpha1.PodClique) bool {
@@ -209,21 +196,6 @@ func sameTemplate(want, live *v1alpha1.PodClique) bool {
 	}
 	return equality.Semantic.DeepEqual(want.Spec.PodSpec, live.Spec.PodSpec) &&
 		within(want.Labels, live.Labels) && within(want.Annotations, live.Annotations)
-}
-
-// templateHash returns a hash of what pods are made from, the same in every replica of a set. It is computed when a
-// template is new, stored as a label, and never computed again to compare.
-func templateHash(labels, annotations map[string]string, spec *corev1.PodSpec) string {
-	data, err := json.Marshal(struct {
-		Labels, Annotations map[string]string
-		Spec                *corev1.PodSpec
-	}{labels, annotations, spec})
-	if err != nil { // nothing in these types fails to marshal
-		panic(fmt.Sprintf("hash of a pod template: %v", err))
-	}
-	h := fnv.New64a()
-	h.Write(data)
-	return hex.EncodeToString(h.Sum(nil))
 }
 
 func text(n int32) string { return strconv.Itoa(int(n)) }

@@ -24,6 +24,8 @@ type CliqueFacts struct {
 	Ends map[int]lifecycle.Ends
 	// Training is the decision on the pods of a Training workload; nil for Inference.
 	Training *lifecycle.TrainingDecision
+	// Update is how an update goes on; nil: the workload is one of Training.
+	Update   *lifecycle.CliqueUpdateDecision
 	Problems []Problem
 }
 
@@ -49,7 +51,7 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 	} else {
 		breach = lifecycle.JudgePods(lifecycle.Availability{
 			Available: n.Ready, Needed: needed, Wanted: clique.Spec.Replicas,
-			WasAvailable: s.WasAvailable, Updating: observed.IsCliqueUpdating(clique),
+			WasAvailable: s.WasAvailable, Updating: isUpdating(clique, f.Update),
 			BreachedSince: observed.BreachedSince(s.Conditions, s.MinAvailableBreachedSince),
 			Delay:         observed.CliqueTerminationDelay(clique),
 			Cause:         lifecycle.LostNodes(f.Pods),
@@ -57,9 +59,10 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 	}
 	s.WasAvailable = breach.WasAvailable
 	s.TerminationDeadline = optionalTime(breach.Deadline)
-	if hash := clique.Labels[v1alpha1.LabelPodTemplateHash]; hash != "" && n.Updated == n.Pods {
-		s.CurrentPodTemplateHash = &hash
+	if f.Update == nil {
+		f.Update = &lifecycle.CliqueUpdateDecision{Current: n.Updated == n.Pods}
 	}
+	setCliqueUpdate(clique, &s, f.Update, now)
 
 	available := yesNo(v1alpha1.ConditionAvailable, alive >= needed, v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonInsufficientReadyPods)
 	available.Message = fmt.Sprintf("%s ready, %d needed", isAre(n.Ready), needed)
@@ -98,7 +101,10 @@ func PodCliqueStatusChange(before, after *v1alpha1.PodCliqueStatus, pods []lifec
 	return lifecycle.StatusChange{
 		First:    before.ObservedGeneration == 0,
 		Observed: before.ObservedGeneration != after.ObservedGeneration,
-		Urgent: observed.ConditionsDiffer(before.Conditions, after.Conditions) ||
+		Urgent: before.ObservedRevision != after.ObservedRevision ||
+			!equality.Semantic.DeepEqual(before.UpdateProgress, after.UpdateProgress) ||
+			!equality.Semantic.DeepEqual(before.CurrentPodCliqueSetGenerationHash, after.CurrentPodCliqueSetGenerationHash) ||
+			observed.ConditionsDiffer(before.Conditions, after.Conditions) ||
 			before.WasAvailable != after.WasAvailable || before.StartedIndices != after.StartedIndices ||
 			before.MinAvailable != nil && !equality.Semantic.DeepEqual(before.MinAvailable, after.MinAvailable) ||
 			!slices.EqualFunc(before.LastErrors, after.LastErrors, func(a, b v1alpha1.LastError) bool {

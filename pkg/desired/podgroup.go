@@ -51,11 +51,15 @@ func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGro
 	}
 	template := &set.Spec.Template
 	name := naming.PodGroup(set.Name, i)
+	annotations := withAttempt(map[string]string{}, v1alpha1.AnnotationPodCliqueSetAttempt, observed.ReplicaAttempt(set.Status.ReplicaAttempts, i))
+	if observed.IsCurrentlyUpdating(set, i) {
+		annotations[v2alpha2.ReplacingAnnotation] = "update" // the room of a pod that is replaced is kept for its successor
+	}
 	return &v2alpha2.PodGroup{
 		TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroup"},
 		ObjectMeta: objectMeta(set, v1alpha1.KindPodCliqueSet, name,
 			naming.ReplicaLabels(set.Name, i, name, v1alpha1.ComponentPodGroup),
-			withAttempt(nil, v1alpha1.AnnotationPodCliqueSetAttempt, observed.ReplicaAttempt(set.Status.ReplicaAttempts, i))),
+			annotations),
 		Spec: v2alpha2.PodGroupSpec{SubGroups: t.nodes, PriorityClassName: template.PriorityClassName},
 	}
 }

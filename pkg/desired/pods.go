@@ -47,7 +47,7 @@ func Pod(clique *v1alpha1.PodClique, n lifecycle.NewPod, o PodOptions) (*corev1.
 	pod := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: objectMeta(clique, v1alpha1.KindPodClique,
-			naming.Pod(clique.Name, string(clique.UID), n.Index, n.Replaces), labels, annotations),
+			naming.Pod(clique.Name, string(clique.UID), clique.Labels[v1alpha1.LabelPodTemplateHash], n.Index, n.Replaces), labels, annotations),
 		Spec: *clique.Spec.PodSpec.DeepCopy(),
 	}
 	if observed.IsTraining(clique) {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
 )
 
 // Object is an API object that muster-controller makes for a workload.
@@ -23,7 +25,8 @@ type Object interface {
 }
 
 // Updated returns what an object that exists is to become, given what is wanted, and whether that differs from what it
-// is. live is not changed; the result is a copy of it, with its resourceVersion, so that sending it fails if another client
+// is. What follows a later revision of the set than the one that is wanted is left as it is: who wants this sees an older set.
+// live is not changed; the result is a copy of it, with its resourceVersion, so that sending it fails if another client
 // was faster.
 //
 // Labels, annotations and owner that are wanted are set, and what the template gave and gives no more is taken away. Others
@@ -32,11 +35,12 @@ type Object interface {
 // an empty list is none.
 func Updated[T Object](live, want T) (T, bool) {
 	updated, ok := live.DeepCopyObject().(T)
-	if !ok || reflect.TypeOf(live) != reflect.TypeOf(want) {
+	if !ok || reflect.TypeOf(live) != reflect.TypeOf(want) || observed.Revision(live) > observed.Revision(want) {
 		return live, false
 	}
 	gone := takenOut(live, want)
-	for _, key := range []string{naming.AnnotationTemplateKeys, v1alpha1.AnnotationTerminationDelay} {
+	for _, key := range []string{naming.AnnotationTemplateKeys, v1alpha1.AnnotationTerminationDelay,
+		v1alpha1.AnnotationUpdateStrategy, v1alpha1.AnnotationUpdateTurn, v2alpha2.ReplacingAnnotation} {
 		if want.GetAnnotations()[key] == "" {
 			gone.Annotations = append(gone.Annotations, key)
 		}
@@ -75,6 +79,8 @@ func updateSpec(live, want Object) {
 	case *autoscalingv2.HorizontalPodAutoscaler:
 		to, from := &live.(*autoscalingv2.HorizontalPodAutoscaler).Spec, want.Spec.DeepCopy()
 		to.ScaleTargetRef, to.MinReplicas, to.MaxReplicas, to.Metrics = from.ScaleTargetRef, from.MinReplicas, from.MaxReplicas, from.Metrics
+	case *appsv1.ControllerRevision:
+		live.(*appsv1.ControllerRevision).Revision = want.Revision // the data is immutable
 	case *rbacv1.Role:
 		live.(*rbacv1.Role).Rules = want.DeepCopy().Rules
 	case *rbacv1.RoleBinding:

@@ -49,8 +49,10 @@ type GroupFacts struct {
 	Training bool
 	// Raised are the attempts of replicas that are replaced, by index. Waits is what the first replica that waits says:
 	// UnitDecision.Note.
-	Raised   map[int]lifecycle.Raised
-	Waits    string
+	Raised map[int]lifecycle.Raised
+	Waits  string
+	// Update is how an update goes on; nil: there is no set, or its workload is one of Training.
+	Update   *lifecycle.GroupUpdateDecision
 	Problems []Problem
 }
 
@@ -80,6 +82,12 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupFacts, now
 	s.Selector = selector(naming.OfScalingGroup(group.Name))
 	needed := lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas)
 	s.MinAvailable = &needed
+	switch {
+	case f.Update != nil:
+		setGroupUpdate(group, &s, f.Update, now)
+	case f.Training:
+		s.ObservedRevision = observed.Revision(group)
+	}
 	breach := judgeGroup(group, &s, wanted, needed, f.Delay, now.Time)
 	s.WasAvailable = breach.WasAvailable
 	s.TerminationDeadline = optionalTime(earliest(breach.Deadline, f.NextTermination))
@@ -113,7 +121,9 @@ type SetFacts struct {
 	NextTermination time.Time
 	// SchedulerName is that of pods whose template names none.
 	SchedulerName string
-	Problems      []Problem
+	// Update is how an update goes on; nil: the set is not acted on, or its workload is one of Training.
+	Update   *lifecycle.SetUpdateDecision
+	Problems []Problem
 }
 
 // whereWhy returns a text that says where to read why the minimum of replica i is not bound: in its PodGroup, unless all of
@@ -200,6 +210,9 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 		available.Message += fmt.Sprintf("; in replica %d, %s", troubled.Index, message.Truncate(troubled.Trouble, maxDescription))
 	}
 	setConditions(&s.Conditions, pcs.Generation, now, available)
+	if f.Update != nil {
+		setSetUpdate(pcs, &s, f.Update, now)
+	}
 	setProblems(&s.Conditions, &s.LastErrors, f.Problems, pcs.Generation, now)
 	return s
 }

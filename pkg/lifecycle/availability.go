@@ -10,8 +10,9 @@ type Clique struct {
 	// of the replica, -1 if standalone.
 	Group        string
 	GroupReplica int
-	// UID of the object.
-	UID string
+	// UID of the object, Created when it was made.
+	UID     string
+	Created time.Time
 	// Attempt is the one that it was made for.
 	Attempt Attempt
 

@@ -36,6 +36,12 @@ func MemberPodClique(set string, i int, group string, j int, clique string) stri
 	return GroupReplica(set, i, group, j) + "-" + clique
 }
 
+// KindControllerRevision is the kind of the objects that keep the revisions of a set.
+const KindControllerRevision = "ControllerRevision"
+
+// Revision returns the name of the ControllerRevision that keeps the revision of a set with that hash.
+func Revision(set, hash string) string { return set + "-" + hash }
+
 // HPA returns the name of the HorizontalPodAutoscaler of a PodClique or PodCliqueScalingGroup of that full name.
 func HPA(target string) string { return target }
 
@@ -55,15 +61,16 @@ func StartRole(set string) string { return "grove.io:pcs:" + set }
 // Hostname returns the host name of a pod of the PodClique of that full name.
 func Hostname(podClique string, index int) string { return podClique + "-" + strconv.Itoa(index) }
 
-// Pod returns the name of the pod with that index in a PodClique. replaced is the UID of the pod object of the same
+// Pod returns the name of the pod with that index in a PodClique. template is the hash of what it is made from: pods of
+// different templates have different names (decision U8). replaced is the UID of the pod object of the same
 // index that is still there when this one is made (its node is unreachable); "" if there is none, which is the rule.
 //
 // The name is a function of its arguments, so that a controller that does not see yet what it has made asks for the
 // same name again and is refused: two pods for one need cannot come to be. The UID of the PodClique is in it, so that
 // pods of a namesake that was deleted a moment ago are not in the way. Pods of different indices never share a name,
 // whatever the hash: the index is spelled out.
-func Pod(podClique, cliqueUID string, index int, replaced string) string {
-	return Hostname(podClique, index) + "-" + suffix(cliqueUID, strconv.Itoa(index), replaced)
+func Pod(podClique, cliqueUID, template string, index int, replaced string) string {
+	return Hostname(podClique, index) + "-" + suffix(cliqueUID, template, strconv.Itoa(index), replaced)
 }
 
 // suffixLength is that of generated names in Kubernetes.

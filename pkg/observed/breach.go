@@ -78,28 +78,10 @@ func timeOf(t *metav1.Time) time.Time {
 	return t.Time
 }
 
-// IsCliqueUpdating reports whether an update of the PodClique is open: under OnDelete none ever is. Source: decision
-// T6.
-func IsCliqueUpdating(clique *v1alpha1.PodClique) bool {
-	p := clique.Status.UpdateProgress
-	return p != nil && p.UpdateEndedAt == nil
-}
-
-// IsGroupUpdating is IsCliqueUpdating for a scaling group.
-func IsGroupUpdating(group *v1alpha1.PodCliqueScalingGroup) bool {
-	p := group.Status.UpdateProgress
-	return p != nil && p.UpdateEndedAt == nil
-}
-
 // WithReady returns copies of PodCliques whose status counts the ready pods as the pods show it: what is not in a
 // status yet terminates nothing. pods are of any PodClique.
 func WithReady(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.PodClique {
-	owned := map[types.UID][]*corev1.Pod{}
-	for _, pod := range pods {
-		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-			owned[owner.UID] = append(owned[owner.UID], pod)
-		}
-	}
+	owned := podsByOwner(pods)
 	reachable := func(string) bool { return false } // no count depends on it
 	counted := make([]*v1alpha1.PodClique, 0, len(cliques))
 	for _, c := range cliques {
@@ -108,4 +90,15 @@ func WithReady(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.Po
 		counted = append(counted, c)
 	}
 	return counted
+}
+
+// podsByOwner returns pods by the UID of their controlling owner.
+func podsByOwner(pods []*corev1.Pod) map[types.UID][]*corev1.Pod {
+	owned := map[types.UID][]*corev1.Pod{}
+	for _, pod := range pods {
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+			owned[owner.UID] = append(owned[owner.UID], pod)
+		}
+	}
+	return owned
 }

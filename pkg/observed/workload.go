@@ -48,6 +48,7 @@ func Clique(clique *v1alpha1.PodClique) lifecycle.Clique {
 		Group:        clique.Labels[v1alpha1.LabelPodCliqueScalingGroup],
 		GroupReplica: naming.Index(clique.Labels, v1alpha1.LabelPodCliqueScalingGroupReplicaIndex),
 		UID:          string(clique.UID),
+		Created:      clique.CreationTimestamp.Time,
 		Attempt:      Attempt(clique),
 		Terminating:  clique.DeletionTimestamp != nil,
 		Observed:     clique.Status.ObservedGeneration == clique.Generation,
@@ -57,6 +58,9 @@ func Clique(clique *v1alpha1.PodClique) lifecycle.Clique {
 		Scheduled:    clique.Status.ScheduledReplicas,
 		Ready:        clique.Status.ReadyReplicas,
 		Updated:      clique.Status.UpdatedReplicas,
+		Revision:     clique.Status.ObservedRevision,
+		Followed:     textOf(clique.Status.CurrentPodCliqueSetGenerationHash),
+		Updating:     CliqueProgress(clique).Open(),
 
 		Training:  IsTraining(clique),
 		Finished:  meta.IsStatusConditionTrue(clique.Status.Conditions, v1alpha1.ConditionSucceeded),
@@ -91,6 +95,9 @@ func ScalingGroup(group *v1alpha1.PodCliqueScalingGroup) lifecycle.ScalingGroup 
 		ScheduledReplicas: group.Status.ScheduledReplicas,
 		AvailableReplicas: group.Status.AvailableReplicas,
 		UpdatedReplicas:   group.Status.UpdatedReplicas,
+		Revision:          group.Status.ObservedRevision,
+		Followed:          textOf(group.Status.CurrentPodCliqueSetGenerationHash),
+		Updating:          GroupProgress(group).Open(),
 
 		Attempt:             group.Status.PodCliqueSetAttempt,
 		BreachedSince:       BreachedSince(group.Status.Conditions, group.Status.MinAvailableBreachedSince),
@@ -110,10 +117,13 @@ func GroupReplicas(group *v1alpha1.PodCliqueScalingGroup, members []*v1alpha1.Po
 		}
 		r := byIndex[c.GroupReplica]
 		if r == nil {
-			r = &lifecycle.GroupReplica{Index: c.GroupReplica, Attempt: GroupAttempt(group, c.GroupReplica)}
+			r = &lifecycle.GroupReplica{Index: c.GroupReplica, Attempt: GroupAttempt(group, c.GroupReplica), Revision: Revision(group)}
 			byIndex[c.GroupReplica] = r
 		}
 		c.Attempt = c.Attempt.BelievedInGroup(r.Attempt)
+		if r.Created.IsZero() || c.Created.Before(r.Created) {
+			r.Created = c.Created
+		}
 		r.Members = append(r.Members, c)
 	}
 	replicas := make([]lifecycle.GroupReplica, 0, len(byIndex))
@@ -140,10 +150,11 @@ func Trouble(conditions []metav1.Condition) string {
 	return ""
 }
 
-// SetReplicas returns replicas 0 to spec.replicas-1 of a PodCliqueSet. cliques are the PodCliques and groups the scaling
+// SetReplicas returns replicas 0 to spec.replicas-1 of a PodCliqueSet. revision is the number of its present revision, whose
+// hash its status has. cliques are the PodCliques and groups the scaling
 // groups of the set, in any order. Of members of scaling groups only their trouble is told; what is of no replica, or of
 // one that is not wanted any more, is left out.
-func SetReplicas(set *v1alpha1.PodCliqueSet, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) []lifecycle.SetReplica {
+func SetReplicas(set *v1alpha1.PodCliqueSet, revision int64, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) []lifecycle.SetReplica {
 	replicas := make([]lifecycle.SetReplica, max(set.Spec.Replicas, 0))
 	of := func(labels map[string]string) *lifecycle.SetReplica {
 		i := naming.Index(labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
@@ -156,6 +167,7 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, cliques []*v1alpha1.PodClique, grou
 	for i := range replicas {
 		replicas[i].Index, exists[i] = i, map[string]bool{}
 		replicas[i].Attempt, replicas[i].Delay = SetAttempt(set, i).Set, TerminationDelay(set, "")
+		replicas[i].Revision, replicas[i].Generation = revision, textOf(set.Status.CurrentGenerationHash)
 		replicas[i].Succeeded = hasSucceeded(set, i)
 	}
 	troubled := make([]string, len(replicas)) // the name of the first

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -92,6 +93,7 @@ func NewAPI(clock clock.PassiveClock) *API {
 		{gvk: corev1.SchemeGroupVersion.WithKind("Node"), status: true},
 		{gvk: corev1.SchemeGroupVersion.WithKind("Service"), namespaced: true, status: true},
 		{gvk: autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"), namespaced: true, status: true},
+		{gvk: appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), namespaced: true},
 		{gvk: rbacv1.SchemeGroupVersion.WithKind("Role"), namespaced: true},
 		{gvk: rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), namespaced: true},
 	} {
@@ -111,7 +113,7 @@ func NewAPI(clock clock.PassiveClock) *API {
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, autoscalingv2.AddToScheme, rbacv1.AddToScheme, v2alpha2.AddToScheme, v1alpha1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, autoscalingv2.AddToScheme, rbacv1.AddToScheme, v2alpha2.AddToScheme, v1alpha1.AddToScheme,
 	} {
 		utilruntime.Must(add(scheme))
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -59,7 +60,8 @@ func start(api *API, recorder events.EventRecorder) (*process, error) {
 	p := &process{api: api, cache: newViewCache(api, options), recorder: recorder, cancel: cancel}
 	p.writesLeft.Store(-1)
 	if err := controllers.Setup(ctx, p, controllers.Options{
-		SchedulerName: v1alpha1.DefaultSchedulerName, WaitImage: "registry.example/muster-wait:sim", Clock: api.clock}); err != nil {
+		SchedulerName: v1alpha1.DefaultSchedulerName, WaitImage: "registry.example/muster-wait:sim", Clock: api.clock,
+		StalledUpdateAfter: 10 * time.Minute}); err != nil {
 		return nil, fmt.Errorf("setting up the controllers: %w", err)
 	}
 	for _, c := range p.controllers {

@@ -18,6 +18,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
 )
 
 // Client reads, creates, updates and deletes children.
@@ -225,7 +226,8 @@ func (c *Client) SpecUnchanged(ctx context.Context, object client.Object) error 
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	if err != nil || existing.GetUID() != object.GetUID() || existing.GetDeletionTimestamp() != nil || existing.GetGeneration() > object.GetGeneration() {
+	if err != nil || existing.GetUID() != object.GetUID() || existing.GetDeletionTimestamp() != nil || existing.GetGeneration() > object.GetGeneration() ||
+		observed.Revision(existing) > observed.Revision(object) {
 		return changed(kind, object)
 	}
 	return nil

@@ -33,7 +33,7 @@ var (
 	}, []string{"kind", "end"})
 	replacements = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "replica_replacements_total", StabilityLevel: metrics.ALPHA,
-		Help: "Replicas that were replaced whole, by the kind that they are a replica of, PodCliqueSet or PodCliqueScalingGroup, and by reason: Termination, Restart or PodCliquesDeleted.",
+		Help: "Replicas that were replaced whole, by the kind that they are a replica of, PodCliqueSet or PodCliqueScalingGroup, and by reason: Termination, Restart, Update or PodCliquesDeleted.",
 	}, []string{"level", "reason"})
 	replacementDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: "muster", Name: "replica_replacement_duration_seconds", StabilityLevel: metrics.ALPHA, Buckets: buckets,
@@ -43,11 +43,23 @@ var (
 		Subsystem: "muster", Name: "replica_replacements_under_way", StabilityLevel: metrics.ALPHA,
 		Help: "Replicas of which pods or PodCliques of an earlier attempt are waited for, by level.",
 	}, []string{"level"})
+	updates = metrics.NewCounter(&metrics.CounterOpts{
+		Subsystem: "muster", Name: "updates_total", StabilityLevel: metrics.ALPHA,
+		Help: "Updates of PodCliqueSets that began: changes of a template whose pods roll.",
+	})
+	updateDuration = metrics.NewHistogram(&metrics.HistogramOpts{
+		Subsystem: "muster", Name: "update_duration_seconds", StabilityLevel: metrics.ALPHA, Buckets: buckets,
+		Help: "Time from the beginning of an update of a PodCliqueSet to its end. One that another change of the template overtakes has none.",
+	})
+	stalledUpdates = metrics.NewCounter(&metrics.CounterOpts{
+		Subsystem: "muster", Name: "updates_stalled_total", StabilityLevel: metrics.ALPHA,
+		Help: "How often an update of a PodCliqueSet stalled: nothing became of it for --stalled-update-after.",
+	})
 )
 
 // all are the metrics of this package.
 func all() []metrics.Registerable {
-	return []metrics.Registerable{breaches, breachDuration, replacements, replacementDuration, underWay}
+	return []metrics.Registerable{breaches, breachDuration, replacements, replacementDuration, underWay, updates, updateDuration, stalledUpdates}
 }
 
 // Register adds the metrics to those that a controller-runtime manager serves. Call it once.
@@ -76,6 +88,15 @@ func Replaced(level, reason string) { replacements.WithLabelValues(level, reason
 func AvailableAgain(level, reason string, took time.Duration) {
 	replacementDuration.WithLabelValues(level, reason).Observe(max(took, 0).Seconds())
 }
+
+// UpdateBegan counts an update of a PodCliqueSet.
+func UpdateBegan() { updates.Inc() }
+
+// UpdateEnded records how long an update of a PodCliqueSet took.
+func UpdateEnded(took time.Duration) { updateDuration.Observe(max(took, 0).Seconds()) }
+
+// UpdateStalled counts an update of a PodCliqueSet that stalls.
+func UpdateStalled() { stalledUpdates.Inc() }
 
 // pending are the replicas under replacement of each object.
 var pending = struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,8 @@ type Options struct {
 	SchedulerName string
 	// WaitImage is the image of the container that waits until other cliques have started.
 	WaitImage string
+	// StalledUpdateAfter is after how long without progress an update has stalled. Not positive: never.
+	StalledUpdateAfter time.Duration
 }
 
 // Reconciler reconciles PodCliques: it creates and deletes their pods.

@@ -22,29 +22,10 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// templateChanged: the pod was made from an earlier template and is not bound: nothing is lost by replacing it.
-const templateChanged lifecycle.DeletionReason = "TemplateChanged"
-
-// outdated returns the pods that were never scheduled and have an old template, except those that are deleted anyway: so a
-// template that cannot run can be repaired. Bound pods are kept as they are.
-func outdated(pods []lifecycle.Pod, deleted []lifecycle.Deletion) []lifecycle.Deletion {
-	gone := map[string]bool{}
-	for _, d := range deleted {
-		gone[d.Pod.UID] = true
-	}
-	var out []lifecycle.Deletion
-	for _, p := range pods {
-		if p.Outdated && !p.Scheduled && !p.Terminating && !p.Ended && !gone[p.UID] {
-			out = append(out, lifecycle.Deletion{Pod: p, Reason: templateChanged})
-		}
-	}
-	return out
-}
-
 // ensureUpToDate returns nil if the API server has what the deletions were decided by: the clique, its minimum in the
 // PodGroup, and every pod that was counted. With a cache that is behind too many pods would be deleted. The deletion of
-// ended pods needs no check.
-func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, leaf int32, deletions []lifecycle.Deletion) error {
+// ended pods needs no check. minAvailable is how many pods must be ready before one that is ready is deleted to be updated.
+func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, leaf, minAvailable int32, deletions []lifecycle.Deletion) error {
 	if !slices.ContainsFunc(deletions, func(d lifecycle.Deletion) bool { return dependsOnCount(d.Reason) }) {
 		return nil
 	}
@@ -58,6 +39,11 @@ func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodCli
 		}
 		if needed, _ := observed.Leaf(group, clique.Name); needed > leaf {
 			return apierrors.NewConflict(v2alpha2.Resource("podgroups"), group.Name, errors.New("needs more pods than it did when it was read"))
+		}
+	}
+	if slices.ContainsFunc(deletions, func(d lifecycle.Deletion) bool { return d.Reason == lifecycle.DeletedUpdate && d.Pod.Ready }) {
+		if err := r.ensureReady(ctx, clique, minAvailable); err != nil {
+			return err
 		}
 	}
 	live := &metav1.PartialObjectMetadataList{}
@@ -74,6 +60,25 @@ func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodCli
 		if p.DeletionTimestamp == nil && selector.Matches(labels.Set(p.Labels)) && !there[p.UID] {
 			return apierrors.NewConflict(corev1.Resource("pods"), p.Name, errors.New("is gone or about to, and was counted"))
 		}
+	}
+	return nil
+}
+
+// ensureReady returns nil if by what the API server has minAvailable pods of the clique are ready, else a conflict.
+func (r *Reconciler) ensureReady(ctx context.Context, clique *v1alpha1.PodClique, minAvailable int32) error {
+	live := &corev1.PodList{}
+	if err := r.live.List(ctx, live, client.InNamespace(clique.Namespace), client.MatchingLabels(naming.OfPodClique(clique.Name))); err != nil {
+		return fmt.Errorf("counting the ready pods before one of them is updated: %w", err)
+	}
+	ready := int32(0)
+	for i := range live.Items {
+		pod := &live.Items[i]
+		if metav1.IsControlledBy(pod, clique) && pod.DeletionTimestamp == nil && !ended(pod) && observed.IsReady(pod) {
+			ready++
+		}
+	}
+	if ready < minAvailable {
+		return apierrors.NewConflict(v1alpha1.Resource("podcliques"), clique.Name, fmt.Errorf("%d pods are ready and %d needed: none is taken down", ready, minAvailable))
 	}
 	return nil
 }
@@ -100,7 +105,11 @@ func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique,
 	err := children.ForEach(len(deletions), maxParallel, func(i int) error {
 		pod := byUID[deletions[i].Pod.UID]
 		switch deletions[i].Reason {
-		case templateChanged, lifecycle.DeletedCancelled:
+		case lifecycle.DeletedUpdate:
+			if !deletions[i].Pod.Ready {
+				return r.children.DeleteVersion(ctx, pod) // it may have become ready
+			}
+		case lifecycle.DeletedCancelled:
 			return r.children.DeleteVersion(ctx, pod) // it may have been given a node, or have started
 		}
 		return r.children.Delete(ctx, pod)
@@ -122,7 +131,7 @@ func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique,
 		{lifecycle.DeletedDuplicate, corev1.EventTypeWarning, v1alpha1.EventDuplicateIndex, "%s removed: an older pod has the same index"},
 		{lifecycle.DeletedCancelled, corev1.EventTypeNormal, v1alpha1.EventPodsCancelled, "%s removed: it never started, and all that started have succeeded"},
 		{lifecycle.DeletedHalted, corev1.EventTypeNormal, v1alpha1.EventPodsStopped, "%s removed: the workload has failed"},
-		{templateChanged, corev1.EventTypeNormal, v1alpha1.EventTemplateChanged, "%s removed: not scheduled yet, and made from an earlier template"},
+		{lifecycle.DeletedUpdate, corev1.EventTypeNormal, v1alpha1.EventPodUpdated, "%s removed, to be replaced by the present template"},
 	} {
 		if gone := why[reason.reason]; len(gone) > 0 {
 			r.recorder.Eventf(clique, nil, reason.kind, reason.name, v1alpha1.ActionDeletePod, reason.text, describe(gone))

@@ -66,13 +66,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	// 3. Decide.
 	var d lifecycle.PodDecision
 	var training *lifecycle.TrainingDecision
+	var update *lifecycle.CliqueUpdateDecision
+	minAvailable := observed.Minimum(clique).Effective(lifecycle.Count(facts).Ready, leafMinMember)
 	if otherFacts := observed.CliquePods(clique, others, unreachable); observed.IsTraining(clique) {
 		decision := lifecycle.DecideTrainingPods(observed.TrainingPods(clique, facts, otherFacts), now)
 		d, training = decision.PodDecision, &decision
 	} else {
 		d = lifecycle.DecidePods(lifecycle.CliquePods{
-			Replicas: clique.Spec.Replicas, LeafMinMember: leafMinMember, Pods: facts, Others: otherFacts, Ends: observed.Ends(clique)}, now)
-		d.Delete = append(d.Delete, outdated(facts, d.Delete)...)
+			Replicas: clique.Spec.Replicas, LeafMinMember: leafMinMember, MinAvailable: minAvailable, OnDelete: observed.FollowsOnDelete(clique),
+			Pods: facts, Others: otherFacts, Ends: observed.Ends(clique)}, now)
+		update = r.decideUpdate(clique, facts, minAvailable, d.Delete, now)
+		d.Delete = append(d.Delete, update.Delete...)
+		d.RequeueAfter = lifecycle.Sooner(d.RequeueAfter, update.RequeueAfter)
 	}
 	waiting := !listed && len(d.Create)+len(d.Blocked) > 0 // the PodGroup comes first
 	if waiting {
@@ -99,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	// 5. Record, before anything is deleted.
 	recorded := clique.DeepCopy()
 	recorded.Status = desired.PodCliqueStatus(clique, desired.CliqueFacts{
-		Pods: facts, Leaf: leafMinMember, Ends: d.Ends, Training: training, Problems: r.children.Problems(clique, createErr, now)}, metav1.NewTime(now))
+		Pods: facts, Leaf: leafMinMember, Ends: d.Ends, Training: training, Update: update, Problems: r.children.Problems(clique, createErr, now)}, metav1.NewTime(now))
 	after := d.RequeueAfter
 	if after > 0 {
 		after = max(time.Millisecond, after-r.clock.Since(now)) // creating may have taken a while
@@ -122,7 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if training != nil {
 		releaseErr = errors.Join(releaseErr, r.release(ctx, pods, training.Release))
 	}
-	deleteErr := r.ensureUpToDate(ctx, clique, pods, leafMinMember, d.Delete)
+	deleteErr := r.ensureUpToDate(ctx, clique, pods, leafMinMember, minAvailable, d.Delete)
 	if deleteErr == nil {
 		deleteErr = r.deletePods(ctx, clique, pods, d.Delete)
 	}
@@ -132,6 +137,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	klog.FromContext(ctx).V(4).Info("Reconciled PodClique", "pods", len(pods), "created", created, "deleted", len(d.Delete), "held", d.Held)
 	return r.children.Result(ctx, request.NamespacedName, now, after, releaseErr, restoreErr, createErr, deleteErr)
+}
+
+// decideUpdate returns how an update of a PodClique goes on. deleted are the pods that this pass deletes for other reasons.
+func (r *Reconciler) decideUpdate(clique *v1alpha1.PodClique, pods []lifecycle.Pod, minAvailable int32, deleted []lifecycle.Deletion, now time.Time) *lifecycle.CliqueUpdateDecision {
+	u := lifecycle.CliqueUpdate{
+		Target:   lifecycle.Target{Generation: observed.GenerationHash(clique), Template: clique.Labels[v1alpha1.LabelPodTemplateHash]},
+		OnDelete: observed.FollowsOnDelete(clique), Turn: observed.HasTurn(clique),
+		Member:   clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "",
+		Progress: observed.CliqueProgress(clique), Replicas: clique.Spec.Replicas, MinAvailable: minAvailable,
+		Pods: pods, Deleted: map[string]bool{}, StalledAfter: r.options.StalledUpdateAfter,
+	}
+	for _, d := range deleted {
+		u.Deleted[d.Pod.UID] = true
+	}
+	d := lifecycle.DecideCliqueUpdate(u, now)
+	return &d
 }
 
 // withWorkloadType returns the clique with the annotation that says what its workload is, if its set is one of Training. One

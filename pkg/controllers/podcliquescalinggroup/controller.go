@@ -2,6 +2,7 @@ package podcliquescalinggroup
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,13 +29,16 @@ type Reconciler struct {
 	children      *children.Client
 	clock         clock.PassiveClock
 	schedulerName string
-	recorder      events.EventRecorder // nil before SetupWithManager
+	// stalledUpdateAfter is after how long without progress an update has stalled. Not positive: never.
+	stalledUpdateAfter time.Duration
+	recorder           events.EventRecorder // nil before SetupWithManager
 }
 
 // New returns a Reconciler. c reads from the cache, live past it. schedulerName is given to pods whose template names no
-// scheduler.
-func New(c client.Client, live client.Reader, clock clock.PassiveClock, schedulerName string) *Reconciler {
-	return &Reconciler{client: c, children: children.NewClient(c, live), clock: clock, schedulerName: schedulerName}
+// scheduler. stalledUpdateAfter is after how long without progress an update has stalled; not positive: never.
+func New(c client.Client, live client.Reader, clock clock.PassiveClock, schedulerName string, stalledUpdateAfter time.Duration) *Reconciler {
+	return &Reconciler{client: c, children: children.NewClient(c, live), clock: clock, schedulerName: schedulerName,
+		stalledUpdateAfter: stalledUpdateAfter}
 }
 
 // SetupWithManager registers the controller. The cache finds PodCliques and scaling groups by owner (children.Index) and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,7 +46,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	set, err := r.setOf(ctx, group)
+	set, revision, err := r.setOf(ctx, group)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -56,15 +57,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 	// 2. Observe, 3. decide.
 	replicas := observed.GroupReplicas(group, members)
-	if set != nil {
-		desired.WithoutOutdatedMembers(set, replicas, members)
-	}
-	termination := decideTermination(set, group, members, now)
-	units, err := r.decideUnits(ctx, group, set, termination.Replicas, now)
+	d, err := r.decideUnits(ctx, group, set, members, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 	}
-	existing, missing, remove := decide(group, set, podGroup, members, units)
+	units, termination := d.units, d.termination
+	existing, missing, remove := decide(group, set, revision, podGroup, members, units)
 
 	metrics.UnderWay(v1alpha1.KindPodCliqueScalingGroup, request.String(), lifecycle.UnderWay(units)+len(units.raised(group)))
 
@@ -83,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	recorded, err := r.writeStatus(ctx, group, desired.GroupFacts{
 		Replicas: replicas, Delay: delayOf(set, group), NextTermination: termination.Next,
 		Training: set != nil && set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining,
-		Raised:   units.raised(group), Waits: units.note(), Problems: r.children.Problems(group, createErr, now)}, now)
+		Raised:   units.raised(group), Waits: units.note(), Update: d.update, Problems: r.children.Problems(group, createErr, now)}, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 	}
@@ -99,7 +97,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		removeErr = fmt.Errorf("deleting PodCliques: %w", removeErr)
 	}
 	klog.FromContext(ctx).V(4).Info("Reconciled PodCliqueScalingGroup", "podCliques", len(members), "deleted", len(remove))
-	return r.children.Result(ctx, request.NamespacedName, now, lifecycle.Sooner(lifecycle.RequeueAfter(units, len(units.raised(group)) > 0), termination.RequeueAfter(now)), createErr, removeErr)
+	after := lifecycle.Sooner(lifecycle.RequeueAfter(units, len(units.raised(group)) > 0), termination.RequeueAfter(now))
+	if d.update != nil {
+		after = lifecycle.Sooner(after, d.update.RequeueAfter)
+		if observed.GroupProgress(group).Open() != d.update.Progress.Open() {
+			after = time.Millisecond // the members are told
+		}
+	}
+	return r.children.Result(ctx, request.NamespacedName, now, after, createErr, removeErr)
 }
 
 // membersOf returns the PodCliques that the group owns. Read-only.
@@ -115,26 +120,39 @@ func (r *Reconciler) membersOf(ctx context.Context, group *v1alpha1.PodCliqueSca
 	return members, nil
 }
 
-// setOf returns the PodCliqueSet that owns the group, with defaults; nil if it is gone or being deleted, or the group has
-// lost its owner: then nothing is created or deleted.
-func (r *Reconciler) setOf(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup) (*v1alpha1.PodCliqueSet, error) {
+// setOf returns the PodCliqueSet that owns the group, with defaults, and the revision that the group is to follow, whose template
+// the set has here. nil if the set is gone or being deleted, the group has lost its owner, or does not know its revision yet: then
+// nothing is created or deleted.
+func (r *Reconciler) setOf(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup) (*v1alpha1.PodCliqueSet, *desired.Revision, error) {
 	owner := metav1.GetControllerOfNoCopy(group)
-	if owner == nil || owner.Kind != v1alpha1.KindPodCliqueSet {
-		return nil, nil
+	hash := observed.GenerationHash(group)
+	if owner == nil || owner.Kind != v1alpha1.KindPodCliqueSet || hash == "" {
+		return nil, nil, nil
 	}
 	set := &v1alpha1.PodCliqueSet{}
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: group.Namespace, Name: owner.Name}, set)
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading PodCliqueSet %s: %w", owner.Name, err)
+		return nil, nil, fmt.Errorf("reading PodCliqueSet %s: %w", owner.Name, err)
 	}
 	if set.UID != owner.UID || set.DeletionTimestamp != nil {
-		return nil, nil
+		return nil, nil, nil
 	}
+	revision, err := r.children.Revision(ctx, set, hash)
+	if err != nil {
+		return nil, nil, err
+	}
+	if revision == nil { // somebody has deleted it, and the set stores it again; or the set has a later one
+		return nil, nil, fmt.Errorf("the revision %s of PodCliqueSet %s, which the scaling group is to follow, does not exist", hash, set.Name)
+	}
+	if number := observed.Revision(group); number > 0 {
+		revision.Number = number // the cache may have one that the set has left and come back to since
+	}
+	set = revision.Template(set)
 	v1alpha1.SetDefaults(set, r.schedulerName)
-	return set, nil
+	return set, revision, nil
 }
 
 // member is a PodClique that is wanted, and the existing one, nil if there is none.
@@ -142,7 +160,7 @@ type member struct{ existing, want *v1alpha1.PodClique }
 
 // decide returns the PodCliques to update and those to create, lowest replica first, and those to delete: see
 // lifecycle.DecideMembers. Nothing without a set.
-func decide(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, podGroup *v2alpha2.PodGroup, members []*v1alpha1.PodClique, units units) (existing, missing []member, remove []*v1alpha1.PodClique) {
+func decide(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, revision *desired.Revision, podGroup *v2alpha2.PodGroup, members []*v1alpha1.PodClique, units units) (existing, missing []member, remove []*v1alpha1.PodClique) {
 	if set == nil {
 		return nil, nil, nil
 	}
@@ -156,7 +174,7 @@ func decide(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, p
 	}
 	for j := range int(max(group.Spec.Replicas, 0)) {
 		var names []string
-		for _, want := range desired.MemberPodCliques(set, group, j, live) {
+		for _, want := range desired.MemberPodCliques(set, revision, group, j, live) {
 			wanted[want.Name] = want
 			list(want.Name)
 			names = append(names, want.Name)

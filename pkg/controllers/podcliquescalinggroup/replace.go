@@ -2,6 +2,7 @@ package podcliquescalinggroup
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,21 +17,40 @@ import (
 // units are the decisions on the replicas of a scaling group, by index.
 type units []lifecycle.UnitDecision
 
-// decideUnits returns what to do about the PodCliques of each replica of a group; nil without a set. replace are the replicas
-// that the cache shows should be replaced, and why. What the cache shows is enough to leave a replica alone; before a PodClique
-// is created, or a replica is replaced, in a group that had PodCliques before, the API server is asked.
-func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, replace map[int]lifecycle.Replacement, now time.Time) (units, error) {
+// decisions are what is decided about the replicas of a scaling group.
+type decisions struct {
+	units       units
+	termination lifecycle.Termination
+	update      *lifecycle.GroupUpdateDecision // nil: Training, or there is no set
+}
+
+// replace returns the replicas that are to be replaced, and why, by index. A replica that is to be terminated is.
+func (d decisions) replace() map[int]lifecycle.Replacement {
+	replace := map[int]lifecycle.Replacement{}
+	if d.update != nil {
+		maps.Copy(replace, d.update.Replace)
+	}
+	maps.Copy(replace, d.termination.Replicas)
+	return replace
+}
+
+// decideUnits returns what to do about the PodCliques of each replica of a group; the zero value without a set. members are its
+// PodCliques as the cache has them. What the cache shows is enough to leave a replica alone; before a PodClique is created, or a
+// replica is replaced, in a group that had PodCliques before, the API server is asked.
+func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, members []*v1alpha1.PodClique, now time.Time) (decisions, error) {
 	i, config := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), group.Labels[v1alpha1.LabelTemplateName]
 	if set == nil {
-		return nil, nil
+		return decisions{}, nil
 	}
-	decisions := make(units, max(group.Spec.Replicas, 0))
+	d := decisions{units: make(units, max(group.Spec.Replicas, 0)), termination: decideTermination(set, group, members, now),
+		update: r.decideUpdate(set, group, members, now)}
 	if i < 0 {
-		return decisions, nil
+		return d, nil
 	}
+	replace := d.replace()
 	cliques, pods, err := r.children.SetReplica(ctx, group.Namespace, set.Name, i)
 	if err != nil {
-		return nil, err
+		return decisions{}, err
 	}
 	decide := func(j int, cliques []*v1alpha1.PodClique, pods []*corev1.Pod) lifecycle.UnitDecision {
 		names := memberNames(group, set, i, config, j)
@@ -47,32 +67,54 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 		return d
 	}
 	askServer := false
-	for j := range decisions {
-		decisions[j] = decide(j, cliques, pods)
-		askServer = askServer || decisions[j].Attempt != observed.GroupAttempt(group, j) || len(decisions[j].Create) > 0
+	for j := range d.units {
+		d.units[j] = decide(j, cliques, pods)
+		askServer = askServer || d.units[j].Attempt != observed.GroupAttempt(group, j) || len(d.units[j].Create) > 0
 	}
 	if !askServer || group.Status.ObservedGeneration == 0 && len(replace) == 0 {
-		return decisions, nil
+		return d, nil
 	}
 	cliques, pods, err = r.children.LiveSetReplica(ctx, group.Namespace, set.Name, i)
 	if err != nil {
-		return nil, err
+		return decisions{}, err
 	}
 	asked := replace
-	if len(replace) > 0 {
-		// The delay, too, has to be the present one.
+	if len(asked) > 0 {
+		// The delay and the strategy, too, have to be the present ones.
 		if err := r.children.EnsureUpToDate(ctx, set); err != nil {
-			return nil, err
+			return decisions{}, err
 		}
-		replace = decideTermination(set, group, observed.WithReady(children.ControlledBy(group, cliques), pods), now).Replicas
+		counted := observed.WithCounts(children.ControlledBy(group, cliques), pods)
+		if len(d.termination.Replicas) > 0 {
+			d.termination = decideTermination(set, group, observed.WithReady(children.ControlledBy(group, cliques), pods), now)
+		}
+		d.update = r.decideUpdate(set, group, counted, now)
+		replace = d.replace()
 	}
-	for j := range decisions {
-		decisions[j] = decide(j, cliques, pods)
+	for j := range d.units {
+		d.units[j] = decide(j, cliques, pods)
 		if asked[j].Requested() && !replace[j].Requested() {
-			decisions[j] = decisions[j].Recheck()
+			d.units[j] = d.units[j].Recheck()
 		}
 	}
-	return decisions, nil
+	return d, nil
+}
+
+// decideUpdate returns how an update of the group goes on. members are its PodCliques. nil: the template of a Training workload
+// does not roll.
+func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup, members []*v1alpha1.PodClique, now time.Time) *lifecycle.GroupUpdateDecision {
+	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
+		return nil
+	}
+	d := lifecycle.DecideGroupUpdate(lifecycle.GroupUpdate{
+		Revision: observed.Revision(group), Generation: observed.GenerationHash(group),
+		OnDelete: observed.FollowsOnDelete(group), Turn: observed.HasTurn(group),
+		Progress: observed.GroupProgress(group),
+		Replicas: wantedReplicas(group, members), Wanted: max(group.Spec.Replicas, 0),
+		MinAvailable: lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas),
+		StalledAfter: r.stalledUpdateAfter,
+	}, now)
+	return &d
 }
 
 // memberNames returns the names of the PodCliques of replica j of a group.

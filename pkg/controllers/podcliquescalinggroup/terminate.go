@@ -1,6 +1,7 @@
 package podcliquescalinggroup
 
 import (
+	"slices"
 	"time"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -21,16 +22,15 @@ func decideTermination(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScal
 	if set == nil {
 		return lifecycle.Termination{}
 	}
-	var wanted []lifecycle.GroupReplica
-	for _, r := range observed.GroupReplicas(group, members) {
-		if r.Index < int(group.Spec.Replicas) {
-			wanted = append(wanted, r)
-		}
-	}
 	return lifecycle.DecideGroupTermination(lifecycle.GroupTermination{
-		Replicas:     wanted,
+		Replicas:     wantedReplicas(group, members),
 		MinAvailable: lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas),
 		Delay:        delayOf(set, group),
 		ReportsOnly:  set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining,
 	}, now)
+}
+
+// wantedReplicas returns the replicas of a group that are wanted and of which a PodClique exists.
+func wantedReplicas(group *v1alpha1.PodCliqueScalingGroup, members []*v1alpha1.PodClique) []lifecycle.GroupReplica {
+	return slices.DeleteFunc(observed.GroupReplicas(group, members), func(r lifecycle.GroupReplica) bool { return r.Index >= int(group.Spec.Replicas) })
 }

@@ -3,7 +3,9 @@ package podcliqueset
 import (
 	"context"
 	"slices"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -33,13 +35,16 @@ type Reconciler struct {
 	children      *children.Client
 	clock         clock.PassiveClock
 	schedulerName string
-	recorder      events.EventRecorder // nil before SetupWithManager
+	// stalledUpdateAfter is after how long without progress an update has stalled. Not positive: never.
+	stalledUpdateAfter time.Duration
+	recorder           events.EventRecorder // nil before SetupWithManager
 }
 
 // New returns a Reconciler. c reads from the cache, live past it. schedulerName is given to pods whose template names no
-// scheduler.
-func New(c client.Client, live client.Reader, clock clock.PassiveClock, schedulerName string) *Reconciler {
-	return &Reconciler{client: c, live: live, children: children.NewClient(c, live), clock: clock, schedulerName: schedulerName}
+// scheduler. stalledUpdateAfter is after how long without progress an update has stalled; not positive: never.
+func New(c client.Client, live client.Reader, clock clock.PassiveClock, schedulerName string, stalledUpdateAfter time.Duration) *Reconciler {
+	return &Reconciler{client: c, live: live, children: children.NewClient(c, live), clock: clock, schedulerName: schedulerName,
+		stalledUpdateAfter: stalledUpdateAfter}
 }
 
 // SetupWithManager registers the controller. The cache finds children by owner (children.Index).
@@ -65,6 +70,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Node{}, children.ChangeHandler{
 			Map: r.children.TerminatingOn(setOfPod), Urgency: children.ReachabilityChanged}.Handler()).
 		Watches(&v2alpha2.PodGroup{}, owned).
+		Watches(&appsv1.ControllerRevision{}, handler.Funcs{DeleteFunc: enqueueForDeletedRevision}).
 		Watches(&corev1.Service{}, owned).
 		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, owned).
 		WithOptions(controller.Options{
@@ -101,6 +107,13 @@ func hasEnded(pod *corev1.Pod) bool {
 // enqueueForDeletedPod enqueues the set of a pod that is gone: the PodCliques of a replica that is replaced wait for it.
 func enqueueForDeletedPod(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	for _, key := range setOfPod(ctx, e.Object) {
+		q.AddAfter(reconcile.Request{NamespacedName: key}, children.SyncBatchPeriod)
+	}
+}
+
+// enqueueForDeletedRevision enqueues the set of a revision that somebody has deleted: it is stored again if it is the present one.
+func enqueueForDeletedRevision(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	for _, key := range children.Owner(v1alpha1.KindPodCliqueSet)(ctx, e.Object) {
 		q.AddAfter(reconcile.Request{NamespacedName: key}, children.SyncBatchPeriod)
 	}
 }

@@ -22,13 +22,14 @@ type replica struct {
 	hpas     []*autoscalingv2.HorizontalPodAutoscaler
 }
 
-// wanted returns what replica i of a set, defaults filled in, is to consist of. live are owned.children().
-func wanted(set *v1alpha1.PodCliqueSet, i int, owned ownedObjects, live desired.Children) replica {
+// wanted returns what replica i of a set, defaults filled in, is to consist of. r is the revision of its template, live are
+// owned.children().
+func wanted(set *v1alpha1.PodCliqueSet, r *desired.Revision, i int, owned ownedObjects, live desired.Children) replica {
 	return replica{
 		podGroup: desired.PodGroup(set, i, live),
 		service:  desired.Service(set, i),
-		cliques:  desired.PodCliques(set, i, owned.cliques),
-		groups:   desired.ScalingGroups(set, i, owned.groups),
+		cliques:  desired.PodCliques(set, r, i, owned.cliques),
+		groups:   desired.ScalingGroups(set, r, i, owned.groups),
 		hpas:     desired.HPAs(set, i),
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -40,7 +42,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	// 1. Read.
 	if err := r.children.CleanUpFormerOwner(ctx, &v1alpha1.PodCliqueSet{}, v1alpha1.KindPodCliqueSet, request.NamespacedName, maxParallel,
 		&v2alpha2.PodGroupList{}, &v1alpha1.PodCliqueScalingGroupList{}, &v1alpha1.PodCliqueList{},
-		&autoscalingv2.HorizontalPodAutoscalerList{}, &corev1.ServiceList{}); err != nil {
+		&autoscalingv2.HorizontalPodAutoscalerList{}, &corev1.ServiceList{}, &appsv1.ControllerRevisionList{}); err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 	}
 	live := &v1alpha1.PodCliqueSet{}
@@ -57,32 +59,35 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 
-	// 2. Observe, 3. decide.
+	// 2. Observe, 3. decide. A new template is recorded first: children follow the revision that the status has.
+	live, revision, createErr, err := r.prepare(ctx, live, owned, now)
+	if err != nil {
+		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
+	}
 	cliques, groups := owned.listed()
-	set, facts := r.observe(live, cliques, groups)
+	set, facts := r.observe(live, revision, cliques, groups)
 	newest, err := r.liveIfMissing(ctx, live, facts)
 	if newest == nil || err != nil {
 		return ctrl.Result{}, err
 	}
 	if newest != live {
-		live = newest
-		set, facts = r.observe(live, cliques, groups)
+		if live, revision, createErr, err = r.prepare(ctx, newest, owned, now); err != nil {
+			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
+		}
+		set, facts = r.observe(live, revision, cliques, groups)
 	}
 	recordedReplicas := live.Status.RecordedReplicas
 	var decisions []lifecycle.UnitDecision
 	var termination lifecycle.Termination
 	var training *lifecycle.TrainingOutcome
+	var update *lifecycle.SetUpdateDecision
 	var removals []removal
-	var createErr error
-	if errs, _ := validation.ValidatePodCliqueSet(live); len(errs) > 0 {
-		// It got past admission. Existing objects are left alone.
-		createErr = &children.InvalidError{Err: fmt.Errorf("invalid, and nothing is made or removed until it is repaired: %w", errs.ToAggregate())}
-	} else {
+	if revision != nil {
 		// 4. Create what is missing, update what differs.
 		childrenOf, replicas := owned.children(), int(max(set.Spec.Replicas, 0))
 		childrenOf.PodGroups = owned.presentPodGroups(set)
-		desired.WithoutOutdated(set, facts, childrenOf.Cliques)
 		termination = lifecycle.DecideSetTermination(facts, now)
+		update = r.decideUpdate(set, facts, owned, now)
 		if training, err = r.decideTraining(ctx, set, owned, now); err != nil {
 			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 		}
@@ -105,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			if decisions[i].Attempt != observed.SetAttempt(set, i) || training != nil && training.Failure != "" {
 				return nil // it is replaced, or the workload fails: that is recorded first
 			}
-			want := wanted(set, i, owned, childrenOf)
+			want := wanted(set, revision, i, owned, childrenOf)
 			names[i] = want.children()
 			if observed.IsFrozen(set, i) {
 				want = want.existing(owned)
@@ -127,7 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		createErr = errors.Join(accessErr, existingErr, missingErr, serviceErr)
 		for i := range names {
 			if names[i] == nil { // it is replaced, or the batches ended before
-				names[i] = wanted(set, i, owned, childrenOf).children()
+				names[i] = wanted(set, revision, i, owned, childrenOf).children()
 			}
 		}
 		removals = append(replacements(set, decisions, owned), unwanted(names, owned)...)
@@ -142,7 +147,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	metrics.UnderWay(v1alpha1.KindPodCliqueSet, request.String(), lifecycle.UnderWay(decisions)+len(raisedAttempts))
 	recorded, err := r.writeStatus(ctx, live, desired.SetFacts{
 		Replicas: facts, Running: running, Recorded: recordedReplicas, Raised: raisedAttempts, Training: training, NextTermination: termination.Next,
-		SchedulerName: r.schedulerName, Problems: r.children.Problems(live, createErr, now)}, now)
+		Update: update, SchedulerName: r.schedulerName, Problems: r.children.Problems(live, createErr, now)}, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 	}
@@ -154,7 +159,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			removeErr = children.ForEach(len(removals), maxParallel, func(i int) error { return r.remove(ctx, removals[i]) })
 		}
 	}
+	if update != nil {
+		if !equality.Semantic.DeepEqual(live.Status.UpdateProgress, recorded.Status.UpdateProgress) {
+			update.RequeueAfter = time.Millisecond // the children are told
+		}
+	}
 	after := lifecycle.Sooner(lifecycle.RequeueAfter(decisions, len(raisedAttempts) > 0), termination.RequeueAfter(now))
+	if update != nil {
+		after = lifecycle.Sooner(after, update.RequeueAfter)
+	}
 	if training != nil {
 		if training.Again || training.Failure != "" {
 			after = time.Millisecond
@@ -168,11 +181,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.children.Result(ctx, request.NamespacedName, now, after, createErr, removeErr)
 }
 
-// observe returns a copy of the set with its defaults, and what there is of its replicas.
-func (r *Reconciler) observe(live *v1alpha1.PodCliqueSet, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) (*v1alpha1.PodCliqueSet, []lifecycle.SetReplica) {
+// prepare returns the set as it is acted on, with the revision of its template recorded. An invalid one, that got past admission,
+// has no revision: invalid says why, and existing objects are left alone.
+func (r *Reconciler) prepare(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, now time.Time) (recorded *v1alpha1.PodCliqueSet, revision *desired.Revision, invalid, err error) {
+	if errs, _ := validation.ValidatePodCliqueSet(set); len(errs) > 0 {
+		return set, nil, &children.InvalidError{Err: fmt.Errorf("invalid, and nothing is made or removed until it is repaired: %w", errs.ToAggregate())}, nil
+	}
+	recorded, revision, err = r.withRevision(ctx, set, owned, now)
+	return recorded, revision, nil, err
+}
+
+// observe returns a copy of the set with its defaults, and what there is of its replicas. revision is the present one, nil if
+// the set is invalid.
+func (r *Reconciler) observe(live *v1alpha1.PodCliqueSet, revision *desired.Revision, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) (*v1alpha1.PodCliqueSet, []lifecycle.SetReplica) {
 	set := live.DeepCopy()
 	v1alpha1.SetDefaults(set, r.schedulerName)
-	return set, observed.SetReplicas(set, cliques, groups)
+	number := int64(0)
+	if revision != nil {
+		number = revision.Number
+	}
+	return set, observed.SetReplicas(set, number, cliques, groups)
 }
 
 // liveIfMissing returns the set as it was read, or as the API server has it if an object is missing of a set that was

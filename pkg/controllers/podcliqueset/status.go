@@ -22,6 +22,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, set *v1alpha1.PodCliqueSet
 	}
 	children.ReportReplaced(r.recorder, set, v1alpha1.KindPodCliqueSet, set.Status.ReplicaAttempts, recorded.Status.ReplicaAttempts)
 	r.emitOutcome(set, recorded, facts.Training)
+	r.reportUpdate(set, recorded, facts.Update)
 	for _, c := range children.NewFailures(set.Status.Conditions, recorded.Status.Conditions) {
 		r.recorder.Eventf(set, nil, corev1.EventTypeWarning, c.Reason, v1alpha1.ActionCreateChild, "%s", c.Message)
 	}

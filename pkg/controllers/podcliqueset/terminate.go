@@ -35,7 +35,7 @@ func (r *Reconciler) liveTermination(ctx context.Context, set *v1alpha1.PodCliqu
 			groups = append(groups, live)
 		}
 	}
-	facts := observed.SetReplicas(set, standalone, groups)[i]
+	facts := observed.SetReplicas(set, 0, standalone, groups)[i]
 	for k := range facts.Groups {
 		g := &facts.Groups[k]
 		for _, live := range groups {

@@ -25,6 +25,7 @@ const (
 	ComponentPodCliqueScalingGroup = "pcs-podcliquescalinggroup"
 	ComponentHPA                   = "pcs-hpa"
 	ComponentPodGroup              = "podgang"
+	ComponentRevision              = "pcs-revision"
 	ComponentStandalonePodClique   = "pcs-podclique"
 	ComponentMemberPodClique       = "pcsg-podclique"
 )

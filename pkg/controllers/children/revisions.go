@@ -1,0 +1,113 @@
+package children
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/naming"
+)
+
+// LatestRevision returns the latest of the stored revisions of a set that the cache has; nil: it has none that can be read.
+func (c *Client) LatestRevision(ctx context.Context, set *v1alpha1.PodCliqueSet) (*desired.Revision, error) {
+	list := &appsv1.ControllerRevisionList{}
+	if err := c.ListOwned(ctx, set, list); err != nil {
+		return nil, err
+	}
+	var latest *appsv1.ControllerRevision
+	for i := range list.Items {
+		if s := &list.Items[i]; s.DeletionTimestamp == nil && (latest == nil || s.Revision > latest.Revision) {
+			latest = s
+		}
+	}
+	if latest == nil {
+		return nil, nil
+	}
+	if revisions := readRevisions(ctx, []*appsv1.ControllerRevision{latest}); len(revisions) == 1 {
+		return revisions[0], nil
+	}
+	return nil, nil
+}
+
+// LiveRevisions returns the stored revisions of a set past the cache, the latest first. One that cannot be read is left out, and
+// told in the log. They are read before one is stored.
+func (c *Client) LiveRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet) ([]*desired.Revision, error) {
+	list := &appsv1.ControllerRevisionList{}
+	if err := c.live.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabels(naming.OfSet(set.Name))); err != nil {
+		return nil, fmt.Errorf("listing the revisions of PodCliqueSet %s: %w", set.Name, err)
+	}
+	var own []*appsv1.ControllerRevision
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], set) {
+			own = append(own, &list.Items[i])
+		}
+	}
+	return readRevisions(ctx, own), nil
+}
+
+func readRevisions(ctx context.Context, stored []*appsv1.ControllerRevision) []*desired.Revision {
+	var revisions []*desired.Revision
+	for _, s := range stored {
+		if s.DeletionTimestamp != nil {
+			continue
+		}
+		r, err := desired.ReadRevision(s)
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "A revision cannot be read and is not used; delete it if nothing else needs it", "controllerRevision", klog.KObj(s))
+			continue
+		}
+		revisions = append(revisions, r)
+	}
+	slices.SortFunc(revisions, func(a, b *desired.Revision) int {
+		return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(a.Hash, b.Hash))
+	})
+	return revisions
+}
+
+// Revision returns the revision of a set with that hash: from the cache, or if that does not have it yet, from the API server.
+// nil: it does not exist.
+func (c *Client) Revision(ctx context.Context, set *v1alpha1.PodCliqueSet, hash string) (*desired.Revision, error) {
+	for _, reader := range []client.Reader{c.client, c.live} {
+		stored := &appsv1.ControllerRevision{}
+		err := reader.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: naming.Revision(set.Name, hash)}, stored)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the revision of PodCliqueSet %s: %w", set.Name, err)
+		}
+		if !metav1.IsControlledBy(stored, set) {
+			continue
+		}
+		return desired.ReadRevision(stored)
+	}
+	return nil, nil
+}
+
+// StoreRevision creates the ControllerRevision of a revision, or gives the existing one its number.
+func (c *Client) StoreRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, r *desired.Revision) error {
+	want, err := r.Stored(set)
+	if err != nil {
+		return err
+	}
+	return CreateOrUpdateUncached(ctx, c, &appsv1.ControllerRevision{}, want)
+}
+
+// DeleteRevision deletes the ControllerRevision of a revision.
+func (c *Client) DeleteRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, r *desired.Revision) error {
+	stored := &appsv1.ControllerRevision{}
+	name := client.ObjectKey{Namespace: set.Namespace, Name: naming.Revision(set.Name, r.Hash)}
+	if err := c.client.Get(ctx, name, stored); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return c.Delete(ctx, stored)
+}

@@ -1,0 +1,139 @@
+package podcliqueset
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/controllers/metrics"
+	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// maxRevisions is how many revisions of a set are kept, as of a StatefulSet.
+const maxRevisions = 10
+
+// withRevision returns the present revision of a set, which is stored if it is new, and the set whose status has its hash: the one
+// that was read, or one whose status was written. A revision that the set has had before gets a new number.
+func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, now time.Time) (*v1alpha1.PodCliqueSet, *desired.Revision, error) {
+	latest, err := r.children.LatestRevision(ctx, set)
+	if err != nil {
+		return nil, nil, err
+	}
+	if latest != nil && set.Status.CurrentGenerationHash != nil && latest.Hash == *set.Status.CurrentGenerationHash &&
+		latest.Describes(set, r.schedulerName) {
+		return set, latest, nil
+	}
+
+	// A cache that is behind shows an earlier template, which would become the latest.
+	if err := r.children.EnsureUpToDate(ctx, set); err != nil {
+		return nil, nil, err
+	}
+	revisions, err := r.children.LiveRevisions(ctx, set)
+	if err != nil {
+		return nil, nil, err
+	}
+	revision := presentRevision(revisions, set, r.schedulerName, owned)
+	if len(revisions) == 0 || revisions[0].Number < revision.Number {
+		if err := r.children.StoreRevision(ctx, set, revision); err != nil {
+			return nil, nil, fmt.Errorf("storing the template as a revision: %w", err)
+		}
+		if err := r.trimRevisions(ctx, set, revisions); err != nil {
+			return nil, nil, err
+		}
+	}
+	if set.Status.CurrentGenerationHash != nil && *set.Status.CurrentGenerationHash == revision.Hash {
+		return set, revision, nil
+	}
+	begun := set.DeepCopy()
+	begun.Status = desired.Begin(set, revision, metav1.NewTime(now))
+	if err := r.children.WriteStatus(ctx, set, begun); err != nil {
+		return nil, nil, err
+	}
+	if p := begun.Status.UpdateProgress; p != nil && begun.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining {
+		metrics.UpdateBegan()
+		text := "The template has changed (revision %d); replicas are updated one at a time"
+		if observed.IsOnDelete(set) {
+			text = "The template has changed (revision %d); pods follow when they are deleted"
+		}
+		r.recorder.Eventf(begun, nil, corev1.EventTypeNormal, v1alpha1.EventUpdateStarted, v1alpha1.ActionUpdate, text, revision.Number)
+	}
+	return begun, revision, nil
+}
+
+// presentRevision returns the revision of the present template. revisions are those that are stored, the latest first.
+func presentRevision(revisions []*desired.Revision, set *v1alpha1.PodCliqueSet, schedulerName string, owned ownedObjects) *desired.Revision {
+	for k, stored := range revisions {
+		if !stored.Describes(set, schedulerName) {
+			continue
+		}
+		if k > 0 {
+			again := *stored
+			again.Number = revisions[0].Number + 1
+			return &again
+		}
+		return stored
+	}
+	var latest *desired.Revision
+	if len(revisions) > 0 {
+		latest = revisions[0]
+	}
+	cliques, _ := owned.listed()
+	return desired.NewRevision(set, schedulerName, latest, cliques)
+}
+
+// trimRevisions deletes the oldest of the revisions that are stored beside the present one, the latest first. The last
+// maxRevisions-1 stay.
+func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet, revisions []*desired.Revision) error {
+	for _, old := range revisions[min(len(revisions), maxRevisions-1):] {
+		if err := r.children.DeleteRevision(ctx, set, old); err != nil {
+			return fmt.Errorf("deleting revision %d: %w", old.Number, err)
+		}
+	}
+	return nil
+}
+
+// decideUpdate returns how an update of the set goes on; nil for Training, whose template does not roll.
+func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica, owned ownedObjects, now time.Time) *lifecycle.SetUpdateDecision {
+	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
+		return nil
+	}
+	var cliques []*v1alpha1.PodClique
+	for _, c := range owned.cliques {
+		cliques = append(cliques, c)
+	}
+	_, groups := owned.listed()
+	u := observed.SetUpdate(set, facts, cliques, groups)
+	u.StalledAfter = r.stalledUpdateAfter
+	d := lifecycle.DecideSetUpdate(u, now)
+	return &d
+}
+
+// reportUpdate emits events about what has become of an update, after the status was written.
+func (r *Reconciler) reportUpdate(before, after *v1alpha1.PodCliqueSet, d *lifecycle.SetUpdateDecision) {
+	if d == nil {
+		return
+	}
+	if d.Done != nil {
+		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventReplicaUpdated, v1alpha1.ActionUpdate,
+			"Replica %d is available with the present template", *d.Done)
+	}
+	was, is := before.Status.UpdateProgress, after.Status.UpdateProgress
+	if was != nil && was.UpdateEndedAt == nil && is != nil && is.UpdateEndedAt != nil {
+		metrics.UpdateEnded(is.UpdateEndedAt.Sub(is.UpdateStartedAt.Time))
+		text := "Every replica has the present template"
+		if observed.IsOnDelete(after) {
+			text = "The update has ended, because the strategy is OnDelete now: pods follow when they are deleted"
+		}
+		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventUpdateCompleted, v1alpha1.ActionUpdate, "%s", text)
+	}
+	if d.State.Reason == lifecycle.UpdateStalled && observed.UpdateState(before.Status.Conditions).Reason != lifecycle.UpdateStalled {
+		metrics.UpdateStalled()
+		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventUpdateStalled, v1alpha1.ActionUpdate, "The update has stalled: %s", d.State.Message)
+	}
+}

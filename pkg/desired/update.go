@@ -1,0 +1,124 @@
+package desired
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// Begin returns the status of a set with a new revision as the present one. An update begins, unless the revision is the set's
+// first, or the set is a Training workload, whose template does not roll (decision U7). Under OnDelete it ends in the same
+// moment (U4). A replica that is being updated goes on to the new revision.
+func Begin(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alpha1.PodCliqueSetStatus {
+	s := *set.Status.DeepCopy()
+	first := s.CurrentGenerationHash == nil
+	s.CurrentGenerationHash = &r.Hash
+	if first || set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
+		return s
+	}
+	before := s.UpdateProgress
+	s.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: now, LastProgressTime: &now}
+	switch {
+	case observed.IsOnDelete(set):
+		s.UpdateProgress.UpdateEndedAt = &now
+	case before != nil && before.UpdateEndedAt == nil:
+		s.UpdateProgress.CurrentlyUpdating = before.CurrentlyUpdating
+	}
+	return s
+}
+
+// setCliqueUpdate sets what the status of a PodClique says about updates.
+func setCliqueUpdate(clique *v1alpha1.PodClique, s *v1alpha1.PodCliqueStatus, d *lifecycle.CliqueUpdateDecision, now metav1.Time) {
+	s.ObservedRevision = observed.Revision(clique)
+	if d.Current {
+		follow(&s.CurrentPodCliqueSetGenerationHash, observed.GenerationHash(clique))
+		follow(&s.CurrentPodTemplateHash, clique.Labels[v1alpha1.LabelPodTemplateHash])
+	}
+	s.UpdateProgress = nil
+	if p := d.Progress; p != nil {
+		s.UpdateProgress = &v1alpha1.PodCliqueUpdateProgress{
+			UpdateStartedAt: metav1.NewTime(p.StartedAt), UpdateEndedAt: optionalTime(p.EndedAt), LastProgressTime: optionalTime(p.LastProgress),
+			PodCliqueSetGenerationHash: p.Target.Generation, PodTemplateHash: p.Target.Template}
+		if p.Selected != "" {
+			s.UpdateProgress.ReadyPodsSelectedToUpdate = &v1alpha1.PodsSelectedToUpdate{Current: p.Selected, Completed: p.Completed}
+		}
+	}
+	setProgressing(&s.Conditions, clique.Generation, d.State, s.UpdateProgress != nil, now)
+}
+
+// setGroupUpdate is setCliqueUpdate for a scaling group.
+func setGroupUpdate(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodCliqueScalingGroupStatus, d *lifecycle.GroupUpdateDecision, now metav1.Time) {
+	if d.Known {
+		s.ObservedRevision = observed.Revision(group)
+	}
+	if d.Current {
+		follow(&s.CurrentPodCliqueSetGenerationHash, observed.GenerationHash(group))
+	}
+	s.UpdateProgress = nil
+	if p := d.Progress; p != nil {
+		s.UpdateProgress = &v1alpha1.PodCliqueScalingGroupUpdateProgress{
+			UpdateStartedAt: metav1.NewTime(p.StartedAt), UpdateEndedAt: optionalTime(p.EndedAt), LastProgressTime: optionalTime(p.LastProgress),
+			PodCliqueSetGenerationHash: p.Target.Generation,
+			UpdatedPodCliquesCount:     d.UpdatedCliques, TotalPodCliquesCount: d.TotalCliques}
+		if index, err := strconv.ParseInt(p.Selected, 10, 32); err == nil {
+			selected := &v1alpha1.ReplicaIndicesSelectedToUpdate{Current: int32(index)}
+			for _, done := range p.Completed {
+				if i, err := strconv.ParseInt(done, 10, 32); err == nil {
+					selected.Completed = append(selected.Completed, int32(i))
+				}
+			}
+			s.UpdateProgress.ReadyReplicaIndicesSelectedToUpdate = selected
+		}
+	}
+	setProgressing(&s.Conditions, group.Generation, d.State, s.UpdateProgress != nil, now)
+}
+
+// setSetUpdate is setCliqueUpdate for a set.
+func setSetUpdate(set *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, d *lifecycle.SetUpdateDecision, now metav1.Time) {
+	s.UpdateProgress = nil
+	if p := d.Progress; p != nil {
+		s.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{
+			UpdateStartedAt: metav1.NewTime(p.StartedAt), UpdateEndedAt: optionalTime(p.EndedAt), LastProgressTime: optionalTime(p.LastProgress),
+			UpdatedPodCliques: d.Cliques, UpdatedPodCliqueScalingGroups: d.Groups,
+			UpdatedPodCliquesCount: d.UpdatedCliques, TotalPodCliquesCount: d.TotalCliques,
+			UpdatedPodCliqueScalingGroupsCount: d.UpdatedGroups, TotalPodCliqueScalingGroupsCount: d.TotalGroups}
+		if d.Current != nil {
+			s.UpdateProgress.CurrentlyUpdating = &v1alpha1.PodCliqueSetReplicaUpdateProgress{
+				ReplicaIndex: int32(*d.Current), UpdateStartedAt: metav1.NewTime(d.CurrentSince)}
+		}
+	}
+	setProgressing(&s.Conditions, set.Generation, d.State, true, now)
+}
+
+// isUpdating reports whether an update of a PodClique is open: of a member of a scaling group that of the group. Source: decision
+// T6.
+func isUpdating(clique *v1alpha1.PodClique, d *lifecycle.CliqueUpdateDecision) bool {
+	if clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "" {
+		return observed.HasTurn(clique)
+	}
+	return d != nil && d.Progress.Open()
+}
+
+// follow notes the hash that all pods follow; "" is none.
+func follow(current **string, hash string) {
+	if hash != "" {
+		*current = &hash
+	}
+}
+
+// setProgressing sets the condition Progressing. Without always it is not made before there is something to say: that an update
+// is complete is of interest where there was one.
+func setProgressing(conditions *[]metav1.Condition, generation int64, state lifecycle.UpdateState, always bool, now metav1.Time) {
+	if state.Reason == "" || state.Reason == lifecycle.UpdateComplete && !always && meta.FindStatusCondition(*conditions, v1alpha1.ConditionProgressing) == nil {
+		return
+	}
+	c := yesNo(v1alpha1.ConditionProgressing, state.Progressing(), string(state.Reason), string(state.Reason))
+	c.Message = message.Truncate(state.Message, maxDescription)
+	setConditions(conditions, generation, now, c)
+}

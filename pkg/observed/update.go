@@ -1,0 +1,138 @@
+package observed
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+// Revision returns the number of the PodCliqueSet's revision that a PodClique or PodCliqueScalingGroup is to follow, as its owner
+// keeps it in an annotation; 0: it does not say.
+func Revision(object metav1.Object) int64 {
+	n, err := strconv.ParseInt(object.GetAnnotations()[v1alpha1.AnnotationRevision], 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// GenerationHash returns the hash of that revision; "": it does not say.
+func GenerationHash(object metav1.Object) string {
+	return object.GetAnnotations()[v1alpha1.AnnotationGenerationHash]
+}
+
+// HasTurn reports whether the turn of a PodClique or PodCliqueScalingGroup has come in the update to its revision.
+func HasTurn(object metav1.Object) bool {
+	turn := object.GetAnnotations()[v1alpha1.AnnotationUpdateTurn]
+	return turn != "" && turn == object.GetAnnotations()[v1alpha1.AnnotationRevision] && !FollowsOnDelete(object)
+}
+
+// FollowsOnDelete reports whether the owner of a PodClique or PodCliqueScalingGroup keeps on it that the strategy is OnDelete.
+func FollowsOnDelete(object metav1.Object) bool {
+	return object.GetAnnotations()[v1alpha1.AnnotationUpdateStrategy] == string(v1alpha1.OnDeleteStrategyType)
+}
+
+// IsOnDelete reports whether the update strategy of a set is OnDelete.
+func IsOnDelete(set *v1alpha1.PodCliqueSet) bool {
+	s := set.Spec.UpdateStrategy
+	return s != nil && s.Type == v1alpha1.OnDeleteStrategyType
+}
+
+// IsCurrentlyUpdating reports whether replica i of a set is the one that is being updated.
+func IsCurrentlyUpdating(set *v1alpha1.PodCliqueSet, i int) bool {
+	p := set.Status.UpdateProgress
+	return p != nil && p.UpdateEndedAt == nil && p.CurrentlyUpdating != nil && p.CurrentlyUpdating.ReplicaIndex == int32(i)
+}
+
+// IsGroupUpdating reports whether an update of the scaling group is open. Source: decision T6.
+func IsGroupUpdating(group *v1alpha1.PodCliqueScalingGroup) bool { return GroupProgress(group).Open() }
+
+// CliqueProgress returns how far the latest update of a PodClique has come; nil: there was none.
+func CliqueProgress(clique *v1alpha1.PodClique) *lifecycle.Progress {
+	p := clique.Status.UpdateProgress
+	if p == nil {
+		return nil
+	}
+	progress := &lifecycle.Progress{
+		Target:    lifecycle.Target{Generation: p.PodCliqueSetGenerationHash, Template: p.PodTemplateHash},
+		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime)}
+	if s := p.ReadyPodsSelectedToUpdate; s != nil {
+		progress.Selected, progress.Completed = s.Current, s.Completed
+	}
+	return progress
+}
+
+// GroupProgress is CliqueProgress for a scaling group.
+func GroupProgress(group *v1alpha1.PodCliqueScalingGroup) *lifecycle.Progress {
+	p := group.Status.UpdateProgress
+	if p == nil {
+		return nil
+	}
+	progress := &lifecycle.Progress{
+		Target:    lifecycle.Target{Generation: p.PodCliqueSetGenerationHash},
+		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime)}
+	if s := p.ReadyReplicaIndicesSelectedToUpdate; s != nil {
+		progress.Selected = strconv.Itoa(int(s.Current))
+		for _, index := range s.Completed {
+			progress.Completed = append(progress.Completed, strconv.Itoa(int(index)))
+		}
+	}
+	return progress
+}
+
+// SetUpdate returns what decides how an update of a set goes on, without StalledAfter. replicas are those that are wanted;
+// cliques and groups are the standalone PodCliques and the scaling groups of the set.
+func SetUpdate(set *v1alpha1.PodCliqueSet, replicas []lifecycle.SetReplica, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) lifecycle.SetUpdate {
+	u := lifecycle.SetUpdate{
+		Generation: textOf(set.Status.CurrentGenerationHash), OnDelete: IsOnDelete(set), Replicas: replicas, Waits: map[string]lifecycle.UpdateState{}}
+	if p := set.Status.UpdateProgress; p != nil {
+		u.Progress = &lifecycle.Progress{Target: lifecycle.Target{Generation: u.Generation},
+			StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime)}
+		u.Updated = int(p.UpdatedPodCliquesCount + p.UpdatedPodCliqueScalingGroupsCount)
+		if c := p.CurrentlyUpdating; c != nil {
+			index := int(c.ReplicaIndex)
+			u.Current, u.CurrentSince = &index, c.UpdateStartedAt.Time
+		}
+	}
+	for _, c := range cliques {
+		u.Waits[c.Name] = UpdateState(c.Status.Conditions)
+	}
+	for _, g := range groups {
+		u.Waits[g.Name] = UpdateState(g.Status.Conditions)
+	}
+	return u
+}
+
+// UpdateState returns what the condition Progressing says; the zero value: there is none.
+func UpdateState(conditions []metav1.Condition) lifecycle.UpdateState {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionProgressing)
+	if c == nil {
+		return lifecycle.UpdateState{}
+	}
+	return lifecycle.UpdateState{Reason: lifecycle.UpdateReason(c.Reason), Message: c.Message}
+}
+
+// WithCounts returns copies of PodCliques whose status counts pods as the pods show it: before what is ready is taken down, what
+// a status says that is a moment old does not suffice. pods are of any PodClique.
+func WithCounts(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.PodClique {
+	counted := WithReady(cliques, pods)
+	owned := podsByOwner(pods)
+	for _, c := range counted {
+		n := lifecycle.Count(CliquePods(c, owned[c.UID], func(string) bool { return false }))
+		c.Status.Replicas, c.Status.ScheduledReplicas, c.Status.UpdatedReplicas = n.Pods, n.Scheduled, n.Updated
+		c.Status.ObservedGeneration, c.Status.ObservedRevision = c.Generation, Revision(c)
+	}
+	return counted
+}
+
+func textOf(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
