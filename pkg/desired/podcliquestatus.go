@@ -101,10 +101,7 @@ func PodCliqueStatusChange(before, after *v1alpha1.PodCliqueStatus, pods []lifec
 	return lifecycle.StatusChange{
 		First:    before.ObservedGeneration == 0,
 		Observed: before.ObservedGeneration != after.ObservedGeneration,
-		Urgent: before.ObservedRevision != after.ObservedRevision ||
-			!equality.Semantic.DeepEqual(before.UpdateProgress, after.UpdateProgress) ||
-			!equality.Semantic.DeepEqual(before.CurrentPodCliqueSetGenerationHash, after.CurrentPodCliqueSetGenerationHash) ||
-			observed.ConditionsDiffer(before.Conditions, after.Conditions) ||
+		Urgent: updateDiffers(before, after) || observed.ConditionsDiffer(before.Conditions, after.Conditions) ||
 			before.WasAvailable != after.WasAvailable || before.StartedIndices != after.StartedIndices ||
 			before.MinAvailable != nil && !equality.Semantic.DeepEqual(before.MinAvailable, after.MinAvailable) ||
 			!slices.EqualFunc(before.LastErrors, after.LastErrors, func(a, b v1alpha1.LastError) bool {

@@ -3,6 +3,7 @@ package desired
 import (
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -121,4 +122,12 @@ func setProgressing(conditions *[]metav1.Condition, generation int64, state life
 	c := yesNo(v1alpha1.ConditionProgressing, state.Progressing(), string(state.Reason), string(state.Reason))
 	c.Message = message.Truncate(state.Message, maxDescription)
 	setConditions(conditions, generation, now, c)
+}
+
+// updateDiffers reports whether what a status says about an update has changed: the owner waits for it. What the first status of a
+// PodClique says does not count.
+func updateDiffers(before, after *v1alpha1.PodCliqueStatus) bool {
+	return before.ObservedGeneration != 0 && (before.ObservedRevision != after.ObservedRevision ||
+		!equality.Semantic.DeepEqual(before.UpdateProgress, after.UpdateProgress) ||
+		!equality.Semantic.DeepEqual(before.CurrentPodCliqueSetGenerationHash, after.CurrentPodCliqueSetGenerationHash))
 }

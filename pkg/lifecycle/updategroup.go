@@ -134,7 +134,7 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 		if d.Replace == nil {
 			d.Replace = map[int]Replacement{}
 		}
-		d.Replace[r.Index] = Replacement{Reason: ReplacedUpdate, Message: "it " + was + " and has pods of an earlier template"}
+		d.Replace[r.Index] = Replacement{Reason: ReplacedUpdate, Message: "it has pods of an earlier template, and " + was}
 	}
 	slices.SortFunc(outdated, func(a, b GroupReplica) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Index, b.Index))

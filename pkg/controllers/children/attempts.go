@@ -33,6 +33,9 @@ func emitReplaced(recorder events.EventRecorder, owner client.Object, a v1alpha1
 	case v1alpha1.ReasonPodCliquesDeleted:
 		recorder.Eventf(owner, nil, corev1.EventTypeNormal, v1alpha1.EventReplicaReplaced, v1alpha1.ActionReplaceReplica,
 			"Replacing replica %d (attempt %d): %s", a.Index, a.Attempt, a.Message)
+	case v1alpha1.ReasonUpdate:
+		recorder.Eventf(owner, nil, corev1.EventTypeNormal, v1alpha1.EventReplicaUpdating, v1alpha1.ActionUpdate,
+			"Replacing replica %d (attempt %d): %s", a.Index, a.Attempt, a.Message)
 	case v1alpha1.ReasonTermination:
 		recorder.Eventf(owner, nil, corev1.EventTypeWarning, v1alpha1.EventReplicaTerminated, v1alpha1.ActionReplaceReplica,
 			"Terminated replica %d (attempt %d): %s", a.Index, a.Attempt, a.Message)
