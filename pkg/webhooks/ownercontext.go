@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -15,7 +13,7 @@ import (
 )
 
 // ownerReader reads what a change is judged by beside the object: its owners up to
-// the PodCliqueSet, other children of that, and whether pods are bound.
+// the PodCliqueSet, and other children of that.
 type ownerReader struct{ client.Reader }
 
 // ownerContextOf follows the owners of a PodClique or PodCliqueScalingGroup up to the
@@ -66,31 +64,6 @@ func (r ownerReader) owner(ctx context.Context, namespace string, reference *met
 		return false, unknown("reading the owner, %s %s: %w", reference.Kind, reference.Name, err)
 	}
 	return into.GetUID() == reference.UID, nil
-}
-
-// cliquesWithBoundPods returns those of the cliques, given by their names in the
-// template, that have pods bound to nodes. Pods that ended or terminate do not
-// count.
-func (r ownerReader) cliquesWithBoundPods(ctx context.Context, pcs *v1alpha1.PodCliqueSet, cliques []string) (map[string]bool, error) {
-	bound := map[string]bool{}
-	selector := fields.AndSelectors(
-		fields.OneTermNotEqualSelector("spec.nodeName", ""),
-		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
-		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
-	)
-	for _, clique := range cliques {
-		pods := &metav1.PartialObjectMetadataList{}
-		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-		err := r.List(ctx, pods, client.InNamespace(pcs.Namespace), client.MatchingFieldsSelector{Selector: selector}, client.MatchingLabels{
-			v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPartOf: pcs.Name, v1alpha1.LabelTemplateName: clique})
-		if err != nil {
-			return nil, unknown("listing the pods of clique %s: %w", clique, err)
-		}
-		for _, pod := range pods.Items {
-			bound[clique] = bound[clique] || pod.DeletionTimestamp == nil
-		}
-	}
-	return bound, nil
 }
 
 // unknown returns an error that says why an answer could not be given, as the

@@ -43,8 +43,8 @@ type Options struct {
 }
 
 // Setup registers all webhooks with the manager's webhook server. Its scheme
-// has to know what they read: the workload API and pods. They read past the
-// cache, which may not have what was written a moment ago.
+// has to know what they read: the workload API. They read past the cache, which
+// may not have what was written a moment ago.
 func Setup(mgr ctrl.Manager, options Options) error {
 	scheme := mgr.GetScheme()
 	if err := autoscalingv1.AddToScheme(scheme); err != nil {
@@ -55,7 +55,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		PodGroupPath: ctrl.NewWebhookManagedBy(mgr, &v2alpha2.PodGroup{}).
 			WithValidator(PodGroupValidator{}).WithValidatorCustomPath(PodGroupPath).Complete,
 		PodCliqueSetPath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodCliqueSet{}).
-			WithValidator(podCliqueSetValidator{owners}).WithValidatorCustomPath(PodCliqueSetPath).Complete,
+			WithValidator(podCliqueSetValidator{}).WithValidatorCustomPath(PodCliqueSetPath).Complete,
 		PodCliqueScalingGroupPath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodCliqueScalingGroup{}).
 			WithValidator(podCliqueScalingGroupValidator{owners}).WithValidatorCustomPath(PodCliqueScalingGroupPath).Complete,
 		PodCliquePath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodClique{}).

@@ -107,27 +107,19 @@ func hasParent(document any, pointer string) bool {
 
 // podCliqueSetValidator refuses invalid PodCliqueSets and forbidden changes, and
 // passes on warnings.
-type podCliqueSetValidator struct{ ownerReader }
+type podCliqueSetValidator struct{}
 
 var _ admission.Validator[*v1alpha1.PodCliqueSet] = podCliqueSetValidator{}
 
 // ValidateCreate validates a new PodCliqueSet.
-func (v podCliqueSetValidator) ValidateCreate(_ context.Context, pcs *v1alpha1.PodCliqueSet) (admission.Warnings, error) {
+func (podCliqueSetValidator) ValidateCreate(_ context.Context, pcs *v1alpha1.PodCliqueSet) (admission.Warnings, error) {
 	errs, warnings := validation.ValidatePodCliqueSet(pcs)
 	return warnings, invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueSet), pcs, errs)
 }
 
 // ValidateUpdate validates a changed PodCliqueSet.
-func (v podCliqueSetValidator) ValidateUpdate(ctx context.Context, old, pcs *v1alpha1.PodCliqueSet) (admission.Warnings, error) {
-	var live validation.Live
-	if pcs.DeletionTimestamp == nil {
-		bound, err := v.cliquesWithBoundPods(ctx, old, validation.ChangedCliques(pcs, old))
-		if err != nil {
-			return nil, err
-		}
-		live.Bound = bound
-	}
-	errs, warnings := validation.ValidatePodCliqueSetUpdate(pcs, old, live)
+func (podCliqueSetValidator) ValidateUpdate(_ context.Context, old, pcs *v1alpha1.PodCliqueSet) (admission.Warnings, error) {
+	errs, warnings := validation.ValidatePodCliqueSetUpdate(pcs, old)
 	return warnings, invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueSet), pcs, errs)
 }
 

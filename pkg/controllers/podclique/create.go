@@ -49,8 +49,7 @@ func blockedErr(clique *v1alpha1.PodClique, others []*corev1.Pod, blocked []life
 	return errors.Join(errs...)
 }
 
-// restoreLabels restores the labels of pods that name what they belong to. Without them the pod is hidden from its Service,
-// and from the webhook, which asks whether a clique has bound pods.
+// restoreLabels restores the labels of pods that name what they belong to. Without them the pod is hidden from its Service.
 func (r *Reconciler) restoreLabels(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, facts []lifecycle.Pod) error {
 	indices := make(map[string]int, len(facts))
 	for _, f := range facts {

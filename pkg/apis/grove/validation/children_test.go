@@ -214,6 +214,84 @@ func pods(image string) func(*v1alpha1.PodClique) {
 	}
 }
 
+// TestPodsFollowTheTemplate: whatever a PodClique has, its pods can be changed to what the template gives now, which is
+// what muster-controller does in an update; and to nothing else, neither to an earlier template nor to part of the new one.
+func TestPodsFollowTheTemplate(t *testing.T) {
+	set := func(changes ...func(*v1alpha1.PodCliqueSet)) *v1alpha1.PodCliqueSet {
+		s := service()
+		for _, change := range changes {
+			change(s)
+		}
+		return s
+	}
+	images := func(image string) func(*v1alpha1.PodCliqueSet) {
+		return func(s *v1alpha1.PodCliqueSet) {
+			for _, c := range s.Spec.Template.Cliques {
+				c.Spec.PodSpec.Containers[0].Image = image
+			}
+		}
+	}
+	setClass := func(name string) func(*v1alpha1.PodCliqueSet) {
+		return func(s *v1alpha1.PodCliqueSet) { s.Spec.Template.PriorityClassName = name }
+	}
+	ownClass := func(name string) func(*v1alpha1.PodCliqueSet) {
+		return func(s *v1alpha1.PodCliqueSet) {
+			for _, c := range s.Spec.Template.Cliques {
+				c.Spec.PodSpec.PriorityClassName = name
+			}
+		}
+	}
+	given := func(image, class string) func(*v1alpha1.PodClique) {
+		return func(c *v1alpha1.PodClique) {
+			pods(image)(c)
+			c.Spec.PodSpec.PriorityClassName = class
+		}
+	}
+	for name, tc := range map[string]struct {
+		set    *v1alpha1.PodCliqueSet
+		before func(*v1alpha1.PodClique)
+		now    func(*v1alpha1.PodClique)
+		refuse bool
+	}{
+		"to the new template":                       {set: set(images("2")), before: given("1", ""), now: given("2", "")},
+		"back to the old template":                  {set: set(images("2")), before: given("2", ""), now: given("1", ""), refuse: true},
+		"to a template between":                     {set: set(images("3")), before: given("1", ""), now: given("2", ""), refuse: true},
+		"past a template between":                   {set: set(images("3")), before: given("1", ""), now: given("3", "")},
+		"back, after the template went back":        {set: set(images("1")), before: given("2", ""), now: given("1", "")},
+		"ahead, after the template went back":       {set: set(images("1")), before: given("1", ""), now: given("2", ""), refuse: true},
+		"to a template that is not there yet":       {set: set(images("1")), before: given("1", ""), now: given("2", ""), refuse: true},
+		"to the set's new priority class":           {set: set(images("1"), setClass("high")), before: given("1", "low"), now: given("1", "high")},
+		"to the set's first priority class":         {set: set(images("1"), setClass("high")), before: given("1", ""), now: given("1", "high")},
+		"back to the set's old priority class":      {set: set(images("1"), setClass("high")), before: given("1", "high"), now: given("1", "low"), refuse: true},
+		"to no priority class, while the set's is":  {set: set(images("1"), setClass("high")), before: given("1", "high"), now: given("1", ""), refuse: true},
+		"to no priority class":                      {set: set(images("1")), before: given("1", "high"), now: given("1", "")},
+		"to its own priority class, the set's gone": {set: set(images("1"), ownClass("low")), before: given("1", "high"), now: given("1", "low")},
+		"to its own priority class, beside the set's": {set: set(images("1"), ownClass("low"), setClass("high")), before: given("1", "high"),
+			now: given("1", "low"), refuse: true},
+		"to the new image without the new priority class": {set: set(images("2"), setClass("high")), before: given("1", "low"), now: given("2", "low"), refuse: true},
+		"to the new priority class without the new image": {set: set(images("2"), setClass("high")), before: given("1", "low"), now: given("1", "high"), refuse: true},
+		"to both":                             {set: set(images("2"), setClass("high")), before: given("1", "low"), now: given("2", "high")},
+		"to the template, under OnDelete":     {set: set(images("2"), strategy(v1alpha1.OnDeleteStrategyType)), before: given("1", ""), now: given("2", "")},
+		"to the old template, under OnDelete": {set: set(images("2"), strategy(v1alpha1.OnDeleteStrategyType)), before: given("2", ""), now: given("1", ""), refuse: true},
+	} {
+		for kind, old := range map[string]*v1alpha1.PodClique{"standalone": podClique(), "member": member()} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				if kind == "member" {
+					old.Spec.Replicas = 4
+				}
+				tc.before(old)
+				pclq := old.DeepCopy()
+				tc.now(pclq)
+				var want []string
+				if tc.refuse {
+					want = []string{"Forbidden: spec.podSpec"}
+				}
+				compare(t, validation.ValidatePodCliqueUpdate(pclq, old, validation.OwnerContext{Set: tc.set}), nil, want, nil)
+			})
+		}
+	}
+}
+
 // TestARefusalNamesTheTemplate: who changed a PodClique is told what to change instead.
 func TestARefusalNamesTheTemplate(t *testing.T) {
 	old := member()

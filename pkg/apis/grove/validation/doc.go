@@ -6,8 +6,8 @@
 //
 // What an unset field means is SetDefaults' affair; the functions here apply it
 // to a copy first, so that an object which got past admission is judged like
-// one that did not. The parts of an update that need to be known about the live
-// objects come in as Live and OwnerContext.
+// one that did not. What a change is judged by beside the object comes in as
+// OwnerContext.
 //
 // The CRDs state again, in CEL, what must hold without the webhook: the floors
 // and what is immutable.

@@ -24,6 +24,7 @@ var (
 	replicasPath  = specPath.Child("replicas")
 	delayPath     = templatePath.Child("terminationDelay")
 	startTypePath = templatePath.Child("cliqueStartupType")
+	strategyPath  = specPath.Child("updateStrategy", "type")
 )
 
 // ValidatePodCliqueSet returns the errors of a PodCliqueSet, none for a valid
@@ -58,7 +59,7 @@ func validate(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 		errs = append(errs, field.Invalid(replicasPath, pcs.Spec.Replicas, "must not be negative"))
 	}
 	if s := pcs.Spec.UpdateStrategy; s != nil {
-		errs = append(errs, oneOf(specPath.Child("updateStrategy", "type"), s.Type,
+		errs = append(errs, oneOf(strategyPath, s.Type,
 			v1alpha1.RollingRecreateStrategyType, v1alpha1.OnDeleteStrategyType)...)
 	}
 	errs = append(errs, validateWorkload(&pcs.Spec)...)

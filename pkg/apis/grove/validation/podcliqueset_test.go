@@ -120,7 +120,14 @@ func TestValidatePodCliqueSet(t *testing.T) {
 		}, firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) { c.Spec.PodSpec.RestartPolicy = corev1.RestartPolicyOnFailure }))},
 		"OnDelete": {change: func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
-		}, wantWarnings: []string{"spec.updateStrategy.type: "}},
+		}},
+		"RollingRecreate": {change: func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.RollingRecreateStrategyType}
+		}},
+		"an update strategy without a type": {change: func(s *v1alpha1.PodCliqueSet) { s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{} }},
+		"OnDelete of Training": {change: both(training, func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
+		}), wantWarnings: []string{"spec.updateStrategy.type: not acted on: "}},
 		"preferred topology": {
 			change: both(
 				template(func(s *v1alpha1.PodCliqueSetTemplateSpec) {
@@ -461,6 +468,23 @@ func TestTheLongestListsAreJudgedInTime(t *testing.T) {
 	}
 }
 
+// TestAnUnknownUpdateStrategy: the refusal names what there is.
+func TestAnUnknownUpdateStrategy(t *testing.T) {
+	for _, unknown := range []v1alpha1.UpdateStrategyType{"RollingUpdate", "Recreate", "onDelete", "ondelete ", "None"} {
+		pcs := service()
+		pcs.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: unknown}
+		want := fmt.Sprintf(`spec.updateStrategy.type: Unsupported value: %q: supported values: "RollingRecreate", "OnDelete"`, unknown)
+		errs, _ := validation.ValidatePodCliqueSet(pcs)
+		if len(errs) != 1 || errs[0].Error() != want {
+			t.Errorf("created: %v, want %s", errs.ToAggregate(), want)
+		}
+		errs, _ = validation.ValidatePodCliqueSetUpdate(pcs, service())
+		if len(errs) != 1 || errs[0].Error() != want {
+			t.Errorf("updated: %v, want %s", errs.ToAggregate(), want)
+		}
+	}
+}
+
 // FuzzValidate: any JSON that decodes is judged without a panic, and what is
 // valid stays valid when nothing changes.
 func FuzzValidate(f *testing.F) {
@@ -481,10 +505,9 @@ func FuzzValidate(f *testing.F) {
 				t.Errorf("an error without a field: %v", e)
 			}
 		}
-		validation.ChangedCliques(pcs, old)
-		validation.ValidatePodCliqueSetUpdate(pcs, old, validation.Live{Bound: map[string]bool{"w": true}})
+		validation.ValidatePodCliqueSetUpdate(pcs, old)
 		validation.ValidatePodCliqueSetScale(pcs, old.Spec.Replicas)
-		if errs, _ := validation.ValidatePodCliqueSetUpdate(pcs, pcs, validation.Live{}); len(errs) > 0 {
+		if errs, _ := validation.ValidatePodCliqueSetUpdate(pcs, pcs); len(errs) > 0 {
 			t.Errorf("no change is refused: %v", errs)
 		}
 	})

@@ -10,46 +10,26 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// Live is what an update of a PodCliqueSet is judged by beside the two objects.
-type Live struct {
-	// Bound has the cliques with pods that are bound to nodes, by their names in
-	// the template. Only those of ChangedCliques are looked at.
-	Bound map[string]bool
-}
-
 // ValidatePodCliqueSetUpdate returns what ValidatePodCliqueSet returns for the
-// new object, and an error for every change of what is immutable. An update that
-// leaves the spec alone, or is of a terminating object, always passes without a
-// word, so that finalizers, labels and status can be written whatever the spec
-// looks like.
-func ValidatePodCliqueSetUpdate(pcs, old *v1alpha1.PodCliqueSet, live Live) (field.ErrorList, []string) {
+// new object, an error for every change of what is immutable, and warnings about
+// changes that do not reach what runs. An update that leaves the spec alone, or
+// is of a terminating object, always passes without warnings, so that finalizers,
+// labels and status can be written whatever the spec looks like.
+func ValidatePodCliqueSetUpdate(pcs, old *v1alpha1.PodCliqueSet) (field.ErrorList, []string) {
 	pcs, old = alike(pcs, old)
 	if pcs.DeletionTimestamp != nil || equality.Semantic.DeepEqual(pcs.Spec, old.Spec) {
 		return nil, nil
 	}
 	errs := validate(pcs)
 	errs = append(errs, validateImmutable(pcs, old)...)
-	errs = append(errs, validateTemplateEdit(pcs, old, live)...)
-	return someOf(errs), append(warnings(pcs), replicasWarnings(pcs, old)...)
-}
-
-// ChangedCliques returns the cliques, by name and in the order of the template,
-// whose pods would have to be replaced for the update to reach them: their
-// labels, annotations or podSpec differ, or the priority class of all does
-// (decision U1).
-func ChangedCliques(pcs, old *v1alpha1.PodCliqueSet) []string {
-	pcs, old = alike(pcs, old)
-	if equality.Semantic.DeepEqual(pcs.Spec, old.Spec) {
-		return nil
-	}
-	priority := pcs.Spec.Template.PriorityClassName != old.Spec.Template.PriorityClassName
-	var changed []string
-	for _, clique := range pcs.Spec.Template.Cliques {
-		if before := old.Spec.Template.Clique(nameOf(clique)); before != nil && (priority || len(changedFields(clique, before)) > 0) {
-			changed = append(changed, clique.Name)
+	rolling := rollingChanges(pcs, old)
+	if isTraining(&pcs.Spec) && isTraining(&old.Spec) {
+		for _, path := range rolling {
+			errs = append(errs, fixedTemplate(path))
 		}
 	}
-	return changed
+	out := append(warnings(pcs), replicasWarnings(pcs, old)...)
+	return someOf(errs), append(out, strategyWarnings(pcs, old, rolling)...)
 }
 
 // ValidatePodCliqueSetScale returns the errors of scaling a PodCliqueSet.
@@ -237,63 +217,59 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// validateTemplateEdit refuses a change that would have to replace pods which
-// run. Nothing replaces them yet; a clique none of whose pods is bound can be
-// repaired. Training never follows its template (decision J1).
-func validateTemplateEdit(pcs, old *v1alpha1.PodCliqueSet, live Live) field.ErrorList {
-	const (
-		training = "the template of a Training workload is immutable under either update strategy: a rolling change would restart the job; create a new PodCliqueSet"
-		updates  = "pods that run are not replaced yet, so a change that would have to reach them is refused; scale the PodCliqueSet to 0 first, or create a new one"
-	)
-	var errs field.ErrorList
-	bound := ""
+// fixedTemplate refuses a change of the template of a Training workload, which no
+// update reaches (decision J1).
+func fixedTemplate(path *field.Path) *field.Error {
+	return field.Forbidden(path, "the template of a Training workload is immutable under either update strategy: a rolling change would restart the job; "+
+		"create a new PodCliqueSet, with workloadType Inference and update strategy OnDelete if its template is to change while it runs")
+}
+
+// rollingChanges returns the fields of the template that differ and reach pods
+// only by their replacement, in the order of the new template: labels,
+// annotations and podSpec of its cliques, then the priority class of all of them
+// (decision U1). A clique that only one of the two has is left out.
+func rollingChanges(pcs, old *v1alpha1.PodCliqueSet) []*field.Path {
+	var changed []*field.Path
+	differ := func(path *field.Path, now, before any) {
+		if !equality.Semantic.DeepEqual(now, before) {
+			changed = append(changed, path)
+		}
+	}
 	for i, clique := range pcs.Spec.Template.Cliques {
 		before := old.Spec.Template.Clique(nameOf(clique))
 		if before == nil {
 			continue
 		}
-		if bound == "" && live.Bound[clique.Name] {
-			bound = clique.Name
-		}
-		for _, changed := range changedFields(clique, before) {
-			path := cliquesPath.Index(i).Child(changed[0], changed[1:]...)
-			switch {
-			case isTraining(&pcs.Spec) && isTraining(&old.Spec):
-				errs = append(errs, field.Forbidden(path, training))
-			case live.Bound[clique.Name]:
-				errs = append(errs, field.Forbidden(path, fmt.Sprintf("clique %q has pods that are bound to nodes: %s", clique.Name, updates)))
-			}
-		}
+		path := cliquesPath.Index(i)
+		differ(path.Child("labels"), clique.Labels, before.Labels)
+		differ(path.Child("annotations"), clique.Annotations, before.Annotations)
+		differ(path.Child("spec", "podSpec"), clique.Spec.PodSpec, before.Spec.PodSpec)
 	}
-	if pcs.Spec.Template.PriorityClassName != old.Spec.Template.PriorityClassName {
-		path := templatePath.Child("priorityClassName")
-		switch {
-		case isTraining(&pcs.Spec) && isTraining(&old.Spec):
-			errs = append(errs, field.Forbidden(path, training))
-		case bound != "":
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("clique %q has pods that are bound to nodes: %s", bound, updates)))
-		}
-	}
-	return errs
+	differ(templatePath.Child("priorityClassName"), pcs.Spec.Template.PriorityClassName, old.Spec.Template.PriorityClassName)
+	return changed
 }
 
-// changedFields returns the paths below a clique of the template that differ and
-// whose change would replace pods.
-func changedFields(clique, before *v1alpha1.PodCliqueTemplateSpec) [][]string {
-	var changed [][]string
-	for _, f := range []struct {
-		path        []string
-		now, before any
-	}{
-		{[]string{"labels"}, clique.Labels, before.Labels},
-		{[]string{"annotations"}, clique.Annotations, before.Annotations},
-		{[]string{"spec", "podSpec"}, clique.Spec.PodSpec, before.Spec.PodSpec},
-	} {
-		if !equality.Semantic.DeepEqual(f.now, f.before) {
-			changed = append(changed, f.path)
-		}
+// strategyWarnings returns what an update strategy keeps from pods that run:
+// under OnDelete any rolling change (decision U4), and after a switch from OnDelete
+// to RollingRecreate the changes before it (decision U5). None if no pods run, or
+// for Training, which has no updates.
+func strategyWarnings(pcs, old *v1alpha1.PodCliqueSet, rolling []*field.Path) []string {
+	if isTraining(&pcs.Spec) || pcs.Spec.Replicas == 0 || old.Spec.Replicas == 0 {
+		return nil
 	}
-	return changed
+	switch {
+	case isOnDelete(&pcs.Spec) && len(rolling) > 0:
+		return []string{andMore(rolling[0].String(), len(rolling)-1) +
+			": updateStrategy is OnDelete, so nothing is replaced: delete pods or PodCliques to replace them"}
+	case isOnDelete(&old.Spec) && !isOnDelete(&pcs.Spec) && len(rolling) == 0:
+		return []string{strategyPath.String() +
+			": replaces nothing by itself: pods of earlier templates, if there are any, stay until the next change of the template"}
+	}
+	return nil
+}
+
+func isOnDelete(spec *v1alpha1.PodCliqueSetSpec) bool {
+	return spec.UpdateStrategy != nil && spec.UpdateStrategy.Type == v1alpha1.OnDeleteStrategyType
 }
 
 // replicasWarnings: an edit of the template's replicas does not reach what

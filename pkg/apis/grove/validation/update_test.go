@@ -1,10 +1,13 @@
 package validation_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -23,11 +26,11 @@ func TestValidatePodCliqueSetUpdate(t *testing.T) {
 	inOrder := template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.StartupType = ptr(v1alpha1.CliqueStartupTypeInOrder) })
 	reordered := template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.Cliques[0], s.Cliques[1] = s.Cliques[1], s.Cliques[0] })
 
+	priority := template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.PriorityClassName = "high" })
+
 	for name, tc := range map[string]struct {
 		old          func(*v1alpha1.PodCliqueSet) // of both
 		change       func(*v1alpha1.PodCliqueSet) // of the new one
-		bound        []string
-		wantChanged  []string
 		want         []string
 		wantWarnings []string
 	}{
@@ -43,7 +46,6 @@ func TestValidatePodCliqueSetUpdate(t *testing.T) {
 		"defaults that are written only now, of one that got past admission": {
 			old:    func(*v1alpha1.PodCliqueSet) {},
 			change: func(s *v1alpha1.PodCliqueSet) { v1alpha1.SetDefaults(s, "configured") },
-			bound:  []string{"frontend", "leader", "worker"},
 		},
 		"a spec that is invalid anew": {
 			change: func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = -1 },
@@ -55,7 +57,6 @@ func TestValidatePodCliqueSetUpdate(t *testing.T) {
 				s.Spec.Template.Cliques[0].Spec.Replicas = 7
 				s.Spec.Template.PodCliqueScalingGroupConfigs[0].Replicas = ptr(int32(7))
 			},
-			bound: []string{"frontend", "leader", "worker"},
 			wantWarnings: []string{
 				"spec.template.cliques[0].spec.replicas: reaches PodCliques that nobody has scaled",
 				"spec.template.podCliqueScalingGroups[0].replicas: reaches PodCliqueScalingGroups that nobody has scaled",
@@ -70,18 +71,14 @@ func TestValidatePodCliqueSetUpdate(t *testing.T) {
 				s.Spec.Template.PodCliqueScalingGroupConfigs[0].ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 5}
 				s.Spec.Template.PodCliqueScalingGroupConfigs[0].Annotations = map[string]string{"a": "b"}
 			},
-			bound:        []string{"frontend", "leader", "worker"},
-			wantWarnings: []string{"spec.updateStrategy.type: "},
 		},
-		"a template none of whose pods is bound": {change: image, bound: []string{"leader"}, wantChanged: []string{"frontend"}},
-		"a template with bound pods":             {change: image, bound: []string{"frontend"}, wantChanged: []string{"frontend"}, want: []string{"Forbidden: spec.template.cliques[0].spec.podSpec"}},
+		"the pods of a clique":           {change: image},
+		"the pods of a clique, OnDelete": {old: strategy(v1alpha1.OnDeleteStrategyType), change: image, wantWarnings: []string{"spec.template.cliques[0].spec.podSpec: updateStrategy is OnDelete"}},
 		"labels and annotations of one": {change: firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) {
 			c.Labels = map[string]string{"a": "b"}
 			c.Annotations = c.Labels
-		}), bound: []string{"frontend"}, wantChanged: []string{"frontend"}, want: []string{"Forbidden: spec.template.cliques[0].labels", "Forbidden: spec.template.cliques[0].annotations"}},
-		"the priority class, with bound pods": {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.PriorityClassName = "high" }), bound: []string{"worker"}, wantChanged: []string{"frontend", "leader", "worker"}, want: []string{"Forbidden: spec.template.priorityClassName"}},
-		"the priority class, without":         {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.PriorityClassName = "high" }), wantChanged: []string{"frontend", "leader", "worker"}},
-		"nil and empty are the same":          {change: firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) { c.Labels = map[string]string{} }), bound: []string{"frontend"}},
+		})},
+		"the priority class":                  {change: priority},
 		"the order of cliques, in any order":  {change: reordered},
 		"the order of cliques, in that order": {old: inOrder, change: reordered, want: []string{"Forbidden: spec.template.cliques"}},
 		"the order of cliques, explicit":      {old: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.StartupType = ptr(v1alpha1.CliqueStartupTypeExplicit) }), change: reordered, want: []string{"Forbidden: spec.template.cliques"}},
@@ -99,7 +96,7 @@ func TestValidatePodCliqueSetUpdate(t *testing.T) {
 			for _, c := range s.Cliques {
 				withScheduler(c, "x")
 			}
-		}), wantChanged: []string{"frontend", "leader", "worker"}, want: []string{"Forbidden: spec.template.cliques[0].spec.podSpec.schedulerName", "Forbidden: spec.template.cliques[1].spec.podSpec.schedulerName", "Forbidden: spec.template.cliques[2].spec.podSpec.schedulerName"}},
+		}), want: []string{"Forbidden: spec.template.cliques[0].spec.podSpec.schedulerName", "Forbidden: spec.template.cliques[1].spec.podSpec.schedulerName", "Forbidden: spec.template.cliques[2].spec.podSpec.schedulerName"}},
 		"topology, claims and sharing": {
 			change: func(s *v1alpha1.PodCliqueSet) {
 				near := &v1alpha1.TopologyConstraint{Pack: &v1alpha1.TopologyPackConstraint{Preferred: "rack"}}
@@ -123,7 +120,7 @@ func TestValidatePodCliqueSetUpdate(t *testing.T) {
 		"the time to live of Training": {old: training, change: func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{TTLSecondsAfterFinished: ptr(int32(60))}
 		}},
-		"another workload type":         {change: both(training, template(func(s *v1alpha1.PodCliqueSetTemplateSpec) {})), wantChanged: []string{"frontend", "leader", "worker"}, want: []string{"Forbidden: spec.workloadType"}},
+		"another workload type":         {change: both(training, template(func(s *v1alpha1.PodCliqueSetTemplateSpec) {})), want: []string{"Forbidden: spec.workloadType"}},
 		"the workload type that it had": {change: func(s *v1alpha1.PodCliqueSet) { s.Spec.WorkloadType = v1alpha1.WorkloadTypeInference }},
 		"the limits of Training": {old: training, change: func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRestarts: ptr(int32(3))}
@@ -146,7 +143,14 @@ func TestValidatePodCliqueSetUpdate(t *testing.T) {
 			s.Spec.Template.Cliques[0].Spec.Replicas++
 			s.Spec.Template.PodCliqueScalingGroupConfigs[0].Replicas = ptr(int32(3))
 		}, want: []string{"Forbidden: spec.replicas", "Forbidden: spec.template.cliques[0].spec.replicas", "Forbidden: spec.template.podCliqueScalingGroups[0].replicas"}, wantWarnings: []string{"spec.template.cliques[0].spec.replicas: ", "spec.template.podCliqueScalingGroups[0].replicas: "}},
-		"the template of Training, nothing bound": {old: training, change: both(image, template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.PriorityClassName = "high" })), wantChanged: []string{"frontend", "leader", "worker"}, want: []string{"Forbidden: spec.template.cliques[0].spec.podSpec", "Forbidden: spec.template.priorityClassName"}},
+		"the template of Training": {old: training, change: both(image, priority, func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.Template.Cliques[1].Labels = map[string]string{"a": "b"}
+			s.Spec.Template.Cliques[1].Annotations = map[string]string{"a": "b"}
+		}), want: []string{"Forbidden: spec.template.cliques[0].spec.podSpec", "Forbidden: spec.template.cliques[1].labels", "Forbidden: spec.template.cliques[1].annotations", "Forbidden: spec.template.priorityClassName"}},
+		"the template of Training, OnDelete": {old: both(training, strategy(v1alpha1.OnDeleteStrategyType)), change: image,
+			want: []string{"Forbidden: spec.template.cliques[0].spec.podSpec"}, wantWarnings: []string{"spec.updateStrategy.type: not acted on: "}},
+		"the update strategy of Training":       {old: training, change: strategy(v1alpha1.OnDeleteStrategyType), wantWarnings: []string{"spec.updateStrategy.type: not acted on: "}},
+		"the update strategy of Training, back": {old: both(training, strategy(v1alpha1.OnDeleteStrategyType)), change: strategy(v1alpha1.RollingRecreateStrategyType)},
 		"everything at once": {
 			change: func(s *v1alpha1.PodCliqueSet) {
 				s.Spec.Replicas = -1
@@ -154,11 +158,9 @@ func TestValidatePodCliqueSetUpdate(t *testing.T) {
 				s.Spec.Template.Cliques[0].Spec.MinAvailable = ptr(int32(9))
 				s.Spec.Template.Cliques[2].Spec.PodSpec.HostNetwork = true
 			},
-			bound: []string{"worker"}, wantChanged: []string{"worker"},
 			want: []string{
 				"Invalid value: spec.replicas", "Invalid value: spec.template.cliques[0].spec.minAvailable",
 				"Forbidden: spec.template.cliqueStartupType", "Forbidden: spec.template.cliques[0].spec.minAvailable",
-				"Forbidden: spec.template.cliques[2].spec.podSpec",
 			},
 		},
 	} {
@@ -170,18 +172,103 @@ func TestValidatePodCliqueSetUpdate(t *testing.T) {
 			}
 			pcs := old.DeepCopy()
 			tc.change(pcs)
-			live := validation.Live{Bound: map[string]bool{}}
-			for _, name := range tc.bound {
-				live.Bound[name] = true
-			}
-			if pcs.DeletionTimestamp == nil {
-				if diff := cmp.Diff(tc.wantChanged, validation.ChangedCliques(pcs, old)); diff != "" {
-					t.Errorf("changed cliques (-want +got)\n%s", diff)
-				}
-			}
-			errs, warnings := validation.ValidatePodCliqueSetUpdate(pcs, old, live)
+			errs, warnings := validation.ValidatePodCliqueSetUpdate(pcs, old)
 			compare(t, errs, warnings, tc.want, tc.wantWarnings)
 		})
+	}
+}
+
+// strategy sets the update strategy; "": none is given.
+func strategy(t v1alpha1.UpdateStrategyType) func(*v1alpha1.PodCliqueSet) {
+	return func(s *v1alpha1.PodCliqueSet) {
+		s.Spec.UpdateStrategy = nil
+		if t != "" {
+			s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: t}
+		}
+	}
+}
+
+// TestWarningsOfUpdateStrategies: every edit under every strategy, and with every switch from one to another, is allowed;
+// what it leaves as it is gives a warning.
+func TestWarningsOfUpdateStrategies(t *testing.T) {
+	const none, rolling, onDelete = v1alpha1.UpdateStrategyType(""), v1alpha1.RollingRecreateStrategyType, v1alpha1.OnDeleteStrategyType
+	const nothing = ": updateStrategy is OnDelete, so nothing is replaced: delete pods or PodCliques to replace them"
+	const earlier = "spec.updateStrategy.type: replaces nothing by itself: pods of earlier templates, if there are any, stay until the next change of the template"
+	running := func(replicas int32) func(*v1alpha1.PodCliqueSet) {
+		return func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = replicas }
+	}
+	limits := func(cpu string) func(*v1alpha1.PodCliqueSet) {
+		return firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) {
+			c.Spec.PodSpec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+		})
+	}
+	for name, tc := range map[string]struct {
+		old, change  []func(*v1alpha1.PodCliqueSet)
+		wantOnDelete string // the one warning if the new strategy is OnDelete
+		wantSwitched string // if it was and is no longer
+	}{
+		"nothing else": {wantSwitched: earlier},
+		"labels": {change: []func(*v1alpha1.PodCliqueSet){firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) { c.Labels = map[string]string{"a": "b"} })},
+			wantOnDelete: "spec.template.cliques[0].labels" + nothing},
+		"annotations of a member": {change: []func(*v1alpha1.PodCliqueSet){template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.Cliques[2].Annotations = map[string]string{"a": "b"} })},
+			wantOnDelete: "spec.template.cliques[2].annotations" + nothing},
+		"the pods": {change: []func(*v1alpha1.PodCliqueSet){limits("2")}, wantOnDelete: "spec.template.cliques[0].spec.podSpec" + nothing},
+		"the priority class": {change: []func(*v1alpha1.PodCliqueSet){template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.PriorityClassName = "high" })},
+			wantOnDelete: "spec.template.priorityClassName" + nothing},
+		"several fields": {change: []func(*v1alpha1.PodCliqueSet){limits("2"), template(func(s *v1alpha1.PodCliqueSetTemplateSpec) {
+			s.Cliques[1].Labels, s.PriorityClassName = map[string]string{"a": "b"}, "high"
+		})}, wantOnDelete: "spec.template.cliques[0].spec.podSpec (and 2 more)" + nothing},
+		"the pods of a clique that has another place now": {change: []func(*v1alpha1.PodCliqueSet){limits("2"), template(func(s *v1alpha1.PodCliqueSetTemplateSpec) {
+			s.Cliques[0], s.Cliques[1] = s.Cliques[1], s.Cliques[0]
+		})}, wantOnDelete: "spec.template.cliques[1].spec.podSpec" + nothing},
+		"the pods, written otherwise": {old: []func(*v1alpha1.PodCliqueSet){limits("2")}, change: []func(*v1alpha1.PodCliqueSet){limits("2000m")}, wantSwitched: earlier},
+		"no labels, left out or empty": {change: []func(*v1alpha1.PodCliqueSet){firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) { c.Labels = map[string]string{} })},
+			wantSwitched: earlier},
+		"defaults that are written only now":      {change: []func(*v1alpha1.PodCliqueSet){func(s *v1alpha1.PodCliqueSet) { v1alpha1.SetDefaults(s, "configured") }}, wantSwitched: earlier},
+		"what needs no replacement":               {change: []func(*v1alpha1.PodCliqueSet){template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.TerminationDelay = &metav1.Duration{Duration: time.Hour} })}, wantSwitched: earlier},
+		"the pods, at zero replicas":              {old: []func(*v1alpha1.PodCliqueSet){running(0)}, change: []func(*v1alpha1.PodCliqueSet){limits("2")}},
+		"the pods, scaled out from zero replicas": {old: []func(*v1alpha1.PodCliqueSet){running(0)}, change: []func(*v1alpha1.PodCliqueSet){limits("2"), running(2)}},
+		"the pods, scaled in to zero replicas":    {change: []func(*v1alpha1.PodCliqueSet){limits("2"), running(0)}},
+	} {
+		for _, before := range []v1alpha1.UpdateStrategyType{none, rolling, onDelete} {
+			for _, now := range []v1alpha1.UpdateStrategyType{none, rolling, onDelete} {
+				t.Run(fmt.Sprintf("%s, from %q to %q", name, before, now), func(t *testing.T) {
+					old := service()
+					for _, change := range append(tc.old, strategy(before)) {
+						change(old)
+					}
+					pcs := old.DeepCopy()
+					for _, change := range append(tc.change, strategy(now)) {
+						change(pcs)
+					}
+					var want []string
+					switch {
+					case now == onDelete && tc.wantOnDelete != "":
+						want = []string{tc.wantOnDelete}
+					case now != onDelete && before == onDelete && tc.wantSwitched != "":
+						want = []string{tc.wantSwitched}
+					}
+					errs, warnings := validation.ValidatePodCliqueSetUpdate(pcs, old)
+					if diff := cmp.Diff(want, warnings); diff != "" || len(errs) > 0 {
+						t.Errorf("warnings (-want +got)\n%s\nerrors: %v", diff, errs.ToAggregate())
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestTheTemplateOfTrainingIsImmutable: the refusal says under which strategies, and what to do instead.
+func TestTheTemplateOfTrainingIsImmutable(t *testing.T) {
+	old := service()
+	training(old)
+	pcs := old.DeepCopy()
+	pcs.Spec.Template.PriorityClassName = "high"
+	const want = "spec.template.priorityClassName: Forbidden: the template of a Training workload is immutable under either update strategy: " +
+		"a rolling change would restart the job; create a new PodCliqueSet, with workloadType Inference and update strategy OnDelete if its template is to change while it runs"
+	errs, _ := validation.ValidatePodCliqueSetUpdate(pcs, old)
+	if len(errs) != 1 || errs[0].Error() != want {
+		t.Errorf("refused with %v, want %s", errs.ToAggregate(), want)
 	}
 }
 

@@ -40,8 +40,8 @@ func warnings(pcs *v1alpha1.PodCliqueSet) []string {
 	}
 	template := &pcs.Spec.Template
 
-	if s := pcs.Spec.UpdateStrategy; s != nil && s.Type == v1alpha1.OnDeleteStrategyType {
-		warn(specPath.Child("updateStrategy", "type"), "kept, does not act yet: a change of the template of a clique with bound pods is refused")
+	if isOnDelete(&pcs.Spec) && isTraining(&pcs.Spec) {
+		warn(strategyPath, "not acted on: the template of a Training workload is immutable")
 	}
 	topology := func(path *field.Path, tc *v1alpha1.TopologyConstraint) {
 		if tc != nil && tc.PackDomain == "" && (tc.Pack == nil || tc.Pack.Required == "") {
@@ -115,11 +115,15 @@ func warnings(pcs *v1alpha1.PodCliqueSet) []string {
 	}
 
 	for i := range out {
-		where := places[i][0]
-		if more := len(places[i]) - 1; more > 0 {
-			where = fmt.Sprintf("%s (and %d more)", where, more)
-		}
-		out[i] = where + ": " + out[i]
+		out[i] = andMore(places[i][0], len(places[i])-1) + ": " + out[i]
 	}
 	return out
+}
+
+// andMore returns the first of several places, with the number of the others.
+func andMore(place string, others int) string {
+	if others == 0 {
+		return place
+	}
+	return fmt.Sprintf("%s (and %d more)", place, others)
 }
