@@ -30,8 +30,7 @@ spec:
       spec: {replicas: 2, podSpec: {containers: [{name: main, image: "registry.example/main:1", resources: {limits: {nvidia.com/gpu: 9}}}]}}
 `
 
-// A template may be repaired as long as no pod of its clique has a node: the pods are made anew, and the other cliques are
-// left alone. As soon as they have, the edit is refused, and the message says why.
+// A template is repaired before a pod of its clique has a node: the pods are made anew, and the other cliques are left alone.
 func TestTemplateIsRepairedBeforeItRuns(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(two)
@@ -56,23 +55,6 @@ func TestTemplateIsRepairedBeforeItRuns(t *testing.T) {
 		}
 	}
 	w.checkIndices()
-
-	set := &v1alpha1.PodCliqueSet{}
-	w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "s"}, set), "reading the set")
-	set.Spec.Template.Cliques[1].Spec.PodSpec.Containers[0].Image = "registry.example/main:3"
-	err := w.client.Update(w.ctx, set)
-	if err == nil || !strings.Contains(err.Error(), "cliques[1]") || !strings.Contains(err.Error(), "bound") {
-		t.Errorf("the edit of a clique that runs: %v", err)
-	}
-	before = w.uidsOf("s-0-bad")
-	w.scale(cliques, "s-0-bad", 3) // life goes on, with the template that there was
-	w.untilPods(map[string]int{"s-0-good": 2, "s-0-bad": 3}, true)
-	for uid := range w.uidsOf("s-0-bad") {
-		delete(before, uid)
-	}
-	if len(before) > 0 {
-		t.Errorf("%d pods of the clique whose edit was refused are gone", len(before))
-	}
 }
 
 func (w *world) uidsOf(clique string) map[string]bool {

@@ -171,10 +171,12 @@ func TestUpdates(t *testing.T) {
 		"a group's NVLink":              {change: []string{"      replicas: 2\n", "      replicas: 2\n      annotations: {grove.io/mnnvl-group: a}\n"}, want: []string{"spec.template.podCliqueScalingGroups[0].annotations[grove.io/mnnvl-group]", "immutable"}},
 		"all that is mutable": {change: []string{"spec:\n", "spec:\n  updateStrategy: {type: OnDelete}\n", "cliques:", "priorityClassName: high\n    terminationDelay: 1h\n    headlessServiceConfig: {publishNotReadyAddresses: false}\n    cliques:", "name: frontend", "name: frontend\n      labels: {a: b}\n      annotations: {a: b}", "replicas: 3", "replicas: 3\n        autoScalingConfig: {maxReplicas: 5}",
 			"      replicas: 2\n", "      replicas: 3\n      terminationDelay: 2h\n      scaleConfig: {maxReplicas: 5}\n"}},
-		"replicas of Training":  {old: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n", "replicas: 0", "replicas: 2"}, want: []string{"spec.replicas", "Training"}},
-		"a template of nothing": {change: []string{"image: none", "image: other"}},
+		"replicas of Training": {old: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n", "replicas: 0", "replicas: 2"}, want: []string{"spec.replicas", "Training"}},
 		"the template of Training": {old: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n", "image: none", "image: other"},
 			want: []string{"spec.template.cliques[0].spec.podSpec", "under either update strategy"}},
+		"the template of Training, OnDelete": {old: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n  updateStrategy: {type: OnDelete}\n", "cliques:", "priorityClassName: high\n    cliques:"},
+			want: []string{"spec.template.priorityClassName", "under either update strategy"}},
+		"an update strategy that there is not": {change: []string{"spec:\n", "spec:\n  updateStrategy: {type: RollingUpdate}\n"}, want: []string{"spec.updateStrategy.type", `"RollingRecreate", "OnDelete"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -218,52 +220,6 @@ func TestALargeObject(t *testing.T) {
 	check(t, u.patch(pcs, `{"spec":{"template":{"priorityClassName":"high"}}}`))
 	check(t, u.patch(pcs, `{"spec":{"template":{"cliqueStartupType":"CliqueStartupTypeInOrder"}}}`), "immutable")
 	check(t, u.Delete(t.Context(), pcs))
-}
-
-// TestTemplateEditWithBoundPods: until updates exist, a change that would have
-// to replace pods is refused; a clique whose pods never started can be repaired.
-func TestTemplateEditWithBoundPods(t *testing.T) {
-	t.Parallel()
-	u := newUser(t, cluster)
-	if _, err := u.apply(u.read(service())); err != nil {
-		t.Fatal(err)
-	}
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "svc-0-frontend-0", Labels: map[string]string{
-			v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPartOf: "svc", v1alpha1.LabelTemplateName: "frontend"}},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}},
-	}
-	// There is no controller that would make the namespace's service account.
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	u.create(account)
-	u.create(pod)
-
-	edit := func(old, replacement string, want ...string) {
-		t.Helper()
-		edited := u.read(service(old, replacement))
-		check(t, u.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(edited), client.FieldOwner("user"), client.ForceOwnership, client.DryRunAll), want...)
-	}
-	const image, other, priority = "image: none", "image: other", "priorityClassName: high\n    cliques:"
-	edit(image, other) // the pod waits
-	edit("cliques:", priority)
-
-	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: u.namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}
-	if err := u.SubResource("binding").Create(t.Context(), pod, binding); err != nil {
-		t.Fatal(err)
-	}
-	edit(image, other, "spec.template.cliques[0].spec.podSpec", `clique "frontend" has pods that are bound to nodes`, "scale the PodCliqueSet to 0 first")
-	edit("cliques:", priority, "spec.template.priorityClassName", "bound to nodes")
-	edit("replicas: 1\n        podSpec: {", "replicas: 1\n        podSpec: {hostNetwork: true, ") // of the leader
-	edit("replicas: 3", "replicas: 9")
-
-	if err := u.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
-		t.Fatal(err)
-	}
-	pod.Status.Phase = corev1.PodFailed
-	if err := u.Status().Update(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	edit(image, other) // it has ended
 }
 
 // TestScale: the floors hold on the scale subresource and on the object alike.

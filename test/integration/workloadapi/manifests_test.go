@@ -25,7 +25,6 @@ func TestManifestsApplyUnchanged(t *testing.T) {
 		check    func(*testing.T, *v1alpha1.PodCliqueSet)
 	}{
 		"requirements/ondelete-example.yaml": {
-			warnings: []string{"spec.updateStrategy.type: kept, does not act yet"},
 			check: func(t *testing.T, pcs *v1alpha1.PodCliqueSet) {
 				if worker := pcs.Spec.Template.Cliques[0].Spec; worker.MinAvailable != nil || worker.Replicas != 8 {
 					t.Errorf("minAvailable %v, replicas %d", worker.MinAvailable, worker.Replicas)
@@ -73,7 +72,6 @@ func TestManifestsApplyUnchanged(t *testing.T) {
 		},
 		"grove/disaggregated.yaml": {},
 		"grove/kept.yaml": {warnings: []string{
-			"spec.updateStrategy.type: kept, does not act yet",
 			"metadata.annotations[kai.scheduler/queue]: kept, not acted on",
 			"metadata.annotations[grove.io/mnnvl-group] (and 1 more): kept, not acted on",
 			"spec.template.topologyConstraint (and 2 more): kept, not acted on",

@@ -65,8 +65,7 @@ func TestEveryExampleOfTheRequirements(t *testing.T) {
 		{document: "min-subgroups.md", heading: "Why This Was Rejected: Status Reporting Confusion", block: 10, file: ofSets + "refused/status.yaml",
 			refused: []string{"status.minMember", "field not declared in schema"}},
 
-		{document: "ondelete-update-strategy.md", heading: "Example Usage", block: 1, file: ofSets + "ondelete-example.yaml",
-			warnings: []string{"spec.updateStrategy.type: kept, does not act yet"}},
+		{document: "ondelete-update-strategy.md", heading: "Example Usage", block: 1, file: ofSets + "ondelete-example.yaml"},
 
 		{document: "training-jobs.md", heading: "WorkloadType Field", block: 1, file: ofSets + "training.yaml"},
 		{document: "training-jobs.md", heading: "trainingSpec Fields", block: 2, file: ofSets + "training-limits.yaml"},
