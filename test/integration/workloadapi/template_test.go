@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -57,9 +58,8 @@ func TestTemplateOfRunningPods(t *testing.T) {
 			t.Parallel()
 			u := newUser(t, cluster)
 			u.runs("svc")
-			set := func(strategy string, edit []string) error {
-				_, err := u.apply(u.read(service(append([]string{"replicas: 0", "replicas: 1", "spec:\n", "spec:\n" + strategy}, edit...)...)))
-				return err
+			set := func(strategy string, edit []string) *unstructured.Unstructured {
+				return u.read(service(append([]string{"replicas: 0", "replicas: 1", "spec:\n", "spec:\n" + strategy}, edit...)...))
 			}
 			for before, old := range strategies {
 				for now, strategy := range strategies {
@@ -67,11 +67,11 @@ func TestTemplateOfRunningPods(t *testing.T) {
 					if err := u.DeleteAllOf(t.Context(), &v1alpha1.PodCliqueSet{}, client.InNamespace(u.namespace)); err != nil {
 						t.Fatal(err)
 					}
-					if err := set(old, nil); err != nil {
-						t.Fatal(err)
-					}
+					live, edited := set(old, nil), set(strategy, tc.edit)
+					u.create(live)
 					u.warnings.Take()
-					if err := set(strategy, tc.edit); err != nil {
+					edited.SetResourceVersion(live.GetResourceVersion())
+					if err := u.Update(t.Context(), edited); err != nil {
 						t.Errorf("%s: refused: %v", what, err)
 					}
 					warnings := u.warnings.Take()
