@@ -102,6 +102,7 @@ func checkMade(t *testing.T, set *v1alpha1.PodCliqueSet) {
 	}
 	set.UID = "set"
 	for _, i := range ends(set.Spec.Replicas) {
+		revision := desired.NewRevision(set, v1alpha1.DefaultSchedulerName, nil, nil)
 		group := desired.PodGroup(set, i, desired.Children{})
 		check("PodGroup", group, subdomain)
 		if errs, _ := podgroupvalidation.ValidatePodGroup(group); len(errs) > 0 {
@@ -114,14 +115,14 @@ func checkMade(t *testing.T, set *v1alpha1.PodCliqueSet) {
 				t.Errorf("HPA %s scales from %d to %d", hpa.Name, *hpa.Spec.MinReplicas, hpa.Spec.MaxReplicas)
 			}
 		}
-		for _, clique := range desired.PodCliques(set, i, nil) {
+		for _, clique := range desired.PodCliques(set, revision, i, nil) {
 			pods(clique)
 		}
-		for _, group := range desired.ScalingGroups(set, i, nil) {
+		for _, group := range desired.ScalingGroups(set, revision, i, nil) {
 			group.UID = "group"
 			check("PodCliqueScalingGroup", group, subdomain)
 			for _, j := range ends(group.Spec.Replicas) {
-				for _, clique := range desired.MemberPodCliques(set, group, j, nil) {
+				for _, clique := range desired.MemberPodCliques(set, revision, group, j, nil) {
 					pods(clique)
 				}
 			}

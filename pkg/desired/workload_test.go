@@ -73,6 +73,11 @@ func llm() workload {
 		group("decode", nil, nil, "decode-worker")
 }
 
+// present returns the revision of the template of a set of which no revision is stored.
+func present(set *v1alpha1.PodCliqueSet, live Children) *Revision {
+	return NewRevision(set, v1alpha1.DefaultSchedulerName, nil, slices.Collect(maps.Values(live.Cliques)))
+}
+
 // apply makes all the objects of a set as a controller would, with every status still empty.
 func apply(set *v1alpha1.PodCliqueSet, live Children) Children {
 	after := Children{Cliques: map[string]*v1alpha1.PodClique{}, Groups: map[string]*v1alpha1.PodCliqueScalingGroup{},
@@ -85,11 +90,12 @@ func apply(set *v1alpha1.PodCliqueSet, live Children) Children {
 		}
 		after.Cliques[clique.Name] = clique
 	}
+	r := present(set, live)
 	for i := range int(set.Spec.Replicas) {
-		for _, clique := range PodCliques(set, i, live.Cliques) {
+		for _, clique := range PodCliques(set, r, i, live.Cliques) {
 			put(clique)
 		}
-		for _, group := range ScalingGroups(set, i, live.Groups) {
+		for _, group := range ScalingGroups(set, r, i, live.Groups) {
 			if old := live.Groups[group.Name]; old != nil {
 				group, _ = Updated(old, group)
 			} else {
@@ -97,7 +103,7 @@ func apply(set *v1alpha1.PodCliqueSet, live Children) Children {
 			}
 			after.Groups[group.Name] = group
 			for j := range int(group.Spec.Replicas) {
-				for _, clique := range MemberPodCliques(set, group, j, live.Cliques) {
+				for _, clique := range MemberPodCliques(set, r, group, j, live.Cliques) {
 					put(clique)
 				}
 			}
@@ -476,12 +482,12 @@ func TestUpdatedComesToRest(t *testing.T) {
 	c.Spec.PodSpec.Volumes = []corev1.Volume{}
 	before := c.DeepCopy()
 	for i := range 2 {
-		for _, want := range PodCliques(set, i, live.Cliques) {
+		for _, want := range PodCliques(set, present(set, live), i, live.Cliques) {
 			if _, differs := Updated(live.Cliques[want.Name], want); differs {
 				t.Errorf("%s differs from itself", want.Name)
 			}
 		}
-		for _, want := range ScalingGroups(set, i, live.Groups) {
+		for _, want := range ScalingGroups(set, present(set, live), i, live.Groups) {
 			if _, differs := Updated(live.Groups[want.Name], want); differs {
 				t.Errorf("%s differs from itself", want.Name)
 			}
@@ -489,7 +495,7 @@ func TestUpdatedComesToRest(t *testing.T) {
 	}
 
 	set.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Image = "registry.example/main:2"
-	want := PodCliques(set, 0, live.Cliques)[0]
+	want := PodCliques(set, present(set, live), 0, live.Cliques)[0]
 	updated, differs := Updated(c, want)
 	if !differs || updated.Spec.PodSpec.Containers[0].Image != "registry.example/main:2" || updated.Labels["argocd.argoproj.io/instance"] != "prod" || updated.ResourceVersion != "17" {
 		t.Errorf("differs: %v; %+v", differs, updated)
@@ -507,12 +513,13 @@ func TestUpdatedComesToRest(t *testing.T) {
 func TestHashIsStored(t *testing.T) {
 	t.Parallel()
 	set := llm().PodCliqueSet
+	v1alpha1.SetDefaults(set, v1alpha1.DefaultSchedulerName)
 	live := apply(set, Children{})
 	if a, b := live.Cliques["llm-0-worker"].Labels[v1alpha1.LabelPodTemplateHash], live.Cliques["llm-1-worker"].Labels[v1alpha1.LabelPodTemplateHash]; a != b || a == "" {
 		t.Errorf("hashes of one template: %q and %q", a, b)
 	}
 	live.Cliques["llm-0-worker"].Labels[v1alpha1.LabelPodTemplateHash] = "of-an-older-version"
-	if got := PodCliques(set, 0, live.Cliques)[0].Labels[v1alpha1.LabelPodTemplateHash]; got != "of-an-older-version" {
+	if got := PodCliques(set, present(set, live), 0, live.Cliques)[0].Labels[v1alpha1.LabelPodTemplateHash]; got != "of-an-older-version" {
 		t.Errorf("the stored hash became %q", got)
 	}
 }
@@ -533,7 +540,7 @@ func TestPod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := naming.Pod(clique.Name, string(clique.UID), 3, ""); pod.Name != want || pod.Namespace != "ml" {
+	if want := naming.Pod(clique.Name, string(clique.UID), clique.Labels[v1alpha1.LabelPodTemplateHash], 3, ""); pod.Name != want || pod.Namespace != "ml" {
 		t.Errorf("name %s/%s, want ml/%s", pod.Namespace, pod.Name, want)
 	}
 	labels := map[string]string{
@@ -809,7 +816,7 @@ func TestKeysTakenOutOfATemplate(t *testing.T) {
 		t.Errorf("all taken out (-want +got):\n%s", diff)
 	}
 	clique := live.Cliques["llm-0-worker"]
-	if _, differs := Updated(clique, PodCliques(set, 0, live.Cliques)[0]); differs {
+	if _, differs := Updated(clique, PodCliques(set, present(set, live), 0, live.Cliques)[0]); differs {
 		t.Error("differs from itself")
 	}
 }

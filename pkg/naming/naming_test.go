@@ -51,25 +51,27 @@ func TestPodGangCountsSurplusFromZero(t *testing.T) {
 
 func TestPodNames(t *testing.T) {
 	t.Parallel()
-	name := naming.Pod("llm-0-w", "uid-1", 0, "")
-	if again := naming.Pod("llm-0-w", "uid-1", 0, ""); again != name {
+	name := naming.Pod("llm-0-w", "uid-1", "t-1", 0, "")
+	if again := naming.Pod("llm-0-w", "uid-1", "t-1", 0, ""); again != name {
 		t.Errorf("the same pod is called %s and %s", name, again)
 	}
 	if len(name) != len("llm-0-w-0-")+5 || len(validation.IsDNS1123Label(name)) > 0 {
 		t.Errorf("%q does not look like a pod of llm-0-w", name)
 	}
-	// What must differ: the successor of a lost pod, a namesake's pod, another index, and cliques with confusable names.
+	// What must differ: the successor of a lost pod, a namesake's pod, another index, another template, and cliques with confusable names.
 	seen := map[string]string{}
 	for _, clique := range []string{"llm-0-w", "llm-0-w-0", "llm-0", "llm-0-0"} {
 		for _, uid := range []string{"uid-1", "uid-2"} {
 			for index := range 200 {
 				for _, replaced := range []string{"", "a", "b"} {
-					key := fmt.Sprint(clique, uid, index, replaced)
-					name := naming.Pod(clique, uid, index, replaced)
-					if other, ok := seen[name]; ok {
-						t.Errorf("%s and %s are both called %s", key, other, name)
+					for _, template := range []string{"", "t-1", "t-2"} {
+						key := fmt.Sprint(clique, uid, template, index, replaced)
+						name := naming.Pod(clique, uid, template, index, replaced)
+						if other, ok := seen[name]; ok {
+							t.Errorf("%s and %s are both called %s", key, other, name)
+						}
+						seen[name] = key
 					}
-					seen[name] = key
 				}
 			}
 		}

@@ -102,19 +102,19 @@ func TestSetReplicas(t *testing.T) {
 	set := &v1alpha1.PodCliqueSet{Spec: v1alpha1.PodCliqueSetSpec{Replicas: 2, Template: v1alpha1.PodCliqueSetTemplateSpec{
 		Cliques:                      []*v1alpha1.PodCliqueTemplateSpec{{Name: "b"}, nil, {Name: "a"}, {Name: "worker"}},
 		PodCliqueScalingGroupConfigs: []v1alpha1.PodCliqueScalingGroupConfig{{Name: "g", CliqueNames: []string{"worker"}}},
-	}}}
+	}}, Status: v1alpha1.PodCliqueSetStatus{CurrentGenerationHash: ptr.To("present")}}
 	group := &v1alpha1.PodCliqueScalingGroup{
 		ObjectMeta: metav1.ObjectMeta{Name: "s-0-g", Labels: naming.ScalingGroupLabels("s", 0, "g"), Generation: 2},
 		Spec:       v1alpha1.PodCliqueScalingGroupSpec{Replicas: 3, MinAvailable: ptr.To[int32](2)},
 		Status:     v1alpha1.PodCliqueScalingGroupStatus{ObservedGeneration: 1, ScheduledReplicas: 3, AvailableReplicas: 2, UpdatedReplicas: 1},
 	}
-	got := observed.SetReplicas(set,
+	got := observed.SetReplicas(set, 4,
 		[]*v1alpha1.PodClique{standalone(0, "b"), standalone(1, "a"), standalone(0, "a"), standalone(2, "a"), member(0, "worker")},
 		[]*v1alpha1.PodCliqueScalingGroup{group})
 	want := []lifecycle.SetReplica{
-		{Index: 0, Cliques: []lifecycle.Clique{observed.Clique(standalone(0, "a")), observed.Clique(standalone(0, "b"))},
+		{Index: 0, Revision: 4, Generation: "present", Cliques: []lifecycle.Clique{observed.Clique(standalone(0, "a")), observed.Clique(standalone(0, "b"))},
 			Groups: []lifecycle.ScalingGroup{{Name: "s-0-g", Template: "g", Replicas: 3, MinAvailable: 2, ScheduledReplicas: 3, AvailableReplicas: 2, UpdatedReplicas: 1}}},
-		{Index: 1, Cliques: []lifecycle.Clique{observed.Clique(standalone(1, "a"))}, Missing: []string{"b", "g"}},
+		{Index: 1, Revision: 4, Generation: "present", Cliques: []lifecycle.Clique{observed.Clique(standalone(1, "a"))}, Missing: []string{"b", "g"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -136,7 +136,7 @@ func TestTroubleOfSetReplicas(t *testing.T) {
 		Status: v1alpha1.PodCliqueScalingGroupStatus{Conditions: failing(v1alpha1.ConditionReplicaFailure, "refused")}}
 	set := &v1alpha1.PodCliqueSet{Spec: v1alpha1.PodCliqueSetSpec{Replicas: 3}}
 	var got []string
-	for _, r := range observed.SetReplicas(set, []*v1alpha1.PodClique{worker, b, a}, []*v1alpha1.PodCliqueScalingGroup{group}) {
+	for _, r := range observed.SetReplicas(set, 1, []*v1alpha1.PodClique{worker, b, a}, []*v1alpha1.PodCliqueScalingGroup{group}) {
 		got = append(got, r.Trouble)
 	}
 	want := []string{"PodClique s-0-b: no quota", "PodCliqueScalingGroup s-1-g: refused", ""}

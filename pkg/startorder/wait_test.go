@@ -48,13 +48,14 @@ type replica struct {
 // made returns what muster-controller makes of a set, no pod of which is ready yet.
 func made(set *v1alpha1.PodCliqueSet) replica {
 	r := replica{map[string]*v1alpha1.PodClique{}, map[string]*v1alpha1.PodCliqueScalingGroup{}}
-	for _, c := range desired.PodCliques(set, 0, nil) {
+	revision := desired.NewRevision(set, v1alpha1.DefaultSchedulerName, nil, nil)
+	for _, c := range desired.PodCliques(set, revision, 0, nil) {
 		r.cliques[c.Name] = c
 	}
-	for _, g := range desired.ScalingGroups(set, 0, nil) {
+	for _, g := range desired.ScalingGroups(set, revision, 0, nil) {
 		r.groups[g.Name] = g
 		for j := range int(g.Spec.Replicas) {
-			for _, c := range desired.MemberPodCliques(set, g, j, nil) {
+			for _, c := range desired.MemberPodCliques(set, revision, g, j, nil) {
 				r.cliques[c.Name] = c
 			}
 		}

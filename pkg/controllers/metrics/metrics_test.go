@@ -16,7 +16,9 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range all() {
-		m.(interface{ Reset() }).Reset()
+		if vector, ok := m.(interface{ Reset() }); ok {
+			vector.Reset()
+		}
 	}
 	BreachBegan("PodClique")
 	BreachBegan("PodClique")
@@ -31,6 +33,12 @@ func TestMetrics(t *testing.T) {
 	UnderWay("PodCliqueSet", "ns/c", 1)
 	UnderWay("PodCliqueSet", "ns/c", 0)
 	UnderWay("PodCliqueSet", "ns/never-seen", 0)
+
+	UpdateBegan()
+	UpdateBegan()
+	UpdateEnded(90 * time.Second)
+	UpdateEnded(-time.Second)
+	UpdateStalled()
 
 	families, err := ctrlmetrics.Registry.Gather()
 	if err != nil {
@@ -51,6 +59,10 @@ func TestMetrics(t *testing.T) {
 		`muster_replica_replacements_total{level="PodCliqueSet",reason="Termination"} 1`,
 		`muster_replica_replacement_duration_seconds_sum{level="PodCliqueSet",reason="Termination"} 90`,
 		`muster_replica_replacements_under_way{level="PodCliqueSet"} 3`,
+		`muster_updates_total 2`,
+		`muster_update_duration_seconds_count 2`,
+		`muster_update_duration_seconds_sum 90`,
+		`muster_updates_stalled_total 1`,
 	} {
 		if !strings.Contains(text.String(), want+"\n") {
 			t.Errorf("no %s in\n%s", want, text.String())

@@ -515,15 +515,41 @@ func TestPodsAreGivenTheirLabelsBack(t *testing.T) {
 	}
 }
 
+// Pods of an earlier template that were never scheduled go when it is the turn of their clique, and no other before; one that is
+// deleted for another reason is deleted once.
 func TestPodsOfAnEarlierTemplate(t *testing.T) {
-	pod := func(name string, scheduled, outdated bool) lifecycle.Pod {
-		return lifecycle.Pod{Name: name, UID: name, Scheduled: scheduled, Outdated: outdated}
-	}
-	gone := outdated([]lifecycle.Pod{
-		pod("new", false, false), pod("never-scheduled", false, true), pod("bound", true, true), pod("deleted-anyway", false, true),
-	}, []lifecycle.Deletion{{Pod: pod("deleted-anyway", false, true), Reason: lifecycle.DeletedScaleIn}})
-	if len(gone) != 1 || gone[0].Pod.Name != "never-scheduled" {
-		t.Errorf("deleted: %v", gone)
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		group       string
+		want        string
+	}{
+		"its turn":                        {map[string]string{v1alpha1.AnnotationRevision: "2", v1alpha1.AnnotationUpdateTurn: "2"}, "", "never-scheduled"},
+		"not its turn":                    {map[string]string{v1alpha1.AnnotationRevision: "2"}, "", ""},
+		"its turn in an earlier update":   {map[string]string{v1alpha1.AnnotationRevision: "3", v1alpha1.AnnotationUpdateTurn: "2"}, "", ""},
+		"OnDelete":                        {map[string]string{v1alpha1.AnnotationRevision: "2", v1alpha1.AnnotationUpdateTurn: "2", v1alpha1.AnnotationUpdateStrategy: "OnDelete"}, "", ""},
+		"a member: its group replaces it": {map[string]string{v1alpha1.AnnotationRevision: "2", v1alpha1.AnnotationUpdateTurn: "2"}, "a-0-g", ""},
+		"not told by its owner yet":       {nil, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := func(name string, scheduled, outdated bool) lifecycle.Pod {
+				return lifecycle.Pod{Name: name, UID: name, Scheduled: scheduled, Ready: scheduled, Outdated: outdated}
+			}
+			clique := newStage(t, 4, 4).clique()
+			clique.Annotations = tc.annotations
+			if tc.group != "" {
+				clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] = tc.group
+			}
+			d := (&Reconciler{}).decideUpdate(clique, []lifecycle.Pod{
+				pod("new", false, false), pod("never-scheduled", false, true), pod("bound", true, true), pod("deleted-anyway", false, true),
+			}, 4, []lifecycle.Deletion{{Pod: pod("deleted-anyway", false, true), Reason: lifecycle.DeletedScaleIn}}, now)
+			var gone []string
+			for _, del := range d.Delete {
+				gone = append(gone, del.Pod.Name)
+			}
+			if got := strings.Join(gone, " "); got != tc.want {
+				t.Errorf("deleted: %q, want %q", got, tc.want)
+			}
+		})
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-project/muster/pkg/desired"
 )
 
-// scene returns a set, its scaling group of two cliques with that many replicas, and the PodGroup for that many.
-func scene(replicas, listed int32) (*v1alpha1.PodCliqueSet, *v1alpha1.PodCliqueScalingGroup, *v2alpha2.PodGroup) {
+// scene returns a set, its scaling group of two cliques with that many replicas, the PodGroup for that many, and the revision of the template.
+func scene(replicas, listed int32) (*v1alpha1.PodCliqueSet, *v1alpha1.PodCliqueScalingGroup, *v2alpha2.PodGroup, *desired.Revision) {
 	pods := corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/main:1"}}}
 	set := &v1alpha1.PodCliqueSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "set"},
@@ -27,12 +27,13 @@ func scene(replicas, listed int32) (*v1alpha1.PodCliqueSet, *v1alpha1.PodCliqueS
 		}},
 	}
 	v1alpha1.SetDefaults(set, "")
-	group := desired.ScalingGroups(set, 0, nil)[0]
+	revision := desired.NewRevision(set, "", nil, nil)
+	group := desired.ScalingGroups(set, revision, 0, nil)[0]
 	group.Spec.Replicas = listed
 	podGroup := desired.PodGroup(set, 0, desired.Children{Groups: map[string]*v1alpha1.PodCliqueScalingGroup{group.Name: group}})
 	group = group.DeepCopy()
 	group.Spec.Replicas = replicas
-	return set, group, podGroup
+	return set, group, podGroup, revision
 }
 
 // all returns the decisions that have every PodClique created.
@@ -62,15 +63,15 @@ func TestDecide(t *testing.T) {
 		"the set is gone: the garbage collector has the members": {replicas: 1, listed: 1, exist: 2, noSet: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set, group, podGroup := scene(tc.replicas, tc.listed)
+			set, group, podGroup, revision := scene(tc.replicas, tc.listed)
 			var members []*v1alpha1.PodClique
 			for j := range tc.exist {
-				members = append(members, desired.MemberPodCliques(set, group, j, nil)...)
+				members = append(members, desired.MemberPodCliques(set, revision, group, j, nil)...)
 			}
 			if tc.noSet {
 				set = nil
 			}
-			existing, missing, remove := decide(group, set, podGroup, members, all(group, set))
+			existing, missing, remove := decide(group, set, revision, podGroup, members, all(group, set))
 			var made, removed []string
 			for _, k := range missing {
 				made = append(made, k.want.Name)
@@ -95,9 +96,9 @@ func TestDecide(t *testing.T) {
 
 // An index that is too high goes, however many replicas there are: they are not counted.
 func TestAHoleIsFilledAndWhatIsTooHighGoes(t *testing.T) {
-	set, group, podGroup := scene(2, 2)
-	members := append(desired.MemberPodCliques(set, group, 0, nil), desired.MemberPodCliques(set, group, 3, nil)...)
-	_, missing, remove := decide(group, set, podGroup, members, all(group, set))
+	set, group, podGroup, revision := scene(2, 2)
+	members := append(desired.MemberPodCliques(set, revision, group, 0, nil), desired.MemberPodCliques(set, revision, group, 3, nil)...)
+	_, missing, remove := decide(group, set, revision, podGroup, members, all(group, set))
 	if len(missing) != 2 || len(remove) != 2 || remove[0].Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex] != strconv.Itoa(3) {
 		t.Errorf("%v to be made, %v to be removed", missing, remove)
 	}

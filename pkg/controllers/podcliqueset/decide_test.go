@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
@@ -39,8 +40,9 @@ func made(s *v1alpha1.PodCliqueSet) ownedObjects {
 		podGroups: map[string]*v2alpha2.PodGroup{}, cliques: map[string]*v1alpha1.PodClique{}, groups: map[string]*v1alpha1.PodCliqueScalingGroup{},
 		members: map[string]*v1alpha1.PodClique{}, services: map[string]*corev1.Service{}, hpas: map[string]*autoscalingv2.HorizontalPodAutoscaler{},
 	}
+	revision := desired.NewRevision(s, "", nil, nil)
 	for i := range int(s.Spec.Replicas) {
-		r := wanted(s, i, f, f.children())
+		r := wanted(s, revision, i, f, f.children())
 		f.podGroups[r.podGroup.Name], f.services[r.service.Name] = r.podGroup, r.service
 		for _, c := range r.cliques {
 			f.cliques[c.Name] = c
@@ -103,7 +105,7 @@ func TestUnwanted(t *testing.T) {
 			var got [][]string
 			var names [][]lifecycle.Child
 			for i := range int(tc.now.Spec.Replicas) {
-				names = append(names, wanted(tc.now, i, f, f.children()).children())
+				names = append(names, wanted(tc.now, desired.NewRevision(tc.now, "", nil, nil), i, f, f.children()).children())
 			}
 			for _, r := range unwanted(names, f) {
 				var names []string
