@@ -54,6 +54,23 @@ func (p *Progress) towards(target Target, now time.Time) *Progress {
 	return next
 }
 
+// onDelete returns the progress under OnDelete: an update that is open ends, with nothing selected; one to another target
+// begins and ends in one moment if something is of an earlier template.
+func (p *Progress) onDelete(target Target, outdated bool, now time.Time) *Progress {
+	switch {
+	case outdated && (p == nil || p.Target != target):
+		p = &Progress{Target: target, StartedAt: now}
+	case p.Open():
+		next := *p
+		next.Selected, next.Completed = "", nil
+		p = &next
+	default:
+		return p
+	}
+	p.end(now)
+	return p
+}
+
 // complete notes that the replacement of the selected unit is ready.
 func (p *Progress) complete(now time.Time) {
 	completed := append(slices.Clone(p.Completed), p.Selected)

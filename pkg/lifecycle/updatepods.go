@@ -1,8 +1,10 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,7 +39,7 @@ type CliqueUpdateDecision struct {
 	Progress *Progress
 	// Delete are pods to be replaced.
 	Delete []Deletion
-	// Current: every pod is of the target's template.
+	// Current: every pod is of the target's template. False: what the status says that all pods follow must not be the target.
 	Current bool
 	// State is for the condition.
 	State UpdateState
@@ -49,51 +51,58 @@ type CliqueUpdateDecision struct {
 // (PCLQ) Pod Selection"; GREP-291, "OnDelete Strategy"; decisions U2 to U6, U8.
 //
 //   - Under OnDelete nothing is deleted. An update begins and ends in one moment; one that was open ends.
-//   - In its turn, pods of an earlier template that are not ready go at once. Of ready ones the oldest goes when minAvailable
-//     pods are ready and the replacement of the one before has been; then the next.
-//   - The update is complete when every pod is of the present template, the last replacement has been ready, and minAvailable
-//     pods are.
-//   - A unit in flight stays so when the target changes: no other is taken down before it is ready.
+//   - In its turn, pods of an earlier template that are not ready go immediately: those without a node first, then the others.
+//     Of ready ones the oldest goes when minAvailable pods are ready and the replacement of the one before has been; then the
+//     next.
+//   - The update is complete when no pod of an earlier template exists, except lost ones, the last replacement has been ready,
+//     and minAvailable pods are.
+//   - A unit in flight stays so when the target changes or the turn is lost: no other is taken down before it is ready.
 //   - A member of a scaling group is not updated by itself: the group replaces the replica that it is part of.
 func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	var outdated []Pod // that are there to stay otherwise
-	ready := int32(0)
+	ready, leaving := int32(0), 0
 	for _, p := range u.Pods {
-		if p.Terminating || p.Ended || u.Deleted[p.UID] {
+		switch {
+		case p.Terminating || u.Deleted[p.UID]:
+			if p.Outdated && !p.lost(now) {
+				leaving++
+			}
 			continue
-		}
-		if p.Ready {
+		case p.Ready && !p.Ended:
 			ready++
 		}
 		if p.Outdated {
 			outdated = append(outdated, p)
 		}
 	}
-	d := CliqueUpdateDecision{Progress: u.Progress, Current: len(outdated) == 0}
-	old := fmt.Sprintf("%s of an earlier template", countPods(len(outdated)))
+	d := CliqueUpdateDecision{Progress: u.Progress, Current: len(outdated)+leaving == 0}
+	old := fmt.Sprintf("%s %s of an earlier template", countPods(len(outdated)), plural(len(outdated), "is", "are"))
+	stays := UpdateState{UpdateOnDelete, old + plural(len(outdated), "; it is replaced when it is deleted", "; each is replaced when it is deleted")}
 	switch {
 	case u.Member:
 		d.Progress, d.State = nil, UpdateState{}
 		return d
 	case u.OnDelete:
-		if u.Progress.Open() {
-			d.Progress = u.Progress.towards(u.Progress.Target, now)
-			d.Progress.end(now)
-		}
-		if len(outdated) > 0 && (d.Progress == nil || d.Progress.Target != u.Target) {
-			d.Progress = &Progress{Target: u.Target, StartedAt: now, LastProgress: now}
-			d.Progress.end(now)
-		}
+		d.Progress = u.Progress.onDelete(u.Target, len(outdated) > 0, now)
 		d.State = UpdateState{UpdateComplete, "every pod is of the present template"}
 		if len(outdated) > 0 {
-			d.State = UpdateState{UpdateOnDelete, old + "; each is replaced when it is deleted"}
+			d.State = stays
 		}
 		return d
 	case len(outdated) > 0 && !u.Turn:
-		if u.Progress.Open() {
+		d.State = UpdateState{UpdateWaitsForTurn, old + "; the update of the PodCliqueSet has not reached this replica"}
+		switch p := u.Progress; {
+		case p.InFlight() && p.Open():
+			if waits := u.inFlight(p.Selected, now); waits.Reason != "" && waits.Reason != Updating {
+				d.State, d.RequeueAfter = waits.stalled(p, u.StalledAfter, now)
+				return d
+			}
+			d.Progress = nil
+		case p.Open():
 			d.Progress = nil // what was being updated has another turn
+		case p != nil && p.Target == u.Target:
+			d.State = stays // the update was one under OnDelete
 		}
-		d.State = UpdateState{UpdateWaitsForTurn, old}
 		return d
 	case len(outdated) == 0 && !u.Progress.Open():
 		d.State = UpdateState{UpdateComplete, "every pod is of the present template"}
@@ -104,30 +113,33 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	d.Progress = p
 	waits := UpdateState{}
 	if p.InFlight() {
-		if waits = u.inFlight(p.Selected); waits.Reason == "" {
+		if waits = u.inFlight(p.Selected, now); waits.Reason == "" {
 			p.complete(now)
 		}
 	}
+	slices.SortFunc(outdated, byAge)
 	var readyOutdated []Pod
+	var unhealthy []Deletion
 	for _, pod := range outdated {
 		switch {
-		case !pod.Ready, pod.Name == p.Selected && p.InFlight() && ready >= u.MinAvailable:
+		case !pod.Scheduled:
+			d.Delete = append(d.Delete, Deletion{pod, DeletedUpdate})
+		case !pod.Ready || pod.Ended:
+			unhealthy = append(unhealthy, Deletion{pod, DeletedUpdate})
+		case pod.Name == p.Selected && p.InFlight() && ready >= u.MinAvailable: // selected before, and not deleted
 			d.Delete = append(d.Delete, Deletion{pod, DeletedUpdate})
 		default:
 			readyOutdated = append(readyOutdated, pod)
 		}
 	}
-	slices.SortFunc(readyOutdated, byAge)
+	d.Delete = append(d.Delete, unhealthy...)
 	switch {
 	case waits.Reason != "" && ready < u.MinAvailable && slices.ContainsFunc(readyOutdated, func(pod Pod) bool { return pod.Name == p.Selected }):
 		d.State = u.belowMinimum(ready) // it fell below between the selection and the deletion
 	case waits.Reason != "":
 		d.State = waits
-	case ready < u.MinAvailable:
+	case ready < u.MinAvailable && len(readyOutdated) > 0:
 		d.State = u.belowMinimum(ready)
-		if wait := u.notReady(); wait.Reason != "" {
-			d.State.Message += "; " + wait.Message
-		}
 	case len(readyOutdated) > 0:
 		next := readyOutdated[0]
 		p.pick(next.Name, now)
@@ -135,6 +147,13 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 		d.State = UpdateState{Updating, fmt.Sprintf("replacing pod %s; %s", next.Name, old)}
 	case len(outdated) > 0:
 		d.State = UpdateState{Updating, fmt.Sprintf("replacing %s that %s not ready", countPods(len(outdated)), plural(len(outdated), "is", "are"))}
+	case leaving > 0:
+		d.State = UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("%s of an earlier template %s", countPods(leaving), plural(leaving, "terminates", "terminate"))}
+	case ready < u.MinAvailable:
+		d.State = UpdateState{UpdateWaitsForReadiness, readyPods(ready, u.MinAvailable)}
+		if wait := u.notReady(); wait.Reason != "" {
+			d.State = UpdateState{wait.Reason, wait.Message + "; " + d.State.Message}
+		}
 	default:
 		p.end(now)
 		d.State = UpdateState{UpdateComplete, "every pod is of the present template"}
@@ -143,46 +162,78 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	return d
 }
 
+// belowMinimum returns why no ready pod is replaced now.
 func (u CliqueUpdate) belowMinimum(ready int32) UpdateState {
-	return UpdateState{UpdateWaitsForMinAvailable, fmt.Sprintf("no ready pod is replaced while fewer are ready than needed: %s", readyPods(ready, u.MinAvailable))}
+	message := "no ready pod is replaced while fewer are ready than needed: " + readyPods(ready, u.MinAvailable)
+	if wait := u.notReady(); wait.Reason != "" {
+		message += "; " + wait.Message
+	}
+	return UpdateState{UpdateWaitsForMinAvailable, message}
 }
 
-// inFlight returns what the replacement of a selected pod waits for. The zero value: it is ready, or not wanted any more.
-func (u CliqueUpdate) inFlight(selected string) UpdateState {
+// inFlight returns what the replacement of a selected pod waits for. The zero value: it is ready, or not wanted any more. The
+// pod is waited for no longer when it is lost.
+func (u CliqueUpdate) inFlight(selected string, now time.Time) UpdateState {
 	index, others := podIndex(selected), int32(0)
-	for _, p := range u.Pods {
+	var same, lower *Pod // the pod of its index, and the first of a lower index that is not ready
+	for i := range u.Pods {
+		p := &u.Pods[i]
 		switch {
-		case p.Name == selected && p.Outdated && p.Terminating:
+		case p.lost(now):
+		case p.Name == selected && p.Terminating:
 			return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("pod %s terminates; its replacement is created when it is gone", p.Name)}
 		case p.Name == selected && p.Outdated:
 			return UpdateState{Updating, fmt.Sprintf("replacing pod %s", p.Name)}
 		case p.Terminating, u.Deleted[p.UID]:
-		case p.Index == index && p.Ready:
-			return UpdateState{} // of the present template, or of one between that and the first
-		case p.Index == index:
-			return waitsFor(p)
+		case p.Index == index && index >= 0:
+			same = firstOf(same, p)
 		default:
 			others++
+			if p.Index < index && !p.Ready {
+				lower = firstOf(lower, p)
+			}
 		}
 	}
-	if others >= u.Replicas {
-		return UpdateState{} // scaled in
+	switch {
+	case same != nil && same.Ready: // of the present template, or of one between that and the first
+		return UpdateState{}
+	case same != nil:
+		return waitsFor(*same)
+	case others < u.Replicas:
+		return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("the replacement of pod %s is not created yet", selected)}
+	case lower != nil:
+		return waitsFor(*lower) // a lower index was free, and the replacement got that
 	}
-	return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("the replacement of pod %s is not created yet", selected)}
+	return UpdateState{} // scaled in
 }
 
-// notReady returns what the first pod that is not ready waits for.
+// notReady returns what the first pod waits for that is not ready and there to stay.
 func (u CliqueUpdate) notReady() UpdateState {
-	for _, p := range u.Pods {
-		if !p.Terminating && !p.Ready {
-			return waitsFor(p)
+	var found *Pod
+	for i := range u.Pods {
+		if p := &u.Pods[i]; !p.Terminating && !p.Ready && !p.Outdated && !u.Deleted[p.UID] {
+			found = firstOf(found, p)
 		}
 	}
-	return UpdateState{}
+	if found == nil {
+		return UpdateState{}
+	}
+	return waitsFor(*found)
+}
+
+// firstOf returns the pod of the lower index, so that a message does not depend on the order of the pods. a may be nil.
+func firstOf(a, b *Pod) *Pod {
+	if a == nil || cmp.Or(cmp.Compare(b.Index, a.Index), byAge(*b, *a)) < 0 {
+		return b
+	}
+	return a
 }
 
 func waitsFor(p Pod) UpdateState {
-	if !p.Scheduled {
+	switch {
+	case p.Ended:
+		return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("pod %s ended; it is replaced after a back-off", p.Name)}
+	case !p.Scheduled:
 		return UpdateState{UpdateWaitsForCapacity, fmt.Sprintf("pod %s is not bound to a node", p.Name)}
 	}
 	return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("pod %s is not ready", p.Name)}
@@ -194,8 +245,8 @@ func podIndex(name string) int {
 	if len(parts) < 3 {
 		return -1
 	}
-	index := -1
-	if _, err := fmt.Sscanf(parts[len(parts)-2], "%d", &index); err != nil || index < 0 {
+	index, err := strconv.Atoi(parts[len(parts)-2])
+	if err != nil {
 		return -1
 	}
 	return index

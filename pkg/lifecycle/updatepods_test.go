@@ -1,0 +1,419 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+// web returns a ready pod of the clique web, made of a template: the letter is in its name. The higher the index, the older.
+func web(index int, template string, changes ...func(*lifecycle.Pod)) lifecycle.Pod {
+	p := ready(index)
+	p.Name = fmt.Sprintf("web-%d-%s", index, template)
+	p.UID = p.Name
+	p.Created = ago(time.Hour + time.Duration(index)*time.Minute)
+	return with(p, changes...)
+}
+
+// old is a ready pod of the template before.
+func old(index int, changes ...func(*lifecycle.Pod)) lifecycle.Pod {
+	return with(web(index, "a", outdated), changes...)
+}
+
+// fresh is a ready pod of the present template, made after all others.
+func fresh(index int, changes ...func(*lifecycle.Pod)) lifecycle.Pod {
+	return with(web(index, "b", created(time.Minute)), changes...)
+}
+
+// rolling is an update of a clique of three pods that has its turn.
+func rolling(progress *lifecycle.Progress, minAvailable int32, pods ...lifecycle.Pod) lifecycle.CliqueUpdate {
+	return lifecycle.CliqueUpdate{Target: targetB, Turn: true, Progress: progress, Replicas: 3, MinAvailable: minAvailable, Pods: pods}
+}
+
+func change(u lifecycle.CliqueUpdate, changes ...func(*lifecycle.CliqueUpdate)) lifecycle.CliqueUpdate {
+	for _, change := range changes {
+		change(&u)
+	}
+	return u
+}
+
+func replaced(pods ...lifecycle.Pod) []lifecycle.Deletion {
+	var deletions []lifecycle.Deletion
+	for _, p := range pods {
+		deletions = append(deletions, lifecycle.Deletion{Pod: p, Reason: lifecycle.DeletedUpdate})
+	}
+	return deletions
+}
+
+func TestDecideCliqueUpdate(t *testing.T) {
+	t.Parallel()
+	noTurn := func(u *lifecycle.CliqueUpdate) { u.Turn = false }
+	onDelete := func(u *lifecycle.CliqueUpdate) { u.OnDelete, u.Turn = true, false }
+	towards := func(target lifecycle.Target) func(*lifecycle.CliqueUpdate) {
+		return func(u *lifecycle.CliqueUpdate) { u.Target = target }
+	}
+	replicas := func(n int32) func(*lifecycle.CliqueUpdate) {
+		return func(u *lifecycle.CliqueUpdate) { u.Replicas = n }
+	}
+	deleted := func(pod lifecycle.Pod) func(*lifecycle.CliqueUpdate) {
+		return func(u *lifecycle.CliqueUpdate) { u.Deleted = map[string]bool{pod.UID: true} }
+	}
+	stalledAfter := func(d time.Duration) func(*lifecycle.CliqueUpdate) {
+		return func(u *lifecycle.CliqueUpdate) { u.StalledAfter = d }
+	}
+	const complete = "every pod is of the present template"
+	type decision = lifecycle.CliqueUpdateDecision
+	for name, tc := range map[string]struct {
+		u    lifecycle.CliqueUpdate
+		want decision
+	}{
+		"nothing was ever updated, and nothing is to be": {
+			u:    rolling(nil, 2, web(0, "b"), web(1, "b"), web(2, "b")),
+			want: decision{Current: true, State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"a clique without pods is up to date": {
+			u:    rolling(nil, 2),
+			want: decision{Current: true, State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"a member of a scaling group is not updated by itself": {
+			u:    change(rolling(begun(targetB), 2, old(0)), func(u *lifecycle.CliqueUpdate) { u.Member = true }),
+			want: decision{},
+		},
+
+		// The order.
+		"pods without a node go immediately, then those that are not ready, below the minimum too": {
+			u: rolling(nil, 3, old(0), old(1, pending), old(2, notReady)),
+			want: decision{Progress: begun(targetB, startedNow), Delete: replaced(old(1, pending), old(2, notReady)),
+				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced while fewer are ready than needed: 1 pod is ready, 3 needed")},
+		},
+		"beside them the oldest ready one, if enough are ready": {
+			u: rolling(nil, 2, old(0), old(1, pending), old(2)),
+			want: decision{Progress: begun(targetB, startedNow, selected("web-2-a")), Delete: replaced(old(1, pending), old(2)),
+				State: state(lifecycle.Updating, "replacing pod web-2-a; 3 pods are of an earlier template")},
+		},
+		"a pod that was restarted and is ready again is a ready one": {
+			u: rolling(nil, 3, old(0), old(1), old(2)),
+			want: decision{Progress: begun(targetB, startedNow, selected("web-2-a")), Delete: replaced(old(2)),
+				State: state(lifecycle.Updating, "replacing pod web-2-a; 3 pods are of an earlier template")},
+		},
+		"of the same age: by name": {
+			u: rolling(nil, 1, old(1, created(0)), old(0, created(0))),
+			want: decision{Progress: begun(targetB, startedNow, selected("web-0-a")), Delete: replaced(old(0, created(0))),
+				State: state(lifecycle.Updating, "replacing pod web-0-a; 2 pods are of an earlier template")},
+		},
+		"a pod that ended is unhealthy: it does not wait for its back-off": {
+			u: rolling(nil, 2, fresh(0), fresh(1), old(2, ended(0, time.Minute))),
+			want: decision{Progress: begun(targetB, startedNow), Delete: replaced(old(2, ended(0, time.Minute))),
+				State: state(lifecycle.Updating, "replacing 1 pod that is not ready")},
+		},
+		"all are unhealthy: all go": {
+			u: rolling(nil, 3, old(0, notReady), old(1, pending)),
+			want: decision{Progress: begun(targetB, startedNow), Delete: replaced(old(1, pending), old(0, notReady)),
+				State: state(lifecycle.Updating, "replacing 2 pods that are not ready")},
+		},
+		"what is deleted for another reason is not counted and not deleted twice": {
+			u: change(rolling(nil, 2, old(0), old(1), old(2)), deleted(old(2))),
+			want: decision{Progress: begun(targetB, startedNow, selected("web-1-a")), Delete: replaced(old(1)),
+				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
+		},
+
+		// One at a time.
+		"the selected pod terminates: nothing else goes": {
+			u: rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1), old(2, terminating)),
+			want: decision{Progress: begun(targetB, selected("web-2-a")),
+				State: state(lifecycle.UpdateWaitsForDeletion, "pod web-2-a terminates; its replacement is created when it is gone")},
+		},
+		"but what is unhealthy": {
+			u: rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1, notReady), old(2, terminating)),
+			want: decision{Progress: begun(targetB, selected("web-2-a")), Delete: replaced(old(1, notReady)),
+				State: state(lifecycle.UpdateWaitsForDeletion, "pod web-2-a terminates; its replacement is created when it is gone")},
+		},
+		"the replacement is not there yet": {
+			u: rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1)),
+			want: decision{Progress: begun(targetB, selected("web-2-a")),
+				State: state(lifecycle.UpdateWaitsForDeletion, "the replacement of pod web-2-a is not created yet")},
+		},
+		"it has no node": {
+			u: rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1), fresh(2, pending)),
+			want: decision{Progress: begun(targetB, selected("web-2-a")),
+				State: state(lifecycle.UpdateWaitsForCapacity, "pod web-2-b is not bound to a node")},
+		},
+		"it is not ready": {
+			u: rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1), fresh(2, notReady)),
+			want: decision{Progress: begun(targetB, selected("web-2-a")),
+				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-2-b is not ready")},
+		},
+		"it is ready: the next": {
+			u: rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1), fresh(2)),
+			want: decision{Progress: begun(targetB, selected("web-1-a", "web-2-a"), progressed(now)), Delete: replaced(old(1)),
+				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
+		},
+		"the deletion was recorded and did not happen: again": {
+			u: rolling(begun(targetB, selected("web-2-a")), 3, old(0), old(1), old(2)),
+			want: decision{Progress: begun(targetB, selected("web-2-a")), Delete: replaced(old(2)),
+				State: state(lifecycle.Updating, "replacing pod web-2-a")},
+		},
+		"not if the clique fell below its minimum meanwhile": {
+			u: rolling(begun(targetB, selected("web-2-a")), 3, old(0), fresh(1, notReady), old(2)),
+			want: decision{Progress: begun(targetB, selected("web-2-a")),
+				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced while fewer are ready than needed: 2 pods are ready, 3 needed; pod web-1-b is not ready")},
+		},
+		"the selected pod became unhealthy before its deletion: it goes, whatever the minimum": {
+			u: rolling(begun(targetB, selected("web-2-a")), 3, old(0), old(1), old(2, notReady)),
+			want: decision{Progress: begun(targetB, selected("web-2-a")), Delete: replaced(old(2, notReady)),
+				State: state(lifecycle.Updating, "replacing pod web-2-a")},
+		},
+		"the selected pod is lost with its node: its replacement counts, in any order": {
+			u: rolling(begun(targetB, selected("web-2-a")), 1, old(2, terminating, unreachable, graceOver), old(0), old(1), fresh(2)),
+			want: decision{Progress: begun(targetB, selected("web-1-a", "web-2-a"), progressed(now)), Delete: replaced(old(1)),
+				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
+		},
+		"the replacement took a lower index, because that was free, and is not ready": {
+			u: change(rolling(begun(targetB, selected("web-2-a")), 1, old(1), fresh(0, notReady)), replicas(2)),
+			want: decision{Progress: begun(targetB, selected("web-2-a")),
+				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-0-b is not ready")},
+		},
+		"now it is": {
+			u: change(rolling(begun(targetB, selected("web-2-a")), 1, old(1), fresh(0)), replicas(2)),
+			want: decision{Progress: begun(targetB, selected("web-1-a", "web-2-a"), progressed(now)), Delete: replaced(old(1)),
+				State: state(lifecycle.Updating, "replacing pod web-1-a; 1 pod is of an earlier template")},
+		},
+
+		// The minimum.
+		"minAvailable is all: it dips by one": {
+			u: rolling(begun(targetB, selected("web-2-a")), 3, old(0), old(1), fresh(2)),
+			want: decision{Progress: begun(targetB, selected("web-1-a", "web-2-a"), progressed(now)), Delete: replaced(old(1)),
+				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
+		},
+		"a pod of the present template fell ill: no ready one goes": {
+			u: rolling(begun(targetB, selected("web-2-a", "web-2-a")), 3, old(0), old(1), fresh(2, notReady)),
+			want: decision{Progress: begun(targetB, selected("web-2-a", "web-2-a")),
+				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced while fewer are ready than needed: 2 pods are ready, 3 needed; pod web-2-b is not ready")},
+		},
+		"all follow, too few are ready: the reason is what they wait for": {
+			u: rolling(begun(targetB), 3, fresh(0), fresh(1, notReady), fresh(2, pending)),
+			want: decision{Current: true, Progress: begun(targetB),
+				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-1-b is not ready; 1 pod is ready, 3 needed")},
+		},
+		"the message does not depend on the order of the pods": {
+			u: rolling(begun(targetB), 3, fresh(2, pending), fresh(1, notReady), fresh(0)),
+			want: decision{Current: true, Progress: begun(targetB),
+				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-1-b is not ready; 1 pod is ready, 3 needed")},
+		},
+		"all follow, one is not created yet": {
+			u: rolling(begun(targetB), 3, fresh(0), fresh(1)),
+			want: decision{Current: true, Progress: begun(targetB),
+				State: state(lifecycle.UpdateWaitsForReadiness, "2 pods are ready, 3 needed")},
+		},
+
+		// The end.
+		"the last replacement is ready: the end": {
+			u: rolling(begun(targetB, selected("web-0-a", "web-2-a", "web-1-a")), 1, fresh(0), fresh(1), fresh(2)),
+			want: decision{Current: true, Progress: begun(targetB, selected("web-0-a", "web-2-a", "web-1-a", "web-0-a"), overNow),
+				State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"a pod beyond the minimum need not be ready": {
+			u: rolling(begun(targetB, selected("web-0-a", "web-0-a")), 2, fresh(0), fresh(1), fresh(2, pending)),
+			want: decision{Current: true, Progress: begun(targetB, selected("web-0-a", "web-0-a"), overNow),
+				State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"a pod of the template before still terminates: not yet": {
+			u: rolling(begun(targetB), 1, fresh(0), old(1, notReady, terminating), fresh(2)),
+			want: decision{Progress: begun(targetB),
+				State: state(lifecycle.UpdateWaitsForDeletion, "1 pod of an earlier template terminates")},
+		},
+		"unless it is lost": {
+			u: rolling(begun(targetB), 1, fresh(0), old(1, terminating, unreachable, graceOver), fresh(2)),
+			want: decision{Current: true, Progress: begun(targetB, overNow),
+				State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"ended is ended": {
+			u: rolling(begun(targetB, over), 3, fresh(0), fresh(1, notReady)),
+			want: decision{Current: true, Progress: begun(targetB, over),
+				State: state(lifecycle.UpdateComplete, complete)},
+		},
+
+		// Scaling in mid-update.
+		"what was selected is not wanted any more": {
+			u: change(rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1)), replicas(2)),
+			want: decision{Progress: begun(targetB, selected("web-1-a", "web-2-a"), progressed(now)), Delete: replaced(old(1)),
+				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
+		},
+		"scaled out: the new ones count, and nothing is said to be created that is": {
+			u: change(rolling(begun(targetB, selected("web-2-a")), 3, old(0), old(1), fresh(2, notReady), fresh(3), fresh(4)), replicas(5)),
+			want: decision{Progress: begun(targetB, selected("web-2-a")),
+				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-2-b is not ready")},
+		},
+		"scaled to zero: the end": {
+			u: change(rolling(begun(targetB, selected("web-2-a")), 0), replicas(0)),
+			want: decision{Current: true, Progress: begun(targetB, selected("web-2-a", "web-2-a"), overNow),
+				State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"scaled to zero, pods of the template before still go: not yet": {
+			u: change(rolling(begun(targetB), 0, old(0, terminating), old(1, terminating)), replicas(0)),
+			want: decision{Progress: begun(targetB),
+				State: state(lifecycle.UpdateWaitsForDeletion, "2 pods of an earlier template terminate")},
+		},
+
+		// A second edit.
+		"a second edit begins anew, and keeps what is in flight": {
+			u: change(rolling(begun(targetB, selected("web-2-a", "web-3-a")), 1, old(0), old(1), web(2, "b", outdated, notReady)), towards(targetC)),
+			want: decision{Progress: begun(targetC, startedNow, selected("web-2-a")), Delete: replaced(web(2, "b", outdated, notReady)),
+				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-2-b is not ready")},
+		},
+		"nothing was in flight": {
+			u: change(rolling(begun(targetB, selected("web-2-a", "web-2-a")), 3, old(0), old(1), web(2, "b", outdated, notReady)), towards(targetC)),
+			want: decision{Progress: begun(targetC, startedNow), Delete: replaced(web(2, "b", outdated, notReady)),
+				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced while fewer are ready than needed: 2 pods are ready, 3 needed")},
+		},
+		"the replacement of the template between became ready: it is back": {
+			u: change(rolling(begun(targetB, selected("web-2-a")), 3, old(0), old(1), web(2, "b", outdated)), towards(targetC)),
+			want: decision{Progress: begun(targetC, startedNow, selected("web-2-b", "web-2-a")), Delete: replaced(web(2, "b", outdated)),
+				State: state(lifecycle.Updating, "replacing pod web-2-b; 3 pods are of an earlier template")},
+		},
+		"A->B->A: the selected pod was not deleted yet and is right again": {
+			u: change(rolling(begun(targetB, selected("web-2-a")), 3, web(0, "a"), web(1, "a"), web(2, "a")), towards(targetA)),
+			want: decision{Current: true, Progress: begun(targetA, startedNow, selected("web-2-a", "web-2-a"), overNow),
+				State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"A->B->A: it terminates, and its replacement has its name": {
+			u: change(rolling(begun(targetB, selected("web-2-a")), 3, web(0, "a"), web(1, "a"), web(2, "a", terminating)), towards(targetA)),
+			want: decision{Current: true, Progress: begun(targetA, startedNow, selected("web-2-a")),
+				State: state(lifecycle.UpdateWaitsForDeletion, "pod web-2-a terminates; its replacement is created when it is gone")},
+		},
+		"A->B->A: its replacement with its name is not ready yet": {
+			u: change(rolling(begun(targetA, selected("web-2-a")), 3, web(0, "a"), web(1, "a"), web(2, "a", notReady)), towards(targetA)),
+			want: decision{Current: true, Progress: begun(targetA, selected("web-2-a")),
+				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-2-a is not ready")},
+		},
+		"A->B->A->B: the replacement with its name is outdated again, and goes": {
+			u: rolling(begun(targetA, selected("web-2-a")), 3, old(0), old(1), old(2)),
+			want: decision{Progress: begun(targetB, startedNow, selected("web-2-a")), Delete: replaced(old(2)),
+				State: state(lifecycle.Updating, "replacing pod web-2-a")},
+		},
+
+		// Turns.
+		"no turn: nothing is replaced, whatever its state": {
+			u:    change(rolling(nil, 2, old(0), old(1, pending), old(2, notReady)), noTurn),
+			want: decision{State: state(lifecycle.UpdateWaitsForTurn, "3 pods are of an earlier template; the update of the PodCliqueSet has not reached this replica")},
+		},
+		"no turn, and an ended update of before": {
+			u: change(rolling(begun(targetA, over), 2, old(0)), noTurn),
+			want: decision{Progress: begun(targetA, over),
+				State: state(lifecycle.UpdateWaitsForTurn, "1 pod is of an earlier template; the update of the PodCliqueSet has not reached this replica")},
+		},
+		"the turn is lost: what was open is not": {
+			u:    change(rolling(begun(targetB, selected("web-2-a", "web-2-a")), 2, old(0), old(1), fresh(2)), noTurn),
+			want: decision{State: state(lifecycle.UpdateWaitsForTurn, "2 pods are of an earlier template; the update of the PodCliqueSet has not reached this replica")},
+		},
+		"the turn is lost while one is in flight: that is not forgotten": {
+			u: change(rolling(begun(targetB, selected("web-2-a")), 2, old(0), old(1), fresh(2, pending)), noTurn, towards(targetC)),
+			want: decision{Progress: begun(targetB, selected("web-2-a")),
+				State: state(lifecycle.UpdateWaitsForCapacity, "pod web-2-b is not bound to a node")},
+		},
+		"the turn is lost before the deletion: it does not happen": {
+			u:    change(rolling(begun(targetB, selected("web-2-a")), 2, old(0), old(1), old(2)), noTurn),
+			want: decision{State: state(lifecycle.UpdateWaitsForTurn, "3 pods are of an earlier template; the update of the PodCliqueSet has not reached this replica")},
+		},
+
+		// OnDelete.
+		"OnDelete: begins and ends in one moment, and deletes nothing": {
+			u: change(rolling(nil, 2, old(0), old(1, pending), old(2, notReady)), onDelete),
+			want: decision{Progress: begun(targetB, startedNow, overNow),
+				State: state(lifecycle.UpdateOnDelete, "3 pods are of an earlier template; each is replaced when it is deleted")},
+		},
+		"OnDelete: the times stay": {
+			u: change(rolling(begun(targetB, atOnce), 2, old(0), fresh(1)), onDelete),
+			want: decision{Progress: begun(targetB, atOnce),
+				State: state(lifecycle.UpdateOnDelete, "1 pod is of an earlier template; it is replaced when it is deleted")},
+		},
+		"OnDelete: a second edit begins and ends anew": {
+			u: change(rolling(begun(targetA, atOnce), 2, old(0), old(1)), onDelete),
+			want: decision{Progress: begun(targetB, startedNow, overNow),
+				State: state(lifecycle.UpdateOnDelete, "2 pods are of an earlier template; each is replaced when it is deleted")},
+		},
+		"OnDelete: nothing outdated, nothing to record": {
+			u:    change(rolling(nil, 2, fresh(0)), onDelete),
+			want: decision{Current: true, State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"OnDelete: the last outdated pod was deleted": {
+			u: change(rolling(begun(targetB, atOnce), 2, fresh(0)), onDelete),
+			want: decision{Current: true, Progress: begun(targetB, atOnce),
+				State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"RollingRecreate -> OnDelete: a running update ends, and nothing is selected": {
+			u: change(rolling(begun(targetB, selected("web-2-a", "web-3-a")), 2, old(0), old(1), old(2)), onDelete),
+			want: decision{Progress: begun(targetB, overNow),
+				State: state(lifecycle.UpdateOnDelete, "3 pods are of an earlier template; each is replaced when it is deleted")},
+		},
+		"RollingRecreate -> OnDelete with an edit": {
+			u: change(rolling(begun(targetA, selected("web-2-a")), 2, old(0)), onDelete),
+			want: decision{Progress: begun(targetB, startedNow, overNow),
+				State: state(lifecycle.UpdateOnDelete, "1 pod is of an earlier template; it is replaced when it is deleted")},
+		},
+		"OnDelete -> RollingRecreate: nothing, and it does not wait for a turn": {
+			u: change(rolling(begun(targetB, atOnce), 2, old(0), fresh(1)), noTurn),
+			want: decision{Progress: begun(targetB, atOnce),
+				State: state(lifecycle.UpdateOnDelete, "1 pod is of an earlier template; it is replaced when it is deleted")},
+		},
+		"the next edit rolls, those of the edit before too": {
+			u: change(rolling(begun(targetB, atOnce), 1, web(0, "b", outdated), old(1)), towards(targetC)),
+			want: decision{Progress: begun(targetC, startedNow, selected("web-1-a")), Delete: replaced(old(1)),
+				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
+		},
+
+		// Stalled.
+		"a while without progress: when it will have stalled": {
+			u: change(rolling(begun(targetB, selected("web-2-a")), 1, old(0), fresh(2, pending)), stalledAfter(5*time.Minute)),
+			want: decision{Progress: begun(targetB, selected("web-2-a")), RequeueAfter: 4 * time.Minute,
+				State: state(lifecycle.UpdateWaitsForCapacity, "pod web-2-b is not bound to a node")},
+		},
+		"stalled": {
+			u: change(rolling(begun(targetB, selected("web-2-a")), 1, old(0), fresh(2, pending)), stalledAfter(time.Minute)),
+			want: decision{Progress: begun(targetB, selected("web-2-a")),
+				State: state(lifecycle.UpdateStalled, "no progress since 2026-05-01T11:59:00Z; WaitingForCapacity: pod web-2-b is not bound to a node")},
+		},
+		"it goes on": {
+			u: change(rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1), fresh(2)), stalledAfter(time.Second)),
+			want: decision{Progress: begun(targetB, selected("web-1-a", "web-2-a"), progressed(now)), Delete: replaced(old(1)), RequeueAfter: time.Second,
+				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
+		},
+		"what has no turn, or has ended, never stalls": {
+			u: change(rolling(begun(targetA, over), 1, old(0)), noTurn, stalledAfter(time.Second)),
+			want: decision{Progress: begun(targetA, over),
+				State: state(lifecycle.UpdateWaitsForTurn, "1 pod is of an earlier template; the update of the PodCliqueSet has not reached this replica")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range int64(4) { // the order of the pods does not matter
+				given := *copyOf(tc.u.Progress)
+				got := lifecycle.DecideCliqueUpdate(tc.u, now)
+				if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+					t.Fatalf("(-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(given, *copyOf(tc.u.Progress)); diff != "" {
+					t.Fatalf("the progress that was given was changed (-before +after):\n%s", diff)
+				}
+				tc.u.Pods = slices.Clone(tc.u.Pods)
+				rand.New(rand.NewSource(seed)).Shuffle(len(tc.u.Pods), func(i, j int) { tc.u.Pods[i], tc.u.Pods[j] = tc.u.Pods[j], tc.u.Pods[i] })
+			}
+		})
+	}
+}
+
+func copyOf(p *lifecycle.Progress) *lifecycle.Progress {
+	if p == nil {
+		return &lifecycle.Progress{}
+	}
+	c := *p
+	c.Completed = slices.Clone(p.Completed)
+	return &c
+}
