@@ -60,7 +60,7 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 	s.WasAvailable = breach.WasAvailable
 	s.TerminationDeadline = optionalTime(breach.Deadline)
 	if f.Update == nil {
-		f.Update = &lifecycle.CliqueUpdateDecision{Current: n.Updated == n.Pods}
+		f.Update = &lifecycle.CliqueUpdateDecision{Current: !slices.ContainsFunc(f.Pods, func(p lifecycle.Pod) bool { return p.Outdated })}
 	}
 	setCliqueUpdate(clique, &s, f.Update, now)
 

@@ -37,10 +37,8 @@ func Begin(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alpha1.Po
 // setCliqueUpdate sets what the status of a PodClique says about updates.
 func setCliqueUpdate(clique *v1alpha1.PodClique, s *v1alpha1.PodCliqueStatus, d *lifecycle.CliqueUpdateDecision, now metav1.Time) {
 	s.ObservedRevision = observed.Revision(clique)
-	if d.Current {
-		follow(&s.CurrentPodCliqueSetGenerationHash, observed.GenerationHash(clique))
-		follow(&s.CurrentPodTemplateHash, clique.Labels[v1alpha1.LabelPodTemplateHash])
-	}
+	follow(&s.CurrentPodCliqueSetGenerationHash, observed.GenerationHash(clique), d.Current)
+	follow(&s.CurrentPodTemplateHash, clique.Labels[v1alpha1.LabelPodTemplateHash], d.Current)
 	s.UpdateProgress = nil
 	if p := d.Progress; p != nil {
 		s.UpdateProgress = &v1alpha1.PodCliqueUpdateProgress{
@@ -58,8 +56,8 @@ func setGroupUpdate(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodClique
 	if d.Known {
 		s.ObservedRevision = observed.Revision(group)
 	}
-	if d.Current {
-		follow(&s.CurrentPodCliqueSetGenerationHash, observed.GenerationHash(group))
+	if d.Known {
+		follow(&s.CurrentPodCliqueSetGenerationHash, observed.GenerationHash(group), d.Current)
 	}
 	s.UpdateProgress = nil
 	if p := d.Progress; p != nil {
@@ -106,10 +104,15 @@ func isUpdating(clique *v1alpha1.PodClique, d *lifecycle.CliqueUpdateDecision) b
 	return d != nil && d.Progress.Open()
 }
 
-// follow notes the hash that all pods follow; "" is none.
-func follow(current **string, hash string) {
-	if hash != "" {
+// follow notes whether all pods follow a hash; "" is none. The present template may be one of before, which some pods followed
+// no longer when it came back: then the hash of then is not the present one's any more.
+func follow(current **string, hash string, all bool) {
+	switch {
+	case hash == "":
+	case all:
 		*current = &hash
+	case *current != nil && **current == hash:
+		*current = nil
 	}
 }
 

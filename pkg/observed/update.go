@@ -1,6 +1,7 @@
 package observed
 
 import (
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -123,9 +124,14 @@ func WithCounts(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.P
 	counted := WithReady(cliques, pods)
 	owned := podsByOwner(pods)
 	for _, c := range counted {
-		n := lifecycle.Count(CliquePods(c, owned[c.UID], func(string) bool { return false }))
+		facts := CliquePods(c, owned[c.UID], func(string) bool { return false })
+		n := lifecycle.Count(facts)
 		c.Status.Replicas, c.Status.ScheduledReplicas, c.Status.UpdatedReplicas = n.Pods, n.Scheduled, n.Updated
 		c.Status.ObservedGeneration, c.Status.ObservedRevision = c.Generation, Revision(c)
+		c.Status.CurrentPodCliqueSetGenerationHash = nil
+		if hash := GenerationHash(c); !slices.ContainsFunc(facts, func(p lifecycle.Pod) bool { return p.Outdated }) {
+			c.Status.CurrentPodCliqueSetGenerationHash = &hash
+		}
 	}
 	return counted
 }
