@@ -42,10 +42,11 @@ type GroupUpdateDecision struct {
 	RequeueAfter                 time.Duration
 }
 
-// outdated reports whether a pod of the replica is of an earlier template, as far as is known.
-func (r GroupReplica) outdated() bool {
+// outdated reports whether a pod of the replica is of an earlier template than that of the generation, as far as is known. A pod
+// of the present template that ended counts as one of Pods and not of Updated.
+func (r GroupReplica) outdated(generation string) bool {
 	return slices.ContainsFunc(r.Members, func(c Clique) bool {
-		return !c.Terminating && c.knows(r.Revision) && c.Updated < c.Pods
+		return !c.Terminating && c.knows(r.Revision) && c.Updated < c.Pods && c.Followed != generation
 	})
 }
 
@@ -63,11 +64,12 @@ func (r GroupReplica) leaves() bool {
 // Replica Selection"; GREP-291, "OnDelete Strategy"; decisions U2 to U6, W10.
 //
 //   - A replica is replaced whole if a pod of it is of an earlier template. Under OnDelete none is.
-//   - In the group's turn, replicas that are not scheduled or not available go at once. Of available ones the oldest goes when
+//   - In the group's turn, replicas that are not scheduled or not available go immediately. Of available ones the oldest goes when
 //     minAvailable replicas are available and the replacement of the one before has been; then the next.
-//   - The update is complete when every pod is of the present template, the last replacement has been available, and
-//     minAvailable replicas are.
-//   - What is not known yet replaces nothing.
+//   - The update is complete when every replica exists, every pod is of the present template, the last replacement has been
+//     available, and minAvailable replicas are.
+//   - A replica in flight stays so when the target changes or the turn is lost.
+//   - What is not known yet replaces nothing, and ends nothing.
 func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	d := GroupUpdateDecision{Progress: u.Progress, Known: true}
 	var outdated []GroupReplica
@@ -87,35 +89,44 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 			leaving++
 		case !r.known():
 			d.Known = false
-		case r.outdated():
+		case r.outdated(u.Generation):
 			outdated = append(outdated, r)
 		}
 	}
 	d.Current = d.Known && leaving == 0 && len(outdated) == 0
 	old := fmt.Sprintf("%s of an earlier template", countReplicas(len(outdated)))
 	target := Target{Generation: u.Generation}
+	stays := UpdateState{UpdateOnDelete, old + plural(len(outdated), "; it is replaced when it is deleted", "; each is replaced when it is deleted")}
 	complete := UpdateState{UpdateComplete, "every replica is of the present template"}
 	switch {
 	case u.OnDelete:
-		if u.Progress.Open() {
-			d.Progress = u.Progress.towards(u.Progress.Target, now)
-			d.Progress.end(now)
-		}
-		if len(outdated) > 0 && (d.Progress == nil || d.Progress.Target != target) {
-			d.Progress = &Progress{Target: target, StartedAt: now, LastProgress: now}
-			d.Progress.end(now)
-		}
-		if d.State = complete; len(outdated) > 0 {
-			d.State = UpdateState{UpdateOnDelete, old + "; each is replaced when it is deleted"}
+		d.Progress = u.Progress.onDelete(target, len(outdated) > 0, now)
+		switch {
+		case len(outdated) > 0:
+			d.State = stays
+		case d.Known:
+			d.State = complete
 		}
 		return d
 	case !d.Known && !u.Progress.Open():
 		return d // in a moment it is
 	case len(outdated) > 0 && !u.Turn:
-		if u.Progress.Open() {
-			d.Progress = nil
+		d.State = UpdateState{UpdateWaitsForTurn, old + "; the update of the PodCliqueSet has not reached them"}
+		if len(outdated) == 1 {
+			d.State.Message = old + "; the update of the PodCliqueSet has not reached it"
 		}
-		d.State = UpdateState{UpdateWaitsForTurn, old}
+		switch p := u.Progress; {
+		case p.InFlight() && p.Open():
+			if waits := u.inFlight(p.Selected); waits.Reason != "" {
+				d.State, d.RequeueAfter = waits.stalled(p, u.StalledAfter, now)
+				return d
+			}
+			d.Progress = nil
+		case p.Open():
+			d.Progress = nil // what was being updated has another turn
+		case p != nil && p.Target == target:
+			d.State = stays // the update was one under OnDelete
+		}
 		return d
 	case len(outdated) == 0 && !u.Progress.Open():
 		d.State = complete
@@ -156,14 +167,16 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	case !d.Known:
 		d.State = UpdateState{Updating, "the statuses of PodCliques do not describe the present template yet"}
 	case len(ready) > 0 && available < u.MinAvailable:
-		d.State = UpdateState{UpdateWaitsForMinAvailable, fmt.Sprintf("no available replica is replaced while fewer are available than needed: %d of %d available, %d needed",
-			available, u.Wanted, u.MinAvailable)}
+		wait := u.belowMinimum(available)
+		d.State = UpdateState{UpdateWaitsForMinAvailable, "no available replica is replaced while fewer are available than needed: " + wait.Message}
 	case len(ready) > 0:
 		p.pick(strconv.Itoa(ready[0].Index), now)
 		replace(ready[0], "is available")
 		d.State = UpdateState{Updating, fmt.Sprintf("replacing replica %d; %s", ready[0].Index, old)}
 	case len(outdated)+leaving > 0:
 		d.State = UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("%s being replaced", countReplicas(len(outdated)+leaving))}
+	case len(u.Replicas) < int(u.Wanted):
+		d.State = UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("%s not created yet", countReplicas(int(u.Wanted)-len(u.Replicas)))}
 	case available < u.MinAvailable:
 		d.State = u.belowMinimum(available)
 	default:
@@ -174,19 +187,30 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	return d
 }
 
-// belowMinimum returns what the first replica waits for that is not available, though all are of the present template.
+// belowMinimum returns what the first replica waits for that is not available and is not being replaced.
 func (u GroupUpdate) belowMinimum(available int32) UpdateState {
 	text := fmt.Sprintf("%d of %d replicas available, %d needed", available, u.Wanted, u.MinAvailable)
 	for _, r := range u.Replicas {
-		switch {
-		case r.Available():
-		case !r.IsScheduled():
-			return UpdateState{UpdateWaitsForCapacity, fmt.Sprintf("replica %d is not bound to nodes; %s", r.Index, text)}
-		default:
-			return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("replica %d is not available; %s", r.Index, text)}
+		if wait := r.waitsFor(); wait.Reason != "" && !(r.known() && r.outdated(u.Generation)) {
+			return UpdateState{wait.Reason, wait.Message + "; " + text}
 		}
 	}
-	return UpdateState{UpdateWaitsForMinAvailable, text}
+	return UpdateState{UpdateWaitsForReadiness, text}
+}
+
+// waitsFor returns what the replica waits for. The zero value: it is available for certain.
+func (r GroupReplica) waitsFor() UpdateState {
+	switch {
+	case r.leaves():
+		return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("replica %d terminates; its replacement is created when it is gone", r.Index)}
+	case len(r.Missing) > 0:
+		return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("clique %s of replica %d is not created yet", r.Missing[0], r.Index)}
+	case !r.IsScheduled():
+		return UpdateState{UpdateWaitsForCapacity, fmt.Sprintf("replica %d is not bound to nodes", r.Index)}
+	case !r.Available() || !r.observed():
+		return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("replica %d is not available", r.Index)}
+	}
+	return UpdateState{}
 }
 
 // inFlight returns what the replacement of a selected replica waits for. The zero value: it is available, or not wanted any
@@ -197,18 +221,9 @@ func (u GroupUpdate) inFlight(selected string) UpdateState {
 		return UpdateState{}
 	}
 	for _, r := range u.Replicas {
-		if r.Index != index {
-			continue
+		if r.Index == index {
+			return r.waitsFor()
 		}
-		switch {
-		case r.leaves():
-			return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("replica %d terminates; its replacement is created when it is gone", index)}
-		case !r.IsScheduled():
-			return UpdateState{UpdateWaitsForCapacity, fmt.Sprintf("replica %d is not bound to nodes", index)}
-		case !r.Available():
-			return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("replica %d is not available", index)}
-		}
-		return UpdateState{}
 	}
 	return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("the replacement of replica %d is not created yet", index)}
 }

@@ -1,0 +1,368 @@
+package lifecycle_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+// The group of the tests is to follow revision 2, whose hash is gen-b. Its replicas are of two PodCliques.
+
+// member is a PodClique whose pods follow the present template and are ready.
+func member(template string) lifecycle.Clique {
+	return lifecycle.Clique{Name: template, Template: template, Observed: true, Replicas: 2, MinAvailable: 1,
+		Pods: 2, Scheduled: 2, Ready: 2, Updated: 2, Revision: 2, Followed: "gen-b"}
+}
+
+// replica returns an available one that follows; the higher the index, the older. A change concerns its second PodClique.
+func replica(index int, changes ...func(*lifecycle.Clique)) lifecycle.GroupReplica {
+	second := member("worker")
+	for _, change := range changes {
+		change(&second)
+	}
+	return lifecycle.GroupReplica{Index: index, Revision: 2, Created: ago(time.Hour + time.Duration(index)*time.Minute),
+		Members: []lifecycle.Clique{member("leader"), second}}
+}
+
+func before(c *lifecycle.Clique)       { c.Updated, c.Followed = 0, "gen-a" }
+func unscheduled(c *lifecycle.Clique)  { c.Scheduled, c.Ready = 0, 0 }
+func unavailable(c *lifecycle.Clique)  { c.Ready = 0 }
+func unknown(c *lifecycle.Clique)      { c.Revision, c.Followed, c.Updated = 1, "gen-a", 2 }
+func unobserved(c *lifecycle.Clique)   { c.Observed = false }
+func withEndedPod(c *lifecycle.Clique) { c.Updated, c.Ready, c.Scheduled = 1, 1, 1 }
+
+func leaves(r lifecycle.GroupReplica) lifecycle.GroupReplica {
+	r.Attempt.Group = 1
+	return r
+}
+
+func lacks(r lifecycle.GroupReplica) lifecycle.GroupReplica {
+	r.Members, r.Missing = r.Members[:1], []string{"worker"}
+	return r
+}
+
+// rollingGroup is an update of a group that has its turn, and of which as many replicas are wanted as exist.
+func rollingGroup(progress *lifecycle.Progress, minAvailable int32, replicas ...lifecycle.GroupReplica) lifecycle.GroupUpdate {
+	return lifecycle.GroupUpdate{Revision: 2, Generation: "gen-b", Turn: true, Progress: progress,
+		Replicas: replicas, Wanted: int32(len(replicas)), MinAvailable: minAvailable}
+}
+
+func TestDecideGroupUpdate(t *testing.T) {
+	t.Parallel()
+	change := func(u lifecycle.GroupUpdate, changes ...func(*lifecycle.GroupUpdate)) lifecycle.GroupUpdate {
+		for _, change := range changes {
+			change(&u)
+		}
+		return u
+	}
+	noTurn := func(u *lifecycle.GroupUpdate) { u.Turn = false }
+	onDelete := func(u *lifecycle.GroupUpdate) { u.OnDelete, u.Turn = true, false }
+	wanted := func(n int32) func(*lifecycle.GroupUpdate) {
+		return func(u *lifecycle.GroupUpdate) { u.Wanted = n }
+	}
+	stalledAfter := func(d time.Duration) func(*lifecycle.GroupUpdate) {
+		return func(u *lifecycle.GroupUpdate) { u.StalledAfter = d }
+	}
+	a, b := lifecycle.Target{Generation: "gen-a"}, lifecycle.Target{Generation: "gen-b"}
+	because := func(was string) lifecycle.Replacement {
+		return lifecycle.Replacement{Reason: lifecycle.ReplacedUpdate, Message: "it " + was + " and has pods of an earlier template"}
+	}
+	type replacements = map[int]lifecycle.Replacement
+	const complete = "every replica is of the present template"
+	type decision = lifecycle.GroupUpdateDecision
+	for name, tc := range map[string]struct {
+		u    lifecycle.GroupUpdate
+		want decision // without counts
+	}{
+		"nothing was ever updated, and nothing is to be": {
+			u:    rollingGroup(nil, 1, replica(0), replica(1)),
+			want: decision{Known: true, Current: true, State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"a group without replicas is up to date": {
+			u:    rollingGroup(nil, 0),
+			want: decision{Known: true, Current: true, State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"a pod of the present template that ended is not one of an earlier": {
+			u:    rollingGroup(nil, 1, replica(0), replica(1, withEndedPod)),
+			want: decision{Known: true, Current: true, State: state(lifecycle.UpdateComplete, complete)},
+		},
+
+		// The order.
+		"what is not scheduled goes immediately, and what is not available, and the oldest available one": {
+			u: rollingGroup(nil, 2, replica(0, before), replica(1, before, unavailable), replica(2, before, unscheduled), replica(3, before)),
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("3")),
+				Replace: replacements{1: because("is not available"), 2: because("is not scheduled"), 3: because("is available")},
+				State:   state(lifecycle.Updating, "replacing replica 3; 4 replicas are of an earlier template")},
+		},
+		"of the same age: the lowest index": {
+			u: rollingGroup(nil, 2, func() lifecycle.GroupReplica {
+				r := replica(1, before)
+				r.Created = replica(0).Created
+				return r
+			}(), replica(0, before)),
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("0")), Replace: replacements{0: because("is available")},
+				State: state(lifecycle.Updating, "replacing replica 0; 2 replicas are of an earlier template")},
+		},
+		"only replicas with a change go": {
+			u: rollingGroup(nil, 1, replica(0), replica(1, before), replica(2)),
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is available")},
+				State: state(lifecycle.Updating, "replacing replica 1; 1 replica is of an earlier template")},
+		},
+		"below the minimum what is down is replaced, and nothing else": {
+			u: rollingGroup(nil, 3, replica(0, before), replica(1, before, unavailable), replica(2)),
+			want: decision{Known: true, Progress: begun(b, startedNow), Replace: replacements{1: because("is not available")},
+				State: state(lifecycle.UpdateWaitsForMinAvailable, "no available replica is replaced while fewer are available than needed: 2 of 3 replicas available, 3 needed")},
+		},
+		"only what is down is left": {
+			u: rollingGroup(nil, 1, replica(0), replica(1, before, unavailable)),
+			want: decision{Known: true, Progress: begun(b, startedNow), Replace: replacements{1: because("is not available")},
+				State: state(lifecycle.UpdateWaitsForDeletion, "1 replica is being replaced")},
+		},
+
+		// One at a time.
+		"the selected replica leaves": {
+			u: rollingGroup(begun(b, selected("1")), 1, replica(0, before), leaves(replica(1, before))),
+			want: decision{Known: true, Progress: begun(b, selected("1")),
+				State: state(lifecycle.UpdateWaitsForDeletion, "replica 1 terminates; its replacement is created when it is gone")},
+		},
+		"but what is down goes": {
+			u: rollingGroup(begun(b, selected("1")), 1, replica(0, before, unscheduled), leaves(replica(1, before))),
+			want: decision{Known: true, Progress: begun(b, selected("1")), Replace: replacements{0: because("is not scheduled")},
+				State: state(lifecycle.UpdateWaitsForDeletion, "replica 1 terminates; its replacement is created when it is gone")},
+		},
+		"it is gone": {
+			u: change(rollingGroup(begun(b, selected("1")), 1, replica(0, before)), wanted(2)),
+			want: decision{Known: true, Progress: begun(b, selected("1")),
+				State: state(lifecycle.UpdateWaitsForDeletion, "the replacement of replica 1 is not created yet")},
+		},
+		"the first PodClique of its replacement is there": {
+			u: rollingGroup(begun(b, selected("1")), 1, replica(0, before), lacks(replica(1))),
+			want: decision{Known: true, Progress: begun(b, selected("1")),
+				State: state(lifecycle.UpdateWaitsForDeletion, "clique worker of replica 1 is not created yet")},
+		},
+		"both, without a status": {
+			u: rollingGroup(begun(b, selected("1")), 1, replica(0, before), replica(1, unscheduled, unknown, unobserved)),
+			want: decision{Progress: begun(b, selected("1")),
+				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1 is not bound to nodes")},
+		},
+		"it has no nodes": {
+			u: rollingGroup(begun(b, selected("1")), 1, replica(0, before), replica(1, unscheduled)),
+			want: decision{Known: true, Progress: begun(b, selected("1")),
+				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1 is not bound to nodes")},
+		},
+		"it is not available": {
+			u: rollingGroup(begun(b, selected("1")), 1, replica(0, before), replica(1, unavailable)),
+			want: decision{Known: true, Progress: begun(b, selected("1")),
+				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1 is not available")},
+		},
+		"nor by a status of before": {
+			u: rollingGroup(begun(b, selected("1")), 1, replica(0, before), replica(1, unobserved)),
+			want: decision{Progress: begun(b, selected("1")),
+				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1 is not available")},
+		},
+		"it is available: the next": {
+			u: rollingGroup(begun(b, selected("1")), 2, replica(0, before), replica(1)),
+			want: decision{Known: true, Progress: begun(b, selected("0", "1"), progressed(now)), Replace: replacements{0: because("is available")},
+				State: state(lifecycle.Updating, "replacing replica 0; 1 replica is of an earlier template")},
+		},
+		"another one is not available: not yet": {
+			u: rollingGroup(begun(b, selected("1", "1")), 3, replica(0, before), replica(1), replica(2, unavailable)),
+			want: decision{Known: true, Progress: begun(b, selected("1", "1")),
+				State: state(lifecycle.UpdateWaitsForMinAvailable,
+					"no available replica is replaced while fewer are available than needed: replica 2 is not available; 2 of 3 replicas available, 3 needed")},
+		},
+		"what is available by a status of before does not count": {
+			u: rollingGroup(begun(b), 2, replica(0, before), replica(1, unobserved)),
+			want: decision{Progress: begun(b),
+				State: state(lifecycle.Updating, "the statuses of PodCliques do not describe the present template yet")},
+		},
+
+		// The end.
+		"the last one is available: the end": {
+			u: rollingGroup(begun(b, selected("0", "1")), 2, replica(0), replica(1)),
+			want: decision{Known: true, Current: true, Progress: begun(b, selected("0", "1", "0"), overNow),
+				State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"one that was unavailable still leaves": {
+			u: rollingGroup(begun(b), 1, replica(0), leaves(replica(1, before))),
+			want: decision{Known: true, Progress: begun(b),
+				State: state(lifecycle.UpdateWaitsForDeletion, "1 replica is being replaced")},
+		},
+		"it is gone, and its pods may not be": {
+			u: change(rollingGroup(begun(b), 1, replica(0)), wanted(2)),
+			want: decision{Known: true, Current: true, Progress: begun(b),
+				State: state(lifecycle.UpdateWaitsForDeletion, "1 replica is not created yet")},
+		},
+		"all follow, too few are available": {
+			u: rollingGroup(begun(b), 2, replica(0), replica(1, unscheduled)),
+			want: decision{Known: true, Current: true, Progress: begun(b),
+				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1 is not bound to nodes; 1 of 2 replicas available, 2 needed")},
+		},
+		"a replica beyond the minimum need not be available": {
+			u: rollingGroup(begun(b), 1, replica(0), replica(1, unscheduled)),
+			want: decision{Known: true, Current: true, Progress: begun(b, overNow),
+				State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"a status is of before: it ends nothing": {
+			u: rollingGroup(begun(b), 1, replica(0), replica(1, unknown)),
+			want: decision{Progress: begun(b),
+				State: state(lifecycle.Updating, "the statuses of PodCliques do not describe the present template yet")},
+		},
+		"ended is ended": {
+			u: rollingGroup(begun(b, over), 2, replica(0), replica(1, unscheduled)),
+			want: decision{Known: true, Current: true, Progress: begun(b, over),
+				State: state(lifecycle.UpdateComplete, complete)},
+		},
+
+		// Scaling in mid-update.
+		"the selected replica is not wanted any more": {
+			u: rollingGroup(begun(b, selected("2")), 2, replica(0, before), replica(1, before)),
+			want: decision{Known: true, Progress: begun(b, selected("1", "2"), progressed(now)), Replace: replacements{1: because("is available")},
+				State: state(lifecycle.Updating, "replacing replica 1; 2 replicas are of an earlier template")},
+		},
+		"scaled to zero: the end": {
+			u: rollingGroup(begun(b, selected("2")), 0),
+			want: decision{Known: true, Current: true, Progress: begun(b, selected("2", "2"), overNow),
+				State: state(lifecycle.UpdateComplete, complete)},
+		},
+
+		// A second edit.
+		"a second edit begins anew, keeps what is in flight, and replaces it again": {
+			u: rollingGroup(begun(a, selected("1", "2")), 1, replica(0, before), replica(1, before, unavailable)),
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is not available")},
+				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1 is not available")},
+		},
+		"it is available with the template between: it is back": {
+			u: rollingGroup(begun(a, selected("1")), 2, replica(0, before), replica(1, before)),
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is available")},
+				State: state(lifecycle.Updating, "replacing replica 1; 2 replicas are of an earlier template")},
+		},
+		"A->B->A: Followed is of then": {
+			u: rollingGroup(nil, 1, replica(0), replica(1, func(c *lifecycle.Clique) { c.Updated, c.Followed = 1, "" })),
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is available")},
+				State: state(lifecycle.Updating, "replacing replica 1; 1 replica is of an earlier template")},
+		},
+
+		// What is not known.
+		"nothing is known and nothing is open: nothing is said": {
+			u:    rollingGroup(begun(a, over), 1, replica(0, before), replica(1, unknown)),
+			want: decision{Progress: begun(a, over)},
+		},
+		"an update is open: what is known to be down goes, nothing else": {
+			u: rollingGroup(begun(b), 1, replica(0, before), replica(1, unknown), replica(2, before, unscheduled)),
+			want: decision{Progress: begun(b), Replace: replacements{2: because("is not scheduled")},
+				State: state(lifecycle.Updating, "the statuses of PodCliques do not describe the present template yet")},
+		},
+
+		// Turns.
+		"no turn: nothing is replaced, whatever its state": {
+			u: change(rollingGroup(nil, 1, replica(0, before), replica(1, before, unscheduled)), noTurn),
+			want: decision{Known: true,
+				State: state(lifecycle.UpdateWaitsForTurn, "2 replicas are of an earlier template; the update of the PodCliqueSet has not reached them")},
+		},
+		"the turn is lost": {
+			u: change(rollingGroup(begun(b, selected("1", "1")), 1, replica(0, before), replica(1)), noTurn),
+			want: decision{Known: true,
+				State: state(lifecycle.UpdateWaitsForTurn, "1 replica is of an earlier template; the update of the PodCliqueSet has not reached it")},
+		},
+		"the turn is lost while one is in flight: that is not forgotten": {
+			u: change(rollingGroup(begun(b, selected("1")), 1, replica(0, before), replica(1, unavailable)), noTurn),
+			want: decision{Known: true, Progress: begun(b, selected("1")),
+				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1 is not available")},
+		},
+
+		// OnDelete.
+		"OnDelete: begins and ends in one moment, and replaces nothing": {
+			u: change(rollingGroup(nil, 1, replica(0, before), replica(1, before, unscheduled)), onDelete),
+			want: decision{Known: true, Progress: begun(b, startedNow, overNow),
+				State: state(lifecycle.UpdateOnDelete, "2 replicas are of an earlier template; each is replaced when it is deleted")},
+		},
+		"OnDelete: the times stay": {
+			u: change(rollingGroup(begun(b, atOnce), 1, replica(0, before)), onDelete),
+			want: decision{Known: true, Progress: begun(b, atOnce),
+				State: state(lifecycle.UpdateOnDelete, "1 replica is of an earlier template; it is replaced when it is deleted")},
+		},
+		"OnDelete: nothing is known, and nothing is said": {
+			u:    change(rollingGroup(nil, 1, replica(0), replica(1, unknown)), onDelete),
+			want: decision{},
+		},
+		"RollingRecreate -> OnDelete: a running update ends, and nothing is selected": {
+			u: change(rollingGroup(begun(b, selected("1")), 1, replica(0, before), leaves(replica(1, before))), onDelete),
+			want: decision{Known: true, Progress: begun(b, overNow),
+				State: state(lifecycle.UpdateOnDelete, "1 replica is of an earlier template; it is replaced when it is deleted")},
+		},
+		"OnDelete -> RollingRecreate: nothing, and it does not wait for a turn": {
+			u: change(rollingGroup(begun(b, atOnce), 1, replica(0, before)), noTurn),
+			want: decision{Known: true, Progress: begun(b, atOnce),
+				State: state(lifecycle.UpdateOnDelete, "1 replica is of an earlier template; it is replaced when it is deleted")},
+		},
+		"the next edit rolls": {
+			u: rollingGroup(begun(a, atOnce), 1, replica(0, before)),
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("0")), Replace: replacements{0: because("is available")},
+				State: state(lifecycle.Updating, "replacing replica 0; 1 replica is of an earlier template")},
+		},
+
+		// Stalled.
+		"a while without progress: when it will have stalled": {
+			u: change(rollingGroup(begun(b, selected("1")), 1, replica(0), replica(1, unscheduled)), stalledAfter(90*time.Second)),
+			want: decision{Known: true, Current: true, Progress: begun(b, selected("1")), RequeueAfter: 30 * time.Second,
+				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1 is not bound to nodes")},
+		},
+		"stalled": {
+			u: change(rollingGroup(begun(b, selected("1")), 1, replica(0), replica(1, unscheduled)), stalledAfter(time.Second)),
+			want: decision{Known: true, Current: true, Progress: begun(b, selected("1")),
+				State: state(lifecycle.UpdateStalled, "no progress since 2026-05-01T11:59:00Z; WaitingForCapacity: replica 1 is not bound to nodes")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := lifecycle.DecideGroupUpdate(tc.u, now)
+			counts := cmpopts.IgnoreFields(decision{}, "UpdatedCliques", "TotalCliques")
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty(), counts); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The lists of a status are bounded, and the last of them is what is in flight or was.
+func TestCompletedIsBounded(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	replicas := make([]lifecycle.GroupReplica, n)
+	for i := range replicas {
+		replicas[i] = replica(i, before)
+	}
+	u := rollingGroup(nil, n, replicas...)
+	for k := range n {
+		d := lifecycle.DecideGroupUpdate(u, now)
+		if len(d.Replace) != 1 {
+			t.Fatalf("step %d: replaces %v", k, d.Replace)
+		}
+		for i := range d.Replace {
+			u.Replicas[i] = replica(i)
+		}
+		u.Progress = d.Progress
+		if len(u.Progress.Completed) > 64 || len(u.Progress.Completed) != min(k, 64) {
+			t.Fatalf("step %d: %d completed", k, len(u.Progress.Completed))
+		}
+	}
+	d := lifecycle.DecideGroupUpdate(u, now)
+	if got := d.Progress.Completed; d.Progress.Open() || len(got) != 64 || got[63] != "0" || got[0] != strconv.Itoa(63) {
+		t.Errorf("at the end: %+v", d.Progress)
+	}
+}
+
+func TestGroupUpdateCounts(t *testing.T) {
+	t.Parallel()
+	d := lifecycle.DecideGroupUpdate(rollingGroup(begun(lifecycle.Target{Generation: "gen-b"}), 1,
+		replica(0), replica(1, before), replica(2, unknown), leaves(replica(3, before)), lacks(replica(4))), now)
+	if d.UpdatedCliques != 6 || d.TotalCliques != 9 {
+		t.Errorf("%d of %d PodCliques updated, want 6 of 9", d.UpdatedCliques, d.TotalCliques)
+	}
+}
