@@ -227,25 +227,36 @@ func fixedTemplate(path *field.Path) *field.Error {
 // rollingChanges returns the fields of the template that differ and reach pods
 // only by their replacement, in the order of the new template: labels,
 // annotations and podSpec of its cliques, then the priority class of all of them
-// (decision U1). A clique that only one of the two has is left out.
+// (decision U1). A priority class counts only if pods get another one by it. A
+// clique that only one of the two has is left out.
 func rollingChanges(pcs, old *v1alpha1.PodCliqueSet) []*field.Path {
 	var changed []*field.Path
-	differ := func(path *field.Path, now, before any) {
-		if !equality.Semantic.DeepEqual(now, before) {
-			changed = append(changed, path)
-		}
-	}
+	priority := false
 	for i, clique := range pcs.Spec.Template.Cliques {
 		before := old.Spec.Template.Clique(nameOf(clique))
 		if before == nil {
 			continue
 		}
 		path := cliquesPath.Index(i)
-		differ(path.Child("labels"), clique.Labels, before.Labels)
-		differ(path.Child("annotations"), clique.Annotations, before.Annotations)
-		differ(path.Child("spec", "podSpec"), clique.Spec.PodSpec, before.Spec.PodSpec)
+		if !equality.Semantic.DeepEqual(clique.Labels, before.Labels) {
+			changed = append(changed, path.Child("labels"))
+		}
+		if !equality.Semantic.DeepEqual(clique.Annotations, before.Annotations) {
+			changed = append(changed, path.Child("annotations"))
+		}
+		podsNow, podsBefore := pcs.Spec.Template.PodCliqueSpec(clique).PodSpec, old.Spec.Template.PodCliqueSpec(before).PodSpec
+		switch {
+		case equality.Semantic.DeepEqual(podsNow, podsBefore):
+		case equality.Semantic.DeepEqual(clique.Spec.PodSpec, before.Spec.PodSpec):
+			priority = true
+		default:
+			changed = append(changed, path.Child("spec", "podSpec"))
+			priority = priority || podsNow.PriorityClassName != podsBefore.PriorityClassName
+		}
 	}
-	differ(templatePath.Child("priorityClassName"), pcs.Spec.Template.PriorityClassName, old.Spec.Template.PriorityClassName)
+	if priority && pcs.Spec.Template.PriorityClassName != old.Spec.Template.PriorityClassName {
+		changed = append(changed, templatePath.Child("priorityClassName"))
+	}
 	return changed
 }
 

@@ -197,6 +197,12 @@ func TestWarningsOfUpdateStrategies(t *testing.T) {
 	running := func(replicas int32) func(*v1alpha1.PodCliqueSet) {
 		return func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = replicas }
 	}
+	setClass := func(name string) func(*v1alpha1.PodCliqueSet) {
+		return func(s *v1alpha1.PodCliqueSet) { s.Spec.Template.PriorityClassName = name }
+	}
+	class := func(i int, name string) func(*v1alpha1.PodCliqueSet) {
+		return func(s *v1alpha1.PodCliqueSet) { s.Spec.Template.Cliques[i].Spec.PodSpec.PriorityClassName = name }
+	}
 	limits := func(cpu string) func(*v1alpha1.PodCliqueSet) {
 		return firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) {
 			c.Spec.PodSpec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
@@ -215,6 +221,13 @@ func TestWarningsOfUpdateStrategies(t *testing.T) {
 		"the pods": {change: []func(*v1alpha1.PodCliqueSet){limits("2")}, wantOnDelete: "spec.template.cliques[0].spec.podSpec" + nothing},
 		"the priority class": {change: []func(*v1alpha1.PodCliqueSet){template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.PriorityClassName = "high" })},
 			wantOnDelete: "spec.template.priorityClassName" + nothing},
+		"the priority class, which one clique has already": {old: []func(*v1alpha1.PodCliqueSet){class(0, "high")}, change: []func(*v1alpha1.PodCliqueSet){setClass("high")},
+			wantOnDelete: "spec.template.priorityClassName" + nothing},
+		"the priority class, which all cliques have already": {old: []func(*v1alpha1.PodCliqueSet){class(0, "high"), class(1, "high"), class(2, "high")},
+			change: []func(*v1alpha1.PodCliqueSet){setClass("high")}, wantSwitched: earlier},
+		"the priority class moved to the set": {old: []func(*v1alpha1.PodCliqueSet){class(0, "high"), class(1, "high"), class(2, "high")},
+			change: []func(*v1alpha1.PodCliqueSet){class(0, ""), class(1, ""), class(2, ""), setClass("high")}, wantSwitched: earlier},
+		"the priority class of a clique": {change: []func(*v1alpha1.PodCliqueSet){class(0, "high")}, wantOnDelete: "spec.template.cliques[0].spec.podSpec" + nothing},
 		"several fields": {change: []func(*v1alpha1.PodCliqueSet){limits("2"), template(func(s *v1alpha1.PodCliqueSetTemplateSpec) {
 			s.Cliques[1].Labels, s.PriorityClassName = map[string]string{"a": "b"}, "high"
 		})}, wantOnDelete: "spec.template.cliques[0].spec.podSpec (and 2 more)" + nothing},
