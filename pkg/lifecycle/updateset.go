@@ -78,19 +78,23 @@ func (r SetReplica) hasScheduled() bool {
 //     each kind the highest index first. Those that are due to be terminated come back with the present template.
 //   - The next follows when everything of the current one exists, follows the present revision and is available.
 //   - A replica that is being updated when the template changes again stays the current one.
-//   - What is not known yet selects nothing, and ends nothing.
+//   - What is not known yet selects nothing, and ends nothing. What is being deleted, or is waited for before a replica can be
+//     made again, ends nothing either: its pods are of an earlier template.
 func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	d := SetUpdateDecision{Progress: u.Progress, Current: u.Current, CurrentSince: u.CurrentSince}
 	known := true
 	var pending []SetReplica
-	var current *SetReplica
+	var current, leaving *SetReplica
 	for i := range u.Replicas {
 		r := &u.Replicas[i]
 		d.count(*r)
 		changes, knows := r.changes()
 		known = known && knows
-		if changes {
+		switch {
+		case changes:
 			pending = append(pending, *r)
+		case leaving == nil && (r.Terminating() != "" || r.Waits != ""):
+			leaving = r
 		}
 		if u.Current != nil && *u.Current == r.Index {
 			current = r
@@ -138,6 +142,9 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	switch {
 	case !known:
 		d.State = UpdateState{Updating, "the statuses of PodCliques and scaling groups do not describe the present template yet"}
+	case len(pending) == 0 && leaving != nil:
+		wait := leaving.waitsFor()
+		d.State = UpdateState{wait.Reason, fmt.Sprintf("replica %d: %s", leaving.Index, wait.Message)}
 	case len(pending) == 0:
 		p.end(now)
 		d.State = complete
@@ -168,13 +175,16 @@ func before(a, b SetReplica) int {
 }
 
 // currentState returns what the replica that is being updated waits for, and whether a PodClique or scaling group of it says
-// so: these know best whether they have stalled.
+// so: these know best whether they have stalled. One that has is named first.
 func (u SetUpdate) currentState(r SetReplica) (state UpdateState, ofChild bool) {
+	var child UpdateState
 	prefix := fmt.Sprintf("replica %d since %s: ", r.Index, Timestamp(u.CurrentSince))
 	tell := func(kind, name string, follows bool) {
-		if s := u.Waits[name]; !ofChild && s.Reason != "" && s.Progressing() && !follows {
-			state, ofChild = UpdateState{s.Reason, prefix + kind + " " + name + ": " + s.Message}, true
+		s := u.Waits[name]
+		if follows || s.Reason == "" || !s.Progressing() || ofChild && (child.Reason == UpdateStalled || s.Reason != UpdateStalled) {
+			return
 		}
+		child, ofChild = UpdateState{s.Reason, prefix + kind + " " + name + ": " + s.Message}, true
 	}
 	for _, c := range r.Cliques {
 		tell("PodClique", c.Name, c.follows(r.Generation))
@@ -183,15 +193,43 @@ func (u SetUpdate) currentState(r SetReplica) (state UpdateState, ofChild bool) 
 		tell("PodCliqueScalingGroup", g.Name, g.follows(r.Generation))
 	}
 	if ofChild {
-		return state, true
+		return child, true
 	}
 	if changes, knows := r.changes(); changes || !knows {
 		return UpdateState{Updating, prefix + "it is about to be updated"}, false
 	}
+	wait := r.waitsFor()
+	return UpdateState{wait.Reason, prefix + wait.Message}, false
+}
+
+// waitsFor returns what a replica waits for of which nothing is to be updated any more.
+func (r SetReplica) waitsFor() UpdateState {
 	if name := r.Terminating(); name != "" {
-		return UpdateState{UpdateWaitsForDeletion, prefix + name + " is being deleted"}, false
+		return UpdateState{UpdateWaitsForDeletion, name + " is being deleted"}
 	}
-	return UpdateState{UpdateWaitsForReadiness, prefix + fmt.Sprintf("it lacks %s", r.Unavailable())}, false
+	if len(r.Missing) > 0 && r.Waits != "" {
+		return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("%s is not created yet: it %s", r.Missing[0], r.Waits)}
+	}
+	if len(r.Missing) > 0 {
+		return UpdateState{UpdateWaitsForDeletion, r.Missing[0] + " is not created yet"}
+	}
+	of := func(kind, name string, scheduled bool) UpdateState {
+		if !scheduled {
+			return UpdateState{UpdateWaitsForCapacity, fmt.Sprintf("%s %s is not bound to nodes", kind, name)}
+		}
+		return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("%s %s is not available", kind, name)}
+	}
+	for _, c := range r.Cliques {
+		if !r.available(c) {
+			return of("PodClique", c.Name, c.IsScheduled())
+		}
+	}
+	for _, g := range r.Groups {
+		if !r.groupAvailable(g) {
+			return of("PodCliqueScalingGroup", g.Name, g.IsScheduled())
+		}
+	}
+	return UpdateState{UpdateWaitsForDeletion, "it " + r.Waits}
 }
 
 func (d *SetUpdateDecision) count(r SetReplica) {

@@ -1,0 +1,356 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+// The set of the tests is to follow revision 2, whose hash is gen-b. Its replicas are of a standalone PodClique and a group.
+
+// inSet returns an available replica that follows.
+func inSet(index int, changes ...func(*lifecycle.SetReplica)) lifecycle.SetReplica {
+	r := lifecycle.SetReplica{Index: index, Revision: 2, Generation: "gen-b",
+		Cliques: []lifecycle.Clique{member("router")},
+		Groups: []lifecycle.ScalingGroup{{Name: "model", Observed: true, Replicas: 2, MinAvailable: 1,
+			ScheduledReplicas: 2, AvailableReplicas: 2, UpdatedReplicas: 2, Revision: 2, Followed: "gen-b"}}}
+	for _, change := range changes {
+		change(&r)
+	}
+	return r
+}
+
+func cliqueIs(changes ...func(*lifecycle.Clique)) func(*lifecycle.SetReplica) {
+	return func(r *lifecycle.SetReplica) {
+		for _, change := range changes {
+			change(&r.Cliques[0])
+		}
+	}
+}
+
+func groupIs(changes ...func(*lifecycle.ScalingGroup)) func(*lifecycle.SetReplica) {
+	return func(r *lifecycle.SetReplica) {
+		for _, change := range changes {
+			change(&r.Groups[0])
+		}
+	}
+}
+
+func updating(c *lifecycle.Clique)               { c.Updating = true }
+func leavingClique(c *lifecycle.Clique)          { c.Terminating = true }
+func breached(c *lifecycle.Clique)               { c.BreachedSince, c.Ready = ago(time.Minute), 0 }
+func groupBefore(g *lifecycle.ScalingGroup)      { g.Followed, g.UpdatedReplicas = "gen-a", 1 }
+func groupUnscheduled(g *lifecycle.ScalingGroup) { g.ScheduledReplicas, g.AvailableReplicas = 0, 0 }
+func groupUnavailable(g *lifecycle.ScalingGroup) { g.AvailableReplicas = 0 }
+func groupUnknown(g *lifecycle.ScalingGroup)     { g.Revision = 1 }
+func withoutGroup(r *lifecycle.SetReplica)       { r.Groups, r.Missing = nil, []string{"model"} }
+func waitsForPod(r *lifecycle.SetReplica) {
+	r.Waits = "waits until pod x of an earlier PodClique is gone"
+}
+func scheduledNowhere(r *lifecycle.SetReplica) {
+	cliqueIs(unscheduled)(r)
+	groupIs(groupUnscheduled)(r)
+}
+func behind(r *lifecycle.SetReplica) { cliqueIs(before)(r); groupIs(groupBefore)(r) }
+func rollingSet(p *lifecycle.Progress, current int, replicas ...lifecycle.SetReplica) lifecycle.SetUpdate {
+	u := lifecycle.SetUpdate{Generation: "gen-b", Progress: p, Replicas: replicas, Waits: map[string]lifecycle.UpdateState{}}
+	if current >= 0 {
+		u.Current, u.CurrentSince = &current, ago(time.Minute)
+	}
+	return u
+}
+
+func TestDecideSetUpdate(t *testing.T) {
+	t.Parallel()
+	change := func(u lifecycle.SetUpdate, changes ...func(*lifecycle.SetUpdate)) lifecycle.SetUpdate {
+		for _, change := range changes {
+			change(&u)
+		}
+		return u
+	}
+	onDelete := func(u *lifecycle.SetUpdate) { u.OnDelete = true }
+	waits := func(name string, reason lifecycle.UpdateReason, message string) func(*lifecycle.SetUpdate) {
+		return func(u *lifecycle.SetUpdate) { u.Waits[name] = state(reason, message) }
+	}
+	updatedBefore := func(n int) func(*lifecycle.SetUpdate) {
+		return func(u *lifecycle.SetUpdate) { u.Updated = n }
+	}
+	stalledAfter := func(d time.Duration) func(*lifecycle.SetUpdate) {
+		return func(u *lifecycle.SetUpdate) { u.StalledAfter = d }
+	}
+	a, b := lifecycle.Target{Generation: "gen-a"}, lifecycle.Target{Generation: "gen-b"}
+	index := func(i int) *int { return &i }
+	const (
+		complete = "every replica is of the present template"
+		since    = " since 2026-05-01T11:59:00Z: "
+		nowText  = " since 2026-05-01T12:00:00Z; "
+		unknown  = "the statuses of PodCliques and scaling groups do not describe the present template yet"
+	)
+	type decision = lifecycle.SetUpdateDecision
+	at := func(i int, d decision) decision { // it stays the current one
+		d.Current, d.CurrentSince = index(i), ago(time.Minute)
+		return d
+	}
+	picks := func(i int, d decision) decision {
+		d.Current, d.CurrentSince = index(i), now
+		return d
+	}
+	for name, tc := range map[string]struct {
+		u    lifecycle.SetUpdate
+		want decision // without counts
+	}{
+		"the template has never changed": {
+			u:    rollingSet(nil, -1, inSet(0), inSet(1)),
+			want: decision{State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"the set is new": {
+			u:    rollingSet(nil, -1, inSet(0, withoutGroup), inSet(1, cliqueIs(unobserved))),
+			want: decision{},
+		},
+		"no replicas are wanted: the end": {
+			u:    rollingSet(begun(b), -1),
+			want: decision{Progress: begun(b, overNow), State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"a change that concerns nothing ends where it begins": {
+			u:    change(rollingSet(begun(b), -1, inSet(0), inSet(1)), updatedBefore(4)),
+			want: decision{Progress: begun(b, overNow), State: state(lifecycle.UpdateComplete, complete)},
+		},
+
+		// The order.
+		"the highest index first": {
+			u: rollingSet(begun(b), -1, inSet(0, behind), inSet(1, behind), inSet(2, behind)),
+			want: picks(2, decision{Progress: begun(b, progressed(now)),
+				State: state(lifecycle.Updating, "updating replica 2"+nowText+"3 replicas have pods of an earlier template")}),
+		},
+		"one in breach of a minimum before it": {
+			u: rollingSet(begun(b), -1, inSet(0, behind), inSet(1, behind, cliqueIs(breached)), inSet(2, behind)),
+			want: picks(1, decision{Progress: begun(b, progressed(now)),
+				State: state(lifecycle.Updating, "updating replica 1"+nowText+"3 replicas have pods of an earlier template")}),
+		},
+		"a group in breach too": {
+			u: rollingSet(begun(b), -1, inSet(0, behind, groupIs(func(g *lifecycle.ScalingGroup) { g.BreachedSince = ago(time.Hour) })), inSet(1, behind)),
+			want: picks(0, decision{Progress: begun(b, progressed(now)),
+				State: state(lifecycle.Updating, "updating replica 0"+nowText+"2 replicas have pods of an earlier template")}),
+		},
+		"one of which nothing is scheduled before that": {
+			u: rollingSet(begun(b), -1, inSet(0, behind, scheduledNowhere), inSet(1, behind, cliqueIs(breached)), inSet(2, behind)),
+			want: picks(0, decision{Progress: begun(b, progressed(now)),
+				State: state(lifecycle.Updating, "updating replica 0"+nowText+"3 replicas have pods of an earlier template")}),
+		},
+		"one of which something is scheduled is not one of those": {
+			u: rollingSet(begun(b), -1, inSet(0, behind, cliqueIs(unscheduled)), inSet(1, behind)),
+			want: picks(1, decision{Progress: begun(b, progressed(now)),
+				State: state(lifecycle.Updating, "updating replica 1"+nowText+"2 replicas have pods of an earlier template")}),
+		},
+		"of several of a kind the highest index": {
+			u: rollingSet(begun(b), -1, inSet(0, behind, scheduledNowhere), inSet(1, behind, scheduledNowhere), inSet(2, behind)),
+			want: picks(1, decision{Progress: begun(b, progressed(now)),
+				State: state(lifecycle.Updating, "updating replica 1"+nowText+"3 replicas have pods of an earlier template")}),
+		},
+		"replicas that follow are left alone; of one that does not, what follows is listed": {
+			u: change(rollingSet(begun(b), -1, inSet(0, groupIs(groupBefore)), inSet(1)), updatedBefore(3)),
+			want: picks(0, decision{Progress: begun(b, progressed(now)), Cliques: []string{"router"},
+				State: state(lifecycle.Updating, "updating replica 0"+nowText+"1 replica has pods of an earlier template")}),
+		},
+
+		// One at a time.
+		"it has not begun to change": {
+			u: rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind)),
+			want: at(1, decision{Progress: begun(b),
+				State: state(lifecycle.Updating, "replica 1"+since+"it is about to be updated")}),
+		},
+		"a PodClique of it says what it waits for": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind, cliqueIs(updating))),
+				waits("router", lifecycle.UpdateWaitsForCapacity, "pod router-0-b is not bound to a node")),
+			want: at(1, decision{Progress: begun(b),
+				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1"+since+"PodClique router: pod router-0-b is not bound to a node")}),
+		},
+		"it follows; the group says what it waits for": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, groupIs(groupBefore))), updatedBefore(1),
+				waits("router", lifecycle.UpdateWaitsForCapacity, "an old story"), waits("model", lifecycle.UpdateWaitsForReadiness, "replica 1 is not available")),
+			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"},
+				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1"+since+"PodCliqueScalingGroup model: replica 1 is not available")}),
+		},
+		"one of them has stalled: that is what it is stuck on": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind)), stalledAfter(time.Second),
+				waits("router", lifecycle.UpdateWaitsForReadiness, "pod router-0-b is not ready"), waits("model", lifecycle.UpdateStalled, "no progress")),
+			want: at(1, decision{Progress: begun(b),
+				State: state(lifecycle.UpdateStalled, "replica 1"+since+"PodCliqueScalingGroup model: no progress")}),
+		},
+		"what waits for its turn says nothing": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind)), waits("router", lifecycle.UpdateWaitsForTurn, "2 pods")),
+			want: at(1, decision{Progress: begun(b),
+				State: state(lifecycle.Updating, "replica 1"+since+"it is about to be updated")}),
+		},
+		"a status is not known: it is not done": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, groupIs(groupUnknown))), updatedBefore(1)),
+			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"},
+				State: state(lifecycle.Updating, "replica 1"+since+"it is about to be updated")}),
+		},
+		"all of it follows; it is not available": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, groupIs(groupUnavailable))), updatedBefore(2)),
+			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"}, Groups: []string{"model"},
+				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1"+since+"PodCliqueScalingGroup model is not available")}),
+		},
+		"it is not even scheduled": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, cliqueIs(unscheduled))), updatedBefore(2)),
+			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"}, Groups: []string{"model"},
+				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1"+since+"PodClique router is not bound to nodes")}),
+		},
+		"something of it is being deleted": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, cliqueIs(leavingClique))), updatedBefore(2)),
+			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"}, Groups: []string{"model"},
+				State: state(lifecycle.UpdateWaitsForDeletion, "replica 1"+since+"router is being deleted")}),
+		},
+		"something of it does not exist": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, withoutGroup)), updatedBefore(1)),
+			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"},
+				State: state(lifecycle.UpdateWaitsForDeletion, "replica 1"+since+"model is not created yet")}),
+		},
+		"and waits for pods of an earlier life": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, withoutGroup, waitsForPod)), updatedBefore(1)),
+			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"},
+				State: state(lifecycle.UpdateWaitsForDeletion, "replica 1"+since+"model is not created yet: it waits until pod x of an earlier PodClique is gone")}),
+		},
+		"it was restarted: what is of the life before does not count": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, func(r *lifecycle.SetReplica) { r.Attempt = 1 })), updatedBefore(2)),
+			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"}, Groups: []string{"model"},
+				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1"+since+"PodClique router is not available")}),
+		},
+		"it is done: the next": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1)), updatedBefore(2)),
+			want: picks(0, decision{Progress: begun(b, progressed(now)), Done: index(1),
+				State: state(lifecycle.Updating, "updating replica 0"+nowText+"1 replica has pods of an earlier template")}),
+		},
+		"it is done, and what is next is not known": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind, groupIs(groupUnknown)), inSet(1)), updatedBefore(2)),
+			want: decision{Progress: begun(b, progressed(now)), Done: index(1),
+				State: state(lifecycle.Updating, unknown)},
+		},
+		"something of it follows now: progress": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, groupIs(groupBefore))), stalledAfter(time.Second)),
+			want: at(1, decision{Progress: begun(b, progressed(now)), Cliques: []string{"router"}, RequeueAfter: time.Second,
+				State: state(lifecycle.Updating, "replica 1"+since+"it is about to be updated")}),
+		},
+
+		// The end.
+		"the last is done: the end": {
+			u:    change(rollingSet(begun(b), 0, inSet(0), inSet(1)), updatedBefore(4)),
+			want: decision{Progress: begun(b, overNow), Done: index(0), State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"another replica is not available: not the update's affair": {
+			u:    change(rollingSet(begun(b), 0, inSet(0), inSet(1, cliqueIs(unavailable))), updatedBefore(4)),
+			want: decision{Progress: begun(b, overNow), Done: index(0), State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"another replica is being deleted: not yet": {
+			u: change(rollingSet(begun(b), 0, inSet(0), inSet(1, cliqueIs(before, leavingClique))), updatedBefore(4)),
+			want: decision{Progress: begun(b, progressed(now)), Done: index(0),
+				State: state(lifecycle.UpdateWaitsForDeletion, "replica 1: router is being deleted")},
+		},
+		"another replica waits for pods of an earlier life: not yet": {
+			u: change(rollingSet(begun(b), 0, inSet(0), inSet(1, withoutGroup, waitsForPod)), updatedBefore(4)),
+			want: decision{Progress: begun(b, progressed(now)), Done: index(0),
+				State: state(lifecycle.UpdateWaitsForDeletion, "replica 1: model is not created yet: it waits until pod x of an earlier PodClique is gone")},
+		},
+		"a status is not known: it ends nothing": {
+			u:    rollingSet(begun(b), -1, inSet(0), inSet(1, cliqueIs(unobserved))),
+			want: decision{Progress: begun(b, progressed(now)), State: state(lifecycle.Updating, unknown)},
+		},
+		"ended is ended": {
+			u:    rollingSet(begun(b, over), -1, inSet(0), inSet(1, cliqueIs(unavailable))),
+			want: decision{Progress: begun(b, over), State: state(lifecycle.UpdateComplete, complete)},
+		},
+
+		// Scaling in mid-update.
+		"the current replica is not wanted any more: the next": {
+			u: rollingSet(begun(b), 2, inSet(0, behind), inSet(1, behind)),
+			want: picks(1, decision{Progress: begun(b, progressed(now)),
+				State: state(lifecycle.Updating, "updating replica 1"+nowText+"2 replicas have pods of an earlier template")}),
+		},
+		"scaled to zero: the end": {
+			u:    rollingSet(begun(b), 2),
+			want: decision{Progress: begun(b, overNow), State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"scaled out: the new one follows": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind), inSet(2, withoutGroup)), updatedBefore(1)),
+			want: at(1, decision{Progress: begun(b),
+				State: state(lifecycle.Updating, "replica 1"+since+"it is about to be updated")}),
+		},
+
+		// A second edit.
+		"a second edit begins anew, and the current replica stays": {
+			u: rollingSet(begun(a), 0, inSet(0, behind), inSet(1, behind)),
+			want: at(0, decision{Progress: begun(b, startedNow),
+				State: state(lifecycle.Updating, "replica 0"+since+"it is about to be updated")}),
+		},
+		"also while it is not known what it changes": {
+			u: rollingSet(begun(a), 0, inSet(0, cliqueIs(unobserved)), inSet(1, behind)),
+			want: at(0, decision{Progress: begun(b, startedNow), Groups: []string{"model"},
+				State: state(lifecycle.Updating, "replica 0"+since+"it is about to be updated")}),
+		},
+		"it changes nothing of the current replica, which is available": {
+			u: rollingSet(begun(a), 0, inSet(0), inSet(1, behind)),
+			want: picks(1, decision{Progress: begun(b, startedNow), Done: index(0),
+				State: state(lifecycle.Updating, "updating replica 1"+nowText+"1 replica has pods of an earlier template")}),
+		},
+
+		// OnDelete.
+		"OnDelete: what is behind stays": {
+			u: change(rollingSet(begun(b, atOnce), -1, inSet(0, behind), inSet(1)), onDelete),
+			want: decision{Progress: begun(b, atOnce),
+				State: state(lifecycle.UpdateOnDelete, "1 replica has pods of an earlier template; they stay until they are deleted")},
+		},
+		"RollingRecreate -> OnDelete: a running update ends": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind)), onDelete),
+			want: decision{Progress: begun(b, overNow),
+				State: state(lifecycle.UpdateOnDelete, "2 replicas have pods of an earlier template; they stay until they are deleted")},
+		},
+		"OnDelete -> RollingRecreate: nothing": {
+			u: rollingSet(begun(b, atOnce), -1, inSet(0, behind), inSet(1, behind, scheduledNowhere)),
+			want: decision{Progress: begun(b, atOnce),
+				State: state(lifecycle.UpdateOnDelete, "2 replicas have pods of an earlier template; they stay until they are deleted")},
+		},
+		"OnDelete: all were deleted": {
+			u:    change(rollingSet(begun(b, atOnce), -1, inSet(0), inSet(1)), onDelete),
+			want: decision{Progress: begun(b, atOnce), State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"OnDelete: it is not known": {
+			u:    change(rollingSet(begun(b, atOnce), -1, inSet(0), inSet(1, groupIs(groupUnknown))), onDelete),
+			want: decision{Progress: begun(b, atOnce)},
+		},
+
+		// Stalled.
+		"a while without progress: when it will have stalled": {
+			u: change(rollingSet(begun(b), 1, inSet(1, cliqueIs(unavailable))), updatedBefore(2), stalledAfter(90*time.Second)),
+			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"}, Groups: []string{"model"}, RequeueAfter: 30 * time.Second,
+				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1"+since+"PodClique router is not available")}),
+		},
+		"stalled": {
+			u: change(rollingSet(begun(b), 1, inSet(1, cliqueIs(unavailable))), updatedBefore(2), stalledAfter(time.Second)),
+			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"}, Groups: []string{"model"},
+				State: state(lifecycle.UpdateStalled, "no progress since 2026-05-01T11:59:00Z; WaitingForReadiness: replica 1"+since+"PodClique router is not available")}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := lifecycle.DecideSetUpdate(tc.u, now)
+			counts := cmpopts.IgnoreFields(decision{}, "UpdatedCliques", "TotalCliques", "UpdatedGroups", "TotalGroups")
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty(), counts); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSetUpdateCounts(t *testing.T) {
+	t.Parallel()
+	d := lifecycle.DecideSetUpdate(rollingSet(begun(lifecycle.Target{Generation: "gen-b"}), -1,
+		inSet(0), inSet(1, behind), inSet(2, groupIs(groupUnknown)), inSet(3, cliqueIs(updating)), inSet(4, withoutGroup)), now)
+	if d.UpdatedCliques != 3 || d.TotalCliques != 5 || d.UpdatedGroups != 2 || d.TotalGroups != 4 {
+		t.Errorf("%d of %d PodCliques and %d of %d groups, want 3 of 5 and 2 of 4", d.UpdatedCliques, d.TotalCliques, d.UpdatedGroups, d.TotalGroups)
+	}
+}
