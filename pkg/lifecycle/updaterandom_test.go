@@ -1,0 +1,250 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+)
+
+// TestCliqueUpdateRandom plays updates of a clique in a world that does as it likes: templates A, B and C come and go, pods become
+// ready late, deletions fail after they were recorded, the turn comes and goes. In a quiet world nothing but the update takes pods
+// down, and the clique is scaled in only; in a noisy one pods fall ill, end, are deleted and lost, and it is scaled both ways.
+// At every step: nothing of the present template is replaced, no ready pod while fewer are ready than needed, and in a quiet world
+// one at a time. At the end all is of the latest template, and what has ended stays as it is.
+func TestCliqueUpdateRandom(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(3000) {
+		w := newCliqueWorld(rand.New(rand.NewSource(seed)), seed%2 == 0)
+		for step := range 120 {
+			w.clock = w.clock.Add(time.Duration(w.r.Intn(20)) * time.Second)
+			w.happen()
+			if fault := w.pass(w.r.Intn(3) > 0); fault != "" {
+				t.Fatalf("seed %d, step %d: %s", seed, step, fault)
+			}
+		}
+		w.calm = true
+		for step := 0; step < 400 && !w.done(); step++ {
+			w.clock = w.clock.Add(time.Minute)
+			w.happen()
+			if fault := w.pass(true); fault != "" {
+				t.Fatalf("seed %d, calm step %d: %s", seed, step, fault)
+			}
+		}
+		if !w.done() {
+			t.Fatalf("seed %d: at the end there are %+v, %d wanted, made from %v, %s wanted; progress %+v", seed, w.pods, w.replicas, w.template, w.wanted, w.progress)
+		}
+	}
+}
+
+type cliqueWorld struct {
+	r           *rand.Rand
+	quiet, calm bool
+	clock       time.Time
+	pods        []lifecycle.Pod
+	template    map[string]string // of pods, by UID
+	made        int
+
+	wanted                 string
+	replicas, minAvailable int32
+	turn                   bool
+	progress               *lifecycle.Progress
+	ends                   map[int]lifecycle.Ends
+	edited                 bool // since the progress changed
+}
+
+// done reports whether all is as it should be at the end, and known to be.
+func (w *cliqueWorld) done() bool {
+	right := int32(0)
+	for _, p := range w.pods {
+		switch {
+		case p.Terminating && p.Unreachable:
+		case w.template[p.UID] != w.wanted || !p.Ready || p.Terminating:
+			return false
+		default:
+			right++
+		}
+	}
+	return right == w.replicas && !w.progress.Open()
+}
+
+func newCliqueWorld(r *rand.Rand, quiet bool) *cliqueWorld {
+	w := &cliqueWorld{r: r, quiet: quiet, clock: now, template: map[string]string{}, wanted: "A", replicas: 1 + r.Int31n(6), turn: true}
+	w.minAvailable = 1 + r.Int31n(w.replicas)
+	if r.Intn(3) == 0 {
+		w.minAvailable = w.replicas
+	}
+	for i := 0; len(w.pods) < int(w.replicas); i++ {
+		if r.Intn(4) == 0 {
+			continue // scaling in has left a hole
+		}
+		w.create(lifecycle.NewPod{Index: i})
+		p := &w.pods[len(w.pods)-1]
+		p.Created, p.Scheduled, p.Running, p.Ready = now.Add(time.Duration(r.Intn(5))*time.Second-time.Hour), true, true, true
+	}
+	return w
+}
+
+func (w *cliqueWorld) create(n lifecycle.NewPod) {
+	name := naming.Pod("web", "clique", w.wanted, n.Index, n.Replaces)
+	if slices.ContainsFunc(w.pods, func(p lifecycle.Pod) bool { return p.Name == name }) {
+		return // the API server refuses it
+	}
+	w.made++
+	uid := fmt.Sprint(w.made)
+	w.template[uid] = w.wanted
+	w.pods = append(w.pods, lifecycle.Pod{Name: name, UID: uid, Index: n.Index, Created: w.clock})
+}
+
+func (w *cliqueWorld) happen() {
+	if !w.calm {
+		if w.r.Intn(12) == 0 {
+			w.wanted, w.edited = string(rune('A'+w.r.Intn(3))), true
+		}
+		if w.r.Intn(15) == 0 {
+			w.turn = !w.turn
+		}
+		if w.r.Intn(20) == 0 {
+			w.scale()
+		}
+	} else {
+		w.turn = true
+	}
+	var pods []lifecycle.Pod
+	for _, p := range w.pods {
+		switch event := w.r.Intn(24); {
+		case p.Terminating && p.Unreachable: // the node does not come back
+		case p.Terminating:
+			if w.calm || event < 8 {
+				continue
+			}
+			p.Unreachable = !w.quiet && event == 8 && p.Scheduled
+		case p.Ended:
+		case w.calm || event < 8:
+			p.Ready = p.Scheduled
+			p.Running, p.Scheduled = p.Scheduled, true
+		case w.quiet:
+		case event == 8:
+			p.Ready = false
+		case event == 9 && p.Scheduled:
+			p.Ended, p.Ready, p.Running, p.EndedAt = true, false, false, w.clock
+		case event == 10:
+			p.Terminating, p.GraceEnds = true, w.clock.Add(30*time.Second)
+		}
+		pods = append(pods, p)
+	}
+	w.pods = pods
+	w.r.Shuffle(len(w.pods), func(i, j int) { w.pods[i], w.pods[j] = w.pods[j], w.pods[i] })
+}
+
+func (w *cliqueWorld) scale() {
+	if w.quiet {
+		w.replicas = max(1, w.replicas-1)
+	} else {
+		w.replicas = w.r.Int31n(8)
+	}
+	w.minAvailable = min(w.minAvailable, w.replicas)
+	if !w.quiet && w.replicas > 0 {
+		w.minAvailable = max(1, w.minAvailable)
+	}
+}
+
+// pass is what the controller does, as far as it gets: whole, or it dies before or after it has recorded what it decided. It
+// returns what must not be.
+func (w *cliqueWorld) pass(whole bool) string {
+	for i := range w.pods {
+		w.pods[i].Outdated = w.template[w.pods[i].UID] != w.wanted
+	}
+	d := lifecycle.DecidePods(lifecycle.CliquePods{Replicas: w.replicas, Pods: w.pods, Ends: w.ends}, w.clock)
+	u := lifecycle.CliqueUpdate{Target: lifecycle.Target{Generation: "gen-" + w.wanted, Template: w.wanted}, Turn: w.turn, Progress: w.progress,
+		Replicas: w.replicas, MinAvailable: w.minAvailable, Pods: slices.Clone(w.pods), Deleted: map[string]bool{}, StalledAfter: time.Minute}
+	for _, deletion := range d.Delete {
+		u.Deleted[deletion.Pod.UID] = true
+	}
+	update := lifecycle.DecideCliqueUpdate(u, w.clock)
+	if fault := w.check(u, update); fault != "" {
+		return fault
+	}
+	stays := func() bool { return whole || w.r.Intn(2) == 0 }
+	for _, n := range d.Create {
+		if stays() {
+			w.create(n)
+		}
+	}
+	if !stays() {
+		return ""
+	}
+	if update.Progress != w.progress {
+		w.edited = false
+	}
+	w.progress, w.ends = update.Progress, d.Ends
+	for _, deletion := range append(d.Delete, update.Delete...) {
+		if i := slices.IndexFunc(w.pods, func(p lifecycle.Pod) bool { return p.UID == deletion.Pod.UID }); i >= 0 && stays() {
+			w.pods[i].Terminating, w.pods[i].GraceEnds = true, w.clock.Add(30*time.Second)
+		}
+	}
+	ready := w.ready()
+	if w.quiet && ready < w.replicas-1 {
+		return fmt.Sprintf("%d of %d pods are ready: %+v, progress %+v", ready, w.replicas, w.pods, w.progress)
+	}
+	return ""
+}
+
+func (w *cliqueWorld) ready() int32 {
+	n := int32(0)
+	for _, p := range w.pods {
+		if p.Ready && !p.Terminating {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *cliqueWorld) check(u lifecycle.CliqueUpdate, d lifecycle.CliqueUpdateDecision) string {
+	ready, taken := w.ready(), int32(0)
+	for _, p := range w.pods {
+		if p.Ready && !p.Terminating && u.Deleted[p.UID] {
+			ready-- // by scaling in
+		}
+	}
+	for _, deletion := range d.Delete {
+		p := deletion.Pod
+		switch {
+		case w.template[p.UID] == w.wanted:
+			return fmt.Sprintf("%s of the present template is replaced", p.Name)
+		case p.Terminating || u.Deleted[p.UID]:
+			return fmt.Sprintf("%s is deleted twice", p.Name)
+		case !w.turn:
+			return fmt.Sprintf("%s is replaced without a turn", p.Name)
+		case p.Ready:
+			taken++
+			if p.Name != d.Progress.Selected || !d.Progress.InFlight() {
+				return fmt.Sprintf("%s is taken down, and %+v recorded", p.Name, d.Progress)
+			}
+		}
+	}
+	switch before := w.progress; {
+	case taken > 1:
+		return fmt.Sprintf("%d ready pods are taken down", taken)
+	case taken > 0 && ready < w.minAvailable:
+		return fmt.Sprintf("a ready pod is taken down while %d are ready, %d needed", ready, w.minAvailable)
+	case d.State.Reason == "" || d.State.Message == "":
+		return "it does not say what has become of it"
+	case before != nil && !before.Open() && !w.edited && (d.Progress == nil || !same(before, d.Progress)):
+		return fmt.Sprintf("it had ended: %+v, and now is %+v", before, d.Progress)
+	case !d.Progress.Open() && d.Progress != nil && d.Progress != u.Progress && !d.Current:
+		return "it ends before every pod is of the present template"
+	case d.Progress.Open() && d.State.Reason == lifecycle.UpdateComplete:
+		return "it is complete and open"
+	}
+	return ""
+}
+
+func same(a, b *lifecycle.Progress) bool {
+	return a.Target == b.Target && a.StartedAt.Equal(b.StartedAt) && a.EndedAt.Equal(b.EndedAt) && a.Selected == b.Selected &&
+		slices.Equal(a.Completed, b.Completed)
+}
