@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,6 +115,14 @@ func TestOrphans(t *testing.T) {
 		if ref := metav1.GetControllerOf(clique); ref != nil && ref.Kind == v1alpha1.KindPodCliqueSet {
 			c.Fatalf("PodClique %s belongs to %s", clique.Name, ref.Name)
 		}
+	}
+	// A new set of that name says what is in its way, the revision first.
+	c.Create(chat())
+	c.Advance(time.Minute)
+	set := All[*v1alpha1.PodCliqueSet](c)[0]
+	foreign := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionForeignObject)
+	if foreign == nil || !strings.Contains(foreign.Message, "ControllerRevision chat-") {
+		c.Fatalf("the set does not say that an orphan is in its way: %+v", set.Status.Conditions)
 	}
 }
 

@@ -181,13 +181,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.children.Result(ctx, request.NamespacedName, now, after, createErr, removeErr)
 }
 
-// prepare returns the set as it is acted on, with the revision of its template recorded. An invalid one, that got past admission,
-// has no revision: invalid says why, and existing objects are left alone.
+// prepare returns the set as it is acted on, with the revision of its template recorded. One that is invalid, because it got past
+// admission, or whose revision cannot be stored has none: invalid says why, and existing objects are left alone.
 func (r *Reconciler) prepare(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, now time.Time) (recorded *v1alpha1.PodCliqueSet, revision *desired.Revision, invalid, err error) {
 	if errs, _ := validation.ValidatePodCliqueSet(set); len(errs) > 0 {
 		return set, nil, &children.InvalidError{Err: fmt.Errorf("invalid, and nothing is made or removed until it is repaired: %w", errs.ToAggregate())}, nil
 	}
 	recorded, revision, err = r.withRevision(ctx, set, owned, now)
+	if err != nil && !apierrors.IsConflict(err) { // told in the status
+		return set, nil, err, nil
+	}
 	return recorded, revision, nil, err
 }
 
