@@ -28,7 +28,8 @@ func startMuster(cp *controlplane.ControlPlane, ctx context.Context) (err error)
 	if scheduler, err = cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{}); err != nil {
 		return err
 	}
-	controller, err = cp.StartMusterController(ctx, controlplane.ControllerOptions{})
+	// The stories of stalled updates would have to wait for ten minutes.
+	controller, err = cp.StartMusterController(ctx, controlplane.ControllerOptions{Args: []string{"--stalled-update-after=5s"}})
 	return err
 }
 
