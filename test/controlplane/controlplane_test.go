@@ -234,6 +234,36 @@ func TestPodsOnKwokNodes(t *testing.T) {
 	}
 }
 
+func TestPodWhoseImageCannotBePulled(t *testing.T) {
+	t.Parallel()
+	const namespace = "pulls"
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	newNamespace(t, shared, namespace)
+	nodes := newNodes(t, shared, NodeOptions{Count: 1, NamePrefix: "pulls"})
+	container := corev1.Container{Name: "server", Image: BrokenImage}
+	if _, err := shared.Client().CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "broken"},
+		Spec:       corev1.PodSpec{NodeName: nodes[0], Containers: []corev1.Container{container}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var got corev1.PodStatus
+	if err := shared.untilPod(ctx, namespace, "broken", func(pod *corev1.Pod) bool {
+		got = pod.Status
+		return len(got.ContainerStatuses) == 1 && got.ContainerStatuses[0].State.Waiting != nil &&
+			got.ContainerStatuses[0].State.Waiting.Reason == "ErrImagePull"
+	}); err != nil {
+		t.Fatalf("%v; status %+v", err, got)
+	}
+	if got.Phase != corev1.PodPending || PodReady(&corev1.Pod{Status: got}) {
+		t.Errorf("phase %s, conditions %+v, want Pending and not ready", got.Phase, got.Conditions)
+	}
+	if err := shared.RemovePod(ctx, namespace, "broken"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestPodObeysAnnotationsWhileItRuns(t *testing.T) {
 	t.Parallel()
 	const namespace = "obeys"

@@ -28,6 +28,9 @@ const (
 	ExitAfterAnnotation = "fake-kubelet.muster.test/exit-after"
 )
 
+// BrokenImage cannot be pulled: a pod that has it stays Pending on its kwok node, with the reason ErrImagePull.
+const BrokenImage = "registry.invalid/server:1"
+
 // StartPod makes a bound pod Running and Ready where no kwok does it.
 func (cp *ControlPlane) StartPod(ctx context.Context, namespace, name string) error {
 	return cp.changePodStatus(ctx, namespace, name, func(pod *corev1.Pod) {
