@@ -1,0 +1,114 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+// Under OnDelete scaling in takes outdated pods first, as long as that leaves the minimum ready.
+func TestScaleInOnDelete(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		replicas, minAvailable int32
+		pods                   []lifecycle.Pod
+		want                   []string // deleted, in that order
+		rolling                []string // under RollingRecreate
+	}{
+		"an outdated pod goes before one that is not ready": {2, 1,
+			[]lifecycle.Pod{old(0), old(1), fresh(2, notReady)}, []string{"web-0-a"}, []string{"web-2-b"}},
+		"of outdated ones that which is not ready": {2, 1,
+			[]lifecycle.Pod{old(0), old(1, notReady), fresh(2)}, []string{"web-1-a"}, []string{"web-1-a"}},
+		"and before that the one without a node": {1, 1,
+			[]lifecycle.Pod{old(0, pending), old(1, notReady), fresh(2)}, []string{"web-0-a", "web-1-a"}, []string{"web-0-a", "web-1-a"}},
+		"no ready one, if too few were left: the usual order": {2, 2,
+			[]lifecycle.Pod{old(0), old(1), fresh(2, notReady)}, []string{"web-2-b"}, []string{"web-2-b"}},
+		"down to the minimum and no further": {2, 2,
+			[]lifecycle.Pod{old(0), old(1), fresh(2, notReady), fresh(3)}, []string{"web-0-a", "web-2-b"}, []string{"web-2-b", "web-0-a"}},
+		"what is not ready does not count: it goes at the minimum, too": {1, 1,
+			[]lifecycle.Pod{old(0, notReady), fresh(1)}, []string{"web-0-a"}, []string{"web-0-a"}},
+		"more are surplus than may go: outdated ones still before the others": {1, 2,
+			[]lifecycle.Pod{old(0), fresh(1), fresh(2)}, []string{"web-0-a", "web-2-b"}, []string{"web-0-a", "web-2-b"}},
+		"none is outdated: the usual order": {1, 1,
+			[]lifecycle.Pod{fresh(0), fresh(1, pending), fresh(2)}, []string{"web-1-b", "web-2-b"}, []string{"web-1-b", "web-2-b"}},
+		"those that terminate are gone already": {1, 1,
+			[]lifecycle.Pod{old(0, terminating), old(1), fresh(2)}, []string{"web-1-a"}, []string{"web-1-a"}},
+	} {
+		for _, onDelete := range []bool{true, false} {
+			var got []string
+			for _, deletion := range lifecycle.DecidePods(lifecycle.CliquePods{Replicas: tc.replicas, MinAvailable: tc.minAvailable, OnDelete: onDelete, Pods: tc.pods}, now).Delete {
+				got = append(got, deletion.Pod.Name)
+			}
+			want := tc.rolling
+			if onDelete {
+				want = tc.want
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, OnDelete %v (-want +got):\n%s", name, onDelete, diff)
+			}
+		}
+	}
+}
+
+// A pod that is deleted under OnDelete comes back, and of a template there is nothing to decide: new pods have the present one.
+func TestDeletedOnDelete(t *testing.T) {
+	t.Parallel()
+	got := lifecycle.DecidePods(lifecycle.CliquePods{Replicas: 2, MinAvailable: 2, OnDelete: true, Pods: []lifecycle.Pod{old(0)}}, now)
+	if diff := cmp.Diff([]lifecycle.NewPod{{Index: 1}}, got.Create); diff != "" || len(got.Delete) > 0 {
+		t.Errorf("deletes %v, creates (-want +got):\n%s", got.Delete, diff)
+	}
+}
+
+// TestUpdateCost compares the time of a decision on many objects with that on a tenth of them: it does not grow with the square.
+func TestUpdateCost(t *testing.T) {
+	for name, decide := range map[string]func(n int) func(){
+		"pods of a clique": func(n int) func() {
+			u := rolling(begun(targetB, selected("web-7-a")), 1)
+			for i := range n {
+				u.Pods = append(u.Pods, old(n-i, func(p *lifecycle.Pod) { p.Ready = i%3 > 0 }))
+			}
+			return func() { lifecycle.DecideCliqueUpdate(u, now) }
+		},
+		"scaling in under OnDelete": func(n int) func() {
+			c := lifecycle.CliquePods{Replicas: 1, MinAvailable: 1, OnDelete: true}
+			for i := range n {
+				c.Pods = append(c.Pods, old(n-i))
+			}
+			return func() { lifecycle.DecidePods(c, now) }
+		},
+		"replicas of a group": func(n int) func() {
+			u := rollingGroup(begun(lifecycle.Target{Generation: "gen-b"}, selected("7")), 1)
+			for i := range n {
+				u.Replicas = append(u.Replicas, replica(i, before))
+			}
+			return func() { lifecycle.DecideGroupUpdate(u, now) }
+		},
+		"replicas of a set": func(n int) func() {
+			u := rollingSet(begun(lifecycle.Target{Generation: "gen-b"}), -1)
+			for i := range n {
+				u.Replicas = append(u.Replicas, inSet(i, behind))
+			}
+			return func() { lifecycle.DecideSetUpdate(u, now) }
+		},
+	} {
+		best := func(n int) time.Duration { // of five
+			f, least := decide(n), time.Hour
+			for range 5 {
+				start := time.Now()
+				f()
+				least = min(least, time.Since(start))
+			}
+			return least
+		}
+		few, many := best(2000), best(20000)
+		text := fmt.Sprintf("%s: %v for 2,000, %v for 20,000", name, few, many)
+		t.Log(text)
+		if many > 60*few && many > 200*time.Millisecond {
+			t.Error(text)
+		}
+	}
+}
