@@ -70,7 +70,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 	}
 	a, b := lifecycle.Target{Generation: "gen-a"}, lifecycle.Target{Generation: "gen-b"}
 	because := func(was string) lifecycle.Replacement {
-		return lifecycle.Replacement{Reason: lifecycle.ReplacedUpdate, Message: "it " + was + " and has pods of an earlier template"}
+		return lifecycle.Replacement{Reason: lifecycle.ReplacedUpdate, Message: "it has pods of an earlier template, and " + was}
 	}
 	type replacements = map[int]lifecycle.Replacement
 	const complete = "every replica is of the present template"
