@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -58,11 +59,14 @@ func (r *Revision) clique(name string) *RevisionClique {
 	return nil
 }
 
-// ReadRevision returns a revision as it was stored.
+// ReadRevision returns a revision as it was stored. An error: the object does not keep one.
 func ReadRevision(stored *appsv1.ControllerRevision) (*Revision, error) {
 	r := &Revision{Number: stored.Revision}
 	if err := json.Unmarshal(stored.Data.Raw, r); err != nil {
 		return nil, fmt.Errorf("ControllerRevision %s has not the data of a revision of a PodCliqueSet: %w", stored.Name, err)
+	}
+	if r.Hash == "" || !strings.HasSuffix(stored.Name, "-"+r.Hash) {
+		return nil, fmt.Errorf("ControllerRevision %s has the data of a revision with the hash %q", stored.Name, r.Hash)
 	}
 	return r, nil
 }
@@ -125,48 +129,67 @@ func (r *Revision) Template(set *v1alpha1.PodCliqueSet) *v1alpha1.PodCliqueSet {
 	return then
 }
 
-// NewRevision returns the revision of the template that the set has now. latest is the one before, nil if there is none; live
-// are PodCliques of the set, in any order. A clique that is as it was keeps its hash. Where no revision was stored, it gets
-// that of PodCliques that follow the template already.
-func NewRevision(set *v1alpha1.PodCliqueSet, schedulerName string, latest *Revision, live []*v1alpha1.PodClique) *Revision {
+// NewRevision returns the revision of the template that the set has now, which none of stored describes; these are those that
+// are stored, the latest first. live are PodCliques of the set, in any order. A clique that is as it was in a stored revision has
+// its hash of then. Where none was stored, it gets that of PodCliques that follow the template already. A revision that somebody
+// has deleted is the same again.
+func NewRevision(set *v1alpha1.PodCliqueSet, schedulerName string, stored []*Revision, live []*v1alpha1.PodClique) *Revision {
 	r := &Revision{Number: 1, PriorityClassName: set.Spec.Template.PriorityClassName}
 	now := withDefaults(set, schedulerName)
-	var then *v1alpha1.PodCliqueSet
-	if latest != nil {
-		r.Number = latest.Number + 1
-		then = withDefaults(latest.Template(set), schedulerName)
+	var then []*v1alpha1.PodCliqueSet
+	for _, s := range stored {
+		r.Number = max(r.Number, s.Number+1)
+		then = append(then, withDefaults(s.Template(set), schedulerName))
 	}
 	for _, t := range set.Spec.Template.CliquesInOrder() {
 		c := RevisionClique{Name: t.Name, Labels: t.Labels, Annotations: t.Annotations, PodSpec: *t.Spec.PodSpec.DeepCopy()}
-		if latest != nil && latest.clique(t.Name) != nil && sameClique(now, then, t.Name) {
-			before := latest.clique(t.Name)
-			c.Hash, c.Adopted = before.Hash, before.Adopted
-		} else {
-			c.adopt(now, live)
-			if c.Hash == "" {
-				spec := now.Spec.Template.PodCliqueSpec(now.Spec.Template.Clique(t.Name)).PodSpec
-				c.Hash = templateHash(t.Labels, t.Annotations, &spec)
+		others := map[string]bool{} // hashes of other templates
+		for k, s := range stored {
+			before := s.clique(t.Name)
+			switch {
+			case before == nil:
+			case c.Hash == "" && sameClique(now, then[k], t.Name):
+				c.Hash, c.Adopted = before.Hash, before.Adopted
+			default:
+				for _, hash := range append([]string{before.Hash}, before.Adopted...) {
+					others[hash] = true
+				}
 			}
+		}
+		if c.Hash == "" {
+			c.adopt(now, live, others)
+		}
+		if c.Hash == "" {
+			spec := now.Spec.Template.PodCliqueSpec(now.Spec.Template.Clique(t.Name)).PodSpec
+			c.Hash = templateHash(t.Labels, t.Annotations, &spec)
 		}
 		r.Cliques = append(r.Cliques, c)
 	}
 	r.Hash = generationHash(r)
+	isStored := func(hash string) bool {
+		return slices.ContainsFunc(stored, func(s *Revision) bool { return s.Hash == hash })
+	}
+	if isStored(r.Hash) { // what is stored is immutable
+		r.Hash = shortHash([]byte(r.Hash + text64(r.Number)))
+	}
+	if hash := set.Status.CurrentGenerationHash; hash != nil && !isStored(*hash) && !slices.ContainsFunc(live, func(c *v1alpha1.PodClique) bool {
+		return observed.GenerationHash(c) == *hash && !followsTemplate(now, c)
+	}) {
+		r.Hash = *hash
+	}
 	return r
 }
 
-// adopt takes over the hashes of PodCliques that follow the template of the set, defaults filled in. The most frequent one is
-// the clique's, of these the first in the alphabet.
-func (c *RevisionClique) adopt(set *v1alpha1.PodCliqueSet, live []*v1alpha1.PodClique) {
-	t := set.Spec.Template.Clique(c.Name)
+// adopt takes over the hashes of PodCliques that follow the template of the set, defaults filled in, except those that are known
+// to be of other templates. The most frequent one is the clique's, of these the first in the alphabet.
+func (c *RevisionClique) adopt(set *v1alpha1.PodCliqueSet, live []*v1alpha1.PodClique, others map[string]bool) {
 	count := map[string]int{}
 	for _, clique := range live {
 		hash := clique.Labels[v1alpha1.LabelPodTemplateHash]
-		if clique.Labels[v1alpha1.LabelTemplateName] != c.Name || hash == "" {
+		if clique.Labels[v1alpha1.LabelTemplateName] != c.Name || hash == "" || others[hash] {
 			continue
 		}
-		want := podClique(set, t, nil, templateScale(t.Spec.Replicas), clique)
-		want.Labels = t.Labels
-		if sameTemplate(want, clique) {
+		if followsTemplate(set, clique) {
 			if count[hash]++; count[hash] == 1 {
 				c.Adopted = append(c.Adopted, hash)
 			}
@@ -179,6 +202,18 @@ func (c *RevisionClique) adopt(set *v1alpha1.PodCliqueSet, live []*v1alpha1.PodC
 		}
 	}
 	c.Adopted = slices.DeleteFunc(c.Adopted, func(hash string) bool { return hash == c.Hash })
+}
+
+// followsTemplate reports whether a PodClique has what the template of the set, defaults filled in, wants of its pods. One whose
+// template is gone has.
+func followsTemplate(set *v1alpha1.PodCliqueSet, clique *v1alpha1.PodClique) bool {
+	t := set.Spec.Template.Clique(clique.Labels[v1alpha1.LabelTemplateName])
+	if t == nil {
+		return true
+	}
+	want := podClique(set, t, nil, templateScale(t.Spec.Replicas), clique)
+	want.Labels = t.Labels
+	return sameTemplate(want, clique)
 }
 
 // generationHash returns the hash of a revision, of the hashes of its cliques.
@@ -200,6 +235,10 @@ func templateHash(labels, annotations map[string]string, spec *corev1.PodSpec) s
 	if err != nil { // nothing in these types fails to marshal
 		panic(fmt.Sprintf("hash of a pod template: %v", err))
 	}
+	return shortHash(data)
+}
+
+func shortHash(data []byte) string {
 	h := fnv.New64a()
 	h.Write(data)
 	return hex.EncodeToString(h.Sum(nil))

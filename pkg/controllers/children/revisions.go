@@ -23,17 +23,15 @@ func (c *Client) LatestRevision(ctx context.Context, set *v1alpha1.PodCliqueSet)
 	if err := c.ListOwned(ctx, set, list); err != nil {
 		return nil, err
 	}
-	var latest *appsv1.ControllerRevision
+	stored := make([]*appsv1.ControllerRevision, len(list.Items))
 	for i := range list.Items {
-		if s := &list.Items[i]; s.DeletionTimestamp == nil && (latest == nil || s.Revision > latest.Revision) {
-			latest = s
+		stored[i] = &list.Items[i]
+	}
+	slices.SortFunc(stored, func(a, b *appsv1.ControllerRevision) int { return cmp.Compare(b.Revision, a.Revision) })
+	for i := range stored {
+		if revisions := readRevisions(ctx, stored[i:i+1]); len(revisions) == 1 {
+			return revisions[0], nil
 		}
-	}
-	if latest == nil {
-		return nil, nil
-	}
-	if revisions := readRevisions(ctx, []*appsv1.ControllerRevision{latest}); len(revisions) == 1 {
-		return revisions[0], nil
 	}
 	return nil, nil
 }
@@ -93,11 +91,22 @@ func (c *Client) Revision(ctx context.Context, set *v1alpha1.PodCliqueSet, hash 
 	return nil, nil
 }
 
-// StoreRevision creates the ControllerRevision of a revision, or gives the existing one its number.
+// StoreRevision creates the ControllerRevision of a revision, or gives the existing one its number. One of that name that cannot
+// be read is replaced.
 func (c *Client) StoreRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, r *desired.Revision) error {
 	want, err := r.Stored(set)
 	if err != nil {
 		return err
+	}
+	existing := &appsv1.ControllerRevision{}
+	if err := c.live.Get(ctx, client.ObjectKeyFromObject(want), existing); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading ControllerRevision %s: %w", want.Name, err)
+	} else if err == nil && metav1.IsControlledBy(existing, set) {
+		if _, err := desired.ReadRevision(existing); err != nil { // its data is immutable
+			if err := c.Delete(ctx, existing); err != nil {
+				return fmt.Errorf("deleting a revision that cannot be read: %w", err)
+			}
+		}
 	}
 	return CreateOrUpdateUncached(ctx, c, &appsv1.ControllerRevision{}, want)
 }

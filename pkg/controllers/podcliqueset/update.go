@@ -3,6 +3,7 @@ package podcliqueset
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +44,7 @@ func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSe
 		if err := r.children.StoreRevision(ctx, set, revision); err != nil {
 			return nil, nil, fmt.Errorf("storing the template as a revision: %w", err)
 		}
-		if err := r.trimRevisions(ctx, set, revisions); err != nil {
+		if err := r.trimRevisions(ctx, set, revision, revisions); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -66,31 +67,40 @@ func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSe
 	return begun, revision, nil
 }
 
-// presentRevision returns the revision of the present template. revisions are those that are stored, the latest first.
+// presentRevision returns the revision of the present template. revisions are those that are stored, the latest first. Its number
+// is greater than that of all others, of which children may know one that is not stored any more.
 func presentRevision(revisions []*desired.Revision, set *v1alpha1.PodCliqueSet, schedulerName string, owned ownedObjects) *desired.Revision {
-	for k, stored := range revisions {
-		if !stored.Describes(set, schedulerName) {
-			continue
-		}
+	cliques, groups := owned.listed()
+	var present desired.Revision
+	if k := slices.IndexFunc(revisions, func(r *desired.Revision) bool { return r.Describes(set, schedulerName) }); k >= 0 {
+		present = *revisions[k]
 		if k > 0 {
-			again := *stored
-			again.Number = revisions[0].Number + 1
-			return &again
+			present.Number = revisions[0].Number + 1
 		}
-		return stored
+	} else {
+		present = *desired.NewRevision(set, schedulerName, revisions, cliques)
 	}
-	var latest *desired.Revision
-	if len(revisions) > 0 {
-		latest = revisions[0]
+	see := func(child metav1.Object) {
+		number := observed.Revision(child)
+		if observed.GenerationHash(child) != present.Hash {
+			number++
+		}
+		present.Number = max(present.Number, number)
 	}
-	cliques, _ := owned.listed()
-	return desired.NewRevision(set, schedulerName, latest, cliques)
+	for _, c := range cliques {
+		see(c)
+	}
+	for _, g := range groups {
+		see(g)
+	}
+	return &present
 }
 
 // trimRevisions deletes the oldest of the revisions that are stored beside the present one, the latest first. The last
 // maxRevisions-1 stay.
-func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet, revisions []*desired.Revision) error {
-	for _, old := range revisions[min(len(revisions), maxRevisions-1):] {
+func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet, present *desired.Revision, revisions []*desired.Revision) error {
+	others := slices.DeleteFunc(slices.Clone(revisions), func(old *desired.Revision) bool { return old.Hash == present.Hash })
+	for _, old := range others[min(len(others), maxRevisions-1):] {
 		if err := r.children.DeleteRevision(ctx, set, old); err != nil {
 			return fmt.Errorf("deleting revision %d: %w", old.Number, err)
 		}
