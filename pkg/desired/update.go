@@ -37,8 +37,8 @@ func Begin(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alpha1.Po
 // setCliqueUpdate sets what the status of a PodClique says about updates.
 func setCliqueUpdate(clique *v1alpha1.PodClique, s *v1alpha1.PodCliqueStatus, d *lifecycle.CliqueUpdateDecision, now metav1.Time) {
 	s.ObservedRevision = observed.Revision(clique)
-	follow(&s.CurrentPodCliqueSetGenerationHash, observed.GenerationHash(clique), d.Current)
-	follow(&s.CurrentPodTemplateHash, clique.Labels[v1alpha1.LabelPodTemplateHash], d.Current)
+	follow(&s.CurrentPodCliqueSetGenerationHash, observed.GenerationHash(clique), d.Current, !d.Current)
+	follow(&s.CurrentPodTemplateHash, clique.Labels[v1alpha1.LabelPodTemplateHash], d.Current, !d.Current)
 	s.UpdateProgress = nil
 	if p := d.Progress; p != nil {
 		s.UpdateProgress = &v1alpha1.PodCliqueUpdateProgress{
@@ -56,9 +56,7 @@ func setGroupUpdate(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodClique
 	if d.Known {
 		s.ObservedRevision = observed.Revision(group)
 	}
-	if d.Known {
-		follow(&s.CurrentPodCliqueSetGenerationHash, observed.GenerationHash(group), d.Current)
-	}
+	follow(&s.CurrentPodCliqueSetGenerationHash, observed.GenerationHash(group), d.Current, d.Outdated)
 	s.UpdateProgress = nil
 	if p := d.Progress; p != nil {
 		s.UpdateProgress = &v1alpha1.PodCliqueScalingGroupUpdateProgress{
@@ -104,14 +102,14 @@ func isUpdating(clique *v1alpha1.PodClique, d *lifecycle.CliqueUpdateDecision) b
 	return d != nil && d.Progress.Open()
 }
 
-// follow notes whether all pods follow a hash; "" is none. The present template may be one of before, which some pods followed
-// no longer when it came back: then the hash of then is not the present one's any more.
-func follow(current **string, hash string, all bool) {
+// follow notes the hash of the target, if all pods follow it; "" is none. If some do not, it is not that of the target: a rollback
+// in mid-update leads to a template that was followed by all, and that some pods have left.
+func follow(current **string, target string, all, someDoNot bool) {
 	switch {
-	case hash == "":
+	case target == "":
 	case all:
-		*current = &hash
-	case *current != nil && **current == hash:
+		*current = &target
+	case someDoNot && *current != nil && **current == target:
 		*current = nil
 	}
 }

@@ -32,8 +32,8 @@ type GroupUpdateDecision struct {
 	Progress *Progress
 	// Replace are the replicas that are replaced, and why, by index. nil: none.
 	Replace map[int]Replacement
-	// Current: every pod follows the target.
-	Current bool
+	// Current: every pod follows the target. Outdated: a pod does not of a replica that is not being replaced.
+	Current, Outdated bool
 	// Known: the status of every PodClique describes the target.
 	Known bool
 	// UpdatedCliques and TotalCliques count the PodCliques of the wanted replicas that exist.
@@ -93,7 +93,7 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 			outdated = append(outdated, r)
 		}
 	}
-	d.Current = d.Known && leaving == 0 && len(outdated) == 0
+	d.Current, d.Outdated = d.Known && leaving == 0 && len(outdated) == 0, len(outdated) > 0
 	old := fmt.Sprintf("%s of an earlier template", countReplicas(len(outdated)))
 	target := Target{Generation: u.Generation}
 	stays := UpdateState{UpdateOnDelete, old + plural(len(outdated), "; it is replaced when it is deleted", "; each is replaced when it is deleted")}

@@ -1,0 +1,77 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// generations counts the pods that were made, by host name.
+type generations map[string]map[types.UID]bool
+
+func countGenerations(c *Cluster) generations {
+	g := generations{}
+	c.API.watch(func(change Change) {
+		if pod, ok := change.New.(*corev1.Pod); ok {
+			if g[pod.Spec.Hostname] == nil {
+				g[pod.Spec.Hostname] = map[types.UID]bool{}
+			}
+			g[pod.Spec.Hostname][pod.UID] = true
+		}
+	})
+	return g
+}
+
+// A rollout ends as it does without a crash, wherever the controllers crash: after each of its writes. Each pod is replaced once.
+func TestCrashAfterEachWriteOfARollout(t *testing.T) {
+	for name, tc := range map[string]struct {
+		replicas int32
+		cliques  []string
+		least    int // writes
+	}{
+		"a standalone PodClique": {1, []string{"router"}, 20},
+		"a scaling group":        {1, []string{"worker"}, 25},
+		"two replicas of a set":  {2, []string{"router", "leader", "worker"}, 80},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n := 0; ; n++ {
+				c := newRollout(t, tc.replicas, nil)
+				made := countGenerations(c)
+				before := uids(c)
+				c.Timeline.Say("images are changed, and muster-controller crashes after %d writes", n)
+				image(c, chat(), "registry.example/main:2", tc.cliques...)
+				c.CrashAfterWrites(n)
+				c.Advance(10 * time.Minute)
+				wantUpdated(c)
+				wantAvailable(c, 8*int(tc.replicas))
+				after := uids(c)
+				for _, host := range slices.Sorted(maps.Keys(before)) {
+					want := 1
+					if tc.replicas == 1 && after[host] == before[host] {
+						want = 0
+					}
+					delete(made[host], before[host])
+					if len(made[host]) != want {
+						c.Fatalf("crash after %d writes: pod %s was made %d times more, want %d", n, host, len(made[host]), want)
+					}
+				}
+				if tc.replicas == 1 {
+					prefix := map[string]string{"router": "chat-0-router-", "worker": "chat-0-model-"}[tc.cliques[0]]
+					wantReplaced(c, before, prefix)
+				}
+				if c.Crashes == 0 {
+					if n < tc.least {
+						t.Errorf("only %d writes were made", n)
+					}
+					t.Logf("%d writes", n)
+					return
+				}
+				c.process.end()
+			}
+		})
+	}
+}

@@ -1,0 +1,407 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// updates returns what holds of updates after every step, by what the API server has then and had a step before:
+//
+//   - Per PodClique and per scaling group one ready unit at most is in flight: taken down, its replacement not ready yet. In one
+//     replica of a set only.
+//   - No ready unit goes while fewer than minAvailable are there, none of the present template, and none under OnDelete. A
+//     replica of a scaling group goes only if a pod of it is of an earlier template.
+//   - An update ends once, and what has ended is not open again before the template changes.
+//   - What a status says to be updated is: see claims.
+//
+// Beside updates, ready pods go because their PodClique was scaled in, because a user deletes them (userDeletes), or with their
+// PodClique.
+func updates() func(*Cluster) error {
+	w := &updateWatch{flying: map[flight]string{}, attempts: map[string]int32{}, ended: map[types.UID]end{}}
+	return func(c *Cluster) error {
+		w.read(c)
+		if err := w.checkPods(); err != nil {
+			return err
+		}
+		for _, name := range slices.Sorted(maps.Keys(w.groups)) {
+			if err := w.checkGroup(w.groups[name]); err != nil {
+				return err
+			}
+		}
+		if err := w.checkReplicas(); err != nil {
+			return err
+		}
+		if err := w.checkEnds(c); err != nil {
+			return err
+		}
+		w.remember()
+		return claims(c)
+	}
+}
+
+const deletedByUser = "deleted-by-user"
+
+// userDeletes deletes a pod as a user does, for which no update is blamed.
+func userDeletes(c *Cluster, pod *corev1.Pod) {
+	c.t.Helper()
+	Edit(c, pod.DeepCopy(), func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, deletedByUser, "yes") })
+	if c.options.Check != nil {
+		if err := c.options.Check(c); err != nil {
+			c.Fatalf("%v", err)
+		}
+	}
+	c.Delete(pod)
+}
+
+// updateWatch is what the checks know, of the present step and of the one before.
+type updateWatch struct {
+	pods    map[types.UID]*corev1.Pod
+	cliques map[string]*v1alpha1.PodClique
+	groups  map[string]*v1alpha1.PodCliqueScalingGroup
+	members map[string]int // how many members of a replica of a scaling group are available, by memberKey
+
+	before    map[types.UID]*corev1.Pod // pods a step before
+	available map[string][]int          // replicas of scaling groups, a step before
+	flying    map[flight]string         // the replica of the set
+	attempts  map[string]int32          // of replicas of scaling groups
+	ended     map[types.UID]end         // updates that have ended, by object
+}
+
+// flight is a ready unit that was taken down: a host name of a PodClique, or a replica of a scaling group.
+type flight struct{ kind, owner, unit string }
+
+// end is when an update ended, and of which revision it was.
+type end struct {
+	at       metav1.Time
+	revision string
+}
+
+func (w *updateWatch) read(c *Cluster) {
+	w.pods, w.cliques = map[types.UID]*corev1.Pod{}, map[string]*v1alpha1.PodClique{}
+	w.groups, w.members = map[string]*v1alpha1.PodCliqueScalingGroup{}, map[string]int{}
+	up := map[types.UID]int32{}
+	for _, pod := range All[*corev1.Pod](c) {
+		w.pods[pod.UID] = pod
+		if isUp(pod) {
+			up[owner(pod)]++
+		}
+	}
+	for _, q := range All[*v1alpha1.PodClique](c) {
+		w.cliques[q.Name] = q
+		if g := q.Labels[v1alpha1.LabelPodCliqueScalingGroup]; g != "" && q.DeletionTimestamp == nil && up[q.UID] >= observed.Minimum(q).Enforced() {
+			w.members[memberKey(g, observed.GroupReplicaIndex(q), observed.Attempt(q))]++
+		}
+	}
+	for _, g := range All[*v1alpha1.PodCliqueScalingGroup](c) {
+		w.groups[g.Name] = g
+	}
+}
+
+func memberKey(group string, index int, attempt lifecycle.Attempt) string {
+	return fmt.Sprintf("%s/%d/%+v", group, index, attempt)
+}
+
+func isUp(pod *corev1.Pod) bool { return isReady(pod) && pod.DeletionTimestamp == nil }
+
+func owner(o metav1.Object) types.UID {
+	if ref := metav1.GetControllerOf(o); ref != nil {
+		return ref.UID
+	}
+	return ""
+}
+
+// cliqueOf returns the PodClique that owns a pod and is there to stay, nil if there is none.
+func (w *updateWatch) cliqueOf(pod *corev1.Pod) *v1alpha1.PodClique {
+	if q := w.cliques[pod.Labels[v1alpha1.LabelPodClique]]; q != nil && q.DeletionTimestamp == nil && q.UID == owner(pod) {
+		return q
+	}
+	return nil
+}
+
+// isOutdated reports whether a pod has another template than its PodClique.
+func isOutdated(pod *corev1.Pod, q *v1alpha1.PodClique) bool {
+	return pod.Labels[v1alpha1.LabelPodTemplateHash] != q.Labels[v1alpha1.LabelPodTemplateHash]
+}
+
+// remember keeps what the next step is compared with.
+func (w *updateWatch) remember() {
+	w.before, w.available = w.pods, map[string][]int{}
+	for name, g := range w.groups {
+		for j := range int(g.Spec.Replicas) {
+			if w.isAvailable(g, j) {
+				w.available[name] = append(w.available[name], j)
+			}
+		}
+	}
+}
+
+// isAvailable reports whether replica j of a group is available in its present attempt.
+func (w *updateWatch) isAvailable(g *v1alpha1.PodCliqueScalingGroup, j int) bool {
+	return w.members[memberKey(g.Name, j, observed.GroupAttempt(g, j))] == len(g.Spec.CliqueNames)
+}
+
+// launch notes that a ready unit was taken down. Another of its owner that is in flight is an error.
+func (w *updateWatch) launch(kind string, o metav1.Object, unit string) error {
+	f := flight{kind, o.GetName(), unit}
+	for other := range w.flying {
+		if other.kind == kind && other.owner == f.owner && other.unit != unit {
+			return fmt.Errorf("%s %s: %s is taken down while %s is in flight", kind, f.owner, unit, other.unit)
+		}
+	}
+	w.flying[f] = o.GetLabels()[v1alpha1.LabelPartOf] + "/" + o.GetLabels()[v1alpha1.LabelPodCliqueSetReplicaIndex]
+	return nil
+}
+
+// land forgets units in flight that have landed, or whose update has ended because the strategy is OnDelete now.
+func (w *updateWatch) land() {
+	maps.DeleteFunc(w.flying, func(f flight, _ string) bool {
+		if f.kind == "PodCliqueScalingGroup" {
+			g, j := w.groups[f.owner], 0
+			j, _ = strconv.Atoi(f.unit)
+			return g == nil || observed.FollowsOnDelete(g) || j >= int(g.Spec.Replicas) || w.isAvailable(g, j)
+		}
+		q := w.cliques[f.owner]
+		if q == nil || observed.FollowsOnDelete(q) {
+			return true
+		}
+		others := int32(0)
+		for _, pod := range w.pods {
+			if w.cliqueOf(pod) != q || pod.DeletionTimestamp != nil {
+				continue
+			}
+			if pod.Spec.Hostname == f.unit && isReady(pod) {
+				return true
+			}
+			if pod.Spec.Hostname != f.unit {
+				others++
+			}
+		}
+		return others >= q.Spec.Replicas // its index is not wanted any more
+	})
+}
+
+// checkPods checks the pods that were ready a step before and are gone now, or about to.
+func (w *updateWatch) checkPods() error {
+	w.land()
+	up, excess := map[types.UID]int32{}, map[types.UID]int32{} // a step before
+	var gone []*corev1.Pod
+	for uid, pod := range w.before {
+		q := w.cliqueOf(pod)
+		if q == nil || pod.DeletionTimestamp != nil {
+			continue
+		}
+		excess[q.UID]++
+		if !isReady(pod) {
+			continue
+		}
+		up[q.UID]++
+		if is := w.pods[uid]; (is == nil || is.DeletionTimestamp != nil) && pod.Annotations[deletedByUser] == "" {
+			gone = append(gone, pod)
+		}
+	}
+	for _, q := range w.cliques {
+		excess[q.UID] -= q.Spec.Replicas
+	}
+	slices.SortFunc(gone, func(a, b *corev1.Pod) int { // the first may have been scaled in
+		rank := func(p *corev1.Pod) int {
+			if isOutdated(p, w.cliqueOf(p)) {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Name, b.Name))
+	})
+	for _, pod := range gone {
+		q := w.cliqueOf(pod)
+		if excess[q.UID] > 0 {
+			excess[q.UID]--
+			continue
+		}
+		switch needed := observed.Minimum(q).Enforced(); {
+		case q.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "":
+			return fmt.Errorf("ready pod %s of a scaling group was deleted alone", pod.Name)
+		case !isOutdated(pod, q):
+			return fmt.Errorf("ready pod %s, which has the present template, was deleted", pod.Name)
+		case observed.FollowsOnDelete(q):
+			return fmt.Errorf("ready pod %s was deleted under OnDelete", pod.Name)
+		case !observed.HasTurn(q):
+			return fmt.Errorf("ready pod %s was deleted when it was not the turn of its PodClique", pod.Name)
+		case up[q.UID] < needed:
+			return fmt.Errorf("ready pod %s was deleted while %d of %d needed pods were ready", pod.Name, up[q.UID], needed)
+		}
+		if err := w.launch(v1alpha1.KindPodClique, q, pod.Spec.Hostname); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkGroup checks the replicas of a scaling group whose attempts were raised for an update.
+func (w *updateWatch) checkGroup(g *v1alpha1.PodCliqueScalingGroup) error {
+	for _, entry := range g.Status.ReplicaAttempts {
+		key, j := fmt.Sprintf("%s/%d/%d", g.UID, g.Status.PodCliqueSetAttempt, entry.Index), int(entry.Index)
+		was := w.attempts[key]
+		if w.attempts[key] = entry.Attempt; entry.Attempt <= was || entry.Reason != v1alpha1.ReasonUpdate {
+			continue
+		}
+		outdated := false
+		for _, pod := range w.pods {
+			q := w.cliqueOf(pod)
+			outdated = outdated || q != nil && owner(q) == g.UID && observed.GroupReplicaIndex(q) == j && isOutdated(pod, q)
+		}
+		switch available, needed := w.available[g.Name], lifecycle.GroupMinimum(g.Spec.MinAvailable, g.Spec.Replicas); {
+		case !outdated:
+			return fmt.Errorf("replica %d of %s, all of which has the present template, is replaced", j, g.Name)
+		case observed.FollowsOnDelete(g):
+			return fmt.Errorf("replica %d of %s is replaced under OnDelete", j, g.Name)
+		case !observed.HasTurn(g):
+			return fmt.Errorf("replica %d of %s is replaced when it is not the group's turn", j, g.Name)
+		case !slices.Contains(available, j):
+			continue
+		case len(available) < int(needed):
+			return fmt.Errorf("available replica %d of %s is replaced while %d of %d needed are available", j, g.Name, len(available), needed)
+		}
+		if err := w.launch(v1alpha1.KindPodCliqueScalingGroup, g, strconv.Itoa(j)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkReplicas checks that units of one replica of each set are in flight.
+func (w *updateWatch) checkReplicas() error {
+	replicas := map[string]string{}
+	for _, replica := range w.flying {
+		set, index, _ := strings.Cut(replica, "/")
+		if other, ok := replicas[set]; ok && other != index {
+			return fmt.Errorf("replicas %s and %s of set %s are updated at the same time: %v", other, index, set, w.flying)
+		}
+		replicas[set] = index
+	}
+	return nil
+}
+
+// checkEnds checks that updateEndedAt is set once per update.
+func (w *updateWatch) checkEnds(c *Cluster) error {
+	check := func(o metav1.Object, kind, revision string, open bool, endedAt *metav1.Time) error {
+		was, ok := w.ended[o.GetUID()]
+		switch {
+		case ok && was.revision == revision && open:
+			return fmt.Errorf("the update of %s %s to %s ended at %s, and is open again", kind, o.GetName(), revision, was.at)
+		case ok && was.revision == revision && endedAt != nil && !endedAt.Equal(&was.at):
+			return fmt.Errorf("the update of %s %s to %s ended at %s, and at %s again", kind, o.GetName(), revision, was.at, endedAt)
+		case endedAt != nil:
+			w.ended[o.GetUID()] = end{*endedAt, revision}
+		}
+		return nil
+	}
+	for _, set := range All[*v1alpha1.PodCliqueSet](c) {
+		if p := set.Status.UpdateProgress; p != nil {
+			if err := check(set, "set", fmt.Sprint(*set.Status.CurrentGenerationHash, p.UpdateStartedAt), p.UpdateEndedAt == nil, p.UpdateEndedAt); err != nil {
+				return err
+			}
+		}
+	}
+	for _, g := range w.groups {
+		if p := g.Status.UpdateProgress; p != nil {
+			if err := check(g, "group", fmt.Sprint(p.PodCliqueSetGenerationHash, observed.Revision(g)), p.UpdateEndedAt == nil, p.UpdateEndedAt); err != nil {
+				return err
+			}
+		}
+	}
+	for _, q := range w.cliques {
+		if p := q.Status.UpdateProgress; p != nil {
+			if err := check(q, "PodClique", fmt.Sprint(p.PodCliqueSetGenerationHash, observed.Revision(q)), p.UpdateEndedAt == nil, p.UpdateEndedAt); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// claims checks what statuses say to be updated against the pods: where a status describes the present spec and revision, no pod
+// that is there to stay has another template.
+func claims(c *Cluster) error {
+	old := map[string]string{} // a pod of an earlier template than its set's, by its PodClique, scaling group, and replica of the set
+	sets := map[string]*v1alpha1.PodCliqueSet{}
+	for _, set := range All[*v1alpha1.PodCliqueSet](c) {
+		sets[set.Name] = set
+	}
+	cliques := map[types.UID]bool{}
+	for _, q := range All[*v1alpha1.PodClique](c) {
+		cliques[q.UID] = q.DeletionTimestamp == nil
+	}
+	for _, pod := range All[*corev1.Pod](c) {
+		set := sets[pod.Labels[v1alpha1.LabelPartOf]]
+		if set == nil || pod.DeletionTimestamp != nil || !cliques[owner(pod)] || samePod(pod, set) {
+			continue
+		}
+		old["set/"+set.Name+"/"+pod.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex]] = pod.Name
+		old["clique/"+pod.Labels[v1alpha1.LabelPodClique]] = pod.Name
+		if g := pod.Labels[v1alpha1.LabelPodCliqueScalingGroup]; g != "" {
+			old["group/"+g] = pod.Name
+		}
+	}
+	complete := func(conditions []metav1.Condition, generation int64) bool {
+		p := meta.FindStatusCondition(conditions, v1alpha1.ConditionProgressing)
+		return p != nil && p.ObservedGeneration == generation && p.Reason == string(lifecycle.UpdateComplete)
+	}
+	for _, set := range sets {
+		updated, replicas := int32(0), int(max(set.Spec.Replicas, 0))
+		var first string
+		for i := range replicas {
+			if pod := old[fmt.Sprintf("set/%s/%d", set.Name, i)]; pod == "" {
+				updated++
+			} else {
+				first = pod
+			}
+		}
+		if s := set.Status; s.ObservedGeneration == set.Generation && s.UpdatedReplicas > updated {
+			return fmt.Errorf("set %s claims %d updated replicas, and %d are: pod %s is of an earlier template", set.Name, s.UpdatedReplicas, updated, first)
+		}
+		if complete(set.Status.Conditions, set.Generation) && first != "" {
+			return fmt.Errorf("set %s claims to be updated, and pod %s is of an earlier template", set.Name, first)
+		}
+	}
+	follows := func(o metav1.Object, conditions []metav1.Condition, key string, revision int64, hash *string) error {
+		set := sets[o.GetLabels()[v1alpha1.LabelPartOf]]
+		if set == nil || set.Status.CurrentGenerationHash == nil || observed.GenerationHash(o) != *set.Status.CurrentGenerationHash ||
+			set.Status.ObservedGeneration != set.Generation || revision != observed.Revision(o) || old[key] == "" || o.GetDeletionTimestamp() != nil {
+			return nil
+		}
+		if complete(conditions, o.GetGeneration()) || hash != nil && *hash == *set.Status.CurrentGenerationHash {
+			return fmt.Errorf("%s claims to be updated, and pod %s is of an earlier template", o.GetName(), old[key])
+		}
+		return nil
+	}
+	for _, g := range All[*v1alpha1.PodCliqueScalingGroup](c) {
+		if err := follows(g, g.Status.Conditions, "group/"+g.Name, g.Status.ObservedRevision, g.Status.CurrentPodCliqueSetGenerationHash); err != nil {
+			return err
+		}
+	}
+	for _, q := range All[*v1alpha1.PodClique](c) {
+		if err := follows(q, q.Status.Conditions, "clique/"+q.Name, q.Status.ObservedRevision, q.Status.CurrentPodCliqueSetGenerationHash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// samePod reports whether a pod is of the present template of its set, as the tests here change it.
+func samePod(pod *corev1.Pod, set *v1alpha1.PodCliqueSet) bool {
+	t := set.Spec.Template.Clique(pod.Labels[v1alpha1.LabelTemplateName])
+	return t != nil && t.Spec.PodSpec.Containers[0].Image == pod.Spec.Containers[0].Image && t.Annotations["version"] == pod.Annotations["version"]
+}

@@ -1,0 +1,531 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+// service is a set with a standalone clique alone, web, of 3 pods, 2 of which are needed.
+func service(set *v1alpha1.PodCliqueSet) {
+	web := set.Spec.Template.Cliques[0]
+	web.Name, web.Spec.RoleName, web.Spec.Replicas, web.Spec.MinAvailable = "web", "web", 3, ptr.To(int32(2))
+	set.Spec.Template.Cliques = set.Spec.Template.Cliques[:1]
+	set.Spec.Template.PodCliqueScalingGroupConfigs = nil
+}
+
+// newService returns a cluster on which one replica of service is available; edit may change the set.
+func newService(t *testing.T, nodes []*corev1.Node, replicas int32, edit func(*v1alpha1.PodCliqueSet)) *Cluster {
+	t.Helper()
+	c := New(t, Options{Nodes: nodes, Check: both(invariants(), both(terminations(), updates()))})
+	c.Kubelet.Linger = 10 * time.Second
+	breakImages(c)
+	set := chat()
+	service(set)
+	set.Spec.Replicas = replicas
+	if edit != nil {
+		edit(set)
+	}
+	c.Timeline.Say("a set of %d replicas with 3 pods each is created", replicas)
+	c.Create(set)
+	c.Advance(time.Minute)
+	wantAvailable(c, 3*int(replicas))
+	return c
+}
+
+func theChat(c *Cluster) *v1alpha1.PodCliqueSet {
+	c.t.Helper()
+	set := chat()
+	must(c.t, c.API.Get(c.t.Context(), client.ObjectKeyFromObject(set), set))
+	return set
+}
+
+func theClique(c *Cluster, name string) *v1alpha1.PodClique {
+	c.t.Helper()
+	clique := &v1alpha1.PodClique{}
+	must(c.t, c.API.Get(c.t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, clique))
+	return clique
+}
+
+// wantProgress fails the test unless the set says that of its update.
+func wantProgress(c *Cluster, reason lifecycle.UpdateReason, text string) {
+	c.t.Helper()
+	p := meta.FindStatusCondition(theChat(c).Status.Conditions, v1alpha1.ConditionProgressing)
+	if p == nil || p.Reason != string(reason) || !strings.Contains(p.Message, text) {
+		c.Fatalf("the set's update is %+v, want %s with %q", p, reason, text)
+	}
+}
+
+// images returns how many pods have which image, by the end of its name.
+func images(c *Cluster) map[string]int {
+	n := map[string]int{}
+	for _, pod := range All[*corev1.Pod](c) {
+		n[strings.TrimPrefix(pod.Spec.Containers[0].Image, "registry.example/")]++
+	}
+	return n
+}
+
+// A second edit in mid-update: what is in flight becomes ready, and the update goes on to the newest template.
+func TestSecondEdit(t *testing.T) {
+	c := newService(t, Nodes(1, 4), 1, nil)
+	c.Timeline.Say("the image becomes main:2")
+	image(c, chat(), "registry.example/main:2", "web")
+	c.Advance(15 * time.Second)
+	c.Timeline.Say("the image becomes main:3, when the second pod is terminating")
+	image(c, chat(), "registry.example/main:3", "web")
+	c.Advance(5 * time.Minute)
+	wantUpdated(c)
+	wantAvailable(c, 3)
+	c.Timeline.Golden(t, "rollout-second-edit")
+}
+
+// An image that is never ready stops the update after one unit, and says so; the rest serves on. A repaired template goes on
+// from there, as does the old one.
+func TestBrokenImage(t *testing.T) {
+	for _, repaired := range []string{"registry.example/main:3", "registry.example/main:1"} {
+		c := newService(t, Nodes(2, 4), 2, nil)
+		before := uids(c)
+		c.Timeline.Say("the image becomes one that is never ready")
+		image(c, chat(), broken+"2", "web")
+		c.Advance(20 * time.Minute)
+		wantReplaced(c, before, "chat-1-web-0")
+		wantProgress(c, lifecycle.UpdateStalled, "pod chat-1-web-0-")
+		c.Timeline.Say("it becomes %s", repaired)
+		image(c, chat(), repaired, "web")
+		c.Advance(5 * time.Minute)
+		wantUpdated(c)
+		wantAvailable(c, 6)
+		if repaired == "registry.example/main:1" {
+			wantReplaced(c, before, "chat-1-web-0")
+			continue
+		}
+		c.Timeline.Golden(t, "rollout-broken")
+	}
+}
+
+// Capacity that is gone in mid-update: the update waits with one pod less, has stalled after 10 minutes, and goes on when there is
+// room.
+func TestCapacityIsGone(t *testing.T) {
+	c := newService(t, Nodes(1, 3), 1, nil)
+	node := All[*corev1.Node](c)[0].DeepCopy()
+	c.Timeline.Say("the image becomes main:2, and the node is cordoned when the first pod is terminating")
+	image(c, chat(), "registry.example/main:2", "web")
+	c.Advance(3 * time.Second)
+	Edit(c, node, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	c.Advance(9 * time.Minute)
+	wantProgress(c, lifecycle.UpdateWaitsForCapacity, "pod chat-0-web-0-")
+	c.Advance(2 * time.Minute)
+	wantProgress(c, lifecycle.UpdateStalled, "pod chat-0-web-0-")
+	if n := images(c); n["main:1"] != 2 || n["main:2"] != 1 {
+		c.Fatalf("images %v", n)
+	}
+	c.Timeline.Say("the node is uncordoned")
+	Edit(c, node, func(n *corev1.Node) { n.Spec.Unschedulable = false })
+	c.Advance(5 * time.Minute)
+	wantUpdated(c)
+	wantAvailable(c, 3)
+	c.Timeline.Golden(t, "rollout-capacity")
+}
+
+// The strategy is switched both ways. OnDelete ends a running update at once; RollingRecreate rolls with the next template only.
+func TestStrategyIsSwitched(t *testing.T) {
+	c := newService(t, Nodes(1, 4), 1, nil)
+	strategy := func(to v1alpha1.UpdateStrategyType) {
+		c.Timeline.Say("the strategy becomes %s", to)
+		Edit(c, chat(), func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: to}
+		})
+	}
+	c.Timeline.Say("the image becomes main:2")
+	image(c, chat(), "registry.example/main:2", "web")
+	c.Advance(5 * time.Second)
+	strategy(v1alpha1.OnDeleteStrategyType)
+	c.Advance(time.Second)
+	if p := theChat(c).Status.UpdateProgress; p.UpdateEndedAt == nil || p.CurrentlyUpdating != nil {
+		c.Fatalf("the update goes on: %+v", p)
+	}
+	c.Advance(5 * time.Minute)
+	wantProgress(c, lifecycle.UpdateOnDelete, "1 replica has pods of an earlier template")
+	if n := images(c); n["main:1"] != 2 || n["main:2"] != 1 {
+		c.Fatalf("images %v", n)
+	}
+	strategy(v1alpha1.RollingRecreateStrategyType)
+	c.Advance(5 * time.Minute)
+	if n := images(c); n["main:1"] != 2 || n["main:2"] != 1 {
+		c.Fatalf("images %v", n)
+	}
+	c.Timeline.Say("the image becomes main:3")
+	image(c, chat(), "registry.example/main:3", "web")
+	c.Advance(5 * time.Minute)
+	wantUpdated(c)
+	wantAvailable(c, 3)
+	c.Timeline.Golden(t, "rollout-strategy")
+}
+
+// Scaling out and in during an update at all three levels: what is new has the newest template and counts as updated.
+func TestScalingDuringAnUpdate(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(8, 4), Check: both(invariants(), both(terminations(), updates()))})
+	c.Kubelet.Linger = 10 * time.Second
+	set := chat()
+	set.Spec.Template.Clique("router").Spec.MinAvailable = ptr.To(int32(1))
+	set.Spec.Replicas = 2
+	c.Timeline.Say("a set of 2 replicas is created")
+	c.Create(set)
+	c.Advance(time.Minute)
+	wantAvailable(c, 16)
+	scaleClique := func(name string, n int32) {
+		Edit(c, theClique(c, name), func(q *v1alpha1.PodClique) { q.Spec.Replicas = n })
+	}
+	scaleGroup := func(name string, n int32) {
+		g := group()
+		g.Name = name
+		Edit(c, g, func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = n })
+	}
+	scaleSet := func(n int32) { Edit(c, chat(), func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = n }) }
+
+	c.Timeline.Say("all images are changed")
+	image(c, chat(), "registry.example/main:2", "router", "leader", "worker")
+	c.Advance(5 * time.Second)
+	c.Timeline.Say("the set is scaled out to 3, the group of replica 1 to 3, and its routers to 3")
+	scaleSet(3)
+	scaleGroup("chat-1-model", 3)
+	scaleClique("chat-1-router", 3)
+	c.Advance(30 * time.Second)
+	c.Timeline.Say("the group of replica 1 is scaled in to 1, and its routers to 1")
+	scaleGroup("chat-1-model", 1)
+	scaleClique("chat-1-router", 1)
+	c.Advance(20 * time.Second)
+	c.Timeline.Say("the set is scaled in to 1")
+	scaleSet(1)
+	c.Advance(5 * time.Minute)
+	wantUpdated(c)
+	wantAvailable(c, 8)
+	c.Timeline.Golden(t, "rollout-scaling")
+}
+
+// A breach during an update: of the PodClique that is being updated it is Unknown and terminates nothing, of one in another replica of
+// the set it terminates that replica, which comes back with the present template.
+func TestBreachDuringAnUpdate(t *testing.T) {
+	c := newService(t, Nodes(2, 3), 2, func(set *v1alpha1.PodCliqueSet) {
+		*set = *watched(time.Minute, 0)
+		service(set)
+		set.Spec.Replicas = 2
+	})
+	c.Kubelet.ReadyAfter = 4 * time.Minute
+	before := uids(c)
+	c.Timeline.Say("the image becomes main:2, and pods that start will need 4 minutes to be ready")
+	image(c, chat(), "registry.example/main:2", "web")
+	c.Advance(20 * time.Second)
+	c.Timeline.Say("two more pods fail: of the replica that is updated, and two of the other")
+	for _, host := range []string{"chat-1-web-1", "chat-0-web-1", "chat-0-web-2"} {
+		for _, pod := range All[*corev1.Pod](c) {
+			if pod.Spec.Hostname == host {
+				must(t, c.Kubelet.FailReadiness(pod))
+			}
+		}
+	}
+	c.Advance(2 * time.Minute)
+	q := theClique(c, "chat-1-web")
+	if b := meta.FindStatusCondition(q.Status.Conditions, v1alpha1.ConditionMinAvailableBreached); b.Reason != "UpdateInProgress" {
+		c.Fatalf("breach of the PodClique that is updated: %+v", b)
+	}
+	if !q.Status.WasAvailable {
+		c.Fatalf("wasAvailable has been changed by the update")
+	}
+	wantReplaced(c, before, "chat-0-", "chat-1-web-0", "chat-1-web-1")
+	c.Kubelet.ReadyAfter = 2 * time.Second
+	c.Advance(10 * time.Minute)
+	wantUpdated(c)
+	wantAvailable(c, 6)
+	c.Timeline.Golden(t, "rollout-breach")
+}
+
+// With minAvailable equal to replicas an update goes below it by exactly one unit; with the highest replica of the set first, and
+// a set at zero replicas is updated by having none.
+func TestUpdateDipsByOneUnit(t *testing.T) {
+	c := newService(t, Nodes(2, 4), 2, func(set *v1alpha1.PodCliqueSet) {
+		set.Spec.Template.Clique("web").Spec.MinAvailable = ptr.To(int32(3))
+	})
+	least := 6
+	check := c.options.Check
+	c.options.Check = func(c *Cluster) error {
+		ready := len(slices.DeleteFunc(All[*corev1.Pod](c), func(p *corev1.Pod) bool { return !isUp(p) }))
+		least = min(least, ready)
+		return check(c)
+	}
+	image(c, chat(), "registry.example/main:2", "web")
+	c.Advance(10 * time.Minute)
+	wantUpdated(c)
+	wantAvailable(c, 6)
+	if least != 5 {
+		t.Errorf("at least %d pods were ready, want 5", least)
+	}
+}
+
+func TestUpdateOfASetAtZero(t *testing.T) {
+	c := newService(t, Nodes(1, 4), 1, nil)
+	scale := func(n int32) {
+		Edit(c, chat(), func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = n })
+		c.Advance(time.Minute)
+	}
+	scale(0)
+	image(c, chat(), "registry.example/main:2", "web")
+	c.Advance(time.Minute)
+	wantUpdated(c)
+	scale(1)
+	wantUpdated(c)
+	wantAvailable(c, 3)
+
+	// In the middle of an update.
+	image(c, chat(), "registry.example/main:3", "web")
+	c.Advance(3 * time.Second)
+	scale(0)
+	wantUpdated(c)
+	wantAvailable(c, 0)
+	scale(1)
+	wantUpdated(c)
+	wantAvailable(c, 3)
+
+	// A PodClique at zero.
+	Edit(c, theClique(c, "chat-0-web"), func(q *v1alpha1.PodClique) { q.Spec.Replicas = 0 })
+	c.Advance(time.Minute)
+	image(c, chat(), "registry.example/main:4", "web")
+	c.Advance(time.Minute)
+	wantUpdated(c)
+}
+
+// Going back to the template before is an edit like others: what is of that template stays.
+func TestRollback(t *testing.T) {
+	c := newService(t, Nodes(1, 4), 1, nil)
+	before := uids(c)
+	image(c, chat(), "registry.example/main:2", "web")
+	c.Advance(20 * time.Second) // one is replaced, one terminates
+	if n := images(c); n["main:1"] != 2 {
+		c.Fatalf("images %v", n)
+	}
+	image(c, chat(), "registry.example/main:1", "web")
+	c.Advance(5 * time.Minute)
+	wantUpdated(c)
+	wantAvailable(c, 3)
+	after, same := uids(c), 0
+	for host := range before {
+		if after[host] == before[host] {
+			same++
+		}
+	}
+	if same != 1 {
+		t.Errorf("%d pods were not replaced, want 1", same)
+	}
+
+	// Of a rollout that is over.
+	image(c, chat(), "registry.example/main:2", "web")
+	c.Advance(5 * time.Minute)
+	wantUpdated(c)
+	image(c, chat(), "registry.example/main:1", "web")
+	c.Advance(5 * time.Minute)
+	wantUpdated(c)
+	wantAvailable(c, 3)
+}
+
+// A replica of the set that waits for its turn may have pods of the newest template, made for other reasons. Going back to the
+// template before replaces these.
+func TestRollbackOfAReplicaThatWaits(t *testing.T) {
+	for _, clique := range []string{"router", "leader"} {
+		c := newRollout(t, 2, nil)
+		breakImages(c)
+		before := uids(c)
+		c.Timeline.Say("the update to a broken image stops in replica 1")
+		image(c, chat(), broken+"2", clique)
+		c.Advance(time.Minute)
+		var pod *corev1.Pod
+		for _, p := range All[*corev1.Pod](c) {
+			if p.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex] == "0" && p.Labels[v1alpha1.LabelTemplateName] == clique {
+				pod = p
+			}
+		}
+		c.Timeline.Say("a pod of replica 0 is evicted, and comes back with it")
+		must(t, c.Kubelet.Evict(pod))
+		c.Advance(time.Minute)
+		c.Timeline.Say("the image becomes main:1 again")
+		image(c, chat(), "registry.example/main:1", clique)
+		c.Advance(5 * time.Minute)
+		wantUpdated(c)
+		wantAvailable(c, 16)
+		touched := map[string][]string{"router": {"chat-1-router-0", pod.Spec.Hostname}, "leader": {"chat-1-model-0", "chat-0-model-" + string(pod.Spec.Hostname[len("chat-0-model-")])}}
+		wantReplaced(c, before, touched[clique]...)
+	}
+}
+
+// Under OnDelete nothing is deleted by an edit: pods that a user deletes come back with the new template, scaling in takes those of
+// the old one first, and the statuses count.
+func TestOnDelete(t *testing.T) {
+	c := newService(t, Nodes(2, 4), 1, func(set *v1alpha1.PodCliqueSet) {
+		set.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
+	})
+	before := uids(c)
+	c.Timeline.Say("the image becomes main:2")
+	image(c, chat(), "registry.example/main:2", "web")
+	c.Advance(10 * time.Minute)
+	wantReplaced(c, before)
+	wantProgress(c, lifecycle.UpdateOnDelete, "")
+	onDelete := func() {
+		t.Helper()
+		set, q := theChat(c), theClique(c, "chat-0-web")
+		if p := set.Status.UpdateProgress; p == nil || p.UpdateEndedAt == nil || !p.UpdateEndedAt.Equal(&p.UpdateStartedAt) || p.CurrentlyUpdating != nil {
+			c.Fatalf("progress of the set: %+v", p)
+		}
+		if p := q.Status.UpdateProgress; p == nil || p.UpdateEndedAt == nil || !p.UpdateEndedAt.Equal(&p.UpdateStartedAt) || p.ReadyPodsSelectedToUpdate != nil {
+			c.Fatalf("progress of the PodClique: %+v", p)
+		}
+		if q.Status.UpdatedReplicas != int32(images(c)["main:2"]) {
+			c.Fatalf("%d pods are updated by the status, of %v", q.Status.UpdatedReplicas, images(c))
+		}
+	}
+	onDelete()
+	c.Timeline.Say("a user deletes pod 1")
+	userDeletes(c, podsOf(c, "chat-0-web")[1])
+	c.Advance(time.Minute)
+	wantReplaced(c, before, "chat-0-web-1")
+	if n := images(c); n["main:1"] != 2 || n["main:2"] != 1 || theChat(c).Status.UpdatedReplicas != 0 {
+		c.Fatalf("images %v, %d updated replicas", n, theChat(c).Status.UpdatedReplicas)
+	}
+	onDelete()
+	c.Timeline.Say("the PodClique is scaled out to 5")
+	Edit(c, theClique(c, "chat-0-web"), func(q *v1alpha1.PodClique) { q.Spec.Replicas = 5 })
+	c.Advance(time.Minute)
+	if n := images(c); n["main:1"] != 2 || n["main:2"] != 3 {
+		c.Fatalf("images %v", n)
+	}
+	onDelete()
+	c.Timeline.Say("and in to 4")
+	Edit(c, theClique(c, "chat-0-web"), func(q *v1alpha1.PodClique) { q.Spec.Replicas = 4 })
+	c.Advance(time.Minute)
+	if n := images(c); n["main:1"] != 1 || n["main:2"] != 3 {
+		c.Fatalf("images %v", n)
+	}
+	c.Timeline.Say("and to 3")
+	Edit(c, theClique(c, "chat-0-web"), func(q *v1alpha1.PodClique) { q.Spec.Replicas = 3 })
+	c.Advance(time.Minute)
+	if n := images(c); n["main:1"] != 0 || n["main:2"] != 3 {
+		c.Fatalf("images %v", n)
+	}
+	wantUpdated(c)
+	wantAvailable(c, 3)
+	c.Timeline.Golden(t, "rollout-ondelete")
+}
+
+// Scale-in under OnDelete takes no ready pod of an earlier template while that leaves fewer ready pods than minAvailable.
+func TestOnDeleteScaleInKeepsWhatServes(t *testing.T) {
+	c := newService(t, Nodes(2, 4), 1, func(set *v1alpha1.PodCliqueSet) {
+		set.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
+	})
+	image(c, chat(), broken+"2", "web")
+	c.Advance(time.Minute)
+	userDeletes(c, podsOf(c, "chat-0-web")[0]) // its replacement is never ready
+	c.Advance(time.Minute)
+	Edit(c, theClique(c, "chat-0-web"), func(q *v1alpha1.PodClique) { q.Spec.Replicas = 2 })
+	c.Advance(time.Minute)
+	if n := images(c); n["main:1"] != 2 {
+		c.Fatalf("images %v, want the two that are ready to stay", n)
+	}
+}
+
+// A node fails: pods of OnDelete whose template excludes it now come back elsewhere, and no other is touched.
+func TestOnDeleteAfterANodeFailed(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(4, 4), Check: both(invariants(), both(terminations(), updates()))})
+	set := chat()
+	set.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
+	c.Create(set)
+	c.Advance(time.Minute)
+	wantAvailable(c, 8)
+	before := map[string]types.UID{}
+	on := podsOf(c, "chat-0-router")[0].Spec.NodeName
+	var lost []string
+	for _, pod := range All[*corev1.Pod](c) {
+		before[pod.Spec.Hostname] = pod.UID
+		if pod.Spec.NodeName == on {
+			lost = append(lost, pod.Spec.Hostname)
+		}
+	}
+	must(t, c.Kubelet.LoseNode(on))
+	image(c, chat(), "registry.example/main:2", "router", "leader", "worker")
+	c.Advance(10 * time.Minute)
+	after := map[string]*corev1.Pod{}
+	for _, pod := range All[*corev1.Pod](c) {
+		if pod.DeletionTimestamp == nil {
+			after[pod.Spec.Hostname] = pod
+		}
+	}
+	for host, uid := range before {
+		want := "registry.example/main:1"
+		if slices.Contains(lost, host) {
+			want = "registry.example/main:2"
+		} else if after[host].UID != uid {
+			c.Fatalf("pod %s was replaced", host)
+		}
+		if got := after[host].Spec.Containers[0].Image; got != want {
+			c.Fatalf("pod %s has image %s, want %s", host, got, want)
+		}
+	}
+}
+
+// In a scaling group under OnDelete a deleted pod and a deleted replica come back with the new template, and a replica counts as
+// updated when all its pods are; uniformly with the standalone clique beside it.
+func TestOnDeleteOfAGroup(t *testing.T) {
+	c := newRollout(t, 1, func(set *v1alpha1.PodCliqueSet) {
+		set.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
+	})
+	before := uids(c)
+	image(c, chat(), "registry.example/main:2", "router", "leader", "worker")
+	c.Advance(10 * time.Minute)
+	wantReplaced(c, before)
+	want := func(n int32, text string) {
+		t.Helper()
+		g := group()
+		must(t, c.API.Get(t.Context(), client.ObjectKeyFromObject(g), g))
+		if g.Status.UpdatedReplicas != n {
+			c.Fatalf("%s: the group has %d updated replicas, want %d", text, g.Status.UpdatedReplicas, n)
+		}
+		if p := g.Status.UpdateProgress; p == nil || p.UpdateEndedAt == nil || p.ReadyReplicaIndicesSelectedToUpdate != nil {
+			c.Fatalf("%s: progress of the group: %+v", text, p)
+		}
+		if u := theChat(c).Status.UpdatedReplicas; u != 0 {
+			c.Fatalf("%s: %d updated replicas of the set", text, u)
+		}
+	}
+	want(0, "after the edit")
+	pod := podsOf(c, "chat-0-model-0-worker")[0]
+	userDeletes(c, pod)
+	c.Advance(time.Minute)
+	wantReplaced(c, before, pod.Spec.Hostname)
+	want(0, "after a pod was deleted")
+	deleteCliques(c, "chat-0-model-1-")
+	c.Advance(time.Minute)
+	wantReplaced(c, before, pod.Spec.Hostname, "chat-0-model-1-")
+	want(1, "after a replica was deleted")
+	if n := images(c); n["main:1"] != 4 || n["main:2"] != 4 {
+		c.Fatalf("images %v", n)
+	}
+	for _, pod := range All[*corev1.Pod](c) {
+		if pod.Spec.Containers[0].Image == "registry.example/main:1" {
+			userDeletes(c, pod)
+		}
+	}
+	c.Advance(time.Minute)
+	wantAvailable(c, 8)
+	wantUpdated(c)
+	if s := fmt.Sprint(images(c)); s != "map[main:2:8]" {
+		c.Fatalf("images %s", s)
+	}
+}
