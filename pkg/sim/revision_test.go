@@ -137,11 +137,15 @@ func TestRollBack(t *testing.T) {
 	if diff := cmp.Diff(want, stored()); diff != "" {
 		c.Fatalf("revisions (-want +got):\n%s", diff)
 	}
+	there := identities[*appsv1.ControllerRevision](c)
 	editRouters(c, 4) // the oldest
 	c.Advance(10 * time.Minute)
 	want[hashes[2]] = 14
 	if diff := cmp.Diff(want, stored()); diff != "" {
 		c.Fatalf("revisions after a rollback to the oldest (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(there, identities[*appsv1.ControllerRevision](c)); diff != "" {
+		c.Fatalf("a revision was deleted and stored again (-before +after):\n%s", diff)
 	}
 	s := theSet(c, "chat").Status
 	if *s.CurrentGenerationHash != hashes[2] || s.UpdateProgress.UpdateEndedAt == nil || s.UpdatedReplicas != 1 {

@@ -1,0 +1,107 @@
+package desired
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/observed"
+)
+
+// A set of generation 2 whose PodCliques were not touched yet once said that all its replicas were updated. Nothing counts as
+// updated before its status is of the present revision; a group that was not told of one yet counts by that of before, which its set
+// does not believe.
+func TestNothingIsUpdatedBeforeItKnowsTheRevision(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		edit   func(*v1alpha1.PodCliqueSet)
+		change func(Children) // after the edit; nil: nobody has seen it yet
+		want   [3]bool        // is the clique updated, the group, and as its own controller sees it
+	}{
+		"nothing was edited": {func(*v1alpha1.PodCliqueSet) {}, nil, [3]bool{true, true, true}},
+		"replicas alone":     {func(s *v1alpha1.PodCliqueSet) { s.Spec.Template.Cliques[0].Spec.Replicas = 7 }, nil, [3]bool{true, true, true}},
+		"the clique's image": {imageOf(0), nil, [3]bool{false, false, true}},
+		"a label of the group's clique": {func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.Template.Cliques[1].Labels = map[string]string{"team": "a"}
+		}, nil, [3]bool{false, false, true}},
+		"the priority class": {func(s *v1alpha1.PodCliqueSet) { s.Spec.Template.PriorityClassName = "high" }, nil, [3]bool{false, false, true}},
+		"the clique was told, and its status is of before": {imageOf(0), func(c Children) {
+			tell(c.Cliques["s-0-a"])
+			c.Cliques["s-0-a"].Generation++
+		}, [3]bool{false, false, true}},
+		"the clique was told by annotations alone": {imageOf(0), func(c Children) { tell(c.Cliques["s-0-a"]) }, [3]bool{false, false, true}},
+		"the clique knows it": {imageOf(0), func(c Children) {
+			tell(c.Cliques["s-0-a"])
+			c.Cliques["s-0-a"].Status.ObservedRevision, c.Cliques["s-0-a"].Status.UpdatedReplicas = 2, 0
+		}, [3]bool{false, false, true}},
+		"the clique follows": {imageOf(0), func(c Children) {
+			tell(c.Cliques["s-0-a"])
+			c.Cliques["s-0-a"].Status.ObservedRevision = 2
+		}, [3]bool{true, false, true}},
+		"the group was told, and its member not": {imageOf(1), func(c Children) { tell(c.Groups["s-0-g"]) }, [3]bool{}},
+		"the member follows, and its group does not know": {imageOf(1), func(c Children) {
+			tell(c.Groups["s-0-g"])
+			c.Cliques["s-0-g-0-b"].Status.ObservedRevision = 2
+		}, [3]bool{false, false, true}},
+		"all follow": {imageOf(1), func(c Children) {
+			tell(c.Groups["s-0-g"])
+			c.Cliques["s-0-a"].Status.ObservedRevision, c.Cliques["s-0-g-0-b"].Status.ObservedRevision, c.Groups["s-0-g"].Status.ObservedRevision = 2, 2, 2
+		}, [3]bool{true, true, true}},
+		"a user's own label on a PodClique": {func(*v1alpha1.PodCliqueSet) {}, func(c Children) {
+			c.Cliques["s-0-a"].Labels["argocd.argoproj.io/instance"] = "prod"
+		}, [3]bool{true, true, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := makeSet("s", 1).clique("a", 1).clique("b", 1).group("g", ptr.To[int32](1), nil, "b").PodCliqueSet
+			v1alpha1.SetDefaults(set, v1alpha1.DefaultSchedulerName)
+			live := apply(set, Children{})
+			first := present(set, live)
+			for _, c := range live.Cliques {
+				c.Status.ReadyReplicas, c.Status.UpdatedReplicas, c.Status.ObservedGeneration, c.Status.ObservedRevision = 1, 1, c.Generation, 1
+			}
+			live.Groups["s-0-g"].Status.UpdatedReplicas, live.Groups["s-0-g"].Status.ObservedRevision = 1, 1
+			tc.edit(set)
+			v1alpha1.SetDefaults(set, v1alpha1.DefaultSchedulerName)
+			number := first.Number
+			if !first.Describes(set, v1alpha1.DefaultSchedulerName) {
+				number = NewRevision(set, v1alpha1.DefaultSchedulerName, []*Revision{first}, slices.Collect(maps.Values(live.Cliques))).Number
+			}
+			if tc.change != nil {
+				tc.change(live)
+			}
+			of := func(cliques, groups bool) bool {
+				r := observed.SetReplicas(set, number, slices.Collect(maps.Values(live.Cliques)), slices.Collect(maps.Values(live.Groups)))[0]
+				if !cliques {
+					r.Cliques = nil
+				}
+				if !groups {
+					r.Groups = nil
+				}
+				return r.IsUpdated()
+			}
+			members := observed.GroupReplicas(live.Groups["s-0-g"], []*v1alpha1.PodClique{live.Cliques["s-0-g-0-b"]})
+			got := [3]bool{of(true, false), of(false, true), members[0].IsUpdated()}
+			if got != tc.want {
+				t.Errorf("updated: %v, want %v", got, tc.want)
+			}
+			if whole := of(true, true); whole != (got[0] && got[1]) {
+				t.Errorf("the set's replica is updated: %v", whole)
+			}
+		})
+	}
+}
+
+func imageOf(clique int) func(*v1alpha1.PodCliqueSet) {
+	return func(s *v1alpha1.PodCliqueSet) {
+		s.Spec.Template.Cliques[clique].Spec.PodSpec.Containers[0].Image = "registry.example/main:2"
+	}
+}
+
+// tell gives an object the number of the second revision.
+func tell(o interface{ GetAnnotations() map[string]string }) {
+	o.GetAnnotations()[v1alpha1.AnnotationRevision] = "2"
+}
