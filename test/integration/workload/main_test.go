@@ -5,6 +5,7 @@ package workload
 
 import (
 	"context"
+	"flag"
 	"os"
 	"testing"
 
@@ -19,6 +20,10 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	// Stories that run in parallel mostly wait.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	os.Exit(controlplane.Main(m, controlplane.Options{
 		WithControllerManager: true, WithKwok: true, AuditPolicy: auditPolicy,
 	}, &cp, (*controlplane.ControlPlane).InstallMuster, startMuster))

@@ -282,6 +282,15 @@ func (r *rollout) story(scope string) string {
 	return strings.Join(steps, " ")
 }
 
+// all returns the steps of a scope until now.
+func (r *rollout) all(scope string) string {
+	r.w.t.Helper()
+	r.catchUp()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.story(scope)
+}
+
 // reaches waits until the steps of a scope are these.
 func (r *rollout) reaches(scope, want string) {
 	r.w.t.Helper()
