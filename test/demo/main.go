@@ -14,8 +14,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -98,14 +100,20 @@ func run(ctx context.Context, t *teller) (err error) {
 	for i, step := range steps {
 		t.headline(i+1, step)
 		act := func(ctx context.Context) error { return step.do(ctx, st) }
-		s, err := o.play(ctx, act, append(step.claims, statusUpToDate), muster, t.tell)
+		s, err := o.play(ctx, act, step.throughout, append(step.claims, statusUpToDate), muster, t.tell)
 		if err != nil {
 			if ctx.Err() == nil {
 				t.evidence(s, muster)
 			}
 			return fmt.Errorf("step %d, %q: %w", i+1, step.title, err)
 		}
-		t.outcome(s, step.claims)
+		table := ""
+		if step.show != nil {
+			if table, err = st.kubectl(ctx, step.show...); err != nil {
+				return err
+			}
+		}
+		t.outcome(s, step, table)
 		if t.pause > 0 {
 			select {
 			case <-time.After(t.pause):
@@ -180,10 +188,20 @@ func (t *teller) tell(s scene) {
 		const kind = "PodCliqueSet/"
 		if set.Status.Phase != "" {
 			t.say(kind+set.Name, fmt.Sprintf("%-17s  %-9s  %-6s available", set.Name, set.Status.Phase,
-				fmt.Sprintf("%d/%d", set.Status.AvailableReplicas, set.Spec.Replicas)))
+				fmt.Sprintf("%d/%d", set.Status.AvailableReplicas, set.Spec.Replicas))+updateOf(set))
 		}
 	}
+	units := s.unitsOf()
+	for _, name := range slices.Sorted(maps.Keys(units)) {
+		t.say(unitPrefix+name, fmt.Sprintf("%-17s  %s", name, units[name]))
+	}
+	maps.DeleteFunc(t.said, func(of, _ string) bool {
+		name, isUnit := strings.CutPrefix(of, unitPrefix)
+		return isUnit && units[name] == ""
+	})
 }
+
+const unitPrefix = "Unit/"
 
 // say says what is new about something, once.
 func (t *teller) say(of, now string) {
@@ -195,14 +213,24 @@ func (t *teller) say(of, now string) {
 	t.told = true
 }
 
-// outcome shows where things stand, and what of it was to be shown.
-func (t *teller) outcome(s scene, claims []claim) {
+// outcome shows where things stand, and what of it was to be shown. table is what kubectl get says of it, "" for nothing.
+func (t *teller) outcome(s scene, of step, table string) {
 	if t.told {
 		t.line("")
 	}
 	t.text(picture(s, gangs, letters, t.known, t.painter))
 	t.line("")
-	for _, c := range claims {
+	if table != "" {
+		t.line("    $ kubectl %s", strings.Join(of.show, " "))
+		for line := range strings.Lines(pickColumns(table, shownColumns)) {
+			t.text("    " + line)
+		}
+		t.line("")
+	}
+	for _, c := range of.throughout {
+		t.line("    %s at every moment: %s", t.state(true, "ok"), c.text)
+	}
+	for _, c := range of.claims {
 		t.line("    %s %s", t.state(true, "ok"), c.text)
 	}
 }

@@ -31,7 +31,7 @@ func (p painter) faint(text string) string { return p.paint("2", text) }
 
 // gang colours what belongs to the gang with this letter.
 func (p painter) gang(letter, text string) string {
-	colours := map[string]string{"A": "36", "B": "33", "C": "35", "D": "34"}
+	colours := map[string]string{"A": "36", "B": "33", "C": "35", "D": "34", "E": "36"}
 	return p.paint(colours[letter], text)
 }
 
@@ -117,8 +117,10 @@ func drawGang(s scene, g *v2alpha2.PodGroup, letter string, known map[string]str
 		b.WriteString(wrap("status: "+why, "    ", "            "))
 	}
 	if set != nil {
-		if says := availability(set); says != "" {
-			b.WriteString(wrap(says, "    ", "            "))
+		for _, says := range []string{availability(set), updating(set, replica)} {
+			if says != "" {
+				b.WriteString(wrap(says, "    ", "            "))
+			}
 		}
 	}
 	return b.String()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -95,6 +96,16 @@ func availability(set *v1alpha1.PodCliqueSet) string {
 		}
 	}
 	return ""
+}
+
+// updating is what a PodCliqueSet says of an update that is under way, "" of other replicas than the one that is updated.
+func updating(set *v1alpha1.PodCliqueSet, replica string) string {
+	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing)
+	p := set.Status.UpdateProgress
+	if c == nil || c.Status != metav1.ConditionTrue || p == nil || p.CurrentlyUpdating == nil || fmt.Sprint(p.CurrentlyUpdating.ReplicaIndex) != replica {
+		return ""
+	}
+	return fmt.Sprintf("PodCliqueSet %s: %s=%s, %s: %s", set.Name, c.Type, c.Status, c.Reason, c.Message)
 }
 
 // made lists what exists for a PodCliqueSet, "nothing" if that is all.

@@ -31,7 +31,7 @@ const (
 	tuning    = "fine-tuning"
 )
 
-// The PodCliqueSets of the story, a service and a training job. The one replica of each is a gang.
+// The PodCliqueSets of the story, a service and a training job. Each replica is a gang.
 const (
 	chat     = "chat"
 	pretrain = "pretrain"
@@ -39,6 +39,7 @@ const (
 
 var (
 	chatGang      = naming.PodGroup(chat, 0)
+	chatGang1     = naming.PodGroup(chat, 1)
 	chatDecode    = naming.ScalingGroup(chat, 0, "decode")
 	chatPrefill   = naming.ScalingGroup(chat, 0, "prefill")
 	prefillWorker = naming.MemberPodClique(chat, 0, "prefill", 1, "pworker")
@@ -51,8 +52,8 @@ const graceSeconds = 10
 
 // gangs are the gangs in order of appearance; letters mark their GPUs.
 var (
-	gangs   = []string{training, inference, tuning, chatGang, pretrainGang}
-	letters = map[string]string{training: "A", inference: "B", tuning: "C", chatGang: "D", pretrainGang: "E"}
+	gangs   = []string{training, inference, tuning, chatGang, chatGang1, pretrainGang}
+	letters = map[string]string{training: "A", inference: "B", tuning: "C", chatGang: "D", chatGang1: "E", pretrainGang: "F"}
 )
 
 const (
@@ -64,7 +65,9 @@ const (
 type step struct {
 	title, why string
 	do         func(context.Context, *stage) error
+	throughout []claim // about pods only, which are seen in one order: what holds from before do until all claims hold
 	claims     []claim
+	show       []string // arguments of kubectl get, to be shown with its output; nil: nothing
 }
 
 // stage is what steps act on.
@@ -106,7 +109,7 @@ func newStage(cp *controlplane.ControlPlane) (*stage, error) {
 func story() []step {
 	last := func(objects []*unstructured.Unstructured) int { return len(objects) - 1 }
 	broken := []int{2, 3, 4, 5} // two racks
-	return []step{
+	steps := []step{
 		{
 			title: "training-job: the PodGroup and three of its four Jobs are created",
 			why: "The gang is two groups, decode and prefill, each a leader and 4 workers, and needs all 10 pods. 6 exist. " +
@@ -356,6 +359,9 @@ func story() []step {
 				admitted(chatGang, 10), available(), groupHas(chatPrefill, 2),
 			},
 		},
+	}
+	steps = append(steps, rollout()...)
+	return append(steps, []step{
 		{
 			title: "kubectl delete podcliqueset chat",
 			why:   "Everything that was made for it goes with it.",
@@ -422,7 +428,7 @@ func story() []step {
 				{"no pod, no PodGroup and no PodCliqueSet is left", func(s scene) bool { return len(s.pods) == 0 && len(s.groups) == 0 && len(s.sets) == 0 }},
 			},
 		},
-	}
+	}...)
 }
 
 // waits claims that a gang waits for this reason and holds nothing.

@@ -32,6 +32,8 @@ type observer struct {
 	mu      sync.Mutex
 	changed chan struct{} // guarded by mu; closed and replaced at every change
 	partial partialGangs  // guarded by mu
+	claims  []claim       // guarded by mu; what holds in every scene
+	broken  string        // guarded by mu; the first of them that did not, "" if all did
 }
 
 // newObserver returns once it has seen what there is. It ends with ctx.
@@ -99,6 +101,11 @@ func (o *observer) note() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.partial.look(s, now)
+	for _, c := range o.claims {
+		if o.broken == "" && !c.holds(s) {
+			o.broken = c.text
+		}
+	}
 	close(o.changed)
 	o.changed = make(chan struct{})
 }
@@ -108,6 +115,20 @@ func (o *observer) next() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.changed
+}
+
+// throughout begins to look at every scene for these claims.
+func (o *observer) throughout(claims []claim) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.claims, o.broken = claims, ""
+}
+
+// brokenClaim returns the first claim that did not hold at every moment, "" if all did.
+func (o *observer) brokenClaim() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.broken
 }
 
 // earlySurplus names a gang that had a pod above its minimum bound before the minimum was, "" if there was none.
@@ -192,10 +213,12 @@ type claim struct {
 const patience = 40 * time.Second
 
 // play acts, and returns the first scene afterwards in which all claims hold. tell is called with every scene on the way. An
-// error names the claims that did not come true.
-func (o *observer) play(ctx context.Context, act func(context.Context) error, claims []claim, muster []*controlplane.Process, tell func(scene)) (scene, error) {
+// error names the claims that did not come true, or the one that did not hold throughout.
+func (o *observer) play(ctx context.Context, act func(context.Context) error, throughout, claims []claim, muster []*controlplane.Process, tell func(scene)) (scene, error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
+	o.throughout(throughout)
+	defer o.throughout(nil)
 
 	acting, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -223,6 +246,9 @@ func (o *observer) play(ctx context.Context, act func(context.Context) error, cl
 			if !c.holds(s) {
 				open = append(open, c.text)
 			}
+		}
+		if broken := o.brokenClaim(); broken != "" {
+			return s, fmt.Errorf("not true at every moment: %s", broken)
 		}
 		if hasActed && len(open) == 0 {
 			return s, nil
