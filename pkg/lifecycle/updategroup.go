@@ -171,7 +171,7 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 		d.State = UpdateState{UpdateWaitsForMinAvailable, "no available replica is replaced while fewer are available than needed: " + wait.Message}
 	case len(ready) > 0:
 		p.pick(strconv.Itoa(ready[0].Index), now)
-		replace(ready[0], "is available")
+		replace(ready[0], "is the oldest available one")
 		d.State = UpdateState{Updating, fmt.Sprintf("replacing replica %d; %s", ready[0].Index, old)}
 	case len(outdated)+leaving > 0:
 		d.State = UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("%s being replaced", countReplicas(len(outdated)+leaving))}

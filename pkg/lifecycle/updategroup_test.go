@@ -96,7 +96,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		"what is not scheduled goes immediately, and what is not available, and the oldest available one": {
 			u: rollingGroup(nil, 2, replica(0, before), replica(1, before, unavailable), replica(2, before, unscheduled), replica(3, before)),
 			want: decision{Known: true, Progress: begun(b, startedNow, selected("3")),
-				Replace: replacements{1: because("is not available"), 2: because("is not scheduled"), 3: because("is available")},
+				Replace: replacements{1: because("is not available"), 2: because("is not scheduled"), 3: because("is the oldest available one")},
 				State:   state(lifecycle.Updating, "replacing replica 3; 4 replicas are of an earlier template")},
 		},
 		"of the same age: the lowest index": {
@@ -105,12 +105,12 @@ func TestDecideGroupUpdate(t *testing.T) {
 				r.Created = replica(0).Created
 				return r
 			}(), replica(0, before)),
-			want: decision{Known: true, Progress: begun(b, startedNow, selected("0")), Replace: replacements{0: because("is available")},
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("0")), Replace: replacements{0: because("is the oldest available one")},
 				State: state(lifecycle.Updating, "replacing replica 0; 2 replicas are of an earlier template")},
 		},
 		"only replicas with a change go": {
 			u: rollingGroup(nil, 1, replica(0), replica(1, before), replica(2)),
-			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is available")},
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is the oldest available one")},
 				State: state(lifecycle.Updating, "replacing replica 1; 1 replica is of an earlier template")},
 		},
 		"below the minimum what is down is replaced, and nothing else": {
@@ -167,7 +167,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		},
 		"it is available: the next": {
 			u: rollingGroup(begun(b, selected("1")), 2, replica(0, before), replica(1)),
-			want: decision{Known: true, Progress: begun(b, selected("0", "1"), progressed(now)), Replace: replacements{0: because("is available")},
+			want: decision{Known: true, Progress: begun(b, selected("0", "1"), progressed(now)), Replace: replacements{0: because("is the oldest available one")},
 				State: state(lifecycle.Updating, "replacing replica 0; 1 replica is of an earlier template")},
 		},
 		"another one is not available: not yet": {
@@ -222,7 +222,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		// Scaling in mid-update.
 		"the selected replica is not wanted any more": {
 			u: rollingGroup(begun(b, selected("2")), 2, replica(0, before), replica(1, before)),
-			want: decision{Known: true, Progress: begun(b, selected("1", "2"), progressed(now)), Replace: replacements{1: because("is available")},
+			want: decision{Known: true, Progress: begun(b, selected("1", "2"), progressed(now)), Replace: replacements{1: because("is the oldest available one")},
 				State: state(lifecycle.Updating, "replacing replica 1; 2 replicas are of an earlier template")},
 		},
 		"scaled to zero: the end": {
@@ -239,12 +239,12 @@ func TestDecideGroupUpdate(t *testing.T) {
 		},
 		"it is available with the template between: it is back": {
 			u: rollingGroup(begun(a, selected("1")), 2, replica(0, before), replica(1, before)),
-			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is available")},
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is the oldest available one")},
 				State: state(lifecycle.Updating, "replacing replica 1; 2 replicas are of an earlier template")},
 		},
 		"A->B->A: Followed is of then": {
 			u: rollingGroup(nil, 1, replica(0), replica(1, func(c *lifecycle.Clique) { c.Updated, c.Followed = 1, "" })),
-			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is available")},
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is the oldest available one")},
 				State: state(lifecycle.Updating, "replacing replica 1; 1 replica is of an earlier template")},
 		},
 
@@ -303,7 +303,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		},
 		"the next edit rolls": {
 			u: rollingGroup(begun(a, atOnce), 1, replica(0, before)),
-			want: decision{Known: true, Progress: begun(b, startedNow, selected("0")), Replace: replacements{0: because("is available")},
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("0")), Replace: replacements{0: because("is the oldest available one")},
 				State: state(lifecycle.Updating, "replacing replica 0; 1 replica is of an earlier template")},
 		},
 

@@ -178,7 +178,7 @@ func before(a, b SetReplica) int {
 // so: these know best whether they have stalled. One that has is named first.
 func (u SetUpdate) currentState(r SetReplica) (state UpdateState, ofChild bool) {
 	var child UpdateState
-	prefix := fmt.Sprintf("replica %d since %s: ", r.Index, Timestamp(u.CurrentSince))
+	prefix := fmt.Sprintf("updating replica %d since %s: ", r.Index, Timestamp(u.CurrentSince))
 	tell := func(kind, name string, follows bool) {
 		s := u.Waits[name]
 		if follows || s.Reason == "" || !s.Progressing() || ofChild && (child.Reason == UpdateStalled || s.Reason != UpdateStalled) {

@@ -161,65 +161,65 @@ func TestDecideSetUpdate(t *testing.T) {
 		"it has not begun to change": {
 			u: rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind)),
 			want: at(1, decision{Progress: begun(b),
-				State: state(lifecycle.Updating, "replica 1"+since+"it is about to be updated")}),
+				State: state(lifecycle.Updating, "updating replica 1"+since+"it is about to be updated")}),
 		},
 		"a PodClique of it says what it waits for": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind, cliqueIs(updating))),
 				waits("router", lifecycle.UpdateWaitsForCapacity, "pod router-0-b is not bound to a node")),
 			want: at(1, decision{Progress: begun(b),
-				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1"+since+"PodClique router: pod router-0-b is not bound to a node")}),
+				State: state(lifecycle.UpdateWaitsForCapacity, "updating replica 1"+since+"PodClique router: pod router-0-b is not bound to a node")}),
 		},
 		"it follows; the group says what it waits for": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, groupIs(groupBefore))), updatedBefore(1),
 				waits("router", lifecycle.UpdateWaitsForCapacity, "an old story"), waits("model", lifecycle.UpdateWaitsForReadiness, "replica 1 is not available")),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"},
-				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1"+since+"PodCliqueScalingGroup model: replica 1 is not available")}),
+				State: state(lifecycle.UpdateWaitsForReadiness, "updating replica 1"+since+"PodCliqueScalingGroup model: replica 1 is not available")}),
 		},
 		"one of them has stalled: that is what it is stuck on": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind)), stalledAfter(time.Second),
 				waits("router", lifecycle.UpdateWaitsForReadiness, "pod router-0-b is not ready"), waits("model", lifecycle.UpdateStalled, "no progress")),
 			want: at(1, decision{Progress: begun(b),
-				State: state(lifecycle.UpdateStalled, "replica 1"+since+"PodCliqueScalingGroup model: no progress")}),
+				State: state(lifecycle.UpdateStalled, "updating replica 1"+since+"PodCliqueScalingGroup model: no progress")}),
 		},
 		"what waits for its turn says nothing": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind)), waits("router", lifecycle.UpdateWaitsForTurn, "2 pods")),
 			want: at(1, decision{Progress: begun(b),
-				State: state(lifecycle.Updating, "replica 1"+since+"it is about to be updated")}),
+				State: state(lifecycle.Updating, "updating replica 1"+since+"it is about to be updated")}),
 		},
 		"a status is not known: it is not done": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, groupIs(groupUnknown))), updatedBefore(1)),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"},
-				State: state(lifecycle.Updating, "replica 1"+since+"it is about to be updated")}),
+				State: state(lifecycle.Updating, "updating replica 1"+since+"it is about to be updated")}),
 		},
 		"all of it follows; it is not available": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, groupIs(groupUnavailable))), updatedBefore(2)),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"}, Groups: []string{"model"},
-				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1"+since+"PodCliqueScalingGroup model is not available")}),
+				State: state(lifecycle.UpdateWaitsForReadiness, "updating replica 1"+since+"PodCliqueScalingGroup model is not available")}),
 		},
 		"it is not even scheduled": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, cliqueIs(unscheduled))), updatedBefore(2)),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"}, Groups: []string{"model"},
-				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1"+since+"PodClique router is not bound to nodes")}),
+				State: state(lifecycle.UpdateWaitsForCapacity, "updating replica 1"+since+"PodClique router is not bound to nodes")}),
 		},
 		"something of it is being deleted": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, cliqueIs(leavingClique))), updatedBefore(2)),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"}, Groups: []string{"model"},
-				State: state(lifecycle.UpdateWaitsForDeletion, "replica 1"+since+"router is being deleted")}),
+				State: state(lifecycle.UpdateWaitsForDeletion, "updating replica 1"+since+"router is being deleted")}),
 		},
 		"something of it does not exist": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, withoutGroup)), updatedBefore(1)),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"},
-				State: state(lifecycle.UpdateWaitsForDeletion, "replica 1"+since+"model is not created yet")}),
+				State: state(lifecycle.UpdateWaitsForDeletion, "updating replica 1"+since+"model is not created yet")}),
 		},
 		"and waits for pods of an earlier life": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, withoutGroup, waitsForPod)), updatedBefore(1)),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"},
-				State: state(lifecycle.UpdateWaitsForDeletion, "replica 1"+since+"model is not created yet: it waits until pod x of an earlier PodClique is gone")}),
+				State: state(lifecycle.UpdateWaitsForDeletion, "updating replica 1"+since+"model is not created yet: it waits until pod x of an earlier PodClique is gone")}),
 		},
 		"it was restarted: what is of the life before does not count": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, func(r *lifecycle.SetReplica) { r.Attempt = 1 })), updatedBefore(2)),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"}, Groups: []string{"model"},
-				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1"+since+"PodClique router is not available")}),
+				State: state(lifecycle.UpdateWaitsForReadiness, "updating replica 1"+since+"PodClique router is not available")}),
 		},
 		"it is done: the next": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1)), updatedBefore(2)),
@@ -234,7 +234,7 @@ func TestDecideSetUpdate(t *testing.T) {
 		"something of it follows now: progress": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, groupIs(groupBefore))), stalledAfter(time.Second)),
 			want: at(1, decision{Progress: begun(b, progressed(now)), Cliques: []string{"router"}, RequeueAfter: time.Second,
-				State: state(lifecycle.Updating, "replica 1"+since+"it is about to be updated")}),
+				State: state(lifecycle.Updating, "updating replica 1"+since+"it is about to be updated")}),
 		},
 
 		// The end.
@@ -278,19 +278,19 @@ func TestDecideSetUpdate(t *testing.T) {
 		"scaled out: the new one follows": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind), inSet(2, withoutGroup)), updatedBefore(1)),
 			want: at(1, decision{Progress: begun(b),
-				State: state(lifecycle.Updating, "replica 1"+since+"it is about to be updated")}),
+				State: state(lifecycle.Updating, "updating replica 1"+since+"it is about to be updated")}),
 		},
 
 		// A second edit.
 		"a second edit begins anew, and the current replica stays": {
 			u: rollingSet(begun(a), 0, inSet(0, behind), inSet(1, behind)),
 			want: at(0, decision{Progress: begun(b, startedNow),
-				State: state(lifecycle.Updating, "replica 0"+since+"it is about to be updated")}),
+				State: state(lifecycle.Updating, "updating replica 0"+since+"it is about to be updated")}),
 		},
 		"also while it is not known what it changes": {
 			u: rollingSet(begun(a), 0, inSet(0, cliqueIs(unobserved)), inSet(1, behind)),
 			want: at(0, decision{Progress: begun(b, startedNow), Groups: []string{"model"},
-				State: state(lifecycle.Updating, "replica 0"+since+"it is about to be updated")}),
+				State: state(lifecycle.Updating, "updating replica 0"+since+"it is about to be updated")}),
 		},
 		"it changes nothing of the current replica, which is available": {
 			u: rollingSet(begun(a), 0, inSet(0), inSet(1, behind)),
@@ -327,12 +327,12 @@ func TestDecideSetUpdate(t *testing.T) {
 		"a while without progress: when it will have stalled": {
 			u: change(rollingSet(begun(b), 1, inSet(1, cliqueIs(unavailable))), updatedBefore(2), stalledAfter(90*time.Second)),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"}, Groups: []string{"model"}, RequeueAfter: 30 * time.Second,
-				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1"+since+"PodClique router is not available")}),
+				State: state(lifecycle.UpdateWaitsForReadiness, "updating replica 1"+since+"PodClique router is not available")}),
 		},
 		"stalled": {
 			u: change(rollingSet(begun(b), 1, inSet(1, cliqueIs(unavailable))), updatedBefore(2), stalledAfter(time.Second)),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"}, Groups: []string{"model"},
-				State: state(lifecycle.UpdateStalled, "no progress since 2026-05-01T11:59:00Z; WaitingForReadiness: replica 1"+since+"PodClique router is not available")}),
+				State: state(lifecycle.UpdateStalled, "no progress since 2026-05-01T11:59:00Z; WaitingForReadiness: updating replica 1"+since+"PodClique router is not available")}),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
