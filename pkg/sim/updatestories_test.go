@@ -227,7 +227,7 @@ func TestBreachDuringAnUpdate(t *testing.T) {
 	c.Timeline.Say("the image becomes main:2, and pods that start will need 4 minutes to be ready")
 	image(c, chat(), "registry.example/main:2", "web")
 	c.Advance(20 * time.Second)
-	c.Timeline.Say("two more pods fail: of the replica that is updated, and two of the other")
+	c.Timeline.Say("a pod of the replica that is updated fails, and two of the other")
 	for _, host := range []string{"chat-1-web-1", "chat-0-web-1", "chat-0-web-2"} {
 		for _, pod := range All[*corev1.Pod](c) {
 			if pod.Spec.Hostname == host {
@@ -528,4 +528,24 @@ func TestOnDeleteOfAGroup(t *testing.T) {
 	if s := fmt.Sprint(images(c)); s != "map[main:2:8]" {
 		c.Fatalf("images %s", s)
 	}
+}
+
+// A replica of a scaling group that is terminated or made again is no update: the statuses tell of none.
+func TestReplacementIsNoUpdate(t *testing.T) {
+	c := newWatched(t, watched(time.Minute, 0), 0)
+	image(c, chat(), "registry.example/main:2", "router", "leader", "worker")
+	c.Advance(10 * time.Minute)
+	wantUpdated(c)
+	check := c.options.Check
+	c.options.Check = func(c *Cluster) error {
+		if p := meta.FindStatusCondition(theChat(c).Status.Conditions, v1alpha1.ConditionProgressing); p.Reason != string(lifecycle.UpdateComplete) {
+			return fmt.Errorf("the set's update is %+v", p)
+		}
+		return check(c)
+	}
+	fail(c, "chat-0-model-1-leader")
+	c.Advance(5 * time.Minute)
+	deleteCliques(c, "chat-0-model-0-")
+	c.Advance(5 * time.Minute)
+	wantAvailable(c, 8)
 }
