@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -49,6 +50,18 @@ func updates() func(*Cluster) error {
 		}
 		w.remember()
 		return claims(c)
+	}
+}
+
+// onChange returns a check that is made after steps that changed something, or after which the clock has moved.
+func onChange(check func(*Cluster) error) func(*Cluster) error {
+	version, elapsed := int64(-1), time.Duration(-1)
+	return func(c *Cluster) error {
+		if version == c.API.version && elapsed == c.Elapsed() {
+			return nil
+		}
+		version, elapsed = c.API.version, c.Elapsed()
+		return check(c)
 	}
 }
 
