@@ -15,7 +15,8 @@ import (
 
 // Begin returns the status of a set with a new revision as the present one. An update begins, unless the revision is the set's
 // first, or the set is a Training workload, whose template does not roll (decision U7). Under OnDelete it ends in the same
-// moment (U4). A replica that is being updated goes on to the new revision.
+// moment (U4). A replica that is being updated goes on to the new revision. The status does not claim what was so of the revision
+// before: no replica is updated, and the update is not complete.
 func Begin(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alpha1.PodCliqueSetStatus {
 	s := *set.Status.DeepCopy()
 	first := s.CurrentGenerationHash == nil
@@ -23,14 +24,17 @@ func Begin(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alpha1.Po
 	if first || set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
 		return s
 	}
+	s.UpdatedReplicas = 0 // as far as is known: what was counted is of the template before
 	before := s.UpdateProgress
 	s.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: now, LastProgressTime: &now}
 	switch {
 	case observed.IsOnDelete(set):
 		s.UpdateProgress.UpdateEndedAt = &now
+		return s
 	case before != nil && before.UpdateEndedAt == nil:
 		s.UpdateProgress.CurrentlyUpdating = before.CurrentlyUpdating
 	}
+	setProgressing(&s.Conditions, set.Generation, lifecycle.UpdateState{Reason: lifecycle.Updating, Message: "the template has changed"}, true, now)
 	return s
 }
 

@@ -3,6 +3,8 @@ package desired
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -46,6 +48,44 @@ func TestFollowedHashes(t *testing.T) {
 		}
 		if got := groupStatus.CurrentPodCliqueSetGenerationHash; !ptr.Equal(got, tc.want) {
 			t.Errorf("%s: the scaling group follows %q, want %q", name, ptr.Deref(got, ""), ptr.Deref(tc.want, ""))
+		}
+	}
+}
+
+// The status that begins an update is seen before the next one: kubectl get must not show the update before as this one.
+func TestBeginClaimsNothingOfTheRevisionBefore(t *testing.T) {
+	t.Parallel()
+	complete := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUpdateComplete, ObservedGeneration: 1}
+	begun := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonUpdating,
+		Message: "the template has changed", ObservedGeneration: 2, LastTransitionTime: now}
+	for name, tc := range map[string]struct {
+		strategy v1alpha1.UpdateStrategyType
+		workload v1alpha1.WorkloadType
+		first    bool
+		updated  int32
+		want     metav1.Condition
+	}{
+		"an update":                     {updated: 0, want: begun},
+		"under OnDelete":                {strategy: v1alpha1.OnDeleteStrategyType, updated: 0, want: complete},
+		"the first revision":            {first: true, updated: 2, want: complete},
+		"Training, which does not roll": {workload: v1alpha1.WorkloadTypeTraining, updated: 2, want: complete},
+	} {
+		set := &v1alpha1.PodCliqueSet{}
+		set.Generation = 2
+		set.Spec.WorkloadType = tc.workload
+		if tc.strategy != "" {
+			set.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: tc.strategy}
+		}
+		set.Status = v1alpha1.PodCliqueSetStatus{ObservedGeneration: 1, UpdatedReplicas: 2, Conditions: []metav1.Condition{complete}}
+		if !tc.first {
+			set.Status.CurrentGenerationHash = ptr.To("a")
+		}
+		got := Begin(set, &Revision{Hash: "b", Number: 2}, now)
+		if got.UpdatedReplicas != tc.updated || got.ObservedGeneration != 1 {
+			t.Errorf("%s: %d replicas updated of generation %d, want %d of 1", name, got.UpdatedReplicas, got.ObservedGeneration, tc.updated)
+		}
+		if diff := cmp.Diff([]metav1.Condition{tc.want}, got.Conditions); diff != "" {
+			t.Errorf("%s: conditions (-want +got):\n%s", name, diff)
 		}
 	}
 }
