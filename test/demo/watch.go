@@ -101,13 +101,18 @@ func (o *observer) note() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.partial.look(s, now)
+	o.look(s)
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
+
+// look remembers the first claim that does not hold, of those that hold throughout. The caller holds mu.
+func (o *observer) look(s scene) {
 	for _, c := range o.claims {
 		if o.broken == "" && !c.holds(s) {
 			o.broken = c.text
 		}
 	}
-	close(o.changed)
-	o.changed = make(chan struct{})
 }
 
 // next returns a channel that is closed at the next change.

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+const oldImage = "busybox:1.37"
+
+// twoServices returns chat with two replicas whose pods are all ready, with the image of the sample.
+func twoServices() scene {
+	s := scene{}
+	for replica := range 2 {
+		for i := range 2 {
+			s.serve(replica, "", i, "frontend")
+			s.serve(replica, "prefill", i, "pleader")
+			s.serve(replica, "prefill", i, "pworker")
+		}
+		s.serve(replica, "decode", 0, "dleader")
+		for range 3 {
+			s.serve(replica, "decode", 0, "dworker")
+		}
+	}
+	return s
+}
+
+// serve adds a ready pod of a replica of chat: of a clique, in this replica of a scaling group, "" for none.
+func (s *scene) serve(replica int, group string, groupReplica int, clique string) {
+	pod := wrappers.MakePod(fmt.Sprintf("pod-%d", len(s.pods)), "default").Obj()
+	pod.Labels = map[string]string{v1alpha1.LabelPartOf: chat, v1alpha1.LabelPodCliqueSetReplicaIndex: fmt.Sprint(replica),
+		v1alpha1.LabelPodClique: naming.PodClique(chat, replica, clique)}
+	if group != "" {
+		pod.Labels[v1alpha1.LabelPodClique] = naming.MemberPodClique(chat, replica, group, groupReplica, clique)
+		pod.Labels[v1alpha1.LabelPodCliqueScalingGroup] = naming.ScalingGroup(chat, replica, group)
+		pod.Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex] = fmt.Sprint(groupReplica)
+	}
+	pod.Spec.Containers = []corev1.Container{{Name: "server", Image: oldImage}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	s.pods = append(s.pods, pod)
+}
+
+// change changes the nth pod of a clique in a replica of chat.
+func (s scene) change(replica int, clique string, n int, do func(*corev1.Pod)) {
+	var found []*corev1.Pod
+	for _, pod := range s.of(clique) {
+		if _, of := cliqueOf(pod); of == replica {
+			found = append(found, pod)
+		}
+	}
+	do(found[n])
+}
+
+func unready(pod *corev1.Pod)  { pod.Status.Conditions = nil }
+func leaving(pod *corev1.Pod)  { pod.DeletionTimestamp = &metav1.Time{} }
+func replaced(pod *corev1.Pod) { pod.Spec.Containers[0].Image = newImage }
+
+// A promise that cannot be broken would be no promise.
+func TestPromisesOfARollout(t *testing.T) {
+	t.Parallel()
+	promises := map[string]func(scene) bool{
+		"one at a time": oneAtATime, "highest first": highestFirst(newImage), "whole replicas": wholeReplicas, "decode": decodeServes,
+		"17 serve": atLeast(17), "20 serve": serving(20).holds, "chat-0 untouched": func(s scene) bool { return untouched(s, 0, oldImage) },
+	}
+	for name, tc := range map[string]struct {
+		change func(scene)
+		broken []string
+	}{
+		"all serve": {func(scene) {}, nil},
+		"a unit of each kind of chat-1 leaves": {func(s scene) {
+			s.change(1, "frontend", 0, leaving)
+			s.change(1, "pleader", 1, leaving)
+			s.change(1, "pworker", 1, leaving)
+		}, []string{"20 serve"}},
+		"two frontends leave": {func(s scene) {
+			s.change(1, "frontend", 0, leaving)
+			s.change(1, "frontend", 1, unready)
+		}, []string{"20 serve", "one at a time"}},
+		"pods of two prefill replicas are not ready": {func(s scene) {
+			s.change(1, "pleader", 0, unready)
+			s.change(1, "pworker", 1, unready)
+		}, []string{"20 serve", "one at a time"}},
+		"a worker is replaced without its leader": {func(s scene) { s.change(1, "pworker", 1, replaced) }, []string{"whole replicas"}},
+		"chat-0 goes first": {func(s scene) { s.change(0, "frontend", 0, leaving) },
+			[]string{"20 serve", "chat-0 untouched", "highest first"}},
+		"chat-0 begins before chat-1 is done": {func(s scene) {
+			s.change(1, "frontend", 0, replaced)
+			s.change(0, "frontend", 0, replaced)
+		}, []string{"chat-0 untouched", "highest first"}},
+		"chat-0 begins when chat-1 is done": {func(s scene) {
+			for _, clique := range rolledCliques {
+				s.change(1, clique, 0, replaced)
+				s.change(1, clique, 1, replaced)
+			}
+			s.change(0, "frontend", 0, leaving)
+		}, []string{"20 serve", "chat-0 untouched"}},
+		"decode is touched": {func(s scene) { s.change(1, "dworker", 2, leaving) }, []string{"20 serve", "decode"}},
+		"four are not ready": {func(s scene) {
+			s.change(1, "frontend", 0, unready)
+			s.change(1, "pleader", 0, unready)
+			s.change(1, "pworker", 0, unready)
+			s.change(1, "dworker", 0, unready)
+		}, []string{"17 serve", "20 serve", "decode"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := twoServices()
+			tc.change(s)
+			var broken []string
+			for promise, holds := range promises {
+				if !holds(s) {
+					broken = append(broken, promise)
+				}
+			}
+			slices.Sort(broken)
+			if diff := cmp.Diff(tc.broken, broken); diff != "" {
+				t.Errorf("broken promises (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRolledOut(t *testing.T) {
+	t.Parallel()
+	done := func() scene {
+		s := twoServices()
+		for replica := range 2 {
+			for _, clique := range rolledCliques {
+				s.change(replica, clique, 0, replaced)
+				s.change(replica, clique, 1, replaced)
+			}
+		}
+		set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Name: chat, Generation: 2}}
+		set.Spec.Replicas = 2
+		set.Status = v1alpha1.PodCliqueSetStatus{ObservedGeneration: 2, UpdatedReplicas: 2,
+			UpdateProgress: &v1alpha1.PodCliqueSetUpdateProgress{UpdateEndedAt: &metav1.Time{}},
+			Conditions:     []metav1.Condition{{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUpdateComplete}}}
+		s.sets = []*v1alpha1.PodCliqueSet{set}
+		return s
+	}
+	if !rolledOut(newImage).holds(done()) {
+		t.Error("a complete rollout is not one")
+	}
+	if got, want := updateOf(done().set(chat)), ", 2/2 updated, UpdateComplete"; got != want {
+		t.Errorf("updateOf = %q, want %q", got, want)
+	}
+	for name, change := range map[string]func(scene){
+		"a pod of the old image": func(s scene) {
+			s.change(0, "pworker", 1, func(p *corev1.Pod) { p.Spec.Containers[0].Image = oldImage })
+		},
+		"a pod that is not ready":  func(s scene) { s.change(0, "dworker", 1, unready) },
+		"a replica that is not":    func(s scene) { s.sets[0].Status.UpdatedReplicas = 1 },
+		"a status of before":       func(s scene) { s.sets[0].Status.ObservedGeneration = 1 },
+		"an update that goes on":   func(s scene) { s.sets[0].Status.UpdateProgress.UpdateEndedAt = nil },
+		"a condition that is True": func(s scene) { s.sets[0].Status.Conditions[0].Status = metav1.ConditionTrue },
+	} {
+		s := done()
+		change(s)
+		if rolledOut(newImage).holds(s) {
+			t.Errorf("rolled out with %s", name)
+		}
+	}
+}
+
+func TestPickColumns(t *testing.T) {
+	t.Parallel()
+	const table = `NAME   REPLICAS   UPDATED   UPDATE                BREACHED   PHASE     AGE
+chat   2          0         WaitingForReadiness              Running   35s
+b      10         10        UpdateComplete        3s         Running   1s
+`
+	const want = `NAME   UPDATED   UPDATE                PHASE
+chat   0         WaitingForReadiness   Running
+b      10        UpdateComplete        Running
+`
+	if diff := cmp.Diff(want, pickColumns(table, []string{"NAME", "UPDATED", "UPDATE", "PHASE"})); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+}
+
+// A claim that did not hold throughout is remembered, also if it holds again when the step looks.
+func TestWhatDoesNotHoldThroughoutIsRemembered(t *testing.T) {
+	t.Parallel()
+	o := &observer{changed: make(chan struct{})}
+	calls := 0
+	o.throughout([]claim{{"always", func(scene) bool { return true }}, {"but once", func(scene) bool { calls++; return calls != 2 }}})
+	for range 3 {
+		o.look(scene{})
+	}
+	if got := o.brokenClaim(); got != "but once" {
+		t.Errorf("the broken claim is %q", got)
+	}
+	o.throughout(nil)
+	if got := o.brokenClaim(); got != "" {
+		t.Errorf("the next step begins with the broken claim %q", got)
+	}
+}
