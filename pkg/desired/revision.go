@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/naming"
@@ -73,7 +74,7 @@ func ReadRevision(stored *appsv1.ControllerRevision) (*Revision, error) {
 
 // Stored returns the object that keeps a revision of the set.
 func (r *Revision) Stored(set *v1alpha1.PodCliqueSet) (*appsv1.ControllerRevision, error) {
-	data, err := json.Marshal(r)
+	data, err := canonical(r)
 	if err != nil {
 		return nil, fmt.Errorf("writing the template of PodCliqueSet %s as a revision: %w", set.Name, err)
 	}
@@ -84,6 +85,20 @@ func (r *Revision) Stored(set *v1alpha1.PodCliqueSet) (*appsv1.ControllerRevisio
 		Data:       runtime.RawExtension{Raw: data},
 		Revision:   r.Number,
 	}, nil
+}
+
+// canonical returns a value as JSON with sorted keys. The data of a ControllerRevision is immutable byte by byte, and a patch of its
+// metadata writes all of it with sorted keys: the garbage collector could not orphan one whose keys are not.
+func canonical(value any) ([]byte, error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	var sorted map[string]any
+	if err := utiljson.Unmarshal(data, &sorted); err != nil { // keeps integers as they are
+		return nil, err
+	}
+	return json.Marshal(sorted)
 }
 
 // Describes reports whether the template of the set means the same as the revision: after defaults, and whatever way values

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -430,5 +431,35 @@ func TestBegin(t *testing.T) {
 		if diff := cmp.Diff(before, set); diff != "" {
 			t.Errorf("%s: the set was changed:\n%s", name, diff)
 		}
+	}
+}
+
+// A patch of a ControllerRevision's metadata writes its data with sorted keys, and the data is immutable.
+func TestStoredDataIsSorted(t *testing.T) {
+	t.Parallel()
+	set := makeSet("s", 1).clique("b", 1).clique("a", 1).PodCliqueSet
+	big := int64(1)<<62 + 1
+	set.Spec.Template.Cliques[0].Spec.PodSpec.TerminationGracePeriodSeconds = &big
+	stored, err := NewRevision(set, "", nil, nil).Stored(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decoded map[string]any
+	if err := utiljson.Unmarshal(stored.Data.Raw, &decoded); err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(decoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(again) != string(stored.Data.Raw) {
+		t.Errorf("%s\nis written again as\n%s", stored.Data.Raw, again)
+	}
+	read, err := ReadRevision(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := *read.clique("b").PodSpec.TerminationGracePeriodSeconds; got != big {
+		t.Errorf("terminationGracePeriodSeconds is %d, want %d", got, big)
 	}
 }

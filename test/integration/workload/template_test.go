@@ -165,7 +165,7 @@ func TestKubectl(t *testing.T) {
 	w.untilPods(want, true)
 	kubectl("wait", "--for=jsonpath={.status.readyReplicas}=3", wait, "pclq/llm-0-frontend")
 	for what, columns := range map[string]string{
-		"pcs":  "NAME REPLICAS SCHEDULED AVAILABLE UPDATED BREACHED UNTIL PHASE REASON AGE",
+		"pcs":  "NAME REPLICAS SCHEDULED AVAILABLE UPDATED UPDATE BREACHED UNTIL PHASE REASON AGE",
 		"pcsg": "NAME MINAVAIL REPLICAS SCHEDULED AVAILABLE UPDATED BREACHED UNTIL AGE",
 		"pclq": "NAME MINAVAIL REPLICAS SCHEDULED READY UPDATED BREACHED UNTIL AGE",
 	} {
