@@ -206,11 +206,28 @@ func (r GroupReplica) waitsFor() UpdateState {
 	case len(r.Missing) > 0:
 		return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("clique %s of replica %d is not created yet", r.Missing[0], r.Index)}
 	case !r.IsScheduled():
-		return UpdateState{UpdateWaitsForCapacity, fmt.Sprintf("replica %d is not bound to nodes", r.Index)}
+		return UpdateState{UpdateWaitsForCapacity, fmt.Sprintf("replica %d is not bound to nodes", r.Index) + r.because(Clique.IsScheduled)}
 	case !r.Available() || !r.observed():
-		return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("replica %d is not available", r.Index)}
+		return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("replica %d is not available", r.Index) + r.because(r.available)}
 	}
 	return UpdateState{}
+}
+
+// because names the first PodClique of the replica that is not so, in the order of names; "" if none is known.
+func (r GroupReplica) because(is func(Clique) bool) string {
+	var first *Clique
+	for i := range r.Members {
+		if c := &r.Members[i]; !is(*c) && (first == nil || c.Name < first.Name) {
+			first = c
+		}
+	}
+	switch {
+	case first == nil:
+		return ""
+	case first.Terminating:
+		return fmt.Sprintf(": PodClique %s is being deleted", first.Name)
+	}
+	return fmt.Sprintf(": PodClique %s is below its minimum", first.Name)
 }
 
 // inFlight returns what the replacement of a selected replica waits for. The zero value: it is available, or not wanted any

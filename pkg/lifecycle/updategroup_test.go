@@ -149,17 +149,17 @@ func TestDecideGroupUpdate(t *testing.T) {
 		"both, without a status": {
 			u: rollingGroup(begun(b, selected("1")), 1, replica(0, before), replica(1, unscheduled, unknown, unobserved)),
 			want: decision{Progress: begun(b, selected("1")),
-				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1 is not bound to nodes")},
+				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1 is not bound to nodes: PodClique worker is below its minimum")},
 		},
 		"it has no nodes": {
 			u: rollingGroup(begun(b, selected("1")), 1, replica(0, before), replica(1, unscheduled)),
 			want: decision{Known: true, Progress: begun(b, selected("1")),
-				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1 is not bound to nodes")},
+				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1 is not bound to nodes: PodClique worker is below its minimum")},
 		},
 		"it is not available": {
 			u: rollingGroup(begun(b, selected("1")), 1, replica(0, before), replica(1, unavailable)),
 			want: decision{Known: true, Progress: begun(b, selected("1")),
-				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1 is not available")},
+				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1 is not available: PodClique worker is below its minimum")},
 		},
 		"nor by a status of before": {
 			u: rollingGroup(begun(b, selected("1")), 1, replica(0, before), replica(1, unobserved)),
@@ -175,7 +175,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 			u: rollingGroup(begun(b, selected("1", "1")), 3, replica(0, before), replica(1), replica(2, unavailable)),
 			want: decision{Known: true, Progress: begun(b, selected("1", "1")),
 				State: state(lifecycle.UpdateWaitsForMinAvailable,
-					"no available replica is replaced while fewer are available than needed: replica 2 is not available; 2 of 3 replicas available, 3 needed")},
+					"no available replica is replaced while fewer are available than needed: replica 2 is not available: PodClique worker is below its minimum; 2 of 3 replicas available, 3 needed")},
 		},
 		"what is available by a status of before does not count": {
 			u: rollingGroup(begun(b), 2, replica(0, before), replica(1, unobserved)),
@@ -202,7 +202,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		"all follow, too few are available": {
 			u: rollingGroup(begun(b), 2, replica(0), replica(1, unscheduled)),
 			want: decision{Known: true, Current: true, Progress: begun(b),
-				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1 is not bound to nodes; 1 of 2 replicas available, 2 needed")},
+				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1 is not bound to nodes: PodClique worker is below its minimum; 1 of 2 replicas available, 2 needed")},
 		},
 		"a replica beyond the minimum need not be available": {
 			u: rollingGroup(begun(b), 1, replica(0), replica(1, unscheduled)),
@@ -236,7 +236,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		"a second edit begins anew, keeps what is in flight, and replaces it again": {
 			u: rollingGroup(begun(a, selected("1", "2")), 1, replica(0, before), replica(1, before, unavailable)),
 			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is not available")},
-				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1 is not available")},
+				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1 is not available: PodClique worker is below its minimum")},
 		},
 		"it is available with the template between: it is back": {
 			u: rollingGroup(begun(a, selected("1")), 2, replica(0, before), replica(1, before)),
@@ -274,7 +274,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		"the turn is lost while one is in flight: that is not forgotten": {
 			u: change(rollingGroup(begun(b, selected("1")), 1, replica(0, before), replica(1, unavailable)), noTurn),
 			want: decision{Known: true, Progress: begun(b, selected("1")),
-				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1 is not available")},
+				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1 is not available: PodClique worker is below its minimum")},
 		},
 
 		// OnDelete.
@@ -312,12 +312,12 @@ func TestDecideGroupUpdate(t *testing.T) {
 		"a while without progress: when it will have stalled": {
 			u: change(rollingGroup(begun(b, selected("1")), 1, replica(0), replica(1, unscheduled)), stalledAfter(90*time.Second)),
 			want: decision{Known: true, Current: true, Progress: begun(b, selected("1")), RequeueAfter: 30 * time.Second,
-				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1 is not bound to nodes")},
+				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1 is not bound to nodes: PodClique worker is below its minimum")},
 		},
 		"stalled": {
 			u: change(rollingGroup(begun(b, selected("1")), 1, replica(0), replica(1, unscheduled)), stalledAfter(time.Second)),
 			want: decision{Known: true, Current: true, Progress: begun(b, selected("1")),
-				State: state(lifecycle.UpdateStalled, "no progress since 2026-05-01T11:59:00Z; WaitingForCapacity: replica 1 is not bound to nodes")},
+				State: state(lifecycle.UpdateStalled, "no progress since 2026-05-01T11:59:00Z; WaitingForCapacity: replica 1 is not bound to nodes: PodClique worker is below its minimum")},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -373,5 +373,29 @@ func TestGroupUpdateCounts(t *testing.T) {
 		replica(0), replica(1, before), replica(2, unknown), leaves(replica(3, before)), lacks(replica(4))), now)
 	if d.UpdatedCliques != 6 || d.TotalCliques != 9 {
 		t.Errorf("%d of %d PodCliques updated, want 6 of 9", d.UpdatedCliques, d.TotalCliques)
+	}
+}
+
+// What a replica in flight waits for names a PodClique, whose pods tell more: the first by name.
+func TestGroupUpdateNamesThePodCliqueItWaitsFor(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		leader, worker func(*lifecycle.Clique)
+		want           string
+	}{
+		"one is not available":  {func(*lifecycle.Clique) {}, unavailable, "replica 1 is not available: PodClique worker is below its minimum"},
+		"both are not":          {unavailable, unavailable, "replica 1 is not available: PodClique leader is below its minimum"},
+		"one is not scheduled":  {unavailable, unscheduled, "replica 1 is not bound to nodes: PodClique worker is below its minimum"},
+		"one is being deleted":  {func(c *lifecycle.Clique) { c.Terminating = true }, unavailable, "replica 1 is not bound to nodes: PodClique leader is being deleted"},
+		"that is not known yet": {func(*lifecycle.Clique) {}, unobserved, "replica 1 is not available"},
+	} {
+		inFlight := replica(1, tc.worker)
+		tc.leader(&inFlight.Members[0])
+		slices.Reverse(inFlight.Members)
+		progress := &lifecycle.Progress{Target: lifecycle.Target{Generation: "gen-b"}, StartedAt: ago(time.Minute), LastProgress: ago(time.Minute), Selected: "1"}
+		u := rollingGroup(progress, 1, replica(0), inFlight)
+		if got := lifecycle.DecideGroupUpdate(u, now).State.Message; got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
 	}
 }
