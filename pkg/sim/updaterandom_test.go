@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,13 +117,16 @@ func (f *updateFuzz) randomSet() *v1alpha1.PodCliqueSet {
 // edit changes the set.
 func (f *updateFuzz) edit(what string, change func(*v1alpha1.PodCliqueSet)) {
 	f.Timeline.Say("the set: %s", what)
-	Edit(f.Cluster, f.set.DeepCopy(), change)
+	Edit(f.Cluster, f.set.DeepCopy(), func(s *v1alpha1.PodCliqueSet) {
+		before := s.DeepCopy()
+		change(s)
+		f.edited = f.edited || !reflect.DeepEqual(before.Spec.Template, s.Spec.Template)
+	})
 }
 
 // images gives some of the cliques another image.
 func (f *updateFuzz) images(name func(version int) string, all bool) {
 	f.version++
-	f.edited = true
 	f.edit("images "+name(f.version), func(s *v1alpha1.PodCliqueSet) {
 		for i, clique := range s.Spec.Template.Cliques {
 			if all || i == f.version%len(s.Spec.Template.Cliques) || f.random.Intn(2) == 0 {
@@ -146,7 +150,6 @@ func (f *updateFuzz) act() {
 		f.images(func(v int) string { return broken + strconv.Itoa(v) }, false)
 	case 5:
 		f.version++
-		f.edited = true
 		f.edit("an annotation", func(s *v1alpha1.PodCliqueSet) {
 			clique := s.Spec.Template.Cliques[random.Intn(len(s.Spec.Template.Cliques))]
 			clique.Annotations = map[string]string{"version": strconv.Itoa(f.version)}

@@ -346,20 +346,30 @@ func (w *updateWatch) checkEnds(c *Cluster) error {
 }
 
 // claims checks what statuses say to be updated against the pods: where a status describes the present spec and revision, no pod
-// that is there to stay has another template.
+// that is there to stay has another template. A set whose update is complete has none at all that terminates.
 func claims(c *Cluster) error {
 	old := map[string]string{} // a pod of an earlier template than its set's, by its PodClique, scaling group, and replica of the set
 	sets := map[string]*v1alpha1.PodCliqueSet{}
 	for _, set := range All[*v1alpha1.PodCliqueSet](c) {
 		sets[set.Name] = set
 	}
-	cliques := map[types.UID]bool{}
+	cliques, names, unreachable := map[types.UID]bool{}, map[string]bool{}, map[string]bool{}
 	for _, q := range All[*v1alpha1.PodClique](c) {
-		cliques[q.UID] = q.DeletionTimestamp == nil
+		cliques[q.UID], names[q.Name] = q.DeletionTimestamp == nil, q.DeletionTimestamp == nil
 	}
+	for _, node := range All[*corev1.Node](c) {
+		unreachable[node.Name] = observed.UnreachableNode(node)
+	}
+	ending := map[string]string{} // a pod of an earlier template that terminates, by set
 	for _, pod := range All[*corev1.Pod](c) {
 		set := sets[pod.Labels[v1alpha1.LabelPartOf]]
-		if set == nil || pod.DeletionTimestamp != nil || !cliques[owner(pod)] || samePod(pod, set) {
+		if set == nil || samePod(pod, set) {
+			continue
+		}
+		if names[pod.Labels[v1alpha1.LabelPodClique]] && !unreachable[pod.Spec.NodeName] {
+			ending[set.Name] = pod.Name
+		}
+		if pod.DeletionTimestamp != nil || !cliques[owner(pod)] {
 			continue
 		}
 		old["set/"+set.Name+"/"+pod.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex]] = pod.Name
@@ -385,7 +395,7 @@ func claims(c *Cluster) error {
 		if s := set.Status; s.ObservedGeneration == set.Generation && s.UpdatedReplicas > updated {
 			return fmt.Errorf("set %s claims %d updated replicas, and %d are: pod %s is of an earlier template", set.Name, s.UpdatedReplicas, updated, first)
 		}
-		if complete(set.Status.Conditions, set.Generation) && first != "" {
+		if first = cmp.Or(first, ending[set.Name]); complete(set.Status.Conditions, set.Generation) && first != "" {
 			return fmt.Errorf("set %s claims to be updated, and pod %s is of an earlier template", set.Name, first)
 		}
 	}
