@@ -175,22 +175,22 @@ func before(a, b SetReplica) int {
 }
 
 // currentState returns what the replica that is being updated waits for, and whether a PodClique or scaling group of it says
-// so: these know best whether they have stalled. One that has is named first.
+// so: these know best whether they have stalled. One that has is named first. What was said of an earlier revision does not count.
 func (u SetUpdate) currentState(r SetReplica) (state UpdateState, ofChild bool) {
 	var child UpdateState
 	prefix := fmt.Sprintf("updating replica %d since %s: ", r.Index, Timestamp(u.CurrentSince))
-	tell := func(kind, name string, follows bool) {
+	tell := func(kind, name string, knows, follows bool) {
 		s := u.Waits[name]
-		if follows || s.Reason == "" || !s.Progressing() || ofChild && (child.Reason == UpdateStalled || s.Reason != UpdateStalled) {
+		if !knows || follows || s.Reason == "" || !s.Progressing() || ofChild && (child.Reason == UpdateStalled || s.Reason != UpdateStalled) {
 			return
 		}
 		child, ofChild = UpdateState{s.Reason, prefix + kind + " " + name + ": " + s.Message}, true
 	}
 	for _, c := range r.Cliques {
-		tell("PodClique", c.Name, c.follows(r.Generation))
+		tell("PodClique", c.Name, c.knows(r.Revision), c.follows(r.Generation))
 	}
 	for _, g := range r.Groups {
-		tell("PodCliqueScalingGroup", g.Name, g.follows(r.Generation))
+		tell("PodCliqueScalingGroup", g.Name, g.knows(r.Revision), g.follows(r.Generation))
 	}
 	if ofChild {
 		return child, true

@@ -366,7 +366,8 @@ func claims(c *Cluster) error {
 		if set == nil || samePod(pod, set) {
 			continue
 		}
-		if names[pod.Labels[v1alpha1.LabelPodClique]] && !unreachable[pod.Spec.NodeName] {
+		index, _ := strconv.Atoi(pod.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex])
+		if int32(index) < set.Spec.Replicas && names[pod.Labels[v1alpha1.LabelPodClique]] && !unreachable[pod.Spec.NodeName] {
 			ending[set.Name] = pod.Name
 		}
 		if pod.DeletionTimestamp != nil || !cliques[owner(pod)] {

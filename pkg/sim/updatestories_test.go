@@ -104,6 +104,9 @@ func TestBrokenImage(t *testing.T) {
 		c.Timeline.Say("it becomes %s", repaired)
 		image(c, chat(), repaired, "web")
 		c.Advance(5 * time.Minute)
+		if n := strings.Count(c.Timeline.String(), "event UpdateStalled"); n != 1 {
+			c.Fatalf("%d events say that the update has stalled, want 1", n)
+		}
 		wantUpdated(c)
 		wantAvailable(c, 6)
 		if repaired == "registry.example/main:1" {
