@@ -118,6 +118,9 @@ func (s shortage) observe(c *Cluster) {
 	for _, clique := range All[*v1alpha1.PodClique](c) {
 		available := clique.DeletionTimestamp == nil && ready[clique.UID] >= observed.Minimum(clique).Enforced()
 		s.see(string(clique.UID), available, c.Clock.Now())
+		if clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "" && observed.HasTurn(clique) || observed.CliqueProgress(clique).Open() {
+			delete(s.since, string(clique.UID)) // what is being updated is not terminated
+		}
 		if available {
 			members[fmt.Sprintf("%s/%d/%d", clique.Labels[v1alpha1.LabelPodCliqueScalingGroup], observed.Attempt(clique).Set, observed.GroupReplicaIndex(clique))]++
 		}
@@ -130,6 +133,9 @@ func (s shortage) observe(c *Cluster) {
 			}
 		}
 		s.see(key, available >= lifecycle.GroupMinimum(g.Spec.MinAvailable, g.Spec.Replicas), c.Clock.Now())
+		if observed.IsGroupUpdating(g) {
+			delete(s.since, key)
+		}
 	}
 }
 
