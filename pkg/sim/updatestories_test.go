@@ -552,3 +552,30 @@ func TestReplacementIsNoUpdate(t *testing.T) {
 	c.Advance(5 * time.Minute)
 	wantAvailable(c, 8)
 }
+
+// What is created during an update was available when it was, or when the update of it ends at the latest, and is terminated from then on.
+func TestCreatedDuringAnUpdate(t *testing.T) {
+	c := newService(t, Nodes(4, 3), 2, func(set *v1alpha1.PodCliqueSet) {
+		*set = *watched(time.Minute, 0)
+		service(set)
+		set.Spec.Replicas = 2
+	})
+	image(c, chat(), "registry.example/main:2", "web")
+	c.Advance(5 * time.Second)
+	Edit(c, chat(), func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = 3 })
+	c.Advance(5 * time.Minute)
+	wantUpdated(c)
+	wantAvailable(c, 9)
+	before := uids(c)
+	for _, name := range []string{"chat-0-web", "chat-1-web", "chat-2-web"} {
+		if !theClique(c, name).Status.WasAvailable {
+			t.Errorf("PodClique %s was never available by its status", name)
+		}
+	}
+	for _, pod := range podsOf(c, "chat-2-web")[:2] {
+		must(t, c.Kubelet.FailReadiness(pod))
+	}
+	c.Advance(3 * time.Minute)
+	wantReplaced(c, before, "chat-2-")
+	wantAvailable(c, 9)
+}
