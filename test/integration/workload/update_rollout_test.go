@@ -112,7 +112,7 @@ func (w *world) checkUpdated() {
 	}
 	hashes := map[string]string{}
 	list := &v1alpha1.PodCliqueList{}
-	w.must(w.client.List(w.ctx, list, client.InNamespace(w.namespace)), "listing PodCliques")
+	w.must(w.client.List(w.ctx, list, client.InNamespace(w.namespace), client.MatchingLabels{v1alpha1.LabelPartOf: "s"}), "listing PodCliques")
 	for _, c := range list.Items {
 		hashes[c.Name] = c.Labels[v1alpha1.LabelPodTemplateHash]
 		s := c.Status
@@ -122,6 +122,9 @@ func (w *world) checkUpdated() {
 		}
 	}
 	for _, p := range w.pods() {
+		if p.Labels[v1alpha1.LabelPartOf] != "s" {
+			continue
+		}
 		want := set.Spec.Template.Clique(p.Labels[v1alpha1.LabelTemplateName]).Spec.PodSpec.Containers[0].Image
 		if image := p.Spec.Containers[0].Image; image != want || p.Labels[v1alpha1.LabelPodTemplateHash] != hashes[p.Labels[v1alpha1.LabelPodClique]] {
 			w.t.Errorf("pod %s has image %s and hash %s, want %s and %s", p.Name, image, p.Labels[v1alpha1.LabelPodTemplateHash],
