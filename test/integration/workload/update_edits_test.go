@@ -58,7 +58,7 @@ func TestRolloutMeetsAnEdit(t *testing.T) {
 				})
 			}, "web")
 			w.untilUpdated()
-			r.was(map[string]string{"s-0-web": "-0 -1 +1 -2 +2"}) // the one that was going anyway is not made again
+			r.was(map[string]string{"s-0-web": "-0 -1 +0 -2 +1"}) // index 0, which went, counts as scaled in, and is the first to be free
 		},
 		"a scaling group is scaled out in the middle": func(w *world) {
 			r := w.started(fmt.Sprintf(rolled, 1))
