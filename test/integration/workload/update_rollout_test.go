@@ -47,12 +47,56 @@ func tellStories(t *testing.T, stories map[string]func(*world)) {
 	}
 }
 
-// started applies a set, waits until all of it is ready, and watches its pods from then on.
+// started creates a set, waits until all of it is ready, and watches its pods from then on.
 func (w *world) started(text string) *rollout {
 	w.t.Helper()
-	set := w.apply(text)
-	w.untilAllReady(set.Name)
-	return w.follow()
+	return w.startedSet(w.parse(text))
+}
+
+// startedSet is started for a set. Pods, and replicas of scaling groups, are as old as their indices say: they are created in
+// parallel, and a set in which a second began between two of them is made again.
+func (w *world) startedSet(set *v1alpha1.PodCliqueSet) *rollout {
+	w.t.Helper()
+	for {
+		w.must(w.client.Create(w.ctx, set.DeepCopy()), "creating PodCliqueSet "+set.Name)
+		w.untilAllReady(set.Name)
+		if w.isAgedInOrder() {
+			return w.follow()
+		}
+		w.delete(sets, set.Name)
+		w.untilGone()
+	}
+}
+
+// isAgedInOrder reports whether no pod of a PodClique, and no replica of a scaling group, is older than one of a lower index.
+func (w *world) isAgedInOrder() bool {
+	w.t.Helper()
+	ages := map[string]map[string]time.Time{} // when the units of a scope were made
+	note := func(scope, index string, made time.Time) {
+		if ages[scope] == nil {
+			ages[scope] = map[string]time.Time{}
+		}
+		if first, there := ages[scope][index]; !there || made.Before(first) {
+			ages[scope][index] = made
+		}
+	}
+	for _, p := range w.pods() {
+		note(p.Labels[v1alpha1.LabelPodClique], p.Labels[v1alpha1.LabelPodIndex], p.CreationTimestamp.Time)
+	}
+	list := &v1alpha1.PodCliqueList{}
+	w.must(w.client.List(w.ctx, list, client.InNamespace(w.namespace)), "listing PodCliques")
+	for _, c := range list.Items {
+		if group := c.Labels[v1alpha1.LabelPodCliqueScalingGroup]; group != "" {
+			note(group, c.Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex], c.CreationTimestamp.Time)
+		}
+	}
+	for _, units := range ages {
+		indices := slices.Sorted(maps.Keys(units))
+		if !slices.IsSortedFunc(indices, func(a, b string) int { return units[a].Compare(units[b]) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // untilAllReady waits until every pod that a set wants is there and ready, not its minimum alone.

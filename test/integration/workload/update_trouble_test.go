@@ -108,9 +108,7 @@ func TestRolloutBesideARival(t *testing.T) {
 		"everything":                 {"router", "leader", "worker"},
 	} {
 		stories[name] = func(w *world) {
-			w.apply(fmt.Sprintf(eightGPUs, "s", ""))
-			w.untilAllReady("s")
-			r := w.follow()
+			r := w.started(fmt.Sprintf(eightGPUs, "s", ""))
 			w.rival(0)
 			w.image(2, edited...)
 			w.untilUpdated()

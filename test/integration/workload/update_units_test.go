@@ -28,9 +28,7 @@ func TestRolloutOfEveryLevel(t *testing.T) {
 		"a standalone clique whose minimum is lower": func(w *world) {
 			set := w.parse(fmt.Sprintf(rolled, 1))
 			set.Spec.Template.Clique("web").Spec.MinAvailable = ptr.To[int32](1)
-			w.must(w.client.Create(w.ctx, set), "creating the set")
-			w.untilAllReady("s")
-			r := w.follow()
+			r := w.startedSet(set)
 			w.image(2, "web")
 			w.untilUpdated()
 			r.was(map[string]string{"s-0-web": "-0 +0 -1 +1 -2 +2"}) // still one at a time
@@ -60,9 +58,7 @@ func TestRolloutOfEveryLevel(t *testing.T) {
 		"a scaling group that needs all of its replicas": func(w *world) {
 			set := w.parse(fmt.Sprintf(rolled, 1))
 			set.Spec.Template.PodCliqueScalingGroupConfigs[0].MinAvailable = ptr.To[int32](2)
-			w.must(w.client.Create(w.ctx, set), "creating the set")
-			w.untilAllReady("s")
-			r := w.follow()
+			r := w.startedSet(set)
 			w.image(2, "leader")
 			w.untilUpdated()
 			r.was(map[string]string{"s-0-g": "-0 +0 -1 +1"})
