@@ -37,13 +37,19 @@ spec:
     - {name: g, cliqueNames: [leader, worker], replicas: 2, minAvailable: 1}
 `
 
-// tellStories runs stories in parallel, each in a world of its own.
+// tellStories runs stories in parallel, each in a world of its own; each 20 times if ROUNDS is as many.
 func tellStories(t *testing.T, stories map[string]func(*world)) {
+	times := 1
+	if rounds(t) >= 20 {
+		times = 20
+	}
 	for name, story := range stories {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			story(newWorld(t, 1))
-		})
+		for range times {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				story(newWorld(t, 1))
+			})
+		}
 	}
 }
 
