@@ -267,6 +267,7 @@ func (s shape) inventory(namespace string) inventory {
 		fmt.Sprintf("replicas %d", s.setReplicas()),
 		fmt.Sprintf("status: replicas %[1]d, scheduled %[1]d, available %[1]d, updated %[1]d, Running", s.setReplicas()),
 		available("AllReplicasAvailable"),
+		"Progressing=False UpdateComplete",
 	}}
 	if s.waits != nil {
 		for kind, component := range map[string]string{"Role": "pod-role", "RoleBinding": "pod-role-binding"} {
