@@ -421,3 +421,34 @@ func TestCreatedDuringAnUpdate(t *testing.T) {
 	wantReplaced(c, before, "chat-2-")
 	wantAvailable(c, 9)
 }
+
+// A replica whose PodCliques are deleted while another is updated comes back with the present template; the update does not end
+// before its pods of the earlier template are gone.
+func TestAReplicaIsDeletedDuringAnUpdate(t *testing.T) {
+	for at := range 32 {
+		noneIsLeft := func(c *Cluster) error {
+			sets := All[*v1alpha1.PodCliqueSet](c)
+			if len(sets) == 0 || sets[0].Status.UpdateProgress == nil || sets[0].Status.UpdateProgress.UpdateEndedAt == nil {
+				return nil
+			}
+			for _, pod := range All[*corev1.Pod](c) {
+				if pod.Spec.Containers[0].Image != "registry.example/main:2" {
+					return fmt.Errorf("deleted %d s after the edit: the update has ended, and there is pod %s", at, pod.Name)
+				}
+			}
+			return nil
+		}
+		c := New(t, Options{Nodes: Nodes(4, 4), Check: both(invariants(), both(updates(), both(claims, noneIsLeft)))})
+		c.Kubelet.Linger = 10 * time.Second
+		set := chat()
+		set.Spec.Replicas, set.Spec.Template.PodCliqueScalingGroupConfigs = 2, nil
+		c.Create(set)
+		c.Advance(time.Minute)
+		image(c, set, "registry.example/main:2", "router", "leader", "worker")
+		c.Advance(time.Duration(at) * time.Second)
+		deleteCliques(c, "chat-0")
+		c.Advance(10 * time.Minute)
+		wantUpdated(c)
+		wantAvailable(c, 10)
+	}
+}

@@ -87,7 +87,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		childrenOf, replicas := owned.children(), int(max(set.Spec.Replicas, 0))
 		childrenOf.PodGroups = owned.presentPodGroups(set)
 		termination = lifecycle.DecideSetTermination(facts, now)
-		update = r.decideUpdate(set, facts, owned, now)
 		if training, err = r.decideTraining(ctx, set, owned, now); err != nil {
 			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 		}
@@ -100,6 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		for i := range decisions {
 			facts[i].Waits = decisions[i].Note()
 		}
+		update = r.decideUpdate(set, facts, owned, now) // it does not end while a replica waits for pods of before
 		recordedReplicas = desired.RecordedReplicas(set, childrenOf)
 		names, services := make([][]lifecycle.Child, replicas), make([]*corev1.Service, replicas)
 		accessErr := r.createOrUpdateAccess(ctx, set) // before the pods that need it
