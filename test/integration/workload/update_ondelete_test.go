@@ -107,8 +107,8 @@ func TestOnDelete(t *testing.T) {
 			w.untilProgressing(cliques, "s-0-web", "False", v1alpha1.ReasonOnDelete)
 			w.untilProgressing(groups, "s-0-g", "False", v1alpha1.ReasonOnDelete)
 			r.was(map[string]string{})
-			w.delete(podsKind, w.podOn("s-0-web-0"))
 			w.deleteReplica(0)
+			w.delete(podsKind, w.podOn("s-0-web-0"))
 			r.reaches("s-0-web", "-0 +0")
 			r.reaches("s-0-g", "-0 +0")
 			w.wantImages(map[string]int{"s-0-web-0": 2, "s-0-web-1": 1, "s-0-web-2": 1, "s-0-g-0-leader-0": 2, "s-0-g-0-worker-0": 2,
