@@ -41,46 +41,47 @@ func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodCli
 			return apierrors.NewConflict(v2alpha2.Resource("podgroups"), group.Name, errors.New("needs more pods than it did when it was read"))
 		}
 	}
-	if slices.ContainsFunc(deletions, func(d lifecycle.Deletion) bool { return d.Reason == lifecycle.DeletedUpdate && d.Pod.Ready }) {
-		if err := r.ensureReady(ctx, clique, minAvailable); err != nil {
-			return err
-		}
-	}
-	live := &metav1.PartialObjectMetadataList{}
-	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	if err := r.live.List(ctx, live, client.InNamespace(clique.Namespace), client.MatchingLabels(naming.OfPodClique(clique.Name))); err != nil {
+	takesReady := slices.ContainsFunc(deletions, func(d lifecycle.Deletion) bool { return d.Reason == lifecycle.DeletedUpdate && d.Pod.Ready })
+	there, ready, err := r.livePods(ctx, clique, takesReady)
+	if err != nil {
 		return fmt.Errorf("counting the pods before some are deleted: %w", err)
 	}
 	selector := labels.SelectorFromSet(naming.OfPodClique(clique.Name))
-	there := make(map[types.UID]bool, len(live.Items))
-	for i := range live.Items {
-		there[live.Items[i].UID] = live.Items[i].DeletionTimestamp == nil
-	}
 	for _, p := range pods {
 		if p.DeletionTimestamp == nil && selector.Matches(labels.Set(p.Labels)) && !there[p.UID] {
 			return apierrors.NewConflict(corev1.Resource("pods"), p.Name, errors.New("is gone or about to, and was counted"))
 		}
 	}
-	return nil
-}
-
-// ensureReady returns nil if by what the API server has minAvailable pods of the clique are ready, else a conflict.
-func (r *Reconciler) ensureReady(ctx context.Context, clique *v1alpha1.PodClique, minAvailable int32) error {
-	live := &corev1.PodList{}
-	if err := r.live.List(ctx, live, client.InNamespace(clique.Namespace), client.MatchingLabels(naming.OfPodClique(clique.Name))); err != nil {
-		return fmt.Errorf("counting the ready pods before one of them is updated: %w", err)
-	}
-	ready := int32(0)
-	for i := range live.Items {
-		pod := &live.Items[i]
-		if metav1.IsControlledBy(pod, clique) && pod.DeletionTimestamp == nil && !ended(pod) && observed.IsReady(pod) {
-			ready++
-		}
-	}
-	if ready < minAvailable {
+	if takesReady && ready < minAvailable {
 		return apierrors.NewConflict(v1alpha1.Resource("podcliques"), clique.Name, fmt.Errorf("%d pods are ready and %d needed: none is taken down", ready, minAvailable))
 	}
 	return nil
+}
+
+// livePods returns which pods with the clique's label the API server has, true for those that are there to stay, and with status how
+// many of the clique's own are ready.
+func (r *Reconciler) livePods(ctx context.Context, clique *v1alpha1.PodClique, status bool) (there map[types.UID]bool, ready int32, err error) {
+	there = map[types.UID]bool{}
+	options := []client.ListOption{client.InNamespace(clique.Namespace), client.MatchingLabels(naming.OfPodClique(clique.Name))}
+	if !status {
+		live := &metav1.PartialObjectMetadataList{}
+		live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+		err = r.live.List(ctx, live, options...)
+		for i := range live.Items {
+			there[live.Items[i].UID] = live.Items[i].DeletionTimestamp == nil
+		}
+		return there, 0, err
+	}
+	live := &corev1.PodList{}
+	err = r.live.List(ctx, live, options...)
+	for i := range live.Items {
+		pod := &live.Items[i]
+		there[pod.UID] = pod.DeletionTimestamp == nil
+		if there[pod.UID] && metav1.IsControlledBy(pod, clique) && !ended(pod) && observed.IsReady(pod) {
+			ready++
+		}
+	}
+	return there, ready, err
 }
 
 // dependsOnCount reports whether a pod is deleted because of what other pods there are. Else it is whatever the cache shows
