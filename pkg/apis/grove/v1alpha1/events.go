@@ -12,8 +12,8 @@ const (
 	EventPodLost = "PodLost"
 	// EventDuplicateIndex, Warning, on a PodClique: pods were deleted because an older pod has the same index.
 	EventDuplicateIndex = "DuplicateIndex"
-	// EventPodUpdated, Normal, on a PodClique: pods of an earlier template were deleted, to be replaced by pods of the present one.
-	EventPodUpdated = "PodUpdated"
+	// EventPodUpdating, Normal, on a PodClique: pods of an earlier template were deleted, to be replaced by pods of the present one.
+	EventPodUpdating = "PodUpdating"
 	// EventReplicaUpdating, Normal, on a PodCliqueScalingGroup: a replica with pods of an earlier template is replaced.
 	EventReplicaUpdating = "ReplicaUpdating"
 	// EventUpdateStarted, Normal, on a PodCliqueSet: its template has changed, and what runs follows.
