@@ -62,7 +62,10 @@ func TestNothingIsUpdatedBeforeItKnowsTheRevision(t *testing.T) {
 			first := present(set, live)
 			for _, c := range live.Cliques {
 				c.Status.ReadyReplicas, c.Status.UpdatedReplicas, c.Status.ObservedGeneration, c.Status.ObservedRevision = 1, 1, c.Generation, 1
+				c.Status.CurrentPodCliqueSetGenerationHash = &first.Hash
 			}
+			set.Status.CurrentGenerationHash = &first.Hash
+			live.Groups["s-0-g"].Status.CurrentPodCliqueSetGenerationHash = &first.Hash
 			live.Groups["s-0-g"].Status.UpdatedReplicas, live.Groups["s-0-g"].Status.ObservedRevision = 1, 1
 			tc.edit(set)
 			v1alpha1.SetDefaults(set, v1alpha1.DefaultSchedulerName)

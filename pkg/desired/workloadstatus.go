@@ -87,6 +87,7 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupFacts, now
 		setGroupUpdate(group, &s, f.Update, now)
 	case f.Training:
 		s.ObservedRevision = observed.Revision(group)
+		follow(&s.CurrentPodCliqueSetGenerationHash, observed.GenerationHash(group), s.UpdatedReplicas >= group.Spec.Replicas, false)
 	}
 	breach := judgeGroup(group, &s, wanted, needed, f.Delay, now.Time)
 	s.WasAvailable = breach.WasAvailable

@@ -61,9 +61,10 @@ func (c Clique) IsScheduled() bool {
 	return !c.Terminating && c.Scheduled+c.Succeeded >= c.MinAvailable
 }
 
-// isUpdated reports whether every pod that the clique wants exists and is of the template of that revision.
-func (c Clique) isUpdated(revision int64) bool {
-	return !c.Terminating && c.knows(revision) && (c.Finished || c.Updated+c.Succeeded >= c.Replicas)
+// isUpdated reports whether every pod that the clique wants exists, and all that exist are of the template of the revision of that
+// number and hash.
+func (c Clique) isUpdated(revision int64, generation string) bool {
+	return !c.Terminating && c.knows(revision) && c.Followed == generation && (c.Finished || c.Updated+c.Succeeded >= c.Replicas)
 }
 
 // knows reports whether its status is of its present spec and describes that revision.
@@ -77,8 +78,9 @@ type GroupReplica struct {
 	Index int
 	// Attempt is the present one of the replica.
 	Attempt Attempt
-	// Revision is the number of the PodCliqueSet's revision that the group is to follow.
-	Revision int64
+	// Revision and Generation are the number and the hash of the PodCliqueSet's revision that the group is to follow.
+	Revision   int64
+	Generation string
 	// Created is when the oldest of its PodCliques was made.
 	Created time.Time
 	// Members are the PodCliques that exist, by name. Missing names those that do not, as the template spells them,
@@ -100,7 +102,7 @@ func (r GroupReplica) IsScheduled() bool { return r.all(Clique.IsScheduled) }
 
 // IsUpdated reports whether every member clique exists and has only pods of its present template.
 func (r GroupReplica) IsUpdated() bool {
-	return r.all(func(c Clique) bool { return c.isUpdated(r.Revision) })
+	return r.all(func(c Clique) bool { return c.isUpdated(r.Revision, r.Generation) })
 }
 
 func (r GroupReplica) all(predicate func(Clique) bool) bool {
@@ -152,9 +154,10 @@ func (g ScalingGroup) IsScheduled() bool {
 	return !g.Terminating && g.ScheduledReplicas >= g.MinAvailable
 }
 
-// isUpdated reports whether every replica that the group wants is of the template of that revision.
-func (g ScalingGroup) isUpdated(revision int64) bool {
-	return !g.Terminating && g.knows(revision) && g.UpdatedReplicas >= g.Replicas
+// isUpdated reports whether every replica that the group wants, and every pod that exists, is of the template of the revision of that
+// number and hash.
+func (g ScalingGroup) isUpdated(revision int64, generation string) bool {
+	return !g.Terminating && g.knows(revision) && g.Followed == generation && g.UpdatedReplicas >= g.Replicas
 }
 
 func (g ScalingGroup) knows(revision int64) bool { return g.Observed && g.Revision == revision }
@@ -202,7 +205,7 @@ func (r SetReplica) IsScheduled() bool { return r.all(Clique.IsScheduled, Scalin
 
 // IsUpdated reports whether all of the replica is up to date.
 func (r SetReplica) IsUpdated() bool {
-	return r.all(func(c Clique) bool { return c.isUpdated(r.Revision) }, func(g ScalingGroup) bool { return g.isUpdated(r.Revision) })
+	return r.all(func(c Clique) bool { return c.isUpdated(r.Revision, r.Generation) }, func(g ScalingGroup) bool { return g.isUpdated(r.Revision, r.Generation) })
 }
 
 func (r SetReplica) all(clique func(Clique) bool, group func(ScalingGroup) bool) bool {

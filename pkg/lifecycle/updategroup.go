@@ -77,7 +77,7 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	for _, r := range u.Replicas {
 		for _, c := range r.Members {
 			d.TotalCliques++
-			if c.isUpdated(u.Revision) {
+			if c.isUpdated(u.Revision, u.Generation) {
 				d.UpdatedCliques++
 			}
 		}

@@ -117,7 +117,7 @@ func GroupReplicas(group *v1alpha1.PodCliqueScalingGroup, members []*v1alpha1.Po
 		}
 		r := byIndex[c.GroupReplica]
 		if r == nil {
-			r = &lifecycle.GroupReplica{Index: c.GroupReplica, Attempt: GroupAttempt(group, c.GroupReplica), Revision: Revision(group)}
+			r = &lifecycle.GroupReplica{Index: c.GroupReplica, Attempt: GroupAttempt(group, c.GroupReplica), Revision: Revision(group), Generation: GenerationHash(group)}
 			byIndex[c.GroupReplica] = r
 		}
 		c.Attempt = c.Attempt.BelievedInGroup(r.Attempt)
