@@ -182,9 +182,12 @@ func (g ScalingGroup) due() due {
 }
 
 // BreachedSince returns when the first breach of a standalone clique or scaling group of the replica began that lasts.
-// Zero: there is none.
+// Zero: there is none. What is left of a replica that has succeeded is in no breach.
 func (r SetReplica) BreachedSince() time.Time {
 	var since time.Time
+	if r.Succeeded {
+		return since
+	}
 	earlier := func(t time.Time) {
 		if !t.IsZero() && (since.IsZero() || t.Before(since)) {
 			since = t

@@ -220,6 +220,10 @@ func TestBreachedSince(t *testing.T) {
 	if got := r.BreachedSince(); !got.Equal(noon) {
 		t.Errorf("%s, want %s", got, noon)
 	}
+	r.Succeeded = true
+	if got := r.BreachedSince(); !got.IsZero() {
+		t.Errorf("BreachedSince() of a replica that has succeeded = %v", got)
+	}
 	if got := (SetReplica{Cliques: []Clique{clique("r")}}).BreachedSince(); !got.IsZero() {
 		t.Errorf("%s, want none", got)
 	}

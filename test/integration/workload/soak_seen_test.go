@@ -342,9 +342,16 @@ func (s *soakSeen) setNotWhole(set *v1alpha1.PodCliqueSet, want map[string]int) 
 		return fmt.Sprintf("set %s of %d replicas has the attempts of %d", set.Name, set.Spec.Replicas, n)
 	}
 	count := func(kind schema.GroupVersionResource, n int32) { want[kind.Resource+" of "+set.Name] += int(n) }
-	for _, kind := range []schema.GroupVersionResource{groups, cliques, podGroups, services} {
+	// What is deleted of a replica that has succeeded is not created again.
+	succeeded := lifecycle.ParseIndices(set.Status.SucceededIndices)
+	hasSucceeded := func(o metav1.Object) bool {
+		index, err := strconv.Atoi(o.GetLabels()[v1alpha1.LabelPodCliqueSetReplicaIndex])
+		return err == nil && succeeded.Has(index)
+	}
+	for _, kind := range []schema.GroupVersionResource{groups, podGroups, services} {
 		count(kind, set.Spec.Replicas)
 	}
+	count(cliques, set.Spec.Replicas-int32(succeeded.Len()))
 	for _, g := range typed[v1alpha1.PodCliqueScalingGroup](s.objects[groups]) {
 		if !metav1.IsControlledBy(g, set) {
 			continue
@@ -352,11 +359,16 @@ func (s *soakSeen) setNotWhole(set *v1alpha1.PodCliqueSet, want map[string]int) 
 		if n := len(g.Status.ReplicaAttempts); n > int(g.Spec.Replicas) {
 			return fmt.Sprintf("group %s of %d replicas has the attempts of %d", g.Name, g.Spec.Replicas, n)
 		}
-		count(cliques, g.Spec.Replicas*int32(len(g.Spec.CliqueNames)))
+		if !hasSucceeded(g) {
+			count(cliques, g.Spec.Replicas*int32(len(g.Spec.CliqueNames)))
+		}
 	}
 	for _, c := range typed[v1alpha1.PodClique](s.objects[cliques]) {
 		if c.Labels[v1alpha1.LabelPartOf] != set.Name {
 			continue
+		}
+		if hasSucceeded(c) {
+			count(cliques, 1)
 		}
 		if meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionMinAvailableBreached) {
 			return fmt.Sprintf("PodClique %s is in breach: %+v", c.Name, c.Status.Conditions)
