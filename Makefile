@@ -83,7 +83,7 @@ test-unit: ## Run the tests that need no control plane, most of them under the r
 
 .PHONY: test-integration
 test-integration: build controlplane ## Run the tests against real control planes, two packages at a time
-	go test -count 1 -p 2 -timeout 15m $(INTEGRATION)
+	go test -count 1 -p 2 -timeout 30m $(INTEGRATION)
 
 .PHONY: test-long
 test-long: build controlplane ## Run all tests with the full number of rounds, everything under the race detector
