@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -399,6 +400,7 @@ func TestDeletedWithCascadeOrphan(t *testing.T) {
 		o.SetNamespace(w.namespace)
 		w.must(w.client.Delete(w.ctx, o), "deleting "+o.GetName())
 	}
+	w.must(w.client.DeleteAllOf(w.ctx, &appsv1.ControllerRevision{}, client.InNamespace(w.namespace)), "deleting the revision")
 	w.untilAvailable("s")
 	w.untilPods(map[string]int{"s-0-w": 4}, true)
 }

@@ -93,7 +93,7 @@ func (w *world) controllerBehind(name string, wrap func(http.RoundTripper) http.
 		controller = usual
 		var err error
 		if controller, err = cp.StartMusterController(w.ctx, controlplane.ControllerOptions{
-			Name: "muster-controller-again"}); err != nil {
+			Name: "muster-controller-again", Args: controllerArgs}); err != nil {
 			w.t.Errorf("starting the usual muster-controller: %v", err)
 		}
 	})

@@ -33,10 +33,12 @@ func startMuster(cp *controlplane.ControlPlane, ctx context.Context) (err error)
 	if scheduler, err = cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{}); err != nil {
 		return err
 	}
-	// The stories of stalled updates would have to wait for ten minutes.
-	controller, err = cp.StartMusterController(ctx, controlplane.ControllerOptions{Args: []string{"--stalled-update-after=5s"}})
+	controller, err = cp.StartMusterController(ctx, controlplane.ControllerOptions{Args: controllerArgs})
 	return err
 }
+
+// controllerArgs are those of muster-controller. The stories of stalled updates would have to wait for ten minutes.
+var controllerArgs = []string{"--stalled-update-after=5s"}
 
 // auditPolicy logs what is written, but for events and leases, to count the cost of a workload.
 const auditPolicy = `

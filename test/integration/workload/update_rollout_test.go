@@ -156,6 +156,16 @@ func (w *world) untilUpdated() {
 // checkUpdated fails the test unless every pod of set s is of its template and ready, and every status says so.
 func (w *world) checkUpdated() {
 	w.t.Helper()
+	// A pod that was scaled out during the update may be created after its end.
+	for _, kind := range []schema.GroupVersionResource{cliques, sets} {
+		w.until("all of it is updated", kind, func(objects []*unstructured.Unstructured) bool {
+			return !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+				wanted, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
+				mine := o.GetName() == "s" || o.GetLabels()[v1alpha1.LabelPartOf] == "s"
+				return mine && number(o, "updatedReplicas") != wanted
+			})
+		})
+	}
 	set := w.set()
 	if p := set.Status.UpdateProgress; p == nil || p.UpdateEndedAt == nil || p.CurrentlyUpdating != nil || set.Status.UpdatedReplicas != set.Spec.Replicas {
 		w.t.Errorf("%d of %d replicas updated, progress %+v", set.Status.UpdatedReplicas, set.Spec.Replicas, p)
