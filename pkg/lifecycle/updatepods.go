@@ -11,7 +11,7 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// DeletedUpdate: it was made from an earlier template, and is replaced by one of the present template.
+// DeletedUpdate is the reason of a pod that was made from an earlier template, and is replaced by one of the present template.
 const DeletedUpdate DeletionReason = "Update"
 
 // CliqueUpdate is what decides how an update of a PodClique goes on.

@@ -274,7 +274,7 @@ func TestUpgradeRollsNothing(t *testing.T) {
 		},
 		"a revision in another form of JSON": func(c *Cluster) {
 			rewrite(c, func(r *appsv1.ControllerRevision) {
-				r.Data.Raw = []byte(strings.Replace(strings.Replace(string(r.Data.Raw), `{`, `{"new":{"a":1}, `, 1), `"limits":{"nvidia.com/gpu":"1"}`, `"limits":{"nvidia.com/gpu":"1000m"}`, -1))
+				r.Data.Raw = []byte(strings.ReplaceAll(strings.Replace(string(r.Data.Raw), `{`, `{"new":{"a":1}, `, 1), `"limits":{"nvidia.com/gpu":"1"}`, `"limits":{"nvidia.com/gpu":"1000m"}`))
 			})
 		},
 	} {

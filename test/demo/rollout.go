@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -195,7 +196,7 @@ func (st *stage) kubectl(ctx context.Context, arguments ...string) (string, erro
 	command := exec.CommandContext(ctx, filepath.Join("bin", "kubectl"), arguments...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+st.cp.AdminKubeconfig())
 	output, err := command.Output()
-	if exit, isExit := err.(*exec.ExitError); isExit {
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		err = fmt.Errorf("%w: %s", err, exit.Stderr)
 	}
 	if err != nil {

@@ -256,7 +256,7 @@ const paceLimit = 50 * time.Millisecond
 func (b burst) Pace() {
 	if b.g.committed {
 		b.g.committed = false
-		b.g.slots.settle(paceLimit)
+		b.g.slots.settle(b.g.clock, paceLimit)
 	}
 }
 

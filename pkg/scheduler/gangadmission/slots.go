@@ -5,6 +5,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // slots bounds the bindings in flight and grants them in order: the older plan first, then the member's place in it.
@@ -92,7 +94,7 @@ func (s *slots) shorter() {
 }
 
 // settle waits until the queue of bindings is short, but no longer than the limit. It reports whether it is.
-func (s *slots) settle(limit time.Duration) bool {
+func (s *slots) settle(c clock.Clock, limit time.Duration) bool {
 	s.mu.Lock()
 	if s.isShort() {
 		s.mu.Unlock()
@@ -103,12 +105,12 @@ func (s *slots) settle(limit time.Duration) bool {
 	}
 	short := s.short
 	s.mu.Unlock()
-	timer := time.NewTimer(limit)
+	timer := c.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-short:
 		return true
-	case <-timer.C:
+	case <-timer.C():
 		return false
 	}
 }

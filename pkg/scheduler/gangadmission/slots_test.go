@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // waitsFor returns once n takers wait for a slot.
@@ -123,16 +125,16 @@ func (s *slots) asked() bool {
 func TestSlotsSettleWhenFewBindingsWait(t *testing.T) {
 	t.Parallel()
 	s := newSlots(2)
-	if !s.settle(0) {
+	if !s.settle(clock.RealClock{}, 0) {
 		t.Error("does not settle with nothing to bind")
 	}
 	short := 2 * ahead
 	goOn := s.takers(t, short+2) // beside the two in flight
-	if s.settle(time.Nanosecond) {
+	if s.settle(clock.RealClock{}, time.Nanosecond) {
 		t.Errorf("settles with %d bindings waiting for 2 slots", short+2)
 	}
 	settled := make(chan bool)
-	go func() { settled <- s.settle(time.Hour) }()
+	go func() { settled <- s.settle(clock.RealClock{}, time.Hour) }()
 	for !s.asked() {
 	}
 	goOn <- struct{}{}
@@ -156,7 +158,7 @@ func TestSlotsSettleWhenABindingGivesUp(t *testing.T) {
 	go func() { given <- s.take(ctx, slot{plan: 1}) }()
 	s.waitsFor(ahead + 1)
 	settled := make(chan bool)
-	go func() { settled <- s.settle(time.Hour) }()
+	go func() { settled <- s.settle(clock.RealClock{}, time.Hour) }()
 	for !s.asked() {
 	}
 	cancel()

@@ -150,8 +150,8 @@ const (
 	FinalizerPodClique             = "grove.io/podclique.grove.io"
 )
 
-// FinalizerPodTracking, on pods of a Training workload, keeps the object of a
-// pod until its PodClique has recorded how it ended.
+// FinalizerPodTracking keeps the object of a pod of a Training workload until its
+// PodClique has recorded how it ended.
 const FinalizerPodTracking = "grove.io/pod-tracking"
 
 // InitContainerName is the name of the init container that waits for the

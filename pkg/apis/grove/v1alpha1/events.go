@@ -52,10 +52,10 @@ const (
 	EventWorkloadSucceeded = "WorkloadSucceeded"
 )
 
-// EventPodsCancelled, Normal, on a PodClique: pods that never started were deleted, because all that started have succeeded.
+// EventPodsCancelled is Normal, on a PodClique: pods that never started were deleted, because all that started have succeeded.
 const EventPodsCancelled = "PodsCancelled"
 
-// EventPodsStopped, Normal, on a PodClique: pods were deleted because the workload has failed.
+// EventPodsStopped is Normal, on a PodClique: pods were deleted because the workload has failed.
 const EventPodsStopped = "PodsStopped"
 
 // Actions of the events that muster-controller emits: what it did, or tried to do.
