@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ type SchedulerOptions struct {
 // StartMusterScheduler runs bin/muster-scheduler as its service account, under the rules of manifests/scheduler, and
 // returns once it is ready. InstallMuster comes first. Kill and Restart it as often as needed.
 func (cp *ControlPlane) StartMusterScheduler(ctx context.Context, options SchedulerOptions) (*Process, error) {
-	name := orName(options.Name, "muster-scheduler")
+	name := cmp.Or(options.Name, "muster-scheduler")
 	var err error
 	if options.Kubeconfig == "" {
 		if options.Kubeconfig, err = cp.ServiceAccountKubeconfig(ctx, MusterNamespace, "muster-scheduler"); err != nil {
@@ -88,25 +89,10 @@ func (cp *ControlPlane) StartMusterScheduler(ctx context.Context, options Schedu
 			return nil, err
 		}
 	}
-	return cp.startScheduler(ctx, name, "muster-scheduler", options)
+	return cp.startScheduler(ctx, name, options)
 }
 
-// StartStockScheduler runs bin/kube-scheduler (hack/build-controlplane.sh kube-scheduler) as system:kube-scheduler, to
-// compare with, and returns once it is ready. Config may be empty.
-func (cp *ControlPlane) StartStockScheduler(ctx context.Context, options SchedulerOptions) (*Process, error) {
-	if options.Kubeconfig == "" {
-		var err error
-		if options.Kubeconfig, err = cp.Kubeconfig("system:kube-scheduler"); err != nil {
-			return nil, err
-		}
-	}
-	if options.Config == nil {
-		options.Config = []byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
-	}
-	return cp.startScheduler(ctx, orName(options.Name, "kube-scheduler"), "kube-scheduler", options)
-}
-
-func (cp *ControlPlane) startScheduler(ctx context.Context, name, binary string, options SchedulerOptions) (*Process, error) {
+func (cp *ControlPlane) startScheduler(ctx context.Context, name string, options SchedulerOptions) (*Process, error) {
 	config, err := withKubeconfig(options.Config, options.Kubeconfig)
 	if err != nil {
 		return nil, err
@@ -122,7 +108,7 @@ func (cp *ControlPlane) startScheduler(ctx context.Context, name, binary string,
 	cp.say("starting %s", name)
 	return cp.startReady(ctx, ProcessOptions{
 		Name: name,
-		Path: filepath.Join(cp.options.BinDir, binary),
+		Path: filepath.Join(cp.options.BinDir, "muster-scheduler"),
 		Args: append([]string{
 			"--config=" + configFile,
 			"--authentication-kubeconfig=" + options.Kubeconfig,
@@ -168,7 +154,7 @@ func (cp *ControlPlane) StartMusterController(ctx context.Context, options Contr
 	if err := cp.Apply(ctx, webhooks...); err != nil {
 		return nil, err
 	}
-	name := orName(options.Name, "muster-controller")
+	name := cmp.Or(options.Name, "muster-controller")
 	cp.say("starting %s", name)
 	p, err := cp.startReady(ctx, ProcessOptions{
 		Name: name,
@@ -346,11 +332,4 @@ func withKubeconfig(config []byte, kubeconfig string) ([]byte, error) {
 		return nil, err
 	}
 	return yaml.Marshal(object)
-}
-
-func orName(name, standard string) string {
-	if name == "" {
-		return standard
-	}
-	return name
 }

@@ -64,12 +64,6 @@ func decode(file []byte) (*kubeconfig.KubeSchedulerConfiguration, error) {
 	return cfg, nil
 }
 
-// WithKubeconfig returns the configuration file with the path of a kubeconfig in it, as --kubeconfig would do without a
-// file: kube-scheduler ignores that flag beside --config. Comments are lost.
-func WithKubeconfig(file []byte, kubeconfig string) ([]byte, error) {
-	return With(file, kubeconfig, "clientConnection", "kubeconfig")
-}
-
 // With returns the configuration file (YAML) with a field set to a value; path names the field, outermost first. A missing
 // parent is added. Comments are lost. Whether the field exists is found out when the file is loaded.
 func With(file []byte, value any, path ...string) ([]byte, error) {

@@ -115,8 +115,10 @@ func TestAChangedFieldChangesNothingElse(t *testing.T) {
 		want   *kubeconfig.KubeSchedulerConfiguration
 	}{
 		"a kubeconfig": {
-			change: func(file []byte) ([]byte, error) { return WithKubeconfig(file, "/etc/muster/kubeconfig") },
-			want:   otherCluster,
+			change: func(file []byte) ([]byte, error) {
+				return With(file, "/etc/muster/kubeconfig", "clientConnection", "kubeconfig")
+			},
+			want: otherCluster,
 		},
 		"a field that the file has": {
 			change: func(file []byte) ([]byte, error) { return With(file, 20.0, "clientConnection", "qps") },

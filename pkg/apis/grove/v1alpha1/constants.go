@@ -21,7 +21,6 @@ const (
 	ComponentHeadlessService       = "pcs-headless-service"
 	ComponentPodRole               = "pod-role"
 	ComponentPodRoleBinding        = "pod-role-binding"
-	ComponentPodServiceAccount     = "pod-service-account"
 	ComponentPodCliqueScalingGroup = "pcs-podcliquescalinggroup"
 	ComponentHPA                   = "pcs-hpa"
 	ComponentPodGroup              = "podgang"
@@ -109,15 +108,6 @@ const (
 	// AnnotationMNNVLGroup asks Grove for a multi-node NVLink domain. Not acted
 	// on.
 	AnnotationMNNVLGroup = "grove.io/mnnvl-group"
-	// AnnotationTopologyName names the topology binding that Grove places by.
-	// Not acted on.
-	AnnotationTopologyName = "grove.io/topology-name"
-	// AnnotationDisableProtection, "true" on a PodCliqueSet, turns off Grove's
-	// protection of managed objects. Not acted on.
-	AnnotationDisableProtection = "grove.io/disable-managed-resource-protection"
-	// AnnotationReconcileTrigger is changed by users to have Grove look at an
-	// object again. Any change of any annotation does that.
-	AnnotationReconcileTrigger = "grove.io/reconcile-trigger"
 )
 
 // Environment variables of every container and init container.
@@ -141,13 +131,6 @@ const (
 	// EnvPodCliqueScalingGroupNumPods holds the number of pods in one replica of
 	// the scaling group, by the template; members of one only.
 	EnvPodCliqueScalingGroupNumPods = "GROVE_PCSG_TEMPLATE_NUM_PODS"
-)
-
-// Finalizers of Grove. Objects that Grove left behind carry them.
-const (
-	FinalizerPodCliqueSet          = "grove.io/podcliqueset.grove.io"
-	FinalizerPodCliqueScalingGroup = "grove.io/podcliquescalinggroup.grove.io"
-	FinalizerPodClique             = "grove.io/podclique.grove.io"
 )
 
 // FinalizerPodTracking keeps the object of a pod of a Training workload until its

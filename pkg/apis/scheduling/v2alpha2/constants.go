@@ -29,8 +29,4 @@ const (
 const (
 	// MaxSubGroups is the most sub-groups that a PodGroup may have.
 	MaxSubGroups = 1024
-
-	// MaxSubGroupDepth is the most levels of sub-groups below the PodGroup; a
-	// sub-group without a parent is on level 1.
-	MaxSubGroupDepth = 8
 )

@@ -4,55 +4,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
-
-func TestReplicas(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		want           int32
-		present        []int
-		create, remove []int
-	}{
-		"none yet":                                      {2, nil, []int{0, 1}, nil},
-		"as wanted":                                     {2, []int{1, 0}, nil, nil},
-		"a hole is filled":                              {3, []int{0, 2}, []int{1}, nil},
-		"scaled in: the highest first":                  {1, []int{0, 1, 2}, nil, []int{2, 1}},
-		"a hole below and an index too high":            {2, []int{0, 5}, []int{1}, []int{5}},
-		"as many as wanted, but not the right ones":     {2, []int{2, 3}, []int{0, 1}, []int{3, 2}},
-		"scaled to zero":                                {0, []int{0, 1}, nil, []int{1, 0}},
-		"negative is zero":                              {-1, []int{0}, nil, []int{0}},
-		"duplicates and what has no index are left out": {1, []int{0, 3, 3, -1}, nil, []int{3}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			create, remove := lifecycle.Replicas(tc.want, tc.present)
-			if diff := cmp.Diff([][]int{tc.create, tc.remove}, [][]int{create, remove}, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("create, remove (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestBatches(t *testing.T) {
-	t.Parallel()
-	for n, want := range map[int][]int{0: nil, 1: {1}, 2: {1, 1}, 3: {1, 2}, 12: {1, 2, 4, 5}, -4: nil} {
-		if diff := cmp.Diff(want, lifecycle.Batches(n)); diff != "" {
-			t.Errorf("Batches(%d) (-want +got):\n%s", n, diff)
-		}
-	}
-	for n := range 3000 {
-		sum := 0
-		for _, size := range lifecycle.Batches(n) {
-			sum += size
-		}
-		if sum != n {
-			t.Fatalf("batches of %d make %d", n, sum)
-		}
-	}
-}
 
 func TestCount(t *testing.T) {
 	t.Parallel()
