@@ -218,7 +218,7 @@ func TestUnit(t *testing.T) {
 	p := placement.Problem{
 		Tree: mustBuild(t, inner("", "", 1),
 			inner("a", "", 1), leaf("a1", "a", 1), leaf("a2", "a", 2), leaf("b", "", 4), leaf("c", "", 4), leaf("d", "", 2)),
-		Have: gang.Counts{"a1": 1, "d": 1}, Held: gang.Counts{"d": 1},
+		Have: gang.Counts{"a1": 1, "d": 1}, Bound: gang.Counts{"d": 1},
 		Pods: waiting(pods("a1", 0, 3), pods("a2", 0, 2), pods("b", 0, 4), pods("c", 0, 4), pods("d", 1, 1)),
 	}
 	want := []placement.UnitRef{{"d", 1}, {"b", 1}, {"c", 1}, {"a2", 2}}

@@ -87,7 +87,7 @@ func newChooser(pl *planner, g int32, judge func(leaf int32) verdict) *chooser {
 }
 
 // choose returns the leaves to be filled so that the group is satisfied: of each group as many children as it lacks, the
-// first in the given order, those with held pods and then spec order among equals. false: the limits, or leaves that
+// first in the given order, those with bound pods and then spec order among equals. false: the limits, or leaves that
 // are impossible, leave too few.
 func (c *chooser) choose(limits []limit, by order) (leaves []int32, ok bool) {
 	c.arena = c.arena[:0]
@@ -112,9 +112,9 @@ func (c *chooser) choose(limits []limit, by order) (leaves []int32, ok bool) {
 func (c *chooser) pick(g int32, limits []limit, by order) {
 	at := &c.groups[g]
 	c.wanted = c.wanted[:0]
-	for _, held := range []bool{true, false} {
+	for _, bound := range []bool{true, false} {
 		for k := at.first; k < at.end; k++ {
-			if c.groups[k].held == held && !c.satisfied(k) && c.possible[k] && c.ok[k] {
+			if c.groups[k].bound == bound && !c.satisfied(k) && c.possible[k] && c.ok[k] {
 				c.wanted = append(c.wanted, option{k, c.pods[k], c.doubts[k]})
 			}
 		}

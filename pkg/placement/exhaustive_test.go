@@ -61,12 +61,12 @@ func randomInstance(t testing.TB, r *rand.Rand, v variety) (placement.Problem, *
 			n.MinSubGroup = new(int32(1 + r.IntN(children[n.Name])))
 		}
 	}
-	p := placement.Problem{Tree: mustBuild(t, root, groups...), Have: gang.Counts{}, Held: gang.Counts{}, Pods: map[string][]placement.Pod{}}
+	p := placement.Problem{Tree: mustBuild(t, root, groups...), Have: gang.Counts{}, Bound: gang.Counts{}, Pods: map[string][]placement.Pod{}}
 	for _, l := range p.Tree.Leaves() {
 		class, mixed := r.IntN(classes), r.IntN(3) == 0
 		if r.IntN(8) == 0 {
 			p.Have[l.Name()] = r.IntN(l.Min() + 1)
-			p.Held[l.Name()] = p.Have[l.Name()]
+			p.Bound[l.Name()] = p.Have[l.Name()]
 		}
 		fewer := 1
 		if v.tight {

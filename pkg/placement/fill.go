@@ -15,9 +15,9 @@ func (pl *planner) fill(g int32, with *explanation) bool {
 			left++
 		}
 	}
-	for _, held := range []bool{true, false} { // those with held pods come first
+	for _, bound := range []bool{true, false} { // those with bound pods come first
 		for k := at.first; k < at.end && missing > 0; k++ {
-			if pl.groups[k].held != held || pl.satisfied(k) {
+			if pl.groups[k].bound != bound || pl.satisfied(k) {
 				continue
 			}
 			if !pl.counting && pl.over() {

@@ -23,7 +23,7 @@ type group struct {
 	min        int32 // as gang.Group.Min
 	count      int32 // pods that count in a leaf, satisfied children in any other group
 
-	held  bool  // a pod below it is bound now
+	bound bool  // a pod below it is bound now
 	mixed bool  // leaf: its waiting pods are of more than one class
 	start int32 // leaf: number of its first waiting pod, if all waiting pods are numbered leaf by leaf
 	taken int32 // leaf: waiting pods that are placed
@@ -60,7 +60,7 @@ func newLayout(p Problem) layout {
 	for i := len(l.groups) - 1; i > 0; i-- {
 		g := &l.groups[i]
 		parent := &l.groups[g.parent]
-		parent.held = parent.held || g.held
+		parent.bound = parent.bound || g.bound
 		if g.satisfied() {
 			parent.count++
 		}
@@ -71,7 +71,7 @@ func newLayout(p Problem) layout {
 // fillIn adds the pods of a leaf.
 func (l *layout) fillIn(g *group, p Problem) {
 	name := g.of.Name()
-	g.count, g.held = int32(p.Have[name]), p.Held[name] > 0
+	g.count, g.bound = int32(p.Have[name]), p.Bound[name] > 0
 	g.pods, g.start = p.Pods[name], int32(l.pods)
 	l.pods += len(g.pods)
 	for i := range g.pods {

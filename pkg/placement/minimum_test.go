@@ -54,7 +54,7 @@ func TestMinimumPlans(t *testing.T) {
 	tests := map[string]struct {
 		tree    func(testing.TB) *gang.Tree
 		have    gang.Counts
-		held    gang.Counts
+		bound   gang.Counts
 		pods    map[string][]placement.Pod
 		classes []class
 		nodes   []node
@@ -75,7 +75,7 @@ func TestMinimumPlans(t *testing.T) {
 		"the smallest set: bound pods count, surplus stays": {
 			tree:    func(t testing.TB) *gang.Tree { return prefill(t, 3, 2) },
 			have:    gang.Counts{"p0": 2, "p1": 1},
-			held:    gang.Counts{"p0": 2, "p1": 1},
+			bound:   gang.Counts{"p0": 2, "p1": 1},
 			pods:    waiting(pods("p0", 0, 2), pods("p1", 0, 3), pods("p2", 0, 3), pods("p3", 0, 3)),
 			classes: gpu, nodes: gpu8(2),
 			want: []string{"p1-0 on node-0", "p2-0 on node-0", "p2-1 on node-0"},
@@ -90,7 +90,7 @@ func TestMinimumPlans(t *testing.T) {
 		"children with bound pods come before spec order (G5)": {
 			tree:    func(t testing.TB) *gang.Tree { return prefill(t, 1, 2) },
 			have:    gang.Counts{"p2": 1, "p3": 1},
-			held:    gang.Counts{"p3": 1},
+			bound:   gang.Counts{"p3": 1},
 			pods:    waiting(pods("p0", 0, 2), pods("p2", 0, 2), pods("p3", 0, 2)),
 			classes: gpu, nodes: gpu8(1),
 			want: []string{"p3-0 on node-0"},
@@ -214,7 +214,7 @@ func TestMinimumPlans(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := placement.Problem{Tree: tt.tree(t), Have: tt.have, Held: tt.held, Pods: tt.pods}
+			p := placement.Problem{Tree: tt.tree(t), Have: tt.have, Bound: tt.bound, Pods: tt.pods}
 			w := newCluster(t, tt.classes, tt.nodes...)
 			plan, short := placement.Minimum(p, w, placement.Budget{})
 			if short != nil {

@@ -10,10 +10,10 @@ type Pod struct {
 
 // Problem is what is to be planned. It is not modified.
 type Problem struct {
-	Tree *gang.Tree
-	Have gang.Counts      // per leaf: pods that count already: bound, assumed, succeeded
-	Held gang.Counts      // per leaf: of those, pods that are bound now; groups with held pods are completed first
-	Pods map[string][]Pod // per leaf: waiting pods, the one to prefer first
+	Tree  *gang.Tree
+	Have  gang.Counts      // per leaf: pods that count already: bound, assumed, succeeded
+	Bound gang.Counts      // per leaf: of those, pods that are bound now; groups with bound pods are completed first
+	Pods  map[string][]Pod // per leaf: waiting pods, the one to prefer first
 }
 
 // Placement is one decision of a plan.
@@ -71,7 +71,7 @@ type LeafShortfall struct {
 }
 
 // Minimum plans the smallest set of pods that makes the tree whole. Which children of a group that needs only some of
-// them: satisfied ones, then those with held pods, then any that can be placed, spec order among equals.
+// them: satisfied ones, then those with bound pods, then any that can be placed, spec order among equals.
 //
 // A plan lists the pods in the order in which the World took them; it is empty if the tree is whole already. With a plan
 // the World keeps the placements. Without one the World is as before, and the Shortfall is not nil.

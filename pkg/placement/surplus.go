@@ -15,7 +15,7 @@ type UnitPlan struct {
 }
 
 // Unit plans one unit of surplus, its minimum as a whole or nothing: the first that fits of those that have waiting
-// pods enough. Upper levels come before lower ones, and below one parent those with held pods first, then spec order.
+// pods enough. Upper levels come before lower ones, and below one parent those with bound pods first, then spec order.
 // One that looks the same to the World as one that was refused is not tried. With a plan the World keeps the
 // placements, without one it is as before. Attempts and Placements of the budget are for each unit, Skip has no
 // meaning here.
@@ -58,9 +58,9 @@ func (l *layout) units(possible []bool) func(yield func(unit int32) bool) {
 			if !whole[i] {
 				continue
 			}
-			for _, held := range []bool{true, false} {
+			for _, bound := range []bool{true, false} {
 				for k := g.first; k < g.end; k++ {
-					if child := &l.groups[k]; child.held == held && !child.satisfied() && possible[k] && !yield(k) {
+					if child := &l.groups[k]; child.bound == bound && !child.satisfied() && possible[k] && !yield(k) {
 						return
 					}
 				}

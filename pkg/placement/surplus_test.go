@@ -15,7 +15,7 @@ func TestSurplus(t *testing.T) {
 	tests := map[string]struct {
 		tree    func(testing.TB) *gang.Tree
 		have    gang.Counts
-		held    gang.Counts
+		bound   gang.Counts
 		pods    map[string][]placement.Pod
 		classes []class
 		nodes   []node
@@ -65,7 +65,7 @@ func TestSurplus(t *testing.T) {
 		},
 		"an optional child that has pods already is completed first": {
 			tree: func(t testing.TB) *gang.Tree { return prefill(t, 1, 2) },
-			have: gang.Counts{"p0": 2, "p3": 1}, held: gang.Counts{"p0": 2, "p3": 1}, pods: waiting(pods("p1", 0, 2), pods("p3", 0, 1)),
+			have: gang.Counts{"p0": 2, "p3": 1}, bound: gang.Counts{"p0": 2, "p3": 1}, pods: waiting(pods("p1", 0, 2), pods("p3", 0, 1)),
 			classes: []class{{gpus: 1}}, nodes: []node{{gpus: 2}},
 			want: []string{"p3-0 on node-0"},
 		},
@@ -87,7 +87,7 @@ func TestSurplus(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := placement.Problem{Tree: tt.tree(t), Have: tt.have, Held: tt.held, Pods: tt.pods}
+			p := placement.Problem{Tree: tt.tree(t), Have: tt.have, Bound: tt.bound, Pods: tt.pods}
 			w := newCluster(t, tt.classes, tt.nodes...)
 			plan := surplusOf(p, w)
 			if diff := cmp.Diff(tt.want, lines(plan)); diff != "" {

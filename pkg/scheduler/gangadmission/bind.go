@@ -26,7 +26,7 @@ const (
 )
 
 // Bind implements fwk.BindPlugin. It is the barrier: nothing of a gang is bound before every member of the plan has its
-// reservation and its volumes. Then members take slots in the order of plans, so that a gang finishes before the next
+// reservation and its volumes. Then members are bound in the order of plans, so that a gang finishes before the next
 // begins, and are bound as the stock binder does.
 func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	if !isMember(pod) {
@@ -40,7 +40,7 @@ func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 		return fwk.AsStatus(fmt.Errorf("binding pod %s: %w", klog.KObj(pod), err))
 	}
 	mark := pl.gangs.mark(ctx, plan, pod)
-	if err := pl.gangs.slots.take(ctx, slot{plan: plan.ID, index: plan.Index(pod.UID)}); err != nil {
+	if err := pl.gangs.binds.acquire(ctx, turn{plan: plan.ID, index: plan.Index(pod.UID)}); err != nil {
 		return fwk.AsStatus(fmt.Errorf("binding pod %s: waiting for a free slot: %w", klog.KObj(pod), err))
 	}
 	err := pl.post(ctx, pod, node, mark)
@@ -73,7 +73,7 @@ func (g *Gangs) mark(ctx context.Context, plan *gangstate.Plan, pod *corev1.Pod)
 
 // post posts the binding in the slot that the pod was given, and gives that back.
 func (pl *Admission) post(ctx context.Context, pod *corev1.Pod, node, mark string) error {
-	defer pl.gangs.slots.free()
+	defer pl.gangs.binds.release()
 	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
 	var annotations map[string]string

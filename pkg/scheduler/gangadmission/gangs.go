@@ -42,12 +42,12 @@ const (
 type Gangs struct {
 	clock    clock.WithTickerAndDelayedExecution
 	registry *gangstate.Registry
-	slots    *slots
-	avoid    avoided
+	binds    *bindLimiter
+	avoid    avoidedNodes
 	released released
 	unwinds  unwinds
 	rooms    keptRooms
-	// committed: a plan was put in force since the loop last waited for bindings (burst.Pace). Used by the scheduling loop only.
+	// committed: a plan was put in force since the loop last waited for bindings (memberSource.Pace). Used by the scheduling loop only.
 	committed bool
 
 	leading chan struct{} // closed when this process schedules: only then may it write
@@ -70,7 +70,7 @@ func New() *Gangs {
 	return &Gangs{
 		clock:    clock.RealClock{},
 		registry: gangstate.New(),
-		avoid:    avoided{lasts: avoidFor},
+		avoid:    avoidedNodes{lasts: avoidFor},
 		leading:  make(chan struct{}),
 		handles:  map[string]fwk.Handle{},
 		gates:    gates{pods: map[types.UID]*corev1.Pod{}},
@@ -92,7 +92,7 @@ func (g *Gangs) Attach(sched *scheduler.Scheduler) error {
 	g.registry.WokenByCaller()
 	g.wakeups = newWakeups(g.clock, kubescheduler.NewShapes(sched), g.registry.SortByRank)
 	g.wakeups.reserved = g.reserved
-	g.wakeups.queue = kubescheduler.Attach(sched, burst{g}, kubescheduler.QueueHooks{
+	g.wakeups.queue = kubescheduler.Attach(sched, memberSource{g}, kubescheduler.QueueHooks{
 		Gated: g.admits, Observe: g.wakeups.observe, WaitsForRoom: g.wakeups.waitsForRoom, Gone: g.wakeups.gone,
 	})
 	kubescheduler.BeforeLeaving(sched, func(pod *corev1.Pod) {
@@ -100,7 +100,7 @@ func (g *Gangs) Attach(sched *scheduler.Scheduler) error {
 			g.registry.PodLeaves(pod.UID, g.clock.Now())
 		}
 	})
-	kubescheduler.DelayScheduled(sched, isMember, g.slots.busy)
+	kubescheduler.DelayScheduled(sched, isMember, g.binds.busy)
 	for profile := range g.handles {
 		if !g.gated.Has(profile) {
 			klog.Background().Info("The profile orders its queue by GangAdmission and does not admit gangs: pods that name a PodGroup are scheduled one by one; enable GangGate and GangAdmission at every extension point to change that", "profile", profile)
@@ -141,7 +141,7 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 	g.handles[h.ProfileName()] = h
 	if g.args == nil {
 		g.args = args.DeepCopy()
-		g.slots = newSlots(int(args.BindParallelism))
+		g.binds = newBindLimiter(int(args.BindParallelism))
 		if err := g.start(ctx, h); err != nil {
 			return nil, err
 		}
@@ -228,52 +228,52 @@ func (g *Gangs) leads() {
 	})
 }
 
-// burst lets the scheduling loop take members from the registry.
-type burst struct{ g *Gangs }
+// memberSource lets the scheduling loop take members from the registry.
+type memberSource struct{ g *Gangs }
 
-var _ kubescheduler.Burst = burst{}
+var _ kubescheduler.MemberSource = memberSource{}
 
-func (b burst) Next() *corev1.Pod {
-	b.g.leads()
-	return b.g.registry.Next()
+func (s memberSource) Next() *corev1.Pod {
+	s.g.leads()
+	return s.g.registry.Next()
 }
 
-func (b burst) Lost(uid types.UID) {
-	b.g.apply(klog.Background(), b.g.registry.Abort(uid, gangstate.AbortLate, "a member is not in the scheduling queue", b.g.clock.Now()))
+func (s memberSource) Lost(uid types.UID) {
+	s.g.apply(klog.Background(), s.g.registry.Abort(uid, gangstate.AbortLate, "a member is not in the scheduling queue", s.g.clock.Now()))
 }
 
-func (b burst) Popped(uid types.UID) {
-	b.g.wakeups.attemptBegins()
-	b.g.registry.Popped(uid)
+func (s memberSource) Popped(uid types.UID) {
+	s.g.wakeups.attemptBegins()
+	s.g.registry.Popped(uid)
 }
 
 // paceLimit bounds a wait for bindings. A gang of 16 takes some 15 ms.
 const paceLimit = 50 * time.Millisecond
 
-// Pace implements kubescheduler.Burst. Plans are made much faster than bindings are posted. A member that waits for its
+// Pace implements kubescheduler.MemberSource. Plans are made much faster than bindings are posted. A member that waits for its
 // slot has a goroutine and its whole cycle's state, some 20 KiB; thousands of them were most of the scheduler's memory in
 // a drain. One wait per plan: leaders that are refused do not pay for a gang that is being bound.
-func (b burst) Pace() {
-	if b.g.committed {
-		b.g.committed = false
-		b.g.slots.settle(b.g.clock, paceLimit)
+func (s memberSource) Pace() {
+	if s.g.committed {
+		s.g.committed = false
+		s.g.binds.settle(s.g.clock, paceLimit)
 	}
 }
 
-func (b burst) Explained(ctx context.Context, pod *corev1.Pod, err error) bool {
+func (s memberSource) Explained(ctx context.Context, pod *corev1.Pod, err error) bool {
 	if kubescheduler.NoNodes(err) {
-		b.g.refuseWithoutNodes(ctx, pod)
+		s.g.refuseWithoutNodes(ctx, pod)
 		return true
 	}
 	return kubescheduler.RejectedBy(err, Name)
 }
 
-func (b burst) Failed(uid types.UID) {
-	b.g.released.remove(uid)
-	b.g.registry.CycleFailed(uid, b.g.clock.Now())
+func (s memberSource) Failed(uid types.UID) {
+	s.g.released.remove(uid)
+	s.g.registry.CycleFailed(uid, s.g.clock.Now())
 }
 
-func (b burst) Unwinding() bool { return b.g.registry.Unwinding() || b.g.released.any() }
+func (s memberSource) Unwinding() bool { return s.g.registry.Unwinding() || s.g.released.any() }
 
 // released are the members whose reservation the plugins have given back and the scheduler's cache perhaps has not: the
 // scheduler runs Unreserve first. A plan made in between would be refused for room that is about to be free.
@@ -321,9 +321,9 @@ func (g *Gangs) retryAfter(d time.Duration, key gangstate.Key) {
 	})
 }
 
-// avoided remembers, for a short time, nodes that a plan chose and the real cycle, or the API server, refused, so that the
+// avoidedNodes remembers, for a short time, nodes that a plan chose and the real cycle, or the API server, refused, so that the
 // next plan of the gang looks elsewhere (G18).
-type avoided struct {
+type avoidedNodes struct {
 	lasts time.Duration
 
 	mu    sync.Mutex
@@ -332,7 +332,7 @@ type avoided struct {
 
 const avoidFor = 5 * time.Second
 
-func (a *avoided) add(key gangstate.Key, node string, now time.Time) {
+func (a *avoidedNodes) add(key gangstate.Key, node string, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.nodes == nil {
@@ -345,7 +345,7 @@ func (a *avoided) add(key gangstate.Key, node string, now time.Time) {
 }
 
 // forget ends what is remembered of a node that has changed, and returns the gangs that avoided it.
-func (a *avoided) forget(node string) []gangstate.Key {
+func (a *avoidedNodes) forget(node string) []gangstate.Key {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var keys []gangstate.Key
@@ -359,7 +359,7 @@ func (a *avoided) forget(node string) []gangstate.Key {
 }
 
 // of returns the nodes to be avoided now, nil if none, and forgets what is over.
-func (a *avoided) of(key gangstate.Key, now time.Time) map[string]bool {
+func (a *avoidedNodes) of(key gangstate.Key, now time.Time) map[string]bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var out map[string]bool

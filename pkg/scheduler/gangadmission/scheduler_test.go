@@ -170,7 +170,7 @@ func TestBindingWhoseAnswerIsLostDidNotFail(t *testing.T) {
 	}
 	c.run().wholeOf("a", 4).eventually("nothing under way", func() bool {
 		f, _ := c.gangs.registry.Facts(key("a"))
-		return f.Admitted && !f.Binding && !c.gangs.slots.busy() && !c.gangs.released.any()
+		return f.Admitted && !f.Binding && !c.gangs.binds.busy() && !c.gangs.released.any()
 	})
 	c.gang("b", 1).wholeOf("b", 1)
 	if n := failed.Load(); n != 0 {
@@ -420,7 +420,7 @@ func (f afterUnreserve) RunReservePluginsUnreserve(ctx context.Context, state fw
 func TestNoPlanBeforeReservationsAreForgotten(t *testing.T) {
 	t.Parallel()
 	var released, early atomic.Int32
-	var loop burst
+	var loop memberSource
 	c := newCluster(t, func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
 		c.wrap = func(f framework.Framework) framework.Framework {
 			return afterUnreserve{f, func() {
@@ -432,7 +432,7 @@ func TestNoPlanBeforeReservationsAreForgotten(t *testing.T) {
 		}
 	}).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4)
 	c.onCycle = func(pod string) bool { return pod == "a-3" }
-	loop = burst{c.gangs}
+	loop = memberSource{c.gangs}
 	c.run().eventually("three reservations given back", func() bool { return released.Load() == 3 })
 	if early.Load() != 0 {
 		t.Errorf("after %d of the releases a plan might have been made before the cache had forgotten the pod", early.Load())

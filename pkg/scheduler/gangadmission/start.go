@@ -68,7 +68,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	g.reporter = report.New(report.Options{
 		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock,
 		StatusInterval:      g.args.StatusInterval.Duration,
-		Busy:                g.slots.busy,
+		Busy:                g.binds.busy,
 		WaitingForGangAfter: g.args.WaitingForGangAfter.Duration,
 		NeedsCapacityAfter:  g.args.NeedsCapacityAfter.Duration,
 	})

@@ -48,7 +48,7 @@ func (r *Registry) arrive(uid types.UID) (*Plan, error) {
 	}
 	if !p.aborted {
 		p.arrived++
-		if p.arrived == len(p.slots) && !p.open {
+		if p.arrived == len(p.members) && !p.open {
 			if r.makesWhole(p) {
 				p.open = true
 				close(p.opened)
@@ -71,16 +71,16 @@ func (r *Registry) makesWhole(p *Plan) bool {
 	}
 	beside := r.boundBeside(p)
 	with := beside.Clone()
-	for i := range p.slots {
-		with.Add(p.tree.Group(p.slots[i].leaf), 1)
+	for i := range p.members {
+		with.Add(p.tree.Group(p.members[i].leaf), 1)
 	}
 	root := p.tree.Root()
 	if p.Task == Minimum || beside.Pods(root) == 0 && g.numbers.flag(isStray) == 0 {
 		return with.Satisfied(root)
 	}
-	for i := range p.slots {
+	for i := range p.members {
 		var begun *gang.Group // the largest that has nothing beside the plan
-		for group := p.tree.Group(p.slots[i].leaf); group != root && beside.Pods(group) == 0; group = group.Parent() {
+		for group := p.tree.Group(p.members[i].leaf); group != root && beside.Pods(group) == 0; group = group.Parent() {
 			begun = group
 		}
 		if begun != nil && !with.Satisfied(begun) {
@@ -102,9 +102,9 @@ func (r *Registry) boundBeside(p *Plan) *gang.Tally {
 			}
 		}
 	}
-	if g.departing > 0 {
+	if g.vanished > 0 {
 		beside = beside.Clone()
-		for uid := range r.departing {
+		for uid := range r.vanished {
 			m := r.members[uid]
 			if leaf, misplaced := leafOf(p.tree, m.pod); m.gang == g && misplaced == "" && m.isBound() {
 				beside.Add(p.tree.Group(leaf), -1)

@@ -172,7 +172,7 @@ func (g *gangState) markPath(leaf *gang.Group) {
 // overtake aborts a plan for surplus that keeps a gang below its minimum from its refill.
 func (r *Registry) overtake(g *gangState) {
 	p := g.plan
-	if p == nil || !p.Task.isSurplus() || p.open || p.aborted || !g.admitted || g.tree == nil || g.departing > 0 ||
+	if p == nil || !p.Task.isSurplus() || p.open || p.aborted || !g.admitted || g.tree == nil || g.vanished > 0 ||
 		g.numbers.bound.Satisfied(g.tree.Root()) || g.numbers.waitingFor(g.profile()) == 0 {
 		return
 	}
@@ -194,7 +194,7 @@ func (r *Registry) task(g *gangState, profile string, now time.Time) (Task, read
 	if g.tree == nil || g.plan != nil || profile == "" || g.numbers.waitingFor(profile) == 0 {
 		return Minimum, idle
 	}
-	if g.departing > 0 {
+	if g.vanished > 0 {
 		return Minimum, idle // is it bound, has it succeeded, or is nothing left of the gang? In a moment we know
 	}
 	n, root := g.numbers, g.tree.Root()
@@ -302,17 +302,17 @@ func (r *Registry) Tick(now time.Time) Effects {
 		g.backOff(now)
 		e.add(r.evaluate(g, now))
 	}
-	for len(r.departures) > 0 && now.Sub(r.departures[0].since) >= departure {
-		d := r.departures[0]
-		r.departures = r.departures[1:]
-		if since, ok := r.departing[d.uid]; ok && since.Equal(d.since) {
+	for len(r.vanishedInOrder) > 0 && now.Sub(r.vanishedInOrder[0].since) >= departure {
+		d := r.vanishedInOrder[0]
+		r.vanishedInOrder = r.vanishedInOrder[1:]
+		if since, ok := r.vanished[d.uid]; ok && since.Equal(d.since) {
 			e.add(r.remove(r.members[d.uid], now))
 		}
 	}
-	for uid, f := range r.freed {
+	for uid, f := range r.leftGang {
 		e.Activate = append(e.Activate, f.pod)
 		if now.Sub(f.since) >= departure {
-			delete(r.freed, uid)
+			delete(r.leftGang, uid)
 		}
 	}
 	r.endRooms(r.rooms.expire(now))

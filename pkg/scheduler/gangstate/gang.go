@@ -68,7 +68,7 @@ type gangState struct {
 	admitted       bool             // sticky: the minimum was bound once (G11)
 	admittedGroups sets.Set[string] // names of sub-groups that were admitted once
 	waited         time.Time        // since when the pods could satisfy the tree, by the status of the PodGroup; zero = unknown
-	departing      int              // members in Registry.departing
+	vanished       int              // members in Registry.vanished
 	plan           *Plan            // committed and not yet over; nil = none
 
 	replacing bool // its PodGroup says that pods are being replaced

@@ -93,9 +93,9 @@ func (r *Registry) resumeRelease(g *gangState) {
 
 // markPlan gives a plan that satisfies the tree its mark.
 func (g *gangState) markPlan(p *Plan) {
-	p.mark = mark.Mark{Group: g.group.UID, Pods: len(p.slots), Generation: g.group.Generation, Sequence: g.partial.sequence + 1}
-	for i := range p.slots {
-		p.mark.Sum += tagOf(p.slots[i].member)
+	p.mark = mark.Mark{Group: g.group.UID, Pods: len(p.members), Generation: g.group.Generation, Sequence: g.partial.sequence + 1}
+	for i := range p.members {
+		p.mark.Sum += tagOf(p.members[i].member)
 	}
 	g.partial.sequence = p.mark.Sequence
 	p.mark.NeverWhole = p.Task == Minimum && (g.holdsNone() || g.look().neverWhole)
@@ -103,13 +103,13 @@ func (g *gangState) markPlan(p *Plan) {
 		return
 	}
 	with := g.numbers.bound.Counts()
-	for i := range p.slots {
-		with[p.slots[i].leaf]++
+	for i := range p.members {
+		with[p.members[i].leaf]++
 	}
 	needed := neededLeaves(p.tree, with)
-	for i := range p.slots {
-		if needed.Has(p.slots[i].leaf) {
-			p.needed, p.tags = append(p.needed, i), append(p.tags, tagOf(p.slots[i].member))
+	for i := range p.members {
+		if needed.Has(p.members[i].leaf) {
+			p.needed, p.tags = append(p.needed, i), append(p.tags, tagOf(p.members[i].member))
 		}
 	}
 }

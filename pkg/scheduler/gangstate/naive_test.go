@@ -95,9 +95,9 @@ func naiveElect(g *gangState, profile string, bound gang.Counts) *member {
 // checkNumbers compares everything that is kept up to date with what asking every member finds.
 func checkNumbers(s *simulation, r *Registry) {
 	s.t.Helper()
-	departing, units := map[*gangState]int{}, map[int32]int{}
-	for uid := range r.departing {
-		departing[r.members[uid].gang]++
+	vanished, units := map[*gangState]int{}, map[int32]int{}
+	for uid := range r.vanished {
+		vanished[r.members[uid].gang]++
 	}
 	for key, g := range r.gangs {
 		n, want := g.numbers, naiveCounts(r, g)
@@ -140,8 +140,8 @@ func checkNumbers(s *simulation, r *Registry) {
 		if got := n.priorities.highest(); got != highest {
 			s.fail("the priority of %s is %d, want %d", key, got, highest)
 		}
-		if g.departing != departing[g] {
-			s.fail("%s counts %d vanished pods, want %d", key, g.departing, departing[g])
+		if g.vanished != vanished[g] {
+			s.fail("%s counts %d vanished pods, want %d", key, g.vanished, vanished[g])
 		}
 		for _, group := range g.shape().Groups() {
 			if pods := n.bound.Pods(group); r.synced && g.tree != nil && g.admitted && group.Satisfied(want.bound) && !g.admittedGroups.Has(group.Name()) &&

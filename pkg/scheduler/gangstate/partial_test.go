@@ -351,7 +351,7 @@ func (h *history) bind(rng *rand.Rand, chosen []string) {
 		p.Task = SurplusSingle
 	}
 	for i, uid := range chosen {
-		p.slots = append(p.slots, slot{member: g.members[types.UID(uid)], leaf: h.leaf[uid]})
+		p.members = append(p.members, plannedMember{member: g.members[types.UID(uid)], leaf: h.leaf[uid]})
 		p.places[types.UID(uid)] = i
 	}
 	g.markPlan(p)

@@ -24,10 +24,10 @@ type Plan struct {
 	Task Task
 
 	tree      *gang.Tree        // what was planned; the PodGroup's may be another by now
-	slots     []slot            // in the order in which members are handed out
-	places    map[types.UID]int // in slots, by member; never changed, so read without the registry's lock
-	next      int               // of slots: the first member not handed out yet
-	handed    int               // 1 + the slot that was handed out last and must be assumed before the next; 0: none
+	members   []plannedMember   // in the order in which members are handed out
+	places    map[types.UID]int // in members, by UID; never changed, so read without the registry's lock
+	next      int               // of members: the first member not handed out yet
+	handed    int               // 1 + the member that was handed out last and must be assumed before the next; 0: none
 	assumed   int               // members that are assumed
 	settled   int               // members that are bound or released
 	lost      bool              // a member was released
@@ -41,12 +41,12 @@ type Plan struct {
 	failed    chan struct{} // closed when the plan is aborted
 	gang      *gangState
 	mark      mark.Mark // of all members, but for Next (marks.go); never changed, as the next two
-	needed    []int     // slots of the members without which the plan does not satisfy the tree, ascending
+	needed    []int     // indices in members of those without which the plan does not satisfy the tree, ascending
 	tags      []uint64  // by index in needed
 }
 
-// slot is one member of a plan.
-type slot struct {
+// plannedMember is one member of a plan.
+type plannedMember struct {
 	member  *member
 	leaf    string // of Plan.tree
 	node    string
@@ -69,12 +69,12 @@ func (p *Plan) Members() map[types.UID]bool {
 	return members
 }
 
-func (p *Plan) slot(uid types.UID) *slot {
+func (p *Plan) member(uid types.UID) *plannedMember {
 	i, ok := p.places[uid]
 	if !ok {
 		return nil
 	}
-	return &p.slots[i]
+	return &p.members[i]
 }
 
 // Commit puts a plan in force. It fails, with the reason, if what the plan rests on has changed since Begin.
@@ -98,7 +98,7 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 	r.planSeq++
 	p := &Plan{
 		ID: r.planSeq, Gang: g.key, Task: w.Task, gang: g, progress: now,
-		tree: w.Tree, places: places, slots: make([]slot, 0, len(placements)),
+		tree: w.Tree, places: places, members: make([]plannedMember, 0, len(placements)),
 		opened: make(chan struct{}), failed: make(chan struct{}),
 	}
 	for i := range placements {
@@ -108,7 +108,7 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 			r.again(g)
 			return nil, "a pod of the gang changed while it was planned"
 		}
-		p.slots = append(p.slots, slot{member: m, leaf: pl.Leaf, node: pl.Node})
+		p.members = append(p.members, plannedMember{member: m, leaf: pl.Leaf, node: pl.Node})
 	}
 	if !r.makesWhole(p) {
 		// What was bound at Begin may be gone, or released (partial.go).
@@ -122,8 +122,8 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 		g.missed, g.unitsTried = false, false
 	}
 	g.parked, g.ripe = false, false
-	for i := range p.slots {
-		m := p.slots[i].member
+	for i := range p.members {
+		m := p.members[i].member
 		r.plans[m.pod.UID] = p
 		r.recount(m)
 	}
@@ -140,22 +140,22 @@ func (r *Registry) Next() *corev1.Pod {
 	if p == nil {
 		return nil
 	}
-	if p.handed > 0 && !p.slots[p.handed-1].assumed {
+	if p.handed > 0 && !p.members[p.handed-1].assumed {
 		g := p.gang
 		r.abort(p, AbortRefused, "a member was not placed where it was planned")
 		g.backOff(p.progress)
 		r.reindex(g)
 		return nil
 	}
-	for p.next < len(p.slots) && p.slots[p.next].assumed {
+	for p.next < len(p.members) && p.members[p.next].assumed {
 		p.next++ // the leader, whose own cycle came first
 	}
-	if p.next == len(p.slots) {
+	if p.next == len(p.members) {
 		r.committing = nil
 		return nil
 	}
 	p.handed = p.next + 1
-	return p.slots[p.next].member.pod
+	return p.members[p.next].member.pod
 }
 
 // PlannedNode returns the node of a pod in a plan that is being committed.
@@ -166,7 +166,7 @@ func (r *Registry) PlannedNode(uid types.UID) (string, bool) {
 	if p == nil || p.aborted || p != r.committing {
 		return "", false
 	}
-	return p.slot(uid).node, true
+	return p.member(uid).node, true
 }
 
 // PlanOf returns the plan that the pod is part of, nil if none.
@@ -189,10 +189,10 @@ func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
 		return fmt.Errorf("the plan of its gang was aborted: %s", p.reason)
 	case m.state != pending:
 		return fmt.Errorf("it has a node already")
-	case p.slot(uid).node != node:
-		return fmt.Errorf("planned on node %s, not on %s", p.slot(uid).node, node)
+	case p.member(uid).node != node:
+		return fmt.Errorf("planned on node %s, not on %s", p.member(uid).node, node)
 	}
-	if s := p.slot(uid); !s.assumed {
+	if s := p.member(uid); !s.assumed {
 		s.assumed = true
 		p.assumed++
 	}
@@ -202,7 +202,7 @@ func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
 		r.rooms.take(m.owner(), uid, node)
 	}
 	r.recount(m)
-	if p.assumed == len(p.slots) && r.committing == p {
+	if p.assumed == len(p.members) && r.committing == p {
 		r.committing = nil
 	}
 	return nil
@@ -228,7 +228,7 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	defer r.mu.Unlock()
 	r.enter(now)
 	r.grew()
-	r.rooms.giveBack(uid)
+	r.rooms.restore(uid)
 	p, m := r.plans[uid], r.members[uid]
 	if m != nil && m.state == assumed {
 		m.state, m.node = pending, ""
@@ -237,7 +237,7 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	if p == nil {
 		return Effects{}
 	}
-	if s := p.slot(uid); s.assumed {
+	if s := p.member(uid); s.assumed {
 		s.assumed = false
 		p.assumed--
 		if p.aborted {
@@ -324,8 +324,8 @@ func (r *Registry) abort(p *Plan, cause AbortCause, reason string) {
 	if r.committing == p {
 		r.committing = nil
 	}
-	for i := range p.slots {
-		s := &p.slots[i]
+	for i := range p.members {
+		s := &p.members[i]
 		if s.assumed {
 			r.unwinding++
 			r.cancelled = append(r.cancelled, s.member.pod.UID)
@@ -339,8 +339,8 @@ func (r *Registry) abort(p *Plan, cause AbortCause, reason string) {
 
 // recountPlan brings the numbers up to date with members whose plan has ended.
 func (r *Registry) recountPlan(p *Plan) {
-	for i := range p.slots {
-		if m := p.slots[i].member; r.members[m.pod.UID] == m {
+	for i := range p.members {
+		if m := p.members[i].member; r.members[m.pod.UID] == m {
 			r.recount(m)
 		}
 	}
@@ -349,7 +349,7 @@ func (r *Registry) recountPlan(p *Plan) {
 // settle records that nothing more will happen to a member of the plan. Of an aborted plan, an assumed member is settled
 // by its release alone.
 func (p *Plan) settle(uid types.UID, isBound bool) {
-	s := p.slot(uid)
+	s := p.member(uid)
 	if p.aborted && s.assumed || s.settled {
 		return
 	}
@@ -360,11 +360,11 @@ func (p *Plan) settle(uid types.UID, isBound bool) {
 
 // finish ends a plan of which every member is settled.
 func (r *Registry) finish(p *Plan) {
-	if p.settled < len(p.slots) {
+	if p.settled < len(p.members) {
 		return
 	}
-	for i := range p.slots {
-		if uid := p.slots[i].member.pod.UID; r.plans[uid] == p {
+	for i := range p.members {
+		if uid := p.members[i].member.pod.UID; r.plans[uid] == p {
 			delete(r.plans, uid)
 		}
 	}
@@ -399,7 +399,7 @@ func (r *Registry) Unwinds(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.plans[uid]
-	return p != nil && p.aborted && p.slot(uid).assumed
+	return p != nil && p.aborted && p.member(uid).assumed
 }
 
 // Reason returns why the plan was aborted.

@@ -98,15 +98,15 @@ type Registry struct {
 	members map[types.UID]*member
 	plans   map[types.UID]*Plan // by member, from Commit until the member is bound or released
 
-	committing *Plan                   // the one plan whose members are being handed out; nil = none
-	unwinding  int                     // members of aborted plans that are assumed still
-	departing  map[types.UID]time.Time // bound pods that the scheduler's informer lost, since when
-	departures []vanished              // the same in order of time; some are settled already
-	freed      map[types.UID]freed     // waiting pods that left their gang and the queue may still hold
-	planSeq    uint64                  // of the newest plan
-	unanswered Key                     // a gang of which a binding got no answer from the API server; zero = none
-	cancelled  []types.UID             // for the next Effects
-	vacated    []*corev1.Pod           // likewise
+	committing      *Plan                      // the one plan whose members are being handed out; nil = none
+	unwinding       int                        // members of aborted plans that are assumed still
+	vanished        map[types.UID]time.Time    // bound pods that the scheduler's informer lost, since when
+	vanishedInOrder []vanishedPod              // the same in order of time; some are settled already
+	leftGang        map[types.UID]formerMember // waiting pods that left their gang and the queue may still hold
+	planSeq         uint64                     // of the newest plan
+	unanswered      Key                        // a gang of which a binding got no answer from the API server; zero = none
+	cancelled       []types.UID                // for the next Effects
+	vacated         []*corev1.Pod              // likewise
 
 	rooms     *rooms      // kept for pods that are to come
 	haveRooms atomic.Bool // rooms has any
@@ -121,15 +121,15 @@ type Registry struct {
 // New returns an empty Registry. It is to be configured before anything happens, and elects nobody before Synced.
 func New() *Registry {
 	return &Registry{
-		clock:     clock.RealClock{},
-		profiles:  sets.New[string](),
-		gangs:     map[Key]*gangState{},
-		members:   map[types.UID]*member{},
-		plans:     map[types.UID]*Plan{},
-		departing: map[types.UID]time.Time{},
-		freed:     map[types.UID]freed{},
-		rooms:     newRooms(),
-		index:     newIndices(),
+		clock:    clock.RealClock{},
+		profiles: sets.New[string](),
+		gangs:    map[Key]*gangState{},
+		members:  map[types.UID]*member{},
+		plans:    map[types.UID]*Plan{},
+		vanished: map[types.UID]time.Time{},
+		leftGang: map[types.UID]formerMember{},
+		rooms:    newRooms(),
+		index:    newIndices(),
 	}
 }
 
@@ -153,14 +153,14 @@ func (r *Registry) leave(e Effects) Effects {
 	return e
 }
 
-// vanished is a bound pod that the informer lost, and when.
-type vanished struct {
+// vanishedPod is a bound pod that the informer lost, and when.
+type vanishedPod struct {
 	uid   types.UID
 	since time.Time
 }
 
-// freed is a pod whose annotation was taken away. The queue held it, and asks again only when told.
-type freed struct {
+// formerMember is a pod whose annotation was taken away. The queue held it, and asks again only when told.
+type formerMember struct {
 	pod   *corev1.Pod
 	since time.Time
 }
@@ -241,7 +241,7 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 		e.add(r.remove(m, now))
 		m = nil
 		if key.Name == "" {
-			r.freed[pod.UID] = freed{pod: pod, since: now}
+			r.leftGang[pod.UID] = formerMember{pod: pod, since: now}
 			e.Activate = append(e.Activate, pod)
 			return e
 		}
@@ -257,7 +257,7 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	m.pod = pod
 	r.readMark(m)
 	r.arrived(pod.UID)
-	delete(r.freed, pod.UID)
+	delete(r.leftGang, pod.UID)
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded:
 		r.endedByItself(m)
@@ -305,18 +305,18 @@ func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 	defer r.mu.Unlock()
 	r.enter(now)
 	m := r.members[uid]
-	delete(r.freed, uid)
+	delete(r.leftGang, uid)
 	if m == nil || m.state == succeeded {
 		return Effects{}
 	}
 	if m.state == bound || m.state == posted {
 		r.grew()
 		if m.pod.DeletionTimestamp == nil {
-			if _, known := r.departing[uid]; !known {
+			if _, known := r.vanished[uid]; !known {
 				r.vanishes(m, now)
-				r.departing[uid] = now
-				r.departures = append(r.departures, vanished{uid, now})
-				m.gang.departing++
+				r.vanished[uid] = now
+				r.vanishedInOrder = append(r.vanishedInOrder, vanishedPod{uid, now})
+				m.gang.vanished++
 			}
 			return r.leave(r.evaluate(m.gang, now))
 		}
@@ -449,7 +449,7 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 	}
 	g.ownChange()
 	r.arrived(m.pod.UID)
-	r.rooms.giveBack(m.pod.UID)
+	r.rooms.restore(m.pod.UID)
 	r.dismiss(m)
 	m.forgetMark()
 	delete(g.members, m.pod.UID)
@@ -464,10 +464,10 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 
 // arrived records that it is known what became of a pod that vanished.
 func (r *Registry) arrived(uid types.UID) {
-	if _, ok := r.departing[uid]; ok {
-		delete(r.departing, uid)
+	if _, ok := r.vanished[uid]; ok {
+		delete(r.vanished, uid)
 		if m := r.members[uid]; m != nil {
-			m.gang.departing--
+			m.gang.vanished--
 		}
 	}
 }

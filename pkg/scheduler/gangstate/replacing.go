@@ -130,7 +130,7 @@ func (r *Registry) endRooms(ended []Room) {
 	}
 	for _, x := range ended {
 		m := r.members[x.Pod.UID]
-		if _, vanished := r.departing[x.Pod.UID]; m != nil && m.state == bound && !vanished {
+		if _, gone := r.vanished[x.Pod.UID]; m != nil && m.state == bound && !gone {
 			continue // it is on its node still
 		}
 		r.vacated = append(r.vacated, x.Pod)

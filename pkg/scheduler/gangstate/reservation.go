@@ -113,9 +113,9 @@ func (s *rooms) take(owner Owner, uid types.UID, node string) {
 	s.changed = true
 }
 
-// giveBack ends the part of a pod that is not assumed any more: the room that it took is kept again, for the rest of its
+// restore ends the part of a pod that is not assumed any more: the room that it took is kept again, for the rest of its
 // time.
-func (s *rooms) giveBack(uid types.UID) {
+func (s *rooms) restore(uid types.UID) {
 	if x := s.byTaker[uid]; x != nil {
 		x.taker = ""
 		delete(s.byTaker, uid)

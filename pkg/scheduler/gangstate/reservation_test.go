@@ -106,7 +106,7 @@ func TestRoomsAreKeptAndEnd(t *testing.T) {
 			do: func(b *bookkeeping) {
 				b.keeps("p", "gx", "n", time.Minute)
 				b.take(ownerNamed("gx"), "new", "n")
-				b.giveBack("new")
+				b.restore("new")
 				b.note(b.expire(b.now.Add(time.Minute - time.Nanosecond)))
 			},
 			want: []string{"p"},
@@ -116,7 +116,7 @@ func TestRoomsAreKeptAndEnd(t *testing.T) {
 				b.keeps("p", "gx", "n", time.Minute)
 				b.take(ownerNamed("gx"), "new", "n")
 				b.note(b.expire(b.now.Add(time.Minute)))
-				b.giveBack("new")
+				b.restore("new")
 			},
 			ended: []string{"p"},
 		},
@@ -241,7 +241,7 @@ func TestRoomsRandomly(t *testing.T) {
 					best.taker = taker
 				}
 			case 5:
-				b.giveBack(types.UID(taker))
+				b.restore(types.UID(taker))
 				for _, x := range model {
 					if x.taker == taker {
 						x.taker = ""

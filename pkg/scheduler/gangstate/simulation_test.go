@@ -535,7 +535,7 @@ func (s *simulation) capacityChanged(really bool) {
 	}
 	s.r.ClusterChanged()
 	if !s.calm && s.chance(50) {
-		s.say("a freed node wakes nobody")
+		s.say("a leftGang node wakes nobody")
 		return
 	}
 	for _, name := range s.queuedNames() {
@@ -1006,8 +1006,8 @@ func (s *simulation) check() {
 		s.opened[id] = true
 		s.say("the barrier of plan %d opens", id)
 		counts, before := gang.Counts{}, gang.Counts{}
-		order := make([]*member, len(p.slots))
-		for i, x := range p.slots {
+		order := make([]*member, len(p.members))
+		for i, x := range p.members {
 			m := x.member
 			order[i] = m
 			if m.state != assumed {
@@ -1022,7 +1022,7 @@ func (s *simulation) check() {
 			}
 			if !slices.Contains(order, m) && (m.isBound() || p.gang.hasCompleted(m)) {
 				counts[m.pod.Labels[v2alpha2.SubGroupLabel]]++
-				if _, departing := r.departing[m.pod.UID]; !departing {
+				if _, vanished := r.vanished[m.pod.UID]; !vanished {
 					before[m.pod.Labels[v2alpha2.SubGroupLabel]]++
 				}
 			}
@@ -1142,9 +1142,9 @@ func (s *simulation) deleteAll() {
 	}
 	ranks := 0
 	s.r.ranks.Range(func(any, any) bool { ranks++; return true })
-	if n := len(s.r.gangs) + len(s.r.members) + len(s.r.plans) + len(s.r.departing) + len(s.r.freed) + len(s.r.index.partials) + len(s.r.index.timers.items) + len(s.r.index.ripe.items) +
+	if n := len(s.r.gangs) + len(s.r.members) + len(s.r.plans) + len(s.r.vanished) + len(s.r.leftGang) + len(s.r.index.partials) + len(s.r.index.timers.items) + len(s.r.index.ripe.items) +
 		len(s.r.index.units) + len(s.r.index.gated) + len(s.r.index.parked) + ranks; n > 0 {
-		s.fail("left: gangs %v, members %v, %d plans, departing %v, freed %v, %d ranks, indices %+v",
-			s.r.Keys(), s.r.members, len(s.r.plans), s.r.departing, s.r.freed, ranks, s.r.index)
+		s.fail("left: gangs %v, members %v, %d plans, vanished %v, leftGang %v, %d ranks, indices %+v",
+			s.r.Keys(), s.r.members, len(s.r.plans), s.r.vanished, s.r.leftGang, ranks, s.r.index)
 	}
 }

@@ -71,7 +71,7 @@ func (r *Registry) victimsOf(g *gangState, here []*member, priority int32, now t
 	case r.priority(g) >= priority:
 		v.Protected = isMoreImportant
 		return
-	case g.plan != nil || g.departing > 0:
+	case g.plan != nil || g.vanished > 0:
 		v.Protected = isBeingBound
 		return
 	}

@@ -101,7 +101,7 @@ func (r *Registry) begin(pod *corev1.Pod) (*Work, []*row, standing, string) {
 	}
 	n := g.numbers
 	w := &Work{Gang: g.key, Task: task, Tree: g.tree, Priority: r.priority(g)}
-	w.Problem = placement.Problem{Tree: g.tree, Have: n.bound.Counts(), Held: g.held(), Pods: map[string][]placement.Pod{}}
+	w.Problem = placement.Problem{Tree: g.tree, Have: n.bound.Counts(), Bound: g.boundCounts(), Pods: map[string][]placement.Pod{}}
 	copied := make([]row, 0, n.waitingFor(profile))
 	rows := make([]*row, 0, n.waitingFor(profile))
 	for i := range g.rows {
@@ -215,8 +215,8 @@ func (w *Work) Limit(placements []placement.Placement) []placement.Placement {
 	return out
 }
 
-// held counts the pods bound now, completions aside.
-func (g *gangState) held() gang.Counts {
+// boundCounts counts the pods bound now, completions aside.
+func (g *gangState) boundCounts() gang.Counts {
 	c := g.numbers.bound.Counts()
 	for _, b := range g.numbers.completed.counted() {
 		for leaf, n := range b.leaves {

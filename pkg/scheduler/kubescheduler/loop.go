@@ -13,8 +13,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Burst is where the scheduling loop gets the members of a plan from.
-type Burst interface {
+// MemberSource is where the scheduling loop gets the members of a plan from.
+type MemberSource interface {
 	// Next returns the member to be scheduled now, nil if no plan is being committed.
 	Next() *corev1.Pod
 	// Lost tells that the queue does not have the member that Next returned.
@@ -48,13 +48,13 @@ const (
 // through the stock queue like other pods, and plans may turn out stale; they are never bound in part either way.
 //
 // hooks are those of the Queue.
-func Attach(sched *scheduler.Scheduler, burst Burst, hooks QueueHooks) *Queue {
+func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) *Queue {
 	queue := NewQueue(sched.SchedulingQueue, hooks)
 	sched.SchedulingQueue = queue
 	failed := sched.FailureHandler
 	sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
-		burst.Failed(info.Pod.UID)
-		if hooks.Gated(info.Pod) && burst.Explained(ctx, info.Pod, status.AsError()) {
+		members.Failed(info.Pod.UID)
+		if hooks.Gated(info.Pod) && members.Explained(ctx, info.Pod, status.AsError()) {
 			queue.requeue(f, info.Pod)
 		} else {
 			failed(ctx, f, info, status, nominating, start)
@@ -64,7 +64,7 @@ func Attach(sched *scheduler.Scheduler, burst Burst, hooks QueueHooks) *Queue {
 	wasUnwinding := false
 	sched.NextPod = func(logger klog.Logger) (*framework.QueuedPodInfo, error) {
 		for {
-			member := burst.Next()
+			member := members.Next()
 			if member == nil {
 				break
 			}
@@ -75,19 +75,19 @@ func Attach(sched *scheduler.Scheduler, burst Burst, hooks QueueHooks) *Queue {
 			}
 			if info == nil {
 				logger.V(2).Info("Planned pod is not in the scheduling queue", "pod", klog.KObj(member))
-				burst.Lost(member.UID)
+				members.Lost(member.UID)
 				continue
 			}
 			// The queue looks up by name: a pod recreated under the same name goes its own way.
 			if info.Pod.UID != member.UID {
-				burst.Lost(member.UID)
+				members.Lost(member.UID)
 			}
-			burst.Popped(info.Pod.UID)
+			members.Popped(info.Pod.UID)
 			return info, nil
 		}
-		unwinding := burst.Unwinding()
+		unwinding := members.Unwinding()
 		if unwinding && !wasUnwinding {
-			for deadline := time.Now().Add(unwindLimit); unwinding && time.Now().Before(deadline); unwinding = burst.Unwinding() {
+			for deadline := time.Now().Add(unwindLimit); unwinding && time.Now().Before(deadline); unwinding = members.Unwinding() {
 				time.Sleep(unwindPoll)
 			}
 		}
@@ -95,9 +95,9 @@ func Attach(sched *scheduler.Scheduler, burst Burst, hooks QueueHooks) *Queue {
 		info, err := queue.Pop(logger)
 		if err == nil && info != nil && info.Pod != nil {
 			if hooks.Gated(info.Pod) {
-				burst.Pace()
+				members.Pace()
 			}
-			burst.Popped(info.Pod.UID)
+			members.Popped(info.Pod.UID)
 		}
 		return info, err
 	}

@@ -1,0 +1,193 @@
+package gangadmission
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// waitsFor returns once n takers wait for a place.
+func (l *bindLimiter) waitsFor(n int) {
+	for {
+		l.mu.Lock()
+		now := len(l.waiting)
+		l.mu.Unlock()
+		if now == n {
+			return
+		}
+	}
+}
+
+func TestSlotsAreGrantedInOrderOfPlans(t *testing.T) {
+	t.Parallel()
+	l := newBindLimiter(1)
+	if err := l.acquire(t.Context(), turn{plan: 9, index: 9}); err != nil {
+		t.Fatal(err)
+	}
+	var wanted []turn
+	for plan := range uint64(5) {
+		for index := range 4 {
+			wanted = append(wanted, turn{plan, index})
+		}
+	}
+	var mu sync.Mutex
+	var got []turn
+	var group sync.WaitGroup
+	for i, at := range rand.Perm(len(wanted)) {
+		group.Go(func() {
+			if err := l.acquire(context.Background(), wanted[at]); err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			got = append(got, wanted[at])
+			mu.Unlock()
+			l.release()
+		})
+		l.waitsFor(i + 1)
+	}
+	l.release()
+	group.Wait()
+	for i := range wanted {
+		if got[i] != wanted[i] {
+			t.Fatalf("places were granted as %v, want the order of plans and members %v", got, wanted)
+		}
+	}
+	if l.unused != 1 {
+		t.Errorf("%d places are unused in the end, want 1", l.unused)
+	}
+}
+
+func TestSlotsAreNeverMoreThanAllowed(t *testing.T) {
+	t.Parallel()
+	const limit, takers = 3, 200
+	l := newBindLimiter(limit)
+	var held, most atomic.Int64
+	var group sync.WaitGroup
+	for i := range takers {
+		group.Go(func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			if i%3 == 0 {
+				go cancel() // gives up at some point, maybe just when the place is granted
+			}
+			if err := l.acquire(ctx, turn{plan: uint64(i % 7), index: i}); err != nil {
+				if !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				return
+			}
+			n := held.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			held.Add(-1)
+			l.release()
+		})
+	}
+	group.Wait()
+	if most.Load() > limit {
+		t.Errorf("%d places were taken together, want at most %d", most.Load(), limit)
+	}
+	if l.unused != limit || len(l.waiting) != 0 {
+		t.Errorf("%d places unused and %d takers waiting in the end, want %d and 0: a place was lost", l.unused, len(l.waiting), limit)
+	}
+}
+
+// takers has n bindings more than there are places wait for one. Each gives its place back when it is told to go on.
+func (l *bindLimiter) takers(t *testing.T, n int) (goOn chan<- struct{}) {
+	t.Helper()
+	next := make(chan struct{})
+	for i := range l.all + n {
+		go func() {
+			if err := l.acquire(context.Background(), turn{index: i}); err != nil {
+				t.Error(err)
+			}
+			<-next
+			l.release()
+		}()
+	}
+	l.waitsFor(n)
+	return next
+}
+
+// asked reports whether somebody has waited for the queue to be short, and it has not been so since.
+func (l *bindLimiter) asked() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.short != nil
+}
+
+func TestSlotsSettleWhenFewBindingsWait(t *testing.T) {
+	t.Parallel()
+	l := newBindLimiter(2)
+	if !l.settle(clock.RealClock{}, 0) {
+		t.Error("does not settle with nothing to bind")
+	}
+	short := 2 * queuedPerBinding
+	goOn := l.takers(t, short+2) // beside the two in flight
+	if l.settle(clock.RealClock{}, time.Nanosecond) {
+		t.Errorf("settles with %d bindings waiting for 2 places", short+2)
+	}
+	settled := make(chan bool)
+	go func() { settled <- l.settle(clock.RealClock{}, time.Hour) }()
+	for !l.asked() {
+	}
+	goOn <- struct{}{}
+	l.waitsFor(short + 1)
+	if !l.asked() {
+		t.Errorf("settled with %d bindings waiting for 2 places", short+1)
+	}
+	goOn <- struct{}{}
+	if !<-settled {
+		t.Errorf("has not settled with %d bindings waiting for 2 places", short)
+	}
+	close(goOn)
+}
+
+func TestSlotsSettleWhenABindingGivesUp(t *testing.T) {
+	t.Parallel()
+	l := newBindLimiter(1)
+	goOn := l.takers(t, queuedPerBinding)
+	ctx, cancel := context.WithCancel(t.Context())
+	given := make(chan error)
+	go func() { given <- l.acquire(ctx, turn{plan: 1}) }()
+	l.waitsFor(queuedPerBinding + 1)
+	settled := make(chan bool)
+	go func() { settled <- l.settle(clock.RealClock{}, time.Hour) }()
+	for !l.asked() {
+	}
+	cancel()
+	if err := <-given; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+	if !<-settled {
+		t.Errorf("has not settled with %d bindings waiting for 1 place", queuedPerBinding)
+	}
+	close(goOn)
+}
+
+// The loop waits for bindings once for each plan: a leader that is refused meanwhile goes through.
+func TestLoopWaitsOncePerPlan(t *testing.T) {
+	t.Parallel()
+	g := New()
+	g.binds = newBindLimiter(1)
+	goOn := g.binds.takers(t, queuedPerBinding+1)
+	memberSource{g}.Pace()
+	if g.binds.asked() {
+		t.Fatal("waits without a plan")
+	}
+	g.committed = true
+	memberSource{g}.Pace() // for bindings, of which none ends, so for paceLimit
+	if !g.binds.asked() {
+		t.Error("has not waited after a plan")
+	}
+	if g.committed {
+		t.Error("waits again without another plan")
+	}
+	close(goOn)
+}
