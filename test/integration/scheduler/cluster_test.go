@@ -46,7 +46,7 @@ func newCluster(t *testing.T, nodes int) *cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	t.Cleanup(cancel)
-	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", "Test", "").Replace(t.Name()))
+	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", "#", "-", "Test", "").Replace(t.Name()))
 	if len(name) > 40 {
 		name = name[:40]
 	}

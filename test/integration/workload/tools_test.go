@@ -68,7 +68,7 @@ func newWorldFor(t *testing.T, nodes int, limit time.Duration) *world {
 			t.Fatal(err)
 		}
 	}
-	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", "Test", "").Replace(t.Name()))
+	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", "#", "-", "Test", "").Replace(t.Name()))
 	w := &world{t: t, ctx: ctx, namespace: fmt.Sprintf("%.40s-%d", name, time.Now().UnixNano()%1_000_000)}
 	var err error
 	config := cp.Admin()
