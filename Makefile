@@ -123,6 +123,10 @@ manifests: $(CONTROLLER_GEN) ## Write the CRDs of the API types
 	$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true paths=./pkg/apis/scheduling/... paths=./pkg/apis/grove/... output:crd:artifacts:config=manifests/crds
 	go run ./hack/crds manifests/crds
 
+.PHONY: docs
+docs: ## Write docs/events.md from the constants of the API packages
+	go run ./hack/eventdoc docs/events.md
+
 .PHONY: vendor
 vendor: tidy ## Write vendor/ from go.mod
 	go mod vendor

@@ -66,6 +66,8 @@ quietly() {
 	}
 }
 
+eventdoc() { regenerated docs docs; }
+
 tidied() { (cd "$1" && GOFLAGS=-mod=mod go mod tidy -diff); }
 vendor() { GOFLAGS=-mod=mod go mod vendor -o "$work/vendor"; }
 
@@ -89,6 +91,7 @@ vetted() {
 
 check "deepcopy functions of the API types" "make generate" deepcopy
 check "CRDs of the API types" "make manifests" crds
+check "docs/events.md" "make docs" eventdoc
 check "go.mod and go.sum of every module" "make vendor" modules
 check "vendor/" "make vendor" vendored
 check "formatting" "make fmt" formatted

@@ -52,8 +52,8 @@ const (
 	ReasonScaledToZero = "ScaledToZero"
 )
 
-// Reasons of ConditionMinAvailableBreached, and the first two and
-// ReasonSufficientReplicas, ReasonInsufficientReplicas of ConditionAvailable.
+// Reasons of ConditionMinAvailableBreached. Those that begin with Sufficient and
+// Insufficient are also reasons of ConditionAvailable.
 const (
 	// ReasonSufficientReadyPods: minAvailable pods of the PodClique are ready.
 	ReasonSufficientReadyPods = "SufficientReadyPods"

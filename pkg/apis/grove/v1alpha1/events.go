@@ -1,6 +1,6 @@
 package v1alpha1
 
-// Reasons of the events that muster-controller emits. Events about ConditionReplicaFailure and ConditionForeignObject, on
+// Events of all workloads. Events about ConditionReplicaFailure and ConditionForeignObject, on
 // all three kinds, have the reason of the condition: ReasonCreateRefused, ReasonCreateFailed, ReasonNameTerminating,
 // ReasonInvalidSpec, ReasonNameTaken.
 const (
@@ -52,11 +52,13 @@ const (
 	EventWorkloadSucceeded = "WorkloadSucceeded"
 )
 
-// EventPodsCancelled is Normal, on a PodClique: pods that never started were deleted, because all that started have succeeded.
-const EventPodsCancelled = "PodsCancelled"
-
-// EventPodsStopped is Normal, on a PodClique: pods were deleted because the workload has failed.
-const EventPodsStopped = "PodsStopped"
+// Events on a PodClique of a Training workload.
+const (
+	// EventPodsCancelled, Normal: pods that never started were deleted, because all that started have succeeded.
+	EventPodsCancelled = "PodsCancelled"
+	// EventPodsStopped, Normal: pods were deleted because the workload has failed.
+	EventPodsStopped = "PodsStopped"
+)
 
 // Actions of the events that muster-controller emits: what it did, or tried to do.
 const (

@@ -47,7 +47,10 @@ const (
 	EventSubGroupNotFound = "SubGroupNotFound"
 )
 
-// PodReasonPartialGangReleased is the reason of condition DisruptionTarget on a
-// pod that is deleted because its gang never was whole. The podFailurePolicy of
-// a Job can match it.
-const PodReasonPartialGangReleased = "PartialGangReleased"
+// Reasons of conditions of pods.
+const (
+	// PodReasonPartialGangReleased, on condition DisruptionTarget: the pod is
+	// deleted because its gang never was whole. The podFailurePolicy of a Job can
+	// match it.
+	PodReasonPartialGangReleased = "PartialGangReleased"
+)

@@ -338,7 +338,7 @@ const (
 	PodGroupInvalid PodGroupPhase = "Invalid"
 )
 
-// Types of PodGroupStatus.Conditions.
+// Condition types.
 const (
 	// ConditionAdmitted is True once the minimum of the tree was bound, and
 	// stays True until no pod of the gang is bound or counted as succeeded.
@@ -353,6 +353,8 @@ const (
 // below is the dominant one.
 type Reason string
 
+// Reasons of conditions that are False. Where several apply, the first of this
+// order is shown.
 const (
 	// ReasonInvalid: the spec does not validate, or members cannot count, for
 	// instance because they name another scheduler.
