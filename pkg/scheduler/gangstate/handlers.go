@@ -1,0 +1,341 @@
+package gangstate
+
+import (
+	"maps"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/podgroup"
+)
+
+// SetPod takes a pod as an informer shows it: added or updated. Pods without a PodGroup are ignored.
+func (r *Registry) SetPod(pod *corev1.Pod, now time.Time) Effects {
+	class := r.class(pod)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.enter(now)
+	return r.leave(r.setPod(pod, class, now))
+}
+
+// class returns the class of a pod that may wait, "" of others. It is costly, so it is found with no lock held, and not
+// again for a pod that only got a new status.
+func (r *Registry) class(pod *corev1.Pod) string {
+	if pod.Spec.NodeName != "" || pod.Status.Phase == corev1.PodSucceeded {
+		return ""
+	}
+	r.mu.Lock()
+	m := r.members[pod.UID]
+	var old *corev1.Pod
+	class := ""
+	if m != nil {
+		old, class = m.pod, m.class
+	}
+	r.mu.Unlock()
+	if class == "" && keyOf(pod).Name == "" {
+		return ""
+	}
+	if class != "" && (old == pod || old.Generation == pod.Generation && pod.Generation > 0 && maps.Equal(old.Labels, pod.Labels)) {
+		return class
+	}
+	return podgroup.ClassKey(pod)
+}
+
+func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects {
+	m, key := r.members[pod.UID], keyOf(pod)
+	if m == nil && key.Name == "" {
+		return Effects{}
+	}
+	if m != nil && m.state == succeeded && pod.Status.Phase != corev1.PodSucceeded {
+		return Effects{} // the other informer is behind
+	}
+	var e Effects
+	if m != nil && m.gang.key != key && m.state == pending {
+		// The annotation changed before the pod was bound: another gang's pod from now on. Afterwards a change is ignored (G12).
+		e.add(r.remove(m, now))
+		m = nil
+		if key.Name == "" {
+			r.leftGang[pod.UID] = formerMember{pod: pod, since: now}
+			e.Activate = append(e.Activate, pod)
+			return e
+		}
+	}
+	known := m != nil
+	if !known {
+		g := r.gang(key)
+		m = &member{gang: g, pod: pod, since: now, key: orderOf(pod)}
+		r.members[pod.UID] = m
+		g.members[pod.UID] = m
+	}
+	old, stood, waited := m.pod, m.stands(), m.state == pending
+	m.pod = pod
+	r.readMark(m)
+	r.arrived(pod.UID)
+	delete(r.leftGang, pod.UID)
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded:
+		r.endedByItself(m)
+		m.state, m.node = succeeded, pod.Spec.NodeName
+		r.ranks.Delete(pod.UID)
+		r.over(m)
+	case pod.Spec.NodeName != "":
+		r.endedByItself(m)
+		m.state, m.node = bound, pod.Spec.NodeName
+		m.leaving = m.leaving || m.isReleased()
+		r.ranks.Delete(pod.UID)
+		r.over(m)
+	default:
+		if class != m.class || usabilityChanged(old, pod) {
+			m.class = class
+			m.gang.ownChange()
+		}
+	}
+	r.locate(m)
+	switch {
+	case pod.DeletionTimestamp != nil:
+		m.parts(old, known, stood, now)
+		r.keepRoom(m)
+	case waited && m.state == bound && r.synced:
+		r.cameToNode(m)
+	}
+	if m.state == bound {
+		r.endRooms(r.rooms.settle(pod.UID))
+	}
+	if pod.DeletionTimestamp != nil {
+		if p := r.plans[pod.UID]; p != nil {
+			r.abort(p, AbortChanged, "pod "+pod.Name+" was deleted")
+		}
+	}
+	r.recount(m)
+	e.add(r.evaluate(m.gang, now))
+	return e
+}
+
+// RemovePod takes a pod that is gone. To the scheduler's own informer a pod that ended is gone as well; the informer of
+// ended pods says what became of it, by SetPod (Succeeded) or RemoveFailedPod. As long as neither has spoken the pod counts
+// as before, so that Admitted does not waver, and nothing is planned.
+func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.enter(now)
+	m := r.members[uid]
+	delete(r.leftGang, uid)
+	if m == nil || m.state == succeeded {
+		return Effects{}
+	}
+	if m.state == bound || m.state == posted {
+		r.grew()
+		if m.pod.DeletionTimestamp == nil {
+			if _, known := r.vanished[uid]; !known {
+				r.vanishes(m, now)
+				r.vanished[uid] = now
+				r.vanishedInOrder = append(r.vanishedInOrder, vanishedPod{uid, now})
+				m.gang.vanished++
+			}
+			return r.leave(r.evaluate(m.gang, now))
+		}
+	}
+	return r.leave(r.remove(m, now))
+}
+
+// RemoveFailedPod takes a pod that Failed: it counts nowhere, whatever is left of its object.
+func (r *Registry) RemoveFailedPod(uid types.UID, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.enter(now)
+	m := r.members[uid]
+	if m == nil {
+		return Effects{}
+	}
+	r.grew()
+	r.endedByItself(m)
+	return r.leave(r.remove(m, now))
+}
+
+// RemoveSucceededPod takes a succeeded pod whose object is gone.
+func (r *Registry) RemoveSucceededPod(uid types.UID, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.enter(now)
+	m := r.members[uid]
+	if m == nil {
+		return Effects{}
+	}
+	return r.leave(r.remove(m, now))
+}
+
+// SetGroup takes a PodGroup as an informer shows it.
+func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.enter(now)
+	key := Key{Namespace: group.Namespace, Name: group.Name}
+	g := r.gang(key)
+	old := g.group
+	g.group = group
+	if old != nil && old.UID == group.UID && old.Generation == group.Generation && g.known() {
+		// Our own status write, or metadata; or what the process that leads has found out.
+		if r.leading || !r.synced {
+			r.setReplacing(g)
+			return r.leave(Effects{})
+		}
+		g.adopt(group)
+		r.setReplacing(g)
+		g.markAll()
+		return r.leave(r.evaluate(g, now))
+	}
+	if old == nil || old.UID != group.UID {
+		g.partial.known = false
+		r.endRooms(r.rooms.dropGang(key))
+	}
+	if old == nil || old.UID != group.UID || !r.leading {
+		g.adopt(group)
+	}
+	g.tree, g.treeErr = podgroup.Tree(&group.Spec)
+	r.recountAll(g)
+	r.setReplacing(g)
+	g.markAll()
+	g.ownChange() // for an attempt that is being made
+	g.unpark()    // another tree may fit: try at once
+	g.refusedAt, g.notBefore = time.Time{}, time.Time{}
+	e := r.evaluate(g, now)
+	if g.leader != "" && g.seen {
+		r.again(g)
+		e.Activate = append(e.Activate, r.wake(g, now)...)
+	}
+	return r.leave(e)
+}
+
+// RemoveGroup takes a PodGroup that is gone. Waiting pods are held, a burst under way ends by its old tree, running pods
+// are untouched (G12).
+func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.enter(now)
+	g := r.gangs[key]
+	if g == nil {
+		return Effects{}
+	}
+	g.group, g.tree, g.treeErr = nil, nil, nil
+	g.admitted, g.admittedGroups = false, nil
+	r.setReplacing(g)
+	r.recountAll(g)
+	return r.leave(r.evaluate(g, now))
+}
+
+// adopt takes from a PodGroup's status what has to survive a restart.
+func (g *gangState) adopt(group *v2alpha2.PodGroup) {
+	g.admitted = meta.IsStatusConditionTrue(group.Status.Conditions, v2alpha2.ConditionAdmitted)
+	g.admittedGroups = sets.New[string]()
+	for _, s := range group.Status.SubGroups {
+		if s.Admitted {
+			g.admittedGroups.Insert(s.Name)
+		}
+	}
+	g.waited = time.Time{}
+	if since := group.Status.WaitingSince; since != nil && !g.admitted {
+		g.waited = since.Time
+	}
+}
+
+// remove forgets a member.
+func (r *Registry) remove(m *member, now time.Time) Effects {
+	g := m.gang
+	if p := r.plans[m.pod.UID]; p != nil {
+		r.abort(p, AbortChanged, "pod "+m.pod.Name+" is gone")
+		if m.state != assumed {
+			p.settle(m.pod.UID, false)
+			r.finish(p)
+		}
+	}
+	g.ownChange()
+	r.arrived(m.pod.UID)
+	r.rooms.restore(m.pod.UID)
+	r.dismiss(m)
+	m.forgetMark()
+	delete(g.members, m.pod.UID)
+	delete(g.victims, m)
+	delete(r.members, m.pod.UID)
+	r.ranks.Delete(m.pod.UID)
+	if g.leader == m.pod.UID {
+		g.leader = ""
+	}
+	return r.evaluate(g, now)
+}
+
+// arrived records that it is known what became of a pod that vanished.
+func (r *Registry) arrived(uid types.UID) {
+	if _, ok := r.vanished[uid]; ok {
+		delete(r.vanished, uid)
+		if m := r.members[uid]; m != nil {
+			m.gang.vanished--
+		}
+	}
+}
+
+// prune forgets a gang of which nothing is left.
+func (r *Registry) prune(g *gangState) {
+	if g.group == nil && len(g.members) == 0 && g.plan == nil {
+		delete(r.gangs, g.key)
+		r.unindex(g)
+	}
+}
+
+// over ends a member's part in its plan: it needs no binding any more. A plan that has not opened is aborted: somebody
+// else bound the member, or an earlier binding of it that seemed to fail was accepted.
+func (r *Registry) over(m *member) {
+	if p := r.plans[m.pod.UID]; p != nil {
+		r.abort(p, AbortChanged, "pod "+m.pod.Name+" is bound already")
+		p.settle(m.pod.UID, true)
+		r.finish(p)
+	}
+}
+
+// locate finds the leaf of a member, or says why it has none.
+func (r *Registry) locate(m *member) {
+	m.leaf, m.misplaced = "", ""
+	if m.gang.tree != nil { // else all pods count in one leaf
+		m.leaf, m.misplaced = leafOf(m.gang.tree, m.pod)
+	}
+}
+
+// leafOf returns the leaf that a pod counts towards, or why it counts nowhere.
+func leafOf(tree *gang.Tree, pod *corev1.Pod) (leaf, misplaced string) {
+	name := pod.Labels[v2alpha2.SubGroupLabel]
+	if tree.Root().IsLeaf() {
+		if name != "" && name != "default" {
+			return "", "names sub-group " + strconv.Quote(name) + ", but the PodGroup has no sub-groups"
+		}
+		return "", ""
+	}
+	g := tree.Group(name)
+	switch {
+	case name == "":
+		return "", "has no label " + v2alpha2.SubGroupLabel
+	case g == nil:
+		return "", "names sub-group " + strconv.Quote(name) + ", which the PodGroup does not have"
+	case !g.IsLeaf():
+		return "", "names sub-group " + strconv.Quote(name) + ", which has sub-groups of its own; name one of those"
+	default:
+		return name, ""
+	}
+}
+
+// keyOf returns the gang that a pod names; its Name is "" if it names none.
+func keyOf(pod *corev1.Pod) Key {
+	return Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}
+}
+
+// usabilityChanged reports whether what keeps a waiting pod from being usable has changed: gates lifted, deletion
+// begun, another leaf; or its labels, which selectors may read.
+func usabilityChanged(old, pod *corev1.Pod) bool {
+	return old == nil || len(old.Spec.SchedulingGates) != len(pod.Spec.SchedulingGates) ||
+		(old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
+		!maps.Equal(old.Labels, pod.Labels)
+}

@@ -1,0 +1,97 @@
+package gangstate
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// wake returns the leader to be activated.
+func (r *Registry) wake(g *gangState, now time.Time) []*corev1.Pod {
+	m := g.members[g.leader]
+	if m == nil {
+		return nil
+	}
+	g.woken = now
+	return []*corev1.Pod{m.pod}
+}
+
+// again has the leader woken once more by Tick: its cycle ended without a verdict.
+func (r *Registry) again(g *gangState) {
+	g.seen = false
+	r.reindex(g)
+}
+
+// Tick repeats what may have been lost and starts what has waited long enough. To be called several times a second.
+func (r *Registry) Tick(now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.enter(now)
+	var e Effects
+	if p := r.committing; p != nil && now.Sub(p.progress) > commitTimeout {
+		// Only possible where members come through the queue by themselves, and one never does.
+		g := p.gang
+		r.abort(p, AbortLate, "a member never came out of the queue")
+		g.backOff(now)
+		e.add(r.evaluate(g, now))
+	}
+	for len(r.vanishedInOrder) > 0 && now.Sub(r.vanishedInOrder[0].since) >= departure {
+		d := r.vanishedInOrder[0]
+		r.vanishedInOrder = r.vanishedInOrder[1:]
+		if since, ok := r.vanished[d.uid]; ok && since.Equal(d.since) {
+			e.add(r.remove(r.members[d.uid], now))
+		}
+	}
+	for uid, f := range r.leftGang {
+		e.Activate = append(e.Activate, f.pod)
+		if now.Sub(f.since) >= departure {
+			delete(r.leftGang, uid)
+		}
+	}
+	r.endRooms(r.rooms.expire(now))
+	r.ripen()
+	var due []*gangState
+	for {
+		g, ok := r.index.timers.first()
+		if !ok || now.Before(g.due) {
+			break
+		}
+		r.index.timers.remove(g)
+		due = append(due, g)
+	}
+	for _, g := range due {
+		e.add(r.fire(g, now))
+		r.reindex(g)
+	}
+	return r.leave(e)
+}
+
+// fire does what is due for a gang.
+func (r *Registry) fire(g *gangState, now time.Time) Effects {
+	switch {
+	case r.gangs[g.key] != g || g.plan != nil:
+		return Effects{}
+	case g.leader == "":
+		return r.evaluate(g, now)
+	case g.yieldedTo != nil:
+		g.endYield()
+		g.seen = false // its own cycle may not have ended yet: then the queue drops this
+	case !g.seen:
+	case !g.parked:
+		return Effects{}
+	case g.changed && now.Sub(later(g.refusedAt, g.woken)) >= retryInterval:
+		g.ripe = true
+	case g.ripe && !r.index.wokenByCaller && now.Sub(later(g.refusedAt, g.woken)) >= r.opts.Resync:
+	case g.task == SurplusUnit && !g.ripe && !g.unitsTried:
+		if now.Before(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter)) || !g.hasSingles() {
+			return Effects{}
+		}
+		g.unitVerdict = g.verdict
+		g.unitVerdict.At = g.refusedAt
+		g.unitsTried, g.unitsTriedAt = true, g.generation
+		return r.evaluate(g, now)
+	default:
+		return Effects{}
+	}
+	return Effects{Activate: r.wake(g, now)}
+}
