@@ -24,7 +24,7 @@ import (
 func TestSurplusAndRefillsAreWokenWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).run()
-	c.groups.put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(1).Obj())
+	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(1).Obj())
 	c.pod(big("a", 2)...).wholeOf("a", 1).refused("a")
 	c.node(wrappers.MakeNode("n1").GPUs(8)).wholeOf("a", 2)
 }
@@ -63,7 +63,7 @@ func TestLeaderWhoseCycleFailsBeforeItsAttemptIsTriedAgain(t *testing.T) {
 func TestGangThatIsCompleteWithoutItsGatedPodsIsPlanned(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).run()
-	c.groups.put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
+	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
 	pods := members("a", 3)
 	claim := "missing"
 	pods[2].Spec(func(s *corev1.PodSpec) {

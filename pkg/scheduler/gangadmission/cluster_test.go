@@ -2,12 +2,8 @@ package gangadmission
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +31,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/config/profile"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
+	"github.com/muster-project/muster/test/fakeapi"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -44,7 +41,7 @@ type cluster struct {
 	t      *testing.T
 	ctx    context.Context
 	client *fake.Clientset
-	groups *groupServer
+	groups *fakeapi.PodGroups
 	gangs  *Gangs
 	sched  *scheduler.Scheduler
 
@@ -129,7 +126,8 @@ func unattached(_ *cluster, attach *bool, _ *config.GangAdmissionArgs) { *attach
 
 func newCluster(t *testing.T, options ...clusterOption) *cluster {
 	t.Helper()
-	groups := newGroupServer(t)
+	groups := fakeapi.NewPodGroups()
+	url := groups.Serve(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel) // before the server is closed, which waits for its watchers
 	c := &cluster{t: t, ctx: ctx, client: fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml"}}), groups: groups, marks: map[string]string{}}
@@ -171,7 +169,7 @@ func newCluster(t *testing.T, options ...clusterOption) *cluster {
 	t.Cleanup(broadcaster.Shutdown)
 	c.sched, err = scheduler.New(ctx, slowClient{c.client, c}, informers, nil, schedulerprofile.NewRecorderFactory(broadcaster),
 		scheduler.WithComponentConfigVersion(cfg.APIVersion), scheduler.WithProfiles(cfg.Profiles...),
-		scheduler.WithKubeConfig(&rest.Config{Host: c.groups.URL}),
+		scheduler.WithKubeConfig(&rest.Config{Host: url}),
 		scheduler.WithPodInitialBackoffSeconds(1), scheduler.WithPodMaxBackoffSeconds(1),
 		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{GateName: c.gangs.NewGate, Name: c.gangs.NewAdmission,
 			"Moody": func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return moody{c}, nil }}))
@@ -291,7 +289,7 @@ func (c *cluster) deletePod(name string) {
 
 // gang makes a PodGroup of n one-GPU pods that are all needed.
 func (c *cluster) gang(name string, n int) *cluster {
-	c.groups.put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(int32(n)).Obj())
+	c.groups.Put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(int32(n)).Obj())
 	return c.pod(members(name, n)...)
 }
 
@@ -344,129 +342,4 @@ func (c *cluster) refused(gang string) *cluster {
 		f, ok := c.gangs.registry.Facts(key(gang))
 		return ok && f.Refused.Reason != ""
 	})
-}
-
-// groupServer speaks as much of the API for PodGroups as the scheduler asks for.
-type groupServer struct {
-	*httptest.Server
-	mu       sync.Mutex
-	history  []watchEvent // the resource version is how many there are
-	objects  map[string]*v2alpha2.PodGroup
-	watchers map[chan watchEvent]bool
-}
-
-type watchEvent struct {
-	Type   watch.EventType    `json:"type"`
-	Object *v2alpha2.PodGroup `json:"object"`
-}
-
-func newGroupServer(t *testing.T) *groupServer {
-	s := &groupServer{objects: map[string]*v2alpha2.PodGroup{}, watchers: map[chan watchEvent]bool{}}
-	s.Server = httptest.NewServer(s)
-	t.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
-	})
-	return s
-}
-
-// put creates or replaces a PodGroup.
-func (s *groupServer) put(group *v2alpha2.PodGroup) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	kind := watch.Added
-	if s.objects[group.Name] != nil {
-		kind = watch.Modified
-	}
-	s.store(kind, group)
-}
-
-func (s *groupServer) store(kind watch.EventType, group *v2alpha2.PodGroup) {
-	group = group.DeepCopy()
-	group.APIVersion, group.Kind = v2alpha2.SchemeGroupVersion.String(), "PodGroup"
-	group.ResourceVersion = fmt.Sprint(len(s.history) + 1)
-	if kind == watch.Deleted {
-		delete(s.objects, group.Name)
-	} else {
-		s.objects[group.Name] = group
-	}
-	event := watchEvent{kind, group}
-	s.history = append(s.history, event)
-	for w := range s.watchers {
-		w <- event
-	}
-}
-
-func (s *groupServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	path := strings.Split(strings.TrimPrefix(r.URL.Path, "/apis/scheduling.run.ai/v2alpha2/"), "/")
-	switch {
-	case r.URL.Query().Get("sendInitialEvents") != "": // the caller falls back to a list
-		w.WriteHeader(http.StatusUnprocessableEntity)
-		_ = json.NewEncoder(w).Encode(metav1.Status{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-			Status:   metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity})
-	case r.URL.Query().Get("watch") != "":
-		seen, err := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		events := make(chan watchEvent, 1000)
-		s.mu.Lock()
-		for _, missed := range s.history[seen:] { // since the list
-			events <- missed
-		}
-		s.watchers[events] = true
-		s.mu.Unlock()
-		w.(http.Flusher).Flush()
-		for {
-			select {
-			case e := <-events:
-				if json.NewEncoder(w).Encode(e) != nil {
-					return
-				}
-				w.(http.Flusher).Flush()
-			case <-r.Context().Done():
-				s.mu.Lock()
-				delete(s.watchers, events)
-				s.mu.Unlock()
-				return
-			}
-		}
-	case r.Method == http.MethodGet && len(path) == 1:
-		s.mu.Lock()
-		list := v2alpha2.PodGroupList{TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroupList"}}
-		list.ResourceVersion = fmt.Sprint(len(s.history))
-		for _, g := range s.objects {
-			list.Items = append(list.Items, *g)
-		}
-		s.mu.Unlock()
-		_ = json.NewEncoder(w).Encode(list)
-	case r.Method == http.MethodPut:
-		var group v2alpha2.PodGroup
-		if err := json.NewDecoder(r.Body).Decode(&group); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		s.mu.Lock()
-		if old := s.objects[group.Name]; old != nil {
-			next := old.DeepCopy()
-			next.Status = group.Status
-			s.store(watch.Modified, next)
-			group = *s.objects[group.Name]
-		}
-		s.mu.Unlock()
-		_ = json.NewEncoder(w).Encode(group)
-	default:
-		s.mu.Lock()
-		group := s.objects[path[len(path)-1]]
-		s.mu.Unlock()
-		if group == nil {
-			w.WriteHeader(http.StatusNotFound)
-			_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: 404})
-			return
-		}
-		_ = json.NewEncoder(w).Encode(group)
-	}
 }

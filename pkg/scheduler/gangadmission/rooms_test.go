@@ -23,7 +23,7 @@ func keepsFor(d time.Duration) clusterOption {
 func updated(t *testing.T, options ...clusterOption) *cluster {
 	c := newCluster(t, options...).node(wrappers.MakeNode("n0").GPUs(8)).run()
 	group := wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).SubGroup("x", 1).SubGroup("y", 1)
-	c.groups.put(group.Obj())
+	c.groups.Put(group.Obj())
 	c.pod(wrappers.MakePod("a-x", "ml").Gang("a").SubGroup("x").GPUs(4).Priority(10),
 		wrappers.MakePod("a-y", "ml").Gang("a").SubGroup("y").GPUs(4).Priority(10)).wholeOf("a", 2)
 	c.says(group)
@@ -32,7 +32,7 @@ func updated(t *testing.T, options ...clusterOption) *cluster {
 
 func (c *cluster) says(group *wrappers.PodGroupWrapper) {
 	c.t.Helper()
-	c.groups.put(group.Annotation(v2alpha2.ReplacingAnnotation, "true").Obj())
+	c.groups.Put(group.Annotation(v2alpha2.ReplacingAnnotation, "true").Obj())
 	c.eventually("the annotation is seen", func() bool {
 		f, ok := c.gangs.registry.Facts(key(group.Obj().Name))
 		return ok && f.Group.Annotations[v2alpha2.ReplacingAnnotation] != ""
@@ -42,7 +42,7 @@ func (c *cluster) says(group *wrappers.PodGroupWrapper) {
 // rival makes a gang of one pod with 4 GPUs and that priority, and waits until it is refused.
 func (c *cluster) rival(name string, priority int32) *cluster {
 	c.t.Helper()
-	c.groups.put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(1).Obj())
+	c.groups.Put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(1).Obj())
 	return c.pod(wrappers.MakePod(name+"-0", "ml").Gang(name).GPUs(4).Priority(priority)).refused(name)
 }
 
@@ -169,7 +169,7 @@ func TestRoomIsFreeForAllInTheEnd(t *testing.T) {
 	}{
 		"the time is over": {lasts: 4 * time.Second, ends: func(*cluster) {}},
 		"the PodGroup does not say it any more": {lasts: time.Hour, ends: func(c *cluster) {
-			c.groups.put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).SubGroup("x", 1).SubGroup("y", 1).Obj())
+			c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).SubGroup("x", 1).SubGroup("y", 1).Obj())
 		}},
 		"the replacement goes elsewhere": {lasts: time.Hour, ends: func(c *cluster) {
 			c.replaceOn("a-new", "n1").node(wrappers.MakeNode("n1").GPUs(4).Label("only", "n1").Taint("only", "n1"))
@@ -210,7 +210,7 @@ func TestAUnitHasTheRoomOfItsPods(t *testing.T) {
 	pod := func(name, leaf string) *wrappers.PodWrapper {
 		return wrappers.MakePod(name, "ml").Gang("a").SubGroup(leaf).GPUs(4).Priority(10)
 	}
-	c.groups.put(group.Obj())
+	c.groups.Put(group.Obj())
 	c.pod(pod("a-keep", "keep"), pod("a-x", "x"), pod("a-y", "y")).wholeOf("a", 3)
 	c.says(group)
 	c.rival("b", 10).leaves("a-x").leaves("a-y")

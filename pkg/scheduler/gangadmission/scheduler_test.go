@@ -84,7 +84,7 @@ func TestGangPodByPodWaitsForItsLast(t *testing.T) {
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).run()
 	all := members("a", 4)
 	c.pod(all[:3]...)
-	c.groups.put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(4).Obj())
+	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(4).Obj())
 	c.pod(wrappers.MakePod("plain", "ml"))
 	c.eventually("the plain pod bound", func() bool { return len(c.boundOf("plain")) == 1 })
 	if got := c.boundOf("a-"); len(got) != 0 {
@@ -99,7 +99,7 @@ func TestTwoGangsOfSixtyPercentAreNeverBothPartial(t *testing.T) {
 	for round := range 5 {
 		a, b := fmt.Sprintf("a%d", round), fmt.Sprintf("b%d", round)
 		for _, g := range []string{a, b} {
-			c.groups.put(wrappers.MakePodGroup(g, "ml").UID(g).Generation(1).MinMember(6).Obj())
+			c.groups.Put(wrappers.MakePodGroup(g, "ml").UID(g).Generation(1).MinMember(6).Obj())
 		}
 		pa, pb := members(a, 6), members(b, 6)
 		for i := range 6 {
@@ -317,7 +317,7 @@ func TestOnlyPlainPodsPreempt(t *testing.T) {
 	for i := range 4 {
 		c.pod(wrappers.MakePod(fmt.Sprintf("low-%d", i), "ml").GPUs(1).Priority(0).Node("n0"))
 	}
-	c.groups.put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
+	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
 	for _, m := range members("a", 2) {
 		c.pod(m.Priority(1000))
 	}
@@ -338,7 +338,7 @@ func TestOnlyPlainPodsPreempt(t *testing.T) {
 func TestNominationsOfMembersAreNotCountedTwice(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4))
-	c.groups.put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(4).Obj())
+	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(4).Obj())
 	for _, m := range members("a", 4) {
 		pod := m.Obj()
 		pod.UID, pod.Status.NominatedNodeName = typesUID("uid-"+pod.Name), "n0"
@@ -386,7 +386,7 @@ func TestWithoutAttachAWrongOrderOfPluginsBindsNothing(t *testing.T) {
 func TestPodGroupDeletedAndMadeAgain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(2)).gang("a", 4).run().refused("a")
-	c.groups.put(wrappers.MakePodGroup("a", "ml").UID("another").Generation(1).MinMember(2).Obj())
+	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("another").Generation(1).MinMember(2).Obj())
 	c.wholeOf("a", 2)
 }
 
@@ -445,7 +445,7 @@ func TestNoPlanBeforeReservationsAreForgotten(t *testing.T) {
 func TestPodRecreatedWhileNobodyWatched(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(2)).run()
-	c.groups.put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
+	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
 	pods := members("a", 2)
 	created := func() int {
 		f, _ := c.gangs.registry.Facts(key("a"))

@@ -37,7 +37,7 @@ func big(gang string, n int) []*wrappers.PodWrapper {
 }
 
 func (c *cluster) bigGang(name string, n int) *cluster {
-	c.groups.put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(int32(n)).Obj())
+	c.groups.Put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(int32(n)).Obj())
 	return c.pod(big(name, n)...)
 }
 
@@ -94,7 +94,7 @@ func TestGangIsWokenByWhateverMadeItFit(t *testing.T) {
 					tc.gang(p)
 				}
 			}
-			c.groups.put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(4).Obj())
+			c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(4).Obj())
 			c.pod(pods...).refused("a")
 			tc.change(c)
 			c.wholeOf("a", 4)
@@ -154,7 +154,7 @@ func TestProfileThatOnlySortsSchedulesPodsOneByOne(t *testing.T) {
 func TestMemberGatedByAnotherPluginIsNotPlanned(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).run()
-	c.groups.put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
+	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
 	pods := members("a", 3)
 	claim := "missing"
 	pods[0].Spec(func(s *corev1.PodSpec) {
@@ -218,7 +218,7 @@ func TestRefusedGangsCostNothingUntilEnoughFits(t *testing.T) {
 func TestSurplusIsWokenByRoom(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(16)).run()
-	c.groups.put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
+	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
 	c.pod(big("a", 3)...)
 	c.eventually("the minimum bound, the third pod refused", func() bool {
 		f, ok := c.gangs.registry.Facts(key("a"))

@@ -1,0 +1,254 @@
+package fakeapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// PodGroups holds PodGroups of all namespaces. All methods are safe for concurrent use.
+type PodGroups struct {
+	mu       sync.Mutex
+	objects  map[types.NamespacedName]*v2alpha2.PodGroup
+	history  []event // the resource version is how many there are
+	watchers map[chan event]bool
+	updates  int
+	failures []error
+	onUpdate func(*v2alpha2.PodGroup)
+}
+
+type event struct {
+	Type   watch.EventType    `json:"type"`
+	Object *v2alpha2.PodGroup `json:"object"`
+}
+
+// NewPodGroups returns a server without objects.
+func NewPodGroups() *PodGroups {
+	return &PodGroups{objects: map[types.NamespacedName]*v2alpha2.PodGroup{}, watchers: map[chan event]bool{}}
+}
+
+// Serve answers HTTP requests until the test ends, and returns the address. Clients have to end first: register what ends
+// them later.
+func (p *PodGroups) Serve(t *testing.T) (url string) {
+	t.Helper()
+	server := httptest.NewServer(p)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL
+}
+
+// Put creates a PodGroup, or replaces all but the status of the one with the same UID.
+func (p *PodGroups) Put(group *v2alpha2.PodGroup) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	group = group.DeepCopy()
+	kind := watch.Added
+	if old := p.objects[keyOf(group)]; old != nil {
+		kind = watch.Modified
+		if old.UID == group.UID {
+			group.Status = old.Status
+		}
+	}
+	p.store(kind, group)
+}
+
+// Get returns a copy of a PodGroup, nil if there is none.
+func (p *PodGroups) Get(key types.NamespacedName) *v2alpha2.PodGroup {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.objects[key] == nil {
+		return nil
+	}
+	return p.objects[key].DeepCopy()
+}
+
+// Delete removes a PodGroup. It is no error if there is none.
+func (p *PodGroups) Delete(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if old := p.objects[key]; old != nil {
+		delete(p.objects, key)
+		p.record(watch.Deleted, old.DeepCopy())
+	}
+}
+
+// Updates returns the number of status updates that have succeeded.
+func (p *PodGroups) Updates() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.updates
+}
+
+// FailUpdates makes the next status updates fail, one with each error.
+func (p *PodGroups) FailUpdates(errs ...error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures = errs
+}
+
+// OnUpdate has a function called with every PodGroup whose status was updated.
+func (p *PodGroups) OnUpdate(f func(*v2alpha2.PodGroup)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.onUpdate = f
+}
+
+// UpdateStatus writes the status. It fails with a conflict unless the resource version and the UID are the latest.
+func (p *PodGroups) UpdateStatus(_ context.Context, group *v2alpha2.PodGroup) (*v2alpha2.PodGroup, error) {
+	p.mu.Lock()
+	next, err := p.updateStatus(group)
+	onUpdate := p.onUpdate
+	p.mu.Unlock()
+	if err == nil && onUpdate != nil {
+		onUpdate(next.DeepCopy())
+	}
+	return next, err
+}
+
+func (p *PodGroups) updateStatus(group *v2alpha2.PodGroup) (*v2alpha2.PodGroup, error) {
+	if len(p.failures) > 0 {
+		err := p.failures[0]
+		p.failures = p.failures[1:]
+		return nil, err
+	}
+	old := p.objects[keyOf(group)]
+	switch {
+	case old == nil:
+		return nil, apierrors.NewNotFound(v2alpha2.Resource("podgroups"), group.Name)
+	case old.ResourceVersion != group.ResourceVersion || old.UID != group.UID:
+		return nil, apierrors.NewConflict(v2alpha2.Resource("podgroups"), group.Name, errors.New("the object has been modified"))
+	}
+	next := old.DeepCopy()
+	next.Status = *group.Status.DeepCopy()
+	p.store(watch.Modified, next)
+	p.updates++
+	return next.DeepCopy(), nil
+}
+
+// store takes over an object as the newest version of it.
+func (p *PodGroups) store(kind watch.EventType, group *v2alpha2.PodGroup) {
+	p.objects[keyOf(group)] = group
+	p.record(kind, group)
+}
+
+func (p *PodGroups) record(kind watch.EventType, group *v2alpha2.PodGroup) {
+	group.APIVersion, group.Kind = v2alpha2.SchemeGroupVersion.String(), "PodGroup"
+	group.ResourceVersion = strconv.Itoa(len(p.history) + 1)
+	e := event{kind, group}
+	p.history = append(p.history, e)
+	for w := range p.watchers {
+		w <- e
+	}
+}
+
+// ServeHTTP implements http.Handler for GET and watch of all PodGroups, GET of one, and PUT of a status.
+func (p *PodGroups) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	path := strings.Split(strings.TrimPrefix(r.URL.Path, "/apis/"+v2alpha2.SchemeGroupVersion.String()+"/"), "/")
+	query := r.URL.Query()
+	switch {
+	case query.Get("sendInitialEvents") != "": // the client falls back to a list
+		answerError(w, apierrors.NewInvalid(v2alpha2.SchemeGroupVersion.WithKind("PodGroup").GroupKind(), "", nil))
+	case query.Get("watch") != "":
+		p.watch(w, r)
+	case r.Method == http.MethodGet && len(path) == 1:
+		p.mu.Lock()
+		list := v2alpha2.PodGroupList{TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroupList"}}
+		list.ResourceVersion = strconv.Itoa(len(p.history))
+		for _, g := range p.objects {
+			list.Items = append(list.Items, *g.DeepCopy())
+		}
+		p.mu.Unlock()
+		answer(w, list)
+	case r.Method == http.MethodPut:
+		var group v2alpha2.PodGroup
+		if err := json.NewDecoder(r.Body).Decode(&group); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		next, err := p.UpdateStatus(r.Context(), &group)
+		if err != nil {
+			answerError(w, err)
+			return
+		}
+		answer(w, next)
+	case r.Method == http.MethodGet && len(path) == 4: // namespaces/NAMESPACE/podgroups/NAME
+		group := p.Get(types.NamespacedName{Namespace: path[1], Name: path[3]})
+		if group == nil {
+			answerError(w, apierrors.NewNotFound(v2alpha2.Resource("podgroups"), path[3]))
+			return
+		}
+		answer(w, group)
+	default:
+		http.Error(w, fmt.Sprintf("%s %s is not served here", r.Method, r.URL.Path), http.StatusNotImplemented)
+	}
+}
+
+// watch sends what has changed since the resource version that the client has listed.
+func (p *PodGroups) watch(w http.ResponseWriter, r *http.Request) {
+	seen, err := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	events := make(chan event, 1000)
+	p.mu.Lock()
+	for _, missed := range p.history[seen:] {
+		events <- missed
+	}
+	p.watchers[events] = true
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.watchers, events)
+	}()
+	w.(http.Flusher).Flush()
+	for {
+		select {
+		case e := <-events:
+			if json.NewEncoder(w).Encode(e) != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func answer(w http.ResponseWriter, object any) {
+	_ = json.NewEncoder(w).Encode(object) // fails only if the client has gone
+}
+
+func answerError(w http.ResponseWriter, err error) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	s := status.Status()
+	s.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	w.WriteHeader(int(s.Code))
+	answer(w, s)
+}
+
+func keyOf(group *v2alpha2.PodGroup) types.NamespacedName {
+	return types.NamespacedName{Namespace: group.Namespace, Name: group.Name}
+}
