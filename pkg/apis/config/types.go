@@ -13,7 +13,7 @@ type GangAdmissionArgs struct {
 
 	// RepairTimeout is how long a gang that was never whole may stay partly bound, after a crash or a failed bind,
 	// before the pods this scheduler bound for it are released. Counted while the API server answers.
-	// Default 30s; 1s to 1h. Source: decision G11.
+	// Default 30s; 1s to 1h. Source: docs/decisions, G11.
 	RepairTimeout metav1.Duration
 
 	// BarrierTimeout is the longest that an assumed member waits at Bind for its siblings' volumes and claims; when it
@@ -30,7 +30,7 @@ type GangAdmissionArgs struct {
 	PlanBudget int32
 
 	// PlanDeadline is how much of the scheduling loop's time one attempt to plan a gang may take. An attempt that is cut
-	// short says so and goes on in a later cycle. Default 200ms; 10ms to 10s. Source: decision G18.
+	// short says so and goes on in a later cycle. Default 200ms; 10ms to 10s. Source: docs/decisions, G18.
 	PlanDeadline metav1.Duration
 
 	// StatusInterval is the shortest time between two status writes of one PodGroup; a changed condition is written
@@ -43,16 +43,16 @@ type GangAdmissionArgs struct {
 	ResyncInterval metav1.Duration
 
 	// WaitingForGangAfter is how long a pod of an incomplete gang is held before it gets PodScheduled=False with
-	// reason WaitingForGang. Default 10s; 1s to 1h. Source: decision G13.
+	// reason WaitingForGang. Default 10s; 1s to 1h. Source: docs/decisions, G13.
 	WaitingForGangAfter metav1.Duration
 
 	// NeedsCapacityAfter is how long a gang must have had the verdict "needs capacity" before its held pods get
 	// PodScheduled=False with reason Unschedulable, which is what cluster autoscalers act on.
-	// Default 2s; 1s to 1h. Source: decision G13.
+	// Default 2s; 1s to 1h. Source: docs/decisions, G13.
 	NeedsCapacityAfter metav1.Duration
 
 	// SingleSurplusAfter is how long room must not have grown, while a sub-group above the minimum waits, before single pods
-	// above the minimum may take it. Default 2s; 100ms to 1h. Source: decision G16.
+	// above the minimum may take it. Default 2s; 100ms to 1h. Source: docs/decisions, G16.
 	SingleSurplusAfter metav1.Duration
 
 	// ReplacementTimeout is how long the room of a deleted pod is kept for its replacement, from when the pod began to
