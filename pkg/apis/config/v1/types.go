@@ -12,7 +12,7 @@ type GangAdmissionArgs struct {
 
 	// RepairTimeout is how long a gang that was never whole may stay partly bound, after a crash or a failed bind,
 	// before the pods this scheduler bound for it are released. Counted while the API server answers.
-	// nil: 30s. From 1s to 1h. Source: decision G11.
+	// nil: 30s. From 1s to 1h. Source: docs/decisions, G11.
 	RepairTimeout *metav1.Duration `json:"repairTimeout,omitempty"`
 
 	// BarrierTimeout is the longest that an assumed member waits at Bind for its siblings' volumes and claims; when it
@@ -29,7 +29,7 @@ type GangAdmissionArgs struct {
 	PlanBudget *int32 `json:"planBudget,omitempty"`
 
 	// PlanDeadline is how much of the scheduling loop's time one attempt to plan a gang may take. An attempt that is cut
-	// short says so and goes on in a later cycle. nil: 200ms. From 10ms to 10s. Source: decision G18.
+	// short says so and goes on in a later cycle. nil: 200ms. From 10ms to 10s. Source: docs/decisions, G18.
 	PlanDeadline *metav1.Duration `json:"planDeadline,omitempty"`
 
 	// StatusInterval is the shortest time between two status writes of one PodGroup; a changed condition is written
@@ -42,16 +42,16 @@ type GangAdmissionArgs struct {
 	ResyncInterval *metav1.Duration `json:"resyncInterval,omitempty"`
 
 	// WaitingForGangAfter is how long a pod of an incomplete gang is held before it gets PodScheduled=False with
-	// reason WaitingForGang. nil: 10s. From 1s to 1h. Source: decision G13.
+	// reason WaitingForGang. nil: 10s. From 1s to 1h. Source: docs/decisions, G13.
 	WaitingForGangAfter *metav1.Duration `json:"waitingForGangAfter,omitempty"`
 
 	// NeedsCapacityAfter is how long a gang must have had the verdict "needs capacity" before its held pods get
 	// PodScheduled=False with reason Unschedulable, which is what cluster autoscalers act on.
-	// nil: 2s. From 1s to 1h. Source: decision G13.
+	// nil: 2s. From 1s to 1h. Source: docs/decisions, G13.
 	NeedsCapacityAfter *metav1.Duration `json:"needsCapacityAfter,omitempty"`
 
 	// SingleSurplusAfter is how long room must not have grown, while a sub-group above the minimum waits, before single pods
-	// above the minimum may take it. nil: 2s. From 100ms to 1h. Source: decision G16.
+	// above the minimum may take it. nil: 2s. From 100ms to 1h. Source: docs/decisions, G16.
 	SingleSurplusAfter *metav1.Duration `json:"singleSurplusAfter,omitempty"`
 
 	// ReplacementTimeout is how long the room of a deleted pod is kept for its replacement, from when the pod began to
