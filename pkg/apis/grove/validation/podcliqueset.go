@@ -129,7 +129,9 @@ func isTraining(spec *v1alpha1.PodCliqueSetSpec) bool {
 	return spec.WorkloadType == v1alpha1.WorkloadTypeTraining
 }
 
-// validateDelays checks the terminationDelays (decision T1).
+// validateDelays checks the terminationDelays. Unset turns gang termination off;
+// a delay is positive, of Training also 0; a scaling group has one only if the
+// set has (docs/decisions, T1).
 func validateDelays(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
 	var errs field.ErrorList
 	check := func(path *field.Path, d *metav1.Duration) {

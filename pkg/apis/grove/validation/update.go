@@ -218,7 +218,7 @@ func sameSet(a, b []string) bool {
 }
 
 // fixedTemplate refuses a change of the template of a Training workload, which no
-// update reaches (decision J1).
+// update reaches (docs/decisions, J1).
 func fixedTemplate(path *field.Path) *field.Error {
 	return field.Forbidden(path, "the template of a Training workload is immutable under either update strategy: a rolling change would restart the job; "+
 		"create a new PodCliqueSet, with workloadType Inference and update strategy OnDelete if its template is to change while it runs")
@@ -227,7 +227,7 @@ func fixedTemplate(path *field.Path) *field.Error {
 // rollingChanges returns the fields of the template that differ and reach pods
 // only by their replacement, in the order of the new template: labels,
 // annotations and podSpec of its cliques, then the priority class of all of them
-// (decision U1). A priority class counts only if pods get another one by it. A
+// (docs/decisions, U1). A priority class counts only if pods get another one by it. A
 // clique that only one of the two has is left out.
 func rollingChanges(pcs, old *v1alpha1.PodCliqueSet) []*field.Path {
 	var changed []*field.Path
@@ -261,8 +261,8 @@ func rollingChanges(pcs, old *v1alpha1.PodCliqueSet) []*field.Path {
 }
 
 // strategyWarnings returns what an update strategy keeps from pods that run:
-// under OnDelete any rolling change (decision U4), and after a switch from OnDelete
-// to RollingRecreate the changes before it (decision U5). None if no pods run, or
+// under OnDelete any rolling change (docs/decisions, U4), and after a switch from OnDelete
+// to RollingRecreate the changes before it (docs/decisions, U5). None if no pods run, or
 // for Training, which has no updates.
 func strategyWarnings(pcs, old *v1alpha1.PodCliqueSet, rolling []*field.Path) []string {
 	if isTraining(&pcs.Spec) || pcs.Spec.Replicas == 0 || old.Spec.Replicas == 0 {
@@ -284,7 +284,7 @@ func isOnDelete(spec *v1alpha1.PodCliqueSetSpec) bool {
 }
 
 // replicasWarnings: an edit of the template's replicas does not reach what
-// has been scaled (decision W2).
+// has been scaled (docs/decisions, W2).
 func replicasWarnings(pcs, old *v1alpha1.PodCliqueSet) []string {
 	var out []string
 	warn := func(path *field.Path, kind string) {
