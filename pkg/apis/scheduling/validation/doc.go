@@ -4,5 +4,5 @@
 //
 // The rules about the tree are those of package gang, whose problems are mapped
 // to field paths here; this package adds what is no matter of the tree. Source:
-// design 003, "Validation Rules".
+// KAI Scheduler's minSubGroups proposal, "Validation Rules".
 package validation

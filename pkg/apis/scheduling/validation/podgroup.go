@@ -190,8 +190,8 @@ func warnings(spec *v2alpha2.PodGroupSpec, tree *gang.Tree) []string {
 	return out
 }
 
-// oldFormWarnings tells what root minMember beside subGroups means (decision
-// G3): all children are required, and minMember itself is not enforced.
+// oldFormWarnings tells what root minMember beside subGroups means (docs/decisions, G3): all children are required, and
+// minMember itself is not enforced.
 func oldFormWarnings(minMember int, tree *gang.Tree) []string {
 	out := []string{fmt.Sprintf(
 		"spec.minMember: beside subGroups this is the old form and means that all %d direct children are required (%d pods); leave it out, or use minSubGroup",
