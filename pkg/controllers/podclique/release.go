@@ -46,7 +46,7 @@ func (r *Reconciler) releasePod(ctx context.Context, pod *corev1.Pod) error {
 
 // releaseAbandoned takes the finalizer from pods that bear the name of a PodClique which records nothing of them any more: it
 // is gone, is being deleted, or was replaced by another, or the pods were orphaned. So no finalizer keeps a namespace, a
-// PodCliqueSet or an earlier attempt from going. Source: decision J5.
+// PodCliqueSet or an earlier attempt from going. Source: docs/decisions, J5.
 func (r *Reconciler) releaseAbandoned(ctx context.Context, name types.NamespacedName) error {
 	named := &corev1.PodList{}
 	if err := r.client.List(ctx, named, client.InNamespace(name.Namespace), client.MatchingFields{byName: name.Name}, client.UnsafeDisableDeepCopy); err != nil {
