@@ -13,7 +13,7 @@ import (
 
 // replicaAttempts returns the attempts of the first n replicas after some were raised, by index. available are the replicas
 // that are available in their present attempt: the first time of it is noted. Entries of replicas that are no longer wanted
-// are dropped. nil if there are none. Source: decision T7.
+// are dropped. nil if there are none. Source: docs/decisions, T7.
 func replicaAttempts(before []v1alpha1.ReplicaAttempt, n int, raised map[int]lifecycle.Raised, available map[int]bool, now metav1.Time) []v1alpha1.ReplicaAttempt {
 	var attempts []v1alpha1.ReplicaAttempt
 	for _, a := range before {

@@ -20,7 +20,8 @@ type Children struct {
 }
 
 // PodGroup returns the PodGroup of replica i of a set, nil if the replica needs nothing because all of it is scaled to
-// zero, has succeeded and left no pods, or belongs to a Training workload that has failed. Source: decisions W1, W7, G9.
+// zero, has succeeded and left no pods, or belongs to a Training workload that has failed. Source: docs/decisions, W1,
+// W7, G9.
 //
 //	root                            every standalone clique and every scaling group
 //	├── <standalone clique>         minMember: its minimum

@@ -19,7 +19,7 @@ type scale struct{ replicas, initial int32 }
 func templateScale(replicas int32) scale { return scale{replicas, replicas} }
 
 // recordedScale returns the scale with which the child of that template name in replica i of a set is made: the one it had
-// before it was deleted, if the set's status records it, else that of the template. Source: decisions W1, W2.
+// before it was deleted, if the set's status records it, else that of the template. Source: docs/decisions, W1, W2.
 func recordedScale(set *v1alpha1.PodCliqueSet, i int, name string, template int32) scale {
 	for _, r := range set.Status.RecordedReplicas {
 		if r.Name == name && lifecycle.ContainsIndex(r.Indices, i) {
@@ -36,7 +36,7 @@ func recordedScale(set *v1alpha1.PodCliqueSet, i int, name string, template int3
 // RecordedReplicas returns what the status of a set is to record: the scale of every standalone PodClique and scaling group
 // that was scaled away from its template. One that does not exist keeps what it had, as long as the set wants it: it is
 // made with that. nil as long as nothing has been scaled. At most maxRecorded different scales are kept, those of the lowest
-// replicas of the set. Source: decision W2.
+// replicas of the set. Source: docs/decisions, W2.
 func RecordedReplicas(set *v1alpha1.PodCliqueSet, live Children) []v1alpha1.RecordedReplicas {
 	type key struct {
 		name string

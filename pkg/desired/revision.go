@@ -23,7 +23,7 @@ import (
 )
 
 // Revision is what can roll in the template of a set, as it was at one time. It is stored as a ControllerRevision. Source:
-// decisions U1, U8.
+// docs/decisions, U1, U8.
 type Revision struct {
 	// Number is greater the later the revision was the set's: one that the set returns to gets a new number.
 	Number int64 `json:"-"`
@@ -261,7 +261,7 @@ func shortHash(data []byte) string {
 
 // follow makes a PodClique of the clique t follow the revision: its hash, and what its owner tells it in annotations. turn: its
 // turn to be updated has come. live is the one that exists, nil if none does. A PodClique of a Training workload that exists
-// keeps its template (decision U7).
+// keeps its template (docs/decisions, U7).
 func (r *Revision) follow(set *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique, t *v1alpha1.PodCliqueTemplateSpec, turn bool, live *v1alpha1.PodClique) {
 	hash := ""
 	if own := r.clique(t.Name); own != nil {

@@ -330,7 +330,7 @@ func TestTrainingDoesNotFollow(t *testing.T) {
 	}
 }
 
-// What owners tell their children, as of U8.
+// What owners tell their children (docs/decisions, U8).
 func TestTell(t *testing.T) {
 	t.Parallel()
 	onDelete := &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}

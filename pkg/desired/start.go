@@ -41,9 +41,9 @@ const (
 )
 
 // addWaitContainer puts the container that waits for other cliques before all others, with a projected token. Source:
-// decision W8. Its request equals its limit, so that a Guaranteed pod stays one, and is less than that of any container that
-// serves and asks for something, so that what such a pod needs stays the same. A pod that asks for nothing asks for this
-// much then, and is Burstable.
+// docs/decisions, W8. Its request equals its limit, so that a Guaranteed pod stays one, and is less than that of any
+// container that serves and asks for something, so that what such a pod needs stays the same. A pod that asks for
+// nothing asks for this much then, and is Burstable.
 func addWaitContainer(spec *corev1.PodSpec, set string, i int, requirements []lifecycle.Requirement, o PodOptions) {
 	yes, no := true, false
 	user, seconds := int64(waitUser), int64(waitTokenSeconds)

@@ -33,7 +33,7 @@ func completed(succeeded, gone int32, done bool) func(*v1alpha1.PodClique) {
 	}
 }
 
-// What has succeeded and cannot be counted any more is not asked for. Source: decision G9.
+// What has succeeded and cannot be counted any more is not asked for. Source: docs/decisions, G9.
 func TestPodGroupOfAJobThatIsPartlyDone(t *testing.T) {
 	t.Parallel()
 	const whole = `job-0-launcher, pods 1

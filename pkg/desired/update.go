@@ -14,9 +14,9 @@ import (
 )
 
 // Begin returns the status of a set with a new revision as the present one. An update begins, unless the revision is the set's
-// first, or the set is a Training workload, whose template does not roll (decision U7). Under OnDelete it ends in the same
-// moment (U4). A replica that is being updated goes on to the new revision. The status does not claim what was so of the revision
-// before: no replica is updated, and the update is not complete.
+// first, or the set is a Training workload, whose template does not roll (docs/decisions, U7). Under OnDelete it ends
+// in the same moment (docs/decisions, U4). A replica that is being updated goes on to the new revision. The status does
+// not claim what was so of the revision before: no replica is updated, and the update is not complete.
 func Begin(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alpha1.PodCliqueSetStatus {
 	s := *set.Status.DeepCopy()
 	first := s.CurrentGenerationHash == nil
@@ -97,8 +97,8 @@ func setSetUpdate(set *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, d 
 	setProgressing(&s.Conditions, set.Generation, d.State, true, now)
 }
 
-// isUpdating reports whether an update of a PodClique is open: of a member of a scaling group that of the group. Source: decision
-// T6.
+// isUpdating reports whether an update of a PodClique is open: of a member of a scaling group that of the group.
+// Source: docs/decisions, T6.
 func isUpdating(clique *v1alpha1.PodClique, d *lifecycle.CliqueUpdateDecision) bool {
 	if clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "" {
 		return observed.HasTurn(clique)
