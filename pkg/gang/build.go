@@ -108,7 +108,8 @@ func (e *StructureError) Error() string {
 // Build returns the tree of a specification. The error, if any, is a *StructureError with all its problems.
 //
 // A root with minMember > 0 beside sub-groups (the form older than minSubGroup) needs all its children; its minMember is
-// not enforced. minMember 0 is allowed only there, beside minSubGroup. Source: design 003, "Validation Rules".
+// not enforced. minMember 0 is allowed only there, beside minSubGroup. Source: KAI Scheduler's minSubGroups proposal,
+// "Validation Rules"; docs/decisions, G2, G3.
 func Build(root Node, groups []Node) (*Tree, error) {
 	if len(groups) > MaxGroups {
 		return nil, &StructureError{Problems: []Problem{{
@@ -232,7 +233,7 @@ func (b *builder) checkParent(i int, n Node) {
 	}
 }
 
-// checkMinimums applies 003's rules on minMember and minSubGroup: each on its kind of group, never both, never zero.
+// checkMinimums applies the rules on minMember and minSubGroup: each on its kind of group, never both, never zero.
 func (b *builder) checkMinimums(i int, n Node, isRoot bool) {
 	children := b.children[n.Name]
 	if isRoot {

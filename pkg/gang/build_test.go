@@ -211,13 +211,13 @@ func TestBuildAccepts(t *testing.T) {
 			want:    []group{{"root", 4, true}},
 			minPods: 4,
 		},
-		"003's single level: 3 of 4 replicas of 8 pods": {
+		"the proposal's single level: 3 of 4 replicas of 8 pods": {
 			root:    inner("", "", 3),
 			groups:  []gang.Node{leaf("prefill-0", "", 8), leaf("prefill-1", "", 8), leaf("prefill-2", "", 8), leaf("prefill-3", "", 8)},
 			want:    []group{{"root", 3, false}, {"prefill-0", 8, true}, {"prefill-1", 8, true}, {"prefill-2", 8, true}, {"prefill-3", 8, true}},
 			minPods: 24,
 		},
-		"003's two levels, parents declared after their children": {
+		"the proposal's two levels, parents declared after their children": {
 			root: inner("", "", 2),
 			groups: []gang.Node{
 				leaf("decode-leaders", "decode", 1), leaf("decode-workers", "decode", 4), inner("decode", "", 2),

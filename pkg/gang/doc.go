@@ -10,5 +10,5 @@
 // (minSubGroup, all of them by default). A PodGroup without sub-groups is a tree of one leaf: the root, named "".
 //
 // The package is pure: standard library only, no clock, no logger. Everything is deterministic; groups are always
-// visited in the order of the specification. Source: design 003 (minSubGroup).
+// visited in the order of the specification. Source: KAI Scheduler's minSubGroups proposal.
 package gang

@@ -6,7 +6,7 @@ import "slices"
 // bound. A leaf that is not named has none. Names that are no leaves count nowhere.
 type Counts map[string]int
 
-// Satisfied reports whether the tree's minimum is met. Source: design 003, "Desired State".
+// Satisfied reports whether the tree's minimum is met. Source: KAI Scheduler's minSubGroups proposal, "Desired State".
 func (t *Tree) Satisfied(c Counts) bool { return t.root.Satisfied(c) }
 
 // Satisfied reports whether a leaf has its pods, or any other group enough children that are satisfied themselves.
@@ -66,7 +66,7 @@ type Lack struct {
 // Missing returns every group below its minimum, most urgent first; empty if there is none. A group comes before its
 // children. First those that the tree needs, then the optional ones. Among siblings: those that have pods already (they
 // would be wasted), then the most starved (the smallest part of the pods they need), then spec order.
-// Source: design 003, "Scheduler Logic Changes".
+// Source: KAI Scheduler's minSubGroups proposal, "Scheduler Logic Changes".
 func (t *Tree) Missing(c Counts) []Lack {
 	var needed, optional []Lack
 	var visit func(g *Group, spare bool)

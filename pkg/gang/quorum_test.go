@@ -19,13 +19,13 @@ func mustBuild(t testing.TB, root gang.Node, groups ...gang.Node) *gang.Tree {
 	return tree
 }
 
-// threeOfFour is 003's single-level example.
+// threeOfFour is the single-level example of KAI Scheduler's minSubGroups proposal.
 func threeOfFour(t testing.TB) *gang.Tree {
 	t.Helper()
 	return mustBuild(t, inner("", "", 3), leaf("p0", "", 8), leaf("p1", "", 8), leaf("p2", "", 8), leaf("p3", "", 8))
 }
 
-// leaderWorkers is 003's two-level example.
+// leaderWorkers is the two-level example of KAI Scheduler's minSubGroups proposal.
 func leaderWorkers(t testing.TB) *gang.Tree {
 	t.Helper()
 	return mustBuild(t, inner("", "", 2),
@@ -177,7 +177,7 @@ func randomSpec(r *rand.Rand, n int) spec {
 	return s
 }
 
-// satisfiedByHand is the oracle: 003's definition read aloud, straight from the specification.
+// satisfiedByHand is the oracle: the definition of KAI Scheduler's minSubGroups proposal, applied to the specification.
 func (s spec) satisfiedByHand(n gang.Node, c map[string]int) bool {
 	satisfied, children := 0, 0
 	for _, child := range s.groups {
