@@ -19,7 +19,7 @@ type Clique struct {
 	// Terminating: the object is being deleted.
 	Terminating bool
 	// Observed: its status was written for its present spec. What is false here may change in a moment, so nothing is
-	// ended because of it (decision W3).
+	// ended because of it (docs/decisions, W3).
 	Observed bool
 
 	// Replicas is the present spec.replicas, MinAvailable what it must keep: Minimum.Enforced.
@@ -44,7 +44,7 @@ type Clique struct {
 }
 
 // Available reports whether the clique has at least minAvailable ready pods and is there to stay; of a Training workload, pods
-// that run or have succeeded. A clique scaled to zero is available. Source: decisions W3, J2.
+// that run or have succeeded. A clique scaled to zero is available. Source: docs/decisions, W3, J2.
 func (c Clique) Available() bool {
 	if c.Training {
 		return !c.Terminating && c.Alive >= c.MinAvailable
@@ -53,7 +53,7 @@ func (c Clique) Available() bool {
 }
 
 // IsStarted reports whether minAvailable pods are ready or have succeeded, and the clique is there to stay: what waits for it
-// may start. Source: decision W8.
+// may start. Source: docs/decisions, W8.
 func (c Clique) IsStarted() bool { return !c.Terminating && c.Ready+c.Succeeded >= c.MinAvailable }
 
 // IsScheduled reports whether minAvailable pods are scheduled or have succeeded, and the clique is there to stay.

@@ -67,13 +67,13 @@ type Breach struct {
 }
 
 // JudgePods returns what a PodClique says about its minimum. Source: Gang Termination Design Doc, "PodClique Level
-// Detection"; decisions T2, T3, T8.
+// Detection"; docs/decisions, T2, T3, T8.
 func JudgePods(a Availability, now time.Time) Breach {
 	return a.judge(SufficientReadyPods, InsufficientReadyPods, readyPods(a.Available, a.Needed), now)
 }
 
 // JudgeReplicas returns what a PodCliqueScalingGroup says about its minimum. Source: Gang Termination Design Doc,
-// "PodCliqueScalingGroup Level Processing"; decisions T2 to T4, W3.
+// "PodCliqueScalingGroup Level Processing"; docs/decisions, T2 to T4, W3.
 func JudgeReplicas(a Availability, now time.Time) Breach {
 	text := fmt.Sprintf("%d of %d replicas available, %d needed", a.Available, a.Wanted, a.Needed)
 	return a.judge(SufficientReplicas, InsufficientReplicas, text, now)
@@ -127,7 +127,7 @@ func readyPods(ready, needed int32) string {
 	return fmt.Sprintf("%d pods are ready, %d needed", ready, needed)
 }
 
-// judge checks in the order of the design document. counts is what all messages begin with.
+// judge checks in the order of the Gang Termination Design Doc. counts is what all messages begin with.
 func (a Availability) judge(sufficient, insufficient BreachReason, counts string, now time.Time) Breach {
 	switch {
 	case a.Needed <= 0:
@@ -163,7 +163,7 @@ func breachedSince(recorded, now time.Time) time.Time {
 }
 
 // Deadline returns when termination is due after a breach that began at since: a whole second, never early. Zero:
-// never, because delay is nil. A delay below zero, which admission refuses, is none. Source: decision T8.
+// never, because delay is nil. A delay below zero, which admission refuses, is none. Source: docs/decisions, T8.
 func Deadline(since time.Time, delay *time.Duration) time.Time {
 	if delay == nil {
 		return time.Time{}

@@ -23,7 +23,7 @@ type OwnedChild struct {
 // Unwanted returns which children of a set are to be deleted, because they are not among those that its replicas consist of
 // (wanted, by replica): a slice for each replica, that of the highest index first, with the PodGroup first in it. A PodGroup
 // goes before the pods of its replica, so that no pod is taken from a gang whose minimum still holds. What is terminating is
-// left alone. Source: decision W1.
+// left alone. Source: docs/decisions, W1.
 func Unwanted(wanted [][]Child, owned []OwnedChild) [][]Child {
 	keep := map[Child]bool{}
 	for _, replica := range wanted {
@@ -78,7 +78,7 @@ type MembersDecision struct{ Update, Create, Delete []string }
 
 // DecideMembers returns what to do about the PodCliques of a scaling group. One is created once the PodGroup lists it and the
 // decision on its replica names it. One beyond the replicas is deleted once the PodGroup no longer lists it, any other if the
-// decision on its replica says so. Source: decisions W1, W7, W10.
+// decision on its replica says so. Source: docs/decisions, W1, W7, W10.
 func DecideMembers(m Members) MembersDecision {
 	var d MembersDecision
 	exists := map[string]bool{}

@@ -3,7 +3,7 @@ package lifecycle
 // PodCounts are numbers of pods of a clique.
 type PodCounts struct {
 	// Pods exist, those that ended included; the others count pods that did not end. Terminating pods count nowhere
-	// (decision W3).
+	// (docs/decisions, W3).
 	Pods, Gated, Scheduled, Running, Ready, Updated int32
 }
 

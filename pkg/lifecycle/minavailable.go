@@ -2,7 +2,8 @@ package lifecycle
 
 // Minimum is what decides how many pods of a clique must run together.
 type Minimum struct {
-	// Explicit is spec.minAvailable; nil: unset, the rule of decision W1 applies.
+	// Explicit is spec.minAvailable. nil: unset; the minimum is the smaller of AtCreation and Replicas. Source:
+	// docs/decisions, W1.
 	Explicit *int32
 	// AtCreation is spec.replicas of the PodClique when it was created.
 	AtCreation int32
@@ -50,7 +51,7 @@ func (m Minimum) Leaf(listed *int32) int32 {
 
 // Effective returns the minimum to record in the clique's status. Scaling in lowers it at once; after that it rises when as
 // many pods are ready as the target, or to what the leaf of the PodGroup (0: not listed) asks for: that of a new PodGroup
-// object asks for more. Source: decision W1.
+// object asks for more. Source: docs/decisions, W1.
 //
 // Example: made with 4 replicas, scaled to 2 (minimum 2) and to 4 again: 2, until 4 pods are ready.
 func (m Minimum) Effective(ready, leaf int32) int32 {

@@ -113,7 +113,7 @@ const (
 	DeletedDuplicate DeletionReason = "DuplicateIndex"
 )
 
-// DecidePods says which pods to make and which to delete. Source: decision W4.
+// DecidePods says which pods to make and which to delete. Source: docs/decisions, W4.
 //
 //   - Terminating pods are not counted and not picked again. The index of one stays taken until its object is gone, or its
 //     node is unreachable and its grace period over; a replacement waits for it rather than take a higher index.

@@ -11,8 +11,8 @@ import (
 )
 
 // Attempt numbers the lives of a unit: of a replica of a PodCliqueSet, and inside of it of a replica of a scaling group.
-// The zero value is the first life of both. PodCliques and pods carry the attempt that they were made for. Source: decision
-// T7.
+// The zero value is the first life of both. PodCliques and pods carry the attempt that they were made for. Source:
+// docs/decisions, T7.
 type Attempt struct {
 	// Set is that of the set replica.
 	Set int32
@@ -69,7 +69,8 @@ const (
 	ReplacedUpdate ReplacementReason = "Update"
 )
 
-// Replacement is why a unit is replaced; it is recorded with the attempt. The zero value: it is not. Source: decision T7.
+// Replacement is why a unit is replaced; it is recorded with the attempt. The zero value: it is not. Source:
+// docs/decisions, T7.
 type Replacement struct {
 	Reason ReplacementReason
 	// Message is one sentence for users, without a full stop.
@@ -153,7 +154,7 @@ type UnitDecision struct {
 	RequeueAfter time.Duration
 }
 
-// DecideUnit returns which PodCliques of a unit to make and which to delete. Source: decisions W10, T7.
+// DecideUnit returns which PodCliques of a unit to make and which to delete. Source: docs/decisions, W10, T7.
 //
 //   - PodCliques of an earlier attempt are deleted. As long as one of them or a pod of an earlier attempt exists, no PodClique
 //     is made.
@@ -278,7 +279,7 @@ func UnderWay(decisions []UnitDecision) int {
 }
 
 // Frozen returns the decision on a unit of that attempt in which nothing is created any more: it is neither completed nor
-// replaced. What is of an earlier attempt goes. Source: decisions J5, J6.
+// replaced. What is of an earlier attempt goes. Source: docs/decisions, J5, J6.
 func (d UnitDecision) Frozen(attempt Attempt) UnitDecision {
 	if d.Attempt != attempt {
 		return UnitDecision{Attempt: attempt}

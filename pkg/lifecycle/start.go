@@ -81,10 +81,10 @@ func ParseRequirements(text string) ([]Requirement, error) {
 // the template does not have are left out: nothing could ever fulfil them. Sorted as the template has the parents.
 //
 //   - A standalone parent: its PodClique.
-//   - A parent in another scaling group: any minAvailable of that group's replicas (decision W8).
+//   - A parent in another scaling group: any minAvailable of that group's replicas (docs/decisions, W8).
 //   - A parent in the same group: that of the same replica; below minAvailable besides any minAvailable of the replicas.
 //   - Replicas of a group from its minAvailable on are surplus. They come when the minimum runs and may come alone, so
-//     they wait for parents of their own replica only (grove-api.md 3.8).
+//     they wait for parents of their own replica only (docs/decisions, W8).
 func (o StartOrder) Requirements(set string, i int, clique string, groupReplica int) []Requirement {
 	at := slices.IndexFunc(o.Cliques, func(c OrderedClique) bool { return c.Name == clique })
 	if at < 0 {

@@ -66,7 +66,7 @@ func (t *Termination) add(index int, d due, now time.Time) {
 // longer than the delay, as long as enough others are available. Else the group is in breach itself, and the set
 // decides. A PodClique counts only if its status is of its present spec and it was made for the present attempt of its
 // replica: what is not known, and what is replaced already, terminates nothing. Source: Gang Termination Design Doc,
-// "Two-level protection at PCSG"; decisions T4, T7, W3.
+// "Two-level protection at PCSG"; docs/decisions, T4, T7, W3.
 func DecideGroupTermination(g GroupTermination, now time.Time) Termination {
 	var t Termination
 	if available, _ := CountAvailable(g.Replicas); g.ReportsOnly || available < g.MinAvailable {
@@ -80,7 +80,7 @@ func DecideGroupTermination(g GroupTermination, now time.Time) Termination {
 
 // DecideSetTermination returns which replicas of a set are terminated: those with a standalone PodClique or a scaling
 // group in breach for longer than its delay. What is not known, and what is of an earlier attempt, terminates nothing.
-// Source: Gang Termination Design Doc, "PodCliqueSet Level Termination"; decisions T5, T7, W3.
+// Source: Gang Termination Design Doc, "PodCliqueSet Level Termination"; docs/decisions, T5, T7, W3.
 func DecideSetTermination(replicas []SetReplica, now time.Time) Termination {
 	var t Termination
 	for _, r := range replicas {

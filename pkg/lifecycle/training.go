@@ -98,7 +98,8 @@ type TrainingOutcome struct {
 	RequeueAfter time.Duration
 }
 
-// DecideTraining returns what becomes of a Training workload. Sources: GREP-0285, "PodCliqueSet Controller"; decisions J3 to J8.
+// DecideTraining returns what becomes of a Training workload. Sources: GREP-0285, "PodCliqueSet Controller";
+// docs/decisions, J3 to J8.
 //
 //   - It is Running as long as a pod is, and was so at least once: the start is recorded before anything that follows from it.
 //   - A replica whose PodCliques have all succeeded has succeeded; when all have, so has the workload.

@@ -64,7 +64,7 @@ type trainingIndex struct {
 }
 
 // DecideTrainingPods says which pods of a Training workload to make, to delete and to let go of. Sources: GREP-0285, "PodClique
-// Controller"; decisions J2, J3, J5, J6, J8.
+// Controller"; docs/decisions, J2, J3, J5, J6, J8.
 //
 //   - A pod that succeeded is recorded, never made again, and stays for its logs.
 //   - A pod that failed, or is gone, is replaced under its index as long as the clique is not below its minimum, a failed one
@@ -218,7 +218,7 @@ func (d *TrainingDecision) succeeded(pods []Pod) IndexSet {
 }
 
 // judge fills in the breach. A clique that was never available is in breach as soon as a pod has failed without which there
-// are not enough: else a job that crashes at the start would hold its devices for ever. Source: decision J2.
+// are not enough: else a job that crashes at the start would hold its devices for ever. Source: docs/decisions, J2.
 func (d *TrainingDecision) judge(t TrainingPods, n int, indices map[int]*trainingIndex, now time.Time) {
 	var starting, failed int32
 	var causes []string

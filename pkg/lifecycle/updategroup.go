@@ -61,7 +61,7 @@ func (r GroupReplica) leaves() bool {
 }
 
 // DecideGroupUpdate returns which replicas of a scaling group are replaced because of an update. Source: Rolling Update, "PCSG
-// Replica Selection"; GREP-291, "OnDelete Strategy"; decisions U2 to U6, W10.
+// Replica Selection"; GREP-291, "OnDelete Strategy"; docs/decisions, U2 to U6, W10.
 //
 //   - A replica is replaced whole if a pod of it is of an earlier template. Under OnDelete none is.
 //   - In the group's turn, replicas that are not scheduled or not available go immediately. Of available ones the oldest goes when

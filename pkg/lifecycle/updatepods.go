@@ -48,7 +48,7 @@ type CliqueUpdateDecision struct {
 }
 
 // DecideCliqueUpdate returns which pods of a PodClique are replaced because of an update. Source: Rolling Update, "PodClique
-// (PCLQ) Pod Selection"; GREP-291, "OnDelete Strategy"; decisions U2 to U6, U8.
+// (PCLQ) Pod Selection"; GREP-291, "OnDelete Strategy"; docs/decisions, U2 to U6, U8.
 //
 //   - Under OnDelete nothing is deleted. An update begins and ends in one moment; one that was open ends.
 //   - In its turn, pods of an earlier template that are not ready go immediately: those without a node first, then the others.
@@ -263,7 +263,7 @@ func plural(n int, one, many string) string {
 
 // inDeletionOrderOnDelete returns the pods in the order in which scaling in takes them under OnDelete: outdated ones first,
 // though no ready one that leaves fewer than minAvailable ready pods, then in the order of InDeletionOrder. Source: GREP-291,
-// "OnDelete Strategy"; decision U4.
+// "OnDelete Strategy"; docs/decisions, U4.
 func inDeletionOrderOnDelete(pods []Pod, minAvailable int32) []Pod {
 	ready := int32(0)
 	for _, p := range pods {

@@ -72,7 +72,7 @@ func (r SetReplica) hasScheduled() bool {
 }
 
 // DecideSetUpdate returns which replica of a set is updated. Source: Rolling Update, "PodGangSet (PGS) Replica Selection" and
-// "PGS Replica Update Completion"; GREP-291; decisions U2 to U6.
+// "PGS Replica Update Completion"; GREP-291; docs/decisions, U2 to U6.
 //
 //   - One replica at a time: first those of which nothing is scheduled, then those in breach of a minimum, then the others; of
 //     each kind the highest index first. Those that are due to be terminated come back with the present template.
