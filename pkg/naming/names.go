@@ -62,7 +62,7 @@ func StartRole(set string) string { return "grove.io:pcs:" + set }
 func Hostname(podClique string, index int) string { return podClique + "-" + strconv.Itoa(index) }
 
 // Pod returns the name of the pod with that index in a PodClique. template is the hash of what it is made from: pods of
-// different templates have different names (decision U8). replaced is the UID of the pod object of the same
+// different templates have different names (docs/decisions, U8). replaced is the UID of the pod object of the same
 // index that is still there when this one is made (its node is unreachable); "" if there is none, which is the rule.
 //
 // The name is a function of its arguments, so that a controller that does not see yet what it has made asks for the
