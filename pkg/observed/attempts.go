@@ -46,7 +46,7 @@ func SetAttempt(set *v1alpha1.PodCliqueSet, i int) lifecycle.Attempt {
 }
 
 // GroupAttempt returns the present attempt of replica j of a scaling group. The set tells the group its own attempt by an
-// annotation; a status that was written for another one says nothing about this. Source: decision T5.
+// annotation; a status that was written for another one says nothing about this. Source: docs/decisions, T5.
 func GroupAttempt(group *v1alpha1.PodCliqueScalingGroup, j int) lifecycle.Attempt {
 	a := lifecycle.Attempt{Set: attempt(group, v1alpha1.AnnotationPodCliqueSetAttempt)}
 	if group.Status.PodCliqueSetAttempt == a.Set {

@@ -12,7 +12,7 @@ import (
 // podFailure returns why a pod failed, when, if a container says so, and whether it did. As for a Job, the phase
 // decides: the kubelet leaves sidecars out of it, and includes init containers. A pod is failed besides as soon as a
 // container that is not started again has ended non-zero, though others go on. Sources: GREP-0285, "PodClique
-// Controller"; decisions J2, J8.
+// Controller"; docs/decisions, J2, J8.
 func podFailure(pod *corev1.Pod) (lifecycle.PodEnd, time.Time, bool) {
 	end, at, found := failedContainer(pod)
 	switch pod.Status.Phase {

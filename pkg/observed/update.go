@@ -50,7 +50,7 @@ func IsCurrentlyUpdating(set *v1alpha1.PodCliqueSet, i int) bool {
 	return p != nil && p.UpdateEndedAt == nil && p.CurrentlyUpdating != nil && p.CurrentlyUpdating.ReplicaIndex == int32(i)
 }
 
-// IsGroupUpdating reports whether an update of the scaling group is open. Source: decision T6.
+// IsGroupUpdating reports whether an update of the scaling group is open. Source: docs/decisions, T6.
 func IsGroupUpdating(group *v1alpha1.PodCliqueScalingGroup) bool { return GroupProgress(group).Open() }
 
 // CliqueProgress returns how far the latest update of a PodClique has come; nil: there was none.

@@ -27,7 +27,7 @@ func Minimum(clique *v1alpha1.PodClique) lifecycle.Minimum {
 }
 
 // TemplateReplicas returns the replicas that the template last gave a PodClique or PodCliqueScalingGroup; -1 if its
-// annotations do not say. As long as they equal spec.replicas the object has not been scaled (decision W2).
+// annotations do not say. As long as they equal spec.replicas the object has not been scaled (docs/decisions, W2).
 func TemplateReplicas(object metav1.Object) int32 {
 	return replicasAnnotation(object.GetAnnotations(), v1alpha1.AnnotationTemplateReplicas, -1)
 }
