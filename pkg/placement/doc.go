@@ -45,5 +45,6 @@
 // alone. The planner itself costs a fraction of a microsecond per pod (bench_test.go). It asks for Kind and Capacity once per
 // class, and for a few refusals to be explained per Shortfall.
 //
-// The package is pure: no clock, no logger, no Kubernetes; same facts, same plan. Source: design 003.
+// The package is pure: no clock, no logger, no Kubernetes; same facts, same plan. Sources: KAI Scheduler's
+// minSubGroups proposal; docs/decisions, G5.
 package placement

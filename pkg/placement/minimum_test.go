@@ -19,7 +19,8 @@ func gpu8(n int) []node {
 	return nodes
 }
 
-// prefill is 003's example made small: k of four leaves p0..p3 with the given number of pods each.
+// prefill is the example of KAI Scheduler's minSubGroups proposal made small: k of four leaves
+// p0..p3 with the given number of pods each.
 func prefill(t testing.TB, k, minMember int32) *gang.Tree {
 	t.Helper()
 	return mustBuild(t, inner("", "", k), leaf("p0", "", minMember), leaf("p1", "", minMember), leaf("p2", "", minMember), leaf("p3", "", minMember))
@@ -80,14 +81,14 @@ func TestMinimumPlans(t *testing.T) {
 			classes: gpu, nodes: gpu8(2),
 			want: []string{"p1-0 on node-0", "p2-0 on node-0", "p2-1 on node-0"},
 		},
-		"two of four satisfied and three needed: one child, not both (B4)": {
+		"two of four satisfied and three needed: one child, not both": {
 			tree:    func(t testing.TB) *gang.Tree { return prefill(t, 3, 2) },
 			have:    gang.Counts{"p0": 2, "p1": 2},
 			pods:    waiting(pods("p2", 0, 2), pods("p3", 0, 2)),
 			classes: gpu, nodes: gpu8(2),
 			want: []string{"p2-0 on node-0", "p2-1 on node-0"},
 		},
-		"children with bound pods come before spec order (G5)": {
+		"children with bound pods come before spec order": {
 			tree:    func(t testing.TB) *gang.Tree { return prefill(t, 1, 2) },
 			have:    gang.Counts{"p2": 1, "p3": 1},
 			bound:   gang.Counts{"p3": 1},
@@ -101,7 +102,7 @@ func TestMinimumPlans(t *testing.T) {
 			classes: gpu, nodes: gpu8(1),
 			want: []string{"p1-0 on node-0", "p2-0 on node-0", "p3-0 on node-0"},
 		},
-		"a child lacks pods (B3)": {
+		"a child lacks pods": {
 			tree:    func(t testing.TB) *gang.Tree { return prefill(t, 2, 2) },
 			pods:    waiting(pods("p0", 0, 2), pods("p1", 0, 1), pods("p3", 0, 2)),
 			classes: gpu, nodes: gpu8(1),

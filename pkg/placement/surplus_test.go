@@ -35,13 +35,13 @@ func TestSurplus(t *testing.T) {
 				"p0-2 on node-0", "p1-0 on node-0", "p1-1 on node-0",
 			},
 		},
-		"a unit that cannot fit does not block the next (B5)": {
+		"a unit that cannot fit does not block the next": {
 			tree: func(t testing.TB) *gang.Tree { return prefill(t, 1, 2) },
 			have: gang.Counts{"p0": 2}, pods: waiting(pods("p1", 1, 2), pods("p2", 0, 2)),
 			classes: []class{{gpus: 1}, {gpus: 9}}, nodes: gpu8(1),
 			want: []string{"p2-0 on node-0", "p2-1 on node-0"},
 		},
-		"an unsatisfied optional child gets all its minimum or nothing (B6)": {
+		"an unsatisfied optional child gets all its minimum or nothing": {
 			tree: func(t testing.TB) *gang.Tree { return prefill(t, 1, 3) },
 			have: gang.Counts{"p0": 3}, pods: waiting(pods("p1", 0, 3), pods("p2", 0, 2)),
 			classes: []class{{gpus: 1}}, nodes: []node{{gpus: 2}},
