@@ -36,7 +36,7 @@ var passing = sets.New(v2alpha2.ReasonWaitingForPods, v2alpha2.ReasonBehindInQue
 // A message is rewritten when its reason or its blocking set (the names in it, in any order) changes. The blocking set
 // also covers counts that the status has as fields, so those are exact whenever the status is. What only moves numbers,
 // such as the nodes per filter reason of one attempt after another, is Numbers: true, but not worth a write of its own
-// at once (users.md B3).
+// immediately.
 func Compare(before, after *v2alpha2.PodGroupStatus) Change {
 	change := Same
 	raise := func(c Change) { change = max(change, c) }

@@ -426,7 +426,7 @@ func (k *knownCapacities) ResourceCapacity(class int) ResourceCapacity {
 	return r
 }
 
-// dominant picks the reason (users.md, B5) from what blocks first.
+// dominant returns the most severe reason among the leaves that block the gang.
 func dominant(blocked []placement.LeafShortfall, world Capacities) v2alpha2.Reason {
 	worst := v2alpha2.Reason("")
 	for _, l := range blocked {

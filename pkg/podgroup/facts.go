@@ -94,6 +94,6 @@ type WaitingPod struct {
 	// Misplaced is why it counts nowhere, "" if it has a leaf: "names sub-group ...".
 	Misplaced string
 	// NeedsCapacity: the last attempt was refused for want of nodes that another node could cure, and the pod is one of
-	// those that the missing minimum, or a surplus sub-group as a unit, lacks (G13).
+	// those that the missing minimum, or a surplus sub-group as a unit, lacks (docs/decisions, G13).
 	NeedsCapacity bool
 }

@@ -32,7 +32,7 @@ const maxNamed = 5
 //	BackingOff       plans were made and failed on their way
 //	BehindInQueue    nothing but its turn is missing
 //
-// (users.md B5 has Binding last. A plan and a refusal never hold together, so the order of these two is of no account.)
+// A plan and a refusal never hold together, so the order of these two does not matter.
 func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 	old := &f.Group.Status
 	if old.Phase == v2alpha2.PodGroupCompleted && old.ObservedGeneration == f.Group.Generation && (f.Pods == 0 || f.Ended) {

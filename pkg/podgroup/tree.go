@@ -10,7 +10,7 @@ import (
 //
 // It fails exactly when validation.ValidatePodGroup reports errors, also those
 // that are not about the tree (a required topology level): an invalid PodGroup
-// that got past admission is never scheduled (decision G7). The error names the
+// that got past admission is never scheduled (docs/decisions, G7). The error names the
 // first problems with their field paths and is meant for a condition.
 func Tree(spec *v2alpha2.PodGroupSpec) (*gang.Tree, error) {
 	tree, errs := validation.Tree(spec)
