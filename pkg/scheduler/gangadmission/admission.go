@@ -47,7 +47,7 @@ var (
 // Name implements fwk.Plugin.
 func (pl *Admission) Name() string { return Name }
 
-// Less implements fwk.QueueSortPlugin (G16). For two pods without a gang it is PrioritySort's order.
+// Less implements fwk.QueueSortPlugin (docs/decisions, G16). For two pods without a gang it is PrioritySort's order.
 func (pl *Admission) Less(a, b fwk.QueuedPodInfo) bool {
 	ra := pl.registry.RankOf(a.GetPodInfo().GetPod(), a.GetTimestamp())
 	rb := pl.registry.RankOf(b.GetPodInfo().GetPod(), b.GetTimestamp())
@@ -116,7 +116,8 @@ func (pl *Admission) Filter(ctx context.Context, state fwk.CycleState, pod *core
 }
 
 // PostFilter implements fwk.PostFilterPlugin: a member that failed on its planned node ends the plan, and a gang's pod
-// never preempts singly (G15). Other pods go on to default preemption, which takes no part of a gang's minimum.
+// never preempts singly (docs/decisions, G15). Other pods go on to default preemption, which takes no part of a gang's
+// minimum.
 func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if !isMember(pod) {
 		if err := pl.guard(); err != nil { // only possible without Attach, which has done it
@@ -138,7 +139,8 @@ func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *
 }
 
 // limit records that a node had devices for fewer pods of a plan than were planned for it: the filters do not see that
-// planned siblings take devices (G18). false: the refusal is about something else, or the node took none of the pods.
+// planned siblings take devices (docs/decisions, G18). false: the refusal is about something else, or the node took
+// none of the pods.
 func (pl *Admission) limit(p *gangstate.Plan, refused *corev1.Pod, node string, why *fwk.Status, now time.Time) bool {
 	if !kubescheduler.LacksDevices(why) {
 		return false

@@ -121,7 +121,7 @@ func (s slowPods) Bind(ctx context.Context, binding *corev1.Binding, o metav1.Cr
 
 type clusterOption func(c *cluster, attach *bool, args *config.GangAdmissionArgs)
 
-// unattached leaves out Attach, as somebody else's scheduler does (G19).
+// unattached leaves out Attach, as somebody else's scheduler does (docs/decisions, G19).
 func unattached(_ *cluster, attach *bool, _ *config.GangAdmissionArgs) { *attach = false }
 
 func newCluster(t *testing.T, options ...clusterOption) *cluster {

@@ -38,7 +38,8 @@ const (
 // Gangs is what the plugins of one scheduler share, over all its profiles.
 //
 // A scheduler built with app.WithPlugin(GateName, gangs.NewGate) and app.WithPlugin(Name, gangs.NewAdmission) is never
-// partial (G19). Attach, which needs the scheduler itself, adds that the members of a gang are scheduled back to back.
+// partial (docs/decisions, G19). Attach, which needs the scheduler itself, adds that the members of a gang are
+// scheduled back to back.
 type Gangs struct {
 	clock    clock.WithTickerAndDelayedExecution
 	registry *gangstate.Registry
@@ -303,7 +304,7 @@ func (r *released) any() bool {
 	return len(r.pods) > 0
 }
 
-// isMember reports whether the pod belongs to a gang (G1).
+// isMember reports whether the pod belongs to a gang (docs/decisions, G1).
 func isMember(pod *corev1.Pod) bool { return pod.Annotations[v2alpha2.PodGroupAnnotation] != "" }
 
 // avoidNode keeps the gang's plans off the node for a short time.
@@ -322,7 +323,7 @@ func (g *Gangs) retryAfter(d time.Duration, key gangstate.Key) {
 }
 
 // avoidedNodes remembers, for a short time, nodes that a plan chose and the real cycle, or the API server, refused, so that the
-// next plan of the gang looks elsewhere (G18).
+// next plan of the gang looks elsewhere (docs/decisions, G18).
 type avoidedNodes struct {
 	lasts time.Duration
 

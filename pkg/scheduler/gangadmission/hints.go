@@ -38,7 +38,7 @@ func (pl *Admission) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHi
 }
 
 // afterChange wakes the leader. It also counts the change, before the leader can be popped: the informer's handlers may
-// run later, and until then an older gang in back-off would not be known to be worth another try (G16).
+// run later, and until then an older gang in back-off would not be known to be worth another try (docs/decisions, G16).
 func (pl *Admission) afterChange(_ klog.Logger, _ *corev1.Pod, _, _ any) (fwk.QueueingHint, error) {
 	pl.registry.ClusterChanged()
 	return fwk.Queue, nil

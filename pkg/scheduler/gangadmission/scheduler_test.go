@@ -390,8 +390,8 @@ func TestPodGroupDeletedAndMadeAgain(t *testing.T) {
 	c.wholeOf("a", 2)
 }
 
-// TestNodeThatRefusedAMemberIsTriedAgain: the node is avoided for a moment (G18). If the gang needs it, the gang has to be
-// woken when the moment is over, also when nothing else happens in the cluster.
+// TestNodeThatRefusedAMemberIsTriedAgain: the node is avoided for a moment (docs/decisions, G18). If the gang needs it,
+// the gang has to be woken when the moment is over, also when nothing else happens in the cluster.
 func TestNodeThatRefusedAMemberIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4)

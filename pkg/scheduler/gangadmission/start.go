@@ -175,7 +175,7 @@ func withoutManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// strip keeps of an ended pod what G9 asks about.
+// strip drops all fields of a finished pod except those needed to count it as completed (docs/decisions, G9).
 func strip(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
