@@ -67,7 +67,7 @@ func (r *Registry) arrive(uid types.UID) (*Plan, error) {
 func (r *Registry) makesWhole(p *Plan) bool {
 	g := p.gang
 	if p.Task != Minimum && g.group == nil {
-		return true // the PodGroup was deleted: the plan ends by its old tree (G12)
+		return true // the PodGroup was deleted: the plan ends by its old tree (docs/decisions, G12)
 	}
 	beside := r.boundBeside(p)
 	with := beside.Clone()

@@ -7,9 +7,9 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
-// completions are the succeeded pods of a gang, and which of them count. A pod counts if it belongs to the present run (G9):
-// its controller has a pod that has not ended, or a bound pod was bound by the same plan, or no pod is left that has not
-// ended. An earlier run of a CronJob, or an earlier attempt, never counts for a later one.
+// completions are the succeeded pods of a gang, and which of them count. A pod counts if it belongs to the present run
+// (docs/decisions, G9): its controller has a pod that has not ended, or a bound pod was bound by the same plan, or no
+// pod is left that has not ended. An earlier run of a CronJob, or an earlier attempt, never counts for a later one.
 //
 // Pods that have the controller and the plan in common count together, so only buckets of them are looked at when a
 // controller's last pod ends or a plan's last bound pod goes.

@@ -131,7 +131,7 @@ func (m *member) planned() bool {
 type numbers struct {
 	created *gang.Tally // pods that exist and have not failed, completions included
 	placed  *gang.Tally // bound, assumed, or counted as succeeded
-	bound   *gang.Tally // bound or counted as succeeded (G9, G11)
+	bound   *gang.Tally // bound or counted as succeeded (docs/decisions, G9, G11)
 
 	flagged    [nFlags]int // members by flag
 	ownMarks   map[mark.Plan]int
@@ -302,12 +302,13 @@ func (m *member) usable(profile string) bool {
 	return m.share.has(isUsable) && profile != "" && m.share.scheduler == profile
 }
 
-// isBound is G11's "bound": nodeName set (or the binding accepted), not terminating (nor about to be), not Failed.
+// isBound reports whether the pod is bound: nodeName set (or the binding accepted), not terminating (nor about to be), not
+// Failed (docs/decisions, G11).
 func (m *member) isBound() bool {
 	return (m.state == bound || m.state == posted) && m.pod.DeletionTimestamp == nil && !m.leaving && m.pod.Status.Phase != corev1.PodFailed
 }
 
-// hasCompleted reports whether the member succeeded in the present run (G9).
+// hasCompleted reports whether the member succeeded in the present run (docs/decisions, G9).
 func (g *gangState) hasCompleted(m *member) bool {
 	return m.state == succeeded && g.numbers.completed.counts(bucketKey{m.share.controller, m.share.mark})
 }

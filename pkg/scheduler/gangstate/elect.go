@@ -82,8 +82,8 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	return e
 }
 
-// recordWhole makes Admitted stick, and lets it go when nothing of the gang is left (G11). The same for each sub-group, as
-// long as the gang is admitted (G20).
+// recordWhole makes Admitted stick, and lets it go when nothing of the gang is left (docs/decisions, G11). The same for
+// each sub-group, as long as the gang is admitted (docs/decisions, G20).
 func (r *Registry) recordWhole(g *gangState) {
 	n := g.numbers
 	touched := n.touched

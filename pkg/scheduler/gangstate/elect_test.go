@@ -34,10 +34,10 @@ func TestElection(t *testing.T) {
 			tell:   func(s *story) { s.members("a", "b").group(podGroup().MinMember(2)) },
 			leader: "a",
 		},
-		"nobody for an invalid tree (G7)": {
+		"nobody for an invalid tree": {
 			tell: func(s *story) { s.members("a").group(podGroup().SubGroupOf("nowhere", "x", 1)) },
 		},
-		"priority comes first inside a leaf (G5)": {
+		"priority comes first inside a leaf": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(2)).pods(memberPod("a"), memberPod("b").Priority(10))
 			},
@@ -132,27 +132,27 @@ func TestElection(t *testing.T) {
 				s.group(podGroup().MinMember(2)).members("a", "b").r.SetPod(plain, s.now)
 			},
 		},
-		"a pod's annotation changed after binding is ignored (G12)": {
+		"a pod's annotation changed after binding is ignored": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(2)).pods(memberPod("b").Node("n"), memberPod("b").Node("n").Gang("h")).members("a")
 			},
 			leader: "a",
 		},
-		"the PodGroup is deleted: waiting pods are held (G12)": {
+		"the PodGroup is deleted: waiting pods are held": {
 			tell: func(s *story) { s.group(podGroup().MinMember(2)).members("a", "b").r.RemoveGroup(gangG, s.now) },
 		},
-		"a succeeded pod counts with live pods of its controller (G9)": {
+		"a succeeded pod counts with live pods of its controller": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(2)).pods(job("a", "run-1").Phase(corev1.PodSucceeded), job("b", "run-1"))
 			},
 			leader: "b",
 		},
-		"a succeeded pod of an earlier run does not (G9)": {
+		"a succeeded pod of an earlier run does not": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(2)).pods(job("a", "run-1").Phase(corev1.PodSucceeded), job("b", "run-2"))
 			},
 		},
-		"a succeeded pod counts with live pods that were bound by the same plan, whoever made them (G9)": {
+		"a succeeded pod counts with live pods that were bound by the same plan, whoever made them": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(3)).pods(
 					job("a", "leaders").Phase(corev1.PodSucceeded).Node("n").BoundFor(planFor("group", "a", "b").mark("a")),
@@ -160,7 +160,7 @@ func TestElection(t *testing.T) {
 			},
 			leader: "c",
 		},
-		"a succeeded pod does not count with live pods of another plan and another controller (G9)": {
+		"a succeeded pod does not count with live pods of another plan and another controller": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(3)).pods(
 					job("a", "leaders-1").Phase(corev1.PodSucceeded).Node("n").BoundFor(planFor("group", "a", "b").mark("a")),
@@ -182,7 +182,7 @@ func TestElection(t *testing.T) {
 			tell:   func(s *story) { s.group(podGroup().MinMember(2)).members("a", "b", "c").binds("a", "a", "b") },
 			leader: "c", task: SurplusSingle,
 		},
-		"an edited tree that needs another sub-group is refilled, and stays admitted (G12)": {
+		"an edited tree that needs another sub-group is refilled, and stays admitted": {
 			tell: func(s *story) {
 				s.group(podGroup().SubGroup("x", 1)).pods(memberPod("a").SubGroup("x")).binds("a", "a").
 					group(podGroup().Generation(2).SubGroup("x", 1).SubGroup("y", 1)).pods(memberPod("b").SubGroup("y")).wantAdmitted(true)
@@ -340,7 +340,7 @@ func TestARankDoesNotChangeInTheQueue(t *testing.T) {
 	pod := s.r.members["a"].pod
 	s.r.Pass(pod)
 	before := s.r.RankOf(pod, s.now)
-	s.pods(memberPod("b").Priority(100)) // raises the gang's priority (G10)
+	s.pods(memberPod("b").Priority(100)) // raises the gang's priority (docs/decisions, G10)
 	s.after(time.Second)
 	s.r.Pass(pod)
 	if after := s.r.RankOf(pod, s.now); after != before {

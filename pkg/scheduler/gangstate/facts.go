@@ -16,7 +16,7 @@ import (
 )
 
 // capacityReasons are the refusals that another node, or one with more on it, could cure: what a cluster autoscaler
-// should hear of (G13).
+// should hear of (docs/decisions, G13).
 var capacityReasons = sets.New(v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTooLarge, v2alpha2.ReasonInsufficientGPUs,
 	v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonFragmented)
 

@@ -65,7 +65,7 @@ type gangState struct {
 	numbers *numbers
 	rows    []row // the members that Facts and Begin ask about, in no order
 
-	admitted       bool             // sticky: the minimum was bound once (G11)
+	admitted       bool             // sticky: the minimum was bound once (docs/decisions, G11)
 	admittedGroups sets.Set[string] // names of sub-groups that were admitted once
 	waited         time.Time        // since when the pods could satisfy the tree, by the status of the PodGroup; zero = unknown
 	vanished       int              // members in Registry.vanished

@@ -57,7 +57,8 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	}
 	var e Effects
 	if m != nil && m.gang.key != key && m.state == pending {
-		// The annotation changed before the pod was bound: another gang's pod from now on. Afterwards a change is ignored (G12).
+		// The annotation changed before the pod was bound: another gang's pod from now on. Afterwards a change is
+		// ignored (docs/decisions, G12).
 		e.add(r.remove(m, now))
 		m = nil
 		if key.Name == "" {
@@ -213,7 +214,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 }
 
 // RemoveGroup takes a PodGroup that is gone. Waiting pods are held, a burst under way ends by its old tree, running pods
-// are untouched (G12).
+// are untouched (docs/decisions, G12).
 func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// orderKey is what the members of one leaf are ordered by: priority, pod index, creation, name (G5).
+// orderKey is what the members of one leaf are ordered by: priority, pod index, creation, name (docs/decisions, G5).
 type orderKey struct {
 	priority int32
 	index    int

@@ -117,7 +117,8 @@ func (g *gangState) provesPartial() bool {
 // neverBound reports whether the member has never been bound.
 func (m *member) neverBound() bool { return m.state == pending || m.state == assumed }
 
-// isOfEarlierRun reports whether the member succeeded in a run that is over, given the controllers of the present one (G9).
+// isOfEarlierRun reports whether the member succeeded in a run that is over, given the controllers of the present one
+// (docs/decisions, G9).
 func (m *member) isOfEarlierRun(controllers sets.Set[types.UID]) bool {
 	return m.state == succeeded && len(controllers) > 0 && !controllers.Has(controller(m.pod))
 }

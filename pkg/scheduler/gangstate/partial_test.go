@@ -92,7 +92,7 @@ func owned(uid string) *wrappers.PodWrapper {
 	return wrappers.MakePod(uid, "ml").UID(uid).Gang("g").Controller("Job", "job", "job-1")
 }
 
-// Source: decision G11.
+// A gang is partial only if the marks of its bound pods prove that it never was whole. Source: docs/decisions, G11.
 func TestPartial(t *testing.T) {
 	t.Parallel()
 	group := func() *wrappers.PodGroupWrapper { return wrappers.MakePodGroup("g", "ml").UID("group").MinMember(4) }
@@ -390,7 +390,7 @@ func (h *history) lose(rng *rand.Rand) {
 		h.log += fmt.Sprintf("lost %s\n", uid)
 	}
 	if !h.anyBound() {
-		h.whole, h.erased = false, false // nothing of it is left (G11)
+		h.whole, h.erased = false, false // nothing of it is left (docs/decisions, G11)
 	}
 }
 

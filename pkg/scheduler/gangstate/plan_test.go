@@ -209,7 +209,7 @@ func TestPlanLife(t *testing.T) {
 			s.assumes("c").arrives("a", "b", "c").wantOpen(true).posts("a", "b", "c").wantQuiet().wantAdmitted(false)
 			s.members("d").leads("d").commits("d").assumes("d").arrives("d").wantOpen(true)
 		},
-		"a PodGroup deleted while its plan is bound: the plan ends by the old tree (G12)": func(t *testing.T, s *story) {
+		"a PodGroup deleted while its plan is bound: the plan ends by the old tree": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a", "b").r.RemoveGroup(gangG, s.now)
 			s.assumes("c").arrives("a", "b", "c").wantOpen(true).posts("a", "b", "c").wantQuiet()
 		},

@@ -13,9 +13,9 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// Rank is a pod's place in the scheduling queue (G16): higher priority first, then the tier, then of surplus sub-groups the
-// upper level and the gang that has fewer of them, then the earlier time. Comparing whole tuples makes it a strict weak
-// order, and for two plain pods it is PrioritySort's.
+// Rank is a pod's place in the scheduling queue (docs/decisions, G16): higher priority first, then the tier, then of
+// surplus sub-groups the upper level and the gang that has fewer of them, then the earlier time. Comparing whole tuples
+// makes it a strict weak order, and for two plain pods it is PrioritySort's.
 type Rank struct {
 	Priority int32
 	Tier     Tier
@@ -100,7 +100,7 @@ func (r *Registry) leaderRank(g *gangState) Rank {
 }
 
 // priority returns the gang's priority: the highest among its pods, or that of its PodGroup's class if that is known and
-// lower (G10). Whoever made the pods was allowed to use theirs; of the class that is not known.
+// lower (docs/decisions, G10). Whoever made the pods was allowed to use theirs; of the class that is not known.
 func (r *Registry) priority(g *gangState) int32 {
 	highest := g.numbers.priorities.highest()
 	if g.group != nil && g.group.Spec.PriorityClassName != "" && r.opts.Priority != nil {

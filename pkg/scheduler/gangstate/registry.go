@@ -42,7 +42,7 @@ type Options struct {
 	// Resync is how long a gang that was refused sleeps, at the longest, after something changed in the cluster. It
 	// repairs wake-ups that the scheduling queue dropped.
 	Resync time.Duration
-	// RepairTimeout is how long a gang that was never whole may stay bound in part (G11).
+	// RepairTimeout is how long a gang that was never whole may stay bound in part (docs/decisions, G11).
 	RepairTimeout time.Duration
 	// SingleSurplusAfter is how long room must not have grown before single surplus pods are placed while a surplus
 	// sub-group of the same priority waits: nodes that come one by one make up room for the sub-group first. Zero: no wait.

@@ -14,7 +14,8 @@ import (
 )
 
 // A pod without a gang may preempt pods of a gang only so that the gang keeps its minimum, or goes as a whole: single pods
-// above the minimum of the tree, or all of its bound pods, if these are on the one node that the preemptor looks at (G15).
+// above the minimum of the tree, or all of its bound pods, if these are on the one node that the preemptor looks at
+// (docs/decisions, G15).
 
 // Victims is what a pod without a gang may preempt on one node.
 type Victims struct {

@@ -154,10 +154,11 @@ func (r *Registry) Retry(key Key, now time.Time) Effects {
 	return r.leave(r.revive(g, now))
 }
 
-// Yields reports whether the leader's gang has to let another go first: a ripe gang that goes before it in the queue (G16),
-// because the queue's back-off holds its leader or it was activated a moment ago; or one that a failed binding left bound
-// in part a moment ago. Without this, room that an old gang waits for would go to the youngest. The gang that yields is
-// woken when the other was tried, and yields for no more than a second in all: many old gangs cannot hold it up for ever.
+// Yields reports whether the leader's gang has to let another go first: a ripe gang that goes before it in the queue
+// (docs/decisions, G16), because the queue's back-off holds its leader or it was activated a moment ago; or one that a
+// failed binding left bound in part a moment ago. Without this, room that an old gang waits for would go to the
+// youngest. The gang that yields is woken when the other was tried, and yields for no more than a second in all: many
+// old gangs cannot hold it up for ever.
 func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

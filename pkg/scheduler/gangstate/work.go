@@ -18,8 +18,9 @@ type Work struct {
 	Tree *gang.Tree
 	// Priority is the gang's: rooms that are kept at a lower one do not concern it.
 	Priority int32
-	// Problem is what to plan. Refill: the sub-groups that the tree needs and that are not admitted, as units (G12, G20).
-	// SurplusUnit: the pods of sub-groups that are not whole; SurplusSingle: those of sub-groups that are.
+	// Problem is what to plan. Refill: the sub-groups that the tree needs and that are not admitted, as units
+	// (docs/decisions, G12, G20). SurplusUnit: the pods of sub-groups that are not whole; SurplusSingle: those of
+	// sub-groups that are.
 	Problem placement.Problem
 	// Singles, for Refill only, are the waiting pods of admitted sub-groups that lack some of their minimum, in the form of
 	// surplus: each is welcome by itself, and none waits for another. Lacks is how many each of them lacks.
