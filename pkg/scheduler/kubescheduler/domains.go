@@ -15,8 +15,8 @@ type domainRoom struct {
 }
 
 // Domains implements placement.World: for a class with required pod affinity the domains of its topology key, for one
-// whose pods share an unbound claim the nodes. Those into which all linked pods fit come first, the tightest first (G17).
-// Where the pods have to share one domain, those that certainly cannot hold them are left out.
+// whose pods share an unbound claim the nodes. Those into which all linked pods fit come first, the tightest first
+// (docs/decisions, G17). Where the pods have to share one domain, those that certainly cannot hold them are left out.
 func (w *Snapshot) Domains(index int, need []int) []string {
 	c := w.classes[index]
 	w.judge(c)

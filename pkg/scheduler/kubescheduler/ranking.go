@@ -21,7 +21,7 @@ var plainScores = sets.New(names.TaintToleration, names.NodeResourcesFit, names.
 const keptRankings = 8
 
 // ranking is the nodes that take a kind of pod, best first: by the profile's scores, then by the fewest free units of the
-// main resource, so that what is broken into already is filled first (G17).
+// main resource, so that what is broken into already is filled first (docs/decisions, G17).
 type ranking struct {
 	used        int64
 	generations []int64 // of the verdict that was ranked; 0 = never

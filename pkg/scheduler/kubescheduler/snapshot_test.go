@@ -140,7 +140,7 @@ func TestPlacements(t *testing.T) {
 			asks: []ask{{class: 0}, {class: 1}, {class: 0}}, want: []string{"n0", "-", "-"},
 			reasons: map[string]int{"node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod": 2},
 		},
-		"the fullest node that still fits goes first (G17)": {
+		"the fullest node that still fits goes first": {
 			objects: both(racks(2, 8), []runtime.Object{classPod("x").GPUs(4).Node("n1").Obj()}),
 			classes: []*wrappers.PodWrapper{classPod("a").GPUs(2)},
 			asks:    []ask{{}, {}, {}}, want: []string{"n1", "n1", "n0"},
