@@ -3,7 +3,7 @@
 //
 // It never decides anything. Whoever changes something about a gang marks it (Mark, cheap); workers outside the
 // scheduling loop then ask the registry for the facts, let package podgroup make the status of them, and write what
-// differs from what the API server has. Only this package writes to PodGroups (decision G14).
+// differs from what the API server has. Only this package writes to PodGroups (docs/decisions, G14).
 //
 // Every write has to earn its place beside the bindings, so:
 //

@@ -233,7 +233,7 @@ func (h *heldPods) write(ctx context.Context, f podgroup.Facts, w podgroup.Waiti
 const maxAnnounced = 8
 
 // announce emits an event on the first waiting pod of a leaf: kubectl describe prints no message of a condition. Source:
-// decision G13.
+// docs/decisions, G13.
 func (h *heldPods) announce(f podgroup.Facts, w podgroup.WaitingPod, held *heldGang, reason string, now time.Time) {
 	if f.Group == nil || w.Misplaced != "" {
 		return // these have events of their own

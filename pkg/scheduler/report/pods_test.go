@@ -21,7 +21,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// Source: decision G13.
+// Pods that more nodes would help are Unschedulable, which autoscalers act on; others wait for their gang. Source:
+// docs/decisions, G13.
 func TestHeldPodsSayWhatTheyWaitFor(t *testing.T) {
 	t.Parallel()
 	const capacity = "Unschedulable: waits for capacity together with its gang; PodGroup train says what is missing"
@@ -350,7 +351,7 @@ func TestALongNameIsNotCopied(t *testing.T) {
 	}
 }
 
-// Source: decision G13.
+// The first waiting pod of a leaf gets an event, at most 8 a gang and reason. Source: docs/decisions, G13.
 func TestFirstWaitingPodOfEachLeafIsToldWhy(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

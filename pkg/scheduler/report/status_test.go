@@ -312,7 +312,7 @@ func TestNothingIsWrittenBeforeAllIsSeen(t *testing.T) {
 	}
 }
 
-// Source: users.md B9, "Event budget".
+// However often blocked gangs are tried, a gang gets at most one event for each change of its reason.
 func TestBlockedGangsDoNotFlood(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
