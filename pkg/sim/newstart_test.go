@@ -74,7 +74,7 @@ func TestANewStartIsNoBreach(t *testing.T) {
 }
 
 // Who deletes the PodCliques of a job replaces its replica, which is no failure of the job and uses no restart, also if none
-// is left. Pods that are deleted are failures. Source: decisions W10, J4, J8.
+// is left. Pods that are deleted are failures. Source: docs/decisions, W10, J4, J8.
 func TestPodCliquesOfAJobAreDeleted(t *testing.T) {
 	for _, prefix := range []string{"job-0", "job-0-launcher", "job-0-ring-0"} {
 		for _, restarts := range []int32{0, 1} {
