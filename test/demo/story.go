@@ -24,7 +24,8 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// The gangs of the story. The first two are the PodGroups of design 003, as manifests/samples has them.
+// The gangs of the story. The first two are the examples of KAI Scheduler's minSubGroups proposal, as
+// manifests/samples has them.
 const (
 	training  = "training-job"
 	inference = "inference-service"
