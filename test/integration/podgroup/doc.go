@@ -2,7 +2,7 @@
 // CRD's own rules alone, and with the webhook of a muster-controller that runs
 // under the identity and the rights of manifests/controller.
 //
-// testdata has the examples of design 003: the two PodGroups and the two of the
-// appendix as they are, the validation fragments completed with apiVersion,
+// testdata has the examples of KAI Scheduler's minSubGroups proposal: the two
+// PodGroups and the two of the appendix as they are, the validation fragments completed with apiVersion,
 // kind, name and real children.
 package podgroup

@@ -34,7 +34,7 @@ type example struct {
 	warning   string   // of the webhook, part of it
 }
 
-// documentExamples are all examples of design 003.
+// documentExamples are all examples of KAI Scheduler's minSubGroups proposal.
 func documentExamples(t *testing.T) []example {
 	examples := []example{
 		{name: "example-single-level.yaml"},
