@@ -196,7 +196,7 @@ func TestStrangePodGroupNames(t *testing.T) {
 	c.stillSchedules()
 }
 
-// The old form (G3): minMember beside sub-groups means all of them, and its number means nothing.
+// The old form (docs/decisions, G3): minMember beside sub-groups means all of them, and its number means nothing.
 func TestOldFormOfAPodGroup(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()

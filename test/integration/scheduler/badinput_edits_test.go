@@ -62,7 +62,7 @@ func TestPodGroupDeletedWhileItsPodsAreBound(t *testing.T) {
 	c.stillSchedules() // others need not wait at its barrier
 	c.notBound("g-0", "g-1", "g-2")
 	provision()
-	c.untilBound("g", 3) // by the old tree (G12)
+	c.untilBound("g", 3) // by the old tree (docs/decisions, G12)
 	c.apply(c.group("g").MinMember(3))
 	c.untilSatisfied("g")
 }
@@ -79,7 +79,7 @@ func TestPodGroupEditedWhileItsPodsAreBound(t *testing.T) {
 	c.untilStatus("g", "has seen the edit", func(s v2Status) bool { return s.ObservedGeneration == 2 })
 	c.notBound("g-0", "g-1", "g-2")
 	provision()
-	c.untilBound("g", 3) // by the old tree (G12)
+	c.untilBound("g", 3) // by the old tree (docs/decisions, G12)
 	c.untilSays("g", v2alpha2.ReasonWaitingForPods, "needs 4 pods, 3 exist")
 	c.stillSchedules()
 	c.create(c.pod("g-3", "g", 1))

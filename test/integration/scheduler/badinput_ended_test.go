@@ -13,7 +13,7 @@ import (
 )
 
 // A Job whose pods succeed one by one, and one of which fails and is made anew: succeeded pods count as present, so that
-// the new pod is placed by itself (G9).
+// the new pod is placed by itself (docs/decisions, G9).
 func TestJobWithBackoff(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()
@@ -138,7 +138,7 @@ func TestGangWhosePodsAllFailAndAreReplacedAtOnce(t *testing.T) {
 }
 
 // A gang of several Jobs, one of which is over before the others: its pods were bound together with those that run, so
-// they count as present (G9).
+// they count as present (docs/decisions, G9).
 func TestOneJobOfAGangIsOver(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()

@@ -185,7 +185,7 @@ func TestPodsThatChangeTheirGang(t *testing.T) {
 	annotate("c", nil)
 	c.untilPodBound("c")
 
-	// After binding a change means nothing (G12).
+	// After binding a change means nothing (docs/decisions, G12).
 	annotate("b", "other")
 	c.apply(c.group("other").MinMember(1))
 	c.untilStatus("other", "waits for a pod", func(s v2Status) bool { return s.Reason == v2alpha2.ReasonWaitingForPods })

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// Pods of different priority are one gang, and the highest decides when its turn is (G10).
+// Pods of different priority are one gang, and the highest decides when its turn is (docs/decisions, G10).
 func TestPodsOfOneGangWithDifferentPriority(t *testing.T) {
 	c := newCluster(t, 1)
 	low, mid, high := c.priorityClass("low", 10), c.priorityClass("mid", 20), c.priorityClass("high", 30)
@@ -32,7 +32,7 @@ func TestPodsOfOneGangWithDifferentPriority(t *testing.T) {
 	c.untilBound("mid", 1)
 }
 
-// Inside a leaf the pods of higher priority come first (G5).
+// Inside a leaf the pods of higher priority come first (docs/decisions, G5).
 func TestPodsOfHigherPriorityComeFirstInsideALeaf(t *testing.T) {
 	c := newCluster(t, 1)
 	low, high := c.priorityClass("low", 10), c.priorityClass("high", 30)
@@ -50,8 +50,9 @@ func TestPodsOfHigherPriorityComeFirstInsideALeaf(t *testing.T) {
 	c.stillSchedules()
 }
 
-// A PodGroup's own class lowers the priority of its gang, and raises it no higher than that of its pods (G10): quota and
-// admission have judged the pods' classes alone. Priority goes before the age of gangs.
+// A PodGroup's own class lowers the priority of its gang, and raises it no higher than that of its pods
+// (docs/decisions, G10): quota and admission have judged the pods' classes alone. Priority goes before the age of
+// gangs.
 func TestPriorityClassOfAPodGroup(t *testing.T) {
 	c := newCluster(t, 1)
 	low, high := c.priorityClass("low", 10), c.priorityClass("high", 30)

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// A plain pod of higher priority takes no part of a gang's minimum (G15): it waits, and is told why.
+// A plain pod of higher priority takes no part of a gang's minimum (docs/decisions, G15): it waits, and is told why.
 func TestPlainPodsPreemptNoPartOfAGang(t *testing.T) {
 	c := newCluster(t, 2)
 	high := c.priorityClass("high", 1000)

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// A gang's pods never preempt singly (G15); plain pods preempt plain pods as in the stock scheduler.
+// A gang's pods never preempt singly (docs/decisions, G15); plain pods preempt plain pods as in the stock scheduler.
 func TestOnlyPlainPodsPreempt(t *testing.T) {
 	c := newCluster(t, 1)
 	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
@@ -80,7 +80,8 @@ func TestTwoProfiles(t *testing.T) {
 	c.stillSchedules()
 }
 
-// PodScheduled of held pods (G13): Unschedulable for those that an autoscaler could help, and for no others.
+// PodScheduled of held pods (docs/decisions, G13): Unschedulable for those that an autoscaler could help, and for no
+// others.
 func TestConditionsOfHeldPods(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()

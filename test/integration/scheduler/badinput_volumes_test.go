@@ -8,7 +8,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// Members that share one claim which nobody has bound yet, and that fit on no single node (G18).
+// Members that share one claim which nobody has bound yet, and that fit on no single node (docs/decisions, G18).
 func TestMembersThatShareAnUnboundClaim(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startQuick()

@@ -220,8 +220,8 @@ func sameUIDs(a, b map[string]types.UID) bool {
 }
 
 // Gangs were whole, nobody wrote it down, and a pod of each went while the scheduler was dead: from the objects they could
-// be partial, but they might have been whole, so they are never ended (G11). Beside them a gang that is partial, which is
-// released after the same time: that is how the test knows that the time is over.
+// be partial, but they might have been whole, so they are never ended (docs/decisions, G11). Beside them a gang that is
+// partial, which is released after the same time: that is how the test knows that the time is over.
 func TestGangThatMayHaveBeenWholeIsNeverEnded(t *testing.T) {
 	const size = 8
 	gangs := []struct {

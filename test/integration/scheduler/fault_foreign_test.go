@@ -13,9 +13,9 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// The plugins in somebody else's scheduler (G19), which does not hand out the members of a plan back to back: gangs are
-// admitted, and never in part, also among plain pods that take their places. How soon, among those, is not promised: they
-// stop after a while.
+// The plugins in somebody else's scheduler (docs/decisions, G19), which does not hand out the members of a plan back to
+// back: gangs are admitted, and never in part, also among plain pods that take their places. How soon, among those, is
+// not promised: they stop after a while.
 func TestForeignScheduler(t *testing.T) {
 	c := newCluster(t, 5)
 	c.startForeign()

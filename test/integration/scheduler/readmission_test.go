@@ -14,7 +14,7 @@ import (
 
 // A replica of a scaling group, two leaves below one sub-group, is replaced on a full cluster while the rest of its gang
 // runs and rivals wait. Its old pods go one by one, and its new ones come one by one. It ends whole again or holds nothing
-// (G20).
+// (docs/decisions, G20).
 func TestAReplicaIsReplacedAsAWhole(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
