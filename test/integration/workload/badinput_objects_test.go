@@ -185,7 +185,7 @@ func TestForeignObjectsInTheWayOfEachKind(t *testing.T) {
 }
 
 // An autoscaler that scales out and in with minAvailable unset: in is never blocked, and lowers the minimum; out again
-// raises it when the pods are ready (W1). An explicit minimum stops it.
+// raises it when the pods are ready (docs/decisions, W1). An explicit minimum stops it.
 func TestAutoscalerOutAndIn(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(strings.Replace(service2, "replicas: 4", "replicas: 4\n        autoScalingConfig: {minReplicas: 1, maxReplicas: 4}", 1))

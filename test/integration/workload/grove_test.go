@@ -59,7 +59,8 @@ func (w *world) golden(t *testing.T, file string, got inventory) {
 }
 
 // Manifests of Grove's published shape, applied unchanged by kubectl, reach exactly the pods that they describe: index by
-// index, with the host names, the labels and the environment of grove-api.md, and everything around them.
+// index, with the host names, the labels and the environment that Grove gives them (docs/decisions, W6), and everything
+// around them.
 func TestGroveManifests(t *testing.T) {
 	w := newWorld(t, 40) // the small pods may lie on as many nodes as they are, and eight must be left whole
 	priority := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "serving"}, Value: 1000}

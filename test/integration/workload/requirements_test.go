@@ -12,14 +12,14 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// The PodCliqueSets of the requirement documents, which test/integration/workloadapi applies one by one, run: each reaches
-// the pods that it describes, clique by clique.
+// The PodCliqueSets of the proposals (docs/decisions), which test/integration/workloadapi applies one by one, run: each
+// reaches the pods that it describes, clique by clique.
 func TestManifestsOfTheRequirementsRun(t *testing.T) {
 	w := newWorld(t, 0)
 	names, err := cp.CreateNodes(w.ctx, controlplane.NodeOptions{Count: 2, GPUs: 8, NamePrefix: w.namespace})
 	w.must(err, "creating nodes")
 	w.nodes = append(w.nodes, names...)
-	for _, node := range names { // what the node affinity of document 002's example asks for
+	for _, node := range names { // what the node affinity of GREP-291's example asks for
 		_, err := cp.Client().CoreV1().Nodes().Patch(w.ctx, node, types.MergePatchType,
 			[]byte(`{"metadata":{"labels":{"node.kubernetes.io/instance-type":"gpu-node"}}}`), metav1.PatchOptions{})
 		w.must(err, "labelling a node")

@@ -257,7 +257,7 @@ func autoscaler(most int) *v1alpha1.AutoScalingConfig {
 }
 
 // inventory returns what there is of the shape when all of it runs. Names, labels and environment are spelled out here as
-// grove-api.md gives them, not computed by what is tested.
+// Grove has them (docs/decisions, W6), not computed by what is tested.
 func (s shape) inventory(namespace string) inventory {
 	all := inventory{}
 	setOwner := "PodCliqueSet " + s.set

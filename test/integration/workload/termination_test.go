@@ -293,7 +293,8 @@ func TestTerminationDelayIsEdited(t *testing.T) {
 	w.untilReplaced(before, "chat-0-")
 }
 
-// TestDebuggingATermination runs the commands of the design document as they stand there, and shows the columns.
+// TestDebuggingATermination runs the commands of the Gang Termination Design Doc, "Debugging Gang Termination Issues", as
+// they stand there, and shows the columns.
 func TestDebuggingATermination(t *testing.T) {
 	w := newWorld(t, 1)
 	w.watched("4h")
