@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// yamlBlocks is how many YAML examples each requirement document has.
+// yamlBlocks is how many YAML examples each proposal (docs/decisions) has.
 var yamlBlocks = map[string]int{
-	"gang-termination.md":         5,
-	"min-subgroups.md":            10,
-	"ondelete-update-strategy.md": 1,
-	"rolling-update.md":           0,
-	"training-jobs.md":            2,
+	"Gang Termination Design Doc": 5,
+	"minSubGroups proposal":       10,
+	"GREP-291":                    1,
+	"Rolling Update":              0,
+	"GREP-0285":                   2,
 }
 
 const (
@@ -24,9 +24,9 @@ const (
 )
 
 // TestEveryExampleOfTheRequirements applies every YAML example of the
-// requirement documents against the API server with all webhooks: complete ones
-// unchanged, fragments with what they leave out. What the documents reject, or
-// what the decisions refuse, is refused with the reason; what does not act yet
+// proposals against the API server with all webhooks: complete ones
+// unchanged, fragments with what they leave out. What the proposals reject, or
+// what docs/decisions refuses, is refused with the reason; what does not act yet
 // is accepted with a warning, and without any where everything acts.
 func TestEveryExampleOfTheRequirements(t *testing.T) {
 	t.Parallel()
@@ -37,38 +37,38 @@ func TestEveryExampleOfTheRequirements(t *testing.T) {
 		refused           []string // parts of the refusal; none: accepted
 		warnings          []string // parts of the warnings, one each
 	}{
-		{document: "gang-termination.md", heading: "Enabling Gang Termination", block: 1, file: ofSets + "termination-enabled.yaml"},
-		{document: "gang-termination.md", heading: "Disabling Gang Termination", block: 2, file: ofSets + "termination-disabled.yaml"},
-		{document: "gang-termination.md", heading: "Disabling Gang Termination: or set it to null", file: ofSets + "termination-null.yaml"},
-		{document: "gang-termination.md", heading: "PCSG-Level TerminationDelay Override", block: 3, file: ofSets + "termination-override.yaml"},
-		{document: "gang-termination.md", heading: "PCSG-Level TerminationDelay Override: when the set's is nil, validation will fail", file: ofSets + "refused/override-alone.yaml",
+		{document: "Gang Termination Design Doc", heading: "Enabling Gang Termination", block: 1, file: ofSets + "termination-enabled.yaml"},
+		{document: "Gang Termination Design Doc", heading: "Disabling Gang Termination", block: 2, file: ofSets + "termination-disabled.yaml"},
+		{document: "Gang Termination Design Doc", heading: "Disabling Gang Termination: or set it to null", file: ofSets + "termination-null.yaml"},
+		{document: "Gang Termination Design Doc", heading: "PCSG-Level TerminationDelay Override", block: 3, file: ofSets + "termination-override.yaml"},
+		{document: "Gang Termination Design Doc", heading: "PCSG-Level TerminationDelay Override: when the set's is nil, validation will fail", file: ofSets + "refused/override-alone.yaml",
 			refused: []string{"spec.template.terminationDelay", "is needed where a scaling group has a terminationDelay"}},
-		{document: "gang-termination.md", heading: "MinAvailable at Different Levels: PodClique", block: 4, file: ofSets + "clique-minimum.yaml"},
-		{document: "gang-termination.md", heading: "MinAvailable at Different Levels: PodClique, without an owner", file: ofSets + "refused/clique-alone.yaml",
+		{document: "Gang Termination Design Doc", heading: "MinAvailable at Different Levels: PodClique", block: 4, file: ofSets + "clique-minimum.yaml"},
+		{document: "Gang Termination Design Doc", heading: "MinAvailable at Different Levels: PodClique, without an owner", file: ofSets + "refused/clique-alone.yaml",
 			refused: []string{"metadata.ownerReferences", "PodCliqueSet"}},
-		{document: "gang-termination.md", heading: "MinAvailable at Different Levels: PodCliqueScalingGroupConfig", block: 5, file: ofSets + "group-minimum.yaml"},
+		{document: "Gang Termination Design Doc", heading: "MinAvailable at Different Levels: PodCliqueScalingGroupConfig", block: 5, file: ofSets + "group-minimum.yaml"},
 
-		{document: "min-subgroups.md", heading: "Example: Single-Level Hierarchy", block: 1, file: ofPodGroups + "example-single-level.yaml"},
-		{document: "min-subgroups.md", heading: "Example: 2-Level Hierarchy", block: 2, file: ofPodGroups + "example-two-level.yaml"},
-		{document: "min-subgroups.md", heading: "Valid: Leaf SubGroups use minMember", block: 3, file: ofPodGroups + "fragment-valid-leaves.yaml"},
-		{document: "min-subgroups.md", heading: "Valid: Mid-level SubGroups use minSubGroup", block: 4, file: ofPodGroups + "fragment-valid-mid-level.yaml"},
-		{document: "min-subgroups.md", heading: "Invalid: Both minMember and minSubGroup specified", block: 5, file: ofPodGroups + "fragment-invalid-both.yaml",
+		{document: "minSubGroups proposal", heading: "Example: Single-Level Hierarchy", block: 1, file: ofPodGroups + "example-single-level.yaml"},
+		{document: "minSubGroups proposal", heading: "Example: 2-Level Hierarchy", block: 2, file: ofPodGroups + "example-two-level.yaml"},
+		{document: "minSubGroups proposal", heading: "Valid: Leaf SubGroups use minMember", block: 3, file: ofPodGroups + "fragment-valid-leaves.yaml"},
+		{document: "minSubGroups proposal", heading: "Valid: Mid-level SubGroups use minSubGroup", block: 4, file: ofPodGroups + "fragment-valid-mid-level.yaml"},
+		{document: "minSubGroups proposal", heading: "Invalid: Both minMember and minSubGroup specified", block: 5, file: ofPodGroups + "fragment-invalid-both.yaml",
 			refused: []string{"spec.minMember", "exclude each other"}},
-		{document: "min-subgroups.md", heading: "Invalid: minSubGroup on leaf SubGroup", block: 6, file: ofPodGroups + "fragment-invalid-leaf-minsubgroup.yaml",
+		{document: "minSubGroups proposal", heading: "Invalid: minSubGroup on leaf SubGroup", block: 6, file: ofPodGroups + "fragment-invalid-leaf-minsubgroup.yaml",
 			refused: []string{"spec.subGroups[0].minSubGroup"}},
-		{document: "min-subgroups.md", heading: "Invalid: minSubGroup exceeds child count", block: 7, file: ofPodGroups + "fragment-invalid-exceeds.yaml",
+		{document: "minSubGroups proposal", heading: "Invalid: minSubGroup exceeds child count", block: 7, file: ofPodGroups + "fragment-invalid-exceeds.yaml",
 			refused: []string{"spec.minSubGroup", "more than the number of direct children"}},
-		{document: "min-subgroups.md", heading: "Reusing minMember for SubGroup Counting, which was rejected", block: 8, file: ofPodGroups + "appendix-overloaded-single-level.yaml",
-			warnings: []string{"this is the old form"}}, // decision G3: read as all children
-		{document: "min-subgroups.md", heading: "Critical Limitation with Heterogeneous SubGroups", block: 9, file: ofPodGroups + "appendix-overloaded-two-level.yaml",
+		{document: "minSubGroups proposal", heading: "Reusing minMember for SubGroup Counting, which was rejected", block: 8, file: ofPodGroups + "appendix-overloaded-single-level.yaml",
+			warnings: []string{"this is the old form"}}, // docs/decisions, G3: read as all children
+		{document: "minSubGroups proposal", heading: "Critical Limitation with Heterogeneous SubGroups", block: 9, file: ofPodGroups + "appendix-overloaded-two-level.yaml",
 			refused: []string{"spec.subGroups", "a sub-group with children has minMember"}},
-		{document: "min-subgroups.md", heading: "Why This Was Rejected: Status Reporting Confusion", block: 10, file: ofSets + "refused/status.yaml",
+		{document: "minSubGroups proposal", heading: "Why This Was Rejected: Status Reporting Confusion", block: 10, file: ofSets + "refused/status.yaml",
 			refused: []string{"status.minMember", "field not declared in schema"}},
 
-		{document: "ondelete-update-strategy.md", heading: "Example Usage", block: 1, file: ofSets + "ondelete-example.yaml"},
+		{document: "GREP-291", heading: "Example Usage", block: 1, file: ofSets + "ondelete-example.yaml"},
 
-		{document: "training-jobs.md", heading: "WorkloadType Field", block: 1, file: ofSets + "training.yaml"},
-		{document: "training-jobs.md", heading: "trainingSpec Fields", block: 2, file: ofSets + "training-limits.yaml"},
+		{document: "GREP-0285", heading: "WorkloadType Field", block: 1, file: ofSets + "training.yaml"},
+		{document: "GREP-0285", heading: "trainingSpec Fields", block: 2, file: ofSets + "training-limits.yaml"},
 	}
 
 	covered := map[string]map[int]bool{}
