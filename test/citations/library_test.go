@@ -1,0 +1,126 @@
+package citations
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// library is what can be cited.
+type library struct {
+	repository fs.FS
+	codes      map[string]bool
+	letters    string            // those that codes begin with
+	proposals  string            // the table in the README of the decisions
+	anchors    map[string]string // by document: the anchors that it has, each in a line of its own
+	problems   []string          // in the pages of the decisions
+}
+
+var (
+	section = regexp.MustCompile(`(?m)^### ([A-Z][0-9]{1,2}): `)
+	anchor  = regexp.MustCompile(`<a id="([^"]+)"></a>`)
+)
+
+func newLibrary(repository fs.FS) (*library, error) {
+	l := &library{repository: repository, codes: map[string]bool{}, anchors: map[string]string{}}
+	index, err := fs.ReadFile(repository, decisions+"/README.md")
+	if err != nil {
+		return nil, err
+	}
+	l.proposals = string(index)
+	pages, err := fs.Glob(repository, decisions+"/*.md")
+	if err != nil {
+		return nil, err
+	}
+	for _, page := range pages {
+		content, err := fs.ReadFile(repository, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, match := range section.FindAllStringSubmatch(string(content), -1) {
+			code := match[1]
+			if l.codes[code] {
+				l.problems = append(l.problems, fmt.Sprintf("%s: %s has two sections", page, code))
+			}
+			l.codes[code] = true
+			if !strings.Contains(l.letters, code[:1]) {
+				l.letters += code[:1]
+			}
+			if id := strings.ToLower(code); !strings.Contains(string(content), fmt.Sprintf("<a id=%q></a>\n%s", id, match[0])) {
+				l.problems = append(l.problems, fmt.Sprintf("%s: the line above the heading of %s must be <a id=%q></a>", page, code, id))
+			}
+			if link := fmt.Sprintf("[%s](%s#%s)", code, path.Base(page), strings.ToLower(code)); !strings.Contains(l.proposals, link) {
+				l.problems = append(l.problems, fmt.Sprintf("%s/README.md: the list of all codes lacks %s", decisions, link))
+			}
+		}
+	}
+	if len(l.codes) == 0 {
+		return nil, fmt.Errorf("%s has no sections", decisions)
+	}
+	return l, nil
+}
+
+// resolve returns why a target in a file leads nowhere, "" if it leads somewhere. Addresses of the web are not followed.
+func (l *library) resolve(from, target string) string {
+	if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+		return ""
+	}
+	file, fragment, _ := strings.Cut(target, "#")
+	if file == "" {
+		file = from
+	} else {
+		file = path.Join(path.Dir(from), file)
+	}
+	if !fs.ValidPath(file) {
+		return "it is not in the repository"
+	}
+	if _, err := fs.Stat(l.repository, file); err != nil {
+		return "there is no such file"
+	}
+	if fragment == "" || !strings.HasSuffix(file, ".md") {
+		return ""
+	}
+	if _, known := l.anchors[file]; !known {
+		content, err := fs.ReadFile(l.repository, file)
+		if err != nil {
+			return err.Error()
+		}
+		l.anchors[file] = "\n" + strings.Join(anchorsOf(string(content)), "\n") + "\n"
+	}
+	if !strings.Contains(l.anchors[file], "\n"+fragment+"\n") {
+		return fmt.Sprintf("%s has no heading or anchor of that name", file)
+	}
+	return ""
+}
+
+var (
+	linkText  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	notInSlug = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchorsOf returns the anchors of a document, those that GitHub makes of headings included: lower case, without
+// punctuation, with a number from the second of the same name on.
+func anchorsOf(content string) []string {
+	var anchors []string
+	seen := map[string]int{}
+	for _, line := range withoutFences(content) {
+		for _, match := range anchor.FindAllStringSubmatch(line, -1) {
+			anchors = append(anchors, match[1])
+		}
+		title := strings.TrimLeft(line, "#")
+		if title == line || !strings.HasPrefix(title, " ") {
+			continue
+		}
+		slug := notInSlug.ReplaceAllString(strings.ToLower(linkText.ReplaceAllString(strings.TrimSpace(title), "$1")), "")
+		slug = strings.ReplaceAll(slug, " ", "-")
+		if n := seen[slug]; n > 0 {
+			anchors = append(anchors, fmt.Sprintf("%s-%d", slug, n))
+		} else {
+			anchors = append(anchors, slug)
+		}
+		seen[slug]++
+	}
+	return anchors
+}
