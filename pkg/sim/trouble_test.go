@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/observed"
 )
 
 var errQuota = errors.New("exceeded quota: pods")
@@ -191,6 +194,39 @@ func TestPodCliquesThatAreGone(t *testing.T) {
 	c.Deliver(&v1alpha1.PodClique{})
 	c.Advance(time.Minute)
 	wantAvailable(c, 8)
+}
+
+// TestAttemptThatTheCacheShowsLate: the attempt of a unit was raised, all of its pods are gone, and the cache shows its owner
+// without the new attempt. Nothing is created for the earlier one, which would be replaced as soon as the cache catches up.
+func TestAttemptThatTheCacheShowsLate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		owner   client.Object
+		deleted []string
+	}{
+		"replica of a scaling group": {&v1alpha1.PodCliqueScalingGroup{}, []string{"chat-0-model-1-leader", "chat-0-model-1-worker"}},
+		"replica of a set": {&v1alpha1.PodCliqueSet{}, []string{"chat-0-router", "chat-0-model-0-leader", "chat-0-model-0-worker",
+			"chat-0-model-1-leader", "chat-0-model-1-worker"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
+			c.Create(chat())
+			c.Advance(time.Minute)
+			wantAvailable(c, 8)
+			c.HoldBack(tc.owner)
+			for _, clique := range tc.deleted {
+				deleteCliques(c, clique)
+			}
+			c.Advance(time.Minute)
+			for _, clique := range All[*v1alpha1.PodClique](c) {
+				if slices.Contains(tc.deleted, clique.Name) && observed.Attempt(clique) == (lifecycle.Attempt{}) {
+					t.Errorf("PodClique %s was created for the attempt that has ended", clique.Name)
+				}
+			}
+			c.Deliver(tc.owner)
+			c.Advance(time.Minute)
+			wantAvailable(c, 8)
+		})
+	}
 }
 
 // TestStatusThatTheCacheShowsLate: what is well again before the cache shows that the status said otherwise is in the status

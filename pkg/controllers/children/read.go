@@ -190,8 +190,9 @@ func podGroupName(labels map[string]string) string {
 }
 
 // EnsureUpToDate returns nil if the API server has the object in the version that the pass works with, else a conflict,
-// after which the pass is retried soon. It is called before children are deleted because the object does not want them: a
-// cache that is behind may show an earlier spec, after another muster-controller has created what the present one wants.
+// after which the pass is retried soon. It is called before children are deleted because the object does not want them, or
+// created in the place of earlier ones: a cache that is behind may show an earlier spec, after another muster-controller has
+// created what the present one wants, or a status without the attempt that was raised.
 func (c *Client) EnsureUpToDate(ctx context.Context, object client.Object) error {
 	kind, err := apiutil.GVKForObject(object, c.client.Scheme())
 	if err != nil {
@@ -203,7 +204,7 @@ func (c *Client) EnsureUpToDate(ctx context.Context, object client.Object) error
 	case apierrors.IsNotFound(err):
 		return changed(kind, object)
 	case err != nil:
-		return fmt.Errorf("reading %s %s before something of it is deleted: %w", kind.Kind, object.GetName(), err)
+		return fmt.Errorf("reading %s %s before its children are deleted or replaced: %w", kind.Kind, object.GetName(), err)
 	case existing.UID != object.GetUID() || existing.ResourceVersion != object.GetResourceVersion():
 		return changed(kind, object)
 	}

@@ -51,7 +51,8 @@ func (c *Client) LiveSetReplica(ctx context.Context, namespace, set string, i in
 func listSetReplica(ctx context.Context, reader client.Reader, namespace, set string, i int, options ...client.ListOption) ([]*v1alpha1.PodClique, []*corev1.Pod, error) {
 	options = append(options, client.InNamespace(namespace))
 	cliques, pods := &v1alpha1.PodCliqueList{}, &corev1.PodList{}
-	for _, list := range []client.ObjectList{cliques, pods} {
+	// Pods first: a PodClique that is still there when the pods of another are gone was not deleted with that one.
+	for _, list := range []client.ObjectList{pods, cliques} {
 		if err := reader.List(ctx, list, options...); err != nil {
 			return nil, nil, fmt.Errorf("listing %T of replica %d of PodCliqueSet %s: %w", list, i, set, err)
 		}

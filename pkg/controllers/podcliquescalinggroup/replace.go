@@ -74,6 +74,11 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 	if !askServer || group.Status.ObservedGeneration == 0 && len(replace) == 0 {
 		return d, nil
 	}
+	// An attempt that was raised, and which the cache does not show yet, has no PodCliques: those of the attempt before would be
+	// created once more.
+	if err := r.children.EnsureUpToDate(ctx, group); err != nil {
+		return decisions{}, err
+	}
 	cliques, pods, err = r.children.LiveSetReplica(ctx, group.Namespace, set.Name, i)
 	if err != nil {
 		return decisions{}, err
