@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/test/controlplane"
@@ -202,12 +203,15 @@ func (w *world) letGo(hosts ...string) {
 	w.release(names)
 }
 
-// untilObserved waits until the status of the set describes its present spec.
+// untilObserved waits until the statuses of the set, and then of its PodCliques, describe their present specs: a pod that is
+// created from then on has the newest template.
 func (w *world) untilObserved() {
 	w.t.Helper()
-	w.until("the set was observed", sets, func(objects []*unstructured.Unstructured) bool {
-		return !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return number(o, "observedGeneration") != o.GetGeneration() })
-	})
+	for _, kind := range []schema.GroupVersionResource{sets, cliques} {
+		w.until(kind.Resource+" were observed", kind, func(objects []*unstructured.Unstructured) bool {
+			return !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return number(o, "observedGeneration") != o.GetGeneration() })
+		})
+	}
 }
 
 // hashes returns the pods' label grove.io/pod-template-hash by host name.
