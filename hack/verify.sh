@@ -84,6 +84,8 @@ vendored() {
 
 formatted() { gofmt -l cmd hack manifests pkg test; }
 
+licensed() { hack/license-headers.sh; }
+
 vetted() {
 	# shellcheck disable=SC2046
 	go vet $(go list ./cmd/... ./hack/... ./manifests/... ./pkg/... ./test/...)
@@ -95,6 +97,7 @@ check "docs/events.md" "make docs" eventdoc
 check "go.mod and go.sum of every module" "make vendor" modules
 check "vendor/" "make vendor" vendored
 check "formatting" "make fmt" formatted
+# check "license headers" "hack/license-headers.sh --fix" licensed
 check "go vet" "go vet" vetted
 
 if [ -n "$failed" ]; then
