@@ -1,0 +1,19 @@
+// Package podclique waits by timers.
+package podclique
+
+import /* want `a blank import needs a comment` */ _ "strings"
+
+import (
+	"bytes"
+	"github.com/muster-project/muster/pkg/sim" // want `imports github.com/muster-project/muster/pkg/sim: only tests import it` `an empty line is missing`
+	"time"                                     // want `imports are out of order`
+)
+
+// Wait waits.
+func Wait() { time.Sleep(sim.Steps) }
+
+// Equal compares.
+var Equal = bytes.Equal
+
+// Now reads the clock.
+func Now() time.Time { return time.Now() } // want `uses time.Now`

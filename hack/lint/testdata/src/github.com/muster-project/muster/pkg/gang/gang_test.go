@@ -1,0 +1,11 @@
+package gang
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/muster-project/muster/pkg/sim"
+)
+
+func TestFree(t *testing.T) { t.Log(os.Args, time.Now(), sim.Steps) }
