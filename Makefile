@@ -74,6 +74,9 @@ controlplane: ## Build etcd, kube-apiserver, kube-controller-manager, kwok and k
 
 ##@ Test
 
+.PHONY: presubmit
+presubmit: verify lint test ## Run everything that has to pass before a change is merged
+
 .PHONY: test
 test: test-unit test-integration ## Run all tests; ROUNDS=n sets how often some repeat
 

@@ -86,11 +86,6 @@ formatted() { gofmt -l cmd hack manifests pkg test; }
 
 licensed() { hack/license-headers.sh; }
 
-vetted() {
-	# shellcheck disable=SC2046
-	go vet $(go list ./cmd/... ./hack/... ./manifests/... ./pkg/... ./test/...)
-}
-
 check "deepcopy functions of the API types" "make generate" deepcopy
 check "CRDs of the API types" "make manifests" crds
 check "docs/events.md" "make docs" eventdoc
@@ -98,7 +93,6 @@ check "go.mod and go.sum of every module" "make vendor" modules
 check "vendor/" "make vendor" vendored
 check "formatting" "make fmt" formatted
 # check "license headers" "hack/license-headers.sh --fix" licensed
-check "go vet" "go vet" vetted
 
 if [ -n "$failed" ]; then
 	echo "verify failed: see what differs above" >&2
