@@ -10,6 +10,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/observed"
 )
@@ -65,12 +66,12 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 	setCliqueUpdate(clique, &s, f.Update, now)
 
 	available := yesNo(v1alpha1.ConditionAvailable, alive >= needed, v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonInsufficientReadyPods)
-	available.Message = fmt.Sprintf("%s ready, %d needed", isAre(n.Ready), needed)
+	available.Message = fmt.Sprintf("%s ready, %d needed", message.Are(int(n.Ready), "pod"), needed)
 	if f.Training != nil {
-		available.Message = fmt.Sprintf("%s running or succeeded, %d needed", isAre(alive), needed)
+		available.Message = fmt.Sprintf("%s running or succeeded, %d needed", message.Are(int(alive), "pod"), needed)
 	}
 	scheduled := yesNo(v1alpha1.ConditionPodCliqueScheduled, bound >= needed, v1alpha1.ReasonSufficientScheduledPods, v1alpha1.ReasonInsufficientScheduledPods)
-	scheduled.Message = fmt.Sprintf("%s bound to nodes, %d needed", isAre(bound), needed)
+	scheduled.Message = fmt.Sprintf("%s bound to nodes, %d needed", message.Are(int(bound), "pod"), needed)
 	if needed == 0 {
 		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no pods are wanted"
 		scheduled.Message = available.Message

@@ -93,7 +93,7 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupFacts, now
 	s.WasAvailable = breach.WasAvailable
 	s.TerminationDeadline = optionalTime(earliest(breach.Deadline, f.NextTermination))
 	available := yesNo(v1alpha1.ConditionAvailable, s.AvailableReplicas >= needed, v1alpha1.ReasonSufficientReplicas, v1alpha1.ReasonInsufficientReplicas)
-	available.Message = fmt.Sprintf("%d of %s available, %d needed", s.AvailableReplicas, replicas(group.Spec.Replicas), needed)
+	available.Message = fmt.Sprintf("%d of %s available, %d needed", s.AvailableReplicas, message.Are(int(group.Spec.Replicas), "replica"), needed)
 	if f.Waits != "" && s.AvailableReplicas < needed {
 		available.Message += "; " + f.Waits
 	}
@@ -190,7 +190,7 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 		s.Phase = v1alpha1.PodCliqueSetPhasePending
 	}
 	available := yesNo(v1alpha1.ConditionAvailable, s.AvailableReplicas >= s.Replicas, v1alpha1.ReasonAllReplicasAvailable, v1alpha1.ReasonReplicasUnavailable)
-	available.Message = fmt.Sprintf("%d of %s available", s.AvailableReplicas, replicas(s.Replicas))
+	available.Message = fmt.Sprintf("%d of %s available", s.AvailableReplicas, message.Are(int(s.Replicas), "replica"))
 	switch {
 	case s.Replicas == 0:
 		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no replicas are wanted"
@@ -278,18 +278,4 @@ func one(yes bool) int32 {
 		return 1
 	}
 	return 0
-}
-
-func isAre(n int32) string {
-	if n == 1 {
-		return "1 pod is"
-	}
-	return fmt.Sprintf("%d pods are", n)
-}
-
-func replicas(n int32) string {
-	if n == 1 {
-		return "1 replica is"
-	}
-	return fmt.Sprintf("%d replicas are", n)
 }

@@ -121,10 +121,7 @@ func withCause(counts, cause string) string {
 }
 
 func readyPods(ready, needed int32) string {
-	if ready == 1 {
-		return fmt.Sprintf("1 pod is ready, %d needed", needed)
-	}
-	return fmt.Sprintf("%d pods are ready, %d needed", ready, needed)
+	return fmt.Sprintf("%s ready, %d needed", message.Are(int(ready), "pod"), needed)
 }
 
 // judge checks in the order of the Gang Termination Design Doc. counts is what all messages begin with.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/muster-project/muster/pkg/message"
 )
 
 // GroupUpdate is what decides how an update of a PodCliqueScalingGroup goes on.
@@ -94,9 +96,9 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 		}
 	}
 	d.Current, d.Outdated = d.Known && leaving == 0 && len(outdated) == 0, len(outdated) > 0
-	old := fmt.Sprintf("%s of an earlier template", countReplicas(len(outdated)))
+	old := message.Are(len(outdated), "replica") + " of an earlier template"
 	target := Target{Generation: u.Generation}
-	stays := UpdateState{UpdateOnDelete, old + plural(len(outdated), "; it is replaced when it is deleted", "; each is replaced when it is deleted")}
+	stays := UpdateState{UpdateOnDelete, old + message.Plural(len(outdated), "; it is replaced when it is deleted", "; each is replaced when it is deleted")}
 	complete := UpdateState{UpdateComplete, "every replica is of the present template"}
 	switch {
 	case u.OnDelete:
@@ -111,10 +113,7 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	case !d.Known && !u.Progress.Open():
 		return d // in a moment it is
 	case len(outdated) > 0 && !u.Turn:
-		d.State = UpdateState{UpdateWaitsForTurn, old + "; the update of the PodCliqueSet has not reached them"}
-		if len(outdated) == 1 {
-			d.State.Message = old + "; the update of the PodCliqueSet has not reached it"
-		}
+		d.State = UpdateState{UpdateWaitsForTurn, old + "; the update of the PodCliqueSet has not reached " + message.Plural(len(outdated), "it", "them")}
 		switch p := u.Progress; {
 		case p.InFlight() && p.Open():
 			if waits := u.inFlight(p.Selected); waits.Reason != "" {
@@ -174,9 +173,9 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 		replace(ready[0], "is the oldest available one")
 		d.State = UpdateState{Updating, fmt.Sprintf("replacing replica %d; %s", ready[0].Index, old)}
 	case len(outdated)+leaving > 0:
-		d.State = UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("%s being replaced", countReplicas(len(outdated)+leaving))}
+		d.State = UpdateState{UpdateWaitsForDeletion, message.Are(len(outdated)+leaving, "replica") + " being replaced"}
 	case len(u.Replicas) < int(u.Wanted):
-		d.State = UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("%s not created yet", countReplicas(int(u.Wanted)-len(u.Replicas)))}
+		d.State = UpdateState{UpdateWaitsForDeletion, message.Are(int(u.Wanted)-len(u.Replicas), "replica") + " not created yet"}
 	case available < u.MinAvailable:
 		d.State = u.belowMinimum(available)
 	default:
@@ -243,11 +242,4 @@ func (u GroupUpdate) inFlight(selected string) UpdateState {
 		}
 	}
 	return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("the replacement of replica %d is not created yet", index)}
-}
-
-func countReplicas(n int) string {
-	if n == 1 {
-		return "1 replica is"
-	}
-	return fmt.Sprintf("%d replicas are", n)
 }

@@ -76,8 +76,8 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 		}
 	}
 	d := CliqueUpdateDecision{Progress: u.Progress, Current: len(outdated)+leaving == 0}
-	old := fmt.Sprintf("%s %s of an earlier template", countPods(len(outdated)), plural(len(outdated), "is", "are"))
-	stays := UpdateState{UpdateOnDelete, old + plural(len(outdated), "; it is replaced when it is deleted", "; each is replaced when it is deleted")}
+	old := message.Are(len(outdated), "pod") + " of an earlier template"
+	stays := UpdateState{UpdateOnDelete, old + message.Plural(len(outdated), "; it is replaced when it is deleted", "; each is replaced when it is deleted")}
 	switch {
 	case u.Member:
 		d.Progress, d.State = nil, UpdateState{}
@@ -146,9 +146,9 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 		d.Delete = append(d.Delete, Deletion{next, DeletedUpdate})
 		d.State = UpdateState{Updating, fmt.Sprintf("replacing pod %s; %s", next.Name, old)}
 	case len(outdated) > 0:
-		d.State = UpdateState{Updating, fmt.Sprintf("replacing %s that %s not ready", countPods(len(outdated)), plural(len(outdated), "is", "are"))}
+		d.State = UpdateState{Updating, fmt.Sprintf("replacing %s that %s not ready", message.Count(len(outdated), "pod"), message.Plural(len(outdated), "is", "are"))}
 	case leaving > 0:
-		d.State = UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("%s of an earlier template %s", countPods(leaving), plural(leaving, "terminates", "terminate"))}
+		d.State = UpdateState{UpdateWaitsForDeletion, message.Count(leaving, "pod") + " of an earlier template " + message.Plural(leaving, "terminates", "terminate")}
 	case ready < u.MinAvailable:
 		d.State = UpdateState{UpdateWaitsForReadiness, readyPods(ready, u.MinAvailable)}
 		if wait := u.notReady(); wait.Reason != "" {
@@ -250,15 +250,6 @@ func podIndex(name string) int {
 		return -1
 	}
 	return index
-}
-
-func countPods(n int) string { return message.Count(n, "pod") }
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
 }
 
 // inDeletionOrderOnDelete returns the pods in the order in which scaling in takes them under OnDelete: outdated ones first,

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/muster-project/muster/pkg/message"
 )
 
 // SetUpdate is what decides how an update of a PodCliqueSet goes on.
@@ -100,7 +102,7 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 			current = r
 		}
 	}
-	old := fmt.Sprintf("%s pods of an earlier template", have(len(pending)))
+	old := message.Count(len(pending), "replica") + message.Plural(len(pending), " has", " have") + " pods of an earlier template"
 	complete := UpdateState{UpdateComplete, "every replica is of the present template"}
 	switch {
 	case u.OnDelete || !u.Progress.Open():
@@ -259,11 +261,4 @@ func (d *SetUpdateDecision) list(r SetReplica) {
 			d.Groups = append(d.Groups, g.Name)
 		}
 	}
-}
-
-func have(n int) string {
-	if n == 1 {
-		return "1 replica has"
-	}
-	return fmt.Sprintf("%d replicas have", n)
 }

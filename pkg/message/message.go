@@ -2,6 +2,7 @@ package message
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -21,11 +22,19 @@ const (
 
 // Count returns a number with its noun: "1 pod", "3 pods". The plural is the noun with an s.
 func Count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return strconv.Itoa(n) + " " + noun + Plural(n, "", "s")
 }
+
+// Plural returns the form of a word that a number goes with: one for 1, many for any other.
+func Plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// Are returns a number with its noun and verb: "1 pod is", "3 pods are".
+func Are(n int, noun string) string { return Count(n, noun) + Plural(n, " is", " are") }
 
 // List joins the first names, at most limit of them, and ends with how many more there are of the total: "a, b, and 3 more".
 func List(names []string, limit, total int, separator string) string {
