@@ -105,12 +105,13 @@ func (r *Registry) begin(pod *corev1.Pod) (*Work, []*row, standing, string) {
 	w.Problem = placement.Problem{Tree: g.tree, Have: n.bound.Counts(), Bound: g.boundCounts(), Pods: map[string][]placement.Pod{}}
 	copied := make([]row, 0, n.waitingFor(profile))
 	rows := make([]*row, 0, n.waitingFor(profile))
+	kept := r.rooms.ofGang[g.key] > 0
 	for i := range g.rows {
 		if x := &g.rows[i]; x.flags&isUsable != 0 && x.scheduler == profile {
 			copied = append(copied, *x)
 			row := &copied[len(copied)-1]
 			rows = append(rows, row)
-			if kept := r.rooms.ofGang[g.key] > 0; kept && r.rooms.has(Owner{g.key, x.leaf.Name()}) {
+			if kept && r.rooms.has(Owner{g.key, x.leaf.Name()}) {
 				row.class += "\x00" + x.leaf.Name() // they alone may use what is kept for them
 			}
 		}
