@@ -23,10 +23,7 @@ func (c *Client) LatestRevision(ctx context.Context, set *v1alpha1.PodCliqueSet)
 	if err := c.ListOwned(ctx, set, list); err != nil {
 		return nil, err
 	}
-	stored := make([]*appsv1.ControllerRevision, len(list.Items))
-	for i := range list.Items {
-		stored[i] = &list.Items[i]
-	}
+	stored := pointers(list.Items)
 	slices.SortFunc(stored, func(a, b *appsv1.ControllerRevision) int { return cmp.Compare(b.Revision, a.Revision) })
 	for i := range stored {
 		if revisions := readRevisions(ctx, stored[i:i+1]); len(revisions) == 1 {
@@ -101,14 +98,15 @@ func (c *Client) StoreRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, 
 	existing := &appsv1.ControllerRevision{}
 	if err := c.live.Get(ctx, client.ObjectKeyFromObject(want), existing); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading ControllerRevision %s: %w", want.Name, err)
-	} else if err == nil && metav1.IsControlledBy(existing, set) {
-		if _, err := desired.ReadRevision(existing); err != nil { // its data is immutable
-			if err := c.Delete(ctx, existing); err != nil {
-				return fmt.Errorf("deleting a revision that cannot be read: %w", err)
-			}
+	} else if err != nil || !metav1.IsControlledBy(existing, set) {
+		existing = nil // Create handles an object of another owner
+	} else if _, err := desired.ReadRevision(existing); err != nil { // its data is immutable
+		if err := c.Delete(ctx, existing); err != nil {
+			return fmt.Errorf("deleting a revision that cannot be read: %w", err)
 		}
+		existing = nil
 	}
-	return CreateOrUpdateUncached(ctx, c, &appsv1.ControllerRevision{}, want)
+	return CreateOrUpdate(ctx, c, existing, want)
 }
 
 // DeleteRevision deletes the ControllerRevision of a revision.
