@@ -99,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		for i := range decisions {
 			facts[i].Waits = decisions[i].Note()
 		}
-		update = r.decideUpdate(set, facts, owned, now) // it does not end while a replica waits for pods of before
+		update = r.decideUpdate(set, facts, cliques, groups, now) // it does not end while a replica waits for pods of before
 		recordedReplicas = desired.RecordedReplicas(set, childrenOf)
 		names, services := make([][]lifecycle.Child, replicas), make([]*corev1.Service, replicas)
 		accessErr := r.createOrUpdateAccess(ctx, set) // before the pods that need it

@@ -109,15 +109,10 @@ func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueS
 }
 
 // decideUpdate returns how an update of the set goes on; nil for Training, whose template does not roll.
-func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica, owned ownedObjects, now time.Time) *lifecycle.SetUpdateDecision {
+func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup, now time.Time) *lifecycle.SetUpdateDecision {
 	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
 		return nil
 	}
-	var cliques []*v1alpha1.PodClique
-	for _, c := range owned.cliques {
-		cliques = append(cliques, c)
-	}
-	_, groups := owned.listed()
 	u := observed.SetUpdate(set, facts, cliques, groups)
 	u.StalledAfter = r.stalledUpdateAfter
 	d := lifecycle.DecideSetUpdate(u, now)
