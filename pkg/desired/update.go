@@ -25,13 +25,13 @@ func Begin(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alpha1.Po
 		return s
 	}
 	s.UpdatedReplicas = 0 // as far as is known: what was counted is of the template before
-	before := s.UpdateProgress
+	before, wasOpen := s.UpdateProgress, observed.SetProgress(set).Open()
 	s.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: now, LastProgressTime: &now}
 	switch {
 	case observed.IsOnDelete(set):
 		s.UpdateProgress.UpdateEndedAt = &now
 		return s
-	case before != nil && before.UpdateEndedAt == nil:
+	case wasOpen:
 		s.UpdateProgress.CurrentlyUpdating = before.CurrentlyUpdating
 	}
 	setProgressing(&s.Conditions, set.Generation, lifecycle.UpdateState{Reason: lifecycle.Updating, Message: "the template has changed"}, true, now)

@@ -81,12 +81,19 @@ func timeOf(t *metav1.Time) time.Time {
 // WithReady returns copies of PodCliques whose status counts the ready pods as the pods show it: what is not in a
 // status yet terminates nothing. pods are of any PodClique.
 func WithReady(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.PodClique {
+	return recounted(cliques, pods, func(c *v1alpha1.PodClique, facts []lifecycle.Pod) {
+		c.Status.ReadyReplicas = lifecycle.Count(facts).Ready
+	})
+}
+
+// recounted returns copies of PodCliques to whose status set was applied, with the facts of each one's pods.
+func recounted(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, set func(*v1alpha1.PodClique, []lifecycle.Pod)) []*v1alpha1.PodClique {
 	owned := podsByOwner(pods)
 	reachable := func(string) bool { return false } // no count depends on it
 	counted := make([]*v1alpha1.PodClique, 0, len(cliques))
 	for _, c := range cliques {
 		c = c.DeepCopy()
-		c.Status.ReadyReplicas = lifecycle.Count(CliquePods(c, owned[c.UID], reachable)).Ready
+		set(c, CliquePods(c, owned[c.UID], reachable))
 		counted = append(counted, c)
 	}
 	return counted

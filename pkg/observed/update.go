@@ -46,8 +46,11 @@ func IsOnDelete(set *v1alpha1.PodCliqueSet) bool {
 
 // IsCurrentlyUpdating reports whether replica i of a set is the one that is being updated.
 func IsCurrentlyUpdating(set *v1alpha1.PodCliqueSet, i int) bool {
-	p := set.Status.UpdateProgress
-	return p != nil && p.UpdateEndedAt == nil && p.CurrentlyUpdating != nil && p.CurrentlyUpdating.ReplicaIndex == int32(i)
+	if !SetProgress(set).Open() {
+		return false
+	}
+	current := set.Status.UpdateProgress.CurrentlyUpdating
+	return current != nil && current.ReplicaIndex == int32(i)
 }
 
 // IsGroupUpdating reports whether an update of the scaling group is open. Source: docs/decisions, T6.
@@ -86,14 +89,24 @@ func GroupProgress(group *v1alpha1.PodCliqueScalingGroup) *lifecycle.Progress {
 	return progress
 }
 
+// SetProgress is CliqueProgress for a set: its target is the present revision, and it selects no unit by itself.
+func SetProgress(set *v1alpha1.PodCliqueSet) *lifecycle.Progress {
+	p := set.Status.UpdateProgress
+	if p == nil {
+		return nil
+	}
+	return &lifecycle.Progress{
+		Target:    lifecycle.Target{Generation: textOf(set.Status.CurrentGenerationHash)},
+		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime)}
+}
+
 // SetUpdate returns what decides how an update of a set goes on, without StalledAfter. replicas are those that are wanted;
-// cliques and groups are the standalone PodCliques and the scaling groups of the set.
+// cliques are the PodCliques of the set, of which members of scaling groups may be left out, and groups its scaling groups.
 func SetUpdate(set *v1alpha1.PodCliqueSet, replicas []lifecycle.SetReplica, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) lifecycle.SetUpdate {
 	u := lifecycle.SetUpdate{
-		Generation: textOf(set.Status.CurrentGenerationHash), OnDelete: IsOnDelete(set), Replicas: replicas, Waits: map[string]lifecycle.UpdateState{}}
+		Generation: textOf(set.Status.CurrentGenerationHash), OnDelete: IsOnDelete(set), Progress: SetProgress(set),
+		Replicas: replicas, Waits: map[string]lifecycle.UpdateState{}}
 	if p := set.Status.UpdateProgress; p != nil {
-		u.Progress = &lifecycle.Progress{Target: lifecycle.Target{Generation: u.Generation},
-			StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime)}
 		u.Updated = int(p.UpdatedPodCliquesCount + p.UpdatedPodCliqueScalingGroupsCount)
 		if c := p.CurrentlyUpdating; c != nil {
 			index := int(c.ReplicaIndex)
@@ -121,19 +134,15 @@ func UpdateState(conditions []metav1.Condition) lifecycle.UpdateState {
 // WithCounts returns copies of PodCliques whose status counts pods as the pods show it: before what is ready is taken down, what
 // a status says that is a moment old does not suffice. pods are of any PodClique.
 func WithCounts(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.PodClique {
-	counted := WithReady(cliques, pods)
-	owned := podsByOwner(pods)
-	for _, c := range counted {
-		facts := CliquePods(c, owned[c.UID], func(string) bool { return false })
+	return recounted(cliques, pods, func(c *v1alpha1.PodClique, facts []lifecycle.Pod) {
 		n := lifecycle.Count(facts)
-		c.Status.Replicas, c.Status.ScheduledReplicas, c.Status.UpdatedReplicas = n.Pods, n.Scheduled, n.Updated
+		c.Status.Replicas, c.Status.ScheduledReplicas, c.Status.ReadyReplicas, c.Status.UpdatedReplicas = n.Pods, n.Scheduled, n.Ready, n.Updated
 		c.Status.ObservedGeneration, c.Status.ObservedRevision = c.Generation, Revision(c)
 		c.Status.CurrentPodCliqueSetGenerationHash = nil
 		if hash := GenerationHash(c); !slices.ContainsFunc(facts, func(p lifecycle.Pod) bool { return p.Outdated }) {
 			c.Status.CurrentPodCliqueSetGenerationHash = &hash
 		}
-	}
-	return counted
+	})
 }
 
 func textOf(s *string) string {

@@ -128,9 +128,8 @@ func (r *Reconciler) reportUpdate(before, after *v1alpha1.PodCliqueSet, d *lifec
 		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventReplicaUpdated, v1alpha1.ActionUpdate,
 			"Replica %d is available with the present template", *d.Done)
 	}
-	was, is := before.Status.UpdateProgress, after.Status.UpdateProgress
-	if was != nil && was.UpdateEndedAt == nil && is != nil && is.UpdateEndedAt != nil {
-		metrics.UpdateEnded(is.UpdateEndedAt.Sub(is.UpdateStartedAt.Time))
+	if is := observed.SetProgress(after); observed.SetProgress(before).Open() && is != nil && !is.Open() {
+		metrics.UpdateEnded(is.EndedAt.Sub(is.StartedAt))
 		text := "Every replica has the present template"
 		if observed.IsOnDelete(after) {
 			text = "The update has ended, because the strategy is OnDelete now: pods follow when they are deleted"
