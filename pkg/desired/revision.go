@@ -283,7 +283,7 @@ func (r *Revision) follow(set *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique, t *
 func (r *Revision) tell(set *v1alpha1.PodCliqueSet, annotations map[string]string, turn bool) {
 	annotations[v1alpha1.AnnotationGenerationHash], annotations[v1alpha1.AnnotationRevision] = r.Hash, text64(r.Number)
 	switch {
-	case observed.IsOnDelete(set):
+	case set.Spec.IsOnDelete():
 		annotations[v1alpha1.AnnotationUpdateStrategy] = string(v1alpha1.OnDeleteStrategyType)
 	case turn:
 		annotations[v1alpha1.AnnotationUpdateTurn] = text64(r.Number)

@@ -28,7 +28,7 @@ func Begin(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alpha1.Po
 	before, wasOpen := s.UpdateProgress, observed.SetProgress(set).Open()
 	s.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: now, LastProgressTime: &now}
 	switch {
-	case observed.IsOnDelete(set):
+	case set.Spec.IsOnDelete():
 		s.UpdateProgress.UpdateEndedAt = &now
 		return s
 	case wasOpen:

@@ -38,12 +38,6 @@ func FollowsOnDelete(object metav1.Object) bool {
 	return object.GetAnnotations()[v1alpha1.AnnotationUpdateStrategy] == string(v1alpha1.OnDeleteStrategyType)
 }
 
-// IsOnDelete reports whether the update strategy of a set is OnDelete.
-func IsOnDelete(set *v1alpha1.PodCliqueSet) bool {
-	s := set.Spec.UpdateStrategy
-	return s != nil && s.Type == v1alpha1.OnDeleteStrategyType
-}
-
 // IsCurrentlyUpdating reports whether replica i of a set is the one that is being updated.
 func IsCurrentlyUpdating(set *v1alpha1.PodCliqueSet, i int) bool {
 	if !SetProgress(set).Open() {
@@ -104,7 +98,7 @@ func SetProgress(set *v1alpha1.PodCliqueSet) *lifecycle.Progress {
 // cliques are the PodCliques of the set, of which members of scaling groups may be left out, and groups its scaling groups.
 func SetUpdate(set *v1alpha1.PodCliqueSet, replicas []lifecycle.SetReplica, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) lifecycle.SetUpdate {
 	u := lifecycle.SetUpdate{
-		Generation: textOf(set.Status.CurrentGenerationHash), OnDelete: IsOnDelete(set), Progress: SetProgress(set),
+		Generation: textOf(set.Status.CurrentGenerationHash), OnDelete: set.Spec.IsOnDelete(), Progress: SetProgress(set),
 		Replicas: replicas, Waits: map[string]lifecycle.UpdateState{}}
 	if p := set.Status.UpdateProgress; p != nil {
 		u.Updated = int(p.UpdatedPodCliquesCount + p.UpdatedPodCliqueScalingGroupsCount)

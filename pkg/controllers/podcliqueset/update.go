@@ -59,7 +59,7 @@ func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSe
 	if p := begun.Status.UpdateProgress; p != nil && begun.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining {
 		metrics.UpdateBegan()
 		text := "The template has changed (revision %d); replicas are updated one at a time"
-		if observed.IsOnDelete(set) {
+		if set.Spec.IsOnDelete() {
 			text = "The template has changed (revision %d); pods follow when they are deleted"
 		}
 		r.recorder.Eventf(begun, nil, corev1.EventTypeNormal, v1alpha1.EventUpdateStarted, v1alpha1.ActionUpdate, text, revision.Number)
@@ -131,7 +131,7 @@ func (r *Reconciler) reportUpdate(before, after *v1alpha1.PodCliqueSet, d *lifec
 	if is := observed.SetProgress(after); observed.SetProgress(before).Open() && is != nil && !is.Open() {
 		metrics.UpdateEnded(is.EndedAt.Sub(is.StartedAt))
 		text := "Every replica has the present template"
-		if observed.IsOnDelete(after) {
+		if after.Spec.IsOnDelete() {
 			text = "The update has ended, because the strategy is OnDelete now: pods follow when they are deleted"
 		}
 		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventUpdateCompleted, v1alpha1.ActionUpdate, "%s", text)

@@ -159,6 +159,11 @@ type PodCliqueSetUpdateStrategy struct {
 	Type UpdateStrategyType `json:"type,omitempty"`
 }
 
+// IsOnDelete reports whether the update strategy is OnDelete. Without a strategy it is not.
+func (s *PodCliqueSetSpec) IsOnDelete() bool {
+	return s.UpdateStrategy != nil && s.UpdateStrategy.Type == OnDeleteStrategyType
+}
+
 // CliqueStartupType says in which order the cliques of a replica start.
 //
 // +kubebuilder:validation:Enum=CliqueStartupTypeAnyOrder;CliqueStartupTypeInOrder;CliqueStartupTypeExplicit

@@ -269,18 +269,14 @@ func strategyWarnings(pcs, old *v1alpha1.PodCliqueSet, rolling []*field.Path) []
 		return nil
 	}
 	switch {
-	case isOnDelete(&pcs.Spec) && len(rolling) > 0:
+	case pcs.Spec.IsOnDelete() && len(rolling) > 0:
 		return []string{andMore(rolling[0].String(), len(rolling)-1) +
 			": updateStrategy is OnDelete, so nothing is replaced: delete pods or PodCliques to replace them"}
-	case isOnDelete(&old.Spec) && !isOnDelete(&pcs.Spec) && len(rolling) == 0:
+	case old.Spec.IsOnDelete() && !pcs.Spec.IsOnDelete() && len(rolling) == 0:
 		return []string{strategyPath.String() +
 			": replaces nothing by itself: pods of earlier templates, if there are any, stay until the next change of the template"}
 	}
 	return nil
-}
-
-func isOnDelete(spec *v1alpha1.PodCliqueSetSpec) bool {
-	return spec.UpdateStrategy != nil && spec.UpdateStrategy.Type == v1alpha1.OnDeleteStrategyType
 }
 
 // replicasWarnings: an edit of the template's replicas does not reach what

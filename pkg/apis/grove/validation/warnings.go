@@ -40,7 +40,7 @@ func warnings(pcs *v1alpha1.PodCliqueSet) []string {
 	}
 	template := &pcs.Spec.Template
 
-	if isOnDelete(&pcs.Spec) && isTraining(&pcs.Spec) {
+	if pcs.Spec.IsOnDelete() && isTraining(&pcs.Spec) {
 		warn(strategyPath, "not acted on: the template of a Training workload is immutable")
 	}
 	topology := func(path *field.Path, tc *v1alpha1.TopologyConstraint) {
