@@ -71,6 +71,25 @@ func (p *Progress) onDelete(target Target, outdated bool, now time.Time) *Progre
 	return p
 }
 
+// withoutTurn returns the progress and the state of a PodClique or scaling group that has pods of an earlier template while its turn
+// has not come, or is lost. A unit in flight is waited for; otherwise an open update is over. waitsFor returns what the replacement
+// of a unit waits for; no reason, or Updating: the unit is not down. turn is the state of what waits for its turn, stays that of
+// what keeps its pods, because the update to the target was one under OnDelete.
+func (p *Progress) withoutTurn(target Target, waitsFor func(unit string) UpdateState, turn, stays UpdateState) (*Progress, UpdateState) {
+	if p.Open() && p.InFlight() {
+		if waits := waitsFor(p.Selected); waits.Reason != "" && waits.Reason != Updating {
+			return p, waits
+		}
+	}
+	switch {
+	case p.Open():
+		return nil, turn // what was being updated has another turn
+	case p != nil && p.Target == target:
+		return p, stays
+	}
+	return p, turn
+}
+
 // complete notes that the replacement of the selected unit is ready.
 func (p *Progress) complete(now time.Time) {
 	completed := append(slices.Clone(p.Completed), p.Selected)

@@ -113,19 +113,9 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	case !d.Known && !u.Progress.Open():
 		return d // in a moment it is
 	case len(outdated) > 0 && !u.Turn:
-		d.State = UpdateState{UpdateWaitsForTurn, old + "; the update of the PodCliqueSet has not reached " + message.Plural(len(outdated), "it", "them")}
-		switch p := u.Progress; {
-		case p.InFlight() && p.Open():
-			if waits := u.inFlight(p.Selected); waits.Reason != "" {
-				d.State, d.RequeueAfter = waits.stalled(p, u.StalledAfter, now)
-				return d
-			}
-			d.Progress = nil
-		case p.Open():
-			d.Progress = nil // what was being updated has another turn
-		case p != nil && p.Target == target:
-			d.State = stays // the update was one under OnDelete
-		}
+		turn := UpdateState{UpdateWaitsForTurn, old + "; the update of the PodCliqueSet has not reached " + message.Plural(len(outdated), "it", "them")}
+		d.Progress, d.State = u.Progress.withoutTurn(target, u.inFlight, turn, stays)
+		d.State, d.RequeueAfter = d.State.stalled(d.Progress, u.StalledAfter, now)
 		return d
 	case len(outdated) == 0 && !u.Progress.Open():
 		d.State = complete

@@ -90,19 +90,10 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 		}
 		return d
 	case len(outdated) > 0 && !u.Turn:
-		d.State = UpdateState{UpdateWaitsForTurn, old + "; the update of the PodCliqueSet has not reached this replica"}
-		switch p := u.Progress; {
-		case p.InFlight() && p.Open():
-			if waits := u.inFlight(p.Selected, now); waits.Reason != "" && waits.Reason != Updating {
-				d.State, d.RequeueAfter = waits.stalled(p, u.StalledAfter, now)
-				return d
-			}
-			d.Progress = nil
-		case p.Open():
-			d.Progress = nil // what was being updated has another turn
-		case p != nil && p.Target == u.Target:
-			d.State = stays // the update was one under OnDelete
-		}
+		turn := UpdateState{UpdateWaitsForTurn, old + "; the update of the PodCliqueSet has not reached this replica"}
+		waitsFor := func(unit string) UpdateState { return u.inFlight(unit, now) }
+		d.Progress, d.State = u.Progress.withoutTurn(u.Target, waitsFor, turn, stays)
+		d.State, d.RequeueAfter = d.State.stalled(d.Progress, u.StalledAfter, now)
 		return d
 	case len(outdated) == 0 && !u.Progress.Open():
 		d.State = UpdateState{UpdateComplete, "every pod is of the present template"}

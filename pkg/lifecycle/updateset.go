@@ -106,10 +106,7 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	complete := UpdateState{UpdateComplete, "every replica is of the present template"}
 	switch {
 	case u.OnDelete || !u.Progress.Open():
-		if u.Progress.Open() {
-			d.Progress = u.Progress.towards(u.Progress.Target, now)
-			d.Progress.end(now)
-		}
+		d.Progress = u.Progress.onDelete(Target{Generation: u.Generation}, false, now)
 		d.Current, d.CurrentSince = nil, time.Time{}
 		switch {
 		case len(pending) > 0:
