@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/naming"
 )
 
 // DeletedUpdate is the reason of a pod that was made from an earlier template, and is replaced by one of the present template.
@@ -165,7 +164,7 @@ func (u CliqueUpdate) belowMinimum(ready int32) UpdateState {
 // inFlight returns what the replacement of a selected pod waits for. The zero value: it is ready, or not wanted any more. The
 // pod is waited for no longer when it is lost.
 func (u CliqueUpdate) inFlight(selected string, now time.Time) UpdateState {
-	index, others := podIndex(selected), int32(0)
+	index, others := naming.PodIndex(selected), int32(0)
 	var same, lower *Pod // the pod of its index, and the first of a lower index that is not ready
 	for i := range u.Pods {
 		p := &u.Pods[i]
@@ -228,19 +227,6 @@ func waitsFor(p Pod) UpdateState {
 		return UpdateState{UpdateWaitsForCapacity, fmt.Sprintf("pod %s is not bound to a node", p.Name)}
 	}
 	return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("pod %s is not ready", p.Name)}
-}
-
-// podIndex returns the index in the name of a pod: <PodClique>-<index>-<suffix>; -1 if there is none.
-func podIndex(name string) int {
-	parts := strings.Split(name, "-")
-	if len(parts) < 3 {
-		return -1
-	}
-	index, err := strconv.Atoi(parts[len(parts)-2])
-	if err != nil {
-		return -1
-	}
-	return index
 }
 
 // inDeletionOrderOnDelete returns the pods in the order in which scaling in takes them under OnDelete: outdated ones first,

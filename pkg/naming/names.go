@@ -3,6 +3,7 @@ package naming
 import (
 	"hash/fnv"
 	"strconv"
+	"strings"
 )
 
 // In the signatures: set is the name of the PodCliqueSet, i the index of one of its replicas; group and clique are names
@@ -71,6 +72,19 @@ func Hostname(podClique string, index int) string { return podClique + "-" + str
 // whatever the hash: the index is spelled out.
 func Pod(podClique, cliqueUID, template string, index int, replaced string) string {
 	return Hostname(podClique, index) + "-" + suffix(cliqueUID, template, strconv.Itoa(index), replaced)
+}
+
+// PodIndex returns the index in a name that Pod has given; -1: there is none in it.
+func PodIndex(name string) int {
+	parts := strings.Split(name, "-")
+	if len(parts) < 3 {
+		return -1
+	}
+	index, err := strconv.Atoi(parts[len(parts)-2])
+	if err != nil {
+		return -1
+	}
+	return index
 }
 
 // suffixLength is that of generated names in Kubernetes.

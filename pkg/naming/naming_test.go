@@ -71,9 +71,17 @@ func TestPodNames(t *testing.T) {
 							t.Errorf("%s and %s are both called %s", key, other, name)
 						}
 						seen[name] = key
+						if got := naming.PodIndex(name); got != index {
+							t.Errorf("the index in %s is %d, and not %d", name, got, index)
+						}
 					}
 				}
 			}
+		}
+	}
+	for _, name := range []string{"", "llm", "llm-0", "llm-a-x7k2p", "-", "--"} {
+		if got := naming.PodIndex(name); got != -1 {
+			t.Errorf("%q has the index %d, and is the name of no pod", name, got)
 		}
 	}
 }
