@@ -119,6 +119,7 @@ const (
 	UpdateWaitsForTurn         UpdateReason = "WaitingForTurn"
 	Updating                   UpdateReason = "Updating"
 	UpdateWaitsForDeletion     UpdateReason = "WaitingForDeletion"
+	UpdateWaitsForCreation     UpdateReason = "WaitingForCreation"
 	UpdateWaitsForCapacity     UpdateReason = "WaitingForCapacity"
 	UpdateWaitsForReadiness    UpdateReason = "WaitingForReadiness"
 	UpdateWaitsForMinAvailable UpdateReason = "WaitingForMinAvailable"

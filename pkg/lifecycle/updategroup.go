@@ -165,7 +165,7 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	case len(outdated)+leaving > 0:
 		d.State = UpdateState{UpdateWaitsForDeletion, message.Are(len(outdated)+leaving, "replica") + " being replaced"}
 	case len(u.Replicas) < int(u.Wanted):
-		d.State = UpdateState{UpdateWaitsForDeletion, message.Are(int(u.Wanted)-len(u.Replicas), "replica") + " not created yet"}
+		d.State = UpdateState{UpdateWaitsForCreation, message.Are(int(u.Wanted)-len(u.Replicas), "replica") + " not created yet"}
 	case available < u.MinAvailable:
 		d.State = u.belowMinimum(available)
 	default:
@@ -193,7 +193,7 @@ func (r GroupReplica) waitsFor() UpdateState {
 	case r.leaves():
 		return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("replica %d terminates; its replacement is created when it is gone", r.Index)}
 	case len(r.Missing) > 0:
-		return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("clique %s of replica %d is not created yet", r.Missing[0], r.Index)}
+		return UpdateState{UpdateWaitsForCreation, fmt.Sprintf("clique %s of replica %d is not created yet", r.Missing[0], r.Index)}
 	case !r.IsScheduled():
 		return UpdateState{UpdateWaitsForCapacity, fmt.Sprintf("replica %d is not bound to nodes", r.Index) + r.because(Clique.IsScheduled)}
 	case !r.Available() || !r.observed():
@@ -231,5 +231,5 @@ func (u GroupUpdate) inFlight(selected string) UpdateState {
 			return r.waitsFor()
 		}
 	}
-	return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("the replacement of replica %d is not created yet", index)}
+	return UpdateState{UpdateWaitsForCreation, fmt.Sprintf("the replacement of replica %d is not created yet", index)}
 }

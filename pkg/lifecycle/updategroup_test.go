@@ -139,12 +139,12 @@ func TestDecideGroupUpdate(t *testing.T) {
 		"it is gone": {
 			u: change(rollingGroup(begun(b, selected("1")), 1, replica(0, before)), wanted(2)),
 			want: decision{Known: true, Progress: begun(b, selected("1")),
-				State: state(lifecycle.UpdateWaitsForDeletion, "the replacement of replica 1 is not created yet")},
+				State: state(lifecycle.UpdateWaitsForCreation, "the replacement of replica 1 is not created yet")},
 		},
 		"the first PodClique of its replacement is there": {
 			u: rollingGroup(begun(b, selected("1")), 1, replica(0, before), lacks(replica(1))),
 			want: decision{Known: true, Progress: begun(b, selected("1")),
-				State: state(lifecycle.UpdateWaitsForDeletion, "clique worker of replica 1 is not created yet")},
+				State: state(lifecycle.UpdateWaitsForCreation, "clique worker of replica 1 is not created yet")},
 		},
 		"both, without a status": {
 			u: rollingGroup(begun(b, selected("1")), 1, replica(0, before), replica(1, unscheduled, unknown, unobserved)),
@@ -197,7 +197,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		"it is gone, and its pods may not be": {
 			u: change(rollingGroup(begun(b), 1, replica(0)), wanted(2)),
 			want: decision{Known: true, Current: true, Progress: begun(b),
-				State: state(lifecycle.UpdateWaitsForDeletion, "1 replica is not created yet")},
+				State: state(lifecycle.UpdateWaitsForCreation, "1 replica is not created yet")},
 		},
 		"all follow, too few are available": {
 			u: rollingGroup(begun(b), 2, replica(0), replica(1, unscheduled)),

@@ -53,13 +53,13 @@ type CliqueUpdateDecision struct {
 //   - In its turn, pods of an earlier template that are not ready go immediately: those without a node first, then the others.
 //     Of ready ones the oldest goes when minAvailable pods are ready and the replacement of the one before has been; then the
 //     next.
-//   - The update is complete when no pod of an earlier template exists, except lost ones, the last replacement has been ready,
-//     and minAvailable pods are.
+//   - The update is complete when no pod of an earlier template exists, except lost ones, every pod that is wanted exists, the last
+//     replacement has been ready, and minAvailable pods are.
 //   - A unit in flight stays so when the target changes or the turn is lost: no other is taken down before it is ready.
 //   - A member of a scaling group is not updated by itself: the group replaces the replica that it is part of.
 func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	var outdated []Pod // that are there to stay otherwise
-	ready, leaving := int32(0), 0
+	ready, present, leaving := int32(0), int32(0), 0
 	for _, p := range u.Pods {
 		switch {
 		case p.Terminating || u.Deleted[p.UID]:
@@ -70,6 +70,7 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 		case p.Ready && !p.Ended:
 			ready++
 		}
+		present++
 		if p.Outdated {
 			outdated = append(outdated, p)
 		}
@@ -139,6 +140,8 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 		d.State = UpdateState{Updating, fmt.Sprintf("replacing %s that %s not ready", message.Count(len(outdated), "pod"), message.Plural(len(outdated), "is", "are"))}
 	case leaving > 0:
 		d.State = UpdateState{UpdateWaitsForDeletion, message.Count(leaving, "pod") + " of an earlier template " + message.Plural(leaving, "terminates", "terminate")}
+	case present < u.Replicas:
+		d.State = UpdateState{UpdateWaitsForCreation, message.Are(int(u.Replicas-present), "pod") + " not created yet"}
 	case ready < u.MinAvailable:
 		d.State = UpdateState{UpdateWaitsForReadiness, readyPods(ready, u.MinAvailable)}
 		if wait := u.notReady(); wait.Reason != "" {
@@ -190,7 +193,7 @@ func (u CliqueUpdate) inFlight(selected string, now time.Time) UpdateState {
 	case same != nil:
 		return waitsFor(*same)
 	case others < u.Replicas:
-		return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("the replacement of pod %s is not created yet", selected)}
+		return UpdateState{UpdateWaitsForCreation, fmt.Sprintf("the replacement of pod %s is not created yet", selected)}
 	case lower != nil:
 		return waitsFor(*lower) // a lower index was free, and the replacement got that
 	}

@@ -138,7 +138,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		"the replacement is not there yet": {
 			u: rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1)),
 			want: decision{Progress: begun(targetB, selected("web-2-a")),
-				State: state(lifecycle.UpdateWaitsForDeletion, "the replacement of pod web-2-a is not created yet")},
+				State: state(lifecycle.UpdateWaitsForCreation, "the replacement of pod web-2-a is not created yet")},
 		},
 		"it has no node": {
 			u: rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1), fresh(2, pending)),
@@ -210,7 +210,22 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		"all follow, one is not created yet": {
 			u: rolling(begun(targetB), 3, fresh(0), fresh(1)),
 			want: decision{Current: true, Progress: begun(targetB),
-				State: state(lifecycle.UpdateWaitsForReadiness, "2 pods are ready, 3 needed")},
+				State: state(lifecycle.UpdateWaitsForCreation, "1 pod is not created yet")},
+		},
+		"enough are ready, the pods that are scaled out are not created yet": {
+			u: change(rolling(begun(targetB, selected("web-0-a", "web-0-a")), 2, fresh(0), fresh(1), fresh(2)), replicas(5)),
+			want: decision{Current: true, Progress: begun(targetB, selected("web-0-a", "web-0-a")),
+				State: state(lifecycle.UpdateWaitsForCreation, "2 pods are not created yet")},
+		},
+		"enough are ready, the replacement of one that was not is not created yet": {
+			u: rolling(begun(targetB), 2, fresh(0), fresh(2)),
+			want: decision{Current: true, Progress: begun(targetB),
+				State: state(lifecycle.UpdateWaitsForCreation, "1 pod is not created yet")},
+		},
+		"a pod that is deleted in this pass for another reason is missing": {
+			u: change(rolling(begun(targetB), 2, fresh(0), fresh(1), fresh(2)), deleted(fresh(2))),
+			want: decision{Current: true, Progress: begun(targetB),
+				State: state(lifecycle.UpdateWaitsForCreation, "1 pod is not created yet")},
 		},
 
 		// The end.
@@ -230,7 +245,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 				State: state(lifecycle.UpdateWaitsForDeletion, "1 pod of an earlier template terminates")},
 		},
 		"unless it is lost": {
-			u: rolling(begun(targetB), 1, fresh(0), old(1, terminating, unreachable, graceOver), fresh(2)),
+			u: rolling(begun(targetB), 1, fresh(0), old(1, terminating, unreachable, graceOver), fresh(1), fresh(2)),
 			want: decision{Current: true, Progress: begun(targetB, overNow),
 				State: state(lifecycle.UpdateComplete, complete)},
 		},

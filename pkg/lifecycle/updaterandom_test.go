@@ -205,8 +205,11 @@ func (w *cliqueWorld) ready() int32 {
 }
 
 func (w *cliqueWorld) check(u lifecycle.CliqueUpdate, d lifecycle.CliqueUpdateDecision) string {
-	ready, taken := w.ready(), int32(0)
+	ready, taken, present := w.ready(), int32(0), int32(0)
 	for _, p := range w.pods {
+		if !p.Terminating && !u.Deleted[p.UID] {
+			present++
+		}
 		if p.Ready && !p.Terminating && u.Deleted[p.UID] {
 			ready-- // by scaling in
 		}
@@ -238,6 +241,8 @@ func (w *cliqueWorld) check(u lifecycle.CliqueUpdate, d lifecycle.CliqueUpdateDe
 		return fmt.Sprintf("it had ended: %+v, and now is %+v", before, d.Progress)
 	case !d.Progress.Open() && d.Progress != nil && d.Progress != u.Progress && !d.Current:
 		return "it ends before every pod is of the present template"
+	case !d.Progress.Open() && d.Progress != nil && d.Progress != u.Progress && present < w.replicas:
+		return fmt.Sprintf("it ends while %d pods exist, and %d are wanted", present, w.replicas)
 	case d.Progress.Open() && d.State.Reason == lifecycle.UpdateComplete:
 		return "it is complete and open"
 	}

@@ -210,7 +210,7 @@ func (r SetReplica) waitsFor() UpdateState {
 		return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("%s is not created yet: it %s", r.Missing[0], r.Waits)}
 	}
 	if len(r.Missing) > 0 {
-		return UpdateState{UpdateWaitsForDeletion, r.Missing[0] + " is not created yet"}
+		return UpdateState{UpdateWaitsForCreation, r.Missing[0] + " is not created yet"}
 	}
 	of := func(kind, name string, scheduled bool) UpdateState {
 		if !scheduled {

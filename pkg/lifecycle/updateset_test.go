@@ -209,7 +209,7 @@ func TestDecideSetUpdate(t *testing.T) {
 		"something of it does not exist": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, withoutGroup)), updatedBefore(1)),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"},
-				State: state(lifecycle.UpdateWaitsForDeletion, "updating replica 1"+since+"model is not created yet")}),
+				State: state(lifecycle.UpdateWaitsForCreation, "updating replica 1"+since+"model is not created yet")}),
 		},
 		"and waits for pods of an earlier life": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, withoutGroup, waitsForPod)), updatedBefore(1)),

@@ -114,6 +114,9 @@ const (
 	ReasonUpdating = "Updating"
 	// ReasonWaitingForDeletion: what is replaced still terminates.
 	ReasonWaitingForDeletion = "WaitingForDeletion"
+	// ReasonWaitingForCreation: what is replaced is gone, or more is wanted than
+	// exists, and a pod, PodClique or scaling group is not created yet.
+	ReasonWaitingForCreation = "WaitingForCreation"
 	// ReasonWaitingForCapacity: a replacement is not bound to a node.
 	ReasonWaitingForCapacity = "WaitingForCapacity"
 	// ReasonWaitingForReadiness: a replacement is not ready.
