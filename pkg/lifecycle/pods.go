@@ -39,6 +39,9 @@ type Pod struct {
 	Unreachable bool
 	// LostNode is the name of its node, if that does not answer and the pod is being deleted, or runs and is not ready.
 	LostNode string
+	// Cause says in the words of a message why it is not ready, or has no node: "" if nothing is known, or the pod is starting.
+	// It stays the same while the pod tries the same again.
+	Cause string
 	// Stopped: it is being deleted, and no container of it runs any more, or ever will.
 	Stopped bool
 	// Tracked: it has the finalizer that keeps its object until its end has been recorded.

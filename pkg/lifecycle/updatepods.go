@@ -222,14 +222,22 @@ func firstOf(a, b *Pod) *Pod {
 	return a
 }
 
+// waitsFor returns what a pod that is not ready waits for, with its cause if one is known.
 func waitsFor(p Pod) UpdateState {
+	cause := p.Cause
+	if p.LostNode != "" {
+		cause = "node " + p.LostNode + " does not answer"
+	}
+	if cause != "" {
+		cause = ": " + cause
+	}
 	switch {
 	case p.Ended:
 		return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("pod %s ended; it is replaced after a back-off", p.Name)}
 	case !p.Scheduled:
-		return UpdateState{UpdateWaitsForCapacity, fmt.Sprintf("pod %s is not bound to a node", p.Name)}
+		return UpdateState{UpdateWaitsForCapacity, fmt.Sprintf("pod %s is not bound to a node", p.Name) + cause}
 	}
-	return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("pod %s is not ready", p.Name)}
+	return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("pod %s is not ready", p.Name) + cause}
 }
 
 // inDeletionOrderOnDelete returns the pods in the order in which scaling in takes them under OnDelete: outdated ones first,

@@ -68,6 +68,9 @@ func TestDecideCliqueUpdate(t *testing.T) {
 	stalledAfter := func(d time.Duration) func(*lifecycle.CliqueUpdate) {
 		return func(u *lifecycle.CliqueUpdate) { u.StalledAfter = d }
 	}
+	because := func(cause string) func(*lifecycle.Pod) {
+		return func(p *lifecycle.Pod) { p.Cause = cause }
+	}
 	const complete = "every pod is of the present template"
 	type decision = lifecycle.CliqueUpdateDecision
 	for name, tc := range map[string]struct {
@@ -201,6 +204,22 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			u: rolling(begun(targetB), 3, fresh(0), fresh(1, notReady), fresh(2, pending)),
 			want: decision{Current: true, Progress: begun(targetB),
 				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-1-b is not ready; 1 pod is ready, 3 needed")},
+		},
+		"with its cause, if that is known": {
+			u: rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1), fresh(2, notReady, because("the image cannot be pulled"))),
+			want: decision{Progress: begun(targetB, selected("web-2-a")),
+				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-2-b is not ready: the image cannot be pulled")},
+		},
+		"of one without a node, too": {
+			u: rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1), fresh(2, pending, because("0/3 nodes are available"))),
+			want: decision{Progress: begun(targetB, selected("web-2-a")),
+				State: state(lifecycle.UpdateWaitsForCapacity, "pod web-2-b is not bound to a node: 0/3 nodes are available")},
+		},
+		"a node that does not answer is the cause of all others": {
+			u: rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1),
+				fresh(2, notReady, because("container main runs and is not ready"), func(p *lifecycle.Pod) { p.LostNode = "n" })),
+			want: decision{Progress: begun(targetB, selected("web-2-a")),
+				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-2-b is not ready: node n does not answer")},
 		},
 		"the message does not depend on the order of the pods": {
 			u: rolling(begun(targetB), 3, fresh(2, pending), fresh(1, notReady), fresh(0)),

@@ -49,6 +49,9 @@ func Pod(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node stri
 		p.EndedAt = endedAt(pod)
 	} else {
 		p.Ready = IsReady(pod)
+		if !p.Ready && !p.Terminating {
+			p.Cause = causeOf(pod)
+		}
 	}
 	if p.Terminating {
 		p.GraceEnds = pod.DeletionTimestamp.Time // the API server adds the grace period to the time of the request
@@ -77,12 +80,8 @@ func PodIndex(podClique string, pod *corev1.Pod) int {
 
 // IsReady reports whether the condition Ready of a pod is true.
 func IsReady(pod *corev1.Pod) bool {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	c := podCondition(pod, corev1.PodReady)
+	return c != nil && c.Status == corev1.ConditionTrue
 }
 
 // endedAt returns when a pod failed or succeeded: when its last container ended, or if no container says (an evicted pod),

@@ -203,7 +203,7 @@ func TestPod(t *testing.T) {
 		"without an owner": {pod(func(p *corev1.Pod) { p.OwnerReferences = nil }),
 			func(p *lifecycle.Pod) { *p = base; p.Orphan = true }},
 		"gated": {pod(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} }),
-			func(p *lifecycle.Pod) { *p = base; p.Gated = true }},
+			func(p *lifecycle.Pod) { *p = base; p.Gated, p.Cause = true, "it has the scheduling gate x" }},
 		"of another template": {pod(running, func(p *corev1.Pod) { p.Labels[v1alpha1.LabelPodTemplateHash] = "old" }),
 			func(p *lifecycle.Pod) { p.Ready, p.Outdated = true, true }},
 		"failed, its containers say when": {pod(running, failed, func(p *corev1.Pod) {
