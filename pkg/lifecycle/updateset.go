@@ -174,16 +174,21 @@ func before(a, b SetReplica) int {
 }
 
 // currentState returns what the replica that is being updated waits for, and whether a PodClique or scaling group of it says
-// so: these know best whether they have stalled. One that has is named first. What was said of an earlier revision does not count.
+// so: these know best whether they have stalled. One that has is named first, with the number of others that do not follow yet. What
+// was said of an earlier revision does not count.
 func (u SetUpdate) currentState(r SetReplica) (state UpdateState, ofChild bool) {
-	var child UpdateState
+	var child UpdateState // its message is without who says it
+	who, behind := "", 0
 	prefix := fmt.Sprintf("updating replica %d since %s: ", r.Index, Timestamp(u.CurrentSince))
 	tell := func(kind, name string, knows, follows bool) {
+		if !knows || !follows {
+			behind++
+		}
 		s := u.Waits[name]
 		if !knows || follows || s.Reason == "" || !s.Progressing() || ofChild && (child.Reason == UpdateStalled || s.Reason != UpdateStalled) {
 			return
 		}
-		child, ofChild = UpdateState{s.Reason, prefix + kind + " " + name + ": " + s.Message}, true
+		child, who, ofChild = s, kind+" "+name, true
 	}
 	for _, c := range r.Cliques {
 		tell("PodClique", c.Name, c.knows(r.Revision), c.follows(r.Generation))
@@ -191,8 +196,11 @@ func (u SetUpdate) currentState(r SetReplica) (state UpdateState, ofChild bool) 
 	for _, g := range r.Groups {
 		tell("PodCliqueScalingGroup", g.Name, g.knows(r.Revision), g.follows(r.Generation))
 	}
+	if others := behind - 1; ofChild && others > 0 {
+		who += fmt.Sprintf(" (%s not done yet)", message.Are(others, "other"))
+	}
 	if ofChild {
-		return child, true
+		return UpdateState{child.Reason, prefix + who + ": " + child.Message}, true
 	}
 	if changes, knows := r.changes(); changes || !knows {
 		return UpdateState{Updating, prefix + "it is about to be updated"}, false

@@ -167,7 +167,7 @@ func TestDecideSetUpdate(t *testing.T) {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind, cliqueIs(updating))),
 				waits("router", lifecycle.UpdateWaitsForCapacity, "pod router-0-b is not bound to a node")),
 			want: at(1, decision{Progress: begun(b),
-				State: state(lifecycle.UpdateWaitsForCapacity, "updating replica 1"+since+"PodClique router: pod router-0-b is not bound to a node")}),
+				State: state(lifecycle.UpdateWaitsForCapacity, "updating replica 1"+since+"PodClique router (1 other is not done yet): pod router-0-b is not bound to a node")}),
 		},
 		"it follows; the group says what it waits for": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, groupIs(groupBefore))), updatedBefore(1),
@@ -179,7 +179,16 @@ func TestDecideSetUpdate(t *testing.T) {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind)), stalledAfter(time.Second),
 				waits("router", lifecycle.UpdateWaitsForReadiness, "pod router-0-b is not ready"), waits("model", lifecycle.UpdateStalled, "no progress")),
 			want: at(1, decision{Progress: begun(b),
-				State: state(lifecycle.UpdateStalled, "updating replica 1"+since+"PodCliqueScalingGroup model: no progress")}),
+				State: state(lifecycle.UpdateStalled, "updating replica 1"+since+"PodCliqueScalingGroup model (1 other is not done yet): no progress")}),
+		},
+		"of several others it is said how many do not follow yet, whatever they say": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind, func(r *lifecycle.SetReplica) {
+				second, third := r.Cliques[0], r.Cliques[0]
+				second.Name, third.Name, third.Revision = "second", "third", 1
+				r.Cliques = append(r.Cliques, second, third)
+			})), waits("router", lifecycle.UpdateWaitsForReadiness, "pod router-0-b is not ready"), waits("second", lifecycle.UpdateWaitsForCapacity, "no room")),
+			want: at(1, decision{Progress: begun(b),
+				State: state(lifecycle.UpdateWaitsForReadiness, "updating replica 1"+since+"PodClique router (3 others are not done yet): pod router-0-b is not ready")}),
 		},
 		"what waits for its turn says nothing": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind)), waits("router", lifecycle.UpdateWaitsForTurn, "2 pods")),
