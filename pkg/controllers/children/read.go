@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -30,11 +31,19 @@ type Client struct {
 	failing Since // kinds of errors, by the name of the object: Result
 	// unfinished are the objects, by name, whose latest pass left something to create to the next and met no error.
 	unfinished Since
+	// unreadable are the ControllerRevisions, by UID, that could not be read and were logged; of more than maxUnreadable, those seen
+	// last.
+	unreadable *lru.Cache
 }
+
+// maxUnreadable is how many revisions that cannot be read are remembered: more than a cluster has unless all are broken.
+const maxUnreadable = 1000
 
 // NewClient returns a Client. c reads from the cache, live past it: the API server is read only where the cache may be
 // behind and that would do harm.
-func NewClient(c client.Client, live client.Reader) *Client { return &Client{client: c, live: live} }
+func NewClient(c client.Client, live client.Reader) *Client {
+	return &Client{client: c, live: live, unreadable: lru.New(maxUnreadable)}
+}
 
 // Names of the cache's indexes.
 const (

@@ -26,7 +26,7 @@ func (c *Client) LatestRevision(ctx context.Context, set *v1alpha1.PodCliqueSet)
 	stored := pointers(list.Items)
 	slices.SortFunc(stored, func(a, b *appsv1.ControllerRevision) int { return cmp.Compare(b.Revision, a.Revision) })
 	for i := range stored {
-		if revisions := readRevisions(ctx, stored[i:i+1]); len(revisions) == 1 {
+		if revisions := c.readRevisions(ctx, stored[i:i+1]); len(revisions) == 1 {
 			return revisions[0], nil
 		}
 	}
@@ -34,7 +34,8 @@ func (c *Client) LatestRevision(ctx context.Context, set *v1alpha1.PodCliqueSet)
 }
 
 // LiveRevisions returns the stored revisions of a set past the cache, the latest first. One that cannot be read is left out, and
-// told in the log. They are read before one is stored.
+// logged. They are read before one is stored. The one that the set follows is found by its name, too: without its labels its number
+// would be given to another.
 func (c *Client) LiveRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet) ([]*desired.Revision, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := c.live.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabels(naming.OfSet(set.Name))); err != nil {
@@ -46,10 +47,30 @@ func (c *Client) LiveRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet) 
 			own = append(own, &list.Items[i])
 		}
 	}
-	return readRevisions(ctx, own), nil
+	present := &appsv1.ControllerRevision{}
+	if name := presentName(set); name != "" && !slices.ContainsFunc(own, func(r *appsv1.ControllerRevision) bool { return r.Name == name }) {
+		err := c.live.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: name}, present)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading the revision that PodCliqueSet %s follows: %w", set.Name, err)
+		}
+		if err == nil && metav1.IsControlledBy(present, set) {
+			own = append(own, present)
+		}
+	}
+	return c.readRevisions(ctx, own), nil
 }
 
-func readRevisions(ctx context.Context, stored []*appsv1.ControllerRevision) []*desired.Revision {
+// presentName returns the name of the ControllerRevision that a set follows by its status, "" if it follows none yet.
+func presentName(set *v1alpha1.PodCliqueSet) string {
+	if set.Status.CurrentGenerationHash == nil {
+		return ""
+	}
+	return naming.Revision(set.Name, *set.Status.CurrentGenerationHash)
+}
+
+// readRevisions returns the revisions that are stored in objects which are there to stay, the latest first. One that cannot be
+// read is logged once.
+func (c *Client) readRevisions(ctx context.Context, stored []*appsv1.ControllerRevision) []*desired.Revision {
 	var revisions []*desired.Revision
 	for _, s := range stored {
 		if s.DeletionTimestamp != nil {
@@ -57,7 +78,10 @@ func readRevisions(ctx context.Context, stored []*appsv1.ControllerRevision) []*
 		}
 		r, err := desired.ReadRevision(s)
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "A revision cannot be read and is not used; delete it if nothing else needs it", "controllerRevision", klog.KObj(s))
+			if _, logged := c.unreadable.Get(s.UID); !logged {
+				c.unreadable.Add(s.UID, true)
+				klog.FromContext(ctx).Error(err, "A revision cannot be read and is not used; delete it if nothing else needs it", "controllerRevision", klog.KObj(s))
+			}
 			continue
 		}
 		revisions = append(revisions, r)

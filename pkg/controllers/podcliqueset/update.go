@@ -40,7 +40,9 @@ func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSe
 		return nil, nil, err
 	}
 	revision := presentRevision(revisions, set, r.schedulerName, owned)
-	if len(revisions) == 0 || revisions[0].Number < revision.Number {
+	// One that the cache does not have may have lost its labels, which it gets back.
+	isCached := latest != nil && latest.Hash == revision.Hash
+	if !isCached || len(revisions) == 0 || revisions[0].Number < revision.Number {
 		if err := r.children.StoreRevision(ctx, set, revision); err != nil {
 			return nil, nil, fmt.Errorf("storing the template as a revision: %w", err)
 		}
