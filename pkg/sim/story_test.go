@@ -19,6 +19,8 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/observed"
 )
 
@@ -113,7 +115,14 @@ func wantNothing(c *Cluster) {
 func invariants() func(*Cluster) error {
 	partial := map[string]time.Duration{} // PodGroups bound in part, since when
 	lost := map[types.UID]bool{}          // pods that were lost once, which a node that answers again still has to end
+	created := map[types.UID]bool{}       // PodCliques that were looked at when they were new
 	return func(c *Cluster) error {
+		for _, clique := range All[*v1alpha1.PodClique](c) {
+			if recorded := recordedAttempt(c, clique); !created[clique.UID] && observed.Attempt(clique).Precedes(recorded) {
+				return fmt.Errorf("PodClique %s was created for %+v, and %+v is recorded", clique.Name, observed.Attempt(clique), recorded)
+			}
+			created[clique.UID] = true
+		}
 		hosts, bound, unreachable := map[string]string{}, map[string]int{}, map[string]bool{}
 		for _, node := range All[*corev1.Node](c) {
 			unreachable[node.Name] = observed.UnreachableNode(node)
@@ -147,6 +156,24 @@ func invariants() func(*Cluster) error {
 		}
 		return nil
 	}
+}
+
+// recordedAttempt returns the attempt of the PodClique's unit that the status of its owner records.
+func recordedAttempt(c *Cluster, clique *v1alpha1.PodClique) lifecycle.Attempt {
+	if name := clique.Labels[v1alpha1.LabelPodCliqueScalingGroup]; name != "" {
+		for _, g := range All[*v1alpha1.PodCliqueScalingGroup](c) {
+			if g.Namespace == clique.Namespace && g.Name == name {
+				return observed.GroupAttempt(g, observed.GroupReplicaIndex(clique))
+			}
+		}
+		return lifecycle.Attempt{}
+	}
+	for _, s := range All[*v1alpha1.PodCliqueSet](c) {
+		if s.Namespace == clique.Namespace && s.Name == clique.Labels[v1alpha1.LabelPartOf] {
+			return observed.SetAttempt(s, naming.Index(clique.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex))
+		}
+	}
+	return lifecycle.Attempt{}
 }
 
 // TestAnyOrder is the story in other orders of the same steps, with crashes of the controllers and of the scheduler at
