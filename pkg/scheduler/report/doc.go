@@ -13,5 +13,5 @@
 //     which move with every attempt, for 30 s;
 //   - one event per gang and change of reason, and only once the status that it tells of has been written and, if it is the
 //     first, has lasted;
-//   - one patch per pod and verdict.
+//   - one patch per pod and reason, and one event for the pods of a leaf.
 package report

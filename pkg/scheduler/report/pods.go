@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -21,7 +20,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
@@ -30,8 +28,7 @@ import (
 // are often made by one command, in either order, and whoever scales in lowers the PodGroup before deleting pods.
 const arrivalGrace = 2 * time.Second
 
-// heldPods writes what people see of a pod that is held: the condition PodScheduled, and events for pods whose PodGroup
-// or sub-group does not exist.
+// heldPods writes what users see of a pod that is held: the condition PodScheduled, and events.
 type heldPods struct {
 	pace                                    *pacer
 	client                                  kubernetes.Interface
@@ -48,15 +45,18 @@ type heldPods struct {
 type heldGang struct {
 	refusedSince time.Time // since when the gang has needed capacity without a break; zero: it does not
 	pods         map[types.UID]*heldPod
-	announced    map[string]sets.Set[string] // by the PodGroup's reason: leaves of which a pod was told by an event
+	announced    map[string]sets.Set[string] // by HeldNote.Kind: leaves of which a pod had an event
+	lost         sets.Set[string]            // by event and cause: what pods that have no place in the gang were told
 }
 
 // heldPod is what is remembered of one waiting pod.
 type heldPod struct {
-	written   string           // the reason that was written last, "" = none
-	idleSince time.Time        // since when the pod has waited for something else than capacity; zero: it does not
-	lostSince time.Time        // since when it has had no place in a PodGroup; zero: it has one
-	told      sets.Set[string] // events
+	written   string    // the reason that was written last, "" = none
+	head      string    // HeldNote.Head of the message that was written last
+	note      string    // HeldNote.Head of the message that the pod should have
+	noteSince time.Time // since when it should have that
+	idleSince time.Time // since when the pod has waited for something else than capacity; zero: it does not
+	lostSince time.Time // since when it has had no place in a PodGroup; zero: it has one
 }
 
 func newHeldPods(o Options) *heldPods {
@@ -83,25 +83,25 @@ func (h *heldPods) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 	held := h.of(key)
 	held.observe(f, now)
 
-	var next time.Duration
+	next := h.tellLost(f, held, now)
 	var errs []error
+	notes := podgroup.NotesOf(f)
 	for _, w := range f.Waiting {
-		wait := h.tell(f, w, held.pods[w.Pod.UID], now)
-		reason, due := h.verdict(f, w, held, now)
+		note := notes.Of(w)
+		reason, due := h.verdict(f, w, held, note, now)
 		switch {
 		case reason == "":
 		case due > 0:
-			wait = sooner(wait, due)
+			next = sooner(next, due)
 		default:
-			written, err := h.write(ctx, f, w, held.pods[w.Pod.UID], reason, now)
+			written, err := h.write(ctx, w, held.pods[w.Pod.UID], reason, note, now)
 			if err != nil {
 				errs = append(errs, err)
 			}
 			if written {
-				h.announce(f, w, held, reason, now)
+				h.announce(f, w, held, reason, note)
 			}
 		}
-		next = sooner(next, wait)
 	}
 	return next, errors.Join(errs...)
 }
@@ -119,7 +119,7 @@ func (h *heldPods) of(key gangstate.Key) *heldGang {
 	defer h.mu.Unlock()
 	held := h.gangs[key]
 	if held == nil {
-		held = &heldGang{pods: map[types.UID]*heldPod{}, announced: map[string]sets.Set[string]{}}
+		held = &heldGang{pods: map[types.UID]*heldPod{}, announced: map[string]sets.Set[string]{}, lost: sets.New[string]()}
 		h.gangs[key] = held
 	}
 	return held
@@ -133,7 +133,7 @@ func (held *heldGang) observe(f podgroup.Facts, now time.Time) {
 		waiting.Insert(w.Pod.UID)
 		p := held.pods[w.Pod.UID]
 		if p == nil {
-			p = &heldPod{idleSince: w.Since, told: sets.New[string]()}
+			p = &heldPod{idleSince: w.Since}
 			held.pods[w.Pod.UID] = p
 		}
 		switch lost := f.Group == nil || w.Misplaced != ""; {
@@ -162,55 +162,55 @@ func (held *heldGang) observe(f podgroup.Facts, now time.Time) {
 	}
 }
 
-// verdict returns the reason for PodScheduled=False that the pod is to have, and in how long. "": none.
-func (h *heldPods) verdict(f podgroup.Facts, w podgroup.WaitingPod, held *heldGang, now time.Time) (string, time.Duration) {
+// verdict returns the reason for PodScheduled=False that the pod is to have, and in how long. "": none, or what was written
+// stands.
+func (h *heldPods) verdict(f podgroup.Facts, w podgroup.WaitingPod, held *heldGang, note podgroup.HeldNote, now time.Time) (string, time.Duration) {
 	if w.Gated {
 		return "", 0 // the API server said so, with a reason of its own
 	}
-	unschedulable := f.Group == nil || f.Group.Spec.MarkUnschedulable == nil || *f.Group.Spec.MarkUnschedulable
-	if w.NeedsCapacity && unschedulable {
-		return corev1.PodReasonUnschedulable, max(0, held.refusedSince.Add(h.needsCapacityAfter).Sub(now))
+	p := held.pods[w.Pod.UID]
+	if p.note != note.Head {
+		p.note, p.noteSince = note.Head, now
 	}
-	since := held.pods[w.Pod.UID].idleSince
-	if w.NeedsCapacity {
+	unschedulable := f.Group == nil || f.Group.Spec.MarkUnschedulable == nil || *f.Group.Spec.MarkUnschedulable
+	reason, since, after := v2alpha2.EventWaitingForGang, p.idleSince, h.waitingForGangAfter
+	switch {
+	case w.NeedsCapacity && unschedulable:
+		reason, since, after = corev1.PodReasonUnschedulable, held.refusedSince, h.needsCapacityAfter
+	case w.NeedsCapacity:
 		since = w.Since
 	}
-	return v2alpha2.EventWaitingForGang, max(0, since.Add(h.waitingForGangAfter).Sub(now))
+	if p.written == reason {
+		if p.head == note.Head || note.Passing {
+			return "", 0
+		}
+		// Only the message would change. Reasons of a PodGroup may change with every attempt: this one has to last.
+		since, after = p.noteSince, h.waitingForGangAfter
+	}
+	return reason, max(0, since.Add(after).Sub(now))
 }
 
-// write patches PodScheduled, unless the pod has it or had it from here already: the scheduler writes the condition of a
-// leader that it tried, and the two must not take turns.
+// write patches PodScheduled, unless the pod has it: the scheduler writes the condition of a leader that it tried, and the
+// two must not take turns. Numbers in the message alone are no reason to write.
 //
 // The patch touches this condition only, and succeeds only on the version of the pod that it was decided on: a pod that
 // is bound meanwhile keeps PodScheduled=True. It reports whether the pod did not have the condition yet and has it now.
-func (h *heldPods) write(ctx context.Context, f podgroup.Facts, w podgroup.WaitingPod, p *heldPod, reason string, now time.Time) (bool, error) {
+func (h *heldPods) write(ctx context.Context, w podgroup.WaitingPod, p *heldPod, reason string, note podgroup.HeldNote, now time.Time) (bool, error) {
 	condition := corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason,
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: note.Text,
 		LastProbeTime: metav1.Time{}, LastTransitionTime: metav1.NewTime(now),
 	}
 	for _, c := range w.Pod.Status.Conditions {
 		if c.Type != corev1.PodScheduled {
 			continue
 		}
-		if c.Status == corev1.ConditionTrue || c.Reason == reason {
-			p.written = reason
+		if c.Status == corev1.ConditionTrue || c.Reason == reason && strings.HasPrefix(c.Message, note.Head) {
+			p.written, p.head = reason, note.Head
 			return false, nil
 		}
 		if c.Status == condition.Status {
 			condition.LastTransitionTime = c.LastTransitionTime
 		}
-	}
-	if p.written == reason {
-		return false, nil
-	}
-	name := message.Truncate(f.Name, message.MaxName)
-	switch {
-	case reason == corev1.PodReasonUnschedulable:
-		condition.Message = fmt.Sprintf("waits for capacity together with its gang; PodGroup %s says what is missing", name)
-	case f.Group == nil:
-		condition.Message = fmt.Sprintf("held until PodGroup %s exists and can start", name)
-	default:
-		condition.Message = fmt.Sprintf("held until its gang can start; PodGroup %s says what it waits for", name)
 	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": w.Pod.UID, "resourceVersion": w.Pod.ResourceVersion},
@@ -225,7 +225,7 @@ func (h *heldPods) write(ctx context.Context, f podgroup.Facts, w podgroup.Waiti
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("writing condition PodScheduled of %s: %w", klog.KObj(w.Pod), err)
 	}
-	p.written = reason
+	p.written, p.head = reason, note.Head
 	return err == nil, nil
 }
 
@@ -234,60 +234,45 @@ const maxAnnounced = 8
 
 // announce emits an event on the first waiting pod of a leaf: kubectl describe prints no message of a condition. Source:
 // docs/decisions, G13.
-func (h *heldPods) announce(f podgroup.Facts, w podgroup.WaitingPod, held *heldGang, reason string, now time.Time) {
+func (h *heldPods) announce(f podgroup.Facts, w podgroup.WaitingPod, held *heldGang, reason string, note podgroup.HeldNote) {
 	if f.Group == nil || w.Misplaced != "" {
 		return // these have events of their own
 	}
-	status := podgroup.Status(f, metav1.NewTime(now))
-	satisfied := meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionSatisfied)
-	why, text := satisfied.Reason, satisfied.Message
-	if satisfied.Status == metav1.ConditionTrue { // the gang runs, and the pod is above its minimum
-		why, text = string(f.Refused.Reason), "above the minimum of its gang, which runs without it"
-		if f.Refused.Reason != "" {
-			text += ": " + f.Refused.Message
-		}
-	}
 	leaf := w.Pod.Labels[v2alpha2.SubGroupLabel]
-	told := held.announced[why]
+	told := held.announced[note.Kind]
 	if told.Has(leaf) || len(told) >= maxAnnounced {
 		return
 	}
 	if told == nil {
 		told = sets.New[string]()
-		held.announced[why] = told
+		held.announced[note.Kind] = told
 	}
 	told.Insert(leaf)
-	text, _, _ = strings.Cut(text, "; ")
-	note := fmt.Sprintf("PodGroup %s: %s", f.Name, text)
 	if reason == corev1.PodReasonUnschedulable {
-		emit(h.recorder, w.Pod, true, v2alpha2.EventFailedScheduling, note)
+		emit(h.recorder, w.Pod, true, v2alpha2.EventFailedScheduling, note.Text)
 		return
 	}
-	emit(h.recorder, w.Pod, false, reason, note)
+	emit(h.recorder, w.Pod, false, reason, note.Text)
 }
 
-// tell emits the event of a pod that counts nowhere, once, and returns in how long it is due if it is not yet.
-func (h *heldPods) tell(f podgroup.Facts, w podgroup.WaitingPod, p *heldPod, now time.Time) time.Duration {
-	var reason, note string
-	name := message.Truncate(f.Name, message.MaxName)
-	switch {
-	case f.Group == nil:
-		reason = v2alpha2.EventPodGroupNotFound
-		note = fmt.Sprintf("annotation %s names PodGroup %q, and namespace %s has none of that name: create it (apiVersion %s), or correct the annotation; the pod waits",
-			v2alpha2.PodGroupAnnotation, name, f.Namespace, v2alpha2.SchemeGroupVersion)
-	case w.Misplaced != "":
-		reason = v2alpha2.EventSubGroupNotFound
-		note = fmt.Sprintf("counts nowhere in PodGroup %q: it %s; correct label %s", name, w.Misplaced, v2alpha2.SubGroupLabel)
-	default:
-		return 0
+// tellLost emits the events about pods that have no place in the gang: one for each cause, on the first of the pods that have
+// it, and for at most maxAnnounced causes. It returns in how long the next one is due, 0: none is.
+func (h *heldPods) tellLost(f podgroup.Facts, held *heldGang, now time.Time) time.Duration {
+	var next time.Duration
+	var due []podgroup.LostPods
+	for _, lost := range podgroup.Lost(f) {
+		if held.lost.Has(lost.Cause) || len(held.lost)+len(due) >= maxAnnounced {
+			continue
+		}
+		if wait := held.pods[lost.First.UID].lostSince.Add(arrivalGrace).Sub(now); wait > 0 {
+			next = sooner(next, wait)
+			continue
+		}
+		due = append(due, lost)
 	}
-	if p.told.Has(reason) {
-		return 0
+	for _, lost := range due {
+		held.lost.Insert(lost.Cause)
+		emit(h.recorder, lost.First, true, lost.Reason, lost.Note)
 	}
-	if wait := p.lostSince.Add(arrivalGrace).Sub(now); wait > 0 {
-		return wait
-	}
-	p.told.Insert(reason)
-	emit(h.recorder, w.Pod, true, reason, note)
-	return 0
+	return next
 }

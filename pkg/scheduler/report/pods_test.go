@@ -25,8 +25,14 @@ import (
 // docs/decisions, G13.
 func TestHeldPodsSayWhatTheyWaitFor(t *testing.T) {
 	t.Parallel()
-	const capacity = "Unschedulable: waits for capacity together with its gang; PodGroup train says what is missing"
-	const gang = "WaitingForGang: held until its gang can start; PodGroup train says what it waits for"
+	const (
+		capacity   = "Unschedulable: PodGroup train: InsufficientGPUs: no"
+		gang       = "WaitingForGang: PodGroup train: InsufficientGPUs: no"
+		incomplete = "WaitingForGang: PodGroup train: WaitingForPods: needs 2 pods, 1 exist"
+		single     = "WaitingForGang: above the minimum of PodGroup train, which runs without it: InsufficientGPUs: no"
+		unit       = "above the minimum of PodGroup train, which runs without it; sub-group y starts as a whole: InsufficientGPUs: no"
+		unitLacks  = "above the minimum of PodGroup train, which runs without it; sub-group z starts as a whole: WaitingForPods: it lacks 1 pod that must be created first"
+	)
 	refuse := func(c *cluster) { c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "no") }
 	tests := map[string]struct {
 		group *wrappers.PodGroupWrapper
@@ -40,7 +46,7 @@ func TestHeldPodsSayWhatTheyWaitFor(t *testing.T) {
 		},
 		"then its pods point at the PodGroup, and no autoscaler hears of them": {
 			group: podGroup("train").MinMember(2), pods: []*wrappers.PodWrapper{member("train", "a")}, after: time.Minute,
-			want: map[string]string{"a": gang},
+			want: map[string]string{"a": incomplete},
 		},
 		"a pod whose PodGroup does not exist": {
 			pods: []*wrappers.PodWrapper{member("train", "a")}, after: time.Minute, want: map[string]string{"a": "WaitingForGang: held until PodGroup train exists and can start"},
@@ -63,11 +69,11 @@ func TestHeldPodsSayWhatTheyWaitFor(t *testing.T) {
 		"not for want of something that is no capacity": {
 			group: podGroup("train").MinMember(1), pods: []*wrappers.PodWrapper{member("train", "a")},
 			do:    func(c *cluster) { c.refuse("train", v2alpha2.ReasonSchedulerError, "no") },
-			after: time.Minute, want: map[string]string{"a": gang},
+			after: time.Minute, want: map[string]string{"a": "WaitingForGang: PodGroup train: SchedulerError: no"},
 		},
 		"not for single pods above the minimum": {
 			group: podGroup("train").MinMember(1), pods: []*wrappers.PodWrapper{member("train", "a").Node("n1"), member("train", "b")}, do: refuse, after: time.Minute,
-			want: map[string]string{"b": gang},
+			want: map[string]string{"b": single},
 		},
 		"but for a sub-group above the minimum that is complete": {
 			group: podGroup("train").MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 1).SubGroup("z", 2),
@@ -75,15 +81,15 @@ func TestHeldPodsSayWhatTheyWaitFor(t *testing.T) {
 				member("train", "x0").SubGroup("x").Node("n1"), member("train", "y0").SubGroup("y"), member("train", "y1").SubGroup("y"), member("train", "z0").SubGroup("z"),
 			},
 			do: refuse, after: time.Minute,
-			want: map[string]string{"y0": capacity, "y1": gang, "z0": gang},
+			want: map[string]string{"y0": "Unschedulable: " + unit, "y1": "WaitingForGang: " + unit, "z0": "WaitingForGang: " + unitLacks},
 		},
 		"pods with scheduling gates are left to the API server": {
 			group: podGroup("train").MinMember(2), pods: []*wrappers.PodWrapper{member("train", "a").SchedulingGate("kueue"), member("train", "b")}, after: time.Minute,
-			want: map[string]string{"b": gang},
+			want: map[string]string{"b": "WaitingForGang: PodGroup train: Gated: needs 2 pods, they exist, but only 1 can be placed"},
 		},
 		"pods of another scheduler are its own affair": {
 			group: podGroup("train").MinMember(2), pods: []*wrappers.PodWrapper{member("train", "a").SchedulerName("default-scheduler"), member("train", "b")}, after: time.Minute,
-			want: map[string]string{"b": gang},
+			want: map[string]string{"b": "WaitingForGang: PodGroup train: Invalid: needs 2 pods, they exist, but only 1 can be placed"},
 		},
 		"a verdict that comes again and again is one verdict": {
 			group: podGroup("train").MinMember(1), pods: []*wrappers.PodWrapper{member("train", "a")},
@@ -175,7 +181,7 @@ func TestThePatchTouchesOneConditionOfOneVersion(t *testing.T) {
 		"metadata": map[string]any{"uid": "a", "resourceVersion": "7"},
 		"status": map[string]any{"conditions": []any{map[string]any{
 			"type": "PodScheduled", "status": "False", "reason": "WaitingForGang",
-			"message":       "held until its gang can start; PodGroup train says what it waits for",
+			"message":       "PodGroup train: WaitingForPods: needs 2 pods, 1 exist",
 			"lastProbeTime": nil, "lastTransitionTime": "2026-03-01T12:00:10Z",
 		}}},
 	}
@@ -266,7 +272,7 @@ func TestFailedPatchesAreRepeated(t *testing.T) {
 	}
 }
 
-func TestPodsThatCountNowhereHearOfItOnce(t *testing.T) {
+func TestGangHasOneEventAboutPodsWithoutAPlace(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.pod(member("late", "early"))
@@ -307,10 +313,9 @@ func TestPodsThatCountNowhereHearOfItOnce(t *testing.T) {
 		}
 	}
 	want := []string{
-		`Warning PodGroupNotFound Pod/a: annotation pod-group-name names PodGroup "lost", and namespace ml has none of that name: create it (apiVersion scheduling.run.ai/v2alpha2), or correct the annotation; the pod waits`,
-		`Warning PodGroupNotFound Pod/b: annotation pod-group-name names PodGroup "lost", and namespace ml has none of that name: create it (apiVersion scheduling.run.ai/v2alpha2), or correct the annotation; the pod waits`,
-		`Warning SubGroupNotFound Pod/x: counts nowhere in PodGroup "tree": it names sub-group "prefill", which the PodGroup does not have; correct label kai.scheduler/subgroup-name`,
-		`Warning SubGroupNotFound Pod/y: counts nowhere in PodGroup "tree": it has no label kai.scheduler/subgroup-name; correct label kai.scheduler/subgroup-name`,
+		`Warning PodGroupNotFound Pod/a: annotation pod-group-name names PodGroup "lost", and namespace ml has none of that name: create it (apiVersion scheduling.run.ai/v2alpha2), or correct the annotation; 2 pods wait`,
+		`Warning SubGroupNotFound Pod/x: in no sub-group of PodGroup "tree": the pod names sub-group "prefill", which the PodGroup does not have; correct label kai.scheduler/subgroup-name; the leaves are decode; the pod waits`,
+		`Warning SubGroupNotFound Pod/y: in no sub-group of PodGroup "tree": the pod has no label kai.scheduler/subgroup-name; add label kai.scheduler/subgroup-name; the leaves are decode; the pod waits`,
 		`Warning GangInvalid PodGroup/tree: needs 1 pod, 0 exist: decode lacks 1 of 1; satisfied children: root 0 of 1; 2 pods counting nowhere: pod x names sub-group "prefill", which the PodGroup does not have; pod y has no label kai.scheduler/subgroup-name; correct their label kai.scheduler/subgroup-name`,
 	}
 	sortStrings := func(s []string) map[string]int {
@@ -375,7 +380,7 @@ func TestFirstWaitingPodOfEachLeafIsToldWhy(t *testing.T) {
 	look(60)
 	want := []string{}
 	for i := range maxAnnounced {
-		want = append(want, fmt.Sprintf("Warning FailedScheduling Pod/a-%d: PodGroup tree: the gang needs 20 nvidia.com/gpu for 20 pods, 3 are free", i))
+		want = append(want, fmt.Sprintf("Warning FailedScheduling Pod/a-%d: PodGroup tree: InsufficientGPUs: the gang needs 20 nvidia.com/gpu for 20 pods, 3 are free", i))
 	}
 	got := []string{}
 	for _, e := range c.events.list() {
@@ -386,5 +391,68 @@ func TestFirstWaitingPodOfEachLeafIsToldWhy(t *testing.T) {
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events about pods (-want +got):\n%s", diff)
+	}
+}
+
+// Of 200 pods that name a PodGroup that does not exist, one has the event.
+func TestManyPodsWithoutAPodGroupMakeOneEvent(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	for i := range 200 {
+		c.pod(member("lost", fmt.Sprintf("worker-%03d", i)))
+	}
+	for range 30 {
+		if _, err := c.look("lost"); err != nil {
+			t.Fatal(err)
+		}
+		c.passes(time.Second)
+	}
+	want := []string{`Warning PodGroupNotFound Pod/worker-000: annotation pod-group-name names PodGroup "lost", and namespace ml has none of that name: create it (apiVersion scheduling.run.ai/v2alpha2), or correct the annotation; 200 pods wait`}
+	if diff := cmp.Diff(want, c.events.list()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// The message of a pod follows the reason of its PodGroup when that has lasted, and what passes by itself replaces nothing.
+func TestTheMessageOfAPodFollowsTheReasonOfItsPodGroup(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.group(podGroup("train").MinMember(1))
+	c.pod(member("train", "a"))
+	passes := func(seconds int) string {
+		t.Helper()
+		for range seconds {
+			c.mustLook("train")
+			c.passes(time.Second)
+		}
+		c.mustLook("train")
+		for _, condition := range c.seen("a").Status.Conditions {
+			return condition.Message
+		}
+		return ""
+	}
+	steps := []struct {
+		name    string
+		do      func()
+		seconds int
+		want    string
+	}{
+		{"refused", func() { c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "needs 8, 4 are free; more") }, 3, "PodGroup train: InsufficientGPUs: needs 8, 4 are free"},
+		{"other numbers", func() { c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "needs 8, 3 are free; more") }, 60, "PodGroup train: InsufficientGPUs: needs 8, 4 are free"},
+		{"another reason, for a moment", func() { c.refuse("train", v2alpha2.ReasonFragmented, "in pieces") }, 5, "PodGroup train: InsufficientGPUs: needs 8, 4 are free"},
+		{"it goes", func() { c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "needs 8, 2 are free") }, 60, "PodGroup train: InsufficientGPUs: needs 8, 4 are free"},
+		{"another reason that lasts", func() { c.refuse("train", v2alpha2.ReasonFragmented, "in pieces; more") }, 11, "PodGroup train: Fragmented: in pieces"},
+	}
+	for _, step := range steps {
+		step.do()
+		if got := passes(step.seconds); got != step.want {
+			t.Errorf("%s: message %q, want %q", step.name, got, step.want)
+		}
+	}
+	n := len(c.patches)
+	c.restart()
+	passes(60)
+	if len(c.patches) != n {
+		t.Errorf("patches after a restart: %q", c.patches[n:])
 	}
 }

@@ -340,13 +340,18 @@ func TestBlockedGangsDoNotFlood(t *testing.T) {
 	}
 	perReason := map[string]int{}
 	for _, e := range c.events.list() {
-		perReason[strings.Join(strings.Fields(e)[:4], " ")]++
+		words := 4
+		if strings.Contains(e, " Pod/") {
+			words = 6
+		}
+		perReason[strings.Join(strings.Fields(e)[:words], " ")]++
 	}
 	want := map[string]int{}
 	for _, name := range names {
 		want["Warning GangBlocked PodGroup/"+name+": InsufficientGPUs:"]++
 		want["Warning GangBlocked PodGroup/"+name+": Fragmented:"]++
-		want["Warning FailedScheduling Pod/"+name+"-0: PodGroup"]++ // the condition of a pod does not change with the gang's reason
+		want["Warning FailedScheduling Pod/"+name+"-0: PodGroup "+name+": InsufficientGPUs:"]++
+		want["Warning FailedScheduling Pod/"+name+"-0: PodGroup "+name+": Fragmented:"]++
 	}
 	if diff := cmp.Diff(want, perReason); diff != "" {
 		t.Errorf("events per gang and reason (-want +got):\n%s", diff)
@@ -354,8 +359,8 @@ func TestBlockedGangsDoNotFlood(t *testing.T) {
 	if most := gangs * (600/30 + 2); c.groups.writes > most {
 		t.Errorf("%d status writes, want at most %d", c.groups.writes, most)
 	}
-	if want := gangs * members; len(c.patches) != want {
-		t.Errorf("%d patches of pods, want %d: one per pod", len(c.patches), want)
+	if want := 2 * gangs * members; len(c.patches) != want {
+		t.Errorf("%d patches of pods, want %d: one per pod and reason", len(c.patches), want)
 	}
 }
 

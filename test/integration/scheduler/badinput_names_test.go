@@ -17,10 +17,11 @@ func TestPodsOfAPodGroupThatDoesNotExist(t *testing.T) {
 	for _, n := range numbered("early", 2) {
 		c.create(c.pod(n, "late", 1))
 	}
-	for _, n := range numbered("early", 2) {
-		c.untilTold("Pod", n, "PodGroupNotFound", `"late"`, c.namespace)
-	}
+	c.untilTold("Pod", "early-0", "PodGroupNotFound", `"late"`, c.namespace)
 	c.untilPodSays("WaitingForGang", numbered("early", 2)...)
+	if n := c.countEvents("Pod", "early-1")["PodGroupNotFound"]; n != 0 {
+		t.Errorf("%d events about the second pod, want one for both", n)
+	}
 	c.notBound(numbered("early", 2)...)
 	c.stillSchedules()
 

@@ -41,9 +41,11 @@ const (
 	// EventFailedScheduling: the gang of the pod lacks capacity. The same reason
 	// as of the stock scheduler.
 	EventFailedScheduling = "FailedScheduling"
-	// EventPodGroupNotFound: the pod names a PodGroup that does not exist.
+	// EventPodGroupNotFound: the pod names a PodGroup that does not exist. One
+	// event for all pods that name it, on the first of them.
 	EventPodGroupNotFound = "PodGroupNotFound"
-	// EventSubGroupNotFound: the pod names no leaf of its PodGroup.
+	// EventSubGroupNotFound: the pod names no leaf of its PodGroup. One event
+	// for all pods with the same cause, on the first of them.
 	EventSubGroupNotFound = "SubGroupNotFound"
 )
 

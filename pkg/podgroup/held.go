@@ -1,0 +1,148 @@
+package podgroup
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/message"
+)
+
+// HeldNote is what a pod that waits is told: the message of its condition PodScheduled, and the note of its event.
+type HeldNote struct {
+	// Head is the part that has no numbers: the pod's part in its gang and the reason of the PodGroup. A message that begins
+	// with it is not rewritten for what follows.
+	Head string
+	// Text is Head with the first clause of the PodGroup's message.
+	Text string
+	// Kind is the pod's part in its gang and the reason, without names. Events are counted by it.
+	Kind string
+	// Passing: the reason passes by itself. It is not worth a message in place of another one.
+	Passing bool
+}
+
+// HeldNotes makes the notes of the waiting pods of one gang.
+type HeldNotes struct {
+	facts  Facts
+	now    verdict
+	byLeaf map[string]HeldNote
+}
+
+// NotesOf returns the notes of the waiting pods of a gang. They are made when they are asked for.
+func NotesOf(f Facts) *HeldNotes {
+	n := &HeldNotes{facts: f, byLeaf: map[string]HeldNote{}}
+	if f.Group != nil {
+		n.now = judge(f)
+	}
+	return n
+}
+
+// Of returns the note of a waiting pod of the gang. Pods of one leaf have equal notes.
+func (n *HeldNotes) Of(w WaitingPod) HeldNote {
+	name := message.Truncate(n.facts.Name, message.MaxName)
+	switch {
+	case n.facts.Group == nil:
+		text := fmt.Sprintf("held until PodGroup %s exists and can start", name)
+		return HeldNote{Head: text, Text: text, Kind: v2alpha2.EventPodGroupNotFound}
+	case w.Misplaced != "":
+		text := fmt.Sprintf("in no sub-group of PodGroup %s: it %s", name, w.Misplaced)
+		return HeldNote{Head: text, Text: text, Kind: v2alpha2.EventSubGroupNotFound}
+	}
+	label := w.Pod.Labels[v2alpha2.SubGroupLabel]
+	note, known := n.byLeaf[label]
+	if !known {
+		note = n.ofLeaf(name, label)
+		n.byLeaf[label] = note
+	}
+	return note
+}
+
+// Parts of a pod in its gang.
+const (
+	partOfMinimum = "minimum"
+	partOfRefill  = "refill"
+	partOfSurplus = "surplus"
+)
+
+// ofLeaf returns the note of the pods of a leaf.
+func (n *HeldNotes) ofLeaf(name, label string) HeldNote {
+	part, unit, missing := n.part(label)
+	head := "PodGroup " + name
+	switch {
+	case part == partOfRefill && unit != "":
+		head = fmt.Sprintf("replaces pods that sub-group %s of PodGroup %s has lost", unit, name)
+	case part == partOfRefill:
+		head = fmt.Sprintf("replaces pods that PodGroup %s has lost while it runs", name)
+	case part == partOfSurplus && unit != "":
+		head = fmt.Sprintf("above the minimum of PodGroup %s, which runs without it; sub-group %s starts as a whole", name, unit)
+	case part == partOfSurplus:
+		head = fmt.Sprintf("above the minimum of PodGroup %s, which runs without it", name)
+	}
+	reason, text := n.now.reason, n.now.message
+	switch {
+	case part == partOfSurplus && !n.now.satisfied:
+		// What the minimum lacks is not what this pod lacks.
+		text := head + "; what the minimum has lost is replaced first"
+		return HeldNote{Head: text, Text: text, Kind: part}
+	case n.now.satisfied:
+		reason, text = n.facts.Refused.Reason, clauseOf(n.facts.Refused.Message, n.facts.Tree, unit)
+		if missing > 0 {
+			reason, text = v2alpha2.ReasonWaitingForPods, fmt.Sprintf("it lacks %s that must be created first", message.Count(missing, "pod"))
+		}
+	}
+	if reason == "" {
+		return HeldNote{Head: head, Text: head, Kind: part, Passing: true}
+	}
+	head += ": " + string(reason)
+	first, _, _ := strings.Cut(text, clauses)
+	return HeldNote{
+		Head: head, Text: message.Truncate(head+": "+first, message.MaxCondition),
+		Kind: part + " " + string(reason), Passing: passing.Has(reason) && reason != v2alpha2.ReasonWaitingForPods,
+	}
+}
+
+// part returns the part that waiting pods of a leaf have in their gang. unit is the sub-group that is bound as a whole, "": the
+// gang itself, or single pods. missing is how many pods of the minimum of unit do not exist.
+func (n *HeldNotes) part(label string) (part, unit string, missing int) {
+	f := n.facts
+	if !f.Admitted || f.Tree == nil {
+		return partOfMinimum, "", 0
+	}
+	leaf := f.Tree.Group(label)
+	if leaf == nil {
+		leaf = f.Tree.Root() // a PodGroup without sub-groups
+	}
+	if leaf.Satisfied(f.Bound) {
+		return partOfSurplus, "", 0
+	}
+	whole := leaf
+	for whole.Parent() != nil && !whole.Parent().Satisfied(f.Bound) {
+		whole = whole.Parent()
+	}
+	switch {
+	case whole.Parent() == nil:
+		return partOfRefill, "", 0
+	case f.AdmittedGroups.Has(whole.Name()):
+		return partOfRefill, whole.Name(), whole.MissingPods(f.Created)
+	default:
+		return partOfSurplus, whole.Name(), whole.MissingPods(f.Created)
+	}
+}
+
+// clauses is what stands between the clauses of a message.
+const clauses = "; "
+
+// clauseOf returns the clause of a message about refused surplus that speaks of a sub-group, or the whole message if there is
+// none, or no sub-group is asked about.
+func clauseOf(text string, tree *gang.Tree, group string) string {
+	if group == "" {
+		return text
+	}
+	for _, clause := range strings.Split(text, clauses) {
+		if strings.HasPrefix(clause, pathOf(tree, group)+" ") {
+			return clause
+		}
+	}
+	return text
+}

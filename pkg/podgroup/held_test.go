@@ -1,0 +1,148 @@
+package podgroup
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+func TestHeldPodsAreToldWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	full := gang.Counts{"prefill-0": 4, "prefill-1": 4, "prefill-2": 4, "decode": 8}
+	tests := map[string]struct {
+		facts Facts // Group and Tree are filled in, unless lost
+		lost  bool
+		leaf  string
+		pod   WaitingPod
+		want  HeldNote
+	}{
+		"the PodGroup does not exist": {
+			lost: true,
+			want: HeldNote{Kind: "PodGroupNotFound", Head: "held until PodGroup llm exists and can start", Text: "held until PodGroup llm exists and can start"},
+		},
+		"the pod has no place": {
+			pod: WaitingPod{Misplaced: `names sub-group "x", which the PodGroup does not have`},
+			want: HeldNote{Kind: "SubGroupNotFound", Head: `in no sub-group of PodGroup llm: it names sub-group "x", which the PodGroup does not have`,
+				Text: `in no sub-group of PodGroup llm: it names sub-group "x", which the PodGroup does not have`},
+		},
+		"pods are missing": {
+			facts: Facts{Created: gang.Counts{"decode": 8}}, leaf: "decode",
+			want: HeldNote{Kind: "minimum WaitingForPods", Head: "PodGroup llm: WaitingForPods"},
+		},
+		"the gang is refused": {
+			facts: Facts{Created: full, Usable: full, Refused: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "needs 16, 3 are free; more"}}, leaf: "decode",
+			want: HeldNote{Kind: "minimum InsufficientGPUs", Head: "PodGroup llm: InsufficientGPUs", Text: "PodGroup llm: InsufficientGPUs: needs 16, 3 are free"},
+		},
+		"a missing claim": {
+			facts: Facts{Created: full, Usable: full, Refused: Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: `persistentvolumeclaim "data" not found; more`}}, leaf: "decode",
+			want: HeldNote{Kind: "minimum NoNodeMatches", Head: "PodGroup llm: NoNodeMatches", Text: `PodGroup llm: NoNodeMatches: persistentvolumeclaim "data" not found`},
+		},
+		"its turn has not come": {
+			facts: Facts{Created: full, Usable: full}, leaf: "decode",
+			want: HeldNote{Kind: "minimum BehindInQueue", Head: "PodGroup llm: BehindInQueue", Passing: true},
+		},
+		"a refill": {
+			facts: Facts{Created: full, Usable: full, Bound: gang.Counts{"prefill-0": 4, "prefill-1": 4, "decode": 7}, Admitted: true,
+				AdmittedGroups: sets.New("prefill", "prefill-0", "prefill-1", "decode"), Refused: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "needs 1, 0 are free; more"}},
+			leaf: "decode",
+			want: HeldNote{Kind: "refill InsufficientGPUs", Head: "replaces pods that PodGroup llm has lost while it runs: InsufficientGPUs",
+				Text: "replaces pods that PodGroup llm has lost while it runs: InsufficientGPUs: needs 1, 0 are free"},
+		},
+		"a pod above the minimum of a gang that is refilled": {
+			facts: Facts{Created: full, Usable: full, Bound: gang.Counts{"prefill-0": 4, "prefill-1": 4, "decode": 7}, Admitted: true,
+				AdmittedGroups: sets.New("prefill", "prefill-0", "prefill-1", "decode"), Refused: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "needs 1, 0 are free; more"}},
+			leaf: "prefill-2",
+			want: HeldNote{Kind: "surplus", Head: "above the minimum of PodGroup llm, which runs without it; sub-group prefill-2 starts as a whole; what the minimum has lost is replaced first",
+				Text: "above the minimum of PodGroup llm, which runs without it; sub-group prefill-2 starts as a whole; what the minimum has lost is replaced first"},
+		},
+		"a sub-group above the minimum": {
+			facts: Facts{Created: full, Usable: full, Bound: gang.Counts{"prefill-0": 4, "prefill-1": 4, "decode": 8}, Admitted: true,
+				AdmittedGroups: sets.New("prefill", "prefill-0", "prefill-1", "decode"), RefusedSurplus: true,
+				Refused: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "decode needs 1, 0 are free; prefill/prefill-2 needs 4, 3 are free"}},
+			leaf: "prefill-2",
+			want: HeldNote{Kind: "surplus InsufficientGPUs", Head: "above the minimum of PodGroup llm, which runs without it; sub-group prefill-2 starts as a whole: InsufficientGPUs"},
+		},
+		"a sub-group above the minimum that lacks pods": {
+			facts: Facts{Created: gang.Counts{"prefill-0": 4, "prefill-1": 4, "prefill-2": 1, "decode": 8}, Bound: gang.Counts{"prefill-0": 4, "prefill-1": 4, "decode": 8}, Admitted: true},
+			leaf:  "prefill-2",
+			want: HeldNote{Kind: "surplus WaitingForPods", Head: "above the minimum of PodGroup llm, which runs without it; sub-group prefill-2 starts as a whole: WaitingForPods",
+				Text: "above the minimum of PodGroup llm, which runs without it; sub-group prefill-2 starts as a whole: WaitingForPods: it lacks 3 pods that must be created first"},
+		},
+		"a sub-group above the minimum that has lost a pod": {
+			facts: Facts{Created: full, Bound: gang.Counts{"prefill-0": 4, "prefill-1": 4, "prefill-2": 3, "decode": 8}, Admitted: true,
+				AdmittedGroups: sets.New("prefill", "prefill-0", "prefill-1", "prefill-2", "decode")},
+			leaf: "prefill-2",
+			want: HeldNote{Kind: "refill", Passing: true, Head: "replaces pods that sub-group prefill-2 of PodGroup llm has lost",
+				Text: "replaces pods that sub-group prefill-2 of PodGroup llm has lost"},
+		},
+		"a single pod above the minimum": {
+			facts: Facts{Created: gang.Counts{"prefill-0": 4, "prefill-1": 4, "decode": 9}, Bound: gang.Counts{"prefill-0": 4, "prefill-1": 4, "decode": 8}, Admitted: true,
+				RefusedSurplus: true, Refused: Refusal{Reason: v2alpha2.ReasonFragmented, Message: "decode does not fit; more"}},
+			leaf: "decode",
+			want: HeldNote{Kind: "surplus Fragmented", Head: "above the minimum of PodGroup llm, which runs without it: Fragmented",
+				Text: "above the minimum of PodGroup llm, which runs without it: Fragmented: decode does not fit"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := tc.facts
+			f.Namespace, f.Name = "ml", "llm"
+			if !tc.lost {
+				f.Group = tree().Obj()
+				built, err := Tree(&f.Group.Spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.Tree = built
+			}
+			tc.pod.Pod = wrappers.MakePod("a", "ml").SubGroup(tc.leaf).Obj()
+			got := NotesOf(f).Of(tc.pod)
+			if tc.want.Text == "" { // the rest is another package's words: it begins with the head, and has one clause
+				tc.want.Text = got.Text
+				if len(got.Text) <= len(got.Head)+2 || got.Text[:len(got.Head)+2] != got.Head+": " {
+					t.Errorf("text %q, want one that goes on after %q", got.Text, got.Head)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("note (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAdviceNamesLeavesAndTheVerbThatHelps(t *testing.T) {
+	t.Parallel()
+	group := tree().Obj()
+	built, err := Tree(&group.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const unknown = `names sub-group "x", which the PodGroup does not have`
+	pod := func(name, leaf, misplaced string) WaitingPod {
+		w := wrappers.MakePod(name, "ml")
+		if leaf != "" {
+			w = w.SubGroup(leaf)
+		}
+		return WaitingPod{Pod: w.Obj(), Misplaced: misplaced}
+	}
+	f := Facts{Namespace: "ml", Name: "llm", Group: group, Tree: built, Waiting: []WaitingPod{
+		pod("a", "x", unknown), pod("b", "decode", ""), pod("c", "", "has no label kai.scheduler/subgroup-name"), pod("d", "x", unknown),
+	}}
+	var got []string
+	for _, lost := range Lost(f) {
+		got = append(got, lost.First.Name+" "+lost.Reason+": "+lost.Note)
+	}
+	want := []string{
+		`a SubGroupNotFound: in no sub-group of PodGroup "llm": the pod names sub-group "x", which the PodGroup does not have; correct label kai.scheduler/subgroup-name; the leaves are prefill-0, prefill-1, prefill-2, decode; 2 pods wait`,
+		`c SubGroupNotFound: in no sub-group of PodGroup "llm": the pod has no label kai.scheduler/subgroup-name; add label kai.scheduler/subgroup-name; the leaves are prefill-0, prefill-1, prefill-2, decode; the pod waits`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}

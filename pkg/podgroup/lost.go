@@ -1,0 +1,83 @@
+package podgroup
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/message"
+)
+
+// LostPods are the waiting pods of a gang that have no place in it for one and the same cause, and the event about them.
+type LostPods struct {
+	// First is the oldest of them.
+	First *corev1.Pod
+	// Pods is how many there are.
+	Pods int
+	// Cause distinguishes them from others of the gang.
+	Cause string
+	// Reason and Note are those of the event.
+	Reason, Note string
+}
+
+// Lost returns the waiting pods that have no place in their gang, by cause, in the order of Facts.Waiting: their PodGroup does
+// not exist, or they name no leaf of it.
+func Lost(f Facts) []LostPods {
+	var all []LostPods
+	byCause := map[string]int{} // index in all
+	for _, w := range f.Waiting {
+		cause := w.Misplaced
+		if f.Group == nil {
+			cause = v2alpha2.EventPodGroupNotFound
+		}
+		if cause == "" {
+			continue
+		}
+		i, known := byCause[cause]
+		if !known {
+			i = len(all)
+			byCause[cause] = i
+			all = append(all, LostPods{First: w.Pod, Cause: cause})
+		}
+		all[i].Pods++
+	}
+	name := message.Truncate(f.Name, message.MaxName)
+	for i := range all {
+		lost := &all[i]
+		waits := "the pod waits"
+		if lost.Pods > 1 {
+			waits = fmt.Sprintf("%d pods wait", lost.Pods)
+		}
+		if f.Group == nil {
+			lost.Reason = v2alpha2.EventPodGroupNotFound
+			lost.Note = fmt.Sprintf("annotation %s names PodGroup %q, and namespace %s has none of that name: create it (apiVersion %s), or correct the annotation; %s",
+				v2alpha2.PodGroupAnnotation, name, f.Namespace, v2alpha2.SchemeGroupVersion, waits)
+			continue
+		}
+		lost.Reason = v2alpha2.EventSubGroupNotFound
+		lost.Note = fmt.Sprintf("in no sub-group of PodGroup %q: the pod %s; %s; %s", name, lost.Cause, labelAdvice(f.Tree, lost.First), waits)
+	}
+	return all
+}
+
+// labelAdvice says what to do about the label of a pod that names no leaf.
+func labelAdvice(tree *gang.Tree, pod *corev1.Pod) string {
+	verb := "correct"
+	if pod.Labels[v2alpha2.SubGroupLabel] == "" {
+		verb = "add"
+	}
+	advice := verb + " label " + v2alpha2.SubGroupLabel
+	if tree == nil {
+		return advice
+	}
+	var leaves []string
+	for _, leaf := range tree.Leaves() {
+		if leaf.Name() == "" {
+			return advice
+		}
+		leaves = append(leaves, leaf.Name())
+	}
+	return fmt.Sprintf("%s; the leaves are %s", advice, message.List(leaves, maxNamed, len(leaves), ", "))
+}
