@@ -19,7 +19,7 @@ type Event struct {
 // change of reason. What passes by itself (BehindInQueue, BackingOff, Binding) is none.
 func StatusEvent(before, after *v2alpha2.PodGroupStatus) *Event {
 	was, is := meta.FindStatusCondition(before.Conditions, v2alpha2.ConditionSatisfied), meta.FindStatusCondition(after.Conditions, v2alpha2.ConditionSatisfied)
-	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+	if is == nil || SameReason(before, after) {
 		return nil
 	}
 	admittedBefore := meta.IsStatusConditionTrue(before.Conditions, v2alpha2.ConditionAdmitted)
@@ -45,4 +45,13 @@ func StatusEvent(before, after *v2alpha2.PodGroupStatus) *Event {
 	default:
 		return &Event{Warning: true, Reason: v2alpha2.EventGangBlocked, Note: note}
 	}
+}
+
+// SameReason reports whether the condition Satisfied of two statuses has the same status and reason.
+func SameReason(a, b *v2alpha2.PodGroupStatus) bool {
+	x, y := meta.FindStatusCondition(a.Conditions, v2alpha2.ConditionSatisfied), meta.FindStatusCondition(b.Conditions, v2alpha2.ConditionSatisfied)
+	if x == nil || y == nil {
+		return x == y
+	}
+	return x.Status == y.Status && x.Reason == y.Reason
 }

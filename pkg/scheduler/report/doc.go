@@ -11,7 +11,7 @@
 //     (a condition's status, or a reason that lasts); what passes by itself (Binding, BehindInQueue, WaitingForPods) and
 //     counts wait for StatusInterval, a PodGroup's first status of that kind for 0.2 s, and the numbers of a refusal,
 //     which move with every attempt, for 30 s;
-//   - one event per gang and change of reason, and only once the status that it tells of has been written and, if it is the
-//     first, has lasted;
+//   - one event per gang and change of reason, two seconds after the change, so that a cascade of them makes one, and only once
+//     the status that it is about has been written;
 //   - one patch per pod and reason, and one event for the pods of a leaf.
 package report

@@ -3,10 +3,12 @@ package report
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -28,6 +30,10 @@ const numbersInterval = 30 * time.Second
 
 // busyInterval is how soon a status that made way for bindings is looked at again.
 const busyInterval = 100 * time.Millisecond
+
+// settleTime is how long after a change of reason its event comes. A gang may go through several reasons in a moment; the
+// event is about the last of them.
+const settleTime = 2 * time.Second
 
 // statuses writes the status of PodGroups, and the events that go with it.
 type statuses struct {
@@ -53,8 +59,11 @@ type groupStatus struct {
 	superseded sets.Set[string]
 	// pendingSince is since when there is something to write; zero: there is nothing.
 	pendingSince time.Time
-	// untoldSince is since when the status has what nobody was told by an event yet; zero: there is nothing.
-	untoldSince time.Time
+	// told is the status that the last event was about, or the one before the change that none was about yet; nil: nothing
+	// has changed.
+	told *v2alpha2.PodGroupStatus
+	// tellAt is when the event about what has changed since told is due; zero: nothing has.
+	tellAt time.Time
 }
 
 func newStatuses(o Options) *statuses {
@@ -90,7 +99,7 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 
 	// 2. Is there news, and is it time for it?
 	after := podgroup.Status(f, metav1.NewTime(now))
-	later := s.tellFirst(st, group, &after, now)
+	later := s.tellSettled(st, group, &after, now)
 	change := podgroup.Compare(&group.Status, &after)
 	if change == podgroup.Same {
 		st.pendingSince = time.Time{}
@@ -131,19 +140,12 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 	klog.FromContext(ctx).V(4).Info("Wrote the status of a PodGroup", "podGroup", key, "phase", after.Phase, "reason", after.Reason)
 	st.superseded.Insert(group.ResourceVersion)
 	st.written, st.pendingSince = written, time.Time{}
-	if after.Reason != group.Status.Reason {
-		st.untoldSince = time.Time{}
+	if st.tellAt.IsZero() && !podgroup.SameReason(&group.Status, &after) {
+		if st.tellAt = now.Add(settleTime); st.told == nil {
+			st.told = outlineOf(&group.Status)
+		}
 	}
-	e := podgroup.StatusEvent(&group.Status, &after)
-	switch {
-	case e == nil:
-	case change == podgroup.First:
-		st.untoldSince = now
-		return s.interval, nil
-	default:
-		s.tell(written, e)
-	}
-	return later, nil
+	return sooner(later, s.tellSettled(st, written, &after, now)), nil
 }
 
 // makesWay reports whether the PodGroup's status is to wait because bindings are posted. It waits no longer than the
@@ -155,24 +157,37 @@ func (s *statuses) makesWay(key gangstate.Key, now time.Time) bool {
 	return st != nil && !st.pendingSince.IsZero() && now.Before(st.pendingSince.Add(s.interval)) && s.busy()
 }
 
-// tellFirst emits the event that was not worth it when the first status was written, once what it tells of has lasted; it
-// returns in how long that will be.
-func (s *statuses) tellFirst(st *groupStatus, group *v2alpha2.PodGroup, after *v2alpha2.PodGroupStatus, now time.Time) time.Duration {
-	if st.untoldSince.IsZero() || after.Reason != group.Status.Reason {
+// tellSettled emits the event about what has changed since the last one, once it has settled and its reason has been written; it
+// returns in how long that will be, 0: there is nothing to tell, or something to write first.
+func (s *statuses) tellSettled(st *groupStatus, written *v2alpha2.PodGroup, after *v2alpha2.PodGroupStatus, now time.Time) time.Duration {
+	if st.tellAt.IsZero() {
 		return 0
 	}
-	if wait := st.untoldSince.Add(s.interval).Sub(now); wait > 0 {
+	if wait := st.tellAt.Sub(now); wait > 0 {
 		return wait
 	}
-	st.untoldSince = time.Time{}
-	if e := podgroup.StatusEvent(&v2alpha2.PodGroupStatus{}, after); e != nil {
-		s.tell(group, e)
+	if !podgroup.SameReason(&written.Status, after) {
+		return 0
+	}
+	st.tellAt = time.Time{}
+	e := podgroup.StatusEvent(st.told, after)
+	if e != nil {
+		emit(s.recorder, Reference(written), e.Warning, e.Reason, e.Note)
+	}
+	// What passes by itself between twice the same reason is no news.
+	if e != nil || isSatisfied(st.told) || isSatisfied(after) {
+		st.told = outlineOf(after)
 	}
 	return 0
 }
 
-func (s *statuses) tell(group *v2alpha2.PodGroup, e *podgroup.Event) {
-	emit(s.recorder, Reference(group), e.Warning, e.Reason, e.Note)
+func isSatisfied(s *v2alpha2.PodGroupStatus) bool {
+	return meta.IsStatusConditionTrue(s.Conditions, v2alpha2.ConditionSatisfied)
+}
+
+// outlineOf returns a copy of what StatusEvent reads of a status.
+func outlineOf(s *v2alpha2.PodGroupStatus) *v2alpha2.PodGroupStatus {
+	return &v2alpha2.PodGroupStatus{Conditions: slices.Clone(s.Conditions)}
 }
 
 // of returns what is remembered of a PodGroup, nothing if that was another object of the same name.

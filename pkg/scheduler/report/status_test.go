@@ -56,7 +56,9 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 	c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "2 pods fit nowhere; 4 nodes: too few GPUs")
 	c.mustLook("train")
 	c.wantStatus("train", 3, "0/2 pods bound; 2 pods fit nowhere; 4 nodes: too few GPUs", v2alpha2.ReasonInsufficientGPUs)
-	c.passes(time.Minute)
+	c.passes(settleTime)
+	c.mustLook("train")
+	c.passes(time.Minute - settleTime)
 	c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "2 pods fit nowhere; 5 nodes: too few GPUs")
 	c.mustLook("train")
 	c.passes(29 * time.Second)
@@ -72,12 +74,17 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 	c.pod(member("train", "b").Node("n1"))
 	c.mustLook("train")
 	c.wantStatus("train", 5, "2/2 pods bound", "")
+	if again := c.mustLook("train"); again != settleTime {
+		t.Errorf("look again in %s, want %s", again, settleTime)
+	}
+	c.passes(settleTime)
+	c.mustLook("train")
 
 	want := []string{
 		"Normal GangIncomplete PodGroup/train: WaitingForPods: needs 2 pods, 1 exist",
-		"Normal WaitingForGang Pod/a: PodGroup train: needs 2 pods, 1 exist",
+		"Normal WaitingForGang Pod/a: PodGroup train: WaitingForPods: needs 2 pods, 1 exist",
 		"Warning GangBlocked PodGroup/train: InsufficientGPUs: 2 pods fit nowhere; 4 nodes: too few GPUs",
-		"Warning FailedScheduling Pod/a: PodGroup train: 2 pods fit nowhere",
+		"Warning FailedScheduling Pod/a: PodGroup train: InsufficientGPUs: 2 pods fit nowhere",
 		"Normal GangAdmitted PodGroup/train: the minimum of 2 pods is bound",
 	}
 	if diff := cmp.Diff(want, c.events.list()); diff != "" {
@@ -191,7 +198,7 @@ func TestFirstStatusIsNoEventBeforeItLasts(t *testing.T) {
 				c.pod(member("train", "b"))
 				c.refuse("train", v2alpha2.ReasonTooLarge, "no node")
 			},
-			[]string{"Warning GangBlocked PodGroup/train: TooLarge: no node", "Warning FailedScheduling Pod/a: PodGroup train: no node"},
+			[]string{"Warning GangBlocked PodGroup/train: TooLarge: no node", "Warning FailedScheduling Pod/a: PodGroup train: TooLarge: no node"},
 		},
 		"they come and wait for their turn": {
 			func(c *cluster) { c.pod(member("train", "a")); c.pod(member("train", "b")) },
@@ -422,4 +429,88 @@ func TestRunReachesTheLastState(t *testing.T) {
 	}
 	cancel()
 	<-ended
+}
+
+// A PodGroup that goes through several reasons in a moment makes one event, and what passes by itself between twice the same
+// reason makes none.
+func TestEventsWaitForACascadeToSettle(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		at time.Duration // since the start; in order
+		do func(c *cluster)
+	}
+	pods := func(node string) func(c *cluster) {
+		return func(c *cluster) {
+			for _, name := range []string{"a", "b"} {
+				c.pod(member("train", name).Node(node))
+			}
+		}
+	}
+	refuse := func(reason v2alpha2.Reason) func(c *cluster) {
+		return func(c *cluster) { c.refuse("train", reason, "no") }
+	}
+	const (
+		admitted   = "Normal GangAdmitted PodGroup/train: the minimum of 2 pods is bound"
+		blocked    = "Warning GangBlocked PodGroup/train: InsufficientGPUs: no"
+		fragmented = "Warning GangBlocked PodGroup/train: Fragmented: no"
+		below      = "Warning GangBelowMinimum PodGroup/train: WaitingForPods: needs 2 pods, 1 exist"
+	)
+	tests := map[string]struct {
+		steps []step
+		want  []string
+	}{
+		"three reasons in 2 s": {
+			[]step{{0, pods("")}, {100 * time.Millisecond, refuse(v2alpha2.ReasonTooLarge)}, {time.Second, refuse(v2alpha2.ReasonFragmented)}, {1500 * time.Millisecond, pods("n1")}},
+			[]string{admitted},
+		},
+		"a reason that is back in 2 s": {
+			[]step{{0, pods("")}, {0, refuse(v2alpha2.ReasonInsufficientGPUs)}, {10 * time.Second, refuse(v2alpha2.ReasonFragmented)}, {11 * time.Second, refuse(v2alpha2.ReasonInsufficientGPUs)}},
+			[]string{blocked},
+		},
+		"reasons that last": {
+			[]step{{0, pods("")}, {0, refuse(v2alpha2.ReasonInsufficientGPUs)}, {3 * time.Second, refuse(v2alpha2.ReasonFragmented)}, {6 * time.Second, pods("n1")}},
+			[]string{blocked, fragmented, admitted},
+		},
+		"a turn between twice the same reason": {
+			[]step{{0, pods("")}, {0, refuse(v2alpha2.ReasonInsufficientGPUs)},
+				{10 * time.Second, func(c *cluster) { c.group(podGroup("train").MinMember(2).Generation(2).Label("x", "y")) }},
+				{30 * time.Second, refuse(v2alpha2.ReasonInsufficientGPUs)}},
+			[]string{blocked},
+		},
+		"a member that is replaced in 2 s": {
+			[]step{{0, pods("n1")}, {5 * time.Second, func(c *cluster) { c.registry.RemoveFailedPod("b", c.clock.Now()) }}, {6 * time.Second, pods("n1")}},
+			[]string{admitted},
+		},
+		"a member that is missing for longer": {
+			[]step{{0, pods("n1")}, {5 * time.Second, func(c *cluster) { c.registry.RemoveFailedPod("b", c.clock.Now()) }}, {9 * time.Second, pods("n1")}},
+			[]string{admitted, below, "Normal GangRestored PodGroup/train: the minimum of 2 pods is bound again"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			c.group(podGroup("train").MinMember(2))
+			const tick = 100 * time.Millisecond
+			for passed := time.Duration(0); passed <= time.Minute; passed += tick {
+				for len(tc.steps) > 0 && tc.steps[0].at <= passed {
+					tc.steps[0].do(c)
+					tc.steps = tc.steps[1:]
+				}
+				if passed < 40*time.Second || passed%time.Second == 0 {
+					c.mustLook("train")
+				}
+				c.passes(tick)
+			}
+			var got []string
+			for _, e := range c.events.list() {
+				if strings.Contains(e, " PodGroup/") {
+					got = append(got, e)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
