@@ -24,6 +24,10 @@ type Facts struct {
 	// that a plan may use or that are placed already; Bound those that are bound or counted as succeeded.
 	Created, Usable, Bound gang.Counts
 
+	// GPUs is how many GPUs the gang's pods request that exist and have not ended; HeldGPUs those of its bound pods, also of
+	// pods that are being deleted.
+	GPUs, HeldGPUs int64
+
 	// Admitted: the minimum was bound once, and something of the gang is left (sticky). AdmittedGroups likewise for
 	// sub-groups, below admitted parents only.
 	Admitted       bool

@@ -45,6 +45,8 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 		Phase:              v.phase,
 		Summary:            message.Truncate(v.summary, message.MaxSummary),
 		SubGroups:          subGroups(f),
+		Needs:              needs(f.Tree),
+		GPUs:               gpus(f),
 	}
 	if f.Tree != nil {
 		s.Scheduled = scheduled(f)

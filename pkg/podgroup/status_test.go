@@ -343,6 +343,9 @@ func TestStatus(t *testing.T) {
 				}
 			}
 			unchanged := tc.group.DeepCopy()
+			if f.TreeErr == nil {
+				tc.want.Needs = map[string]string{"train": "8 pods", "llm": "all"}[tc.group.Name]
+			}
 			got := Status(f, now)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("PodGroupStatus (-want +got):\n%s", diff)
@@ -430,6 +433,8 @@ func TestCompare(t *testing.T) {
 		"another filter reason":                     {refused("4 nodes: a"), refused("4 nodes: c"), Content},
 		"fewer pods exist, by the count alone":      {status(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 6 exist", "", metav1.ConditionFalse), status(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 7 exist", "", metav1.ConditionFalse), Content},
 		"a count of a sub-group":                    {v2alpha2.PodGroupStatus{SubGroups: []v2alpha2.SubGroupStatus{{Name: "a"}}}, v2alpha2.PodGroupStatus{SubGroups: []v2alpha2.SubGroupStatus{{Name: "a", Bound: 1}}}, Content},
+		"another GPU is held":                       {v2alpha2.PodGroupStatus{GPUs: "3/8"}, v2alpha2.PodGroupStatus{GPUs: "4/8"}, Content},
+		"another number of children is needed":      {v2alpha2.PodGroupStatus{Needs: "3 of 4"}, v2alpha2.PodGroupStatus{Needs: "all"}, Content},
 		"a newer generation":                        {v2alpha2.PodGroupStatus{}, v2alpha2.PodGroupStatus{ObservedGeneration: 2}, Content},
 		"refused surplus of a satisfied gang moves": {status(v2alpha2.ReasonSatisfied, "bound", "8/8 pods bound; more wait: 3 pods", metav1.ConditionTrue), status(v2alpha2.ReasonSatisfied, "bound", "8/8 pods bound; more wait: 2 pods", metav1.ConditionTrue), Numbers},
 	}

@@ -28,6 +28,7 @@ type share struct {
 	scheduler  string // of a pod that may wait for a plan, else ""
 	controller types.UID
 	mark       mark.Plan
+	gpus, held int64 // GPUs that the pod requests, and those that it holds
 	priority   int32
 	flags      flags
 }
@@ -92,6 +93,13 @@ func (r *Registry) shareOf(m *member) share {
 	default:
 		s.stage = waits
 	}
+	switch {
+	case failed || m.state == succeeded:
+	case m.state == bound:
+		s.gpus, s.held = m.gpus, m.gpus // also while it is being deleted
+	case !deleted && !m.leaving:
+		s.gpus = m.gpus
+	}
 	set(isOurs, r.profiles.Has(pod.Spec.SchedulerName))
 	set(hasEnded, m.state == succeeded)
 	set(hasPriority, m.state != succeeded)
@@ -134,6 +142,7 @@ type numbers struct {
 	bound   *gang.Tally // bound or counted as succeeded (docs/decisions, G9, G11)
 
 	flagged    [nFlags]int // members by flag
+	gpus, held int64       // sums of what the shares have
 	ownMarks   map[mark.Plan]int
 	priorities priorities
 	completed  completions
@@ -224,6 +233,7 @@ func (n *numbers) add(s *share, k int) {
 			n.flagged[i] += k
 		}
 	}
+	n.gpus, n.held = n.gpus+int64(k)*s.gpus, n.held+int64(k)*s.held
 	if s.has(hasPriority) {
 		n.priorities.add(s.priority, k)
 	}

@@ -33,6 +33,7 @@ type member struct {
 	leaf  string // "" for a PodGroup without sub-groups; meaningless if misplaced != ""
 	class string // podgroup.ClassKey: equal for pods that the filters cannot tell apart
 	state memberState
+	gpus  int64  // that the pod requests
 	node  string // planned, assumed or bound
 	since time.Time
 

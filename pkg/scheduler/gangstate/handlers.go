@@ -70,7 +70,7 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	known := m != nil
 	if !known {
 		g := r.gang(key)
-		m = &member{gang: g, pod: pod, since: now, key: orderOf(pod)}
+		m = &member{gang: g, pod: pod, since: now, key: orderOf(pod), gpus: podgroup.GPUs(pod)}
 		r.members[pod.UID] = m
 		g.members[pod.UID] = m
 	}

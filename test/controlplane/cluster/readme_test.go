@@ -129,18 +129,21 @@ func elided(lines, shown []string) []string {
 	return lines
 }
 
-// comparable returns the words of each line without the last column of tables that end with AGE.
+// comparable returns the words of each line without the last column of tables that end with AGE, or the last two with SINCE.
 func comparable(lines []string) []string {
 	var out []string
-	aged := false
+	aged := 0
 	for _, line := range lines {
 		words := strings.Fields(line)
 		if len(words) == 0 {
-			aged = false
+			aged = 0
 		} else if words[len(words)-1] == "AGE" {
-			aged = true
-		} else if aged {
-			words = words[:len(words)-1]
+			aged = 1
+			if len(words) > 1 && words[len(words)-2] == "SINCE" {
+				aged = 2
+			}
+		} else {
+			words = words[:max(0, len(words)-aged)]
 		}
 		out = append(out, fmt.Sprint(words))
 	}

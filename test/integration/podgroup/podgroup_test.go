@@ -407,9 +407,12 @@ func TestStatusAndColumns(t *testing.T) {
 	pg.Spec.MinSubGroup = nil // must not arrive
 	pg.Status = v2alpha2.PodGroupStatus{
 		ObservedGeneration: 1, Phase: v2alpha2.PodGroupWaiting, Scheduled: "14/16",
-		Reason: v2alpha2.ReasonFragmented, Summary: "2 more nodes are needed",
-		Conditions: []metav1.Condition{{Type: v2alpha2.ConditionSatisfied, Status: metav1.ConditionFalse,
-			Reason: string(v2alpha2.ReasonFragmented), LastTransitionTime: metav1.Now()}},
+		Needs: "1 of 2", GPUs: "112/128", Reason: v2alpha2.ReasonFragmented, Summary: "2 more nodes are needed",
+		Conditions: []metav1.Condition{
+			{Type: v2alpha2.ConditionAdmitted, Status: metav1.ConditionFalse, Reason: string(v2alpha2.ReasonFragmented), LastTransitionTime: metav1.Now()},
+			{Type: v2alpha2.ConditionSatisfied, Status: metav1.ConditionFalse, Reason: string(v2alpha2.ReasonFragmented),
+				LastTransitionTime: metav1.NewTime(time.Now().Add(-3*time.Hour - time.Minute))},
+		},
 		SubGroups: []v2alpha2.SubGroupStatus{{Name: "a", Required: 16, Created: 16, Bound: 14}},
 	}
 	if err := u.Status().Update(ctx, pg); err != nil {
@@ -438,11 +441,11 @@ func TestStatusAndColumns(t *testing.T) {
 		got[name] = table.Rows[0].Cells[i]
 	}
 	delete(got, "Age")
-	if diff := cmp.Diff([]string{"Name", "Phase", "MinMember", "MinSubGroup", "Scheduled", "Reason", "Age", "Priority (wide)", "Summary (wide)"}, order); diff != "" {
+	if diff := cmp.Diff([]string{"Name", "Phase", "Needs", "Scheduled", "GPUs", "Reason", "Since", "Age", "Priority (wide)", "Summary (wide)"}, order); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]any{"Name": "pg", "Phase": "Waiting", "MinMember": nil, "MinSubGroup": float64(1), "Scheduled": "14/16",
-		"Reason": "Fragmented", "Priority (wide)": "high", "Summary (wide)": "2 more nodes are needed"}, got); diff != "" {
+	if diff := cmp.Diff(map[string]any{"Name": "pg", "Phase": "Waiting", "Needs": "1 of 2", "Scheduled": "14/16", "GPUs": "112/128",
+		"Reason": "Fragmented", "Since": "3h1m", "Priority (wide)": "high", "Summary (wide)": "2 more nodes are needed"}, got); diff != "" {
 		t.Errorf("row (-want +got):\n%s", diff)
 	}
 

@@ -173,6 +173,7 @@ func TestRefusedGangIsQuiet(t *testing.T) {
 	}
 	c.untilPodSays(corev1.PodReasonUnschedulable, numbered("g", 6)...)
 	c.stillSchedules()
+	c.untilTold("PodGroup", "g", "GangBlocked", "TooLarge")
 	if n := c.countEvents("PodGroup", "g")["GangBlocked"]; n != 1 {
 		t.Errorf("%d events GangBlocked about the PodGroup, want 1", n)
 	}

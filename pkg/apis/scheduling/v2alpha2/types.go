@@ -13,10 +13,11 @@ import (
 // +kubebuilder:resource:path=podgroups,singular=podgroup,shortName=pg,scope=Namespaced
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Waiting, Binding, Admitted, Degraded, Completed or Invalid"
-// +kubebuilder:printcolumn:name="MinMember",type=integer,JSONPath=`.spec.minMember`,description="Pods needed, for a PodGroup without sub-groups"
-// +kubebuilder:printcolumn:name="MinSubGroup",type=integer,JSONPath=`.spec.minSubGroup`,description="Direct children needed; empty means all of them"
+// +kubebuilder:printcolumn:name="Needs",type=string,JSONPath=`.status.needs`,description="Pods, or direct children, that have to start together"
 // +kubebuilder:printcolumn:name="Scheduled",type=string,JSONPath=`.status.scheduled`,description="Pods of the minimum that are bound, of how many"
+// +kubebuilder:printcolumn:name="GPUs",type=string,JSONPath=`.status.gpus`,description="GPUs of bound pods, of those that all pods request"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`,description="Why the PodGroup is not satisfied"
+// +kubebuilder:printcolumn:name="Since",type=date,JSONPath=`.status.conditions[?(@.type=="Satisfied")].lastTransitionTime`,description="How long the PodGroup has been satisfied, or has not been"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Priority",type=string,JSONPath=`.spec.priorityClassName`,priority=1
 // +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.status.summary`,priority=1
@@ -246,6 +247,19 @@ type PodGroupStatus struct {
 	// the conditions.
 	// +optional
 	Phase PodGroupPhase `json:"phase,omitempty"`
+
+	// needs is how much of the gang has to start together: "8 pods", or of the
+	// direct children "3 of 4" or "all". Empty if the spec is not valid.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	Needs string `json:"needs,omitempty"`
+
+	// gpus is "held/requested": the GPUs of bound pods, of those that all pods
+	// of the gang request, surplus included. Empty if none requests a GPU by an
+	// extended resource.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	GPUs string `json:"gpus,omitempty"`
 
 	// scheduled is "bound/needed" in pods of the minimum, for example "14/16".
 	// +optional

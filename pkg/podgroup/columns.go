@@ -1,0 +1,65 @@
+package podgroup
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/message"
+)
+
+// needs says how much of a gang has to start together: pods of one without sub-groups, else direct children. "" if there is no
+// tree.
+func needs(tree *gang.Tree) string {
+	switch {
+	case tree == nil:
+		return ""
+	case tree.Root().IsLeaf():
+		return message.Count(tree.Root().Min(), "pod")
+	case tree.Root().Min() >= len(tree.Root().Children()):
+		return "all"
+	default:
+		return fmt.Sprintf("%d of %d", tree.Root().Min(), len(tree.Root().Children()))
+	}
+}
+
+// gpus returns the GPUs that a gang holds, of those that it requests. "": none.
+func gpus(f Facts) string {
+	if f.GPUs == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", f.HeldGPUs, f.GPUs)
+}
+
+// GPUs returns how many GPUs a pod requests by extended resources: what the device plugins of the vendors offer, slices of
+// GPUs included. Devices of resource claims are not counted.
+func GPUs(pod *corev1.Pod) int64 {
+	running, most := int64(0), int64(0)
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		n := gpusOf(c)
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways { // a sidecar: it runs on
+			running += n
+			n = 0
+		}
+		most = max(most, running+n)
+	}
+	for i := range pod.Spec.Containers {
+		running += gpusOf(&pod.Spec.Containers[i])
+	}
+	return max(most, running)
+}
+
+// gpusOf returns how many GPUs a container requests. Requests and limits of extended resources are equal.
+func gpusOf(c *corev1.Container) int64 {
+	n := int64(0)
+	for name, amount := range c.Resources.Requests {
+		domain, kind, extended := strings.Cut(string(name), "/")
+		if extended && (strings.Contains(kind, "gpu") || strings.HasPrefix(domain, "gpu.") || strings.HasPrefix(kind, "mig-")) {
+			n += amount.Value()
+		}
+	}
+	return n
+}
