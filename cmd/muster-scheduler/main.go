@@ -22,6 +22,7 @@ import (
 	"k8s.io/component-base/featuregate"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // metrics of client-go
 	_ "k8s.io/component-base/metrics/prometheus/version"  // the metric kubernetes_build_info
 	"k8s.io/component-base/term"
@@ -42,6 +43,30 @@ func main() {
 	os.Exit(cli.Run(newCommand()))
 }
 
+// long is what the help begins with; the flags of the stock scheduler follow.
+const long = `muster-scheduler is kube-scheduler with gang admission: the pods of a gang are bound together when the minimum of
+the gang can be placed, and not before. Pods without a gang are scheduled as by kube-scheduler.
+
+  Pods choose it by spec.schedulerName: muster-scheduler.
+  Pods of a gang name a PodGroup of their namespace by the annotation pod-group-name, and a leaf of it, if it
+  has sub-groups, by the label kai.scheduler/subgroup-name.
+  A gang that waits says why: kubectl get pg, kubectl describe pg NAME.
+
+Without --config it runs one profile, "muster-scheduler". To configure it, write that configuration to a file, edit it,
+and start with the file:
+
+  muster-scheduler --kubeconfig FILE --write-config-to config.yaml
+  muster-scheduler --config config.yaml
+
+The file is a KubeSchedulerConfiguration (https://kubernetes.io/docs/reference/scheduling/config/). A profile that
+schedules gangs enables the plugins GangGate and GangAdmission; the arguments of GangAdmission, such as repairTimeout,
+waitingForGangAfter and bindParallelism, are documented in
+
+  https://github.com/muster-project/muster/blob/main/docs/configuration.md#arguments-of-gangadmission
+
+Logs are text, or JSON with --logging-format=json. Metrics of gangs begin with muster_. All flags are those of
+kube-scheduler; its deprecated ones are ignored beside --config.`
+
 // newCommand is app.NewSchedulerCommand with two differences: the built-in profile stands in for a missing --config, and
 // the plugins are attached to the scheduler between its set-up and its run, which that command gives no chance to do.
 func newCommand() *cobra.Command {
@@ -53,10 +78,8 @@ func newCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "muster-scheduler",
 		Short: "Schedules gangs of pods whole or not at all, and all other pods as kube-scheduler does",
-		Long: `muster-scheduler is kube-scheduler with gang admission. Pods choose it by spec.schedulerName; pods that name a
-PodGroup (annotation pod-group-name) are bound together when the minimum of its tree can be placed, and not before.
-Without --config it runs one profile, "muster-scheduler".`,
-		Args: cobra.NoArgs,
+		Long:  long,
+		Args:  cobra.NoArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			return opts.ComponentGlobalsRegistry.Set()
 		},

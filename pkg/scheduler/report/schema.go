@@ -20,7 +20,7 @@ var ErrForeignSchema = errors.New("CustomResourceDefinition podgroups.scheduling
 // perhaps not. The API server prunes what a schema lacks without a word.
 var schemaFields = []string{
 	"spec.minSubGroup", "spec.subGroups.parent", "spec.subGroups.minSubGroup", "spec.preemptibility",
-	"status.observedGeneration", "status.conditions", "status.reason", "status.scheduled", "status.summary", "status.waitingSince",
+	"status.observedGeneration", "status.conditions", "status.reason", "status.scheduled", "status.needs", "status.gpus", "status.summary", "status.waitingSince",
 	"status.subGroups.admitted",
 }
 

@@ -74,6 +74,13 @@ func TestCheckSchema(t *testing.T) {
 				delete(spec(crd).Properties["subGroups"].Items.Schema.Properties, "parent")
 			}, lacks: []string{"spec.subGroups.parent"},
 		},
+		"one of an earlier version, without a field that is written again and again": {
+			edit: func(crd *apiextensionsv1.CustomResourceDefinition) {
+				status := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
+				delete(status.Properties, "needs")
+				delete(status.Properties, "gpus")
+			}, lacks: []string{"status.needs", "status.gpus"},
+		},
 		"one of another product": {
 			edit: func(crd *apiextensionsv1.CustomResourceDefinition) {
 				schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
