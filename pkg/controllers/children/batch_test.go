@@ -37,7 +37,7 @@ func TestSlowStart(t *testing.T) {
 			if done != tc.wantDone || calls.Load() != tc.wantCalls {
 				t.Errorf("%d calls, %d succeeded, want %d, %d", calls.Load(), done, tc.wantCalls, tc.wantDone)
 			}
-			if got := message(err); got != tc.wantErr {
+			if got := wording(err); got != tc.wantErr {
 				t.Errorf("error %q, want %q", got, tc.wantErr)
 			}
 		})
@@ -133,7 +133,7 @@ func TestForEachReturnsEveryWordingOnce(t *testing.T) {
 	err := ForEach(6, 2, func(i int) error {
 		return []error{nil, errors.New("a"), errors.New("b")}[i%3]
 	})
-	if got := message(err); got != "a\nb" {
+	if got := wording(err); got != "a\nb" {
 		t.Errorf("error %q, want a and b once each", got)
 	}
 	if err := ForEach(6, 2, func(int) error { return nil }); err != nil {
@@ -141,7 +141,7 @@ func TestForEachReturnsEveryWordingOnce(t *testing.T) {
 	}
 }
 
-func message(err error) string {
+func wording(err error) string {
 	if err == nil {
 		return ""
 	}

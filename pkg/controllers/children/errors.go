@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/message"
 )
 
 // NameConflictError is the error of Create when the name is taken by an object of another owner.
@@ -136,6 +138,18 @@ func isTransient(err error) bool {
 	return !errors.As(err, &status) // not an answer of the API server
 }
 
+// isRefusal reports whether admission refuses an object: a quota, a limit range, a policy or a webhook. The status says so to
+// the user who can help; it is no error of the controller, unlike a right that it lacks.
+func isRefusal(err error) bool {
+	if isTransient(err) {
+		return false
+	}
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) && !lacksRight.MatchString(err.Error())
+}
+
+// lacksRight matches what the API server says when its authorizer refuses a request.
+var lacksRight = regexp.MustCompile(`User ".*" cannot \w+ resource`)
+
 // flatten returns the single errors of a joined one.
 func flatten(err error) []error {
 	if err == nil {
@@ -152,10 +166,10 @@ func flatten(err error) []error {
 }
 
 // Result returns what Reconcile of the object of that name returns for the errors of its steps. Errors are retried with
-// backoff; an invalid object waits for its repair. after is when to reconcile again anyway, 0: not; that time is kept,
+// backoff; so is what admission refuses, which is logged once and is no error; an invalid object waits for its repair. after is when to reconcile again anyway, 0: not; that time is kept,
 // whatever fails beside.
 func (c *Client) Result(ctx context.Context, name types.NamespacedName, now time.Time, after time.Duration, errs ...error) (ctrl.Result, error) {
-	var failed []error
+	var failed, refused []error
 	var kinds []Fact // of errors
 	unfinished := false
 	for _, e := range flatten(errors.Join(errs...)) {
@@ -170,6 +184,8 @@ func (c *Client) Result(ctx context.Context, name types.NamespacedName, now time
 			kinds = append(kinds, Fact{Key: "conflict"})
 		case apierrors.IsNotFound(e):
 			kinds = append(kinds, Fact{Key: "not found"})
+		case isRefusal(e):
+			kinds, refused = append(kinds, Fact{Key: keyRefused}), append(refused, e)
 		default:
 			kinds, failed = append(kinds, Fact{Key: "failed"}), append(failed, e)
 		}
@@ -188,12 +204,22 @@ func (c *Client) Result(ctx context.Context, name types.NamespacedName, now time
 		klog.FromContext(ctx).Error(err, "Reconciling failed in part")
 	}
 	for _, f := range observed {
+		if f.Key == keyRefused && f.Since.Equal(now) {
+			klog.FromContext(ctx).Info("Waiting for the API server to accept what it refuses", "reason", message.Truncate(refused[0].Error(), maxLogged), "refusals", len(refused))
+		}
 		if delay := retryDelay(now.Sub(f.Since)); after == 0 || delay < after {
 			after = delay
 		}
 	}
 	return ctrl.Result{RequeueAfter: after}, nil
 }
+
+const (
+	// keyRefused is the key of refusals by admission.
+	keyRefused = "refused"
+	// maxLogged is how many characters of a refusal are logged. The condition has all of it.
+	maxLogged = 300
+)
 
 // retryDelay returns how long to wait before what has failed for that long is tried again: as long as it has lasted, so
 // that the delays double, from firstWait to LastRetry. It is tried when toldAfter has passed.

@@ -7,11 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/desired"
@@ -55,6 +58,9 @@ func TestWhatIsToldAndWhatIsRetried(t *testing.T) {
 	foreign := &NameConflictError{Kind: "Service", Name: "a-0"}
 	going := &NameConflictError{Kind: "Service", Name: "a-0", Terminating: true}
 	refused := apierrors.NewForbidden(pods, "p", errors.New("exceeded quota"))
+	denied := apierrors.NewForbidden(pods, "p", errors.New(`admission webhook "policy.example" denied the request: no`))
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", nil)
+	noRight := apierrors.NewForbidden(pods, "p", errors.New(`User "system:serviceaccount:muster-system:muster-controller" cannot create resource "pods" in API group ""`))
 	webhook := apierrors.NewInternalError(errors.New(`failed calling webhook "a.example": connection refused`))
 	t0 := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
@@ -66,9 +72,30 @@ func TestWhatIsToldAndWhatIsRetried(t *testing.T) {
 	}{
 		"nothing": {},
 		"a refusal is told and retried": {
-			err: fmt.Errorf("creating pod 0: %w", refused), retry: true,
+			err: fmt.Errorf("creating pod 0: %w", refused), after: firstWait,
 			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused,
 				Message: "creating pod 0: " + refused.Error()}},
+		},
+		"the longer it is refused, the less often it is tried": {
+			err: refused, since: 20 * time.Second, after: 20 * time.Second,
+			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: refused.Error()}},
+		},
+		"a webhook that denies is no error either": {
+			err: denied, after: firstWait,
+			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: denied.Error()}},
+		},
+		"an invalid pod neither": {
+			err: invalid, after: firstWait,
+			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: invalid.Error()}},
+		},
+		"a right that the controller lacks is an error": {
+			err: noRight, retry: true,
+			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: noRight.Error()}},
+		},
+		"a refusal beside an error": {
+			err: errors.Join(refused, noRight), retry: true,
+			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: noRight.Error()},
+				{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: refused.Error()}},
 		},
 		"somebody's object is told and retried": {
 			err: foreign, retry: true,
@@ -82,7 +109,7 @@ func TestWhatIsToldAndWhatIsRetried(t *testing.T) {
 		"what lasts is tried twice a minute": {err: going, since: time.Hour, after: LastRetry,
 			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonNameTerminating, Message: going.Error()}}},
 		"a pass that has lasted long enough is followed by another": {err: ErrUnfinished, after: time.Millisecond},
-		"but not if something failed": {err: errors.Join(ErrUnfinished, refused), retry: true,
+		"but not if something failed": {err: errors.Join(ErrUnfinished, refused), after: firstWait,
 			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: refused.Error()}}},
 		"a conflict is tried again soon": {err: apierrors.NewConflict(pods, "p", errors.New("changed")), after: firstWait},
 		"a namespace that is gone is not asked for once a second": {
@@ -150,5 +177,35 @@ func TestAnExactTimeSurvivesAnError(t *testing.T) {
 		if result, err := c.Result(t.Context(), key, t0, 5*time.Second, tc.err); err != nil || result.RequeueAfter != tc.want {
 			t.Errorf("%s: Result = %v, %v, want after %s", name, result, err, tc.want)
 		}
+	}
+}
+
+// A quota that refuses pods for an hour is one line of the log, and no error. When it refuses again later, it is another one.
+func TestARefusalIsOneLineOfTheLog(t *testing.T) {
+	var lines []string
+	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	ctx := klog.NewContext(t.Context(), logger)
+	c, key := NewClient(nil, nil), types.NamespacedName{Name: "a"}
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	refused := apierrors.NewForbidden(corev1.Resource("pods"), "p", errors.New("exceeded quota: gpus, "+strings.Repeat("long, ", 100)))
+	passes := 0
+	for end := now.Add(time.Hour); now.Before(end); passes++ {
+		result, err := c.Result(ctx, key, now, 0, refused)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(result.RequeueAfter)
+	}
+	if len(lines) != 1 || !strings.Contains(lines[0], "exceeded quota: gpus") || strings.Contains(lines[0], `"error"`) || len(lines[0]) > 500 {
+		t.Errorf("the log has %q, want one short line that is no error", lines)
+	}
+	if passes > 150 {
+		t.Errorf("%d passes in an hour, want about two a minute", passes)
+	}
+	if _, err := c.Result(ctx, key, now, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Result(ctx, key, now.Add(time.Minute), 0, refused); err != nil || len(lines) != 2 {
+		t.Errorf("error %v, log %q; want a second line", err, lines)
 	}
 }
