@@ -38,6 +38,7 @@ type Reconciler struct {
 	// stalledUpdateAfter is after how long without progress an update has stalled. Not positive: never.
 	stalledUpdateAfter time.Duration
 	recorder           events.EventRecorder // nil before SetupWithManager
+	stories            stories
 }
 
 // New returns a Reconciler. c reads from the cache, live past it. schedulerName is given to pods whose template names no

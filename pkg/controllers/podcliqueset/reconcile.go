@@ -48,6 +48,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	live := &v1alpha1.PodCliqueSet{}
 	if err := r.client.Get(ctx, request.NamespacedName, live); err != nil {
 		metrics.UnderWay(v1alpha1.KindPodCliqueSet, request.String(), 0)
+		r.stories.forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if live.DeletionTimestamp != nil {
@@ -165,6 +166,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	}
 	after := lifecycle.Sooner(lifecycle.RequeueAfter(decisions, len(raisedAttempts) > 0), termination.RequeueAfter(now))
+	after = lifecycle.Sooner(after, r.tell(live, recorded, now))
 	if update != nil {
 		after = lifecycle.Sooner(after, update.RequeueAfter)
 	}

@@ -16,6 +16,16 @@ const (
 	EventPodUpdating = "PodUpdating"
 	// EventReplicaUpdating, Normal, on a PodCliqueScalingGroup: a replica with pods of an earlier template is replaced.
 	EventReplicaUpdating = "ReplicaUpdating"
+	// EventAdmitted, Normal, on a PodCliqueSet: the minimum of every replica is bound.
+	EventAdmitted = "Admitted"
+	// EventAvailable, Normal, on a PodCliqueSet: every replica is available.
+	EventAvailable = "Available"
+	// EventDegraded, Warning, on a PodCliqueSet: it was available, and fewer of its replicas are. Not during an update.
+	EventDegraded = "Degraded"
+	// EventRecovered, Normal, on a PodCliqueSet: every replica is available again, after EventDegraded.
+	EventRecovered = "Recovered"
+	// EventScaled, Normal, on a PodCliqueSet: spec.replicas has changed.
+	EventScaled = "Scaled"
 	// EventUpdateStarted, Normal, on a PodCliqueSet: its template has changed, and what runs follows.
 	EventUpdateStarted = "UpdateStarted"
 	// EventReplicaUpdated, Normal, on a PodCliqueSet: all of a replica follows the present template, and it is available.

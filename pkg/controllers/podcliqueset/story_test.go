@@ -1,0 +1,93 @@
+package podcliqueset
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+)
+
+// The events of a set wait two seconds for what may follow, and are about the last state.
+func TestStoryOfASet(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	set := func(replicas, scheduled, available int32) *v1alpha1.PodCliqueSet {
+		s := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "chat", UID: "u"}}
+		s.Spec.Replicas = replicas
+		s.Status = v1alpha1.PodCliqueSetStatus{ObservedGeneration: 1, Replicas: replicas, ScheduledReplicas: scheduled, AvailableReplicas: available}
+		status := metav1.ConditionFalse
+		if available >= replicas {
+			status = metav1.ConditionTrue
+		}
+		s.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAvailable, Status: status, Message: "counts"}}
+		return s
+	}
+	updating := set(2, 1, 1)
+	updating.Status.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{}
+	tests := map[string]struct {
+		first  *v1alpha1.PodCliqueSet
+		passes map[time.Duration]*v1alpha1.PodCliqueSet // a pass is made each half second, and finds the last of them
+		want   []string
+	}{
+		"a set that another process has told of": {first: set(2, 2, 2), passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2)}},
+		"admitted, then available": {
+			first:  &v1alpha1.PodCliqueSet{ObjectMeta: set(2, 0, 0).ObjectMeta, Spec: set(2, 0, 0).Spec},
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 0, 0), time.Second: set(2, 2, 0), 5 * time.Second: set(2, 2, 2)},
+			want:   []string{"3s Normal Admitted The minimums of all 2 replicas are bound", "7s Normal Available counts"},
+		},
+		"a replica that is back in a second": {
+			first:  set(2, 2, 2),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: set(2, 1, 1), 2 * time.Second: set(2, 2, 2)},
+		},
+		"a replica that is lost for longer": {
+			first:  set(2, 2, 2),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: set(2, 1, 1), 8 * time.Second: set(2, 2, 2)},
+			want:   []string{"3s Warning Degraded counts", "10s Normal Admitted The minimums of all 2 replicas are bound", "10s Normal Recovered counts"},
+		},
+		"an update": {
+			first:  set(2, 2, 2),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: updating, 8 * time.Second: set(2, 2, 2)},
+		},
+		"scaled": {
+			first:  set(1, 1, 1),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(1, 1, 1), time.Second: set(2, 1, 1), 8 * time.Second: set(2, 2, 2)},
+			want: []string{"3s Normal Scaled Scaled from 1 to 2 replicas", "10s Normal Admitted The minimums of all 2 replicas are bound",
+				"10s Normal Available counts"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			recorder := events.NewFakeRecorder(100)
+			r := &Reconciler{recorder: recorder}
+			var got []string
+			before := tc.first
+			for passed := time.Duration(0); passed <= 20*time.Second; passed += time.Second / 2 {
+				after := before
+				if next := tc.passes[passed]; next != nil {
+					after = next
+				}
+				wait := r.tell(before, after, start.Add(passed))
+				if wait < 0 || wait > settleTime {
+					t.Errorf("next in %s", wait)
+				}
+				for len(recorder.Events) > 0 {
+					got = append(got, passed.String()+" "+<-recorder.Events)
+				}
+				before = after
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			r.stories.forget(types.NamespacedName{Namespace: "ml", Name: "chat"})
+			if len(r.stories.sets) != 0 {
+				t.Error("a set that is gone is remembered")
+			}
+		})
+	}
+}
