@@ -435,6 +435,7 @@ func TestCompare(t *testing.T) {
 		"a count of a sub-group":                    {v2alpha2.PodGroupStatus{SubGroups: []v2alpha2.SubGroupStatus{{Name: "a"}}}, v2alpha2.PodGroupStatus{SubGroups: []v2alpha2.SubGroupStatus{{Name: "a", Bound: 1}}}, Content},
 		"another GPU is held":                       {v2alpha2.PodGroupStatus{GPUs: "3/8"}, v2alpha2.PodGroupStatus{GPUs: "4/8"}, Content},
 		"another number of children is needed":      {v2alpha2.PodGroupStatus{Needs: "3 of 4"}, v2alpha2.PodGroupStatus{Needs: "all"}, Content},
+		"what an earlier version wrote goes":        {v2alpha2.PodGroupStatus{FormerSubGroups: []v2alpha2.FormerSubGroupStatus{{Name: "a"}}}, v2alpha2.PodGroupStatus{}, Content},
 		"a newer generation":                        {v2alpha2.PodGroupStatus{}, v2alpha2.PodGroupStatus{ObservedGeneration: 2}, Content},
 		"refused surplus of a satisfied gang moves": {status(v2alpha2.ReasonSatisfied, "bound", "8/8 pods bound; more wait: 3 pods", metav1.ConditionTrue), status(v2alpha2.ReasonSatisfied, "bound", "8/8 pods bound; more wait: 2 pods", metav1.ConditionTrue), Numbers},
 	}

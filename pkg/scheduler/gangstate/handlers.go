@@ -239,6 +239,11 @@ func (g *gangState) adopt(group *v2alpha2.PodGroup) {
 			g.admittedGroups.Insert(s.Name)
 		}
 	}
+	for _, s := range group.Status.FormerSubGroups { // of an earlier version
+		if s.Admitted {
+			g.admittedGroups.Insert(s.Name)
+		}
+	}
 	g.waited = time.Time{}
 	if since := group.Status.WaitingSince; since != nil && !g.admitted {
 		g.waited = since.Time

@@ -21,7 +21,7 @@ var ErrForeignSchema = errors.New("CustomResourceDefinition podgroups.scheduling
 var schemaFields = []string{
 	"spec.minSubGroup", "spec.subGroups.parent", "spec.subGroups.minSubGroup", "spec.preemptibility",
 	"status.observedGeneration", "status.conditions", "status.reason", "status.scheduled", "status.needs", "status.gpus", "status.summary", "status.waitingSince",
-	"status.subGroups.admitted",
+	"status.tree",
 }
 
 // CheckSchema compares the schema that the API server has of PodGroups with what is read and written here. nil: it fits, or

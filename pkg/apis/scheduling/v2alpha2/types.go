@@ -291,45 +291,26 @@ type PodGroupStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// subGroups has one entry per sub-group, in the order of spec.subGroups.
-	// Empty for a PodGroup without sub-groups.
+	// tree has one line per sub-group, in the order of spec.subGroups:
+	// "decode-0: 3/4 bound, 4 exist, admitted". A leaf counts pods: those that
+	// are bound, of those that it needs, and those that exist. A sub-group with
+	// children counts its direct children: those whose minimum is bound, of
+	// those that it needs, and those that the existing pods would satisfy.
+	// "admitted" stays from when the minimum was bound below an admitted parent
+	// until no pod of the sub-group is left. Empty for a PodGroup without
+	// sub-groups.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	SubGroups []SubGroupStatus `json:"tree,omitempty"`
+
+	// subGroups is what earlier versions wrote in place of tree. Read once, when
+	// muster-scheduler starts, and not written any more.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=1024
-	SubGroups []SubGroupStatus `json:"subGroups,omitempty"`
-}
-
-// SubGroupStatus says what one sub-group needs and has. A leaf counts pods, a
-// sub-group with children counts its direct children.
-type SubGroupStatus struct {
-	// name of the sub-group.
-	// +required
-	// +kubebuilder:validation:MaxLength=63
-	Name string `json:"name"`
-
-	// required is the minimum: pods of a leaf, direct children otherwise.
-	// +optional
-	Required int32 `json:"required"`
-
-	// created counts the pods of a leaf that exist; otherwise the children
-	// that the existing pods would satisfy if all were bound.
-	// +optional
-	Created int32 `json:"created"`
-
-	// bound counts the pods of a leaf that are bound; otherwise the children
-	// that are satisfied.
-	// +optional
-	Bound int32 `json:"bound"`
-
-	// satisfied is true while the minimum is bound.
-	// +optional
-	Satisfied bool `json:"satisfied"`
-
-	// admitted is true once the minimum was bound below an admitted parent,
-	// until no pod of the sub-group is left.
-	// +optional
-	Admitted bool `json:"admitted"`
+	FormerSubGroups []FormerSubGroupStatus `json:"subGroups,omitempty"`
 }
 
 // PodGroupPhase is one word for users about where a gang stands.

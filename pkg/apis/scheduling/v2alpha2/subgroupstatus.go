@@ -1,0 +1,78 @@
+package v2alpha2
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// SubGroupStatus says what one sub-group needs and has. A leaf counts pods, a
+// sub-group with children counts its direct children. It is one line of text:
+// kubectl describe takes a line for each field of an object, and a tree may
+// have dozens of sub-groups.
+type SubGroupStatus struct {
+	// Name of the sub-group.
+	Name string
+	// Required is the minimum: pods of a leaf, direct children otherwise.
+	Required int32
+	// Created counts the pods of a leaf that exist; otherwise the children that
+	// the existing pods would satisfy if all were bound.
+	Created int32
+	// Bound counts the pods of a leaf that are bound; otherwise the children
+	// that are satisfied.
+	Bound int32
+	// Satisfied is true while the minimum is bound. It follows from Bound and
+	// Required, and is not part of the text.
+	Satisfied bool
+	// Admitted is true once the minimum was bound below an admitted parent,
+	// until no pod of the sub-group is left.
+	Admitted bool
+}
+
+// FormerSubGroupStatus is an entry of status.subGroups, as earlier versions
+// wrote it. Other fields than these are not read.
+type FormerSubGroupStatus struct {
+	// name of the sub-group.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// admitted is true once the minimum was bound below an admitted parent.
+	// +optional
+	Admitted bool `json:"admitted"`
+}
+
+const admittedSuffix = ", admitted"
+
+// MarshalText implements encoding.TextMarshaler: "decode-0: 3/4 bound, 4 exist, admitted".
+func (s SubGroupStatus) MarshalText() ([]byte, error) {
+	text := fmt.Sprintf("%s: %d/%d bound, %d exist", s.Name, s.Bound, s.Required, s.Created)
+	if s.Admitted {
+		text += admittedSuffix
+	}
+	return []byte(text), nil
+}
+
+var subGroupStatusText = regexp.MustCompile(`^(\d+)/(\d+) bound, (\d+) exist(, |$)`)
+
+// UnmarshalText implements encoding.TextUnmarshaler. It never fails, since one
+// status that cannot be read would hide all PodGroups from whoever lists them:
+// of a text of another form the name is kept, and whether it ends with
+// "admitted".
+func (s *SubGroupStatus) UnmarshalText(text []byte) error {
+	name, rest, _ := strings.Cut(string(text), ": ")
+	*s = SubGroupStatus{Name: name, Admitted: strings.HasSuffix(rest, admittedSuffix)}
+	if m := subGroupStatusText.FindStringSubmatch(rest); m != nil {
+		for i, count := range []*int32{&s.Bound, &s.Required, &s.Created} {
+			n, err := strconv.ParseInt(m[i+1], 10, 32)
+			if err != nil { // it is out of range
+				*s = SubGroupStatus{Name: name, Admitted: s.Admitted}
+				return nil
+			}
+			*count = int32(n)
+		}
+		s.Satisfied = s.Required > 0 && s.Bound >= s.Required
+	}
+	return nil
+}

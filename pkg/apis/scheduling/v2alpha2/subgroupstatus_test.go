@@ -1,0 +1,65 @@
+package v2alpha2
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSubGroupStatusIsALine(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]SubGroupStatus{
+		"decode-0: 3/4 bound, 4 exist":                     {Name: "decode-0", Bound: 3, Required: 4, Created: 4},
+		"decode-0: 3/4 bound, 4 exist, admitted":           {Name: "decode-0", Bound: 3, Required: 4, Created: 4, Admitted: true},
+		"chat-0.x_y: 2/1 bound, 2 exist, admitted":         {Name: "chat-0.x_y", Bound: 2, Required: 1, Created: 2, Satisfied: true, Admitted: true},
+		"lost: 0/0 bound, 0 exist, admitted":               {Name: "lost", Admitted: true},
+		"large: 2147483647/2147483647 bound, 150000 exist": {Name: "large", Bound: 2147483647, Required: 2147483647, Created: 150000, Satisfied: true},
+	} {
+		data, err := json.Marshal(want)
+		if err != nil || string(data) != `"`+text+`"` {
+			t.Errorf("%+v is written as %s (%v), want %q", want, data, err, text)
+		}
+		var got SubGroupStatus
+		if err := json.Unmarshal([]byte(`"`+text+`"`), &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+// A text that a later version writes, or a user, hides no PodGroup.
+func TestSubGroupStatusOfAnotherForm(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]SubGroupStatus{
+		"":                              {},
+		"decode":                        {Name: "decode"},
+		"decode: x":                     {Name: "decode"},
+		"decode: all is well, admitted": {Name: "decode", Admitted: true},
+		"decode: 3/4 bound, 4 exist, on 2 racks, admitted": {Name: "decode", Bound: 3, Required: 4, Created: 4, Admitted: true},
+		"decode: 99999999999/4 bound, 4 exist, admitted":   {Name: "decode", Admitted: true},
+		"decode: -1/4 bound, 4 exist":                      {Name: "decode"},
+	} {
+		var got SubGroupStatus
+		if err := json.Unmarshal([]byte(`"`+text+`"`), &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+// What an earlier version wrote is read, and written no more than it says.
+func TestFormerSubGroups(t *testing.T) {
+	t.Parallel()
+	var s PodGroupStatus
+	if err := json.Unmarshal([]byte(`{"subGroups":[{"name":"a","required":4,"created":4,"bound":3,"admitted":true},{"name":"b","required":1,"created":0,"bound":0,"admitted":false}]}`), &s); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(PodGroupStatus{FormerSubGroups: []FormerSubGroupStatus{{Name: "a", Admitted: true}, {Name: "b"}}}, s); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
