@@ -1,6 +1,7 @@
 package v2alpha2
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -11,6 +12,8 @@ import (
 // sub-group with children counts its direct children. It is one line of text:
 // kubectl describe takes a line for each field of an object, and a tree may
 // have dozens of sub-groups.
+//
+// +kubebuilder:validation:Type=string
 type SubGroupStatus struct {
 	// Name of the sub-group.
 	Name string
@@ -45,23 +48,30 @@ type FormerSubGroupStatus struct {
 
 const admittedSuffix = ", admitted"
 
-// MarshalText implements encoding.TextMarshaler: "decode-0: 3/4 bound, 4 exist, admitted".
-func (s SubGroupStatus) MarshalText() ([]byte, error) {
+// String returns the line: "decode-0: 3/4 bound, 4 exist, admitted".
+func (s SubGroupStatus) String() string {
 	text := fmt.Sprintf("%s: %d/%d bound, %d exist", s.Name, s.Bound, s.Required, s.Created)
 	if s.Admitted {
 		text += admittedSuffix
 	}
-	return []byte(text), nil
+	return text
 }
+
+// MarshalJSON implements json.Marshaler.
+func (s SubGroupStatus) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
 var subGroupStatusText = regexp.MustCompile(`^(\d+)/(\d+) bound, (\d+) exist(, |$)`)
 
-// UnmarshalText implements encoding.TextUnmarshaler. It never fails, since one
-// status that cannot be read would hide all PodGroups from whoever lists them:
-// of a text of another form the name is kept, and whether it ends with
-// "admitted".
-func (s *SubGroupStatus) UnmarshalText(text []byte) error {
-	name, rest, _ := strings.Cut(string(text), ": ")
+// UnmarshalJSON implements json.Unmarshaler. It fails for nothing that the
+// schema allows, since one status that cannot be read would hide all PodGroups
+// from whoever lists them: of a text of another form the name is kept, and
+// whether it ends with "admitted".
+func (s *SubGroupStatus) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return err
+	}
+	name, rest, _ := strings.Cut(text, ": ")
 	*s = SubGroupStatus{Name: name, Admitted: strings.HasSuffix(rest, admittedSuffix)}
 	if m := subGroupStatusText.FindStringSubmatch(rest); m != nil {
 		for i, count := range []*int32{&s.Bound, &s.Required, &s.Created} {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 func TestSubGroupStatusIsALine(t *testing.T) {
@@ -60,6 +62,27 @@ func TestFormerSubGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(PodGroupStatus{FormerSubGroups: []FormerSubGroupStatus{{Name: "a", Admitted: true}, {Name: "b"}}}, s); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The converter that dynamic clients use keeps the lines, too.
+func TestSubGroupStatusThroughTheConverter(t *testing.T) {
+	t.Parallel()
+	group := &PodGroup{Status: PodGroupStatus{SubGroups: []SubGroupStatus{{Name: "a", Bound: 1, Required: 2, Created: 2, Admitted: true}}}}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, _, err := unstructured.NestedStringSlice(content, "status", "tree")
+	if diff := cmp.Diff([]string{"a: 1/2 bound, 2 exist, admitted"}, lines); err != nil || diff != "" {
+		t.Errorf("(-want +got): %v\n%s", err, diff)
+	}
+	back := &PodGroup{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(group, back); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
