@@ -172,13 +172,17 @@ func (s *statuses) tellSettled(st *groupStatus, written *v2alpha2.PodGroup, afte
 	st.tellAt = time.Time{}
 	e := podgroup.StatusEvent(st.told, after)
 	if e != nil {
-		emit(s.recorder, Reference(written), e.Warning, e.Reason, e.Note)
+		s.tell(written, e)
 	}
 	// What passes by itself between twice the same reason is no news.
 	if e != nil || isSatisfied(st.told) || isSatisfied(after) {
 		st.told = outlineOf(after)
 	}
 	return 0
+}
+
+func (s *statuses) tell(group *v2alpha2.PodGroup, e *podgroup.Event) {
+	emit(s.recorder, Reference(group), e.Warning, e.Reason, e.Note)
 }
 
 func isSatisfied(s *v2alpha2.PodGroupStatus) bool {
