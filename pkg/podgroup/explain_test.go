@@ -19,7 +19,31 @@ func (f fakeCapacities) ResourceCapacity(class int) ResourceCapacity { return f[
 
 // room returns what five nodes of 8 GPUs have for pods of this many.
 func room(perPod, free int64) ResourceCapacity {
-	return ResourceCapacity{Resource: "nvidia.com/gpu", PerPod: perPod, Free: free, Total: 40, Largest: 8, Nodes: 5}
+	return ResourceCapacity{Resource: "nvidia.com/gpu", PerPod: perPod, Free: free, Total: 40, Largest: 8, Nodes: 5, Slots: int(5 * (8 / perPod))}
+}
+
+// closed returns what two nodes of 8 GPUs have for pods of this many, beside nodes that are not available.
+func closed(perPod int64, nodes ...UnavailableNodes) ResourceCapacity {
+	r := ResourceCapacity{Resource: "nvidia.com/gpu", PerPod: perPod, Free: 16, Total: 16, Largest: 8, Nodes: 2, Slots: int(2 * (8 / perPod))}
+	for i := range nodes {
+		nodes[i].Slots = nodes[i].Nodes * int(8/perPod)
+	}
+	r.Unavailable = nodes
+	return r
+}
+
+// cordoned are this many nodes of 8 GPUs.
+func cordoned(nodes int) UnavailableNodes {
+	return UnavailableNodes{Cause: "cordoned", Advice: "uncordon them", Nodes: nodes, Total: int64(8 * nodes), Largest: 8, Slots: 8 * nodes}
+}
+
+func mustBuild(t *testing.T, root gang.Node) *gang.Tree {
+	t.Helper()
+	tree, err := gang.Build(root, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
 }
 
 func build(t *testing.T, minSubGroup int32, groups ...gang.Node) *gang.Tree {
@@ -55,7 +79,7 @@ func TestExplainSurplus(t *testing.T) {
 	}{
 		"a whole sub-group lacks CPU, and no GPUs": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
-			capacities: fakeCapacities{{Resource: "cpu", PerPod: 1000, Free: 6000, Total: 64_000, Largest: 8000, Nodes: 8}},
+			capacities: fakeCapacities{{Resource: "cpu", PerPod: 1000, Free: 6000, Total: 64_000, Largest: 8000, Nodes: 8, Slots: 64}},
 			want:       Refusal{Reason: v2alpha2.ReasonInsufficientResources, Message: "b needs 8 cpu for 8 pods, 6 are free"},
 		},
 		"a whole sub-group lacks GPUs though single pods would fit": {
@@ -110,6 +134,29 @@ func TestExplainSurplus(t *testing.T) {
 			capacities: fakeCapacities{room(1, 4)},
 			want:       Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "q needs 5 nvidia.com/gpu for 5 pods, 4 are free"},
 		},
+		"a unit that would not fit empty nodes": {
+			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 5, Free: 40, Total: 40, Largest: 8, Nodes: 5, Slots: 5}},
+			want: Refusal{Reason: v2alpha2.ReasonTooLarge,
+				Message: "b needs 40 nvidia.com/gpu for 8 pods, and the nodes it could use would hold only 5 of them if they were empty"},
+		},
+		"a unit for which nodes are cordoned": {
+			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
+			capacities: fakeCapacities{closed(4, cordoned(3))},
+			want:       Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "b cannot be placed: 3 nodes (24 nvidia.com/gpu) cordoned: uncordon them"},
+		},
+		"a unit that names a claim that is not there": {
+			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 1, Refused: `persistentvolumeclaim "data" not found`, RefusedByClaims: true}},
+			want: Refusal{Reason: v2alpha2.ReasonClaimsNotReady,
+				Message: `b cannot be placed: persistentvolumeclaim "data" not found: create it, or correct the volumes of its pods`},
+		},
+		"a unit that asks for what no node offers": {
+			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpus", PerPod: 1, Nodes: 5}},
+			want: Refusal{Reason: v2alpha2.ReasonNoNodeMatches,
+				Message: `b cannot be placed: no node offers nvidia.com/gpus: correct the name in its pods, or install the device plugin that provides it`},
+		},
 		"pods larger than any node": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
 			capacities: fakeCapacities{room(16, 40)},
@@ -137,9 +184,12 @@ func TestExplain(t *testing.T) {
 		gang.Node{Name: "x-d-1", Parent: "x-d"}, leafNode("x-d-1-leader", "x-d-1", 1), leafNode("x-d-1-worker", "x-d-1", 3))
 	servicePods := map[string][]placement.Pod{"x-web": waiting(1, 1), "x-d-0-leader": waiting(1, 0), "x-d-0-worker": waiting(3, 0),
 		"x-d-1-leader": waiting(1, 0), "x-d-1-worker": waiting(3, 0)}
-	cpus := ResourceCapacity{Resource: "cpu", PerPod: 1000, Free: 600000, Total: 640000, Largest: 128000, Nodes: 5}
+	cpus := ResourceCapacity{Resource: "cpu", PerPod: 1000, Free: 600000, Total: 640000, Largest: 128000, Nodes: 5, Slots: 640}
 	workerLacks := placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{
 		{Leaf: "x-d-0-worker", Need: 3, Available: 3, Placed: 2, Refusal: full}}}
+	flatTree := mustBuild(t, gang.Node{MinMember: ptr.To[int32](6)})
+	flatLacks := placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 6, Available: 6, Placed: 5, Refusal: full}}}
+	const flatSays = "the gang: 5 of 6 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"
 	const workers = "x-d-0-worker: 2 of 3 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"
 	for name, tc := range map[string]struct {
 		problem    placement.Problem
@@ -194,8 +244,8 @@ func TestExplain(t *testing.T) {
 			problem: placement.Problem{Tree: service, Pods: servicePods},
 			short:   workerLacks,
 			capacities: fakeCapacities{
-				{Resource: "cpu", PerPod: 4000, Free: 12_000, Total: 32_000, Largest: 8000, Nodes: 4},
-				{Resource: "cpu", PerPod: 1000, Free: 12_000, Total: 32_000, Largest: 8000, Nodes: 4},
+				{Resource: "cpu", PerPod: 4000, Free: 12_000, Total: 32_000, Largest: 8000, Nodes: 4, Slots: 8},
+				{Resource: "cpu", PerPod: 1000, Free: 12_000, Total: 32_000, Largest: 8000, Nodes: 4, Slots: 32},
 			},
 			want: Refusal{Reason: v2alpha2.ReasonInsufficientResources,
 				Message: "the gang needs 17 cpu for 5 pods, 12 are free; " + workers},
@@ -209,7 +259,7 @@ func TestExplain(t *testing.T) {
 		"all of them together are more than there is": {
 			problem:    placement.Problem{Tree: service, Pods: servicePods},
 			short:      workerLacks,
-			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Free: 12, Total: 12, Largest: 8, Nodes: 2}, cpus},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Free: 12, Total: 12, Largest: 8, Nodes: 2, Slots: 3}, cpus},
 			want: Refusal{Reason: v2alpha2.ReasonTooLarge,
 				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, the nodes it could use have 12 in all; " + workers},
 		},
@@ -223,7 +273,7 @@ func TestExplain(t *testing.T) {
 					{Leaf: "q", Need: 8, Available: 8, Placed: 3, Refusal: tainted}},
 			},
 			capacities: fakeCapacities{room(1, 0)},
-			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "the gang: 0 of the 2 children it needs can be placed; p: 0 of 2; " +
+			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "the gang: 0 of the 2 sub-groups it needs can be placed; p: 0 of 2; " +
 				"p-leader: 0 of 1 pods can be placed; p-workers: 0 of 4 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu; " +
 				"q: 3 of 8 pods can be placed; 3 nodes: Insufficient nvidia.com/gpu, 2 nodes: untolerated taint"},
 		},
@@ -235,7 +285,110 @@ func TestExplain(t *testing.T) {
 			},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 1}},
 			want: Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "no node matches a pod of q: 3 nodes: Insufficient nvidia.com/gpu, 2 nodes: untolerated taint; " +
-				"the gang: 1 of the 2 children it needs can be placed; q: 0 of 8 pods can be placed"},
+				"the gang: 1 of the 2 sub-groups it needs can be placed; q: 0 of 8 pods can be placed"},
+		},
+		"enough in all, and too few nodes of the size of a pod": {
+			problem:    placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
+			short:      flatLacks,
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 5, Free: 40, Total: 40, Largest: 8, Nodes: 5, Slots: 5}},
+			want: Refusal{Reason: v2alpha2.ReasonTooLarge,
+				Message: "the gang needs 6 pods, and the nodes it could use would hold only 5 pods of 5 nvidia.com/gpu if they were empty; " + flatSays},
+		},
+		"the same in two leaves": {
+			problem: placement.Problem{Tree: build(t, 2, leafNode("p-workers", "", 3), leafNode("q", "", 3)),
+				Pods: map[string][]placement.Pod{"p-workers": waiting(3, 0), "q": waiting(3, 0)}},
+			short: placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{
+				{Leaf: "q", Need: 3, Available: 3, Placed: 2, Refusal: full}}},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 5, Free: 40, Total: 40, Largest: 8, Nodes: 5, Slots: 5}},
+			want: Refusal{Reason: v2alpha2.ReasonTooLarge,
+				Message: "the gang needs 6 pods, and the nodes it could use would hold only 5 pods of 5 nvidia.com/gpu if they were empty; " +
+					"q: 2 of 3 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
+		},
+		"with what is bound, the rest would fit empty nodes": {
+			problem:    placement.Problem{Tree: flatTree, Have: gang.Counts{"": 1}, Pods: map[string][]placement.Pod{"": waiting(5, 0)}},
+			short:      placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 5, Available: 5, Placed: 4, Refusal: full}}},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 5, Free: 35, Total: 40, Largest: 8, Nodes: 5, Slots: 5}},
+			want:       Refusal{Reason: v2alpha2.ReasonFragmented, Message: "the gang: 4 of 5 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
+		},
+		"it would fit if nodes were not cordoned": {
+			problem:    placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
+			short:      flatLacks,
+			capacities: fakeCapacities{closed(4, cordoned(3))},
+			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
+				Message: "3 nodes (24 nvidia.com/gpu) cordoned: uncordon them; " +
+					"the gang needs 24 nvidia.com/gpu for 6 pods, the other nodes it could use have 16 in all; " + flatSays},
+		},
+		"the sizes of the nodes are what the cordon matters for": {
+			problem:    placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(3, 0)}, Have: gang.Counts{"": 3}},
+			short:      placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 3, Available: 3, Placed: 2, Refusal: full}}},
+			capacities: fakeCapacities{closed(5, cordoned(3))},
+			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
+				Message: "3 nodes (24 nvidia.com/gpu) cordoned: uncordon them; " +
+					"the gang needs 3 pods, and the other nodes it could use would hold only 2 pods of 5 nvidia.com/gpu if they were empty; " +
+					"the gang: 2 of 3 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
+		},
+		"cordoned and tainted nodes, most first": {
+			problem: placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
+			short:   flatLacks,
+			capacities: fakeCapacities{closed(4, cordoned(1), UnavailableNodes{Cause: "with taint team=ml:NoSchedule",
+				Advice: "tolerate or remove it", Nodes: 2, Total: 16, Largest: 8, Slots: 4})},
+			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
+				Message: "2 nodes (16 nvidia.com/gpu) with taint team=ml:NoSchedule: tolerate or remove it; " +
+					"1 node (8 nvidia.com/gpu) cordoned: uncordon them; " +
+					"the gang needs 24 nvidia.com/gpu for 6 pods, the other nodes it could use have 16 in all; " + flatSays},
+		},
+		"cordoned nodes that would not be enough either": {
+			problem:    placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
+			short:      flatLacks,
+			capacities: fakeCapacities{closed(8, cordoned(3))},
+			want: Refusal{Reason: v2alpha2.ReasonTooLarge,
+				Message: "the gang needs 48 nvidia.com/gpu for 6 pods, the nodes it could use have 16 in all; " + flatSays},
+		},
+		"all nodes that match are cordoned": {
+			problem: placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
+			short: placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 6, Available: 6,
+				Refusal: &placement.Refusal{Reasons: map[string]int{"cordoned": 3}}}}},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Unavailable: []UnavailableNodes{cordoned(3)}}},
+			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
+				Message: "3 nodes (24 nvidia.com/gpu) cordoned: uncordon them; the gang: 0 of 6 pods can be placed; 3 nodes: cordoned"},
+		},
+		"a resource that no node offers": {
+			problem:    placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
+			short:      flatLacks,
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpus", PerPod: 4, Nodes: 5}},
+			want: Refusal{Reason: v2alpha2.ReasonNoNodeMatches,
+				Message: "no node offers nvidia.com/gpus: correct the name in the pods of the gang, or install the device plugin that provides it; " + flatSays},
+		},
+		"a resource that only nodes of other selectors offer": {
+			problem:    placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
+			short:      flatLacks,
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Nodes: 5, Elsewhere: 2}},
+			want: Refusal{Reason: v2alpha2.ReasonNoNodeMatches,
+				Message: "no node that matches the pods of the gang offers nvidia.com/gpu: change their selectors, affinity or tolerations, 2 other nodes have enough for a pod; " + flatSays},
+		},
+		"a claim that does not exist": {
+			problem: placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
+			short: placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 6, Available: 6,
+				Refusal: &placement.Refusal{Reasons: map[string]int{`persistentvolumeclaim "data" not found`: 5}}}}},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Refused: `persistentvolumeclaim "data" not found`, RefusedByClaims: true}},
+			want: Refusal{Reason: v2alpha2.ReasonClaimsNotReady,
+				Message: `persistentvolumeclaim "data" not found: create it, or correct the volumes of the pods of the gang; the gang: 0 of 6 pods can be placed`},
+		},
+		"a claim that is not bound": {
+			problem: placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
+			short: placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 6, Available: 6,
+				Refusal: &placement.Refusal{Reasons: map[string]int{"pod has unbound immediate PersistentVolumeClaims": 5}}}}},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Refused: "pod has unbound immediate PersistentVolumeClaims", RefusedByClaims: true}},
+			want: Refusal{Reason: v2alpha2.ReasonClaimsNotReady,
+				Message: `pod has unbound immediate PersistentVolumeClaims: see the claims of the pods of the gang; the gang: 0 of 6 pods can be placed`},
+		},
+		"a plugin that refuses the pods whatever the nodes": {
+			problem: placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
+			short: placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 6, Available: 6,
+				Refusal: &placement.Refusal{Reasons: map[string]int{"not today": 5}}}}},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Refused: "not today"}},
+			want: Refusal{Reason: v2alpha2.ReasonNoNodeMatches,
+				Message: `the pods of the gang are refused on every node: not today; the gang: 0 of 6 pods can be placed`},
 		},
 		"a search that was cut short says so": {
 			short: placement.Shortfall{

@@ -17,8 +17,8 @@ import (
 
 // capacityReasons are the refusals that another node, or one with more on it, could cure: what a cluster autoscaler
 // should hear of (docs/decisions, G13).
-var capacityReasons = sets.New(v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTooLarge, v2alpha2.ReasonInsufficientGPUs,
-	v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonFragmented)
+var capacityReasons = sets.New(v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTooLarge, v2alpha2.ReasonNodesUnavailable,
+	v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonFragmented)
 
 // row is what Facts and Begin ask about a member that waits, or that is bound and counts nowhere. Rows lie side by side, so
 // that a copy of them is quick.

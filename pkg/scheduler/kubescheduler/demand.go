@@ -33,10 +33,14 @@ type demand struct {
 
 // slots returns how many such pods the node has room for. An upper bound: other filters may refuse.
 func (d *demand) slots(node fwk.NodeInfo) int {
+	return d.slotsOf(node.GetAllocatable(), node.GetRequested(), len(node.GetPods()))
+}
+
+// slotsOf is slots of a node on which this many pods take what is requested.
+func (d *demand) slotsOf(allocatable, requested fwk.Resource, pods int) int {
 	n := int64(math.MaxInt32)
-	allocatable, requested := node.GetAllocatable(), node.GetRequested()
 	if d.pods {
-		n = int64(allocatable.GetAllowedPodNumber() - len(node.GetPods()))
+		n = int64(allocatable.GetAllowedPodNumber() - pods)
 	}
 	for _, r := range d.requests {
 		n = min(n, (amount(allocatable, r.name)-amount(requested, r.name))/r.amount)

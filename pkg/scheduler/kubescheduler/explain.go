@@ -1,10 +1,19 @@
 package kubescheduler
 
 import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	pluginhelper "k8s.io/kubernetes/pkg/scheduler/framework/plugins/helper"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
@@ -33,6 +42,9 @@ func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 		case why != "":
 		case c.known.reasons[i] != 0:
 			why = w.cache.reasons[c.known.reasons[i]]
+			if cause, _ := w.closed(c, i); cause != "" {
+				why = cause // which taint, the filter does not say
+			}
 		case w.stop():
 			continue
 		case w.reserved != nil && w.keeps(c, i):
@@ -65,7 +77,8 @@ func (w *Snapshot) positions(domain string) []int32 {
 }
 
 // ResourceCapacity returns what the nodes that match the class's constraints have, with nothing planned. A node matches if
-// it passes plainFilters or is refused for want of resources only.
+// it passes plainFilters or is refused for want of resources only; one that would match but for a cordon or a taint is
+// unavailable.
 func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 	c := w.classes[index]
 	w.judge(c)
@@ -79,19 +92,28 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 	each := make([]podgroup.ResourceCapacity, len(resources))
 	for k, name := range resources {
 		each[k] = podgroup.ResourceCapacity{Resource: name, PerPod: amount(requests, name)}
+		if c.refuse != nil {
+			each[k].Refused, each[k].RefusedByClaims = reason(c.refuse), claimPlugins.Has(c.refuse.Plugin())
+		}
 	}
 	required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
+	var matching []int32
+	unavailable := map[closure][]int32{}
 	for i, node := range w.nodes.nodes {
-		if why := w.cache.reasons[c.known.reasons[i]]; why != "" && !strings.HasPrefix(why, "Insufficient ") && why != "Too many pods" {
+		cause, advice := w.closed(c, i)
+		if !w.matches(c, i, &required, cause != "") {
+			for k, name := range resources {
+				if total := amount(node.GetAllocatable(), name); c.refuse == nil && total > 0 && total >= each[k].PerPod {
+					each[k].Elsewhere++
+				}
+			}
 			continue
 		}
-		if c.refuse != nil || w.barred(c, w.nodes.objects[i].Name) != "" {
+		if cause != "" {
+			unavailable[closure{cause, advice}] = append(unavailable[closure{cause, advice}], int32(i))
 			continue
 		}
-		// NodeResourcesFit runs late, but a node may be refused for resources and be wrong otherwise as well.
-		if ok, err := required.Match(w.nodes.objects[i]); err != nil || !ok {
-			continue
-		}
+		matching = append(matching, int32(i))
 		var kept room
 		if on := w.reserved[i]; on != nil {
 			kept = on.against(c.leaf)
@@ -104,10 +126,102 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 			each[k].Largest = max(each[k].Largest, total)
 		}
 	}
+	slots := w.emptySlots(c, matching)
+	for k, name := range resources {
+		each[k].Slots = slots
+		for _, by := range slices.SortedFunc(maps.Keys(unavailable), closure.compare) {
+			nodes := unavailable[by]
+			u := podgroup.UnavailableNodes{Cause: by.cause, Advice: by.advice, Nodes: len(nodes), Slots: w.emptySlots(c, nodes)}
+			for _, i := range nodes {
+				total := amount(w.nodes.nodes[i].GetAllocatable(), name)
+				u.Total += total
+				u.Largest = max(u.Largest, total)
+			}
+			each[k].Unavailable = append(each[k].Unavailable, u)
+		}
+	}
 	for _, room := range each {
 		if room.Nodes > 0 && room.PerPod > room.Largest {
 			return room
 		}
 	}
 	return each[0]
+}
+
+// claimPlugins refuse pods in PreFilter for claims that are not there or cannot be used.
+var claimPlugins = sets.New(names.VolumeBinding, names.VolumeRestrictions, names.VolumeZone, names.NodeVolumeLimits, names.DynamicResources)
+
+// matches reports whether a node takes the class, or is refused for want of resources only; or, if it is closed, would be
+// were it open.
+func (w *Snapshot) matches(c *class, i int, required *nodeaffinity.RequiredNodeAffinity, closed bool) bool {
+	if c.refuse != nil || w.barred(c, w.nodes.objects[i].Name) != "" {
+		return false
+	}
+	why := w.cache.reasons[c.known.reasons[i]]
+	if !closed && why != "" && !strings.HasPrefix(why, "Insufficient ") && why != "Too many pods" {
+		return false
+	}
+	if name := c.info.Pod.Spec.NodeName; closed && name != "" && name != w.nodes.objects[i].Name {
+		return false
+	}
+	// NodeResourcesFit runs late, but a node may be refused for resources and be wrong otherwise as well.
+	ok, err := required.Match(w.nodes.objects[i])
+	return err == nil && ok
+}
+
+// closure is why nodes are closed to a class, and what would open them.
+type closure struct{ cause, advice string }
+
+func (a closure) compare(b closure) int { return cmp.Compare(a.cause, b.cause) }
+
+// closed returns why a node refuses the class although it may be as the class wants it, and what would open it: it is
+// cordoned, not ready, or has a taint that the class does not tolerate. "": it is open to the class, as far as these go.
+func (w *Snapshot) closed(c *class, i int) (cause, advice string) {
+	spec, tolerations := &w.nodes.objects[i].Spec, c.info.Pod.Spec.Tolerations
+	if c.known.reasons[i] == 0 || !spec.Unschedulable && len(spec.Taints) == 0 {
+		return "", ""
+	}
+	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	taints := spec.Taints
+	if spec.Unschedulable {
+		taints = append([]corev1.Taint{cordon}, taints...)
+	}
+	taint, found := corev1helpers.FindMatchingUntoleratedTaint(w.logger, taints, tolerations, pluginhelper.DoNotScheduleTaintsFilterFunc(), true)
+	switch {
+	case !found:
+		return "", ""
+	case taint.Key == corev1.TaintNodeUnschedulable:
+		return "cordoned", "uncordon them"
+	case taint.Key == corev1.TaintNodeNotReady || taint.Key == corev1.TaintNodeUnreachable:
+		return "not ready", "bring them back"
+	}
+	return "with taint " + taint.ToString(), "tolerate or remove it"
+}
+
+// emptySlots returns how many pods of the class the nodes would hold if no pods were on them. An upper bound.
+func (w *Snapshot) emptySlots(c *class, nodes []int32) int {
+	empty := &framework.Resource{}
+	slots := func(i int32) int { return c.known.demand.slotsOf(w.nodes.nodes[i].GetAllocatable(), empty, 0) }
+	n := 0
+	for _, i := range nodes {
+		n = min(n+slots(i), math.MaxInt32)
+	}
+	for _, term := range c.info.GetRequiredAntiAffinityTerms() {
+		if !term.Matches(c.info.Pod, w.namespaceLabels(c.info.Pod.Namespace)) {
+			continue
+		}
+		top := w.nodes.topology(term.TopologyKey)
+		used, apart := map[int32]bool{}, 0
+		for _, i := range nodes {
+			switch v, room := top.value[i], slots(i); {
+			case v < 0:
+				apart += room
+			case room > 0 && !used[v]:
+				used[v] = true
+				apart++
+			}
+		}
+		n = min(n, apart)
+	}
+	return n
 }

@@ -110,8 +110,8 @@ func TestPlacements(t *testing.T) {
 			classes: []*wrappers.PodWrapper{classPod("a").NodeSelector("type", "x").HostPort(1)},
 			asks:    []ask{{}, {}}, want: []string{"right", "-"},
 			reasons: map[string]int{
-				"node(s) had untolerated taint(s)":                           1,
-				"node(s) were unschedulable":                                 1,
+				"with taint gpu=yes:NoSchedule": 1,
+				"cordoned":                      1,
 				"node(s) didn't match Pod's node affinity/selector":          1,
 				"node(s) didn't have free ports for the requested pod ports": 1},
 		},
@@ -273,11 +273,15 @@ func TestResourceCapacity(t *testing.T) {
 		classPod("x").GPUs(5).Node("n0").Obj())
 	w := newCluster(t, objects...).world(classPod("a").GPUs(4).Obj(), classPod("b").GPUs(1).NodeSelector("type", "none").Obj(), classPod("c").CPU("500m").Obj(),
 		classPod("d").GPUs(1).CPU("200").Obj())
+	tainted := func(total int64, slots int) []podgroup.UnavailableNodes {
+		return []podgroup.UnavailableNodes{{Cause: "with taint gpu=yes:NoSchedule", Advice: "tolerate or remove it",
+			Nodes: 1, Total: total, Largest: total, Slots: slots}}
+	}
 	for i, want := range []podgroup.ResourceCapacity{
-		{Resource: "nvidia.com/gpu", PerPod: 4, Free: 13, Total: 18, Largest: 8, Nodes: 3},
-		{Resource: "nvidia.com/gpu", PerPod: 1},
-		{Resource: corev1.ResourceCPU, PerPod: 500, Free: 3 * 128_000, Total: 3 * 128_000, Largest: 128_000, Nodes: 3},
-		{Resource: corev1.ResourceCPU, PerPod: 200_000, Free: 3 * 128_000, Total: 3 * 128_000, Largest: 128_000, Nodes: 3},
+		{Resource: "nvidia.com/gpu", PerPod: 4, Free: 13, Total: 18, Largest: 8, Nodes: 3, Slots: 4, Unavailable: tainted(8, 2)},
+		{Resource: "nvidia.com/gpu", PerPod: 1, Elsewhere: 4},
+		{Resource: corev1.ResourceCPU, PerPod: 500, Free: 3 * 128_000, Total: 3 * 128_000, Largest: 128_000, Nodes: 3, Slots: 330, Unavailable: tainted(128_000, 110)},
+		{Resource: corev1.ResourceCPU, PerPod: 200_000, Free: 3 * 128_000, Total: 3 * 128_000, Largest: 128_000, Nodes: 3, Unavailable: tainted(128_000, 0)},
 	} {
 		if diff := cmp.Diff(want, w.ResourceCapacity(i)); diff != "" {
 			t.Errorf("class %d (-want +got):\n%s", i, diff)

@@ -24,14 +24,14 @@ func TestRefusedGangWakesUp(t *testing.T) {
 		"a node is uncordoned": {
 			node:   func(n *corev1.Node) { n.Spec.Unschedulable = true },
 			helps:  func(c *cluster) { c.change(c.nodes[1], func(n *corev1.Node) { n.Spec.Unschedulable = false }) },
-			reason: v2alpha2.ReasonTooLarge,
+			reason: v2alpha2.ReasonNodesUnavailable,
 		},
 		"a taint is removed": {
 			node: func(n *corev1.Node) {
 				n.Spec.Taints = []corev1.Taint{{Key: "example.com/reserved", Effect: corev1.TaintEffectNoSchedule}}
 			},
 			helps:  func(c *cluster) { c.change(c.nodes[1], func(n *corev1.Node) { n.Spec.Taints = nil }) },
-			reason: v2alpha2.ReasonTooLarge,
+			reason: v2alpha2.ReasonNodesUnavailable,
 		},
 		"GPUs appear on a node": {
 			node: func(n *corev1.Node) {

@@ -77,7 +77,7 @@ func TestShapes(t *testing.T) {
 			reason := v2alpha2.Reason(conditionOf(o, v2alpha2.ConditionSatisfied, "reason"))
 			reasons[reason]++
 			switch reason {
-			case v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonFragmented, v2alpha2.ReasonTooLarge, v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonInsufficientResources:
+			case v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonFragmented, v2alpha2.ReasonTooLarge, v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonNodesUnavailable, v2alpha2.ReasonInsufficientResources:
 				refused++
 			}
 		}

@@ -360,11 +360,18 @@ const (
 	ReasonGated Reason = "Gated"
 	// ReasonBehindInQueue: other gangs go first.
 	ReasonBehindInQueue Reason = "BehindInQueue"
+	// ReasonClaimsNotReady: a claim that a member names does not exist, or
+	// cannot be used yet. The message has the words of the plugin that looks
+	// after it.
+	ReasonClaimsNotReady Reason = "ClaimsNotReady"
 	// ReasonNoNodeMatches: no node could ever take a member, because of
-	// selectors, affinity or taints.
+	// selectors or affinity, or of a resource that no node offers.
 	ReasonNoNodeMatches Reason = "NoNodeMatches"
 	// ReasonTooLarge: the minimum would not fit the cluster if it were empty.
 	ReasonTooLarge Reason = "TooLarge"
+	// ReasonNodesUnavailable: the minimum would fit if nodes were not cordoned,
+	// not ready or tainted. The message has their number and what to do.
+	ReasonNodesUnavailable Reason = "NodesUnavailable"
 	// ReasonInsufficientGPUs: not enough of an extended resource, such as
 	// nvidia.com/gpu, is free in total.
 	ReasonInsufficientGPUs Reason = "InsufficientGPUs"

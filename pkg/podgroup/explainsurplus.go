@@ -1,0 +1,196 @@
+package podgroup
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/placement"
+)
+
+// ExplainSurplus says why nothing above the minimum was placed. Every unit above it (a sub-group with what it lacks, or a
+// single pod of one that is satisfied) stands by itself, so the dominant reason is that of the unit which is easiest to
+// help.
+func ExplainSurplus(p, singles placement.Problem, world Capacities) Refusal {
+	known := &knownCapacities{Capacities: world, seen: map[int]ResourceCapacity{}}
+	single := surplusUnits(singles, known)
+	units := slices.Clone(single)
+	for _, u := range surplusUnits(p, known) {
+		if !slices.ContainsFunc(single, func(other unit) bool { return other.group == u.group }) {
+			units = append(units, u)
+		}
+	}
+	verdict := Refusal{Reason: v2alpha2.ReasonWaitingForPods}
+	easiest := -1
+	var parts []string
+	for _, u := range units {
+		reason, text := u.judge(known)
+		if s := severity(reason); s > easiest {
+			easiest, verdict.Reason = s, reason
+		}
+		parts = append(parts, pathOf(p.Tree, u.group)+" "+text)
+	}
+	if more := len(parts) - maxLeaves; more > 0 {
+		parts = append(parts[:maxLeaves], fmt.Sprintf("and %d more", more))
+	}
+	verdict.Message = message.Truncate(strings.Join(parts, "; "), message.MaxCondition)
+	return verdict
+}
+
+// unit is what is placed above the minimum as a whole: pods of one leaf or of several.
+type unit struct {
+	group string
+	needs []need
+	more  int // further pods of the leaf and the class that would be placed singly
+}
+
+// need is a number of pods of one leaf and one class. Some of them may not exist yet; then their class is not known.
+type need struct {
+	pods, missing, class int
+}
+
+// surplusUnits returns the units that wait, in spec order. Of a unit that could be made whole in several ways it is the one
+// with the fewest pods.
+func surplusUnits(p placement.Problem, world Capacities) []unit {
+	if p.Tree == nil {
+		return nil
+	}
+	var units []unit
+	var visit func(g *gang.Group)
+	visit = func(g *gang.Group) {
+		switch {
+		case !g.Satisfied(p.Have):
+			if u := (unit{group: g.Name(), needs: needsOf(g, p, world)}); u.waits() {
+				units = append(units, u)
+			}
+		case g.IsLeaf():
+			for _, n := range byClass(p.Pods[g.Name()]) {
+				units = append(units, unit{group: g.Name(), needs: []need{{pods: 1, class: n.class}}, more: n.pods - 1})
+			}
+		default:
+			for _, child := range g.Children() {
+				visit(child)
+			}
+		}
+	}
+	visit(p.Tree.Root())
+	return units
+}
+
+// needsOf returns what a group still needs: of a leaf with more pods than that, those that ask for least.
+func needsOf(g *gang.Group, p placement.Problem, world Capacities) []need {
+	if g.IsLeaf() {
+		lacks := max(0, g.Min()-p.Have[g.Name()])
+		waiting := slices.Clone(p.Pods[g.Name()])
+		slices.SortStableFunc(waiting, func(a, b placement.Pod) int {
+			return cmp.Compare(world.ResourceCapacity(a.Class).PerPod, world.ResourceCapacity(b.Class).PerPod)
+		})
+		needs := byClass(waiting[:min(lacks, len(waiting))])
+		if missing := lacks - len(waiting); missing > 0 {
+			needs = append(needs, need{pods: missing, missing: missing})
+		}
+		return needs
+	}
+	children := slices.Clone(g.Children())
+	slices.SortStableFunc(children, func(a, b *gang.Group) int { return cmp.Compare(a.MissingPods(p.Have), b.MissingPods(p.Have)) })
+	var all []need
+	for _, child := range children[:g.Min()] {
+		all = append(all, needsOf(child, p, world)...)
+	}
+	return all
+}
+
+// byClass counts pods by class, the class of the first pod first.
+func byClass(pods []placement.Pod) []need {
+	var needs []need
+	for _, pod := range pods {
+		i := slices.IndexFunc(needs, func(n need) bool { return n.class == pod.Class })
+		if i < 0 {
+			i = len(needs)
+			needs = append(needs, need{class: pod.Class})
+		}
+		needs[i].pods++
+	}
+	return needs
+}
+
+// waits reports whether any pod of the unit exists.
+func (u unit) waits() bool {
+	return slices.ContainsFunc(u.needs, func(n need) bool { return n.missing == 0 })
+}
+
+// judge says what keeps the unit from being placed: one reason, and its numbers.
+func (u unit) judge(world Capacities) (v2alpha2.Reason, string) {
+	type sum struct {
+		asked, free, total int64
+		pods, slots        int   // slots: on empty nodes
+		oversized, largest int64 // what a pod asks for that fits no node, and what the largest node has; 0: all pods fit
+	}
+	sums := map[corev1.ResourceName]*sum{}
+	pods, missing, homeless := 0, 0, 0
+	var order []corev1.ResourceName
+	for _, n := range u.needs {
+		pods, missing = pods+n.pods, missing+n.missing
+		if n.missing > 0 {
+			continue
+		}
+		room := world.ResourceCapacity(n.class)
+		if room.Nodes == 0 {
+			homeless += n.pods
+		}
+		if sums[room.Resource] == nil {
+			sums[room.Resource] = &sum{}
+			order = append(order, room.Resource)
+		}
+		s := sums[room.Resource]
+		s.pods += n.pods
+		if room.PerPod > room.Largest {
+			s.oversized, s.largest = room.PerPod, room.Largest
+		}
+		s.asked += room.PerPod * int64(n.pods)
+		s.slots += room.Slots
+		s.free, s.total = max(s.free, room.Free), max(s.total, room.Total)
+	}
+	if missing > 0 {
+		return v2alpha2.ReasonWaitingForPods, fmt.Sprintf("lacks %s that must be created first", message.Count(missing, "pod"))
+	}
+	for _, n := range u.needs {
+		room := world.ResourceCapacity(n.class)
+		reason := room.reasonFor(n.pods)
+		if reason == v2alpha2.ReasonClaimsNotReady || reason == v2alpha2.ReasonNodesUnavailable || room.Refused != "" || room.offersNone() {
+			return reason, "cannot be placed: " + room.hopeless(reason, "its pods")
+		}
+	}
+	if homeless > 0 {
+		text := fmt.Sprintf("needs %s, and no node matches", message.Count(pods+u.more, "pod"))
+		if homeless < pods {
+			text += fmt.Sprintf(" %d of them", homeless)
+		}
+		return v2alpha2.ReasonNoNodeMatches, text
+	}
+	for _, name := range order {
+		s := sums[name]
+		what := fmt.Sprintf("needs %s %s for %s", message.Quantity(name, s.asked), name, message.Count(s.pods, "pod"))
+		if u.more > 0 {
+			what = fmt.Sprintf("needs %s %s for each of %d pods", message.Quantity(name, s.asked), name, u.more+1)
+		}
+		switch {
+		case s.oversized > 0:
+			return v2alpha2.ReasonTooLarge, fmt.Sprintf("has pods that need %s %s each, the largest node they could use has %s",
+				message.Quantity(name, s.oversized), name, message.Quantity(name, s.largest))
+		case s.asked > s.total:
+			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, there are %s in all", what, message.Quantity(name, s.total))
+		case s.pods > s.slots:
+			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, and the nodes it could use would hold only %d of them if they were empty", what, s.slots)
+		case s.asked > s.free:
+			return insufficient(name), fmt.Sprintf("%s, %s are free", what, message.Quantity(name, s.free))
+		}
+	}
+	return v2alpha2.ReasonFragmented, fmt.Sprintf("needs %s, and the room there is does not fit them", message.Count(pods+u.more, "pod"))
+}

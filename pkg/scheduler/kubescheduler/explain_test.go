@@ -1,0 +1,84 @@
+package kubescheduler
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// TestNodesThatAreNotAvailable: which nodes a class could use if they were open to it, and why they are not.
+func TestNodesThatAreNotAvailable(t *testing.T) {
+	const gpu = corev1.ResourceName("nvidia.com/gpu")
+	toleratesCordon := func(s *corev1.PodSpec) {
+		s.Tolerations = append(s.Tolerations, corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists})
+	}
+	pools := append(racks(2, 8),
+		wrappers.MakeNode("cordoned-0").GPUs(8).Label("pool", "a").Unschedulable().Obj(),
+		wrappers.MakeNode("cordoned-1").GPUs(4).Label("pool", "a").Unschedulable().Taint("team", "ml").Obj(),
+		wrappers.MakeNode("tainted").GPUs(8).Label("pool", "b").Taint("team", "ml").Obj(),
+		wrappers.MakeNode("down").GPUs(8).Label("pool", "b").Taint(corev1.TaintNodeNotReady, "").Obj())
+	cordoned := podgroup.UnavailableNodes{Cause: "cordoned", Advice: "uncordon them", Nodes: 2, Total: 12, Largest: 8, Slots: 3}
+	tainted := podgroup.UnavailableNodes{Cause: "with taint team=ml:NoSchedule", Advice: "tolerate or remove it", Nodes: 1, Total: 8, Largest: 8, Slots: 2}
+	down := podgroup.UnavailableNodes{Cause: "not ready", Advice: "bring them back", Nodes: 1, Total: 8, Largest: 8, Slots: 2}
+	for name, tc := range map[string]struct {
+		pod  *wrappers.PodWrapper
+		want podgroup.ResourceCapacity
+		says map[string]int
+	}{
+		"a cordon comes before a taint, and every cause has its own number": {
+			pod: classPod("a").GPUs(4),
+			want: podgroup.ResourceCapacity{Resource: gpu, PerPod: 4, Free: 16, Total: 16, Largest: 8, Nodes: 2, Slots: 4,
+				Unavailable: []podgroup.UnavailableNodes{cordoned, down, tainted}},
+			says: map[string]int{"cordoned": 2, "not ready": 1, "with taint team=ml:NoSchedule": 1},
+		},
+		"nodes that selectors leave out would not help": {
+			pod: classPod("a").GPUs(4).NodeSelector("pool", "a"),
+			want: podgroup.ResourceCapacity{Resource: gpu, PerPod: 4,
+				Unavailable: []podgroup.UnavailableNodes{cordoned}, Elsewhere: 4},
+			says: map[string]int{"node(s) didn't match Pod's node affinity/selector": 2, "cordoned": 2, "not ready": 1, "with taint team=ml:NoSchedule": 1},
+		},
+		"what a pod tolerates is open to it": {
+			pod:  classPod("a").GPUs(4).Toleration("team").Toleration(corev1.TaintNodeNotReady).Spec(toleratesCordon),
+			want: podgroup.ResourceCapacity{Resource: gpu, PerPod: 4, Free: 44, Total: 44, Largest: 8, Nodes: 6, Slots: 11},
+			says: map[string]int{},
+		},
+		"a pod that is to be on another node has no use for these": {
+			pod:  classPod("a").GPUs(4).Spec(func(s *corev1.PodSpec) { s.NodeName = "tainted" }),
+			want: podgroup.ResourceCapacity{Resource: gpu, PerPod: 4, Unavailable: []podgroup.UnavailableNodes{tainted}, Elsewhere: 5},
+			says: map[string]int{"node(s) didn't match the requested node name": 2, "cordoned": 2, "not ready": 1, "with taint team=ml:NoSchedule": 1},
+		},
+		"pods that keep apart have one node each": {
+			pod:  classPod("a").GPUs(1).ApartFrom(corev1.LabelHostname, "app", "a").NodeSelector("rack", "r0"),
+			want: podgroup.ResourceCapacity{Resource: gpu, PerPod: 1, Free: 16, Total: 16, Largest: 8, Nodes: 2, Slots: 2, Elsewhere: 4},
+			says: map[string]int{"cordoned": 2, "not ready": 1, "with taint team=ml:NoSchedule": 1},
+		},
+		"a resource that no node offers": {
+			pod:  classPod("a").Resource("nvidia.com/gpus", resource.MustParse("1")).NodeSelector("rack", "r0"),
+			want: podgroup.ResourceCapacity{Resource: "nvidia.com/gpus", PerPod: 1, Nodes: 2},
+			says: map[string]int{"Insufficient nvidia.com/gpus": 2, "cordoned": 2, "not ready": 1, "with taint team=ml:NoSchedule": 1},
+		},
+		"a claim that does not exist": {
+			pod: classPod("a").GPUs(4).Claim("data"),
+			want: podgroup.ResourceCapacity{Resource: gpu, PerPod: 4,
+				Refused: `persistentvolumeclaim "data" not found`, RefusedByClaims: true},
+			says: map[string]int{`persistentvolumeclaim "data" not found`: 6},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newCluster(t, pools...).world(tc.pod.Obj())
+			if diff := cmp.Diff(tc.want, w.ResourceCapacity(0)); diff != "" {
+				t.Errorf("ResourceCapacity (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(&placement.Refusal{Reasons: tc.says}, w.Explain(0, "")); diff != "" {
+				t.Errorf("Explain (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
