@@ -54,6 +54,22 @@ func Truncate(s string, limit int) string {
 	return string([]rune(s)[:limit-1]) + "…"
 }
 
+// Shorten returns at most limit characters of a text made of clauses that are separated by "; ": as many whole clauses as
+// fit, and an ellipsis if any was left out. Where more than half of the limit would be lost it cuts inside a clause, as
+// Truncate does.
+func Shorten(s string, limit int) string {
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	const rest = "; …"
+	runes := []rune(s)
+	whole := strings.LastIndex(string(runes[:limit-utf8.RuneCountInString(rest)+len("; ")]), "; ")
+	if whole < 0 || utf8.RuneCountInString(s[:whole]) < limit/2 {
+		return Truncate(s, limit)
+	}
+	return s[:whole] + rest
+}
+
 // Quantity returns an amount of a resource as users write it. CPU comes in millicores, memory and ephemeral storage in
 // bytes, any other resource in units.
 func Quantity(name corev1.ResourceName, n int64) string {

@@ -33,9 +33,15 @@ func TestTexts(t *testing.T) {
 		"a text that fits":               {message.Truncate("four", 4), "four"},
 		"a text that is too long":        {message.Truncate("fives", 4), "fiv…"},
 		"characters, not bytes":          {message.Truncate("äöüß", 4), "äöüß"},
-		"CPU":                            {message.Quantity(corev1.ResourceCPU, 1500), "1500m"},
-		"memory":                         {message.Quantity(corev1.ResourceMemory, 4<<30), "4Gi"},
-		"an extended resource":           {message.Quantity("nvidia.com/gpu", 8), "8"},
+		"clauses that fit":               {message.Shorten("ab; cd", 6), "ab; cd"},
+		"clauses are dropped whole":      {message.Shorten("abcdefgh; ijkl; mnop", 17), "abcdefgh; ijkl; …"},
+		"one character less":             {message.Shorten("abcdefgh; ijkl; mnop", 16), "abcdefgh; …"},
+		"clauses of which the second is most of the text": {message.Shorten("ab; cdefghijklmnop", 12), "ab; cdefghi…"},
+		"a single clause":       {message.Shorten("abcdef", 4), "abc…"},
+		"clauses by characters": {message.Shorten("äöüäöü; äöü; ä", 13), "äöüäöü; …"},
+		"CPU":                   {message.Quantity(corev1.ResourceCPU, 1500), "1500m"},
+		"memory":                {message.Quantity(corev1.ResourceMemory, 4<<30), "4Gi"},
+		"an extended resource":  {message.Quantity("nvidia.com/gpu", 8), "8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

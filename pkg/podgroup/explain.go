@@ -60,7 +60,7 @@ func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) 
 			}
 		}
 	}
-	return Refusal{Reason: reason, Message: message.Truncate(strings.Join(parts, "; "), message.MaxCondition)}
+	return Refusal{Reason: reason, Message: message.Shorten(strings.Join(parts, "; "), message.MaxCondition)}
 }
 
 // hopeless names a leaf whose pods more of what the nodes have would not help: they are refused whatever the nodes, no node

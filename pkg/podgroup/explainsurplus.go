@@ -39,7 +39,7 @@ func ExplainSurplus(p, singles placement.Problem, world Capacities) Refusal {
 	if more := len(parts) - maxLeaves; more > 0 {
 		parts = append(parts[:maxLeaves], fmt.Sprintf("and %d more", more))
 	}
-	verdict.Message = message.Truncate(strings.Join(parts, "; "), message.MaxCondition)
+	verdict.Message = message.Shorten(strings.Join(parts, "; "), message.MaxCondition)
 	return verdict
 }
 

@@ -39,7 +39,8 @@ type Facts struct {
 	WaitingSince time.Time
 	// Pods is how many pods name the PodGroup, in whatever state.
 	Pods int
-	// NotOurs: there are pods, and all of them name a scheduler that is not ours. The PodGroup is another product's.
+	// NotOurs: there are pods, all of them name a scheduler that is not ours, and none the stock scheduler, which is what a
+	// pod without a schedulerName gets. The PodGroup is another product's.
 	NotOurs bool
 	// Ended: every pod that is left has succeeded, and there is at least one.
 	Ended bool
@@ -53,24 +54,31 @@ type Facts struct {
 	// for its back-off.
 	Failures int
 
-	// Misplaced says, per pod that counts nowhere, why: "pod x names sub-group ...". Sorted, at most 10.
-	Misplaced      []string
+	// Misplaced are the waiting pods that count towards no leaf, by cause, the most frequent first. MisplacedTotal is their
+	// number.
+	Misplaced      []Misplaced
 	MisplacedTotal int
-	// Stray says the same of pods that are bound already. Sorted, at most 10.
-	Stray      []string
+	// Stray are the same of pods that are bound already.
+	Stray      []Misplaced
 	StrayTotal int
 	// Leaving counts bound pods that are being deleted: they hold their room still, and count no more.
 	Leaving int
 	// Gated, Terminating, Foreign count waiting pods that a plan cannot use: scheduling gates, being deleted, of another
 	// scheduler (ForeignNames are the schedulerNames, sorted).
 	Gated, Terminating, Foreign int
+	// GateNames are the names of the gated pods' own scheduling gates, sorted.
+	GateNames []string
 	// GatedBy is why a plugin gates one of the gated pods: "pod x is gated by plugin ...". "": gates of the pods' own.
 	GatedBy      string
 	ForeignNames []string
 	// Profile is the schedulerName that the gang is planned with; "" if none of its waiting pods names one of ours.
 	Profile string
-	// OurNames are the schedulerNames that this scheduler serves, sorted. Filled in only for a gang with foreign pods
-	// and no Profile.
+	// BoundByOthers counts pods of the leaves that are bound and name a scheduler that is not ours: each was bound by itself.
+	// OtherNames are those schedulerNames, sorted.
+	BoundByOthers int
+	OtherNames    []string
+	// OurNames are the schedulerNames that this scheduler serves, sorted. Filled in only for a gang with pods of other
+	// schedulers and no Profile.
 	OurNames []string
 
 	// Partial: bound in part, and provably never whole; it has been for PartialFor.
@@ -79,6 +87,15 @@ type Facts struct {
 
 	// Waiting are the pods that are not bound, in no plan and not terminating, with what the scheduler wants from each.
 	Waiting []WaitingPod
+}
+
+// Misplaced are pods that count towards no leaf for the same cause.
+type Misplaced struct {
+	// Why is said of one pod: "carries sub-group ...", "has no label ...".
+	Why string
+	// Pods are their names, sorted, at most 10; Total is how many they are.
+	Pods  []string
+	Total int
 }
 
 // Refusal is the outcome of an attempt that found no plan.
@@ -95,7 +112,7 @@ type WaitingPod struct {
 	Since time.Time
 	// Gated: it has scheduling gates.
 	Gated bool
-	// Misplaced is why it counts nowhere, "" if it has a leaf: "names sub-group ...".
+	// Misplaced is why it counts towards no leaf, "" if it has one: "carries sub-group ...".
 	Misplaced string
 	// NeedsCapacity: the last attempt was refused for want of nodes that another node could cure, and the pod is one of
 	// those that the missing minimum, or a surplus sub-group as a unit, lacks (docs/decisions, G13).

@@ -46,7 +46,7 @@ func (n *HeldNotes) Of(w WaitingPod) HeldNote {
 		text := fmt.Sprintf("held until PodGroup %s exists and can start", name)
 		return HeldNote{Head: text, Text: text, Kind: v2alpha2.EventPodGroupNotFound}
 	case w.Misplaced != "":
-		text := fmt.Sprintf("in no sub-group of PodGroup %s: it %s", name, w.Misplaced)
+		text := fmt.Sprintf("does not count in PodGroup %s: it %s: %s", name, w.Misplaced, LabelAdvice(w.Misplaced))
 		return HeldNote{Head: text, Text: text, Kind: v2alpha2.EventSubGroupNotFound}
 	}
 	label := w.Pod.Labels[v2alpha2.SubGroupLabel]

@@ -27,8 +27,8 @@ func TestHeldPodsAreToldWhatTheyAre(t *testing.T) {
 		},
 		"the pod has no place": {
 			pod: WaitingPod{Misplaced: `names sub-group "x", which the PodGroup does not have`},
-			want: HeldNote{Kind: "SubGroupNotFound", Head: `in no sub-group of PodGroup llm: it names sub-group "x", which the PodGroup does not have`,
-				Text: `in no sub-group of PodGroup llm: it names sub-group "x", which the PodGroup does not have`},
+			want: HeldNote{Kind: "SubGroupNotFound", Head: `does not count in PodGroup llm: it names sub-group "x", which the PodGroup does not have: correct label kai.scheduler/subgroup-name`,
+				Text: `does not count in PodGroup llm: it names sub-group "x", which the PodGroup does not have: correct label kai.scheduler/subgroup-name`},
 		},
 		"pods are missing": {
 			facts: Facts{Created: gang.Counts{"decode": 8}}, leaf: "decode",
@@ -139,8 +139,8 @@ func TestAdviceNamesLeavesAndTheVerbThatHelps(t *testing.T) {
 		got = append(got, lost.First.Name+" "+lost.Reason+": "+lost.Note)
 	}
 	want := []string{
-		`a SubGroupNotFound: in no sub-group of PodGroup "llm": the pod names sub-group "x", which the PodGroup does not have; correct label kai.scheduler/subgroup-name; the leaves are prefill-0, prefill-1, prefill-2, decode; 2 pods wait`,
-		`c SubGroupNotFound: in no sub-group of PodGroup "llm": the pod has no label kai.scheduler/subgroup-name; add label kai.scheduler/subgroup-name; the leaves are prefill-0, prefill-1, prefill-2, decode; the pod waits`,
+		`a SubGroupNotFound: does not count in PodGroup "llm": the pod names sub-group "x", which the PodGroup does not have: correct label kai.scheduler/subgroup-name; the leaves are prefill-0, prefill-1, prefill-2, decode; 2 pods wait`,
+		`c SubGroupNotFound: does not count in PodGroup "llm": the pod has no label kai.scheduler/subgroup-name: add it; the leaves are prefill-0, prefill-1, prefill-2, decode; the pod waits`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)

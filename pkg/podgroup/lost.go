@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/message"
 )
 
@@ -57,27 +56,11 @@ func Lost(f Facts) []LostPods {
 			continue
 		}
 		lost.Reason = v2alpha2.EventSubGroupNotFound
-		lost.Note = fmt.Sprintf("in no sub-group of PodGroup %q: the pod %s; %s; %s", name, lost.Cause, labelAdvice(f.Tree, lost.First), waits)
+		lost.Note = fmt.Sprintf("does not count in PodGroup %q: the pod %s: %s", name, lost.Cause, LabelAdvice(lost.Cause))
+		if leaves := leafNames(f.Tree); leaves != "" {
+			lost.Note += "; " + leaves
+		}
+		lost.Note += "; " + waits
 	}
 	return all
-}
-
-// labelAdvice says what to do about the label of a pod that names no leaf.
-func labelAdvice(tree *gang.Tree, pod *corev1.Pod) string {
-	verb := "correct"
-	if pod.Labels[v2alpha2.SubGroupLabel] == "" {
-		verb = "add"
-	}
-	advice := verb + " label " + v2alpha2.SubGroupLabel
-	if tree == nil {
-		return advice
-	}
-	var leaves []string
-	for _, leaf := range tree.Leaves() {
-		if leaf.Name() == "" {
-			return advice
-		}
-		leaves = append(leaves, leaf.Name())
-	}
-	return fmt.Sprintf("%s; the leaves are %s", advice, message.List(leaves, maxNamed, len(leaves), ", "))
 }

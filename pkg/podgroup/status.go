@@ -22,7 +22,7 @@ const maxNamed = 5
 // holds of:
 //
 //	Completed        every pod that is left has succeeded, and these are the minimum
-//	Invalid          the spec is not valid; or pods are missing, and those that count nowhere, or that name another
+//	Invalid          the spec is not valid; or pods are missing, and those that count towards no leaf, or that name another
 //	                 scheduler, would make up for them
 //	Satisfied        the minimum is bound; what happens to surplus is told in the summary only
 //	WaitingForPods   fewer pods exist than the minimum needs
@@ -43,7 +43,7 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 	s := v2alpha2.PodGroupStatus{
 		ObservedGeneration: f.Group.Generation,
 		Phase:              v.phase,
-		Summary:            message.Truncate(v.summary, message.MaxSummary),
+		Summary:            message.Shorten(v.summary, message.MaxSummary),
 		SubGroups:          subGroups(f),
 		Needs:              needs(f.Tree),
 		GPUs:               gpus(f),
@@ -57,7 +57,7 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 	}
 	satisfied := metav1.Condition{
 		Type: v2alpha2.ConditionSatisfied, Status: metav1.ConditionFalse,
-		Reason: string(v.reason), Message: message.Truncate(v.message, message.MaxCondition),
+		Reason: string(v.reason), Message: message.Shorten(v.message, message.MaxCondition),
 	}
 	if v.satisfied {
 		satisfied.Status = metav1.ConditionTrue
@@ -124,7 +124,7 @@ func judge(f Facts) verdict {
 	if f.Leaving > 0 {
 		v.message += fmt.Sprintf("; %s being deleted", message.Count(f.Leaving, "bound pod"))
 	}
-	v.message += strays(f)
+	v.message += boundByOthers(f) + strays(f)
 	if f.Partial {
 		v.message += fmt.Sprintf("; %s bound before a crash or a failed binding, released if the rest cannot follow", message.Count(total(f.Bound), "pod"))
 	}
@@ -132,54 +132,46 @@ func judge(f Facts) verdict {
 	return v
 }
 
-// blocked says why the minimum of a gang with a valid tree is not bound.
+// blocked says why the minimum of a gang with a valid tree is not bound: the cause and what would help first, what is short
+// last.
 func blocked(f Facts) (v2alpha2.Reason, string) {
 	minimum := f.Tree.MinPods()
 	if missing := f.Tree.MissingPods(f.Created); missing > 0 {
 		text := fmt.Sprintf("needs %s, %d exist", message.Count(minimum, "pod"), minimum-missing)
-		if what := lacks(f.Tree, f.Created); what != "" {
-			text += ": " + what
-		}
 		if f.Terminating > 0 {
 			text += fmt.Sprintf("; %s being deleted", message.Count(f.Terminating, "pod"))
 		}
 		if f.Pods == 0 && total(f.Created) == 0 && metav1.GetControllerOf(f.Group) == nil {
 			text += "; pods name it by annotation " + v2alpha2.PodGroupAnnotation
 		}
-		if f.MisplacedTotal == 0 {
-			return v2alpha2.ReasonWaitingForPods, text
+		reason := v2alpha2.ReasonWaitingForPods
+		switch {
+		case f.MisplacedTotal >= missing:
+			reason, text = v2alpha2.ReasonInvalid, misplaced("pod", f.Misplaced, f.Tree)+"; "+text
+		case f.MisplacedTotal > 0:
+			text += "; " + misplaced("pod", f.Misplaced, f.Tree)
 		}
-		text += fmt.Sprintf("; %s counting nowhere: %s; correct their label %s",
-			message.Count(f.MisplacedTotal, "pod"), message.List(f.Misplaced, maxNamed, f.MisplacedTotal, "; "), v2alpha2.SubGroupLabel)
-		if f.MisplacedTotal >= missing {
-			return v2alpha2.ReasonInvalid, text
+		if what := lacks(f.Tree, f.Created); what != "" {
+			text += "; " + what
 		}
-		return v2alpha2.ReasonWaitingForPods, text
+		return reason, text
 	}
 	if missing := f.Tree.MissingPods(f.Usable); missing > 0 {
 		text := fmt.Sprintf("needs %s, they exist, but only %d can be placed", message.Count(minimum, "pod"), minimum-missing)
-		switch {
-		case f.GatedBy != "":
-			text += fmt.Sprintf("; %s gated: %s", message.Count(f.Gated, "pod"), f.GatedBy)
-		case f.Gated > 0:
-			text += fmt.Sprintf("; %s with scheduling gates", message.Count(f.Gated, "pod"))
-		}
+		reason := v2alpha2.ReasonGated
 		if f.Foreign > 0 {
-			text += fmt.Sprintf("; %s of another scheduler: %s", message.Count(f.Foreign, "pod"), message.List(f.ForeignNames, maxNamed, len(f.ForeignNames), ", "))
-			if f.Profile != "" {
-				text += fmt.Sprintf("; all pods of a gang need one schedulerName, here %s", f.Profile)
-			} else {
-				text += fmt.Sprintf("; to start together they need schedulerName %s; as they are, each counts once it is bound", message.List(f.OurNames, maxNamed, len(f.OurNames), " or "))
+			text += "; " + foreign(f)
+			if missing > f.Gated { // gates alone explain it only if lifting them would do
+				reason = v2alpha2.ReasonInvalid
 			}
+		}
+		if f.Gated > 0 {
+			text += "; " + gated(f)
 		}
 		if what := lacks(f.Tree, f.Usable); what != "" { // last: a summary is short
 			text += "; " + what
 		}
-		// Gates alone explain it only if lifting them would do.
-		if f.Foreign > 0 && missing > f.Gated {
-			return v2alpha2.ReasonInvalid, text
-		}
-		return v2alpha2.ReasonGated, text
+		return reason, text
 	}
 	switch {
 	case f.Binding:
@@ -199,8 +191,9 @@ func satisfiedSummary(f Facts) string {
 	if n := total(f.Tree.Surplus(f.Bound)); n > 0 {
 		s += fmt.Sprintf(", %d above the minimum", n)
 	}
+	s += boundByOthers(f)
 	if f.MisplacedTotal > 0 {
-		s += fmt.Sprintf("; %s counting nowhere: %s", message.Count(f.MisplacedTotal, "pod"), message.List(f.Misplaced, maxNamed, f.MisplacedTotal, "; "))
+		s += "; " + misplaced("pod", f.Misplaced, f.Tree)
 	}
 	s += strays(f)
 	if f.RefusedSurplus && f.Refused.Reason != "" {
@@ -209,38 +202,18 @@ func satisfiedSummary(f Facts) string {
 	return s
 }
 
-// strays names the bound pods that count nowhere: who counts the pods that run comes to another number.
+// strays names the bound pods that count towards no leaf: who counts the pods that run comes to another number.
 func strays(f Facts) string {
 	if f.StrayTotal == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s counting nowhere: %s", message.Count(f.StrayTotal, "bound pod"), message.List(f.Stray, maxNamed, f.StrayTotal, "; "))
+	return "; not counted: " + misplaced("bound pod", f.Stray, f.Tree)
 }
 
 // scheduled returns "bound/needed" in pods of the minimum.
 func scheduled(f Facts) string {
 	minimum := f.Tree.MinPods()
 	return fmt.Sprintf("%d/%d", minimum-f.Tree.MissingPods(f.Bound), minimum)
-}
-
-// lacks names what keeps the tree from being satisfied, first the leaves, where pods have to come:
-// "prefill-2 lacks 2 of 8; satisfied children: prefill 2 of 3". Empty for a PodGroup without sub-groups, where the totals
-// say it all.
-func lacks(tree *gang.Tree, c gang.Counts) string {
-	if tree.Root().IsLeaf() {
-		return ""
-	}
-	var leaves, groups []string
-	for _, l := range tree.Missing(c) {
-		switch {
-		case l.Optional:
-		case l.Group.IsLeaf():
-			leaves = append(leaves, fmt.Sprintf("%s lacks %d of %d", groupName(l.Group), l.Need-l.Have, l.Need))
-		default:
-			groups = append(groups, fmt.Sprintf("%s %d of %d", groupName(l.Group), l.Have, l.Need))
-		}
-	}
-	return message.List(leaves, maxNamed, len(leaves), ", ") + "; satisfied children: " + message.List(groups, maxNamed, len(groups), ", ")
 }
 
 // subGroups returns the counts of every sub-group in spec order. Of an invalid tree only what has to survive is kept:
@@ -270,14 +243,6 @@ func subGroups(f Facts) []v2alpha2.SubGroupStatus {
 		out = append(out, s)
 	}
 	return out
-}
-
-// groupName returns the name of a sub-group, "root" for the PodGroup itself.
-func groupName(g *gang.Group) string {
-	if g.Parent() == nil {
-		return g.Path()
-	}
-	return g.Name()
 }
 
 func total(c gang.Counts) int {

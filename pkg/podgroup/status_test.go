@@ -35,6 +35,11 @@ func tree() *wrappers.PodGroupWrapper {
 		SubGroup("decode", 8)
 }
 
+// pair is a PodGroup of a leader and four workers.
+func pair() *wrappers.PodGroupWrapper {
+	return wrappers.MakePodGroup("pair", "ml").Generation(3).SubGroup("leader", 1).SubGroup("workers", 4)
+}
+
 func conditions(admitted, satisfied metav1.Condition) []metav1.Condition {
 	admitted.Type, satisfied.Type = v2alpha2.ConditionAdmitted, v2alpha2.ConditionSatisfied
 	out := []metav1.Condition{admitted, satisfied}
@@ -104,14 +109,14 @@ func TestStatus(t *testing.T) {
 				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods), unsatisfied(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 0 exist")),
 			},
 		},
-		"a tree says which sub-groups lack pods and how many children are satisfied": {
+		"a tree says which sub-groups lack pods and how many are complete": {
 			group: tree().Obj(),
 			facts: Facts{Created: gang.Counts{"prefill-0": 4, "prefill-1": 2, "decode": 7}},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/16", Reason: v2alpha2.ReasonWaitingForPods,
-				Summary: "0/16 pods bound; needs 16 pods, 13 exist: prefill-1 lacks 2 of 4, prefill-2 lacks 4 of 4, decode lacks 1 of 8; satisfied children: root 0 of 2, prefill 1 of 2",
+				Summary: "0/16 pods bound; needs 16 pods, 13 exist; prefill-1 lacks 2 of 4, prefill-2 lacks 4 of 4, decode lacks 1 of 8; complete: 0 of 2 sub-groups of the gang, 1 of 2 of prefill",
 				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods), unsatisfied(v2alpha2.ReasonWaitingForPods,
-					"needs 16 pods, 13 exist: prefill-1 lacks 2 of 4, prefill-2 lacks 4 of 4, decode lacks 1 of 8; satisfied children: root 0 of 2, prefill 1 of 2")),
+					"needs 16 pods, 13 exist; prefill-1 lacks 2 of 4, prefill-2 lacks 4 of 4, decode lacks 1 of 8; complete: 0 of 2 sub-groups of the gang, 1 of 2 of prefill")),
 				SubGroups: []v2alpha2.SubGroupStatus{
 					inner("prefill", 2, 1, 0, false, false),
 					leaf("prefill-0", 4, 4, 0, false, false), leaf("prefill-1", 4, 2, 0, false, false), leaf("prefill-2", 4, 0, 0, false, false),
@@ -132,54 +137,92 @@ func TestStatus(t *testing.T) {
 				SubGroups:  []v2alpha2.SubGroupStatus{{Name: "decode", Admitted: true}},
 			},
 		},
-		"misplaced pods that would fill the gap are why": {
-			group: flat().Obj(),
+		"misplaced pods that would fill the gap are why, equal causes grouped": {
+			group: pair().Obj(),
 			facts: Facts{
-				Created:        gang.Counts{"": 7},
-				MisplacedTotal: 1, Misplaced: []string{`pod a names sub-group "x", but the PodGroup has no sub-groups`},
+				Created: gang.Counts{"leader": 1}, MisplacedTotal: 4, Misplaced: []Misplaced{
+					{Why: `carries sub-group "worker", which the PodGroup does not have`, Pods: []string{"worker-0", "worker-1", "worker-2"}, Total: 3},
+					{Why: `has no label kai.scheduler/subgroup-name`, Pods: []string{"worker-3"}, Total: 1},
+				},
 			},
 			want: v2alpha2.PodGroupStatus{
-				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonInvalid,
-				Summary: `0/8 pods bound; needs 8 pods, 7 exist; 1 pod counting nowhere: pod a names sub-group "x", but the PodGroup has no sub-groups; correct their label kai.scheduler/subgroup-name`,
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/5", Reason: v2alpha2.ReasonInvalid,
+				Summary: `0/5 pods bound; 3 pods (worker-0, worker-1, …) carry sub-group "worker", which the PodGroup does not have: correct label kai.scheduler/subgroup-name; pod worker-3 has no label kai.scheduler/subgroup-name: add it; the leaves are leader, workers; …`,
 				Conditions: conditions(notAdmitted(v2alpha2.ReasonInvalid), unsatisfied(v2alpha2.ReasonInvalid,
-					`needs 8 pods, 7 exist; 1 pod counting nowhere: pod a names sub-group "x", but the PodGroup has no sub-groups; correct their label kai.scheduler/subgroup-name`)),
+					`3 pods (worker-0, worker-1, …) carry sub-group "worker", which the PodGroup does not have: correct label kai.scheduler/subgroup-name; pod worker-3 has no label kai.scheduler/subgroup-name: add it; the leaves are leader, workers; needs 5 pods, 1 exist; workers lacks 4 of 4; complete: 1 of 2 sub-groups of the gang`)),
+				SubGroups: []v2alpha2.SubGroupStatus{leaf("leader", 1, 1, 0, false, false), leaf("workers", 4, 0, 0, false, false)},
 			},
 		},
 		"misplaced pods that are too few to be why are told beside what is": {
-			group: flat().Obj(),
+			group: pair().Obj(),
 			facts: Facts{
-				Created:        gang.Counts{"": 6},
-				MisplacedTotal: 1, Misplaced: []string{`pod a names sub-group "x"`}, Terminating: 2,
+				Created: gang.Counts{"leader": 1, "workers": 2}, Terminating: 2, MisplacedTotal: 1, Misplaced: []Misplaced{
+					{Why: `carries sub-group "x", which the PodGroup does not have`, Pods: []string{"a"}, Total: 1}},
 			},
 			want: v2alpha2.PodGroupStatus{
-				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonWaitingForPods,
-				Summary: `0/8 pods bound; needs 8 pods, 6 exist; 2 pods being deleted; 1 pod counting nowhere: pod a names sub-group "x"; correct their label kai.scheduler/subgroup-name`,
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/5", Reason: v2alpha2.ReasonWaitingForPods,
+				Summary: `0/5 pods bound; needs 5 pods, 3 exist; 2 pods being deleted; pod a carries sub-group "x", which the PodGroup does not have: correct label kai.scheduler/subgroup-name; the leaves are leader, workers; workers lacks 2 of 4; …`,
 				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods), unsatisfied(v2alpha2.ReasonWaitingForPods,
-					`needs 8 pods, 6 exist; 2 pods being deleted; 1 pod counting nowhere: pod a names sub-group "x"; correct their label kai.scheduler/subgroup-name`)),
+					`needs 5 pods, 3 exist; 2 pods being deleted; pod a carries sub-group "x", which the PodGroup does not have: correct label kai.scheduler/subgroup-name; the leaves are leader, workers; workers lacks 2 of 4; complete: 1 of 2 sub-groups of the gang`)),
+				SubGroups: []v2alpha2.SubGroupStatus{leaf("leader", 1, 1, 0, false, false), leaf("workers", 4, 2, 0, false, false)},
+			},
+		},
+		"pods that other schedulers bound one by one, before all are": {
+			group: flat().Obj(),
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 3}, BoundByOthers: 3,
+				OtherNames: []string{"default-scheduler"}, Profile: "muster-scheduler"},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "3/8", Reason: v2alpha2.ReasonBehindInQueue,
+				Summary: "3/8 pods bound; needs 8 pods, they exist; waits for its turn; 3 pods bound one by one by scheduler default-scheduler: set schedulerName muster-scheduler in all pods of the gang to start them together",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonBehindInQueue), unsatisfied(v2alpha2.ReasonBehindInQueue,
+					"needs 8 pods, they exist; waits for its turn; 3 pods bound one by one by scheduler default-scheduler: set schedulerName muster-scheduler in all pods of the gang to start them together")),
+			},
+		},
+		"and when all are": {
+			group: flat().Obj(),
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 8}, BoundByOthers: 8, Admitted: true,
+				OtherNames: []string{"default-scheduler", "other"}, OurNames: []string{"kai-scheduler", "muster-scheduler"}},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupAdmitted, Scheduled: "8/8",
+				Summary:    "8/8 pods bound; 8 pods bound one by one by schedulers default-scheduler, other: set schedulerName kai-scheduler or muster-scheduler in all pods of the gang to start them together",
+				Conditions: conditions(wasAdmitted(), satisfied(v2alpha2.ReasonSatisfied, "the minimum of 8 pods is bound")),
+			},
+		},
+		"pods without a leaf beside a gang that runs": {
+			group: pair().Obj(),
+			facts: Facts{Created: gang.Counts{"leader": 1, "workers": 4}, Usable: gang.Counts{"leader": 1, "workers": 4}, Bound: gang.Counts{"leader": 1, "workers": 4}, Admitted: true,
+				AdmittedGroups: sets.New("leader", "workers"),
+				MisplacedTotal: 2, Misplaced: []Misplaced{{Why: `has no label kai.scheduler/subgroup-name`, Pods: []string{"a", "b"}, Total: 2}}},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupAdmitted, Scheduled: "5/5",
+				Summary:    "5/5 pods bound; 2 pods (a, b) have no label kai.scheduler/subgroup-name: add it; the leaves are leader, workers",
+				Conditions: conditions(wasAdmitted(), satisfied(v2alpha2.ReasonSatisfied, "the minimum of 5 pods is bound")),
+				SubGroups:  []v2alpha2.SubGroupStatus{leaf("leader", 1, 1, 1, true, true), leaf("workers", 4, 4, 4, true, true)},
 			},
 		},
 		"bound pods that do not count": {
-			group: flat().Obj(),
+			group: wrappers.MakePodGroup("train", "ml").Generation(3).SubGroup("workers", 8).Obj(),
 			facts: Facts{
-				Admitted: true, Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 6},
+				Admitted: true, Created: gang.Counts{"workers": 8}, Usable: gang.Counts{"workers": 8}, Bound: gang.Counts{"workers": 6},
 				Refused: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "2 pods fit nowhere"},
-				Leaving: 1, StrayTotal: 1, Stray: []string{`pod a has no label kai.scheduler/subgroup-name`},
+				Leaving: 1, StrayTotal: 1, Stray: []Misplaced{{Why: `has no label kai.scheduler/subgroup-name`, Pods: []string{"a"}, Total: 1}},
 			},
 			want: v2alpha2.PodGroupStatus{
-				ObservedGeneration: 3, Phase: v2alpha2.PodGroupDegraded, Scheduled: "6/8", Reason: v2alpha2.ReasonInsufficientGPUs,
-				Summary: `6/8 pods bound; 2 pods fit nowhere; 1 bound pod being deleted; 1 bound pod counting nowhere: pod a has no label kai.scheduler/subgroup-name`,
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupDegraded, Needs: "all", Scheduled: "6/8", Reason: v2alpha2.ReasonInsufficientGPUs,
+				Summary: `6/8 pods bound; 2 pods fit nowhere; 1 bound pod being deleted; not counted: bound pod a has no label kai.scheduler/subgroup-name: add it; the leaves are workers`,
 				Conditions: conditions(wasAdmitted(), unsatisfied(v2alpha2.ReasonInsufficientGPUs,
-					`2 pods fit nowhere; 1 bound pod being deleted; 1 bound pod counting nowhere: pod a has no label kai.scheduler/subgroup-name`)),
+					`2 pods fit nowhere; 1 bound pod being deleted; not counted: bound pod a has no label kai.scheduler/subgroup-name: add it; the leaves are workers`)),
+				SubGroups: []v2alpha2.SubGroupStatus{leaf("workers", 8, 8, 6, false, false)},
 			},
 		},
 		"pods with scheduling gates": {
 			group: flat().Obj(),
-			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 5}, Gated: 3, Profile: "muster-scheduler"},
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 5}, Gated: 3, GateNames: []string{"example.com/quota", "kueue.x-k8s.io/admission"}, Profile: "muster-scheduler"},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonGated,
-				Summary: "0/8 pods bound; needs 8 pods, they exist, but only 5 can be placed; 3 pods with scheduling gates",
+				Summary: "0/8 pods bound; needs 8 pods, they exist, but only 5 can be placed; 3 pods with scheduling gates that are to be lifted: example.com/quota, kueue.x-k8s.io/admission",
 				Conditions: conditions(notAdmitted(v2alpha2.ReasonGated), unsatisfied(v2alpha2.ReasonGated,
-					"needs 8 pods, they exist, but only 5 can be placed; 3 pods with scheduling gates")),
+					"needs 8 pods, they exist, but only 5 can be placed; 3 pods with scheduling gates that are to be lifted: example.com/quota, kueue.x-k8s.io/admission")),
 			},
 		},
 		"pods of another scheduler are named, and come before gates": {
@@ -190,9 +233,9 @@ func TestStatus(t *testing.T) {
 			},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonInvalid,
-				Summary: "0/8 pods bound; needs 8 pods, they exist, but only 5 can be placed; 1 pod with scheduling gates; 2 pods of another scheduler: default-scheduler; all pods of a gang need one schedulerName, here muster-scheduler",
+				Summary: "0/8 pods bound; needs 8 pods, they exist, but only 5 can be placed; set schedulerName muster-scheduler in all pods of the gang: 2 pods of scheduler default-scheduler; 1 pod with scheduling gates",
 				Conditions: conditions(notAdmitted(v2alpha2.ReasonInvalid), unsatisfied(v2alpha2.ReasonInvalid,
-					"needs 8 pods, they exist, but only 5 can be placed; 1 pod with scheduling gates; 2 pods of another scheduler: default-scheduler; all pods of a gang need one schedulerName, here muster-scheduler")),
+					"needs 8 pods, they exist, but only 5 can be placed; set schedulerName muster-scheduler in all pods of the gang: 2 pods of scheduler default-scheduler; 1 pod with scheduling gates")),
 			},
 		},
 		"pods that all forgot their schedulerName are told which one to name": {
@@ -200,9 +243,9 @@ func TestStatus(t *testing.T) {
 			facts: Facts{Created: gang.Counts{"": 8}, Foreign: 8, ForeignNames: []string{"default-scheduler"}, OurNames: []string{"kai-scheduler", "muster-scheduler"}},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonInvalid,
-				Summary: "0/8 pods bound; needs 8 pods, they exist, but only 0 can be placed; 8 pods of another scheduler: default-scheduler; to start together they need schedulerName kai-scheduler or muster-scheduler; as they are, each counts once it is bound",
+				Summary: "0/8 pods bound; needs 8 pods, they exist, but only 0 can be placed; set schedulerName kai-scheduler or muster-scheduler in all pods of the gang: 8 pods of scheduler default-scheduler; as they are, each counts once it is bound",
 				Conditions: conditions(notAdmitted(v2alpha2.ReasonInvalid), unsatisfied(v2alpha2.ReasonInvalid,
-					"needs 8 pods, they exist, but only 0 can be placed; 8 pods of another scheduler: default-scheduler; to start together they need schedulerName kai-scheduler or muster-scheduler; as they are, each counts once it is bound")),
+					"needs 8 pods, they exist, but only 0 can be placed; set schedulerName kai-scheduler or muster-scheduler in all pods of the gang: 8 pods of scheduler default-scheduler; as they are, each counts once it is bound")),
 			},
 		},
 		"of a tree too, the cause is told before the list of what lacks: a summary is short": {
@@ -210,9 +253,9 @@ func TestStatus(t *testing.T) {
 			facts: Facts{Created: full, Foreign: 20, ForeignNames: []string{"muster-schedular"}, OurNames: []string{"muster-scheduler"}},
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/16", Reason: v2alpha2.ReasonInvalid,
-				Summary: "0/16 pods bound; needs 16 pods, they exist, but only 0 can be placed; 20 pods of another scheduler: muster-schedular; to start together they need schedulerName muster-scheduler; as they are, each counts once it is bound; prefill-0 lacks 4 of 4, prefill-1 …",
+				Summary: "0/16 pods bound; needs 16 pods, they exist, but only 0 can be placed; set schedulerName muster-scheduler in all pods of the gang: 20 pods of scheduler muster-schedular; as they are, each counts once it is bound; …",
 				Conditions: conditions(notAdmitted(v2alpha2.ReasonInvalid), unsatisfied(v2alpha2.ReasonInvalid,
-					"needs 16 pods, they exist, but only 0 can be placed; 20 pods of another scheduler: muster-schedular; to start together they need schedulerName muster-scheduler; as they are, each counts once it is bound; prefill-0 lacks 4 of 4, prefill-1 lacks 4 of 4, prefill-2 lacks 4 of 4, decode lacks 8 of 8; satisfied children: root 0 of 2, prefill 0 of 2")),
+					"needs 16 pods, they exist, but only 0 can be placed; set schedulerName muster-scheduler in all pods of the gang: 20 pods of scheduler muster-schedular; as they are, each counts once it is bound; prefill-0 lacks 4 of 4, prefill-1 lacks 4 of 4, prefill-2 lacks 4 of 4, decode lacks 8 of 8; complete: 0 of 2 sub-groups of the gang, 0 of 2 of prefill")),
 				SubGroups: []v2alpha2.SubGroupStatus{
 					inner("prefill", 2, 3, 0, false, false),
 					leaf("prefill-0", 4, 4, 0, false, false), leaf("prefill-1", 4, 4, 0, false, false), leaf("prefill-2", 4, 4, 0, false, false),
@@ -343,8 +386,8 @@ func TestStatus(t *testing.T) {
 				}
 			}
 			unchanged := tc.group.DeepCopy()
-			if f.TreeErr == nil {
-				tc.want.Needs = map[string]string{"train": "8 pods", "llm": "all"}[tc.group.Name]
+			if f.TreeErr == nil && tc.want.Needs == "" {
+				tc.want.Needs = map[string]string{"train": "8 pods", "llm": "all", "pair": "all"}[tc.group.Name]
 			}
 			got := Status(f, now)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -381,7 +424,7 @@ func TestPodGroupStatusKeepsTheLimits(t *testing.T) {
 	}
 	got := Status(Facts{
 		Group: group, Tree: tree, Foreign: 3, ForeignNames: []string{strings.Repeat("ä", 300)},
-		MisplacedTotal: 99, Misplaced: []string{strings.Repeat("ö", 2000)},
+		MisplacedTotal: 99, Misplaced: []Misplaced{{Why: strings.Repeat("ö", 2000), Pods: []string{strings.Repeat("ö", 2000)}, Total: 99}},
 	}, now)
 	if n := utf8.RuneCountInString(got.Summary); n > 256 {
 		t.Errorf("summary of %d characters, want at most 256", n)

@@ -26,6 +26,7 @@ type share struct {
 	leaf       *gang.Group // nil: the pod counts nowhere
 	stage      stage
 	scheduler  string // of a pod that may wait for a plan, else ""
+	other      string // schedulerName of a bound pod that names none of our profiles, else ""
 	controller types.UID
 	mark       mark.Plan
 	gpus, held int64 // GPUs that the pod requests, and those that it holds
@@ -104,6 +105,9 @@ func (r *Registry) shareOf(m *member) share {
 	set(hasEnded, m.state == succeeded)
 	set(hasPriority, m.state != succeeded)
 	set(isLive, m.state != succeeded && !deleted)
+	if standing && !r.profiles.Has(pod.Spec.SchedulerName) {
+		s.other = pod.Spec.SchedulerName
+	}
 	set(isMarked, standing && !m.mark.IsZero())
 	set(isOwn, m.gang.group != nil && m.gang.wasPlaced(m))
 	set(isLeaver, m.leaving && m.state == bound && !deleted && !failed)
@@ -144,6 +148,7 @@ type numbers struct {
 	flagged    [nFlags]int // members by flag
 	gpus, held int64       // sums of what the shares have
 	ownMarks   map[mark.Plan]int
+	others     map[string]int // bound pods that have a leaf and name none of our profiles, by schedulerName
 	priorities priorities
 	completed  completions
 	pools      map[string]*pool // by schedulerName
@@ -165,7 +170,7 @@ func (n *numbers) flag(f flags) int {
 func newNumbers(tree *gang.Tree) *numbers {
 	n := &numbers{
 		created: gang.NewTally(tree), placed: gang.NewTally(tree), bound: gang.NewTally(tree),
-		ownMarks: map[mark.Plan]int{}, pools: map[string]*pool{}, spare: newSpares(tree),
+		ownMarks: map[mark.Plan]int{}, others: map[string]int{}, pools: map[string]*pool{}, spare: newSpares(tree),
 	}
 	n.completed = newCompletions(func(leaf *gang.Group, k int) {
 		n.created.Add(leaf, k)
@@ -250,6 +255,11 @@ func (n *numbers) add(s *share, k int) {
 	}
 	if s.leaf == nil {
 		return
+	}
+	if s.other != "" {
+		if n.others[s.other] += k; n.others[s.other] == 0 {
+			delete(n.others, s.other)
+		}
 	}
 	switch s.stage {
 	case waits:

@@ -99,8 +99,9 @@ func TestElection(t *testing.T) {
 			},
 			leader: "a",
 		},
-		"a sub-group's label without sub-groups is misplaced": {
-			tell: func(s *story) { s.group(podGroup().MinMember(1)).pods(memberPod("a").SubGroup("x")) },
+		"a sub-group's label has no meaning without sub-groups": {
+			tell:   func(s *story) { s.group(podGroup().MinMember(1)).pods(memberPod("a").SubGroup("x")) },
+			leader: "a",
 		},
 		"pods of the same PodGroup name in another namespace do not count": {
 			tell: func(s *story) {

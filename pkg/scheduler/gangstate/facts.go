@@ -1,6 +1,7 @@
 package gangstate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -92,13 +93,20 @@ func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
 		}
 	}
 	slices.SortFunc(rows, func(a, b *row) int { return a.key.age(&b.key) })
+	var misplaced, stray groupedPods
+	gates := sets.New[string]()
 	f.Waiting = make([]podgroup.WaitingPod, 0, len(rows))
 	for _, x := range rows {
 		switch {
 		case x.flags&isMisplaced != 0:
-			f.Misplaced = append(f.Misplaced, fmt.Sprintf("pod %s %s", x.pod.Name, x.misplaced))
+			misplaced.add(x)
 		case x.flags&isStray != 0:
-			f.Stray = append(f.Stray, fmt.Sprintf("pod %s %s", x.pod.Name, x.misplaced))
+			stray.add(x)
+		}
+		if x.flags&isGated != 0 {
+			for i := range x.pod.Spec.SchedulingGates {
+				gates.Insert(x.pod.Spec.SchedulingGates[i].Name)
+			}
 		}
 		if x.gate != "" && f.GatedBy == "" {
 			f.GatedBy = fmt.Sprintf("pod %s %s", x.pod.Name, x.gate)
@@ -109,11 +117,29 @@ func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
 			})
 		}
 	}
-	slices.Sort(f.Misplaced)
-	f.Misplaced = f.Misplaced[:min(len(f.Misplaced), 10)]
-	slices.Sort(f.Stray)
-	f.Stray = f.Stray[:min(len(f.Stray), 10)]
+	f.Misplaced, f.Stray, f.GateNames = misplaced.list(), stray.list(), sets.List(gates)
 	return f, true
+}
+
+// groupedPods are pods without a leaf, by why they have none.
+type groupedPods map[string][]string
+
+func (g *groupedPods) add(x *row) {
+	if *g == nil {
+		*g = groupedPods{}
+	}
+	(*g)[x.misplaced] = append((*g)[x.misplaced], x.pod.Name)
+}
+
+// list returns the groups, the largest first, each with its first pods.
+func (g groupedPods) list() []podgroup.Misplaced {
+	out := make([]podgroup.Misplaced, 0, len(g))
+	for why, pods := range g {
+		slices.Sort(pods)
+		out = append(out, podgroup.Misplaced{Why: why, Pods: pods[:min(len(pods), 10)], Total: len(pods)})
+	}
+	slices.SortFunc(out, func(a, b podgroup.Misplaced) int { return cmp.Or(b.Total-a.Total, cmp.Compare(a.Why, b.Why)) })
+	return out
 }
 
 // rowBuffers are copies of rows that are not in use: to make one anew takes longer than to fill it, and would be done with
@@ -164,7 +190,15 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 		}
 	}
 	slices.Sort(f.ForeignNames)
-	if f.Foreign > 0 && profile == "" {
+	for name, pods := range n.others {
+		f.BoundByOthers += pods
+		f.OtherNames = append(f.OtherNames, name)
+	}
+	slices.Sort(f.OtherNames)
+	if slices.Contains(f.ForeignNames, corev1.DefaultSchedulerName) || slices.Contains(f.OtherNames, corev1.DefaultSchedulerName) {
+		f.NotOurs = false // the stock scheduler serves no PodGroups: the pods lack a schedulerName
+	}
+	if f.Foreign+f.BoundByOthers > 0 && profile == "" {
 		f.OurNames = sets.List(r.profiles)
 	}
 	*buffer = append(*buffer, g.rows...)

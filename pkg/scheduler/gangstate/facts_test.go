@@ -54,27 +54,61 @@ func TestFacts(t *testing.T) {
 				pod("e").Terminating(), pod("f").SubGroup("x"), pod("g").SubGroup("x").SchedulingGate("y"), pod("h").Node("n1"), pod("i").Node("n1").Phase(corev1.PodFailed),
 			},
 			want: podgroup.Facts{
-				Profile: "muster-scheduler", Gated: 1, Foreign: 2, ForeignNames: []string{"default-scheduler", "z"}, Terminating: 1,
-				Created: gang.Counts{"": 5}, Usable: gang.Counts{"": 2}, Bound: gang.Counts{"": 1},
-				MisplacedTotal: 2, Misplaced: []string{
-					`pod f names sub-group "x", but the PodGroup has no sub-groups`, `pod g names sub-group "x", but the PodGroup has no sub-groups`,
+				Profile: "muster-scheduler", Gated: 2, GateNames: []string{"x", "y"}, Foreign: 2, ForeignNames: []string{"default-scheduler", "z"}, Terminating: 1,
+				Created: gang.Counts{"": 7}, Usable: gang.Counts{"": 3}, Bound: gang.Counts{"": 1},
+				Waiting: []podgroup.WaitingPod{
+					{Pod: pod("a").Obj()}, {Pod: pod("b").Obj(), Gated: true}, {Pod: pod("f").Obj()}, {Pod: pod("g").Obj(), Gated: true},
+				},
+			},
+		},
+		"pods without a leaf are grouped by cause": {
+			group: wrappers.MakePodGroup("g", "ml").UID("group").Inner("", "in", 0).SubGroupOf("in", "x", 2),
+			pods: []*wrappers.PodWrapper{
+				pod("a").SubGroup("x"), pod("c").SubGroup("y"), pod("b").SubGroup("y").SchedulingGate("y"), pod("d"), pod("e").SubGroup("in"),
+			},
+			want: podgroup.Facts{
+				Profile: "muster-scheduler", Created: gang.Counts{"x": 1}, Usable: gang.Counts{"x": 1},
+				MisplacedTotal: 4, Misplaced: []podgroup.Misplaced{
+					{Why: `carries sub-group "y", which the PodGroup does not have`, Pods: []string{"b", "c"}, Total: 2},
+					{Why: `carries sub-group "in", which has sub-groups of its own`, Pods: []string{"e"}, Total: 1},
+					{Why: `has no label kai.scheduler/subgroup-name`, Pods: []string{"d"}, Total: 1},
 				},
 				Waiting: []podgroup.WaitingPod{
-					{Pod: pod("a").Obj()}, {Pod: pod("b").Obj(), Gated: true},
-					{Pod: pod("f").Obj(), Misplaced: `names sub-group "x", but the PodGroup has no sub-groups`},
-					{Pod: pod("g").Obj(), Misplaced: `names sub-group "x", but the PodGroup has no sub-groups`, Gated: true},
+					{Pod: pod("a").Obj()},
+					{Pod: pod("b").Obj(), Misplaced: `carries sub-group "y", which the PodGroup does not have`, Gated: true},
+					{Pod: pod("c").Obj(), Misplaced: `carries sub-group "y", which the PodGroup does not have`},
+					{Pod: pod("d").Obj(), Misplaced: `has no label kai.scheduler/subgroup-name`},
+					{Pod: pod("e").Obj(), Misplaced: `carries sub-group "in", which has sub-groups of its own`},
 				},
 			},
 		},
 		"bound pods that do not count are told": {
-			group: flat(3),
+			group: wrappers.MakePodGroup("g", "ml").UID("group").SubGroup("y", 3),
 			pods: []*wrappers.PodWrapper{
-				pod("a").Node("n1"), pod("b").Node("n1").Terminating(), pod("c").Node("n1").SubGroup("x"),
-				pod("d").Node("n1").SubGroup("x").Terminating(), pod("e").Node("n1").Terminating().Phase(corev1.PodFailed),
+				pod("a").Node("n1").SubGroup("y"), pod("b").Node("n1").SubGroup("y").Terminating(), pod("c").Node("n1").SubGroup("x"),
+				pod("d").Node("n1").SubGroup("x").Terminating(), pod("e").Node("n1").SubGroup("y").Terminating().Phase(corev1.PodFailed),
 			},
 			want: podgroup.Facts{
-				Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}, Leaving: 1,
-				StrayTotal: 1, Stray: []string{`pod c names sub-group "x", but the PodGroup has no sub-groups`},
+				Created: gang.Counts{"y": 1}, Usable: gang.Counts{"y": 1}, Bound: gang.Counts{"y": 1}, Leaving: 1,
+				StrayTotal: 1, Stray: []podgroup.Misplaced{{Why: `carries sub-group "x", which the PodGroup does not have`, Pods: []string{"c"}, Total: 1}},
+			},
+		},
+		"pods that other schedulers bound": {
+			group: flat(3),
+			pods: []*wrappers.PodWrapper{
+				pod("a"), pod("b").SchedulerName("z").Node("n1"), pod("c").SchedulerName("y").Node("n1"), pod("d").SchedulerName("z").Node("n1").Terminating(),
+			},
+			want: podgroup.Facts{
+				Profile: "muster-scheduler", Created: gang.Counts{"": 3}, Usable: gang.Counts{"": 3}, Bound: gang.Counts{"": 2}, Leaving: 1,
+				BoundByOthers: 2, OtherNames: []string{"y", "z"}, WaitingSince: now, Waiting: waiting("a"),
+			},
+		},
+		"pods that lack a schedulerName are not another product's": {
+			group: flat(2),
+			pods:  []*wrappers.PodWrapper{pod("a").SchedulerName("default-scheduler"), pod("b").SchedulerName("default-scheduler").Node("n1")},
+			want: podgroup.Facts{
+				Foreign: 1, ForeignNames: []string{"default-scheduler"}, BoundByOthers: 1, OtherNames: []string{"default-scheduler"},
+				OurNames: []string{"muster-scheduler"}, Created: gang.Counts{"": 2}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1},
 			},
 		},
 		"a gang of another scheduler only": {

@@ -37,7 +37,7 @@ type member struct {
 	node  string // planned, assumed or bound
 	since time.Time
 
-	misplaced string // why the pod counts nowhere: names an unknown, an inner or no sub-group; "" = it has a leaf
+	misplaced string // why the pod counts towards no leaf, "carries sub-group ..."; "" = it has a leaf
 	gate      string // why another plugin keeps it from the scheduling queue: "is gated by ..."; "" = none does
 	leaving   bool   // bound, but released (partial.go): counts nowhere from that decision on
 	parting   parting

@@ -315,19 +315,16 @@ func (r *Registry) locate(m *member) {
 func leafOf(tree *gang.Tree, pod *corev1.Pod) (leaf, misplaced string) {
 	name := pod.Labels[v2alpha2.SubGroupLabel]
 	if tree.Root().IsLeaf() {
-		if name != "" && name != "default" {
-			return "", "names sub-group " + strconv.Quote(name) + ", but the PodGroup has no sub-groups"
-		}
-		return "", ""
+		return "", "" // the label has no meaning without sub-groups
 	}
 	g := tree.Group(name)
 	switch {
 	case name == "":
 		return "", "has no label " + v2alpha2.SubGroupLabel
 	case g == nil:
-		return "", "names sub-group " + strconv.Quote(name) + ", which the PodGroup does not have"
+		return "", "carries sub-group " + strconv.Quote(name) + ", which the PodGroup does not have"
 	case !g.IsLeaf():
-		return "", "names sub-group " + strconv.Quote(name) + ", which has sub-groups of its own; name one of those"
+		return "", "carries sub-group " + strconv.Quote(name) + ", which has sub-groups of its own"
 	default:
 		return name, ""
 	}

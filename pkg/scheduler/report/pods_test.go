@@ -314,9 +314,9 @@ func TestGangHasOneEventAboutPodsWithoutAPlace(t *testing.T) {
 	}
 	want := []string{
 		`Warning PodGroupNotFound Pod/a: annotation pod-group-name names PodGroup "lost", and namespace ml has none of that name: create it (apiVersion scheduling.run.ai/v2alpha2), or correct the annotation; 2 pods wait`,
-		`Warning SubGroupNotFound Pod/x: in no sub-group of PodGroup "tree": the pod names sub-group "prefill", which the PodGroup does not have; correct label kai.scheduler/subgroup-name; the leaves are decode; the pod waits`,
-		`Warning SubGroupNotFound Pod/y: in no sub-group of PodGroup "tree": the pod has no label kai.scheduler/subgroup-name; add label kai.scheduler/subgroup-name; the leaves are decode; the pod waits`,
-		`Warning GangInvalid PodGroup/tree: needs 1 pod, 0 exist: decode lacks 1 of 1; satisfied children: root 0 of 1; 2 pods counting nowhere: pod x names sub-group "prefill", which the PodGroup does not have; pod y has no label kai.scheduler/subgroup-name; correct their label kai.scheduler/subgroup-name`,
+		`Warning SubGroupNotFound Pod/x: does not count in PodGroup "tree": the pod carries sub-group "prefill", which the PodGroup does not have: correct label kai.scheduler/subgroup-name; the leaves are decode; the pod waits`,
+		`Warning SubGroupNotFound Pod/y: does not count in PodGroup "tree": the pod has no label kai.scheduler/subgroup-name: add it; the leaves are decode; the pod waits`,
+		`Warning GangInvalid PodGroup/tree: pod x carries sub-group "prefill", which the PodGroup does not have: correct label kai.scheduler/subgroup-name; pod y has no label kai.scheduler/subgroup-name: add it; the leaves are decode; needs 1 pod, 0 exist; decode lacks 1 of 1; complete: 0 of 1 sub-groups of the gang`,
 	}
 	sortStrings := func(s []string) map[string]int {
 		out := map[string]int{}

@@ -42,7 +42,7 @@ func TestPodGroupEditedWhileItsPodsWait(t *testing.T) {
 	c.apply(c.group("g").MinMember(3))
 	c.untilSays("g", v2alpha2.ReasonWaitingForPods, "needs 3 pods, 2 exist")
 	c.apply(c.group("g").SubGroup("workers", 1))
-	c.untilSays("g", v2alpha2.ReasonInvalid, "pod g-0 has no label", "workers lacks 1 of 1")
+	c.untilSays("g", v2alpha2.ReasonInvalid, "2 pods (g-0, g-1) have no label", "add it", "workers lacks 1 of 1")
 	c.apply(c.group("g").MinMember(2))
 	c.untilSays("g", v2alpha2.ReasonTooLarge, "1 of 2 pods can be placed")
 	c.notBound("g-0", "g-1")

@@ -40,39 +40,40 @@ func TestPodsThatNameNoLeaf(t *testing.T) {
 	c.create(c.pod("inner", "decode", 1).SubGroup("decode"))
 	c.create(c.pod("none", "decode", 1))
 
-	c.untilSays("decode", v2alpha2.ReasonInvalid, "workers lacks 2 of 3", "3 pods count", "pod unknown", `"wrokers"`,
-		"pod inner", "pod none", v2alpha2.SubGroupLabel)
+	c.untilSays("decode", v2alpha2.ReasonInvalid, "workers lacks 2 of 3", "the leaves are leaders, workers", "pod unknown", `"wrokers"`,
+		"pod inner", "pod none has no label "+v2alpha2.SubGroupLabel+": add it")
 	c.untilTold("Pod", "unknown", "SubGroupNotFound", `"wrokers"`, `"decode"`)
 	c.untilTold("Pod", "inner", "SubGroupNotFound", "sub-groups of its own")
 	c.untilTold("Pod", "none", "SubGroupNotFound", "has no label")
-	c.untilTold("PodGroup", "decode", "GangInvalid", "nowhere")
+	c.untilTold("PodGroup", "decode", "GangInvalid", "carries sub-group")
 	c.untilPodSays("WaitingForGang", "leader", "worker", "unknown", "inner", "none")
 	c.notBound("leader", "worker", "unknown", "inner", "none")
 	c.stillSchedules()
 
 	c.label("unknown", "workers")
-	c.untilSays("decode", v2alpha2.ReasonInvalid, "workers lacks 1 of 3", "2 pods count")
+	c.untilSays("decode", v2alpha2.ReasonInvalid, "workers lacks 1 of 3", "pod inner carries", "pod none has no label")
 	c.label("none", "workers")
 	c.untilPodBound("leader", "worker", "unknown", "none")
-	c.untilStatus("decode", "is satisfied and tells of the pod that counts nowhere", func(s v2Status) bool {
-		return condition(s, v2alpha2.ConditionSatisfied).Status == "True" && containsAll(s.Summary, "1 pod", "pod inner")
+	c.untilStatus("decode", "is satisfied and names the pod that does not count", func(s v2Status) bool {
+		return condition(s, v2alpha2.ConditionSatisfied).Status == "True" && containsAll(s.Summary, "pod inner carries", "the leaves are")
 	})
 	c.notBound("inner")
 }
 
-// A PodGroup without sub-groups whose pods name one.
+// To a PodGroup without sub-groups the label has no meaning: its pods count whatever it says.
 func TestPodsThatNameALeafOfAPodGroupWithoutAny(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()
 	c.apply(c.group("flat").MinMember(2))
-	c.create(c.pod("right", "flat", 1))
-	c.create(c.pod("wrong", "flat", 1).SubGroup("workers"))
-	c.untilSays("flat", v2alpha2.ReasonInvalid, "needs 2 pods, 1 exist", "pod wrong", `"workers"`, "has no sub-groups")
-	c.untilTold("Pod", "wrong", "SubGroupNotFound", "has no sub-groups")
-	c.stillSchedules()
-	c.patchPod("wrong", map[string]any{"metadata": map[string]any{"labels": map[string]any{v2alpha2.SubGroupLabel: nil}}})
+	c.create(c.pod("without", "flat", 1))
+	c.untilSays("flat", v2alpha2.ReasonWaitingForPods, "needs 2 pods, 1 exist")
+	c.create(c.pod("with", "flat", 1).SubGroup("workers"))
 	c.untilBound("flat", 2)
 	c.untilSatisfied("flat")
+	if n := c.countEvents("Pod", "with")["SubGroupNotFound"]; n > 0 {
+		t.Errorf("%d events say that the pod does not count", n)
+	}
+	c.stillSchedules()
 }
 
 func TestSamePodGroupNameInTwoNamespaces(t *testing.T) {

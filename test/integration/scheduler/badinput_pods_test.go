@@ -104,7 +104,9 @@ func TestPodsOfOneGangWithDifferentSchedulers(t *testing.T) {
 
 	c.bind("theirs", c.nodes[0]) // once bound it counts
 	c.untilBound("g", 3)
-	c.untilSatisfied("g")
+	if s := c.untilSatisfied("g"); !containsAll(s.Summary, "1 pod bound one by one by scheduler somebody-else", "muster-scheduler") {
+		t.Errorf("the summary does not say who bound the pods: %s", s.Summary)
+	}
 	if s := scheduled(c.get("theirs")); s.Reason == "WaitingForGang" {
 		t.Errorf("a pod of another scheduler got %v", s)
 	}
@@ -116,7 +118,7 @@ func TestPodsWithSchedulingGates(t *testing.T) {
 	c.apply(c.group("g").MinMember(2))
 	c.create(c.pod("free", "g", 1))
 	c.create(c.pod("gated", "g", 1).SchedulingGate("example.com/quota"))
-	c.untilSays("g", v2alpha2.ReasonGated, "needs 2 pods", "only 1 can be placed", "1 pod", "gates")
+	c.untilSays("g", v2alpha2.ReasonGated, "needs 2 pods", "only 1 can be placed", "1 pod", "gates", "example.com/quota")
 	c.untilTold("PodGroup", "g", "GangIncomplete", "Gated")
 	c.untilPodSays("WaitingForGang", "free")
 	c.untilPodSays("SchedulingGated", "gated")

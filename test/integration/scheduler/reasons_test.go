@@ -3,6 +3,7 @@ package scheduler
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -39,4 +40,23 @@ func TestReasonsMeanWhatTheySay(t *testing.T) {
 	c.cordon(false, c.nodes[1:]...)
 	c.untilBound("cordoned", 4)
 	c.untilSatisfied("cordoned")
+}
+
+// Pods that lack a schedulerName are started one by one by the stock scheduler. The PodGroup says so before, while and after.
+func TestPodsWithoutSchedulerName(t *testing.T) {
+	c := newCluster(t, 1)
+	c.startQuick()
+	c.apply(c.group("g").MinMember(2))
+	names := numbered("g", 2)
+	for _, n := range names {
+		c.create(c.pod(n, "g", 1).SchedulerName(corev1.DefaultSchedulerName))
+	}
+	c.untilSays("g", v2alpha2.ReasonInvalid, "set schedulerName muster-scheduler in all pods of the gang: 2 pods of scheduler default-scheduler")
+	c.bind(names[0], c.nodes[0]) // as the stock scheduler would
+	c.untilSays("g", v2alpha2.ReasonInvalid, "1 pod bound one by one by scheduler default-scheduler")
+	c.bind(names[1], c.nodes[0])
+	c.untilStatus("g", "says that its pods were bound one by one", func(s v2Status) bool {
+		return containsAll(s.Summary, "2/2 pods bound", "2 pods bound one by one by scheduler default-scheduler", "set schedulerName muster-scheduler")
+	})
+	c.stillSchedules()
 }

@@ -6,7 +6,8 @@ const (
 	PodGroupAnnotation = "pod-group-name"
 
 	// SubGroupLabel, on a pod, names the leaf of the PodGroup's tree that the
-	// pod counts towards. Without meaning for a PodGroup without sub-groups.
+	// pod counts towards. It has no meaning for a PodGroup without sub-groups:
+	// all of its pods count.
 	SubGroupLabel = "kai.scheduler/subgroup-name"
 
 	// BoundForAnnotation, on a pod, is the mark that muster-scheduler leaves in

@@ -1,0 +1,145 @@
+package podgroup
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/message"
+)
+
+// maxShown is the longest part of a name that a text about several pods shows, and maxExamples how many of them it names: the
+// advice has to fit the summary beside them.
+const (
+	maxShown    = 40
+	maxExamples = 2
+)
+
+// podsNamed returns a number of pods with their first names: "pod a", "3 pods (a, b, …)". names has at least one.
+func podsNamed(noun string, names []string, total int) string {
+	shown := make([]string, 0, maxExamples+1)
+	for _, name := range names[:min(len(names), maxExamples)] {
+		shown = append(shown, message.Truncate(name, maxShown))
+	}
+	if total == 1 {
+		return noun + " " + shown[0]
+	}
+	if total > len(shown) {
+		shown = append(shown, "…")
+	}
+	return fmt.Sprintf("%s (%s)", message.Count(total, noun), strings.Join(shown, ", "))
+}
+
+// ofSeveral returns what is said of one pod, for several.
+func ofSeveral(why string) string {
+	return strings.NewReplacer("carries sub-group ", "carry sub-group ", "has no label ", "have no label ").Replace(why)
+}
+
+// misplaced says which pods count towards no leaf, why, and what to do: `3 pods (a, b, …) carry sub-group "worker", which the
+// PodGroup does not have: correct label kai.scheduler/subgroup-name; the leaves are leader, workers`.
+func misplaced(noun string, pods []Misplaced, tree *gang.Tree) string {
+	parts := make([]string, 0, len(pods)+1)
+	for _, p := range pods[:min(len(pods), maxNamed)] {
+		why := p.Why
+		if p.Total > 1 {
+			why = ofSeveral(why)
+		}
+		parts = append(parts, fmt.Sprintf("%s %s: %s", podsNamed(noun, p.Pods, p.Total), why, LabelAdvice(p.Why)))
+	}
+	if more := len(pods) - maxNamed; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %s", message.Count(more, "further cause")))
+	}
+	return strings.Join(append(parts, leafNames(tree)), "; ")
+}
+
+// leafNames lists the leaves of a tree that has named ones, "" for no tree.
+func leafNames(tree *gang.Tree) string {
+	if tree == nil {
+		return ""
+	}
+	leaves := tree.Leaves()
+	names := make([]string, 0, maxNamed)
+	for _, leaf := range leaves[:min(len(leaves), maxNamed)] {
+		names = append(names, leaf.Name())
+	}
+	return "the leaves are " + message.List(names, maxNamed, len(leaves), ", ")
+}
+
+// LabelAdvice says what to do about a pod that counts towards no leaf for this cause, which is WaitingPod.Misplaced.
+func LabelAdvice(why string) string {
+	if strings.HasPrefix(why, "has no label ") {
+		return "add it"
+	}
+	return "correct label " + v2alpha2.SubGroupLabel
+}
+
+// gated says what keeps pods that exist out of every plan: gates of their own, and what another plugin says.
+func gated(f Facts) string {
+	var parts []string
+	if len(f.GateNames) > 0 || f.GatedBy == "" {
+		text := message.Count(f.Gated, "pod") + " with scheduling gates"
+		if len(f.GateNames) > 0 {
+			text += " that are to be lifted: " + message.List(f.GateNames, maxNamed, len(f.GateNames), ", ")
+		}
+		parts = append(parts, text)
+	}
+	if f.GatedBy != "" {
+		parts = append(parts, fmt.Sprintf("%s gated: %s", message.Count(f.Gated, "pod"), f.GatedBy))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// schedulerAdvice says which schedulerName the pods of a gang should have.
+func schedulerAdvice(f Facts) string {
+	name := f.Profile
+	if name == "" {
+		name = message.List(f.OurNames, maxNamed, len(f.OurNames), " or ")
+	}
+	return fmt.Sprintf("set schedulerName %s in all pods of the gang", name)
+}
+
+// foreign says what to do about pods that wait for another scheduler.
+func foreign(f Facts) string {
+	text := fmt.Sprintf("%s: %s of %s", schedulerAdvice(f), message.Count(f.Foreign, "pod"), schedulers(f.ForeignNames))
+	if f.Profile == "" {
+		text += "; as they are, each counts once it is bound"
+	}
+	return text
+}
+
+// boundByOthers says that pods were not started as a gang. "": all were.
+func boundByOthers(f Facts) string {
+	if f.BoundByOthers == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s bound one by one by %s: %s to start them together", message.Count(f.BoundByOthers, "pod"), schedulers(f.OtherNames), schedulerAdvice(f))
+}
+
+func schedulers(names []string) string {
+	if len(names) == 1 {
+		return "scheduler " + names[0]
+	}
+	return "schedulers " + message.List(names, maxNamed, len(names), ", ")
+}
+
+// lacks names what keeps the tree from being satisfied, first the leaves, where pods have to come: "prefill-2 lacks 2 of 8;
+// complete: 0 of 2 sub-groups of the gang, 1 of 2 of prefill". Empty for a PodGroup without sub-groups, where the totals say it all.
+func lacks(tree *gang.Tree, c gang.Counts) string {
+	if tree.Root().IsLeaf() {
+		return ""
+	}
+	var leaves, groups []string
+	for _, l := range tree.Missing(c) {
+		switch {
+		case l.Optional:
+		case l.Group.IsLeaf():
+			leaves = append(leaves, fmt.Sprintf("%s lacks %d of %d", l.Group.Name(), l.Need-l.Have, l.Need))
+		case l.Group.Parent() == nil:
+			groups = append(groups, fmt.Sprintf("%d of %d sub-groups of the gang", l.Have, l.Need))
+		default:
+			groups = append(groups, fmt.Sprintf("%d of %d of %s", l.Have, l.Need, l.Group.Name()))
+		}
+	}
+	return message.List(leaves, maxNamed, len(leaves), ", ") + "; complete: " + message.List(groups, maxNamed, len(groups), ", ")
+}
