@@ -2,17 +2,29 @@ package podgroup
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/message"
 )
 
 // Event is the event for a change of a PodGroup's status.
 type Event struct {
 	Warning      bool
 	Reason, Note string
+}
+
+// LackingEvent returns the warning about a gang that has lacked pods for this long; nil: its status says something else.
+func LackingEvent(status *v2alpha2.PodGroupStatus, lasted time.Duration) *Event {
+	is := meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionSatisfied)
+	if is == nil || v2alpha2.Reason(is.Reason) != v2alpha2.ReasonWaitingForPods {
+		return nil
+	}
+	return &Event{Warning: true, Reason: v2alpha2.EventGangIncomplete,
+		Note: fmt.Sprintf("%s for more than %s: %s", is.Reason, message.Count(int(lasted.Minutes()), "minute"), is.Message)}
 }
 
 // StatusEvent returns the event for a change of status, nil if the change is not worth one: one event per gang and

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -81,12 +82,47 @@ type Facts struct {
 	// schedulers and no Profile.
 	OurNames []string
 
+	// Owners are the controllers of the pods that exist, of a gang that lacks pods; sorted by kind and name, at most 10.
+	Owners []Owner
+	// Failed is how many pods of the gang have failed and still have an object. Only filled in, by the reporter, for a gang
+	// that has lacked pods for a while. So is Unclaimed: what names the PodGroup otherwise than pods have to.
+	Failed    int
+	Unclaimed []Unclaimed
+
 	// Partial: bound in part, and provably never whole; it has been for PartialFor.
 	Partial    bool
 	PartialFor time.Duration
 
 	// Waiting are the pods that are not bound, in no plan and not terminating, with what the scheduler wants from each.
 	Waiting []WaitingPod
+}
+
+// Owner is a controller of pods of a gang.
+type Owner struct {
+	APIVersion, Kind, Name string
+	UID                    types.UID
+	// Leaf is where its pods count, "" for a PodGroup without sub-groups; Mixed: in several leaves, or in none.
+	Leaf  string
+	Mixed bool
+	// Pods is how many of its pods exist, those that have ended or are being deleted left out.
+	Pods int
+
+	// Seen: its object was read, and the fields below are known. Unknown: it is of a kind that is not read.
+	Seen, Unknown bool
+	// Wants is how many pods it is to have at the same time.
+	Wants int
+	// Ordered: it makes a pod only when those before it are ready. Suspended: it makes none.
+	Ordered, Suspended bool
+}
+
+// Unclaimed is a pod, or what makes pods, that names the PodGroup in a place where the name has no meaning.
+type Unclaimed struct {
+	// Kind is Pod, or that of the pods' controller; Names are the objects', sorted, at most 10; Total is how many they are.
+	Kind  string
+	Names []string
+	Total int
+	// Where is the place: "label pod-group-name".
+	Where string
 }
 
 // Misplaced are pods that count towards no leaf for the same cause.

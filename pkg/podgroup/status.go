@@ -141,7 +141,11 @@ func blocked(f Facts) (v2alpha2.Reason, string) {
 		if f.Terminating > 0 {
 			text += fmt.Sprintf("; %s being deleted", message.Count(f.Terminating, "pod"))
 		}
-		if f.Pods == 0 && total(f.Created) == 0 && metav1.GetControllerOf(f.Group) == nil {
+		text += makers(f)
+		switch {
+		case len(f.Unclaimed) > 0:
+			text += "; " + unclaimed(f.Unclaimed)
+		case f.Pods == 0 && f.Failed == 0 && total(f.Created) == 0 && metav1.GetControllerOf(f.Group) == nil:
 			text += "; pods name it by annotation " + v2alpha2.PodGroupAnnotation
 		}
 		reason := v2alpha2.ReasonWaitingForPods

@@ -137,6 +137,23 @@ func TestStatus(t *testing.T) {
 				SubGroups:  []v2alpha2.SubGroupStatus{{Name: "decode", Admitted: true}},
 			},
 		},
+		"what keeps the owners of the pods from making more is told first": {
+			group: pair().Obj(),
+			facts: Facts{
+				Pods: 3, Created: gang.Counts{"leader": 1, "workers": 2},
+				Owners: []Owner{
+					{Kind: "StatefulSet", Name: "leader", UID: "1", Leaf: "leader", Pods: 1, Seen: true, Wants: 2, Ordered: true},
+					{Kind: "StatefulSet", Name: "workers", UID: "2", Leaf: "workers", Pods: 2, Seen: true, Wants: 4, Ordered: true},
+				},
+			},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/5", Reason: v2alpha2.ReasonWaitingForPods,
+				Summary: "0/5 pods bound; needs 5 pods, 3 exist; StatefulSet workers makes a pod only when the one before it is ready: recreate it with podManagementPolicy Parallel; workers lacks 2 of 4; complete: 1 of 2 sub-groups of the gang",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods), unsatisfied(v2alpha2.ReasonWaitingForPods,
+					"needs 5 pods, 3 exist; StatefulSet workers makes a pod only when the one before it is ready: recreate it with podManagementPolicy Parallel; workers lacks 2 of 4; complete: 1 of 2 sub-groups of the gang")),
+				SubGroups: []v2alpha2.SubGroupStatus{leaf("leader", 1, 1, 0, false, false), leaf("workers", 4, 2, 0, false, false)},
+			},
+		},
 		"misplaced pods that would fill the gap are why, equal causes grouped": {
 			group: pair().Obj(),
 			facts: Facts{

@@ -65,20 +65,25 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		return fmt.Errorf("making a client for PodGroups: %w", err)
 	}
 	groups := client.NewInformer()
-	g.reporter = report.New(report.Options{
-		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock,
-		StatusInterval:      g.args.StatusInterval.Duration,
-		Busy:                g.binds.busy,
-		WaitingForGangAfter: g.args.WaitingForGangAfter.Duration,
-		NeedsCapacityAfter:  g.args.NeedsCapacityAfter.Duration,
-	})
-
 	// The scheduler's pod informer leaves out pods that ended: a completion or a failure looks like a deletion there.
 	ended := informers.NewSharedInformerFactoryWithOptions(h.ClientSet(), 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = endedPods
 		}),
 		informers.WithTransform(strip))
+	if err := ended.Core().V1().Pods().Informer().AddIndexers(cache.Indexers{failedIndex: byFailedGang}); err != nil {
+		return fmt.Errorf("reading ended pods: %w", err)
+	}
+	g.reporter = report.New(report.Options{
+		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock,
+		StatusInterval:      g.args.StatusInterval.Duration,
+		Busy:                g.binds.busy,
+		WaitingForGangAfter: g.args.WaitingForGangAfter.Duration,
+		NeedsCapacityAfter:  g.args.NeedsCapacityAfter.Duration,
+		Pods:                g.podLister,
+		Failed:              failedPods(ended.Core().V1().Pods().Informer()),
+	})
+
 	nodes := h.SharedInformerFactory().Core().V1().Nodes().Informer()
 	if err := nodes.SetTransform(withoutManagedFields); err != nil {
 		return fmt.Errorf("reading nodes: %w", err)
@@ -133,6 +138,28 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		g.reporter.Run(ctx)
 	}()
 	return nil
+}
+
+// failedIndex finds failed pods by their PodGroup.
+const failedIndex = "failedByPodGroup"
+
+func byFailedGang(obj any) ([]string, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || pod.Status.Phase != corev1.PodFailed || pod.Annotations[v2alpha2.PodGroupAnnotation] == "" {
+		return nil, nil
+	}
+	return []string{pod.Namespace + "/" + pod.Annotations[v2alpha2.PodGroupAnnotation]}, nil
+}
+
+// failedPods returns how many failed pods name a PodGroup.
+func failedPods(ended cache.SharedIndexInformer) func(gangstate.Key) int {
+	return func(key gangstate.Key) int {
+		keys, err := ended.GetIndexer().IndexKeys(failedIndex, key.String())
+		if err != nil {
+			return 0
+		}
+		return len(keys)
+	}
 }
 
 // endedPods selects pods that Succeeded or Failed; field selectors know no "or".

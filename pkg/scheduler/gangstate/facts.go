@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -201,8 +203,40 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 	if f.Foreign+f.BoundByOthers > 0 && profile == "" {
 		f.OurNames = sets.List(r.profiles)
 	}
+	if g.tree != nil && !n.created.Satisfied(g.tree.Root()) {
+		f.Owners = g.owners()
+	}
 	*buffer = append(*buffer, g.rows...)
 	return f, g.lacking(f), true
+}
+
+// maxOwners is how many owners Facts name: a gang of bare ReplicaSets may have one for each pod.
+const maxOwners = 10
+
+// owners returns the controllers of the pods that exist. It walks over all members, of a gang that lacks some.
+func (g *gangState) owners() []podgroup.Owner {
+	found := map[types.UID]*podgroup.Owner{}
+	for _, m := range g.members {
+		ref := metav1.GetControllerOfNoCopy(m.pod)
+		if ref == nil || !m.share.has(isLive) || m.pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		o := found[ref.UID]
+		if o == nil {
+			o = &podgroup.Owner{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: ref.UID, Leaf: m.leaf}
+			found[ref.UID] = o
+		}
+		o.Mixed = o.Mixed || m.misplaced != "" || m.leaf != o.Leaf
+		o.Pods++
+	}
+	out := make([]podgroup.Owner, 0, len(found))
+	for _, o := range found {
+		out = append(out, *o)
+	}
+	slices.SortFunc(out, func(a, b podgroup.Owner) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	return out[:min(len(out), maxOwners)]
 }
 
 // lacking returns how many waiting pods of each leaf the refused attempt lacked nodes for: of the missing minimum the fewest

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -38,17 +39,21 @@ type StatusWriter interface {
 	UpdateStatus(ctx context.Context, group *v2alpha2.PodGroup) (*v2alpha2.PodGroup, error)
 }
 
-// Options are what a Reporter needs. All are required.
+// Options are what a Reporter needs. All but Pods and Failed are required.
 type Options struct {
 	Registry  *gangstate.Registry
 	PodGroups StatusWriter
-	Client    kubernetes.Interface // for the status of pods
+	Client    kubernetes.Interface // for the status of pods, and to read their owners
 	Recorder  events.EventRecorder
 	Clock     clock.WithTicker
 
 	// Busy reports whether bindings are being posted: a changed condition then waits, no longer than StatusInterval. To
 	// the API server a status is as much work as a binding, and the gangs behind this one wait for theirs.
 	Busy func() bool
+	// Pods are the pods of the scheduler's cache; Failed returns how many pods that name a PodGroup have failed. Both say why
+	// a gang lacks pods. nil: that is not known.
+	Pods   corelisters.PodLister
+	Failed func(gangstate.Key) int
 	// StatusInterval is the shortest time between two status writes of one PodGroup; a changed condition is written at
 	// once, unless Busy.
 	StatusInterval time.Duration

@@ -44,6 +44,7 @@ type statuses struct {
 	interval time.Duration
 	busy     func() bool
 	queue    queue
+	makers   *makers
 
 	mu     sync.Mutex
 	groups map[gangstate.Key]*groupStatus // guarded by mu; the entries belong to the worker that has the key
@@ -64,12 +65,17 @@ type groupStatus struct {
 	told *v2alpha2.PodGroupStatus
 	// tellAt is when the event about what has changed since told is due; zero: nothing has.
 	tellAt time.Time
+	// lackingSince is since when the gang has lacked pods without a break; zero: it does not. warned: an event said so.
+	lackingSince time.Time
+	warned       bool
+	// claims are the pods that were told that they name the PodGroup in a place without meaning.
+	claims sets.Set[types.UID]
 }
 
 func newStatuses(o Options) *statuses {
 	return &statuses{
 		pace: newPacer(o.Registry), writer: o.PodGroups, recorder: o.Recorder, clock: o.Clock, interval: o.StatusInterval, busy: o.Busy,
-		queue: newQueue(o.Clock), groups: map[gangstate.Key]*groupStatus{},
+		queue: newQueue(o.Clock), groups: map[gangstate.Key]*groupStatus{}, makers: newMakers(o),
 	}
 }
 
@@ -98,8 +104,10 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 	group := f.Group
 
 	// 2. Is there news, and is it time for it?
+	later := s.lookForMakers(ctx, st, &f, now)
 	after := podgroup.Status(f, metav1.NewTime(now))
-	later := s.tellSettled(st, group, &after, now)
+	later = sooner(later, s.tellSettled(st, group, &after, now))
+	s.warn(st, group, &after, now)
 	change := podgroup.Compare(&group.Status, &after)
 	if change == podgroup.Same {
 		st.pendingSince = time.Time{}
@@ -181,6 +189,40 @@ func (s *statuses) tellSettled(st *groupStatus, written *v2alpha2.PodGroup, afte
 	return 0
 }
 
+// lookForMakers adds to the facts what keeps the pods that the gang lacks from being made, once it has lacked them for a
+// while. It returns in how long to look again, 0 for no need.
+func (s *statuses) lookForMakers(ctx context.Context, st *groupStatus, f *podgroup.Facts, now time.Time) time.Duration {
+	if !podgroup.LacksPods(*f) {
+		st.lackingSince, st.warned = time.Time{}, false
+		return 0
+	}
+	if st.lackingSince.IsZero() {
+		st.lackingSince = now
+	}
+	if wait := st.lackingSince.Add(makersAfter).Sub(now); wait > 0 {
+		return wait
+	}
+	for _, c := range s.makers.complete(ctx, f) {
+		if !st.claims.Has(c.pod.UID) {
+			st.claims.Insert(c.pod.UID)
+			emit(s.recorder, c.pod, true, v2alpha2.EventPodGroupNotNamed,
+				fmt.Sprintf("the pod is in no gang, and PodGroup %s has no pods: %s", f.Name, podgroup.UnclaimedAdvice(c.Unclaimed)))
+		}
+	}
+	return max(0, st.lackingSince.Add(warnAfter).Sub(now))
+}
+
+// warn emits the event that the gang lacks pods for long, once.
+func (s *statuses) warn(st *groupStatus, group *v2alpha2.PodGroup, after *v2alpha2.PodGroupStatus, now time.Time) {
+	if st.warned || st.lackingSince.IsZero() || now.Before(st.lackingSince.Add(warnAfter)) {
+		return
+	}
+	if e := podgroup.LackingEvent(after, warnAfter); e != nil {
+		st.warned = true
+		s.tell(group, e)
+	}
+}
+
 func (s *statuses) tell(group *v2alpha2.PodGroup, e *podgroup.Event) {
 	emit(s.recorder, Reference(group), e.Warning, e.Reason, e.Note)
 }
@@ -200,7 +242,7 @@ func (s *statuses) of(key gangstate.Key, uid types.UID) *groupStatus {
 	defer s.mu.Unlock()
 	st := s.groups[key]
 	if st == nil || st.uid != uid {
-		st = &groupStatus{uid: uid, superseded: sets.New[string]()}
+		st = &groupStatus{uid: uid, superseded: sets.New[string](), claims: sets.New[types.UID]()}
 		s.groups[key] = st
 	}
 	return st

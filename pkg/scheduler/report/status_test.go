@@ -83,6 +83,7 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 	want := []string{
 		"Normal GangIncomplete PodGroup/train: WaitingForPods: needs 2 pods, 1 exist",
 		"Normal WaitingForGang Pod/a: PodGroup train: WaitingForPods: needs 2 pods, 1 exist",
+		"Warning GangIncomplete PodGroup/train: WaitingForPods for more than 5 minutes: needs 2 pods, 1 exist",
 		"Warning GangBlocked PodGroup/train: InsufficientGPUs: 2 pods fit nowhere; 4 nodes: too few GPUs",
 		"Warning FailedScheduling Pod/a: PodGroup train: InsufficientGPUs: 2 pods fit nowhere",
 		"Normal GangAdmitted PodGroup/train: the minimum of 2 pods is bound",

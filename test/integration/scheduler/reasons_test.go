@@ -60,3 +60,19 @@ func TestPodsWithoutSchedulerName(t *testing.T) {
 	})
 	c.stillSchedules()
 }
+
+// A PodGroup whose pods are not made says who should make them; one that no pod names, which pods name it in another way.
+func TestWhoShouldMakeThePods(t *testing.T) {
+	c := newCluster(t, 2)
+	c.startQuick()
+	c.apply(c.group("few").MinMember(4))
+	c.job("few", "few", 2, 1)
+	c.deleteJobsAtTheEnd()
+	c.apply(c.group("nobody").MinMember(1))
+	c.create(c.pod("stray", "", 1).Label(v2alpha2.PodGroupAnnotation, "nobody"))
+
+	c.untilSays("few", v2alpha2.ReasonWaitingForPods, "needs 4 pods, 2 exist", "Job few has the 2 pods it is to have: set its parallelism", "to 4")
+	c.untilSays("nobody", v2alpha2.ReasonWaitingForPods, "needs 1 pod, 0 exist", "pod stray names it by label pod-group-name: make it annotation pod-group-name")
+	c.untilTold("Pod", "stray", "PodGroupNotNamed", "PodGroup nobody has no pods")
+	c.stillSchedules()
+}

@@ -44,6 +44,9 @@ const (
 	// EventPodGroupNotFound: the pod names a PodGroup that does not exist. One
 	// event for all pods that name it, on the first of them.
 	EventPodGroupNotFound = "PodGroupNotFound"
+	// EventPodGroupNotNamed: a PodGroup has no pods, and the pod, or the Job that
+	// made it, names it in a place where that has no meaning.
+	EventPodGroupNotNamed = "PodGroupNotNamed"
 	// EventSubGroupNotFound: the pod names no leaf of its PodGroup. One event
 	// for all pods with the same cause, on the first of them.
 	EventSubGroupNotFound = "SubGroupNotFound"

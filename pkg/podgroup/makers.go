@@ -1,0 +1,106 @@
+package podgroup
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/message"
+)
+
+// LacksPods reports whether fewer pods exist than the minimum of a valid tree needs.
+func LacksPods(f Facts) bool {
+	return f.Group != nil && f.Tree != nil && !f.Ended && f.Tree.MissingPods(f.Created) > 0
+}
+
+// maxOwners is how many owners a message speaks of.
+const maxOwners = 2
+
+// makers says who should make the pods that a gang lacks, and what keeps them from it. "": that is not known.
+func makers(f Facts) string {
+	var parts []string
+	for _, o := range f.Owners {
+		if text := makerOf(f, o); text != "" && len(parts) < maxOwners {
+			parts = append(parts, text)
+		}
+	}
+	if f.Failed > 0 {
+		verb := "do"
+		if f.Failed == 1 {
+			verb = "does"
+		}
+		parts = append(parts, fmt.Sprintf("%s failed and %s not count", message.Count(f.Failed, "pod"), verb))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(parts, "; ")
+}
+
+// makerOf says what keeps one owner from making the pods that its leaf lacks. "": its leaf lacks none, or nothing is known.
+func makerOf(f Facts, o Owner) string {
+	short := 0
+	if leaf := f.Tree.Group(o.Leaf); !o.Mixed && leaf != nil {
+		if short = leaf.Min() - f.Created[o.Leaf]; short <= 0 {
+			return ""
+		}
+	}
+	who := fmt.Sprintf("%s %s", o.Kind, message.Truncate(o.Name, maxShown))
+	switch {
+	case o.Unknown:
+		return fmt.Sprintf("%s makes its pods: see its events", who)
+	case !o.Seen:
+		return ""
+	case o.Suspended:
+		return who + " is suspended: resume it"
+	case o.Ordered && o.Wants > o.Pods:
+		return who + " makes a pod only when the one before it is ready: recreate it with podManagementPolicy Parallel"
+	case o.Wants > o.Pods:
+		return fmt.Sprintf("%s is to have %s and has %d: see its events, a quota or an admission webhook may refuse the others",
+			who, message.Count(o.Wants, "pod"), o.Pods)
+	case short > 0 && f.alone(o):
+		return fmt.Sprintf("%s has the %s it is to have: set its %s to %d, or lower the minimum",
+			who, message.Count(o.Wants, "pod"), sizeField(o.Kind), o.Wants+short)
+	}
+	return ""
+}
+
+// alone reports whether no other owner makes pods of the owner's leaf.
+func (f Facts) alone(o Owner) bool {
+	for _, other := range f.Owners {
+		if other.UID != o.UID && (other.Mixed || other.Leaf == o.Leaf) {
+			return false
+		}
+	}
+	return true
+}
+
+// sizeField names the field that says how many pods an object of the kind has at the same time.
+func sizeField(kind string) string {
+	if kind == "Job" {
+		return "parallelism (and completions, if it is lower)"
+	}
+	return "replicas"
+}
+
+// unclaimed says what names the PodGroup in a place that has no meaning, and where the name belongs.
+func unclaimed(found []Unclaimed) string {
+	parts := make([]string, 0, len(found))
+	for _, u := range found[:min(len(found), maxOwners)] {
+		parts = append(parts, UnclaimedAdvice(u))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// UnclaimedAdvice says the same of one finding.
+func UnclaimedAdvice(u Unclaimed) string {
+	if u.Kind == "Pod" {
+		verb := "name"
+		if u.Total == 1 {
+			verb = "names"
+		}
+		return fmt.Sprintf("%s %s it by %s: make it annotation %s", podsNamed("pod", u.Names, u.Total), verb, u.Where, v2alpha2.PodGroupAnnotation)
+	}
+	return fmt.Sprintf("%s %s names it by %s of its own: move that to spec.template.metadata.annotations",
+		u.Kind, message.Truncate(u.Names[0], maxShown), u.Where)
+}

@@ -1,0 +1,85 @@
+package podgroup
+
+import (
+	"testing"
+
+	"github.com/muster-project/muster/pkg/gang"
+)
+
+// TestMakers has a case per sentence about who should make the pods that a flat gang of 8 lacks.
+func TestMakers(t *testing.T) {
+	t.Parallel()
+	job := Owner{Kind: "Job", Name: "train", UID: "1", Pods: 4, Seen: true, Wants: 4}
+	for name, tc := range map[string]struct {
+		facts Facts
+		want  string
+	}{
+		"nothing is known": {want: ""},
+		"a StatefulSet that waits for each pod": {
+			facts: Facts{Owners: []Owner{{Kind: "StatefulSet", Name: "web", Pods: 1, Seen: true, Wants: 8, Ordered: true}}},
+			want:  "; StatefulSet web makes a pod only when the one before it is ready: recreate it with podManagementPolicy Parallel",
+		},
+		"a Job that runs fewer": {
+			facts: Facts{Owners: []Owner{job}},
+			want:  "; Job train has the 4 pods it is to have: set its parallelism (and completions, if it is lower) to 8, or lower the minimum",
+		},
+		"a ReplicaSet that has fewer": {
+			facts: Facts{Owners: []Owner{{Kind: "ReplicaSet", Name: "web-7d9", Pods: 4, Seen: true, Wants: 4}}},
+			want:  "; ReplicaSet web-7d9 has the 4 pods it is to have: set its replicas to 8, or lower the minimum",
+		},
+		"an owner that could not make all of its pods": {
+			facts: Facts{Owners: []Owner{{Kind: "Job", Name: "train", Pods: 4, Seen: true, Wants: 8}}},
+			want:  "; Job train is to have 8 pods and has 4: see its events, a quota or an admission webhook may refuse the others",
+		},
+		"a Job that is suspended": {
+			facts: Facts{Owners: []Owner{{Kind: "Job", Name: "train", Pods: 4, Seen: true, Wants: 8, Suspended: true}}},
+			want:  "; Job train is suspended: resume it",
+		},
+		"an owner of a kind that is not known": {
+			facts: Facts{Owners: []Owner{{Kind: "PodClique", Name: "chat-0-decode", Pods: 4, Unknown: true}}},
+			want:  "; PodClique chat-0-decode makes its pods: see its events",
+		},
+		"an owner that was not read yet": {facts: Facts{Owners: []Owner{{Kind: "Job", Name: "train", Pods: 4}}}, want: ""},
+		"two owners of one leaf, neither of which could do more": {
+			facts: Facts{Owners: []Owner{job, {Kind: "Job", Name: "more", UID: "2", Pods: 2, Seen: true, Wants: 2}}}, want: ""},
+		"pods that failed": {facts: Facts{Failed: 2}, want: "; 2 pods failed and do not count"},
+		"an owner and pods that failed": {
+			facts: Facts{Owners: []Owner{{Kind: "Job", Name: "train", Pods: 4, Seen: true, Wants: 8, Suspended: true}}, Failed: 1},
+			want:  "; Job train is suspended: resume it; 1 pod failed and does not count",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.facts.Group, tc.facts.Created = flat().Obj(), gang.Counts{"": 4}
+			var err error
+			if tc.facts.Tree, err = Tree(&tc.facts.Group.Spec); err != nil {
+				t.Fatal(err)
+			}
+			if got := makers(tc.facts); got != tc.want {
+				t.Errorf("makers:\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestUnclaimed(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		found []Unclaimed
+		want  string
+	}{
+		"a pod with a label": {[]Unclaimed{{Kind: "Pod", Names: []string{"a"}, Total: 1, Where: "label pod-group-name"}},
+			"pod a names it by label pod-group-name: make it annotation pod-group-name"},
+		"pods with the label of another product": {[]Unclaimed{{Kind: "Pod", Names: []string{"a", "b", "c"}, Total: 3, Where: "label scheduling.x-k8s.io/pod-group"}},
+			"3 pods (a, b, …) name it by label scheduling.x-k8s.io/pod-group: make it annotation pod-group-name"},
+		"a Job": {[]Unclaimed{{Kind: "Job", Names: []string{"train"}, Total: 1, Where: "annotation pod-group-name"}},
+			"Job train names it by annotation pod-group-name of its own: move that to spec.template.metadata.annotations"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := unclaimed(tc.found); got != tc.want {
+				t.Errorf("unclaimed:\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}

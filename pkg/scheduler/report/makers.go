@@ -1,0 +1,242 @@
+package report
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+)
+
+const (
+	// makersAfter is how long a gang has lacked pods before it is asked who should make them: most pods are made within
+	// seconds.
+	makersAfter = 10 * time.Second
+	// makersInterval is how long an answer about an owner, or about the pods of a namespace, is used.
+	makersInterval = time.Minute
+	// maxReads is how many owners are read for one look at a gang, or at a namespace.
+	maxReads = 5
+	// warnAfter is how long a gang has lacked pods when that becomes a warning.
+	warnAfter = 5 * time.Minute
+)
+
+// makers finds out what keeps the pods that a gang lacks from being made. Nothing is watched for it: pods are in the
+// scheduler's cache, and an owner is read when a gang has waited for makersAfter, once a minute at most. What cannot be read
+// is not known.
+type makers struct {
+	client kubernetes.Interface
+	pods   corelisters.PodLister // nil: pods that name a PodGroup in another way are not looked for
+	failed func(gangstate.Key) int
+	clock  clock.PassiveClock
+
+	mu         sync.Mutex
+	owners     map[types.UID]ownerRead  // guarded by mu; entries older than makersInterval are dropped
+	namespaces map[string]namespaceRead // likewise
+}
+
+// ownerRead is what was read of an owner: its fields Seen and below.
+type ownerRead struct {
+	at    time.Time
+	owner podgroup.Owner
+}
+
+// namespaceRead is what names PodGroups in a namespace in a place without meaning, by PodGroup.
+type namespaceRead struct {
+	at    time.Time
+	found map[string][]claim
+}
+
+// claim is a finding, and the first pod that it is about.
+type claim struct {
+	podgroup.Unclaimed
+	pod *corev1.Pod
+}
+
+func newMakers(o Options) *makers {
+	return &makers{
+		client: o.Client, pods: o.Pods, failed: o.Failed, clock: o.Clock,
+		owners: map[types.UID]ownerRead{}, namespaces: map[string]namespaceRead{},
+	}
+}
+
+// complete fills in what Facts leave to the reporter, of a gang that lacks pods. It returns the findings.
+func (m *makers) complete(ctx context.Context, f *podgroup.Facts) []claim {
+	reading, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	now := m.clock.Now()
+	m.forget(now)
+	f.Owners = slices.Clone(f.Owners)
+	for i := range f.Owners[:min(len(f.Owners), maxReads)] {
+		f.Owners[i] = m.owner(reading, f.Namespace, f.Owners[i], now)
+	}
+	if m.failed != nil {
+		f.Failed = m.failed(gangstate.Key{Namespace: f.Namespace, Name: f.Name})
+	}
+	if f.Pods > 0 || m.pods == nil {
+		return nil
+	}
+	found := m.claims(reading, f.Namespace, now)[f.Name]
+	for _, c := range found {
+		f.Unclaimed = append(f.Unclaimed, c.Unclaimed)
+	}
+	return found
+}
+
+// forget drops answers that are too old.
+func (m *makers) forget(now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for uid, read := range m.owners {
+		if now.Sub(read.at) >= makersInterval {
+			delete(m.owners, uid)
+		}
+	}
+	for name, read := range m.namespaces {
+		if now.Sub(read.at) >= makersInterval {
+			delete(m.namespaces, name)
+		}
+	}
+}
+
+// owner returns the owner with what its object says.
+func (m *makers) owner(ctx context.Context, namespace string, o podgroup.Owner, now time.Time) podgroup.Owner {
+	m.mu.Lock()
+	read, known := m.owners[o.UID]
+	m.mu.Unlock()
+	if !known {
+		read = ownerRead{at: now, owner: m.read(ctx, namespace, o)}
+		m.mu.Lock()
+		m.owners[o.UID] = read
+		m.mu.Unlock()
+	}
+	o.Seen, o.Unknown, o.Wants, o.Ordered, o.Suspended = read.owner.Seen, read.owner.Unknown, read.owner.Wants, read.owner.Ordered, read.owner.Suspended
+	return o
+}
+
+// read asks the API server. An error leaves the owner as it is.
+func (m *makers) read(ctx context.Context, namespace string, o podgroup.Owner) podgroup.Owner {
+	switch o.Kind {
+	case "StatefulSet":
+		if set, err := m.client.AppsV1().StatefulSets(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && set.UID == o.UID {
+			o.Seen, o.Wants = true, int(ptr.Deref(set.Spec.Replicas, 1))
+			o.Ordered = set.Spec.PodManagementPolicy != "Parallel"
+		}
+	case "ReplicaSet":
+		if set, err := m.client.AppsV1().ReplicaSets(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && set.UID == o.UID {
+			o.Seen, o.Wants = true, int(ptr.Deref(set.Spec.Replicas, 1))
+		}
+	case "Job":
+		if job, err := m.client.BatchV1().Jobs(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && job.UID == o.UID {
+			o.Seen, o.Wants = true, int(ptr.Deref(job.Spec.Parallelism, 1))
+			if job.Spec.Completions != nil {
+				o.Wants = min(o.Wants, int(*job.Spec.Completions-job.Status.Succeeded))
+			}
+			o.Suspended = ptr.Deref(job.Spec.Suspend, false)
+		}
+	default:
+		o.Unknown = true
+	}
+	return o
+}
+
+// otherKeys are where other gang schedulers, or a slip, have a pod name its group.
+var otherKeys = []struct {
+	label bool
+	key   string
+}{
+	{true, v2alpha2.PodGroupAnnotation},
+	{false, "kai.scheduler/pod-group-name"}, {true, "kai.scheduler/pod-group-name"},
+	{true, "scheduling.x-k8s.io/pod-group"}, {true, "pod-group.scheduling.sigs.k8s.io"},
+	{false, "scheduling.k8s.io/group-name"}, {false, "scheduling.volcano.sh/group-name"},
+	{false, "gang.scheduling.koordinator.sh/name"},
+}
+
+// claims returns, by PodGroup, what names it in another way. It walks over the pods of the namespace.
+func (m *makers) claims(ctx context.Context, namespace string, now time.Time) map[string][]claim {
+	m.mu.Lock()
+	read, known := m.namespaces[namespace]
+	m.mu.Unlock()
+	if known {
+		return read.found
+	}
+	pods, err := m.pods.Pods(namespace).List(labels.Everything())
+	if err != nil {
+		return nil
+	}
+	found := findClaims(pods, func(name string, uid types.UID) string { return m.jobNames(ctx, namespace, name, uid) })
+	m.mu.Lock()
+	m.namespaces[namespace] = namespaceRead{at: now, found: found}
+	m.mu.Unlock()
+	return found
+}
+
+// jobNames returns the PodGroup that a Job's own annotation names, "" if it names none.
+func (m *makers) jobNames(ctx context.Context, namespace, name string, uid types.UID) string {
+	job, err := m.client.BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil || job.UID != uid {
+		return ""
+	}
+	return job.Annotations[v2alpha2.PodGroupAnnotation]
+}
+
+// findClaims looks at pods that are in no gang. jobNames is asked about Jobs of them, the first by name, maxReads at most.
+func findClaims(pods []*corev1.Pod, jobNames func(name string, uid types.UID) string) map[string][]claim {
+	type place struct{ group, kind, where string }
+	places := map[place]*claim{}
+	add := func(p place, name string, pod *corev1.Pod) {
+		c := places[p]
+		if c == nil {
+			c = &claim{Unclaimed: podgroup.Unclaimed{Kind: p.kind, Where: p.where}, pod: pod}
+			places[p] = c
+		}
+		if c.Total++; len(c.Names) < 10 {
+			c.Names = append(c.Names, name)
+		}
+	}
+	pods = slices.Clone(pods)
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	asked := map[types.UID]bool{}
+	for _, pod := range pods {
+		if pod.Annotations[v2alpha2.PodGroupAnnotation] != "" || pod.DeletionTimestamp != nil {
+			continue
+		}
+		named := false
+		for _, k := range otherKeys {
+			from, where := pod.Annotations, "annotation "
+			if k.label {
+				from, where = pod.Labels, "label "
+			}
+			if group := from[k.key]; group != "" && !named {
+				named = true
+				add(place{group, "Pod", where + k.key}, pod.Name, pod)
+			}
+		}
+		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && ref.Kind == "Job" && !named && !asked[ref.UID] && len(asked) < maxReads {
+			asked[ref.UID] = true
+			if group := jobNames(ref.Name, ref.UID); group != "" {
+				add(place{group, "Job", "annotation " + v2alpha2.PodGroupAnnotation}, ref.Name, pod)
+			}
+		}
+	}
+	out := map[string][]claim{}
+	for p, c := range places {
+		out[p.group] = append(out[p.group], *c)
+	}
+	for _, found := range out {
+		slices.SortFunc(found, func(a, b claim) int { return strings.Compare(a.Kind+" "+a.Where, b.Kind+" "+b.Where) })
+	}
+	return out
+}

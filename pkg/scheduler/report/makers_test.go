@@ -1,0 +1,240 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// withMakers puts a reporter in the place of the present one that knows pods and failures.
+func (c *cluster) withMakers(failed int, pods ...*wrappers.PodWrapper) {
+	c.t.Helper()
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for _, w := range pods {
+		if err := indexer.Add(w.Obj()); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.reporter = New(Options{
+		Registry: c.registry, PodGroups: c.groups, Client: c.pods, Recorder: c.events, Clock: c.clock,
+		Busy: func() bool { return false }, Pods: corelisters.NewPodLister(indexer), Failed: func(gangstate.Key) int { return failed },
+		StatusInterval: 2 * time.Second, WaitingForGangAfter: 10 * time.Second, NeedsCapacityAfter: 2 * time.Second,
+	})
+}
+
+func (c *cluster) adds(objects ...runtime.Object) {
+	c.t.Helper()
+	for _, o := range objects {
+		if err := c.pods.Tracker().Add(o); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// lastsFor looks at a gang as often as it asks for, or every second.
+func (c *cluster) lastsFor(name string, d time.Duration) {
+	c.t.Helper()
+	for end := c.clock.Now().Add(d); c.clock.Now().Before(end); {
+		c.mustLook(name)
+		c.passes(time.Second)
+	}
+	c.mustLook(name)
+}
+
+func (c *cluster) summary(name string) string { return c.groups.get(keyOf(name)).Status.Summary }
+
+// reads returns how often owners were read.
+func (c *cluster) reads() int {
+	n := 0
+	for _, a := range c.pods.Actions() {
+		if a.GetVerb() == "get" {
+			n++
+		}
+	}
+	return n
+}
+
+func owned(name, uid string) metav1.ObjectMeta {
+	return wrappers.MakePod(name, namespace).UID(uid).Obj().ObjectMeta
+}
+
+func TestWhoShouldMakeThePods(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		objects []runtime.Object
+		pods    []*wrappers.PodWrapper
+		failed  int
+		want    string
+	}{
+		"a StatefulSet of the usual policy": {
+			objects: []runtime.Object{&appsv1.StatefulSet{ObjectMeta: owned("web", "1"), Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](4)}}},
+			pods:    []*wrappers.PodWrapper{member("train", "web-0").Controller("StatefulSet", "web", "1")},
+			want:    "0/4 pods bound; needs 4 pods, 1 exist; StatefulSet web makes a pod only when the one before it is ready: recreate it with podManagementPolicy Parallel",
+		},
+		"a StatefulSet of fewer replicas": {
+			objects: []runtime.Object{&appsv1.StatefulSet{ObjectMeta: owned("web", "1"),
+				Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](1), PodManagementPolicy: appsv1.ParallelPodManagement}}},
+			pods: []*wrappers.PodWrapper{member("train", "web-0").Controller("StatefulSet", "web", "1")},
+			want: "0/4 pods bound; needs 4 pods, 1 exist; StatefulSet web has the 1 pod it is to have: set its replicas to 4, or lower the minimum",
+		},
+		"a Job that runs fewer at a time": {
+			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](2), Completions: ptr.To[int32](4)}}},
+			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job", "1"), member("train", "b").Controller("Job", "job", "1")},
+			want:    "0/4 pods bound; needs 4 pods, 2 exist; Job job has the 2 pods it is to have: set its parallelism (and completions, if it is lower) to 4, or lower the minimum",
+		},
+		"a Job that a quota holds up": {
+			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}}},
+			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job", "1")},
+			want:    "0/4 pods bound; needs 4 pods, 1 exist; Job job is to have 4 pods and has 1: see its events, a quota or an admission webhook may refuse the others",
+		},
+		"a ReplicaSet that a quota holds up, and pods that failed": {
+			objects: []runtime.Object{&appsv1.ReplicaSet{ObjectMeta: owned("rs", "1"), Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](4)}}},
+			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("ReplicaSet", "rs", "1")}, failed: 2,
+			want: "0/4 pods bound; needs 4 pods, 1 exist; ReplicaSet rs is to have 4 pods and has 1: see its events, a quota or an admission webhook may refuse the others; 2 pods failed and do not count",
+		},
+		"an owner of which only the name is the same": {
+			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("job", "2"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}}},
+			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job", "1")},
+			want:    "0/4 pods bound; needs 4 pods, 1 exist",
+		},
+		"an owner that is gone": {
+			pods: []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job", "1")},
+			want: "0/4 pods bound; needs 4 pods, 1 exist",
+		},
+		"an owner of another kind": {
+			pods: []*wrappers.PodWrapper{member("train", "a").Controller("LeaderWorkerSet", "lws", "1")},
+			want: "0/4 pods bound; needs 4 pods, 1 exist; LeaderWorkerSet lws makes its pods: see its events",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			c.withMakers(tc.failed)
+			c.adds(tc.objects...)
+			c.group(podGroup("train").MinMember(4))
+			for _, w := range tc.pods {
+				c.pod(w)
+			}
+			c.lastsFor("train", makersAfter-time.Second)
+			if s := c.summary("train"); strings.Contains(s, "exist;") || c.reads() > 0 {
+				t.Errorf("before pods have been missing for %s: %q, %d reads", makersAfter, s, c.reads())
+			}
+			c.lastsFor("train", 5*time.Second)
+			if diff := cmp.Diff(tc.want, c.summary("train")); diff != "" {
+				t.Errorf("summary (-want +got):\n%s", diff)
+			}
+			before := c.reads()
+			c.lastsFor("train", 30*time.Second)
+			if n := c.reads(); n > before || n > 1 {
+				t.Errorf("%d reads within a minute, want one", n)
+			}
+		})
+	}
+}
+
+// Pods that are missing for minutes become a warning, once; and again if they were there meanwhile.
+func TestMissingPodsBecomeAWarning(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.withMakers(0)
+	c.group(podGroup("train").MinMember(2))
+	c.pod(member("train", "a"))
+	warnings := func() (out []string) {
+		for _, e := range c.events.list() {
+			if strings.HasPrefix(e, "Warning ") {
+				out = append(out, e)
+			}
+		}
+		return out
+	}
+	c.lastsFor("train", warnAfter-time.Second)
+	if got := warnings(); len(got) > 0 {
+		t.Errorf("too early: %v", got)
+	}
+	c.lastsFor("train", 2*warnAfter)
+	want := []string{"Warning GangIncomplete PodGroup/train: WaitingForPods for more than 5 minutes: needs 2 pods, 1 exist"}
+	if diff := cmp.Diff(want, warnings()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	c.pod(member("train", "b"))
+	c.lastsFor("train", 5*time.Second)
+	c.registry.RemovePod("b", c.clock.Now())
+	c.lastsFor("train", warnAfter+time.Second)
+	if diff := cmp.Diff(append(want, want...), warnings()); diff != "" {
+		t.Errorf("warnings after the pod came and went (-want +got):\n%s", diff)
+	}
+}
+
+// A PodGroup without pods, which pods of its namespace name in a place that has no meaning.
+func TestPodsThatNameThePodGroupOtherwise(t *testing.T) {
+	t.Parallel()
+	plain := func(name string) *wrappers.PodWrapper { return wrappers.MakePod(name, namespace).UID(name) }
+	job := &batchv1.Job{ObjectMeta: owned("job", "1")}
+	job.Annotations = map[string]string{v2alpha2.PodGroupAnnotation: "train"}
+	for name, tc := range map[string]struct {
+		objects []runtime.Object
+		pods    []*wrappers.PodWrapper
+		want    string
+		event   string
+	}{
+		"by a label": {
+			pods:  []*wrappers.PodWrapper{plain("b").Label(v2alpha2.PodGroupAnnotation, "train"), plain("a").Label(v2alpha2.PodGroupAnnotation, "train"), plain("c").Label(v2alpha2.PodGroupAnnotation, "other")},
+			want:  "0/2 pods bound; needs 2 pods, 0 exist; 2 pods (a, b) name it by label pod-group-name: make it annotation pod-group-name",
+			event: "Warning PodGroupNotNamed Pod/a: the pod is in no gang, and PodGroup train has no pods: 2 pods (a, b) name it by label pod-group-name: make it annotation pod-group-name",
+		},
+		"by the key of another product": {
+			pods:  []*wrappers.PodWrapper{plain("a").Annotation("scheduling.k8s.io/group-name", "train")},
+			want:  "0/2 pods bound; needs 2 pods, 0 exist; pod a names it by annotation scheduling.k8s.io/group-name: make it annotation pod-group-name",
+			event: "Warning PodGroupNotNamed Pod/a: the pod is in no gang, and PodGroup train has no pods: pod a names it by annotation scheduling.k8s.io/group-name: make it annotation pod-group-name",
+		},
+		"by their Job's own annotation": {
+			objects: []runtime.Object{job},
+			pods:    []*wrappers.PodWrapper{plain("a").Controller("Job", "job", "1"), plain("b").Controller("Job", "job", "1")},
+			want:    "0/2 pods bound; needs 2 pods, 0 exist; Job job names it by annotation pod-group-name of its own: move that to spec.template.metadata.annotations",
+			event:   "Warning PodGroupNotNamed Pod/a: the pod is in no gang, and PodGroup train has no pods: Job job names it by annotation pod-group-name of its own: move that to spec.template.metadata.annotations",
+		},
+		"not: a member of another gang, and one that is being deleted": {
+			pods: []*wrappers.PodWrapper{
+				member("other", "a").Label(v2alpha2.PodGroupAnnotation, "train"), plain("b").Label(v2alpha2.PodGroupAnnotation, "train").Terminating()},
+			want: "0/2 pods bound; needs 2 pods, 0 exist; pods name it by annotation pod-group-name",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			c.withMakers(0, tc.pods...)
+			c.adds(tc.objects...)
+			c.group(podGroup("train").MinMember(2))
+			c.lastsFor("train", 2*makersInterval)
+			if diff := cmp.Diff(tc.want, c.summary("train")); diff != "" {
+				t.Errorf("summary (-want +got):\n%s", diff)
+			}
+			var got []string
+			for _, e := range c.events.list() {
+				if strings.Contains(e, v2alpha2.EventPodGroupNotNamed) {
+					got = append(got, e)
+				}
+			}
+			var want []string
+			if tc.event != "" {
+				want = []string{tc.event}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
