@@ -143,3 +143,11 @@ func lacks(tree *gang.Tree, c gang.Counts) string {
 	}
 	return message.List(leaves, maxNamed, len(leaves), ", ") + "; complete: " + message.List(groups, maxNamed, len(groups), ", ")
 }
+
+// noSuchClass says that the PodGroup's priority class does not exist. "": it does, or none is named.
+func noSuchClass(f Facts) string {
+	if f.NoSuchClass == "" {
+		return ""
+	}
+	return fmt.Sprintf("; PriorityClass %s does not exist: create it, or name another", message.Truncate(f.NoSuchClass, maxShown))
+}

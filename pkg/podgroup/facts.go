@@ -82,6 +82,9 @@ type Facts struct {
 	// schedulers and no Profile.
 	OurNames []string
 
+	// NoSuchClass is the PriorityClass that the PodGroup names and that does not exist; "": there is none such.
+	NoSuchClass string
+
 	// Owners are the controllers of the pods that exist, of a gang that lacks pods; sorted by kind and name, at most 10.
 	Owners []Owner
 	// Failed is how many pods of the gang have failed and still have an object. Only filled in, by the reporter, for a gang

@@ -128,7 +128,7 @@ func judge(f Facts) verdict {
 	if f.Partial {
 		v.message += fmt.Sprintf("; %s bound before a crash or a failed binding, released if the rest cannot follow", message.Count(total(f.Bound), "pod"))
 	}
-	v.summary = fmt.Sprintf("%s pods bound; %s", scheduled(f), v.message)
+	v.summary = fmt.Sprintf("%s pods bound%s; %s", scheduled(f), noSuchClass(f), v.message)
 	return v
 }
 
@@ -195,7 +195,7 @@ func satisfiedSummary(f Facts) string {
 	if n := total(f.Tree.Surplus(f.Bound)); n > 0 {
 		s += fmt.Sprintf(", %d above the minimum", n)
 	}
-	s += boundByOthers(f)
+	s += noSuchClass(f) + boundByOthers(f)
 	if f.MisplacedTotal > 0 {
 		s += "; " + misplaced("pod", f.Misplaced, f.Tree)
 	}

@@ -195,6 +195,25 @@ func TestStatus(t *testing.T) {
 					"needs 8 pods, they exist; waits for its turn; 3 pods bound one by one by scheduler default-scheduler: set schedulerName muster-scheduler in all pods of the gang to start them together")),
 			},
 		},
+		"a priority class that does not exist is told first: a summary is short": {
+			group: flat().Obj(),
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, NoSuchClass: "lost"},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonBehindInQueue,
+				Summary: "0/8 pods bound; PriorityClass lost does not exist: create it, or name another; needs 8 pods, they exist; waits for its turn",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonBehindInQueue), unsatisfied(v2alpha2.ReasonBehindInQueue,
+					"needs 8 pods, they exist; waits for its turn")),
+			},
+		},
+		"and of a gang that runs": {
+			group: flat().Obj(),
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 8}, Admitted: true, NoSuchClass: "lost"},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupAdmitted, Scheduled: "8/8",
+				Summary:    "8/8 pods bound; PriorityClass lost does not exist: create it, or name another",
+				Conditions: conditions(wasAdmitted(), satisfied(v2alpha2.ReasonSatisfied, "the minimum of 8 pods is bound")),
+			},
+		},
 		"and when all are": {
 			group: flat().Obj(),
 			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 8}, BoundByOthers: 8, Admitted: true,

@@ -10,19 +10,28 @@ import (
 )
 
 // PodGroupValidator refuses invalid PodGroups and passes on warnings.
-type PodGroupValidator struct{}
+type PodGroupValidator struct{ PriorityClasses }
 
 var _ admission.Validator[*v2alpha2.PodGroup] = PodGroupValidator{}
 
+// untilClassOfGroup is what a PodGroup's class that does not exist means.
+const untilClassOfGroup = "until it does, the gang has the priority of its pods"
+
 // ValidateCreate validates a new PodGroup.
-func (PodGroupValidator) ValidateCreate(_ context.Context, pg *v2alpha2.PodGroup) (admission.Warnings, error) {
+func (v PodGroupValidator) ValidateCreate(ctx context.Context, pg *v2alpha2.PodGroup) (admission.Warnings, error) {
 	errs, warnings := validation.ValidatePodGroup(pg)
+	if len(errs) == 0 {
+		warnings = append(warnings, v.warn(ctx, "spec.priorityClassName", pg.Spec.PriorityClassName, untilClassOfGroup)...)
+	}
 	return warnings, invalid(v2alpha2.SchemeGroupVersion.WithKind("PodGroup").GroupKind(), pg, errs)
 }
 
 // ValidateUpdate validates a changed PodGroup.
-func (PodGroupValidator) ValidateUpdate(_ context.Context, old, pg *v2alpha2.PodGroup) (admission.Warnings, error) {
+func (v PodGroupValidator) ValidateUpdate(ctx context.Context, old, pg *v2alpha2.PodGroup) (admission.Warnings, error) {
 	errs, warnings := validation.ValidatePodGroupUpdate(pg, old)
+	if len(errs) == 0 && pg.DeletionTimestamp == nil && pg.Spec.PriorityClassName != old.Spec.PriorityClassName {
+		warnings = append(warnings, v.warn(ctx, "spec.priorityClassName", pg.Spec.PriorityClassName, untilClassOfGroup)...)
+	}
 	return warnings, invalid(v2alpha2.SchemeGroupVersion.WithKind("PodGroup").GroupKind(), pg, errs)
 }
 

@@ -7,13 +7,29 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/wrappers"
 )
+
+// classReader has the PriorityClass high, and fails to say whether there is one called unknown.
+type classReader struct{ client.Reader }
+
+func (classReader) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	switch key.Name {
+	case "high":
+		return nil
+	case "unknown":
+		return apierrors.NewServiceUnavailable("down")
+	}
+	return apierrors.NewNotFound(schedulingv1.Resource("priorityclasses"), key.Name)
+}
 
 func TestPodGroupValidator(t *testing.T) {
 	valid := wrappers.MakePodGroup("pg", "ns").MinSubGroup(1).SubGroup("a", 1).Obj()
@@ -28,8 +44,16 @@ func TestPodGroupValidator(t *testing.T) {
 		wantMessage []string // parts of the refusal; none: allowed
 		wantWarning string
 	}{
-		"create, valid":                                      {operation: admissionv1.Create, pg: valid},
-		"create, accepted with a warning":                    {operation: admissionv1.Create, pg: oldForm, wantWarning: "old form"},
+		"create, valid":                   {operation: admissionv1.Create, pg: valid},
+		"create, accepted with a warning": {operation: admissionv1.Create, pg: oldForm, wantWarning: "old form"},
+		"create, a priority class that does not exist": {operation: admissionv1.Create, pg: wrappers.MakePodGroup("pg", "ns").Priority("lost").Obj(),
+			wantWarning: `spec.priorityClassName: PriorityClass "lost" does not exist; until it does, the gang has the priority of its pods`},
+		"create, a priority class that exists":                {operation: admissionv1.Create, pg: wrappers.MakePodGroup("pg", "ns").Priority("high").Obj()},
+		"create, a priority class that is not known to exist": {operation: admissionv1.Create, pg: wrappers.MakePodGroup("pg", "ns").Priority("unknown").Obj()},
+		"update, another priority class": {operation: admissionv1.Update, old: valid, pg: wrappers.MakePodGroup("pg", "ns").Priority("lost").Obj(),
+			wantWarning: `PriorityClass "lost" does not exist`},
+		"update, the priority class stays": {operation: admissionv1.Update,
+			old: wrappers.MakePodGroup("pg", "ns").Priority("lost").Obj(), pg: wrappers.MakePodGroup("pg", "ns").Priority("lost").MinMember(2).Obj()},
 		"create, refused with every error":                   {operation: admissionv1.Create, pg: invalid, wantMessage: []string{`PodGroup.scheduling.run.ai "pg" is invalid`, "spec.minSubGroup", "spec.subGroups[0].minMember"}},
 		"create, refused, name not made yet":                 {operation: admissionv1.Create, pg: nameless, wantMessage: []string{`PodGroup.scheduling.run.ai "pg-" is invalid`}},
 		"update, refused":                                    {operation: admissionv1.Update, old: valid, pg: invalid, wantMessage: []string{"spec.minSubGroup"}},
@@ -43,7 +67,7 @@ func TestPodGroupValidator(t *testing.T) {
 			if err := v2alpha2.AddToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
-			hook := admission.WithValidator(scheme, PodGroupValidator{})
+			hook := admission.WithValidator(scheme, PodGroupValidator{PriorityClasses{classReader{}}})
 			response := hook.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Operation: tc.operation,
 				Kind:      metav1.GroupVersionKind{Group: v2alpha2.GroupName, Version: "v2alpha2", Kind: "PodGroup"},

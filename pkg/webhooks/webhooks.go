@@ -51,11 +51,12 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	owners := ownerReader{mgr.GetAPIReader()}
+	classes := PriorityClasses{mgr.GetAPIReader()}
 	for path, build := range map[string]func() error{
 		PodGroupPath: ctrl.NewWebhookManagedBy(mgr, &v2alpha2.PodGroup{}).
-			WithValidator(PodGroupValidator{}).WithValidatorCustomPath(PodGroupPath).Complete,
+			WithValidator(PodGroupValidator{classes}).WithValidatorCustomPath(PodGroupPath).Complete,
 		PodCliqueSetPath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodCliqueSet{}).
-			WithValidator(podCliqueSetValidator{}).WithValidatorCustomPath(PodCliqueSetPath).Complete,
+			WithValidator(podCliqueSetValidator{classes}).WithValidatorCustomPath(PodCliqueSetPath).Complete,
 		PodCliqueScalingGroupPath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodCliqueScalingGroup{}).
 			WithValidator(podCliqueScalingGroupValidator{owners}).WithValidatorCustomPath(PodCliqueScalingGroupPath).Complete,
 		PodCliquePath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodClique{}).

@@ -107,19 +107,28 @@ func hasParent(document any, pointer string) bool {
 
 // podCliqueSetValidator refuses invalid PodCliqueSets and forbidden changes, and
 // passes on warnings.
-type podCliqueSetValidator struct{}
+type podCliqueSetValidator struct{ PriorityClasses }
 
 var _ admission.Validator[*v1alpha1.PodCliqueSet] = podCliqueSetValidator{}
 
+// untilClassOfSet is what a PodCliqueSet's class that does not exist means.
+const untilClassOfSet = "until it does, the API server refuses the pods"
+
 // ValidateCreate validates a new PodCliqueSet.
-func (podCliqueSetValidator) ValidateCreate(_ context.Context, pcs *v1alpha1.PodCliqueSet) (admission.Warnings, error) {
+func (v podCliqueSetValidator) ValidateCreate(ctx context.Context, pcs *v1alpha1.PodCliqueSet) (admission.Warnings, error) {
 	errs, warnings := validation.ValidatePodCliqueSet(pcs)
+	if len(errs) == 0 {
+		warnings = append(warnings, v.warn(ctx, "spec.template.priorityClassName", pcs.Spec.Template.PriorityClassName, untilClassOfSet)...)
+	}
 	return warnings, invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueSet), pcs, errs)
 }
 
 // ValidateUpdate validates a changed PodCliqueSet.
-func (podCliqueSetValidator) ValidateUpdate(_ context.Context, old, pcs *v1alpha1.PodCliqueSet) (admission.Warnings, error) {
+func (v podCliqueSetValidator) ValidateUpdate(ctx context.Context, old, pcs *v1alpha1.PodCliqueSet) (admission.Warnings, error) {
 	errs, warnings := validation.ValidatePodCliqueSetUpdate(pcs, old)
+	if name := pcs.Spec.Template.PriorityClassName; len(errs) == 0 && pcs.DeletionTimestamp == nil && name != old.Spec.Template.PriorityClassName {
+		warnings = append(warnings, v.warn(ctx, "spec.template.priorityClassName", name, untilClassOfSet)...)
+	}
 	return warnings, invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueSet), pcs, errs)
 }
 

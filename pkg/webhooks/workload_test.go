@@ -193,6 +193,42 @@ func TestWorkloadValidators(t *testing.T) {
 	}
 }
 
+func TestPodCliqueSetWithAPriorityClass(t *testing.T) {
+	named := func(name string) *v1alpha1.PodCliqueSet {
+		s := set()
+		s.Spec.Template.PriorityClassName = name
+		return s
+	}
+	lost := []string{`spec.template.priorityClassName: PriorityClass "lost" does not exist; until it does, the API server refuses the pods`}
+	v := podCliqueSetValidator{PriorityClasses{classReader{}}}
+	for name, tc := range map[string]struct {
+		old, set *v1alpha1.PodCliqueSet
+		want     []string
+	}{
+		"create, no class":                         {set: set()},
+		"create, a class that exists":              {set: named("high")},
+		"create, a class that does not exist":      {set: named("lost"), want: lost},
+		"update to a class that does not exist":    {old: set(), set: named("lost"), want: lost},
+		"update that leaves the class as it was":   {old: named("lost"), set: named("lost")},
+		"create, nothing says whether it is there": {set: named("unknown")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got admission.Warnings
+			var err error
+			if tc.old == nil {
+				got, err = v.ValidateCreate(context.Background(), tc.set)
+			} else {
+				got, err = v.ValidateUpdate(context.Background(), tc.old, tc.set)
+			}
+			got = slices.DeleteFunc(got, func(w string) bool { return !strings.Contains(w, "priorityClassName") })
+			if err != nil || !slices.Equal(got, tc.want) {
+				t.Errorf("warnings %q, %v, want %q", got, err, tc.want)
+			}
+		})
+	}
+}
+
 func answer(t *testing.T, response admission.Response, want string) {
 	t.Helper()
 	switch {

@@ -203,6 +203,11 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 	if f.Foreign+f.BoundByOthers > 0 && profile == "" {
 		f.OurNames = sets.List(r.profiles)
 	}
+	if g.group != nil && g.group.Spec.PriorityClassName != "" && r.opts.Priority != nil {
+		if _, ok := r.opts.Priority(g.group.Spec.PriorityClassName); !ok {
+			f.NoSuchClass = g.group.Spec.PriorityClassName
+		}
+	}
 	if g.tree != nil && !n.created.Satisfied(g.tree.Root()) {
 		f.Owners = g.owners()
 	}

@@ -113,6 +113,14 @@ func TestFacts(t *testing.T) {
 				},
 			},
 		},
+		"a priority class that does not exist": {
+			group: flat(1).Priority("lost"), pods: []*wrappers.PodWrapper{pod("a").Node("n1")},
+			want: podgroup.Facts{Admitted: true, NoSuchClass: "lost", Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}},
+		},
+		"a priority class that exists": {
+			group: flat(1).Priority("high"), pods: []*wrappers.PodWrapper{pod("a").Node("n1")},
+			want: podgroup.Facts{Admitted: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}},
+		},
 		"pods that other schedulers bound": {
 			group: flat(3),
 			pods: []*wrappers.PodWrapper{
@@ -194,6 +202,7 @@ func TestFacts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := New()
+			r.Configure(Options{Priority: func(name string) (int32, bool) { return 0, name == "high" }})
 			r.AddProfile(wrappers.SchedulerName)
 			if tc.group != nil {
 				r.SetGroup(tc.group.Obj(), now)

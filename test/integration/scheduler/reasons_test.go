@@ -71,6 +71,10 @@ func TestWhoShouldMakeThePods(t *testing.T) {
 	c.apply(c.group("nobody").MinMember(1))
 	c.create(c.pod("stray", "", 1).Label(v2alpha2.PodGroupAnnotation, "nobody"))
 
+	c.apply(c.group("few").MinMember(4).Priority("lost"))
+	c.untilStatus("few", "says that its priority class does not exist", func(s v2Status) bool {
+		return containsAll(s.Summary, "PriorityClass lost does not exist")
+	})
 	c.untilSays("few", v2alpha2.ReasonWaitingForPods, "needs 4 pods, 2 exist", "Job few has the 2 pods it is to have: set its parallelism", "to 4")
 	c.untilSays("nobody", v2alpha2.ReasonWaitingForPods, "needs 1 pod, 0 exist", "pod stray names it by label pod-group-name: make it annotation pod-group-name")
 	c.untilTold("Pod", "stray", "PodGroupNotNamed", "PodGroup nobody has no pods")

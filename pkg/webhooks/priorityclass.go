@@ -1,0 +1,35 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// priorityClassTimeout bounds how long an admission waits for an answer that only a warning depends on.
+const priorityClassTimeout = time.Second
+
+// PriorityClasses warns of classes that do not exist. They may be created later, so that is no error. The zero value warns of
+// none.
+type PriorityClasses struct{ Reader client.Reader }
+
+// warn returns a warning about the field if no PriorityClass has its name. "" names none.
+func (c PriorityClasses) warn(ctx context.Context, field, name, until string) admission.Warnings {
+	if c.Reader == nil || name == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, priorityClassTimeout)
+	defer cancel()
+	class := &metav1.PartialObjectMetadata{}
+	class.SetGroupVersionKind(schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"})
+	if err := c.Reader.Get(ctx, client.ObjectKey{Name: name}, class); !apierrors.IsNotFound(err) {
+		return nil // it exists, or that is not known
+	}
+	return admission.Warnings{fmt.Sprintf("%s: PriorityClass %q does not exist; %s", field, name, until)}
+}
