@@ -12,7 +12,7 @@ import (
 // maxShown is the longest part of a name that a text about several pods shows, and maxExamples how many of them it names: the
 // advice has to fit the summary beside them.
 const (
-	maxShown    = 40
+	maxShown    = 30
 	maxExamples = 2
 )
 

@@ -1,8 +1,10 @@
 package podgroup
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 )
 
@@ -79,6 +81,66 @@ func TestUnclaimed(t *testing.T) {
 			t.Parallel()
 			if got := unclaimed(tc.found); got != tc.want {
 				t.Errorf("unclaimed:\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestSummaryKeepsTheAdvice: however long the names of pods, objects and groups are, a summary says what to do.
+func TestSummaryKeepsTheAdvice(t *testing.T) {
+	t.Parallel()
+	long := func(prefix string) string { return prefix + strings.Repeat("x", 63-len(prefix)) }
+	pods := []string{long("a-"), long("b-"), long("c-")}
+	exist := gang.Counts{"leader": 1, "workers": 4}
+	for name, tc := range map[string]struct {
+		facts  Facts
+		advice string
+	}{
+		"an unknown sub-group": {
+			facts: Facts{MisplacedTotal: 5, Misplaced: []Misplaced{
+				{Why: `carries sub-group "` + long("w-") + `", which the PodGroup does not have`, Pods: pods, Total: 3}, {Why: "has no label " + v2alpha2.SubGroupLabel, Pods: pods, Total: 2}}},
+			advice: ": correct label kai.scheduler/subgroup-name",
+		},
+		"no label": {
+			facts:  Facts{MisplacedTotal: 5, Misplaced: []Misplaced{{Why: "has no label " + v2alpha2.SubGroupLabel, Pods: pods, Total: 5}}},
+			advice: "; the leaves are leader, workers",
+		},
+		"an ordered StatefulSet": {
+			facts:  Facts{Pods: 1, Created: gang.Counts{"leader": 1}, Owners: []Owner{{Kind: "StatefulSet", Name: long("set-"), Leaf: "workers", Seen: true, Wants: 4, Ordered: true}}},
+			advice: "recreate it with podManagementPolicy Parallel",
+		},
+		"a Job that is held up": {
+			facts:  Facts{Pods: 1, Created: gang.Counts{"leader": 1}, Owners: []Owner{{Kind: "Job", Name: long("job-"), Leaf: "workers", Seen: true, Wants: 4}}},
+			advice: "see its events",
+		},
+		"pods that name it by another key": {
+			facts:  Facts{Unclaimed: []Unclaimed{{Kind: "Pod", Names: pods, Total: 3, Where: "label pod-group.scheduling.sigs.k8s.io"}}},
+			advice: "make it annotation pod-group-name",
+		},
+		"another scheduler": {
+			facts:  Facts{Created: exist, Foreign: 5, ForeignNames: []string{long("their-")}, OurNames: []string{long("our-")}},
+			advice: "in all pods of the gang",
+		},
+		"scheduling gates": {
+			facts:  Facts{Created: exist, Gated: 5, GateNames: []string{long("example.com/")}},
+			advice: "that are to be lifted: " + long("example.com/"),
+		},
+		"a priority class that does not exist": {
+			facts:  Facts{Created: exist, Gated: 5, GateNames: []string{long("example.com/")}, NoSuchClass: long("class-")},
+			advice: "create it, or name another",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := tc.facts
+			f.Group = pair().Obj()
+			var err error
+			if f.Tree, err = Tree(&f.Group.Spec); err != nil {
+				t.Fatal(err)
+			}
+			got := Status(f, now)
+			if !strings.Contains(got.Summary, tc.advice) {
+				t.Errorf("the summary does not say %q: %s", tc.advice, got.Summary)
 			}
 		})
 	}
