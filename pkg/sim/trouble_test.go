@@ -229,6 +229,34 @@ func TestAttemptThatTheCacheShowsLate(t *testing.T) {
 	}
 }
 
+// TestPodsThatTheCacheShowsLate: pods were created that the cache does not show, and the template is edited. Pods of the new
+// template have other names, so the API server would not refuse a second pod of the same index.
+func TestPodsThatTheCacheShowsLate(t *testing.T) {
+	for name, age := range map[string]time.Duration{"before the first status": 0, "with a status": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
+			if age > 0 {
+				c.Create(chat())
+				c.Advance(age)
+				wantAvailable(c, 8)
+			}
+			c.HoldBack(&corev1.Pod{})
+			if age > 0 {
+				Edit(c, cliqueOf(c, "chat-0-router"), func(q *v1alpha1.PodClique) { q.Spec.Replicas = 4 })
+			} else {
+				c.Create(chat())
+			}
+			c.Advance(100 * time.Millisecond)
+			image(c, chat(), "registry.example/main:2", "router", "leader", "worker")
+			c.Advance(30 * time.Second)
+			c.Deliver(&corev1.Pod{})
+			c.Advance(10 * time.Minute)
+			wantUpdated(c)
+			wantEveryPodReady(c)
+		})
+	}
+}
+
 // TestStatusThatTheCacheShowsLate: what is well again before the cache shows that the status said otherwise is in the status
 // when it does.
 func TestStatusThatTheCacheShowsLate(t *testing.T) {

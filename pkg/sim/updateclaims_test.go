@@ -27,6 +27,10 @@ func claims(c *Cluster) error {
 	for _, q := range All[*v1alpha1.PodClique](c) {
 		cliques[q.UID], names[q.Name] = q.DeletionTimestamp == nil, q.DeletionTimestamp == nil
 	}
+	groups := map[string]int{} // replicas that a scaling group wants: others are deleted, whatever template they have
+	for _, g := range All[*v1alpha1.PodCliqueScalingGroup](c) {
+		groups[g.Name] = int(g.Spec.Replicas)
+	}
 	for _, node := range All[*corev1.Node](c) {
 		unreachable[node.Name] = observed.UnreachableNode(node)
 	}
@@ -39,6 +43,9 @@ func claims(c *Cluster) error {
 		set := sets[pod.Labels[v1alpha1.LabelPartOf]]
 		if set == nil || samePod(pod, set) {
 			continue
+		}
+		if g := pod.Labels[v1alpha1.LabelPodCliqueScalingGroup]; g != "" && observed.GroupReplicaIndex(pod) >= groups[g] {
+			continue // the group is scaled in
 		}
 		index, _ := strconv.Atoi(pod.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex])
 		if int32(index) < set.Spec.Replicas && names[pod.Labels[v1alpha1.LabelPodClique]] && !unreachable[pod.Spec.NodeName] &&

@@ -43,6 +43,7 @@ type Reconciler struct {
 	options   Options
 	recorder  events.EventRecorder // nil before SetupWithManager
 	unwritten children.Since       // statuses that differ from those that were written, by UID
+	templates templates            // of the pods that were created last
 }
 
 // New returns a Reconciler. c reads from the cache, live past it.

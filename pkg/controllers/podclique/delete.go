@@ -62,7 +62,7 @@ func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodCli
 // many of the clique's own are ready.
 func (r *Reconciler) livePods(ctx context.Context, clique *v1alpha1.PodClique, status bool) (there map[types.UID]bool, ready int32, err error) {
 	there = map[types.UID]bool{}
-	options := []client.ListOption{client.InNamespace(clique.Namespace), client.MatchingLabels(naming.OfPodClique(clique.Name))}
+	options := withLabelOf(clique)
 	if !status {
 		live := &metav1.PartialObjectMetadataList{}
 		live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
@@ -82,6 +82,11 @@ func (r *Reconciler) livePods(ctx context.Context, clique *v1alpha1.PodClique, s
 		}
 	}
 	return there, ready, err
+}
+
+// withLabelOf selects the pods that have the clique's label.
+func withLabelOf(clique *v1alpha1.PodClique) []client.ListOption {
+	return []client.ListOption{client.InNamespace(clique.Namespace), client.MatchingLabels(naming.OfPodClique(clique.Name))}
 }
 
 // dependsOnCount reports whether a pod is deleted because of what other pods there are. Else it is whatever the cache shows

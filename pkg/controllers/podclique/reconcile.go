@@ -34,6 +34,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	clique := &v1alpha1.PodClique{}
 	err := r.client.Get(ctx, request.NamespacedName, clique)
 	if err != nil {
+		r.templates.forget(request.NamespacedName)
 		return r.children.Result(ctx, request.NamespacedName, now, 0, client.IgnoreNotFound(err), releaseErr)
 	}
 	if clique.DeletionTimestamp != nil { // the garbage collector deletes its pods
@@ -89,6 +90,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if stays, err := r.children.Stays(ctx, clique); err != nil || !stays {
 			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 		}
+	}
+	if len(d.Create) > 0 {
+		if err := r.ensureNoneHidden(ctx, clique, pods); err != nil {
+			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
+		}
+		r.templates.created(clique)
 	}
 
 	// 4. Create what is missing. No later step waits for the pods: indices are disjoint.

@@ -73,16 +73,24 @@ func (s *SubGroupStatus) UnmarshalJSON(data []byte) error {
 	}
 	name, rest, _ := strings.Cut(text, ": ")
 	*s = SubGroupStatus{Name: name, Admitted: strings.HasSuffix(rest, admittedSuffix)}
-	if m := subGroupStatusText.FindStringSubmatch(rest); m != nil {
-		for i, count := range []*int32{&s.Bound, &s.Required, &s.Created} {
-			n, err := strconv.ParseInt(m[i+1], 10, 32)
-			if err != nil { // it is out of range
-				*s = SubGroupStatus{Name: name, Admitted: s.Admitted}
-				return nil
-			}
-			*count = int32(n)
-		}
-		s.Satisfied = s.Required > 0 && s.Bound >= s.Required
+	m := subGroupStatusText.FindStringSubmatch(rest)
+	if m == nil {
+		return nil
 	}
+	var counts [3]int32
+	for i := range counts {
+		var ok bool
+		if counts[i], ok = parseCount(m[i+1]); !ok {
+			return nil
+		}
+	}
+	s.Bound, s.Required, s.Created = counts[0], counts[1], counts[2]
+	s.Satisfied = s.Required > 0 && s.Bound >= s.Required
 	return nil
+}
+
+// parseCount reads a number of at most 32 bits. false: it is none.
+func parseCount(text string) (int32, bool) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	return int32(n), err == nil
 }
