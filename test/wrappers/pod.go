@@ -14,6 +14,9 @@ import (
 // SchedulerName is the scheduler that pods of MakePod name.
 const SchedulerName = "muster-scheduler"
 
+// Image is the image of containers that no test starts.
+const Image = "registry.example/main:1"
+
 // GPUResource is the extended resource that stands for GPUs.
 const GPUResource corev1.ResourceName = "nvidia.com/gpu"
 
@@ -30,7 +33,7 @@ func MakePod(name, namespace string) *PodWrapper {
 		Spec: corev1.PodSpec{
 			SchedulerName:                 SchedulerName,
 			TerminationGracePeriodSeconds: &grace,
-			Containers:                    []corev1.Container{{Name: "main", Image: "registry.example/main:1"}},
+			Containers:                    []corev1.Container{{Name: "main", Image: Image}},
 		},
 	}}
 }
