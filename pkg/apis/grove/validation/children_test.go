@@ -8,35 +8,21 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/grove/validation"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
-func controlledBy(kind, name string) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{APIVersion: "grove.io/v1alpha1", Kind: kind, Name: name, UID: "u", Controller: ptr(true)}}
-}
-
-// scalingGroup is svc-0-decode, of replica 0 of the service.
+// scalingGroup is svc-0-decode, of replica 0 of the set.
 func scalingGroup() *v1alpha1.PodCliqueScalingGroup {
-	return &v1alpha1.PodCliqueScalingGroup{
-		ObjectMeta: metav1.ObjectMeta{Name: "svc-0-decode", OwnerReferences: controlledBy("PodCliqueSet", "svc"),
-			Labels: map[string]string{"grove.io/template-name": "decode", "grove.io/podcliqueset-replica-index": "0"}},
-		Spec: v1alpha1.PodCliqueScalingGroupSpec{Replicas: 2, CliqueNames: []string{"leader", "worker"}},
-	}
+	return wrappers.MakeScalingGroup("svc", 0, "decode", "ns").Replicas(2).Cliques("leader", "worker").Obj()
 }
 
-// podClique is svc-0-frontend, standalone; member is svc-0-decode-0-worker.
+// podClique is svc-0-frontend, standalone; memberPodClique is svc-0-decode-0-worker.
 func podClique() *v1alpha1.PodClique {
-	return &v1alpha1.PodClique{
-		ObjectMeta: metav1.ObjectMeta{Name: "svc-0-frontend", OwnerReferences: controlledBy("PodCliqueSet", "svc"),
-			Labels: map[string]string{"grove.io/template-name": "frontend", "grove.io/podcliqueset-replica-index": "0"}},
-		Spec: v1alpha1.PodCliqueSpec{RoleName: "frontend", Replicas: 3},
-	}
+	return wrappers.MakePodClique("svc", 0, "frontend", "ns").Replicas(3).Obj()
 }
 
-func member() *v1alpha1.PodClique {
-	pclq := podClique()
-	pclq.Name, pclq.OwnerReferences = "svc-0-decode-0-worker", controlledBy("PodCliqueScalingGroup", "svc-0-decode")
-	pclq.Labels["grove.io/template-name"] = "worker"
-	return pclq
+func memberPodClique() *v1alpha1.PodClique {
+	return wrappers.MakeMemberPodClique("svc", 0, "decode", 0, "worker", "ns").Replicas(3).Obj()
 }
 
 func TestValidateNewChildren(t *testing.T) {
@@ -55,7 +41,7 @@ func TestValidateNewChildren(t *testing.T) {
 			g.Spec = v1alpha1.PodCliqueScalingGroupSpec{Replicas: -1, MinAvailable: ptr(int32(0))}
 		}, want: []string{"Invalid value: spec.replicas", "Invalid value: spec.minAvailable", "Required value: spec.cliqueNames"}},
 		"a clique":                   {clique: func(*v1alpha1.PodClique) {}},
-		"a member":                   {clique: func(c *v1alpha1.PodClique) { *c = *member() }},
+		"a member":                   {clique: func(c *v1alpha1.PodClique) { *c = *memberPodClique() }},
 		"a clique of 0":              {clique: func(c *v1alpha1.PodClique) { c.Spec.Replicas = 0 }},
 		"a clique without an owner":  {clique: func(c *v1alpha1.PodClique) { c.OwnerReferences = nil }, want: []string{"Required value: metadata.ownerReferences"}},
 		"a clique of a pod":          {clique: func(c *v1alpha1.PodClique) { c.OwnerReferences[0].Kind = "Pod" }, want: []string{"Required value: metadata.ownerReferences"}},
@@ -78,7 +64,7 @@ func TestValidateNewChildren(t *testing.T) {
 func TestValidatePodCliqueScalingGroupUpdate(t *testing.T) {
 	other := scalingGroup()
 	other.Name, other.Labels["grove.io/template-name"], other.Spec.Replicas = "svc-0-prefill", "prefill", 300
-	large := service()
+	large := podCliqueSet()
 	large.Spec.Template.Cliques = append(large.Spec.Template.Cliques, clique("p", 1))
 	large.Spec.Template.PodCliqueScalingGroupConfigs = append(large.Spec.Template.PodCliqueScalingGroupConfigs, group("prefill", 1, "p"))
 
@@ -89,8 +75,8 @@ func TestValidatePodCliqueScalingGroupUpdate(t *testing.T) {
 		owners   validation.OwnerContext
 		want     []string
 	}{
-		"out":                       {replicas: 10, owners: validation.OwnerContext{Set: service()}},
-		"to zero, no minimum given": {replicas: 0, owners: validation.OwnerContext{Set: service()}},
+		"out":                       {replicas: 10, owners: validation.OwnerContext{Set: podCliqueSet()}},
+		"to zero, no minimum given": {replicas: 0, owners: validation.OwnerContext{Set: podCliqueSet()}},
 		"to the minimum":            {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(1)) }, replicas: 1},
 		"below the minimum":         {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(1)) }, replicas: 0, want: []string{"Invalid value: spec.replicas"}},
 		"negative":                  {replicas: -1, want: []string{"Invalid value: spec.replicas"}},
@@ -99,12 +85,12 @@ func TestValidatePodCliqueScalingGroupUpdate(t *testing.T) {
 			g.DeletionTimestamp = &metav1.Time{}
 			g.Spec.MinAvailable = ptr(int32(2))
 		}, replicas: 0},
-		"Training":                         {replicas: 3, owners: validation.OwnerContext{Set: trainingService()}, want: []string{"Forbidden: spec.replicas"}},
-		"the largest tree":                 {replicas: 340, owners: validation.OwnerContext{Set: service()}}, // 2 + 340*3
-		"a tree too large":                 {replicas: 341, owners: validation.OwnerContext{Set: service()}, want: []string{"Invalid value: spec.replicas"}},
+		"Training":                         {replicas: 3, owners: validation.OwnerContext{Set: trainingSet()}, want: []string{"Forbidden: spec.replicas"}},
+		"the largest tree":                 {replicas: 340, owners: validation.OwnerContext{Set: podCliqueSet()}}, // 2 + 340*3
+		"a tree too large":                 {replicas: 341, owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Invalid value: spec.replicas"}},
 		"a tree too large with the others": {replicas: 200, owners: validation.OwnerContext{Set: large, Groups: []v1alpha1.PodCliqueScalingGroup{*other}}, want: []string{"Invalid value: spec.replicas"}},
 		"the others as in the template":    {replicas: 200, owners: validation.OwnerContext{Set: large}},
-		"in, though the tree is too large": {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 400 }, replicas: 399, owners: validation.OwnerContext{Set: service()}},
+		"in, though the tree is too large": {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 400 }, replicas: 399, owners: validation.OwnerContext{Set: podCliqueSet()}},
 		"what it has, though invalid":      {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(9)) }, replicas: 2},
 		"the minimum":                      {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(1)) }, want: []string{"Forbidden: spec.minAvailable"}},
 		"the cliques":                      {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.CliqueNames = []string{"worker"} }, want: []string{"Forbidden: spec.cliqueNames"}},
@@ -127,8 +113,8 @@ func TestValidatePodCliqueScalingGroupUpdate(t *testing.T) {
 	}
 }
 
-func trainingService() *v1alpha1.PodCliqueSet {
-	s := service()
+func trainingSet() *v1alpha1.PodCliqueSet {
+	s := podCliqueSet()
 	training(s)
 	return s
 }
@@ -142,51 +128,51 @@ func TestValidatePodCliqueUpdate(t *testing.T) {
 		want      []string // of the update
 		wantScale []string // of the scale, if it differs
 	}{
-		"out":                       {old: podClique(), replicas: 9, owners: validation.OwnerContext{Set: service()}},
-		"to zero, no minimum given": {old: podClique(), replicas: 0, owners: validation.OwnerContext{Set: service()}},
+		"out":                       {old: podClique(), replicas: 9, owners: validation.OwnerContext{Set: podCliqueSet()}},
+		"to zero, no minimum given": {old: podClique(), replicas: 0, owners: validation.OwnerContext{Set: podCliqueSet()}},
 		"to the minimum":            {old: withMinimum(podClique(), 2), replicas: 2},
 		"below the minimum":         {old: withMinimum(podClique(), 2), replicas: 1, want: []string{"Invalid value: spec.replicas"}},
-		"Training":                  {old: podClique(), replicas: 2, owners: validation.OwnerContext{Set: trainingService()}, want: []string{"Forbidden: spec.replicas"}},
-		"out beyond a cluster":      {old: podClique(), replicas: 1<<31 - 1, owners: validation.OwnerContext{Set: service()}, want: []string{"Invalid value: spec.replicas"}},
-		"a member":                  {old: member(), replicas: 5, owners: validation.OwnerContext{Set: service()}, want: []string{"Forbidden: spec.replicas"}},
-		"a member, to the template": {old: member(), replicas: 4, owners: validation.OwnerContext{Set: service()}, wantScale: []string{"Forbidden: spec.replicas"}},
-		"a member without a set":    {old: member(), replicas: 4, wantScale: []string{"Forbidden: spec.replicas"}},
-		"a member, what it has":     {old: member(), replicas: 3, owners: validation.OwnerContext{Set: service()}},
-		"an orphan":                 {old: func() *v1alpha1.PodClique { c := member(); c.OwnerReferences = nil; return c }(), replicas: 9},
-		"a terminating one":         {old: func() *v1alpha1.PodClique { c := member(); c.DeletionTimestamp = &metav1.Time{}; return c }(), replicas: 9, owners: validation.OwnerContext{Set: service()}},
+		"Training":                  {old: podClique(), replicas: 2, owners: validation.OwnerContext{Set: trainingSet()}, want: []string{"Forbidden: spec.replicas"}},
+		"out beyond a cluster":      {old: podClique(), replicas: 1<<31 - 1, owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Invalid value: spec.replicas"}},
+		"a member":                  {old: memberPodClique(), replicas: 5, owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.replicas"}},
+		"a member, to the template": {old: memberPodClique(), replicas: 4, owners: validation.OwnerContext{Set: podCliqueSet()}, wantScale: []string{"Forbidden: spec.replicas"}},
+		"a member without a set":    {old: memberPodClique(), replicas: 4, wantScale: []string{"Forbidden: spec.replicas"}},
+		"a member, what it has":     {old: memberPodClique(), replicas: 3, owners: validation.OwnerContext{Set: podCliqueSet()}},
+		"an orphan":                 {old: func() *v1alpha1.PodClique { c := memberPodClique(); c.OwnerReferences = nil; return c }(), replicas: 9},
+		"a terminating one":         {old: func() *v1alpha1.PodClique { c := memberPodClique(); c.DeletionTimestamp = &metav1.Time{}; return c }(), replicas: 9, owners: validation.OwnerContext{Set: podCliqueSet()}},
 		"the minimum":               {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.MinAvailable = ptr(int32(1)) }, want: []string{"Forbidden: spec.minAvailable"}},
 		"the role":                  {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.RoleName = "x" }, want: []string{"Forbidden: spec.roleName"}},
 		"what starts before":        {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.StartsAfter = []string{"x"} }, want: []string{"Forbidden: spec.startsAfter"}},
-		"the pods":                  {old: podClique(), replicas: 3, change: pods("mine"), owners: validation.OwnerContext{Set: service()}, want: []string{"Forbidden: spec.podSpec"}},
-		"the pods of a member":      {old: member(), replicas: 3, change: pods("mine"), owners: validation.OwnerContext{Set: service()}, want: []string{"Forbidden: spec.podSpec"}},
-		"the pods, as the template": {old: podClique(), replicas: 3, change: pods("none"), owners: validation.OwnerContext{Set: service()}},
-		"the pods, as the template of another clique": {old: podClique(), replicas: 3, change: pods("none"), owners: validation.OwnerContext{Set: func() *v1alpha1.PodCliqueSet {
-			s := service()
+		"the pods":                  {old: podClique(), replicas: 3, change: pods("mine"), owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.podSpec"}},
+		"the pods of a member":      {old: memberPodClique(), replicas: 3, change: pods("mine"), owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.podSpec"}},
+		"the pods, as the template": {old: podClique(), replicas: 3, change: pods(wrappers.Image), owners: validation.OwnerContext{Set: podCliqueSet()}},
+		"the pods, as the template of another clique": {old: podClique(), replicas: 3, change: pods(wrappers.Image), owners: validation.OwnerContext{Set: func() *v1alpha1.PodCliqueSet {
+			s := podCliqueSet()
 			s.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Image = "another"
 			return s
 		}()}, want: []string{"Forbidden: spec.podSpec"}},
 		"the pods, with the priority class of the set": {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) {
-			pods("none")(c)
+			pods(wrappers.Image)(c)
 			c.Spec.PodSpec.PriorityClassName = "high"
 		}, owners: validation.OwnerContext{Set: func() *v1alpha1.PodCliqueSet {
-			s := service()
+			s := podCliqueSet()
 			s.Spec.Template.PriorityClassName = "high"
 			return s
 		}()}},
 		"the pods of a clique that the template has not": {old: func() *v1alpha1.PodClique { c := podClique(); c.Labels = nil; return c }(), replicas: 3,
-			change: pods("none"), owners: validation.OwnerContext{Set: service()}, want: []string{"Forbidden: spec.podSpec"}},
+			change: pods(wrappers.Image), owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.podSpec"}},
 		"the pods of an orphan": {old: podClique(), replicas: 3, change: pods("mine")},
 		"the autoscaler": {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 9} },
-			owners: validation.OwnerContext{Set: service()}, want: []string{"Forbidden: spec.autoScalingConfig"}},
+			owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.autoScalingConfig"}},
 		"the autoscaler, as the template": {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) {
 			c.Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MinReplicas: ptr(int32(3)), MaxReplicas: 9}
 		}, owners: validation.OwnerContext{Set: func() *v1alpha1.PodCliqueSet {
-			s := service()
+			s := podCliqueSet()
 			s.Spec.Template.Cliques[0].Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 9}
 			return s
 		}()}},
 		"pods that differ from the template already": {old: func() *v1alpha1.PodClique { c := podClique(); pods("mine")(c); return c }(), replicas: 9,
-			owners: validation.OwnerContext{Set: service()}},
+			owners: validation.OwnerContext{Set: podCliqueSet()}},
 		"metadata": {old: withMinimum(podClique(), 9), replicas: 3, change: func(c *v1alpha1.PodClique) { c.OwnerReferences = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +204,7 @@ func pods(image string) func(*v1alpha1.PodClique) {
 // what muster-controller does in an update; and to nothing else, neither to an earlier template nor to part of the new one.
 func TestPodsFollowTheTemplate(t *testing.T) {
 	set := func(changes ...func(*v1alpha1.PodCliqueSet)) *v1alpha1.PodCliqueSet {
-		s := service()
+		s := podCliqueSet()
 		for _, change := range changes {
 			change(s)
 		}
@@ -274,7 +260,7 @@ func TestPodsFollowTheTemplate(t *testing.T) {
 		"to the template, under OnDelete":     {set: set(images("2"), strategy(v1alpha1.OnDeleteStrategyType)), before: given("1", ""), now: given("2", "")},
 		"to the old template, under OnDelete": {set: set(images("2"), strategy(v1alpha1.OnDeleteStrategyType)), before: given("2", ""), now: given("1", ""), refuse: true},
 	} {
-		for kind, old := range map[string]*v1alpha1.PodClique{"standalone": podClique(), "member": member()} {
+		for kind, old := range map[string]*v1alpha1.PodClique{"standalone": podClique(), "member": memberPodClique()} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				if kind == "member" {
 					old.Spec.Replicas = 4
@@ -294,10 +280,10 @@ func TestPodsFollowTheTemplate(t *testing.T) {
 
 // TestARefusalNamesTheTemplate: who changed a PodClique is told what to change instead.
 func TestARefusalNamesTheTemplate(t *testing.T) {
-	old := member()
+	old := memberPodClique()
 	pclq := old.DeepCopy()
 	pods("mine")(pclq)
-	errs := validation.ValidatePodCliqueUpdate(pclq, old, validation.OwnerContext{Set: service()})
+	errs := validation.ValidatePodCliqueUpdate(pclq, old, validation.OwnerContext{Set: podCliqueSet()})
 	want := `spec.podSpec: Forbidden: is given by the template of the PodCliqueSet: change spec.template.cliques[2].spec.podSpec of PodCliqueSet svc instead`
 	if got := errs.ToAggregate().Error(); got != want {
 		t.Errorf("refusal %q, want %q", got, want)

@@ -17,28 +17,20 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/grove/validation"
 	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 func ptr[T any](v T) *T { return &v }
 
-// service returns a valid PodCliqueSet, svc: a standalone clique frontend, and
+// podCliqueSet returns a valid PodCliqueSet, svc: a standalone clique frontend, and
 // the scaling group decode of leader and worker.
-func service() *v1alpha1.PodCliqueSet {
-	return &v1alpha1.PodCliqueSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "svc", Namespace: "ns"},
-		Spec: v1alpha1.PodCliqueSetSpec{Replicas: 2, Template: v1alpha1.PodCliqueSetTemplateSpec{
-			Cliques: []*v1alpha1.PodCliqueTemplateSpec{clique("frontend", 3), clique("leader", 1), clique("worker", 4)},
-			PodCliqueScalingGroupConfigs: []v1alpha1.PodCliqueScalingGroupConfig{
-				{Name: "decode", CliqueNames: []string{"leader", "worker"}, Replicas: ptr(int32(2)), MinAvailable: ptr(int32(1))},
-			},
-		}},
-	}
+func podCliqueSet() *v1alpha1.PodCliqueSet {
+	return wrappers.MakePodCliqueSet("svc", "ns").Replicas(2).Clique("frontend", 3).Clique("leader", 1).Clique("worker", 4).
+		ScalingGroup("decode", 2, 1, "leader", "worker").Obj()
 }
 
 func clique(name string, replicas int32) *v1alpha1.PodCliqueTemplateSpec {
-	return &v1alpha1.PodCliqueTemplateSpec{Name: name, Spec: v1alpha1.PodCliqueSpec{Replicas: replicas, PodSpec: corev1.PodSpec{
-		Containers: []corev1.Container{{Name: "main", Image: "none"}},
-	}}}
+	return wrappers.MakeClique(name, replicas)
 }
 
 func group(name string, replicas int32, cliques ...string) v1alpha1.PodCliqueScalingGroupConfig {
@@ -283,7 +275,7 @@ func TestValidatePodCliqueSet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pcs := service()
+			pcs := podCliqueSet()
 			if tc.change != nil {
 				tc.change(pcs)
 			}
@@ -335,7 +327,7 @@ func TestAcceptedNamesNeverClash(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	accepted := 0
 	for range 20000 {
-		pcs := service()
+		pcs := podCliqueSet()
 		template := &pcs.Spec.Template
 		template.Cliques, template.PodCliqueScalingGroupConfigs = nil, nil
 		order := r.Perm(len(words))
@@ -385,7 +377,7 @@ func TestEveryCycleIsRefusedAndNoOther(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 5000 {
 		n := 2 + r.IntN(6)
-		pcs := service()
+		pcs := podCliqueSet()
 		pcs.Spec.Template.PodCliqueScalingGroupConfigs = nil
 		pcs.Spec.Template.Cliques = nil
 		pcs.Spec.Template.StartupType = ptr(v1alpha1.CliqueStartupTypeExplicit)
@@ -426,7 +418,7 @@ func TestEveryCycleIsRefusedAndNoOther(t *testing.T) {
 // before the API server gives up on the webhook, in few words.
 func TestTheLongestListsAreJudgedInTime(t *testing.T) {
 	const patience = 4 * time.Second // the API server has 5
-	pcs := service()
+	pcs := podCliqueSet()
 	template := &pcs.Spec.Template
 	template.Cliques, template.PodCliqueScalingGroupConfigs = nil, nil
 	var names []string
@@ -471,14 +463,14 @@ func TestTheLongestListsAreJudgedInTime(t *testing.T) {
 // TestAnUnknownUpdateStrategy: the refusal names what there is.
 func TestAnUnknownUpdateStrategy(t *testing.T) {
 	for _, unknown := range []v1alpha1.UpdateStrategyType{"RollingUpdate", "Recreate", "onDelete", "ondelete ", "None"} {
-		pcs := service()
+		pcs := podCliqueSet()
 		pcs.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: unknown}
 		want := fmt.Sprintf(`spec.updateStrategy.type: Unsupported value: %q: supported values: "RollingRecreate", "OnDelete"`, unknown)
 		errs, _ := validation.ValidatePodCliqueSet(pcs)
 		if len(errs) != 1 || errs[0].Error() != want {
 			t.Errorf("created: %v, want %s", errs.ToAggregate(), want)
 		}
-		errs, _ = validation.ValidatePodCliqueSetUpdate(pcs, service())
+		errs, _ = validation.ValidatePodCliqueSetUpdate(pcs, podCliqueSet())
 		if len(errs) != 1 || errs[0].Error() != want {
 			t.Errorf("updated: %v, want %s", errs.ToAggregate(), want)
 		}

@@ -166,7 +166,7 @@ func TestValidatePodCliqueSetUpdate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			old := service()
+			old := podCliqueSet()
 			if tc.old != nil {
 				tc.old(old)
 			}
@@ -246,7 +246,7 @@ func TestWarningsOfUpdateStrategies(t *testing.T) {
 		for _, before := range []v1alpha1.UpdateStrategyType{none, rolling, onDelete} {
 			for _, now := range []v1alpha1.UpdateStrategyType{none, rolling, onDelete} {
 				t.Run(fmt.Sprintf("%s, from %q to %q", name, before, now), func(t *testing.T) {
-					old := service()
+					old := podCliqueSet()
 					for _, change := range append(tc.old, strategy(before)) {
 						change(old)
 					}
@@ -273,7 +273,7 @@ func TestWarningsOfUpdateStrategies(t *testing.T) {
 
 // TestTheTemplateOfTrainingIsImmutable: the refusal says under which strategies, and what to do instead.
 func TestTheTemplateOfTrainingIsImmutable(t *testing.T) {
-	old := service()
+	old := podCliqueSet()
 	training(old)
 	pcs := old.DeepCopy()
 	pcs.Spec.Template.PriorityClassName = "high"
@@ -301,7 +301,7 @@ func TestValidatePodCliqueSetScale(t *testing.T) {
 		"in, beyond a cluster still": {set: func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = 1<<31 - 1 }, replicas: 1 << 30},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pcs := service()
+			pcs := podCliqueSet()
 			if tc.set != nil {
 				tc.set(pcs)
 			}
