@@ -117,7 +117,7 @@ func TestFactsOfABreach(t *testing.T) {
 	t.Parallel()
 	since, deadline := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(2000, 0))
 	breached := []metav1.Condition{{Type: v1alpha1.ConditionMinAvailableBreached, Status: metav1.ConditionTrue}}
-	c := standalone(0, "a")
+	c := podClique(0, "a")
 	c.Annotations[v1alpha1.AnnotationPodCliqueSetAttempt] = "2"
 	c.Status.Conditions, c.Status.MinAvailableBreachedSince = breached, &since
 	if got := observed.Clique(c); got.Attempt != (lifecycle.Attempt{Set: 2}) || !got.BreachedSince.Equal(since.Time) {

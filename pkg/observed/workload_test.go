@@ -1,6 +1,7 @@
 package observed_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -12,37 +13,35 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/lifecycle"
-	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
-func member(j int, clique string) *v1alpha1.PodClique {
-	return &v1alpha1.PodClique{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: naming.MemberPodClique("s", 0, "g", j, clique), UID: "uid", Generation: 4,
-			Labels:      naming.MemberLabels("s", 0, "g", j, 1, clique),
-			Annotations: map[string]string{v1alpha1.AnnotationInitialReplicas: "3"},
-		},
-		Spec: v1alpha1.PodCliqueSpec{Replicas: 5},
-		Status: v1alpha1.PodCliqueStatus{ObservedGeneration: 4, Replicas: 5, ScheduledReplicas: 4, ReadyReplicas: 3, UpdatedReplicas: 2,
-			MinAvailable: ptr.To[int32](2)},
-	}
+func podClique(i int, clique string) *v1alpha1.PodClique {
+	return observedOnce(wrappers.MakePodClique("s", i, clique, "ns"))
 }
 
-func standalone(i int, clique string) *v1alpha1.PodClique {
-	c := member(0, clique)
-	c.Name, c.Labels = naming.PodClique("s", i, clique), naming.PodCliqueLabels("s", i, clique)
-	return c
+func memberPodClique(j int, clique string) *v1alpha1.PodClique {
+	return observedOnce(wrappers.MakeMemberPodClique("s", 0, "g", j, clique, "ns"))
+}
+
+// observedOnce returns a PodClique of 5 pods, created with 3, whose status is up to date.
+func observedOnce(w *wrappers.PodCliqueWrapper) *v1alpha1.PodClique {
+	return w.UID("uid").Generation(4).Annotation(v1alpha1.AnnotationInitialReplicas, "3").Replicas(5).
+		Status(func(s *v1alpha1.PodCliqueStatus) {
+			*s = v1alpha1.PodCliqueStatus{ObservedGeneration: 4, Replicas: 5, ScheduledReplicas: 4, ReadyReplicas: 3, UpdatedReplicas: 2,
+				MinAvailable: ptr.To[int32](2)}
+		}).Obj()
 }
 
 func TestClique(t *testing.T) {
 	t.Parallel()
 	want := lifecycle.Clique{Name: "s-0-g-1-worker", Template: "worker", Group: "s-0-g", GroupReplica: 1, UID: "uid", Observed: true,
 		Replicas: 5, MinAvailable: 2, Pods: 5, Scheduled: 4, Ready: 3, Updated: 2}
-	if diff := cmp.Diff(want, observed.Clique(member(1, "worker"))); diff != "" {
+	if diff := cmp.Diff(want, observed.Clique(memberPodClique(1, "worker"))); diff != "" {
 		t.Errorf("member (-want +got):\n%s", diff)
 	}
-	c := standalone(0, "worker")
+	c := podClique(0, "worker")
 	c.Generation, c.DeletionTimestamp = 5, &metav1.Time{Time: time.Unix(1, 0)}
 	want.Name, want.Group, want.GroupReplica, want.Observed, want.Terminating = "s-0-worker", "", -1, false, true
 	if diff := cmp.Diff(want, observed.Clique(c)); diff != "" {
@@ -53,7 +52,7 @@ func TestClique(t *testing.T) {
 func TestMinimumWithoutItsAnnotation(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "x", "-1", "99999999999"} {
-		c := member(0, "a")
+		c := memberPodClique(0, "a")
 		c.Annotations[v1alpha1.AnnotationInitialReplicas] = text
 		if got := observed.Minimum(c).AtCreation; got != 5 {
 			t.Errorf("%q: %d, want the present replicas", text, got)
@@ -67,11 +66,11 @@ func TestMinimumWithoutItsAnnotation(t *testing.T) {
 
 func TestGroupReplicas(t *testing.T) {
 	t.Parallel()
-	group := &v1alpha1.PodCliqueScalingGroup{Spec: v1alpha1.PodCliqueScalingGroupSpec{Replicas: 2, CliqueNames: []string{"worker", "leader", "big-worker"}}}
-	lost := member(1, "leader")
+	group := wrappers.MakeScalingGroup("s", 0, "g", "ns").Replicas(2).Cliques("worker", "leader", "big-worker").Obj()
+	lost := memberPodClique(1, "leader")
 	delete(lost.Labels, v1alpha1.LabelPodCliqueScalingGroupReplicaIndex)
 	got := observed.GroupReplicas(group, []*v1alpha1.PodClique{
-		member(10, "worker"), member(1, "big-worker"), member(0, "worker"), member(0, "leader"), member(0, "big-worker"), lost})
+		memberPodClique(10, "worker"), memberPodClique(1, "big-worker"), memberPodClique(0, "worker"), memberPodClique(0, "leader"), memberPodClique(0, "big-worker"), lost})
 	names := func(cs []lifecycle.Clique) []string {
 		var names []string
 		for _, c := range cs {
@@ -99,22 +98,20 @@ func TestGroupReplicas(t *testing.T) {
 
 func TestSetReplicas(t *testing.T) {
 	t.Parallel()
-	set := &v1alpha1.PodCliqueSet{Spec: v1alpha1.PodCliqueSetSpec{Replicas: 2, Template: v1alpha1.PodCliqueSetTemplateSpec{
-		Cliques:                      []*v1alpha1.PodCliqueTemplateSpec{{Name: "b"}, nil, {Name: "a"}, {Name: "worker"}},
-		PodCliqueScalingGroupConfigs: []v1alpha1.PodCliqueScalingGroupConfig{{Name: "g", CliqueNames: []string{"worker"}}},
-	}}, Status: v1alpha1.PodCliqueSetStatus{CurrentGenerationHash: ptr.To("present")}}
-	group := &v1alpha1.PodCliqueScalingGroup{
-		ObjectMeta: metav1.ObjectMeta{Name: "s-0-g", Labels: naming.ScalingGroupLabels("s", 0, "g"), Generation: 2},
-		Spec:       v1alpha1.PodCliqueScalingGroupSpec{Replicas: 3, MinAvailable: ptr.To[int32](2)},
-		Status:     v1alpha1.PodCliqueScalingGroupStatus{ObservedGeneration: 1, ScheduledReplicas: 3, AvailableReplicas: 2, UpdatedReplicas: 1},
-	}
+	set := wrappers.MakePodCliqueSet("s", "ns").Replicas(2).Clique("b", 1).Clique("a", 1).Clique("worker", 1).ScalingGroup("g", 0, 0, "worker").
+		Status(func(s *v1alpha1.PodCliqueSetStatus) { s.CurrentGenerationHash = ptr.To("present") }).Obj()
+	set.Spec.Template.Cliques = slices.Insert(set.Spec.Template.Cliques, 1, nil)
+	group := wrappers.MakeScalingGroup("s", 0, "g", "ns").Generation(2).Replicas(3).MinAvailable(2).
+		Status(func(s *v1alpha1.PodCliqueScalingGroupStatus) {
+			*s = v1alpha1.PodCliqueScalingGroupStatus{ObservedGeneration: 1, ScheduledReplicas: 3, AvailableReplicas: 2, UpdatedReplicas: 1}
+		}).Obj()
 	got := observed.SetReplicas(set, 4,
-		[]*v1alpha1.PodClique{standalone(0, "b"), standalone(1, "a"), standalone(0, "a"), standalone(2, "a"), member(0, "worker")},
+		[]*v1alpha1.PodClique{podClique(0, "b"), podClique(1, "a"), podClique(0, "a"), podClique(2, "a"), memberPodClique(0, "worker")},
 		[]*v1alpha1.PodCliqueScalingGroup{group})
 	want := []lifecycle.SetReplica{
-		{Index: 0, Revision: 4, Generation: "present", Cliques: []lifecycle.Clique{observed.Clique(standalone(0, "a")), observed.Clique(standalone(0, "b"))},
+		{Index: 0, Revision: 4, Generation: "present", Cliques: []lifecycle.Clique{observed.Clique(podClique(0, "a")), observed.Clique(podClique(0, "b"))},
 			Groups: []lifecycle.ScalingGroup{{Name: "s-0-g", Template: "g", Replicas: 3, MinAvailable: 2, ScheduledReplicas: 3, AvailableReplicas: 2, UpdatedReplicas: 1}}},
-		{Index: 1, Revision: 4, Generation: "present", Cliques: []lifecycle.Clique{observed.Clique(standalone(1, "a"))}, Missing: []string{"b", "g"}},
+		{Index: 1, Revision: 4, Generation: "present", Cliques: []lifecycle.Clique{observed.Clique(podClique(1, "a"))}, Missing: []string{"b", "g"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -129,12 +126,13 @@ func TestTroubleOfSetReplicas(t *testing.T) {
 			{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Message: "not told"},
 			{Type: kind, Status: metav1.ConditionTrue, Message: message}}
 	}
-	a, b, worker := standalone(0, "a"), standalone(0, "b"), member(0, "worker")
+	a, b, worker := podClique(0, "a"), podClique(0, "b"), memberPodClique(0, "worker")
 	b.Status.Conditions = failing(v1alpha1.ConditionReplicaFailure, "no quota")
 	worker.Status.Conditions = failing(v1alpha1.ConditionForeignObject, "in the way")
-	group := &v1alpha1.PodCliqueScalingGroup{ObjectMeta: metav1.ObjectMeta{Name: "s-1-g", Labels: naming.ScalingGroupLabels("s", 1, "g")},
-		Status: v1alpha1.PodCliqueScalingGroupStatus{Conditions: failing(v1alpha1.ConditionReplicaFailure, "refused")}}
-	set := &v1alpha1.PodCliqueSet{Spec: v1alpha1.PodCliqueSetSpec{Replicas: 3}}
+	group := wrappers.MakeScalingGroup("s", 1, "g", "ns").Status(func(s *v1alpha1.PodCliqueScalingGroupStatus) {
+		s.Conditions = failing(v1alpha1.ConditionReplicaFailure, "refused")
+	}).Obj()
+	set := wrappers.MakePodCliqueSet("s", "ns").Replicas(3).Obj()
 	var got []string
 	for _, r := range observed.SetReplicas(set, 1, []*v1alpha1.PodClique{worker, b, a}, []*v1alpha1.PodCliqueScalingGroup{group}) {
 		got = append(got, r.Trouble)
@@ -169,7 +167,7 @@ var t0 = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 func TestPod(t *testing.T) {
 	t.Parallel()
-	clique := standalone(0, "a")
+	clique := podClique(0, "a")
 	clique.Labels[v1alpha1.LabelPodTemplateHash] = "h"
 	pod := func(changes ...func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{
