@@ -7,36 +7,26 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
-// service is a store, two groups of a leader and its worker, and a frontend that comes last. prefill needs any one of its
+// podCliqueSet is a store, two groups of a leader and its worker, and a frontend that comes last. prefill needs any one of its
 // two replicas, decode two of its three. Pods of the store and of the workers come in twos; of the store one is enough.
-func service(order v1alpha1.CliqueStartupType) *v1alpha1.PodCliqueSet {
-	set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "s", UID: "s"}, Spec: v1alpha1.PodCliqueSetSpec{Replicas: 1}}
-	template := &set.Spec.Template
-	template.StartupType = &order
-	clique := func(name string, pods int32, startsAfter ...string) *v1alpha1.PodCliqueTemplateSpec {
-		template.Cliques = append(template.Cliques, &v1alpha1.PodCliqueTemplateSpec{
-			Name: name, Spec: v1alpha1.PodCliqueSpec{Replicas: pods, StartsAfter: startsAfter}})
-		return template.Cliques[len(template.Cliques)-1]
-	}
-	clique("store", 2).Spec.MinAvailable = ptr.To[int32](1)
-	clique("p-leader", 1, "store")
-	clique("p-worker", 2, "p-leader")
-	clique("d-leader", 1, "store")
-	clique("d-worker", 2, "d-leader")
-	clique("frontend", 1, "p-worker", "d-worker")
-	template.PodCliqueScalingGroupConfigs = []v1alpha1.PodCliqueScalingGroupConfig{
-		{Name: "prefill", CliqueNames: []string{"p-leader", "p-worker"}, Replicas: ptr.To[int32](2)},
-		{Name: "decode", CliqueNames: []string{"d-leader", "d-worker"}, Replicas: ptr.To[int32](3), MinAvailable: ptr.To[int32](2)},
-	}
-	return set
+func podCliqueSet(order v1alpha1.CliqueStartupType) *v1alpha1.PodCliqueSet {
+	return wrappers.MakePodCliqueSet("s", "ml").UID("s").StartupType(order).
+		Clique("store", 2, wrappers.MinAvailable(1)).
+		Clique("p-leader", 1, wrappers.StartsAfter("store")).
+		Clique("p-worker", 2, wrappers.StartsAfter("p-leader")).
+		Clique("d-leader", 1, wrappers.StartsAfter("store")).
+		Clique("d-worker", 2, wrappers.StartsAfter("d-leader")).
+		Clique("frontend", 1, wrappers.StartsAfter("p-worker", "d-worker")).
+		ScalingGroup("prefill", 2, 0, "p-leader", "p-worker").
+		ScalingGroup("decode", 3, 2, "d-leader", "d-worker").Obj()
 }
 
 // replica is what exists of replica 0 of a set.
@@ -146,7 +136,7 @@ func TestWhosePodsGoOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := made(service(tc.order))
+			r := made(podCliqueSet(tc.order))
 			// The first clique, and in surplus replicas of groups those whose parents are all outside.
 			nobody := []string{"s-0-decode-2-d-leader", "s-0-prefill-1-p-leader", "s-0-store"}
 			for _, change := range tc.changes {
@@ -163,7 +153,7 @@ func TestWhosePodsGoOn(t *testing.T) {
 
 func TestNoOrder(t *testing.T) {
 	t.Parallel()
-	r := made(service(v1alpha1.CliqueStartupTypeAnyOrder))
+	r := made(podCliqueSet(v1alpha1.CliqueStartupTypeAnyOrder))
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(r.cliques)), r.started(t)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
