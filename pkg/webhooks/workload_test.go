@@ -15,64 +15,45 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 func ptr[T any](v T) *T { return &v }
 
 // The family: PodCliqueSet svc, its scaling group svc-0-g, standalone clique
 // svc-0-solo and member clique svc-0-g-0-worker.
-func set() *v1alpha1.PodCliqueSet {
-	clique := func(name string) *v1alpha1.PodCliqueTemplateSpec {
-		return &v1alpha1.PodCliqueTemplateSpec{Name: name, Spec: v1alpha1.PodCliqueSpec{Replicas: 2,
-			PodSpec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}}}}
-	}
-	return &v1alpha1.PodCliqueSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "svc", Namespace: "ns", UID: "set"},
-		Spec: v1alpha1.PodCliqueSetSpec{Replicas: 1, Template: v1alpha1.PodCliqueSetTemplateSpec{
-			Cliques: []*v1alpha1.PodCliqueTemplateSpec{clique("solo"), clique("worker"), clique("other")},
-			PodCliqueScalingGroupConfigs: []v1alpha1.PodCliqueScalingGroupConfig{
-				{Name: "g", CliqueNames: []string{"worker"}}, {Name: "h", CliqueNames: []string{"other"}}},
-		}},
-	}
+func podCliqueSet() *v1alpha1.PodCliqueSet {
+	return wrappers.MakePodCliqueSet("svc", "ns").UID("svc-uid").Clique("solo", 2).Clique("worker", 2).Clique("other", 2).
+		ScalingGroup("g", 0, 0, "worker").ScalingGroup("h", 0, 0, "other").Obj()
 }
 
 func trainingSet() *v1alpha1.PodCliqueSet {
-	s := set()
+	s := podCliqueSet()
 	s.Spec.WorkloadType = v1alpha1.WorkloadTypeTraining
 	return s
 }
 
-func meta(name, template, ownerKind, owner, ownerUID string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name),
-		Labels:          map[string]string{"app.kubernetes.io/part-of": "svc", "grove.io/template-name": template, "grove.io/podcliqueset-replica-index": "0"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "grove.io/v1alpha1", Kind: ownerKind, Name: owner, UID: types.UID(ownerUID), Controller: ptr(true)}}}
-}
-
 func scalingGroup() *v1alpha1.PodCliqueScalingGroup {
-	return &v1alpha1.PodCliqueScalingGroup{ObjectMeta: meta("svc-0-g", "g", "PodCliqueSet", "svc", "set"),
-		Spec: v1alpha1.PodCliqueScalingGroupSpec{Replicas: 1, CliqueNames: []string{"worker"}}}
+	return wrappers.MakeScalingGroup("svc", 0, "g", "ns").UID("svc-0-g-uid").Cliques("worker").Obj()
 }
 
-func standalone() *v1alpha1.PodClique {
-	return &v1alpha1.PodClique{ObjectMeta: meta("svc-0-solo", "solo", "PodCliqueSet", "svc", "set"), Spec: v1alpha1.PodCliqueSpec{Replicas: 2}}
+func podClique() *v1alpha1.PodClique {
+	return wrappers.MakePodClique("svc", 0, "solo", "ns").UID("svc-0-solo-uid").Replicas(2).Obj()
 }
 
-func member() *v1alpha1.PodClique {
-	return &v1alpha1.PodClique{ObjectMeta: meta("svc-0-g-0-worker", "worker", "PodCliqueScalingGroup", "svc-0-g", "svc-0-g"), Spec: v1alpha1.PodCliqueSpec{Replicas: 1}}
+func memberPodClique() *v1alpha1.PodClique {
+	return wrappers.MakeMemberPodClique("svc", 0, "g", 0, "worker", "ns").UID("svc-0-g-0-worker-uid").Obj()
 }
 
 // otherGroup is a sibling that has nearly filled the tree.
 func otherGroup() *v1alpha1.PodCliqueScalingGroup {
-	group := &v1alpha1.PodCliqueScalingGroup{ObjectMeta: meta("svc-0-h", "h", "PodCliqueSet", "svc", "set"),
-		Spec: v1alpha1.PodCliqueScalingGroupSpec{Replicas: 505, CliqueNames: []string{"other"}}}
-	return group
+	return wrappers.MakeScalingGroup("svc", 0, "h", "ns").UID("svc-0-h-uid").Replicas(505).Cliques("other").Obj()
 }
 
 func reader(t *testing.T, failing bool, objects ...client.Object) ownerReader {
@@ -116,8 +97,8 @@ func rawObject(t *testing.T, o runtime.Object) runtime.RawExtension {
 }
 
 func TestWorkloadValidators(t *testing.T) {
-	family := []client.Object{set(), scalingGroup(), standalone(), member()}
-	training := []client.Object{trainingSet(), scalingGroup(), standalone(), member()}
+	family := []client.Object{podCliqueSet(), scalingGroup(), podClique(), memberPodClique()}
+	training := []client.Object{trainingSet(), scalingGroup(), podClique(), memberPodClique()}
 	update := func(old client.Object, change func(client.Object)) [2]client.Object {
 		now := old.DeepCopyObject().(client.Object)
 		change(now)
@@ -130,42 +111,42 @@ func TestWorkloadValidators(t *testing.T) {
 		update  [2]client.Object // old, new
 		want    string           // part of the refusal; "": allowed
 	}{
-		"a set":                            {create: set()},
-		"an invalid set, all errors":       {create: func() client.Object { s := set(); s.Name = "a.b"; s.Spec.Replicas = -1; return s }(), want: "spec.replicas"},
+		"a set":                            {create: podCliqueSet()},
+		"an invalid set, all errors":       {create: func() client.Object { s := podCliqueSet(); s.Name = "a.b"; s.Spec.Replicas = -1; return s }(), want: "spec.replicas"},
 		"a clique without an owner":        {create: &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, want: "metadata.ownerReferences"},
 		"a scaling group without an owner": {create: &v1alpha1.PodCliqueScalingGroup{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, want: "metadata.ownerReferences"},
-		"a template, nothing asked": {failing: true, update: update(set(), func(o client.Object) {
+		"a template, nothing asked": {failing: true, update: update(podCliqueSet(), func(o client.Object) {
 			o.(*v1alpha1.PodCliqueSet).Spec.Template.Cliques[0].Spec.PodSpec.HostNetwork = true
 		})},
 		"a template of Training": {update: update(trainingSet(), func(o client.Object) {
 			o.(*v1alpha1.PodCliqueSet).Spec.Template.Cliques[0].Spec.PodSpec.HostNetwork = true
 		}), want: "immutable under either update strategy"},
-		"replicas of a set, nothing asked": {failing: true, update: update(set(), func(o client.Object) { o.(*v1alpha1.PodCliqueSet).Spec.Replicas = 9 })},
-		"a clique's replicas":              {live: family, update: update(standalone(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
-		"a clique's replicas of Training":  {live: training, update: update(standalone(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "Training"},
-		"a member's replicas":              {live: family, update: update(member(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "podcliquescalinggroup/svc-0-g"},
-		"a member's replicas, as template": {live: family, update: update(member(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 2 })},
-		"a clique's image": {live: family, update: update(standalone(), func(o client.Object) {
+		"replicas of a set, nothing asked": {failing: true, update: update(podCliqueSet(), func(o client.Object) { o.(*v1alpha1.PodCliqueSet).Spec.Replicas = 9 })},
+		"a clique's replicas":              {live: family, update: update(podClique(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
+		"a clique's replicas of Training":  {live: training, update: update(podClique(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "Training"},
+		"a member's replicas":              {live: family, update: update(memberPodClique(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "podcliquescalinggroup/svc-0-g"},
+		"a member's replicas, as template": {live: family, update: update(memberPodClique(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 2 })},
+		"a clique's image": {live: family, update: update(podClique(), func(o client.Object) {
 			o.(*v1alpha1.PodClique).Spec.PodSpec.Containers = []corev1.Container{{Name: "main", Image: "mine"}}
 		}), want: "change spec.template.cliques[0].spec.podSpec of PodCliqueSet svc instead"},
-		"a member's image": {live: family, update: update(member(), func(o client.Object) {
+		"a member's image": {live: family, update: update(memberPodClique(), func(o client.Object) {
 			o.(*v1alpha1.PodClique).Spec.PodSpec.Containers = []corev1.Container{{Name: "main", Image: "mine"}}
 		}), want: "change spec.template.cliques[1].spec.podSpec of PodCliqueSet svc instead"},
-		"a clique's pods, as template": {live: family, update: update(standalone(), func(o client.Object) {
-			o.(*v1alpha1.PodClique).Spec.PodSpec = *set().Spec.Template.Cliques[0].Spec.PodSpec.DeepCopy()
+		"a clique's pods, as template": {live: family, update: update(podClique(), func(o client.Object) {
+			o.(*v1alpha1.PodClique).Spec.PodSpec = *podCliqueSet().Spec.Template.Cliques[0].Spec.PodSpec.DeepCopy()
 			v1alpha1.SetPodCliqueDefaults(o.(*v1alpha1.PodClique), "configured")
 		})},
-		"a clique's image, owners not known": {failing: true, update: update(standalone(), func(o client.Object) {
+		"a clique's image, owners not known": {failing: true, update: update(podClique(), func(o client.Object) {
 			o.(*v1alpha1.PodClique).Spec.PodSpec.Containers = []corev1.Container{{Name: "main", Image: "mine"}}
 		}), want: "reading the owner, PodCliqueSet svc: away"},
-		"a member's replicas of Training": {live: training, update: update(member(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 2 }), want: "Training"},
+		"a member's replicas of Training": {live: training, update: update(memberPodClique(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 2 }), want: "Training"},
 		"a group's replicas":              {live: family, update: update(scalingGroup(), func(o client.Object) { o.(*v1alpha1.PodCliqueScalingGroup).Spec.Replicas = 9 })},
 		"a group's replicas, tree full":   {live: append([]client.Object{otherGroup()}, family...), update: update(scalingGroup(), func(o client.Object) { o.(*v1alpha1.PodCliqueScalingGroup).Spec.Replicas = 9 }), want: "1,024"},
 		"a group's replicas of Training":  {live: training, update: update(scalingGroup(), func(o client.Object) { o.(*v1alpha1.PodCliqueScalingGroup).Spec.Replicas = 9 }), want: "Training"},
-		"a set that was replaced":         {live: []client.Object{func() client.Object { s := trainingSet(); s.UID = "another"; return s }()}, update: update(standalone(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
-		"owners not known":                {failing: true, update: update(standalone(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "reading the owner, PodCliqueSet svc: away"},
-		"metadata, nothing asked":         {failing: true, update: update(standalone(), func(o client.Object) { o.SetOwnerReferences(nil) })},
-		"terminating, nothing asked":      {failing: true, update: update(func() client.Object { c := standalone(); c.DeletionTimestamp = ptr(metav1.Now()); return c }(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
+		"a set that was replaced":         {live: []client.Object{func() client.Object { s := trainingSet(); s.UID = "another"; return s }()}, update: update(podClique(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
+		"owners not known":                {failing: true, update: update(podClique(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "reading the owner, PodCliqueSet svc: away"},
+		"metadata, nothing asked":         {failing: true, update: update(podClique(), func(o client.Object) { o.SetOwnerReferences(nil) })},
+		"terminating, nothing asked":      {failing: true, update: update(func() client.Object { c := podClique(); c.DeletionTimestamp = ptr(metav1.Now()); return c }(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -242,7 +223,7 @@ func answer(t *testing.T, response admission.Response, want string) {
 }
 
 func TestScaleValidator(t *testing.T) {
-	floor := standalone()
+	floor := podClique()
 	floor.Spec.MinAvailable = ptr(int32(2))
 	for name, tc := range map[string]struct {
 		live     []client.Object
@@ -252,17 +233,17 @@ func TestScaleValidator(t *testing.T) {
 		replicas int32
 		want     string
 	}{
-		"a set":             {live: []client.Object{set()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodCliqueSet }, name: "svc", replicas: 9},
+		"a set":             {live: []client.Object{podCliqueSet()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodCliqueSet }, name: "svc", replicas: 9},
 		"a set of Training": {live: []client.Object{trainingSet()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodCliqueSet }, name: "svc", replicas: 9, want: `PodCliqueSet.grove.io "svc" is invalid`},
-		"a group to zero": {live: []client.Object{set(), scalingGroup()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error {
+		"a group to zero": {live: []client.Object{podCliqueSet(), scalingGroup()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error {
 			return k.scalePodCliqueScalingGroup
 		}, name: "svc-0-g", replicas: 0},
-		"a group beyond the tree": {live: []client.Object{set(), scalingGroup()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error {
+		"a group beyond the tree": {live: []client.Object{podCliqueSet(), scalingGroup()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error {
 			return k.scalePodCliqueScalingGroup
 		}, name: "svc-0-g", replicas: 600, want: "1024 at most"},
-		"a clique":                 {live: []client.Object{set(), standalone()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-solo", replicas: 0},
-		"a clique below its floor": {live: []client.Object{set(), floor}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-solo", replicas: 1, want: "floor"},
-		"a member":                 {live: []client.Object{set(), scalingGroup(), member()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-g-0-worker", replicas: 4, want: "scale podcliquescalinggroup/svc-0-g instead"},
+		"a clique":                 {live: []client.Object{podCliqueSet(), podClique()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-solo", replicas: 0},
+		"a clique below its floor": {live: []client.Object{podCliqueSet(), floor}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-solo", replicas: 1, want: "floor"},
+		"a member":                 {live: []client.Object{podCliqueSet(), scalingGroup(), memberPodClique()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-g-0-worker", replicas: 4, want: "scale podcliquescalinggroup/svc-0-g instead"},
 		"nothing there":            {scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "x", replicas: 4},
 		"not known":                {failing: true, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "x", replicas: 4, want: "reading ns/x: away"},
 	} {
