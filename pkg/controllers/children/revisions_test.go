@@ -20,21 +20,19 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
-// revisionSet is the set of the tests: it follows the revision two.
-func revisionSet() *v1alpha1.PodCliqueSet {
-	return &v1alpha1.PodCliqueSet{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindPodCliqueSet},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "a-uid"},
-		Status:     v1alpha1.PodCliqueSetStatus{CurrentGenerationHash: ptr.To("two")},
-	}
+// podCliqueSet is the set of the tests: it follows the revision two.
+func podCliqueSet() *v1alpha1.PodCliqueSet {
+	return wrappers.MakePodCliqueSet("a", "ns").UID("a-uid").
+		Status(func(s *v1alpha1.PodCliqueSetStatus) { s.CurrentGenerationHash = ptr.To("two") }).Obj()
 }
 
 // storedRevision returns the ControllerRevision of a revision of the set, after changes.
 func storedRevision(t *testing.T, number int64, hash string, changes ...func(*appsv1.ControllerRevision)) *appsv1.ControllerRevision {
 	t.Helper()
-	stored, err := (&desired.Revision{Number: number, Hash: hash}).Stored(revisionSet())
+	stored, err := (&desired.Revision{Number: number, Hash: hash}).Stored(podCliqueSet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +117,7 @@ func TestLiveRevisions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, _ := revisionClient(t, tc.stored...)
-			got, err := c.LiveRevisions(t.Context(), revisionSet())
+			got, err := c.LiveRevisions(t.Context(), podCliqueSet())
 			if err != nil || numbers(got) != tc.want {
 				t.Errorf("got %q, %v; want %q", numbers(got), err, tc.want)
 			}
@@ -145,7 +143,7 @@ func TestLatestRevision(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, _ := revisionClient(t, tc.stored...)
-			got, err := c.LatestRevision(t.Context(), revisionSet())
+			got, err := c.LatestRevision(t.Context(), podCliqueSet())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,7 +174,7 @@ func TestRevisionByHash(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, _ := revisionClient(t, storedRevision(t, 2, "two", tc.change))
-			got, err := c.Revision(t.Context(), revisionSet(), "two")
+			got, err := c.Revision(t.Context(), podCliqueSet(), "two")
 			var all []*desired.Revision
 			if got != nil {
 				all = append(all, got)
@@ -207,7 +205,7 @@ func TestStoreAndDeleteRevision(t *testing.T) {
 				there = append(there, storedRevision(t, 7, "two", tc.there))
 			}
 			c, api := revisionClient(t, there...)
-			err := c.StoreRevision(t.Context(), revisionSet(), &desired.Revision{Number: 7, Hash: "two"})
+			err := c.StoreRevision(t.Context(), podCliqueSet(), &desired.Revision{Number: 7, Hash: "two"})
 			if tc.fails {
 				if err == nil {
 					t.Error("it is stored in an object of another owner")
@@ -228,13 +226,13 @@ func TestStoreAndDeleteRevision(t *testing.T) {
 				t.Errorf("stored is %+v, %v", read, err)
 			}
 
-			if err := c.DeleteRevision(t.Context(), revisionSet(), &desired.Revision{Hash: "two"}); err != nil {
+			if err := c.DeleteRevision(t.Context(), podCliqueSet(), &desired.Revision{Hash: "two"}); err != nil {
 				t.Fatal(err)
 			}
 			if err := api.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); client.IgnoreNotFound(err) != nil || err == nil {
 				t.Errorf("after it was deleted: %v", err)
 			}
-			if err := c.DeleteRevision(t.Context(), revisionSet(), &desired.Revision{Hash: "two"}); err != nil {
+			if err := c.DeleteRevision(t.Context(), podCliqueSet(), &desired.Revision{Hash: "two"}); err != nil {
 				t.Errorf("deleting what is gone: %v", err)
 			}
 		})
@@ -250,10 +248,10 @@ func TestARevisionThatCannotBeReadIsLoggedOnce(t *testing.T) {
 	ctx := klog.NewContext(t.Context(), funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}))
 	pass := func() {
 		t.Helper()
-		if _, err := c.LatestRevision(ctx, revisionSet()); err != nil {
+		if _, err := c.LatestRevision(ctx, podCliqueSet()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.LiveRevisions(ctx, revisionSet()); err != nil {
+		if _, err := c.LiveRevisions(ctx, podCliqueSet()); err != nil {
 			t.Fatal(err)
 		}
 	}

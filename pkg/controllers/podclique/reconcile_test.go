@@ -59,11 +59,8 @@ func newStage(t *testing.T, replicas, minimum int32) *stage {
 			t.Fatal(err)
 		}
 	}
-	clique := &v1alpha1.PodClique{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-0-w", UID: "clique", Generation: 1, CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
-			Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPartOf: "a", v1alpha1.LabelPodCliqueSetReplicaIndex: "0", v1alpha1.LabelPodTemplateHash: "one"}},
-		Spec: v1alpha1.PodCliqueSpec{Replicas: replicas, PodSpec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/main:1"}}}},
-	}
+	clique := wrappers.MakePodClique("a", 0, "w", "ns").UID("clique").Generation(1).CreationTimestamp(now.Add(-time.Hour)).
+		Label(v1alpha1.LabelPodTemplateHash, "one").Replicas(replicas).Obj()
 	group := wrappers.MakePodGroup("a-0", "ns").SubGroup("a-0-w", minimum).Obj()
 	s := &stage{t: t, events: events.NewFakeRecorder(100)}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(clique, group).WithStatusSubresource(clique)

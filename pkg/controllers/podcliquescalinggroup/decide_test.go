@@ -5,27 +5,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 // scene returns a set, its scaling group of two cliques with that many replicas, the PodGroup for that many, and the revision of the template.
 func scene(replicas, listed int32) (*v1alpha1.PodCliqueSet, *v1alpha1.PodCliqueScalingGroup, *v2alpha2.PodGroup, *desired.Revision) {
-	pods := corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/main:1"}}}
-	set := &v1alpha1.PodCliqueSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "set"},
-		Spec: v1alpha1.PodCliqueSetSpec{Replicas: 1, Template: v1alpha1.PodCliqueSetTemplateSpec{
-			Cliques: []*v1alpha1.PodCliqueTemplateSpec{
-				{Name: "leader", Spec: v1alpha1.PodCliqueSpec{Replicas: 1, PodSpec: pods}},
-				{Name: "worker", Spec: v1alpha1.PodCliqueSpec{Replicas: 2, PodSpec: pods}},
-			},
-			PodCliqueScalingGroupConfigs: []v1alpha1.PodCliqueScalingGroupConfig{{Name: "g", CliqueNames: []string{"leader", "worker"}}},
-		}},
-	}
+	set := wrappers.MakePodCliqueSet("a", "ns").UID("a-uid").Clique("leader", 1).Clique("worker", 2).
+		ScalingGroup("g", 0, 0, "leader", "worker").Obj()
 	v1alpha1.SetDefaults(set, "")
 	revision := desired.NewRevision(set, "", nil, nil)
 	group := desired.ScalingGroups(set, revision, 0, nil)[0]

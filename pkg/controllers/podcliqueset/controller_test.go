@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 // fakeQueue records the sets that are enqueued.
@@ -47,7 +48,7 @@ func TestEnqueueForRunningPod(t *testing.T) {
 		"ends":                         {corev1.PodRunning, corev1.PodFailed, v1alpha1.PodCliqueSetPhaseRunning, nil},
 		"waits":                        {corev1.PodPending, corev1.PodPending, v1alpha1.PodCliqueSetPhasePending, nil},
 	} {
-		set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Status: v1alpha1.PodCliqueSetStatus{Phase: tc.phase}}
+		set := wrappers.MakePodCliqueSet("a", "ns").Status(func(s *v1alpha1.PodCliqueSetStatus) { s.Phase = tc.phase }).Obj()
 		r := &Reconciler{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(set).Build()}
 		q := &fakeQueue{}
 		r.enqueueForPodPhase(t.Context(), event.UpdateEvent{ObjectOld: pod(tc.before), ObjectNew: pod(tc.after)}, q)

@@ -14,22 +14,14 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
-// set returns a set of a standalone clique and a scaling group, both with an autoscaler.
-func set(replicas int32) *v1alpha1.PodCliqueSet {
-	pods := corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/main:1"}}}
-	scale := &v1alpha1.AutoScalingConfig{MaxReplicas: 5}
-	s := &v1alpha1.PodCliqueSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "set"},
-		Spec: v1alpha1.PodCliqueSetSpec{Replicas: replicas, Template: v1alpha1.PodCliqueSetTemplateSpec{
-			Cliques: []*v1alpha1.PodCliqueTemplateSpec{
-				{Name: "front", Spec: v1alpha1.PodCliqueSpec{Replicas: 1, PodSpec: pods, ScaleConfig: scale}},
-				{Name: "worker", Spec: v1alpha1.PodCliqueSpec{Replicas: 2, PodSpec: pods}},
-			},
-			PodCliqueScalingGroupConfigs: []v1alpha1.PodCliqueScalingGroupConfig{{Name: "g", CliqueNames: []string{"worker"}, ScaleConfig: scale}},
-		}},
-	}
+// podCliqueSet returns a set of a standalone clique and a scaling group, both with an autoscaler.
+func podCliqueSet(replicas int32) *v1alpha1.PodCliqueSet {
+	s := wrappers.MakePodCliqueSet("a", "ns").UID("a-uid").Replicas(replicas).
+		Clique("front", 1, wrappers.AutoScaling(5)).Clique("worker", 2).ScalingGroup("g", 0, 0, "worker").Obj()
+	s.Spec.Template.PodCliqueScalingGroupConfigs[0].ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 5}
 	v1alpha1.SetDefaults(s, "")
 	return s
 }
@@ -63,9 +55,9 @@ func TestUnwanted(t *testing.T) {
 		change func(ownedObjects)
 		want   [][]string // by replica, the PodGroup first, then the rest, sorted
 	}{
-		"everything is wanted": {now: set(3)},
+		"everything is wanted": {now: podCliqueSet(3)},
 		"replicas go as a whole, the highest first": {
-			now: set(1),
+			now: podCliqueSet(1),
 			want: [][]string{
 				{"PodGroup a-2", "HorizontalPodAutoscaler a-2-front", "HorizontalPodAutoscaler a-2-g", "PodClique a-2-front", "PodCliqueScalingGroup a-2-g", "Service a-2"},
 				{"PodGroup a-1", "HorizontalPodAutoscaler a-1-front", "HorizontalPodAutoscaler a-1-g", "PodClique a-1-front", "PodCliqueScalingGroup a-1-g", "Service a-1"},
@@ -73,21 +65,21 @@ func TestUnwanted(t *testing.T) {
 		},
 		"an autoscaler that is not asked for any more": {
 			now: func() *v1alpha1.PodCliqueSet {
-				s := set(3)
+				s := podCliqueSet(3)
 				s.Spec.Template.Cliques[0].Spec.ScaleConfig = nil
 				return s
 			}(),
 			want: [][]string{{"HorizontalPodAutoscaler a-2-front"}, {"HorizontalPodAutoscaler a-1-front"}, {"HorizontalPodAutoscaler a-0-front"}},
 		},
 		"the PodGroup of a replica that is scaled to nothing": {
-			now: set(3),
+			now: podCliqueSet(3),
 			change: func(f ownedObjects) {
 				f.cliques["a-1-front"].Spec.Replicas, f.groups["a-1-g"].Spec.Replicas = 0, 0
 			},
 			want: [][]string{{"PodGroup a-1"}},
 		},
 		"what is being deleted is not deleted again": {
-			now: set(2),
+			now: podCliqueSet(2),
 			change: func(f ownedObjects) {
 				now := metav1.Now()
 				for _, o := range []metav1.Object{f.cliques["a-2-front"], f.groups["a-2-g"], f.podGroups["a-2"]} {
@@ -98,7 +90,7 @@ func TestUnwanted(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := made(set(3))
+			f := made(podCliqueSet(3))
 			if tc.change != nil {
 				tc.change(f)
 			}

@@ -25,7 +25,7 @@ import (
 func TestPresentRevision(t *testing.T) {
 	t.Parallel()
 	withImage := func(image string) *v1alpha1.PodCliqueSet {
-		s := set(1)
+		s := podCliqueSet(1)
 		for _, c := range s.Spec.Template.Cliques {
 			c.Spec.PodSpec = *c.Spec.PodSpec.DeepCopy()
 			c.Spec.PodSpec.Containers[0].Image = image
@@ -111,7 +111,7 @@ func TestARevisionThatLostItsLabels(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := set(0)
+	s := podCliqueSet(0)
 	s.Kind, s.APIVersion = v1alpha1.KindPodCliqueSet, v1alpha1.SchemeGroupVersion.String()
 	present := desired.NewRevision(s, "", nil, nil)
 	present.Number = 4
@@ -186,7 +186,7 @@ func TestTrimRevisions(t *testing.T) {
 			if err := appsv1.AddToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
-			builder, s := fake.NewClientBuilder().WithScheme(scheme), set(1)
+			builder, s := fake.NewClientBuilder().WithScheme(scheme), podCliqueSet(1)
 			var revisions []*desired.Revision
 			revision := func(n int64) *desired.Revision { return &desired.Revision{Number: n, Hash: fmt.Sprint("hash", n)} }
 			for n := int64(tc.stored); n > 0; n-- {
@@ -224,7 +224,7 @@ func TestTrimRevisions(t *testing.T) {
 func TestDecideUpdateIsNotForTraining(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[v1alpha1.WorkloadType]bool{v1alpha1.WorkloadTypeInference: true, "": true, v1alpha1.WorkloadTypeTraining: false} {
-		s := set(0)
+		s := podCliqueSet(0)
 		s.Spec.WorkloadType = kind
 		if d := (&Reconciler{}).decideUpdate(s, nil, nil, nil, time.Unix(0, 0)); (d != nil) != want {
 			t.Errorf("%q: %+v", kind, d)
@@ -273,7 +273,7 @@ func TestReportUpdate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			recorder := events.NewFakeRecorder(10)
-			before, after := set(1), set(1)
+			before, after := podCliqueSet(1), podCliqueSet(1)
 			tc.before(before)
 			tc.after(after)
 			(&Reconciler{recorder: recorder}).reportUpdate(before, after, tc.d)
