@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
@@ -69,7 +68,7 @@ func TestReasonsOfReplacements(t *testing.T) {
 // this one.
 func TestScalingGroupStartsAfreshWithTheSetsAttempt(t *testing.T) {
 	t.Parallel()
-	set := makeSet("s", 1).clique("a", 1).group("g", ptr.To[int32](2), nil, "a").PodCliqueSet
+	set := makePodCliqueSet("s", 1).Clique("a", 1).ScalingGroup("g", 2, 0, "a").Obj()
 	group := apply(set, Children{}).Groups["s-0-g"]
 	group.Status = v1alpha1.PodCliqueScalingGroupStatus{WasAvailable: true, ReplicaAttempts: []v1alpha1.ReplicaAttempt{{Index: 1, Attempt: 3}}}
 	if s := ScalingGroupStatus(group, GroupFacts{}, metav1.Now()); !s.WasAvailable || len(s.ReplicaAttempts) != 1 || s.PodCliqueSetAttempt != 0 {
@@ -88,7 +87,7 @@ func TestScalingGroupStartsAfreshWithTheSetsAttempt(t *testing.T) {
 // The PodGroup, PodCliques and pods carry the attempt that they are made for; a PodClique that exists keeps its own.
 func TestAttemptsAreCarried(t *testing.T) {
 	t.Parallel()
-	set := makeSet("s", 1).clique("a", 1).PodCliqueSet
+	set := makePodCliqueSet("s", 1).Clique("a", 1).Obj()
 	first := apply(set, Children{})
 	set.Status.ReplicaAttempts = []v1alpha1.ReplicaAttempt{{Index: 0, Attempt: 2}}
 	const key = v1alpha1.AnnotationPodCliqueSetAttempt

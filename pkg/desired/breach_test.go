@@ -67,7 +67,7 @@ func TestScalingGroupBreach(t *testing.T) {
 // The set shows its first breach, and the first termination that is due in it.
 func TestPodCliqueSetBreach(t *testing.T) {
 	t.Parallel()
-	set := makeSet("s", 2).PodCliqueSet
+	set := makePodCliqueSet("s", 2).Obj()
 	replicas := []lifecycle.SetReplica{
 		{Cliques: []lifecycle.Clique{{MinAvailable: 1, Observed: true, BreachedSince: now.Time}}},
 		{Index: 1, Groups: []lifecycle.ScalingGroup{
@@ -88,7 +88,7 @@ func TestPodCliqueSetBreach(t *testing.T) {
 // not.
 func TestTerminationDelayIsKeptOnPodCliques(t *testing.T) {
 	t.Parallel()
-	set := makeSet("s", 1).clique("a", 1).clique("b", 1).clique("c", 1).group("g", nil, nil, "b").group("h", nil, nil, "c").PodCliqueSet
+	set := makePodCliqueSet("s", 1).Clique("a", 1).Clique("b", 1).Clique("c", 1).ScalingGroup("g", 0, 0, "b").ScalingGroup("h", 0, 0, "c").Obj()
 	set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: 4 * time.Hour}
 	set.Spec.Template.PodCliqueScalingGroupConfigs[0].TerminationDelay = &metav1.Duration{Duration: 90 * time.Second}
 	live := apply(set, Children{})

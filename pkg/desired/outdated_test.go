@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/observed"
 )
@@ -56,7 +54,7 @@ func TestNothingIsUpdatedBeforeItKnowsTheRevision(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set := makeSet("s", 1).clique("a", 1).clique("b", 1).group("g", ptr.To[int32](1), nil, "b").PodCliqueSet
+			set := makePodCliqueSet("s", 1).Clique("a", 1).Clique("b", 1).ScalingGroup("g", 1, 0, "b").Obj()
 			v1alpha1.SetDefaults(set, v1alpha1.DefaultSchedulerName)
 			live := apply(set, Children{})
 			first := present(set, live)

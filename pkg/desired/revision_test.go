@@ -20,9 +20,9 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// rolling is a set with something of everything that can roll, which admission has let in.
-func rolling() *v1alpha1.PodCliqueSet {
-	set := llm().PodCliqueSet
+// rollingSet is a set with something of everything that can roll, which admission has let in.
+func rollingSet() *v1alpha1.PodCliqueSet {
+	set := podCliqueSet()
 	c := set.Spec.Template.Cliques[0]
 	c.Labels, c.Annotations = map[string]string{"team": "a", "queue": "gold"}, map[string]string{"note": "x"}
 	c.Spec.PodSpec.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}
@@ -122,7 +122,7 @@ func TestDescribes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set := rolling()
+			set := rollingSet()
 			r := reread(t, NewRevision(set, v1alpha1.DefaultSchedulerName, nil, nil), set)
 			if !r.Describes(set, v1alpha1.DefaultSchedulerName) {
 				t.Fatal("a revision does not describe the set that it is of")
@@ -186,7 +186,7 @@ func TestReadRevision(t *testing.T) {
 // Template gives back what was, and only of what rolls.
 func TestRevisionTemplate(t *testing.T) {
 	t.Parallel()
-	set := rolling()
+	set := rollingSet()
 	r := reread(t, NewRevision(set, v1alpha1.DefaultSchedulerName, nil, nil), set)
 	edited := set.DeepCopy()
 	edited.Spec.Replicas, edited.Spec.Template.PriorityClassName = 9, "high"
@@ -208,7 +208,7 @@ func TestRevisionTemplate(t *testing.T) {
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	const key = v1alpha1.LabelPodTemplateHash
-	set := rolling()
+	set := rollingSet()
 	computed := NewRevision(set, v1alpha1.DefaultSchedulerName, nil, nil).clique("prefill-worker").Hash
 	for name, tc := range map[string]struct {
 		change      func(map[string]*v1alpha1.PodClique)
@@ -270,7 +270,7 @@ func TestAdopt(t *testing.T) {
 // A PodClique that has a new template by another hand does not give it the hash of the one before.
 func TestAHashOfAnotherTemplateIsNotAdopted(t *testing.T) {
 	t.Parallel()
-	set := rolling()
+	set := rollingSet()
 	first := NewRevision(set, v1alpha1.DefaultSchedulerName, nil, nil)
 	live := apply(set, Children{}).Cliques
 	set.Status.CurrentGenerationHash = &first.Hash
@@ -289,7 +289,7 @@ func TestAHashOfAnotherTemplateIsNotAdopted(t *testing.T) {
 // A revision that was deleted is the same again as long as what follows it has the template; else it is another.
 func TestADeletedRevisionIsTheSameAgain(t *testing.T) {
 	t.Parallel()
-	set := rolling()
+	set := rollingSet()
 	live := slices.Collect(maps.Values(apply(set, Children{}).Cliques))
 	for _, c := range live {
 		c.Annotations[v1alpha1.AnnotationGenerationHash] = "of-then"
@@ -311,7 +311,7 @@ func TestADeletedRevisionIsTheSameAgain(t *testing.T) {
 // The PodCliques of a Training workload whose template was edited past admission keep their pods and their hash.
 func TestTrainingDoesNotFollow(t *testing.T) {
 	t.Parallel()
-	set := pretrain()
+	set := trainingSet()
 	v1alpha1.SetDefaults(set, v1alpha1.DefaultSchedulerName)
 	live := apply(set, Children{})
 	for _, c := range set.Spec.Template.Cliques {
@@ -353,7 +353,7 @@ func TestTell(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set := rolling()
+			set := rollingSet()
 			live := apply(set, Children{})
 			for _, o := range live.Cliques {
 				o.Annotations[v1alpha1.AnnotationUpdateTurn] = tc.liveTurn
@@ -387,7 +387,7 @@ func TestTell(t *testing.T) {
 // What follows a later revision is left alone by who sees an earlier one.
 func TestUpdatedWritesNoEarlierRevision(t *testing.T) {
 	t.Parallel()
-	set := rolling()
+	set := rollingSet()
 	live := apply(set, Children{})
 	clique := live.Cliques["llm-0-worker"]
 	for number, want := range map[string]bool{"": true, "6": true, "7": true, "8": false, "rubbish": true} {
@@ -421,7 +421,7 @@ func TestBegin(t *testing.T) {
 		"OnDelete": {ptr.To("h"), &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: earlier, CurrentlyUpdating: current}, &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType},
 			&v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: at, UpdateEndedAt: &at, LastProgressTime: &at}},
 	} {
-		set := rolling()
+		set := rollingSet()
 		set.Spec.UpdateStrategy, set.Status.CurrentGenerationHash, set.Status.UpdateProgress = tc.strategy, tc.hash, tc.before
 		before := set.DeepCopy()
 		s := Begin(set, &Revision{Hash: "new"}, at)
@@ -437,7 +437,7 @@ func TestBegin(t *testing.T) {
 // A patch of a ControllerRevision's metadata writes its data with sorted keys, and the data is immutable.
 func TestStoredDataIsSorted(t *testing.T) {
 	t.Parallel()
-	set := makeSet("s", 1).clique("b", 1).clique("a", 1).PodCliqueSet
+	set := makePodCliqueSet("s", 1).Clique("b", 1).Clique("a", 1).Obj()
 	big := int64(1)<<62 + 1
 	set.Spec.Template.Cliques[0].Spec.PodSpec.TerminationGracePeriodSeconds = &big
 	stored, err := NewRevision(set, "", nil, nil).Stored(set)

@@ -32,13 +32,13 @@ func TestWaitContainerStartsOnARealNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set := llm().change(func(s *v1alpha1.PodCliqueSet) {
+			set := podCliqueSet(func(s *v1alpha1.PodCliqueSet) {
 				s.Spec.Template.StartupType = ptr.To(v1alpha1.CliqueStartupTypeInOrder)
 				for _, c := range s.Spec.Template.Cliques {
 					c.Spec.PodSpec.SecurityContext = tc.pod.DeepCopy()
 					c.Spec.PodSpec.Containers[0].SecurityContext = tc.container.DeepCopy()
 				}
-			}).PodCliqueSet
+			})
 			pod, err := Pod(apply(set, Children{}).Cliques["llm-0-prefill-0-prefill-worker"], lifecycle.NewPod{}, PodOptions{WaitImage: "wait:1"})
 			if err != nil {
 				t.Fatal(err)

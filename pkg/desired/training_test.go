@@ -14,13 +14,13 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
-// pretrain is a Training workload: a launcher, and a scaling group of 3 replicas of 4 workers, 2 of which are needed.
-func pretrain() *v1alpha1.PodCliqueSet {
-	return makeSet("job", 1).clique("launcher", 1).clique("worker", 4, minimum(2)).
-		group("ring", ptr.To[int32](3), ptr.To[int32](2), "worker").
-		change(func(s *v1alpha1.PodCliqueSet) { s.Spec.WorkloadType = v1alpha1.WorkloadTypeTraining }).PodCliqueSet
+// trainingSet is a Training workload: a launcher, and a scaling group of 3 replicas of 4 workers, 2 of which are needed.
+func trainingSet() *v1alpha1.PodCliqueSet {
+	return makePodCliqueSet("job", 1).Clique("launcher", 1).Clique("worker", 4, wrappers.MinAvailable(2)).
+		ScalingGroup("ring", 3, 2, "worker").Training().Obj()
 }
 
 // completed makes a PodClique have pods that succeeded, the objects of some of which are gone.
@@ -86,7 +86,7 @@ job-0-ring-2-worker in job-0-ring-2, pods 2`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set := pretrain()
+			set := trainingSet()
 			live := apply(set, Children{})
 			for clique, change := range tc.change {
 				change(live.Cliques[clique])
@@ -103,7 +103,7 @@ job-0-ring-2-worker in job-0-ring-2, pods 2`},
 			}
 		})
 	}
-	failed := pretrain()
+	failed := trainingSet()
 	failed.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionFailed, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMaxRuntimeExceeded}}
 	if pg := PodGroup(failed, 0, apply(failed, Children{})); pg != nil {
 		t.Error("a workload that has failed has a PodGroup")
@@ -113,7 +113,7 @@ job-0-ring-2-worker in job-0-ring-2, pods 2`},
 // A PodClique knows what it needs of its workload without its owners, and its pods are tracked; neither is part of the hash.
 func TestPodCliquesOfTraining(t *testing.T) {
 	t.Parallel()
-	set := pretrain()
+	set := trainingSet()
 	set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: time.Minute}
 	set.Spec.Template.PodCliqueScalingGroupConfigs[0].TerminationDelay = &metav1.Duration{Duration: time.Hour}
 	live := apply(set, Children{})
@@ -137,7 +137,7 @@ func TestPodCliquesOfTraining(t *testing.T) {
 			t.Errorf("%s has another template hash", name)
 		}
 	}
-	inference := apply(llm().PodCliqueSet, Children{}).Cliques["llm-0-worker"]
+	inference := apply(podCliqueSet(), Children{}).Cliques["llm-0-worker"]
 	if pod, err := Pod(inference, lifecycle.NewPod{}, PodOptions{}); err != nil || len(pod.Finalizers) > 0 || observed.IsTraining(inference) {
 		t.Errorf("Inference: pod %+v, %v", pod.ObjectMeta, err)
 	}
@@ -147,7 +147,7 @@ func TestPodCliquesOfTraining(t *testing.T) {
 func TestSetStatusOfTraining(t *testing.T) {
 	t.Parallel()
 	at := metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
-	set := pretrain()
+	set := trainingSet()
 	set.Spec.Replicas, set.Status.RestartCount = 3, 1
 	outcome := &lifecycle.TrainingOutcome{Phase: lifecycle.PhaseRunning, StartTime: at.Time, Deadline: at.Add(time.Hour), Succeeded: lifecycle.Indices(2)}
 	s := PodCliqueSetStatus(set, SetFacts{Training: outcome, Raised: map[int]lifecycle.Raised{
@@ -174,7 +174,7 @@ func TestSetStatusOfTraining(t *testing.T) {
 func TestPodCliqueStatusOfTraining(t *testing.T) {
 	t.Parallel()
 	at := metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
-	clique := apply(pretrain(), Children{}).Cliques["job-0-ring-0-worker"]
+	clique := apply(trainingSet(), Children{}).Cliques["job-0-ring-0-worker"]
 	pods := []lifecycle.Pod{
 		{UID: "0", Index: 0, Ended: true, Succeeded: true}, {UID: "1", Index: 1, Ended: true, Succeeded: true}, {UID: "2", Index: 2, Scheduled: true, Running: true},
 	}

@@ -23,54 +23,27 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/observed"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
-// workload builds a PodCliqueSet.
-type workload struct{ *v1alpha1.PodCliqueSet }
-
-func makeSet(name string, replicas int32) workload {
-	return workload{&v1alpha1.PodCliqueSet{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ml", UID: types.UID(name + "-uid"), Generation: 2},
-		Spec:       v1alpha1.PodCliqueSetSpec{Replicas: replicas},
-	}}
+// makePodCliqueSet starts a set as it is read from an API server.
+func makePodCliqueSet(name string, replicas int32) *wrappers.PodCliqueSetWrapper {
+	return wrappers.MakePodCliqueSet(name, "ml").UID(name + "-uid").Generation(2).Replicas(replicas)
 }
 
-func (w workload) clique(name string, replicas int32, changes ...func(*v1alpha1.PodCliqueTemplateSpec)) workload {
-	c := &v1alpha1.PodCliqueTemplateSpec{Name: name, Spec: v1alpha1.PodCliqueSpec{
-		RoleName: name, Replicas: replicas,
-		PodSpec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/main:1"}}},
-	}}
+// podCliqueSet is a disaggregated service, llm, after changes: a frontend, two prefill replicas of a leader and workers of
+// which one is needed, one decode replica. The names of two cliques end alike, and one is a group's name and more.
+func podCliqueSet(changes ...func(*v1alpha1.PodCliqueSet)) *v1alpha1.PodCliqueSet {
+	set := makePodCliqueSet("llm", 2).
+		Clique("worker", 3, wrappers.MinAvailable(2)).
+		Clique("prefill-leader", 1).Clique("prefill-worker", 4, wrappers.MinAvailable(2)).
+		Clique("decode-worker", 2).
+		ScalingGroup("prefill", 2, 0, "prefill-leader", "prefill-worker").
+		ScalingGroup("decode", 0, 0, "decode-worker").Obj()
 	for _, change := range changes {
-		change(c)
+		change(set)
 	}
-	w.Spec.Template.Cliques = append(w.Spec.Template.Cliques, c)
-	return w
-}
-
-func (w workload) group(name string, replicas, minAvailable *int32, cliques ...string) workload {
-	w.Spec.Template.PodCliqueScalingGroupConfigs = append(w.Spec.Template.PodCliqueScalingGroupConfigs,
-		v1alpha1.PodCliqueScalingGroupConfig{Name: name, CliqueNames: cliques, Replicas: replicas, MinAvailable: minAvailable})
-	return w
-}
-
-func (w workload) change(change func(*v1alpha1.PodCliqueSet)) workload {
-	change(w.PodCliqueSet)
-	return w
-}
-
-func minimum(n int32) func(*v1alpha1.PodCliqueTemplateSpec) {
-	return func(c *v1alpha1.PodCliqueTemplateSpec) { c.Spec.MinAvailable = &n }
-}
-
-// llm is a disaggregated service: a frontend, two prefill replicas of a leader and workers of which one is needed, one
-// decode replica. The names of two cliques end alike, and one is a group's name and more.
-func llm() workload {
-	return makeSet("llm", 2).
-		clique("worker", 3, minimum(2)).
-		clique("prefill-leader", 1).clique("prefill-worker", 4, minimum(2)).
-		clique("decode-worker", 2).
-		group("prefill", ptr.To[int32](2), nil, "prefill-leader", "prefill-worker").
-		group("decode", nil, nil, "decode-worker")
+	return set
 }
 
 // present returns the revision of the template of a set of which no revision is stored.
@@ -149,21 +122,21 @@ llm-1-decode-0 in llm-1-decode
 llm-1-decode-0-decode-worker in llm-1-decode-0, pods 2
 `
 	for name, tc := range map[string]struct {
-		set  workload
+		set  *v1alpha1.PodCliqueSet
 		live func(Children)
 		want string
 	}{
-		"nothing exists yet": {set: llm(), want: whole},
-		"all of it exists":   {set: llm(), live: func(Children) {}, want: whole},
+		"nothing exists yet": {set: podCliqueSet(), want: whole},
+		"all of it exists":   {set: podCliqueSet(), live: func(Children) {}, want: whole},
 		"a clique scaled in and one scaled to zero": {
-			set: makeSet("s", 2).clique("a", 4).clique("b", 3),
+			set: makePodCliqueSet("s", 2).Clique("a", 4).Clique("b", 3).Obj(),
 			live: func(c Children) {
 				c.Cliques["s-1-a"].Spec.Replicas, c.Cliques["s-1-b"].Spec.Replicas = 3, 0
 			},
 			want: "s-1-a, pods 3\n",
 		},
 		"scaled out again: not before the status says so": {
-			set: makeSet("s", 2).clique("a", 4),
+			set: makePodCliqueSet("s", 2).Clique("a", 4).Obj(),
 			live: func(c Children) {
 				c.Cliques["s-1-a"].Status.MinAvailable = ptr.To[int32](2)
 				c.PodGroups["s-1"] = &v2alpha2.PodGroup{}
@@ -171,44 +144,44 @@ llm-1-decode-0-decode-worker in llm-1-decode-0, pods 2
 			want: "s-1-a, pods 2\n",
 		},
 		"scaled out again, and the PodGroup is new: all": {
-			set: makeSet("s", 2).clique("a", 4),
+			set: makePodCliqueSet("s", 2).Clique("a", 4).Obj(),
 			live: func(c Children) {
 				c.Cliques["s-1-a"].Status.MinAvailable = ptr.To[int32](2)
 			},
 			want: "s-1-a, pods 4\n",
 		},
 		"a group scaled out and one scaled to zero": {
-			set: makeSet("s", 2).clique("a", 1).clique("b", 1).group("g", nil, nil, "a").group("h", nil, nil, "b"),
+			set: makePodCliqueSet("s", 2).Clique("a", 1).Clique("b", 1).ScalingGroup("g", 0, 0, "a").ScalingGroup("h", 0, 0, "b").Obj(),
 			live: func(c Children) {
 				c.Groups["s-1-g"].Spec.Replicas, c.Groups["s-1-h"].Spec.Replicas = 2, 0
 			},
 			want: "s-1-g, children 1\ns-1-g-0 in s-1-g\ns-1-g-0-a in s-1-g-0, pods 1\ns-1-g-1 in s-1-g\ns-1-g-1-a in s-1-g-1, pods 1\n",
 		},
 		"everything scaled to zero": {
-			set: makeSet("s", 2).clique("a", 1).clique("b", 1).group("g", nil, nil, "b"),
+			set: makePodCliqueSet("s", 2).Clique("a", 1).Clique("b", 1).ScalingGroup("g", 0, 0, "b").Obj(),
 			live: func(c Children) {
 				c.Cliques["s-1-a"].Spec.Replicas, c.Groups["s-1-g"].Spec.Replicas = 0, 0
 			},
 			want: "none",
 		},
 		"fewer replicas than the explicit floor, past admission: waits for what it needs": {
-			set: makeSet("s", 2).clique("a", 1).group("g", ptr.To[int32](2), ptr.To[int32](2), "a"),
+			set: makePodCliqueSet("s", 2).Clique("a", 1).ScalingGroup("g", 2, 2, "a").Obj(),
 			live: func(c Children) {
 				c.Groups["s-1-g"].Spec.Replicas = 1
 			},
 			want: "s-1-g, children 2\ns-1-g-0 in s-1-g\ns-1-g-0-a in s-1-g-0, pods 1\ns-1-g-1 in s-1-g\ns-1-g-1-a in s-1-g-1, pods 1\n",
 		},
 		"a member scaled to zero, past admission: its replica leaves": {
-			set: makeSet("s", 2).clique("a", 1).group("g", ptr.To[int32](2), ptr.To[int32](2), "a"),
+			set: makePodCliqueSet("s", 2).Clique("a", 1).ScalingGroup("g", 2, 2, "a").Obj(),
 			live: func(c Children) {
 				c.Cliques["s-1-g-0-a"].Spec.Replicas = 0
 			},
 			want: "s-1-g, children 1\ns-1-g-1 in s-1-g\ns-1-g-1-a in s-1-g-1, pods 1\n",
 		},
 		"recreated with the replicas it had": {
-			set: makeSet("s", 2).clique("a", 4).change(func(s *v1alpha1.PodCliqueSet) {
-				s.Status.RecordedReplicas = []v1alpha1.RecordedReplicas{{Name: "a", Indices: "1", Replicas: 2}, {Name: "a", Indices: "0", Replicas: 9}}
-			}),
+			set: makePodCliqueSet("s", 2).Clique("a", 4).Status(func(s *v1alpha1.PodCliqueSetStatus) {
+				s.RecordedReplicas = []v1alpha1.RecordedReplicas{{Name: "a", Indices: "1", Replicas: 2}, {Name: "a", Indices: "0", Replicas: 9}}
+			}).Obj(),
 			want: "s-1-a, pods 2\n",
 		},
 	} {
@@ -216,10 +189,10 @@ llm-1-decode-0-decode-worker in llm-1-decode-0, pods 2
 			t.Parallel()
 			var live Children
 			if tc.live != nil {
-				live = apply(tc.set.PodCliqueSet, Children{})
+				live = apply(tc.set, Children{})
 				tc.live(live)
 			}
-			pg := PodGroup(tc.set.PodCliqueSet, 1, live)
+			pg := PodGroup(tc.set, 1, live)
 			if diff := cmp.Diff(tc.want, outline(pg)); diff != "" {
 				t.Fatalf("(-want +got):\n%s", diff)
 			}
@@ -238,14 +211,14 @@ llm-1-decode-0-decode-worker in llm-1-decode-0, pods 2
 
 func TestPriorityFlowsDown(t *testing.T) {
 	t.Parallel()
-	set := llm().change(func(s *v1alpha1.PodCliqueSet) {
+	set := podCliqueSet(func(s *v1alpha1.PodCliqueSet) {
 		s.Spec.Template.PriorityClassName = "gold"
 		s.Spec.Template.Cliques[0].Spec.PodSpec.PriorityClassName = "lead"
 	})
-	if pg := PodGroup(set.PodCliqueSet, 0, Children{}); pg.Spec.PriorityClassName != "gold" {
+	if pg := PodGroup(set, 0, Children{}); pg.Spec.PriorityClassName != "gold" {
 		t.Errorf("PodGroup: %q", pg.Spec.PriorityClassName)
 	}
-	cliques := apply(set.PodCliqueSet, Children{}).Cliques
+	cliques := apply(set, Children{}).Cliques
 	if len(cliques) == 0 {
 		t.Fatal("no PodClique is made")
 	}
@@ -334,16 +307,16 @@ func TestPodGroupMatchesOracle(t *testing.T) {
 
 // randomSet returns a valid set of random shape, and which clique is in which group.
 func randomSet(r *rand.Rand) (*v1alpha1.PodCliqueSet, map[string]string) {
-	w := makeSet("s", 1+r.Int32N(3))
+	w := makePodCliqueSet("s", 1+r.Int32N(3))
 	inGroup := map[string]string{}
 	members := map[string][]string{}
 	for k := range 1 + r.IntN(5) {
 		name := fmt.Sprintf("c%d", k)
 		n := 1 + r.Int32N(4)
 		if r.IntN(2) == 0 {
-			w = w.clique(name, n, minimum(1+r.Int32N(n)))
+			w.Clique(name, n, wrappers.MinAvailable(1+r.Int32N(n)))
 		} else {
-			w = w.clique(name, n)
+			w.Clique(name, n)
 		}
 		if g := r.IntN(4); g > 0 {
 			inGroup[name] = fmt.Sprintf("g%d", g)
@@ -352,13 +325,13 @@ func randomSet(r *rand.Rand) (*v1alpha1.PodCliqueSet, map[string]string) {
 	}
 	for _, g := range slices.Sorted(maps.Keys(members)) {
 		n := 1 + r.Int32N(4)
-		var least *int32
+		least := int32(0)
 		if r.IntN(2) == 0 {
-			least = ptr.To(1 + r.Int32N(n))
+			least = 1 + r.Int32N(n)
 		}
-		w = w.group(g, &n, least, members[g]...)
+		w.ScalingGroup(g, n, least, members[g]...)
 	}
-	return w.PodCliqueSet, inGroup
+	return w.Obj(), inGroup
 }
 
 // oracle returns how many pods replica i needs, and the names of all PodCliques that take part, sorted.
@@ -411,7 +384,7 @@ func oracle(set *v1alpha1.PodCliqueSet, i int, live Children, inGroup map[string
 
 func TestPodCliquesFollowTheirTemplateUntilScaled(t *testing.T) {
 	t.Parallel()
-	set := makeSet("s", 1).clique("a", 3).clique("b", 1).group("g", ptr.To[int32](2), nil, "b").PodCliqueSet
+	set := makePodCliqueSet("s", 1).Clique("a", 3).Clique("b", 1).ScalingGroup("g", 2, 0, "b").Obj()
 	live := apply(set, Children{})
 	numbers := func() [2]int32 {
 		return [2]int32{live.Cliques["s-0-a"].Spec.Replicas, live.Groups["s-0-g"].Spec.Replicas}
@@ -472,7 +445,7 @@ func TestPodCliquesFollowTheirTemplateUntilScaled(t *testing.T) {
 
 func TestUpdatedComesToRest(t *testing.T) {
 	t.Parallel()
-	set := llm().PodCliqueSet
+	set := podCliqueSet()
 	set.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1000m")}
 	live := apply(set, Children{})
 	c := live.Cliques["llm-0-worker"]
@@ -512,7 +485,7 @@ func TestUpdatedComesToRest(t *testing.T) {
 // replicas share theirs.
 func TestHashIsStored(t *testing.T) {
 	t.Parallel()
-	set := llm().PodCliqueSet
+	set := podCliqueSet()
 	v1alpha1.SetDefaults(set, v1alpha1.DefaultSchedulerName)
 	live := apply(set, Children{})
 	if a, b := live.Cliques["llm-0-worker"].Labels[v1alpha1.LabelPodTemplateHash], live.Cliques["llm-1-worker"].Labels[v1alpha1.LabelPodTemplateHash]; a != b || a == "" {
@@ -526,7 +499,7 @@ func TestHashIsStored(t *testing.T) {
 
 func TestPod(t *testing.T) {
 	t.Parallel()
-	set := llm().change(func(s *v1alpha1.PodCliqueSet) {
+	set := podCliqueSet(func(s *v1alpha1.PodCliqueSet) {
 		c := s.Spec.Template.Cliques[2]
 		c.Labels, c.Annotations = map[string]string{"team": "x", v1alpha1.LabelPartOf: "mine"}, map[string]string{"note": "y"}
 		c.Spec.PodSpec.InitContainers = []corev1.Container{{Name: "setup", Image: "i"}}
@@ -534,7 +507,7 @@ func TestPod(t *testing.T) {
 			{Name: "ADDRESS", Value: "$(GROVE_PCLQ_NAME)-0.$(GROVE_HEADLESS_SERVICE)"}, {Name: "GROVE_PCS_NAME", Value: "overridden"}}
 		c.Spec.PodSpec.Hostname = "mine"
 	})
-	clique := apply(set.PodCliqueSet, Children{}).Cliques["llm-1-prefill-1-prefill-worker"]
+	clique := apply(set, Children{}).Cliques["llm-1-prefill-1-prefill-worker"]
 	before := clique.DeepCopy()
 	pod, err := Pod(clique, lifecycle.NewPod{Index: 3}, PodOptions{SchedulerName: "gold-scheduler"})
 	if err != nil {
@@ -599,7 +572,7 @@ func TestPod(t *testing.T) {
 		t.Errorf("its index is read as %d", got)
 	}
 
-	standalone, err := Pod(apply(set.PodCliqueSet, Children{}).Cliques["llm-1-worker"], lifecycle.NewPod{}, PodOptions{})
+	standalone, err := Pod(apply(set, Children{}).Cliques["llm-1-worker"], lifecycle.NewPod{}, PodOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -614,13 +587,13 @@ func TestPod(t *testing.T) {
 
 func TestStartOrder(t *testing.T) {
 	t.Parallel()
-	set := llm().change(func(s *v1alpha1.PodCliqueSet) {
+	set := podCliqueSet(func(s *v1alpha1.PodCliqueSet) {
 		s.Spec.Template.StartupType = ptr.To(v1alpha1.CliqueStartupTypeInOrder)
 		s.Spec.Template.Cliques[2].Spec.PodSpec.ServiceAccountName = "puller"
 		for _, c := range s.Spec.Template.Cliques {
 			c.Spec.PodSpec.InitContainers = []corev1.Container{{Name: "setup", Image: "i"}}
 		}
-	}).PodCliqueSet
+	})
 	live := apply(set, Children{})
 	first, err := Pod(live.Cliques["llm-0-worker"], lifecycle.NewPod{}, PodOptions{WaitImage: "wait:1"})
 	if err != nil {
@@ -667,14 +640,14 @@ func TestStartOrder(t *testing.T) {
 			}
 		}
 	}
-	if role, binding := StartAccess(llm().PodCliqueSet); role != nil || binding != nil {
+	if role, binding := StartAccess(podCliqueSet()); role != nil || binding != nil {
 		t.Error("a set without an order has a Role")
 	}
 }
 
 func TestService(t *testing.T) {
 	t.Parallel()
-	set := llm().PodCliqueSet
+	set := podCliqueSet()
 	s := Service(set, 1)
 	if s.Name != "llm-1" || s.Spec.ClusterIP != "None" || !s.Spec.PublishNotReadyAddresses {
 		t.Errorf("%+v", s)
@@ -697,11 +670,11 @@ func TestService(t *testing.T) {
 func TestHPAs(t *testing.T) {
 	t.Parallel()
 	metric := autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{Name: "cpu"}}
-	set := llm().change(func(s *v1alpha1.PodCliqueSet) {
+	set := podCliqueSet(func(s *v1alpha1.PodCliqueSet) {
 		s.Spec.Template.Cliques[0].Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 9, Metrics: []autoscalingv2.MetricSpec{metric}}
 		s.Spec.Template.Cliques[1].Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 9} // a member, past admission
 		s.Spec.Template.PodCliqueScalingGroupConfigs[0].ScaleConfig = &v1alpha1.AutoScalingConfig{MinReplicas: ptr.To[int32](1), MaxReplicas: 5}
-	}).PodCliqueSet
+	})
 	var got []string
 	for _, h := range HPAs(set, 1) {
 		ref := h.Spec.ScaleTargetRef
@@ -734,12 +707,12 @@ func TestHPAs(t *testing.T) {
 // from it, and so from new pods; what others left there stays.
 func TestKeysTakenOutOfATemplate(t *testing.T) {
 	t.Parallel()
-	set := llm().change(func(s *v1alpha1.PodCliqueSet) {
+	set := podCliqueSet(func(s *v1alpha1.PodCliqueSet) {
 		c := s.Spec.Template.Cliques[0]
 		c.Labels = map[string]string{"queue": "gold", "team": "x"}
 		c.Annotations = map[string]string{"note": "y", "controller.kubernetes.io/pod-deletion-cost": "high"}
 		s.Spec.Template.PodCliqueScalingGroupConfigs[0].Annotations = map[string]string{"note": "z"}
-	}).PodCliqueSet
+	})
 	live := apply(set, Children{})
 	before := live.Cliques["llm-0-worker"].Labels[v1alpha1.LabelPodTemplateHash]
 	for _, o := range []metav1.Object{live.Cliques["llm-0-worker"], live.Groups["llm-0-prefill"]} {

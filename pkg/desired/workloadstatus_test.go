@@ -262,11 +262,11 @@ func TestPodCliqueSetStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set := makeSet("s", tc.replicas).clique("a", 2, func(c *v1alpha1.PodCliqueTemplateSpec) {
+			set := makePodCliqueSet("s", tc.replicas).Clique("a", 2, func(c *v1alpha1.PodCliqueTemplateSpec) {
 				if tc.facts.SchedulerName != "" {
 					c.Spec.PodSpec.SchedulerName = "another"
 				}
-			}).PodCliqueSet
+			}).Obj()
 			set.Status.RecordedReplicas = []v1alpha1.RecordedReplicas{{Name: "before", Indices: "0", Replicas: 1}}
 			tc.facts.Recorded = []v1alpha1.RecordedReplicas{{Name: "now", Indices: "0", Replicas: 1}}
 			got := PodCliqueSetStatus(set, tc.facts, now)
@@ -323,7 +323,7 @@ func TestRecordedReplicas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set := makeSet("s", 2).clique("a", 3).clique("b", 1).group("g", ptr.To[int32](2), nil, "b").PodCliqueSet
+			set := makePodCliqueSet("s", 2).Clique("a", 3).Clique("b", 1).ScalingGroup("g", 2, 0, "b").Obj()
 			live := apply(set, Children{})
 			if tc.change != nil {
 				tc.change(live)
