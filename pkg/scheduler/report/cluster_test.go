@@ -20,6 +20,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/test/fakeapi"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -28,7 +29,7 @@ type cluster struct {
 	t        *testing.T
 	clock    *testclock.FakeClock
 	registry *gangstate.Registry
-	groups   *groupServer
+	groups   *fakeapi.PodGroups
 	pods     *fake.Clientset
 	events   *eventLog
 	reporter *Reporter
@@ -42,7 +43,7 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{
 		t: t, clock: testclock.NewFakeClock(start), registry: gangstate.New(), pods: fake.NewClientset(),
-		groups: &groupServer{objects: map[gangstate.Key]*v2alpha2.PodGroup{}}, events: &eventLog{},
+		groups: fakeapi.NewPodGroups(), events: &eventLog{},
 	}
 	c.registry.Configure(gangstate.Options{Resync: 5 * time.Second, RepairTimeout: 30 * time.Second})
 	c.registry.AddProfile(wrappers.SchedulerName)
@@ -74,13 +75,13 @@ func (c *cluster) restart() {
 
 // group creates or edits a PodGroup, and the cache sees it.
 func (c *cluster) group(w *wrappers.PodGroupWrapper) {
-	c.groups.put(w.Obj())
+	c.groups.Put(w.Obj())
 	c.caughtUp(w.Obj().Name)
 }
 
 // caughtUp makes the cache show what the API server has of a PodGroup.
 func (c *cluster) caughtUp(name string) {
-	if g := c.groups.get(keyOf(name)); g != nil {
+	if g := c.groups.Get(keyOf(name)); g != nil {
 		c.registry.SetGroup(g, c.clock.Now())
 	}
 }
@@ -152,70 +153,6 @@ func member(gang, name string) *wrappers.PodWrapper {
 
 func podGroup(name string) *wrappers.PodGroupWrapper {
 	return wrappers.MakePodGroup(name, namespace).UID("uid-" + name).Generation(1)
-}
-
-// groupServer keeps PodGroups as the API server does: a write succeeds on the newest version only.
-type groupServer struct {
-	mu       sync.Mutex
-	objects  map[gangstate.Key]*v2alpha2.PodGroup
-	version  int
-	writes   int
-	failures []error // the next writes fail with these
-	written  func(*v2alpha2.PodGroup)
-}
-
-func (s *groupServer) put(group *v2alpha2.PodGroup) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := gangstate.Key{Namespace: group.Namespace, Name: group.Name}
-	if old := s.objects[key]; old != nil && old.UID == group.UID {
-		group.Status = old.Status
-	}
-	s.version++
-	group.ResourceVersion = strconv.Itoa(s.version)
-	s.objects[key] = group
-}
-
-func (s *groupServer) get(key gangstate.Key) *v2alpha2.PodGroup {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.objects[key] == nil {
-		return nil
-	}
-	return s.objects[key].DeepCopy()
-}
-
-func (s *groupServer) delete(key gangstate.Key) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.objects, key)
-}
-
-func (s *groupServer) UpdateStatus(_ context.Context, group *v2alpha2.PodGroup) (*v2alpha2.PodGroup, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.failures) > 0 {
-		err := s.failures[0]
-		s.failures = s.failures[1:]
-		return nil, err
-	}
-	old := s.objects[gangstate.Key{Namespace: group.Namespace, Name: group.Name}]
-	switch {
-	case old == nil:
-		return nil, apierrors.NewNotFound(v2alpha2.Resource("podgroups"), group.Name)
-	case old.ResourceVersion != group.ResourceVersion || old.UID != group.UID:
-		return nil, apierrors.NewConflict(v2alpha2.Resource("podgroups"), group.Name, fmt.Errorf("the object has been modified"))
-	}
-	s.writes++
-	s.version++
-	next := old.DeepCopy()
-	next.Status = *group.Status.DeepCopy()
-	next.ResourceVersion = strconv.Itoa(s.version)
-	s.objects[gangstate.Key{Namespace: group.Namespace, Name: group.Name}] = next
-	if s.written != nil {
-		s.written(next.DeepCopy())
-	}
-	return next.DeepCopy(), nil
 }
 
 // eventLog keeps events as "Warning GangBlocked PodGroup/train: note".

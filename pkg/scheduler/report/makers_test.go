@@ -54,7 +54,7 @@ func (c *cluster) lastsFor(name string, d time.Duration) {
 	c.mustLook(name)
 }
 
-func (c *cluster) summary(name string) string { return c.groups.get(keyOf(name)).Status.Summary }
+func (c *cluster) summary(name string) string { return c.groups.Get(keyOf(name)).Status.Summary }
 
 // reads returns how often owners were read.
 func (c *cluster) reads() int {

@@ -47,7 +47,7 @@ func TestLargeGangsAreLookedAtOnceASecond(t *testing.T) {
 					break
 				}
 			}
-			if got := c.groups.get(keyOf("g")).Status.Reason; got == "" || got == "WaitingForPods" {
+			if got := c.groups.Get(keyOf("g")).Status.Reason; got == "" || got == "WaitingForPods" {
 				t.Errorf("the reason is %q at last, want that of a gang whose pods all exist", got)
 			}
 		})

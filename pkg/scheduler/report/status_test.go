@@ -103,9 +103,9 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 
 func (c *cluster) wantStatus(name string, writes int, summary string, reason v2alpha2.Reason) {
 	c.t.Helper()
-	got := c.groups.get(keyOf(name)).Status
-	if got.Summary != summary || got.Reason != reason || c.groups.writes != writes {
-		c.t.Fatalf("after %d writes: %q %q, want after %d: %q %q", c.groups.writes, got.Reason, got.Summary, writes, reason, summary)
+	got := c.groups.Get(keyOf(name)).Status
+	if got.Summary != summary || got.Reason != reason || c.groups.Updates() != writes {
+		c.t.Fatalf("after %d writes: %q %q, want after %d: %q %q", c.groups.Updates(), got.Reason, got.Summary, writes, reason, summary)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestConditionMakesWayForBindings(t *testing.T) {
 	if again := c.mustLook("train"); again != busyInterval {
 		t.Fatalf("look again in %s, want %s", again, busyInterval)
 	}
-	if s := c.groups.get(keyOf("train")).Status; len(s.Conditions) > 0 {
+	if s := c.groups.Get(keyOf("train")).Status; len(s.Conditions) > 0 {
 		t.Fatalf("written while bindings are posted: %v", s.Conditions)
 	}
 	c.busy = false
@@ -146,7 +146,7 @@ func TestFirstStatusMakesWayForBindings(t *testing.T) {
 		if again <= 0 || again > firstInterval {
 			t.Fatalf("look again in %s, want at most %s", again, firstInterval)
 		}
-		if s := c.groups.get(keyOf("train")).Status; len(s.Conditions) > 0 {
+		if s := c.groups.Get(keyOf("train")).Status; len(s.Conditions) > 0 {
 			t.Fatalf("written after %s while bindings are posted: %v", c.clock.Since(start), s.Conditions)
 		}
 		c.passes(again)
@@ -169,15 +169,15 @@ func TestPodGroupsOfOtherSchedulersAreLeftAlone(t *testing.T) {
 		}
 		c.passes(time.Minute)
 	}
-	if events := c.events.list(); len(events) > 0 || c.groups.writes > 0 {
-		t.Fatalf("%d writes, events %q; want none", c.groups.writes, events)
+	if events := c.events.list(); len(events) > 0 || c.groups.Updates() > 0 {
+		t.Fatalf("%d writes, events %q; want none", c.groups.Updates(), events)
 	}
 	// One pod of ours among them, and people read why it waits.
 	c.pod(member("train", "c"))
 	c.mustLook("train")
 	c.passes(time.Minute)
 	c.mustLook("train")
-	if c.groups.writes == 0 {
+	if c.groups.Updates() == 0 {
 		t.Error("no status was written")
 	}
 }
@@ -226,8 +226,8 @@ func TestFirstStatusIsNoEventBeforeItLasts(t *testing.T) {
 			c.mustLook("train")
 			c.passes(firstInterval)
 			c.mustLook("train")
-			if len(c.groups.get(keyOf("train")).Status.Conditions) == 0 || len(c.events.list()) > 0 {
-				t.Fatalf("status %v and events %q, want a status and no event", c.groups.get(keyOf("train")).Status, c.events.list())
+			if len(c.groups.Get(keyOf("train")).Status.Conditions) == 0 || len(c.events.list()) > 0 {
+				t.Fatalf("status %v and events %q, want a status and no event", c.groups.Get(keyOf("train")).Status, c.events.list())
 			}
 			c.passes(time.Second)
 			tc.then(c)
@@ -247,7 +247,7 @@ func TestStatusDoesNotWaitForTheCache(t *testing.T) {
 	c := newCluster(t)
 	c.group(podGroup("train").MinMember(1))
 	c.pod(member("train", "a"))
-	stale := c.groups.get(keyOf("train"))
+	stale := c.groups.Get(keyOf("train"))
 	for i, reason := range []v2alpha2.Reason{v2alpha2.ReasonTooLarge, v2alpha2.ReasonFragmented, v2alpha2.ReasonNoNodeMatches} {
 		c.refuse("train", reason, "does not fit")
 		if _, err := c.look("train"); err != nil { // the cache still shows the PodGroup without a status
@@ -277,11 +277,11 @@ func TestStatusIsNotLostWhenAWriteFails(t *testing.T) {
 	c.refuse("train", v2alpha2.ReasonTooLarge, "too large")
 
 	// Somebody edited the PodGroup: no write on top of what has not been seen.
-	c.groups.put(podGroup("train").MinMember(1).Label("x", "y").Obj())
+	c.groups.Put(podGroup("train").MinMember(1).Label("x", "y").Obj())
 	if _, err := c.look("train"); !apierrors.IsConflict(err) {
 		t.Fatalf("look = %v, want a conflict", err)
 	}
-	c.groups.failures = []error{fmt.Errorf("connection refused")}
+	c.groups.FailUpdates(fmt.Errorf("connection refused"))
 	c.caughtUp("train")
 	if _, err := c.look("train"); err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Fatalf("look = %v, want the failure", err)
@@ -293,7 +293,7 @@ func TestStatusIsNotLostWhenAWriteFails(t *testing.T) {
 	c.wantStatus("train", 1, "0/1 pods bound; too large", v2alpha2.ReasonTooLarge)
 
 	// Deleted behind the cache's back: nothing to do; of the next one of that name nothing is known.
-	c.groups.delete(keyOf("train"))
+	c.groups.Delete(keyOf("train"))
 	c.refuse("train", v2alpha2.ReasonFragmented, "fragmented")
 	if _, err := c.look("train"); err != nil {
 		t.Fatal(err)
@@ -315,8 +315,8 @@ func TestNothingIsWrittenBeforeAllIsSeen(t *testing.T) {
 		c.passes(time.Minute)
 		c.mustLook("train")
 	}
-	if c.groups.writes != 0 {
-		t.Errorf("%d writes from half of the facts", c.groups.writes)
+	if c.groups.Updates() != 0 {
+		t.Errorf("%d writes from half of the facts", c.groups.Updates())
 	}
 }
 
@@ -364,8 +364,8 @@ func TestBlockedGangsDoNotFlood(t *testing.T) {
 	if diff := cmp.Diff(want, perReason); diff != "" {
 		t.Errorf("events per gang and reason (-want +got):\n%s", diff)
 	}
-	if most := gangs * (600/30 + 2); c.groups.writes > most {
-		t.Errorf("%d status writes, want at most %d", c.groups.writes, most)
+	if most := gangs * (600/30 + 2); c.groups.Updates() > most {
+		t.Errorf("%d status writes, want at most %d", c.groups.Updates(), most)
 	}
 	if want := 2 * gangs * members; len(c.patches) != want {
 		t.Errorf("%d patches of pods, want %d: one per pod and reason", len(c.patches), want)
@@ -379,15 +379,15 @@ func TestRunReachesTheLastState(t *testing.T) {
 	const gangs = 50
 	var failing sync.Once
 	last := make(chan string, 10*gangs)
-	c.groups.written = func(g *v2alpha2.PodGroup) {
+	c.groups.OnUpdate(func(g *v2alpha2.PodGroup) {
 		c.registry.SetGroup(g, time.Now())
 		failing.Do(func() {
-			c.groups.failures = []error{fmt.Errorf("down"), fmt.Errorf("down"), fmt.Errorf("down")}
+			c.groups.FailUpdates(fmt.Errorf("down"), fmt.Errorf("down"), fmt.Errorf("down"))
 		})
 		if meta.IsStatusConditionTrue(g.Status.Conditions, v2alpha2.ConditionAdmitted) {
 			last <- g.Name
 		}
-	}
+	})
 	reporter := New(Options{
 		Registry: c.registry, PodGroups: c.groups, Client: fake.NewClientset(), Recorder: c.events, Clock: clock.RealClock{},
 		Busy:           func() bool { return false },
