@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 func newTestAPI() (*API, *clocktesting.FakeClock) {
@@ -24,8 +25,11 @@ func newTestAPI() (*API, *clocktesting.FakeClock) {
 	return NewAPI(clock), clock
 }
 
-func testClique() *v1alpha1.PodClique {
-	return &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Spec: v1alpha1.PodCliqueSpec{Replicas: 1}}
+// podClique is a PodClique without labels and owner, for tests of the API alone.
+func podClique() *v1alpha1.PodClique {
+	clique := wrappers.MakePodClique("a", 0, "w", "ns").Obj()
+	clique.Labels, clique.OwnerReferences = nil, nil
+	return clique
 }
 
 func testPod(node string) *corev1.Pod {
@@ -44,7 +48,7 @@ func TestWrites(t *testing.T) {
 	ctx := t.Context()
 	read := func(t *testing.T, a *API) *v1alpha1.PodClique {
 		t.Helper()
-		c := testClique()
+		c := podClique()
 		must(t, a.Get(ctx, client.ObjectKeyFromObject(c), c))
 		return c
 	}
@@ -57,7 +61,7 @@ func TestWrites(t *testing.T) {
 		readyReplicas int32
 	}{
 		"created again": {
-			do:   func(_ *testing.T, a *API) error { return a.Create(ctx, testClique()) },
+			do:   func(_ *testing.T, a *API) error { return a.Create(ctx, podClique()) },
 			want: apierrors.IsAlreadyExists, generation: 1, replicas: 1},
 		"an update of the spec raises the generation": {
 			do: func(t *testing.T, a *API) error {
@@ -92,12 +96,12 @@ func TestWrites(t *testing.T) {
 				return a.Update(ctx, stale)
 			}, want: apierrors.IsConflict, generation: 2, replicas: 2},
 		"an update without a resourceVersion": {
-			do:   func(_ *testing.T, a *API) error { return a.Update(ctx, testClique()) },
+			do:   func(_ *testing.T, a *API) error { return a.Update(ctx, podClique()) },
 			want: apierrors.IsBadRequest, generation: 1, replicas: 1},
 		"an update of what is not there": {
 			do: func(*testing.T, *API) error {
 				a, _ := newTestAPI()
-				c := testClique()
+				c := podClique()
 				c.ResourceVersion = "1"
 				return a.Update(ctx, c)
 			}, want: apierrors.IsNotFound, generation: 1, replicas: 1},
@@ -119,7 +123,7 @@ func TestWrites(t *testing.T) {
 			}, want: apierrors.IsConflict, generation: 1, replicas: 1},
 		"a merge patch of the metadata alone": {
 			do: func(t *testing.T, a *API) error {
-				o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
+				o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-0-w"}}
 				o.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindPodClique))
 				must(t, a.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`))))
 				if diff := cmp.Diff(map[string]string{"x": "y"}, read(t, a).Labels); diff != "" {
@@ -129,19 +133,19 @@ func TestWrites(t *testing.T) {
 			}, generation: 1, replicas: 1},
 		"a merge patch that names another UID": {
 			do: func(_ *testing.T, a *API) error {
-				return a.Patch(ctx, testClique(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"uid":"other","labels":{"x":"y"}}}`)))
+				return a.Patch(ctx, podClique(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"uid":"other","labels":{"x":"y"}}}`)))
 			}, want: apierrors.IsConflict, generation: 1, replicas: 1},
 		"a strategic merge patch of a custom resource": {
 			do: func(_ *testing.T, a *API) error {
-				return a.Patch(ctx, testClique(), client.RawPatch(types.StrategicMergePatchType, []byte(`{}`)))
+				return a.Patch(ctx, podClique(), client.RawPatch(types.StrategicMergePatchType, []byte(`{}`)))
 			}, want: apierrors.IsUnsupportedMediaType, generation: 1, replicas: 1},
-		"a deletion": {do: func(_ *testing.T, a *API) error { return a.Delete(ctx, testClique()) }},
+		"a deletion": {do: func(_ *testing.T, a *API) error { return a.Delete(ctx, podClique()) }},
 		"a deletion of what has another UID": {do: func(_ *testing.T, a *API) error {
-			return a.Delete(ctx, testClique(), client.Preconditions{UID: ptr.To(types.UID("x"))})
+			return a.Delete(ctx, podClique(), client.Preconditions{UID: ptr.To(types.UID("x"))})
 		}, want: apierrors.IsConflict, generation: 1, replicas: 1},
 		"a deletion of an old version": {
 			do: func(_ *testing.T, a *API) error {
-				return a.Delete(ctx, testClique(), client.Preconditions{ResourceVersion: ptr.To("0")})
+				return a.Delete(ctx, podClique(), client.Preconditions{ResourceVersion: ptr.To("0")})
 			}, want: apierrors.IsConflict, generation: 1, replicas: 1},
 		"a deletion of what has a finalizer raises the generation": {
 			do: func(t *testing.T, a *API) error {
@@ -173,19 +177,19 @@ func TestWrites(t *testing.T) {
 		"a write that admission refuses": {
 			do: func(t *testing.T, a *API) error {
 				a.Refuse = func(verb Verb, _ client.Object) error {
-					return apierrors.NewForbidden(v1alpha1.Resource("podcliques"), "a", fmt.Errorf("%s is refused", verb))
+					return apierrors.NewForbidden(v1alpha1.Resource("podcliques"), "a-0-w", fmt.Errorf("%s is refused", verb))
 				}
-				return a.Delete(ctx, testClique())
+				return a.Delete(ctx, podClique())
 			}, want: apierrors.IsForbidden, generation: 1, replicas: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, _ := newTestAPI()
-			must(t, a.Create(ctx, testClique()))
+			must(t, a.Create(ctx, podClique()))
 			err := tc.do(t, a)
 			if tc.want == nil && err != nil || tc.want != nil && !tc.want(err) {
 				t.Errorf("error %v", err)
 			}
-			got := testClique()
+			got := podClique()
 			if err := a.Get(ctx, client.ObjectKeyFromObject(got), got); client.IgnoreNotFound(err) != nil {
 				t.Fatal(err)
 			} else if err != nil {
@@ -200,7 +204,7 @@ func TestWrites(t *testing.T) {
 
 func TestWhatAnAPIServerFillsIn(t *testing.T) {
 	a, clock := newTestAPI()
-	first := testClique()
+	first := podClique()
 	first.Status.ReadyReplicas = 3
 	must(t, a.Create(t.Context(), first))
 	if !first.CreationTimestamp.Time.Equal(epoch) || first.UID == "" || first.Generation != 1 || first.ResourceVersion == "" || first.Status.ReadyReplicas != 0 {
@@ -208,7 +212,7 @@ func TestWhatAnAPIServerFillsIn(t *testing.T) {
 	}
 	must(t, a.Delete(t.Context(), first))
 	clock.Step(time.Second)
-	second := testClique()
+	second := podClique()
 	must(t, a.Create(t.Context(), second))
 	if second.UID == first.UID || !second.CreationTimestamp.Time.Equal(epoch.Add(time.Second)) {
 		t.Errorf("the second of its name has UID %q as %q, and was created at %s", second.UID, first.UID, second.CreationTimestamp)
@@ -298,7 +302,7 @@ func TestGarbageCollection(t *testing.T) {
 				}
 				return s
 			}
-			owner, other := testClique(), testClique()
+			owner, other := podClique(), podClique()
 			other.Name = "other"
 			c.Create(owner)
 			c.Create(other)

@@ -11,9 +11,9 @@ func BenchmarkStory(b *testing.B) {
 	steps := 0
 	for b.Loop() {
 		c := New(b, Options{Nodes: Nodes(3, 4)})
-		c.Create(chat())
+		c.Create(podCliqueSet())
 		c.Advance(time.Minute)
-		c.Delete(chat())
+		c.Delete(podCliqueSet())
 		c.Advance(30 * time.Second)
 		wantNothing(c)
 		steps += c.Steps

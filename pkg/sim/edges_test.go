@@ -61,7 +61,7 @@ func TestNamespaceIsDeleted(t *testing.T) {
 	for seed := range int64(10) {
 		c := New(t, Options{Nodes: Nodes(3, 4), Seed: seed, Check: invariants()})
 		c.Kubelet.Linger = 20 * time.Second
-		c.Create(job(2, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))}))
+		c.Create(trainingSet(2, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))}))
 		c.Advance(time.Minute)
 		exit(c, "job-0-ring-0-worker", 0)
 		if seed%2 == 0 {
@@ -101,7 +101,7 @@ func TestDeletedPodsReportAnEnd(t *testing.T) {
 		for seed := range int64(8) {
 			c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Check: invariants()})
 			c.Kubelet.Linger, c.Kubelet.StopCode = time.Duration(seed)*time.Second, ptr.To(code)
-			c.Create(job(2, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(3))}))
+			c.Create(trainingSet(2, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(3))}))
 			c.Advance(time.Minute)
 			c.Delete(podsOf(c, "job-0-ring-0-worker")[0]) // a restart
 			c.Advance(time.Minute)
@@ -200,7 +200,7 @@ func TestScalingDuringABreach(t *testing.T) {
 func TestLastPodOfAJobIsReplacedAlone(t *testing.T) {
 	for seed := range int64(8) {
 		c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Check: invariants()})
-		set := job(1, v1alpha1.TrainingSpec{})
+		set := trainingSet(1, v1alpha1.TrainingSpec{})
 		set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: 5 * time.Minute}
 		set.Spec.Template.Cliques[1].Spec.Replicas = 1
 		c.Create(set)

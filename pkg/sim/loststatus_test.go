@@ -68,7 +68,7 @@ func TestStatusIsLost(t *testing.T) {
 func TestStatusOfAJobIsLost(t *testing.T) {
 	for _, code := range []int32{0, 1} {
 		c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
-		c.Create(job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))}))
+		c.Create(trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))}))
 		c.Advance(time.Minute)
 		exit(c, "job-0-launcher", 1)
 		c.Advance(time.Minute)

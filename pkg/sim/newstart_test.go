@@ -80,7 +80,7 @@ func TestPodCliquesOfAJobAreDeleted(t *testing.T) {
 		for _, restarts := range []int32{0, 1} {
 			c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 			c.Kubelet.Linger = 10 * time.Second
-			c.Create(job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(restarts)}))
+			c.Create(trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(restarts)}))
 			c.Advance(time.Minute)
 			before := uids(c)
 			deleteCliques(c, prefix)
@@ -104,7 +104,7 @@ func TestPodCliquesOfAJobAreDeleted(t *testing.T) {
 // With a delay the set shows when a restart is due, as its PodClique does, and no more when that has recovered.
 func TestDelayedRestartShows(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
-	set := job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))})
+	set := trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))})
 	set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: time.Minute}
 	c.Create(set)
 	c.Advance(time.Minute)

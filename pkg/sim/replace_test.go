@@ -45,7 +45,7 @@ func TestReplace(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	c.Kubelet.Linger = 30 * time.Second
 	c.Timeline.Say("a set is created that fills the cluster")
-	c.Create(chat())
+	c.Create(podCliqueSet())
 	c.Advance(time.Minute)
 	wantAvailable(c, 8)
 	podGroup := All[*v2alpha2.PodGroup](c)[0].UID
@@ -87,7 +87,7 @@ func TestReplace(t *testing.T) {
 func TestReplaceWhilePodsOfAnotherUnitEnd(t *testing.T) {
 	const finalizer = "example.com/slow"
 	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
-	c.Create(chat())
+	c.Create(podCliqueSet())
 	c.Advance(time.Minute)
 	wantAvailable(c, 8)
 	var slow []*corev1.Pod
@@ -115,10 +115,10 @@ func TestReplaceBesideARival(t *testing.T) {
 		for seed := range int64(10) {
 			c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Check: invariants()})
 			c.Kubelet.Linger = 30 * time.Second
-			c.Create(chat())
+			c.Create(podCliqueSet())
 			c.Advance(time.Minute)
 			wantAvailable(c, 8)
-			rival := chat()
+			rival := podCliqueSet()
 			rival.Name = "rival"
 			c.Create(rival)
 			c.Advance(10 * time.Second)
@@ -145,7 +145,7 @@ func TestCrashAfterEachWriteOfAReplacement(t *testing.T) {
 		for n := 0; ; n++ {
 			c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 			c.Kubelet.Linger = 10 * time.Second
-			c.Create(chat())
+			c.Create(podCliqueSet())
 			c.Advance(time.Minute)
 			wantAvailable(c, 8)
 			c.CrashAfterWrites(n)

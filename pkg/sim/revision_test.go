@@ -81,7 +81,7 @@ func TestDeletedRevisionsAreStoredAgain(t *testing.T) {
 					}
 				}
 				wantRestored(1)
-				Edit(c, group(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 0 }) // chat-0: now other hashes are the more frequent
+				Edit(c, scalingGroup(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 0 }) // chat-0: now other hashes are the more frequent
 				c.Advance(time.Minute)
 				wantRestored(1)
 				wantRolled(c, 2)
@@ -115,7 +115,7 @@ func TestDeletedRevisionOfASetOfNoReplicas(t *testing.T) {
 // is among them though it is the oldest that was stored.
 func TestRollBack(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
-	c.Create(chat())
+	c.Create(podCliqueSet())
 	c.Advance(time.Minute)
 	var hashes []string
 	for version := range 12 {
@@ -199,7 +199,7 @@ func TestUnreadableRevision(t *testing.T) {
 // the template of before.
 func TestPodCliqueAndTemplateAreEditedAtOnce(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
-	c.Create(chat())
+	c.Create(podCliqueSet())
 	c.Advance(time.Minute)
 	before := uids(c)
 	c.process.end()

@@ -134,7 +134,7 @@ func soakFleet(t *testing.T, seed int64, sets, days int) *soak {
 		s.Fatalf("the scheduler keeps %d entries of nothing", n)
 	}
 	// The controllers forget what is gone by its age, when they see something else.
-	s.Create(chat())
+	s.Create(podCliqueSet())
 	s.Advance(soakCalm)
 	s.whole()
 	s.count["steps"], s.count["crashes"] = s.Steps, s.Crashes
@@ -196,7 +196,7 @@ func (s *soak) exists(name string) bool {
 
 // newService is chat with random minimums and delays. One of eight has none.
 func (s *soak) newService() *v1alpha1.PodCliqueSet {
-	set := chat()
+	set := podCliqueSet()
 	for _, clique := range set.Spec.Template.Cliques {
 		if s.likely(1, 3) {
 			clique.Spec.MinAvailable = ptr.To(int32(1))
@@ -223,7 +223,7 @@ func (s *soak) newJob() *v1alpha1.PodCliqueSet {
 	if s.likely(1, 3) {
 		limits.MaxRuntime = &metav1.Duration{Duration: s.between(6*time.Hour, 36*time.Hour)}
 	}
-	set := job(int32(1+s.random.Intn(2)), limits)
+	set := trainingSet(int32(1+s.random.Intn(2)), limits)
 	if s.likely(1, 3) {
 		set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: s.between(time.Minute, 10*time.Minute)}
 	}

@@ -11,10 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -22,56 +20,44 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
-// chat is a set with a standalone clique of 2 and a scaling group of 2 replicas, one of which is needed, with a leader and
-// 2 workers each: 8 GPUs.
-func chat() *v1alpha1.PodCliqueSet {
-	clique := func(name string, replicas int32) v1alpha1.PodCliqueTemplateSpec {
-		return v1alpha1.PodCliqueTemplateSpec{Name: name, Spec: v1alpha1.PodCliqueSpec{
-			RoleName: name, Replicas: replicas, MinAvailable: ptr.To(replicas),
-			PodSpec: corev1.PodSpec{Containers: []corev1.Container{{
-				Name: "main", Image: "registry.example/main:1",
-				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}},
-			}}},
-		}}
-	}
-	cliques := []v1alpha1.PodCliqueTemplateSpec{clique("router", 2), clique("leader", 1), clique("worker", 2)}
-	set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "chat"}}
-	set.Spec.Replicas = 1
-	for i := range cliques {
-		set.Spec.Template.Cliques = append(set.Spec.Template.Cliques, &cliques[i])
-	}
-	set.Spec.Template.PodCliqueScalingGroupConfigs = []v1alpha1.PodCliqueScalingGroupConfig{{
-		Name: "model", CliqueNames: []string{"leader", "worker"}, Replicas: ptr.To(int32(2)), MinAvailable: ptr.To(int32(1)),
-	}}
-	return set
+// podCliqueSet is chat: a set with a standalone clique of 2 and a scaling group of 2 replicas, one of which is needed, with
+// a leader and 2 workers each: 8 GPUs.
+func podCliqueSet() *v1alpha1.PodCliqueSet {
+	return wrappers.MakePodCliqueSet("chat", "ns").
+		Clique("router", 2, wrappers.MinAvailable(2), wrappers.GPUs(1)).
+		Clique("leader", 1, wrappers.MinAvailable(1), wrappers.GPUs(1)).
+		Clique("worker", 2, wrappers.MinAvailable(2), wrappers.GPUs(1)).
+		ScalingGroup("model", 2, 1, "leader", "worker").Obj()
 }
 
-func group() *v1alpha1.PodCliqueScalingGroup {
-	return &v1alpha1.PodCliqueScalingGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "chat-0-model"}}
+// scalingGroup is the scaling group of chat.
+func scalingGroup() *v1alpha1.PodCliqueScalingGroup {
+	return wrappers.MakeScalingGroup("chat", 0, "model", "ns").Replicas(2).MinAvailable(1).Cliques("leader", "worker").Obj()
 }
 
 // TestStory is the life of a set.
 func TestStory(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
 	c.Timeline.Say("a set is created")
-	c.Create(chat())
+	c.Create(podCliqueSet())
 	c.Advance(time.Minute)
 	wantAvailable(c, 8)
 
 	c.Timeline.Say("its scaling group is scaled out to 3")
-	Edit(c, group(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 3 })
+	Edit(c, scalingGroup(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 3 })
 	c.Advance(time.Minute)
 	wantAvailable(c, 11)
 
 	c.Timeline.Say("and in to 1")
-	Edit(c, group(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 1 })
+	Edit(c, scalingGroup(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 1 })
 	c.Advance(time.Minute)
 	wantAvailable(c, 5)
 
 	c.Timeline.Say("the set is deleted")
-	c.Delete(chat())
+	c.Delete(podCliqueSet())
 	c.Advance(time.Minute)
 	wantNothing(c)
 	c.Timeline.Golden(t, "story")
@@ -194,7 +180,7 @@ func TestAnyOrder(t *testing.T) {
 				disturb(c, random)
 			}
 			scale := func(n int32) func() {
-				return func() { Edit(c, group(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = n }) }
+				return func() { Edit(c, scalingGroup(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = n }) }
 			}
 			// Readiness probes of some pods fail, a few of which pass again. What never was available, as far as a status
 			// says, is not terminated: such pods would fail for ever.
@@ -269,10 +255,10 @@ func TestCrashAfterEachWrite(t *testing.T) {
 	for n := 0; ; n++ {
 		c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
 		c.CrashAfterWrites(n)
-		c.Create(chat())
+		c.Create(podCliqueSet())
 		c.Advance(2 * time.Minute)
 		wantAvailable(c, 8)
-		Edit(c, group(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 1 })
+		Edit(c, scalingGroup(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 1 })
 		c.Advance(2 * time.Minute)
 		wantAvailable(c, 5)
 		if c.Crashes == 0 {

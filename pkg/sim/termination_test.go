@@ -22,7 +22,7 @@ import (
 
 // watched is chat with a termination delay, and one of its scaling group's own; 0: that of the set.
 func watched(delay, override time.Duration) *v1alpha1.PodCliqueSet {
-	set := chat()
+	set := podCliqueSet()
 	set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: delay}
 	if override > 0 {
 		set.Spec.Template.PodCliqueScalingGroupConfigs[0].TerminationDelay = &metav1.Duration{Duration: override}
@@ -365,7 +365,7 @@ func TestTerminationDelayIsEdited(t *testing.T) {
 		"removed and given again": {minutes(5), []edit{{4 * time.Minute, nil}, {6 * time.Minute, minutes(8)}}, 8 * time.Minute},
 	} {
 		for _, clique := range []string{"chat-0-router", "chat-0-model-1-leader"} {
-			set := chat()
+			set := podCliqueSet()
 			set.Spec.Template.TerminationDelay = tc.first
 			c := newWatched(t, set, 0)
 			before, began := uids(c), c.Elapsed()
@@ -373,7 +373,7 @@ func TestTerminationDelayIsEdited(t *testing.T) {
 			for _, e := range tc.edits {
 				c.Advance(began + e.after - c.Elapsed())
 				wantReplaced(c, before)
-				Edit(c, chat(), func(s *v1alpha1.PodCliqueSet) { s.Spec.Template.TerminationDelay = e.delay })
+				Edit(c, podCliqueSet(), func(s *v1alpha1.PodCliqueSet) { s.Spec.Template.TerminationDelay = e.delay })
 			}
 			ended := func() bool {
 				return slices.ContainsFunc(All[*corev1.Pod](c), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
@@ -406,7 +406,7 @@ func TestTerminationBesideARival(t *testing.T) {
 	for name, cliques := range map[string][]string{"set replica": {"chat-0-router"}, "group replica": {"chat-0-model-1-leader"}} {
 		for seed := range int64(6) {
 			c := newWatched(t, watched(5*time.Minute, 0), seed)
-			rival := chat()
+			rival := podCliqueSet()
 			rival.Name = "rival"
 			c.Timeline.Say("a rival of the same size is created")
 			c.Create(rival)
@@ -499,7 +499,7 @@ func TestTerminationWithHeldBackCaches(t *testing.T) {
 		save func(c *Cluster, pod *corev1.Pod)
 	}{
 		"the delay was removed": {&v1alpha1.PodCliqueSet{}, func(c *Cluster, _ *corev1.Pod) {
-			Edit(c, chat(), func(s *v1alpha1.PodCliqueSet) { s.Spec.Template.TerminationDelay = nil })
+			Edit(c, podCliqueSet(), func(s *v1alpha1.PodCliqueSet) { s.Spec.Template.TerminationDelay = nil })
 		}},
 		"the pod recovered":       {&corev1.Pod{}, func(c *Cluster, pod *corev1.Pod) { c.Kubelet.PassReadiness(pod) }},
 		"the PodClique recovered": {&v1alpha1.PodClique{}, func(c *Cluster, pod *corev1.Pod) { c.Kubelet.PassReadiness(pod) }},

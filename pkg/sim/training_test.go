@@ -8,31 +8,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
-// job is a Training workload of so many replicas: a launcher, and a scaling group of one replica with 2 workers. 3 GPUs each.
-func job(replicas int32, limits v1alpha1.TrainingSpec) *v1alpha1.PodCliqueSet {
-	clique := func(name string, pods int32) *v1alpha1.PodCliqueTemplateSpec {
-		return &v1alpha1.PodCliqueTemplateSpec{Name: name, Spec: v1alpha1.PodCliqueSpec{
-			RoleName: name, Replicas: pods,
-			PodSpec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{
-				Name: "main", Image: "registry.example/main:1",
-				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}},
-			}}},
-		}}
-	}
-	set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job"}}
-	set.Spec.WorkloadType, set.Spec.TrainingSpec, set.Spec.Replicas = v1alpha1.WorkloadTypeTraining, &limits, replicas
-	set.Spec.Template.Cliques = []*v1alpha1.PodCliqueTemplateSpec{clique("launcher", 1), clique("worker", 2)}
-	set.Spec.Template.PodCliqueScalingGroupConfigs = []v1alpha1.PodCliqueScalingGroupConfig{{Name: "ring", CliqueNames: []string{"worker"}}}
-	return set
+// trainingSet is a Training workload, job, of so many replicas: a launcher, and a scaling group of one replica with 2 workers. 3 GPUs each.
+func trainingSet(replicas int32, limits v1alpha1.TrainingSpec) *v1alpha1.PodCliqueSet {
+	return wrappers.MakePodCliqueSet("job", "ns").Replicas(replicas).Training().
+		Clique("launcher", 1, wrappers.RestartPolicy(corev1.RestartPolicyNever), wrappers.GPUs(1)).
+		Clique("worker", 2, wrappers.RestartPolicy(corev1.RestartPolicyNever), wrappers.GPUs(1)).
+		ScalingGroup("ring", 0, 0, "worker").
+		Spec(func(s *v1alpha1.PodCliqueSetSpec) { s.TrainingSpec = &limits }).Obj()
 }
 
 // theJob returns the set as it is.
@@ -92,7 +83,7 @@ func TestJobThatCrashesAtTheStart(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	c.Kubelet.ReadyAfter = time.Hour // it never becomes ready
 	c.Timeline.Say("a job without restarts is created")
-	c.Create(job(1, v1alpha1.TrainingSpec{}))
+	c.Create(trainingSet(1, v1alpha1.TrainingSpec{}))
 	c.Advance(5 * time.Second)
 	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
 	c.Timeline.Say("a worker exits with 1")
@@ -109,7 +100,7 @@ func TestJobThatCrashesAtTheStart(t *testing.T) {
 func TestJobThatFailsTwiceAndSucceeds(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	c.Timeline.Say("a job with 2 restarts is created")
-	c.Create(job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(2)), TTLSecondsAfterFinished: ptr.To(int32(60))}))
+	c.Create(trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(2)), TTLSecondsAfterFinished: ptr.To(int32(60))}))
 	c.Advance(time.Minute)
 	c.Timeline.Say("the launcher exits with 137")
 	exit(c, "job-0-launcher", 137)
@@ -135,7 +126,7 @@ func TestJobThatRunsOutOfTimeInARestart(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	c.Kubelet.Linger = 30 * time.Second
 	c.Timeline.Say("a job with 100 s and 5 restarts is created")
-	c.Create(job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(5)), MaxRuntime: &metav1.Duration{Duration: 100 * time.Second}}))
+	c.Create(trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(5)), MaxRuntime: &metav1.Duration{Duration: 100 * time.Second}}))
 	c.Advance(90 * time.Second)
 	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
 	if got := theJob(c).Status.RuntimeDeadline.Sub(epoch); got != 102*time.Second {
@@ -152,7 +143,7 @@ func TestJobThatRunsOutOfTimeInARestart(t *testing.T) {
 func TestJobThatLosesANode(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(3, 2), Check: invariants()})
 	c.Timeline.Say("a job with a restart is created")
-	c.Create(job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))}))
+	c.Create(trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))}))
 	c.Advance(time.Minute)
 	node := podsOf(c, "job-0-launcher")[0].Spec.NodeName
 	c.Timeline.Say("node %s does not answer", node)
@@ -178,7 +169,7 @@ func TestJobThatLosesANode(t *testing.T) {
 func TestJobOneOfWhoseReplicasFinishes(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
 	c.Timeline.Say("a job of 3 replicas with a restart is created")
-	c.Create(job(3, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))}))
+	c.Create(trainingSet(3, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))}))
 	c.Advance(time.Minute)
 	running(c, 9)
 	c.Timeline.Say("replica 1 finishes")
@@ -221,7 +212,7 @@ func TestJobOneOfWhoseReplicasFinishes(t *testing.T) {
 // What counts for a restart is the present delay, as for a termination.
 func TestDelayOfAJobIsLengthenedAtTheDeadline(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
-	set := job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))})
+	set := trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))})
 	set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: time.Minute}
 	c.Create(set)
 	c.Advance(time.Minute)
@@ -244,7 +235,7 @@ func TestJobRecoversAtTheDeadline(t *testing.T) {
 	for _, restarts := range []int32{0, 1} {
 		for _, again := range []bool{false, true} {
 			c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
-			set := job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(restarts)})
+			set := trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(restarts)})
 			set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: time.Minute}
 			c.Create(set)
 			c.Advance(time.Minute)
@@ -292,7 +283,7 @@ func TestCrashAfterEachWriteOfARestart(t *testing.T) {
 			}
 			return nil
 		}
-		c.Create(job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(2))}))
+		c.Create(trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(2))}))
 		c.Advance(time.Minute)
 		running(c, 3)
 		c.CrashAfterWrites(n)
@@ -322,7 +313,7 @@ func TestCrashAfterEachWriteOfAnEnd(t *testing.T) {
 	for _, code := range []int32{0, 1} {
 		for n := 0; ; n++ {
 			c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
-			c.Create(job(1, v1alpha1.TrainingSpec{}))
+			c.Create(trainingSet(1, v1alpha1.TrainingSpec{}))
 			c.Advance(time.Minute)
 			c.CrashAfterWrites(n)
 			exit(c, "job-0-launcher", code)
@@ -353,13 +344,13 @@ func TestCrashAfterEachWriteOfAnEnd(t *testing.T) {
 // finalizer.
 func TestFinalizersKeepNothing(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
-	c.Create(job(1, v1alpha1.TrainingSpec{}))
+	c.Create(trainingSet(1, v1alpha1.TrainingSpec{}))
 	c.Advance(time.Minute)
 	c.Delete(theJob(c))
 	c.Advance(time.Minute)
 	wantNothing(c)
 
-	c.Create(job(1, v1alpha1.TrainingSpec{}))
+	c.Create(trainingSet(1, v1alpha1.TrainingSpec{}))
 	c.Advance(time.Minute)
 	for _, clique := range All[*v1alpha1.PodClique](c) {
 		c.Delete(clique, client.PropagationPolicy(metav1.DeletePropagationOrphan))
@@ -376,7 +367,7 @@ func TestFinalizersKeepNothing(t *testing.T) {
 // TestPodThatSucceededIsNeverMadeAgain: its object may be removed while muster-controller is away and sees nothing of it.
 func TestPodThatSucceededIsNeverMadeAgain(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
-	c.Create(job(1, v1alpha1.TrainingSpec{}))
+	c.Create(trainingSet(1, v1alpha1.TrainingSpec{}))
 	c.Advance(time.Minute)
 	c.HoldBack(&corev1.Pod{})
 	worker := podsOf(c, "job-0-ring-0-worker")[0]
@@ -408,7 +399,7 @@ func TestJobsInAnyOrder(t *testing.T) {
 				what()
 				disturb(c, random)
 			}
-			act(func() { c.Create(job(2, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(3))})) })
+			act(func() { c.Create(trainingSet(2, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(3))})) })
 			c.Advance(time.Minute)
 			running(c, 6)
 			act(func() { exit(c, "job-0-ring-0-worker", 1) })

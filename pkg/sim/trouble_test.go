@@ -36,7 +36,7 @@ func podsOf(c *Cluster, clique string) []*corev1.Pod {
 // TestTrouble is a set whose pods fail, are evicted and are lost with their node.
 func TestTrouble(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(4, 4), Check: invariants()})
-	c.Create(chat())
+	c.Create(podCliqueSet())
 	c.Advance(time.Minute)
 	wantAvailable(c, 8)
 
@@ -65,10 +65,10 @@ func TestTrouble(t *testing.T) {
 // TestWaitsForRoom is two sets on nodes for one: the second starts when the first has gone, and none in part.
 func TestWaitsForRoom(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
-	c.Create(chat())
+	c.Create(podCliqueSet())
 	c.Advance(time.Minute)
 	wantAvailable(c, 8)
-	rival := chat()
+	rival := podCliqueSet()
 	rival.Name = "rival"
 	c.Timeline.Say("a rival of the same size is created")
 	c.Create(rival)
@@ -84,7 +84,7 @@ func TestWaitsForRoom(t *testing.T) {
 		c.Fatalf("Admitted of the rival is %+v", condition)
 	}
 	c.Timeline.Say("the first is deleted")
-	c.Delete(chat())
+	c.Delete(podCliqueSet())
 	c.Advance(time.Minute)
 	wantAvailable(c, 8)
 	c.Timeline.Golden(t, "room")
@@ -93,7 +93,7 @@ func TestWaitsForRoom(t *testing.T) {
 // TestStartOrder: pods start after those of the cliques that theirs names.
 func TestStartOrder(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
-	set := chat()
+	set := podCliqueSet()
 	set.Spec.Template.StartupType = ptr.To(v1alpha1.CliqueStartupTypeInOrder)
 	c.Create(set)
 	c.Advance(time.Minute)
@@ -107,9 +107,9 @@ func TestStartOrder(t *testing.T) {
 // TestOrphans: what a set leaves behind that is deleted with --cascade=orphan stays, and has no owner.
 func TestOrphans(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(3, 4), Check: func(*Cluster) error { return nil }})
-	c.Create(chat())
+	c.Create(podCliqueSet())
 	c.Advance(time.Minute)
-	c.Delete(chat(), client.PropagationPolicy(metav1.DeletePropagationOrphan))
+	c.Delete(podCliqueSet(), client.PropagationPolicy(metav1.DeletePropagationOrphan))
 	c.Advance(time.Minute)
 	if sets, pods := All[*v1alpha1.PodCliqueSet](c), All[*corev1.Pod](c); len(sets) != 0 || len(pods) != 8 {
 		c.Fatalf("%d sets and %d pods are left", len(sets), len(pods))
@@ -120,7 +120,7 @@ func TestOrphans(t *testing.T) {
 		}
 	}
 	// A new set of that name says what is in its way, the revision first.
-	c.Create(chat())
+	c.Create(podCliqueSet())
 	c.Advance(time.Minute)
 	set := All[*v1alpha1.PodCliqueSet](c)[0]
 	foreign := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionForeignObject)
@@ -140,7 +140,7 @@ func TestQuota(t *testing.T) {
 		}
 		return nil
 	}
-	c.Create(chat())
+	c.Create(podCliqueSet())
 	c.Advance(time.Minute)
 	if n := len(All[*corev1.Pod](c)); n != 0 || asked == 0 {
 		c.Fatalf("%d pods, %d refused", n, asked)
@@ -153,7 +153,7 @@ func TestQuota(t *testing.T) {
 // TestSchedulerRestartsWithinABurst: a gang that a crash of the scheduler leaves bound in part is completed.
 func TestSchedulerRestartsWithinABurst(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(3, 4)})
-	c.Create(chat())
+	c.Create(podCliqueSet())
 	for len(c.scheduler.bindings) != 3 {
 		if !c.Step() {
 			c.Fatalf("no burst has begun")
@@ -168,7 +168,7 @@ func TestSchedulerRestartsWithinABurst(t *testing.T) {
 func TestHeldBackCaches(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
 	c.HoldBack(&v1alpha1.PodClique{})
-	c.Create(chat())
+	c.Create(podCliqueSet())
 	c.Advance(time.Minute)
 	if n := len(All[*corev1.Pod](c)); n != 0 {
 		c.Fatalf("%d pods of PodCliques that no cache shows", n)
@@ -182,7 +182,7 @@ func TestHeldBackCaches(t *testing.T) {
 // over while the garbage collector deletes them.
 func TestPodCliquesThatAreGone(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
-	c.Create(chat())
+	c.Create(podCliqueSet())
 	c.Advance(time.Minute)
 	wantAvailable(c, 8)
 	c.HoldBack(&v1alpha1.PodClique{})
@@ -209,7 +209,7 @@ func TestAttemptThatTheCacheShowsLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
-			c.Create(chat())
+			c.Create(podCliqueSet())
 			c.Advance(time.Minute)
 			wantAvailable(c, 8)
 			c.HoldBack(tc.owner)

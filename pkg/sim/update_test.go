@@ -67,7 +67,7 @@ func newRollout(t *testing.T, replicas int32, edit func(*v1alpha1.PodCliqueSet))
 	t.Helper()
 	c := New(t, Options{Nodes: Nodes(2*int(replicas), 4), Check: both(invariants(), both(terminations(), updates()))})
 	c.Kubelet.Linger = 10 * time.Second
-	set := chat()
+	set := podCliqueSet()
 	set.Spec.Replicas = replicas
 	if edit != nil {
 		edit(set)
@@ -84,7 +84,7 @@ func TestRollout(t *testing.T) {
 	c := newRollout(t, 2, nil)
 	before := uids(c)
 	c.Timeline.Say("all images are changed")
-	image(c, chat(), "registry.example/main:2", "router", "leader", "worker")
+	image(c, podCliqueSet(), "registry.example/main:2", "router", "leader", "worker")
 	c.Advance(10 * time.Minute)
 	wantUpdated(c)
 	wantAvailable(c, 16)
@@ -97,7 +97,7 @@ func TestRolloutOfAGroup(t *testing.T) {
 	c := newRollout(t, 1, nil)
 	before := uids(c)
 	c.Timeline.Say("the image of the leader is changed")
-	image(c, chat(), "registry.example/main:2", "leader")
+	image(c, podCliqueSet(), "registry.example/main:2", "leader")
 	c.Advance(10 * time.Minute)
 	wantUpdated(c)
 	wantAvailable(c, 8)

@@ -48,7 +48,7 @@ func TestCrashAfterEachWriteOfARollout(t *testing.T) {
 				made := countGenerations(c)
 				before := uids(c)
 				c.Timeline.Say("images are changed, and muster-controller crashes after %d writes", n)
-				image(c, chat(), "registry.example/main:2", tc.cliques...)
+				image(c, podCliqueSet(), "registry.example/main:2", tc.cliques...)
 				c.CrashAfterWrites(n)
 				c.Advance(5 * time.Minute)
 				wantUpdated(c)

@@ -20,7 +20,7 @@ func TestOnDelete(t *testing.T) {
 	})
 	before := uids(c)
 	c.Timeline.Say("the image becomes main:2")
-	image(c, chat(), "registry.example/main:2", "web")
+	image(c, podCliqueSet(), "registry.example/main:2", "web")
 	c.Advance(10 * time.Minute)
 	wantReplaced(c, before)
 	wantProgress(c, lifecycle.UpdateOnDelete, "")
@@ -74,7 +74,7 @@ func TestOnDeleteScaleInKeepsWhatServes(t *testing.T) {
 	c := newService(t, Nodes(2, 4), 1, func(set *v1alpha1.PodCliqueSet) {
 		set.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
 	})
-	image(c, chat(), broken+"2", "web")
+	image(c, podCliqueSet(), broken+"2", "web")
 	c.Advance(time.Minute)
 	userDeletes(c, podsOf(c, "chat-0-web")[0]) // its replacement is never ready
 	c.Advance(time.Minute)
@@ -87,7 +87,7 @@ func TestOnDeleteScaleInKeepsWhatServes(t *testing.T) {
 
 func TestOnDeleteAfterANodeFailed(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(4, 4), Check: both(invariants(), both(terminations(), updates()))})
-	set := chat()
+	set := podCliqueSet()
 	set.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
 	c.Create(set)
 	c.Advance(time.Minute)
@@ -102,7 +102,7 @@ func TestOnDeleteAfterANodeFailed(t *testing.T) {
 		}
 	}
 	must(t, c.Kubelet.LoseNode(on))
-	image(c, chat(), "registry.example/main:2", "router", "leader", "worker")
+	image(c, podCliqueSet(), "registry.example/main:2", "router", "leader", "worker")
 	c.Advance(10 * time.Minute)
 	after := map[string]*corev1.Pod{}
 	for _, pod := range All[*corev1.Pod](c) {
@@ -128,12 +128,12 @@ func TestOnDeleteOfAGroup(t *testing.T) {
 		set.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
 	})
 	before := uids(c)
-	image(c, chat(), "registry.example/main:2", "router", "leader", "worker")
+	image(c, podCliqueSet(), "registry.example/main:2", "router", "leader", "worker")
 	c.Advance(10 * time.Minute)
 	wantReplaced(c, before)
 	want := func(n int32, text string) {
 		t.Helper()
-		g := group()
+		g := scalingGroup()
 		must(t, c.API.Get(t.Context(), client.ObjectKeyFromObject(g), g))
 		if g.Status.UpdatedReplicas != n {
 			c.Fatalf("%s: the group has %d updated replicas, want %d", text, g.Status.UpdatedReplicas, n)

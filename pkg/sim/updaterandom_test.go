@@ -78,7 +78,7 @@ func newUpdateFuzz(t *testing.T, seed int64) *updateFuzz {
 
 // randomSet returns a set of 1 to 3 standalone cliques and up to 2 scaling groups.
 func (f *updateFuzz) randomSet() *v1alpha1.PodCliqueSet {
-	random, set := f.random, chat()
+	random, set := f.random, podCliqueSet()
 	template := set.Spec.Template.Cliques[0]
 	set.Spec.Template.Cliques, set.Spec.Template.PodCliqueScalingGroupConfigs = nil, nil
 	add := func(name string, replicas int32) {

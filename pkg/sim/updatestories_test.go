@@ -30,7 +30,7 @@ func newService(t *testing.T, nodes []*corev1.Node, replicas int32, edit func(*v
 	c := New(t, Options{Nodes: nodes, Check: both(invariants(), both(terminations(), updates()))})
 	c.Kubelet.Linger = 10 * time.Second
 	breakImages(c)
-	set := chat()
+	set := podCliqueSet()
 	service(set)
 	set.Spec.Replicas = replicas
 	if edit != nil {
@@ -45,7 +45,7 @@ func newService(t *testing.T, nodes []*corev1.Node, replicas int32, edit func(*v
 
 func theChat(c *Cluster) *v1alpha1.PodCliqueSet {
 	c.t.Helper()
-	set := chat()
+	set := podCliqueSet()
 	must(c.t, c.API.Get(c.t.Context(), client.ObjectKeyFromObject(set), set))
 	return set
 }
@@ -79,10 +79,10 @@ func images(c *Cluster) map[string]int {
 func TestSecondEdit(t *testing.T) {
 	c := newService(t, Nodes(1, 4), 1, nil)
 	c.Timeline.Say("the image becomes main:2")
-	image(c, chat(), "registry.example/main:2", "web")
+	image(c, podCliqueSet(), "registry.example/main:2", "web")
 	c.Advance(15 * time.Second)
 	c.Timeline.Say("the image becomes main:3, when the second pod is terminating")
-	image(c, chat(), "registry.example/main:3", "web")
+	image(c, podCliqueSet(), "registry.example/main:3", "web")
 	c.Advance(5 * time.Minute)
 	wantUpdated(c)
 	wantAvailable(c, 3)
@@ -96,12 +96,12 @@ func TestBrokenImage(t *testing.T) {
 		c := newService(t, Nodes(2, 4), 2, nil)
 		before := uids(c)
 		c.Timeline.Say("the image becomes one that is never ready")
-		image(c, chat(), broken+"2", "web")
+		image(c, podCliqueSet(), broken+"2", "web")
 		c.Advance(20 * time.Minute)
 		wantReplaced(c, before, "chat-1-web-0")
 		wantProgress(c, lifecycle.UpdateStalled, "pod chat-1-web-0-")
 		c.Timeline.Say("it becomes %s", repaired)
-		image(c, chat(), repaired, "web")
+		image(c, podCliqueSet(), repaired, "web")
 		c.Advance(5 * time.Minute)
 		if n := strings.Count(c.Timeline.String(), "event UpdateStalled"); n != 1 {
 			c.Fatalf("%d events say that the update has stalled, want 1", n)
@@ -122,7 +122,7 @@ func TestCapacityIsGone(t *testing.T) {
 	c := newService(t, Nodes(1, 3), 1, nil)
 	node := All[*corev1.Node](c)[0].DeepCopy()
 	c.Timeline.Say("the image becomes main:2, and the node is cordoned when the first pod is terminating")
-	image(c, chat(), "registry.example/main:2", "web")
+	image(c, podCliqueSet(), "registry.example/main:2", "web")
 	c.Advance(3 * time.Second)
 	Edit(c, node, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	c.Advance(9 * time.Minute)
@@ -145,12 +145,12 @@ func TestStrategyIsSwitched(t *testing.T) {
 	c := newService(t, Nodes(1, 4), 1, nil)
 	strategy := func(to v1alpha1.UpdateStrategyType) {
 		c.Timeline.Say("the strategy becomes %s", to)
-		Edit(c, chat(), func(s *v1alpha1.PodCliqueSet) {
+		Edit(c, podCliqueSet(), func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: to}
 		})
 	}
 	c.Timeline.Say("the image becomes main:2")
-	image(c, chat(), "registry.example/main:2", "web")
+	image(c, podCliqueSet(), "registry.example/main:2", "web")
 	c.Advance(5 * time.Second)
 	strategy(v1alpha1.OnDeleteStrategyType)
 	c.Advance(time.Second)
@@ -168,7 +168,7 @@ func TestStrategyIsSwitched(t *testing.T) {
 		c.Fatalf("images %v", n)
 	}
 	c.Timeline.Say("the image becomes main:3")
-	image(c, chat(), "registry.example/main:3", "web")
+	image(c, podCliqueSet(), "registry.example/main:3", "web")
 	c.Advance(5 * time.Minute)
 	wantUpdated(c)
 	wantAvailable(c, 3)
@@ -179,7 +179,7 @@ func TestStrategyIsSwitched(t *testing.T) {
 func TestScalingDuringAnUpdate(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(8, 4), Check: both(invariants(), both(terminations(), updates()))})
 	c.Kubelet.Linger = 10 * time.Second
-	set := chat()
+	set := podCliqueSet()
 	set.Spec.Template.Clique("router").Spec.MinAvailable = ptr.To(int32(1))
 	set.Spec.Replicas = 2
 	c.Timeline.Say("a set of 2 replicas is created")
@@ -190,14 +190,14 @@ func TestScalingDuringAnUpdate(t *testing.T) {
 		Edit(c, theClique(c, name), func(q *v1alpha1.PodClique) { q.Spec.Replicas = n })
 	}
 	scaleGroup := func(name string, n int32) {
-		g := group()
+		g := scalingGroup()
 		g.Name = name
 		Edit(c, g, func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = n })
 	}
-	scaleSet := func(n int32) { Edit(c, chat(), func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = n }) }
+	scaleSet := func(n int32) { Edit(c, podCliqueSet(), func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = n }) }
 
 	c.Timeline.Say("all images are changed")
-	image(c, chat(), "registry.example/main:2", "router", "leader", "worker")
+	image(c, podCliqueSet(), "registry.example/main:2", "router", "leader", "worker")
 	c.Advance(5 * time.Second)
 	c.Timeline.Say("the set is scaled out to 3, the group of replica 1 to 3, and its routers to 3")
 	scaleSet(3)
@@ -227,7 +227,7 @@ func TestBreachDuringAnUpdate(t *testing.T) {
 	c.Kubelet.ReadyAfter = 4 * time.Minute
 	before := uids(c)
 	c.Timeline.Say("the image becomes main:2, and pods that start will need 4 minutes to be ready")
-	image(c, chat(), "registry.example/main:2", "web")
+	image(c, podCliqueSet(), "registry.example/main:2", "web")
 	c.Advance(20 * time.Second)
 	c.Timeline.Say("a pod of the replica that is updated fails, and two of the other")
 	for _, host := range []string{"chat-1-web-1", "chat-0-web-1", "chat-0-web-2"} {
@@ -266,7 +266,7 @@ func TestUpdateDipsByOneUnit(t *testing.T) {
 		least = min(least, ready)
 		return check(c)
 	}
-	image(c, chat(), "registry.example/main:2", "web")
+	image(c, podCliqueSet(), "registry.example/main:2", "web")
 	c.Advance(10 * time.Minute)
 	wantUpdated(c)
 	wantAvailable(c, 6)
@@ -278,11 +278,11 @@ func TestUpdateDipsByOneUnit(t *testing.T) {
 func TestUpdateOfASetAtZero(t *testing.T) {
 	c := newService(t, Nodes(1, 4), 1, nil)
 	scale := func(n int32) {
-		Edit(c, chat(), func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = n })
+		Edit(c, podCliqueSet(), func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = n })
 		c.Advance(time.Minute)
 	}
 	scale(0)
-	image(c, chat(), "registry.example/main:2", "web")
+	image(c, podCliqueSet(), "registry.example/main:2", "web")
 	c.Advance(time.Minute)
 	wantUpdated(c)
 	scale(1)
@@ -290,7 +290,7 @@ func TestUpdateOfASetAtZero(t *testing.T) {
 	wantAvailable(c, 3)
 
 	// In the middle of an update.
-	image(c, chat(), "registry.example/main:3", "web")
+	image(c, podCliqueSet(), "registry.example/main:3", "web")
 	c.Advance(3 * time.Second)
 	scale(0)
 	wantUpdated(c)
@@ -302,7 +302,7 @@ func TestUpdateOfASetAtZero(t *testing.T) {
 	// A PodClique at zero.
 	Edit(c, theClique(c, "chat-0-web"), func(q *v1alpha1.PodClique) { q.Spec.Replicas = 0 })
 	c.Advance(time.Minute)
-	image(c, chat(), "registry.example/main:4", "web")
+	image(c, podCliqueSet(), "registry.example/main:4", "web")
 	c.Advance(time.Minute)
 	wantUpdated(c)
 }
@@ -311,12 +311,12 @@ func TestUpdateOfASetAtZero(t *testing.T) {
 func TestRollback(t *testing.T) {
 	c := newService(t, Nodes(1, 4), 1, nil)
 	before := uids(c)
-	image(c, chat(), "registry.example/main:2", "web")
+	image(c, podCliqueSet(), "registry.example/main:2", "web")
 	c.Advance(20 * time.Second) // one is replaced, one terminates
 	if n := images(c); n["main:1"] != 2 {
 		c.Fatalf("images %v", n)
 	}
-	image(c, chat(), "registry.example/main:1", "web")
+	image(c, podCliqueSet(), "registry.example/main:1", "web")
 	c.Advance(5 * time.Minute)
 	wantUpdated(c)
 	wantAvailable(c, 3)
@@ -331,10 +331,10 @@ func TestRollback(t *testing.T) {
 	}
 
 	// Of a rollout that is over.
-	image(c, chat(), "registry.example/main:2", "web")
+	image(c, podCliqueSet(), "registry.example/main:2", "web")
 	c.Advance(5 * time.Minute)
 	wantUpdated(c)
-	image(c, chat(), "registry.example/main:1", "web")
+	image(c, podCliqueSet(), "registry.example/main:1", "web")
 	c.Advance(5 * time.Minute)
 	wantUpdated(c)
 	wantAvailable(c, 3)
@@ -348,7 +348,7 @@ func TestRollbackOfAReplicaThatWaits(t *testing.T) {
 		breakImages(c)
 		before := uids(c)
 		c.Timeline.Say("the update to a broken image stops in replica 1")
-		image(c, chat(), broken+"2", clique)
+		image(c, podCliqueSet(), broken+"2", clique)
 		c.Advance(time.Minute)
 		var pod *corev1.Pod
 		for _, p := range All[*corev1.Pod](c) {
@@ -360,7 +360,7 @@ func TestRollbackOfAReplicaThatWaits(t *testing.T) {
 		must(t, c.Kubelet.Evict(pod))
 		c.Advance(time.Minute)
 		c.Timeline.Say("the image becomes main:1 again")
-		image(c, chat(), "registry.example/main:1", clique)
+		image(c, podCliqueSet(), "registry.example/main:1", clique)
 		c.Advance(5 * time.Minute)
 		wantUpdated(c)
 		wantAvailable(c, 16)
@@ -378,7 +378,7 @@ func TestRollbackOfAReplicaThatWaits(t *testing.T) {
 // A replica of a scaling group that is terminated or made again is no update: the statuses tell of none.
 func TestReplacementIsNoUpdate(t *testing.T) {
 	c := newWatched(t, watched(time.Minute, 0), 0)
-	image(c, chat(), "registry.example/main:2", "router", "leader", "worker")
+	image(c, podCliqueSet(), "registry.example/main:2", "router", "leader", "worker")
 	c.Advance(10 * time.Minute)
 	wantUpdated(c)
 	check := c.options.Check
@@ -402,9 +402,9 @@ func TestCreatedDuringAnUpdate(t *testing.T) {
 		service(set)
 		set.Spec.Replicas = 2
 	})
-	image(c, chat(), "registry.example/main:2", "web")
+	image(c, podCliqueSet(), "registry.example/main:2", "web")
 	c.Advance(5 * time.Second)
-	Edit(c, chat(), func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = 3 })
+	Edit(c, podCliqueSet(), func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = 3 })
 	c.Advance(5 * time.Minute)
 	wantUpdated(c)
 	wantAvailable(c, 9)
@@ -440,7 +440,7 @@ func TestAReplicaIsDeletedDuringAnUpdate(t *testing.T) {
 		}
 		c := New(t, Options{Nodes: Nodes(4, 4), Check: both(invariants(), both(updates(), both(claims, noneIsLeft)))})
 		c.Kubelet.Linger = 10 * time.Second
-		set := chat()
+		set := podCliqueSet()
 		set.Spec.Replicas, set.Spec.Template.PodCliqueScalingGroupConfigs = 2, nil
 		c.Create(set)
 		c.Advance(time.Minute)

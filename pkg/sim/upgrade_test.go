@@ -73,7 +73,7 @@ func TestUpgrade(t *testing.T) {
 func TestUpgradeOfAJob(t *testing.T) {
 	for seed := range int64(10) {
 		c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Check: invariants()})
-		c.Create(job(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1)), MaxRuntime: &metav1.Duration{Duration: time.Hour}}))
+		c.Create(trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1)), MaxRuntime: &metav1.Duration{Duration: time.Hour}}))
 		c.Advance(time.Minute)
 		before := uids(c)
 		asBefore(c, func() { exit(c, "job-0-launcher", 0) })
