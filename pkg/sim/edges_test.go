@@ -88,7 +88,7 @@ func TestNamespaceIsDeleted(t *testing.T) {
 		for _, o := range All[*v2alpha2.PodGroup](c) {
 			c.Delete(o)
 		}
-		c.Delete(theJob(c))
+		c.Delete(theSet(c, "job"))
 		c.Advance(2 * time.Minute)
 		wantNothing(c)
 	}
@@ -125,7 +125,7 @@ func TestDeletedPodsReportAnEnd(t *testing.T) {
 			finish(c, 1)
 			c.Advance(time.Minute)
 			wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 2, "")
-			c.Delete(theJob(c))
+			c.Delete(theSet(c, "job"))
 			c.Advance(time.Minute)
 			wantNothing(c)
 

@@ -11,22 +11,10 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// cliqueOf returns a PodClique as it is.
-func cliqueOf(c *Cluster, name string) *v1alpha1.PodClique {
-	c.t.Helper()
-	for _, clique := range All[*v1alpha1.PodClique](c) {
-		if clique.Name == name {
-			return clique
-		}
-	}
-	c.Fatalf("no PodClique %s", name)
-	return nil
-}
-
 // wantBreach fails the test unless the condition of a PodClique has that reason.
 func wantBreach(c *Cluster, name, reason string) {
 	c.t.Helper()
-	condition := meta.FindStatusCondition(cliqueOf(c, name).Status.Conditions, v1alpha1.ConditionMinAvailableBreached)
+	condition := meta.FindStatusCondition(theClique(c, name).Status.Conditions, v1alpha1.ConditionMinAvailableBreached)
 	if condition == nil || condition.Reason != reason {
 		c.Fatalf("PodClique %s: %+v, want reason %s", name, condition, reason)
 	}
@@ -38,7 +26,7 @@ func TestANewStartIsNoBreach(t *testing.T) {
 	for name, begin := range map[string]func(c *Cluster){
 		"scaled to zero and out again": func(c *Cluster) {
 			for _, replicas := range []int32{0, 2} {
-				Edit(c, cliqueOf(c, "chat-0-router").DeepCopy(), func(r *v1alpha1.PodClique) { r.Spec.Replicas = replicas })
+				Edit(c, theClique(c, "chat-0-router"), func(r *v1alpha1.PodClique) { r.Spec.Replicas = replicas })
 				c.Advance(time.Minute)
 			}
 		},
@@ -108,20 +96,20 @@ func TestDelayedRestartShows(t *testing.T) {
 	set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: time.Minute}
 	c.Create(set)
 	c.Advance(time.Minute)
-	if due := theJob(c).Status.TerminationDeadline; due != nil {
+	if due := theSet(c, "job").Status.TerminationDeadline; due != nil {
 		t.Errorf("a restart is due at %s", due)
 	}
 	c.Kubelet.StartAfter = 30 * time.Second
 	exit(c, "job-0-launcher", 1)
 	c.Advance(10 * time.Second)
-	status := theJob(c).Status
-	launcher := cliqueOf(c, "job-0-launcher").Status.TerminationDeadline
+	status := theSet(c, "job").Status
+	launcher := theClique(c, "job-0-launcher").Status.TerminationDeadline
 	if due := status.TerminationDeadline; due == nil || !due.Equal(launcher) || !due.Equal(ptr.To(metav1.NewTime(status.MinAvailableBreachedSince.Add(time.Minute)))) {
 		t.Errorf("a restart is due at %s, in breach since %s; the PodClique says %s", due, status.MinAvailableBreachedSince, launcher)
 	}
 	c.Advance(time.Minute)
 	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
-	if due := theJob(c).Status.TerminationDeadline; due != nil {
+	if due := theSet(c, "job").Status.TerminationDeadline; due != nil {
 		t.Errorf("it has recovered, and a restart is due at %s", due)
 	}
 }

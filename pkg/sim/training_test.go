@@ -26,20 +26,10 @@ func trainingSet(replicas int32, limits v1alpha1.TrainingSpec) *v1alpha1.PodCliq
 		Spec(func(s *v1alpha1.PodCliqueSetSpec) { s.TrainingSpec = &limits }).Obj()
 }
 
-// theJob returns the set as it is.
-func theJob(c *Cluster) *v1alpha1.PodCliqueSet {
-	c.t.Helper()
-	set := &v1alpha1.PodCliqueSet{}
-	if err := c.API.Get(c.t.Context(), client.ObjectKey{Namespace: "ns", Name: "job"}, set); err != nil {
-		c.Fatalf("the job: %v", err)
-	}
-	return set
-}
-
 // wantJob fails the test unless the job is in that phase, was restarted so often, and has failed for that reason.
 func wantJob(c *Cluster, phase v1alpha1.PodCliqueSetPhase, restarts int32, failed string) {
 	c.t.Helper()
-	s := theJob(c).Status
+	s := theSet(c, "job").Status
 	reason := ""
 	if condition := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionFailed); condition != nil {
 		reason = condition.Reason
@@ -129,7 +119,7 @@ func TestJobThatRunsOutOfTimeInARestart(t *testing.T) {
 	c.Create(trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(5)), MaxRuntime: &metav1.Duration{Duration: 100 * time.Second}}))
 	c.Advance(90 * time.Second)
 	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
-	if got := theJob(c).Status.RuntimeDeadline.Sub(epoch); got != 102*time.Second {
+	if got := theSet(c, "job").Status.RuntimeDeadline.Sub(epoch); got != 102*time.Second {
 		c.Fatalf("the deadline is at %s", got)
 	}
 	c.Timeline.Say("the launcher exits with 1, and the others need 30 s to end")
@@ -160,7 +150,7 @@ func TestJobThatLosesANode(t *testing.T) {
 	finish(c, 0)
 	c.Advance(time.Minute)
 	wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 1, "")
-	c.Delete(theJob(c))
+	c.Delete(theSet(c, "job"))
 	c.Advance(time.Minute)
 	wantNothing(c)
 	c.Timeline.Golden(t, "job-loses-a-node")
@@ -220,7 +210,7 @@ func TestDelayOfAJobIsLengthenedAtTheDeadline(t *testing.T) {
 	exit(c, "job-0-launcher", 1)
 	c.Advance(58 * time.Second)
 	c.HoldBack(&v1alpha1.PodCliqueSet{})
-	Edit(c, theJob(c), func(s *v1alpha1.PodCliqueSet) {
+	Edit(c, theSet(c, "job"), func(s *v1alpha1.PodCliqueSet) {
 		s.Spec.Template.TerminationDelay = &metav1.Duration{Duration: time.Hour}
 	})
 	c.Advance(5 * time.Second)
@@ -330,7 +320,7 @@ func TestCrashAfterEachWriteOfAnEnd(t *testing.T) {
 				}
 			}
 			crashes := c.Crashes
-			c.Delete(theJob(c))
+			c.Delete(theSet(c, "job"))
 			c.Advance(time.Minute)
 			wantNothing(c)
 			if crashes == 0 {
@@ -346,7 +336,7 @@ func TestFinalizersKeepNothing(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	c.Create(trainingSet(1, v1alpha1.TrainingSpec{}))
 	c.Advance(time.Minute)
-	c.Delete(theJob(c))
+	c.Delete(theSet(c, "job"))
 	c.Advance(time.Minute)
 	wantNothing(c)
 
@@ -355,7 +345,7 @@ func TestFinalizersKeepNothing(t *testing.T) {
 	for _, clique := range All[*v1alpha1.PodClique](c) {
 		c.Delete(clique, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 	}
-	c.Delete(theJob(c))
+	c.Delete(theSet(c, "job"))
 	c.Advance(time.Minute)
 	for _, pod := range All[*corev1.Pod](c) {
 		if len(pod.Finalizers) > 0 {
@@ -431,7 +421,7 @@ func TestJobsInAnyOrder(t *testing.T) {
 				wantJob(c, v1alpha1.PodCliqueSetPhaseFailed, 3, v1alpha1.ReasonMaxRestartsExceeded)
 			}
 			running(c, 0)
-			act(func() { c.Delete(theJob(c)) })
+			act(func() { c.Delete(theSet(c, "job")) })
 			c.Advance(2 * time.Minute)
 			wantNothing(c)
 		})

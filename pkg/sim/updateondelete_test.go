@@ -26,7 +26,7 @@ func TestOnDelete(t *testing.T) {
 	wantProgress(c, lifecycle.UpdateOnDelete, "")
 	onDelete := func() {
 		t.Helper()
-		set, q := theChat(c), theClique(c, "chat-0-web")
+		set, q := theSet(c, "chat"), theClique(c, "chat-0-web")
 		if p := set.Status.UpdateProgress; p == nil || p.UpdateEndedAt == nil || !p.UpdateEndedAt.Equal(&p.UpdateStartedAt) || p.CurrentlyUpdating != nil {
 			c.Fatalf("progress of the set: %+v", p)
 		}
@@ -42,8 +42,8 @@ func TestOnDelete(t *testing.T) {
 	userDeletes(c, podsOf(c, "chat-0-web")[1])
 	c.Advance(time.Minute)
 	wantReplaced(c, before, "chat-0-web-1")
-	if n := images(c); n["main:1"] != 2 || n["main:2"] != 1 || theChat(c).Status.UpdatedReplicas != 0 {
-		c.Fatalf("images %v, %d updated replicas", n, theChat(c).Status.UpdatedReplicas)
+	if n := images(c); n["main:1"] != 2 || n["main:2"] != 1 || theSet(c, "chat").Status.UpdatedReplicas != 0 {
+		c.Fatalf("images %v, %d updated replicas", n, theSet(c, "chat").Status.UpdatedReplicas)
 	}
 	onDelete()
 	c.Timeline.Say("the PodClique is scaled out to 5")
@@ -141,7 +141,7 @@ func TestOnDeleteOfAGroup(t *testing.T) {
 		if p := g.Status.UpdateProgress; p == nil || p.UpdateEndedAt == nil || p.ReadyReplicaIndicesSelectedToUpdate != nil {
 			c.Fatalf("%s: progress of the group: %+v", text, p)
 		}
-		if u := theChat(c).Status.UpdatedReplicas; u != 0 {
+		if u := theSet(c, "chat").Status.UpdatedReplicas; u != 0 {
 			c.Fatalf("%s: %d updated replicas of the set", text, u)
 		}
 	}

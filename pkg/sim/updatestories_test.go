@@ -43,13 +43,6 @@ func newService(t *testing.T, nodes []*corev1.Node, replicas int32, edit func(*v
 	return c
 }
 
-func theChat(c *Cluster) *v1alpha1.PodCliqueSet {
-	c.t.Helper()
-	set := podCliqueSet()
-	must(c.t, c.API.Get(c.t.Context(), client.ObjectKeyFromObject(set), set))
-	return set
-}
-
 func theClique(c *Cluster, name string) *v1alpha1.PodClique {
 	c.t.Helper()
 	clique := &v1alpha1.PodClique{}
@@ -60,7 +53,7 @@ func theClique(c *Cluster, name string) *v1alpha1.PodClique {
 // wantProgress fails the test unless the set says that of its update.
 func wantProgress(c *Cluster, reason lifecycle.UpdateReason, text string) {
 	c.t.Helper()
-	p := meta.FindStatusCondition(theChat(c).Status.Conditions, v1alpha1.ConditionProgressing)
+	p := meta.FindStatusCondition(theSet(c, "chat").Status.Conditions, v1alpha1.ConditionProgressing)
 	if p == nil || p.Reason != string(reason) || !strings.Contains(p.Message, text) {
 		c.Fatalf("the set's update is %+v, want %s with %q", p, reason, text)
 	}
@@ -154,7 +147,7 @@ func TestStrategyIsSwitched(t *testing.T) {
 	c.Advance(5 * time.Second)
 	strategy(v1alpha1.OnDeleteStrategyType)
 	c.Advance(time.Second)
-	if p := theChat(c).Status.UpdateProgress; p.UpdateEndedAt == nil || p.CurrentlyUpdating != nil {
+	if p := theSet(c, "chat").Status.UpdateProgress; p.UpdateEndedAt == nil || p.CurrentlyUpdating != nil {
 		c.Fatalf("the update goes on: %+v", p)
 	}
 	c.Advance(5 * time.Minute)
@@ -383,7 +376,7 @@ func TestReplacementIsNoUpdate(t *testing.T) {
 	wantUpdated(c)
 	check := c.options.Check
 	c.options.Check = func(c *Cluster) error {
-		if p := meta.FindStatusCondition(theChat(c).Status.Conditions, v1alpha1.ConditionProgressing); p.Reason != string(lifecycle.UpdateComplete) {
+		if p := meta.FindStatusCondition(theSet(c, "chat").Status.Conditions, v1alpha1.ConditionProgressing); p.Reason != string(lifecycle.UpdateComplete) {
 			return fmt.Errorf("the set's update is %+v", p)
 		}
 		return check(c)
