@@ -88,8 +88,8 @@ func TestPodCliqueSetBreach(t *testing.T) {
 // not.
 func TestTerminationDelayIsKeptOnPodCliques(t *testing.T) {
 	t.Parallel()
-	set := makePodCliqueSet("s", 1).Clique("a", 1).Clique("b", 1).Clique("c", 1).ScalingGroup("g", 0, 0, "b").ScalingGroup("h", 0, 0, "c").Obj()
-	set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: 4 * time.Hour}
+	set := makePodCliqueSet("s", 1).Clique("a", 1).Clique("b", 1).Clique("c", 1).
+		ScalingGroup("g", 0, 0, "b").ScalingGroup("h", 0, 0, "c").TerminationDelay(4 * time.Hour).Obj()
 	set.Spec.Template.PodCliqueScalingGroupConfigs[0].TerminationDelay = &metav1.Duration{Duration: 90 * time.Second}
 	live := apply(set, Children{})
 	for name, want := range map[string]string{"s-0-a": "4h0m0s", "s-0-g-0-b": "1m30s", "s-0-h-0-c": "4h0m0s"} {

@@ -3,21 +3,17 @@ package desired
 import (
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 func TestPodsBearTheAttemptsOfTheirPodClique(t *testing.T) {
 	t.Parallel()
-	clique := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: "a-0-g-1-w",
-		Labels: map[string]string{v1alpha1.LabelPartOf: "a", v1alpha1.LabelPodCliqueSetReplicaIndex: "0"},
-		Annotations: map[string]string{
-			v1alpha1.AnnotationPodCliqueSetAttempt:          "2",
-			v1alpha1.AnnotationPodCliqueScalingGroupAttempt: "5",
-			v1alpha1.AnnotationInitialReplicas:              "1",
-		}}}
+	clique := wrappers.MakeMemberPodClique("a", 0, "g", 1, "w", "ns").
+		Annotation(v1alpha1.AnnotationPodCliqueSetAttempt, "2").
+		Annotation(v1alpha1.AnnotationPodCliqueScalingGroupAttempt, "5").
+		Annotation(v1alpha1.AnnotationInitialReplicas, "1").Obj()
 	pod, err := Pod(clique, lifecycle.NewPod{}, PodOptions{})
 	if err != nil {
 		t.Fatal(err)

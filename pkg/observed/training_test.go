@@ -10,15 +10,13 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
-// trainingClique returns a PodClique of replica 0 of the job, of an attempt.
+// trainingClique returns the PodClique of a clique in replica 0 of the job, of an attempt.
 func trainingClique(name, attempt string, edits ...func(*v1alpha1.PodClique)) *v1alpha1.PodClique {
-	c := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{
-		Name:            name,
-		Annotations:     map[string]string{v1alpha1.AnnotationWorkloadType: "Training", v1alpha1.AnnotationPodCliqueSetAttempt: attempt, v1alpha1.AnnotationTerminationDelay: "1h0m0s"},
-		OwnerReferences: []metav1.OwnerReference{{Kind: v1alpha1.KindPodCliqueSet, Name: "job", Controller: ptr.To(true)}},
-	}}
+	c := wrappers.MakePodClique("job", 0, name, "ns").Annotation(v1alpha1.AnnotationWorkloadType, "Training").
+		Annotation(v1alpha1.AnnotationPodCliqueSetAttempt, attempt).Annotation(v1alpha1.AnnotationTerminationDelay, "1h0m0s").Obj()
 	for _, edit := range edits {
 		edit(c)
 	}
@@ -33,36 +31,34 @@ func condition(kind string, message string) func(*v1alpha1.PodClique) {
 
 func TestTrainingReplica(t *testing.T) {
 	t.Parallel()
-	set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Name: "job"}}
-	set.Spec.WorkloadType = v1alpha1.WorkloadTypeTraining
-	set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: time.Hour}
-	set.Spec.Template.PodCliqueScalingGroupConfigs = []v1alpha1.PodCliqueScalingGroupConfig{{
-		Name: "ring", CliqueNames: []string{"b"}, TerminationDelay: &metav1.Duration{Duration: time.Minute}}}
-	set.Status.ReplicaAttempts = []v1alpha1.ReplicaAttempt{{Attempt: 2}}
+	set := wrappers.MakePodCliqueSet("job", "ns").Training().TerminationDelay(time.Hour).
+		Clique("a", 1).Clique("b", 1).ScalingGroup("ring", 0, 0, "b").
+		Status(func(s *v1alpha1.PodCliqueSetStatus) { s.ReplicaAttempts = []v1alpha1.ReplicaAttempt{{Attempt: 2}} }).Obj()
+	set.Spec.Template.PodCliqueScalingGroupConfigs[0].TerminationDelay = &metav1.Duration{Duration: time.Minute}
 	since := metav1.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	broken := func(c *v1alpha1.PodClique) {
 		c.Status.MinAvailableBreachedSince = &since
 		c.Labels = map[string]string{v1alpha1.LabelTemplateName: "b"}
 	}
-	foreign := trainingClique("job-0-b", "2", func(c *v1alpha1.PodClique) { c.OwnerReferences[0].Name = "other" })
+	foreign := trainingClique("b", "2", func(c *v1alpha1.PodClique) { c.OwnerReferences[0].Name = "other" })
 	for name, tc := range map[string]struct {
 		complete bool
 		cliques  []*v1alpha1.PodClique
 		want     bool // complete
 	}{
-		"both are there":               {true, []*v1alpha1.PodClique{trainingClique("job-0-b", "2"), trainingClique("job-0-a", "2")}, true},
-		"one is missing":               {true, []*v1alpha1.PodClique{trainingClique("job-0-a", "2")}, false},
-		"a scaling group is missing":   {false, []*v1alpha1.PodClique{trainingClique("job-0-b", "2"), trainingClique("job-0-a", "2")}, false},
-		"one belongs to another set":   {true, []*v1alpha1.PodClique{foreign, trainingClique("job-0-a", "2")}, false},
-		"one that is not wanted is by": {true, []*v1alpha1.PodClique{trainingClique("job-0-x", "2"), trainingClique("job-0-a", "2")}, false},
+		"both are there":               {true, []*v1alpha1.PodClique{trainingClique("b", "2"), trainingClique("a", "2")}, true},
+		"one is missing":               {true, []*v1alpha1.PodClique{trainingClique("a", "2")}, false},
+		"a scaling group is missing":   {false, []*v1alpha1.PodClique{trainingClique("b", "2"), trainingClique("a", "2")}, false},
+		"one belongs to another set":   {true, []*v1alpha1.PodClique{foreign, trainingClique("a", "2")}, false},
+		"one that is not wanted is by": {true, []*v1alpha1.PodClique{trainingClique("x", "2"), trainingClique("a", "2")}, false},
 	} {
 		if got := TrainingReplica(set, 0, []string{"job-0-a", "job-0-b"}, tc.complete, tc.cliques); got.Complete != tc.want || got.Attempt != 2 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	r := TrainingReplica(set, 0, []string{"job-0-a", "job-0-b"}, true, []*v1alpha1.PodClique{
-		trainingClique("job-0-b", "2", condition(v1alpha1.ConditionMinAvailableBreached, "why"), broken),
-		trainingClique("job-0-a", "1", condition(v1alpha1.ConditionSucceeded, ""))})
+		trainingClique("b", "2", condition(v1alpha1.ConditionMinAvailableBreached, "why"), broken),
+		trainingClique("a", "1", condition(v1alpha1.ConditionSucceeded, ""))})
 	a, b := r.Cliques[0], r.Cliques[1]
 	if !a.Succeeded || a.Attempt.Set != 1 || b.Succeeded || b.Message != "why" || !b.BreachedSince.Equal(since.Time) || b.Delay != time.Minute || a.Delay != time.Hour {
 		t.Errorf("%+v", r.Cliques)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 // The events of a set wait two seconds for what may follow, and are about the last state.
@@ -17,8 +18,7 @@ func TestStoryOfASet(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	set := func(replicas, scheduled, available int32) *v1alpha1.PodCliqueSet {
-		s := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "chat", UID: "u"}}
-		s.Spec.Replicas = replicas
+		s := wrappers.MakePodCliqueSet("chat", "ml").UID("u").Replicas(replicas).Obj()
 		s.Status = v1alpha1.PodCliqueSetStatus{ObservedGeneration: 1, Replicas: replicas, ScheduledReplicas: scheduled, AvailableReplicas: available}
 		status := metav1.ConditionFalse
 		if available >= replicas {
