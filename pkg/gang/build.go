@@ -27,7 +27,7 @@ type Node struct {
 	MinSubGroup *int32
 }
 
-// Kind says what is wrong with a specification.
+// Kind classifies a problem of a specification.
 type Kind string
 
 const (
@@ -47,7 +47,7 @@ const (
 	NotPositive Kind = "NotPositive"
 	// BothMinimums: minMember and minSubGroup exclude each other.
 	BothMinimums Kind = "BothMinimums"
-	// MinMemberRequired: a leaf does not say how many pods it needs.
+	// MinMemberRequired: a leaf does not specify how many pods it needs.
 	MinMemberRequired Kind = "MinMemberRequired"
 	// MinMemberOnInner: minMember on a sub-group that has children.
 	MinMemberOnInner Kind = "MinMemberOnInner"
@@ -66,12 +66,12 @@ const (
 	FieldSubGroups   = "subGroups"
 )
 
-// Problem is one thing wrong with a specification.
+// Problem is one violation of the rules in a specification.
 type Problem struct {
 	Index  int // of the sub-group in the list; -1: the root
 	Kind   Kind
 	Field  string // one of the Field constants
-	Detail string // for people, without the path
+	Detail string // human-readable, without the path
 }
 
 // String returns the path of the field and the detail: `subGroups[2].parent: no sub-group is named "decode"`.
@@ -82,12 +82,13 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s[%d].%s: %s", FieldSubGroups, p.Index, p.Field, p.Detail)
 }
 
-// StructureError is what Build returns for a specification that is no tree. It lists every problem, ordered by index.
+// StructureError is the error of Build for a specification that is not a valid tree. It lists all problems, ordered
+// by index.
 type StructureError struct {
 	Problems []Problem // never empty
 }
 
-// Error names the first three problems and how many more there are.
+// Error returns the first three problems and the number of further ones.
 func (e *StructureError) Error() string {
 	const shown = 3
 	var b strings.Builder
@@ -107,9 +108,9 @@ func (e *StructureError) Error() string {
 
 // Build returns the tree of a specification. The error, if any, is a *StructureError with all its problems.
 //
-// A root with minMember > 0 beside sub-groups (the form older than minSubGroup) needs all its children; its minMember is
-// not enforced. minMember 0 is allowed only there, beside minSubGroup. Source: KAI Scheduler's minSubGroups proposal,
-// "Validation Rules"; docs/decisions, G2, G3.
+// A root with minMember > 0 beside sub-groups (the form that predates minSubGroup) needs all its children; its
+// minMember is not enforced. minMember 0 is allowed only on such a root, beside minSubGroup. Source: KAI Scheduler's
+// minSubGroups proposal, "Validation Rules"; docs/decisions, G2, G3.
 func Build(root Node, groups []Node) (*Tree, error) {
 	if len(groups) > MaxGroups {
 		return nil, &StructureError{Problems: []Problem{{
@@ -130,13 +131,13 @@ func Build(root Node, groups []Node) (*Tree, error) {
 	return newTree(root, groups), nil
 }
 
-// builder checks a specification that may be anything. It refers to groups by index; of groups with the same name the
-// first is meant.
+// builder checks an arbitrary specification. It refers to groups by index; a name refers to the first group of that
+// name.
 type builder struct {
 	groups   []Node
 	first    map[string]int // name -> index of the first group of that name
 	children map[string]int // name -> direct children, duplicates not counted; "" is the root
-	depth    []int          // levels below the root; 0: hangs on a cycle or on an unknown parent
+	depth    []int          // levels below the root; 0: the group is below a cycle or below an unknown parent
 	cyclic   []bool         // the group is its own ancestor
 	problems []Problem
 }
@@ -160,14 +161,15 @@ func newBuilder(groups []Node) *builder {
 	return b
 }
 
-// walk fills depth and cyclic. From each group it climbs until it meets the root, a group seen before, or itself.
+// walk fills depth and cyclic. From each group it climbs until it reaches the root, a group seen before, or the group
+// itself.
 func (b *builder) walk() {
-	seen := make([]int, len(b.groups)) // 1 + the climb that came by first; 0: none
+	seen := make([]int, len(b.groups)) // 1 + the climb that reached the group first; 0: none
 	for start := range b.groups {
 		var path []int // from start upwards, groups first seen in this climb
 		at, above := start, 0
 		for {
-			if seen[at] == start+1 { // met itself: the path from here on is the cycle
+			if seen[at] == start+1 { // the climb reached one of its own groups: the path from here on is the cycle
 				for i := len(path) - 1; i >= 0; i-- {
 					b.cyclic[path[i]] = true
 					if path[i] == at {
@@ -233,13 +235,14 @@ func (b *builder) checkParent(i int, n Node) {
 	}
 }
 
-// checkMinimums applies the rules on minMember and minSubGroup: each on its kind of group, never both, never zero.
+// checkMinimums applies the rules for minMember and minSubGroup: each is allowed on one kind of group only, they
+// exclude each other, and neither may be zero.
 func (b *builder) checkMinimums(i int, n Node, isRoot bool) {
 	children := b.children[n.Name]
 	if isRoot {
 		children = b.children[""]
 	} else if n.Name == "" {
-		children = 0 // nobody can name it as parent
+		children = 0 // no group can name it as parent
 	}
 	leaf := children == 0
 
@@ -270,7 +273,7 @@ func (b *builder) checkMinimums(i int, n Node, isRoot bool) {
 
 func positive(v *int32) bool { return v != nil && *v > 0 }
 
-// isLabelValue is Kubernetes' rule for label values, the empty one excluded.
+// isLabelValue implements the rule of Kubernetes for label values, except that the empty string is not allowed.
 func isLabelValue(s string) bool {
 	if s == "" || len(s) > MaxNameLength {
 		return false

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 )
 
-// leaf, inner and bare are the three shapes a sub-group comes in.
+// leaf, inner and bare return the three forms of a sub-group.
 func leaf(name, parent string, minMember int32) gang.Node {
 	return gang.Node{Name: name, Parent: parent, MinMember: &minMember}
 }
@@ -140,7 +140,7 @@ func TestBuildRefuses(t *testing.T) {
 			groups: []gang.Node{bare("a", "a"), leaf("b", "", 1)},
 			want:   []problem{{0, gang.Cycle, "parent"}},
 		},
-		"a cycle of three, and nothing about the leaf that hangs on it": {
+		"a cycle of three, and no problem for the leaf below it": {
 			groups: []gang.Node{leaf("d", "a", 1), bare("a", "b"), bare("b", "c"), bare("c", "a"), leaf("ok", "", 1)},
 			want:   []problem{{1, gang.Cycle, "parent"}, {2, gang.Cycle, "parent"}, {3, gang.Cycle, "parent"}},
 		},
@@ -156,7 +156,7 @@ func TestBuildRefuses(t *testing.T) {
 			groups: leaves(1025),
 			want:   []problem{{-1, gang.TooManyGroups, "subGroups"}},
 		},
-		"everything at once: all problems are listed, root first": {
+		"many problems together: all are listed, root first": {
 			root:   inner("", "", 9),
 			groups: []gang.Node{leaf("a", "x", 0), leaf("a", "", 1), inner("c", "", 1)},
 			want: []problem{
@@ -202,7 +202,7 @@ func TestBuildAccepts(t *testing.T) {
 		want    []group // root first, then spec order
 		minPods int
 	}{
-		"no sub-groups, nothing said: one pod": {
+		"no sub-groups, no minimum: one pod": {
 			want:    []group{{"root", 1, true}},
 			minPods: 1,
 		},
@@ -302,8 +302,9 @@ func TestStructureErrorNamesTheFirstProblems(t *testing.T) {
 	}
 }
 
-// FuzzBuild decodes bytes to a specification, four bytes a group: name, parent, minMember, minSubGroup. Names repeat and
-// parents dangle often. Build must not panic, and what it accepts must be a tree.
+// FuzzBuild decodes bytes to a specification, four bytes per group: name, parent, minMember, minSubGroup. Names often
+// repeat and parents are often unknown. Build must not panic, and a specification that it accepts must be a valid
+// tree.
 func FuzzBuild(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 3, 1, 0, 8, 0, 2, 0, 8, 0, 3, 0, 8, 0, 4, 0, 8, 0})
 	f.Add([]byte{0, 0, 0, 2, 1, 0, 0, 2, 2, 1, 1, 0, 3, 1, 4, 0, 4, 0, 0, 2, 5, 4, 1, 0, 6, 4, 4, 0})
@@ -346,7 +347,7 @@ func FuzzBuild(f *testing.F) {
 	})
 }
 
-// checkInvariants fails the test unless the tree is what Build promises.
+// checkInvariants fails the test if the tree violates a guarantee of Build.
 func checkInvariants(t *testing.T, tree *gang.Tree, groups int) {
 	t.Helper()
 	reached := map[*gang.Group]bool{}

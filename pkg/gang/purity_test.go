@@ -6,7 +6,7 @@ import (
 	"github.com/muster-project/muster/test/purity"
 )
 
-// The pure core: the standard library alone.
+// The pure core: the package imports only the standard library.
 func TestPure(t *testing.T) {
 	t.Parallel()
 	purity.Check(t)

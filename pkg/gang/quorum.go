@@ -2,14 +2,14 @@ package gang
 
 import "slices"
 
-// Counts is a number of pods per leaf, by the leaf's name. Which pods count is the caller's choice: created, planned,
-// bound. A leaf that is not named has none. Names that are no leaves count nowhere.
+// Counts is a number of pods per leaf, by the leaf's name. The caller decides which pods count: created, planned,
+// bound. A leaf without an entry has no pods. Names that are not leaves are ignored.
 type Counts map[string]int
 
 // Satisfied reports whether the tree's minimum is met. Source: KAI Scheduler's minSubGroups proposal, "Desired State".
 func (t *Tree) Satisfied(c Counts) bool { return t.root.Satisfied(c) }
 
-// Satisfied reports whether a leaf has its pods, or any other group enough children that are satisfied themselves.
+// Satisfied reports whether a leaf has enough pods, or any other group has enough satisfied children.
 func (g *Group) Satisfied(c Counts) bool {
 	if g.IsLeaf() {
 		return c[g.name] >= g.min
@@ -37,7 +37,8 @@ func (g *Group) MinPods() int { return g.minPods }
 // MissingPods returns the fewest pods that satisfy the tree if they are added to c. 0: satisfied.
 func (t *Tree) MissingPods(c Counts) int { return t.root.MissingPods(c) }
 
-// MissingPods returns the fewest pods that satisfy the group if they are added to c: those of the cheapest children.
+// MissingPods returns the fewest pods that satisfy the group if they are added to c. An inner group counts its
+// cheapest children.
 func (g *Group) MissingPods(c Counts) int {
 	if g.IsLeaf() {
 		return max(0, g.min-c[g.name])
@@ -59,13 +60,15 @@ type Lack struct {
 	Group *Group
 	Have  int // less than Need; leaf: pods, else satisfied direct children
 	Need  int // Group.Min
-	// Optional: a group above has its minimum without this one. Filling it adds surplus and does not help the tree.
+	// Optional: a group above has its minimum without this one. Filling this group adds surplus and does not help the
+	// tree.
 	Optional bool
 }
 
 // Missing returns every group below its minimum, most urgent first; empty if there is none. A group comes before its
-// children. First those that the tree needs, then the optional ones. Among siblings: those that have pods already (they
-// would be wasted), then the most starved (the smallest part of the pods they need), then spec order.
+// children. Groups that the tree needs come first, then the optional ones. Siblings are sorted: those that have pods
+// already (which would be wasted) come first, then those with the smallest share of the pods they need, then in spec
+// order.
 // Source: KAI Scheduler's minSubGroups proposal, "Scheduler Logic Changes".
 func (t *Tree) Missing(c Counts) []Lack {
 	var needed, optional []Lack
@@ -126,12 +129,12 @@ func (g *Group) pods(c Counts) int {
 	return n
 }
 
-// Surplus returns, per leaf, the pods of c that the tree's minimum does without; leaves without any are left out. In a
-// leaf that the minimum rests on these are the pods above minMember, in any other leaf all of them.
+// Surplus returns, per leaf, the pods of c that the tree's minimum does not need; leaves without any are left out. In
+// a leaf that the minimum uses these are the pods above minMember, in any other leaf all of them.
 //
-// The minimum rests on the satisfied children with the fewest pods needed, then on those that have pods, then on those
-// that lack the fewest, spec order among equals. If the smallest children are satisfied, the pods outside the surplus
-// are MinPods in number.
+// The minimum uses the satisfied children that need the fewest pods first, then children that have pods, then those
+// that lack the fewest; in spec order among equals. If the smallest children are satisfied, the number of pods
+// outside the surplus is MinPods.
 func (t *Tree) Surplus(c Counts) Counts {
 	surplus := Counts{}
 	var visit func(g *Group, spare bool)
@@ -154,7 +157,7 @@ func (t *Tree) Surplus(c Counts) Counts {
 	return surplus
 }
 
-// coreOrder returns the groups in the order in which a parent's minimum rests on them.
+// coreOrder returns the groups in the order in which a parent's minimum uses them.
 func coreOrder(groups []*Group, c Counts) []*Group {
 	type member struct {
 		group   *Group

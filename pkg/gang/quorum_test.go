@@ -87,7 +87,7 @@ func TestQuorum(t *testing.T) {
 			missing: []string{"root 1/2", "prefill 1/2", "prefill/pw 0/4"},
 			surplus: gang.Counts{"pl": 4},
 		},
-		"unknown names and inner groups count nowhere": {
+		"unknown names and inner groups are not counted": {
 			tree: leaderWorkers, counts: gang.Counts{"decode": 9, "nobody": 9, "": 9}, missingPods: 10,
 			missing: []string{
 				"root 0/2", "decode 0/2", "decode/dl 0/1", "decode/dw 0/4", "prefill 0/2", "prefill/pl 0/1", "prefill/pw 0/4",
@@ -137,13 +137,14 @@ func TestQuorum(t *testing.T) {
 	}
 }
 
-// spec is a random specification together with what the oracle needs: names only, no code of the package.
+// spec is a random specification together with the data that the oracle needs: only names, no code of the package.
 type spec struct {
 	root   gang.Node
 	groups []gang.Node
 }
 
-// randomSpec draws a valid tree of at most n groups and four levels, children declared before or after their parents.
+// randomSpec generates a valid tree of at most n groups and four levels, with children declared before or after their
+// parents.
 func randomSpec(r *rand.Rand, n int) spec {
 	depth := map[string]int{"": 0}
 	names := []string{""}
@@ -177,7 +178,8 @@ func randomSpec(r *rand.Rand, n int) spec {
 	return s
 }
 
-// satisfiedByHand is the oracle: the definition of KAI Scheduler's minSubGroups proposal, applied to the specification.
+// satisfiedByHand is the oracle: it applies the definition of KAI Scheduler's minSubGroups proposal to the
+// specification.
 func (s spec) satisfiedByHand(n gang.Node, c map[string]int) bool {
 	satisfied, children := 0, 0
 	for _, child := range s.groups {
@@ -229,7 +231,7 @@ func TestRandomTreesAgreeWithTheOracle(t *testing.T) {
 	}
 }
 
-// checkQuorum holds what must be true of Missing, MissingPods and Surplus for any counts.
+// checkQuorum checks the properties of Missing, MissingPods and Surplus that hold for any counts.
 func checkQuorum(t *testing.T, tree *gang.Tree, s spec, c gang.Counts) {
 	t.Helper()
 	satisfied := tree.Satisfied(c)
@@ -237,12 +239,13 @@ func checkQuorum(t *testing.T, tree *gang.Tree, s spec, c gang.Counts) {
 		t.Fatalf("MissingPods(%v) = %d, Satisfied = %v\n%+v", c, tree.MissingPods(c), satisfied, s)
 	}
 
-	// Missing names exactly the groups below their minimum, each once; needed ones exist if and only if the tree lacks.
+	// Missing lists exactly the groups below their minimum, each once. Some are needed if and only if the tree is not
+	// satisfied.
 	below := map[string]bool{}
 	needed, optional := 0, false
 	for _, l := range tree.Missing(c) {
 		if below[l.Group.Path()] || l.Group.Satisfied(c) || l.Have >= l.Need {
-			t.Fatalf("Missing(%v) names %s twice or in vain\n%+v", c, l.Group.Path(), s)
+			t.Fatalf("Missing(%v) names %s twice or unnecessarily\n%+v", c, l.Group.Path(), s)
 		}
 		if optional && !l.Optional {
 			t.Fatalf("Missing(%v) has %s after an optional group\n%+v", c, l.Group.Path(), s)
@@ -261,7 +264,7 @@ func checkQuorum(t *testing.T, tree *gang.Tree, s spec, c gang.Counts) {
 		t.Fatalf("Missing(%v) needs %d groups, Satisfied = %v\n%+v", c, needed, satisfied, s)
 	}
 
-	// Without its surplus a satisfied tree is still satisfied, and without one pod more it is not.
+	// A satisfied tree stays satisfied without its surplus, and is not satisfied if one more pod is removed.
 	core := gang.Counts{}
 	surplus := tree.Surplus(c)
 	for _, l := range tree.Leaves() {

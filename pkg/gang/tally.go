@@ -1,7 +1,7 @@
 package gang
 
-// Tally counts pods per leaf of one tree, and knows at any time which groups these satisfy: what Satisfied would find by
-// walking the tree is kept up to date, at the cost of the levels above the leaf for each change. Not safe for concurrent
+// Tally counts pods per leaf of one tree and keeps up to date which groups they satisfy. It returns the same results
+// as Satisfied without walking the tree; each change costs one step per level above the leaf. Not safe for concurrent
 // use.
 type Tally struct {
 	tree    *Tree
@@ -17,7 +17,7 @@ func NewTally(tree *Tree) *Tally {
 	return &Tally{tree: tree, have: make([]int, n), pods: make([]int, n), place: make([]int, n)}
 }
 
-// Clone returns a copy that shares nothing that changes.
+// Clone returns a copy that shares no mutable state.
 func (t *Tally) Clone() *Tally {
 	c := *t
 	c.have, c.pods, c.place = append([]int(nil), t.have...), append([]int(nil), t.pods...), append([]int(nil), t.place...)
@@ -25,12 +25,12 @@ func (t *Tally) Clone() *Tally {
 	return &c
 }
 
-// Add adds pods to a leaf of the tree; a negative number takes them away.
+// Add adds pods to a leaf of the tree; a negative number removes pods.
 func (t *Tally) Add(leaf *Group, pods int) {
 	if pods == 0 {
 		return
 	}
-	change := pods // of have
+	change := pods // change of have
 	for g := leaf; g != nil; g = g.parent {
 		was := t.have[g.index] >= g.min
 		t.have[g.index] += change
@@ -48,7 +48,7 @@ func (t *Tally) Add(leaf *Group, pods int) {
 	}
 }
 
-// note keeps the list of partial groups.
+// note updates the list of partial groups.
 func (t *Tally) note(g *Group, satisfied bool) {
 	if g.parent == nil {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 )
 
-// TestTallyAgreesWithTheCounts adds and takes away pods at random and compares with what a walk of the tree finds.
+// TestTallyAgreesWithTheCounts adds and removes pods at random and compares the Tally with a walk over the tree.
 func TestTallyAgreesWithTheCounts(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 11))

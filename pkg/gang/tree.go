@@ -10,7 +10,7 @@ type Tree struct {
 	byName map[string]*Group // with the root, under ""
 }
 
-// Group is one node of a tree: the root or a sub-group. A leaf holds pods, any other group holds children.
+// Group is one node of a tree: the root or a sub-group. A leaf contains pods, any other group contains children.
 type Group struct {
 	name     string
 	index    int      // 0: the root; the sub-groups in spec order from 1
@@ -20,7 +20,7 @@ type Group struct {
 	minPods  int      // fewest pods that satisfy the group
 }
 
-// newTree assembles a specification that has no problems.
+// newTree builds the tree of a valid specification.
 func newTree(root Node, groups []Node) *Tree {
 	t := &Tree{root: &Group{}, byName: make(map[string]*Group, len(groups)+1)}
 	t.byName[""] = t.root
@@ -50,7 +50,7 @@ func newTree(root Node, groups []Node) *Tree {
 	return t
 }
 
-// minimum returns what g needs: pods for a leaf (1 if unset), direct children otherwise (all if unset).
+// minimum returns the minimum of g: pods for a leaf (1 if unset), direct children otherwise (all if unset).
 func minimum(n Node, g *Group) int {
 	switch {
 	case g.IsLeaf() && n.MinMember == nil:
@@ -64,7 +64,7 @@ func minimum(n Node, g *Group) int {
 	}
 }
 
-// setMinPods fills minPods of g and of all groups below it.
+// setMinPods sets minPods of g and of all groups below it.
 func (g *Group) setMinPods() {
 	for _, child := range g.children {
 		child.setMinPods()
@@ -72,20 +72,21 @@ func (g *Group) setMinPods() {
 	g.minPods = g.MissingPods(nil)
 }
 
-// Root returns the group that stands for the whole PodGroup.
+// Root returns the group that represents the whole PodGroup.
 func (t *Tree) Root() *Group { return t.root }
 
 // Group returns the group of that name, the root for "", nil for an unknown name.
 func (t *Tree) Group(name string) *Group { return t.byName[name] }
 
-// Leaves returns the groups that hold pods, in spec order: the root alone if there are no sub-groups. Not to be modified.
+// Leaves returns the groups that contain pods, in spec order: the root alone if there are no sub-groups. Not to be
+// modified.
 func (t *Tree) Leaves() []*Group { return t.leaves }
 
 // Groups returns all sub-groups, without the root, in spec order. Not to be modified.
 func (t *Tree) Groups() []*Group { return t.groups }
 
-// Index returns a number of the group that is unique in its tree: 0 for the root, its place in Groups plus 1 for a
-// sub-group.
+// Index returns the number of the group, which is unique in its tree: 0 for the root, the index in Groups plus 1 for
+// a sub-group.
 func (g *Group) Index() int { return g.index }
 
 // Name returns the sub-group's name, "" for the root.
@@ -97,7 +98,7 @@ func (g *Group) Parent() *Group { return g.parent }
 // Children returns the groups directly below, in spec order. Not to be modified.
 func (g *Group) Children() []*Group { return g.children }
 
-// IsLeaf reports whether the group holds pods rather than children.
+// IsLeaf reports whether the group contains pods rather than children.
 func (g *Group) IsLeaf() bool { return len(g.children) == 0 }
 
 // Min returns how much the group needs, at least 1: pods for a leaf, satisfied direct children otherwise.

@@ -10,7 +10,7 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// room is a World of like nodes that answers in next to no time, so that a benchmark shows what the planner costs.
+// room is a World of identical nodes that answers in almost no time, so that a benchmark measures the planner itself.
 type room struct {
 	perNode int
 	nodes   []string
@@ -38,7 +38,7 @@ func (w *room) Kind(int) placement.Kind     { return placement.Independent }
 func (w *room) Domains(int, []int) []string { return nil }
 func (w *room) Weight(int) int64            { return 1 }
 
-// Capacity leaves it to the World to refuse.
+// Capacity returns no bound, so that the World itself must refuse.
 func (w *room) Capacity(int) placement.Capacity {
 	return placement.Capacity{Nodes: len(w.nodes), Pods: 1 << 30}
 }
@@ -47,14 +47,14 @@ func (w *room) Explain(int, string) *placement.Refusal {
 	return &placement.Refusal{Reasons: map[string]int{"full": len(w.nodes)}}
 }
 
-// bounded is a room that knows its capacity.
+// bounded is a room with a known capacity.
 type bounded struct{ *room }
 
 func (w bounded) Capacity(int) placement.Capacity {
 	return placement.Capacity{Nodes: len(w.nodes), Pods: w.perNode * len(w.nodes)}
 }
 
-// cpuTime returns the CPU time that the process has used: unlike the time that passes it does not tell of other work on the
+// cpuTime returns the CPU time that the process has used. Unlike elapsed time it is not affected by other load on the
 // machine.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
@@ -65,7 +65,8 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkMinimumOfLikePods shows that a plan costs what its pods cost: at most half a microsecond each.
+// BenchmarkMinimumOfLikePods verifies that the cost of a plan is proportional to its pods: at most half a microsecond
+// each.
 func BenchmarkMinimumOfLikePods(b *testing.B) {
 	run := func(name string, p placement.Problem, w placement.World, undo func(), pods int, planned bool) {
 		b.Run(name, func(b *testing.B) {
@@ -106,7 +107,8 @@ func BenchmarkMinimumOfLikePods(b *testing.B) {
 	run("refused 1024 x 8, by the World", wide(b, 1024, 8, 1024, 1), newRoom(1023, 8), func() {}, 8192, false)
 }
 
-// BenchmarkRack is a leader and 127 workers, 312 racks, one of them large enough. The World's own cost is part of it.
+// BenchmarkRack plans a leader and 127 workers on 312 racks, only one of which is large enough. The cost of the World
+// is included.
 func BenchmarkRack(b *testing.B) {
 	p, w := leaderAndWorkers(b, 312, false)
 	b.ReportAllocs()
@@ -119,7 +121,7 @@ func BenchmarkRack(b *testing.B) {
 	b.ReportMetric(float64(w.calls)/float64(b.N), "calls/op")
 }
 
-// BenchmarkUnit is the last of 1024 units of surplus, and one after the other of all.
+// BenchmarkUnit plans the last of 1024 units of surplus, and all of them one after another.
 func BenchmarkUnit(b *testing.B) {
 	p := wide(b, 1024, 8, 1, 1)
 	p.Have = gang.Counts{"worker0": 8}

@@ -10,10 +10,10 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// clock is a time limit that is over once it has been asked a number of times.
+// clock is a time limit that expires once it has been asked a given number of times.
 type clock struct {
 	left int
-	over bool // it has said so
+	over bool // it has reported that the time is over
 }
 
 func (c *clock) expired() bool {
@@ -22,7 +22,7 @@ func (c *clock) expired() bool {
 	return c.over
 }
 
-// TestMinimumStopsWhenTheTimeIsOver ends the time at every point of plans of all kinds.
+// TestMinimumStopsWhenTheTimeIsOver lets the time expire at every point of plans of all kinds.
 func TestMinimumStopsWhenTheTimeIsOver(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(41, 43))
@@ -48,7 +48,7 @@ func TestMinimumStopsWhenTheTimeIsOver(t *testing.T) {
 			if !c.over {
 				break
 			}
-			if !short.Cut { // the time did for the search, but not for the explanation
+			if !short.Cut { // the time was sufficient for the search, but not for the explanation
 				continue
 			}
 			if len(short.Leaves) == 0 {
@@ -64,8 +64,8 @@ func TestMinimumStopsWhenTheTimeIsOver(t *testing.T) {
 	}
 }
 
-// TestSkipGoesOnWhereTheSearchWasCut gives every instance its time in slices. What is found in slices is found in one piece
-// and the other way round, and no choice is tried twice.
+// TestSkipGoesOnWhereTheSearchWasCut plans every instance in time slices. The slices find a plan if and only if an
+// uninterrupted search does, and no choice is tried twice.
 func TestSkipGoesOnWhereTheSearchWasCut(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(47, 53))
@@ -93,7 +93,7 @@ func TestSkipGoesOnWhereTheSearchWasCut(t *testing.T) {
 				t.Fatalf("round %d: %d choices tried, %d before; %d attempts", round, short.Tried, skip, attempts)
 			}
 			if short.Tried == skip {
-				slice *= 2 // one choice did not find the time
+				slice *= 2 // the slice was too short for one choice
 			}
 			skip = short.Tried
 		}
@@ -103,10 +103,10 @@ func TestSkipGoesOnWhereTheSearchWasCut(t *testing.T) {
 	}
 }
 
-// TestLikePodsArePlannedWhateverTheBudget: what is promised for like pods does not depend on budgets.
+// TestLikePodsArePlannedWhateverTheBudget: the guarantee for equal pods does not depend on budgets.
 func TestLikePodsArePlannedWhateverTheBudget(t *testing.T) {
 	t.Parallel()
-	// The preferred walk cannot be the answer: the first half of the leaves is larger than the second.
+	// The preferred walk cannot succeed: the first half of the leaves is larger than the second.
 	build := func(t *testing.T, size int) (placement.Problem, []node) {
 		var groups []gang.Node
 		p := placement.Problem{Pods: map[string][]placement.Pod{}}
@@ -148,7 +148,7 @@ func TestLikePodsArePlannedWhateverTheBudget(t *testing.T) {
 	}
 }
 
-// TestWhatNumbersRuleOutIsNotTried: the World is asked no placement, and one explanation per class.
+// TestWhatNumbersRuleOutIsNotTried: the World is not asked to place anything, and to explain once per class.
 func TestWhatNumbersRuleOutIsNotTried(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, []class{{gpus: 1}}, gpu8(5)...)
@@ -168,7 +168,8 @@ func TestWhatNumbersRuleOutIsNotTried(t *testing.T) {
 	}
 }
 
-// TestARackForLeaderAndWorkers: one rack of many has room for all. Racks cost a look each, and only pods cost a placement.
+// TestARackForLeaderAndWorkers: one rack of many has room for all pods. Each rack is inspected once, and placements
+// are requested only per pod.
 func TestARackForLeaderAndWorkers(t *testing.T) {
 	t.Parallel()
 	const racks = 312
@@ -194,8 +195,8 @@ func TestARackForLeaderAndWorkers(t *testing.T) {
 	}
 }
 
-// leaderAndWorkers is a leader and 127 workers that have to share a rack. All racks but the one in the middle lack room for
-// one pod; with full that one does too.
+// leaderAndWorkers returns a leader and 127 workers that must share a rack. All racks except the one in the middle
+// lack room for one pod; if full is set, that one does too.
 func leaderAndWorkers(t testing.TB, racks int, full bool) (placement.Problem, *cluster) {
 	t.Helper()
 	p := placement.Problem{

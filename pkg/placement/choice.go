@@ -5,51 +5,51 @@ import (
 	"slices"
 )
 
-// kind is the children of one group that are alike.
+// kind identifies the children of one group that look the same to the World.
 type kind struct {
 	parent   int32
 	likeness int32
 }
 
-// limit is how many children of a kind may be chosen.
+// limit bounds how many children of a kind may be chosen.
 type limit struct {
 	kind
 	most int
 }
 
-// order is the order in which children are chosen.
+// order is the order in which the children of a group are chosen.
 type order int
 
 const (
-	preferredFirst order = iota // those that are sure to fit by themselves first, then as they are preferred
-	cheapestFirst               // of those again the ones that lack the fewest pods
+	preferredFirst order = iota // children that are certain to fit by themselves first, then in order of preference
+	cheapestFirst               // likewise, and among equals those that lack the fewest pods
 )
 
-// maxKinds bounds the ways that lead on from one choice.
+// maxKinds bounds the number of alternatives that are derived from one choice.
 const maxKinds = 16
 
-// chooser makes choices. It keeps its slices from one to the next.
+// chooser makes choices of children. It reuses its slices from one choice to the next.
 type chooser struct {
 	*planner
 	like  *likeness
 	group int32
-	free  bool    // some group has more children to choose from than it lacks
-	below []int32 // group and all below it that matter, a group before its children
+	free  bool    // a group has more children to choose from than it lacks
+	below []int32 // the group and all groups below it that are neither satisfied nor impossible, a group before its children
 
-	verdicts []verdict // by likeness, of leaves
-	judge    func(leaf int32) verdict
+	estimates []feasibility // by likeness, of leaves
+	judge     func(leaf int32) feasibility
 
 	// Of one choice, by group:
 	ok     []bool
-	pods   []int // lacking in the leaves chosen below
-	doubts []int // doubtful leaves among them
+	pods   []int // pods lacking in the leaves chosen below
+	doubts []int // number of doubtful leaves among them
 	picks  []span
-	spare  [][2]int32 // two different likenesses of children that were not chosen; 0: none
+	spare  [][2]int32 // likenesses of up to two different kinds of children that were not chosen; 0: none
 	arena  []int32
 	wanted []option
 }
 
-// span is a part of arena: the children chosen, in order.
+// span is a section of chooser.arena: the chosen children of one group, in order.
 type span struct{ first, end int32 }
 
 type option struct {
@@ -57,17 +57,17 @@ type option struct {
 	pods, doubts int
 }
 
-// verdict says whether a leaf can have its minimum if nothing else is placed.
-type verdict int8
+// feasibility is the estimate whether a leaf can have its minimum if nothing else is placed.
+type feasibility int8
 
 const (
-	unknown    verdict = iota
-	fits               // or nothing is known that speaks against it
-	doubtful           // was not placed, but that does not prove that it cannot be
-	impossible         // cannot be placed, beside others still less
+	unknown    feasibility = iota
+	fits                   // or nothing is known that rules it out
+	doubtful               // was not placed, which does not prove that it cannot be placed
+	impossible             // cannot be placed, neither alone nor beside others
 )
 
-func newChooser(pl *planner, g int32, judge func(leaf int32) verdict) *chooser {
+func newChooser(pl *planner, g int32, judge func(leaf int32) feasibility) *chooser {
 	c := &chooser{planner: pl, like: pl.newLikeness(), group: g, judge: judge}
 	c.below = append(c.below, g)
 	for i := 0; i < len(c.below); i++ {
@@ -86,14 +86,14 @@ func newChooser(pl *planner, g int32, judge func(leaf int32) verdict) *chooser {
 	return c
 }
 
-// choose returns the leaves to be filled so that the group is satisfied: of each group as many children as it lacks, the
-// first in the given order, those with bound pods and then spec order among equals. false: the limits, or leaves that
-// are impossible, leave too few.
+// choose returns the leaves to fill so that the group is satisfied. Of each group it chooses as many children as the
+// group lacks: the first ones in the given order, and among equals those with bound pods before the others, then in
+// spec order. It returns false if the limits, or impossible leaves, leave too few children.
 func (c *chooser) choose(limits []limit, by order) (leaves []int32, ok bool) {
 	c.arena = c.arena[:0]
 	for _, g := range slices.Backward(c.below) {
 		if at := &c.groups[g]; at.leaf() {
-			v := c.verdictOf(g)
+			v := c.feasibilityOf(g)
 			c.ok[g], c.pods[g], c.doubts[g] = v != impossible, at.missing(), 0
 			if v == doubtful {
 				c.doubts[g] = 1
@@ -167,7 +167,7 @@ func (c *chooser) pick(g int32, limits []limit, by order) {
 	c.ok[g] = missing == 0
 }
 
-// chosen returns how many children of a kind are chosen.
+// chosen returns how many children of the kind are chosen.
 func (c *chooser) chosen(k kind) int {
 	n := 0
 	for _, child := range c.arena[c.picks[k.parent].first:c.picks[k.parent].end] {
@@ -189,8 +189,8 @@ func (c *chooser) leaves(g int32, list []int32) []int32 {
 	return list
 }
 
-// replaceable returns the kinds, with the number chosen, that others could stand in for: those of the given leaves first,
-// each followed by the groups above it.
+// replaceable returns the kinds of chosen children that other children could replace, with the number chosen of each.
+// Kinds of the given leaves come first, each followed by the kinds of the groups above it.
 func (c *chooser) replaceable(leaves []int32) []limit {
 	var kinds []limit
 	for _, leaf := range leaves {
@@ -211,14 +211,14 @@ func (c *chooser) replaceable(leaves []int32) []limit {
 	return kinds
 }
 
-// verdictOf judges each leaf once, or one that is like it.
-func (c *chooser) verdictOf(leaf int32) verdict {
+// feasibilityOf judges each leaf once. Leaves that look the same share one estimate.
+func (c *chooser) feasibilityOf(leaf int32) feasibility {
 	n := int(c.like.of(leaf))
-	for len(c.verdicts) <= n {
-		c.verdicts = append(c.verdicts, unknown)
+	for len(c.estimates) <= n {
+		c.estimates = append(c.estimates, unknown)
 	}
-	if c.verdicts[n] == unknown {
-		c.verdicts[n] = c.judge(leaf)
+	if c.estimates[n] == unknown {
+		c.estimates[n] = c.judge(leaf)
 	}
-	return c.verdicts[n]
+	return c.estimates[n]
 }

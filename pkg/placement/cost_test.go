@@ -8,8 +8,8 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// large returns a gang of n leaves with the given pods each, of two classes, of which k leaves are needed, and a cluster
-// of nodes with 8 GPUs.
+// large returns a gang of n leaves with the given number of pods each, of two classes, of which k leaves are needed,
+// and a cluster of nodes with 8 GPUs.
 func large(t testing.TB, n, podsPerLeaf, k, nodes int) (placement.Problem, *cluster) {
 	t.Helper()
 	var groups []gang.Node
@@ -23,7 +23,7 @@ func large(t testing.TB, n, podsPerLeaf, k, nodes int) (placement.Problem, *clus
 	return p, newCluster(t, []class{{gpus: 1}, {gpus: 2}}, gpu8(nodes)...)
 }
 
-// What fits at once costs one question per pod and class.
+// A gang that fits without alternatives costs one question per pod and class.
 func TestMinimumAsksOncePerPodThatFits(t *testing.T) {
 	t.Parallel()
 	p, w := large(t, 40, 25, 40, 200)
@@ -37,7 +37,8 @@ func TestMinimumAsksOncePerPodThatFits(t *testing.T) {
 	}
 }
 
-// A gang that cannot be placed costs a small multiple of its pods and the budget, however many choices there are.
+// A gang that cannot be placed costs a small multiple of its pods plus the budget, regardless of the number of
+// choices.
 func TestMinimumStopsWithinItsBudget(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(t *testing.T) (placement.Problem, *cluster){
@@ -91,7 +92,7 @@ func TestMinimumStopsWithinItsBudget(t *testing.T) {
 				t.Fatal("a plan was found, want none")
 			}
 			t.Logf("%d pods: %d calls of Place, %d attempts, exhausted %v", waiting, w.calls, short.Attempts, short.Exhausted)
-			// The walk that explains asks for each pod once more.
+			// The walk that explains tries each pod once more.
 			if most := 5*waiting + budget.Placements; w.calls > most || short.Attempts > budget.Attempts {
 				t.Errorf("%d calls of Place and %d attempts, want at most %d and %d", w.calls, short.Attempts, most, budget.Attempts)
 			}
@@ -99,7 +100,8 @@ func TestMinimumStopsWithinItsBudget(t *testing.T) {
 	}
 }
 
-// BenchmarkMinimumWorst is the largest tree, every leaf of another class, one leaf of room too few: the budget ends it.
+// BenchmarkMinimumWorst is the largest tree, with a different class in every leaf and room for one leaf too few: the
+// budget ends the search.
 func BenchmarkMinimumWorst(b *testing.B) {
 	var groups []gang.Node
 	var classes []class

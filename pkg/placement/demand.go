@@ -5,63 +5,64 @@ import (
 	"slices"
 )
 
-// MayFit reports whether the numbers of pods allow that the tree's minimum is met: it is a necessary condition. false
-// is final: whatever goes where, there is no plan. capacity is an upper bound of the pods of a class that fit if
-// nothing else is placed, as Capacity.Pods; math.MaxInt: not known.
+// MayFit reports whether the number of pods that fit allows the tree's minimum to be met. It is a necessary
+// condition: if it returns false, no plan exists. capacity returns an upper bound of the pods of a class that fit if
+// nothing else is placed, as Capacity.Pods does; math.MaxInt means that no bound is known.
 //
-// If all waiting pods are of one class the answer is exact as to numbers: the smallest set of pods that makes the tree
-// whole is no larger than the capacity. Of several classes each is looked at as if the others took no room.
+// If all waiting pods are of one class, the answer is exact with respect to numbers: the fewest pods that satisfy the
+// tree do not exceed the capacity. If there are several classes, each is checked as if the others used no resources.
 //
-// Costs a walk over tree and pods. For repeated questions on the same problem see Demand.
+// It visits every group and every pod. To ask repeatedly about the same problem, use Demand.
 func MayFit(p Problem, capacity func(class int) int) bool { return NewDemand(p).MayFit(capacity) }
 
-// Demand is what a Problem asks for, by leaf and class, prepared for MayFit. It keeps no pod. Not safe for concurrent use.
+// Demand is the number of waiting pods of a Problem by leaf and class, prepared for MayFit. It does not retain the
+// pods. Not safe for concurrent use.
 type Demand struct {
 	groups  []asked
 	uses    []use
-	last    []int32 // per class: its use in the last leaf that has pods of it; -1: none
+	last    []int32 // per class: its use in the last leaf that has pods of this class; -1: none
 	waiting []int   // per class: pods
 
-	// Of one call of MayFit; kept to spare allocations.
+	// Scratch space of one call of MayFit, kept to avoid allocations.
 	capacity []int // per class
 	values   []int
 	open     []partial
 }
 
-// asked is one group. Groups are numbered as in the layout.
+// asked is one group. Groups have the same numbers as in the layout.
 type asked struct {
 	parent     int32
 	first, end int32 // children
 	use, uses  int32 // leaf: its uses are Demand.uses[use:uses]
-	missing    int   // of a leaf: pods, else children; 0: satisfied
+	missing    int   // leaf: missing pods; other group: missing children; 0: satisfied
 
 	// Of one call of MayFit.
-	live  int   // leaf: waiting pods as far as the capacity of their classes goes
-	fit   int32 // children that are not satisfied but have enough pods
+	live  int   // leaf: waiting pods, limited by the capacity of their classes
+	fit   int32 // children that are not satisfied but have enough pods to become satisfied
 	fits  bool  // the group has enough pods
-	total int   // fewest pods that satisfy it
+	total int   // the fewest pods that satisfy the group
 }
 
-// use is the waiting pods of one class in one leaf.
+// use is the number of waiting pods of one class in one leaf.
 type use struct {
 	leaf, class int32
 	pods        int
-	before      int32 // the class's use in the leaf before; -1: none
+	before      int32 // index of the class's use in the previous leaf; -1: none
 }
 
-// partial is a group that cannot be satisfied without pods of the class that is looked at.
+// partial is a group that cannot be satisfied without pods of the class under consideration.
 type partial struct {
 	group int32
 	pods  int
 }
 
-// NewDemand prepares a problem.
+// NewDemand returns the Demand of a problem.
 func NewDemand(p Problem) *Demand {
 	l := newLayout(p)
 	return demandOf(&l)
 }
 
-// demandOf returns what waits and is not placed in the layout.
+// demandOf returns the pods of the layout that wait and are not placed.
 func demandOf(l *layout) *Demand {
 	d := &Demand{groups: make([]asked, len(l.groups)), last: make([]int32, l.classes), waiting: make([]int, l.classes)}
 	d.capacity = make([]int, l.classes)
@@ -74,7 +75,7 @@ func demandOf(l *layout) *Demand {
 		*a = asked{parent: g.parent, first: g.first, end: g.end, missing: g.missing(), use: int32(len(d.uses))}
 		for _, pod := range g.pods {
 			at := d.last[pod.Class]
-			if at < a.use { // of a leaf before, or -1
+			if at < a.use { // a use of an earlier leaf, or -1
 				d.uses = append(d.uses, use{leaf: int32(i), class: int32(pod.Class), before: at})
 				at = int32(len(d.uses)) - 1
 				d.last[pod.Class] = at
@@ -87,7 +88,7 @@ func demandOf(l *layout) *Demand {
 	return d
 }
 
-// MayFit answers as the function of that name does. It allocates nothing that it has allocated before.
+// MayFit is the function MayFit for this problem. It reuses the slices of earlier calls.
 func (d *Demand) MayFit(capacity func(class int) int) bool {
 	if d.groups[root].missing == 0 {
 		return true
@@ -112,7 +113,7 @@ func (d *Demand) MayFit(capacity func(class int) int) bool {
 	return true
 }
 
-// count fills in which groups have enough pods, class by class no more than there is capacity for.
+// count determines which groups have enough pods if no class uses more pods than its capacity.
 func (d *Demand) count() {
 	for i := range d.groups {
 		d.groups[i].fit = 0
@@ -150,10 +151,11 @@ func (d *Demand) count() {
 
 // least returns the fewest pods of the class with which the tree's minimum can be met.
 //
-// It goes from the leaves that have such pods upwards, the group with the highest number next: so the siblings that need
-// some follow each other, and of the others only their number matters, since they need none.
+// It proceeds from the leaves with such pods upwards and always continues with the group that has the highest number.
+// Siblings that need pods of the class therefore follow each other. Of the other siblings only the number matters,
+// because they need no pods of the class.
 func (d *Demand) least(class int32) int {
-	d.open = d.open[:0] // inner groups in falling order, the next at position head
+	d.open = d.open[:0] // inner groups in descending order; the next one is at index head
 	head := 0
 	leaf, before := d.needy(class, d.last[class])
 	for {
@@ -188,8 +190,8 @@ func (d *Demand) least(class int32) int {
 	}
 }
 
-// needy returns the first leaf, from the given use of the class backwards, whose other pods do not suffice, and the use
-// before it. The leaf's group is -1 if there is none.
+// needy returns the first leaf, starting at the given use of the class and going backwards, whose pods of other
+// classes are not sufficient, and the use before that leaf. If there is no such leaf, the returned group is -1.
 func (d *Demand) needy(class, at int32) (leaf partial, before int32) {
 	for at >= 0 {
 		u := &d.uses[at]
@@ -202,7 +204,7 @@ func (d *Demand) needy(class, at int32) (leaf partial, before int32) {
 	return partial{group: -1}, -1
 }
 
-// smallest returns the sum of the n smallest values. It may sort them.
+// smallest returns the sum of the n smallest values. It may reorder values.
 func smallest(values []int, n int) int {
 	if n < len(values) && slices.Min(values) != slices.Max(values) {
 		slices.Sort(values)
@@ -214,5 +216,5 @@ func smallest(values []int, n int) int {
 	return sum
 }
 
-// unlimited is the capacity of classes of which no bound is known.
+// unlimited is the capacity of a class for which no bound is known.
 const unlimited = math.MaxInt

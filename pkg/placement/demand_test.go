@@ -34,7 +34,7 @@ func TestMayFit(t *testing.T) {
 		"too few pods": {
 			tree: func(t testing.TB) *gang.Tree { return flat(t, 3) }, pods: waiting(pods("root", 0, 2)), capacity: []int{math.MaxInt},
 		},
-		"a tree that is whole needs nothing": {
+		"a satisfied tree needs nothing": {
 			tree: func(t testing.TB) *gang.Tree { return flat(t, 3) }, have: gang.Counts{"": 3}, want: true,
 		},
 		"three of four children": {
@@ -45,11 +45,11 @@ func TestMayFit(t *testing.T) {
 			tree: func(t testing.TB) *gang.Tree { return prefill(t, 3, 2) }, have: gang.Counts{"p1": 2},
 			pods: waiting(pods("p0", 0, 2), pods("p1", 0, 1), pods("p2", 0, 2), pods("p3", 0, 2)), capacity: []int{3},
 		},
-		"a child of another class can do without the one that is full": {
+		"a child of another class replaces the one without capacity": {
 			tree: func(t testing.TB) *gang.Tree { return prefill(t, 2, 2) },
 			pods: waiting(pods("p0", 0, 2), pods("p1", 1, 2), pods("p2", 1, 2)), capacity: []int{0, 4}, want: true,
 		},
-		"no child of another class": {
+		"no child of another class is available": {
 			tree: func(t testing.TB) *gang.Tree { return prefill(t, 3, 2) },
 			pods: waiting(pods("p0", 0, 2), pods("p1", 1, 2), pods("p2", 1, 2)), capacity: []int{0, 4},
 		},
@@ -75,8 +75,8 @@ func rootPods(n int) map[string][]placement.Pod {
 	return map[string][]placement.Pod{"": pods("root", 0, n)}
 }
 
-// TestMayFitIsNecessary compares with a plain recursion over the whole tree for every class, and with the truth: of an
-// instance that has a plan it never says no.
+// TestMayFitIsNecessary compares with a plain recursion over the whole tree for every class, and with the exact
+// solution: for an instance that has a plan MayFit never returns false.
 func TestMayFitIsNecessary(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(31, 37))
@@ -104,7 +104,7 @@ func TestMayFitIsNecessary(t *testing.T) {
 	}
 }
 
-// mayFit is MayFit as it would be written without regard to its cost.
+// mayFit is a straightforward implementation of MayFit that ignores its cost.
 func mayFit(p placement.Problem, capacity []int) bool {
 	sum := 0
 	for class, n := range capacity {
@@ -131,7 +131,7 @@ func countOf(p placement.Problem, leaf *gang.Group, class int) int {
 	return n
 }
 
-// leastOf returns the fewest pods of the class, -1 is any, that satisfy the group.
+// leastOf returns the fewest pods of the class that satisfy the group. class -1 means any class.
 func leastOf(p placement.Problem, g *gang.Group, capacity []int, class int) (int, bool) {
 	if g.Satisfied(p.Have) {
 		return 0, true
@@ -188,8 +188,8 @@ func BenchmarkMayFit(b *testing.B) {
 	}
 }
 
-// wide returns a gang of leaves below the root with the given pods each, of which some are needed, leaf by leaf of one class
-// after the other.
+// wide returns a gang of leaves below the root with the given number of pods each, of which some are needed. The
+// classes alternate leaf by leaf.
 func wide(t testing.TB, leaves, podsPerLeaf, needed, classes int) placement.Problem {
 	t.Helper()
 	groups := make([]gang.Node, leaves)

@@ -1,50 +1,54 @@
-// Package placement plans where the pods of a gang go: all that the tree's minimum needs, or nothing.
+// Package placement decides on which nodes the pods of a gang are placed: either all pods that the tree's minimum
+// needs, or none.
 //
-// Facts come in as a Problem (the tree, the pods it has, the pods that wait) and a World (a cluster that can be asked
-// to take one more pod, and to take it back). The decision goes out as a list of placements, or as a Shortfall that
-// says what was lacking where.
+// The input is a Problem (the tree, the pods that count already, the waiting pods) and a World (a cluster on which
+// one more pod can be placed, and placements can be undone). The output is a list of placements, or a Shortfall that
+// records which groups and leaves lacked what.
 //
 //	plan, short := placement.Minimum(problem, world, placement.Budget{Expired: deadline})
 //
 // # How a plan is found
 //
-// Each step is dearer than the one before and only taken if that failed.
+// The steps below run in order of increasing cost. Each one is taken only if the previous one failed.
 //
-//  1. Numbers (demand.go). Where the pods are too few, or more than there is capacity for, the World is asked to place
-//     nothing. MayFit asks the same question outside of a plan.
-//  2. A walk over the tree in order of preference that places as it goes (fill.go). Where all fits, it asks the World
-//     exactly once per pod.
-//  3. The preferred and the cheapest choice of children (choice.go), their pods hardest first (pack.go). Pods that have
-//     to share a topology domain begin here: which domain is best depends on all that has to go there.
-//  4. Other choices of children, each with fewer children of some kind than one that failed (search.go).
-//  5. The first choices once more, their pods in other orders.
+//  1. Numbers (demand.go). If there are too few pods, or more are needed than there is capacity for, no pod is placed.
+//     MayFit answers the same question outside of a plan.
+//  2. A walk over the tree in order of preference that places pods on the way (fill.go). If all pods fit, it calls
+//     World.Place exactly once per pod.
+//  3. The preferred and the cheapest choice of children (choice.go), with the pods that are hardest to place first
+//     (pack.go). Pods that must share a topology domain start with this step, because the best domain depends on all
+//     pods that must be placed in it.
+//  4. Other choices of children, each with fewer children of some kind than a choice that failed (search.go).
+//  5. The first choices again, with their pods in other orders.
 //
-// Surplus is planned one unit at a time (Unit), then pod by pod (Singles).
+// Surplus is planned one unit at a time (Unit), then one pod at a time (Singles).
 //
 // # What is exact, and what is a heuristic
 //
-// Exact is the planning of like pods: if all waiting pods that the minimum, or a unit of surplus, can use are of one
-// Independent class, a plan is found whenever there is one. That holds for any Budget.Attempts and Budget.Placements, as long
-// as the time is not over. Only the number of pods matters then, since the World takes as many of them in one order as in
-// any other, and the choice of children with the fewest pods is tried.
+// The planning of equal pods is exact: if all waiting pods that the minimum, or a unit of surplus, can use are of one
+// Independent class, a plan is found whenever one exists. This holds for any Budget.Attempts and Budget.Placements,
+// provided that the time does not run out. For such pods only the number matters, because the World accepts the same
+// number of them in any order, and the choice of children with the fewest pods is always tried.
 //
-// Exact as well: a plan never breaks what the World says; a Shortfall that is Exhausted without Attempts is final; MayFit
-// never says no where there is a plan, and of one class it says yes only if the numbers allow one.
+// Three more properties are exact. A plan never contradicts the answers of the World. A Shortfall that is Exhausted
+// without Attempts is final. MayFit never returns false if a plan exists, and for pods of one class it returns true
+// only if the numbers allow a plan.
 //
-// All else is a heuristic, since the World picks the nodes, and only some orders and choices are tried: pods of several
-// classes, pods that share a domain, and those of kind Dependent. Like pods with hard topology spread constraints are
-// Dependent: with two of them the node that is best for one pod can be wrong for the next, and no order of like pods
-// helps. Tests compare with an exhaustive solver on thousands of small instances, and require 99.5 % of the plans that
-// exist (99 % with two hard spread constraints on nodes that are nearly full). Of the plans hidden in larger instances
-// without room to spare they require 98 %.
+// Everything else is a heuristic, because the World selects the nodes and only some orders and choices are tried:
+// pods of several classes, pods that share a domain, and pods of kind Dependent. Equal pods with hard topology spread
+// constraints are Dependent: with two such constraints the best node for one pod can be wrong for the next, and no
+// order of equal pods helps. Tests compare the planner with an exhaustive solver on thousands of small instances, and
+// require that it finds 99.5 % of the plans that exist (99 % with two hard spread constraints on nodes that are
+// nearly full). For plans hidden in larger instances that leave no room to spare they require 98 %.
 //
 // # What it costs
 //
-// Budget.Expired is asked before every call of World.Place, and in the loops between them; no call follows once it has said
-// true. A search that was cut short goes on with Budget.Skip, since the order of the choices depends on the facts
-// alone. The planner itself costs a fraction of a microsecond per pod (bench_test.go). It asks for Kind and Capacity once per
-// class, and for a few refusals to be explained per Shortfall.
+// The planner calls Budget.Expired before every call of World.Place, and in the loops between these calls. After
+// Budget.Expired has returned true, World.Place is not called again. A search that was cut short is continued with
+// Budget.Skip; this works because the order of the choices depends on the facts alone. The planner itself needs a
+// fraction of a microsecond per pod (bench_test.go). It calls World.Kind and World.Capacity once per class, and
+// World.Explain for a few refusals per Shortfall.
 //
-// The package is pure: no clock, no logger, no Kubernetes; same facts, same plan. Sources: KAI Scheduler's
-// minSubGroups proposal; docs/decisions, G5.
+// The package is pure: it uses no clock, logger or Kubernetes client, and the same facts lead to the same plan.
+// Sources: KAI Scheduler's minSubGroups proposal; docs/decisions, G5.
 package placement

@@ -11,18 +11,18 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// variety is what random instances may have.
+// variety determines the features of random instances.
 type variety struct {
 	classes int
 	racks   bool // pods of some classes share a rack
-	apart   bool // pods of some classes are on nodes of their own
+	apart   bool // pods of some classes require nodes of their own
 	spreads bool // some classes have one hard spread constraint, some two
 	tight   bool // leaves lack no pod, and nodes are small
-	dense   bool // of one leaf and one class, on nodes with room for one to three pods each
+	dense   bool // one leaf and one class, on nodes with room for one to three pods each
 }
 
-// randomInstance draws a small problem: at most 5 leaves, 4 nodes and the given number of classes. Leaves have a few pods
-// more or less than they need, some are bound.
+// randomInstance generates a small problem: at most 5 leaves, 4 nodes and the given number of classes. Leaves have a
+// few pods more or fewer than they need, some of them bound.
 func randomInstance(t testing.TB, r *rand.Rand, v variety) (placement.Problem, *cluster) {
 	t.Helper()
 	if v.dense {
@@ -107,7 +107,7 @@ func randomInstance(t testing.TB, r *rand.Rand, v variety) (placement.Problem, *
 	return p, newCluster(t, kinds, nodes...)
 }
 
-// denseInstance draws like pods with hard spread constraints over racks and nodes.
+// denseInstance generates equal pods with hard spread constraints over racks and nodes.
 func denseInstance(t testing.TB, r *rand.Rand, v variety) (placement.Problem, *cluster) {
 	t.Helper()
 	c := class{gpus: 1, spreads: []spread{{byRack, 1 + r.IntN(2)}, {byNode, 1 + r.IntN(2)}}}
@@ -133,8 +133,8 @@ func pointers(nodes []gang.Node) []*gang.Node {
 	return list
 }
 
-// solvable is the oracle: it tries every set of leaves, every set of their pods and every node for each pod. With shrink
-// the nodes keep only the GPUs that the solution takes.
+// solvable is the exhaustive solver: it tries every set of leaves, every set of their pods and every node for each
+// pod. With shrink the nodes keep only the GPUs that the solution uses.
 func solvable(p placement.Problem, w *cluster, shrink bool) bool {
 	leaves := p.Tree.Leaves()
 	var needed []int // classes of pods to be placed
@@ -182,9 +182,9 @@ func solvable(p placement.Problem, w *cluster, shrink bool) bool {
 	return chooseLeaves(0)
 }
 
-// assignable reports whether pods of these classes, sorted, fit together, pods of one class on nodes in rising order from
-// the given one. In which order pods with spread constraints are placed matters, so they are placed in every one; failed
-// are the states of the cluster from which that did not lead to the end.
+// assignable reports whether pods of these classes, sorted, fit together, pods of one class on nodes in ascending
+// order from the given one. For pods with spread constraints the order of placement matters, so every order is tried;
+// failed contains the states of the cluster from which no solution was found.
 func assignable(w *cluster, classes []int, from int, shrink bool, failed map[string]bool) bool {
 	if len(classes) == 0 {
 		for i := range w.nodes {
@@ -233,14 +233,14 @@ func assignable(w *cluster, classes []int, from int, shrink bool, failed map[str
 	return false
 }
 
-// TestMinimumAgainstExhaustiveSearch measures how often a plan is found where there is one, with the default budgets: of
-// like pods always, otherwise the rate is at least the floor. A plan must never be found where there is none.
+// TestMinimumAgainstExhaustiveSearch measures how often a plan is found if one exists, with the default budgets:
+// always for equal pods, otherwise at least at the rate of the floor. A plan must never be found if none exists.
 func TestMinimumAgainstExhaustiveSearch(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		variety
 		rounds int  // 0: 2000
-		exact  bool // shrink the nodes to what one solution takes: no room to spare anywhere
+		exact  bool // shrink the nodes to what one solution uses, so that no node has room to spare
 		floor  float64
 	}{
 		"like pods":                                           {variety: variety{classes: 1}, floor: 1},
@@ -248,7 +248,7 @@ func TestMinimumAgainstExhaustiveSearch(t *testing.T) {
 		"like pods, some on nodes of their own":               {variety: variety{classes: 1, apart: true}, floor: 1},
 		"like pods, some that share a rack":                   {variety: variety{classes: 1, racks: true}, floor: 0.995},
 		"like pods, some with hard spread constraints":        {variety: variety{classes: 1, spreads: true}, floor: 0.995},
-		"like pods, two hard spread constraints, little room": {variety: variety{classes: 1, spreads: true, dense: true}, rounds: 1000, floor: 0.99}, // the World chooses the nodes
+		"like pods, two hard spread constraints, little room": {variety: variety{classes: 1, spreads: true, dense: true}, rounds: 1000, floor: 0.99}, // the World selects the nodes
 		"three classes":                                       {variety: variety{classes: 3}, floor: 0.995},
 		"three classes, no GPU to spare":                      {variety: variety{classes: 3}, exact: true, floor: 0.995},
 		"racks":                                               {variety: variety{classes: 3, racks: true}, floor: 0.995},
@@ -313,8 +313,9 @@ func TestMinimumAgainstExhaustiveSearch(t *testing.T) {
 	}
 }
 
-// TestMinimumOfOneClassIsExact is the promise on trees too large for the oracle: of one class only numbers matter, so there
-// is a plan if and only if the cheapest choice of leaves with enough pods is no larger than the room.
+// TestMinimumOfOneClassIsExact checks the guarantee on trees too large for the exhaustive solver: for one class only
+// numbers matter, so a plan exists if and only if the cheapest choice of leaves with enough pods does not exceed the
+// capacity.
 func TestMinimumOfOneClassIsExact(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(23, 29))
@@ -362,7 +363,7 @@ func TestMinimumOfOneClassIsExact(t *testing.T) {
 	}
 }
 
-// cheapest returns the fewest pods that satisfy the group, of leaves that have enough.
+// cheapest returns the fewest pods that satisfy the group, considering only leaves that have enough pods.
 func cheapest(p placement.Problem, g *gang.Group) (int, bool) {
 	if g.IsLeaf() {
 		missing := max(0, g.Min()-p.Have[g.Name()])

@@ -1,19 +1,20 @@
 package placement
 
-// maxExplained is how many refusals of one Shortfall the World is asked to explain. More than a few are never read.
+// maxExplained is how many refusals of one Shortfall the World is asked to explain. Users rarely read more than a
+// few.
 const maxExplained = 8
 
-// blame is a refusal: pods of the class found no node in the domain. leaf is -1 if there was none.
+// blame is a refusal: no node of the domain took a pod of the class. leaf is -1 if there was no refusal.
 type blame struct {
 	leaf, class int32
 	domain      string
 }
 
-// explanation collects what a walk could not satisfy.
+// explanation collects the groups and leaves that a walk could not satisfy.
 type explanation struct {
 	*planner
-	can    []int           // by group: satisfied children, if they are too few; else -1
-	leaves []LeafShortfall // by group; Need is 0 if nothing is lacking
+	can    []int           // by group: number of satisfied children if there are too few; else -1
+	leaves []LeafShortfall // by group; Need is 0 if the leaf lacks nothing
 	asked  []answered
 }
 
@@ -30,10 +31,10 @@ func (pl *planner) newExplanation() *explanation {
 	return with
 }
 
-// group notes that a group has too few children that can be satisfied.
+// group records that a group has too few children that can be satisfied.
 func (e *explanation) group(g int32, can int) { e.can[g] = can }
 
-// leaf notes what a leaf lacks, and, if its pods are enough, why nodes refuse them.
+// leaf records what a leaf lacks. If the leaf has enough pods, it also records why nodes refuse them.
 func (e *explanation) leaf(leaf int32, lacking LeafShortfall, refused blame) {
 	if lacking.Available >= lacking.Need {
 		lacking.Refusal = &Refusal{}
@@ -44,7 +45,7 @@ func (e *explanation) leaf(leaf int32, lacking LeafShortfall, refused blame) {
 	e.leaves[leaf] = lacking
 }
 
-// refusal asks the World, once per class and domain.
+// refusal asks the World for an explanation, once per class and domain.
 func (e *explanation) refusal(b blame) *Refusal {
 	for _, a := range e.asked {
 		if a.class == b.class && a.domain == b.domain {
@@ -58,8 +59,9 @@ func (e *explanation) refusal(b blame) *Refusal {
 	return e.asked[len(e.asked)-1].refusal
 }
 
-// explain walks once more in order of preference, to its end, and returns what was lacking. If the time is over, what is
-// known of the best attempt has to do. The World is as before. nil: the walk satisfied the root, and the stack is the plan.
+// explain walks the tree once more in order of preference, without stopping early, and returns what was lacking. If
+// the time is over, the facts known about the best attempt are used instead. The World is left unchanged. It returns
+// nil if the walk satisfied the root; the stack is then the plan.
 func (pl *planner) explain() *Shortfall {
 	pl.searched = true
 	if pl.over() {
@@ -68,7 +70,7 @@ func (pl *planner) explain() *Shortfall {
 	with := pl.newExplanation()
 	pl.limit = -1
 	for _, c := range pl.cramped {
-		pl.kinds[c].roomAt = -1 // what was placed then is to be placed again, so that the refusal tells of it
+		pl.kinds[c].roomAt = -1 // the walk places the same pods again, so that the refusal accounts for them
 	}
 	pl.cramped = pl.cramped[:0]
 	if pl.fill(root, with) {
@@ -81,7 +83,7 @@ func (pl *planner) explain() *Shortfall {
 	return with.shortfall()
 }
 
-// explainByNumbers walks likewise, but places no pod: the numbers alone show what is lacking.
+// explainByNumbers does the same without placing pods, for the case that the numbers alone show what is lacking.
 func (pl *planner) explainByNumbers() *Shortfall {
 	with := pl.newExplanation()
 	pl.counting = true
@@ -91,7 +93,7 @@ func (pl *planner) explainByNumbers() *Shortfall {
 	return with.shortfall()
 }
 
-// shortfall returns what was collected, without what other children have made good.
+// shortfall returns the collected facts, except those of groups below a group that other children have satisfied.
 func (e *explanation) shortfall() *Shortfall {
 	short := &Shortfall{Attempts: e.attempts, Tried: e.tried, Exhausted: e.exhausted && !e.cut, Cut: e.cut}
 	for _, g := range e.inSpecOrder() {
@@ -109,7 +111,7 @@ func (e *explanation) shortfall() *Shortfall {
 	return short
 }
 
-// blames reports whether the group and all groups above it were not satisfied. -1 is above the root.
+// blames reports whether neither the group nor any group above it was satisfied. -1 is above the root.
 func (e *explanation) blames(g int32) bool {
 	for ; g >= 0; g = e.groups[g].parent {
 		if e.can[g] < 0 {
@@ -119,15 +121,15 @@ func (e *explanation) blames(g int32) bool {
 	return true
 }
 
-// try is the attempt that placed the most pods, as far as a Shortfall tells of it when the time is over.
+// try is the attempt that placed the most pods. It is reported by a Shortfall when the time is over.
 type try struct {
 	height  int
-	counts  []int32 // by group, as group.count; nil: nothing was placed
+	counts  []int32 // by group, as group.count; nil: no attempt was made
 	blamed  blame
-	refusal *Refusal // of the class that was refused last when the time was over
+	refusal *Refusal // of the class that was refused last before the time was over
 }
 
-// remember keeps the attempt under way if it placed more than those before.
+// remember records the current attempt if it placed more pods than all earlier ones.
 func (pl *planner) remember() {
 	if pl.explains && pl.expired != nil && (pl.best.counts == nil || len(pl.stack) > pl.best.height) {
 		pl.best.height, pl.best.blamed = len(pl.stack), pl.blamed
@@ -138,7 +140,7 @@ func (pl *planner) remember() {
 	}
 }
 
-// stopAt notes that the time is over and the World was not asked.
+// stopAt records that the time was over before the World was asked.
 func (pl *planner) stopAt(b blame) {
 	if !pl.explains || pl.best.refusal != nil {
 		return
@@ -151,14 +153,14 @@ func (pl *planner) stopAt(b blame) {
 	pl.best.refusal = pl.world.Explain(int(pl.blamed.class), pl.blamed.domain)
 }
 
-// explainBest returns what the best attempt lacked. The World is not asked to place anything.
+// explainBest returns what the best attempt lacked. It does not call World.Place.
 func (pl *planner) explainBest() *Shortfall {
 	if b := pl.best.blamed; pl.best.counts != nil && b.leaf >= 0 && pl.best.refusal == nil {
 		pl.best.refusal = pl.world.Explain(int(b.class), b.domain)
 	}
 	with := pl.newExplanation()
 	counts := pl.best.counts
-	first := int32(-1) // leaf that has pods enough and lacks some
+	first := int32(-1) // the first leaf that has enough pods but not its minimum
 	for i := range pl.groups {
 		g := &pl.groups[i]
 		count := g.count
@@ -189,7 +191,7 @@ func (pl *planner) explainBest() *Shortfall {
 		with.leaves[i] = lacking
 	}
 	short := with.shortfall()
-	if len(short.Leaves) == 0 && first >= 0 { // the time was over before anything was tried
+	if len(short.Leaves) == 0 && first >= 0 { // the time was over before any pod was tried
 		g := &pl.groups[first]
 		short.Leaves = append(short.Leaves, LeafShortfall{Leaf: g.of.Name(), Need: g.missing(), Available: len(g.pods),
 			Class: g.pods[0].Class, Refusal: &Refusal{}})

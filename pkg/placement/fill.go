@@ -1,9 +1,10 @@
 package placement
 
-// fill satisfies the group in one walk, placing pods as it goes: the children in order of preference, one that cannot be
-// satisfied is taken back and the next is tried. On failure some pods may be left on the stack; the caller undoes them.
+// fill satisfies the group in one walk, and places pods on the way. It takes the children in order of preference; if
+// one cannot be satisfied, its placements are undone and the next child is tried. On failure some pods may remain on
+// the stack; the caller undoes them.
 //
-// with is nil, or collects what was lacking; then the walk does not stop early where it cannot succeed any more.
+// If with is not nil, it collects what was lacking. The walk then continues even where it can no longer succeed.
 func (pl *planner) fill(g int32, with *explanation) bool {
 	at := &pl.groups[g]
 	if at.leaf() {
@@ -15,7 +16,7 @@ func (pl *planner) fill(g int32, with *explanation) bool {
 			left++
 		}
 	}
-	for _, bound := range []bool{true, false} { // those with bound pods come first
+	for _, bound := range []bool{true, false} { // children with bound pods come first
 		for k := at.first; k < at.end && missing > 0; k++ {
 			if pl.groups[k].bound != bound || pl.satisfied(k) {
 				continue
@@ -46,8 +47,8 @@ func (pl *planner) fill(g int32, with *explanation) bool {
 	return missing == 0
 }
 
-// fillLeaf places as many waiting pods as the leaf lacks, in order; a pod that no node takes is passed over. If pods of
-// the leaf must share a topology domain, one domain after the other is tried.
+// fillLeaf places as many waiting pods as the leaf lacks, in order, and skips a pod that no node takes. If pods of
+// the leaf must share a topology domain, the domains are tried one after another.
 func (pl *planner) fillLeaf(leaf int32, with *explanation) bool {
 	g := &pl.groups[leaf]
 	lacking := LeafShortfall{Leaf: g.of.Name(), Need: g.missing(), Available: g.waiting()}
@@ -97,8 +98,8 @@ func (pl *planner) alike(leaf int32) int32 {
 	return int32(g.pods[0].Class)
 }
 
-// fillLeafIn places up to need of the leaf's pods, those that must share a domain in the given one. It returns how many,
-// and the first refusal.
+// fillLeafIn places up to need of the leaf's pods. Pods that must share a domain are placed in the given one. It
+// returns the number of placed pods and the first refusal.
 func (pl *planner) fillLeafIn(leaf int32, domain string, need int, with *explanation) (placed int, refused blame) {
 	g := &pl.groups[leaf]
 	refused.leaf = -1
@@ -125,7 +126,7 @@ func (pl *planner) fillLeafIn(leaf int32, domain string, need int, with *explana
 	return placed, refused
 }
 
-// sharing returns the class of the first waiting pod of the leaf that has to share a domain.
+// sharing returns the class of the first waiting pod of the leaf that must share a domain.
 func (pl *planner) sharing(leaf int32) (number int32, ok bool) {
 	g := &pl.groups[leaf]
 	for i := range int32(len(g.pods)) {
@@ -139,9 +140,9 @@ func (pl *planner) sharing(leaf int32) (number int32, ok bool) {
 	return 0, false
 }
 
-// leafDomains returns the domains to try for the pods of a leaf, best first: of those that can hold all the choice under
-// way needs, or of those that can hold the leaf's pods alone. To explain a failure one is enough: the one that can hold the
-// most.
+// leafDomains returns the domains to try for the pods of a leaf, best first. These are the domains that can hold all
+// pods of the current choice or, if there are none, those that can hold the pods of this leaf alone. To explain a
+// failure one domain is sufficient: the one that can hold the most pods.
 func (pl *planner) leafDomains(leaf, number int32, shares bool, need int, with *explanation) []string {
 	if !shares {
 		return nil
@@ -163,10 +164,11 @@ func (pl *planner) leafDomains(leaf, number int32, shares bool, need int, with *
 	return domains
 }
 
-// roomiest returns the domain that can hold the most pods of the class, of which none can hold as many as needed.
+// roomiest returns the domain that can hold the most pods of the class, for the case that no domain can hold as many
+// as needed.
 func (pl *planner) roomiest(number int32, need []int) []string {
 	found := []string{""}
-	low, high := 0, need[number] // there are domains for low pods, none for high
+	low, high := 0, need[number] // some domain can hold low pods, none can hold high
 	for high-low > 1 {
 		need[number] = (low + high) / 2
 		if domains := pl.world.Domains(int(number), need); len(domains) > 0 {
@@ -178,7 +180,7 @@ func (pl *planner) roomiest(number int32, need []int) []string {
 	return found
 }
 
-// needOfLeaf returns how many pods of each class the first waiting pods of a leaf make up, with those on the stack.
+// needOfLeaf returns, by class, the number of pods on the stack plus the first n waiting pods of the leaf.
 func (pl *planner) needOfLeaf(leaf int32, n int) []int {
 	need := make([]int, pl.classes)
 	for c := range pl.kinds {

@@ -5,8 +5,8 @@ import "github.com/muster-project/muster/pkg/gang"
 // root is the number of the root in every layout.
 const root int32 = 0
 
-// layout is a Problem by number: the groups of the tree, breadth first. So the children of a group are neighbours, a group
-// comes before all below it, and what is kept per group or per pod is a slice.
+// layout is a Problem in which the groups of the tree are numbered breadth first. The children of a group are
+// therefore neighbours, a group precedes all groups below it, and values per group or per pod are stored in slices.
 type layout struct {
 	tree    *gang.Tree
 	groups  []group
@@ -14,18 +14,18 @@ type layout struct {
 	classes int // the highest class of a waiting pod + 1
 }
 
-// group is a group of the tree with what counts towards its minimum now.
+// group is a group of the tree with the number that counts towards its minimum.
 type group struct {
 	of         *gang.Group
 	parent     int32 // -1: the root
 	first, end int32 // children: groups[first:end]; a leaf has none
 	level      int32 // 0: the root
 	min        int32 // as gang.Group.Min
-	count      int32 // pods that count in a leaf, satisfied children in any other group
+	count      int32 // leaf: pods that count; other group: satisfied children
 
 	bound bool  // a pod below it is bound now
 	mixed bool  // leaf: its waiting pods are of more than one class
-	start int32 // leaf: number of its first waiting pod, if all waiting pods are numbered leaf by leaf
+	start int32 // leaf: index of its first waiting pod if all waiting pods are numbered leaf by leaf
 	taken int32 // leaf: waiting pods that are placed
 	pods  []Pod // leaf: waiting pods
 }
@@ -34,10 +34,10 @@ func (g *group) leaf() bool { return g.first == g.end }
 
 func (g *group) satisfied() bool { return g.count >= g.min }
 
-// missing returns the pods that a leaf lacks, the children that any other group lacks.
+// missing returns how many pods a leaf lacks, or how many children any other group lacks.
 func (g *group) missing() int { return max(0, int(g.min-g.count)) }
 
-// waiting returns how many pods of a leaf wait and are not placed.
+// waiting returns how many waiting pods of a leaf are not placed.
 func (g *group) waiting() int { return len(g.pods) - int(g.taken) }
 
 func newLayout(p Problem) layout {
@@ -53,7 +53,7 @@ func newLayout(p Problem) layout {
 		parent, level := int32(i), g.level+1
 		g.first = int32(len(l.groups))
 		g.end = g.first + int32(len(g.of.Children()))
-		for _, child := range g.of.Children() { // g is not to be used below: the slice may move
+		for _, child := range g.of.Children() { // append may move the slice: g must not be used below
 			l.groups = append(l.groups, group{of: child, parent: parent, level: level})
 		}
 	}
@@ -81,7 +81,7 @@ func (l *layout) fillIn(g *group, p Problem) {
 	}
 }
 
-// add changes what counts in a leaf by one pod, and tells the groups above whose minimum that meets or breaks.
+// add changes the count of a leaf by n pods, and updates the groups above whose minimum becomes met or unmet by that.
 func (l *layout) add(leaf int32, n int32) {
 	for i := leaf; i >= 0; i = l.groups[i].parent {
 		g := &l.groups[i]
@@ -110,7 +110,7 @@ func (l *layout) inSpecOrder() []int32 {
 	return order
 }
 
-// possibilities reports, by group, whether pods that count and pods that wait satisfy it.
+// possibilities reports, by group, whether its counted and waiting pods together can satisfy it.
 func (l *layout) possibilities() []bool {
 	possible := make([]bool, len(l.groups))
 	for i := len(l.groups) - 1; i >= 0; i-- {

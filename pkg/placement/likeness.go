@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// likeness numbers the groups by what the World sees of them: groups of one number can stand in for each other. It holds as
-// long as nothing is placed or taken back below them.
+// likeness numbers the groups by what distinguishes them for the World: groups with the same number can replace each
+// other. A number is valid as long as no pod below the group is placed or removed.
 type likeness struct {
 	*planner
 	numbers   []int32 // by group; 0: not known yet
 	known     map[string]int32
 	buffer    []byte
-	dependent []bool // by number: pods below have a class that is not Independent
+	dependent []bool // by number: the class of some pod below is not Independent
 }
 
 func (pl *planner) newLikeness() *likeness {
@@ -35,7 +35,7 @@ func (l *likeness) of(g int32) int32 {
 	b := binary.AppendUvarint(l.buffer[:0], uint64(at.missing()))
 	if at.leaf() {
 		b = append(b, 'p')
-		run, class := 0, int32(-1) // like pods that follow each other are written as one
+		run, class := 0, int32(-1) // a run of consecutive equal pods is encoded as one entry
 		for i := range int32(len(at.pods)) {
 			if l.isTaken(g, i) {
 				continue
@@ -70,7 +70,7 @@ func (l *likeness) of(g int32) int32 {
 	return n
 }
 
-// forget drops what is known of a group, of those below it and of those above it.
+// forget drops the numbers of a group, of the groups below it and of the groups above it.
 func (l *likeness) forget(g int32) {
 	for i := g; i >= 0; i = l.groups[i].parent {
 		l.numbers[i] = 0

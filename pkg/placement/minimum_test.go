@@ -19,8 +19,8 @@ func gpu8(n int) []node {
 	return nodes
 }
 
-// prefill is the example of KAI Scheduler's minSubGroups proposal made small: k of four leaves
-// p0..p3 with the given number of pods each.
+// prefill is a smaller version of the example of KAI Scheduler's minSubGroups proposal: k of four leaves p0..p3 with
+// the given number of pods each.
 func prefill(t testing.TB, k, minMember int32) *gang.Tree {
 	t.Helper()
 	return mustBuild(t, inner("", "", k), leaf("p0", "", minMember), leaf("p1", "", minMember), leaf("p2", "", minMember), leaf("p3", "", minMember))
@@ -40,7 +40,7 @@ func waiting(lists ...[]placement.Pod) map[string][]placement.Pod {
 	return byLeaf
 }
 
-// lines writes a plan for people: "leaf pod node".
+// lines formats a plan as "leaf pod node".
 func lines(plan []placement.Placement) []string {
 	var out []string
 	for _, p := range plan {
@@ -115,8 +115,8 @@ func TestMinimumPlans(t *testing.T) {
 			nodes:   []node{{gpus: 8}, {gpus: 8, label: "a100"}},
 			want:    []string{"p1-0 on node-0", "p2-0 on node-0"},
 		},
-		"two children compete for the last node and a third could do without": {
-			// x and y want the only labelled node. y has no stand-in, x has.
+		"two children compete for the last node and a third does not need it": {
+			// x and y require the only labelled node. y has no replacement, x has one.
 			tree: func(t testing.TB) *gang.Tree {
 				return mustBuild(t, gang.Node{}, inner("either", "", 1), leaf("x", "either", 1), leaf("z", "either", 1), leaf("y", "", 1))
 			},
@@ -177,7 +177,7 @@ func TestMinimumPlans(t *testing.T) {
 			nodes:   []node{{gpus: 8, rack: "r1"}, {gpus: 8, rack: "r1"}, {gpus: 8, rack: "r2"}},
 			want:    []string{"b-0 on node-0", "b-1 on node-1", "a-0 on node-2"},
 		},
-		"a child whose rack is too small is replaced by one that has no such need": {
+		"a child whose rack is too small is replaced by one that needs no rack": {
 			tree: func(t testing.TB) *gang.Tree {
 				return mustBuild(t, inner("", "", 1), leaf("a", "", 3), leaf("b", "", 3))
 			},
@@ -195,13 +195,13 @@ func TestMinimumPlans(t *testing.T) {
 			nodes:   []node{{gpus: 3, rack: "r1"}, {gpus: 8, rack: "r2"}},
 			want:    []string{"worker-0 on node-1", "router-0 on node-1"},
 		},
-		"a pod that cannot be placed is passed over inside its leaf": {
+		"a pod that cannot be placed is skipped inside its leaf": {
 			tree:    func(t testing.TB) *gang.Tree { return mustBuild(t, leaf("", "", 2)) },
 			pods:    map[string][]placement.Pod{"": {{ID: "huge", Class: 2}, {ID: "one", Class: 0}, {ID: "two", Class: 0}}},
 			classes: gpu, nodes: gpu8(1),
 			want: []string{"one on node-0", "two on node-0"},
 		},
-		"the dearer children come first in spec order but only the cheap ones fit": {
+		"the children with more pods come first in spec order but only the smaller ones fit": {
 			tree: func(t testing.TB) *gang.Tree {
 				return mustBuild(t, inner("", "", 2), leaf("a", "", 6), leaf("b", "", 5), leaf("c", "", 2))
 			},
@@ -229,8 +229,8 @@ func TestMinimumPlans(t *testing.T) {
 	}
 }
 
-// Replicas whose leader and workers share a rack, as many racks large enough as there are replicas, all of them last; each
-// leaf alone fits in any rack, so that the choice of a rack shows to be wrong only later.
+// Leader and workers of each replica share a rack. There are as many large enough racks as replicas, all of them last
+// in order. Each leaf alone fits in any rack, so a wrong choice of a rack is detected only later.
 func TestMinimumFindsARackForEachReplica(t *testing.T) {
 	t.Parallel()
 	for _, replicas := range []int{1, 2, 4, 8} {
@@ -267,8 +267,8 @@ func TestMinimumFindsARackForEachReplica(t *testing.T) {
 	}
 }
 
-// checkPlan fails the test unless the plan makes the tree whole, would not without any of its pods, names every pod once
-// and in its own leaf, and is what the World holds.
+// checkPlan fails the test unless the plan satisfies the tree, would not satisfy it without any one of its pods,
+// contains every pod once and in its own leaf, and matches the placements in the World.
 func checkPlan(t testing.TB, p placement.Problem, w *cluster, plan []placement.Placement) {
 	t.Helper()
 	counts, seen := gang.Counts{}, map[string]bool{}
@@ -297,7 +297,7 @@ func checkPlan(t testing.TB, p placement.Problem, w *cluster, plan []placement.P
 		counts[pl.Leaf]++
 	}
 	if len(w.stack) != len(plan) {
-		t.Fatalf("the World holds %d pods, the plan has %d", len(w.stack), len(plan))
+		t.Fatalf("the World has %d pods, the plan has %d", len(w.stack), len(plan))
 	}
 	for i, s := range w.stack {
 		if w.nodes[s.node].name != plan[i].Node || s.class != plan[i].Pod.Class {
@@ -330,7 +330,7 @@ func TestMinimumExplains(t *testing.T) {
 				Exhausted: true,
 			},
 		},
-		"a leaf that lacks pods is not one that nodes refuse": {
+		"a leaf with too few pods is not reported as refused by nodes": {
 			tree: func(t testing.TB) *gang.Tree {
 				return mustBuild(t, gang.Node{}, inner("decode", "", 2), leaf("dl", "decode", 1), leaf("dw", "decode", 4), leaf("router", "", 1))
 			},
@@ -345,7 +345,7 @@ func TestMinimumExplains(t *testing.T) {
 				Exhausted: true,
 			},
 		},
-		"a child that was replaced by another is no shortfall": {
+		"a child that was replaced by another is not reported": {
 			tree: func(t testing.TB) *gang.Tree {
 				return mustBuild(t, gang.Node{}, inner("either", "", 1), leaf("x", "either", 1), leaf("y", "either", 1), leaf("z", "", 1))
 			},
@@ -359,7 +359,7 @@ func TestMinimumExplains(t *testing.T) {
 				Exhausted: true,
 			},
 		},
-		"pods that must share a rack: the rack that holds the most is told": {
+		"pods that must share a rack: the rack that holds the most is reported": {
 			tree:    func(t testing.TB) *gang.Tree { return mustBuild(t, leaf("", "", 3)) },
 			pods:    waiting(pods("root", 0, 3)),
 			classes: []class{{gpus: 8, sameRack: "job"}},

@@ -5,31 +5,32 @@ import (
 	"slices"
 )
 
-// maxOrders is how many orders are tried from one start.
+// maxOrders is how many orders are tried from each initial order.
 const maxOrders = 6
 
-// item is the pods of one class that one leaf needs. If they must share a domain, they are placed in one.
+// item is the pods of one class that one leaf needs. If they must share a domain, they are placed together in one.
 type item struct {
 	leaf, class int32
-	pods        []int32 // places among the leaf's waiting pods
+	pods        []int32 // indexes into the leaf's waiting pods
 }
 
-// packing is one choice of leaves under way: all of their missing pods are to be placed.
+// packing is the placement of one choice of leaves: all of their missing pods must be placed.
 type packing struct {
 	*planner
 	items    []item
-	spares   map[int32][]int32 // per leaf: waiting pods that can stand in for those chosen
-	furthest int               // the item that failed after the most others had been placed
+	spares   map[int32][]int32 // per leaf: waiting pods that can replace the chosen ones
+	furthest int               // highest index of an item that failed
 }
 
-// ordering is an order of items: by block first if blocks is set, then by class, then as the leaves were chosen.
+// ordering is an order of items: by block if blocks is set, then by class, then in the order in which the leaves were
+// chosen.
 type ordering struct {
-	sharing bool    // before all that, items that share a domain come before the others
+	sharing bool    // takes precedence: items that share a domain come before the others
 	blocks  []int32 // parents of leaves
 	classes []int32
 }
 
-// sorted returns the items in that order.
+// sorted returns the items in the given order.
 func (pl *planner) sorted(o ordering, items []item) []item {
 	class := make([]int32, pl.classes)
 	for i, c := range o.classes {
@@ -64,7 +65,7 @@ func (pl *planner) sorted(o ordering, items []item) []item {
 	return items
 }
 
-// blockOf returns the parent of an item's leaf; the root if that is the leaf.
+// blockOf returns the parent of an item's leaf, or the root if the leaf is the root.
 func (pl *planner) blockOf(it item) int32 { return max(root, pl.groups[it.leaf].parent) }
 
 // moved returns the order with the item's class, and its block, moved to the front or the back.
@@ -81,7 +82,7 @@ func (o ordering) equal(other ordering) bool {
 	return o.sharing == other.sharing && slices.Equal(o.blocks, other.blocks) && slices.Equal(o.classes, other.classes)
 }
 
-// packAlike places the missing pods of the leaves, which are all of one Independent class.
+// packAlike places the missing pods of the leaves. All of them are of one Independent class.
 func (pl *planner) packAlike(leaves []int32) bool {
 	for _, leaf := range leaves {
 		if pl.fillLeafIn(leaf, "", pl.groups[leaf].missing(), nil); !pl.satisfied(leaf) {
@@ -91,10 +92,11 @@ func (pl *planner) packAlike(leaves []int32) bool {
 	return true
 }
 
-// packLeaves places the missing pods of all the leaves. A leaf that has more waiting pods than it lacks offers those it
-// prefers, and if that fails, those that are easiest to place. On failure some pods may be left on the stack.
+// packLeaves places the missing pods of all the leaves. For a leaf with more waiting pods than it lacks, it tries the
+// preferred pods first and, if that fails, those that are easiest to place. On failure some pods may remain on the
+// stack.
 //
-// extra limits the calls of Place that finding domains may cost on top of one per pod and order.
+// extra bounds the calls of Place that finding domains may cost, in addition to one per pod and order.
 func (pl *planner) packLeaves(leaves []int32, extra int) bool {
 	base := len(pl.stack)
 	if pl.packPods(leaves, false, extra) {
@@ -107,12 +109,14 @@ func (pl *planner) packLeaves(leaves []int32, extra int) bool {
 	return pl.packPods(leaves, true, extra)
 }
 
-// packPods places as many of each leaf's pods as the leaf lacks: those it prefers, or those that are easiest to place.
+// packPods places as many of each leaf's pods as the leaf lacks: the preferred ones, or those that are easiest to
+// place.
 //
-// Classes that are hard to place come first: of two free nodes, 8 and 1 GPUs, a pod with 1 GPU may take the one that the
-// pod with 8 needs. If an order fails, the class that failed comes first, until an order returns. If some pods must share
-// domains, it is most often with those of sibling leaves, and a wrong domain shows soonest if these are placed one after
-// the other: orders by block come first then.
+// Classes that are hard to place come first: with two free nodes of 8 GPUs and 1 GPU, a pod with 1 GPU may occupy the
+// node that the pod with 8 GPUs needs. If an order fails, the class that failed is moved to the front, until an order
+// repeats. Pods that must share domains mostly share them with pods of sibling leaves, and a wrong domain is detected
+// earliest if the pods of these leaves are placed one after another. If there are such pods, orders by block are
+// therefore tried first.
 func (pl *planner) packPods(leaves []int32, easiest bool, extra int) bool {
 	k := &packing{planner: pl}
 	items, ok := k.itemsOf(leaves, func(leaf int32) []int32 { return pl.offer(leaf, easiest) })
@@ -146,14 +150,14 @@ func (pl *planner) packPods(leaves []int32, easiest bool, extra int) bool {
 			culprit := k.items[k.furthest]
 			order = pl.moved(order, culprit, toFront)
 			if slices.ContainsFunc(tried, order.equal) && pl.kinds[culprit.class].kind != Independent {
-				order = pl.moved(order, culprit, toBack) // it may need others to be placed before it
+				order = pl.moved(order, culprit, toBack) // it may need other pods to be placed before it
 			}
 		}
 	}
 	return false
 }
 
-// packShuffled places the leaves' pods in an order that the seed makes up: leaf by leaf, or pod by pod.
+// packShuffled places the leaves' pods in a pseudo-random order derived from the seed: leaf by leaf, or pod by pod.
 func (pl *planner) packShuffled(leaves []int32, seed uint64, extra int) bool {
 	random := shuffler(seed)
 	k := &packing{planner: pl}
@@ -182,10 +186,10 @@ func (pl *planner) packShuffled(leaves []int32, seed uint64, extra int) bool {
 	return k.place(needed + extra)
 }
 
-// shuffler makes up numbers: the same for the same seed.
+// shuffler generates pseudo-random numbers, the same sequence for the same seed.
 type shuffler uint64
 
-// next returns a number below n, which is far below 2^64. Source: splitmix64.
+// next returns a number below n. n must be far below 2^64. Source: splitmix64.
 func (s *shuffler) next(n int) int {
 	*s += 0x9e3779b97f4a7c15
 	z := uint64(*s)
@@ -201,7 +205,7 @@ func shuffle[E any](random *shuffler, list []E) {
 	}
 }
 
-// place places the items in their order, with no more calls of Place than given.
+// place places the items in order, with at most the given number of calls of Place.
 func (k *packing) place(calls int) bool {
 	need := make([]int, k.classes)
 	for c := range k.kinds {
@@ -221,8 +225,8 @@ func (k *packing) place(calls int) bool {
 	return ok
 }
 
-// placeFrom places the items from the i-th on. Each domain of an item is a choice: if the items after it cannot be placed,
-// the next one is tried. On failure some pods may be left on the stack.
+// placeFrom places the items from index i on. Each domain of an item is a choice: if the items after it cannot be
+// placed, the next domain is tried. On failure some pods may remain on the stack.
 func (k *packing) placeFrom(i int) bool {
 	for ; i < len(k.items); i++ {
 		it := k.items[i]
@@ -237,7 +241,7 @@ func (k *packing) placeFrom(i int) bool {
 	return true
 }
 
-// placeInSome places the i-th item in one domain after the other, each with all the items after it.
+// placeInSome tries the domains of item i one after another, each together with all the items after it.
 func (k *packing) placeInSome(i int, it item) bool {
 	mark := len(k.stack)
 	for _, domain := range k.alternatives(it.class) {
@@ -253,8 +257,8 @@ func (k *packing) placeInSome(i int, it item) bool {
 	return false
 }
 
-// placeItem places the item's pods in a domain; spare pods of the leaf stand in for those that no node takes. It returns
-// how many were placed.
+// placeItem places the item's pods in a domain. Spare pods of the leaf replace those that no node takes. It returns
+// how many pods were placed.
 func (k *packing) placeItem(it item, domain string) (placed int) {
 	for _, pod := range it.pods {
 		if k.planner.place(it.leaf, pod, domain) {
@@ -274,8 +278,8 @@ func (k *packing) placeItem(it item, domain string) (placed int) {
 	return placed
 }
 
-// itemsOf splits what the leaves lack by leaf and class, the classes as they appear, and keeps the pods on offer beyond
-// that as spares. false: a leaf offers too few.
+// itemsOf groups the pods that the leaves lack by leaf and class, classes in order of first appearance, and stores
+// the remaining offered pods as spares. It returns false if a leaf offers too few pods.
 func (k *packing) itemsOf(leaves []int32, offer func(leaf int32) []int32) ([]item, bool) {
 	items := make([]item, 0, len(leaves))
 	for _, leaf := range leaves {
@@ -308,11 +312,12 @@ func (k *packing) itemsOf(leaves []int32, offer func(leaf int32) []int32) ([]ite
 	return items, true
 }
 
-// dead reports whether no node could ever take a pod of the class.
+// dead reports whether no node could take a pod of the class, even with nothing placed.
 func (pl *planner) dead(number int32) bool { return pl.kinds[number].bound == 0 }
 
-// offer returns the waiting pods of a leaf without those that no node could ever take, in order of preference, or those
-// that are easiest to place first: with the most feasible nodes, then the lighter, then in order of preference.
+// offer returns the waiting pods of a leaf, without those that no node could ever take. They are sorted by preference
+// or, if easiest is set, by ease of placement: the most feasible nodes first, then the lighter pod, then by
+// preference.
 func (pl *planner) offer(leaf int32, easiest bool) []int32 {
 	g := &pl.groups[leaf]
 	pods := make([]int32, 0, g.waiting())
@@ -327,7 +332,7 @@ func (pl *planner) offer(leaf int32, easiest bool) []int32 {
 	return pods
 }
 
-// offersEasier reports whether the leaf could do with pods that are easier to place than those it prefers.
+// offersEasier reports whether the leaf could use pods that are easier to place than the preferred ones.
 func (pl *planner) offersEasier(leaf int32) bool {
 	g := &pl.groups[leaf]
 	n := g.missing()
@@ -341,8 +346,9 @@ func (pl *planner) offersEasier(leaf int32) bool {
 	return slices.ContainsFunc(easiest[:n], func(i int32) bool { return !slices.Contains(preferred[:n], i) })
 }
 
-// hardestFirst returns the items' classes: those that share a domain first, the one with the most to place at the front, then
-// those with the fewest feasible nodes, then the heavier, then as they appear.
+// hardestFirst returns the items' classes. Classes that share a domain come first, the one with the most to place at
+// the front. The others follow: those with the fewest feasible nodes first, then the heavier, then in order of first
+// appearance.
 func (pl *planner) hardestFirst(items []item) []int32 {
 	var classes []int32
 	size := make([]int64, pl.classes)
@@ -366,8 +372,8 @@ func (pl *planner) hardestFirst(items []item) []int32 {
 	return classes
 }
 
-// blocks returns the parents of the items' leaves: those whose pods share a domain first, then those with the most to
-// place. nil unless some pods depend on others and there is more than one parent.
+// blocks returns the parents of the items' leaves: first those whose pods share a domain, then those with the most to
+// place. It returns nil if no pod depends on others or there is only one parent.
 func (pl *planner) blocks(items []item) []int32 {
 	var blocks []int32
 	size := make([]int64, len(pl.groups))

@@ -2,35 +2,37 @@ package placement
 
 import "slices"
 
-// planner is one problem under way: the placements made so far, as a stack beside the World's, and what is known of it.
+// planner is the state of planning one problem: the current placements, as a stack parallel to the World's, and what
+// is known about the classes and groups.
 type planner struct {
 	layout
 	world  World
 	demand *Demand
 
 	possible []bool // by group: see possibilities
-	taken    []bool // by number of a waiting pod: it is on the stack
+	taken    []bool // by number of a waiting pod: the pod is on the stack
 	stack    []step
 	kinds    []class // by number of a class
-	shared   []int32 // classes of kind SharesDomain with pods on the stack, the one that came last at the end
-	refused  []int32 // Independent classes with a refusal that holds, the one that came last at the end
-	cramped  []int32 // Independent classes with a known room, likewise
+	shared   []int32 // classes of kind SharesDomain with pods on the stack, the most recent one last
+	refused  []int32 // Independent classes with a valid refusal, the most recent one last
+	cramped  []int32 // Independent classes whose room is known, the most recent one last
 
-	need        []int // by class: pods that the choice under way places in all; see World.Domains
-	needVersion int   // grows with every change of need
+	need        []int // by class: all pods that the current choice places; see World.Domains
+	needVersion int   // incremented with every change of need
 
-	// counting: the World is not asked, a class has as many pods as Capacity says. Only to explain.
+	// counting: the World is not asked, and a class has room for as many pods as Capacity returns. Used only to
+	// explain.
 	counting bool
 
-	version   int  // of the stack: grows with every change
-	calls     int  // of World.Place
+	version   int  // of the stack: incremented with every change
+	calls     int  // number of calls of World.Place
 	limit     int  // of calls; negative: none
-	spent     bool // a limit has stopped something
+	spent     bool // a limit has ended part of the search
 	expired   func() bool
 	late      bool // the time is over
-	cut       bool // it was over before the search had ended
+	cut       bool // the time was over before the search had ended
 	explains  bool // a Shortfall is wanted
-	searched  bool // the search has ended: what follows only explains
+	searched  bool // the search has ended; the remaining work only explains
 	attempts  int
 	tried     int
 	exhausted bool
@@ -39,24 +41,24 @@ type planner struct {
 	best   try
 }
 
-// class is what is known of a class of pods.
+// class is what is known about a class of pods.
 type class struct {
-	present  bool // there are waiting pods of it
+	present  bool // there are waiting pods of the class
 	weighed  bool
 	kind     Kind
 	capacity Capacity
-	bound    int // pods that fit at most; unlimited: not known
+	bound    int // upper bound of the pods that fit; unlimited: not known
 	weight   int64
 
 	placed int    // pods on the stack
-	domain string // SharesDomain: where the pods on the stack are
+	domain string // SharesDomain: the domain of the pods on the stack
 
-	// Independent: the height of the stack at which it was refused; -1: no refusal holds. At this height and above it stays
-	// refused.
+	// Independent: the height of the stack at which the class was refused. The refusal is valid at this height and
+	// above. -1: there is no valid refusal.
 	refusedAt int
-	// Independent: from this height of the stack on no more than room pods fit; -1: not known.
+	// Independent: from the height roomAt of the stack on, at most room pods fit. -1: not known.
 	roomAt, room int
-	// Others: version of the stack with which it was refused in a domain.
+	// Other kinds: the version of the stack at which the class was refused in the domain refusedIn.
 	refusedIn      string
 	refusedVersion int
 
@@ -66,7 +68,7 @@ type class struct {
 
 // step is one placement.
 type step struct {
-	leaf, pod int32 // the pod's place among the leaf's waiting pods
+	leaf, pod int32 // pod is an index into the leaf's waiting pods
 	class     int32
 	node      string
 }
@@ -90,7 +92,7 @@ func newPlanner(p Problem, w World, expired func() bool) *planner {
 	return pl
 }
 
-// meet asks the World what a class is like.
+// meet initializes a class with the answers of the World.
 func (pl *planner) meet(number int, c *class) {
 	*c = class{present: true, kind: pl.world.Kind(number), capacity: pl.world.Capacity(number), bound: unlimited,
 		refusedAt: -1, roomAt: -1, refusedVersion: -1}
@@ -104,7 +106,7 @@ func (pl *planner) meet(number int, c *class) {
 
 func (pl *planner) satisfied(g int32) bool { return pl.groups[g].satisfied() }
 
-// mayFit reports whether the numbers of pods allow a plan with nothing placed.
+// mayFit reports whether the numbers of pods allow a plan if nothing is placed yet.
 func (pl *planner) mayFit() bool {
 	if pl.demand == nil {
 		pl.demand = demandOf(&pl.layout)
@@ -124,7 +126,7 @@ func (pl *planner) over() bool {
 	return pl.late
 }
 
-// stopped reports whether nothing more can be placed: the time is over or the limit of calls is reached.
+// stopped reports whether no more pods can be placed because the time is over or the limit of calls is reached.
 func (pl *planner) stopped() bool { return pl.late || pl.limit >= 0 && pl.calls >= pl.limit }
 
 // classOf returns the class of a waiting pod of a leaf.
@@ -133,8 +135,8 @@ func (pl *planner) classOf(leaf, pod int32) int32 { return int32(pl.groups[leaf]
 // isTaken reports whether a waiting pod of a leaf is on the stack.
 func (pl *planner) isTaken(leaf, pod int32) bool { return pl.taken[pl.groups[leaf].start+pod] }
 
-// place puts one waiting pod on a node. The World is not asked again where its answer is known. false: no node takes it,
-// or a limit is reached.
+// place puts one waiting pod on a node. It does not ask the World if the answer is already known. It returns false if
+// no node takes the pod or a limit is reached.
 func (pl *planner) place(leaf, pod int32, domain string) bool {
 	number := pl.classOf(leaf, pod)
 	c := &pl.kinds[number]
@@ -188,7 +190,7 @@ func (pl *planner) place(leaf, pod int32, domain string) bool {
 	return true
 }
 
-// undo takes back all placements above the given height of the stack, and forgets the refusals they caused.
+// undo removes all placements above the given height of the stack, and drops the refusals that depended on them.
 func (pl *planner) undo(height int) {
 	if len(pl.stack) == height {
 		return
@@ -224,7 +226,7 @@ func (pl *planner) undo(height int) {
 	}
 }
 
-// cramp notes that from this height of the stack on no more than room pods of an Independent class fit.
+// cramp records that from the given height of the stack on at most room pods of an Independent class fit.
 func (pl *planner) cramp(number int32, height, room int) {
 	c := &pl.kinds[number]
 	if c.roomAt >= 0 && c.room <= room {
@@ -234,7 +236,7 @@ func (pl *planner) cramp(number int32, height, room int) {
 	pl.cramped = append(pl.cramped, number)
 }
 
-// placements returns the stack as a plan, nil if it is empty.
+// placements returns the stack as a plan, or nil if it is empty.
 func (pl *planner) placements() []Placement {
 	if len(pl.stack) == 0 {
 		return nil
@@ -247,7 +249,7 @@ func (pl *planner) placements() []Placement {
 	return plan
 }
 
-// setNeed sets what the choice under way places in all, by class.
+// setNeed sets the number of pods, by class, that the current choice places in all.
 func (pl *planner) setNeed(need []int) {
 	if pl.need != nil && slices.Equal(pl.need, need) {
 		return
@@ -256,7 +258,7 @@ func (pl *planner) setNeed(need []int) {
 	pl.needVersion++
 }
 
-// domainsOf returns the domains to try for a class that shares one, best first.
+// domainsOf returns the domains to try for a class that must share one, best first.
 func (pl *planner) domainsOf(number int32) []string {
 	c := &pl.kinds[number]
 	if c.domainsVersion != pl.needVersion {
@@ -265,8 +267,9 @@ func (pl *planner) domainsOf(number int32) []string {
 	return c.domains
 }
 
-// alternatives returns where to try pods of a class that shares a domain: where its pods are, if it has any on the stack.
-// Else first the domain that was chosen last, since most often that is where the siblings are that it has to follow.
+// alternatives returns the domains to try for pods of a class that shares a domain. If pods of the class are on the
+// stack, this is only their domain. Otherwise the domain that was chosen last comes first, because it is most often
+// the domain of the siblings that the class must follow.
 func (pl *planner) alternatives(number int32) []string {
 	c := &pl.kinds[number]
 	if c.placed > 0 {
@@ -287,8 +290,8 @@ func (pl *planner) alternatives(number int32) []string {
 	return append(moved, domains[at+1:]...)
 }
 
-// domainFor returns where a pod of the class goes if the pods it is placed with go to the given domain: there too, if
-// the class may.
+// domainFor returns the domain for a pod of the class if the pods placed together with it go to the given domain.
+// This is the same domain if the class allows it, or "" if any domain will do.
 func (pl *planner) domainFor(number int32, domain string) string {
 	c := &pl.kinds[number]
 	switch {
@@ -302,7 +305,7 @@ func (pl *planner) domainFor(number int32, domain string) string {
 	return ""
 }
 
-// hardness compares two classes: the one with fewer feasible nodes comes first, then the heavier.
+// hardness compares two classes: the one with fewer feasible nodes comes first, then the heavier one.
 func (pl *planner) hardness(a, b int32) int {
 	if d := pl.kinds[a].capacity.Nodes - pl.kinds[b].capacity.Nodes; d != 0 {
 		return d

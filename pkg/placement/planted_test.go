@@ -9,9 +9,10 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// plantedInstance draws a gang too large for an exhaustive solver that has a plan: its pods are those of a solution. Racks of
-// four nodes; replicas of a leader and workers, some of which share a rack; singles of several sizes, some apart. Beside
-// them up to spare GPUs of a node are free.
+// plantedInstance generates a gang that is too large for an exhaustive solver and has a plan, because its pods are
+// those of a solution. There are racks of four nodes; replicas of a leader and workers, some of which share a rack;
+// single pods of several sizes, some of which require separate nodes. In addition up to spare GPUs of each node are
+// free.
 func plantedInstance(t testing.TB, r *rand.Rand, spare int) (placement.Problem, *cluster) {
 	t.Helper()
 	racks := 4 + r.IntN(8)
@@ -27,7 +28,7 @@ func plantedInstance(t testing.TB, r *rand.Rand, spare int) (placement.Problem, 
 		p.Pods[name] = pods(name, len(classes), n)
 		classes = append(classes, c)
 	}
-	// take puts up to n pods into the nodes of a rack.
+	// take places up to n pods on the nodes of a rack.
 	take := func(rack, n, gpus int) int {
 		taken := 0
 		for i := 4 * rack; i < 4*rack+4; i++ {

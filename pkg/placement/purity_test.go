@@ -6,7 +6,7 @@ import (
 	"github.com/muster-project/muster/test/purity"
 )
 
-// The pure core: nothing but the tree beside the standard library.
+// The pure core: the package imports only the tree and the standard library.
 func TestPure(t *testing.T) {
 	t.Parallel()
 	purity.Check(t, purity.Module+"/pkg/gang")

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// plan satisfies the group, or leaves everything as it was. The steps are told in the package's comment.
+// plan satisfies the group, or leaves everything unchanged. The package documentation describes the steps.
 func (pl *planner) plan(g int32, budget Budget) bool {
 	if !pl.possible[g] {
-		pl.exhausted = true // too few pods: no choice can help
+		pl.exhausted = true // too few pods: no choice can satisfy the group
 		return false
 	}
 	s := newSearch(pl, g, budget)
@@ -20,33 +20,34 @@ func (pl *planner) plan(g int32, budget Budget) bool {
 	return s.runAlike()
 }
 
-// search looks for a choice of children of a group whose pods can be placed together. The choices follow each other in an
-// order that depends on the facts alone, and not on how placing them went: so a search that was cut short goes on where
-// it ended.
+// search looks for a choice of children of a group whose pods can be placed together. The order of the choices
+// depends on the facts alone, not on the results of placing them. A search that was cut short can therefore be
+// continued where it ended.
 type search struct {
 	*planner
 	choices *chooser
 	group   int32
-	base    int             // height of the stack
-	begun   int             // choices begun, those to skip included
+	base    int             // height of the stack at the start
+	begun   int             // choices begun, including those to skip
 	skip    int             // choices to skip
-	most    int             // choices to begin at most
-	extra   int             // calls of Place that finding domains for one choice may take
-	seen    map[string]bool // choices and limits met
-	packed  [][]int32       // the first choices, to be tried in other orders
+	most    int             // maximum number of choices to begin
+	extra   int             // calls of Place that finding domains may cost per choice
+	seen    map[string]bool // keys of the choices and limits seen so far
+	packed  [][]int32       // the first choices, kept to be tried in other orders
 	judged  int             // calls of Place that judging single leaves has cost
 
-	first    int32 // class of the first waiting pod; -1: none waits
+	first    int32 // class of the first waiting pod; -1: no pod waits
 	mixed    bool  // the waiting pods are not all of one Independent class
-	shares   bool  // some of them have to share a domain
-	standIns bool  // some leaves have waiting pods of other classes to spare
+	shares   bool  // some of them must share a domain
+	standIns bool  // some leaves have more waiting pods than needed, of several classes
 }
 
 const (
-	// firstChoices is how often each waiting pod may be asked for on top of the budget: once to judge its leaf, and once
-	// each in the first walk, in the preferred and in the cheapest choice.
+	// firstChoices is how often each waiting pod may be tried in addition to the budget: once to judge its leaf, and
+	// once each in the first walk, in the preferred and in the cheapest choice.
 	firstChoices = 4
-	// maxConsidered bounds the choices looked at, most of which look like one that was tried already.
+	// maxConsidered bounds the choices that are considered. Most of them look the same to the World as one that was
+	// already tried.
 	maxConsidered = 1024
 	// maxJudged bounds the calls of Place that judging single leaves may cost.
 	maxJudged = 1024
@@ -63,7 +64,7 @@ func newSearch(pl *planner, g int32, budget Budget) *search {
 	return s
 }
 
-// survey returns the number of waiting pods below a group that may be needed, and fills in what kinds of pods these are.
+// survey returns the number of waiting pods below a group that may be needed, and records of which kinds they are.
 func (s *search) survey(g int32) int {
 	waiting := 0
 	var visit func(g int32)
@@ -96,8 +97,8 @@ func (s *search) survey(g int32) int {
 	return waiting
 }
 
-// runAlike plans pods of one Independent class. Only their number matters then: if the cheapest choice does not fit, none
-// does. No limit but the time keeps it from being tried.
+// runAlike plans pods of one Independent class. For these only the number matters: if the cheapest choice does not
+// fit, no choice does. The cheapest choice is tried regardless of all limits except the time.
 func (s *search) runAlike() bool {
 	pl := s.planner
 	pl.limit = -1
@@ -111,7 +112,7 @@ func (s *search) runAlike() bool {
 		return true
 	}
 	if !s.late && !s.groups[s.group].leaf() {
-		s.choices = newChooser(pl, s.group, func(int32) verdict { return fits })
+		s.choices = newChooser(pl, s.group, func(int32) feasibility { return fits })
 		if cheapest, ok := s.choices.choose(nil, cheapestFirst); ok && s.attempt(func() bool { return pl.packAlike(cheapest) }) {
 			return true
 		}
@@ -120,7 +121,7 @@ func (s *search) runAlike() bool {
 	return false
 }
 
-// fewest returns the fewest pods that satisfy a group whose waiting pods suffice.
+// fewest returns the fewest pods that satisfy a group whose waiting pods are sufficient.
 func (pl *planner) fewest(g int32) int {
 	at := &pl.groups[g]
 	missing := at.missing()
@@ -136,8 +137,9 @@ func (pl *planner) fewest(g int32) int {
 	return smallest(pods, missing)
 }
 
-// run tries the walk in order of preference, the preferred choice, the cheapest one, then others, then the first of them in
-// other orders. If pods have to share domains, the walk comes second: it takes the domain that is best for one leaf.
+// run tries, in this order: the walk in order of preference, the preferred choice, the cheapest choice, other
+// choices, and the first of these choices in other orders. If pods must share domains, the walk comes second, because
+// it takes the domain that is best for a single leaf.
 func (s *search) run() bool {
 	pl := s.planner
 	if !s.shares && s.attempt(s.walk) {
@@ -174,7 +176,7 @@ func (s *search) run() bool {
 
 func (s *search) walk() bool { return s.fill(s.group, nil) }
 
-// attempt counts a choice and tries it, unless it is to be left out. What was placed in vain is taken back.
+// attempt counts a choice and tries it, unless it is to be skipped. If the choice fails, its placements are undone.
 func (s *search) attempt(place func() bool) bool {
 	pl := s.planner
 	if s.begun >= s.most || s.over() {
@@ -211,7 +213,7 @@ func (s *search) pack(leaves []int32) bool {
 	return s.attempt(func() bool { return s.packLeaves(leaves, s.extra) })
 }
 
-// met reports whether the key was met before.
+// met reports whether the key was seen before, and records it.
 func (s *search) met(key string) bool {
 	if s.seen[key] {
 		return true
@@ -220,12 +222,13 @@ func (s *search) met(key string) bool {
 	return false
 }
 
-// explore tries the cheapest choice, and goes on from it: to the choices with fewer children of one kind, and on from them.
+// explore tries the cheapest choice, then the choices derived from it with fewer children of one kind, then those
+// derived from these.
 func (s *search) explore() bool {
 	most := s.most
-	s.most = max(most/2, min(most, 4)) // the rest is for other orders
+	s.most = max(most/2, min(most, 4)) // the remaining choices are for other orders
 	defer func() { s.most = most }()
-	open := [][]limit{nil} // a queue
+	open := [][]limit{nil} // FIFO queue
 	for considered := 0; len(open) > 0; considered++ {
 		if considered == maxConsidered || s.begun >= s.most || s.over() || s.stopped() {
 			s.planner.spent = true
@@ -241,7 +244,7 @@ func (s *search) explore() bool {
 		if s.pack(leaves) {
 			return true
 		}
-		if s.tooMany(s.needOf(leaves)) { // one step more leads to what may fit
+		if s.tooMany(s.needOf(leaves)) { // the next choice derived from this one may fit
 			open = append(next, open...)
 		} else {
 			open = append(open, next...)
@@ -250,8 +253,8 @@ func (s *search) explore() bool {
 	return false
 }
 
-// onward returns the limits that lead from a choice to those with fewer children of one kind, and were not met before: kinds
-// of leaves whose pods are most in want first.
+// onward returns the limits that lead from a choice to choices with fewer children of one kind and that were not seen
+// before. Kinds of leaves whose pods are scarcest relative to their capacity come first.
 func (s *search) onward(leaves []int32, limits []limit) [][]limit {
 	want := s.want(s.needOf(leaves))
 	leaves = slices.Clone(leaves)
@@ -272,7 +275,7 @@ func (s *search) onward(leaves []int32, limits []limit) [][]limit {
 	return next
 }
 
-// want returns how much of what there is for a leaf's pods is needed, 1 for all.
+// want returns the share of the capacity for a leaf's pods that is needed; 1 means all of it.
 func (s *search) want(need []int) func(leaf int32) float64 {
 	byClass := make([]float64, len(need))
 	for c := range s.kinds {
@@ -295,9 +298,9 @@ func (s *search) want(need []int) func(leaf int32) float64 {
 	}
 }
 
-// shuffle tries the first choices in other orders, as long as there is budget.
+// shuffle tries the first choices in other orders until the budget is spent.
 func (s *search) shuffle() bool {
-	choices := slices.DeleteFunc(s.packed, s.isAlike) // of pods of one class all orders are the same
+	choices := slices.DeleteFunc(s.packed, s.isAlike) // for pods of one class all orders are equal
 	for n := 0; len(choices) > 0 && s.begun < s.most && !s.over() && !s.stopped(); n++ {
 		leaves := choices[n%len(choices)]
 		if s.attempt(func() bool { return s.packShuffled(leaves, uint64(n), s.extra) }) {
@@ -313,8 +316,8 @@ func (s *search) isAlike(leaves []int32) bool {
 	return !slices.ContainsFunc(leaves, func(leaf int32) bool { return s.groups[leaf].mixed || s.classOf(leaf, 0) != first })
 }
 
-// needOf returns how many pods of each class a choice places if each leaf uses the pods it prefers, with those on the
-// stack.
+// needOf returns, by class, the number of pods on the stack plus those that a choice places if each leaf uses its
+// preferred pods.
 func (s *search) needOf(leaves []int32) []int {
 	need := make([]int, s.classes)
 	for c := range s.kinds {
@@ -337,8 +340,8 @@ func (s *search) needOf(leaves []int32) []int {
 	return need
 }
 
-// tooMany reports whether a choice needs more pods of a class than fit, anywhere or in one domain, and no others can stand
-// in for them.
+// tooMany reports whether a choice needs more pods of a class than fit, in all or in one domain, and no other pods
+// can replace them.
 func (s *search) tooMany(need []int) bool {
 	if s.standIns {
 		return false
@@ -360,8 +363,8 @@ func (s *search) tooMany(need []int) bool {
 	return false
 }
 
-// judge tries a leaf alone.
-func (s *search) judge(leaf int32) verdict {
+// judge estimates whether a leaf can be placed alone.
+func (s *search) judge(leaf int32) feasibility {
 	if s.over() {
 		return fits
 	}
@@ -398,10 +401,10 @@ func (s *search) judge(leaf int32) verdict {
 	case !g.mixed && s.kinds[g.pods[0].Class].kind == Independent:
 		return impossible
 	}
-	return doubtful // for pods that differ, or depend on others, one order proves nothing
+	return doubtful // for pods that differ, or depend on others, one failed order proves nothing
 }
 
-// keyOf returns the same string for choices that look the same to the World.
+// keyOf returns equal strings for choices that look the same to the World.
 func (s *search) keyOf(leaves []int32) string {
 	numbers := make([]int32, len(leaves))
 	for i, leaf := range leaves {
@@ -420,7 +423,7 @@ func (s *search) keyOf(leaves []int32) string {
 	return string(key)
 }
 
-// keyOfLimits returns the same string for the same limits.
+// keyOfLimits returns equal strings for equal limits.
 func keyOfLimits(limits []limit) string {
 	limits = slices.Clone(limits)
 	slices.SortFunc(limits, func(a, b limit) int {

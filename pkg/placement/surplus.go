@@ -1,24 +1,25 @@
 package placement
 
-// UnitRef names a unit of surplus: a sub-group that its parent does without, while all groups above have their minimum.
+// UnitRef identifies a unit of surplus: a sub-group that its parent does not need for its minimum, while all groups
+// above have theirs.
 type UnitRef struct {
 	Group string
 	Level int // of the group in the tree; 1: directly below the root
 }
 
-// UnitPlan is what Unit decides.
+// UnitPlan is the result of Unit.
 type UnitPlan struct {
-	UnitRef                // the unit that is planned; zero if there is none
-	Placements []Placement // its minimum as a whole; nil: no unit fits
-	Refused    []UnitRef   // units that come before it, all if none fits: there is no room for them
+	UnitRef                // the planned unit; zero if there is none
+	Placements []Placement // of the unit's whole minimum; nil: no unit fits
+	Refused    []UnitRef   // units that precede it and did not fit; all units if none fits
 	Cut        bool        // the time was over before a unit was found
 }
 
-// Unit plans one unit of surplus, its minimum as a whole or nothing: the first that fits of those that have waiting
-// pods enough. Upper levels come before lower ones, and below one parent those with bound pods first, then spec order.
-// One that looks the same to the World as one that was refused is not tried. With a plan the World keeps the
-// placements, without one it is as before. Attempts and Placements of the budget are for each unit, Skip has no
-// meaning here.
+// Unit plans one unit of surplus: the minimum of the first unit that fits, as a whole, among those with enough
+// waiting pods. Upper levels come before lower ones; below one parent, units with bound pods come first, then spec
+// order decides. A unit that looks the same to the World as one that was refused is not tried. If there is a plan,
+// its placements remain in the World; otherwise the World is left unchanged. Budget.Attempts and Budget.Placements
+// apply to each unit; Budget.Skip is ignored.
 func Unit(p Problem, w World, budget Budget) UnitPlan {
 	pl := newPlanner(p, w, budget.Expired)
 	budget.Skip = 0
@@ -38,20 +39,20 @@ func Unit(p Problem, w World, budget Budget) UnitPlan {
 	return plan
 }
 
-// Singles plans single pods above minMember, in leaves that are satisfied, and every group above them too. What cannot be
-// placed never blocks the next. The World keeps the placements. Of the budget only Expired counts: the pods placed until
-// then are returned.
+// Singles plans single pods above minMember in leaves that are satisfied, provided that all groups above are
+// satisfied too. A pod that cannot be placed does not block the next one. The placements remain in the World. Only
+// Budget.Expired is used; when the time is over, the pods placed so far are returned.
 func Singles(p Problem, w World, budget Budget) []Placement {
 	pl := newPlanner(p, w, budget.Expired)
 	pl.placeSingles()
 	return pl.placements()
 }
 
-// units yields the unsatisfied children of satisfied groups, level by level. Whether a group is satisfied is looked at when
-// its turn comes.
+// units yields the unsatisfied children of satisfied groups, level by level. Whether a group is satisfied is
+// evaluated when the iteration reaches it.
 func (l *layout) units(possible []bool) func(yield func(unit int32) bool) {
 	return func(yield func(unit int32) bool) {
-		whole := make([]bool, len(l.groups)) // satisfied, and all groups above too
+		whole := make([]bool, len(l.groups)) // the group and all groups above it are satisfied
 		for i := range l.groups {
 			g := &l.groups[i]
 			whole[i] = g.satisfied() && (g.parent < 0 || whole[g.parent])
@@ -73,19 +74,20 @@ func (l *layout) ref(g int32) UnitRef {
 	return UnitRef{Group: l.groups[g].of.Name(), Level: int(l.groups[g].level)}
 }
 
-// refusals remembers which units did not fit.
+// refusals records which units did not fit.
 type refusals struct {
 	*planner
 	like    *likeness
-	heights map[int32]int // by likeness: height of the stack then
+	heights map[int32]int // by likeness: height of the stack when the unit was refused
 }
 
 func (pl *planner) newRefusals() *refusals {
 	return &refusals{planner: pl, like: pl.newLikeness(), heights: map[int32]int{}}
 }
 
-// planned plans a unit. One that looks the same as one that did not fit is not tried: there is no more room now than there
-// was then, unless its pods depend on where others are and some were placed since.
+// planned tries to plan a unit and reports whether it succeeded. A unit that looks the same as one that did not fit
+// is not tried: the available room has not grown since, unless its pods depend on the location of other pods and some
+// of these were placed since.
 func (r *refusals) planned(unit int32, budget Budget) bool {
 	n := r.like.of(unit)
 	if height, ok := r.heights[n]; ok && (!r.like.dependent[n] || height == len(r.stack)) {
@@ -99,7 +101,7 @@ func (r *refusals) planned(unit int32, budget Budget) bool {
 	return false
 }
 
-// placeSingles places waiting pods in leaves that are satisfied, as all groups above them are.
+// placeSingles places waiting pods in leaves that are satisfied, together with all groups above them.
 func (pl *planner) placeSingles() {
 	for _, leaf := range pl.inSpecOrder() {
 		g := &pl.groups[leaf]
@@ -111,7 +113,7 @@ func (pl *planner) placeSingles() {
 				return
 			}
 			if !pl.isTaken(leaf, i) {
-				pl.place(leaf, i, "") // a refusal is no reason to stop
+				pl.place(leaf, i, "") // a refused pod does not end the loop
 			}
 		}
 	}

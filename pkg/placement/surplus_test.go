@@ -46,7 +46,7 @@ func TestSurplus(t *testing.T) {
 			have: gang.Counts{"p0": 3}, pods: waiting(pods("p1", 0, 3), pods("p2", 0, 2)),
 			classes: []class{{gpus: 1}}, nodes: []node{{gpus: 2}},
 		},
-		"a unit is recursive: its own smallest set, then its own surplus": {
+		"a unit is recursive: its own minimum, then its own surplus": {
 			tree: func(t testing.TB) *gang.Tree {
 				return mustBuild(t, inner("", "", 1), leaf("z", "", 1),
 					inner("unit", "", 1), leaf("u1", "unit", 2), leaf("u2", "unit", 1), leaf("u3", "unit", 1))
@@ -94,13 +94,13 @@ func TestSurplus(t *testing.T) {
 				t.Errorf("surplus (-want +got):\n%s", diff)
 			}
 			if len(w.stack) != len(plan) {
-				t.Errorf("the World holds %d pods, the plan has %d", len(w.stack), len(plan))
+				t.Errorf("the World has %d pods, the plan has %d", len(w.stack), len(plan))
 			}
 		})
 	}
 }
 
-// A class that was refused is not asked for again: 500 identical pods, or units, that cannot fit cost one question.
+// A class that was refused is not tried again: 500 identical pods, or units, that cannot fit cost one question.
 func TestSurplusAsksOncePerRefusedClass(t *testing.T) {
 	t.Parallel()
 	t.Run("single pods", func(t *testing.T) {
@@ -129,8 +129,8 @@ func TestSurplusAsksOncePerRefusedClass(t *testing.T) {
 	})
 }
 
-// Whatever the surplus, the tree stays satisfied, no leaf outside a satisfied group gains pods it cannot use, and no unit
-// is partly placed.
+// For any surplus, the tree stays satisfied, no leaf outside a satisfied group gains pods that it cannot use, and no
+// unit is placed in part.
 func TestSurplusOfRandomTrees(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(11, 13))
@@ -151,12 +151,12 @@ func TestSurplusOfRandomTrees(t *testing.T) {
 			}
 		}
 		if len(w.stack) != len(plan)+len(surplus) {
-			t.Fatalf("round %d: the World holds %d pods, want %d + %d", round, len(w.stack), len(plan), len(surplus))
+			t.Fatalf("round %d: the World has %d pods, want %d + %d", round, len(w.stack), len(plan), len(surplus))
 		}
 	}
 }
 
-// surplusOf plans all that a satisfied tree can have beyond its minimum, as the scheduler does over many cycles: units as
+// surplusOf plans all pods of a satisfied tree beyond its minimum, as the scheduler does over many cycles: units as
 // long as one fits, then single pods.
 func surplusOf(p placement.Problem, w placement.World) []placement.Placement {
 	var plan []placement.Placement

@@ -1,54 +1,57 @@
 package placement
 
-// World is the cluster as the planner sees it. It remembers what was placed, as a stack. Not safe for concurrent use.
-// Classes are numbered from 0. Kind, Capacity and Weight of a class do not change while a plan is made.
+// World is the cluster as the planner sees it. It records placements as a stack. Not safe for concurrent use. Classes
+// are numbered from 0. Kind, Capacity and Weight of a class do not change while a plan is made.
 type World interface {
-	// Place puts a pod of the class on the best node that takes it now, given all that was placed before, and returns
-	// that node; domain "" is anywhere. false: no node takes it, or the World's time is over; nothing was placed.
-	// It is asked often: what only an explanation needs belongs into Explain.
+	// Place puts a pod of the class on the best node that takes it, given all pods placed before, and returns that
+	// node. domain "" means anywhere. It returns false, and places nothing, if no node takes the pod or the World's
+	// time is over. Place is called often; work that only an explanation needs belongs in Explain.
 	Place(class int, domain string) (node string, ok bool)
 	// Undo takes back the last n placements, newest first.
 	Undo(n int)
-	// Kind returns what the placing of pods may do to pods of the class.
+	// Kind returns how placing other pods affects pods of the class.
 	Kind(class int) Kind
-	// Domains returns, for a class of kind SharesDomain only, the topology domains to try, best first, with nothing of
-	// this plan placed. need is, by class, how many pods the choice under way places in all, those placed already
-	// included; a class beyond its end needs none. Domains into which all the pods of the class, and of the classes linked
-	// to it (those with domains of the same key), fit come first. Domains that certainly cannot hold the pods of the class,
-	// and of those that have to be with them, are left out. Empty: no domain can hold them.
+	// Domains returns the topology domains to try, best first, assuming that no pod of this plan is placed. It is
+	// called only for classes of kind SharesDomain. need is, by class, how many pods the current choice places in
+	// all, including those placed already; classes beyond its end need none. Domains that can hold all the pods of
+	// the class, and of the classes linked to it (those with domains of the same key), come first. Domains that
+	// certainly cannot hold the pods of the class, and those that must be with them, are left out. Empty: no domain
+	// can hold them.
 	Domains(class int, need []int) []string
-	// Capacity returns how many nodes and pods of the class there is room for, with nothing of this plan placed.
+	// Capacity returns the number of nodes and pods of the class that there is room for, assuming that no pod of this
+	// plan is placed.
 	Capacity(class int) Capacity
-	// Weight is the size of a pod of the class: of two classes with as many feasible nodes the larger is the harder.
+	// Weight is the size of a pod of the class. Of two classes with the same number of feasible nodes the larger is
+	// harder to place.
 	Weight(class int) int64
-	// Explain returns why no node of the domain, "" is anywhere, takes one more pod of the class now, given all that is
-	// placed. Never nil. A node that would take one is not counted. It may cost a look at every node; it is asked for the
-	// final Shortfall only, once per class and domain that matters.
+	// Explain returns why no node of the domain takes one more pod of the class, given all placed pods. domain ""
+	// means anywhere. Never nil. Nodes that would take a pod are not counted. It may inspect every node; the planner
+	// calls it only for the final Shortfall, once per relevant class and domain.
 	Explain(class int, domain string) *Refusal
 }
 
-// Kind is what the placing of pods may do to pods of a class. The planner relies on it to ask each question only once.
+// Kind is how placing pods affects pods of a class. The planner relies on it to ask each question only once.
 type Kind int
 
 const (
-	// Independent: placing pods, of whatever class, never makes room for a pod of this class. Once refused it stays refused
-	// until something is taken back.
+	// Independent: placing pods of any class never makes room for a pod of this class. A refusal remains valid until
+	// a placement is undone.
 	Independent Kind = iota
-	// Dependent: placing pods may make room for others of this class (a hard topology spread constraint, affinity to
-	// pods of another class). There are no domains to choose from: anywhere is the only one.
+	// Dependent: placing pods may make room for pods of this class (a hard topology spread constraint, affinity to
+	// pods of another class). There are no domains to choose from; the only one is "".
 	Dependent
-	// SharesDomain: the pods of the class have to share a topology domain (required pod affinity, an unbound claim that
-	// they share). World.Domains lists those to try.
+	// SharesDomain: the pods of the class must share a topology domain (required pod affinity, an unbound claim that
+	// they share). World.Domains lists the domains to try.
 	SharesDomain
 )
 
-// Capacity is what a class could have of the cluster with nothing of the plan placed.
+// Capacity is the room in the cluster for pods of a class, assuming that no pod of the plan is placed.
 type Capacity struct {
-	Nodes int // nodes that take one pod; fewer is harder
-	Pods  int // upper bound of the pods that fit, over all nodes, if nothing else is placed; used for Independent classes only
+	Nodes int // nodes that take one pod; a class with fewer nodes is harder to place
+	Pods  int // upper bound of the pods that fit on all nodes if nothing else is placed; used for Independent classes only
 }
 
-// Refusal says why no node took a pod.
+// Refusal describes why no node took a pod.
 type Refusal struct {
-	Reasons map[string]int // filter reason -> nodes that gave it; empty: all nodes that matter had room, or were not asked
+	Reasons map[string]int // filter reason -> number of nodes that gave it; empty: all relevant nodes had room, or were not asked
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// node is a machine of the fake cluster. Nodes are free of pods but for what used says.
+// node is a node of the fake cluster. Only the resources in used are occupied initially.
 type node struct {
 	name       string
 	gpus, cpus int
@@ -18,17 +18,18 @@ type node struct {
 	free       []int // filled by newCluster: gpus, cpus
 }
 
-// class is what pods of one class want.
+// class contains the requirements of the pods of one class.
 type class struct {
 	gpus, cpus int
 	label      string   // node must have it; "": any
 	follows    string   // the node's rack must hold a pod of a class with this sameRack; "": no such constraint
 	sameRack   string   // pods of all classes with this value share a rack; "": no such constraint
-	apart      string   // pods of all classes with this value are on nodes of their own; "": no such constraint
+	apart      string   // pods of all classes with this value require separate nodes; "": no such constraint
 	spreads    []spread // hard, over the pods of the class
 }
 
-// spread is a hard topology spread constraint: of the class no more than skew pods more in one domain than in any other.
+// spread is a hard topology spread constraint: no domain may have more than skew pods of the class more than any
+// other.
 type spread struct {
 	over func(n node) string
 	skew int
@@ -37,8 +38,8 @@ type spread struct {
 func byRack(n node) string { return n.rack }
 func byNode(n node) string { return n.name }
 
-// cluster is a fake World: resources, one label and one rack per node, best fit by free GPUs. It fails the test when
-// Undo takes back more than was placed.
+// cluster is a fake World: resources, one label and one rack per node, best fit by free GPUs. It fails the test if
+// Undo removes more pods than were placed.
 type cluster struct {
 	t       testing.TB
 	nodes   []node
@@ -48,7 +49,7 @@ type cluster struct {
 	refused int
 	asked   int         // calls of Capacity and Weight
 	listed  int         // calls of Domains
-	over    func() bool // Place must not be called any more; nil: there is no time limit
+	over    func() bool // Place must not be called after it returned true; nil: there is no time limit
 	told    int         // calls of Explain
 }
 
@@ -67,7 +68,7 @@ func newCluster(t testing.TB, classes []class, nodes ...node) *cluster {
 	return w
 }
 
-// rackOf returns the rack that the group's pods share already.
+// rackOf returns the rack that the group's placed pods share.
 func (w *cluster) rackOf(group string) (string, bool) {
 	for _, p := range w.stack {
 		if w.classes[p.class].sameRack == group {
@@ -77,7 +78,7 @@ func (w *cluster) rackOf(group string) (string, bool) {
 	return "", false
 }
 
-// rackOfAll returns the racks that classes are bound to.
+// rackOfAll returns the racks to which classes are bound.
 func (w *cluster) rackOfAll() []string {
 	var racks []string
 	for _, c := range w.classes {
@@ -90,7 +91,7 @@ func (w *cluster) rackOfAll() []string {
 	return racks
 }
 
-// skewed reports whether one more pod of the class on the node breaks the constraint.
+// skewed reports whether another pod of the class on the node would violate the constraint.
 func (w *cluster) skewed(n node, class int, s spread) bool {
 	pods := map[string]int{}
 	for _, other := range w.nodes {
@@ -205,8 +206,8 @@ func (w *cluster) Kind(class int) placement.Kind {
 	return placement.Independent
 }
 
-// Domains returns the racks that have room for what is needed of the classes that share one with this class, by what
-// is free with nothing placed: those first that have room for all classes that share any rack, then the fullest.
+// Domains returns the racks with room for the needed pods of the classes that share a rack with this class, assuming
+// that nothing is placed. Racks with room for all classes that share any rack come first, then the fullest.
 func (w *cluster) Domains(class int, need []int) []string {
 	w.listed++
 	type rack struct {
@@ -245,7 +246,7 @@ func (w *cluster) Domains(class int, need []int) []string {
 	return names
 }
 
-// holds reports whether the nodes may hold what is needed of some classes, as far as sums tell.
+// holds reports whether the sum of the resources of the nodes suffices for the needed pods of some classes.
 func (w *cluster) holds(nodes []int, need []int, of func(class int) bool) bool {
 	gpus, cpus := 0, 0
 	for _, i := range nodes {
@@ -267,7 +268,7 @@ func (w *cluster) holds(nodes []int, need []int, of func(class int) bool) bool {
 	return gpus >= 0 && cpus >= 0
 }
 
-// slots returns how many pods of the class fit on the node with nothing placed.
+// slots returns how many pods of the class fit on the node if nothing is placed.
 func (w *cluster) slots(class int, n node) int {
 	c := w.classes[class]
 	if c.label != "" && n.label != c.label {
