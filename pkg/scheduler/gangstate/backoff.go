@@ -2,8 +2,9 @@ package gangstate
 
 import "time"
 
-// pause delays the next election after a plan that failed, unless it is the first and left the gang bound in part. What is
-// bound is of no use without the rest, so the rest is tried at once, and before others take its room.
+// pause delays the next election after a failed plan, except after the first failure that leaves the gang partially
+// bound. The bound pods are of no use without the others, so the remaining pods are tried immediately, before other
+// gangs take their room.
 func (g *gangState) pause(p *Plan, now time.Time) {
 	g.broken = g.broken || p.open && !g.admitted && g.numbers.flag(isStanding) > 0
 	if g.broken && p.open && g.failures == 0 {
@@ -14,30 +15,31 @@ func (g *gangState) pause(p *Plan, now time.Time) {
 	g.backOff(now)
 }
 
-// backOff delays the next election after a plan that failed on its way.
+// backOff delays the next election after a plan was aborted or bound only in part.
 func (g *gangState) backOff(now time.Time) {
 	d := minBackoff << min(g.failures, 10)
 	g.failures++
 	g.notBefore = now.Add(min(d, maxBackoff))
 }
 
-// Unanswered tells that the API server gave no answer to a binding of the gang: it is away, or this one request failed on
-// its way. Whoever is told so by AwaitsAnswer has to find out, and to call Answers.
+// Unanswered records that the API server did not answer a binding of the gang: either the API server is unavailable,
+// or this one request failed. A caller that finds this by AwaitsAnswer must check whether the API server answers, and
+// call Answers.
 func (r *Registry) Unanswered(key Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unanswered = key
 }
 
-// AwaitsAnswer reports whether a binding got no answer since Answers was called last, and of which gang.
+// AwaitsAnswer reports whether a binding has received no answer since the last call of Answers, and of which gang.
 func (r *Registry) AwaitsAnswer() (Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.unanswered, r.unanswered != Key{}
 }
 
-// Answers tells that the API server answers; back: after it did not. Then no gang is to blame for what failed meanwhile,
-// and all that wait for their back-off are tried at once.
+// Answers records that the API server answers. back: it did not answer before. In that case the failures in the
+// meantime are not attributed to the gangs, and all gangs that wait for their back-off are tried immediately.
 func (r *Registry) Answers(back bool, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 )
 
-// Arrive is called by a member's binding when everything of its own is prepared. It returns when all members of the plan
-// have arrived (nil), or the plan was aborted, or ctx or the timeout ended.
+// Arrive is called by the binding of a member when the member itself is ready to be bound. It returns nil when all
+// members of the plan have arrived, and an error if the plan was aborted, or if ctx or the timeout ended first.
 func (r *Registry) Arrive(ctx context.Context, uid types.UID, timeout time.Duration) error {
 	p, err := r.arrive(uid)
 	if err != nil {
@@ -27,18 +27,19 @@ func (r *Registry) Arrive(ctx context.Context, uid types.UID, timeout time.Durat
 		r.Abort(uid, AbortLate, fmt.Sprintf("a member was not ready to be bound within %s", timeout), r.clock.Now())
 		err = fmt.Errorf("waited %s for the other members of the gang to be ready to be bound", timeout)
 	case <-ctx.Done():
-		r.Abort(uid, AbortLate, "the scheduler ends", r.clock.Now())
+		r.Abort(uid, AbortLate, "the scheduler is stopping", r.clock.Now())
 		err = ctx.Err()
 	}
 	select {
-	case <-p.opened: // also if its own time was over at the same moment: the others go through
+	case <-p.opened: // also if the timeout ended at the same moment: the other members proceed
 		return nil
 	default:
 		return err
 	}
 }
 
-// arrive counts a member that has arrived, and opens the barrier with the last one if what the plan begins will be whole.
+// arrive counts a member that has arrived. With the last member it opens the barrier, or aborts the plan if a
+// sub-group that the plan starts would not have its minimum.
 func (r *Registry) arrive(uid types.UID) (*Plan, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,13 +62,13 @@ func (r *Registry) arrive(uid types.UID) (*Plan, error) {
 	return p, nil
 }
 
-// makesWhole reports whether what the plan begins will be whole with its members and what is bound beside them: for a
-// minimum the tree that was planned, for any other plan each sub-group that has no bound pod beside it. What has one is
-// refilled, or completed.
+// makesWhole reports whether the groups that the plan starts have their minimum, counting the plan's members and the
+// other bound pods. For a minimum this is the tree that was planned; for any other plan it is each sub-group without
+// other bound pods. Sub-groups with other bound pods are refilled or completed and are not checked.
 func (r *Registry) makesWhole(p *Plan) bool {
 	g := p.gang
 	if p.Task != Minimum && g.group == nil {
-		return true // the PodGroup was deleted: the plan ends by its old tree (docs/decisions, G12)
+		return true // the PodGroup was deleted: the plan completes by the old tree (docs/decisions, G12)
 	}
 	beside := r.boundBeside(p)
 	with := beside.Clone()
@@ -79,7 +80,7 @@ func (r *Registry) makesWhole(p *Plan) bool {
 		return with.Satisfied(root)
 	}
 	for i := range p.members {
-		var begun *gang.Group // the largest that has nothing beside the plan
+		var begun *gang.Group // the largest group without bound pods outside the plan
 		for group := p.tree.Group(p.members[i].leaf); group != root && beside.Pods(group) == 0; group = group.Parent() {
 			begun = group
 		}
@@ -90,12 +91,13 @@ func (r *Registry) makesWhole(p *Plan) bool {
 	return true
 }
 
-// boundBeside counts the bound pods by the tree that was planned, without those that the informer lost: they may be gone.
+// boundBeside counts the bound pods outside the plan by the planned tree. It excludes pods that vanished from the
+// informer, because they may no longer exist.
 func (r *Registry) boundBeside(p *Plan) *gang.Tally {
 	g := p.gang
 	beside := g.numbers.bound
 	if p.tree != g.tree {
-		beside = gang.NewTally(p.tree) // the PodGroup was edited or deleted meanwhile
+		beside = gang.NewTally(p.tree) // the PodGroup was edited or deleted since
 		for _, m := range g.members {
 			if leaf, misplaced := leafOf(p.tree, m.pod); misplaced == "" && (m.isBound() || g.hasCompleted(m)) {
 				beside.Add(p.tree.Group(leaf), 1)

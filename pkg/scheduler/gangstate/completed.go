@@ -7,17 +7,18 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
-// completions are the succeeded pods of a gang, and which of them count. A pod counts if it belongs to the present run
-// (docs/decisions, G9): its controller has a pod that has not ended, or a bound pod was bound by the same plan, or no
-// pod is left that has not ended. An earlier run of a CronJob, or an earlier attempt, never counts for a later one.
+// completions stores the succeeded pods of a gang and which of them count. A succeeded pod counts if it belongs to
+// the current run (docs/decisions, G9): its controller has a pod that has not finished, or a bound pod was bound by
+// the same plan, or no unfinished pod is left. Pods of an earlier run of a CronJob, or of an earlier attempt, never
+// count for a later one.
 //
-// Pods that have the controller and the plan in common count together, so only buckets of them are looked at when a
-// controller's last pod ends or a plan's last bound pod goes.
+// Pods with the same controller and the same plan count or do not count together. When the last unfinished pod of a
+// controller, or the last bound pod of a plan, is removed, only the buckets of that controller or plan are checked.
 type completions struct {
-	live    map[types.UID]int       // pods that have not ended and are not being deleted, by controller
+	live    map[types.UID]int       // unfinished pods that are not being deleted, by controller
 	marks   map[mark.Plan]int       // bound pods, by plan
 	owners  map[types.UID]bucketSet // by controller
-	plans   map[mark.Plan]bucketSet // by plan; none without one
+	plans   map[mark.Plan]bucketSet // by plan; pods without a plan are not included
 	changed func(leaf *gang.Group, n int)
 }
 
@@ -28,19 +29,20 @@ type bucketKey struct {
 	mark       mark.Plan
 }
 
-// bucket holds the succeeded pods of one controller that were bound by one plan.
+// bucket contains the succeeded pods of one controller that were bound by one plan.
 type bucket struct {
 	key    bucketKey
 	counts bool
 	leaves map[*gang.Group]int
 }
 
-// newCompletions returns none. changed is called with every change of the number of succeeded pods that count.
+// newCompletions returns an empty completions. changed is called for every change of the number of succeeded pods
+// that count.
 func newCompletions(changed func(leaf *gang.Group, n int)) completions {
 	return completions{live: map[types.UID]int{}, marks: map[mark.Plan]int{}, owners: map[types.UID]bucketSet{}, plans: map[mark.Plan]bucketSet{}, changed: changed}
 }
 
-// addLive counts pods of the controller that have not ended.
+// addLive adds n unfinished pods of the controller.
 func (c *completions) addLive(controller types.UID, n int) {
 	before := c.live[controller]
 	if after := before + n; after != 0 {
@@ -53,7 +55,8 @@ func (c *completions) addLive(controller types.UID, n int) {
 	}
 	c.check(c.owners[controller])
 	if before == 0 && len(c.live) == 1 || before != 0 && len(c.live) == 0 {
-		// From "nothing is left to run" to "something is", or back: all other controllers' pods are concerned.
+		// The first unfinished pod of the gang appeared, or the last one is gone: this affects the pods of all other
+		// controllers.
 		for owner, buckets := range c.owners {
 			if owner != controller {
 				c.check(buckets)
@@ -62,7 +65,7 @@ func (c *completions) addLive(controller types.UID, n int) {
 	}
 }
 
-// addMark counts bound pods of a plan.
+// addMark adds n bound pods of a plan.
 func (c *completions) addMark(plan mark.Plan, n int) {
 	before := c.marks[plan]
 	if after := before + n; after != 0 {
@@ -75,7 +78,7 @@ func (c *completions) addMark(plan mark.Plan, n int) {
 	}
 }
 
-// addDone counts succeeded pods.
+// addDone adds n succeeded pods.
 func (c *completions) addDone(key bucketKey, leaf *gang.Group, n int) {
 	b := c.owners[key.controller][key]
 	if b == nil {
@@ -110,7 +113,7 @@ func forget[K comparable](sets map[K]bucketSet, k K, key bucketKey) {
 	}
 }
 
-// counts reports whether succeeded pods of the bucket belong to the present run.
+// counts reports whether succeeded pods of the bucket belong to the current run.
 func (c *completions) counts(key bucketKey) bool {
 	return len(c.live) == 0 || c.live[key.controller] > 0 || c.marks[key.mark] > 0
 }

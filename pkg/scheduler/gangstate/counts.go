@@ -11,7 +11,7 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
-// anyTree is what pods are counted by while there is no tree: all of them in one leaf.
+// anyTree is used to count pods while the gang has no tree: all pods are in one leaf.
 var anyTree = func() *gang.Tree {
 	tree, err := gang.Build(gang.Node{}, nil)
 	if err != nil {
@@ -20,12 +20,12 @@ var anyTree = func() *gang.Tree {
 	return tree
 }()
 
-// share is what one member adds to the numbers of its gang. It depends on the member alone, so a member that changes costs
-// the difference of two shares, whatever the size of the gang.
+// share is the contribution of one member to the numbers of its gang. It depends only on the member. A change of a
+// member therefore costs the difference of two shares, regardless of the size of the gang.
 type share struct {
-	leaf       *gang.Group // nil: the pod counts nowhere
+	leaf       *gang.Group // nil: the pod does not count
 	stage      stage
-	scheduler  string // of a pod that may wait for a plan, else ""
+	scheduler  string // schedulerName of a pod that may wait for a plan, else ""
 	other      string // schedulerName of a bound pod that names none of our profiles, else ""
 	controller types.UID
 	mark       mark.Plan
@@ -34,42 +34,42 @@ type share struct {
 	flags      flags
 }
 
-// stage says in which counts a pod is that has a leaf.
+// stage determines the counts to which a pod with a leaf contributes.
 type stage int8
 
 const (
 	uncounted stage = iota // terminating, released or failed
 	waits                  // has no node
-	isAssumed              // has one in the scheduler's belief
+	isAssumed              // was assigned a node by the scheduler
 	isPlaced               // is bound
 	isDone                 // has succeeded
 )
 
-// flags are yes-or-no properties of a member; the members that have one are counted.
+// flags are boolean properties of a member; the members with each property are counted.
 type flags uint16
 
 const (
 	hasPriority   flags = 1 << iota // has not succeeded
 	hasEnded                        // has succeeded
-	isLive                          // has not ended and is not being deleted: its controller's run goes on
+	isLive                          // has not finished and is not being deleted: the run of its controller continues
 	isMarked                        // is bound, with a mark
-	isOwn                           // is bound, by a plan for this PodGroup
-	isLeaver                        // is released, and its deletion has not been seen
-	isStanding                      // is bound, in whatever sub-group
-	isUsable                        // waits, and nothing of its own keeps it from a plan
+	isOwn                           // is bound by a plan for this PodGroup
+	isLeaver                        // is released, and its deletion has not been observed
+	isStanding                      // is bound, in any sub-group
+	isUsable                        // waits, and has no property that excludes it from a plan
 	isTerminating                   // waits, and is being deleted
-	isMisplaced                     // waits, and counts nowhere
+	isMisplaced                     // waits, and does not count
 	isGated                         // waits, with scheduling gates or gated by another plugin
-	isStray                         // is bound, and counts nowhere
+	isStray                         // is bound, and does not count
 	isGoing                         // is bound, and is being deleted
-	isWaiting                       // waits in no plan, for one of our profiles
-	isOurs                          // names one of our profiles, whatever has become of it
+	isWaiting                       // waits outside of any plan, for one of our profiles
+	isOurs                          // names one of our profiles, in any state
 	nFlags        = iota
 )
 
 func (s *share) has(f flags) bool { return s.flags&f != 0 }
 
-// shareOf returns what the member adds now.
+// shareOf returns the current contribution of the member.
 func (r *Registry) shareOf(m *member) share {
 	pod := m.pod
 	deleted, failed := pod.DeletionTimestamp != nil, pod.Status.Phase == corev1.PodFailed
@@ -139,7 +139,7 @@ func (m *member) planned() bool {
 	return p != nil && !p.aborted && p.Has(m.pod.UID)
 }
 
-// numbers are the sums of the members' shares, and what follows from them.
+// numbers are the sums of the members' shares, and values derived from them.
 type numbers struct {
 	created *gang.Tally // pods that exist and have not failed, completions included
 	placed  *gang.Tally // bound, assumed, or counted as succeeded
@@ -153,9 +153,9 @@ type numbers struct {
 	completed  completions
 	pools      map[string]*pool // by schedulerName
 	spare      spares
-	touched    []*gang.Group // leaves whose bound pods changed since recordWhole looked last
-	surplus    gang.Counts   // see gangState.surplus; nil: to be found
-	surplusAt  time.Time     // when it was found
+	touched    []*gang.Group // leaves whose bound pods changed since recordWhole last ran
+	surplus    gang.Counts   // see gangState.surplus; nil: must be computed
+	surplusAt  time.Time     // when surplus was computed
 }
 
 func (n *numbers) flag(f flags) int {
@@ -180,7 +180,7 @@ func newNumbers(tree *gang.Tree) *numbers {
 	return n
 }
 
-// shape returns the tree that the gang's pods are counted by.
+// shape returns the tree by which the gang's pods are counted.
 func (g *gangState) shape() *gang.Tree {
 	if g.tree == nil {
 		return anyTree
@@ -188,7 +188,7 @@ func (g *gangState) shape() *gang.Tree {
 	return g.tree
 }
 
-// recountAll starts the numbers afresh, for another tree.
+// recountAll computes the numbers anew, for another tree.
 func (r *Registry) recountAll(g *gangState) {
 	g.numbers = newNumbers(g.shape())
 	g.partial.fresh = false
@@ -202,7 +202,7 @@ func (r *Registry) recountAll(g *gangState) {
 	}
 }
 
-// recount brings the numbers up to date with a member that has changed. To be called after every change of a member.
+// recount updates the numbers after a member has changed. It must be called after every change of a member.
 func (r *Registry) recount(m *member) {
 	s := r.shareOf(m)
 	key := orderOf(m.pod)
@@ -210,7 +210,7 @@ func (r *Registry) recount(m *member) {
 		m.gang.partial.fresh = false
 		n := m.gang.numbers
 		old := m.share
-		r.queue(m, share{}) // it leaves its heaps by the key it has been sorted by
+		r.queue(m, share{}) // removed from its heaps by the key by which it was sorted
 		m.key = key
 		if s.has(hasPriority) {
 			s.priority = key.priority
@@ -223,7 +223,7 @@ func (r *Registry) recount(m *member) {
 	m.gang.list(m)
 }
 
-// dismiss takes a member out of the numbers.
+// dismiss removes a member from the numbers.
 func (r *Registry) dismiss(m *member) {
 	r.queue(m, share{})
 	m.gang.numbers.add(&m.share, -1)
@@ -231,7 +231,7 @@ func (r *Registry) dismiss(m *member) {
 	m.gang.list(m)
 }
 
-// add adds or takes away what one member adds, apart from its place in order.
+// add adds (k = 1) or subtracts (k = -1) a share, except for the member's position in the pools.
 func (n *numbers) add(s *share, k int) {
 	for i, f := 0, s.flags; f != 0; i, f = i+1, f>>1 {
 		if f&1 != 0 {
@@ -295,8 +295,8 @@ func (n *numbers) addBound(leaf *gang.Group, k int) {
 	}
 }
 
-// usable returns the pods that count if the gang is planned with this profile: those that are placed, and those that a plan
-// may place.
+// usable returns the pods that count if the gang is planned with this profile: placed pods, and those that a plan may
+// place.
 func (n *numbers) usable(profile string) *gang.Tally {
 	if p := n.pools[profile]; p != nil && p.ours {
 		return p.usable
@@ -312,8 +312,8 @@ func (n *numbers) waitingFor(profile string) int {
 	return 0
 }
 
-// held reports whether something of the pod's own keeps it from every plan.
-func (m *member) held() bool {
+// blocked reports whether a property of the pod itself excludes it from every plan.
+func (m *member) blocked() bool {
 	return m.misplaced != "" || len(m.pod.Spec.SchedulingGates) > 0 || m.gate != ""
 }
 
@@ -322,27 +322,27 @@ func (m *member) usable(profile string) bool {
 	return m.share.has(isUsable) && profile != "" && m.share.scheduler == profile
 }
 
-// isBound reports whether the pod is bound: nodeName set (or the binding accepted), not terminating (nor about to be), not
-// Failed (docs/decisions, G11).
+// isBound reports whether the pod is bound: nodeName is set (or the binding was accepted), and the pod is neither
+// terminating, nor released, nor Failed (docs/decisions, G11).
 func (m *member) isBound() bool {
 	return (m.state == bound || m.state == posted) && m.pod.DeletionTimestamp == nil && !m.leaving && m.pod.Status.Phase != corev1.PodFailed
 }
 
-// hasCompleted reports whether the member succeeded in the present run (docs/decisions, G9).
+// hasCompleted reports whether the member succeeded in the current run (docs/decisions, G9).
 func (g *gangState) hasCompleted(m *member) bool {
 	return m.state == succeeded && g.numbers.completed.counts(bucketKey{m.share.controller, m.share.mark})
 }
 
-// liveControllers returns the owners of the pods that have not ended.
+// liveControllers returns the controllers of the unfinished pods.
 func (g *gangState) liveControllers() sets.Set[types.UID] {
 	return sets.KeySet(g.numbers.completed.live)
 }
 
-// holds reports whether pods of the gang are bound that a plan of ours bound for this PodGroup, as far as their marks say.
+// holds reports whether the gang has bound pods that, by their marks, were bound by a plan for this PodGroup.
 func (g *gangState) holds() bool { return g.numbers.flag(isOwn) > 0 }
 
-// isCandidate reports whether the gang may be partial, as far as numbers can say: it was never whole, and pods carry marks
-// of plans other than the one that is being bound.
+// isCandidate reports whether the gang may be partial, judged by the numbers alone: it was never admitted, and pods
+// carry marks of plans other than the one that is being bound.
 func (g *gangState) isCandidate() bool {
 	if g.tree == nil || g.group == nil || g.admitted || !g.holds() {
 		return false

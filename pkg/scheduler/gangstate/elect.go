@@ -7,27 +7,28 @@ import (
 )
 
 const (
-	// wakeInterval is how soon a leader that the queue has not seen is activated again: the queue drops the activation of
-	// a pod it does not know yet.
+	// wakeInterval is the time after which a leader that the queue has not seen is activated again. The queue drops
+	// the activation of a pod that it does not know yet.
 	wakeInterval = 50 * time.Millisecond
 	// retryInterval is the pause between two attempts of a refused gang whose own pods keep changing.
 	retryInterval = time.Second
-	// yieldLimit is how long a gang lets others go first before an attempt of its own.
+	// yieldLimit is how long a gang lets other gangs go first before it is tried itself.
 	yieldLimit = time.Second
-	// keepFor is how long others let a gang go first that a failed binding left bound in part: its next attempt needs the
-	// room that its failed member has just given back.
+	// keepFor is how long other gangs let a gang go first after a failed binding left it partially bound. Its next
+	// attempt needs the room that the failed member has just freed.
 	keepFor = time.Second
-	// departure is how long a bound pod that vanished is still counted: if it ended, another informer tells so.
+	// departure is how long a bound pod that vanished from the informer still counts. If the pod has finished,
+	// another informer reports it.
 	departure = 2 * time.Second
-	// commitTimeout is the longest time between two members of one plan.
+	// commitTimeout is the maximum time between two members of one plan.
 	commitTimeout = 10 * time.Second
-	// minBackoff and maxBackoff bound the pause after a plan that was aborted or bound only in part, doubled each time.
-	// A refused plan waits until something has changed instead.
+	// minBackoff and maxBackoff bound the pause after a plan that was aborted or bound only in part; each failure
+	// doubles it. After a refusal the gang waits for a change instead.
 	minBackoff = 200 * time.Millisecond
 	maxBackoff = 10 * time.Second
 )
 
-// evaluate looks at a gang after any change: records a minimum that has been reached, and elects, keeps or drops its
+// evaluate updates a gang after any change: it records a minimum that is reached, and elects, keeps or drops the
 // leader.
 func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	e := Effects{Dirty: []Key{g.key}}
@@ -51,13 +52,13 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	if g.completeAt.IsZero() {
 		g.completeAt = now
 		if task == Minimum && !g.waited.IsZero() && g.waited.Before(now) {
-			g.completeAt = g.waited // as the process before this one wrote it down
+			g.completeAt = g.waited // as recorded by the previous scheduler process
 		}
 	}
 	g.waited = time.Time{}
 	if g.task != task {
 		g.task = task
-		g.leader = "" // the rank and the plan are others
+		g.leader = "" // the rank and the plan differ
 		g.refusedAt = time.Time{}
 		g.parked, g.ripe = false, false
 	}
@@ -82,8 +83,8 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	return e
 }
 
-// recordWhole makes Admitted stick, and lets it go when nothing of the gang is left (docs/decisions, G11). The same for
-// each sub-group, as long as the gang is admitted (docs/decisions, G20).
+// recordWhole records that the gang is admitted, and clears this when no pod of the gang is bound (docs/decisions,
+// G11). While the gang is admitted, it does the same for each sub-group (docs/decisions, G20).
 func (r *Registry) recordWhole(g *gangState) {
 	n := g.numbers
 	touched := n.touched
@@ -97,7 +98,7 @@ func (r *Registry) recordWhole(g *gangState) {
 		g.failures = 0
 		g.markAll()
 		return
-	// Pods that the tree does not list any more still belong to the gang that was admitted.
+	// Pods in sub-groups that were removed from the tree still belong to the admitted gang.
 	case g.admitted && n.bound.Pods(root) == 0 && n.flag(isStanding) == 0:
 		g.admitted = false
 		g.admittedGroups.Clear()
@@ -112,7 +113,7 @@ func (r *Registry) recordWhole(g *gangState) {
 	}
 }
 
-// markAll records which sub-groups are admitted, after a change that concerns all of them.
+// markAll records which sub-groups are admitted, after a change that affects all of them.
 func (g *gangState) markAll() {
 	if g.tree == nil || !g.admitted {
 		return
@@ -125,7 +126,7 @@ func (g *gangState) markAll() {
 	g.markBelow(g.tree.Root())
 }
 
-// markBelow records the sub-groups that are satisfied, below admitted parents only.
+// markBelow records the satisfied sub-groups, but only below admitted parents.
 func (g *gangState) markBelow(parent *gang.Group) {
 	for _, child := range parent.Children() {
 		if g.numbers.bound.Satisfied(child) {
@@ -137,7 +138,7 @@ func (g *gangState) markBelow(parent *gang.Group) {
 	}
 }
 
-// markPath records which of the sub-groups above a leaf whose pods have changed are admitted.
+// markPath records which sub-groups are admitted between the root and a leaf whose pods have changed.
 func (g *gangState) markPath(leaf *gang.Group) {
 	var path [gang.MaxDepth + 1]*gang.Group
 	n := 0
@@ -150,7 +151,7 @@ func (g *gangState) markPath(leaf *gang.Group) {
 		name := group.Name()
 		switch is := g.admittedGroups.Has(name); {
 		case is && g.numbers.bound.Pods(group) == 0:
-			g.admittedGroups.Delete(name) // and with it all below, which have no pods either
+			g.admittedGroups.Delete(name) // the groups below have no pods either, and follow in the next iterations
 		case !is && g.numbers.bound.Satisfied(group):
 			g.admittedGroups.Insert(name)
 			g.markBelow(group)
@@ -164,7 +165,7 @@ func (g *gangState) markPath(leaf *gang.Group) {
 	}
 }
 
-// overtake aborts a plan for surplus that keeps a gang below its minimum from its refill.
+// overtake aborts a plan for surplus that delays the refill of a gang below its minimum.
 func (r *Registry) overtake(g *gangState) {
 	p := g.plan
 	if p == nil || !p.Task.isSurplus() || p.open || p.aborted || !g.admitted || g.tree == nil || g.vanished > 0 ||
@@ -175,22 +176,22 @@ func (r *Registry) overtake(g *gangState) {
 	r.abort(p, AbortOvertaken, "the gang is below its minimum, which goes first")
 }
 
-// readiness says whether a task may be planned.
+// readiness states whether a task may be planned.
 type readiness int
 
 const (
 	idle  readiness = iota // there is nothing to plan
-	gated                  // it waits for others, until gangState.gatedUntil
+	gated                  // the task waits for other gangs, until gangState.gatedUntil
 	ready
 )
 
-// task says what is to be planned next, and whether it may be.
+// task returns what is to be planned next, and whether it may be planned now.
 func (r *Registry) task(g *gangState, profile string, now time.Time) (Task, readiness) {
 	if g.tree == nil || g.plan != nil || profile == "" || g.numbers.waitingFor(profile) == 0 {
 		return Minimum, idle
 	}
 	if g.vanished > 0 {
-		return Minimum, idle // is it bound, has it succeeded, or is nothing left of the gang? In a moment we know
+		return Minimum, idle // it is not known yet whether the pod is bound, has succeeded, or is gone
 	}
 	n, root := g.numbers, g.tree.Root()
 	switch {
@@ -210,7 +211,8 @@ func (r *Registry) task(g *gangState, profile string, now time.Time) (Task, read
 	return SurplusSingle, ready
 }
 
-// haveUnitsFailed reports whether the gang's surplus sub-groups were refused and nothing has changed that could help them.
+// haveUnitsFailed reports whether the gang's surplus sub-groups were refused and nothing that could help them has
+// changed.
 func (r *Registry) haveUnitsFailed(g *gangState) bool {
 	return g.unitsTried && (r.index.wokenByCaller || g.unitsTriedAt == r.index.cluster)
 }
@@ -218,23 +220,23 @@ func (r *Registry) haveUnitsFailed(g *gangState) bool {
 // unitsWaitAt reports whether a surplus sub-group of the gang's priority waits.
 func (r *Registry) unitsWaitAt(g *gangState) bool { return r.index.units[r.priority(g)] > 0 }
 
-// isTorn reports whether a whole gang has a sub-group that is bound in part and can be helped: one that lost pods, or one
-// of which a binding failed. Such a sub-group holds what it cannot use.
+// isTorn reports whether an admitted gang has a partially bound sub-group that waiting pods can complete: a sub-group
+// that lost pods, or one with a failed binding. Such a sub-group occupies resources that it cannot use.
 func (g *gangState) isTorn(profile string) bool {
 	n := g.numbers
 	for _, group := range n.bound.Partial() {
-		if g.canMend(group, profile) {
+		if g.canComplete(group, profile) {
 			return true
 		}
 	}
 	return false
 }
 
-// canMend reports whether pods wait that a sub-group which is bound in part needs.
-func (g *gangState) canMend(group *gang.Group, profile string) bool {
+// canComplete reports whether there are waiting pods that a partially bound sub-group needs.
+func (g *gangState) canComplete(group *gang.Group, profile string) bool {
 	n := g.numbers
 	if parent := group.Parent(); parent.Parent() != nil && !g.admittedGroups.Has(parent.Name()) {
-		return false // it comes with its parent, or not at all
+		return false // it is completed with its parent, or not at all
 	}
 	if n.usable(profile).Satisfied(group) {
 		return true
@@ -242,7 +244,7 @@ func (g *gangState) canMend(group *gang.Group, profile string) bool {
 	return group.IsLeaf() && g.admittedGroups.Has(group.Name()) && n.usable(profile).Have(group) > n.placed.Have(group)
 }
 
-// isWhole reports whether a group and all above it are satisfied by what is bound.
+// isWhole reports whether a group and all groups above it are satisfied by bound pods.
 func (g *gangState) isWhole(group *gang.Group) bool {
 	for ; group != nil; group = group.Parent() {
 		if !g.numbers.bound.Satisfied(group) {
@@ -252,7 +254,7 @@ func (g *gangState) isWhole(group *gang.Group) bool {
 	return true
 }
 
-// elect picks the pod that speaks for the gang: for single surplus pods one of those.
+// elect selects the leader. For single surplus pods it is one of these.
 func (g *gangState) elect(profile string) *member {
 	p := g.numbers.pools[profile]
 	first := p.elect()

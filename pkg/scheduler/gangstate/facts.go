@@ -18,15 +18,15 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 )
 
-// capacityReasons are the refusals that another node, or one with more on it, could cure: what a cluster autoscaler
-// should hear of (docs/decisions, G13).
+// capacityReasons are the refusals that an additional or larger node could resolve, and which are therefore reported
+// to cluster autoscalers (docs/decisions, G13).
 var capacityReasons = sets.New(v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTooLarge, v2alpha2.ReasonNodesUnavailable,
 	v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonFragmented)
 
-// row is what Facts and Begin ask about a member that waits, or that is bound and counts nowhere. Rows lie side by side, so
-// that a copy of them is quick.
+// row contains the data of a member that Facts and Begin need: of members that wait, or that are bound and do not
+// count. Rows are stored in one slice, so that copying them is fast.
 type row struct {
-	member    *member // not to be read without the lock
+	member    *member // must not be read without the lock
 	pod       *corev1.Pod
 	leaf      *gang.Group
 	class     string
@@ -40,7 +40,7 @@ type row struct {
 
 const listed = isTerminating | isMisplaced | isGated | isUsable | isStray
 
-// list keeps the member's row.
+// list updates the row of a member.
 func (g *gangState) list(m *member) {
 	if m.share.flags&listed == 0 {
 		if m.row == 0 {
@@ -52,7 +52,7 @@ func (g *gangState) list(m *member) {
 		*last = row{}
 		g.rows, m.row = g.rows[:len(g.rows)-1], 0
 		if len(g.rows) == 0 {
-			g.rows = nil // most gangs are bound, and stay so
+			g.rows = nil // most gangs are bound and stay bound
 		}
 		return
 	}
@@ -66,8 +66,8 @@ func (g *gangState) list(m *member) {
 	}
 }
 
-// Facts returns what is known of a gang, false if it is not known at all, or not all that exists has been seen yet
-// (Synced). The result shares nothing that changes.
+// Facts returns what is known about a gang. It returns false if the gang is unknown, or if the initial objects have
+// not all been seen yet (Synced). The result shares no mutable state.
 func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
 	buffer := rowBuffers.Get().(*[]row)
 	defer func() {
@@ -79,7 +79,7 @@ func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
 	if !ok {
 		return podgroup.Facts{}, false
 	}
-	// The rest needs no lock.
+	// The remaining work needs no lock.
 	rows := make([]*row, len(copied))
 	for i := range copied {
 		rows[i] = &copied[i]
@@ -123,7 +123,7 @@ func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
 	return f, true
 }
 
-// groupedPods are pods without a leaf, by why they have none.
+// groupedPods contains pods without a leaf, by the reason why they have none.
 type groupedPods map[string][]string
 
 func (g *groupedPods) add(x *row) {
@@ -144,11 +144,12 @@ func (g groupedPods) list() []podgroup.Misplaced {
 	return out
 }
 
-// rowBuffers are copies of rows that are not in use: to make one anew takes longer than to fill it, and would be done with
-// the lock held.
+// rowBuffers are unused copies of rows. Allocating a buffer takes longer than filling it, and would be done while
+// holding the lock.
 var rowBuffers = sync.Pool{New: func() any { return new([]row) }}
 
-// facts is the part of Facts that needs the lock. The buffer gets the rows; need is how many pods of each leaf need capacity.
+// facts is the part of Facts that needs the lock. It copies the rows to the buffer; need is the number of pods of
+// each leaf that need capacity.
 func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Counts, ok bool) {
 	*buffer = (*buffer)[:0]
 	r.mu.Lock()
@@ -177,9 +178,9 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 	}
 	switch {
 	case g.unitsTried && (g.refusedAt.IsZero() || g.task == SurplusSingle):
-		f.Refused, f.RefusedSurplus = g.unitVerdict, true
+		f.Refused, f.RefusedSurplus = g.unitRefusal, true
 	case !g.refusedAt.IsZero():
-		f.Refused = podgroup.Refusal{Reason: g.verdict.Reason, Message: g.verdict.Message, At: g.refusedAt}
+		f.Refused = podgroup.Refusal{Reason: g.refusal.Reason, Message: g.refusal.Message, At: g.refusedAt}
 		f.RefusedSurplus = g.task.isSurplus()
 	}
 	if g.isPartial() {
@@ -215,10 +216,10 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 	return f, g.lacking(f), true
 }
 
-// maxOwners is how many owners Facts name: a gang of bare ReplicaSets may have one for each pod.
+// maxOwners is the maximum number of owners in Facts: a gang of bare ReplicaSets may have one for each pod.
 const maxOwners = 10
 
-// owners returns the controllers of the pods that exist. It walks over all members, of a gang that lacks some.
+// owners returns the controllers of the existing pods. It visits all members, but only of a gang that lacks pods.
 func (g *gangState) owners() []podgroup.Owner {
 	found := map[types.UID]*podgroup.Owner{}
 	for _, m := range g.members {
@@ -244,9 +245,10 @@ func (g *gangState) owners() []podgroup.Owner {
 	return out[:min(len(out), maxOwners)]
 }
 
-// lacking returns how many waiting pods of each leaf the refused attempt lacked nodes for: of the missing minimum the fewest
-// that would do, or of surplus the sub-groups that would come as units. Empty if nothing was refused, or not for want of
-// capacity. A single pod above minMember is nothing to buy a node for.
+// lacking returns, per leaf, the number of waiting pods for which the refused attempt found no capacity: of the
+// missing minimum the fewest pods that satisfy it, or of the surplus the sub-groups that would be planned as units.
+// It is empty if nothing was refused, or if the refusal is not about capacity. Single pods above minMember are not
+// counted: they do not justify a new node.
 func (g *gangState) lacking(f podgroup.Facts) gang.Counts {
 	if g.tree == nil || !capacityReasons.Has(f.Refused.Reason) {
 		return nil
@@ -279,7 +281,7 @@ func (g *gangState) lacking(f podgroup.Facts) gang.Counts {
 	return need
 }
 
-// Keys returns every gang that is known, sorted.
+// Keys returns the keys of all known gangs, sorted.
 func (r *Registry) Keys() []Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,8 +10,9 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// SetGates records which waiting pods a plugin other than the gate keeps from the scheduling queue, and why: by pod, ""
-// for one that is not kept any more. No plan is made with such a pod, and it leads no gang: the queue would not hand it out.
+// SetGates records which waiting pods are kept from the scheduling queue by a plugin other than gangadmission, and
+// why, by pod. "" removes the record. Such a pod is not part of any plan and is not elected leader, because the queue
+// would not hand it out.
 func (r *Registry) SetGates(gates map[types.UID]string, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -30,7 +31,7 @@ func (r *Registry) SetGates(gates map[types.UID]string, now time.Time) Effects {
 	var e Effects
 	for g := range changed {
 		e.add(r.evaluate(g, now))
-		if g.leader != "" && g.seen && !g.parked && g.plan == nil { // its attempt ends here: another begins without the gated pods
+		if g.leader != "" && g.seen && !g.parked && g.plan == nil { // this attempt ends; another one begins without the gated pods
 			r.again(g)
 			e.Activate = append(e.Activate, r.wake(g, now)...)
 		}
@@ -38,7 +39,7 @@ func (r *Registry) SetGates(gates map[types.UID]string, now time.Time) Effects {
 	return r.leave(e)
 }
 
-// Pass answers PreEnqueue: may the pod enter the queue? If not, why, in words for the log.
+// Pass implements PreEnqueue: it reports whether the pod may enter the queue and, if not, the reason for the log.
 func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
 	name, ok := pod.Annotations[v2alpha2.PodGroupAnnotation]
 	if !ok || name == "" {
@@ -57,16 +58,16 @@ func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
 		}
 	}
 	if m == nil {
-		return false, "PodGroup " + pod.Namespace + "/" + message.Truncate(name, message.MaxName) + " has not seen it yet"
+		return false, "PodGroup " + pod.Namespace + "/" + message.Truncate(name, message.MaxName) + " has not observed it yet"
 	}
 	g := m.gang
 	if g.leader != pod.UID {
 		return false, g.why
 	}
 	if r.index.wokenByCaller && g.parked && !g.ripe {
-		return false, "its gang was refused, and nothing has changed that could help it"
+		return false, "its gang was refused, and no relevant change has been observed since"
 	}
-	// After a failure it may be on its way into the queue's own back-off, which can be longer than ours.
+	// After a failure the pod may enter the queue's own back-off, which can be longer than the gang's.
 	if !g.seen && g.failures == 0 {
 		g.seen = true
 		r.reindex(g)
@@ -75,13 +76,13 @@ func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
 	return true, ""
 }
 
-// Popped tells that the queue has handed the pod out.
+// Popped records that the queue has handed out the pod.
 func (r *Registry) Popped(uid types.UID) {
 	r.ranks.Delete(uid)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m := r.members[uid]; m != nil && m.gang.leader == uid {
-		m.gang.missed = false // its cycle begins, and sees the cluster as it is
+		m.gang.missed = false // its cycle begins, with the current state of the cluster
 		m.gang.popped = true
 	}
 }

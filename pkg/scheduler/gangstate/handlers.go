@@ -15,7 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 )
 
-// SetPod takes a pod as an informer shows it: added or updated. Pods without a PodGroup are ignored.
+// SetPod processes a pod that an informer added or updated. Pods without a PodGroup are ignored.
 func (r *Registry) SetPod(pod *corev1.Pod, now time.Time) Effects {
 	class := r.class(pod)
 	r.mu.Lock()
@@ -24,8 +24,8 @@ func (r *Registry) SetPod(pod *corev1.Pod, now time.Time) Effects {
 	return r.leave(r.setPod(pod, class, now))
 }
 
-// class returns the class of a pod that may wait, "" of others. It is costly, so it is found with no lock held, and not
-// again for a pod that only got a new status.
+// class returns the equivalence class of a pod that may wait, "" for other pods. It is expensive to compute, so this
+// is done without holding the lock, and not repeated for a pod of which only the status changed.
 func (r *Registry) class(pod *corev1.Pod) string {
 	if pod.Spec.NodeName != "" || pod.Status.Phase == corev1.PodSucceeded {
 		return ""
@@ -53,12 +53,12 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 		return Effects{}
 	}
 	if m != nil && m.state == succeeded && pod.Status.Phase != corev1.PodSucceeded {
-		return Effects{} // the other informer is behind
+		return Effects{} // the other informer lags behind
 	}
 	var e Effects
 	if m != nil && m.gang.key != key && m.state == pending {
-		// The annotation changed before the pod was bound: another gang's pod from now on. Afterwards a change is
-		// ignored (docs/decisions, G12).
+		// The annotation changed before the pod was bound: the pod belongs to another gang from now on. A change
+		// after the binding is ignored (docs/decisions, G12).
 		e.add(r.remove(m, now))
 		m = nil
 		if key.Name == "" {
@@ -118,9 +118,9 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	return e
 }
 
-// RemovePod takes a pod that is gone. To the scheduler's own informer a pod that ended is gone as well; the informer of
-// ended pods says what became of it, by SetPod (Succeeded) or RemoveFailedPod. As long as neither has spoken the pod counts
-// as before, so that Admitted does not waver, and nothing is planned.
+// RemovePod processes the removal of a pod. The scheduler's own informer also removes a pod that has finished; the
+// informer of finished pods reports the result by SetPod (Succeeded) or RemoveFailedPod. Until one of them is called
+// the pod counts as before, so that Admitted stays stable, and nothing is planned for the gang.
 func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,7 +145,7 @@ func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 	return r.leave(r.remove(m, now))
 }
 
-// RemoveFailedPod takes a pod that Failed: it counts nowhere, whatever is left of its object.
+// RemoveFailedPod processes a pod that Failed: it no longer counts, even if its object still exists.
 func (r *Registry) RemoveFailedPod(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +159,7 @@ func (r *Registry) RemoveFailedPod(uid types.UID, now time.Time) Effects {
 	return r.leave(r.remove(m, now))
 }
 
-// RemoveSucceededPod takes a succeeded pod whose object is gone.
+// RemoveSucceededPod processes the deletion of a succeeded pod.
 func (r *Registry) RemoveSucceededPod(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,7 +171,7 @@ func (r *Registry) RemoveSucceededPod(uid types.UID, now time.Time) Effects {
 	return r.leave(r.remove(m, now))
 }
 
-// SetGroup takes a PodGroup as an informer shows it.
+// SetGroup processes a PodGroup that an informer added or updated.
 func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,7 +181,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	old := g.group
 	g.group = group
 	if old != nil && old.UID == group.UID && old.Generation == group.Generation && g.known() {
-		// Our own status write, or metadata; or what the process that leads has found out.
+		// Our own status write, or a change of metadata; or results of the leading process.
 		if r.leading || !r.synced {
 			r.setReplacing(g)
 			return r.leave(Effects{})
@@ -202,8 +202,8 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	r.recountAll(g)
 	r.setReplacing(g)
 	g.markAll()
-	g.ownChange() // for an attempt that is being made
-	g.unpark()    // another tree may fit: try at once
+	g.ownChange() // for an attempt that is running
+	g.unpark()    // another tree may fit: try immediately
 	g.refusedAt, g.notBefore = time.Time{}, time.Time{}
 	e := r.evaluate(g, now)
 	if g.leader != "" && g.seen {
@@ -213,8 +213,8 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	return r.leave(e)
 }
 
-// RemoveGroup takes a PodGroup that is gone. Waiting pods are held, a burst under way ends by its old tree, running pods
-// are untouched (docs/decisions, G12).
+// RemoveGroup processes the deletion of a PodGroup. Waiting pods stay gated, a plan that is being bound completes by
+// its old tree, and running pods are not affected (docs/decisions, G12).
 func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -230,7 +230,7 @@ func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 	return r.leave(r.evaluate(g, now))
 }
 
-// adopt takes from a PodGroup's status what has to survive a restart.
+// adopt restores from a PodGroup's status the state that must survive a restart.
 func (g *gangState) adopt(group *v2alpha2.PodGroup) {
 	g.admitted = meta.IsStatusConditionTrue(group.Status.Conditions, v2alpha2.ConditionAdmitted)
 	g.admittedGroups = sets.New[string]()
@@ -250,7 +250,7 @@ func (g *gangState) adopt(group *v2alpha2.PodGroup) {
 	}
 }
 
-// remove forgets a member.
+// remove removes a member.
 func (r *Registry) remove(m *member, now time.Time) Effects {
 	g := m.gang
 	if p := r.plans[m.pod.UID]; p != nil {
@@ -275,7 +275,7 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 	return r.evaluate(g, now)
 }
 
-// arrived records that it is known what became of a pod that vanished.
+// arrived records that the fate of a vanished pod is known.
 func (r *Registry) arrived(uid types.UID) {
 	if _, ok := r.vanished[uid]; ok {
 		delete(r.vanished, uid)
@@ -285,7 +285,7 @@ func (r *Registry) arrived(uid types.UID) {
 	}
 }
 
-// prune forgets a gang of which nothing is left.
+// prune removes a gang without PodGroup, members and plan.
 func (r *Registry) prune(g *gangState) {
 	if g.group == nil && len(g.members) == 0 && g.plan == nil {
 		delete(r.gangs, g.key)
@@ -293,25 +293,25 @@ func (r *Registry) prune(g *gangState) {
 	}
 }
 
-// over ends a member's part in its plan: it needs no binding any more. A plan that has not opened is aborted: somebody
-// else bound the member, or an earlier binding of it that seemed to fail was accepted.
+// over ends a member's part in its plan, because the member needs no binding any longer. A plan whose barrier has not
+// opened is aborted: another scheduler bound the member, or an earlier binding that seemed to fail was accepted.
 func (r *Registry) over(m *member) {
 	if p := r.plans[m.pod.UID]; p != nil {
-		r.abort(p, AbortChanged, "pod "+m.pod.Name+" is bound already")
+		r.abort(p, AbortChanged, "pod "+m.pod.Name+" is already bound")
 		p.settle(m.pod.UID, true)
 		r.finish(p)
 	}
 }
 
-// locate finds the leaf of a member, or says why it has none.
+// locate determines the leaf of a member, or the reason why it has none.
 func (r *Registry) locate(m *member) {
 	m.leaf, m.misplaced = "", ""
-	if m.gang.tree != nil { // else all pods count in one leaf
+	if m.gang.tree != nil { // without a tree all pods count in one leaf
 		m.leaf, m.misplaced = leafOf(m.gang.tree, m.pod)
 	}
 }
 
-// leafOf returns the leaf that a pod counts towards, or why it counts nowhere.
+// leafOf returns the leaf to which a pod counts, or the reason why it does not count.
 func leafOf(tree *gang.Tree, pod *corev1.Pod) (leaf, misplaced string) {
 	name := pod.Labels[v2alpha2.SubGroupLabel]
 	if tree.Root().IsLeaf() {
@@ -335,8 +335,8 @@ func keyOf(pod *corev1.Pod) Key {
 	return Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}
 }
 
-// usabilityChanged reports whether what keeps a waiting pod from being usable has changed: gates lifted, deletion
-// begun, another leaf; or its labels, which selectors may read.
+// usabilityChanged reports whether a property that determines if a waiting pod is usable has changed: scheduling
+// gates removed, deletion started, another leaf; or the labels, which selectors may match.
 func usabilityChanged(old, pod *corev1.Pod) bool {
 	return old == nil || len(old.Spec.SchedulingGates) != len(pod.Spec.SchedulingGates) ||
 		(old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||

@@ -1,7 +1,7 @@
 package gangstate
 
-// orderedHeap keeps the first of a changing set: O(log n) for each change, O(1) for the first. Each item knows its place, so
-// it is in one heap for each place it has.
+// orderedHeap provides the first item of a changing set: O(log n) for each change, O(1) for the first item. Each item
+// stores its own position, so it can be in one heap per position field.
 type orderedHeap[T any] struct {
 	items []T
 	less  func(a, b T) bool
@@ -17,7 +17,7 @@ func (h *orderedHeap[T]) first() (T, bool) {
 	return h.items[0], true
 }
 
-// set inserts the item, or moves it to where it belongs now.
+// set inserts the item, or restores the heap order after its key has changed.
 func (h *orderedHeap[T]) set(x T) {
 	at := h.place(x)
 	if *at == 0 {
@@ -29,7 +29,7 @@ func (h *orderedHeap[T]) set(x T) {
 	}
 }
 
-// remove takes the item out, if it is in.
+// remove removes the item, if it is in the heap.
 func (h *orderedHeap[T]) remove(x T) {
 	at := h.place(x)
 	if *at == 0 {
@@ -51,7 +51,7 @@ func (h *orderedHeap[T]) swap(i, j int) {
 	*h.place(h.items[i]), *h.place(h.items[j]) = i+1, j+1
 }
 
-// up reports whether the item has moved.
+// up reports whether the item moved.
 func (h *orderedHeap[T]) up(i int) bool {
 	moved := false
 	for i > 0 {

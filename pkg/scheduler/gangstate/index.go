@@ -7,29 +7,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// indices find the gangs that a question is about without a walk over all of them. Registry.reindex keeps them.
+// indices find the gangs that a question concerns without visiting all gangs. Registry.reindex keeps them up to date.
 type indices struct {
-	timers   *orderedHeap[*gangState] // by when Tick has to look
+	timers   *orderedHeap[*gangState] // by the time at which Tick must check the gang
 	ripe     *orderedHeap[*gangState] // by rank: parked gangs that are worth an attempt, and gangs whose room is kept
-	partials sets.Set[Key]            // gangs that PodsToRelease has to look at
-	units    map[int32]int            // gangs that wait with a surplus sub-group, by priority
+	partials sets.Set[Key]            // gangs that PodsToRelease must check
+	units    map[int32]int            // number of gangs that wait with a surplus sub-group, by priority
 	gated    map[*gangState]struct{}  // gangs whose single surplus pods wait for units
 
-	// Without a caller that wakes exactly, every change in the cluster makes every parked gang ripe.
+	// Unless the caller wakes gangs individually, every change in the cluster makes every parked gang ripe.
 	wokenByCaller bool
 	cluster       uint64                  // counts changes that may help a refused gang
-	ripened       uint64                  // cluster when the parked gangs were made ripe last
+	ripened       uint64                  // value of cluster when the parked gangs were last made ripe
 	parked        map[*gangState]struct{} // parked and not ripe
-	grewAt        time.Time               // when room was last given back or added
+	grewAt        time.Time               // when room was last freed or added
 }
 
-// indexed is what the indices have of a gang.
+// indexed is the entries of a gang in the indices.
 type indexed struct {
-	due       time.Time // of timers; zero: not in it
+	due       time.Time // in timers; zero: no entry
 	inTimers  int
-	rank      Rank // of ripe
+	rank      Rank // in ripe
 	inRipe    int
-	unitAt    int32 // of units
+	unitAt    int32 // in units
 	unitWaits bool  // counted in units
 }
 
@@ -47,7 +47,7 @@ func newIndices() indices {
 	}
 }
 
-// reindex brings the indices up to date with a gang that has changed.
+// reindex updates the indices after a gang has changed.
 func (r *Registry) reindex(g *gangState) {
 	x := &r.index
 	if r.gangs[g.key] != g {
@@ -85,7 +85,7 @@ func (r *Registry) reindex(g *gangState) {
 	r.setDue(g, r.dueAt(g))
 }
 
-// unindex takes a gang that is forgotten out of the indices.
+// unindex removes a forgotten gang from the indices.
 func (r *Registry) unindex(g *gangState) {
 	x := &r.index
 	x.ripe.remove(g)
@@ -125,8 +125,8 @@ func (r *Registry) setDue(g *gangState, due time.Time) {
 	}
 }
 
-// countUnit keeps the number of gangs that wait with a surplus sub-group. Single pods of a priority at which none waits any
-// more are let go.
+// countUnit updates the number of gangs that wait with a surplus sub-group. When the last of them at a priority is
+// gone, single pods of this priority may proceed.
 func (r *Registry) countUnit(g *gangState, waits bool) {
 	x, priority := &r.index, r.priority(g)
 	if waits == g.unitWaits && (!waits || priority == g.unitAt) {
@@ -149,7 +149,7 @@ func (r *Registry) countUnit(g *gangState, waits bool) {
 	g.unitWaits, g.unitAt = waits, priority
 }
 
-// unitsOf returns how many groups could have another surplus sub-group, planned with this profile.
+// unitsOf returns how many groups could have another surplus sub-group if planned with this profile.
 func (n *numbers) unitsOf(profile string) int {
 	if p := n.pools[profile]; p != nil && p.ours {
 		return p.units.all
@@ -157,13 +157,13 @@ func (n *numbers) unitsOf(profile string) int {
 	return 0
 }
 
-// grew notes that room was given back or added.
+// grew records that room was freed or added.
 func (r *Registry) grew() {
 	r.index.cluster++
 	r.index.grewAt = r.now
 }
 
-// ripen makes the parked gangs ripe after a change in the cluster, unless the caller wakes exactly.
+// ripen makes the parked gangs ripe after a change in the cluster, unless the caller wakes gangs individually.
 func (r *Registry) ripen() {
 	x := &r.index
 	if x.wokenByCaller || x.ripened == x.cluster {
@@ -172,14 +172,14 @@ func (r *Registry) ripen() {
 	x.ripened = x.cluster
 	for g := range x.parked {
 		if g.ripe = true; g.unitsTried {
-			g.leader, g.unitsTried = "", false // another is elected, for the units
+			g.leader, g.unitsTried = "", false // a new leader is elected, for the units
 			g.parked, g.ripe = false, false
 		}
 		r.reindex(g)
 	}
 }
 
-// dueAt returns when Tick has to look at the gang; zero: it need not.
+// dueAt returns when Tick must check the gang; zero: never.
 func (r *Registry) dueAt(g *gangState) time.Time {
 	soon := r.now.Add(-time.Nanosecond)
 	switch {
@@ -188,7 +188,7 @@ func (r *Registry) dueAt(g *gangState) time.Time {
 	case g.leader == "":
 		due := later(g.notBefore, g.gatedUntil)
 		if g.incompleteFor > 0 && g.incompleteFor >= r.opts.RepairTimeout {
-			due = later(due, r.now.Add(retryInterval)) // it is being given back
+			due = later(due, r.now.Add(retryInterval)) // it is being released
 		}
 		return later(due, soon)
 	case g.yieldedTo != nil && g.yieldOver:
@@ -219,7 +219,7 @@ func (r *Registry) dueAt(g *gangState) time.Time {
 	return due
 }
 
-// hasSingles reports whether single pods wait in sub-groups that are whole.
+// hasSingles reports whether single pods wait in sub-groups that are satisfied at all levels.
 func (g *gangState) hasSingles() bool {
 	n, profile := g.numbers, g.profile()
 	p := n.pools[profile]

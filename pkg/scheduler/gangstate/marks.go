@@ -10,11 +10,12 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
-// Marks are signed annotations of bound pods. They are verified once per pod, when the annotation or the keys change, and
-// kept with the member. What does not verify is no mark: the pod counts as one that another scheduler bound.
+// Marks are signed annotations of bound pods. A mark is verified once per pod, and again when the annotation or the
+// keys change; the result is stored with the member. A pod whose mark cannot be verified counts as bound by another
+// scheduler.
 
-// SetKeys sets the keys that marks are signed and verified with. nil: none are known, so bindings carry no mark and no gang
-// is partial.
+// SetKeys sets the keys with which marks are signed and verified. nil: no keys are known, so bindings carry no mark
+// and no gang is partial.
 func (r *Registry) SetKeys(keys *mark.Keys, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,7 +42,7 @@ func (r *Registry) SetKeys(keys *mark.Keys, now time.Time) Effects {
 	return e
 }
 
-// Mark returns the annotation of the binding of a member of the plan. "" if there is no key to sign it with.
+// Mark returns the annotation for the binding of a member of the plan. "" if there is no key to sign it with.
 func (r *Registry) Mark(p *Plan, uid types.UID) string {
 	return r.keys.Load().Sign(uid, p.markOf(uid))
 }
@@ -50,7 +51,7 @@ func (r *Registry) Mark(p *Plan, uid types.UID) string {
 func (r *Registry) readMark(m *member) {
 	text := m.pod.Annotations[v2alpha2.BoundForAnnotation]
 	if text == m.markText {
-		return // or posted, and this version of the pod is older
+		return // unchanged; or the binding was posted, and this version of the pod is older
 	}
 	keys := r.keys.Load()
 	verified, ok := keys.Verify(m.pod.UID, text)
@@ -72,26 +73,26 @@ func (m *member) setMark(verified mark.Mark, text string) {
 	m.gang.partial.fresh = false
 }
 
-// forgetMark takes the member out of what its gang counts. A member that waited may have been bound without this process
-// having seen it, so that only the marks can prove now that the gang never was whole.
+// forgetMark removes the member's mark from its gang. A waiting member may have been bound without this process
+// having observed it; from then on only the marks can prove that the gang never had its minimum.
 func (m *member) forgetMark() {
 	m.setMark(mark.Mark{}, "")
 	m.gang.partial.known = m.gang.partial.known && !m.neverBound()
 }
 
-// isReleased reports whether the pod was bound by this installation and its status says that it is released.
+// isReleased reports whether the pod was bound by this installation and its status records its release.
 func (m *member) isReleased() bool {
 	return m.state == bound && m.markText != "" && !m.mark.IsZero() && HasReleaseCondition(m.pod)
 }
 
-// resumeRelease makes the rest of a gang that was being released before a crash go as well.
+// resumeRelease continues the release of a gang that a crash interrupted.
 func (r *Registry) resumeRelease(g *gangState) {
 	if len(g.podsToRelease()) > 0 {
 		g.incompleteFor = r.opts.RepairTimeout
 	}
 }
 
-// markPlan gives a plan that satisfies the tree its mark.
+// markPlan assigns a mark to a plan that satisfies the tree.
 func (g *gangState) markPlan(p *Plan) {
 	p.mark = mark.Mark{Group: g.group.UID, Pods: len(p.members), Generation: g.group.Generation, Sequence: g.partial.sequence + 1}
 	for i := range p.members {
@@ -114,7 +115,7 @@ func (g *gangState) markPlan(p *Plan) {
 	}
 }
 
-// holdsNone reports whether no pod of the present run is bound for this PodGroup, or was and succeeded.
+// holdsNone reports whether no pod of the current run is bound for this PodGroup, or was bound and succeeded.
 func (g *gangState) holdsNone() bool {
 	if g.partial.marked == 0 {
 		return true
@@ -128,8 +129,8 @@ func (g *gangState) holdsNone() bool {
 	return true
 }
 
-// markOf returns the mark of a member: that of the plan, and which needed members are bound next after this one. It reads
-// only what does not change.
+// markOf returns the mark of a member: the mark of the plan, and the needed members that are bound next after this
+// one. It reads only immutable fields.
 func (p *Plan) markOf(uid types.UID) mark.Mark {
 	m, own := p.mark, p.places[uid]
 	first := sort.SearchInts(p.needed, own+1)
@@ -143,5 +144,5 @@ func (p *Plan) markOf(uid types.UID) mark.Mark {
 	return m
 }
 
-// tagOf returns what marks name the member by.
+// tagOf returns the tag that identifies the member in marks.
 func tagOf(m *member) uint64 { return mark.Tag(m.pod.UID) }

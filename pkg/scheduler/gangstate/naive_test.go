@@ -24,7 +24,7 @@ func naiveProfile(r *Registry, g *gangState) string {
 		if m.state != pending || m.pod.DeletionTimestamp != nil || !r.profiles.Has(m.pod.Spec.SchedulerName) {
 			continue
 		}
-		if first == nil || m.held() != first.held() && first.held() || m.held() == first.held() && m.key.age(&first.key) < 0 {
+		if first == nil || m.blocked() != first.blocked() && first.blocked() || m.blocked() == first.blocked() && m.key.age(&first.key) < 0 {
 			first = m
 		}
 	}

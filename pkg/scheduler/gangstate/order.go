@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// orderKey is what the members of one leaf are ordered by: priority, pod index, creation, name (docs/decisions, G5).
+// orderKey is the sort key of the members of one leaf: priority, pod index, creation, name (docs/decisions, G5).
 type orderKey struct {
 	priority int32
 	index    int
@@ -21,7 +21,7 @@ func orderOf(pod *corev1.Pod) orderKey {
 	return orderKey{priority: podPriority(pod), index: podIndex(pod), created: pod.CreationTimestamp.Time, name: pod.Name}
 }
 
-// preferred orders the members of a leaf by who is planned first.
+// preferred compares members of a leaf by the order in which they are planned.
 func preferred(a, b *member) int { return a.key.compare(&b.key) }
 
 func (a *orderKey) compare(b *orderKey) int {
@@ -34,7 +34,7 @@ func (a *orderKey) compare(b *orderKey) int {
 	return a.age(b)
 }
 
-// age orders by creation, then name.
+// age compares by creation time, then by name.
 func (a *orderKey) age(b *orderKey) int {
 	if c := a.created.Compare(b.created); c != 0 {
 		return c
@@ -49,10 +49,10 @@ func podPriority(pod *corev1.Pod) int32 {
 	return *pod.Spec.Priority
 }
 
-// indexLabels are where workload controllers put a pod's index.
+// indexLabels are the labels in which workload controllers store a pod's index.
 var indexLabels = []string{"batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index", "grove.io/podclique-pod-index"}
 
-// podIndex returns a pod's index, or a number above all indices if it has none.
+// podIndex returns a pod's index, or a number above all indexes if it has none.
 func podIndex(pod *corev1.Pod) int {
 	for _, l := range indexLabels {
 		if v, ok := pod.Labels[l]; ok {
@@ -64,7 +64,7 @@ func podIndex(pod *corev1.Pod) int {
 	return 1 << 30
 }
 
-// priorities is how many members have which priority.
+// priorities counts members by priority.
 type priorities struct {
 	levels []priorityLevel // sorted, the highest first
 }

@@ -13,37 +13,40 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 )
 
-// A partial gang is bound in part and never was whole: a crash or a failed binding came between. It is completed first (its
-// missing pods are what the next plan places). If it cannot be completed within the repair time, the pods that this
-// scheduler bound for it are released: deleted, so that their controllers replace them.
+// A partial gang is partially bound and never had its minimum: a crash or a failed binding interrupted it. It is
+// completed first (the next plan places its missing pods). If it cannot be completed within the repair time, the pods
+// that this scheduler bound for it are released: deleted, so that their controllers replace them.
 //
-// The condition Admitted records that a gang was whole. Between the last binding and that write only the marks of the
-// bound pods can tell (marks.go). The gang is partial only if they prove that it never was whole:
+// The condition Admitted records that a gang had its minimum. Between the last binding and the write of that
+// condition, only the marks of the bound pods can show it (marks.go). The gang is partial only if the marks prove
+// that it never had its minimum:
 //
-//  1. A plan for a minimum is minimal in the members that its marks name: without any of them the tree is not satisfied by
-//     the plan and what was bound before it (markPlan).
-//  2. The mark of the latest plan says that the gang never was whole before that plan. The scheduler that made the plan had
-//     no pod of the gang bound, or had this same proof for the plan before.
-//  3. A member that this plan's marks name still waits. A pod is never unbound, so it was not bound in between. With 1, what
-//     has been bound since the plan was made does not satisfy the tree.
+//  1. A plan for a minimum is minimal in the members that its marks name: without any of them, the plan and the pods bound
+//     before it do not satisfy the tree (markPlan).
+//  2. The mark of the latest plan records that the gang never had its minimum before that plan. The scheduler that made
+//     the plan had no bound pod of the gang, or had this same proof for the previous plan.
+//  3. A member that this plan's marks name still waits. A pod is never unbound, so it was not bound in the meantime. With 1,
+//     the pods bound since the plan was made do not satisfy the tree.
 //  4. The PodGroup has the generation that was planned, so the tree is the same. A scheduler that had the proof and has
-//     watched the gang since needs no other: it has seen for itself that no later tree was satisfied.
+//     watched the gang since then does not need this: it has observed that no later tree was satisfied.
 //  5. The pods that are known to have been bound do not satisfy the tree. This covers pods that another scheduler bound.
 //
-// Members are named in the order in which they are bound, cyclically. So if a plan was cut short, some bound member has a
-// successor that is not bound, whichever members those are, and its mark names it. That is found by looking each waiting
-// pod up among the named ones: no search, and other waiting pods (surplus) do not matter.
+// Members are named in the order in which they are bound, cyclically. If a plan was cut short, some bound member
+// therefore has a successor that is not bound, and its mark names this successor. It is found by looking up each
+// waiting pod in the set of named members; no search is needed, and other waiting pods (surplus) do not matter.
 //
-// Where the objects cannot tell, the gang counts as whole: ending a running gang is the worse mistake. What the objects
-// cannot show is a later plan of which no pod is left while all named members of an earlier one wait. It takes two crashes,
-// a later plan of other members, and the loss of all that it bound, before Admitted was written once.
+// If the objects cannot prove it, the gang counts as admitted, because deleting the pods of a running gang is the
+// worse mistake. The objects cannot show a later plan of which no pod is left while all named members of an earlier
+// plan wait. This requires two crashes, a later plan of other members, and the loss of all pods that it bound, before
+// Admitted was written once.
 //
-// A gang that is half released could not be proven partial: a named member may be gone by then. So the decision is recorded
-// before the first deletion, as a condition of every pod that is released (HasReleaseCondition). A crash while the conditions
-// are written leaves a gang that can still be proven partial, a later one leaves pods that say themselves that they have to
-// go. The condition counts only on a pod with a verified mark.
+// A gang that is half released could not be proven partial, because a named member may be gone by then. The decision
+// is therefore recorded before the first deletion, as a condition of every pod that is released
+// (HasReleaseCondition). A crash while the conditions are written leaves a gang that can still be proven partial; a
+// later crash leaves pods whose conditions require their deletion. The condition counts only on a pod with a verified
+// mark.
 
-// HasReleaseCondition reports whether the pod's status says that the pod is released.
+// HasReleaseCondition reports whether the pod's status records that the pod is released.
 func HasReleaseCondition(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget {
@@ -53,7 +56,8 @@ func HasReleaseCondition(pod *corev1.Pod) bool {
 	return false
 }
 
-// look returns what is known of the gang, which is looked at only if it has changed and has a verified mark.
+// look returns the partial state of the gang. It examines the members only if they have changed and some have a
+// verified mark.
 func (g *gangState) look() *partial {
 	p := &g.partial
 	if p.marked == 0 || g.admitted || g.group == nil || g.tree == nil {
@@ -73,14 +77,14 @@ func (g *gangState) look() *partial {
 	return p
 }
 
-// isPartial reports whether the gang is bound in part and provably never was whole, and nothing is under way.
+// isPartial reports whether the gang is partially bound, provably never had its minimum, and has no plan in force.
 func (g *gangState) isPartial() bool { return g.plan == nil && g.look().neverWhole }
 
 // provesPartial reports whether the marks prove that the gang never was whole (see above).
 func (g *gangState) provesPartial() bool {
 	var latest *member
 	ambiguous := false
-	ever := gang.Counts{} // bound at any time, of the pods that exist
+	ever := gang.Counts{} // pods bound at any time, of those that exist
 	controllers := g.liveControllers()
 	for _, m := range g.members {
 		if m.neverBound() || m.isOfEarlierRun(controllers) {
@@ -117,13 +121,13 @@ func (g *gangState) provesPartial() bool {
 // neverBound reports whether the member has never been bound.
 func (m *member) neverBound() bool { return m.state == pending || m.state == assumed }
 
-// isOfEarlierRun reports whether the member succeeded in a run that is over, given the controllers of the present one
+// isOfEarlierRun reports whether the member succeeded in a finished run, given the controllers of the current one
 // (docs/decisions, G9).
 func (m *member) isOfEarlierRun(controllers sets.Set[types.UID]) bool {
 	return m.state == succeeded && len(controllers) > 0 && !controllers.Has(controller(m.pod))
 }
 
-// neededLeaves returns the leaves of which no pod can be missing: without one, counts would not satisfy the tree.
+// neededLeaves returns the leaves that cannot lose a pod: with one pod fewer, counts would not satisfy the tree.
 func neededLeaves(tree *gang.Tree, counts gang.Counts) sets.Set[string] {
 	needed := sets.New[string]()
 	var visit func(group *gang.Group)
@@ -147,8 +151,8 @@ func neededLeaves(tree *gang.Tree, counts gang.Counts) sets.Set[string] {
 	return needed
 }
 
-// Partial reports whether PodsToRelease has anything to do: the repair time of some gang runs, or is over and there are pods
-// to be released, or pods are being released. If so it returns one such gang.
+// Partial reports whether PodsToRelease has work to do: the repair time of some gang is running, or is over and pods
+// must be released, or pods are being released. In that case it returns one such gang.
 func (r *Registry) Partial() (Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,16 +167,17 @@ func (r *Registry) Partial() (Key, bool) {
 	return Key{}, false
 }
 
-// watched is the longest time between two looks at a partial gang that counts: during a longer pause nothing was watched.
+// watched is the longest time between two calls of PodsToRelease that counts: during a longer pause nothing was
+// observed.
 const watched = 5 * time.Second
 
-// PodsToRelease adds the time since the last call (at most `watched`: a longer pause is not counted) to the clock of every
-// gang that holds what it cannot use, and returns the pods to be released: those of partial gangs whose repair time is over,
-// bound by this scheduler for this PodGroup UID. answering reports whether the API server has answered since the last call;
-// only then does the clock run.
+// PodsToRelease adds the time since the last call (at most `watched`: the rest of a longer pause does not count) to
+// the clock of every gang that occupies resources it cannot use. It returns the pods to be released: the pods of
+// partial gangs whose repair time is over, bound by this scheduler for this PodGroup UID. answering reports whether
+// the API server has answered since the last call; the clock runs only then.
 //
-// The pods that a controller will replace count nowhere from now on, so that no plan rests on them: they must be deleted,
-// and are returned until they are. Pods without a controller go on counting, and must not be deleted.
+// Pods that a controller will replace no longer count from now on, so that no plan depends on them. They must be
+// deleted, and are returned until they are. Pods without a controller continue to count, and must not be deleted.
 func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev1.Pod {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,7 +198,7 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 			continue
 		}
 		if g.inFirstBurst() {
-			continue // a later one does not stop the clock
+			continue // a later plan does not stop the clock
 		}
 		if answering {
 			g.incompleteFor += min(elapsed, watched)
@@ -216,20 +221,20 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 	return out
 }
 
-// isRepairing reports whether the gang holds what it cannot use and its repair time is not over. Only then does it come
-// before everything else: what cannot be released (pods without a controller, or a gang that may have been whole) gives its
-// gang no lasting advantage.
+// isRepairing reports whether the gang occupies resources that it cannot use and its repair time is not over. Only
+// during that time does it precede everything else: a gang whose pods cannot be released (pods without a controller,
+// or a gang that may have had its minimum) gains no lasting advantage.
 func (r *Registry) isRepairing(g *gangState) bool {
 	return g.incompleteFor < r.opts.RepairTimeout && g.look().holds
 }
 
-// releaseDue reports whether the gang is partial and is to be released at the next look: then another attempt would only
-// put that off, for as long as a binding that is not answered takes.
+// releaseDue reports whether the gang is partial and will be released by the next call of PodsToRelease. Another
+// attempt would only delay the release, for as long as an unanswered binding takes.
 func (r *Registry) releaseDue(g *gangState) bool {
 	return g.incompleteFor >= r.opts.RepairTimeout && g.isPartial() && g.hasReplaceable()
 }
 
-// hasReplaceable reports whether a pod that was placed for the gang has a controller that would replace it.
+// hasReplaceable reports whether a pod that was bound for the gang has a controller that would replace it.
 func (g *gangState) hasReplaceable() bool {
 	for _, m := range g.members {
 		if g.wasPlaced(m) && controller(m.pod) != "" {
@@ -239,7 +244,7 @@ func (g *gangState) hasReplaceable() bool {
 	return false
 }
 
-// inFirstBurst reports whether a plan is being bound and nothing of the gang was bound by an earlier one.
+// inFirstBurst reports whether a plan is being bound and no pod of the gang was bound by an earlier plan.
 func (g *gangState) inFirstBurst() bool {
 	if g.plan == nil {
 		return false
@@ -252,13 +257,13 @@ func (g *gangState) inFirstBurst() bool {
 	return true
 }
 
-// wasPlaced reports whether the member is bound, and its mark says that this scheduler bound it for this PodGroup.
+// wasPlaced reports whether the member is bound, and its mark proves that this scheduler bound it for this PodGroup.
 func (g *gangState) wasPlaced(m *member) bool {
 	return m.isBound() && m.state == bound && m.markText != "" && m.mark.Group == g.group.UID
 }
 
-// PlacedFor returns the gang of a pod that is bound. false: the pod is not known, or was bound for an earlier PodGroup of the
-// same name.
+// PlacedFor returns the gang of a bound pod. It returns false if the pod is unknown, or was bound for an earlier
+// PodGroup of the same name.
 func (r *Registry) PlacedFor(uid types.UID) (Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -269,7 +274,7 @@ func (r *Registry) PlacedFor(uid types.UID) (Key, bool) {
 	return m.gang.key, true
 }
 
-// podsToRelease returns the pods that are released and whose deletion has not been seen.
+// podsToRelease returns the released pods whose deletion has not been observed.
 func (g *gangState) podsToRelease() []*corev1.Pod {
 	if g.numbers.flag(isLeaver) == 0 {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
-// Plan is a decision that is being carried out: which pods go to which nodes, all or none of them until the barrier
-// opens. All fields but the immutable first ones are guarded by Registry.mu.
+// Plan is a plan in force: which pods are bound to which nodes. Until the barrier opens, either all of them are bound
+// or none. All fields except the immutable first ones are guarded by Registry.mu.
 type Plan struct {
 	// ID orders plans: the older is bound first.
 	ID uint64
@@ -23,25 +23,25 @@ type Plan struct {
 	// Task is what was planned.
 	Task Task
 
-	tree      *gang.Tree        // what was planned; the PodGroup's may be another by now
+	tree      *gang.Tree        // the planned tree; the PodGroup may have a different one by now
 	members   []plannedMember   // in the order in which members are handed out
-	places    map[types.UID]int // in members, by UID; never changed, so read without the registry's lock
+	places    map[types.UID]int // indexes in members, by UID; immutable, so read without the registry's lock
 	next      int               // of members: the first member not handed out yet
-	handed    int               // 1 + the member that was handed out last and must be assumed before the next; 0: none
+	handed    int               // 1 + index of the member that was handed out last and must be assumed before the next one; 0: none
 	assumed   int               // members that are assumed
 	settled   int               // members that are bound or released
 	lost      bool              // a member was released
 	arrived   int
 	open      bool // the barrier: bindings may be posted
 	aborted   bool
-	overtaken bool // aborted for a refill of the gang
+	overtaken bool // aborted in favor of a refill of the gang
 	reason    string
-	progress  time.Time     // when the last member was assumed; at first, when the plan was committed
+	progress  time.Time     // when the last member was assumed; initially when the plan was committed
 	opened    chan struct{} // closed when the barrier opens
 	failed    chan struct{} // closed when the plan is aborted
 	gang      *gangState
-	mark      mark.Mark // of all members, but for Next (marks.go); never changed, as the next two
-	needed    []int     // indices in members of those without which the plan does not satisfy the tree, ascending
+	mark      mark.Mark // of all members, without Next (marks.go); immutable, like the next two fields
+	needed    []int     // indexes in members of those without which the plan does not satisfy the tree, ascending
 	tags      []uint64  // by index in needed
 }
 
@@ -54,7 +54,7 @@ type plannedMember struct {
 	settled bool
 }
 
-// Has reports whether the pod is a member of the plan. A leader need not be one: a gang may start without it.
+// Has reports whether the pod is a member of the plan. The leader need not be a member: a gang may start without it.
 func (p *Plan) Has(uid types.UID) bool {
 	_, ok := p.places[uid]
 	return ok
@@ -77,7 +77,8 @@ func (p *Plan) member(uid types.UID) *plannedMember {
 	return &p.members[i]
 }
 
-// Commit puts a plan in force. It fails, with the reason, if what the plan rests on has changed since Begin.
+// Commit puts a plan in force. If the state on which the plan is based has changed since Begin, it returns nil and
+// the reason.
 func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Time) (*Plan, string) {
 	places := make(map[types.UID]int, len(placements))
 	for i := range placements {
@@ -111,13 +112,13 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 		p.members = append(p.members, plannedMember{member: m, leaf: pl.Leaf, node: pl.Node})
 	}
 	if !r.makesWhole(p) {
-		// What was bound at Begin may be gone, or released (partial.go).
+		// Pods that were bound at Begin may have been deleted or released (partial.go).
 		r.again(g)
-		return nil, "a bound pod of the gang went while it was planned"
+		return nil, "a bound pod of the gang was removed while it was planned"
 	}
 	g.markPlan(p)
 	g.plan, r.committing = p, p
-	g.leader, g.refusedAt, g.verdict = "", time.Time{}, podgroup.Refusal{}
+	g.leader, g.refusedAt, g.refusal = "", time.Time{}, podgroup.Refusal{}
 	if g.missed {
 		g.missed, g.unitsTried = false, false
 	}
@@ -131,8 +132,8 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 	return p, ""
 }
 
-// Next returns the next member to be handed to the scheduling loop, nil if no plan is being committed. A member that was
-// handed out and has not been assumed (its cycle failed or was skipped) aborts the plan.
+// Next returns the next member to be handed to the scheduling loop, nil if no plan is being committed. If the
+// previous member has not been assumed (its cycle failed or was skipped), the plan is aborted.
 func (r *Registry) Next() *corev1.Pod {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,7 +149,7 @@ func (r *Registry) Next() *corev1.Pod {
 		return nil
 	}
 	for p.next < len(p.members) && p.members[p.next].assumed {
-		p.next++ // the leader, whose own cycle came first
+		p.next++ // the leader, which was assumed in its own cycle
 	}
 	if p.next == len(p.members) {
 		r.committing = nil
@@ -176,7 +177,7 @@ func (r *Registry) PlanOf(uid types.UID) *Plan {
 	return r.plans[uid]
 }
 
-// Assume tells that the scheduler has reserved the node for the pod. The error says why it may not go on.
+// Assume records that the scheduler has reserved the node for the pod. The error states why the pod must not proceed.
 func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,7 +189,7 @@ func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
 	case p.aborted:
 		return fmt.Errorf("the plan of its gang was aborted: %s", p.reason)
 	case m.state != pending:
-		return fmt.Errorf("it has a node already")
+		return fmt.Errorf("the pod already has a node")
 	case p.member(uid).node != node:
 		return fmt.Errorf("planned on node %s, not on %s", p.member(uid).node, node)
 	}
@@ -208,7 +209,7 @@ func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
 	return nil
 }
 
-// Permit reports whether the pod's plan is in force: only then may it go to its binding.
+// Permit returns an error unless the pod's plan is in force: only then may the pod proceed to its binding.
 func (r *Registry) Permit(uid types.UID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,7 +223,8 @@ func (r *Registry) Permit(uid types.UID) error {
 	return nil
 }
 
-// Release tells that the scheduler gave the pod's reservation back (Unreserve): its cycle or its binding failed.
+// Release records that the scheduler released the pod's reservation (Unreserve) because its cycle or its binding
+// failed.
 func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -261,7 +263,7 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	return r.leave(e)
 }
 
-// Posted tells that the API server accepted the pod's binding.
+// Posted records that the API server accepted the pod's binding.
 func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -310,8 +312,8 @@ func (r *Registry) Abort(uid types.UID, cause AbortCause, reason string, now tim
 	return r.leave(r.evaluate(g, now))
 }
 
-// abort ends a plan that has not opened: members that were not assumed are free immediately, the others when the scheduler
-// releases them.
+// abort ends a plan whose barrier has not opened. Members that were not assumed are free immediately, the others when
+// the scheduler releases them.
 func (r *Registry) abort(p *Plan, cause AbortCause, reason string) {
 	if p.open || p.aborted {
 		return
@@ -337,7 +339,7 @@ func (r *Registry) abort(p *Plan, cause AbortCause, reason string) {
 	r.finish(p)
 }
 
-// recountPlan brings the numbers up to date with members whose plan has ended.
+// recountPlan updates the numbers of members whose plan has ended.
 func (r *Registry) recountPlan(p *Plan) {
 	for i := range p.members {
 		if m := p.members[i].member; r.members[m.pod.UID] == m {
@@ -346,8 +348,8 @@ func (r *Registry) recountPlan(p *Plan) {
 	}
 }
 
-// settle records that nothing more will happen to a member of the plan. Of an aborted plan, an assumed member is settled
-// by its release alone.
+// settle records that the plan's work on a member is finished. In an aborted plan, an assumed member is settled only
+// by its release.
 func (p *Plan) settle(uid types.UID, isBound bool) {
 	s := p.member(uid)
 	if p.aborted && s.assumed || s.settled {
@@ -358,7 +360,7 @@ func (p *Plan) settle(uid types.UID, isBound bool) {
 	p.lost = p.lost || !isBound
 }
 
-// finish ends a plan of which every member is settled.
+// finish ends a plan when all of its members are settled.
 func (r *Registry) finish(p *Plan) {
 	if p.settled < len(p.members) {
 		return
@@ -374,7 +376,7 @@ func (r *Registry) finish(p *Plan) {
 		if !p.lost {
 			g.failures = 0
 		}
-		if p.lost { // members that are free may wait again
+		if p.lost { // released members may wait again
 			r.recountPlan(p)
 		}
 		if g.completeAt.IsZero() {
@@ -387,7 +389,7 @@ func (r *Registry) finish(p *Plan) {
 	}
 }
 
-// Unwinding reports whether members of aborted plans are still assumed: a plan made now would see their reservations.
+// Unwinding reports whether members of aborted plans are still assumed. A plan made now would see their reservations.
 func (r *Registry) Unwinding() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -409,5 +411,5 @@ func (p *Plan) Reason(r *Registry) string {
 	return p.reason
 }
 
-// Index returns the place of a member in the plan: bindings are posted in this order.
+// Index returns the index of a member in the plan. Bindings are posted in this order.
 func (p *Plan) Index(uid types.UID) int { return p.places[uid] }

@@ -6,20 +6,21 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 )
 
-// pool is the pods of a gang that wait with one schedulerName. One of ours stays with the gang when none waits any more: to
-// make it anew with each pod that is replaced would take the time of the tree. So a gang has at most one a profile.
+// pool contains the pods of a gang that wait with one schedulerName. The pool of one of our profiles is kept when its last
+// pod leaves: creating a new one for each replaced pod would cost time proportional to the tree. A gang therefore has at
+// most one such pool per profile.
 type pool struct {
-	ours bool // a profile of this scheduler; of others only pods is kept
-	pods int  // that a plan may place
+	ours bool // belongs to a profile of this scheduler; for other schedulers only pods is maintained
+	pods int  // number of pods that a plan may place
 
-	usable *gang.Tally                // those, by leaf, and what is placed already
-	units  units                      // the surplus sub-groups that they could make
-	byAge  [2]*orderedHeap[*member]   // the oldest first: [0] those that a plan may place, [1] those that are held
-	leaves map[*gang.Group]*leafQueue // those that a plan may place
-	order  *orderedHeap[*leafQueue]   // by whose first pod is to be planned first
+	usable *gang.Tally                // those pods by leaf, plus the pods that are already placed
+	units  units                      // the surplus sub-groups that these pods could form
+	byAge  [2]*orderedHeap[*member]   // oldest first: [0] pods that a plan may place, [1] blocked pods
+	leaves map[*gang.Group]*leafQueue // pods that a plan may place, by leaf
+	order  *orderedHeap[*leafQueue]   // by the planning order of their first pods
 }
 
-// leafQueue is the pods of one leaf that a plan may place.
+// leafQueue contains the pods of one leaf that a plan may place.
 type leafQueue struct {
 	leaf    *gang.Group
 	below   bool // the leaf has fewer bound pods than its minimum
@@ -58,7 +59,7 @@ func newPool(ours bool, n *numbers) *pool {
 	return p
 }
 
-// queue moves a member to where its share says that it waits; the empty share is nowhere.
+// queue moves a member to the pool that its share determines. The empty share belongs to no pool.
 func (r *Registry) queue(m *member, s share) {
 	n := m.gang.numbers
 	if m.inPool != nil {
@@ -82,7 +83,7 @@ func (r *Registry) queue(m *member, s share) {
 	p.enter(m, n)
 }
 
-// enter adds a member as m.pooled says.
+// enter adds a member according to m.pooled.
 func (p *pool) enter(m *member, n *numbers) {
 	usable := m.pooled.has(isUsable)
 	if usable {
@@ -110,7 +111,7 @@ func (p *pool) enter(m *member, n *numbers) {
 	p.order.set(q)
 }
 
-// leave takes the member out.
+// leave removes the member.
 func (p *pool) leave(m *member, n *numbers) {
 	usable := m.pooled.has(isUsable)
 	if usable {
@@ -157,8 +158,8 @@ func (p *pool) boundChanged(bound *gang.Tally, leaf *gang.Group) {
 	}
 }
 
-// elect returns the pod that speaks for the gang: the first waiting pod of a leaf below its minimum, else the first. nil: none
-// waits.
+// elect returns the pod to be elected leader: the first waiting pod of a leaf below its minimum, otherwise the first
+// waiting pod. nil: no pod waits.
 func (p *pool) elect() *member {
 	q, ok := p.order.first()
 	if !ok {
@@ -168,21 +169,21 @@ func (p *pool) elect() *member {
 	return m
 }
 
-// profile returns the schedulerName that the gang's waiting pods are planned with: that of its first waiting pod that
-// names a profile of ours, of those that a plan could use if there are any. "" if none does.
+// profile returns the schedulerName with which the gang's waiting pods are planned: that of its first waiting pod
+// with one of our profiles, preferring pods that a plan could use. "" if there is no such pod.
 func (g *gangState) profile() string {
-	best, name, bestHeld := (*member)(nil), "", 0
+	best, name, bestBlocked := (*member)(nil), "", 0
 	for scheduler, p := range g.numbers.pools {
 		if !p.ours {
 			continue
 		}
-		for held := range p.byAge {
-			m, ok := p.byAge[held].first()
+		for blocked := range p.byAge {
+			m, ok := p.byAge[blocked].first()
 			if !ok {
 				continue
 			}
-			if best == nil || cmp.Or(held-bestHeld, m.key.age(&best.key), cmp.Compare(scheduler, name)) < 0 {
-				best, name, bestHeld = m, scheduler, held
+			if best == nil || cmp.Or(blocked-bestBlocked, m.key.age(&best.key), cmp.Compare(scheduler, name)) < 0 {
+				best, name, bestBlocked = m, scheduler, blocked
 			}
 			break
 		}
@@ -190,14 +191,14 @@ func (g *gangState) profile() string {
 	return name
 }
 
-// units knows which surplus sub-groups a pool could make: groups that are not satisfied, whose parent is, and that would be
-// with what waits. Each is welcome by itself, and worth nothing in part.
+// units determines which surplus sub-groups a pool could form: sub-groups that are not satisfied, whose parent is
+// satisfied, and that the waiting pods would satisfy. Each such sub-group is useful by itself, but only as a whole.
 type units struct {
-	is       []bool                 // by index of the group: it is not bound, and could be
-	children []int                  // by index of the group: how many of its children are so
+	is       []bool                 // by index of the group: it is not bound, but could be satisfied
+	children []int                  // by index of the group: number of its children for which `is` is true
 	open     []bool                 // by index of the group: it is satisfied, and children is not 0
-	levels   [gang.MaxDepth + 1]int // by depth of the parent: how many are open
-	all      int                    // how many are open
+	levels   [gang.MaxDepth + 1]int // by depth of the parent: number of open groups
+	all      int                    // number of open groups
 }
 
 func newUnits(tree *gang.Tree) units {
@@ -205,7 +206,7 @@ func newUnits(tree *gang.Tree) units {
 	return units{is: make([]bool, n), children: make([]int, n), open: make([]bool, n)}
 }
 
-// refresh looks at the groups above a leaf whose pods have changed.
+// refresh updates the groups above a leaf whose pods have changed.
 func (u *units) refresh(bound, usable *gang.Tally, leaf *gang.Group) {
 	for g := leaf; g != nil; g = g.Parent() {
 		i := g.Index()
@@ -233,7 +234,7 @@ func (u *units) refresh(bound, usable *gang.Tally, leaf *gang.Group) {
 	}
 }
 
-// level returns the highest level on which a unit could be made, 0 for direct children of the root.
+// level returns the highest level at which a unit could be formed, 0 for direct children of the root.
 func (u *units) level() int {
 	for level, n := range u.levels {
 		if n > 0 {
@@ -251,7 +252,7 @@ func depth(g *gang.Group) int {
 	return d
 }
 
-// spares counts the sub-groups that a gang has beyond its minimums.
+// spares counts the sub-groups of a gang beyond its minimums.
 type spares struct {
 	tree *gang.Tree
 	of   []int // by index of the group
@@ -262,7 +263,7 @@ func newSpares(tree *gang.Tree) spares {
 	return spares{tree: tree, of: make([]int, len(tree.Groups())+1)}
 }
 
-// refresh looks at the groups above a leaf whose bound pods have changed.
+// refresh updates the groups above a leaf whose bound pods have changed.
 func (s *spares) refresh(bound *gang.Tally, leaf *gang.Group) {
 	for g := leaf.Parent(); g != nil; g = g.Parent() {
 		n := max(0, bound.Have(g)-g.Min())

@@ -13,39 +13,39 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// Rank is a pod's place in the scheduling queue (docs/decisions, G16): higher priority first, then the tier, then of
-// surplus sub-groups the upper level and the gang that has fewer of them, then the earlier time. Comparing whole tuples
-// makes it a strict weak order, and for two plain pods it is PrioritySort's.
+// Rank is a pod's position in the scheduling queue (docs/decisions, G16): higher priority first, then by tier;
+// surplus sub-groups then by upper level first and by the gang that has fewer of them; then the earlier time.
+// Comparing whole tuples makes it a strict weak order. For two pods without a gang it is the order of PrioritySort.
 type Rank struct {
 	Priority int32
 	Tier     Tier
-	// Level and Extra are those of a surplus sub-group, else 0: on which level it would be, and how many sub-groups the
-	// gang has beyond its minimums.
+	// Level and Extra are set for a surplus sub-group, otherwise 0: the level at which it would be, and the number of
+	// sub-groups that the gang has beyond its minimums.
 	Level, Extra int
 	Time         time.Time
 }
 
-// Tier orders what waits at one priority.
+// Tier orders pods of the same priority.
 type Tier int8
 
 const (
 	// TierCommitting: members of a plan that is being committed; nothing goes between them.
 	TierCommitting Tier = iota - 3
-	// TierRepair: a gang that a crash or a failed binding left bound in part. It holds what it cannot use, so the rest of
-	// it comes before everything of any priority, for as long as it may stay so (Options.RepairTimeout). Its marks prove it,
-	// or a plan of this process.
+	// TierRepair: a gang that a crash or a failed binding left partially bound. It occupies resources that it cannot
+	// use, so its remaining pods precede all others of any priority, until Options.RepairTimeout is over. The state
+	// is proven by its marks, or by a plan of this process.
 	TierRepair
 	// TierRefill: an admitted gang that lost pods.
 	TierRefill
-	// TierNormal: plain pods, and gangs that wait for their minimum.
+	// TierNormal: pods without a gang, and gangs that wait for their minimum.
 	TierNormal
-	// TierSurplusUnit: whole sub-groups that a gang can do without.
+	// TierSurplusUnit: whole sub-groups beyond the minimum.
 	TierSurplusUnit
-	// TierSurplusSingle: single pods that a gang can do without.
+	// TierSurplusSingle: single pods beyond the minimum.
 	TierSurplusSingle
 )
 
-// Compare is negative if a goes before b.
+// Compare returns a negative number if a comes before b.
 func (a Rank) Compare(b Rank) int {
 	if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
 		return c
@@ -62,11 +62,11 @@ func (a Rank) Compare(b Rank) int {
 	return a.Time.Compare(b.Time)
 }
 
-// RankOf returns the rank a gang's pod was stamped with, or that of a plain pod with the time given. Lock-free: the queue
-// calls it while it sorts.
+// RankOf returns the rank with which a pod of a gang was stamped, or the rank of a pod without a gang at the given
+// time. It takes no lock, because the queue calls it while sorting.
 //
-// A rank must not change while its pod lies in a heap of the queue. It is stamped when PreEnqueue lets the pod pass,
-// unless it is stamped already, and dropped when the pod is popped (Popped) or gone.
+// The rank of a pod must not change while the pod is in a heap of the queue. A pod without a rank is stamped when
+// PreEnqueue admits it; the rank is dropped when the pod is popped (Popped) or deleted.
 func (r *Registry) RankOf(pod *corev1.Pod, queued time.Time) Rank {
 	if _, ok := pod.Annotations[v2alpha2.PodGroupAnnotation]; ok {
 		if v, ok := r.ranks.Load(pod.UID); ok {
@@ -99,8 +99,9 @@ func (r *Registry) leaderRank(g *gangState) Rank {
 	return rank
 }
 
-// priority returns the gang's priority: the highest among its pods, or that of its PodGroup's class if that is known and
-// lower (docs/decisions, G10). Whoever made the pods was allowed to use theirs; of the class that is not known.
+// priority returns the gang's priority: the highest among its pods, or the priority of its PodGroup's class if that
+// is known and lower (docs/decisions, G10). The creator of a pod was authorized to use the pod's priority class; for
+// the class in the PodGroup this is not checked.
 func (r *Registry) priority(g *gangState) int32 {
 	highest := g.numbers.priorities.highest()
 	if g.group != nil && g.group.Spec.PriorityClassName != "" && r.opts.Priority != nil {
@@ -111,7 +112,7 @@ func (r *Registry) priority(g *gangState) int32 {
 	return highest
 }
 
-// SortByRank sorts gangs as their leaders are sorted in the queue. Gangs that are not known come last.
+// SortByRank sorts gangs in the order of their leaders in the queue. Unknown gangs come last.
 func (r *Registry) SortByRank(keys []Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,19 +14,20 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
-// Key names a gang: namespace and name of its PodGroup.
+// Key identifies a gang: namespace and name of its PodGroup.
 type Key = types.NamespacedName
 
-// Effects is what has to be done after a change, by the caller, with no lock of this package held.
+// Effects are the actions that the caller must perform after a change, without holding any lock of this package.
 type Effects struct {
 	// Activate: pods to move to the active queue (leaders).
 	Activate []*corev1.Pod
 	// Dirty: gangs whose PodGroup status may have changed.
 	Dirty []Key
-	// Cancel: assumed members of plans that were aborted before their barrier opened. What is being prepared for them
-	// (PreBind) is to be cancelled: until it ends they keep their room.
+	// Cancel: assumed members of plans that were aborted before their barrier opened. The preparation of these
+	// members (PreBind) must be cancelled; until it ends they occupy their reservations.
 	Cancel []types.UID
-	// Vacated: pods that are gone and whose room is not kept any more (Rooms). For others it is as if they went now.
+	// Vacated: deleted pods whose room is no longer kept (Rooms). For other pods this is equivalent to their deletion
+	// now.
 	Vacated []*corev1.Pod
 }
 
@@ -37,82 +38,83 @@ func (e *Effects) add(o Effects) {
 	e.Vacated = append(e.Vacated, o.Vacated...)
 }
 
-// Options are the limits and the surroundings of a Registry.
+// Options are the limits and the dependencies of a Registry.
 type Options struct {
-	// Resync is how long a gang that was refused sleeps, at the longest, after something changed in the cluster. It
-	// repairs wake-ups that the scheduling queue dropped.
+	// Resync is the maximum time that a refused gang waits after a change in the cluster. It compensates for wake-ups
+	// that the scheduling queue dropped.
 	Resync time.Duration
-	// RepairTimeout is how long a gang that was never whole may stay bound in part (docs/decisions, G11).
+	// RepairTimeout is how long a gang that never had its minimum may stay partially bound (docs/decisions, G11).
 	RepairTimeout time.Duration
-	// SingleSurplusAfter is how long room must not have grown before single surplus pods are placed while a surplus
-	// sub-group of the same priority waits: nodes that come one by one make up room for the sub-group first. Zero: no wait.
+	// SingleSurplusAfter is how long the free room must not have grown before single surplus pods are placed while a
+	// surplus sub-group of the same priority waits. Nodes that are added one by one can thus make up room for the
+	// sub-group first. Zero: no wait.
 	SingleSurplusAfter time.Duration
-	// ReplacementTimeout is how long the room of a deleted pod is kept for its replacement, from when the pod began to
-	// terminate. Zero: no room is kept.
+	// ReplacementTimeout is how long the room of a deleted pod is kept for its replacement, counted from the time at
+	// which the pod began to terminate. Zero: no room is kept.
 	ReplacementTimeout time.Duration
-	// Clock is that of Arrive; nil: the real one.
+	// Clock is used by Arrive; nil: the real clock.
 	Clock clock.Clock
-	// Priority resolves a PriorityClass; false if there is none of that name.
+	// Priority resolves a PriorityClass. It returns false if there is none of that name.
 	Priority func(name string) (int32, bool)
-	// Aborted is told of every plan that is given up before anything was bound; nil: nobody wants to know. It must not call
-	// the Registry.
+	// Aborted is called for every plan that is aborted before any member was bound; nil: no callback. It must not
+	// call the Registry.
 	Aborted func(cause AbortCause)
-	// UnknownKey is called when a pod's mark names a key that is not known; nil: it is not. It must not call the Registry.
+	// UnknownKey is called when a pod's mark names an unknown key; nil: no callback. It must not call the Registry.
 	UnknownKey func()
 }
 
-// AbortCause is why a plan was given up, coarse enough to be counted.
+// AbortCause is the cause for which a plan was aborted, with few distinct values, so that it can label a metric.
 type AbortCause string
 
 const (
-	// AbortRefused: the real cycle refused a member the node that the plan had found for it.
+	// AbortRefused: in its real cycle a member was refused by the node that the plan had assigned to it.
 	AbortRefused AbortCause = "refused"
-	// AbortUnprepared: a volume, a claim or another plugin's reservation of a member failed on its node.
+	// AbortUnprepared: a volume, a claim or another plugin's reservation for a member failed on its node.
 	AbortUnprepared AbortCause = "unprepared"
-	// AbortLate: a member did not come out of the queue, or was not ready to be bound in time.
+	// AbortLate: a member did not leave the queue, or was not ready to be bound in time.
 	AbortLate AbortCause = "late"
-	// AbortChanged: a member, or a bound pod that the plan counted on, is gone or bound by somebody else.
+	// AbortChanged: a member, or a bound pod on which the plan was based, is gone or was bound by another scheduler.
 	AbortChanged AbortCause = "changed"
-	// AbortOvertaken: it was a plan for surplus, and the gang's minimum lost pods.
+	// AbortOvertaken: the plan was for surplus, and the gang's minimum lost pods.
 	AbortOvertaken AbortCause = "overtaken"
 )
 
-// Registry holds all gangs of one scheduler process. Safe for concurrent use.
+// Registry contains all gangs of one scheduler process. Safe for concurrent use.
 type Registry struct {
-	clock clock.Clock // of waits; what happens is told with its time
+	clock clock.Clock // used only by Arrive; other calls pass the current time
 
 	mu       sync.Mutex
 	opts     Options
 	profiles sets.Set[string]
 	synced   bool
-	leading  bool      // this process schedules: its own memory holds, not what another one wrote
-	now      time.Time // the latest time that a caller gave
+	leading  bool      // this process schedules: its own memory is authoritative, not the status written by another process
+	now      time.Time // the latest time passed by a caller
 
 	gangs   map[Key]*gangState
 	members map[types.UID]*member
 	plans   map[types.UID]*Plan // by member, from Commit until the member is bound or released
 
 	committing      *Plan                      // the one plan whose members are being handed out; nil = none
-	unwinding       int                        // members of aborted plans that are assumed still
-	vanished        map[types.UID]time.Time    // bound pods that the scheduler's informer lost, since when
-	vanishedInOrder []vanishedPod              // the same in order of time; some are settled already
-	leftGang        map[types.UID]formerMember // waiting pods that left their gang and the queue may still hold
-	planSeq         uint64                     // of the newest plan
-	unanswered      Key                        // a gang of which a binding got no answer from the API server; zero = none
+	unwinding       int                        // members of aborted plans that are still assumed
+	vanished        map[types.UID]time.Time    // bound pods that vanished from the scheduler's informer, and when
+	vanishedInOrder []vanishedPod              // the same in chronological order; some may be resolved already
+	leftGang        map[types.UID]formerMember // waiting pods that left their gang and may still be gated in the queue
+	planSeq         uint64                     // ID of the newest plan
+	unanswered      Key                        // a gang with a binding that the API server did not answer; zero = none
 	cancelled       []types.UID                // for the next Effects
 	vacated         []*corev1.Pod              // likewise
 
-	rooms     *rooms      // kept for pods that are to come
-	haveRooms atomic.Bool // rooms has any
+	rooms     *rooms      // kept for replacement pods
+	haveRooms atomic.Bool // rooms is not empty
 
 	index indices
 
-	keys atomic.Pointer[mark.Keys] // of marks; nil = none
+	keys atomic.Pointer[mark.Keys] // signing keys of marks; nil = none
 
 	ranks sync.Map // types.UID -> Rank, see rank.go
 }
 
-// New returns an empty Registry. It is to be configured before anything happens, and elects nobody before Synced.
+// New returns an empty Registry. It must be configured before any other call, and elects no leader before Synced.
 func New() *Registry {
 	return &Registry{
 		clock:    clock.RealClock{},
@@ -127,14 +129,15 @@ func New() *Registry {
 	}
 }
 
-// enter begins a call at a time of the caller's.
+// enter begins a call at the time that the caller passed.
 func (r *Registry) enter(now time.Time) {
 	if now.After(r.now) {
 		r.now = now
 	}
 }
 
-// leave ends a call: what plans that were aborted meanwhile left to be cancelled goes with its effects.
+// leave ends a call: it adds the cancellations of plans that were aborted during the call, and the vacated pods, to
+// the effects.
 func (r *Registry) leave(e Effects) Effects {
 	if len(r.cancelled) > 0 {
 		e.Cancel = append(e.Cancel, r.cancelled...)
@@ -147,26 +150,27 @@ func (r *Registry) leave(e Effects) Effects {
 	return e
 }
 
-// vanishedPod is a bound pod that the informer lost, and when.
+// vanishedPod is a bound pod that vanished from the informer, and when.
 type vanishedPod struct {
 	uid   types.UID
 	since time.Time
 }
 
-// formerMember is a pod whose annotation was taken away. The queue held it, and asks again only when told.
+// formerMember is a pod whose PodGroup annotation was removed. The queue gated it, and checks it again only if it is
+// activated.
 type formerMember struct {
 	pod   *corev1.Pod
 	since time.Time
 }
 
-// AddProfile makes pods with this schedulerName ours.
+// AddProfile registers a schedulerName as one of this scheduler's profiles.
 func (r *Registry) AddProfile(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.profiles.Insert(name)
 }
 
-// Synced records that every pod and PodGroup that existed at start has been seen: elections begin.
+// Synced records that every pod and PodGroup that existed at start has been seen. Elections begin now.
 func (r *Registry) Synced(now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,28 +185,28 @@ func (r *Registry) Synced(now time.Time) Effects {
 	return r.leave(e)
 }
 
-// SetLeading records that this process schedules from now on: what it remembers holds. Before, it follows what another
-// process writes into the status of PodGroups. An attempt to plan records the same.
+// SetLeading records that this process schedules from now on and that its own memory is authoritative. Before, the
+// Registry follows the status of PodGroups that another process writes. An attempt to plan has the same effect.
 func (r *Registry) SetLeading() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leading = true
 }
 
-// gang returns the gang of the key, made if it is not known.
+// gang returns the gang of the key, and creates it if it is unknown.
 func (r *Registry) gang(key Key) *gangState {
 	g := r.gangs[key]
 	if g == nil {
 		g = &gangState{
 			key: key, members: map[types.UID]*member{}, numbers: newNumbers(anyTree),
-			why: "held by PodGroup " + message.Truncate(key.String(), message.MaxName) + " until it is its turn",
+			why: "gated by PodGroup " + message.Truncate(key.String(), message.MaxName) + " until its gang can be planned",
 		}
 		r.gangs[key] = g
 	}
 	return g
 }
 
-// Configure sets the options. To be called before anything else happens.
+// Configure sets the options. It must be called before any other method.
 func (r *Registry) Configure(opts Options) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,29 +11,29 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// While a PodGroup says that pods are being replaced (v2alpha2.ReplacingAnnotation), the room of a deleted pod is kept for
-// the next pods of its leaf (reservation.go). Users may write that annotation, so what it can do is bounded by what they
-// cannot write:
+// While a PodGroup reports that pods are being replaced (v2alpha2.ReplacingAnnotation), the room of a deleted pod is
+// kept for the next pods of its leaf (reservation.go). Users may set that annotation, so its effect is bounded by
+// facts that users cannot write:
 //
-//   - Only a pod that was bound, and counted in a sub-group that was admitted, leaves room behind, once, what it requested
-//     and on its own node. A pod that never was bound leaves none, however often it is made and deleted.
-//   - It is kept at no higher priority than the pod's own, which quota and admission have checked.
-//   - The time runs from when the pod began to terminate. It is never prolonged: not by another annotation, not by a pod that
-//     was assumed in its stead and released.
+//   - Only a pod that was bound, and counted in a sub-group that was admitted, leaves room behind: once, as much as it
+//     requested, and on its own node. A pod that never was bound leaves none, however often it is created and deleted.
+//   - The room is kept at no higher priority than the pod's own, which quota and admission have checked.
+//   - The time runs from when the pod began to terminate. It is never extended, neither by another annotation nor by a pod
+//     that was assumed in its place and released.
 //   - The number of rooms is bounded (maxRooms, maxRoomsOfGang).
 //
-// After a restart, pods that still terminate are seen, and their time runs from what their objects say. Rooms of pods that
-// are gone are lost.
+// After a restart, pods that are still terminating are recognized, and their time runs from the timestamps of their
+// objects. Rooms of pods that no longer exist are lost.
 
-// parting is how a member leaves its node.
+// parting is the state of a member that leaves its node.
 type parting struct {
-	since  time.Time // when it began to terminate, or vanished; zero: it did not
-	stood  bool      // it counted in an admitted sub-group then
-	unseen bool      // that is not known: it was terminating already when it was seen first
+	since  time.Time // when it began to terminate, or vanished; zero: neither
+	stood  bool      // at that time it counted in an admitted sub-group
+	unseen bool      // stood is not known: the pod was already terminating when it was first observed
 	kept   bool      // its room was kept, and is not kept again
 }
 
-// stands reports whether the member is bound and counts in a sub-group that is admitted.
+// stands reports whether the member is bound and counts in an admitted sub-group.
 func (m *member) stands() bool {
 	g := m.gang
 	if !m.isBound() || m.misplaced != "" || !g.admitted || g.tree == nil {
@@ -42,8 +42,8 @@ func (m *member) stands() bool {
 	return g.tree.Root().IsLeaf() || g.admittedGroups.Has(m.leaf)
 }
 
-// parts records that a member begins to terminate, if the pod does so now and has a node. known is false for a pod that is
-// seen for the first time; stood is that of the moment before.
+// parts records that a member begins to terminate, if the pod does so with this update and has a node. known is false
+// for a pod that is observed for the first time; stood is the result of stands before the update.
 func (m *member) parts(old *corev1.Pod, known, stood bool, now time.Time) {
 	pod := m.pod
 	if pod.DeletionTimestamp == nil || pod.Spec.NodeName == "" || !m.parting.since.IsZero() || m.state == succeeded {
@@ -58,7 +58,8 @@ func (m *member) parts(old *corev1.Pod, known, stood bool, now time.Time) {
 	m.parting = parting{since: terminatingSince(pod, now), unseen: true}
 }
 
-// terminatingSince returns when the deletion of the pod was requested, by its object, but never a time to come.
+// terminatingSince returns when the deletion of the pod was requested according to its object, but never a time in
+// the future.
 func terminatingSince(pod *corev1.Pod, now time.Time) time.Time {
 	since := pod.DeletionTimestamp.Time
 	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
@@ -70,7 +71,7 @@ func terminatingSince(pod *corev1.Pod, now time.Time) time.Time {
 	return since
 }
 
-// keepRoom keeps the room of a member that parts, if it is to be kept.
+// keepRoom keeps the room of a departing member, if the conditions above are met.
 func (r *Registry) keepRoom(m *member) {
 	g, p := m.gang, &m.parting
 	if p.since.IsZero() || p.kept || !g.replacing || r.opts.ReplacementTimeout <= 0 || g.tree == nil || m.misplaced != "" || m.pod.Spec.NodeName == "" {
@@ -86,10 +87,10 @@ func (r *Registry) keepRoom(m *member) {
 	}
 }
 
-// owner returns whom the member's room is kept for.
+// owner returns the owner for which the member's room is kept.
 func (m *member) owner() Owner { return Owner{Gang: m.gang.key, Leaf: m.leaf} }
 
-// setReplacing follows the annotation of the gang's PodGroup, and its tree.
+// setReplacing applies the annotation and the tree of the gang's PodGroup to the kept rooms.
 func (r *Registry) setReplacing(g *gangState) {
 	was := g.replacing
 	g.replacing = g.group != nil && g.group.Annotations[v2alpha2.ReplacingAnnotation] != ""
@@ -97,7 +98,8 @@ func (r *Registry) setReplacing(g *gangState) {
 	case !g.replacing:
 		r.endRooms(r.rooms.dropGang(g.key))
 	case !was:
-		// The annotation may come after the deletion that it is about: informers are not in step.
+		// The annotation may arrive after the deletion to which it refers, because informers are not synchronized
+		// with each other.
 		var parting []*member
 		for _, m := range g.members {
 			if !m.parting.since.IsZero() {
@@ -116,14 +118,14 @@ func (r *Registry) setReplacing(g *gangState) {
 	}
 }
 
-// cameToNode has a pod that somebody else bound take a room of its leaf, as if it had been assumed here.
+// cameToNode lets a pod that another scheduler bound take a room of its leaf, as if it had been assumed here.
 func (r *Registry) cameToNode(m *member) {
 	if m.misplaced == "" {
 		r.rooms.take(m.owner(), m.pod.UID, m.node)
 	}
 }
 
-// endRooms notes that rooms are not kept any more. What their pods have left is free for all.
+// endRooms records that rooms are no longer kept. The resources of their pods are free for all.
 func (r *Registry) endRooms(ended []Room) {
 	if len(ended) == 0 {
 		return
@@ -131,7 +133,7 @@ func (r *Registry) endRooms(ended []Room) {
 	for _, x := range ended {
 		m := r.members[x.Pod.UID]
 		if _, gone := r.vanished[x.Pod.UID]; m != nil && m.state == bound && !gone {
-			continue // it is on its node still
+			continue // the pod is still on its node
 		}
 		r.vacated = append(r.vacated, x.Pod)
 	}
@@ -141,8 +143,8 @@ func (r *Registry) endRooms(ended []Room) {
 	r.haveRooms.Store(len(r.rooms.byPod) > 0)
 }
 
-// PodLeaves tells that a pod is about to leave the scheduler's cache: its room is to be kept before any plan sees it free.
-// What has become of the pod is told by others.
+// PodLeaves records that a pod is about to be removed from the scheduler's cache. Its room must be kept before any
+// plan can see it as free. The other handlers process the removal of the pod.
 func (r *Registry) PodLeaves(uid types.UID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,7 +156,7 @@ func (r *Registry) PodLeaves(uid types.UID, now time.Time) {
 	r.vanishes(m, now)
 }
 
-// vanishes keeps the room of a member that is gone and was not seen to terminate.
+// vanishes keeps the room of a member that is gone without having been observed terminating.
 func (r *Registry) vanishes(m *member, now time.Time) {
 	if m.parting.since.IsZero() {
 		m.parting = parting{since: now, stood: m.stands()}
@@ -162,7 +164,7 @@ func (r *Registry) vanishes(m *member, now time.Time) {
 	}
 }
 
-// endedByItself gives up the room of a pod that vanished because it ended, or that is back, and was not deleted.
+// endedByItself drops the room of a pod that vanished because it finished, or that reappeared, and was not deleted.
 func (r *Registry) endedByItself(m *member) {
 	if m.pod.DeletionTimestamp == nil && !m.parting.since.IsZero() {
 		m.parting = parting{}
@@ -170,7 +172,7 @@ func (r *Registry) endedByItself(m *member) {
 	}
 }
 
-// RemoveNode tells that a node is gone, and with it the room on it.
+// RemoveNode drops the rooms on a deleted node.
 func (r *Registry) RemoveNode(name string) {
 	if !r.haveRooms.Load() {
 		return
@@ -181,8 +183,8 @@ func (r *Registry) RemoveNode(name string) {
 	r.haveRooms.Store(len(r.rooms.byPod) > 0)
 }
 
-// Rooms returns the rooms that are kept now, in the order in which they were kept first, and a number that differs when
-// they do. The result is shared and must not be modified. Costs nothing while there are none.
+// Rooms returns the rooms that are currently kept, in the order in which they were first kept, and a version that
+// changes with them. The result is shared and must not be modified. The call takes no lock while there are none.
 func (r *Registry) Rooms() ([]Room, uint64) {
 	if !r.haveRooms.Load() {
 		return nil, 0

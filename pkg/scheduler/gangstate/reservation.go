@@ -9,34 +9,35 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Owner is whom room is kept for: the pods of one leaf of a gang.
+// Owner identifies the pods for which room is kept: those of one leaf of a gang.
 type Owner struct {
 	Gang Key
 	Leaf string // "" for a PodGroup without sub-groups
 }
 
-// Room is the room of one pod that is kept on a node. Nothing of the same or a lower priority may take it but pods of its
-// owner.
+// Room is the room of one pod that is kept on a node. Pods of the same or a lower priority may not use it unless they
+// belong to its owner.
 type Room struct {
 	Owner    Owner
 	Node     string
-	Priority int32 // of the gang when the room was first kept, or that of its pod if it is lower
-	// Pod had the room. It may be on its node still, terminating: then the room is the pod's own.
+	Priority int32 // of the gang when the room was first kept, or of its pod if that is lower
+	// Pod is the pod that had the room. It may still be on its node, terminating: then it occupies the room itself.
 	Pod *corev1.Pod
 }
 
 const (
-	// maxRooms bounds the rooms that are kept, of all gangs together; maxRoomsOfGang those of one gang.
+	// maxRooms bounds the rooms that are kept for all gangs together, maxRoomsOfGang those of one gang.
 	maxRooms       = 8192
 	maxRoomsOfGang = 1024
 )
 
-// rooms are the rooms that are kept. It is bookkeeping alone: no lock, and the time is an argument. The zero value is not
-// usable; see newRooms.
+// rooms is the set of rooms that are kept. It takes no lock, and the current time is an argument. The zero value is
+// not usable; see newRooms.
 //
-// A room is kept once for each pod that had it, until the earliest of: a pod of the owner is bound in its stead, the time
-// is over, it is dropped. A pod of the owner that is assumed, wherever, takes one of the owner's rooms: that on its own
-// node if there is one, else the oldest. That room counts no more, unless the pod is released again.
+// A room is kept once for each pod that had it, until the first of these events: a pod of the owner is bound in its
+// place, its time is over, or it is dropped. An assumed pod of the owner, on any node, takes one of the owner's
+// rooms: the one on its own node if there is one, otherwise the oldest. A room that is taken no longer counts, unless
+// the pod is released again.
 type rooms struct {
 	max, maxOfGang int
 
@@ -46,17 +47,17 @@ type rooms struct {
 	ofGang  map[Key]int
 	due     *orderedHeap[*keptRoom]
 	seq     int
-	changed bool // since view was made
+	changed bool // since view was computed
 	view    []Room
-	version uint64 // of view
+	version uint64 // version of view
 }
 
-// keptRoom is a room with what is known of its keeping.
+// keptRoom is a room and the state of keeping it.
 type keptRoom struct {
 	Room
 	seq   int
 	until time.Time
-	taker types.UID // the assumed pod that is bound in its stead; "": none
+	taker types.UID // the assumed pod that is bound in its place; "": none
 	inDue int
 }
 
@@ -71,7 +72,8 @@ func newRooms() *rooms {
 	}
 }
 
-// keep keeps the room of a pod. false: it is kept already, its time is over, or too many are kept.
+// keep keeps the room of a pod. It returns false if the room is kept already, its time is over, or too many rooms are
+// kept.
 func (s *rooms) keep(x Room, until, now time.Time) bool {
 	uid := x.Pod.UID
 	if s.byPod[uid] != nil || !now.Before(until) || len(s.byPod) >= s.max || s.ofGang[x.Owner.Gang] >= s.maxOfGang {
@@ -87,7 +89,7 @@ func (s *rooms) keep(x Room, until, now time.Time) bool {
 	return true
 }
 
-// take has an assumed pod of the owner take a room, if one is left.
+// take lets an assumed pod of the owner take a room, if one is left.
 func (s *rooms) take(owner Owner, uid types.UID, node string) {
 	if s.byTaker[uid] != nil {
 		return
@@ -113,8 +115,7 @@ func (s *rooms) take(owner Owner, uid types.UID, node string) {
 	s.changed = true
 }
 
-// restore ends the part of a pod that is not assumed any more: the room that it took is kept again, for the rest of its
-// time.
+// restore records that a pod is no longer assumed: the room that it took is kept again, for the rest of its time.
 func (s *rooms) restore(uid types.UID) {
 	if x := s.byTaker[uid]; x != nil {
 		x.taker = ""
@@ -123,7 +124,7 @@ func (s *rooms) restore(uid types.UID) {
 	}
 }
 
-// settle ends the room that a pod took which is bound now.
+// settle ends the room taken by a pod that is now bound.
 func (s *rooms) settle(uid types.UID) []Room {
 	if x := s.byTaker[uid]; x != nil {
 		return s.end(x)
@@ -131,7 +132,7 @@ func (s *rooms) settle(uid types.UID) []Room {
 	return nil
 }
 
-// drop ends the room of a pod that had it.
+// drop ends the room of the pod that had it.
 func (s *rooms) drop(uid types.UID) []Room {
 	if x := s.byPod[uid]; x != nil {
 		return s.end(x)
@@ -164,7 +165,7 @@ func (s *rooms) expire(now time.Time) []Room {
 	}
 }
 
-// endIf ends the rooms of which is holds, in the order in which they were kept.
+// endIf ends the rooms for which `is` returns true, in the order in which they were kept.
 func (s *rooms) endIf(is func(*keptRoom) bool) []Room {
 	var ends []*keptRoom
 	for _, x := range s.byPod {
@@ -180,7 +181,7 @@ func (s *rooms) endIf(is func(*keptRoom) bool) []Room {
 	return out
 }
 
-// end forgets a room, and returns it.
+// end removes a room, and returns it.
 func (s *rooms) end(x *keptRoom) []Room {
 	delete(s.byPod, x.Pod.UID)
 	if x.taker != "" {
@@ -198,11 +199,11 @@ func (s *rooms) end(x *keptRoom) []Room {
 	return []Room{x.Room}
 }
 
-// has reports whether rooms are kept for the owner, taken ones included.
+// has reports whether rooms are kept for the owner, including taken ones.
 func (s *rooms) has(owner Owner) bool { return len(s.byOwner[owner]) > 0 }
 
-// list returns the rooms that count, in the order in which they were kept: those that are not taken. The result is shared,
-// and never changes.
+// list returns the rooms that are not taken, in the order in which they were kept. The result is shared and
+// immutable.
 func (s *rooms) list() []Room {
 	if !s.changed {
 		return s.view

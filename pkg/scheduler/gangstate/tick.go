@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// wake returns the leader to be activated.
+// wake returns the leader, to be activated.
 func (r *Registry) wake(g *gangState, now time.Time) []*corev1.Pod {
 	m := g.members[g.leader]
 	if m == nil {
@@ -16,22 +16,23 @@ func (r *Registry) wake(g *gangState, now time.Time) []*corev1.Pod {
 	return []*corev1.Pod{m.pod}
 }
 
-// again has the leader woken once more by Tick: its cycle ended without a verdict.
+// again lets Tick wake the leader once more, because its cycle ended without a plan or a refusal.
 func (r *Registry) again(g *gangState) {
 	g.seen = false
 	r.reindex(g)
 }
 
-// Tick repeats what may have been lost and starts what has waited long enough. To be called several times a second.
+// Tick repeats activations that may have been lost and starts attempts whose waiting time is over. It must be called
+// several times a second.
 func (r *Registry) Tick(now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.enter(now)
 	var e Effects
 	if p := r.committing; p != nil && now.Sub(p.progress) > commitTimeout {
-		// Only possible where members come through the queue by themselves, and one never does.
+		// This is only possible if members come through the queue by themselves, and one of them never does.
 		g := p.gang
-		r.abort(p, AbortLate, "a member never came out of the queue")
+		r.abort(p, AbortLate, "a member did not leave the queue in time")
 		g.backOff(now)
 		e.add(r.evaluate(g, now))
 	}
@@ -66,7 +67,7 @@ func (r *Registry) Tick(now time.Time) Effects {
 	return r.leave(e)
 }
 
-// fire does what is due for a gang.
+// fire performs the actions that are due for a gang.
 func (r *Registry) fire(g *gangState, now time.Time) Effects {
 	switch {
 	case r.gangs[g.key] != g || g.plan != nil:
@@ -75,7 +76,7 @@ func (r *Registry) fire(g *gangState, now time.Time) Effects {
 		return r.evaluate(g, now)
 	case g.yieldedTo != nil:
 		g.endYield()
-		g.seen = false // its own cycle may not have ended yet: then the queue drops this
+		g.seen = false // the queue drops this activation if the leader's own cycle has not ended yet
 	case !g.seen:
 	case !g.parked:
 		return Effects{}
@@ -86,8 +87,8 @@ func (r *Registry) fire(g *gangState, now time.Time) Effects {
 		if now.Before(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter)) || !g.hasSingles() {
 			return Effects{}
 		}
-		g.unitVerdict = g.verdict
-		g.unitVerdict.At = g.refusedAt
+		g.unitRefusal = g.refusal
+		g.unitRefusal.At = g.refusedAt
 		g.unitsTried, g.unitsTriedAt = true, g.generation
 		return r.evaluate(g, now)
 	default:

@@ -13,22 +13,23 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 )
 
-// A pod without a gang may preempt pods of a gang only so that the gang keeps its minimum, or goes as a whole: single pods
-// above the minimum of the tree, or all of its bound pods, if these are on the one node that the preemptor looks at
-// (docs/decisions, G15).
+// A pod without a gang may preempt pods of a gang only if the gang keeps its minimum or is preempted as a whole:
+// either single pods above the minimum of the tree, or all bound pods of the gang, provided that they are on the one
+// node that the preemptor considers (docs/decisions, G15).
 
-// Victims is what a pod without a gang may preempt on one node.
+// Victims describes which pods of one node a pod without a gang may preempt.
 type Victims struct {
-	// Singly are the pods that may be preempted each by itself, pods without a gang among them.
+	// Singly contains the pods that may be preempted individually, including pods without a gang.
 	Singly sets.Set[types.UID]
-	// Whole are gangs with all of their bound pods, to be preempted together or not at all. Pods that are in Singly too are
-	// above the gang's minimum.
+	// Whole contains gangs with all of their bound pods, which must be preempted together or not at all. Pods that
+	// are also in Singly are above the gang's minimum.
 	Whole [][]*corev1.Pod
-	// Protected says why a pod of a gang is in neither. Empty: there is no such pod.
+	// Protected is the reason why some pod of a gang is in neither. Empty: there is no such pod.
 	Protected string
 }
 
-// Why pods of a gang are no victims. Few texts, since the scheduler counts the nodes that gave the same.
+// Reasons why pods of gangs are no victims. There are few distinct texts, because the scheduler counts nodes by
+// reason.
 const (
 	isNonPreemptible   = "pods of lower priority belong to gangs that may not be preempted"
 	isMoreImportant    = "pods of lower priority belong to gangs of the same or a higher priority"
@@ -38,8 +39,8 @@ const (
 	preemptionReported = 30 * time.Second
 )
 
-// Victims returns which of the pods on a node a pod without a gang and of that priority may preempt, as far as gangs are
-// concerned. pods are those of lower priority.
+// Victims returns which of the pods on a node may be preempted by a pod without a gang and with the given priority,
+// considering only the rules for gangs. pods are those of lower priority.
 func (r *Registry) Victims(pods []*corev1.Pod, priority int32, now time.Time) Victims {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,7 +50,7 @@ func (r *Registry) Victims(pods []*corev1.Pod, priority int32, now time.Time) Vi
 	for _, pod := range pods {
 		m := r.members[pod.UID]
 		if m == nil || m.gang.group == nil || pod.DeletionTimestamp != nil || m.isVictim(now) || m.isBound() && m.misplaced != "" {
-			v.Singly.Insert(pod.UID) // belongs to no gang, or counts nowhere in it
+			v.Singly.Insert(pod.UID) // belongs to no gang, or does not count in it
 			continue
 		}
 		if here[m.gang] == nil {
@@ -63,7 +64,8 @@ func (r *Registry) Victims(pods []*corev1.Pod, priority int32, now time.Time) Vi
 	return v
 }
 
-// victimsOf judges the members of one gang on a node. All of them count towards its tree, and none is a victim already.
+// victimsOf classifies the members of one gang on a node. All of them count towards its tree, and none is a victim
+// yet.
 func (r *Registry) victimsOf(g *gangState, here []*member, priority int32, now time.Time, v *Victims) {
 	switch {
 	case g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:
@@ -77,7 +79,7 @@ func (r *Registry) victimsOf(g *gangState, here []*member, priority int32, now t
 		return
 	}
 	for _, m := range here {
-		if !m.isBound() { // in the scheduler's belief alone
+		if !m.isBound() { // assumed, but not bound
 			v.Protected = isBeingBound
 			return
 		}
@@ -107,8 +109,9 @@ func (r *Registry) victimsOf(g *gangState, here []*member, priority int32, now t
 	}
 }
 
-// surplus returns, per leaf, the bound pods above the minimum of the tree, without those that are victims already. Not to be
-// modified. A preemptor asks for every node, so the answer is kept until bound pods change, or victims, or for a second.
+// surplus returns, per leaf, the bound pods above the minimum of the tree, without those that are victims already.
+// Not to be modified. A preemptor asks for every node, so the result is cached until bound pods or victims change,
+// and for at most a second.
 func (g *gangState) surplus(now time.Time) gang.Counts {
 	if g.tree == nil || g.numbers.bound.Pods(g.tree.Root()) <= g.tree.MinPods() {
 		return nil
@@ -143,7 +146,7 @@ func (g *gangState) boundMembers(now time.Time) int {
 	return n
 }
 
-// isVictim reports whether the pod is being preempted, and its deletion may not have been seen yet.
+// isVictim reports whether the pod is being preempted, and its deletion may not have been observed yet.
 func (m *member) isVictim(now time.Time) bool {
 	since, ok := m.gang.victims[m]
 	return ok && now.Sub(since) < preemptionReported
@@ -152,14 +155,15 @@ func (m *member) isVictim(now time.Time) bool {
 // Preempted is a pod of a gang that is about to be preempted.
 type Preempted struct {
 	Group *v2alpha2.PodGroup
-	// Whole: all of the gang goes. Pods is how many pods that are, 0 if this has been returned for another one of them.
+	// Whole: all bound pods of the gang are preempted. Pods is their number, or 0 if it was already returned for another
+	// one of them.
 	Whole bool
 	Pods  int
 }
 
-// Preempt records that the pod is going to be deleted in favor of a pod without a gang and of that priority, together with
-// the other victims on its node. An error says why it must not be: the gang has changed since the victims were chosen. nil
-// without an error: the pod belongs to no gang.
+// Preempt records that the pod will be deleted in favor of a pod without a gang and with the given priority, together
+// with the other victims on its node. An error states why the deletion is not allowed: the gang has changed since the
+// victims were chosen. nil without an error: the pod belongs to no gang.
 func (r *Registry) Preempt(uid types.UID, victims sets.Set[types.UID], priority int32, now time.Time) (*Preempted, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,7 +201,7 @@ func (r *Registry) Preempt(uid types.UID, victims sets.Set[types.UID], priority 
 	}
 }
 
-// addVictim records a member that is being preempted, and forgets those that are gone.
+// addVictim records a member that is being preempted, and removes records of members that are gone.
 func (g *gangState) addVictim(m *member, now time.Time) {
 	if g.victims == nil {
 		g.victims = map[*member]time.Time{}

@@ -9,25 +9,25 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 )
 
-// WokenByCaller makes refused gangs sleep until Wake names them: the caller knows what each refusal rests on. To be
-// called before anything happens. Without it every change in the cluster (ClusterChanged) may help every refused gang, and
-// Tick wakes what the scheduling queue forgot after Options.Resync.
+// WokenByCaller makes refused gangs wait until Wake names them, because the caller knows on which facts each refusal
+// is based. It must be called before any other method. Without it every change in the cluster (ClusterChanged) may
+// help every refused gang, and Tick wakes gangs that the scheduling queue dropped after Options.Resync.
 func (r *Registry) WokenByCaller() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.index.wokenByCaller = true
 }
 
-// ClusterChanged records that something happened that may help a refused gang: a node came or grew, a pod went.
+// ClusterChanged records a change that may help a refused gang: a node was added or has grown, or a pod was removed.
 func (r *Registry) ClusterChanged() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.grew()
 }
 
-// CycleFailed tells that the pod's scheduling cycle or binding has failed. A leader whose attempt ended without a plan, a
-// refusal or another gang to wait for (the scheduler failed before it asked, for one) is woken again a little later, and
-// later each time while its cycles end before an attempt begins.
+// CycleFailed records that the pod's scheduling cycle or binding has failed. If the attempt of a leader ended without
+// a plan, a refusal or another gang to wait for (for example because the scheduler failed before the attempt), the
+// leader is woken again after a pause. The pause grows while its cycles end before an attempt begins.
 func (r *Registry) CycleFailed(uid types.UID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,14 +41,15 @@ func (r *Registry) CycleFailed(uid types.UID, now time.Time) {
 	}
 	r.enter(now)
 	pause := min(retryInterval<<min(g.lost, 10), maxBackoff)
-	if g.popped { // what fails before any attempt may fail for long
+	if g.popped { // a failure before any attempt may persist
 		g.lost++
 	}
 	g.seen, g.popped, g.woken = false, false, now.Add(pause-wakeInterval)
 	r.reindex(g)
 }
 
-// Refuse records that the leader's attempt found no plan. The gang is parked: it waits until something has changed.
+// Refuse records that the leader's attempt found no plan. The gang is parked: it waits until a relevant change
+// occurs.
 func (r *Registry) Refuse(key Key, v podgroup.Refusal, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,10 +58,10 @@ func (r *Registry) Refuse(key Key, v podgroup.Refusal, now time.Time) Effects {
 	if g == nil {
 		return Effects{}
 	}
-	g.verdict, g.refusedAt = v, now
+	g.refusal, g.refusedAt = v, now
 	e := Effects{Dirty: []Key{key}}
 	if g.leader != "" {
-		// Ripe already: another leader was elected meanwhile, or the cluster changed.
+		// Already ripe if another leader was elected in the meantime, or the cluster changed.
 		g.parked, g.ripe = true, !g.seen || !r.index.wokenByCaller && g.generation != r.index.cluster
 		if g.missed {
 			g.missed = false
@@ -71,9 +72,10 @@ func (r *Registry) Refuse(key Key, v podgroup.Refusal, now time.Time) Effects {
 	return r.leave(e)
 }
 
-// Wake reports that what the refusal of these gangs rested on may have gone. Each of them that is parked becomes ripe: its
-// leader is activated, and it stays ripe until its next attempt begins, or it has nothing to wait for. Gangs that are not
-// known or not parked are left alone; if an attempt of one is being made, it is made again should it be refused.
+// Wake reports that the facts on which the refusals of these gangs were based may have changed. Each parked gang
+// among them becomes ripe: its leader is activated, and it stays ripe until its next attempt begins, or it has
+// nothing left to plan. Gangs that are unknown or not parked are ignored; if an attempt of such a gang is running and
+// is refused, it is repeated.
 func (r *Registry) Wake(keys []Key, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +108,7 @@ func (r *Registry) Wake(keys []Key, now time.Time) Effects {
 	return r.leave(e)
 }
 
-// Idle returns those of the gangs that have nothing to plan: they are gone, not complete any more, or have all they want.
+// Idle returns those gangs that have nothing to plan: they are gone, are no longer complete, or are fully scheduled.
 func (r *Registry) Idle(keys []Key) []Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +148,7 @@ func (r *Registry) Retry(key Key, now time.Time) Effects {
 	if g == nil {
 		return Effects{}
 	}
-	g.changed = true // for an attempt that is being made
+	g.changed = true // for an attempt that is running
 	if !g.parked {
 		return Effects{}
 	}
@@ -154,11 +156,11 @@ func (r *Registry) Retry(key Key, now time.Time) Effects {
 	return r.leave(r.revive(g, now))
 }
 
-// Yields reports whether the leader's gang has to let another go first: a ripe gang that goes before it in the queue
-// (docs/decisions, G16), because the queue's back-off holds its leader or it was activated a moment ago; or one that a
-// failed binding left bound in part a moment ago. Without this, room that an old gang waits for would go to the
-// youngest. The gang that yields is woken when the other was tried, and yields for no more than a second in all: many
-// old gangs cannot hold it up for ever.
+// Yields reports whether the leader's gang must let another gang go first. This is either a ripe gang that precedes
+// it in the queue (docs/decisions, G16) but whose leader is delayed by the queue's back-off or was activated only
+// just now, or a gang that a failed binding left partially bound a moment ago. Without this rule, room that an old
+// gang waits for would go to the youngest. The gang that yields is woken when the other one was tried, and yields for
+// at most one second in total, so that many old gangs cannot block it forever.
 func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,12 +189,12 @@ func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
 	return true
 }
 
-// firstRipe returns the gang that goes first of all that are worth an attempt, apart from this one. nil: none.
+// firstRipe returns the first gang in rank order that is worth an attempt, except the given one. nil: none.
 func (r *Registry) firstRipe(but *gangState) *gangState {
 	for {
 		var first *gangState
 		items := r.index.ripe.items
-		for _, g := range items[:min(len(items), 3)] { // the first, or one of the two next to it
+		for _, g := range items[:min(len(items), 3)] { // the heap's first item, or one of the two next to it
 			if g != but && (first == nil || g.rank.Compare(first.rank) < 0) {
 				first = g
 			}
@@ -200,13 +202,13 @@ func (r *Registry) firstRipe(but *gangState) *gangState {
 		if first == nil {
 			return nil
 		}
-		if r.reindex(first); first.inRipe > 0 { // room is not kept for ever
+		if r.reindex(first); first.inRipe > 0 { // room is not kept forever
 			return first
 		}
 	}
 }
 
-// endYield ends a gang's wait for another.
+// endYield ends a gang's wait for another gang.
 func (g *gangState) endYield() {
 	if h := g.yieldedTo; h != nil {
 		for i, y := range h.yielders {

@@ -11,33 +11,34 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// Work is what a leader's cycle has to plan.
+// Work is what a leader's cycle must plan.
 type Work struct {
 	Gang Key
 	Task Task
 	Tree *gang.Tree
-	// Priority is the gang's: rooms that are kept at a lower one do not concern it.
+	// Priority is the gang's priority. Rooms that are kept at a lower priority do not restrict it.
 	Priority int32
-	// Problem is what to plan. Refill: the sub-groups that the tree needs and that are not admitted, as units
-	// (docs/decisions, G12, G20). SurplusUnit: the pods of sub-groups that are not whole; SurplusSingle: those of
-	// sub-groups that are.
+	// Problem is the problem to plan. For Refill it contains the sub-groups that the tree needs and that are not
+	// admitted, as units (docs/decisions, G12, G20). For SurplusUnit it contains the pods of sub-groups that are not
+	// satisfied, for SurplusSingle those of sub-groups that are.
 	Problem placement.Problem
-	// Singles, for Refill only, are the waiting pods of admitted sub-groups that lack some of their minimum, in the form of
-	// surplus: each is welcome by itself, and none waits for another. Lacks is how many each of them lacks.
+	// Singles is set for Refill only: the waiting pods of admitted sub-groups below their minimum, in the form of
+	// surplus, because each such pod is useful by itself. Lacks is the number of pods that each of these sub-groups
+	// lacks.
 	Singles placement.Problem
 	Lacks   gang.Counts
 	Classes []*corev1.Pod // by class index: the first pod of the class
 	Pods    map[string]*corev1.Pod
 }
 
-// Begin returns what the pod's cycle has to plan, if the pod is its gang's leader and a plan may be made now. The reason
-// is why not.
+// Begin returns what the pod's cycle must plan, if the pod is its gang's leader and a plan may be made now. Otherwise
+// it returns nil and the reason.
 func (r *Registry) Begin(pod *corev1.Pod) (*Work, string) {
 	w, rows, g, why := r.begin(pod)
 	if w == nil {
 		return nil, why
 	}
-	// The rest needs no lock.
+	// The remaining work needs no lock.
 	slices.SortFunc(rows, func(a, b *row) int { return a.key.compare(&b.key) })
 	w.Pods = make(map[string]*corev1.Pod, len(rows))
 	classes := map[string]int{}
@@ -56,11 +57,11 @@ func (r *Registry) Begin(pod *corev1.Pod) (*Work, string) {
 	return w, ""
 }
 
-// standing is what divide has to know of the gang.
+// standing contains the facts about the gang that divide needs.
 type standing struct {
 	admitted func(leaf *gang.Group) bool // the leaf is admitted
-	whole    func(leaf *gang.Group) bool // the leaf and all above it are satisfied
-	torn     map[*gang.Group]bool        // sub-groups bound in part that can be helped; nil: the tree is not satisfied
+	whole    func(leaf *gang.Group) bool // the leaf and all groups above it are satisfied
+	torn     map[*gang.Group]bool        // partially bound sub-groups, and whether they can be completed; nil: the tree is not satisfied
 }
 
 // begin is the part of Begin that needs the lock.
@@ -71,9 +72,9 @@ func (r *Registry) begin(pod *corev1.Pod) (*Work, []*row, standing, string) {
 	m := r.members[pod.UID]
 	switch {
 	case m == nil:
-		return nil, nil, standing{}, "its PodGroup has not seen it yet"
+		return nil, nil, standing{}, "its PodGroup has not observed it yet"
 	case m.gang.leader != pod.UID:
-		return nil, nil, standing{}, "another pod of the gang speaks for it"
+		return nil, nil, standing{}, "another pod of the gang is the leader"
 	case r.committing != nil:
 		r.again(m.gang)
 		return nil, nil, standing{}, "another gang is being committed"
@@ -82,7 +83,7 @@ func (r *Registry) begin(pod *corev1.Pod) (*Work, []*row, standing, string) {
 	profile := g.profile()
 	task, state := r.task(g, profile, r.now)
 	if state == gated {
-		g.leader = "" // elected again in its time
+		g.leader = "" // a leader is elected again when the gate ends
 		g.parked, g.ripe = false, false
 		r.reindex(g)
 		return nil, nil, standing{}, "surplus sub-groups go first"
@@ -91,14 +92,14 @@ func (r *Registry) begin(pod *corev1.Pod) (*Work, []*row, standing, string) {
 	g.seen, g.yieldedAt = true, time.Time{}
 	g.popped, g.lost = false, 0
 	g.keepUntil = time.Time{}
-	g.changed, g.generation = false, r.index.cluster // what happens from here on is not in this attempt
+	g.changed, g.generation = false, r.index.cluster // changes from here on are not part of this attempt
 	g.parked, g.ripe = false, false
 	if state == ready {
 		g.task = task
 	}
 	r.reindex(g)
 	if state != ready {
-		return nil, nil, standing{}, "the gang is not complete any more"
+		return nil, nil, standing{}, "the gang is no longer complete"
 	}
 	n := g.numbers
 	w := &Work{Gang: g.key, Task: task, Tree: g.tree, Priority: r.priority(g)}
@@ -112,7 +113,7 @@ func (r *Registry) begin(pod *corev1.Pod) (*Work, []*row, standing, string) {
 			row := &copied[len(copied)-1]
 			rows = append(rows, row)
 			if kept && r.rooms.has(Owner{g.key, x.leaf.Name()}) {
-				row.class += "\x00" + x.leaf.Name() // they alone may use what is kept for them
+				row.class += "\x00" + x.leaf.Name() // only pods of this leaf may use the room that is kept for it
 			}
 		}
 	}
@@ -130,13 +131,13 @@ func (r *Registry) begin(pod *corev1.Pod) (*Work, []*row, standing, string) {
 	if task == Refill && bound.Satisfied(g.tree.Root()) {
 		s.torn = map[*gang.Group]bool{}
 		for _, group := range n.bound.Partial() {
-			s.torn[group] = g.canMend(group, profile)
+			s.torn[group] = g.canComplete(group, profile)
 		}
 	}
 	return w, rows, s, ""
 }
 
-// divide gives each part of the work the pods that it is about.
+// divide assigns the pods to the parts of the work.
 func (w *Work) divide(s standing) {
 	all := w.Problem.Pods
 	keep := func(is func(leaf *gang.Group) bool) map[string][]placement.Pod {
@@ -158,7 +159,7 @@ func (w *Work) divide(s standing) {
 	}
 }
 
-// divideRefill tells units from single pods, and leaves out what the minimum does not lack.
+// divideRefill separates units from single pods, and leaves out groups that already have their minimum.
 func (w *Work) divideRefill(s standing, all map[string][]placement.Pod) {
 	bound := w.Problem.Have
 	w.Singles = w.Problem
@@ -179,7 +180,7 @@ func (w *Work) divideRefill(s standing, all map[string][]placement.Pod) {
 	if s.torn == nil {
 		return
 	}
-	// The tree is whole: only sub-groups that are bound in part are completed, nothing new is begun.
+	// The tree is satisfied: only partially bound sub-groups are completed, and no new one is started.
 	pods := map[string][]placement.Pod{}
 	for name := range all {
 		for group := w.Tree.Group(name); group != nil; group = group.Parent() {
@@ -191,7 +192,7 @@ func (w *Work) divideRefill(s standing, all map[string][]placement.Pod) {
 	w.Problem.Pods = pods
 }
 
-// firstOfEach returns the pods without those of which n of the same class come before.
+// firstOfEach returns the first n pods of each class, in order.
 func firstOfEach(pods []placement.Pod, n int) []placement.Pod {
 	seen := map[int]int{}
 	var out []placement.Pod
@@ -204,7 +205,7 @@ func firstOfEach(pods []placement.Pod, n int) []placement.Pod {
 	return out
 }
 
-// Limit returns the placements of Singles without those that no minimum lacks: those of surplus come in later cycles.
+// Limit returns the placements of Singles without those beyond the minimums; surplus pods are placed in later cycles.
 func (w *Work) Limit(placements []placement.Placement) []placement.Placement {
 	taken := gang.Counts{}
 	var out []placement.Placement
@@ -217,7 +218,7 @@ func (w *Work) Limit(placements []placement.Placement) []placement.Placement {
 	return out
 }
 
-// boundCounts counts the pods bound now, completions aside.
+// boundCounts counts the currently bound pods, without completed ones.
 func (g *gangState) boundCounts() gang.Counts {
 	c := g.numbers.bound.Counts()
 	for _, b := range g.numbers.completed.counted() {
@@ -230,12 +231,12 @@ func (g *gangState) boundCounts() gang.Counts {
 	return c
 }
 
-// Reclass divides and joins the classes of the waiting pods: classify is given the pods with their classes so far, and
-// returns the class of each and, by class, a pod of it.
+// Reclass changes the classes of the waiting pods. classify receives the pods with their current classes, and returns
+// the class of each pod and, by class, one pod of it.
 func (w *Work) Reclass(classify func(pods []*corev1.Pod, classes []int) (of []int, first []*corev1.Pod)) {
 	var pods []*corev1.Pod
 	var classes []int
-	at := make(map[string]int, len(w.Pods)) // by pod ID: in pods
+	at := make(map[string]int, len(w.Pods)) // by pod ID: index in pods
 	each := func(visit func(p *placement.Pod)) {
 		for _, problem := range []placement.Problem{w.Problem, w.Singles} {
 			for _, leaf := range slices.Sorted(maps.Keys(problem.Pods)) {
@@ -256,8 +257,8 @@ func (w *Work) Reclass(classify func(pods []*corev1.Pod, classes []int) (of []in
 	w.Classes = first
 }
 
-// Leaves returns, by class index, the leaf of the class's pods. Pods for which room is kept share no class with those of
-// another leaf; of other classes it is that of some pod.
+// Leaves returns, by class index, the leaf of the class's pods. Pods for which room is kept share no class with pods
+// of another leaf; for other classes the leaf is that of one of their pods.
 func (w *Work) Leaves() []string {
 	leaves := make([]string, len(w.Classes))
 	for _, problem := range []placement.Problem{w.Problem, w.Singles} {
