@@ -22,7 +22,7 @@ func newBenchRegistry() *Registry {
 	return r
 }
 
-// benchPod returns a pod of the gang, waiting.
+// benchPod returns a waiting pod of the gang.
 func benchPod(gang string, i int) *wrappers.PodWrapper {
 	name := fmt.Sprintf("%s-%05d", gang, i)
 	return wrappers.MakePod(name, "ml").UID(name).Gang(gang).GPUs(1).Controller("Job", gang, gang).
@@ -40,10 +40,10 @@ func fill(r *Registry, gang string, n, minMember int) []*corev1.Pod {
 	return pods
 }
 
-// BenchmarkEvent is the cost of one pod event in a gang of that many pods.
+// BenchmarkEvent measures one pod event in gangs of different sizes.
 func BenchmarkEvent(b *testing.B) {
 	for _, n := range []int{1000, 5000, 20000} {
-		// A pod of an incomplete gang gets a condition.
+		// The condition of a pod of an incomplete gang changes.
 		b.Run(fmt.Sprintf("waiting/%d", n), func(b *testing.B) {
 			r := newBenchRegistry()
 			pods := fill(r, "g", n, n+1)
@@ -55,7 +55,7 @@ func BenchmarkEvent(b *testing.B) {
 				i++
 			}
 		})
-		// A pod of an admitted gang gets a condition.
+		// The condition of a pod of an admitted gang changes.
 		b.Run(fmt.Sprintf("bound/%d", n), func(b *testing.B) {
 			r := newBenchRegistry()
 			r.SetGroup(wrappers.MakePodGroup("g", "ml").UID("uid-g").MinMember(int32(n)).Obj(), benchStart)
@@ -72,7 +72,7 @@ func BenchmarkEvent(b *testing.B) {
 				i++
 			}
 		})
-		// A pod of a gang that waits for its turn is deleted and made anew: the leader is elected again each time.
+		// A pod of a waiting gang is deleted and created again: each time a leader is elected.
 		b.Run(fmt.Sprintf("replaced/%d", n), func(b *testing.B) {
 			r := newBenchRegistry()
 			pods := fill(r, "g", n, n)
@@ -104,8 +104,8 @@ func waitingGangs(n int) (*Registry, []*corev1.Pod) {
 	return r, leaders
 }
 
-// bindingGangs returns a Registry with n gangs of four pods whose plans are in force, half of their bindings posted and
-// shown.
+// bindingGangs returns a Registry with n gangs of four pods whose plans are in force. Half of their bindings are
+// posted and observed.
 func bindingGangs(n int) *Registry {
 	r := newBenchRegistry()
 	var gangs [][]*corev1.Pod
@@ -219,7 +219,7 @@ func BenchmarkPartial(b *testing.B) {
 	})
 }
 
-// BenchmarkFacts is what a status costs, and for how much of that the lock is held.
+// BenchmarkFacts measures a call of Facts, and the part of it during which the lock is held.
 func BenchmarkFacts(b *testing.B) {
 	r := newBenchRegistry()
 	fill(r, "g", 20000, 20000)
@@ -253,7 +253,7 @@ func BenchmarkBegin(b *testing.B) {
 	}
 }
 
-// BenchmarkBurst is a gang of that many pods from its plan to its last binding.
+// BenchmarkBurst measures a gang of that many pods from its plan to its last binding.
 func BenchmarkBurst(b *testing.B) {
 	const n = 5000
 	b.ReportAllocs()

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestElection: who speaks for gang g, and what for, after what has happened.
+// TestElection checks which pod of gang g is elected leader, and for which task, after a sequence of events.
 func TestElection(t *testing.T) {
 	job := func(name, uid string) *wrappers.PodWrapper { return memberPod(name).Controller("Job", "job", uid) }
 	epoch := time.Unix(900_000, 0)
@@ -24,17 +24,17 @@ func TestElection(t *testing.T) {
 		leader string
 		task   Task
 	}{
-		"nobody while pods are missing": {
+		"no leader while pods are missing": {
 			tell: func(s *story) { s.group(podGroup().MinMember(3)).members("a", "b") },
 		},
-		"nobody before the PodGroup exists": {
+		"no leader before the PodGroup exists": {
 			tell: func(s *story) { s.members("a", "b") },
 		},
-		"the first pod once the PodGroup comes after its pods": {
+		"the first pod when the PodGroup is created after its pods": {
 			tell:   func(s *story) { s.members("a", "b").group(podGroup().MinMember(2)) },
 			leader: "a",
 		},
-		"nobody for an invalid tree": {
+		"no leader for an invalid tree": {
 			tell: func(s *story) { s.members("a").group(podGroup().SubGroupOf("nowhere", "x", 1)) },
 		},
 		"priority comes first inside a leaf": {
@@ -67,7 +67,7 @@ func TestElection(t *testing.T) {
 				s.group(podGroup().MinMember(2)).members("a").pods(memberPod("b").SchedulingGate("quota"))
 			},
 		},
-		"a gate that is lifted counts at once": {
+		"a pod counts as soon as its gate is removed": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(2)).members("b").pods(memberPod("a").SchedulingGate("quota")).members("a")
 			},
@@ -93,7 +93,7 @@ func TestElection(t *testing.T) {
 					pods(memberPod("a").SubGroup("x"), memberPod("b").SubGroup("in"), memberPod("c").SubGroup("other"), memberPod("d"))
 			},
 		},
-		"a pod that names the right leaf at last counts": {
+		"a pod counts once its label is corrected to name a leaf": {
 			tell: func(s *story) {
 				s.group(podGroup().SubGroup("x", 2)).pods(memberPod("a").SubGroup("x"), memberPod("b"), memberPod("b").SubGroup("x"))
 			},
@@ -113,7 +113,7 @@ func TestElection(t *testing.T) {
 			tell:   func(s *story) { s.group(podGroup().MinMember(2)).members("a", "b", "c").gone("a") },
 			leader: "b",
 		},
-		"a pod recreated under the same name is another pod": {
+		"a pod recreated with the same name is a different pod": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(2)).members("a", "b").gone("a").
 					pods(wrappers.MakePod("a", testNamespace).UID("a2").Gang("g"))
@@ -139,7 +139,7 @@ func TestElection(t *testing.T) {
 			},
 			leader: "a",
 		},
-		"the PodGroup is deleted: waiting pods are held": {
+		"the PodGroup is deleted: waiting pods stay gated": {
 			tell: func(s *story) { s.group(podGroup().MinMember(2)).members("a", "b").r.RemoveGroup(gangG, s.now) },
 		},
 		"a succeeded pod counts with live pods of its controller": {
@@ -153,7 +153,7 @@ func TestElection(t *testing.T) {
 				s.group(podGroup().MinMember(2)).pods(job("a", "run-1").Phase(corev1.PodSucceeded), job("b", "run-2"))
 			},
 		},
-		"a succeeded pod counts with live pods that were bound by the same plan, whoever made them": {
+		"a succeeded pod counts with live pods that were bound by the same plan, whatever their controller": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(3)).pods(
 					job("a", "leaders").Phase(corev1.PodSucceeded).Node("n").BoundFor(planFor("group", "a", "b").mark("a")),
@@ -197,7 +197,7 @@ func TestElection(t *testing.T) {
 			},
 			leader: "b", task: Refill,
 		},
-		"a gang that ran and is gone starts afresh": {
+		"a gang that ran and is gone must be admitted again": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(2)).members("a", "b").binds("a", "a", "b").gone("a", "b").after(departure).members("c", "d").wantAdmitted(false)
 			},
@@ -216,7 +216,7 @@ func TestElection(t *testing.T) {
 	}
 }
 
-func TestNobodyIsElectedBeforeEverythingHasBeenSeen(t *testing.T) {
+func TestNoLeaderIsElectedBeforeSynced(t *testing.T) {
 	r := New()
 	r.AddProfile(wrappers.SchedulerName)
 	now := time.Unix(1_000_000, 0)
@@ -229,8 +229,9 @@ func TestNobodyIsElectedBeforeEverythingHasBeenSeen(t *testing.T) {
 	}
 }
 
-// After a failed binding the queue has a back-off of its own for the pod, up to ten seconds long; ours is what counts. The
-// leader passes PreEnqueue on its way there, so that is no sign that its cycle is near.
+// After a failed binding the queue has its own back-off for the pod, up to ten seconds long, but the gang's back-off
+// decides. The leader passes PreEnqueue on its way into that back-off, so passing does not mean that its cycle is
+// about to begin.
 func TestLeaderIsFetchedFromTheQueuesBackOff(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(1)).members("a")
@@ -288,14 +289,14 @@ func TestAPodThatLeavesItsGangIsGivenToTheQueue(t *testing.T) {
 
 func TestACompletionIsNotForgottenForALateUpdate(t *testing.T) {
 	s := begin(t).group(podGroup().MinMember(1)).pods(memberPod("a").Node("n"))
-	s.pods(memberPod("a").Node("n").Phase(corev1.PodSucceeded))                            // the informer of succeeded pods
-	s.pods(memberPod("a").Node("n").Phase(corev1.PodRunning)).gone("a").after(time.Minute) // the other one, later
+	s.pods(memberPod("a").Node("n").Phase(corev1.PodSucceeded))                            // the informer of finished pods
+	s.pods(memberPod("a").Node("n").Phase(corev1.PodRunning)).gone("a").after(time.Minute) // the other informer, later
 	if f, ok := s.r.Facts(gangG); !ok || f.Bound[""] != 1 {
 		t.Fatalf("the completed pod does not count: %+v", f)
 	}
 }
 
-// TestRankIsAStrictWeakOrder is what the queue's heap rests on.
+// TestRankIsAStrictWeakOrder checks the property that the queue's heap requires.
 func TestRankIsAStrictWeakOrder(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
 	base := time.Unix(1_000_000, 0)
@@ -318,7 +319,7 @@ func TestRankIsAStrictWeakOrder(t *testing.T) {
 	}
 }
 
-// TestPlainPodsKeepPrioritySort compares with PrioritySort's own rule.
+// TestPlainPodsKeepPrioritySort compares with the order of PrioritySort.
 func TestPlainPodsKeepPrioritySort(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
 	r := New()
@@ -456,7 +457,7 @@ func TestYoungGangLetsARefusedOlderOneGoFirst(t *testing.T) {
 	if got := woken(); !slices.Contains(got, "young") {
 		t.Errorf("woken: %v, want the gang that has yielded for long enough", got)
 	}
-	// The queue drops a wake-up while the leader's cycle has not quite ended.
+	// The queue drops a wake-up while the leader's cycle has not ended yet.
 	if got := woken(); !slices.Contains(got, "young") {
 		t.Errorf("woken: %v, want the gang that has yielded once more: the queue has not seen its leader", got)
 	}
@@ -466,7 +467,8 @@ func TestYoungGangLetsARefusedOlderOneGoFirst(t *testing.T) {
 	}
 }
 
-// A binding fails, and what the pod gave back is free: the other gangs let this one try again first, once and not for long.
+// A binding fails, and the pod's reservation is released: the other gangs let this gang retry first, once and for a
+// limited time.
 func TestRoomOfAFailedBindingIsKeptForAMoment(t *testing.T) {
 	t.Parallel()
 	failed := func(t *testing.T) (*story, *corev1.Pod) {
@@ -494,7 +496,7 @@ func TestRoomOfAFailedBindingIsKeptForAMoment(t *testing.T) {
 		if s.r.Yields(other, s.now) {
 			t.Error("yields still")
 		}
-		// Once: what fails again waits for its back-off, and keeps nothing.
+		// Only once: after another failure the gang waits for its back-off, and no room is kept for it.
 		s.arrives("b").releases("b").wantLeader("")
 		if s.r.Yields(other, s.now) {
 			t.Error("yields to a gang in its back-off")

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// placementsOf puts pods of a PodGroup without sub-groups on one node.
+// placementsOf places pods of a PodGroup without sub-groups on one node.
 func placementsOf(uids ...string) []placement.Placement {
 	var out []placement.Placement
 	for _, uid := range uids {
@@ -41,13 +41,13 @@ func TestFacts(t *testing.T) {
 		group *wrappers.PodGroupWrapper
 		pods  []*wrappers.PodWrapper
 		do    func(r *Registry)
-		want  podgroup.Facts // Namespace, Name, Group and Tree are not compared; a waiting pod by its name; Pods is all of pods
+		want  podgroup.Facts // Namespace, Name, Group and Tree are not compared; waiting pods are compared by name; Pods is the number of all pods
 	}{
 		"pods of a PodGroup that does not exist": {
 			pods: []*wrappers.PodWrapper{pod("b"), pod("a")},
 			want: podgroup.Facts{Profile: "muster-scheduler", Waiting: waiting("a", "b"), Created: gang.Counts{"": 2}, Usable: gang.Counts{"": 2}},
 		},
-		"what a plan cannot use is counted apart": {
+		"pods that a plan cannot use are counted separately": {
 			group: flat(8),
 			pods: []*wrappers.PodWrapper{
 				pod("a"), pod("b").SchedulingGate("x"), pod("c").SchedulerName("z"), pod("d").SchedulerName("default-scheduler"),
@@ -82,7 +82,7 @@ func TestFacts(t *testing.T) {
 				},
 			},
 		},
-		"bound pods that do not count are told": {
+		"bound pods that do not count are listed": {
 			group: wrappers.MakePodGroup("g", "ml").UID("group").SubGroup("y", 3),
 			pods: []*wrappers.PodWrapper{
 				pod("a").Node("n1").SubGroup("y"), pod("b").Node("n1").SubGroup("y").Terminating(), pod("c").Node("n1").SubGroup("x"),
@@ -162,7 +162,7 @@ func TestFacts(t *testing.T) {
 				Waiting: []podgroup.WaitingPod{{Pod: pod("a").Obj(), NeedsCapacity: true}, {Pod: pod("b").Obj(), NeedsCapacity: true}, {Pod: pod("c").Obj()}},
 			},
 		},
-		"an error is no want of capacity": {
+		"an error is not a lack of capacity": {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a")},
 			do: func(r *Registry) {
 				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: "m"}, now)
@@ -173,7 +173,7 @@ func TestFacts(t *testing.T) {
 				Waiting: waiting("a"),
 			},
 		},
-		"of k of n children those that lack the least are waited for": {
+		"k of n children: capacity is needed for the children that lack the least": {
 			group: wrappers.MakePodGroup("g", "ml").UID("group").MinSubGroup(2).SubGroup("x", 2).SubGroup("y", 2).SubGroup("z", 2),
 			pods: []*wrappers.PodWrapper{
 				pod("x0").SubGroup("x"), pod("x1").SubGroup("x"), pod("y0").SubGroup("y"), pod("z0").SubGroup("z").Node("n1"), pod("z1").SubGroup("z"),
@@ -233,6 +233,6 @@ func TestFacts(t *testing.T) {
 		})
 	}
 	if _, ok := New().Facts(Key{Namespace: "ml", Name: "g"}); ok {
-		t.Error("facts of a gang that nobody knows")
+		t.Error("facts of an unknown gang")
 	}
 }

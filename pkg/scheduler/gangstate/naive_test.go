@@ -12,12 +12,12 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
-// counted are the answers to "how many pods has each leaf", found by asking every member.
+// counted contains the number of pods per leaf, determined by visiting every member.
 type counted struct {
 	created, usable, bound gang.Counts
 }
 
-// naiveProfile is gangState.profile, found by asking every member.
+// naiveProfile computes gangState.profile by visiting every member.
 func naiveProfile(r *Registry, g *gangState) string {
 	var first *member
 	for _, m := range g.members {
@@ -34,7 +34,7 @@ func naiveProfile(r *Registry, g *gangState) string {
 	return first.pod.Spec.SchedulerName
 }
 
-// naiveCounts asks every member of the gang.
+// naiveCounts visits every member of the gang.
 func naiveCounts(r *Registry, g *gangState) counted {
 	c := counted{created: gang.Counts{}, usable: gang.Counts{}, bound: gang.Counts{}}
 	profile := naiveProfile(r, g)
@@ -76,7 +76,7 @@ func naiveCounts(r *Registry, g *gangState) counted {
 	return c
 }
 
-// naiveElect is pool.elect, found by asking every member.
+// naiveElect computes pool.elect by visiting every member.
 func naiveElect(g *gangState, profile string, bound gang.Counts) *member {
 	var first *member
 	firstBelow := false
@@ -92,7 +92,7 @@ func naiveElect(g *gangState, profile string, bound gang.Counts) *member {
 	return first
 }
 
-// checkNumbers compares everything that is kept up to date with what asking every member finds.
+// checkNumbers compares all incrementally maintained values with the results of visiting every member.
 func checkNumbers(s *simulation, r *Registry) {
 	s.t.Helper()
 	vanished, units := map[*gangState]int{}, map[int32]int{}
@@ -165,7 +165,7 @@ func checkNumbers(s *simulation, r *Registry) {
 	}
 }
 
-// checkUnits compares the surplus sub-groups that a gang could have with those that a walk of its tree finds.
+// checkUnits compares the surplus sub-groups that a gang could have with those found by walking its tree.
 func checkUnits(s *simulation, g *gangState, profile string, c counted) {
 	s.t.Helper()
 	open, extra := sets.New[string](), 0

@@ -20,7 +20,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// testKeys sign the marks of the tests, and the registries of the tests know them.
+// testKeys sign the marks of the tests; the registries of the tests know these keys.
 var testKeys = func() *mark.Keys {
 	keys, err := mark.NewKeys("test", map[string][]byte{"test": []byte("the secret of the tests")})
 	if err != nil {
@@ -29,17 +29,17 @@ var testKeys = func() *mark.Keys {
 	return keys
 }()
 
-// markedPlan is a plan of another process, of which the marks are left.
+// markedPlan is a plan of another process, of which only the marks are left.
 type markedPlan struct {
 	group      types.UID
 	sequence   int64
 	generation int64
-	whole      bool // the gang may have been whole before it
+	whole      bool // the gang may have had its minimum before the plan
 	pods       []string
-	spare      int // of the pods: the last ones that the minimum does without
+	spare      int // number of pods at the end of the list that the minimum does not need
 }
 
-// planFor starts the first plan of a PodGroup, for a minimum.
+// planFor returns the first plan of a PodGroup, for a minimum.
 func planFor(group types.UID, uids ...string) markedPlan {
 	return markedPlan{group: group, sequence: 1, generation: 1, pods: uids}
 }
@@ -65,12 +65,12 @@ func (p markedPlan) mark(uid string) string {
 	return testKeys.Sign(types.UID(uid), m)
 }
 
-// bound starts a pod that the plan bound.
+// bound returns a builder of a pod that the plan bound.
 func (p markedPlan) bound(uid string) *wrappers.PodWrapper {
 	return owned(uid).Node("n1").BoundFor(p.mark(uid))
 }
 
-// afterRestart returns a registry that finds these objects.
+// afterRestart returns a registry that starts with these objects.
 func afterRestart(group *wrappers.PodGroupWrapper, pods ...*wrappers.PodWrapper) *Registry {
 	r := New()
 	r.Configure(Options{RepairTimeout: 30 * time.Second})
@@ -92,7 +92,8 @@ func owned(uid string) *wrappers.PodWrapper {
 	return wrappers.MakePod(uid, "ml").UID(uid).Gang("g").Controller("Job", "job", "job-1")
 }
 
-// A gang is partial only if the marks of its bound pods prove that it never was whole. Source: docs/decisions, G11.
+// A gang is partial only if the marks of its bound pods prove that it never had its minimum. Source: docs/decisions,
+// G11.
 func TestPartial(t *testing.T) {
 	t.Parallel()
 	group := func() *wrappers.PodGroupWrapper { return wrappers.MakePodGroup("g", "ml").UID("group").MinMember(4) }
@@ -124,7 +125,7 @@ func TestPartial(t *testing.T) {
 		"nothing is bound": {pods: waiting("a", "b", "c", "d")},
 		"some of a plan are bound, the others wait": {
 			pods: append(waiting("c", "d"), four.bound("a"), four.bound("b")), want: true},
-		"surplus waits besides": {
+		"surplus waits too": {
 			pods: append(waiting("c", "d", "e", "f"), four.bound("a"), four.bound("b")), want: true},
 		"8 of 16 that an elastic gang of 24 needs are bound": {
 			group: wrappers.MakePodGroup("g", "ml").UID("group").MinMember(16), pods: elastic(), want: true},
@@ -143,24 +144,24 @@ func TestPartial(t *testing.T) {
 			pods: append(waiting("c", "d", "e"), four.bound("a"), planFor("group", "b", "c", "e").then(2).bound("b")), want: true},
 		"a second plan was completed, and its other pods are gone": {
 			pods: append(waiting("d"), four.bound("a"), planFor("group", "b", "c", "e").then(2).bound("b"))},
-		"the first plan of a gang that had been in part before": {
+		"the first plan of a gang that was partial before": {
 			pods: append(waiting("c", "d", "e"), planFor("group", "b", "c").then(2).bound("b")), want: true},
-		"a second plan, of a gang that may have been whole": {
+		"a second plan, of a gang that may have been admitted": {
 			pods: append(waiting("c", "d", "e"), planFor("group", "b", "c").then(2).afterWhole().bound("b"))},
-		"surplus shows that a minimum was whole of which only a new part is bound": {
+		"surplus proves an earlier minimum, of which only a new part is bound": {
 			pods: append(waiting("b", "c", "d"), planFor("group", "s").then(2).afterWhole().bound("s"), four.bound("a"))},
 		"surplus alone shows that there was a minimum": {
 			pods: append(waiting("t", "a", "b", "c"), planFor("group", "s", "t").then(2).afterWhole().bound("s"))},
-		"two plans of which neither knows the other": {
+		"two plans made without knowledge of each other": {
 			pods: append(waiting("c", "d", "e"), four.bound("a"), planFor("group", "b", "c", "d", "e").bound("b"))},
 		"the PodGroup is another one of the same name": {
 			pods: append(waiting("b", "c", "d"), planFor("old", "a", "b", "c", "d").bound("a"))},
 		"the PodGroup says it was admitted": {
 			group: group().Condition("Admitted", metav1.ConditionTrue, "Admitted", ""),
 			pods:  append(waiting("b", "c", "d"), four.bound("a"))},
-		"pods bound by another scheduler count as they are": {
+		"pods bound by another scheduler do not prove a minimum": {
 			pods: append(waiting("b", "c"), owned("x").SchedulerName("other").Node("n1"), planFor("group", "a", "b", "c").bound("a")), want: true},
-		"pods bound by another scheduler made it whole": {
+		"pods bound by another scheduler complete the minimum": {
 			group: wrappers.MakePodGroup("g", "ml").UID("group").MinMember(2),
 			pods:  append(waiting("b"), owned("x").SchedulerName("other").Node("n1"), planFor("group", "a", "b").bound("a"))},
 		"an earlier run of the CronJob does not count": {
@@ -168,7 +169,7 @@ func TestPartial(t *testing.T) {
 				wrappers.MakePod("o1", "ml").UID("o1").Gang("g").Controller("Job", "old", "job-0").Node("n1").Phase(corev1.PodSucceeded).BoundFor(planFor("group", "o1", "o2", "o3", "o4").mark("o1")),
 				wrappers.MakePod("o2", "ml").UID("o2").Gang("g").Controller("Job", "old", "job-0").Node("n1").Phase(corev1.PodSucceeded).BoundFor(planFor("group", "o1", "o2", "o3", "o4").mark("o2")),
 				four.then(2).bound("a"), four.then(2).bound("b")), want: true},
-		"the tree was edited since it was planned, and may have been satisfied meanwhile": {
+		"the tree was edited since it was planned, and may have been satisfied in the meantime": {
 			group: group().Generation(2), pods: append(waiting("c", "d"), four.bound("a"), four.bound("b"))},
 		"the tree is the one that was planned after an edit": {
 			group: group().Generation(2), pods: append(waiting("c", "d"), four.ofGeneration(2).bound("a")), want: true},
@@ -198,9 +199,9 @@ func TestPartial(t *testing.T) {
 	}
 }
 
-// Histories of random gangs, cut short by crashes: plans made as the planner makes them (each makes the tree whole with
-// what is bound), bound in part, pods deleted and replaced.
-func TestWhatWasWholeIsNeverCalledPartial(t *testing.T) {
+// Random histories of gangs, interrupted by crashes: plans made as the planner makes them (each satisfies the tree
+// together with the bound pods), bound partially, and pods deleted and replaced.
+func TestGangsThatWereAdmittedAreNeverPartial(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 11))
 	partial, ambiguous := 0, 0
@@ -222,30 +223,30 @@ func TestWhatWasWholeIsNeverCalledPartial(t *testing.T) {
 		}
 		switch {
 		case f.Partial && history.whole && !history.erased:
-			t.Fatalf("round %d: called partial, but it was whole:\n%s", round, history.log)
+			t.Fatalf("round %d: reported as partial, but it was admitted:\n%s", round, history.log)
 		case !f.Partial && !history.lost && !history.whole && history.anyBound():
-			t.Fatalf("round %d: not called partial, though it never was whole and all its pods are there:\n%s", round, history.log)
+			t.Fatalf("round %d: not reported as partial, though it was never admitted and all its pods exist:\n%s", round, history.log)
 		}
 	}
 	if partial < 100 || ambiguous < 100 {
-		t.Errorf("%d partial gangs and %d gangs that were whole and are not now among the histories: too few to tell", partial, ambiguous)
+		t.Errorf("the histories contain %d partial gangs and %d gangs that were admitted and are not now: too few", partial, ambiguous)
 	}
 }
 
-// history is a gang's past.
+// history is the past of a gang.
 type history struct {
 	group  *wrappers.PodGroupWrapper
 	tree   *gang.Tree
 	leaves []string
-	uids   []string          // of pods that exist, oldest first
+	uids   []string          // of existing pods, oldest first
 	leaf   map[string]string // by UID
 	bound  map[string]string // UID -> mark
 	planOf map[string]int    // UID -> number of the plan that bound it
 	plans  int
 	next   int
-	whole  bool // the minimum was bound once, and something of it was left ever since
+	whole  bool // the minimum was bound, and at least one of its pods has been left ever since
 	lost   bool // pods of a plan were deleted
-	erased bool // a plan left no trace: the last pod that it bound was deleted. Nobody can know of it any more.
+	erased bool // a plan left no trace: the last pod that it bound was deleted, so its existence can no longer be detected
 	log    string
 }
 
@@ -299,14 +300,14 @@ func (h *history) counts() gang.Counts {
 
 func (h *history) anyBound() bool { return len(h.bound) > 0 }
 
-// plan chooses a smallest set of waiting pods (random children, random pods) and binds a random part of it, in order.
+// plan chooses a minimal set of waiting pods (random children, random pods) and binds a random part of it, in order.
 func (h *history) plan(rng *rand.Rand) {
 	have := h.counts()
 	if h.tree.Satisfied(have) {
 		h.surplus(rng)
 		return
 	}
-	// Add waiting pods in a random order, then drop what the minimum does without.
+	// Add waiting pods in a random order, then drop the pods that the minimum does not need.
 	var waiting []string
 	for _, uid := range h.uids {
 		if h.bound[uid] == "" {
@@ -342,7 +343,7 @@ func (h *history) surplus(rng *rand.Rand) {
 	}
 }
 
-// bind binds some of the pods. The marks are those of a scheduler that finds the gang as it is.
+// bind binds some of the pods. The marks are those of a scheduler that starts with the current state of the gang.
 func (h *history) bind(rng *rand.Rand, chosen []string) {
 	r := afterRestart(h.group, h.pods()...)
 	g := r.gangs[gangG]
@@ -371,7 +372,7 @@ func (h *history) bind(rng *rand.Rand, chosen []string) {
 	h.log += fmt.Sprintf("plan %v, bound %v, %+v\n", chosen, chosen[:n], p.mark)
 }
 
-// lose deletes some pods, and others come in their place.
+// lose deletes some pods and creates replacements.
 func (h *history) lose(rng *rand.Rand) {
 	for _, uid := range slices.Clone(h.uids) {
 		if rng.IntN(4) > 0 {
@@ -390,7 +391,7 @@ func (h *history) lose(rng *rand.Rand) {
 		h.log += fmt.Sprintf("lost %s\n", uid)
 	}
 	if !h.anyBound() {
-		h.whole, h.erased = false, false // nothing of it is left (docs/decisions, G11)
+		h.whole, h.erased = false, false // no pod of it is left (docs/decisions, G11)
 	}
 }
 
@@ -430,7 +431,7 @@ func TestPartialGangsAreReleasedInTime(t *testing.T) {
 			t.Fatalf("released %s while the API server was away", names(got))
 		}
 	}
-	r.PodsToRelease(time.Hour, true) // nobody looked for an hour: counts as 5 s
+	r.PodsToRelease(time.Hour, true) // no call for an hour: counts as 5 s
 	for i := range 24 {
 		if got := r.PodsToRelease(time.Second, true); len(got) > 0 {
 			t.Fatalf("released %s after %d s", names(got), 6+i)
@@ -439,12 +440,12 @@ func TestPartialGangsAreReleasedInTime(t *testing.T) {
 	if got := names(r.PodsToRelease(time.Second, true)); got != "a b bare " {
 		t.Fatalf("released %q", got)
 	}
-	// From now on no plan rests on them, but on the one that is kept.
+	// From now on no plan depends on these pods, except on the one that is kept.
 	f, _ := r.Facts(key)
 	if diff := cmp.Diff(gang.Counts{"": 1}, f.Bound); diff != "" {
 		t.Errorf("bound (-want +got):\n%s", diff)
 	}
-	// What is deleted is not returned again, what could not be deleted is, as what is kept.
+	// Deleted pods are not returned again; pods that could not be deleted are, like the kept one.
 	r.SetPod(bound("a").Terminating().Obj(), now)
 	if got := names(r.PodsToRelease(time.Second, true)); got != "b bare " {
 		t.Errorf("released %q, want b again", got)
@@ -462,7 +463,7 @@ func TestPartialGangsAreReleasedInTime(t *testing.T) {
 	}
 }
 
-func TestAPlanThatRestsOnReleasedPodsIsRefused(t *testing.T) {
+func TestAPlanThatDependsOnReleasedPodsIsRefused(t *testing.T) {
 	t.Parallel()
 	first := planFor("group", "a", "b")
 	r := afterRestart(wrappers.MakePodGroup("g", "ml").UID("group").MinMember(2), first.bound("a"), owned("b"))
@@ -489,15 +490,15 @@ func TestAPartialGangThatIsBoundInTimeIsKept(t *testing.T) {
 	}
 	r.SetPod(planFor("group", "b").then(2).bound("b").Obj(), now)
 	if got := r.PodsToRelease(5*time.Second, true); len(got) > 0 {
-		t.Errorf("released %d pods of a whole gang", len(got))
+		t.Errorf("released %d pods of an admitted gang", len(got))
 	}
 	if f, _ := r.Facts(Key{Namespace: "ml", Name: "g"}); !f.Admitted {
 		t.Error("not admitted")
 	}
 }
 
-// The bindings of the first plan take as long as they take: nothing has failed yet.
-func TestTheFirstBurstIsNoRepairTime(t *testing.T) {
+// The repair time does not run during the bindings of the first plan: nothing has failed yet.
+func TestTheRepairTimeDoesNotRunDuringTheFirstPlan(t *testing.T) {
 	t.Parallel()
 	r := afterRestart(wrappers.MakePodGroup("g", "ml").UID("group").MinMember(2), owned("a"), owned("b"))
 	now := time.Unix(1_000_100, 0)
@@ -532,16 +533,16 @@ func TestTheFirstBurstIsNoRepairTime(t *testing.T) {
 	}
 }
 
-// Every attempt takes long, because its binding is not answered, and the next begins a moment after it failed: the time
-// runs out during one, and is over at its end.
-func TestAPartialGangWhoseTimeIsOverIsNotTriedAgain(t *testing.T) {
+// Every attempt takes long, because its binding is not answered, and the next one begins a moment after it failed.
+// The repair time expires during one attempt, and the gang is released when this attempt ends.
+func TestAnExpiredPartialGangIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		bound *wrappers.PodWrapper
 		want  bool // tried again before it was released
 	}{
-		"a pod that a controller replaces is released first": {bound: owned("a")},
-		"a bare pod is kept, so it is tried for ever":        {bound: wrappers.MakePod("a", "ml").UID("a").Gang("g"), want: true},
+		"a pod that a controller replaces is released first":           {bound: owned("a")},
+		"a bare pod is kept, so the gang is tried again without limit": {bound: wrappers.MakePod("a", "ml").UID("a").Gang("g"), want: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -577,8 +578,9 @@ func TestAPartialGangWhoseTimeIsOverIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// A mark costs what its text costs to verify, once. What does not verify costs nothing afterwards.
-func TestForgedMarksAreLookedAtOnce(t *testing.T) {
+// Verifying a mark costs time proportional to its text, once. A mark that cannot be verified costs nothing
+// afterwards.
+func TestForgedMarksAreVerifiedOnce(t *testing.T) {
 	t.Parallel()
 	var pods []*wrappers.PodWrapper
 	for i := range 300 {
@@ -609,8 +611,8 @@ func TestForgedMarksAreLookedAtOnce(t *testing.T) {
 	}
 }
 
-// What is known of a gang with marks is known until it changes.
-func TestAPartialGangIsLookedAtWhenItHasChanged(t *testing.T) {
+// The members of a gang with marks are examined again only after a change.
+func TestAPartialGangIsExaminedWhenItHasChanged(t *testing.T) {
 	t.Parallel()
 	plan := planFor("group", "a", "b", "c")
 	r := afterRestart(wrappers.MakePodGroup("g", "ml").UID("group").MinMember(3), plan.bound("a"), owned("b"), owned("c"))
@@ -658,7 +660,7 @@ func TestKeysThatComeLater(t *testing.T) {
 		}
 	}
 	if asked != 2 {
-		t.Errorf("told of an unknown key %d times, want once for each of two pods", asked)
+		t.Errorf("UnknownKey was called %d times, want once for each of two pods", asked)
 	}
 	r.SetKeys(testKeys, now)
 	if got := r.PodsToRelease(time.Second, true); len(got) != 2 {
@@ -666,8 +668,8 @@ func TestKeysThatComeLater(t *testing.T) {
 	}
 }
 
-// A gang is bound in part by a scheduler that cannot sign: after the informer has shown the pods it is repaired at the rank
-// of a repair for as long as any, and nothing is released.
+// A scheduler without a key binds a gang partially. After the informer has shown the pods, the gang has the rank of a
+// repair for the repair time, and nothing is released.
 func TestWithoutAKeyNothingIsReleased(t *testing.T) {
 	t.Parallel()
 	r := afterRestart(wrappers.MakePodGroup("g", "ml").UID("group").MinMember(2), owned("a"), owned("b"))
@@ -706,7 +708,8 @@ func TestWithoutAKeyNothingIsReleased(t *testing.T) {
 	}
 }
 
-// The tree is edited while the gang is partial. The process that had the proof goes on, another one could not tell.
+// The tree is edited while the gang is partial. The process that had the proof keeps it; another process could not
+// prove it.
 func TestAnEditedTreeIsWatched(t *testing.T) {
 	t.Parallel()
 	plan := planFor("group", "a", "b", "c", "d")
@@ -725,7 +728,7 @@ func TestAnEditedTreeIsWatched(t *testing.T) {
 	r.SetGroup(wrappers.MakePodGroup("g", "ml").UID("group").Generation(4).MinMember(3).Obj(), now)
 	for range 60 {
 		if got := r.PodsToRelease(time.Second, true); len(got) > 0 {
-			t.Fatalf("released %d pods of a gang that was whole for a moment", len(got))
+			t.Fatalf("released %d pods of a gang that had its minimum for a moment", len(got))
 		}
 	}
 }
@@ -743,12 +746,12 @@ func TestNeededLeaves(t *testing.T) {
 		counts gang.Counts
 		want   []string
 	}{
-		"not satisfied: none is":                     {gang.Counts{"x": 2}, nil},
-		"just satisfied: every leaf of it":           {gang.Counts{"x": 2, "y1": 1}, []string{"x", "y1"}},
-		"a leaf has a pod more":                      {gang.Counts{"x": 3, "y1": 1}, []string{"y1"}},
-		"either leaf of a group would do":            {gang.Counts{"x": 2, "y1": 1, "y2": 1}, []string{"x"}},
-		"any two of three children would do":         {gang.Counts{"x": 2, "y1": 1, "z": 1}, nil},
-		"a child that is not satisfied is no matter": {gang.Counts{"x": 1, "y1": 1, "z": 1}, []string{"y1", "z"}},
+		"not satisfied: no leaf is needed":            {gang.Counts{"x": 2}, nil},
+		"just satisfied: every leaf of it":            {gang.Counts{"x": 2, "y1": 1}, []string{"x", "y1"}},
+		"a leaf has a pod more":                       {gang.Counts{"x": 3, "y1": 1}, []string{"y1"}},
+		"either leaf of a group is sufficient":        {gang.Counts{"x": 2, "y1": 1, "y2": 1}, []string{"x"}},
+		"any two of three children are sufficient":    {gang.Counts{"x": 2, "y1": 1, "z": 1}, nil},
+		"a child that is not satisfied is irrelevant": {gang.Counts{"x": 1, "y1": 1, "z": 1}, []string{"y1", "z"}},
 	} {
 		if diff := cmp.Diff(tc.want, sets.List(neededLeaves(tree, tc.counts)), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -756,8 +759,8 @@ func TestNeededLeaves(t *testing.T) {
 	}
 }
 
-// BenchmarkEventBesideMarks is what one event of a waiting pod costs in a gang of 1,000, with what a scheduler asks about
-// the gang in between: forged marks cost nothing, genuine ones one look at the gang for each change.
+// BenchmarkEventBesideMarks measures one event of a waiting pod in a gang of 1,000, including the queries of the
+// scheduler in between: forged marks add no cost, genuine ones one examination of the gang per change.
 func BenchmarkEventBesideMarks(b *testing.B) {
 	const pods, marked = 1000, 300
 	var uids []string

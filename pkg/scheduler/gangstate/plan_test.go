@@ -16,9 +16,9 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
-// TestPlanLife tells what may happen to a plan between its decision and its last binding, as stories.
+// TestPlanLife covers the events between the commit of a plan and its last binding.
 func TestPlanLife(t *testing.T) {
-	// three pods wait for their gang of three, and a has its cycle
+	// Three pods wait for their gang of three, and the cycle of a has begun.
 	planned := func(t *testing.T) *story {
 		return begin(t).group(podGroup().MinMember(3)).members("a", "b", "c").leads("a")
 	}
@@ -57,7 +57,7 @@ func TestPlanLife(t *testing.T) {
 		},
 		"a member that was handed out and not assumed ends the plan": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a")
-			_ = next(s) // b, whose cycle fails unseen
+			_ = next(s) // b, whose failed cycle is not reported
 			if got := next(s); got != "" {
 				t.Fatalf("Next() = %q, want none", got)
 			}
@@ -89,13 +89,13 @@ func TestPlanLife(t *testing.T) {
 			s.members("d", "e").wantLeader("d")
 			s.gone("a", "b", "c").wantLeader("").wantAdmitted(true)
 			s.after(departure - time.Millisecond).wantLeader("").wantAdmitted(true)
-			s.after(time.Millisecond).wantLeader("").wantAdmitted(false) // d and e are a new gang, which lacks a pod
+			s.after(time.Millisecond).wantLeader("").wantAdmitted(false) // d and e form a new gang, which lacks a pod
 			s.members("f").leads("d")
 			if s.work.Task != Minimum {
 				t.Fatalf("the task is %s, want %s", s.work.Task, Minimum)
 			}
 		},
-		"a pod that failed is gone at once": func(t *testing.T, s *story) {
+		"a pod that failed is removed immediately": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a", "b", "c").arrives("a", "b", "c").posts("a", "b", "c").wantAdmitted(true)
 			s.gone("a").members("d").wantLeader("")
 			s.effects = s.r.RemoveFailedPod("a", s.now)
@@ -134,7 +134,7 @@ func TestPlanLife(t *testing.T) {
 			}
 			s.r.Pass(other.Obj())
 			if work, _ := s.r.Begin(other.Obj()); work != nil {
-				t.Fatal("two plans at once")
+				t.Fatal("two plans at the same time")
 			}
 			if s.after(wakeInterval); !cmp.Equal(s.activated(), []string{"x"}) {
 				t.Fatalf("activated %v, want x again", s.activated())
@@ -229,7 +229,7 @@ func TestPlanLife(t *testing.T) {
 				t.Fatalf("b belongs to gang %s, want h", got)
 			}
 		},
-		"a plan bound in part is followed by another attempt at once, then by a pause, whichever of its members ended last": func(t *testing.T, s *story) {
+		"a partially bound plan is followed by an immediate attempt, then by a pause, whichever of its members ended last": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a", "b", "c").arrives("a", "b", "c").posts("a").releases("b").posts("c").wantQuiet()
 			s.leads("b").commits("b").assumes("b").arrives("b").releases("b").wantQuiet().wantLeader("")
 			s.after(2*minBackoff - time.Millisecond).wantLeader("")
@@ -270,7 +270,7 @@ func TestPlanLife(t *testing.T) {
 	}
 }
 
-// What failed because nobody answered is tried again as soon as somebody does.
+// Failures during an outage of the API server are retried as soon as it answers again.
 func TestBackOffEndsWithAnOutage(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(2)).members("a", "b")
@@ -292,11 +292,11 @@ func TestBackOffEndsWithAnOutage(t *testing.T) {
 	if _, ok := s.r.AwaitsAnswer(); ok {
 		t.Error("awaits an answer still")
 	}
-	// What fails afterwards is paced from the beginning.
+	// Later failures start with the shortest pause again.
 	s.leads("a").commits("a", "b").assumes("a", "b").arrives("a", "b").releases("a", "b").wantLeader("")
 	s.after(minBackoff).wantLeader("a")
 
-	// A single request that got no answer is no outage.
+	// A single unanswered request is not an outage.
 	s.leads("a").commits("a", "b").assumes("a", "b").arrives("a", "b")
 	s.r.Unanswered(gangG)
 	s.releases("a", "b").wantLeader("")
@@ -323,14 +323,14 @@ func TestAbortsAreCountedByCause(t *testing.T) {
 			s.assumes("a").r.Abort("b", AbortRefused, "node n refused", s.now)
 			s.releases("a")
 		}, []AbortCause{AbortRefused}},
-		"a member's cycle failed unseen": {func(s *story) {
+		"a member's cycle failed without a report": {func(s *story) {
 			s.assumes("a")
 			_, _ = s.r.Next(), s.r.Next()
 		}, []AbortCause{AbortRefused}},
-		"a volume cannot be had":  {func(s *story) { s.assumes("a", "b").releases("a", "b") }, []AbortCause{AbortUnprepared}},
-		"no member for a while":   {func(s *story) { s.assumes("a").after(commitTimeout + 1) }, []AbortCause{AbortLate}},
-		"a member is deleted":     {func(s *story) { s.assumes("a").gone("b") }, []AbortCause{AbortChanged}},
-		"somebody binds a member": {func(s *story) { s.assumes("a").shownBound("b") }, []AbortCause{AbortChanged}},
+		"a volume cannot be provisioned":   {func(s *story) { s.assumes("a", "b").releases("a", "b") }, []AbortCause{AbortUnprepared}},
+		"no member for a while":            {func(s *story) { s.assumes("a").after(commitTimeout + 1) }, []AbortCause{AbortLate}},
+		"a member is deleted":              {func(s *story) { s.assumes("a").gone("b") }, []AbortCause{AbortChanged}},
+		"another scheduler binds a member": {func(s *story) { s.assumes("a").shownBound("b") }, []AbortCause{AbortChanged}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -346,7 +346,7 @@ func TestAbortsAreCountedByCause(t *testing.T) {
 	}
 }
 
-func TestPlanWithoutProgressIsGivenUp(t *testing.T) {
+func TestPlanWithoutProgressIsAborted(t *testing.T) {
 	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").leads("a").commits("a", "b").assumes("a")
 	s.after(commitTimeout).wantAborted(false)
 	s.after(time.Millisecond).wantAborted(true)
@@ -359,7 +359,7 @@ func TestArriveReturnsWhenThePlanIsDecided(t *testing.T) {
 		go func() { done <- s.r.Arrive(ctx, types.UID(name), timeout) }()
 		return done
 	}
-	// Each in a bubble of its own, whose clock moves when everybody waits.
+	// Each case runs in its own synctest bubble, whose clock advances when all goroutines wait.
 	run := func(t *testing.T, name string, test func(t *testing.T)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -414,8 +414,8 @@ func TestArriveReturnsWhenThePlanIsDecided(t *testing.T) {
 		}
 		s.releases("a").wantAborted(true)
 	})
-	// Whoever is at the barrier when it opens goes through, or the gang would be bound in part: also a member whose own
-	// time is over at that moment.
+	// A member at the barrier when it opens proceeds, or the gang would be partially bound. This includes a member
+	// whose own timeout ends at that moment.
 	run(t, "out of time at the moment when it opens", func(t *testing.T) {
 		for range 200 {
 			s := pair(t)
@@ -431,7 +431,7 @@ func TestArriveReturnsWhenThePlanIsDecided(t *testing.T) {
 	})
 }
 
-// A binding asks for its place in the plan while informers go on telling of the plan's pods.
+// A binding reads its index in the plan while informers deliver events of the plan's pods.
 func TestPlaceInAPlanWhosePodsChange(t *testing.T) {
 	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").leads("a").commits("a", "b").assumes("a", "b")
 	told := make(chan struct{})

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestLeaderComesBefore compares the leader of a gang "g" of three with what waits beside it, for longer.
+// TestLeaderComesBefore compares the leader of a gang "g" of three with other pods that have waited for longer.
 func TestLeaderComesBefore(t *testing.T) {
 	plain := func(priority int32) *corev1.Pod {
 		return wrappers.MakePod("plain", testNamespace).Priority(priority).Obj()
@@ -34,7 +34,7 @@ func TestLeaderComesBefore(t *testing.T) {
 			than:  plain(2_000_000_000),
 			first: true,
 		},
-		"a gang that was bound in part for longer than it may is as any other": {
+		"a gang that was partially bound for longer than the repair time has the normal rank": {
 			tell: func(s *story) {
 				s.pods(memberPod("a").Node("n").BoundFor(whole)).members("b", "c")
 				for range 31 {
@@ -43,7 +43,7 @@ func TestLeaderComesBefore(t *testing.T) {
 			},
 			than: plain(0),
 		},
-		"a gang of which somebody else bound one pod is a new gang": {
+		"a gang of which another scheduler bound one pod is a new gang": {
 			tell: func(s *story) { s.pods(memberPod("a").Node("n")).members("b", "c") },
 			than: plain(0),
 		},
@@ -75,7 +75,7 @@ func TestLeaderComesBefore(t *testing.T) {
 			},
 			than: plain(0),
 		},
-		"so is a gang that may have been whole": {
+		"so is a gang that may have been admitted": {
 			tell: func(s *story) {
 				s.pods(memberPod("a").Node("n").BoundFor(planFor("group", "a", "x", "y").mark("a")))
 				for range 30 {

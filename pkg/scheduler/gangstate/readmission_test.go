@@ -11,7 +11,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// terminates begins the deletion of pods: they have a grace period and are still there.
+// terminates begins the deletion of pods; they still exist during their grace period.
 func (s *story) terminates(names ...string) *story {
 	for _, n := range names {
 		pod := s.r.members[types.UID(n)].pod.DeepCopy()
@@ -34,8 +34,8 @@ func (s *story) wantAdmittedGroups(want ...string) *story {
 	return s
 }
 
-// replicas is a scaling group of two replicas, each of a leader and two workers, of which it needs so many; beside it the
-// router, a leaf. Everything is bound.
+// replicas is a scaling group of two replicas, each with a leader and two workers, of which the given number is
+// needed, and a leaf for the router. All pods are bound.
 func replicas(t *testing.T, minimum int32) *story {
 	t.Helper()
 	s := begin(t).group(podGroup().SubGroup("router", 1).Inner("", "decode", minimum).
@@ -51,7 +51,7 @@ func TestReplicasAreAdmittedAgainAsUnits(t *testing.T) {
 	t.Parallel()
 	others := []string{"d0", "d0-lead", "d0-work", "decode", "router"}
 
-	t.Run("a replica that lost all of its pods comes back whole or not", func(t *testing.T) {
+	t.Run("a replica that lost all of its pods comes back as a whole or not at all", func(t *testing.T) {
 		t.Parallel()
 		s := replicas(t, 2).deleted("l1", "v1", "w1").wantAdmitted(true).wantAdmittedGroups(others...)
 		s.pods(sub("d1-lead", "L1")...).pods(sub("d1-work", "V1", "W1")...).leads("L1").wantTask(Refill).wantPlan(1).wantPlan(2).wantPlan(3, "L1", "V1", "W1")
@@ -105,7 +105,7 @@ func TestReplicasAreAdmittedAgainAsUnits(t *testing.T) {
 	})
 }
 
-// What a plan counts on may go while its members are prepared to be bound.
+// Pods on which a plan depends may be removed while its members are prepared to be bound.
 func TestPlansNeverBindHalfAUnit(t *testing.T) {
 	t.Parallel()
 	two := func(t *testing.T) *story {
@@ -146,7 +146,7 @@ func TestPlansNeverBindHalfAUnit(t *testing.T) {
 	})
 }
 
-// refills puts a plan in force that places these single pods on node n.
+// refills commits a plan that places these single pods on node n.
 func (s *story) refills(names ...string) *story {
 	s.t.Helper()
 	plan, why := s.tryRefill(names...)

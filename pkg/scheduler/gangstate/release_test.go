@@ -12,7 +12,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestReleasedAfterACrash starts with what a crash left of a gang of four, of which three were bound.
+// TestReleasedAfterACrash starts with the pods that a crash left of a gang of four, of which three were bound.
 func TestReleasedAfterACrash(t *testing.T) {
 	plan := planFor("group", "a", "b", "c", "d")
 	bound := func(name string) *corev1.Pod {
@@ -32,17 +32,17 @@ func TestReleasedAfterACrash(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		pods []*corev1.Pod
-		want []string // to be released at the first look
+		want []string // to be released by the first call
 	}{
-		"nothing is on record: the repair time begins":                        {[]*corev1.Pod{bound("a"), bound("b"), bound("c"), waiting("d")}, nil},
-		"one is on record and nobody is gone: all go":                         {[]*corev1.Pod{onRecord("a"), bound("b"), bound("c"), waiting("d")}, []string{"a", "b", "c"}},
-		"all are on record":                                                   {[]*corev1.Pod{onRecord("a"), onRecord("b"), onRecord("c"), waiting("d")}, []string{"a", "b", "c"}},
-		"one is gone already: the others on record go":                        {[]*corev1.Pod{onRecord("b"), onRecord("c"), waiting("d")}, []string{"b", "c"}},
-		"what is not on record stays if the objects cannot tell":              {[]*corev1.Pod{onRecord("b"), bound("c"), waiting("e")}, []string{"b"}},
-		"a user copied a mark to a pod that has the condition: it stays":      {[]*corev1.Pod{copied(onRecord("a"), plan.mark("b"))}, nil},
-		"a user wrote a mark to a pod that has the condition: it stays":       {[]*corev1.Pod{copied(onRecord("a"), "group/4/0123456789abcdef")}, nil},
-		"a victim of preemption is none of this":                              {[]*corev1.Pod{preempted("a"), bound("b"), bound("c"), waiting("d")}, nil},
-		"somebody else's pod with the condition was not bound here: it stays": {[]*corev1.Pod{unmarked(onRecord("a"))}, nil},
+		"no release is recorded: the repair time begins":                             {[]*corev1.Pod{bound("a"), bound("b"), bound("c"), waiting("d")}, nil},
+		"one release is recorded and no pod is gone: all are released":               {[]*corev1.Pod{onRecord("a"), bound("b"), bound("c"), waiting("d")}, []string{"a", "b", "c"}},
+		"all releases are recorded":                                                  {[]*corev1.Pod{onRecord("a"), onRecord("b"), onRecord("c"), waiting("d")}, []string{"a", "b", "c"}},
+		"one is gone already: the others with a record are released":                 {[]*corev1.Pod{onRecord("b"), onRecord("c"), waiting("d")}, []string{"b", "c"}},
+		"a pod without a record stays if the objects prove nothing":                  {[]*corev1.Pod{onRecord("b"), bound("c"), waiting("e")}, []string{"b"}},
+		"a user copied a mark to a pod that has the condition: it stays":             {[]*corev1.Pod{copied(onRecord("a"), plan.mark("b"))}, nil},
+		"a user wrote a mark to a pod that has the condition: it stays":              {[]*corev1.Pod{copied(onRecord("a"), "group/4/0123456789abcdef")}, nil},
+		"a victim of preemption is not affected":                                     {[]*corev1.Pod{preempted("a"), bound("b"), bound("c"), waiting("d")}, nil},
+		"a pod of another scheduler with the condition was not bound here: it stays": {[]*corev1.Pod{unmarked(onRecord("a"))}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := New()

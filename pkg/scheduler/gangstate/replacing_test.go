@@ -20,7 +20,7 @@ import (
 
 const replacementTimeout = 5 * time.Minute
 
-// beginReplacing starts a story with rooms kept.
+// beginReplacing starts a story in which rooms are kept.
 func beginReplacing(t *testing.T) *story {
 	t.Helper()
 	s := begin(t)
@@ -42,14 +42,14 @@ func replacing(w *wrappers.PodGroupWrapper) *wrappers.PodGroupWrapper {
 // leafPod is a pod of gang g whose leaf is the first letter of its name.
 func leafPod(name string) *wrappers.PodWrapper { return memberPod(name).SubGroup(name[:1]) }
 
-// runs has gang g admitted, with pods x0, x1 and y0 on node n.
+// runs admits gang g, with pods x0, x1 and y0 on node n.
 func (s *story) runs() *story {
 	s.t.Helper()
 	s.group(twoLeaves()).pods(leafPod("x0"), leafPod("x1"), leafPod("y0"))
 	return s.binds("x0", "x0", "x1", "y0").wantAdmitted(true)
 }
 
-// terminate is the informer's event of pods that are being deleted.
+// terminate delivers the informer's events of pods that are being deleted.
 func (s *story) terminate(names ...string) *story {
 	for _, n := range names {
 		pod := s.r.members[types.UID(n)].pod.DeepCopy()
@@ -73,7 +73,7 @@ func (s *story) wantRooms(names ...string) *story {
 	return s
 }
 
-// wantVacated checks whose room the last call says is not kept any more.
+// wantVacated checks which pods the last call returned as vacated.
 func (s *story) wantVacated(names ...string) *story {
 	s.t.Helper()
 	var got []string
@@ -86,7 +86,7 @@ func (s *story) wantVacated(names ...string) *story {
 	return s
 }
 
-// replaces has a new pod made, planned and assumed for the gang.
+// replaces creates a new pod, and plans and assumes it for the gang.
 func (s *story) replaces(name string) *story {
 	s.t.Helper()
 	s.pods(leafPod(name)).leads(name)
@@ -118,13 +118,13 @@ func TestRoomIsNotKeptWithoutReason(t *testing.T) {
 		"the PodGroup does not say that pods are replaced": func(s *story) {
 			s.runs().terminate("x0").gone("x0")
 		},
-		"an empty value says nothing": func(s *story) {
+		"an empty value has no effect": func(s *story) {
 			s.runs().group(twoLeaves().Annotation(v2alpha2.ReplacingAnnotation, "")).terminate("x0").gone("x0")
 		},
-		"the gang never was whole": func(s *story) {
+		"the gang was never admitted": func(s *story) {
 			s.group(replacing(twoLeaves())).pods(leafPod("x0").Node("n")).terminate("x0").gone("x0")
 		},
-		"the sub-group never was whole": func(s *story) {
+		"the sub-group was never admitted": func(s *story) {
 			s.group(replacing(podGroup().MinSubGroup(1).SubGroup("x", 2).SubGroup("y", 1)))
 			s.pods(leafPod("y0").Node("n"), leafPod("x0").Node("n")).wantAdmitted(true)
 			s.terminate("x0").gone("x0")
@@ -162,7 +162,7 @@ func TestRoomIsNotKeptWithoutReason(t *testing.T) {
 	}
 }
 
-func TestRoomIsGivenUp(t *testing.T) {
+func TestRoomIsNoLongerKept(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		do      func(s *story)
@@ -174,10 +174,10 @@ func TestRoomIsGivenUp(t *testing.T) {
 			},
 			vacated: []string{"x0"},
 		},
-		"when its time is over, and the pod terminates still": {
-			do: func(s *story) { s.after(replacementTimeout) }, // its deletion will be an event of its own
+		"when its time is over, and the pod is still terminating": {
+			do: func(s *story) { s.after(replacementTimeout) }, // its deletion will be a separate event
 		},
-		"when the PodGroup does not say it any more": {
+		"when the PodGroup no longer has the annotation": {
 			do:      func(s *story) { s.gone("x0").group(twoLeaves()) },
 			vacated: []string{"x0"},
 		},
@@ -202,7 +202,7 @@ func TestRoomIsGivenUp(t *testing.T) {
 			do:      func(s *story) { s.gone("x0").pods(leafPod("x2")).pods(leafPod("x2").Node("elsewhere")) },
 			vacated: []string{"x0"},
 		},
-		"when a bound pod of the leaf is seen that was never seen to wait": {
+		"when a bound pod of the leaf is observed that was never observed waiting": {
 			do:      func(s *story) { s.gone("x0").pods(leafPod("x2").Node("elsewhere")) },
 			vacated: []string{"x0"},
 		},
@@ -217,12 +217,12 @@ func TestRoomIsGivenUp(t *testing.T) {
 	}
 }
 
-// A tenant may set the annotation, and delete and make pods as it likes. What it holds by that is what its bound pods held,
-// once each, for the time that began with the deletion.
+// A tenant may set the annotation, and delete and create pods at will. The room that this keeps is limited to the
+// room of its bound pods, once each, for the time that began with their deletion.
 func TestRoomIsNotProlonged(t *testing.T) {
 	t.Parallel()
 	s := beginReplacing(t).runs().group(replacing(twoLeaves())).terminate("x0").gone("x0")
-	for range 10 { // pods that never are bound
+	for range 10 { // pods that are never bound
 		s.pods(leafPod("x2")).after(20 * time.Second).gone("x2")
 		s.group(replacing(twoLeaves().Generation(2))).wantRooms("x0")
 	}
@@ -230,15 +230,15 @@ func TestRoomIsNotProlonged(t *testing.T) {
 
 	s.terminate("x1").wantRooms("x1")
 	s.group(twoLeaves()).wantRooms()
-	s.group(replacing(twoLeaves())).wantRooms() // given up is given up
+	s.group(replacing(twoLeaves())).wantRooms() // room that was given up is not kept again
 	s.gone("x1").wantRooms()
 
 	s.group(twoLeaves()).terminate("y0").after(time.Minute)
 	s.group(replacing(twoLeaves())).wantRooms("y0")
-	s.after(replacementTimeout - time.Minute).wantRooms() // from when it began to terminate
+	s.after(replacementTimeout - time.Minute).wantRooms() // counted from when it began to terminate
 }
 
-// A pod assumed and released again and again holds no room for longer.
+// Assuming and releasing a pod repeatedly does not prolong the time for which room is kept.
 func TestAnAssumedPodDoesNotProlongRoom(t *testing.T) {
 	t.Parallel()
 	s := beginReplacing(t).runs().group(replacing(twoLeaves())).terminate("x0").gone("x0")
@@ -269,7 +269,8 @@ func TestPriorityOfRoom(t *testing.T) {
 	}
 }
 
-// All pods of a sub-group go, one after the other, and with the last its admission: each leaves its room.
+// All pods of a sub-group are removed one after another, and its admission ends with the last one: the room of each
+// is kept.
 func TestTheRoomOfAUnitIsKept(t *testing.T) {
 	t.Parallel()
 	s := beginReplacing(t).group(replacing(podGroup().SubGroup("a", 1).Inner("", "unit", 2).SubGroupOf("unit", "x", 1).SubGroupOf("unit", "y", 1)))
@@ -290,14 +291,14 @@ func TestPodsOfLeavesWithoutRoomShareAClass(t *testing.T) {
 	}
 }
 
-// Informers are not in step: the annotation may be seen after the deletion that it is about.
+// Informers are not synchronized: the annotation may be observed after the deletion to which it refers.
 func TestTheAnnotationComesLate(t *testing.T) {
 	t.Parallel()
 	s := beginReplacing(t).runs().terminate("x0").after(time.Second).wantRooms()
 	s.group(replacing(twoLeaves())).wantRooms("x0")
 }
 
-// A pod that is deleted without grace is never seen to terminate.
+// A pod that is deleted without grace period is never observed terminating.
 func TestThePodVanishes(t *testing.T) {
 	t.Parallel()
 	s := beginReplacing(t).runs().group(replacing(twoLeaves()))
@@ -306,17 +307,17 @@ func TestThePodVanishes(t *testing.T) {
 	s.after(replacementTimeout - departure).wantRooms().wantVacated("x0")
 }
 
-// After a restart a terminating pod is seen, and its time is that of its object.
+// After a restart a terminating pod is observed, and its time runs from the timestamp of its object.
 func TestRoomAfterARestart(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		since time.Duration // since when the pod terminates
+		since time.Duration // since when the pod has been terminating
 		want  []string
 		left  time.Duration
 	}{
-		"the pod terminates":                 {since: time.Minute, want: []string{"x0"}, left: 4 * time.Minute},
-		"it does so for too long":            {since: 6 * time.Minute},
-		"the clocks of the two are not even": {since: -time.Hour, want: []string{"x0"}, left: replacementTimeout},
+		"the pod terminates":                   {since: time.Minute, want: []string{"x0"}, left: 4 * time.Minute},
+		"it has been terminating for too long": {since: 6 * time.Minute},
+		"the clocks of the machines differ":    {since: -time.Hour, want: []string{"x0"}, left: replacementTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -337,9 +338,9 @@ func TestRoomAfterARestart(t *testing.T) {
 	}
 }
 
-// Random orders of what tenants, kubelets and schedulers do to three gangs. After each step: a room is that of a pod that
-// was bound, is not older than the time, belongs to a PodGroup that says so, and there are no more rooms of a leaf than pods
-// of it parted and were not replaced.
+// Random sequences of actions of tenants, kubelets and schedulers on three gangs. After each step: every room belongs
+// to a pod that was bound, is not older than the limit and belongs to a PodGroup with the annotation, and a leaf has
+// no more rooms than pods that left it and were not replaced.
 func TestRoomsOfRandomGangs(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(150) {
@@ -388,7 +389,7 @@ func TestRoomsOfRandomGangs(t *testing.T) {
 				apply(gang, 1)
 			case 1:
 				apply(gang, int64(step))
-			case 2, 3, 4: // a pod is made, and bound by another scheduler perhaps
+			case 2, 3, 4: // a pod is created, and in some cases bound by another scheduler
 				serial++
 				w := wrappers.MakePod(fmt.Sprintf("%s-%03d", gang, serial), testNamespace).Gang(gang).SubGroup([]string{"x", "y"}[rng.Intn(2)])
 				w.UID(w.Obj().Name)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// bookkeeping drives rooms by the names of pods; the name of a room's pod is that of the room.
+// bookkeeping drives rooms by the names of pods; a room has the name of its pod.
 type bookkeeping struct {
 	*rooms
 	now   time.Time
@@ -186,21 +186,21 @@ func TestRoomsAreKeptAndEnd(t *testing.T) {
 	}
 }
 
-// naiveRoom is a room of a model that looks at all rooms for every question.
+// naiveRoom is a room of a model that visits all rooms for every question.
 type naiveRoom struct {
 	pod, node, taker string
 	owner            Owner
 	until            time.Time
 }
 
-// Random orders of everything that can happen to rooms, against a model without indices.
+// Random sequences of all operations on rooms, compared with a model without indices.
 func TestRoomsRandomly(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(300) {
 		rng := rand.New(rand.NewSource(seed))
 		b := newBookkeeping()
 		b.max, b.maxOfGang = 12, 6
-		var model []*naiveRoom // the oldest first
+		var model []*naiveRoom // oldest first
 		gone := func(is func(*naiveRoom) bool) {
 			model = slices.DeleteFunc(model, is)
 		}

@@ -21,10 +21,10 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestAnyOrderOfEvents drives a Registry by a model of everything around it: an API server, informers that lag, a
-// scheduling queue that loses wake-ups, a scheduling loop and binding goroutines, all stepped at random. After every step
-// the invariants are checked; at the end the faults stop, there is room for all, and every gang has to be admitted; then
-// everything is deleted, and nothing may be left.
+// TestAnyOrderOfEvents drives a Registry by a model of its environment: an API server, informers that lag, a
+// scheduling queue that loses wake-ups, a scheduling loop and binding goroutines, all stepped at random. The
+// invariants are checked after every step. At the end the faults stop, there is room for all pods, and every gang
+// must be admitted; then everything is deleted, and nothing may be left.
 func TestAnyOrderOfEvents(t *testing.T) {
 	rounds := 40
 	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
@@ -43,25 +43,25 @@ func TestAnyOrderOfEvents(t *testing.T) {
 	}
 }
 
-// simulation is the model. Nothing in it is concurrent: a step of any actor is one call.
+// simulation is the model. It is not concurrent: a step of any actor is one call.
 type simulation struct {
 	t       *testing.T
 	rand    *rand.Rand
 	r       *Registry
 	now     time.Time
 	log     []string
-	calm    bool // no faults any more
+	calm    bool // no more faults are injected
 	checks  int
 	exact   bool      // refused gangs are woken by the caller
-	standby *Registry // sees the same, and does not lead
+	standby *Registry // receives the same events, and does not lead
 
 	// the API server
 	pods   map[types.UID]*corev1.Pod
 	groups map[Key]*v2alpha2.PodGroup
 	serial int
 
-	// informers: what has not been delivered yet. Two watchers of the pods (the registry's handler and the queue's), one
-	// of succeeded pods, one of PodGroups.
+	// Informers: events that have not been delivered yet. There are two watchers of the pods (the registry's handler
+	// and the queue's), one of finished pods and one of PodGroups.
 	toRegistry, toQueue, ended, toGroups []func()
 
 	// the scheduling queue, by name of pod
@@ -76,7 +76,7 @@ type simulation struct {
 	used     map[types.UID]string   // by assumed or bound pod
 	seenPods map[string]*corev1.Pod // the queue's informer cache
 	trees    map[uint64]*gang.Tree  // by plan
-	plans    map[uint64]*Plan       // ever committed
+	plans    map[uint64]*Plan       // all committed plans
 	opened   map[uint64]bool
 }
 
@@ -85,7 +85,7 @@ type queued struct {
 	active bool
 }
 
-// cycle is a scheduling cycle between Begin and its end, while other things happen.
+// cycle is a scheduling cycle between Begin and its end, during which other events occur.
 type cycle struct {
 	pod  *corev1.Pod
 	work *Work
@@ -108,7 +108,7 @@ func newSimulation(t *testing.T, seed int64) *simulation {
 		trees: map[uint64]*gang.Tree{}, plans: map[uint64]*Plan{}, opened: map[uint64]bool{},
 	}
 	s.exact = seed%2 == 1
-	if seed%4 < 2 { // room is short: gangs and sub-groups are refused
+	if seed%4 < 2 { // room is scarce: gangs and sub-groups are refused
 		s.nodes = map[string]int{"n0": 2, "n1": 2, "n2": 1}
 	}
 	s.r, s.standby = s.newRegistry(), s.newRegistry()
@@ -129,13 +129,13 @@ func (s *simulation) newRegistry() *Registry {
 	return r
 }
 
-// feed shows something to the registry that leads and to the one that stands by.
+// feed delivers an event to the leading registry and to the standby.
 func (s *simulation) feed(show func(r *Registry) Effects) {
 	show(s.standby)
 	s.apply(show(s.r))
 }
 
-// writeStatus is what the reporter does.
+// writeStatus does the work of the reporter.
 func (s *simulation) writeStatus(key Key) {
 	f, ok := s.r.Facts(key)
 	old := s.groups[key]
@@ -152,7 +152,7 @@ func (s *simulation) writeStatus(key Key) {
 	s.toGroups = append(s.toGroups, func() { s.feed(func(r *Registry) Effects { return r.SetGroup(group, s.now) }) })
 }
 
-// restart kills the scheduler. The next one reads what there is, or it is the one that stood by.
+// restart kills the scheduler. The next one reads the existing objects, or it is the standby.
 func (s *simulation) restart() {
 	s.cycle, s.bindings = nil, nil
 	s.queue, s.inFlight, s.again, s.seenPods = map[string]*queued{}, map[types.UID]bool{}, map[types.UID]bool{}, map[string]*corev1.Pod{}
@@ -179,7 +179,7 @@ func (s *simulation) restart() {
 	s.apply(s.r.Tick(s.now))
 }
 
-// show lets a registry list what there is.
+// show lists the existing objects to a registry.
 func (s *simulation) show(r *Registry) {
 	for _, group := range s.groups {
 		r.SetGroup(group, s.now)
@@ -238,7 +238,7 @@ func (s *simulation) step() {
 
 var simulatedKeys = []Key{{Namespace: "ns", Name: "g0"}, {Namespace: "ns", Name: "g1"}, {Namespace: "ns", Name: "g2"}}
 
-// userActs does one thing that users, controllers and kubelets do.
+// userActs performs one action of a user, controller or kubelet.
 func (s *simulation) userActs() {
 	key := simulatedKeys[s.rand.Intn(len(simulatedKeys))]
 	uids := s.uids()
@@ -260,7 +260,7 @@ func (s *simulation) userActs() {
 		delete(s.groups, key)
 		s.toGroups = append(s.toGroups, func() { s.feed(func(r *Registry) Effects { return r.RemoveGroup(key, s.now) }) })
 	case pod == nil:
-	case n < 13: // deleted: gracefully, or at once
+	case n < 13: // deleted: gracefully, or immediately
 		if pod.DeletionTimestamp == nil && s.chance(50) {
 			s.say("begin to delete %s", pod.UID)
 			s.update(pod, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: s.now} })
@@ -295,7 +295,7 @@ func (s *simulation) userActs() {
 	}
 }
 
-// replaceUnit deletes all pods of a sub-group or of the whole gang, often while a plan counts on them.
+// replaceUnit deletes all pods of a sub-group or of the whole gang, often while a plan depends on them.
 func (s *simulation) replaceUnit(key Key) {
 	for _, other := range simulatedKeys {
 		if g := s.r.gangs[other]; g != nil && g.plan != nil && g.plan.Task != Minimum && s.chance(70) {
@@ -334,7 +334,7 @@ func (s *simulation) uids() []types.UID {
 }
 
 func (s *simulation) createPod(key Key) {
-	// A name that was used before comes back often.
+	// Names are often reused.
 	name := fmt.Sprintf("%s-%d", key.Name, s.rand.Intn(9))
 	for _, p := range s.pods {
 		if p.Name == name {
@@ -361,7 +361,7 @@ func (s *simulation) createPod(key Key) {
 	s.toQueue = append(s.toQueue, func() { s.queueAdds(pod) })
 }
 
-// simulatedSpec picks one of a few trees; the pods carry labels a, b and c.
+// simulatedSpec selects one of a few trees; the pods carry labels a, b and c.
 func (s *simulation) simulatedSpec(w *wrappers.PodGroupWrapper) *wrappers.PodGroupWrapper {
 	switch s.rand.Intn(7) {
 	case 5:
@@ -404,7 +404,8 @@ func isOver(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// update writes a pod and lets the informers see it, each in its own time: an ended pod is a deletion to the first.
+// update writes a pod and queues its events for the informers, which deliver them independently: for the first
+// informer a finished pod is a deletion.
 func (s *simulation) update(old *corev1.Pod, edit func(*corev1.Pod)) {
 	pod := old.DeepCopy()
 	edit(pod)
@@ -438,7 +439,7 @@ func (s *simulation) deletePod(pod *corev1.Pod) {
 	}
 }
 
-// deliverPodAgain is what a resync or a reconnecting watch does.
+// deliverPodAgain does what a resync or a reconnecting watch does.
 func (s *simulation) deliverPodAgain(pod *corev1.Pod) {
 	if isOver(pod) {
 		if pod.Status.Phase == corev1.PodSucceeded {
@@ -449,7 +450,7 @@ func (s *simulation) deliverPodAgain(pod *corev1.Pod) {
 	s.toRegistry = append(s.toRegistry, func() { s.feed(func(r *Registry) Effects { return r.SetPod(pod, s.now) }) })
 }
 
-// deliver lets one informer show its oldest undelivered event.
+// deliver delivers the oldest pending event of one informer.
 func (s *simulation) deliver() {
 	queues := []*[]func(){&s.toRegistry, &s.toQueue, &s.ended, &s.toGroups}
 	s.rand.Shuffle(len(queues), func(i, j int) { queues[i], queues[j] = queues[j], queues[i] })
@@ -524,7 +525,7 @@ func (s *simulation) inBinding(uid types.UID) bool {
 	return slices.ContainsFunc(s.bindings, func(b *bindingCycle) bool { return b.pod.UID == uid })
 }
 
-// capacityChanged is the event that wakes refused leaders. Most of the time.
+// capacityChanged is the event that wakes refused leaders in most cases.
 func (s *simulation) capacityChanged(really bool) {
 	if !really {
 		return
@@ -535,7 +536,7 @@ func (s *simulation) capacityChanged(really bool) {
 	}
 	s.r.ClusterChanged()
 	if !s.calm && s.chance(50) {
-		s.say("a leftGang node wakes nobody")
+		s.say("a vanished node wakes no leader")
 		return
 	}
 	for _, name := range s.queuedNames() {
@@ -545,7 +546,7 @@ func (s *simulation) capacityChanged(really bool) {
 	}
 }
 
-// wakeAll is a caller that does not know better.
+// wakeAll is a caller that does not know which gangs to wake.
 func (s *simulation) wakeAll() {
 	if s.exact {
 		s.apply(s.r.Wake(simulatedKeys, s.now))
@@ -561,7 +562,7 @@ func (s *simulation) queuedNames() []string {
 	return names
 }
 
-// pass runs the gates.
+// pass evaluates the gates.
 func (s *simulation) pass(q *queued) {
 	if len(q.pod.Spec.SchedulingGates) > 0 {
 		return
@@ -643,7 +644,7 @@ func (s *simulation) startCycle(q *queued) {
 		return
 	}
 	if pod.Annotations[v2alpha2.PodGroupAnnotation] == "" {
-		// A plain pod takes room if there is any.
+		// A pod without a gang takes room if there is any.
 		if n := s.freeNode(nil); n != "" && s.used[pod.UID] == "" {
 			s.used[pod.UID] = n
 			s.bindings = append(s.bindings, &bindingCycle{pod: pod, node: n, stage: 2})
@@ -707,7 +708,7 @@ func (s *simulation) freeNode(free map[string]int) string {
 	return ""
 }
 
-// simulatedWorld is nodes with room for a number of pods.
+// simulatedWorld consists of nodes with room for a number of pods.
 type simulatedWorld struct {
 	free   map[string]int
 	placed []string
@@ -747,7 +748,7 @@ func (w *simulatedWorld) Kind(int) placement.Kind     { return placement.Indepen
 func (w *simulatedWorld) Domains(int, []int) []string { return nil }
 func (w *simulatedWorld) Weight(int) int64            { return 1 }
 
-// simulatedPlan does what the plugin does with the work.
+// simulatedPlan processes the work as the plugin does.
 func simulatedPlan(work *Work, world placement.World) []placement.Placement {
 	switch work.Task {
 	case SurplusUnit:
@@ -791,7 +792,7 @@ func (s *simulation) endPlanning() {
 	s.backToQueue(pod)
 }
 
-// place is the rest of a member's cycle.
+// place simulates the rest of a member's cycle.
 func (s *simulation) place(pod *corev1.Pod, node string) {
 	switch {
 	case !s.calm && s.chance(4):
@@ -821,7 +822,7 @@ func (s *simulation) place(pod *corev1.Pod, node string) {
 	s.bindings = append(s.bindings, &bindingCycle{pod: pod, node: node})
 }
 
-// bind moves one binding goroutine on.
+// bind advances one binding goroutine.
 func (s *simulation) bind() {
 	if len(s.bindings) == 0 {
 		return
@@ -836,7 +837,7 @@ func (s *simulation) bind() {
 			delete(s.again, b.pod.UID)
 			s.say("%s is bound", b.pod.UID)
 			if seen := s.seenPods[b.pod.Name]; seen == nil || seen.UID != b.pod.UID {
-				delete(s.used, b.pod.UID) // deleted meanwhile: the cache forgets it
+				delete(s.used, b.pod.UID) // deleted in the meantime: the cache removes it
 			}
 			if isMember {
 				s.apply(s.r.Posted(b.pod.UID, s.now))
@@ -914,19 +915,19 @@ func (s *simulation) bind() {
 	}
 }
 
-// checkPosting: never a binding for a gang unless the barrier opened, with all members assumed.
+// checkPosting: no binding of a gang is posted before the barrier has opened, with all members assumed.
 func (s *simulation) checkPosting(b *bindingCycle) {
 	s.t.Helper()
 	if !b.plan.open || b.plan.aborted {
 		s.fail("%s is posted; its plan is open: %t, aborted: %t", b.pod.UID, b.plan.open, b.plan.aborted)
 	}
 	if !s.opened[b.plan.ID] {
-		s.fail("%s is posted and nobody saw the barrier open", b.pod.UID)
+		s.fail("%s is posted although the barrier was not seen open", b.pod.UID)
 	}
 }
 
-// checkOrder: surplus never before a minimum of its priority that waits and is worth an attempt, and no gang before one that
-// goes before it, but for those that have yielded for long enough.
+// checkOrder: no surplus is scheduled before a waiting minimum of its priority that is worth an attempt, and no gang
+// before one that precedes it, except by gangs that have yielded for the maximum time.
 func (s *simulation) checkOrder(pod *corev1.Pod) {
 	s.t.Helper()
 	m := s.r.members[pod.UID]
@@ -940,11 +941,11 @@ func (s *simulation) checkOrder(pod *corev1.Pod) {
 	}
 }
 
-// check holds after every step.
+// check verifies the invariants that hold after every step.
 func (s *simulation) check() {
 	s.t.Helper()
 	r := s.r
-	if s.checks++; !s.calm || s.checks%50 == 0 { // the calm is long
+	if s.checks++; !s.calm || s.checks%50 == 0 { // the final phase without faults is long
 		checkNumbers(s, r)
 		checkNumbers(s, s.standby)
 	}
@@ -980,16 +981,16 @@ func (s *simulation) check() {
 			}
 		}
 		if _, state := r.task(g, g.profile(), s.now); state != idle && g.leader == "" && g.inTimers == 0 {
-			s.fail("gang %s is complete, has neither leader nor plan, and nobody looks at it", key)
+			s.fail("gang %s is complete, has neither leader nor plan, and is not due for Tick", key)
 		}
-		// A leader that the queue holds back was refused, or will be woken. Of one that is being deleted the queue may have
-		// heard before the registry, which is about to choose another.
+		// A gated leader was refused, or will be woken. If the leader is being deleted, the queue may learn of it
+		// before the registry, which then elects another leader.
 		truth := s.pods[g.leader]
 		if g.leader != "" && g.seen && g.inTimers == 0 && (!g.parked || g.ripe && s.exact) && truth != nil && truth.Spec.NodeName == "" && truth.DeletionTimestamp == nil {
 			pod := g.members[g.leader].pod
 			q := s.queue[pod.Name]
 			if !s.inFlight[g.leader] && (q == nil || !q.active) && !(s.cycle != nil && s.cycle.pod.UID == g.leader) {
-				s.fail("the leader %s of %s sleeps, and nobody will wake it", g.leader, key)
+				s.fail("the leader %s of %s is gated, and nothing will wake it", g.leader, key)
 			}
 		}
 	}
@@ -1032,11 +1033,11 @@ func (s *simulation) check() {
 				continue
 			}
 			if group.Parent() != nil && podsOf(group.Parent(), before) > 0 || group.Parent() == nil && strays == 0 {
-				s.fail("the barrier of plan %d (%s) is open, and %s, which had no pods, will not be whole: %v after %v", id, p.Task, group.Path(), counts, before)
+				s.fail("the barrier of plan %d (%s) is open, and %s, which had no pods, will not have its minimum: %v after %v", id, p.Task, group.Path(), counts, before)
 			}
 		}
 		if p.Task == Minimum && !s.trees[id].Satisfied(counts) {
-			s.fail("the barrier of plan %d is open, and the gang will not be whole: %v", id, counts)
+			s.fail("the barrier of plan %d is open, and the gang will not have its minimum: %v", id, counts)
 		}
 	}
 	if r.members != nil {
@@ -1060,7 +1061,7 @@ func podsOf(g *gang.Group, c gang.Counts) int {
 	return n
 }
 
-// settleDown ends the faults, makes room, and waits for every gang that can be whole to be admitted.
+// settleDown stops the faults, makes room, and waits until every gang that can have its minimum is admitted.
 func (s *simulation) settleDown() {
 	s.t.Helper()
 	s.calm = true
@@ -1100,17 +1101,17 @@ func (s *simulation) settleDown() {
 		}
 		root, c := g.tree.Root(), naiveCounts(s.r, g)
 		if root.Satisfied(c.usable) && !g.admitted {
-			s.fail("gang %s can be whole, there is room, and it is not admitted: leader %q seen %t parked %t ripe %t refused %v plan %v", key, g.leader, g.seen, g.parked, g.ripe, g.refusedAt, g.plan)
+			s.fail("gang %s can have its minimum, there is room, and it is not admitted: leader %q seen %t parked %t ripe %t refused %v plan %v", key, g.leader, g.seen, g.parked, g.ripe, g.refusedAt, g.plan)
 		}
 		if g.admitted && !root.Satisfied(c.bound) && root.Satisfied(c.usable) {
-			s.fail("gang %s is not refilled: needs %+v, has %+v, admitted %v, leader %q, verdict %v", key, g.group.Spec, c, g.admittedGroups, g.leader, g.refusedAt)
+			s.fail("gang %s is not refilled: needs %+v, has %+v, admitted %v, leader %q, refused %v", key, g.group.Spec, c, g.admittedGroups, g.leader, g.refusedAt)
 		}
-		for _, leaf := range g.tree.Leaves() { // surplus too: there is room for all
+		for _, leaf := range g.tree.Leaves() { // surplus too: there is room for all pods
 			if g.admitted && g.isWhole(leaf) && c.usable[leaf.Name()] > c.bound[leaf.Name()] {
 				s.fail("surplus of %s in %q is not placed: %+v, task %s, leader %q, gated until %v, now %v, parked %t ripe %t", key, leaf.Name(), c, g.task, g.leader, g.gatedUntil, s.now, g.parked, g.ripe)
 			}
 			if g.admitted && !leaf.Satisfied(c.bound) && leaf.Satisfied(c.usable) && leaf.Parent() != nil && g.isWhole(leaf.Parent()) {
-				s.fail("sub-group %q of %s could be whole: %+v, task %s, leader %q", leaf.Name(), key, c, g.task, g.leader)
+				s.fail("sub-group %q of %s could have its minimum: %+v, task %s, leader %q", leaf.Name(), key, c, g.task, g.leader)
 			}
 		}
 	}
@@ -1121,7 +1122,7 @@ func (s *simulation) settleDown() {
 	}
 }
 
-// deleteAll leaves nothing, and nothing may be left.
+// deleteAll deletes everything; no state may be left.
 func (s *simulation) deleteAll() {
 	s.t.Helper()
 	for _, uid := range s.uids() {

@@ -12,13 +12,13 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// story tells a Registry what happens, one sentence after another, with a clock that only the story moves. Pods are
-// named by their UID.
+// story delivers events to a Registry one after another, with a clock that only the story advances. Pods are named by
+// their UID.
 type story struct {
 	t   *testing.T
 	r   *Registry
 	now time.Time
-	// effects of the last call
+	// Effects of the last call.
 	effects Effects
 	work    *Work
 	plan    *Plan
@@ -26,7 +26,7 @@ type story struct {
 
 const testNamespace = "ml"
 
-// begin starts a story in which the scheduler has seen all that there was: nothing.
+// begin starts a story in which the scheduler is synced and no objects exist.
 func begin(t *testing.T) *story {
 	t.Helper()
 	s := &story{t: t, r: New(), now: time.Unix(1_000_000, 0)}
@@ -45,12 +45,12 @@ func begin(t *testing.T) *story {
 	return s
 }
 
-// member starts a pod of gang "g" whose name is its UID.
+// memberPod returns a builder of a pod of gang "g" whose name is its UID.
 func memberPod(name string) *wrappers.PodWrapper {
 	return wrappers.MakePod(name, testNamespace).UID(name).Gang("g").GPUs(1)
 }
 
-// podGroup starts a PodGroup "g".
+// podGroup returns a builder of PodGroup "g".
 func podGroup() *wrappers.PodGroupWrapper {
 	return wrappers.MakePodGroup("g", testNamespace).UID("group").Generation(1)
 }
@@ -64,7 +64,7 @@ func (s *story) pods(pods ...*wrappers.PodWrapper) *story {
 	return s
 }
 
-// members adds plain members of gang g.
+// members adds pods of gang g without sub-group.
 func (s *story) members(names ...string) *story {
 	for _, n := range names {
 		s.pods(memberPod(n))
@@ -90,7 +90,7 @@ func (s *story) after(d time.Duration) *story {
 	return s
 }
 
-// leads makes the queue see the leader of gang g and its cycle begin.
+// leads lets the leader of gang g pass the queue, and begins its cycle.
 func (s *story) leads(name string) *story {
 	s.t.Helper()
 	s.wantLeader(name)
@@ -107,7 +107,7 @@ func (s *story) leads(name string) *story {
 	return s
 }
 
-// commits puts a plan in force that places these pods on node n.
+// commits commits a plan that places these pods on node n.
 func (s *story) commits(names ...string) *story {
 	s.t.Helper()
 	plan, why := s.tryCommit(names...)
@@ -164,7 +164,7 @@ func (s *story) posts(names ...string) *story {
 	return s
 }
 
-// binds carries a plan of these pods from its first member to its last binding, as informers show it.
+// binds executes a plan of these pods from its first member to its last binding, as informers report it.
 func (s *story) binds(leader string, names ...string) *story {
 	s.t.Helper()
 	s.leads(leader).commits(names...).assumes(names...).arrives(names...).posts(names...)
@@ -174,7 +174,7 @@ func (s *story) binds(leader string, names ...string) *story {
 	return s
 }
 
-// shownBound is the informer's event of a pod that has a node.
+// shownBound delivers the informer's event of a pod that has a node.
 func (s *story) shownBound(names ...string) *story {
 	for _, n := range names {
 		var pod *corev1.Pod
@@ -227,7 +227,7 @@ func (s *story) wantAborted(want bool) *story {
 	return s
 }
 
-// wantQuiet checks that no plan is left anywhere.
+// wantQuiet checks that no plan is left.
 func (s *story) wantQuiet() *story {
 	s.t.Helper()
 	if s.r.unwinding != 0 || s.r.committing != nil || len(s.r.plans) != 0 {
@@ -249,7 +249,7 @@ func (s *story) wantAdmitted(want bool) *story {
 	return s
 }
 
-// activated returns the names of the pods that the last call wants activated.
+// activated returns the names of the pods that the last call returned for activation.
 func (s *story) activated() []string {
 	var out []string
 	for _, p := range s.effects.Activate {

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// room is so many places on one node.
+// room is a number of places on one node.
 type room struct{ left, placed int }
 
 func (w *room) Place(int, string) (string, bool) {
@@ -31,7 +31,7 @@ func (w *room) Explain(int, string) *placement.Refusal {
 	return &placement.Refusal{Reasons: map[string]int{"full": 1}}
 }
 
-// plansIn returns the pods that the work places where there are so many places.
+// plansIn returns the pods that the work places if the given number of places is free.
 func (s *story) plansIn(places int) []string {
 	var names []string
 	for _, p := range simulatedPlan(s.work, &room{left: places}) {
@@ -64,8 +64,8 @@ func sub(leaf string, names ...string) (out []*wrappers.PodWrapper) {
 	return out
 }
 
-// A gang that lacks one pod took all the room there was.
-func TestRefillTakesWhatTheMinimumLacks(t *testing.T) {
+// A gang that lacks one pod used all the free room.
+func TestRefillPlacesOnlyWhatTheMinimumLacks(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").binds("a", "a", "b").gone("b").after(departure).
 		members("c", "d", "e", "f", "g").leads("c").wantTask(Refill).wantPlan(5, "c")
@@ -180,8 +180,8 @@ func TestUnitsOfAllGangsComeBreadthFirst(t *testing.T) {
 func TestRefillOvertakesSurplus(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").binds("a", "a", "b").members("c", "d").
-		leads("c").wantTask(SurplusSingle).commits("c").assumes("c") // and its volume takes long
-	s.gone("b").wantAborted(false) // has it succeeded?
+		leads("c").wantTask(SurplusSingle).commits("c").assumes("c") // its volume takes long
+	s.gone("b").wantAborted(false) // it may have succeeded
 	s.after(departure).wantAborted(true)
 	if diff := cmp.Diff([]types.UID{"c"}, s.effects.Cancel); diff != "" {
 		t.Errorf("to be cancelled (-want +got):\n%s", diff)
@@ -200,7 +200,7 @@ func TestSurplusThatFailsIsBackedOff(t *testing.T) {
 	for s.now.Before(end) {
 		if s.leader() == "b" {
 			s.leads("b").commits("b").assumes("b").releases("b")
-			s.pods(memberPod("a").Node("n")) // the gang is looked at meanwhile
+			s.pods(memberPod("a").Node("n")) // the gang is evaluated in the meantime
 			tries++
 		}
 		s.after(100 * time.Millisecond)

@@ -16,14 +16,14 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// victims is what may be preempted, by name.
+// victims lists the pods that may be preempted, by name.
 type victims struct {
 	Singly    []string
 	Whole     [][]string
 	Protected string
 }
 
-// victimsOn asks about the pods on a node with a preemptor of that priority.
+// victimsOn returns the victims on a node for a preemptor of the given priority.
 func (s *story) victimsOn(node string, priority int32) victims {
 	var pods []*corev1.Pod
 	for _, uid := range s.uids() {
@@ -71,67 +71,67 @@ func TestVictims(t *testing.T) {
 		tell func(s *story)
 		want victims
 	}{
-		"a gang on one node goes whole": {
+		"a gang on one node is preempted whole": {
 			tell: func(s *story) { s.group(podGroup().MinMember(2)).pods(on("n", "a", "b")...) },
 			want: victims{Whole: [][]string{{"a", "b"}}},
 		},
-		"a gang on two nodes is left alone": {
+		"a gang on two nodes is protected": {
 			tell: func(s *story) { s.group(podGroup().MinMember(2)).pods(on("n", "a")...).pods(on("m", "b")...) },
 			want: victims{Protected: isSpreadOverNodes},
 		},
-		"pods above the minimum go singly, the last ones first": {
+		"pods above the minimum are preempted singly, the last ones first": {
 			tell: func(s *story) { s.group(podGroup().MinMember(2)).pods(on("m", "a")...).pods(on("n", "b", "c")...) },
 			want: victims{Singly: []string{"c"}, Protected: isSpreadOverNodes},
 		},
-		"a gang on one node with surplus goes whole or loses the surplus": {
+		"a gang on one node with surplus is preempted whole or loses the surplus": {
 			tell: func(s *story) { s.group(podGroup().MinMember(1)).pods(on("n", "a", "b")...) },
 			want: victims{Singly: []string{"b"}, Whole: [][]string{{"a", "b"}}},
 		},
-		"of a semi-preemptible gang only surplus goes": {
+		"of a semi-preemptible gang only surplus is preempted": {
 			tell: func(s *story) { s.group(podGroup().MinMember(1).Spec(semi)).pods(on("n", "a", "b")...) },
 			want: victims{Singly: []string{"b"}, Protected: isSemiPreemptible},
 		},
-		"of a non-preemptible gang nothing goes": {
+		"no pod of a non-preemptible gang is preempted": {
 			tell: func(s *story) { s.group(podGroup().MinMember(1).Spec(non)).pods(on("n", "a", "b")...) },
 			want: victims{Protected: isNonPreemptible},
 		},
-		"a gang whose highest priority is that of the preemptor is left alone": {
+		"a gang whose highest priority is that of the preemptor is protected": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(1)).pods(on("n", "a")...).pods(memberPod("b").Node("n").Priority(100))
 			},
 			want: victims{Protected: isMoreImportant},
 		},
-		"a gang whose class is low, and one of whose pods is not, does not go whole": {
+		"a gang whose class is low, and one of whose pods is not, is not preempted whole": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(2).Priority("humble")).pods(memberPod("a").Node("n").Priority(20)).pods(memberPod("b").Node("n").Priority(100))
 			},
 			want: victims{Protected: isSpreadOverNodes},
 		},
-		"a gang that is bound in part goes whole too": {
+		"a partially bound gang is preempted whole too": {
 			tell: func(s *story) { s.group(podGroup().MinMember(3)).pods(on("n", "a", "b")...) },
 			want: victims{Whole: [][]string{{"a", "b"}}},
 		},
-		"a gang that is being bound is left alone": {
+		"a gang that is being bound is protected": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(1)).pods(on("n", "a")...).members("b").leads("b").commits("b")
 			},
 			want: victims{Protected: isBeingBound},
 		},
-		"surplus of a tree is what its minimum does without": {
+		"surplus of a tree is what its minimum does not need": {
 			tell: func(s *story) {
 				s.group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 1)).
 					pods(memberPod("x0").SubGroup("x").Node("m"), memberPod("y0").SubGroup("y").Node("n"))
 			},
 			want: victims{Singly: []string{"y0"}},
 		},
-		"pods that count nowhere, are being deleted or have no PodGroup are as pods without a gang": {
+		"pods that do not count, are being deleted or have no PodGroup are treated as pods without a gang": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(1)).pods(memberPod("a").SubGroup("nowhere").Node("n"), memberPod("b").Node("n").Terminating()).
 					pods(on("m", "c")...).pods(wrappers.MakePod("d", testNamespace).UID("d").Gang("other").Node("n"))
 			},
 			want: victims{Singly: []string{"a", "b", "d"}},
 		},
-		"a gang that loses a vanished pod perhaps is left alone": {
+		"a gang that may have lost a vanished pod is protected": {
 			tell: func(s *story) { s.group(podGroup().MinMember(1)).pods(on("n", "a", "b")...).gone("b") },
 			want: victims{Protected: isBeingBound},
 		},
@@ -164,7 +164,7 @@ func TestPreempt(t *testing.T) {
 			t.Fatalf("the first: %v (-want +got):\n%s", err, diff)
 		}
 		if _, err := preempts(s, "a", "a", "c"); err != nil {
-			t.Fatalf("the whole rest is on one node, and goes: %v", err)
+			t.Fatalf("all remaining pods are on one node, and are preempted: %v", err)
 		}
 		s = begin(t).group(podGroup().MinMember(2)).pods(on("n", "a")...).pods(on("m", "b", "c")...)
 		if _, err := preempts(s, "c", "c"); err != nil {
@@ -176,13 +176,13 @@ func TestPreempt(t *testing.T) {
 		if diff := cmp.Diff(victims{Singly: []string{"c"}, Protected: isSpreadOverNodes}, s.victimsOn("m", 100)); diff != "" {
 			t.Errorf("victims (-want +got):\n%s", diff)
 		}
-		// The deletion never came.
+		// The deletion never happened.
 		s.after(preemptionReported)
 		if _, err := preempts(s, "c", "c"); err != nil {
 			t.Error(err)
 		}
 	})
-	t.Run("a whole gang goes, and is told of once", func(t *testing.T) {
+	t.Run("a gang that is preempted whole is reported once", func(t *testing.T) {
 		t.Parallel()
 		s := begin(t).group(podGroup().MinMember(2)).pods(on("n", "a", "b")...)
 		for i, want := range []*Preempted{{Whole: true, Pods: 2}, {Whole: true}} {
@@ -199,7 +199,7 @@ func TestPreempt(t *testing.T) {
 			t.Error("a part of the gang was taken")
 		}
 	})
-	t.Run("a pod without a gang is nobody's", func(t *testing.T) {
+	t.Run("a pod without a gang", func(t *testing.T) {
 		t.Parallel()
 		if got, err := preempts(begin(t), "x", "x"); got != nil || err != nil {
 			t.Errorf("got %v, %v", got, err)
@@ -218,8 +218,8 @@ func TestPreempt(t *testing.T) {
 	})
 }
 
-// BenchmarkVictims is what a preemptor asks for each of 1,000 nodes: a gang of 1,000 leaves has one pod on each, with and
-// without surplus.
+// BenchmarkVictims measures the calls of a preemptor for each of 1,000 nodes: a gang of 1,000 leaves has one pod on
+// each, with and without surplus.
 func BenchmarkVictims(b *testing.B) {
 	for name, minimum := range map[string]int32{"nothing above the minimum": 1000, "half above the minimum": 500} {
 		b.Run(name, func(b *testing.B) {

@@ -62,12 +62,12 @@ func TestRefusedGangIsWokenByName(t *testing.T) {
 			s.leads("a").refuses().wakes(gangG).wantActivated("a").after(wakeInterval).wantActivated("a")
 			s.wantPasses("a", true).after(time.Minute).wantActivated()
 		},
-		"a second wake-up does no more": func(s *story) {
+		"a second wake-up has no effect": func(s *story) {
 			s.leads("a").refuses().wakes(gangG).wakes(gangG).wantActivated()
 		},
 		"a wake-up while the attempt is made is not lost": func(s *story) {
 			s.leads("a").wakes(gangG).wantActivated().refuses().wantActivated("a").wantPasses("a", true)
-			s.leads("a").refuses().wantActivated() // it was for that attempt alone
+			s.leads("a").refuses().wantActivated() // the wake-up was for that attempt only
 		},
 		"a wake-up before the cycle begins is in its snapshot": func(s *story) {
 			s.wantPasses("a", true).wakes(gangG).leads("a").refuses().wantActivated()
@@ -144,7 +144,7 @@ func TestWaitingSinceSurvivesARestart(t *testing.T) {
 	status := podgroup.Status(f, metav1.NewTime(since))
 	for name, tc := range map[string]struct {
 		uid    string
-		before bool // the pods are there before the PodGroup is known
+		before bool // the pods are observed before the PodGroup
 		want   time.Time
 	}{
 		"the same PodGroup":                 {uid: "group", want: since},
@@ -188,7 +188,7 @@ func TestStandbyFollowsWhatTheLeaderWrote(t *testing.T) {
 	admitted := podGroup().MinMember(2).Condition(v2alpha2.ConditionAdmitted, "True", v2alpha2.ReasonAdmitted, "")
 	standby := begin(t).group(podGroup().MinMember(2)).pods(memberPod("a").Node("n")).wantAdmitted(false)
 	standby.group(admitted).wantAdmitted(true)
-	// Once it leads, its own memory holds.
+	// Once it leads, its own memory is authoritative.
 	leader := begin(t).group(podGroup().MinMember(2)).pods(memberPod("a").Node("n"))
 	leader.r.SetLeading()
 	leader.group(admitted).wantAdmitted(false)
@@ -208,7 +208,7 @@ func TestRanksDoNotOutliveTheirPods(t *testing.T) {
 	}
 }
 
-func TestLeaderWhoseCycleEndsWithoutAVerdictIsTriedAgain(t *testing.T) {
+func TestLeaderWhoseCycleEndsWithoutAResultIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, tell := range map[string]func(s *story){
 		"before its attempt: a moment later": func(s *story) {
