@@ -16,19 +16,19 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
-// Admission plans and admits gangs. One per profile; all that lasts longer than a call is in Gangs.
+// Admission plans and admits gangs. There is one per profile; state that outlives a call is in Gangs.
 type Admission struct {
-	gangs     *Gangs
-	registry  *gangstate.Registry
-	handle    fwk.Handle
-	framework framework.Framework
-	args      *config.GangAdmissionArgs
-	verdicts  *kubescheduler.FilterCache // used by the scheduling loop only
-	tried     map[gangstate.Key]int      // choices tried by an attempt that was cut short; used by the scheduling loop only
-	// triedLimit is how many entries tried may have before keepTried drops some.
+	gangs       *Gangs
+	registry    *gangstate.Registry
+	handle      fwk.Handle
+	framework   framework.Framework
+	args        *config.GangAdmissionArgs
+	filterCache *kubescheduler.FilterCache // used only by the scheduling loop
+	tried       map[gangstate.Key]int      // choices tried by an attempt that was cut short; used only by the scheduling loop
+	// triedLimit is the number of entries in tried at which keepTried drops unneeded ones.
 	triedLimit int
-	order      func() error // whether the plugins stand where they must; asked once, when all of them are there
-	guard      func() error // keeps default preemption from parts of gangs; done once, as order
+	order      func() error // checks that the plugins are enabled at the required extension points; evaluated once, when all plugins exist
+	guard      func() error // keeps default preemption from parts of gangs; evaluated once, like order
 }
 
 var (
@@ -54,13 +54,13 @@ func (pl *Admission) Less(a, b fwk.QueuedPodInfo) bool {
 	return ra.Compare(rb) < 0
 }
 
-// stateKey is where a member's cycle keeps its planned node.
+// stateKey is the key under which a member's cycle stores its planned node.
 const stateKey fwk.StateKey = Name
 
 // planned is the node of a member, for Filter.
 type planned string
 
-// Clone implements fwk.StateData. It never changes.
+// Clone implements fwk.StateData. A planned node is immutable.
 func (p planned) Clone() fwk.StateData { return p }
 
 // PreFilter implements fwk.PreFilterPlugin. The leader's call plans the gang; a member's returns its one planned node.
@@ -77,13 +77,13 @@ func (pl *Admission) PreFilter(ctx context.Context, state fwk.CycleState, pod *c
 	}
 	node, ok := pl.registry.PlannedNode(pod.UID)
 	if !ok {
-		pl.gangs.wakeReady(klog.FromContext(ctx)) // an older gang that fits by now goes first
+		pl.gangs.wakeReady(klog.FromContext(ctx)) // an older gang that may fit by now goes first
 		if pl.registry.Yields(pod, pl.gangs.clock.Now()) {
 			return nil, waits(pod)
 		}
 		work, why := pl.registry.Begin(pod)
 		if work == nil {
-			klog.FromContext(ctx).V(4).Info("Gang is not planned now", "pod", klog.KObj(pod), "why", why)
+			klog.FromContext(ctx).V(4).Info("Gang is not planned now", "pod", klog.KObj(pod), "reason", why)
 			return nil, waits(pod)
 		}
 		if pl.plan(ctx, work, nodes) {
@@ -97,10 +97,11 @@ func (pl *Admission) PreFilter(ctx context.Context, state fwk.CycleState, pod *c
 	return &fwk.PreFilterResult{NodeNames: sets.New(node)}, nil
 }
 
-// PreFilterExtensions implements fwk.PreFilterPlugin: a member's node is fixed, other pods do not change it.
+// PreFilterExtensions implements fwk.PreFilterPlugin. A member's node is fixed, so other pods do not affect it.
 func (pl *Admission) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
-// Filter implements fwk.FilterPlugin. A nominated or hinted node is tried without regard to PreFilter's result.
+// Filter implements fwk.FilterPlugin. The scheduler also tries a nominated or hinted node that is not in PreFilter's
+// result.
 func (pl *Admission) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	if !isMember(pod) {
 		return filterPlain(ctx, state, node)
@@ -115,12 +116,12 @@ func (pl *Admission) Filter(ctx context.Context, state fwk.CycleState, pod *core
 	return nil
 }
 
-// PostFilter implements fwk.PostFilterPlugin: a member that failed on its planned node ends the plan, and a gang's pod
-// never preempts singly (docs/decisions, G15). Other pods go on to default preemption, which takes no part of a gang's
-// minimum.
+// PostFilter implements fwk.PostFilterPlugin. A member that was refused by its planned node aborts the plan; a single
+// pod of a gang never preempts (docs/decisions, G15). For other pods default preemption runs next, which preempts no
+// part of a gang's minimum.
 func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if !isMember(pod) {
-		if err := pl.guard(); err != nil { // only possible without Attach, which has done it
+		if err := pl.guard(); err != nil { // only possible without Attach, which checks this itself
 			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
 		}
 		return nil, fwk.NewStatus(fwk.Unschedulable)
@@ -138,15 +139,15 @@ func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *
 	return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 }
 
-// limit records that a node had devices for fewer pods of a plan than were planned for it: the filters do not see that
-// planned siblings take devices (docs/decisions, G18). false: the refusal is about something else, or the node took
-// none of the pods.
+// limit records that a node had devices for fewer pods of a plan than were planned on it: the filters do not see that
+// planned siblings allocate devices (docs/decisions, G18). It returns false if the refusal has another reason, or the
+// node accepted none of the pods.
 func (pl *Admission) limit(p *gangstate.Plan, refused *corev1.Pod, node string, why *fwk.Status, now time.Time) bool {
 	if !kubescheduler.LacksDevices(why) {
 		return false
 	}
 	info, err := pl.framework.SnapshotSharedLister().NodeInfos().Get(node)
-	if err != nil || !pl.verdicts.Limit(pl.framework, info, p.Members(), refused, now) {
+	if err != nil || !pl.filterCache.Limit(pl.framework, info, p.Members(), refused, now) {
 		return false
 	}
 	pl.gangs.retryAfter(kubescheduler.LimitLasts, p.Gang)
@@ -157,7 +158,7 @@ func (pl *Admission) limit(p *gangstate.Plan, refused *corev1.Pod, node string, 
 func (pl *Admission) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	if !isMember(pod) {
 		if kept := pod.Status.NominatedNodeName; kept != "" && kept != node && pl.gangs.wakeups != nil {
-			pl.gangs.wakeups.note(nominationGone) // no event tells that the room kept for it is free
+			pl.gangs.wakeups.note(nominationGone) // no event reports that the room kept for it is free
 		}
 		return nil
 	}
@@ -167,18 +168,18 @@ func (pl *Admission) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 	return nil
 }
 
-// Unreserve implements fwk.ReservePlugin. Called also for pods whose Reserve failed, and in binding goroutines.
+// Unreserve implements fwk.ReservePlugin. It is also called for pods whose Reserve failed, and in binding goroutines.
 func (pl *Admission) Unreserve(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
 	if !isMember(pod) {
 		return
 	}
-	if pl.gangs.wakeups != nil { // else nobody says when it is over
+	if pl.gangs.wakeups != nil { // otherwise the end of the cycle is not reported (memberSource.Failed)
 		pl.gangs.released.add(pod.UID)
 	}
 	pl.gangs.apply(klog.FromContext(ctx), pl.registry.Release(pod.UID, pl.gangs.clock.Now()))
 }
 
-// Permit implements fwk.PermitPlugin: a member passes only if the plan in force makes the tree whole. Nobody waits here.
+// Permit implements fwk.PermitPlugin: a member passes only if its plan is in force. No pod waits here.
 func (pl *Admission) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.Status, time.Duration) {
 	if !isMember(pod) {
 		return nil, 0
@@ -189,7 +190,8 @@ func (pl *Admission) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod
 	return nil, 0
 }
 
-// SignPod implements fwk.SignPlugin: plain pods keep the batching of the stock scheduler, members take no part in it.
+// SignPod implements fwk.SignPlugin: pods without a gang keep the batching of the stock scheduler, members are
+// excluded from it.
 func (pl *Admission) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	if isMember(pod) {
 		return nil, fwk.NewStatus(fwk.Unschedulable, "the pods of a gang are planned together")
@@ -197,8 +199,8 @@ func (pl *Admission) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFrag
 	return nil, nil
 }
 
-// waits is what the leader's failed attempt says. Constant for a pod: the numbers are in the PodGroup's status, and the
-// stock scheduler writes an event and a condition whenever this text changes.
+// waits returns the status of a leader's failed attempt. The message is constant for a pod: the details are in the
+// PodGroup's status, and the stock scheduler writes an event and a condition whenever the message changes.
 func waits(pod *corev1.Pod) *fwk.Status {
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the gang cannot be placed as a whole: see the status of PodGroup "+pod.Annotations[v2alpha2.PodGroupAnnotation])
 }

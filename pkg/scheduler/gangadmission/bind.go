@@ -21,13 +21,13 @@ import (
 const (
 	// bindTimeout bounds the posting of one binding.
 	bindTimeout = 30 * time.Second
-	// askTimeout bounds the question what became of a binding that got no answer.
+	// askTimeout bounds the request that finds out whether an unanswered binding was carried out.
 	askTimeout = 2 * time.Second
 )
 
-// Bind implements fwk.BindPlugin. It is the barrier: nothing of a gang is bound before every member of the plan has its
-// reservation and its volumes. Then members are bound in the order of plans, so that a gang finishes before the next
-// begins, and are bound as the stock binder does.
+// Bind implements fwk.BindPlugin. It is the barrier: no member of a gang is bound before every member of the plan has
+// its reservation and its volumes. Members are then bound in the order of plans, so that one gang finishes before the
+// next one starts, and in the same way as the stock binder does.
 func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	if !isMember(pod) {
 		return fwk.NewStatus(fwk.Skip)
@@ -49,7 +49,7 @@ func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 	}
 	bindingsFailed.Inc()
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		pl.gangs.avoidNode(plan.Gang, node) // it may be this node that is not to be bound to
+		pl.gangs.avoidNode(plan.Gang, node) // binding to this node in particular may be forbidden
 	}
 	if isUnanswered(err) {
 		pl.registry.Unanswered(plan.Gang)
@@ -57,7 +57,7 @@ func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 	return fwk.AsStatus(fmt.Errorf("binding pod %s to node %s: %w", klog.KObj(pod), node, err))
 }
 
-// markTimeout is how long bindings wait, after the start of the scheduler, for the key that their marks are signed with.
+// markTimeout is how long bindings wait, after the start of the scheduler, for the key that signs their marks.
 const markTimeout = 5 * time.Second
 
 // mark returns the mark for a member's binding. "" without a key.
@@ -71,7 +71,7 @@ func (g *Gangs) mark(ctx context.Context, plan *gangstate.Plan, pod *corev1.Pod)
 	return g.registry.Mark(plan, pod.UID)
 }
 
-// post posts the binding in the slot that the pod was given, and gives that back.
+// post posts the binding, using the slot that the pod has acquired, and releases the slot.
 func (pl *Admission) post(ctx context.Context, pod *corev1.Pod, node, mark string) error {
 	defer pl.gangs.binds.release()
 	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
@@ -83,8 +83,9 @@ func (pl *Admission) post(ctx context.Context, pod *corev1.Pod, node, mark strin
 	return kubescheduler.Bind(ctx, pl.handle, pod, node, annotations)
 }
 
-// isPosted asks whether a binding that got no answer was carried out. If it was and were taken for failed, the pod would
-// be told that it is not scheduled (condition PodScheduled) while it runs. false: it was not, or there is no answer again.
+// isPosted asks the API server whether an unanswered binding was carried out. If such a binding were treated as
+// failed, the pod's condition PodScheduled would be false although the pod runs. It returns false if the pod is not
+// bound, or the request fails.
 func (pl *Admission) isPosted(ctx context.Context, pod *corev1.Pod, node string) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -92,8 +93,8 @@ func (pl *Admission) isPosted(ctx context.Context, pod *corev1.Pod, node string)
 	return err == nil && now.UID == pod.UID && now.Spec.NodeName == node
 }
 
-// isUnanswered reports whether the error is anything but a decision of the API server: no connection, no answer in time, or
-// something behind it (its storage, for one) that failed.
+// isUnanswered reports whether the error is not a decision of the API server: no connection, no answer in time, or a
+// failure of a component behind it (for example its storage).
 func isUnanswered(err error) bool {
 	var status apierrors.APIStatus
 	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError

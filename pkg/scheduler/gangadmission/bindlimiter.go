@@ -9,16 +9,17 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// bindLimiter bounds the bindings in flight and grants them in order: the older plan first, then the member's place in it.
+// bindLimiter bounds the number of bindings in flight and grants them in order: the older plan first, then by the
+// member's index in the plan.
 type bindLimiter struct {
 	mu      sync.Mutex
 	unused  int
 	all     int
 	waiting waiters
-	short   chan struct{} // closed, and nil again, once the queue is short; nil: nobody has asked
+	short   chan struct{} // closed and set to nil when the queue becomes short; nil: no caller waits for it
 }
 
-// turn is a place in the order of bindings.
+// turn is a position in the order of bindings.
 type turn struct {
 	plan  uint64
 	index int
@@ -30,13 +31,13 @@ func (a turn) before(b turn) bool {
 
 type waiter struct {
 	turn    turn
-	granted chan struct{} // closed when the place is this waiter's
+	granted chan struct{} // closed when the slot is granted to this waiter
 	at      int           // in the heap; -1 = not in it
 }
 
 func newBindLimiter(n int) *bindLimiter { return &bindLimiter{unused: n, all: n} }
 
-// acquire waits for a place. The error is ctx's; then there is nothing to release.
+// acquire waits for a slot. If it returns an error, which is that of ctx, there is no slot to release.
 func (l *bindLimiter) acquire(ctx context.Context, at turn) error {
 	l.mu.Lock()
 	if l.unused > 0 && len(l.waiting) == 0 {
@@ -53,7 +54,7 @@ func (l *bindLimiter) acquire(ctx context.Context, at turn) error {
 	case <-ctx.Done():
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if w.at < 0 { // granted meanwhile: pass it on
+		if w.at < 0 { // granted in the meantime: pass the slot on
 			l.grantNext()
 			return ctx.Err()
 		}
@@ -63,7 +64,7 @@ func (l *bindLimiter) acquire(ctx context.Context, at turn) error {
 	}
 }
 
-// release gives a place back.
+// release returns a slot.
 func (l *bindLimiter) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,13 +80,13 @@ func (l *bindLimiter) grantNext() {
 	l.shorter()
 }
 
-// queuedPerBinding is how many bindings may wait for each that is in flight in a queue that is short: enough for the loop not to be missed for half
-// a second, and few enough not to matter in memory.
+// queuedPerBinding is the number of waiting bindings per binding in flight up to which the queue is short. This is
+// enough work while the scheduling loop is busy for half a second, and too little to matter for memory.
 const queuedPerBinding = 4
 
 func (l *bindLimiter) isShort() bool { return len(l.waiting) <= queuedPerBinding*l.all }
 
-// shorter tells who waits in settle that the queue has become short.
+// shorter notifies the callers that wait in settle if the queue has become short.
 func (l *bindLimiter) shorter() {
 	if l.short != nil && l.isShort() {
 		close(l.short)
@@ -93,7 +94,8 @@ func (l *bindLimiter) shorter() {
 	}
 }
 
-// settle waits until the queue of bindings is short, but no longer than the limit. It reports whether it is.
+// settle waits until the queue of bindings is short, but not longer than the limit. It reports whether the queue is
+// short.
 func (l *bindLimiter) settle(c clock.Clock, limit time.Duration) bool {
 	l.mu.Lock()
 	if l.isShort() {
@@ -122,7 +124,7 @@ func (l *bindLimiter) busy() bool {
 	return l.unused < l.all
 }
 
-// waiters is a heap, the one to be granted next on top.
+// waiters is a heap with the next waiter to be granted on top.
 type waiters []*waiter
 
 func (h waiters) Len() int           { return len(h) }

@@ -9,22 +9,24 @@ import (
 type causes uint8
 
 const (
-	// moreRoom: a node came or changed, or a pod gave something up.
+	// moreRoom: a node was added or changed, or a pod released resources.
 	moreRoom causes = 1 << iota
-	// otherPods: pods came, went or changed labels, or nodes their labels: affinity and spread look at both.
+	// otherPods: pods were added, removed or changed labels, or nodes changed labels. Affinity and topology spread
+	// depend on both.
 	otherPods
-	// otherVolumes: an object of storage changed.
+	// otherVolumes: a storage object changed.
 	otherVolumes
 	// otherClaims: an object of dynamic resource allocation changed.
 	otherClaims
-	// nominationGone: a pod that other nodes kept room for is gone, or its room is elsewhere.
+	// nominationGone: a pod for which nodes kept room is gone, or its room is on another node.
 	nominationGone
 )
 
-// anything is every cause: for gangs with pods that are judged by more than what nodes have free.
+// anything contains every cause. It is used for gangs with pods that are filtered by more than the free resources of
+// nodes.
 const anything = moreRoom | otherPods | otherVolumes | otherClaims | nominationGone
 
-// causesOf returns what an event of the scheduler's cache may help with. 0: nothing.
+// causesOf returns which causes an event of the scheduler's cache has. 0: none.
 func causesOf(event fwk.ClusterEvent, oldObj, newObj any) causes {
 	switch event.Resource {
 	case fwk.Node:

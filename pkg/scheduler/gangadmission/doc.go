@@ -1,15 +1,16 @@
-// Package gangadmission is the two scheduler plugins that admit gangs whole or not at all.
+// Package gangadmission implements the two scheduler plugins that admit gangs all or nothing.
 //
-// GangGate holds the pods of a gang before the scheduling queue (PreEnqueue, no registered events). GangAdmission does
-// the rest: its PreFilter plans the whole tree when the gang's leader is scheduled, hands each member its one node, and
-// its Bind is the barrier at which members wait for each other. Two names, because in a scheduler without Attach every
-// cluster event would walk all held pods if the plugin that holds them had registered for events. Both share one core,
-// Gangs, one per process.
+// GangGate keeps the pods of a gang out of the scheduling queue (PreEnqueue, no registered events). GangAdmission
+// does the rest: its PreFilter plans the whole tree when the gang's leader is scheduled and returns the one planned
+// node of each member, and its Bind is the barrier at which members wait for each other. There are two plugins
+// because, in a scheduler without Attach, every cluster event would visit all gated pods if the plugin that gates
+// them had registered for events. Both share one core, Gangs, one per process.
 //
-// Attach adds what needs the scheduler itself: a queue that keeps gated pods out of the stock queue, a loop that takes the
-// members of a plan back to back, and wake-ups by what a refused gang lacks (wakeups.go, waitlist.go) instead of queueing
-// hints (hints.go).
+// Attach adds the parts that need access to the scheduler itself: a queue that keeps gated pods out of the stock
+// queue, a loop that schedules the members of a plan consecutively, and wake-ups based on what a refused gang lacks
+// (wakeups.go, waitlist.go) instead of queueing hints (hints.go).
 //
-// Each extension point has a file. What they decide with is in gangstate (who may go), placement (where) and kubescheduler
-// (what the stock filters say); what users see is worded by podgroup and written by report.
+// Each extension point has a file. The decisions are made in gangstate (which gang is next), placement (which nodes)
+// and kubescheduler (the results of the stock filters). podgroup formats the messages that users see, and report
+// writes them.
 package gangadmission

@@ -29,17 +29,17 @@ import (
 )
 
 const (
-	// GateName is the plugin that holds pods.
+	// GateName is the name of the plugin that gates pods.
 	GateName = "GangGate"
-	// Name is the plugin that admits gangs.
+	// Name is the name of the plugin that admits gangs.
 	Name = "GangAdmission"
 )
 
-// Gangs is what the plugins of one scheduler share, over all its profiles.
+// Gangs is the state that the plugins of one scheduler share across all its profiles.
 //
-// A scheduler built with app.WithPlugin(GateName, gangs.NewGate) and app.WithPlugin(Name, gangs.NewAdmission) is never
-// partial (docs/decisions, G19). Attach, which needs the scheduler itself, adds that the members of a gang are
-// scheduled back to back.
+// A scheduler built with app.WithPlugin(GateName, gangs.NewGate) and app.WithPlugin(Name, gangs.NewAdmission) never
+// binds a gang partially (docs/decisions, G19). Attach, which needs the scheduler itself, additionally schedules the
+// members of a gang consecutively.
 type Gangs struct {
 	clock    clock.WithTickerAndDelayedExecution
 	registry *gangstate.Registry
@@ -48,12 +48,13 @@ type Gangs struct {
 	released released
 	unwinds  unwinds
 	rooms    keptRooms
-	// committed: a plan was put in force since the loop last waited for bindings (memberSource.Pace). Used by the scheduling loop only.
+	// committed: a plan was put in force since the loop last waited for bindings (memberSource.Pace). Used only by
+	// the scheduling loop.
 	committed bool
 
-	leading chan struct{} // closed when this process schedules: only then may it write
+	leading chan struct{} // closed when this process schedules: it must not write before
 	lead    sync.Once
-	wakeups *wakeups // nil: not attached to a scheduler, whose queue then wakes gangs by its own hints
+	wakeups *wakeups // nil: not attached to a scheduler; its queue then wakes gangs by its own hints
 
 	podLister corelisters.PodLister // of the scheduler's informer; nil until the first NewAdmission
 
@@ -63,7 +64,7 @@ type Gangs struct {
 	keys     *markkeys.Source
 	handles  map[string]fwk.Handle // by profile; complete before the scheduler runs
 	gates    gates
-	gated    sets.Set[string] // profiles that have the gate, so admit gangs; complete before the scheduler runs
+	gated    sets.Set[string] // profiles with the gate enabled, which therefore admit gangs; complete before the scheduler runs
 }
 
 // New returns the shared core of one scheduler.
@@ -79,8 +80,9 @@ func New() *Gangs {
 	}
 }
 
-// Attach checks that the plugins stand where they must in every profile, and makes the scheduling loop hand out the
-// members of a plan back to back and their events come after their bindings. To be called between app.Setup and app.Run.
+// Attach checks that the plugins are enabled at the required extension points of every profile, makes the scheduling
+// loop hand out the members of a plan consecutively, and delays their events until their bindings are posted. It must
+// be called between app.Setup and app.Run.
 func (g *Gangs) Attach(sched *scheduler.Scheduler) error {
 	if err := kubescheduler.CheckOrder(sched, GateName, Name); err != nil {
 		return err
@@ -149,12 +151,13 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 	} else if !reflect.DeepEqual(g.args, args) {
 		return nil, fmt.Errorf("profile %s: arguments of %s differ from those of another profile; the profiles of one scheduler share one core, make them equal", h.ProfileName(), Name)
 	}
-	return &Admission{gangs: g, registry: g.registry, handle: h, framework: f, args: g.args, verdicts: kubescheduler.NewFilterCache(), tried: map[gangstate.Key]int{},
+	return &Admission{gangs: g, registry: g.registry, handle: h, framework: f, args: g.args, filterCache: kubescheduler.NewFilterCache(), tried: map[gangstate.Key]int{},
 		order: sync.OnceValue(func() error { return kubescheduler.CheckProfile(f, GateName, Name) }),
 		guard: sync.OnceValue(func() error { return kubescheduler.GuardPreemption(f, g.preemptionHooks(h)) })}, nil
 }
 
-// apply does what the registry asked for. Never to be called with a lock held that PreEnqueue takes.
+// apply performs the actions that the registry requested. It must not be called while holding a lock that PreEnqueue
+// acquires.
 func (g *Gangs) apply(logger klog.Logger, e gangstate.Effects) {
 	if len(e.Dirty) > 0 {
 		g.reporter.Mark(e.Dirty...)
@@ -181,7 +184,7 @@ func (g *Gangs) apply(logger klog.Logger, e gangstate.Effects) {
 	}
 }
 
-// wakeReady wakes the refused gangs that what has happened in the cluster may help.
+// wakeReady wakes the refused gangs that recent changes in the cluster may help.
 func (g *Gangs) wakeReady(logger klog.Logger) {
 	if g.wakeups != nil {
 		g.wake(logger, g.wakeups.look(logger))
@@ -208,8 +211,8 @@ func (g *Gangs) activate(logger klog.Logger, pods []*corev1.Pod) {
 	g.wakeups.queue.Activate(logger, byName)
 }
 
-// refuseWithoutNodes records why the gang of a leader cannot be placed that the scheduler did not even try, since there are
-// no nodes.
+// refuseWithoutNodes records a refusal for the gang of a leader that the scheduler did not try because there are no
+// nodes.
 func (g *Gangs) refuseWithoutNodes(ctx context.Context, pod *corev1.Pod) {
 	logger := klog.FromContext(ctx)
 	work, _ := g.registry.Begin(pod)
@@ -221,7 +224,7 @@ func (g *Gangs) refuseWithoutNodes(ctx context.Context, pod *corev1.Pod) {
 	g.apply(logger, g.registry.Refuse(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "the cluster has no nodes"}, g.clock.Now()))
 }
 
-// leads records that the scheduling loop runs here.
+// leads records that the scheduling loop runs in this process.
 func (g *Gangs) leads() {
 	g.lead.Do(func() {
 		g.registry.SetLeading()
@@ -229,7 +232,7 @@ func (g *Gangs) leads() {
 	})
 }
 
-// memberSource lets the scheduling loop take members from the registry.
+// memberSource provides the members of plans from the registry to the scheduling loop.
 type memberSource struct{ g *Gangs }
 
 var _ kubescheduler.MemberSource = memberSource{}
@@ -248,12 +251,13 @@ func (s memberSource) Popped(uid types.UID) {
 	s.g.registry.Popped(uid)
 }
 
-// paceLimit bounds a wait for bindings. A gang of 16 takes some 15 ms.
+// paceLimit bounds one wait for bindings. Binding a gang of 16 takes some 15 ms.
 const paceLimit = 50 * time.Millisecond
 
-// Pace implements kubescheduler.MemberSource. Plans are made much faster than bindings are posted. A member that waits for its
-// slot has a goroutine and its whole cycle's state, some 20 KiB; thousands of them were most of the scheduler's memory in
-// a drain. One wait per plan: leaders that are refused do not pay for a gang that is being bound.
+// Pace implements kubescheduler.MemberSource. Plans are made much faster than bindings are posted. A member that
+// waits for its slot occupies a goroutine and the state of its cycle, some 20 KiB; thousands of them accounted for
+// most of the scheduler's memory when a large backlog was scheduled. The loop waits once per plan, so that refused
+// leaders are not delayed by a gang that is being bound.
 func (s memberSource) Pace() {
 	if s.g.committed {
 		s.g.committed = false
@@ -276,8 +280,9 @@ func (s memberSource) Failed(uid types.UID) {
 
 func (s memberSource) Unwinding() bool { return s.g.registry.Unwinding() || s.g.released.any() }
 
-// released are the members whose reservation the plugins have given back and the scheduler's cache perhaps has not: the
-// scheduler runs Unreserve first. A plan made in between would be refused for room that is about to be free.
+// released contains the members whose reservation the plugins have released, but the scheduler's cache possibly has
+// not, because the scheduler calls Unreserve first. A plan made in between would be refused although the room is
+// about to become free.
 type released struct {
 	mu   sync.Mutex
 	pods sets.Set[types.UID]
@@ -314,21 +319,21 @@ func (g *Gangs) avoidNode(key gangstate.Key, node string) {
 	g.retryAfter(g.avoid.lasts, key)
 }
 
-// retryAfter tries the gang again when something that kept its plans off a node is over.
+// retryAfter retries the gang when the reason that kept its plans off a node has expired.
 func (g *Gangs) retryAfter(d time.Duration, key gangstate.Key) {
 	g.clock.AfterFunc(d, func() {
-		g.avoid.of(key, g.clock.Now()) // forgets what is over
+		g.avoid.of(key, g.clock.Now()) // removes expired entries
 		g.apply(klog.Background(), g.registry.Retry(key, g.clock.Now()))
 	})
 }
 
-// avoidedNodes remembers, for a short time, nodes that a plan chose and the real cycle, or the API server, refused, so that the
-// next plan of the gang looks elsewhere (docs/decisions, G18).
+// avoidedNodes stores, for a short time, nodes that a plan chose and that the real cycle, or the API server, refused,
+// so that the next plan of the gang uses other nodes (docs/decisions, G18).
 type avoidedNodes struct {
 	lasts time.Duration
 
 	mu    sync.Mutex
-	nodes map[gangstate.Key]map[string]time.Time // until when
+	nodes map[gangstate.Key]map[string]time.Time // by gang and node: end of the avoidance
 }
 
 const avoidFor = 5 * time.Second
@@ -345,7 +350,7 @@ func (a *avoidedNodes) add(key gangstate.Key, node string, now time.Time) {
 	a.nodes[key][node] = now.Add(a.lasts)
 }
 
-// forget ends what is remembered of a node that has changed, and returns the gangs that avoided it.
+// forget removes the entries of a node that has changed, and returns the gangs that avoided it.
 func (a *avoidedNodes) forget(node string) []gangstate.Key {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -359,7 +364,7 @@ func (a *avoidedNodes) forget(node string) []gangstate.Key {
 	return keys
 }
 
-// of returns the nodes to be avoided now, nil if none, and forgets what is over.
+// of returns the nodes to be avoided now, nil if there are none, and removes expired entries.
 func (a *avoidedNodes) of(key gangstate.Key, now time.Time) map[string]bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

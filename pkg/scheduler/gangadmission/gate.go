@@ -9,7 +9,8 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
 
-// Gate holds the pods of gangs before the queue. It is asked under the queue's lock, so it only asks the registry.
+// Gate keeps the pods of gangs out of the scheduling queue. It runs under the queue's lock, so it only queries the
+// registry.
 type Gate struct{ registry *gangstate.Registry }
 
 var (
@@ -20,7 +21,7 @@ var (
 // Name implements fwk.Plugin.
 func (pl *Gate) Name() string { return GateName }
 
-// PreEnqueue implements fwk.PreEnqueuePlugin: only a gang's leader passes, and the members of the plan being committed.
+// PreEnqueue implements fwk.PreEnqueuePlugin: only a gang's leader and the members of the plan being committed pass.
 func (pl *Gate) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 	if ok, why := pl.registry.Pass(pod); !ok {
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, why)
@@ -28,8 +29,8 @@ func (pl *Gate) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 	return nil
 }
 
-// EventsToRegister implements fwk.EnqueueExtensions: no event. Held pods are woken by the registry alone, and so cost
-// nothing when the cluster changes.
+// EventsToRegister implements fwk.EnqueueExtensions. There are no events: gated pods are woken only by the registry,
+// and therefore cost nothing when the cluster changes.
 func (pl *Gate) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	return nil, nil
 }

@@ -16,14 +16,16 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
-// gates are the pods of gangs that another plugin keeps from the scheduling queue (DynamicResources keeps a pod whose claim
-// does not exist yet, for one). They are asked about again as long as that is so.
+// gates contains the pods of gangs that another plugin keeps out of the scheduling queue (for example,
+// DynamicResources gates a pod whose claim does not exist yet). They are checked again until the plugin lets them
+// pass.
 type gates struct {
 	mu   sync.Mutex
 	pods map[types.UID]*corev1.Pod
 }
 
-// gateOf returns why another plugin than the gate keeps the pod from the scheduling queue now. "": none does.
+// gateOf returns the reason why a plugin other than GangGate currently keeps the pod out of the scheduling queue. "":
+// none does.
 func gateOf(ctx context.Context, f framework.Framework, pod *corev1.Pod) string {
 	for _, plugin := range f.PreEnqueuePlugins() {
 		if plugin.Name() == GateName || len(pod.Spec.SchedulingGates) > 0 {
@@ -36,7 +38,7 @@ func gateOf(ctx context.Context, f framework.Framework, pod *corev1.Pod) string 
 	return ""
 }
 
-// gates returns the pods of the work that another plugin gates, and why.
+// gates returns the pods of the work that another plugin gates, and the reasons.
 func (pl *Admission) gates(ctx context.Context, work *gangstate.Work) map[*corev1.Pod]string {
 	var gated map[*corev1.Pod]string
 	for _, pod := range work.Pods {
@@ -50,7 +52,8 @@ func (pl *Admission) gates(ctx context.Context, work *gangstate.Work) map[*corev
 	return gated
 }
 
-// gateOf returns why another plugin than the gate keeps the pod from the scheduling queue now. "": none does.
+// gateOf returns the reason why a plugin other than GangGate currently keeps the pod out of the scheduling queue. "":
+// none does.
 func (g *Gangs) gateOf(ctx context.Context, pod *corev1.Pod) string {
 	h := g.handles[pod.Spec.SchedulerName]
 	if h == nil {
@@ -63,7 +66,7 @@ func (g *Gangs) gateOf(ctx context.Context, pod *corev1.Pod) string {
 	return gateOf(ctx, f, pod)
 }
 
-// setGates records pods that are gated, and goes on with what that changes.
+// setGates records gated pods, and applies the resulting effects.
 func (g *Gangs) setGates(logger klog.Logger, gated map[*corev1.Pod]string) {
 	why := make(map[types.UID]string, len(gated))
 	g.gates.mu.Lock()
@@ -75,7 +78,7 @@ func (g *Gangs) setGates(logger klog.Logger, gated map[*corev1.Pod]string) {
 	g.apply(logger, g.registry.SetGates(why, g.clock.Now()))
 }
 
-// liftGates asks again about the pods that were gated.
+// liftGates checks gated pods again.
 func (g *Gangs) liftGates(ctx context.Context) {
 	g.gates.mu.Lock()
 	pods := maps.Clone(g.gates.pods)
@@ -99,7 +102,7 @@ func (g *Gangs) liftGates(ctx context.Context) {
 	g.apply(klog.FromContext(ctx), g.registry.SetGates(why, g.clock.Now()))
 }
 
-// withoutGated returns the pods that no other plugin gates; of the others it is recorded that they are gated.
+// withoutGated returns the pods that no other plugin gates, and records the others as gated.
 func (g *Gangs) withoutGated(logger klog.Logger, pods []*corev1.Pod) []*corev1.Pod {
 	var kept []*corev1.Pod
 	gated := map[*corev1.Pod]string{}
@@ -116,8 +119,9 @@ func (g *Gangs) withoutGated(logger klog.Logger, pods []*corev1.Pod) []*corev1.P
 	return kept
 }
 
-// cancel ends what is being prepared for assumed members of a plan that was aborted: until it ends they keep their room. A
-// member whose preparation has not begun yet is cancelled by a later call; each goes on with those of the calls before.
+// cancel cancels the preparation (PreBind) of assumed members of aborted plans, which occupy their room until it
+// ends. A member whose preparation has not begun yet is cancelled by a later call; each call also processes the
+// members left by earlier ones.
 func (g *Gangs) cancel(uids []types.UID) {
 	g.unwinds.mu.Lock()
 	defer g.unwinds.mu.Unlock()
@@ -137,7 +141,7 @@ func (g *Gangs) cancel(uids []types.UID) {
 	})
 }
 
-// unwinds are assumed members of aborted plans, whose preparation is to be cancelled.
+// unwinds contains assumed members of aborted plans whose preparation must be cancelled.
 type unwinds struct {
 	mu   sync.Mutex
 	pods []types.UID

@@ -7,7 +7,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// No metric has a label per gang: a cluster sees any number of them.
+// No metric has a label per gang, because the number of gangs in a cluster is unbounded.
 var (
 	plans = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "plans_total", StabilityLevel: metrics.ALPHA,
@@ -25,7 +25,7 @@ var (
 	})
 	plansAborted = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "plans_aborted_total", StabilityLevel: metrics.ALPHA,
-		Help: "Plans given up before anything was bound, by cause: refused (the planned node would not take a member), unprepared (a volume, a claim or another reservation failed), late (a member was not ready in time), changed (a pod went or was bound meanwhile), overtaken (surplus of a gang that fell below its minimum). Divided by muster_plans_total{result=\"committed\"} it is the rate at which plans do not come true.",
+		Help: "Plans aborted before any pod was bound, by cause: refused (the planned node refused a member), unprepared (a volume, a claim or another reservation failed), late (a member was not ready in time), changed (a pod was removed or bound in the meantime), overtaken (surplus of a gang that fell below its minimum). Divided by muster_plans_total{result=\"committed\"} it is the fraction of plans that are not carried out.",
 	}, []string{"cause"})
 	bindingsFailed = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "bindings_failed_total", StabilityLevel: metrics.ALPHA,
@@ -41,11 +41,11 @@ var (
 	})
 	keptRoomsNow = metrics.NewGauge(&metrics.GaugeOpts{
 		Subsystem: "muster", Name: "kept_rooms", StabilityLevel: metrics.ALPHA,
-		Help: "Deleted pods of gangs whose room is kept for their replacements, those that still terminate included.",
+		Help: "Deleted pods of gangs whose room is kept for their replacements, including those that are still terminating.",
 	})
 	markKeys = metrics.NewGauge(&metrics.GaugeOpts{
 		Subsystem: "muster", Name: "mark_keys", StabilityLevel: metrics.ALPHA,
-		Help: "Keys that the marks of bound pods are verified with. 0: there is none, so bindings carry no mark and gangs that are bound in part are not released.",
+		Help: "Keys with which the marks of bound pods are verified. 0: there is none, so bindings carry no mark and partially bound gangs are not released.",
 	})
 	registerMetrics sync.Once
 )

@@ -17,8 +17,9 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
-// plan looks for nodes for what the gang needs next, and puts what it finds in force. It reports whether a plan is in
-// force. Runs in the scheduling loop, on the cycle's snapshot; nothing of a failed attempt remains but its verdict.
+// plan searches nodes for the pods that the gang needs next, and puts a plan in force if it finds one. It reports
+// whether a plan is in force. It runs in the scheduling loop, on the cycle's snapshot; a failed attempt leaves only
+// its refusal.
 func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk.NodeInfo) bool {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "podGroup", work.Gang, "task", work.Task)
 	start := pl.gangs.clock.Now()
@@ -34,21 +35,21 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		return false
 	}
 	if gates := pl.gates(ctx, work); len(gates) > 0 {
-		logger.V(2).Info("Gang is planned without pods that another plugin gates", "pods", len(gates))
+		logger.V(2).Info("Gang has pods that another plugin gates, planning again without them", "pods", len(gates))
 		result = "stale"
 		pl.gangs.setGates(logger, gates)
 		return false
 	}
 	var sizes []int
 	work.Reclass(func(pods []*corev1.Pod, classes []int) ([]int, []*corev1.Pod) {
-		c := pl.verdicts.Classify(pl.framework, nodes, pods, classes)
+		c := pl.filterCache.Classify(pl.framework, nodes, pods, classes)
 		sizes = c.Size
 		return c.Of, c.Pods
 	})
 	deadline := start.Add(pl.args.PlanDeadline.Duration)
 	expired := func() bool { return pl.gangs.clock.Now().After(deadline) }
 	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.framework, nodes, work.Classes,
-		kubescheduler.Options{Cache: pl.verdicts, Avoid: pl.gangs.avoid.of(work.Gang, start), Pods: sizes, Now: start, Expired: expired,
+		kubescheduler.Options{Cache: pl.filterCache, Avoid: pl.gangs.avoid.of(work.Gang, start), Pods: sizes, Now: start, Expired: expired,
 			Reserved: pl.gangs.reserved(), Asker: kubescheduler.Asker{Gang: work.Gang, Priority: work.Priority}, Leaves: work.Leaves()})
 	if err != nil {
 		logger.Error(err, "Planning failed")
@@ -67,7 +68,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	plan, why := pl.registry.Commit(work, placements, pl.gangs.clock.Now())
 	if plan == nil {
 		result = "stale"
-		logger.V(2).Info("Plan is stale", "why", why)
+		logger.V(2).Info("Plan is stale", "reason", why)
 		return false
 	}
 	result = "committed"
@@ -79,7 +80,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	logger.V(2).Info("Plan is in force", "plan", plan.ID, "pods", len(placements), "took", pl.gangs.clock.Since(start))
 	pl.gangs.apply(logger, gangstate.Effects{Dirty: []gangstate.Key{work.Gang}})
 	if pl.gangs.wakeups == nil {
-		// Nobody hands the members out: they come through the queue, ahead of everything else.
+		// The stock loop does not hand out members: they pass through the queue, ahead of all other pods.
 		members := map[string]*corev1.Pod{}
 		for _, p := range placements {
 			pod := work.Pods[p.Pod.ID]
@@ -90,7 +91,8 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	return true
 }
 
-// place looks for nodes until the time is over. Without a plan it returns the reason, and whether only time was lacking.
+// place searches nodes until the time is over. Without a plan it returns the reason, and whether only time was
+// lacking.
 func (pl *Admission) place(work *gangstate.Work, snapshot *kubescheduler.Snapshot, expired func() bool) (placements []placement.Placement, refusal *podgroup.Refusal, cut bool) {
 	budget := placement.Budget{Placements: int(pl.args.PlanBudget), Expired: expired}
 	var short *placement.Shortfall
@@ -103,11 +105,11 @@ func (pl *Admission) place(work *gangstate.Work, snapshot *kubescheduler.Snapsho
 	default:
 		placements, short = pl.placeMinimum(work, snapshot, budget)
 		if len(placements) == 0 && work.Task == gangstate.Refill {
-			// No sub-group has to be admitted again, or none can: single pods of those that are admitted.
+			// No sub-group needs to be admitted again, or none can be: place single pods of admitted sub-groups.
 			placements = work.Limit(placement.Singles(work.Singles, snapshot, budget))
 		}
 		if len(placements) == 0 && short == nil {
-			// Another sub-group can stand in for one that lost its pods, and one that is bound in part is completed.
+			// Another sub-group can replace one that lost its pods, and a partially bound sub-group is completed.
 			unit := placement.Unit(work.Problem, snapshot, budget)
 			placements, cut = unit.Placements, unit.Cut
 		}
@@ -124,7 +126,7 @@ func (pl *Admission) place(work *gangstate.Work, snapshot *kubescheduler.Snapsho
 	}
 }
 
-// placeMinimum goes on with the choices that an attempt before, which was cut short, has not tried.
+// placeMinimum continues with the choices that an earlier attempt, which was cut short, has not tried.
 func (pl *Admission) placeMinimum(work *gangstate.Work, snapshot *kubescheduler.Snapshot, budget placement.Budget) ([]placement.Placement, *placement.Shortfall) {
 	budget.Skip = pl.tried[work.Gang]
 	delete(pl.tried, work.Gang)
@@ -133,14 +135,14 @@ func (pl *Admission) placeMinimum(work *gangstate.Work, snapshot *kubescheduler.
 	case short == nil:
 	case short.Cut:
 		pl.keepTried(work.Gang, short.Tried)
-	case budget.Skip > 0: // the choices that were left out may be right by now
+	case budget.Skip > 0: // the choices that were skipped may succeed by now
 		short.Cut = true
 	}
 	return placements, short
 }
 
-// keepTried keeps how many choices a cut attempt has tried. Entries of gangs that have nothing to plan any more are dropped
-// whenever their number has doubled.
+// keepTried stores how many choices an attempt that was cut short has tried. Whenever the number of entries has
+// doubled, entries of gangs that have nothing to plan are dropped.
 func (pl *Admission) keepTried(key gangstate.Key, tried int) {
 	if len(pl.tried) >= max(pl.triedLimit, minTriedLimit) {
 		for _, idle := range pl.registry.Idle(slices.Collect(maps.Keys(pl.tried))) {
@@ -151,10 +153,10 @@ func (pl *Admission) keepTried(key gangstate.Key, tried int) {
 	pl.tried[key] = tried
 }
 
-// minTriedLimit is how many entries Admission.tried may have before it is cleared of those that nothing needs.
+// minTriedLimit is the number of entries in Admission.tried below which none are dropped.
 const minTriedLimit = 64
 
-// refuse records why there is no plan, and what has to happen before another attempt makes sense.
+// refuse records why there is no plan, and which changes make another attempt worthwhile.
 func (pl *Admission) refuse(logger klog.Logger, work *gangstate.Work, why podgroup.Refusal, a attempt) {
 	logger.V(2).Info("Gang does not fit", "reason", why.Reason, "message", why.Message)
 	if w := pl.gangs.wakeups; w != nil {

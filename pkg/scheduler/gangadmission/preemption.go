@@ -13,7 +13,8 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/report"
 )
 
-// preemptionHooks keep the stock scheduler's preemption from taking a part of a gang's minimum (docs/decisions, G15).
+// preemptionHooks prevent the stock scheduler's preemption from preempting a part of a gang's minimum
+// (docs/decisions, G15).
 func (g *Gangs) preemptionHooks(handle fwk.Handle) kubescheduler.PreemptionHooks {
 	return kubescheduler.PreemptionHooks{
 		Victims: func(pods []*corev1.Pod, priority int32) (sets.Set[types.UID], [][]*corev1.Pod, string) {

@@ -12,34 +12,34 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
 
-// roomless are the pods without a gang that no node has room for. The stock queue tries all of them again for every pod
-// that goes anywhere; here as many are woken as fit by what the nodes have free, in the order of the queue. Guarded by
-// wakeups.mu.
+// roomless contains the pods without a gang for which no node has room. The stock queue retries all of them whenever
+// any pod is removed; here only as many are woken as fit into the free resources of the nodes, in the order of the
+// queue. Guarded by wakeups.mu.
 type roomless struct {
 	pods   map[types.UID]*roomlessPod
 	byRoom map[room]*roomlessShape
-	kept   func(at room, key gangstate.Key, priority int32) int // as waitlist.kept
+	kept   func(at room, key gangstate.Key, priority int32) int // see waitlist.kept
 }
 
 type roomlessPod struct {
 	pod     *corev1.Pod
 	since   time.Time
 	room    room
-	woken   time.Time // zero: not since it was refused
+	woken   time.Time // zero: not woken since it was refused
 	release func()
 }
 
-// roomlessShape is the pods of one shape.
+// roomlessShape contains the pods of one shape.
 type roomlessShape struct {
 	pods  map[types.UID]*roomlessPod
-	woken int // of pods
+	woken int // number of pods that were woken
 }
 
 func newRoomless() *roomless {
 	return &roomless{pods: map[types.UID]*roomlessPod{}, byRoom: map[room]*roomlessShape{}}
 }
 
-// add records a pod, with the room of its shape. release is called when the pod does not wait any more.
+// add records a pod, with the room of its shape. release is called when the pod no longer waits.
 func (r *roomless) add(pod *corev1.Pod, at room, since time.Time, release func()) {
 	r.remove(pod.UID)
 	p := &roomlessPod{pod: pod, room: at, since: since, release: release}
@@ -50,7 +50,7 @@ func (r *roomless) add(pod *corev1.Pod, at room, since time.Time, release func()
 	r.byRoom[at].pods[pod.UID] = p
 }
 
-// remove forgets a pod that is tried again, bound or gone.
+// remove removes a pod that is tried again, bound or deleted.
 func (r *roomless) remove(uid types.UID) {
 	p := r.pods[uid]
 	if p == nil {
@@ -68,8 +68,8 @@ func (r *roomless) remove(uid types.UID) {
 	p.release()
 }
 
-// wake returns the pods of these shapes to be tried, as many as fit beside those that were woken before and have not been
-// tried yet: higher priority first, then those that have waited longer.
+// wake returns the pods of these shapes that should be tried: as many as fit beside pods that were woken before and
+// have not been tried yet, higher priority first, then those that have waited longer.
 func (r *roomless) wake(raised []room, now time.Time) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, at := range raised {
@@ -93,7 +93,7 @@ func (r *roomless) wake(raised []room, now time.Time) []*corev1.Pod {
 		})
 		for _, p := range asleep[:min(n, len(asleep))] {
 			if r.kept != nil && at.Fits()-r.kept(at, gangstate.Key{}, corev1helpers.PodPriority(p.pod))-shape.woken <= 0 {
-				break // and more is kept from those of a lower priority
+				break // for pods of a lower priority even less room is available
 			}
 			p.woken = now
 			shape.woken++
@@ -103,7 +103,7 @@ func (r *roomless) wake(raised []room, now time.Time) []*corev1.Pod {
 	return out
 }
 
-// wakeIf returns the pods of which worth holds and that were not woken, sorted by UID.
+// wakeIf returns the pods for which worth returns true and that were not woken, sorted by UID.
 func (r *roomless) wakeIf(worth func(*corev1.Pod) bool, now time.Time) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, p := range r.pods {
@@ -117,7 +117,7 @@ func (r *roomless) wakeIf(worth func(*corev1.Pod) bool, now time.Time) []*corev1
 	return out
 }
 
-// forgetful makes pods eligible again that were woken a while ago and have not been tried since.
+// forgetful makes pods eligible again that were woken some time ago and have not been tried since.
 func (r *roomless) forgetful(now time.Time, after time.Duration) {
 	for _, p := range r.pods {
 		if !p.woken.IsZero() && now.Sub(p.woken) >= after {
@@ -127,7 +127,7 @@ func (r *roomless) forgetful(now time.Time, after time.Duration) {
 	}
 }
 
-// rooms returns the shapes that pods wait for.
+// rooms returns the shapes of the waiting pods.
 func (r *roomless) rooms() []room {
 	out := make([]room, 0, len(r.byRoom))
 	for at := range r.byRoom {

@@ -16,15 +16,16 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
-// keptRooms is the room that is kept for pods that are to come (gangstate.Registry.Rooms), as nodes are compared with it.
+// keptRooms caches the room that is kept for replacement pods (gangstate.Registry.Rooms) in the form in which nodes
+// are compared with it.
 type keptRooms struct {
 	mu       sync.Mutex
 	version  uint64
 	reserved *kubescheduler.Reserved
 }
 
-// reserved returns the room that is kept now, nil if there is none. The result is the same object as long as nothing
-// changes.
+// reserved returns the room that is currently kept, nil if there is none. It returns the same object as long as
+// nothing changes.
 func (g *Gangs) reserved() *kubescheduler.Reserved {
 	list, version := g.registry.Rooms()
 	if len(list) == 0 {
@@ -42,21 +43,22 @@ func (g *Gangs) reserved() *kubescheduler.Reserved {
 	return g.rooms.reserved
 }
 
-// vacate goes on where the pods went whose room is not kept any more: when they did, that helped nobody but their
-// replacements.
+// vacate reports the removal of pods whose room is no longer kept. At the time of their deletion the room was
+// available only to their replacements.
 func (g *Gangs) vacate(logger klog.Logger, pods []*corev1.Pod) {
 	if len(pods) == 0 || g.wakeups == nil {
 		return
 	}
 	g.wakeups.vacated.Store(true)
-	// To the queue the event of one pod is that of all: what it asks about is that a pod with a node has gone.
+	// For the queue the event of one pod stands for all of them: hints only evaluate that a pod with a node was
+	// removed.
 	g.wakeups.queue.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodDelete, pods[0], nil, nil)
 }
 
-// roomKey is where the cycle of a pod without a gang keeps what Filter compares nodes with.
+// roomKey is the key under which the cycle of a pod without a gang stores the data for Filter.
 const roomKey fwk.StateKey = Name + "/room"
 
-// roomAsked is a pod without a gang while room is kept. It never changes.
+// roomAsked is the request of a pod without a gang while room is kept. Immutable.
 type roomAsked struct {
 	reserved *kubescheduler.Reserved
 	request  kubescheduler.Request
@@ -66,8 +68,8 @@ type roomAsked struct {
 // Clone implements fwk.StateData.
 func (a *roomAsked) Clone() fwk.StateData { return a }
 
-// preFilterPlain has nodes asked whether they keep room for others. Where events are not looked at exactly (without
-// Attach) a pod that is refused might sleep long after the room is free, so there plain pods are not kept from it.
+// preFilterPlain prepares the comparison of nodes with the room that is kept. Without Attach events are not evaluated
+// exactly, and a refused pod might wait long after the room is free; in that case pods without a gang may use kept room.
 func (pl *Admission) preFilterPlain(state fwk.CycleState, pod *corev1.Pod) *fwk.Status {
 	if pl.gangs.wakeups == nil {
 		return fwk.NewStatus(fwk.Skip)
@@ -82,7 +84,7 @@ func (pl *Admission) preFilterPlain(state fwk.CycleState, pod *corev1.Pod) *fwk.
 	return nil
 }
 
-// filterPlain keeps pods without a gang from room that is kept at their priority or a higher one.
+// filterPlain keeps pods without a gang out of room that is kept at their priority or a higher one.
 func filterPlain(_ context.Context, state fwk.CycleState, node fwk.NodeInfo) *fwk.Status {
 	data, err := state.Read(roomKey)
 	if err != nil {
@@ -94,8 +96,8 @@ func filterPlain(_ context.Context, state fwk.CycleState, node fwk.NodeInfo) *fw
 	return nil
 }
 
-// kept returns how many pods of a tracked shape fit only in room that is kept from the gang, "" is a pod without one, at
-// that priority. The caller holds wakeups.mu.
+// kept returns how many pods of a tracked shape fit only into room that is kept from the gang at that priority. The
+// empty key stands for a pod without a gang. The caller holds wakeups.mu.
 func (w *wakeups) kept(at room, key gangstate.Key, priority int32) int {
 	shape, ok := at.(*kubescheduler.Shape)
 	if !ok || w.reserved == nil {
@@ -104,14 +106,14 @@ func (w *wakeups) kept(at room, key gangstate.Key, priority int32) int {
 	return w.shapes.Kept(shape, w.reserved(), kubescheduler.Asker{Gang: key, Priority: priority})
 }
 
-// rooms returns what the gangs wait for, in no order.
+// rooms returns the shapes for which the gangs wait, in no order.
 func (l *waitlist) rooms() []room {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Collect(maps.Keys(l.byRoom))
 }
 
-// fits returns how many pods fit of what is not kept from the gang.
+// fits returns how many pods fit into room that is not kept from the gang.
 func (l *waitlist) fits(at room, w *parkedGang) int {
 	n := at.Fits()
 	if l.kept != nil {

@@ -24,14 +24,14 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/report"
 )
 
-// tickInterval is how often the registry is asked for what has waited long enough.
+// tickInterval is the interval of Registry.Tick.
 const tickInterval = 50 * time.Millisecond
 
-// ticksPerLook is how many ticks pass between two looks at what is looked at once a second.
+// ticksPerLook is the number of ticks between checks that are made once a second.
 const ticksPerLook = int(time.Second / tickInterval)
 
-// start connects the core to the API server: what it reads from now on, what it writes once this process leads. The
-// scheduler's own informers are started by the scheduler.
+// start connects the core to the API server: it starts the informers now, and the writers once this process leads.
+// The scheduler starts its own informers.
 func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	register()
 	logger := klog.FromContext(ctx)
@@ -65,7 +65,8 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		return fmt.Errorf("making a client for PodGroups: %w", err)
 	}
 	groups := client.NewInformer()
-	// The scheduler's pod informer leaves out pods that ended: a completion or a failure looks like a deletion there.
+	// The scheduler's pod informer excludes finished pods: for its handlers a completion or a failure looks like a
+	// deletion.
 	ended := informers.NewSharedInformerFactoryWithOptions(h.ClientSet(), 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = endedPods
@@ -101,7 +102,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	for _, x := range handlers {
 		registration, err := x.informer.AddEventHandler(x.handler)
 		if err != nil {
-			return fmt.Errorf("watching what gangs are made of: %w", err)
+			return fmt.Errorf("watching the objects of gangs: %w", err)
 		}
 		synced = append(synced, registration.HasSynced)
 	}
@@ -112,13 +113,13 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 			return
 		}
-		select { // without the keys it would not be known which gangs are bound in part
+		select { // without the keys it is not known which gangs are partially bound
 		case <-g.keys.Read():
 		case <-ctx.Done():
 			return
 		}
 		g.apply(logger, g.registry.Synced(g.clock.Now()))
-		logger.Info("Gangs are known, scheduling of gangs begins", "gangs", len(g.registry.Keys()))
+		logger.Info("Existing gangs were read, scheduling of gangs starts", "gangs", len(g.registry.Keys()))
 		if g.wakeups != nil {
 			go g.wakeups.run(ctx, func(r ready) { g.wake(logger, r) })
 		}
@@ -140,7 +141,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	return nil
 }
 
-// failedIndex finds failed pods by their PodGroup.
+// failedIndex is the name of the index of failed pods by PodGroup.
 const failedIndex = "failedByPodGroup"
 
 func byFailedGang(obj any) ([]string, error) {
@@ -151,7 +152,7 @@ func byFailedGang(obj any) ([]string, error) {
 	return []string{pod.Namespace + "/" + pod.Annotations[v2alpha2.PodGroupAnnotation]}, nil
 }
 
-// failedPods returns how many failed pods name a PodGroup.
+// failedPods returns a function that counts the failed pods that name a PodGroup.
 func failedPods(ended cache.SharedIndexInformer) func(gangstate.Key) int {
 	return func(key gangstate.Key) int {
 		keys, err := ended.GetIndexer().IndexKeys(failedIndex, key.String())
@@ -162,14 +163,14 @@ func failedPods(ended cache.SharedIndexInformer) func(gangstate.Key) int {
 	}
 }
 
-// endedPods selects pods that Succeeded or Failed; field selectors know no "or".
+// endedPods selects pods that Succeeded or Failed; field selectors have no "or".
 var endedPods = fields.AndSelectors(
 	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodPending)),
 	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodRunning)),
 	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodUnknown)),
 ).String()
 
-// tick repeats what the scheduling queue may have dropped.
+// tick repeats wake-ups that the scheduling queue may have dropped.
 func (g *Gangs) tick(ctx context.Context) {
 	ticker := g.clock.NewTicker(tickInterval)
 	defer ticker.Stop()
@@ -194,7 +195,8 @@ func (g *Gangs) tick(ctx context.Context) {
 	}
 }
 
-// withoutManagedFields drops what nobody here reads, and what may be most of a node. The scheduler's pod informer does so.
+// withoutManagedFields drops the managed fields, which no code here reads and which may be most of a node. The
+// scheduler's pod informer does the same.
 func withoutManagedFields(obj any) (any, error) {
 	if node, ok := obj.(*corev1.Node); ok {
 		node.ManagedFields = nil
@@ -276,8 +278,9 @@ func (g *Gangs) endedHandler(logger klog.Logger) cache.ResourceEventHandler {
 	}
 }
 
-// recreated reports whether an update is of two pods: after a watch that was broken off the informer compares names, and a
-// pod that was deleted and made again meanwhile (a StatefulSet's, for one) is an update to it.
+// recreated reports whether an update concerns two different pods. After an interrupted watch the informer compares
+// names, so a pod that was deleted and created again in the meantime (for example by a StatefulSet) appears as an
+// update.
 func recreated(oldObj, obj any) bool { return oldObj.(*corev1.Pod).UID != obj.(*corev1.Pod).UID }
 
 func (g *Gangs) groupHandler(logger klog.Logger) cache.ResourceEventHandler {
@@ -294,8 +297,8 @@ func (g *Gangs) groupHandler(logger klog.Logger) cache.ResourceEventHandler {
 	}
 }
 
-// nodeHandler counts changes that may help a refused gang. The queue wakes its leader by itself; this is for the wake-ups
-// that it drops. A node that has changed is avoided no more.
+// nodeHandler counts changes that may help a refused gang. The queue itself wakes the gang's leader; this covers the
+// wake-ups that it drops. A node that has changed is no longer avoided.
 func (g *Gangs) nodeHandler(logger klog.Logger) cache.ResourceEventHandler {
 	changed := func(name string) {
 		g.registry.ClusterChanged()
@@ -324,7 +327,7 @@ func (g *Gangs) nodeHandler(logger klog.Logger) cache.ResourceEventHandler {
 	}
 }
 
-// deleted returns the pod of a deletion, also of one whose last state was missed.
+// deleted returns the pod of a deletion event, including one whose final state was missed.
 func deleted(obj any) (types.UID, *corev1.Pod, bool) {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = tombstone.Obj

@@ -12,95 +12,100 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
 
-// waitlist knows what each refused gang waits for, and which gangs a change in the cluster may help. A gang costs nothing
-// until that: an event is noted in constant time, and a change of a node is compared with one number per gang.
+// waitlist records what each refused gang waits for, and determines which gangs a change in the cluster may help. A
+// waiting gang is cheap: recording an event takes constant time, and a change of a node is compared with one number
+// per gang.
 //
-// A gang is woken when the necessary condition of a plan holds (enough of its pods fit by what the nodes have free) and
-// either did not hold when it was refused, or something changed that the last attempt may have failed for. In the second
-// case the same attempt may fail again, so attempts are spaced: see pause. Safe for concurrent use.
+// A gang is woken when the necessary condition of a plan holds (enough of its pods fit into the free resources of the
+// nodes) and either it did not hold when the gang was refused, or the possible cause of the refusal has changed. In
+// the second case the attempt may fail again, so attempts are spaced: see pause. Safe for concurrent use.
 type waitlist struct {
 	clock clock.PassiveClock
 
 	mu     sync.Mutex
 	gangs  map[gangstate.Key]*parkedGang
-	beside map[gangstate.Key]*parkedGang     // refused sub-groups of gangs whose single surplus pods were refused since
+	beside map[gangstate.Key]*parkedGang     // refused sub-groups of gangs whose single surplus pods were refused later
 	byRoom map[room]map[*parkedGang]struct{} // gangs that wait for room of a shape
-	others map[*parkedGang]struct{}          // gangs that wait for more than room
+	others map[*parkedGang]struct{}          // gangs that wait for other changes than room
 	paused map[*parkedGang]struct{}          // gangs that will be woken when their pause is over
-	spent  time.Time                         // until when the share of attempts that may be in vain is used up
+	spent  time.Time                         // until when the share of attempts that may fail again is used up
 
-	// claimed is how much of each room is meant for gangs that were woken and have not been tried yet: what is free is not
-	// promised to every gang that it would be enough for.
+	// claimed is how much of each room is assigned to gangs that were woken and have not been tried yet, so that the
+	// same room does not wake every gang that fits into it.
 	claimed map[room]int
-	freed   map[room]struct{} // rooms of which less is claimed than at the last look
+	freed   map[room]struct{} // rooms of which less is claimed than at the last call of changed
 	byRank  func([]gangstate.Key)
-	kept    func(at room, key gangstate.Key, priority int32) int // of what fits, what is kept from the gang; nil: nothing is
+	kept    func(at room, key gangstate.Key, priority int32) int // the part of the fitting pods whose room is kept from the gang; nil: none
 }
 
-// room is how many pods of one shape fit, over all nodes, as an upper bound.
+// room is an upper bound of how many pods of one shape fit on all nodes.
 type room interface{ Fits() int }
 
 // parkedGang is one refused gang. Guarded by waitlist.mu.
 type parkedGang struct {
 	key     gangstate.Key
-	at      int32 // its priority
+	at      int32 // the gang's priority
 	needs   []need
 	mayFit  func() bool
-	causes  causes    // of events that may help beside room
-	lacked  bool      // the necessary condition did not hold when the gang was refused, nor since
-	woken   time.Time // when the gang was woken; zero: not since it was refused
-	claims  bool      // its needs are in claimed
-	notYet  time.Time // no attempt before, unless lacked
+	causes  causes    // causes of events, other than more room, that may help
+	lacked  bool      // the necessary condition has not held since the gang was refused
+	woken   time.Time // when the gang was woken; zero: not woken since it was refused
+	claims  bool      // its needs are included in claimed
+	notYet  time.Time // earliest time of the next attempt, unless lacked
 	parked  time.Time // when it was refused
-	unit    bool      // it was for a surplus sub-group
+	unit    bool      // the refused attempt was for a surplus sub-group
 	took    time.Duration
-	tries   int // refused attempts in a row that the necessary condition did not explain
+	tries   int // consecutive refused attempts that the necessary condition did not explain
 	release func()
 }
 
-// need is the fewest pods of a shape that have to fit at the same time for the gang to be placed.
+// need is the minimum number of pods of a shape that must fit at the same time for the gang to be placed.
 type need struct {
 	room room
 	pods int
 }
 
-// refused is what is known of an attempt that found no plan.
+// refused describes an attempt that found no plan.
 type refused struct {
-	// needs has an entry for every shape whose room is known; nil room is not allowed.
+	// needs has an entry for every shape whose room is known. A nil room is not allowed.
 	needs []need
-	// mayFit is the necessary condition of a plan over the present room. nil: needs alone.
+	// mayFit evaluates the necessary condition of a plan with the current room. nil: needs alone.
 	mayFit func() bool
-	// causes are the events beside more room that may help.
+	// causes are the causes of events, other than more room, that may help.
 	causes causes
-	// priority is the gang's.
+	// priority is the gang's priority.
 	priority int32
-	// took is the loop's time that the attempt cost.
+	// took is the time of the scheduling loop that the attempt used.
 	took time.Duration
-	// cut: the attempt ended for want of time and goes on by itself.
+	// cut: the attempt ended for lack of time and will be continued.
 	cut bool
-	// recheck: something happened while the attempt was made that it may not have seen.
+	// recheck: an event occurred during the attempt that it may not have seen.
 	recheck bool
-	// unit: it was for a surplus sub-group. single: for single surplus pods; a sub-group that was refused before waits beside.
+	// unit: the attempt was for a surplus sub-group. single: it was for single surplus pods; a sub-group that was
+	// refused before continues to wait.
 	unit, single bool
-	// release is called when the gang does not wait any more; nil is allowed.
+	// release is called when the gang no longer waits; nil is allowed.
 	release func()
 }
 
 const (
-	// minPause and maxPause bound the pause between two attempts of a gang for which enough fits and that is refused all
-	// the same. It doubles with every such attempt.
+	// minPause and maxPause bound the pause between two attempts of a gang that is refused although enough of its
+	// pods fit. Each such attempt doubles the pause.
 	minPause = 100 * time.Millisecond
 	maxPause = 5 * time.Second
-	// pauseShare is the loop's time over the part of it that attempts may take for which enough fits and that failed before,
-	// those of all gangs together: 5 %.
+	// pauseShare limits the attempts that may fail again (those of gangs that were refused although enough fits), of
+	// all gangs together, to 1/20 = 5 % of the scheduling loop's time.
 	pauseShare = 20
-	// maxSpent is how far these attempts may run ahead of their share: a few gangs do not wait for each other.
+	// maxSpent is how far these attempts may exceed their share temporarily, so that a few gangs do not wait for each
+	// other.
 	maxSpent = 250 * time.Millisecond
-	// sliceShare is how many times as long as it took the pause after an attempt is at least that was cut short and goes on.
+	// sliceShare determines the minimum pause after an attempt that was cut short and will be continued, as a
+	// multiple of its duration.
 	sliceShare = 4
 )
 
-// pause returns how long a gang pauses at least after so many refused attempts in a row, the last of which took so long.
+// pause returns the minimum pause of a gang after the given number of consecutive refused attempts; took is the
+// duration of the last one.
 func pause(tries int, took time.Duration, cut bool) time.Duration {
 	if cut {
 		return max(minPause, sliceShare*took)
@@ -108,7 +113,7 @@ func pause(tries int, took time.Duration, cut bool) time.Duration {
 	return min(maxPause, minPause<<min(max(tries-1, 0), 10))
 }
 
-// newWaitlist returns an empty list. byRank sorts gangs as the queue would: those that go first come first.
+// newWaitlist returns an empty list. byRank sorts gangs in the order of the queue.
 func newWaitlist(c clock.PassiveClock, byRank func([]gangstate.Key)) *waitlist {
 	return &waitlist{
 		clock: c, byRank: byRank, claimed: map[room]int{}, freed: map[room]struct{}{}, gangs: map[gangstate.Key]*parkedGang{}, beside: map[gangstate.Key]*parkedGang{}, byRoom: map[room]map[*parkedGang]struct{}{},
@@ -116,8 +121,8 @@ func newWaitlist(c clock.PassiveClock, byRank func([]gangstate.Key)) *waitlist {
 	}
 }
 
-// park records what a gang waits for that was refused just now. It replaces what was known of the gang, but for what a
-// sub-group waits for if this is for single pods.
+// park records what a gang that was just refused waits for. It replaces earlier records of the gang, except that the
+// record of a sub-group is kept if the new refusal is for single pods.
 func (l *waitlist) park(key gangstate.Key, r refused) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,7 +162,7 @@ func (l *waitlist) park(key gangstate.Key, r refused) {
 	}
 }
 
-// leave forgets a gang: it was placed, or is gone.
+// leave removes a gang that was placed or is gone.
 func (l *waitlist) leave(key gangstate.Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,8 +171,8 @@ func (l *waitlist) leave(key gangstate.Key) {
 	}
 }
 
-// leaveIdle forgets those of the gangs that idle returns, and reports whether there were any. A gang that is refused again
-// while idle is asked is kept. idle is called without the lock.
+// leaveIdle removes those gangs that idle returns, and reports whether there were any. A gang that is refused again
+// during the call of idle is kept. idle is called without holding the lock.
 func (l *waitlist) leaveIdle(keys []gangstate.Key, idle func([]gangstate.Key) []gangstate.Key) bool {
 	l.mu.Lock()
 	before := make(map[gangstate.Key]*parkedGang, len(keys))
@@ -191,7 +196,8 @@ func (l *waitlist) leaveIdle(keys []gangstate.Key, idle func([]gangstate.Key) []
 	return left
 }
 
-// leaveSingle forgets what a gang waits for whose single surplus pods were placed, but for what its sub-groups wait for.
+// leaveSingle removes the record of a gang whose single surplus pods were placed, and keeps the record of its
+// sub-groups.
 func (l *waitlist) leaveSingle(key gangstate.Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,7 +213,7 @@ func (l *waitlist) leaveSingle(key gangstate.Key) {
 	}
 }
 
-// of returns what the gang waits for.
+// of returns the records of the gang.
 func (l *waitlist) of(key gangstate.Key) []*parkedGang {
 	var out []*parkedGang
 	for _, w := range []*parkedGang{l.gangs[key], l.beside[key]} {
@@ -218,7 +224,7 @@ func (l *waitlist) of(key gangstate.Key) []*parkedGang {
 	return out
 }
 
-// keys returns the gangs that wait, in no order.
+// keys returns the waiting gangs, in no order.
 func (l *waitlist) keys() []gangstate.Key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -245,15 +251,16 @@ func (l *waitlist) forget(w *parkedGang) {
 	}
 }
 
-// len returns the number of gangs that wait.
+// len returns the number of waiting gangs.
 func (l *waitlist) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.gangs)
 }
 
-// changed returns the gangs to be woken, sorted, now that these shapes fit on some node more often than before and events
-// of these causes came. It is to be called when either may have happened, and from time to time for pauses that are over.
+// changed returns the gangs to be woken, sorted, after more pods of the raised shapes fit on some node, and events of
+// the given causes occurred. It must be called when either may have happened, and periodically for pauses that are
+// over.
 func (l *waitlist) changed(raised []room, events causes) []gangstate.Key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -311,8 +318,8 @@ func (l *waitlist) changed(raised []room, events causes) []gangstate.Key {
 	return slices.Compact(keys)
 }
 
-// claim wakes gangs that lacked room until now, those that go first first, as far as the room is enough for all of them
-// together. The others are looked at again when these have been tried.
+// claim wakes gangs that lacked room until now, in rank order, as long as the room is sufficient for all woken gangs
+// together. The other gangs are checked again when these have been tried.
 func (l *waitlist) claim(gangs []*parkedGang, now time.Time) []gangstate.Key {
 	byKey := map[gangstate.Key][]*parkedGang{}
 	for _, w := range gangs {
@@ -338,7 +345,7 @@ func (l *waitlist) claim(gangs []*parkedGang, now time.Time) []gangstate.Key {
 	return woken
 }
 
-// disclaim gives back what a gang claimed.
+// disclaim releases the claims of a gang.
 func (l *waitlist) disclaim(w *parkedGang) {
 	if !w.claims {
 		return
@@ -352,12 +359,13 @@ func (l *waitlist) disclaim(w *parkedGang) {
 	}
 }
 
-// longest is how long a refused gang sleeps at most for which enough fits, as in the stock scheduler: not everything that a
-// filter reads is told by an event (labels of namespaces, for one).
+// longest is the maximum time that a refused gang waits if enough of its pods fit, as in the stock scheduler: not
+// every object that a filter reads causes an event (for example labels of namespaces).
 const longest = 5 * time.Minute
 
-// forgetful makes gangs eligible again that were woken a while ago and have not been tried since: their leaders have gone,
-// perhaps. It also has gangs looked at again for which enough fits by now, or that have slept for very long.
+// forgetful makes gangs eligible again that were woken some time ago and have not been tried since, for example
+// because their leaders were deleted. It also schedules another check of gangs for which enough fits by now, or that
+// have waited for a very long time.
 func (l *waitlist) forgetful(after time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -376,8 +384,8 @@ func (l *waitlist) forgetful(after time.Duration) {
 	}
 }
 
-// affords reports whether another attempt of the gang keeps the attempts that may be in vain, of all gangs together, within
-// their part of the loop's time, and takes it into account if so.
+// affords reports whether another attempt of the gang keeps the attempts that may fail again, of all gangs together,
+// within their share of the loop's time. If so, it accounts for the attempt.
 func (l *waitlist) affords(w *parkedGang, now time.Time) bool {
 	if l.spent.Before(now) {
 		l.spent = now

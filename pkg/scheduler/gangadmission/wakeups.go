@@ -22,40 +22,40 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
-// wakeups tells when a refused gang is to be tried again. Events reach it after the scheduler's cache has taken them, are
-// noted in constant time, and are looked at together a moment later, or when a leader's cycle begins.
+// wakeups determines when a refused gang is tried again. Events arrive after the scheduler's cache has processed
+// them, are recorded in constant time, and are evaluated together a moment later, or when a leader's cycle begins.
 type wakeups struct {
 	queue *kubescheduler.Queue
 	list  *waitlist
 
-	// events are the causes that have not been looked at; roomSeq and otherSeq count the events that may give room and the
-	// others. An attempt that was made while they moved has perhaps not seen what happened.
+	// events contains the causes that have not been evaluated; roomSeq and otherSeq count the events that may add
+	// room and the other events. An attempt during which they changed may not have seen these events.
 	events            atomic.Uint32
 	roomSeq, otherSeq atomic.Uint64
-	signal            chan struct{} // holds one element if events came and nobody has looked
+	signal            chan struct{} // contains one element if events occurred that have not been evaluated
 
-	// began are the counts when the cycle that runs now began. Only used by the scheduling loop.
+	// The counts at the beginning of the current cycle. Used only by the scheduling loop.
 	beganRoom, beganOther uint64
 
 	clock clock.Clock
-	// vacated: room is not kept any more that was when its pods went. Any shape may fit more often.
+	// vacated: room that was kept when its pods were removed is no longer kept. More pods of any shape may fit.
 	vacated atomic.Bool
-	// reserved returns the room that is kept now; nil: none ever is.
+	// reserved returns the room that is currently kept; nil: no room is ever kept.
 	reserved func() *kubescheduler.Reserved
-	// lowest is the lowest priority that a bound pod was seen with.
+	// lowest is the lowest priority of any bound pod observed so far.
 	lowest atomic.Int32
 
 	mu       sync.Mutex
 	shapes   *kubescheduler.Shapes // guarded by mu
-	raised   map[room]struct{}     // shapes of which more fit than at the last look; guarded by mu
+	raised   map[room]struct{}     // shapes of which more pods fit than at the last look; guarded by mu
 	roomless *roomless             // guarded by mu
-	looked   int32                 // lowest when the pods without a gang were compared with it; guarded by mu
+	looked   int32                 // value of lowest when the pods without a gang were last compared with it; guarded by mu
 }
 
-// settle is how long events are collected before they are looked at.
+// settle is how long events are collected before they are evaluated.
 const settle = 2 * time.Millisecond
 
-// newWakeups returns wakeups for a scheduler's cache; byRank sorts gangs as the queue would.
+// newWakeups returns wakeups for a scheduler's cache. byRank sorts gangs in the order of the queue.
 func newWakeups(c clock.Clock, shapes *kubescheduler.Shapes, byRank func([]gangstate.Key)) *wakeups {
 	w := &wakeups{
 		clock: c, list: newWaitlist(c, byRank), shapes: shapes, signal: make(chan struct{}, 1),
@@ -66,7 +66,7 @@ func newWakeups(c clock.Clock, shapes *kubescheduler.Shapes, byRank func([]gangs
 	return w
 }
 
-// observe notes an event. Called under no lock of the queue, by informers and binding goroutines.
+// observe records an event. It is called by informers and binding goroutines, without any lock of the queue.
 func (w *wakeups) observe(event fwk.ClusterEvent, oldObj, newObj any) {
 	c := causesOf(event, oldObj, newObj)
 	if c == 0 {
@@ -87,7 +87,7 @@ func (w *wakeups) observe(event fwk.ClusterEvent, oldObj, newObj any) {
 	w.note(c)
 }
 
-// note has causes looked at soon.
+// note schedules an evaluation of the causes.
 func (w *wakeups) note(c causes) {
 	w.events.Or(uint32(c))
 	select {
@@ -101,13 +101,13 @@ func (w *wakeups) attemptBegins() {
 	w.beganRoom, w.beganOther = w.roomSeq.Load(), w.otherSeq.Load()
 }
 
-// ready is what is to be tried again.
+// ready contains the gangs and pods to be tried again.
 type ready struct {
 	gangs []gangstate.Key
 	pods  []*corev1.Pod // without a gang
 }
 
-// look returns what the events since the last look may help.
+// look returns the gangs and pods that the events since the last look may help.
 func (w *wakeups) look(logger klog.Logger) ready {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,10 +116,10 @@ func (w *wakeups) look(logger klog.Logger) ready {
 
 func (w *wakeups) lookLocked(logger klog.Logger) ready {
 	if w.list.len() == 0 && len(w.roomless.pods) == 0 {
-		return ready{} // what happened is looked at when a gang has been refused
+		return ready{} // the events are evaluated when a gang has been refused
 	}
 	events := causes(w.events.Swap(0))
-	if events&(moreRoom|nominationGone) != 0 { // of a deletion that was missed it is not known which it was
+	if events&(moreRoom|nominationGone) != 0 { // for a deletion that was missed it is unknown which of the two it was
 		w.count(logger)
 	}
 	if w.vacated.Swap(false) {
@@ -132,7 +132,7 @@ func (w *wakeups) lookLocked(logger klog.Logger) ready {
 	return ready{gangs: w.list.changed(raised, events), pods: w.roomless.wake(raised, w.list.clock.Now())}
 }
 
-// count brings the counts of what fits up to date, and remembers of which shapes more fit.
+// count updates the numbers of fitting pods, and records the shapes of which more pods fit.
 func (w *wakeups) count(logger klog.Logger) {
 	shapes, err := w.shapes.Update()
 	if err != nil {
@@ -144,8 +144,9 @@ func (w *wakeups) count(logger klog.Logger) {
 	}
 }
 
-// lookAgain wakes pods without a gang for which there seems to be room, also those that were woken a while ago and not tried
-// since, and those that could take the room of another by now. It makes gangs eligible again that may fit and sleep.
+// lookAgain wakes pods without a gang for which there seems to be room, including pods that were woken some time ago
+// and not tried since, and pods that could preempt another one by now. It also makes waiting gangs eligible again
+// that may fit.
 func (w *wakeups) lookAgain(logger klog.Logger) []*corev1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,8 +165,8 @@ func (w *wakeups) lookAgain(logger klog.Logger) []*corev1.Pod {
 	return pods
 }
 
-// waitsForRoom takes a pod without a gang that was refused because no node has room for it. false: the stock queue is to
-// decide when it is tried again.
+// waitsForRoom records a pod without a gang that was refused because no node has room for it. It returns false if the
+// stock queue should decide when the pod is tried again.
 func (w *wakeups) waitsForRoom(pod *corev1.Pod) bool {
 	logger := klog.Background()
 	w.mu.Lock()
@@ -184,43 +185,43 @@ func (w *wakeups) waitsForRoom(pod *corev1.Pod) bool {
 	return true
 }
 
-// mayPreempt reports whether a pod could take the room of another. Then every pod that goes may matter to it.
+// mayPreempt reports whether a pod could preempt another one. If so, every removed pod may matter to it.
 func (w *wakeups) mayPreempt(pod *corev1.Pod) bool {
 	never := pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever
 	return !never && corev1helpers.PodPriority(pod) > w.lowest.Load()
 }
 
-// gone forgets a pod without a gang.
+// gone removes a pod without a gang.
 func (w *wakeups) gone(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.roomless.remove(uid)
 }
 
-// attempt is a refused attempt, as far as it matters for the next.
+// attempt contains the data of a refused attempt that are relevant for the next one.
 type attempt struct {
 	key     gangstate.Key
 	problem placement.Problem
 	classes []*corev1.Pod // by class index: a pod of the class
-	// roomDecides reports whether what the nodes have free is all that a class is judged by beside the nodes' own
-	// properties. For a class of which it does not decide, room is not counted where counted is false. nil: the attempt was
-	// not refused for want of room.
+	// roomDecides reports whether a class is filtered only by the free resources and the properties of the nodes
+	// themselves. If not, the room of the class is ignored where counted is false. nil: the attempt was not refused
+	// for lack of room.
 	roomDecides func(class int) (decides, counted bool)
-	// nodes are those of the attempt's snapshot.
+	// nodes are the nodes of the attempt's snapshot.
 	nodes []fwk.NodeInfo
-	// task is what was to be planned. For any but Minimum room for any pod of the classes may help.
+	// task is the task that was planned. For tasks other than Minimum, room for any pod of the classes may help.
 	task gangstate.Task
-	// priority is the gang's.
+	// priority is the gang's priority.
 	priority int32
 	took     time.Duration
 	cut      bool
 }
 
-// maxShapes bounds the shapes that one gang is watched by. What is left out can only make the gang be tried in vain.
+// maxShapes bounds the shapes that are tracked for one gang. Omitting a shape can only cause unnecessary attempts.
 const maxShapes = 32
 
-// park records what a gang waits for that was refused in the cycle that runs now. It returns what is to be
-// woken because of what has happened since the last look.
+// park records what a gang that was refused in the current cycle waits for. It returns the gangs and pods to be woken
+// because of events since the last look.
 func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -230,14 +231,14 @@ func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 		r.causes = anything
 	}
 	var shapes []*kubescheduler.Shape
-	rooms := make([]room, len(a.classes)) // by class; nil: not known
+	rooms := make([]room, len(a.classes)) // by class; nil: unknown
 	for class, pod := range a.classes {
 		decides, counted := a.roomDecides(class)
 		if !decides {
 			r.causes = anything
 		}
 		if !counted || len(shapes) == maxShapes {
-			r.causes = anything // nothing tells when more fit
+			r.causes = anything // an increase of the room would not be noticed
 			continue
 		}
 		shape, err := w.shapes.Track(context.Background(), pod)
@@ -257,11 +258,11 @@ func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 	}
 	switch {
 	case a.roomDecides == nil:
-	case a.task != gangstate.Minimum: // any pod is welcome
+	case a.task != gangstate.Minimum: // any pod may be placed by itself
 		r.mayFit = func() bool { return anyFits(len(a.classes), fits) }
 		for _, at := range rooms {
 			if at != nil {
-				r.needs = append(r.needs, need{room: at}) // no number of it, but any of it may help
+				r.needs = append(r.needs, need{room: at}) // no particular number of pods is needed: any additional room may help
 			}
 		}
 	default:
@@ -278,16 +279,17 @@ func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 			w.shapes.Release(s)
 		}
 	}
-	// The cache may have taken an event that the attempt has not seen, and that is not observed yet.
+	// The cache may contain the effect of an event that the attempt has not seen and that has not been observed yet.
 	r.recheck = w.shapes.RaisedSince(a.nodes, shapes) || w.roomSeq.Load() != w.beganRoom || r.causes&^moreRoom != 0 && w.otherSeq.Load() != w.beganOther
 	w.list.park(a.key, r)
 	return w.lookLocked(logger)
 }
 
-// unlimited stands for room that is not known.
+// unlimited represents unknown room.
 const unlimited = math.MaxInt
 
-// leastOf returns the fewest pods of the class that must fit for the gang to be placed, however many fit of the others.
+// leastOf returns the minimum number of pods of the class that must fit for the gang to be placed, assuming unlimited
+// room for the other classes.
 func leastOf(demand *placement.Demand, class int) int {
 	enough := func(n int) bool {
 		return demand.MayFit(func(c int) int {
@@ -300,7 +302,7 @@ func leastOf(demand *placement.Demand, class int) int {
 	if enough(0) {
 		return 0
 	}
-	low, high := 0, 1 // low is not enough
+	low, high := 0, 1 // low is not sufficient
 	for ; high < 1<<30 && !enough(high); high *= 2 {
 		low = high
 	}
@@ -317,16 +319,16 @@ func anyFits(classes int, fits func(class int) int) bool {
 	return false
 }
 
-// leave ends the wait of a gang that was placed or does not wait any more.
+// leave ends the wait of a gang that was placed or no longer waits.
 func (w *wakeups) leave(key gangstate.Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.list.leave(key)
-	w.note(0) // others may have waited for what this one claimed
+	w.note(0) // other gangs may have waited for the room that this one claimed
 }
 
-// leaveIdle ends the wait of those of the gangs that idle returns: they have nothing to plan any more, and room that is free
-// must not be kept for them.
+// leaveIdle ends the wait of those gangs that idle returns: they have nothing to plan, and must not keep claims on
+// free room.
 func (w *wakeups) leaveIdle(keys []gangstate.Key, idle func([]gangstate.Key) []gangstate.Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -335,7 +337,8 @@ func (w *wakeups) leaveIdle(keys []gangstate.Key, idle func([]gangstate.Key) []g
 	}
 }
 
-// placed ends the wait of a gang for which a plan was found. single: for single surplus pods; a sub-group waits on.
+// placed ends the wait of a gang for which a plan was found. single: the plan was for single surplus pods; a
+// sub-group continues to wait.
 func (w *wakeups) placed(key gangstate.Key, single bool) {
 	if !single {
 		w.leave(key)
@@ -347,7 +350,7 @@ func (w *wakeups) placed(key gangstate.Key, single bool) {
 	w.note(0)
 }
 
-// run wakes gangs soon after events that may help them.
+// run wakes gangs shortly after events that may help them.
 func (w *wakeups) run(ctx context.Context, wake func(ready)) {
 	logger := klog.FromContext(ctx)
 	timer := w.clock.NewTimer(settle)
