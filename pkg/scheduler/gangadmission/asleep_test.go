@@ -29,7 +29,7 @@ func TestSurplusAndRefillsAreWokenWhenThereIsRoom(t *testing.T) {
 	c.node(wrappers.MakeNode("n1").GPUs(8)).wholeOf("a", 2)
 }
 
-// flakyCache fails to bring the loop's snapshot up to date when it is told to.
+// flakyCache fails to update the loop's snapshot on request.
 type flakyCache struct {
 	schedulercache.Cache
 	fails atomic.Bool
@@ -87,7 +87,7 @@ func TestGangThatIsIncompleteAgainKeepsNoRoom(t *testing.T) {
 	c.eventually("nothing kept of gangs that do not wait", func() bool { return c.gangs.wakeups.list.len() == 0 })
 }
 
-func TestRoomThatComesDuringTheAttemptAndIsToldAfterItIsNotLost(t *testing.T) {
+func TestRoomThatIsFreedDuringTheAttemptAndReportedAfterItIsNotLost(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8))
 	filler := wrappers.MakePod("filler", "ml").UID("filler").Node("n0").GPUs(8).Obj()
@@ -172,7 +172,7 @@ func TestSubGroupWaitsBesideSinglePods(t *testing.T) {
 	}
 }
 
-func TestLostWakeUpIsMadeUpForWithinASecond(t *testing.T) {
+func TestLostWakeUpIsRepeatedWithinASecond(t *testing.T) {
 	t.Parallel()
 	s := newWaitScene(t)
 	r := &fakeRoom{}
@@ -188,14 +188,14 @@ func TestLostWakeUpIsMadeUpForWithinASecond(t *testing.T) {
 	s.wakes(nil, 0, "b")
 }
 
-func TestRoomKeptForAPodThatGoesElsewhereIsTold(t *testing.T) {
+func TestRoomKeptForAPodThatIsBoundElsewhereIsReported(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		node string
 		want causes
 	}{
-		"it goes elsewhere":                  {"n1", nominationGone},
-		"it goes where the room is kept for": {"n0", 0},
+		"it is bound to another node":       {"n1", nominationGone},
+		"it is bound to the nominated node": {"n0", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -213,7 +213,7 @@ func TestRoomKeptForAPodThatGoesElsewhereIsTold(t *testing.T) {
 	}
 }
 
-func TestPodThatCouldPreemptByNowIsTried(t *testing.T) {
+func TestPodThatCanPreemptByNowIsTried(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	w := c.gangs.wakeups
@@ -234,7 +234,7 @@ func TestPodThatCouldPreemptByNowIsTried(t *testing.T) {
 			t.Errorf("tried (-want +got):\n%s", diff)
 		}
 	}
-	w.lowest.Store(1) // a less important pod came
+	w.lowest.Store(1) // a less important pod was created
 	look("high")
 	look()
 }
@@ -243,7 +243,7 @@ func TestPreparationThatBeginsAfterTheAbortIsCancelled(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	r, now := c.gangs.registry, time.Now()
-	c.eventually("gangs planned", func() bool { // begins when the informers have synced
+	c.eventually("gangs planned", func() bool { // starts when the informers have synced
 		r.SetGroup(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(1).Obj(), now)
 		r.SetPod(wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").Obj(), now)
 		work, _ := r.Begin(wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").Obj())
@@ -275,7 +275,7 @@ func TestPreparationThatBeginsAfterTheAbortIsCancelled(t *testing.T) {
 	}
 }
 
-func TestGangRefusedWhileItIsAskedWhetherItIsIdleWaitsOn(t *testing.T) {
+func TestGangRefusedDuringTheIdleCheckKeepsWaiting(t *testing.T) {
 	t.Parallel()
 	s := newWaitScene(t)
 	keys := []gangstate.Key{key("a"), key("b"), key("c")}

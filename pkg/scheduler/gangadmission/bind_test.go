@@ -18,13 +18,13 @@ func TestIsUnanswered(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"nobody listens":               {&url.Error{Op: "Post", Err: syscall.ECONNREFUSED}, true},
+		"connection refused":           {&url.Error{Op: "Post", Err: syscall.ECONNREFUSED}, true},
 		"no answer in time":            {fmt.Errorf("client rate limiter: %w", context.DeadlineExceeded), true},
 		"the storage does not answer":  {apierrors.NewInternalError(fmt.Errorf("etcdserver: request timed out")), true},
 		"the server timed out":         {apierrors.NewTimeoutError("later", 1), true},
 		"the server starts or stops":   {apierrors.NewServiceUnavailable("shutting down"), true},
 		"refused by a policy":          {apierrors.NewForbidden(pods, "a-0", fmt.Errorf("no")), false},
-		"bound already":                {apierrors.NewConflict(pods, "a-0", fmt.Errorf("assigned to node n0")), false},
+		"already bound":                {apierrors.NewConflict(pods, "a-0", fmt.Errorf("assigned to node n0")), false},
 		"gone":                         {fmt.Errorf("binding: %w", apierrors.NewNotFound(pods, "a-0")), false},
 		"too many requests, an answer": {apierrors.NewTooManyRequests("slow down", 1), false},
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// waitsFor returns once n takers wait for a place.
+// waitsFor returns when n takers wait for a slot.
 func (l *bindLimiter) waitsFor(n int) {
 	for {
 		l.mu.Lock()
@@ -74,7 +74,7 @@ func TestSlotsAreNeverMoreThanAllowed(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			if i%3 == 0 {
-				go cancel() // gives up at some point, maybe just when the place is granted
+				go cancel() // gives up at some point, possibly exactly when the slot is granted
 			}
 			if err := l.acquire(ctx, turn{plan: uint64(i % 7), index: i}); err != nil {
 				if !errors.Is(err, context.Canceled) {
@@ -98,7 +98,7 @@ func TestSlotsAreNeverMoreThanAllowed(t *testing.T) {
 	}
 }
 
-// takers has n bindings more than there are places wait for one. Each gives its place back when it is told to go on.
+// takers starts n bindings more than there are slots. Each releases its slot when goOn receives a value.
 func (l *bindLimiter) takers(t *testing.T, n int) (goOn chan<- struct{}) {
 	t.Helper()
 	next := make(chan struct{})
@@ -115,7 +115,7 @@ func (l *bindLimiter) takers(t *testing.T, n int) (goOn chan<- struct{}) {
 	return next
 }
 
-// asked reports whether somebody has waited for the queue to be short, and it has not been so since.
+// asked reports whether a caller waits for the queue to become short.
 func (l *bindLimiter) asked() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +129,7 @@ func TestSlotsSettleWhenFewBindingsWait(t *testing.T) {
 		t.Error("does not settle with nothing to bind")
 	}
 	short := 2 * queuedPerBinding
-	goOn := l.takers(t, short+2) // beside the two in flight
+	goOn := l.takers(t, short+2) // in addition to the two in flight
 	if l.settle(clock.RealClock{}, time.Nanosecond) {
 		t.Errorf("settles with %d bindings waiting for 2 places", short+2)
 	}
@@ -171,7 +171,7 @@ func TestSlotsSettleWhenABindingGivesUp(t *testing.T) {
 	close(goOn)
 }
 
-// The loop waits for bindings once for each plan: a leader that is refused meanwhile goes through.
+// The loop waits for bindings once per plan: a leader that is refused in the meantime is not delayed.
 func TestLoopWaitsOncePerPlan(t *testing.T) {
 	t.Parallel()
 	g := New()
@@ -182,7 +182,7 @@ func TestLoopWaitsOncePerPlan(t *testing.T) {
 		t.Fatal("waits without a plan")
 	}
 	g.committed = true
-	memberSource{g}.Pace() // for bindings, of which none ends, so for paceLimit
+	memberSource{g}.Pace() // waits for bindings, none of which ends, until paceLimit
 	if !g.binds.asked() {
 		t.Error("has not waited after a plan")
 	}

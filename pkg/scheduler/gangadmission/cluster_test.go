@@ -35,8 +35,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// cluster is the whole scheduler with the built-in profile, in memory: a fake clientset for what is Kubernetes', a small
-// HTTP server for PodGroups.
+// cluster is the whole scheduler with the built-in profile, in memory: a fake clientset for the Kubernetes API, and a
+// small HTTP server for PodGroups.
 type cluster struct {
 	t      *testing.T
 	ctx    context.Context
@@ -49,24 +49,24 @@ type cluster struct {
 	popped  []string                                    // names of pods, in the order of their cycles
 	bound   []string                                    // names of pods, in the order of their bindings
 	marks   map[string]string                           // by pod
-	writes  []string                                    // what else was written: "delete pods x"
-	refuse  func(pod string) (post, ok bool)            // of a binding: is it stored, is the answer good
-	answer  func(ctx context.Context, pod string) error // is waited for before a binding gets to the API server
+	writes  []string                                    // other writes: "delete pods x"
+	refuse  func(pod string) (post, ok bool)            // reaction to a binding: whether it is stored, and whether the answer is a success
+	answer  func(ctx context.Context, pod string) error // called before a binding reaches the API server
 	onPop   func(pod string)
-	onCycle func(pod string) bool                         // of the plugin moody: does the real cycle refuse the node
-	plugins func(p *kubeconfig.Plugins)                   // changes the built-in profile
-	wrap    func(framework.Framework) framework.Framework // the profile, before anything is scheduled; nil: as it is
+	onCycle func(pod string) bool                         // used by the plugin moody: whether the real cycle refuses the node
+	plugins func(p *kubeconfig.Plugins)                   // modifies the built-in profile
+	wrap    func(framework.Framework) framework.Framework // wraps the profile before any pod is scheduled; nil: no wrapper
 }
 
-// moody is a filter that refuses in a real cycle what it accepted in the plan.
+// moody is a filter that refuses in a real cycle a node that it accepted in the plan.
 type moody struct{ c *cluster }
 
 func (moody) Name() string { return "Moody" }
 
-// SignPod keeps the batching of the stock scheduler: one filter without it would end it for all pods.
+// SignPod keeps the batching of the stock scheduler: a single filter without it would disable it for all pods.
 func (moody) SignPod(context.Context, *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) { return nil, nil }
 
-// PreFilter keeps it out of plans, which then rest on what nodes have free alone.
+// PreFilter excludes the plugin from plans, which then depend only on the free resources of nodes.
 func (moody) PreFilter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	if kubescheduler.IsPlanning(state) {
 		return nil, fwk.NewStatus(fwk.Skip)
@@ -85,7 +85,7 @@ func (m moody) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, 
 	return nil
 }
 
-// slowClient lets a binding wait for answer. The fake clientset itself does one thing at a time.
+// slowClient delays a binding until answer returns. The fake clientset itself processes one request at a time.
 type slowClient struct {
 	kubernetes.Interface
 	c *cluster
@@ -93,7 +93,7 @@ type slowClient struct {
 
 func (s slowClient) CoreV1() typedcorev1.CoreV1Interface { return slowCore{s.Interface.CoreV1(), s.c} }
 
-// IsWatchListSemanticsUnSupported tells informers what the fake clientset tells them.
+// IsWatchListSemanticsUnSupported returns the same value to informers as the fake clientset.
 func (slowClient) IsWatchListSemanticsUnSupported() bool { return true }
 
 type slowCore struct {
@@ -121,7 +121,7 @@ func (s slowPods) Bind(ctx context.Context, binding *corev1.Binding, o metav1.Cr
 
 type clusterOption func(c *cluster, attach *bool, args *config.GangAdmissionArgs)
 
-// unattached leaves out Attach, as somebody else's scheduler does (docs/decisions, G19).
+// unattached leaves out Attach, like a scheduler of another vendor (docs/decisions, G19).
 func unattached(_ *cluster, attach *bool, _ *config.GangAdmissionArgs) { *attach = false }
 
 func newCluster(t *testing.T, options ...clusterOption) *cluster {
@@ -132,7 +132,7 @@ func newCluster(t *testing.T, options ...clusterOption) *cluster {
 	t.Cleanup(cancel) // before the server is closed, which waits for its watchers
 	c := &cluster{t: t, ctx: ctx, client: fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml"}}), groups: groups, marks: map[string]string{}}
 	c.client.PrependReactor("*", "pods", c.react)
-	noEndedPods := func(f string) bool { return f == endedPods } // the fake knows no field selectors
+	noEndedPods := func(f string) bool { return f == endedPods } // the fake clientset does not support field selectors
 	c.client.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		return noEndedPods(a.(clienttesting.ListAction).GetListRestrictions().Fields.String()), &corev1.PodList{}, nil
 	})
@@ -206,7 +206,7 @@ func newCluster(t *testing.T, options ...clusterOption) *cluster {
 	return c
 }
 
-// run starts the scheduling loop. Objects made before are seen all at once.
+// run starts the scheduling loop. Objects created before are all seen by the initial list.
 func (c *cluster) run() *cluster {
 	stopped := make(chan struct{})
 	go func() {
@@ -216,7 +216,7 @@ func (c *cluster) run() *cluster {
 	return c
 }
 
-// react is what an API server does with bindings, and keeps a record of writes.
+// react processes bindings like an API server, and records writes.
 func (c *cluster) react(a clienttesting.Action) (bool, runtime.Object, error) {
 	switch {
 	case a.GetVerb() == "create" && a.GetSubresource() == "binding":
@@ -265,7 +265,7 @@ func (c *cluster) node(w *wrappers.NodeWrapper) *cluster {
 	if _, err := c.client.CoreV1().Nodes().Create(c.ctx, w.Obj(), metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
-	// Nodes and pods come by informers of their own.
+	// Nodes and pods are delivered by separate informers.
 	return c.eventually("the node seen", func() bool { return c.sched.Cache.Dump().Nodes[w.Obj().Name] != nil })
 }
 
@@ -287,7 +287,7 @@ func (c *cluster) deletePod(name string) {
 	}
 }
 
-// gang makes a PodGroup of n one-GPU pods that are all needed.
+// gang creates a PodGroup of n one-GPU pods that are all needed.
 func (c *cluster) gang(name string, n int) *cluster {
 	c.groups.Put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(int32(n)).Obj())
 	return c.pod(members(name, n)...)
@@ -315,7 +315,7 @@ func (c *cluster) boundOf(prefix string) []string {
 	return out
 }
 
-// eventually waits until something holds.
+// eventually waits until a condition is true.
 func (c *cluster) eventually(what string, holds func() bool) *cluster {
 	c.t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
@@ -335,7 +335,7 @@ func (c *cluster) wholeOf(gang string, n int) *cluster {
 	return c.eventually(fmt.Sprintf("%d pods of %s bound", n, gang), func() bool { return len(c.boundOf(gang+"-")) == n })
 }
 
-// refused waits until a gang has a verdict.
+// refused waits until a gang has been refused.
 func (c *cluster) refused(gang string) *cluster {
 	c.t.Helper()
 	return c.eventually(gang+" refused", func() bool {

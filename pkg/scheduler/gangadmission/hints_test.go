@@ -9,8 +9,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// A gang is refused by GangAdmission whatever filter was the reason, so GangAdmission has to ask for every event that any
-// of them would be woken by.
+// A gang is refused by GangAdmission whichever filter was the reason, so GangAdmission must register for every event
+// for which any of the filters registers.
 func TestEveryEventThatWakesAPodWakesAGang(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -32,7 +32,7 @@ func TestEveryEventThatWakesAPodWakesAGang(t *testing.T) {
 			theirs[e.Event.Resource][pl.Name()] |= e.Event.ActionType
 		}
 	}
-	// What happens to the gang's own pods the registry sees by itself.
+	// The registry observes events of the gang's own pods itself.
 	ours[fwk.Pod] |= fwk.UpdatePodToleration | fwk.UpdatePodSchedulingGatesEliminated
 	const (
 		ofPods = fwk.UpdatePodLabel | fwk.UpdatePodScaleDown | fwk.UpdatePodToleration | fwk.UpdatePodSchedulingGatesEliminated |
@@ -42,7 +42,7 @@ func TestEveryEventThatWakesAPodWakesAGang(t *testing.T) {
 	ours[fwk.Pod], ours[fwk.Node] = ours[fwk.Pod]|ofNodes, ours[fwk.Node]|ofPods
 	for resource, plugins := range theirs {
 		for name, actions := range plugins {
-			if name == "Moody" { // knows no events, so it gets all
+			if name == "Moody" { // registers no events, so it receives all
 				continue
 			}
 			if missing := actions &^ ours[resource]; missing != 0 {
@@ -63,20 +63,20 @@ func TestWhichPodsWakeARefusedGang(t *testing.T) {
 		return wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").TogetherWith("zone", "app", "db")
 	}
 	tests := map[string]struct {
-		leader       *wrappers.PodWrapper // of a gang of plain pods if nil
+		leader       *wrappers.PodWrapper // nil: the leader of a gang without affinity
 		old, updated *wrappers.PodWrapper
 		want         bool
 	}{
-		"a bound pod goes":                                      {old: pod("x").Node("n0"), want: true},
-		"a waiting pod goes":                                    {old: pod("x")},
-		"a waiting pod of the gang goes":                        {old: pod("a-1").Gang("a")},
-		"a pod comes to run":                                    {updated: pod("x").Node("n0")},
-		"a pod comes to run that the gang may want to be near":  {leader: attached(), updated: pod("x").Node("n0"), want: true},
-		"a pod comes to wait that the gang may want to be near": {leader: attached(), updated: pod("x")},
-		"a bound pod changes its labels or asks for less":       {old: pod("x").Node("n0"), updated: pod("x").Node("n0").Label("app", "db"), want: true},
-		"a waiting pod changes its labels":                      {old: pod("x"), updated: pod("x").Label("app", "db")},
-		"the claim of a waiting pod of the gang is made":        {old: pod("a-1").Gang("a"), updated: pod("a-1").Gang("a"), want: true},
-		"the claim of another gang's pod is made":               {old: pod("b-1").Gang("b"), updated: pod("b-1").Gang("b")},
+		"a bound pod is deleted":                              {old: pod("x").Node("n0"), want: true},
+		"a waiting pod is deleted":                            {old: pod("x")},
+		"a waiting pod of the gang is deleted":                {old: pod("a-1").Gang("a")},
+		"a pod is bound":                                      {updated: pod("x").Node("n0")},
+		"a pod is bound that the gang may have affinity to":   {leader: attached(), updated: pod("x").Node("n0"), want: true},
+		"a pod is created that the gang may have affinity to": {leader: attached(), updated: pod("x")},
+		"a bound pod changes its labels or asks for less":     {old: pod("x").Node("n0"), updated: pod("x").Node("n0").Label("app", "db"), want: true},
+		"a waiting pod changes its labels":                    {old: pod("x"), updated: pod("x").Label("app", "db")},
+		"the claim of a waiting pod of the gang is created":   {old: pod("a-1").Gang("a"), updated: pod("a-1").Gang("a"), want: true},
+		"the claim of another gang's pod is created":          {old: pod("b-1").Gang("b"), updated: pod("b-1").Gang("b")},
 		"a pod of a gang of that name in another namespace": {
 			old: wrappers.MakePod("a-1", "other").Gang("a"), updated: wrappers.MakePod("a-1", "other").Gang("a")},
 		"the leader changes": {old: leader, updated: wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").Label("app", "db"), want: true},

@@ -35,7 +35,7 @@ func TestAsManyPodsAreWokenAsFit(t *testing.T) {
 	woken([]room{small})
 	small.fits = 2
 	woken([]room{small}, "important", "old")
-	woken([]room{small}) // two are on their way
+	woken([]room{small}) // two are already woken
 	r.remove("important")
 	woken(r.rooms(), "young")
 	woken(r.rooms())
@@ -49,7 +49,7 @@ func TestAsManyPodsAreWokenAsFit(t *testing.T) {
 	}
 }
 
-func TestPlainPodsWithoutRoomAreNotTriedInVain(t *testing.T) {
+func TestPlainPodsWithoutRoomAreNotTriedRepeatedly(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).node(wrappers.MakeNode("n1").GPUs(8)).run()
 	for i := range 16 {
@@ -67,7 +67,7 @@ func TestPlainPodsWithoutRoomAreNotTriedInVain(t *testing.T) {
 		next := fmt.Sprintf("next-%d", i)
 		c.pod(wrappers.MakePod(next, "ml").GPUs(1)).eventually(next+" bound", func() bool { return len(c.boundOf(next)) > 0 })
 	}
-	// A pod whose cycle met an event is moved by that once: the stock queue remembers it.
+	// A pod is moved once by an event that occurs during its cycle: the stock queue records such events.
 	if got := c.cyclesOf("large-") - before; got > large {
 		t.Errorf("%d cycles of pods that could not fit, want at most one each", got)
 	}

@@ -18,8 +18,8 @@ func keepsFor(d time.Duration) clusterOption {
 	return func(_ *cluster, _ *bool, args *config.GangAdmissionArgs) { args.ReplacementTimeout.Duration = d }
 }
 
-// updated has gang a run with pods a-x and a-y, of leaves x and y, 4 GPUs each, on the one node, and its PodGroup say
-// that pods are being replaced.
+// updated runs gang a with pods a-x and a-y, of leaves x and y, with 4 GPUs each, on the one node. Its PodGroup
+// records that pods are being replaced.
 func updated(t *testing.T, options ...clusterOption) *cluster {
 	c := newCluster(t, options...).node(wrappers.MakeNode("n0").GPUs(8)).run()
 	group := wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).SubGroup("x", 1).SubGroup("y", 1)
@@ -39,14 +39,14 @@ func (c *cluster) says(group *wrappers.PodGroupWrapper) {
 	})
 }
 
-// rival makes a gang of one pod with 4 GPUs and that priority, and waits until it is refused.
+// rival creates a gang of one pod with 4 GPUs and the given priority, and waits until it is refused.
 func (c *cluster) rival(name string, priority int32) *cluster {
 	c.t.Helper()
 	c.groups.Put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(1).Obj())
 	return c.pod(wrappers.MakePod(name+"-0", "ml").Gang(name).GPUs(4).Priority(priority)).refused(name)
 }
 
-// plain makes a pod without a gang, with 4 GPUs, and waits until its cycle has failed.
+// plain creates a pod without a gang, with 4 GPUs, and waits until its cycle has failed.
 func (c *cluster) plain(name string, priority int32) *cluster {
 	c.t.Helper()
 	never := corev1.PreemptNever
@@ -54,7 +54,7 @@ func (c *cluster) plain(name string, priority int32) *cluster {
 	return c.eventually(name+" refused", func() bool { return c.isUnscheduled(name) })
 }
 
-// isUnscheduled reports whether the pod says that it is not scheduled.
+// isUnscheduled reports whether the pod's status records that it is not scheduled.
 func (c *cluster) isUnscheduled(name string) bool {
 	pod, err := c.client.CoreV1().Pods("ml").Get(c.ctx, name, metav1.GetOptions{})
 	return err == nil && slices.ContainsFunc(pod.Status.Conditions, func(cond corev1.PodCondition) bool {
@@ -62,7 +62,7 @@ func (c *cluster) isUnscheduled(name string) bool {
 	})
 }
 
-// leaves deletes a bound pod, and waits until all have seen it and looked at what that may help.
+// leaves deletes a bound pod, and waits until all components have observed it and evaluated which pods it may help.
 func (c *cluster) leaves(pod string) *cluster {
 	c.t.Helper()
 	c.deletePod(pod)
@@ -79,17 +79,17 @@ func (c *cluster) leaves(pod string) *cluster {
 		w := c.gangs.wakeups
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		nobody := w.list.len() == 0 && len(w.roomless.pods) == 0 // then nobody looks
-		return n == 0 && (nobody || w.events.Load() == 0)
+		none := w.list.len() == 0 && len(w.roomless.pods) == 0 // without waiting pods no evaluation takes place
+		return n == 0 && (none || w.events.Load() == 0)
 	})
 }
 
-// replace makes a pod of leaf x.
+// replace creates a pod of leaf x.
 func (c *cluster) replace(name string) *cluster {
 	return c.pod(wrappers.MakePod(name, "ml").Gang("a").SubGroup("x").GPUs(4).Priority(10))
 }
 
-// replaceOn makes a pod of leaf x that fits on one node alone.
+// replaceOn creates a pod of leaf x that fits only on one node.
 func (c *cluster) replaceOn(name, node string) *cluster {
 	return c.pod(wrappers.MakePod(name, "ml").Gang("a").SubGroup("x").GPUs(4).Priority(10).NodeSelector("only", node).Toleration("only"))
 }
@@ -118,13 +118,13 @@ func TestReplacementHasTheRoomOfItsPod(t *testing.T) {
 	if kept := c.gangs.reserved().Len(); kept != 1 {
 		t.Fatalf("%d rooms are kept, want one", kept)
 	}
-	c.gangs.wakeups.lookAgain(klog.Background()) // as once a second
-	c.plain("late", 10)                          // a new pod sees the room and does not take it
+	c.gangs.wakeups.lookAgain(klog.Background()) // runs once a second
+	c.plain("late", 10)                          // a new pod finds the room kept and does not use it
 	c.rival("later", 0)
 	if n := c.attemptsOf("b-0"); n != before {
 		t.Errorf("the rival is tried %d times for room that is kept", n-before)
 	}
-	if n := c.attemptsOf("p"); n > 2 { // the stock queue tries it once when a pod goes
+	if n := c.attemptsOf("p"); n > 2 { // the stock queue tries it once when a pod is deleted
 		t.Errorf("the plain pod is tried %d times", n)
 	}
 	c.replace("a-new").eventually("replaced", c.isBound("a-new"))
@@ -168,10 +168,10 @@ func TestRoomIsFreeForAllInTheEnd(t *testing.T) {
 		ends  func(c *cluster)
 	}{
 		"the time is over": {lasts: 4 * time.Second, ends: func(*cluster) {}},
-		"the PodGroup does not say it any more": {lasts: time.Hour, ends: func(c *cluster) {
+		"the PodGroup no longer has the annotation": {lasts: time.Hour, ends: func(c *cluster) {
 			c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).SubGroup("x", 1).SubGroup("y", 1).Obj())
 		}},
-		"the replacement goes elsewhere": {lasts: time.Hour, ends: func(c *cluster) {
+		"the replacement is bound elsewhere": {lasts: time.Hour, ends: func(c *cluster) {
 			c.replaceOn("a-new", "n1").node(wrappers.MakeNode("n1").GPUs(4).Label("only", "n1").Taint("only", "n1"))
 			c.eventually("replaced", c.isBound("a-new"))
 		}},
@@ -201,7 +201,7 @@ func TestRoomIsFreeForAllInTheEnd(t *testing.T) {
 	}
 }
 
-// All pods of a sub-group are replaced, while a rival waits for less.
+// All pods of a sub-group are replaced, while a rival waits for less room than they free.
 func TestAUnitHasTheRoomOfItsPods(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, keepsFor(time.Hour)).node(wrappers.MakeNode("n0").GPUs(8)).node(wrappers.MakeNode("n1").GPUs(4)).run()
@@ -221,7 +221,7 @@ func TestAUnitHasTheRoomOfItsPods(t *testing.T) {
 	}
 }
 
-// Without Attach plans see the room as kept; plain pods, which nothing would wake, are not kept from it.
+// Without Attach plans respect kept room; pods without a gang, which nothing would wake, may use it.
 func TestRoomIsKeptFromGangsInAnotherScheduler(t *testing.T) {
 	t.Parallel()
 	c := updated(t, unattached, keepsFor(time.Hour))
@@ -233,8 +233,8 @@ func TestRoomIsKeptFromGangsInAnotherScheduler(t *testing.T) {
 	}
 }
 
-// The scheduler's cache and the registry learn of a deletion by handlers that are not in step. The room is kept before the
-// first of them shows it as free.
+// The scheduler's cache and the registry learn of a deletion by handlers that are not synchronized. The room is kept
+// before the first of them shows it as free.
 func TestRoomIsKeptBeforeTheCacheForgetsThePod(t *testing.T) {
 	t.Parallel()
 	c := updated(t, keepsFor(time.Hour))

@@ -33,8 +33,8 @@ func typesUID(s string) types.UID { return types.UID(s) }
 
 func key(gang string) gangstate.Key { return gangstate.Key{Namespace: "ml", Name: gang} }
 
-// neverPartial checks the order of bindings: once a gang of n has its first binding, no other gang's pod is bound before
-// its last.
+// neverPartial checks the order of bindings: between the first and the last binding of a gang of n, no pod of another
+// gang is bound.
 func (c *cluster) neverPartial(sizes map[string]int) {
 	c.t.Helper()
 	c.mu.Lock()
@@ -61,7 +61,7 @@ func (c *cluster) neverPartial(sizes map[string]int) {
 	}
 }
 
-func TestGangOfFourIsBoundWhole(t *testing.T) {
+func TestGangOfFourIsBoundAsAWhole(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).gang("a", 4).run().wholeOf("a", 4)
 	c.mu.Lock()
@@ -125,7 +125,7 @@ func TestTwoGangsOfSixtyPercentAreNeverBothPartial(t *testing.T) {
 func TestGangThatDoesNotFitCostsOneAttempt(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 6).run().refused("a")
-	// The loop goes on: another pod has its cycle after whatever cycles the gang had.
+	// The loop is not blocked: another pod has its cycle after the cycles of the gang.
 	c.pod(wrappers.MakePod("plain", "ml")).eventually("the plain pod bound", func() bool { return len(c.boundOf("plain")) == 1 })
 	c.mu.Lock()
 	popped := slices.DeleteFunc(slices.Clone(c.popped), func(n string) bool { return n == "plain" })
@@ -157,7 +157,7 @@ func TestFailedBindingIsRepaired(t *testing.T) {
 	}
 }
 
-// A binding that was carried out did not fail, whatever became of the answer: its pod is told nothing else.
+// A binding that was carried out has not failed, even if its answer is lost: the pod's condition stays true.
 func TestBindingWhoseAnswerIsLostDidNotFail(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).gang("a", 4)
@@ -185,9 +185,9 @@ func TestBindingWhoseAnswerIsLostDidNotFail(t *testing.T) {
 	}
 }
 
-// A binding that nobody answers holds its slot until its time is over, and nothing else: other gangs are planned and bound
-// meanwhile, and its own gang is made whole afterwards.
-func TestBindingThatHangsHoldsUpNobody(t *testing.T) {
+// A binding without an answer occupies its slot until its timeout, and nothing else: other gangs are planned and
+// bound in the meantime, and its own gang is completed afterwards.
+func TestBindingThatHangsDelaysNoOtherGang(t *testing.T) {
 	t.Parallel()
 	twoSlots := func(_ *cluster, _ *bool, args *config.GangAdmissionArgs) { args.BindParallelism = 2 }
 	c := newCluster(t, twoSlots).node(wrappers.MakeNode("n0").GPUs(16)).gang("a", 4)
@@ -334,7 +334,8 @@ func TestOnlyPlainPodsPreempt(t *testing.T) {
 	})
 }
 
-// TestNominationsOfMembersAreNotCountedTwice: somebody, an autoscaler for instance, nominated the node for the members.
+// TestNominationsOfMembersAreNotCountedTwice: another component, for example an autoscaler, has nominated the node
+// for the members.
 func TestNominationsOfMembersAreNotCountedTwice(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4))
@@ -360,7 +361,8 @@ func TestWithoutAttachNothingIsPartial(t *testing.T) {
 	c.neverPartial(map[string]int{"a": 6, "b": 6})
 }
 
-// Attach checks the order of plugins at start. Without it the first plan does: behind DefaultBinder there is no barrier.
+// Attach checks the order of plugins at start. Without it the first plan does: after DefaultBinder there is no
+// barrier.
 func TestWithoutAttachAWrongOrderOfPluginsBindsNothing(t *testing.T) {
 	t.Parallel()
 	bindLast := func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
@@ -375,7 +377,7 @@ func TestWithoutAttachAWrongOrderOfPluginsBindsNothing(t *testing.T) {
 		At: f.Refused.At,
 	}
 	if diff := cmp.Diff(want, f.Refused); diff != "" {
-		t.Errorf("verdict (-want +got):\n%s", diff)
+		t.Errorf("refusal (-want +got):\n%s", diff)
 	}
 	c.pod(wrappers.MakePod("plain", "ml")).eventually("a plain pod bound", func() bool { return len(c.boundOf("plain")) == 1 })
 	if got := c.boundOf("a-"); len(got) > 0 {
@@ -383,15 +385,15 @@ func TestWithoutAttachAWrongOrderOfPluginsBindsNothing(t *testing.T) {
 	}
 }
 
-func TestPodGroupDeletedAndMadeAgain(t *testing.T) {
+func TestPodGroupDeletedAndCreatedAgain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(2)).gang("a", 4).run().refused("a")
 	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("another").Generation(1).MinMember(2).Obj())
 	c.wholeOf("a", 2)
 }
 
-// TestNodeThatRefusedAMemberIsTriedAgain: the node is avoided for a moment (docs/decisions, G18). If the gang needs it,
-// the gang has to be woken when the moment is over, also when nothing else happens in the cluster.
+// TestNodeThatRefusedAMemberIsTriedAgain: the node is avoided for a short time (docs/decisions, G18). If the gang
+// needs it, the gang must be woken when this time is over, even if no other event occurs in the cluster.
 func TestNodeThatRefusedAMemberIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4)
@@ -405,7 +407,8 @@ func TestNodeThatRefusedAMemberIsTriedAgain(t *testing.T) {
 	c.run().wholeOf("a", 4).neverPartial(map[string]int{"a": 4})
 }
 
-// afterUnreserve is a profile that calls a function between a pod's Unreserve and its leaving the scheduler's cache.
+// afterUnreserve is a profile that calls a function between a pod's Unreserve and its removal from the scheduler's
+// cache.
 type afterUnreserve struct {
 	framework.Framework
 	then func()
@@ -416,7 +419,8 @@ func (f afterUnreserve) RunReservePluginsUnreserve(ctx context.Context, state fw
 	f.then()
 }
 
-// The plugins hear of a reservation given back before the scheduler's cache does. A plan made in between would see it.
+// The plugins are notified of a released reservation before the scheduler's cache is. A plan made in between would
+// still see the reservation.
 func TestNoPlanBeforeReservationsAreForgotten(t *testing.T) {
 	t.Parallel()
 	var released, early atomic.Int32
@@ -440,9 +444,9 @@ func TestNoPlanBeforeReservationsAreForgotten(t *testing.T) {
 	c.eventually("planning goes on", func() bool { return !loop.Unwinding() })
 }
 
-// A waiting pod that was recreated under its name while the watch was broken off comes as an update of the one before. That
-// one counts no more, and does not speak for the gang.
-func TestPodRecreatedWhileNobodyWatched(t *testing.T) {
+// A waiting pod that was recreated under its name while the watch was interrupted arrives as an update of the
+// previous pod. The previous pod no longer counts, and is no longer the leader.
+func TestPodRecreatedWhileTheWatchWasInterrupted(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(2)).run()
 	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
@@ -453,7 +457,7 @@ func TestPodRecreatedWhileNobodyWatched(t *testing.T) {
 	}
 	c.pod(pods[0]).eventually("one pod known", func() bool { return created() == 1 })
 	another := members("a", 1)[0].UID("another").Obj()
-	another.ResourceVersion = "2" // an update to the same version is none
+	another.ResourceVersion = "2" // an update to the same version is ignored
 	if err := c.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), another, "ml"); err != nil {
 		t.Fatal(err)
 	}
@@ -467,7 +471,7 @@ func TestPodRecreatedWhileNobodyWatched(t *testing.T) {
 	c.pod(pods[1]).wholeOf("a", 2)
 }
 
-// A node that refused a member is worth another try when it has changed, before the moment is over.
+// A node that refused a member is worth another attempt when it has changed, even while it is avoided.
 func TestNodeThatRefusedAMemberIsTriedAgainWhenItChanges(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(c *cluster){
@@ -502,7 +506,7 @@ func TestNodeThatRefusedAMemberIsTriedAgainWhenItChanges(t *testing.T) {
 	}
 }
 
-// A scheduler that may not read the key admits gangs as ever; its bindings carry no mark.
+// A scheduler that may not read the key admits gangs as usual; its bindings carry no mark.
 func TestGangIsBoundWithoutAKey(t *testing.T) {
 	t.Parallel()
 	forbidden := func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
@@ -520,7 +524,7 @@ func TestGangIsBoundWithoutAKey(t *testing.T) {
 	}
 }
 
-// Who set which field of a node is most of what an API server tells of it, and is read by nobody here.
+// The managed fields are most of a node's data, and no code here reads them.
 func TestNodesAreKeptWithoutManagedFields(t *testing.T) {
 	t.Parallel()
 	node := wrappers.MakeNode("n0").GPUs(8)

@@ -29,14 +29,14 @@ func TestCausesOfEvents(t *testing.T) {
 		old, new any
 		want     causes
 	}{
-		"a node comes":                {fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, node, moreRoom | otherPods},
-		"a bound pod goes":            {framework.EventAssignedPodDelete, bound, nil, moreRoom | otherPods},
-		"a nominated pod goes":        {framework.EventAssignedPodDelete, nominated, nil, nominationGone},
-		"a pod comes to run":          {framework.EventAssignedPodAdd, nil, bound, otherPods},
-		"a pod asks for less":         {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.UpdatePodScaleDown}, bound, bound, moreRoom | otherPods},
+		"a node is added":             {fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, node, moreRoom | otherPods},
+		"a bound pod is deleted":      {framework.EventAssignedPodDelete, bound, nil, moreRoom | otherPods},
+		"a nominated pod is deleted":  {framework.EventAssignedPodDelete, nominated, nil, nominationGone},
+		"a pod is bound":              {framework.EventAssignedPodAdd, nil, bound, otherPods},
+		"a pod reduces its requests":  {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.UpdatePodScaleDown}, bound, bound, moreRoom | otherPods},
 		"a pod's labels change":       {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.UpdatePodLabel}, bound, bound, otherPods},
 		"a claim changes":             {fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Update}, nil, nil, otherClaims},
-		"a volume comes":              {fwk.ClusterEvent{Resource: fwk.PersistentVolume, ActionType: fwk.Add}, nil, nil, otherVolumes},
+		"a volume is added":           {fwk.ClusterEvent{Resource: fwk.PersistentVolume, ActionType: fwk.Add}, nil, nil, otherVolumes},
 		"everything may have changed": {framework.EventUnschedulableTimeout, nil, nil, anything},
 		"an unknown resource":         {fwk.ClusterEvent{Resource: "foos.v1.example.com", ActionType: fwk.Add}, nil, waiting, otherPods},
 	} {
@@ -49,7 +49,7 @@ func TestCausesOfEvents(t *testing.T) {
 	}
 }
 
-// waitScene is a waitlist on a clock that stands still until told.
+// waitScene is a waitlist with a clock that advances only on request.
 type waitScene struct {
 	t     *testing.T
 	clock *testingclock.FakePassiveClock
@@ -84,7 +84,7 @@ func TestGangThatLacksRoomIsWokenWhenItMayFit(t *testing.T) {
 	s.wakes([]room{r}, moreRoom|otherPods)
 	r.fits = 5
 	s.wakes([]room{r}, moreRoom, "b")
-	s.wakes([]room{r}, moreRoom) // b is on its way
+	s.wakes([]room{r}, moreRoom) // b is already woken
 	r.fits = 8
 	s.wakes([]room{r}, moreRoom) // and claims what it needs
 	s.l.leave(key("b"))          // it was placed elsewhere
@@ -99,16 +99,16 @@ func TestRoomIsPromisedOnce(t *testing.T) {
 		s.l.park(key(g), refused{needs: []need{{r, 2}}})
 	}
 	r.fits = 5
-	s.wakes([]room{r}, moreRoom, "a", "b") // those that go first
+	s.wakes([]room{r}, moreRoom, "a", "b") // the first ones by rank
 	r.fits = 3
 	s.l.leave(key("a")) // placed
-	s.wakes(nil, 0)     // b needs what is left
+	s.wakes(nil, 0)     // b needs the rest
 	s.l.park(key("b"), refused{needs: []need{{r, 2}}, recheck: true})
 	s.wakes(nil, 0, "c")
-	// c is never tried: its pods have gone.
+	// c is not tried, because its pods are deleted.
 	s.after(time.Second)
 	s.l.forgetful(time.Second)
-	s.wakes(nil, 0, "b", "c") // c claims again, b is tried for once
+	s.wakes(nil, 0, "b", "c") // c claims again, b is tried once
 }
 
 func TestGangThatWasRefusedAlthoughEnoughFitsPauses(t *testing.T) {
@@ -117,14 +117,14 @@ func TestGangThatWasRefusedAlthoughEnoughFitsPauses(t *testing.T) {
 	r := &fakeRoom{fits: 8}
 	for try := 1; try <= 3; try++ {
 		s.l.park(key("a"), refused{needs: []need{{r, 8}}})
-		s.wakes(nil, moreRoom|otherPods) // nothing that concerns it
+		s.wakes(nil, moreRoom|otherPods) // an event that is irrelevant for it
 		s.wakes([]room{r}, moreRoom)
 		s.after(minPause<<(try-1) - 1)
 		s.wakes(nil, 0)
 		s.after(1)
 		s.wakes(nil, 0, "a")
 	}
-	// Once it lacks room its pauses begin anew.
+	// After it lacked room, its pauses start with the shortest again.
 	r.fits = 7
 	s.l.park(key("a"), refused{needs: []need{{r, 8}}})
 	r.fits = 8
@@ -162,7 +162,7 @@ func TestCutAttemptGoesOnByItself(t *testing.T) {
 	s.wakes(nil, 0, "a")
 }
 
-func TestAttemptsInVainTakeASmallPartOfTheLoop(t *testing.T) {
+func TestRepeatedRefusalsTakeASmallPartOfTheLoop(t *testing.T) {
 	t.Parallel()
 	s := newWaitScene(t)
 	r := &fakeRoom{fits: 8}
@@ -185,7 +185,7 @@ func TestAttemptsInVainTakeASmallPartOfTheLoop(t *testing.T) {
 		t.Errorf("%d attempts took %s of %s, want at most %s", attempts, spent, span, most)
 	}
 	if least := span / pauseShare * 9 / 10; spent < least {
-		t.Errorf("%d attempts took %s of %s, want at least %s: nobody is to starve", attempts, spent, span, least)
+		t.Errorf("%d attempts took %s of %s, want at least %s, so that no gang starves", attempts, spent, span, least)
 	}
 }
 

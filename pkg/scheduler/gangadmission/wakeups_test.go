@@ -14,7 +14,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// cyclesOf returns how many cycles the pods whose names begin so have had.
+// cyclesOf returns the number of cycles of the pods whose names have the prefix.
 func (c *cluster) cyclesOf(prefix string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,13 +41,13 @@ func (c *cluster) bigGang(name string, n int) *cluster {
 	return c.pod(big(name, n)...)
 }
 
-func TestGangIsWokenByWhateverMadeItFit(t *testing.T) {
+func TestGangIsWokenByAnyChangeThatMakesItFit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		node   *wrappers.NodeWrapper
 		gang   func(pod *wrappers.PodWrapper)
 		change func(c *cluster)
 	}{
-		"a node comes": {
+		"a node is added": {
 			node:   wrappers.MakeNode("n0").GPUs(2),
 			change: func(c *cluster) { c.node(wrappers.MakeNode("n1").GPUs(2)) },
 		},
@@ -57,24 +57,24 @@ func TestGangIsWokenByWhateverMadeItFit(t *testing.T) {
 				c.updateNode("n0", func(n *corev1.Node) { *n = *wrappers.MakeNode("n0").GPUs(4).Obj() })
 			},
 		},
-		"a taint goes": {
+		"a taint is removed": {
 			node:   wrappers.MakeNode("n0").GPUs(4).Taint("maintenance", "yes"),
 			change: func(c *cluster) { c.updateNode("n0", func(n *corev1.Node) { n.Spec.Taints = nil }) },
 		},
-		"a cordoned node is released": {
+		"a node is uncordoned": {
 			node: wrappers.MakeNode("n0").GPUs(4).Unschedulable(),
 			change: func(c *cluster) {
 				c.updateNode("n0", func(n *corev1.Node) { n.Spec.Unschedulable, n.Spec.Taints = false, nil })
 			},
 		},
-		"a label comes": {
+		"a label is added": {
 			node: wrappers.MakeNode("n0").GPUs(4),
 			gang: func(p *wrappers.PodWrapper) { p.NodeSelector("pool", "blue") },
 			change: func(c *cluster) {
 				c.updateNode("n0", func(n *corev1.Node) { n.Labels = map[string]string{"pool": "blue"} })
 			},
 		},
-		"a port is free": {
+		"a port becomes free": {
 			node: wrappers.MakeNode("n0").GPUs(8),
 			gang: func(p *wrappers.PodWrapper) { p.HostPort(int32(8000 + int(p.Obj().Name[2]-'0'))) },
 			change: func(c *cluster) {
@@ -85,7 +85,7 @@ func TestGangIsWokenByWhateverMadeItFit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t).node(tc.node).run()
-			if name == "a port is free" {
+			if name == "a port becomes free" {
 				c.pod(wrappers.MakePod("holder", "ml").HostPort(8001)).eventually("holder bound", func() bool { return len(c.boundOf("holder")) == 1 })
 			}
 			pods := members("a", 4)
@@ -114,7 +114,7 @@ func (c *cluster) updateNode(name string, change func(*corev1.Node)) {
 	}
 }
 
-func TestClusterWithoutNodesSaysSo(t *testing.T) {
+func TestClusterWithoutNodesIsReported(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).run().gang("a", 4).refused("a")
 	f, _ := c.gangs.registry.Facts(key("a"))
@@ -199,7 +199,7 @@ func TestRefusedGangsCostNothingUntilEnoughFits(t *testing.T) {
 		t.Errorf("%d cycles of gangs' pods while pods came and went and no gang could fit, want none", got-before)
 	}
 
-	// Two whole nodes: the oldest gang fits, and no other is tried before or after it in vain more than once.
+	// Two whole nodes: the oldest gang fits, and no other gang is tried unnecessarily more than once.
 	pods, err := c.client.CoreV1().Pods("ml").List(c.ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
