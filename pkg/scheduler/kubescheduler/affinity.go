@@ -8,24 +8,25 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
-// nearness is where a class with required affinity may go: the domains with a pod that its terms ask for, running or
-// planned. Kept for classes whose terms have one topology key; the filter has the last word.
+// nearness contains the domains allowed for a class with required affinity: those with a pod that matches its terms,
+// running or planned. It is maintained for classes whose terms have one topology key; the filter makes the final
+// decision.
 type nearness struct {
 	topology *topology
-	running  []bool  // by value: a running pod is there
-	planned  []int32 // by value: planned pods there
-	taken    int     // values with a running or a planned pod
-	// founds: the class's own pods satisfy its terms and no running pod does: the first may go anywhere.
+	running  []bool  // by value: there is a matching running pod
+	planned  []int32 // by value: number of matching planned pods
+	taken    int     // number of values with a matching running or planned pod
+	// founds: the class's own pods match its terms and no running pod does, so the first pod may go to any domain.
 	founds bool
 }
 
-// Results of nearness.only that are no values.
+// Results of nearness.only that are not values.
 const (
 	none    = -1
 	several = -2
 )
 
-// allows reports whether the node may be near enough.
+// allows reports whether the node may satisfy the affinity.
 func (n *nearness) allows(i int) bool {
 	if n == nil {
 		return true
@@ -37,7 +38,7 @@ func (n *nearness) allows(i int) bool {
 // open reports whether the next pod may go to any domain.
 func (n *nearness) open() bool { return n.founds && n.taken == 0 }
 
-// only returns the one value that is allowed, none or several.
+// only returns the only allowed value, or none or several.
 func (n *nearness) only() int {
 	if n.taken == 0 {
 		return none
@@ -53,7 +54,7 @@ func (n *nearness) only() int {
 	return none
 }
 
-// note counts a planned pod that the terms ask for.
+// note counts a planned pod that matches the terms.
 func (n *nearness) note(i, delta int) {
 	v := n.topology.value[i]
 	if v < 0 {
@@ -69,9 +70,9 @@ func (n *nearness) note(i, delta int) {
 	}
 }
 
-// relateAffinity finds out which domains a class with required affinity can go to, and which classes of the gang it
-// depends on. Dependent if others of the gang may open more domains; SharesDomain if its own pods, or those it follows,
-// decide on the domain; Independent if running pods have decided.
+// relateAffinity determines to which domains a class with required affinity can go, and on which classes of the gang
+// it depends. The class is Dependent if pods of other classes may add domains, SharesDomain if its own pods, or those
+// that it follows, determine the domain, and Independent if running pods have determined it.
 func (w *Snapshot) relateAffinity(c *class) {
 	terms := c.info.GetRequiredAffinityTerms()
 	if len(terms) == 0 || c.skip.Has(names.InterPodAffinity) || !w.cache.enabled(names.InterPodAffinity) {
@@ -92,7 +93,7 @@ func (w *Snapshot) relateAffinity(c *class) {
 		}
 	}
 	if slices.ContainsFunc(terms, func(t fwk.AffinityTerm) bool { return t.TopologyKey != terms[0].TopologyKey }) {
-		// Which domains suit depends on pairs of values: the filter knows.
+		// The allowed domains depend on pairs of values: only the filter evaluates them.
 		if self || len(others) > 0 {
 			c.kind, c.domainKey, c.links = sharesDomain, terms[0].TopologyKey, others
 		}
@@ -115,13 +116,13 @@ func (w *Snapshot) relateAffinity(c *class) {
 	}
 }
 
-// nearnessOf asks InterPodAffinity about one node of each domain.
+// nearnessOf runs InterPodAffinity for one node of each domain.
 func (w *Snapshot) nearnessOf(c *class, key string, self bool) *nearness {
 	top := w.nodes.topology(key)
 	n := &nearness{topology: top, running: make([]bool, len(top.names)), planned: make([]int32, len(top.names))}
 	c.state.SetSkipFilterPlugins(sets.New(w.cache.filters...).Delete(names.InterPodAffinity))
 	defer c.state.SetSkipFilterPlugins(c.skip)
-	// Affinity is looked at before anti-affinity, so another reason says that there is a pod to be near to.
+	// Affinity is checked before anti-affinity, so any other reason means that there is a matching pod.
 	isNear := func(value int) bool {
 		node := w.nodes.nodes[top.nodes[value][0]]
 		status := w.f.RunFilterPlugins(w.ctx, c.state, c.info.Pod, node)
@@ -135,8 +136,8 @@ func (w *Snapshot) nearnessOf(c *class, key string, self bool) *nearness {
 	if !self || n.taken < len(top.names) || n.taken == 0 {
 		return n
 	}
-	// Every domain suits: because a pod runs in each, or because none does and the class's own may be the first. With one
-	// of them planned only the former is still true.
+	// Every domain is allowed, either because each has a matching running pod, or because none has and the class's
+	// own pod may be the first. After one own pod is planned, only the former case still allows every domain.
 	first := w.nodes.nodes[top.nodes[0][0]]
 	if status := w.f.RunPreFilterExtensionAddPod(w.ctx, c.state, c.info.Pod, c.planned, first); status.IsSuccess() {
 		n.founds = len(top.names) == 1 || !isNear(1)
@@ -149,10 +150,10 @@ func (w *Snapshot) nearnessOf(c *class, key string, self bool) *nearness {
 	return n
 }
 
-// affinityReason is what InterPodAffinity says of a node without a pod to be near to.
+// affinityReason is the reason of InterPodAffinity for a node without a matching pod.
 const affinityReason = "node(s) didn't match pod affinity rules"
 
-// linkTargets makes classes that others have to follow into a domain choose the domain with them.
+// linkTargets makes classes that others must follow into a domain select the domain together with them.
 func (w *Snapshot) linkTargets() {
 	for _, c := range w.classes {
 		if c.kind != sharesDomain {

@@ -6,15 +6,15 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
-// blocked counts, by the value of a topology key, planned pods whose required anti-affinity keeps a class away. The filter
-// itself does so for a class in which it takes part; PreFilter's Skip is final, so for one that it skipped the pods of
-// the plan are counted here.
+// blocked counts, by the value of a topology key, the planned pods whose required anti-affinity excludes a class. For
+// classes that the filter processes it does this itself. PreFilter's Skip is final, so for classes that it skipped
+// the planned pods are counted here.
 type blocked struct {
 	topology *topology
 	count    []int32
 }
 
-// relateAntiAffinity finds the classes that pods of others keep away without the filter's noticing.
+// relateAntiAffinity finds the classes that are excluded by pods of others without the filter evaluating it.
 func (w *Snapshot) relateAntiAffinity() {
 	for _, other := range w.classes {
 		for _, term := range other.info.GetRequiredAntiAffinityTerms() {

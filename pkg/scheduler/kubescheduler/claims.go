@@ -7,10 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// claims are those that pods planned so far use.
+// claims are the persistent volume claims used by the pods planned so far.
 type claims struct {
-	exclusive map[string]int    // ReadWriteOncePod: planned pods
-	unbound   map[string]onNode // without a volume: where its pods are
+	exclusive map[string]int    // ReadWriteOncePod: number of planned pods
+	unbound   map[string]onNode // claims without a volume: the node of their planned pods
 }
 
 type onNode struct{ node, pods int }
@@ -24,7 +24,7 @@ func (cl *claims) note(c *class, i, delta int) {
 	}
 }
 
-// conflict returns why the claims of the class keep it off the node, "" if they do not.
+// conflict returns the reason why claims exclude the class from the node, "" if they do not.
 func (cl *claims) conflict(c *class, i int) string {
 	for _, claim := range c.exclusive {
 		if cl.exclusive[claim] > 0 {
@@ -39,7 +39,7 @@ func (cl *claims) conflict(c *class, i int) string {
 	return ""
 }
 
-// relateClaims links the classes that share an unbound claim. A claim that one pod uses binds no other.
+// relateClaims links the classes that share an unbound claim. A claim used by a single pod creates no link.
 func (w *Snapshot) relateClaims(c *class) {
 	if len(c.unbound) == 0 || c.refuse != nil {
 		return

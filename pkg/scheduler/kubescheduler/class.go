@@ -21,47 +21,47 @@ const (
 	sharesDomain = placement.SharesDomain
 )
 
-// class is a set of pods that the filters cannot tell apart.
+// class is an equivalence class: pods that no filter distinguishes.
 type class struct {
-	pods    int // that it has; 2: not known
+	pods    int // number of its pods; 2: unknown
 	info    *framework.PodInfo
-	planned *framework.PodInfo // what is put on nodes for a pod of the class
+	planned *framework.PodInfo // the pod that is added to nodes to represent a planned pod of the class
 	state   fwk.CycleState
 	skip    sets.Set[string] // filters that PreFilter skipped
-	refuse  *fwk.Status      // PreFilter's own refusal: no node will do
-	only    sets.Set[string] // names of nodes; nil: any
-	// plain: no filter but plainFilters takes part. What the cache says of a node is all there is to say, as long as
-	// nothing is planned there.
+	refuse  *fwk.Status      // a rejection by PreFilter: no node is feasible
+	only    sets.Set[string] // names of allowed nodes; nil: all
+	// plain: no filters except plainFilters are relevant. The cached results are complete for nodes without planned
+	// pods.
 	plain bool
-	// listens: its PreFilter state has to be told of every placement.
+	// listens: its PreFilter state must be updated after every placement.
 	listens bool
 	kind    placement.Kind
 
-	blocked   []*blocked          // pods planned, of other classes, that keep it away
-	blocks    []*blocked          // other classes' that it keeps away
+	blocked   []*blocked          // counts of planned pods of other classes that exclude this class
+	blocks    []*blocked          // counts of other classes to which its pods contribute
 	spread    *spreadCounts       // nil: no hard spread constraint
 	near      *nearness           // nil: no required affinity, or more than one topology key
-	attracts  []*nearness         // of classes that its pods attract
-	links     []*class            // classes that have to be in the same domain
+	attracts  []*nearness         // of the classes that its pods attract
+	links     []*class            // classes that must be in the same domain
 	domainKey string              // for sharesDomain: the topology key
-	exclusive []string            // claims that one pod of the cluster may use (ReadWriteOncePod)
-	unbound   []string            // claims without a volume: pods that share one have to be on one node until it is bound
-	limits    map[int]int         // by node: how many more pods it accepts in fact; nil: not known of any
-	plannedOn map[int]int         // by node: pods planned; kept if limits is not nil
-	known     *verdicts           // nil: not judged yet
-	scan      scan                // of all nodes
+	exclusive []string            // claims that only one pod of the cluster may use (ReadWriteOncePod)
+	unbound   []string            // claims without a volume: until the claim is bound, pods that share it must be on one node
+	limits    map[int]int         // by node: how many more pods the real cycles accept; nil: no limit is known
+	plannedOn map[int]int         // by node: planned pods; maintained if limits is not nil
+	known     *filterResults      // nil: not judged yet
+	scan      scan                // over all nodes
 	scans     map[string]*scan    // by domain
-	rank      []int32             // by node: place in scan.order; nil: not asked for
+	rank      []int32             // by node: index in scan.order; nil: not computed
 	resource  corev1.ResourceName // the main resource
 	request   int64
 
 	leaf  string // of its pods, if room is kept for that leaf
-	takes room   // what one of its pods takes of a node; kept if Snapshot.reserved is not nil
+	takes room   // resources that one of its pods uses; set if Snapshot.reserved is not nil
 }
 
-// newClass runs the profile's PreFilter plugins for a class, in a CycleState of its own.
+// newClass runs the profile's PreFilter plugins for a class, in its own CycleState.
 func (w *Snapshot) newClass(pod *corev1.Pod, pods int, now time.Time) (*class, error) {
-	// A nomination of its own would make the pod compete with itself.
+	// If the pod kept its nomination, it would compete with itself.
 	if pod.Status.NominatedNodeName != "" {
 		pod = pod.DeepCopy()
 		pod.Status.NominatedNodeName = ""
@@ -71,9 +71,9 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int, now time.Time) (*class, e
 		return nil, fmt.Errorf("reading affinity of pod %s: %w", klog.KObj(pod), err)
 	}
 	c := &class{pods: pods, info: info, state: framework.NewCycleState()}
-	c.resource, c.request = mainResource(info) // which makes info remember its resources, for the copy as well
+	c.resource, c.request = mainResource(info) // info caches its resources here, for the copy as well
 	c.planned = info.DeepCopy()
-	c.planned.Pod.UID += "/planned" // a class stands for many pods: none of them is the one that is judged
+	c.planned.Pod.UID += "/planned" // a class represents many pods: the planned pod is none of those that are filtered
 	c.state.Write(planningKey, planningMark{})
 	result, status, _ := w.f.RunPreFilterPlugins(w.ctx, c.state, pod)
 	if !status.IsSuccess() {
@@ -95,7 +95,7 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int, now time.Time) (*class, e
 		}
 		claim, err := w.volumes.PersistentVolumeClaims(pod.Namespace).Get(v.ClaimName)
 		if err != nil {
-			continue // VolumeBinding refuses the pod and says so
+			continue // VolumeBinding refuses the pod and reports the reason
 		}
 		key := pod.Namespace + "/" + v.ClaimName
 		if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
@@ -112,7 +112,7 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int, now time.Time) (*class, e
 	return c, nil
 }
 
-// relate finds out what the placing of pods of each class does to the others.
+// relate determines how placing pods of each class affects the others.
 func (w *Snapshot) relate() {
 	w.relateAntiAffinity()
 	for _, c := range w.classes {
@@ -136,7 +136,7 @@ func (w *Snapshot) relate() {
 // Kind implements placement.World.
 func (w *Snapshot) Kind(index int) placement.Kind { return w.classes[index].kind }
 
-// Weight implements placement.World: units of the main resource, extended resources above CPU.
+// Weight implements placement.World. It is in units of the main resource; extended resources outweigh CPU.
 func (w *Snapshot) Weight(index int) int64 {
 	c := w.classes[index]
 	if c.resource == corev1.ResourceCPU {
@@ -145,7 +145,7 @@ func (w *Snapshot) Weight(index int) int64 {
 	return c.request * 1_000_000
 }
 
-// Capacity implements placement.World. Both figures are upper bounds: filters beside plainFilters may refuse.
+// Capacity implements placement.World. Both values are upper bounds: filters other than plainFilters may refuse.
 func (w *Snapshot) Capacity(index int) placement.Capacity {
 	c := w.classes[index]
 	w.judge(c)
@@ -168,8 +168,8 @@ func (w *Snapshot) Capacity(index int) placement.Capacity {
 	return out
 }
 
-// onePerDomain returns how many pods of a class there is room for if each has a domain of its own. Nodes that lack the
-// label are in no domain.
+// onePerDomain returns how many pods of a class fit if each requires its own domain. Nodes without the label are in
+// no domain.
 func (w *Snapshot) onePerDomain(c *class, key string) int {
 	top := w.nodes.topology(key)
 	used := make([]bool, len(top.names))
@@ -186,7 +186,7 @@ func (w *Snapshot) onePerDomain(c *class, key string) int {
 	return n
 }
 
-// ranks returns the place of every node in the class's order.
+// ranks returns the index of every node in the class's order.
 func (c *class) ranks() []int32 {
 	if c.rank == nil {
 		c.rank = make([]int32, len(c.known.reasons))

@@ -11,14 +11,14 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// selectorKeys are the label keys that affinity terms of the pods on nodes can read. Kept per node, so that a plan looks
-// at the nodes that changed only.
+// selectorKeys contains the label keys that affinity terms of pods on nodes can read. They are stored per node, so
+// that a plan processes only the nodes that changed.
 type selectorKeys struct {
-	byNode map[string][]string // sorted; nodes without such pods are left out
-	count  map[string]int      // key -> nodes
+	byNode map[string][]string // sorted; nodes without such pods have no entry
+	count  map[string]int      // key -> number of nodes
 }
 
-// update takes a node that is new or has changed.
+// update processes a node that is new or has changed.
 func (s *selectorKeys) update(name string, node fwk.NodeInfo) {
 	pods := node.GetPodsWithAffinity()
 	old := s.byNode[name]
@@ -49,7 +49,7 @@ func (s *selectorKeys) update(name string, node fwk.NodeInfo) {
 	}
 }
 
-// termKeys adds the label keys that the pod's affinity terms can read, of whatever pods.
+// termKeys adds the label keys that the pod's affinity terms can read on any pod.
 func termKeys(pod *corev1.Pod, keys map[string]bool) {
 	affinity := pod.Spec.Affinity
 	if affinity == nil {
@@ -102,25 +102,26 @@ func spreadLabels(pod *corev1.Pod, keys map[string]bool) {
 	}
 }
 
-// Classes are pods, grouped so that the filters do not tell those of a group apart.
+// Classes are pods grouped into equivalence classes: no filter distinguishes pods of one class.
 type Classes struct {
-	Of   []int         // by pod: its class
+	Of   []int         // by pod: index of its class
 	Pods []*corev1.Pod // by class: its first pod
-	Size []int         // by class: how many pods it has
+	Size []int         // by class: number of its pods
 }
 
-// Classify groups pods of one namespace. base is, by pod, a number that is equal for pods with equal podgroup.ClassKey: all
-// that the filters read but labels and claims.
+// Classify groups pods of one namespace. base is, by pod, a number that is equal for pods with equal
+// podgroup.ClassKey, which covers everything that the filters read except labels and claims.
 //
-// A label matters only if a selector that exists can read it: in an affinity term of a pod on a node of the snapshot or of
-// one of the pods themselves, or in a spread constraint of theirs; and where the profile has hard default constraints, all
-// labels, since which services and controllers select the pods decides then. A bound claim matters by the constraints of
-// its volume; by its name if it is not bound, or if one pod alone may use it.
+// A label is relevant only if an existing selector can read it: in an affinity term of a pod on a node of the
+// snapshot or of one of the given pods, or in one of their spread constraints. If the profile has hard default
+// constraints, all labels are relevant, because the services and controllers that select the pods decide then. A
+// bound claim is relevant by the constraints of its volume; it is identified by its name if it is not bound, or if
+// only one pod may use it.
 //
-// NewSnapshot has to follow on the same nodes, before they change.
+// NewSnapshot must be called next with the same nodes, before they change.
 //
-// Labels that scores alone read by way of services and controllers (the soft default spread) do not divide: the pods are
-// scored as the first of their class is. Nor do images.
+// Labels that are read only by scores, through services and controllers (the soft default spread), do not separate
+// classes: the pods are scored like the first pod of their class. Images do not separate classes either.
 func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods []*corev1.Pod, base []int) Classes {
 	v.bind(f)
 	v.nodes.update(nodes)
@@ -158,9 +159,9 @@ func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods
 				if allLabels {
 					b = append(b, key...)
 				}
-				b = append(append(b, '='), value...) // an empty value is not a missing one
+				b = append(append(b, '='), value...) // an empty value differs from a missing one
 			}
-			b = append(b, ',') // which neither a key nor a value can hold
+			b = append(b, ',') // neither a key nor a value can contain a comma
 		}
 		id := identity{base[i], string(b), v.claimsOf(f, pod)}
 		class, ok := index[id]
@@ -175,7 +176,7 @@ func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods
 	return out
 }
 
-// claimsOf describes the pod's persistent volume claims as the filters see them.
+// claimsOf describes the pod's persistent volume claims as far as the filters distinguish them.
 func (v *FilterCache) claimsOf(f framework.Framework, pod *corev1.Pod) string {
 	out := ""
 	for i := range pod.Spec.Volumes {

@@ -112,7 +112,7 @@ func (c *cluster) unbind(pod *corev1.Pod) {
 }
 
 // verdicts is what a cycle of the pod's own says of every node: "" if the node would take it.
-func (c *cluster) verdicts(pod *corev1.Pod) map[string]string {
+func (c *cluster) realCycles(pod *corev1.Pod) map[string]string {
 	c.t.Helper()
 	state := framework.NewCycleState()
 	out := map[string]string{}

@@ -21,17 +21,17 @@ type request struct {
 	amount int64
 }
 
-// demand is what a pod takes of a node, as far as NodeResourcesFit counts it.
+// demand is the part of a pod's requests that NodeResourcesFit counts.
 type demand struct {
 	requests []request
 	pods     bool // the number of pods is limited
-	alone    bool // host ports: one such pod per node
-	// complete: nothing but these requests can make a node that takes one such pod refuse the next, as far as plainFilters
-	// see.
+	alone    bool // host ports: only one such pod fits on a node
+	// complete: as far as plainFilters are concerned, only these requests can make a node that takes one such pod
+	// refuse the next.
 	complete bool
 }
 
-// slots returns how many such pods the node has room for. An upper bound: other filters may refuse.
+// slots returns how many such pods the node has room for. It is an upper bound: other filters may refuse.
 func (d *demand) slots(node fwk.NodeInfo) int {
 	return d.slotsOf(node.GetAllocatable(), node.GetRequested(), len(node.GetPods()))
 }
@@ -51,12 +51,12 @@ func (d *demand) slotsOf(allocatable, requested fwk.Resource, pods int) int {
 	return int(max(0, n))
 }
 
-// full reports whether the node certainly has no room for one more such pod.
+// full reports whether the node certainly has no room for another such pod.
 func (d *demand) full(node fwk.NodeInfo) bool { return d.slots(node) == 0 }
 
-// demandOf finds out which of a pod's requests the profile's NodeResourcesFit counts: its arguments may name resources to be
-// ignored. It is asked about nodes that lack one resource each. filters are the profile's, state that of the pod after
-// PreFilter.
+// demandOf determines which of a pod's requests the profile's NodeResourcesFit counts, because its arguments may name
+// resources to be ignored. It runs the filter for artificial nodes that lack one resource each. filters are those of
+// the profile; state is that of the pod after PreFilter.
 func demandOf(ctx context.Context, f framework.Framework, filters []string, info *framework.PodInfo, state fwk.CycleState) demand {
 	skip := state.GetSkipFilterPlugins()
 	counts := func(name string) bool { return slices.Contains(filters, name) && !skip.Has(name) }
@@ -91,7 +91,7 @@ func demandOf(ctx context.Context, f framework.Framework, filters []string, info
 	return d
 }
 
-// resourcesOf returns the resources of which something is requested.
+// resourcesOf returns the resources with non-zero requests.
 func resourcesOf(requests fwk.Resource) []corev1.ResourceName {
 	var out []corev1.ResourceName
 	for _, name := range append([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage},
@@ -103,7 +103,8 @@ func resourcesOf(requests fwk.Resource) []corev1.ResourceName {
 	return out
 }
 
-// mainResource returns the resource that a pod is about: the extended resource it asks most of, else CPU in millicores.
+// mainResource returns the most important resource of a pod: the extended resource of which it requests the most, or
+// CPU in millicores if it requests none.
 func mainResource(info *framework.PodInfo) (corev1.ResourceName, int64) {
 	requests := info.CalculateResource().Resource
 	name, n := corev1.ResourceCPU, requests.GetMilliCPU()
@@ -116,7 +117,7 @@ func mainResource(info *framework.PodInfo) (corev1.ResourceName, int64) {
 	return name, n
 }
 
-// amount is in millicores for CPU, in bytes for memory and ephemeral storage.
+// amount returns millicores for CPU, and bytes for memory and ephemeral storage.
 func amount(r fwk.Resource, name corev1.ResourceName) int64 {
 	switch name {
 	case corev1.ResourceCPU:

@@ -1,10 +1,10 @@
-// Package kubescheduler touches what kube-scheduler keeps to itself: the framework's runtime behind the plugin handle, the
-// scheduling queue behind the scheduler's NextPod, the cache's snapshots, NodeInfo clones. Moving to the next Kubernetes
-// minor is work in here.
+// Package kubescheduler contains all code that uses internals of kube-scheduler: the framework's runtime behind the
+// plugin handle, the scheduling queue behind the scheduler's NextPod, the cache's snapshots, and clones of NodeInfo.
+// Updating to the next Kubernetes minor version requires changes in this package only.
 //
-// Snapshot lets the planner (pkg/placement) ask the stock filters what would fit; FilterCache keeps between plans what they
-// said, and Classify groups the pods that they do not tell apart. Shapes counts outside of the loop how many pods fit.
-// Queue keeps the gated pods of gangs out of the stock queue. Attach puts it there and hands planned members to the
-// scheduling loop one after another. Bind posts a binding as the stock binder does, with a mark.
-// GuardPreemption has the stock plugin DefaultPreemption ask which pods of gangs may be its victims.
+// Snapshot lets the planner (pkg/placement) run the stock filters on planned states. FilterCache keeps their results
+// between plans, and Classify groups pods that they do not distinguish. Shapes counts how many pods fit, outside of
+// the scheduling loop. Queue keeps the gated pods of gangs out of the stock queue; Attach installs it and hands
+// planned members to the scheduling loop one after another. Bind posts a binding as the stock binder does, with a
+// mark. GuardPreemption makes the stock plugin DefaultPreemption ask which pods of gangs may be preempted.
 package kubescheduler

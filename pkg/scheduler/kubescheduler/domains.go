@@ -7,16 +7,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// domainRoom is what the linked classes find in one domain with nothing planned.
+// domainRoom is the room for the linked classes in one domain, without planned pods.
 type domainRoom struct {
 	value   int
-	fits    bool  // as far as counting tells, all of them find room
-	surplus int64 // of the main resource, what is left free
+	fits    bool  // according to the counts, all of them have room
+	surplus int64 // amount of the main resource that remains free
 }
 
-// Domains implements placement.World: for a class with required pod affinity the domains of its topology key, for one
-// whose pods share an unbound claim the nodes. Those into which all linked pods fit come first, the tightest first
-// (docs/decisions, G17). Where the pods have to share one domain, those that certainly cannot hold them are left out.
+// Domains implements placement.World. For a class with required pod affinity it returns the domains of its topology
+// key, for a class whose pods share an unbound claim the nodes. Domains that can hold all linked pods come first, the
+// tightest first (docs/decisions, G17). If the pods must share one domain, domains that certainly cannot hold them
+// are omitted.
 func (w *Snapshot) Domains(index int, need []int) []string {
 	c := w.classes[index]
 	w.judge(c)
@@ -52,13 +53,13 @@ func (w *Snapshot) Domains(index int, need []int) []string {
 		out = append(out, key+"="+top.names[room.value])
 	}
 	if len(out) > 0 && !w.mustShare(c, need) {
-		out = append(out, "") // its own pods need not be together
+		out = append(out, "") // the class's own pods need not be together
 	}
 	return out
 }
 
-// mustShare reports whether all pods of the class have to be in one domain: not those that others follow only, if there is
-// more than one.
+// mustShare reports whether all pods of the class must be in one domain. This is not the case for a class of more
+// than one pod that is only followed by others.
 func (w *Snapshot) mustShare(c *class, need []int) bool {
 	if len(c.unbound) > 0 || len(c.info.GetRequiredAffinityTerms()) > 0 {
 		return true
@@ -67,7 +68,7 @@ func (w *Snapshot) mustShare(c *class, need []int) bool {
 	return index < len(need) && need[index] <= 1
 }
 
-// linkedTo returns the class and those that have to be in its domain, with what is needed of each.
+// linkedTo returns the class and those that must be in its domain, with the number of pods needed of each.
 func (w *Snapshot) linkedTo(c *class, need []int) (linked []*class, needs []int) {
 	linked = []*class{c}
 	for k := 0; k < len(linked); k++ {
@@ -88,7 +89,7 @@ func (w *Snapshot) linkedTo(c *class, need []int) (linked []*class, needs []int)
 	return linked, needs
 }
 
-// totalOf returns what the linked classes need in all of each resource.
+// totalOf returns the total of each resource that the linked classes need.
 func totalOf(linked []*class, needs []int) []request {
 	var total []request
 	for k, o := range linked {
@@ -104,7 +105,7 @@ func totalOf(linked []*class, needs []int) []request {
 	return total
 }
 
-// roomIn counts what the nodes have room for: of each class by itself, and of all by the sum of what they need.
+// roomIn counts the room on the nodes: for each class by itself, and for all together by the sum of their requests.
 func (w *Snapshot) roomIn(main corev1.ResourceName, nodes []int32, linked []*class, needs []int, total []request) domainRoom {
 	slots, free := make([]int, len(linked)), make([]int64, len(total))
 	room := domainRoom{fits: true}

@@ -19,21 +19,22 @@ import (
 )
 
 const (
-	// lateBy is how long an event waits while bindings are posted, if they are posted for so long.
+	// lateBy is the maximum delay of an event while bindings are being posted.
 	lateBy = 5 * time.Second
-	// latePoll is how often a waiting event asks whether they still are.
+	// latePoll is how often a delayed event checks whether bindings are still being posted.
 	latePoll = 20 * time.Millisecond
-	// lateWriters is how many events are posted at a time once they may; only one while bindings are posted.
+	// lateWriters is the number of events posted concurrently after the delay; while bindings are being posted it is
+	// one.
 	lateWriters = 8
-	// lateTimeout bounds the posting of one.
+	// lateTimeout bounds the posting of one event.
 	lateTimeout = 10 * time.Second
 )
 
-// DelayScheduled makes the events "Scheduled" of the pods that member picks wait as long as busy says that bindings are
-// being posted. After five seconds they come all the same, one by one. To the API server an event is as much work as a
-// binding: posted together, half of what it can do goes into events while gangs wait to become whole. The events look as
-// ever, and bear the time of the binding. None is lost by this unless the process ends meanwhile.
-// To be called before the scheduler runs.
+// DelayScheduled delays the events "Scheduled" of the pods selected by member as long as busy reports that bindings
+// are being posted, but not longer than five seconds; after that they are posted one by one. An event costs the API
+// server as much work as a binding: without the delay, half of its capacity is used for events while gangs wait to be
+// completed. The events have the usual content, and the time of the binding. They are lost only if the process ends
+// during the delay. It must be called before the scheduler runs.
 func DelayScheduled(sched *scheduler.Scheduler, member func(*corev1.Pod) bool, busy func() bool) {
 	late := &lateEvents{busy: busy, clock: clock.RealClock{}}
 	host, _ := os.Hostname() // as the stock recorder
@@ -49,18 +50,18 @@ func DelayScheduled(sched *scheduler.Scheduler, member func(*corev1.Pod) bool, b
 	}
 }
 
-// lateFramework is a profile whose scheduling and binding cycles report to another recorder. Plugins have the profile's
-// own.
+// lateFramework is a profile whose scheduling and binding cycles use another event recorder. Plugins use the
+// profile's own recorder.
 type lateFramework struct {
 	framework.Framework
 	recorder lateRecorder
 }
 
-// EventRecorder returns what the cycles report to.
+// EventRecorder returns the recorder of the cycles.
 func (f lateFramework) EventRecorder() events.EventRecorderLogger { return f.recorder }
 
 type lateRecorder struct {
-	events.EventRecorderLogger // for all events that are not late
+	events.EventRecorderLogger // for all events that are not delayed
 	late                       *lateEvents
 	member                     func(*corev1.Pod) bool
 	controller, instance       string
@@ -95,19 +96,19 @@ func (r lateRecorder) Eventf(regarding, related runtime.Object, eventtype, reaso
 		ctx, cancel := context.WithTimeout(context.Background(), lateTimeout)
 		defer cancel()
 		if err := r.create(ctx, event); err != nil {
-			record() // the stock recorder tries for longer
+			record() // the stock recorder retries for longer
 		}
 	})
 }
 
-// lateEvents are the events held back, in order.
+// lateEvents are the delayed events, in order.
 type lateEvents struct {
 	busy  func() bool
 	clock clock.Clock
 
 	mu      sync.Mutex
-	held    []lateEvent // guarded by mu
-	running bool        // guarded by mu: somebody posts them
+	waiting []lateEvent // guarded by mu
+	running bool        // guarded by mu: a goroutine posts the events
 }
 
 type lateEvent struct {
@@ -118,14 +119,14 @@ type lateEvent struct {
 func (l *lateEvents) add(now time.Time, post func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.held = append(l.held, lateEvent{since: now, post: post})
+	l.waiting = append(l.waiting, lateEvent{since: now, post: post})
 	if !l.running {
 		l.running = true
 		go l.run()
 	}
 }
 
-// run posts what is held, and ends when nothing is.
+// run posts the waiting events, and returns when there are none.
 func (l *lateEvents) run() {
 	writers := make(chan struct{}, lateWriters)
 	for {
@@ -147,21 +148,21 @@ func (l *lateEvents) run() {
 	}
 }
 
-// next takes the event that may go now, nil if it has to wait; alone: nothing else should go meanwhile. Without more
-// there is none, and the caller has to end.
+// next returns the event that may be posted now, nil if it must wait. alone: no other event should be posted at the
+// same time. more is false if there is no event; the caller must then end.
 func (l *lateEvents) next() (post func(), alone, more bool) {
 	busy := l.busy()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.held) == 0 {
-		l.held, l.running = nil, false
+	if len(l.waiting) == 0 {
+		l.waiting, l.running = nil, false
 		return nil, false, false
 	}
-	if busy && l.clock.Since(l.held[0].since) < lateBy {
+	if busy && l.clock.Since(l.waiting[0].since) < lateBy {
 		return nil, false, true
 	}
-	post = l.held[0].post
-	l.held[0] = lateEvent{} // its pod must not stay in memory
-	l.held = l.held[1:]
+	post = l.waiting[0].post
+	l.waiting[0] = lateEvent{} // release the reference to the pod
+	l.waiting = l.waiting[1:]
 	return post, busy, true
 }

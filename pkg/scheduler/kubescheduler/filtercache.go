@@ -10,43 +10,44 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
-// plainFilters read nothing but the node (its object, and the pods on it) and what requirements holds of the pod. Their
-// verdicts are kept; all other filters, of whatever origin, are asked for each node that is about to be used.
+// plainFilters read only the node (its object, and the pods on it) and the part of the pod that requirements
+// contains. Their results are cached; all other filters, in-tree or not, run for each node that is about to be used.
 var plainFilters = sets.New(names.NodeUnschedulable, names.NodeName, names.TaintToleration, names.NodeAffinity,
 	names.NodePorts, names.NodeResourcesFit)
 
-// keptRequirements is how many different kinds of pods verdicts are kept for. A kind takes about 25 bytes per node.
+// keptRequirements is the number of different kinds of pods for which results are cached. A kind uses about 25 bytes
+// per node.
 const keptRequirements = 64
 
-// FilterCache remembers between the plans of one profile which nodes take which pods, how good they are and how many pods
-// they have room for, so that a plan judges the nodes that changed since the last one instead of all. Only verdicts of
-// plainFilters on a node with nothing planned and no nominated pods are kept, and scores of plainScores. Used by one
-// goroutine, like Snapshot; at any time one Snapshot uses it, that made last.
+// FilterCache stores between the plans of one profile which nodes take which pods, their scores and how many pods
+// they have room for, so that a plan evaluates only the nodes that changed since the last one. It contains only
+// results of plainFilters on nodes without planned and nominated pods, and scores of plainScores. Like Snapshot it is
+// used by one goroutine; at any time it is used by one Snapshot, the one created last.
 type FilterCache struct {
 	nodes   nodeTable
-	filters []string // enabled in the profile; nil until first asked
+	filters []string // enabled in the profile; nil until first used
 	scores  []string // likewise
 
-	kinds    map[string]*verdicts
-	uses     int64 // counts lookups: what was used longest ago is forgotten first
+	kinds    map[string]*filterResults
+	uses     int64 // counts lookups: the least recently used entry is dropped first
 	reasons  []string
 	reasonOf map[string]uint16 // index into reasons
 	limits   map[string]*limit // by node
-	// hardSpread: the profile's PodTopologySpread has hard default constraints. Learnt from the first pod that they apply to:
-	// the arguments of a plugin cannot be read.
+	// hardSpread: the profile's PodTopologySpread has hard default constraints. This is detected at the first pod to
+	// which they apply, because the arguments of a plugin cannot be read.
 	hardSpread bool
 }
 
-// NewFilterCache returns an empty memory for one profile.
+// NewFilterCache returns an empty cache for one profile.
 func NewFilterCache() *FilterCache {
-	return &FilterCache{kinds: map[string]*verdicts{}, reasons: []string{""}, reasonOf: map[string]uint16{"": 0}, limits: map[string]*limit{}}
+	return &FilterCache{kinds: map[string]*filterResults{}, reasons: []string{""}, reasonOf: map[string]uint16{"": 0}, limits: map[string]*limit{}}
 }
 
-// verdicts are those about one kind of pod, by the node's position.
-type verdicts struct {
+// filterResults are the results for one kind of pod, by the node's position.
+type filterResults struct {
 	used        int64
-	layout      int      // nodeTable.layout that the positions belong to
-	generations []int64  // of the node's state that was judged; 0 = never
+	layout      int      // value of nodeTable.layout to which the positions belong
+	generations []int64  // of the node state that was evaluated; 0 = never
 	reasons     []uint16 // index into FilterCache.reasons; 0 = takes the pod
 	slots       []int32  // how many such pods the node has room for; 0 if it refuses the pod
 	free        []int64  // of the main resource
@@ -57,7 +58,8 @@ type verdicts struct {
 	rankings map[string]*ranking
 }
 
-// bind takes the profile's plugins. They are complete only when all factories have run, so the cache asks late.
+// bind reads the profile's plugins. They are complete only after all factories have run, so this is done at the first
+// use.
 func (v *FilterCache) bind(f framework.Framework) {
 	if v.filters != nil {
 		return
@@ -71,11 +73,11 @@ func (v *FilterCache) bind(f framework.Framework) {
 	}
 }
 
-// intern returns the number of a reason.
+// intern returns the index of a reason.
 func (v *FilterCache) intern(reason string) uint16 {
 	n, ok := v.reasonOf[reason]
 	if !ok {
-		if len(v.reasons) == 1<<16-1 { // reasons do not name pods or nodes in the stock filters; a foreign one may
+		if len(v.reasons) == 1<<16-1 { // stock filters do not name pods or nodes in reasons, but other filters may
 			return v.intern("node(s) refused the pod")
 		}
 		n = uint16(len(v.reasons))
@@ -85,15 +87,15 @@ func (v *FilterCache) intern(reason string) uint16 {
 	return n
 }
 
-// verdictsOf returns what plainFilters say about pods like the class's, up to date with the plan's nodes.
-func (w *Snapshot) verdictsOf(c *class) *verdicts {
+// resultsOf returns the results of plainFilters for pods like the class's, updated for the plan's nodes.
+func (w *Snapshot) resultsOf(c *class) *filterResults {
 	v := w.cache
 	key, kept := requirements(c.info.Pod)
-	// A resource may be backed by DRA: NodeResourcesFit then leaves it to DynamicResources, which sees claims.
+	// A resource may be backed by DRA: NodeResourcesFit then leaves it to DynamicResources, which reads claims.
 	kept = kept && (c.skip.Has(names.DynamicResources) || !v.enabled(names.DynamicResources))
 	known := v.kinds[key]
 	if !kept || known == nil {
-		known = &verdicts{demand: demandOf(w.ctx, w.f, v.filters, c.info, c.state), rankings: map[string]*ranking{}}
+		known = &filterResults{demand: demandOf(w.ctx, w.f, v.filters, c.info, c.state), rankings: map[string]*ranking{}}
 		if kept {
 			v.kinds[key] = known
 		}
@@ -129,8 +131,8 @@ func (v *FilterCache) forgetOldest() {
 	delete(v.kinds, oldest)
 }
 
-// relayout puts what is known where the nodes are now. A generation tells which node, and in which state, it was.
-func (known *verdicts) relayout(t *nodeTable) {
+// relayout moves the results to the current positions of the nodes. A generation identifies one state of one node.
+func (known *filterResults) relayout(t *nodeTable) {
 	old := *known
 	n := len(t.nodes)
 	known.layout = t.layout
@@ -153,8 +155,8 @@ func (known *verdicts) relayout(t *nodeTable) {
 	}
 }
 
-// set records a verdict.
-func (known *verdicts) set(i int, generation int64, reason uint16, slots int32, free int64) {
+// set records the result for a node.
+func (known *filterResults) set(i int, generation int64, reason uint16, slots int32, free int64) {
 	if known.generations[i] != 0 && known.reasons[i] == 0 {
 		known.feasible--
 		known.pods -= int(known.slots[i])
@@ -166,11 +168,11 @@ func (known *verdicts) set(i int, generation int64, reason uint16, slots int32, 
 	}
 }
 
-// fewNodes are judged without other goroutines.
+// fewNodes is the number of nodes up to which no additional goroutines are used.
 const fewNodes = 64
 
-// refresh judges the nodes that changed.
-func (w *Snapshot) refresh(c *class, known *verdicts) {
+// refresh evaluates the nodes that changed.
+func (w *Snapshot) refresh(c *class, known *filterResults) {
 	t := &w.cache.nodes
 	changed := changedSince(known.generations, t.generations)
 	if len(changed) == 0 {
@@ -197,7 +199,7 @@ func (w *Snapshot) refresh(c *class, known *verdicts) {
 	for k, i := range changed {
 		status, why, slots, generation := statuses[k], uint16(0), int32(0), t.generations[i]
 		switch {
-		case cut && status == nil: // a nil status means success, or that the node's turn did not come
+		case cut && status == nil: // a nil status means success, or that the node was not reached
 			why, generation = w.cache.intern("node(s) were not looked at: the time was over"), unsettled
 		case status.IsSuccess():
 			slots = int32(max(1, known.demand.slots(t.nodes[i])))
@@ -212,10 +214,11 @@ func (w *Snapshot) refresh(c *class, known *verdicts) {
 	}
 }
 
-// unsettled stands for the generation where a filter failed or was not asked: the next plan asks again.
+// unsettled replaces the generation of a node for which a filter failed or did not run: the next plan evaluates it
+// again.
 const unsettled = -1
 
-// changedSince returns the positions at which the generations are not those of now.
+// changedSince returns the positions at which the generations differ.
 func changedSince(generations, now []int64) []int {
 	var out []int
 	for i, generation := range generations {
@@ -226,8 +229,8 @@ func changedSince(generations, now []int64) []int {
 	return out
 }
 
-// requirements returns a key that is equal for pods that plainFilters cannot tell apart, nor plainScores but for the
-// images.
+// requirements returns a key that is equal for pods that plainFilters do not distinguish, and that plainScores
+// distinguish at most by their images.
 func requirements(pod *corev1.Pod) (string, bool) {
 	spec := &pod.Spec
 	type container struct {

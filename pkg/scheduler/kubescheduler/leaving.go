@@ -7,9 +7,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 )
 
-// BeforeLeaving makes the scheduler call leaves before its cache forgets a bound pod that is gone: no cycle can see the
-// pod's room as free before leaves has returned. (Handlers of an informer are not in step with each other.) To be called
-// before the scheduler runs. leaves must not block.
+// BeforeLeaving makes the scheduler call leaves before its cache removes a deleted bound pod: no cycle can see the
+// pod's room as free before leaves has returned. This is necessary because the handlers of an informer are not
+// synchronized with each other. It must be called before the scheduler runs. leaves must not block.
 func BeforeLeaving(sched *scheduler.Scheduler, leaves func(*corev1.Pod)) {
 	sched.Cache = leavingCache{Cache: sched.Cache, leaves: leaves}
 }

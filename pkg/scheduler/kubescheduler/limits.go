@@ -13,23 +13,23 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 )
 
-// limit is how many pods of some classes a node accepted in fact, where the filters see less than the real cycles do:
-// devices that planned siblings will take, for one. It holds as long as the node, the pods on it and its devices are the
-// same, but no longer than LimitLasts. (A NodeInfo's generation would not do: an aborted plan that comes and goes changes
-// it.)
+// limit is how many pods of some classes a node accepted in real cycles, for cases in which the filters see less than
+// these, for example devices that planned siblings will allocate. It is valid as long as the node, its pods and its
+// devices do not change, but no longer than LimitLasts. (The generation of a NodeInfo is not suitable, because an
+// aborted plan changes it.)
 type limit struct {
 	state  uint64
 	accept map[string]int // podgroup.ClassKey -> pods
-	since  time.Time      // of the first
+	since  time.Time      // when the first class was limited
 }
 
-// LimitLasts bounds the damage of a limit that rests on something that its state does not show.
+// LimitLasts bounds the validity of a limit, in case it depends on facts that its state does not contain.
 const LimitLasts = time.Minute
 
-// Limit records that a member of a plan was refused on the node that was planned for it. node is the node as the member's
-// cycle saw it, with the members that were assumed there before; members are all those of the plan. The node is not
-// planned to take more pods of the member's class than those that it accepted. Nothing is recorded, and false returned, if
-// there are none: a filter sees for itself what keeps the first pod away.
+// Limit records that a member of a plan was refused on its planned node. node is the node as the member's cycle saw
+// it, including the members that were assumed there before; members are all members of the plan. Later plans place no
+// more pods of the member's class on the node than it accepted. If it accepted none, nothing is recorded and the
+// result is false, because the filters themselves see why the first pod does not fit.
 func (v *FilterCache) Limit(f framework.Framework, node fwk.NodeInfo, members map[types.UID]bool, refused *corev1.Pod, now time.Time) bool {
 	key := podgroup.ClassKey(refused)
 	accepted := 0
@@ -37,7 +37,7 @@ func (v *FilterCache) Limit(f framework.Framework, node fwk.NodeInfo, members ma
 		if !members[p.GetPod().UID] {
 			continue
 		}
-		waiting := *p.GetPod() // as it was before it had the node
+		waiting := *p.GetPod() // as it was before it was bound
 		waiting.Spec.NodeName = ""
 		if podgroup.ClassKey(&waiting) == key {
 			accepted++
@@ -57,8 +57,8 @@ func (v *FilterCache) Limit(f framework.Framework, node fwk.NodeInfo, members ma
 	return true
 }
 
-// limitsOf returns, by node, how many more pods like the given one are accepted; nil if no limit is known. Limits that
-// hold no more are forgotten.
+// limitsOf returns, by node, how many more pods like the given one are accepted; nil if no limit is known. Limits
+// that are no longer valid are removed.
 func (w *Snapshot) limitsOf(pod *corev1.Pod, now time.Time) map[int]int {
 	if len(w.cache.limits) == 0 {
 		return nil
@@ -83,14 +83,14 @@ func (w *Snapshot) limitsOf(pod *corev1.Pod, now time.Time) map[int]int {
 	return out
 }
 
-// limited reports whether as many pods of the class are planned on the node as it accepts in fact.
+// limited reports whether as many pods of the class are planned on the node as real cycles accept.
 func (w *Snapshot) limited(c *class, i int) bool {
 	accepted, ok := c.limits[i]
 	return ok && c.plannedOn[i] >= accepted
 }
 
-// stateOf returns a hash of what a limit rests on: which pods are on the node, those in without left out, what the node
-// offers, and the generations of its ResourceSlices.
+// stateOf returns a hash of the facts on which a limit depends: the pods on the node except those in without, the
+// node's allocatable resources, and the versions of its ResourceSlices.
 func stateOf(f framework.Framework, node fwk.NodeInfo, without map[types.UID]bool) uint64 {
 	hash := func(parts ...string) uint64 {
 		h := fnv.New64a()
@@ -126,6 +126,6 @@ func stateOf(f framework.Framework, node fwk.NodeInfo, without map[types.UID]boo
 	return sum
 }
 
-// LacksDevices reports whether a node was refused for its devices: for what a filter sees of a pod alone, and not of the
-// siblings that are planned beside it.
+// LacksDevices reports whether a node was refused for lack of devices. The filter evaluates this for a single pod,
+// without the siblings that are planned on the same node.
 func LacksDevices(status *fwk.Status) bool { return status.Plugin() == names.DynamicResources }

@@ -13,39 +13,41 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// MemberSource is where the scheduling loop gets the members of a plan from.
+// MemberSource provides the members of a plan to the scheduling loop.
 type MemberSource interface {
 	// Next returns the member to be scheduled now, nil if no plan is being committed.
 	Next() *corev1.Pod
-	// Lost tells that the queue does not have the member that Next returned.
+	// Lost is called if the queue does not contain the member that Next returned.
 	Lost(uid types.UID)
-	// Pace is called when a gang's pod that is not in a plan comes out of the queue, before its cycle. It may block for a
-	// moment.
+	// Pace is called when a pod of a gang that is not in a plan is popped from the queue, before its cycle. It may
+	// block for a short time.
 	Pace()
-	// Popped tells that the queue handed the pod out, member or not.
+	// Popped is called when the queue has handed out a pod, member or not.
 	Popped(uid types.UID)
-	// Failed tells that the pod's cycle or binding has failed, and that nothing of it is left in the scheduler's cache.
+	// Failed is called when the pod's cycle or binding has failed and the scheduler's cache contains nothing of it
+	// any longer.
 	Failed(uid types.UID)
-	// Explained reports whether users learn why the cycle of a gang's pod failed from the status of its PodGroup: then the
-	// stock scheduler writes neither event nor condition.
+	// Explained reports whether the status of its PodGroup explains why the cycle of a gang's pod failed. If so, the
+	// stock scheduler writes neither an event nor a condition.
 	Explained(ctx context.Context, pod *corev1.Pod, err error) bool
-	// Unwinding reports whether the reservations of an aborted plan have not all been given back yet.
+	// Unwinding reports whether reservations of an aborted plan have not been released yet.
 	Unwinding() bool
 }
 
 const (
-	// unwindLimit is how long the loop pauses, once per abort, for reservations to be given back: a plan made before
-	// would see them. It takes about a millisecond, unless a member is busy with volumes.
+	// unwindLimit is how long the loop pauses, once per abort, until reservations are released, because a plan made
+	// earlier would see them. This takes about a millisecond, unless a member is waiting for volumes.
 	unwindLimit = 200 * time.Millisecond
 	unwindPoll  = time.Millisecond
-	// lateLimit is how long the loop waits for the queue to learn of a member: its informer handler may run a moment
-	// after ours.
+	// lateLimit is how long the loop waits for the queue to receive a member: its informer handler may run a moment
+	// later than Muster's.
 	lateLimit = 20 * time.Millisecond
 )
 
-// Attach puts a Queue before the scheduler's own and makes the scheduling loop take the members of a committed plan back to
-// back, so that no other pod comes between them. To be called once, before the scheduler runs. Without it members come
-// through the stock queue like other pods, and plans may turn out stale; they are never bound in part either way.
+// Attach installs a Queue in front of the scheduler's own queue and makes the scheduling loop take the members of a
+// committed plan consecutively, so that no other pod is scheduled between them. It must be called once, before the
+// scheduler runs. Without it members pass through the stock queue like other pods, and plans may become stale; gangs
+// are never bound partially in either case.
 //
 // hooks are those of the Queue.
 func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) *Queue {
@@ -78,7 +80,8 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 				members.Lost(member.UID)
 				continue
 			}
-			// The queue looks up by name: a pod recreated under the same name goes its own way.
+			// The queue looks up pods by name. A pod recreated under the same name is scheduled independently of the
+			// plan.
 			if info.Pod.UID != member.UID {
 				members.Lost(member.UID)
 			}
@@ -104,8 +107,8 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 	return queue
 }
 
-// requeue gates a pod again whose cycle has failed for a reason that the status of its PodGroup explains: what the stock
-// failure handler does, without its event and its write to the API server from within the loop.
+// requeue gates a pod again whose cycle has failed for a reason that the status of its PodGroup explains. It does
+// what the stock failure handler does, but without its event and its write to the API server in the scheduling loop.
 func (q *Queue) requeue(f framework.Framework, pod *corev1.Pod) {
 	newest, err := f.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
 	if err != nil || newest.UID != pod.UID || newest.Spec.NodeName != "" {
@@ -115,8 +118,8 @@ func (q *Queue) requeue(f framework.Framework, pod *corev1.Pod) {
 	q.gateAgain(klog.Background(), newest)
 }
 
-// forgetGone removes a gated pod that went, or was bound, while its failed cycle ended: its deletion may have come before it
-// was gated again. The informer's store is up to date before its handlers are called.
+// forgetGone removes a gated pod that was deleted or bound while its failed cycle ended, because its deletion may
+// have been processed before it was gated again. The informer's store is updated before its handlers are called.
 func (q *Queue) forgetGone(f framework.Framework, pod *corev1.Pod) {
 	newest, err := f.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
 	if err == nil && newest.UID == pod.UID && newest.Spec.NodeName == "" {
@@ -127,11 +130,11 @@ func (q *Queue) forgetGone(f framework.Framework, pod *corev1.Pod) {
 	delete(q.waiting, pod.UID)
 }
 
-// RejectedBy reports whether the error of a scheduling cycle is that the plugin, and no other, rejected the pod.
+// RejectedBy reports whether a scheduling cycle failed because this plugin, and no other, rejected the pod.
 func RejectedBy(err error, plugin string) bool {
 	fit, ok := err.(*framework.FitError) //nolint:errorlint // the scheduler makes it and does not wrap it
 	return ok && len(fit.Diagnosis.UnschedulablePlugins) == 1 && fit.Diagnosis.UnschedulablePlugins.Has(plugin) && len(fit.Diagnosis.PendingPlugins) == 0
 }
 
-// NoNodes reports whether the error of a scheduling cycle is that the cluster has no nodes; then no plugin was asked.
+// NoNodes reports whether a scheduling cycle failed because the cluster has no nodes; in this case no plugin ran.
 func NoNodes(err error) bool { return errors.Is(err, scheduler.ErrNoNodesAvailable) }

@@ -9,28 +9,28 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// nodeTable is what is kept of the nodes between plans, by their position in the scheduler's snapshot. It is brought up to
-// date once per plan, for all classes; the generation of a NodeInfo says whether a node has changed.
+// nodeTable stores data of the nodes between plans, by their position in the scheduler's snapshot. It is updated once
+// per plan, for all classes; the generation of a NodeInfo shows whether a node has changed.
 type nodeTable struct {
-	nodes       []fwk.NodeInfo // of the plan under way
-	generations []int64        // a generation belongs to one state of one node
+	nodes       []fwk.NodeInfo // of the current plan
+	generations []int64        // a generation identifies one state of one node
 	objects     []*corev1.Node
 	all         []int32        // every position
 	position    map[string]int // by name
 	seen        bool           // nodes are up to date for the plan that begins
-	layout      int            // grows when positions mean something else; 0: no plan was made yet
+	layout      int            // incremented when the positions change; 0: no plan was made yet
 
-	topologies map[string]*topology // by label key; made when first asked for
-	images     map[string]int       // image name -> nodes that have it
+	topologies map[string]*topology // by label key; created at first use
+	images     map[string]int       // image name -> number of nodes that have it
 	soft       int                  // nodes with a taint of effect PreferNoSchedule
 
-	clones []fwk.NodeInfo // of the plan under way: nodes with what is planned on them; nil where nothing is
-	cloned []int          // positions in clones that are not nil, or were
+	clones []fwk.NodeInfo // of the current plan: nodes with the pods planned on them; nil: no pods are planned there
+	cloned []int          // positions in clones that are or were not nil
 
 	selectors selectorKeys
 }
 
-// topology is the nodes by the value of one label.
+// topology groups the nodes by the value of one label.
 type topology struct {
 	key    string
 	value  []int32   // by position: index into names; -1: the node lacks the label
@@ -39,7 +39,7 @@ type topology struct {
 	number map[string]int32
 }
 
-// begin is update for the plan that is made now, unless Classify has seen the same nodes for it.
+// begin calls update for the current plan, unless Classify has already done so with the same nodes.
 func (t *nodeTable) begin(nodes []fwk.NodeInfo) {
 	if !t.seen || len(nodes) == 0 || len(nodes) != len(t.nodes) || &nodes[0] != &t.nodes[0] {
 		t.update(nodes)
@@ -47,7 +47,7 @@ func (t *nodeTable) begin(nodes []fwk.NodeInfo) {
 	t.seen = false
 }
 
-// update takes the nodes of a new plan and drops the clones of the last one.
+// update processes the nodes of a new plan and drops the clones of the last one.
 func (t *nodeTable) update(nodes []fwk.NodeInfo) {
 	for _, i := range t.cloned {
 		t.clones[i] = nil
@@ -81,7 +81,7 @@ func (t *nodeTable) update(nodes []fwk.NodeInfo) {
 	}
 }
 
-// relayout begins anew: a node came or went.
+// relayout starts anew after a node was added or removed.
 func (t *nodeTable) relayout() {
 	n := len(t.nodes)
 	t.layout++
@@ -137,7 +137,7 @@ func (t *nodeTable) topology(key string) *topology {
 	return top
 }
 
-// clone returns the clone of a node, made if there is none.
+// clone returns the clone of a node, and creates it if there is none.
 func (t *nodeTable) clone(i int) fwk.NodeInfo {
 	if t.clones[i] == nil {
 		t.clones[i] = t.nodes[i].Snapshot()
@@ -146,7 +146,7 @@ func (t *nodeTable) clone(i int) fwk.NodeInfo {
 	return t.clones[i]
 }
 
-// node returns a node with what is planned on it.
+// node returns a node with the pods planned on it.
 func (t *nodeTable) node(i int) fwk.NodeInfo {
 	if t.clones[i] != nil {
 		return t.clones[i]
@@ -154,8 +154,8 @@ func (t *nodeTable) node(i int) fwk.NodeInfo {
 	return t.nodes[i]
 }
 
-// imagesOf returns a key that is equal for pods of which the same images are on nodes: ImageLocality does not tell them
-// apart.
+// imagesOf returns a key that is equal for pods of which the same images are present on nodes: ImageLocality does not
+// distinguish them.
 func (t *nodeTable) imagesOf(pod *corev1.Pod) string {
 	var present []string
 	add := func(name string) {

@@ -17,21 +17,24 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 )
 
-// PreemptionHooks decide about pods of gangs as victims of the stock plugin DefaultPreemption. They are called from several
-// goroutines.
+// PreemptionHooks decide which pods of gangs may be victims of the stock plugin DefaultPreemption. They are called
+// from several goroutines.
 type PreemptionHooks struct {
-	// Victims returns which of the pods on one node, all of lower priority, may be preempted at that priority: those that
-	// may be each by itself, gangs that may be only as a whole, and why others may not be ("": there are none).
+	// Victims returns which of the pods on one node, all of lower priority, may be preempted at that priority: pods
+	// that may be preempted individually, gangs that may be preempted only as a whole, and the reason why others may
+	// not be preempted ("": there are none).
 	Victims func(pods []*corev1.Pod, priority int32) (singly sets.Set[types.UID], whole [][]*corev1.Pod, protected string)
-	// Preempt is asked before a victim is deleted, with all victims on its node. An error keeps the victim, and the preemptor
-	// is tried again. done, if not nil, is called after the deletion.
+	// Preempt is called before a victim is deleted, with all victims on its node. If it returns an error, the victim
+	// is kept and the preemptor is tried again. done, if not nil, is called after the deletion.
 	Preempt func(victim *corev1.Pod, victims sets.Set[types.UID], node string, preemptor *corev1.Pod) (done func(), err error)
 }
 
-// GuardPreemption makes the profile's DefaultPreemption ask the hooks about its victims. A profile without that plugin
-// preempts nothing. To be called before the profile schedules, or from its scheduling loop; calls after the first do nothing.
+// GuardPreemption makes the profile's DefaultPreemption call the hooks about its victims. A profile without that
+// plugin does not preempt. It must be called before the profile schedules, or from its scheduling loop; later calls
+// have no effect.
 func GuardPreemption(f framework.Framework, hooks PreemptionHooks) error {
-	// The plugin hangs at two extension points, and the framework shows the plugins of this one alone.
+	// The plugin is registered at two extension points, and the framework exposes the plugin instances of this one
+	// only.
 	for _, p := range f.PreEnqueuePlugins() {
 		if pl, ok := p.(*defaultpreemption.DefaultPreemption); ok {
 			guard(pl, hooks)
@@ -39,7 +42,7 @@ func GuardPreemption(f framework.Framework, hooks PreemptionHooks) error {
 		}
 	}
 	if slices.ContainsFunc(f.ListPlugins().PostFilter.Enabled, func(p config.Plugin) bool { return p.Name == defaultpreemption.Name }) {
-		return fmt.Errorf("profile %s: %s is enabled at postFilter and not at preEnqueue, where it is told which pods of gangs it may preempt: enable it at both, or under multiPoint", f.ProfileName(), defaultpreemption.Name)
+		return fmt.Errorf("profile %s: %s is enabled at postFilter and not at preEnqueue, where Muster configures which pods of gangs it may preempt: enable it at both, or under multiPoint", f.ProfileName(), defaultpreemption.Name)
 	}
 	return nil
 }
@@ -51,7 +54,7 @@ func guard(pl *defaultpreemption.DefaultPreemption, hooks PreemptionHooks) {
 	pl.Evaluator.Interface = &guardedPreemption{DefaultPreemption: pl, hooks: hooks}
 	preempt := pl.Executor.PreemptPod
 	pl.Executor.PreemptPod = func(ctx context.Context, c preemption.Candidate, preemptor preemption.ExecutorPreemptor, victim *corev1.Pod, plugin string) error {
-		pod := preemptor.Pods()[preemptor.GetName()] // Obj is a wrapper of it
+		pod := preemptor.Pods()[preemptor.GetName()] // the preemptor only wraps this pod
 		if pod == nil {
 			return preempt(ctx, c, preemptor, victim, plugin)
 		}
@@ -73,7 +76,7 @@ func guard(pl *defaultpreemption.DefaultPreemption, hooks PreemptionHooks) {
 	}
 }
 
-// guardedPreemption is DefaultPreemption with another choice of victims on a node.
+// guardedPreemption is DefaultPreemption with a different selection of victims on a node.
 type guardedPreemption struct {
 	*defaultpreemption.DefaultPreemption
 	hooks PreemptionHooks
@@ -81,8 +84,9 @@ type guardedPreemption struct {
 
 var _ preemption.Interface = &guardedPreemption{}
 
-// SelectVictimsOnNode implements preemption.Interface. Gangs that have to go as a whole are victims only if the node cannot
-// be made free without them. Called for several nodes side by side; state and node are copies.
+// SelectVictimsOnNode implements preemption.Interface. Gangs that must be preempted as a whole are victims only if
+// the pod does not fit without preempting them. It is called for several nodes concurrently; state and node are
+// copies.
 func (g *guardedPreemption) SelectVictimsOnNode(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo, pdbs []*policyv1.PodDisruptionBudget) ([]*corev1.Pod, int, *fwk.Status) {
 	priority := corev1helpers.PodPriority(pod)
 	var lower []*corev1.Pod
@@ -96,9 +100,9 @@ func (g *guardedPreemption) SelectVictimsOnNode(ctx context.Context, state fwk.C
 		return g.DefaultPreemption.SelectVictimsOnNode(ctx, state, pod, node, pdbs)
 	}
 	if len(singly) == 0 && len(whole) == 0 {
-		return nil, 0, keeps(protected) // the usual case on a cluster full of gangs: no filter is asked
+		return nil, 0, keeps(protected) // the usual case on a cluster full of gangs: no filter runs
 	}
-	// Each try takes pods from a node of its own.
+	// Each try removes pods from its own copy of the node.
 	try := func(may sets.Set[types.UID]) ([]*corev1.Pod, int, *fwk.Status) {
 		scoped := *g.DefaultPreemption
 		scoped.IsEligiblePod = func(node fwk.NodeInfo, victim fwk.PodInfo, preemptor *corev1.Pod) bool {
@@ -122,20 +126,21 @@ func (g *guardedPreemption) SelectVictimsOnNode(ctx context.Context, state fwk.C
 			return g.complete(victims, singly, whole), violating, status
 		}
 	}
-	// Unschedulable: the pod does not fit beside what is left on the node. Otherwise its going would not help.
+	// Unschedulable: the pod does not fit beside the pods that remain on the node. Otherwise preemption would not
+	// help.
 	if protected != "" && status.Code() == fwk.Unschedulable {
 		return nil, 0, keeps(protected)
 	}
 	return nil, 0, status
 }
 
-// keeps is the status of a node whose gangs may not be touched.
+// keeps returns the status of a node whose gangs must not be preempted.
 func keeps(protected string) *fwk.Status {
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, protected)
 }
 
-// complete adds to the victims what is left of gangs that lose a pod of their minimum, the most important first: more room
-// than needed does no harm.
+// complete adds the remaining pods of gangs that lose a pod of their minimum to the victims, and sorts them by
+// importance. Freeing more room than needed is acceptable.
 func (g *guardedPreemption) complete(victims []*corev1.Pod, singly sets.Set[types.UID], whole [][]*corev1.Pod) []*corev1.Pod {
 	is := sets.New[types.UID]()
 	for _, v := range victims {

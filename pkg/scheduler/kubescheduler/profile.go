@@ -11,8 +11,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Framework returns what stands behind the handle that a plugin factory is given. Its plugins are complete only when all
-// factories have run.
+// Framework returns the framework behind the handle that a plugin factory receives. Its plugins are complete only
+// after all factories have run.
 func Framework(handle fwk.Handle) (framework.Framework, error) {
 	f, ok := handle.(framework.Framework)
 	if !ok {
@@ -21,8 +21,9 @@ func Framework(handle fwk.Handle) (framework.Framework, error) {
 	return f, nil
 }
 
-// CheckOrder returns an error that says which plugin stands where it must not, for every profile that has the admission
-// plugin: first at every point but Bind, where it must come before the default binder; and never without the gate.
+// CheckOrder returns an error that lists the misplaced plugins of every profile with the admission plugin. The
+// admission plugin must be first at every extension point, in particular before the default binder at Bind, and must
+// not be enabled without the gate.
 func CheckOrder(sched *scheduler.Scheduler, gate, admission string) error {
 	var problems []string
 	for name, profile := range sched.Profiles {
@@ -36,8 +37,8 @@ func CheckOrder(sched *scheduler.Scheduler, gate, admission string) error {
 	return fmt.Errorf("%s:\n  %s", notWhole, strings.Join(problems, "\n  "))
 }
 
-// CheckProfile is CheckOrder for one profile of a scheduler that nobody gave to Attach. Not to be asked in a plugin's
-// factory: the profile is not complete then.
+// CheckProfile is CheckOrder for one profile of a scheduler without Attach. It must not be called in a plugin's
+// factory, because the profile is not complete then.
 func CheckProfile(f framework.Framework, gate, admission string) error {
 	problems := append(orderProblems(f.ProfileName(), f.ListPlugins(), gate, admission), binderProblems(f.Extenders(), admission)...)
 	if len(problems) == 0 {

@@ -14,36 +14,41 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Queue is the stock scheduling queue without the gated pods of gangs. Those are kept beside it, in a map: the stock queue
-// walks all of its unschedulable pods under its lock for every event in the cluster, gated ones included, moves refused
-// pods by hints that cannot know what a whole gang lacks, and tries them again whenever it is idle.
+// Queue is the stock scheduling queue without the gated pods of gangs. These are stored separately, in a map. The
+// stock queue would visit all of its unschedulable pods, including gated ones, under its lock for every event in the
+// cluster, move refused pods according to hints that cannot know what a whole gang lacks, and retry them whenever it
+// is idle.
 //
-// A pod of a gang enters the stock queue when it is activated or popped by name (its gang's leader, the members of a plan)
-// and leaves it when its cycle fails. Pods without a gang pass through unchanged.
+// A pod of a gang enters the stock queue when it is activated or popped by name (its gang's leader, the members of a
+// plan) and leaves it when its cycle fails. Pods without a gang are passed to the stock queue unchanged.
 type Queue struct {
 	queue.SchedulingQueue // the stock queue
 	hooks                 QueueHooks
 
 	mu      sync.Mutex
 	waiting map[types.UID]*corev1.Pod // guarded by mu; gated pods
-	// entered are the pods of gangs that were let into the stock queue and have not come back: queued, in their cycle, or
-	// being bound. True: the pod was activated after its cycle began, so it enters again if the cycle fails. Guarded by mu.
+	// entered contains the pods of gangs that entered the stock queue and have not been gated again: they are queued,
+	// in their cycle, or being bound. True: the pod was activated after its cycle began, so it enters again if the
+	// cycle fails. Guarded by mu.
 	entered map[types.UID]bool
 	cycling map[types.UID]struct{} // pods of any kind between Pop and Done; guarded by mu
-	// roomless are the pods without a gang, in the stock queue, that are activated when there is room. Guarded by mu.
+	// roomless contains the pods without a gang, in the stock queue, that are activated when there is room. Guarded
+	// by mu.
 	roomless map[types.UID]struct{}
 }
 
-// QueueHooks is what a Queue asks and tells. None of the functions may block or call the queue.
+// QueueHooks are the callbacks of a Queue. None of the functions may block or call the queue.
 type QueueHooks struct {
-	// Gated reports whether a pod belongs to a gang and so waits outside of the stock queue until it is activated.
+	// Gated reports whether a pod belongs to a gang and therefore waits outside of the stock queue until it is
+	// activated.
 	Gated func(*corev1.Pod) bool
-	// Observe is told of every event that may make pods schedulable, after the scheduler's cache has taken it.
+	// Observe is called for every event that may make pods schedulable, after the scheduler's cache has processed it.
 	Observe func(event fwk.ClusterEvent, oldObj, newObj any)
-	// WaitsForRoom is told of a pod without a gang that no node had room for, and that was refused for nothing else. It
-	// reports whether the pod will be activated as soon as room for it is seen: then events leave the pod where it is.
+	// WaitsForRoom is called for a pod without a gang for which no node had room, and that was refused for no other
+	// reason. It reports whether the pod will be activated as soon as there is room for it; events then do not move
+	// the pod.
 	WaitsForRoom func(*corev1.Pod) bool
-	// Gone is told of such a pod when it is deleted, bound or tried again.
+	// Gone is called for such a pod when it is deleted, bound or tried again.
 	Gone func(types.UID)
 }
 
@@ -68,7 +73,8 @@ func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
-// Update implements queue.SchedulingQueue. A pod may join or leave its gang by it, or replace one of the same name.
+// Update implements queue.SchedulingQueue. The update may add a pod to a gang, remove it from one, or replace a pod
+// of the same name.
 func (q *Queue) Update(ctx context.Context, oldPod, newPod *corev1.Pod) {
 	if oldPod != nil && oldPod.UID != newPod.UID {
 		q.Delete(oldPod)
@@ -92,7 +98,7 @@ func (q *Queue) Update(ctx context.Context, oldPod, newPod *corev1.Pod) {
 		return
 	case !gated:
 		delete(q.entered, newPod.UID) // it left its gang while it was in the stock queue, and stays there
-	case !entered && !cycling: // it joined a gang; a cycle that is under way ends as it would have
+	case !entered && !cycling: // it joined a gang; a running cycle is not interrupted
 		q.waiting[newPod.UID] = newPod
 		q.mu.Unlock()
 		q.SchedulingQueue.Delete(newPod)
@@ -109,11 +115,11 @@ func (q *Queue) Delete(pod *corev1.Pod) {
 	delete(q.entered, pod.UID)
 	q.mu.Unlock()
 	q.leaveRoomless(pod.UID)
-	q.SchedulingQueue.Delete(pod) // of a gated pod it may have the nomination
+	q.SchedulingQueue.Delete(pod) // the stock queue may contain the nomination of a gated pod
 }
 
-// Activate implements queue.SchedulingQueue: gated pods enter the stock queue. A pod whose cycle is under way enters again
-// when that has failed.
+// Activate implements queue.SchedulingQueue: gated pods enter the stock queue. A pod whose cycle is running enters
+// again when the cycle has failed.
 func (q *Queue) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
 	others := maps.Clone(pods)
 	for key, pod := range pods {
@@ -126,7 +132,7 @@ func (q *Queue) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
 	}
 }
 
-// enter lets a gated pod into the stock queue, in its newest version. It reports whether the pod was gated.
+// enter adds the latest version of a gated pod to the stock queue. It reports whether the pod was gated.
 func (q *Queue) enter(logger klog.Logger, pod *corev1.Pod) bool {
 	q.mu.Lock()
 	newest, waits := q.waiting[pod.UID]
@@ -155,7 +161,7 @@ func (q *Queue) Pop(logger klog.Logger) (*framework.QueuedPodInfo, error) {
 	return q.popped(info), err
 }
 
-// popped records that a pod's cycle begins: what activated it before has had its effect.
+// popped records that a pod's cycle begins: earlier activations have had their effect.
 func (q *Queue) popped(info *framework.QueuedPodInfo) *framework.QueuedPodInfo {
 	if info == nil || info.Pod == nil {
 		return info
@@ -178,7 +184,8 @@ func (q *Queue) Done(uid types.UID) {
 	delete(q.cycling, uid)
 }
 
-// AddUnschedulableIfNotPresent implements queue.SchedulingQueue: a pod of a gang whose cycle has failed is gated again.
+// AddUnschedulableIfNotPresent implements queue.SchedulingQueue: a pod of a gang whose cycle has failed is gated
+// again.
 func (q *Queue) AddUnschedulableIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
 	pod := info.Pod
 	if !q.hooks.Gated(pod) {
@@ -197,7 +204,8 @@ func (q *Queue) AddUnschedulableIfNotPresent(logger klog.Logger, info *framework
 	return nil
 }
 
-// gateAgain ends the cycle of a gang's pod. Activated meanwhile, the pod enters the stock queue right away.
+// gateAgain ends the cycle of a gang's pod. If it was activated during the cycle, the pod enters the stock queue
+// immediately.
 func (q *Queue) gateAgain(logger klog.Logger, pod *corev1.Pod) {
 	q.SchedulingQueue.Done(pod.UID)
 	q.mu.Lock()
@@ -217,9 +225,9 @@ func (q *Queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 	q.hooks.Observe(event, oldObj, newObj)
 }
 
-// withoutRoomless leaves pods out of the check that are activated as soon as there is room for them. The stock queue would
-// try each of them for every pod that goes, wherever that was and however small: with thousands of them it does nothing
-// else. What the event is about does not matter, but for events that concern all pods.
+// withoutRoomless excludes pods that are activated as soon as there is room for them from the check. The stock queue
+// would try each of them after the removal of any pod, regardless of its node and size; with thousands of such pods
+// it would do nothing else. Events that concern all pods are not affected.
 func (q *Queue) withoutRoomless(event fwk.ClusterEvent, preCheck queue.PreEnqueueCheck) queue.PreEnqueueCheck {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -234,7 +242,7 @@ func (q *Queue) withoutRoomless(event fwk.ClusterEvent, preCheck queue.PreEnqueu
 	}
 }
 
-// leaveRoomless ends the wait of a pod for room, if it does wait.
+// leaveRoomless ends a pod's wait for room, if it waits.
 func (q *Queue) leaveRoomless(uid types.UID) {
 	q.mu.Lock()
 	_, roomless := q.roomless[uid]
@@ -245,7 +253,7 @@ func (q *Queue) leaveRoomless(uid types.UID) {
 	}
 }
 
-// onlyRoomLacks reports whether a pod was refused by filters alone that Shapes counts by.
+// onlyRoomLacks reports whether a pod was refused only by filters that Shapes takes into account.
 func onlyRoomLacks(info *framework.QueuedPodInfo) bool {
 	return len(info.UnschedulablePlugins) > 0 && len(info.PendingPlugins) == 0 && roomPlugins.IsSuperset(info.UnschedulablePlugins) &&
 		info.Pod.Status.NominatedNodeName == ""

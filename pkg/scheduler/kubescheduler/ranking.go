@@ -10,24 +10,25 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
-// plainScores read the node, the kind of pod and its images, as long as no feasible node has a taint of effect
-// PreferNoSchedule: then a node's score depends on the other nodes. (How many nodes have an image enters ImageLocality;
-// that may be stale.) DynamicResources scores claims; a pod that has none is scored 0.
+// plainScores depend only on the node, the kind of pod and its images, provided that no feasible node has a taint of
+// effect PreferNoSchedule; with such taints a node's score depends on the other nodes. (ImageLocality also uses the
+// number of nodes that have an image, which may be stale.) DynamicResources scores claims; a pod without claims has
+// the score 0.
 var plainScores = sets.New(names.TaintToleration, names.NodeResourcesFit, names.NodeResourcesBalancedAllocation,
 	names.ImageLocality, names.DynamicResources)
 
-// keptRankings is how many orders of nodes are kept per kind of pod: the images that nodes have already make a difference.
-// An order takes about 30 bytes per node.
+// keptRankings is the number of node orders that are cached per kind of pod: they differ by the images that are
+// present on nodes. An order uses about 30 bytes per node.
 const keptRankings = 8
 
-// ranking is the nodes that take a kind of pod, best first: by the profile's scores, then by the fewest free units of the
-// main resource, so that what is broken into already is filled first (docs/decisions, G17).
+// ranking contains the nodes that take a kind of pod, best first: by the profile's scores, then by the fewest free
+// units of the main resource, so that partially used nodes are filled first (docs/decisions, G17).
 type ranking struct {
 	used        int64
-	generations []int64 // of the verdict that was ranked; 0 = never
+	generations []int64 // of the filter result that was ranked; 0 = never
 	scores      []int64
 	free        []int64
-	ranked      []bool // the node is in order
+	ranked      []bool // the node is contained in order
 	order       []int32
 }
 
@@ -39,7 +40,7 @@ func newRanking(nodes int) *ranking {
 	return &ranking{generations: make([]int64, nodes), scores: make([]int64, nodes), free: make([]int64, nodes), ranked: make([]bool, nodes)}
 }
 
-// relayout puts what is known where the nodes are now; at is the position by generation before.
+// relayout moves the entries to the current positions of the nodes; at is the previous position by generation.
 func (r *ranking) relayout(t *nodeTable, at map[int64]int) {
 	old := *r
 	*r = *newRanking(len(t.nodes))
@@ -61,7 +62,8 @@ func (w *Snapshot) rankingOf(c *class) *ranking {
 	if known.feasible == 0 {
 		return &ranking{}
 	}
-	// PreScore says which plugins take part. Those that look at more than one node do so in a run of their own, below.
+	// PreScore determines which plugins take part. For plugins that depend on more than one node it runs again,
+	// below.
 	sample := []fwk.NodeInfo{t.nodes[slices.Index(known.reasons, 0)]}
 	status := w.f.RunPreScorePlugins(w.ctx, c.state, c.info.Pod, sample)
 	if !status.IsSuccess() || !w.plainlyScored(c) {
@@ -124,7 +126,7 @@ func (w *Snapshot) rankingOf(c *class) *ranking {
 	return r
 }
 
-func (known *verdicts) forgetRanking() {
+func (known *filterResults) forgetRanking() {
 	oldest, used := "", int64(-1)
 	for key, r := range known.rankings {
 		if used < 0 || r.used < used {
@@ -134,7 +136,7 @@ func (known *verdicts) forgetRanking() {
 	delete(known.rankings, oldest)
 }
 
-// rankAnew orders the nodes for this plan alone: a score depends on other nodes, or on other pods.
+// rankAnew orders the nodes for this plan only, because a score depends on other nodes or other pods.
 func (w *Snapshot) rankAnew(c *class) *ranking {
 	known, t := c.known, &w.cache.nodes
 	r := newRanking(len(t.nodes))
@@ -156,8 +158,8 @@ func (w *Snapshot) rankAnew(c *class) *ranking {
 	return r
 }
 
-// score returns the profile's scores of the nodes, after PreScore. All 0 and false if the plugins fail: any node that passes
-// will do.
+// score returns the profile's scores of the nodes, after PreScore. If the plugins fail, it returns zeros and false:
+// every feasible node is then equally good.
 func (w *Snapshot) score(c *class, positions []int) (scores []int64, ok bool) {
 	scores = make([]int64, len(positions))
 	if len(positions) == 0 {
@@ -177,8 +179,8 @@ func (w *Snapshot) score(c *class, positions []int) (scores []int64, ok bool) {
 	return scores, true
 }
 
-// plainlyScored reports whether the score of each node depends on nothing but the node, the kind of pod and its images.
-// To be asked after PreScore.
+// plainlyScored reports whether the score of each node depends only on the node, the kind of pod and its images. It
+// must be called after PreScore.
 func (w *Snapshot) plainlyScored(c *class) bool {
 	skip := c.state.GetSkipScorePlugins()
 	for _, name := range w.cache.scores {

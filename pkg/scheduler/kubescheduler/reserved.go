@@ -9,7 +9,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Asker is for whom the question is asked whether a node has room. The zero Gang is that of pods without one.
+// Asker identifies the pods for which room is checked. Gang is zero for pods without a gang.
 type Asker struct {
 	Gang     types.NamespacedName
 	Leaf     string
@@ -22,12 +22,13 @@ type Reservation struct {
 	Leaf     string
 	Priority int32
 	Node     string
-	// Pod had the room. As long as it is on the node the room is its own, and not counted again.
+	// Pod is the pod that had the room. While it is on the node it occupies the room itself, and the room is not
+	// counted again.
 	Pod *corev1.Pod
 }
 
-// against reports whether the room is kept from the asker: it belongs to another leaf of its own gang, or to another gang
-// of no lower priority.
+// against reports whether the room is kept from the asker: it belongs to another leaf of the asker's gang, or to
+// another gang whose priority is not lower.
 func (r *Reservation) against(a Asker) bool {
 	if r.Gang == a.Gang {
 		return r.Leaf != a.Leaf
@@ -35,8 +36,8 @@ func (r *Reservation) against(a Asker) bool {
 	return r.Priority >= a.Priority
 }
 
-// Reserved is the room that is kept on nodes at one moment: requests and the number of pods. Host ports, volumes and
-// devices of claims are not kept. Immutable; nil: none.
+// Reserved is the room that is kept on nodes at one point in time: requests and the number of pods. Host ports,
+// volumes and devices of claims are not kept. Immutable; nil: no room is kept.
 type Reserved struct {
 	byNode map[string][]*reservation
 	gangs  map[types.NamespacedName]bool
@@ -48,13 +49,13 @@ type reservation struct {
 	room room
 }
 
-// room is an amount of requests: of pods, and by resource as in amount.
+// room is an amount of resources: a number of pods, and amounts by resource in the units of the function amount.
 type room struct {
 	pods    int64
 	amounts map[corev1.ResourceName]int64
 }
 
-// NewReserved returns the rooms, nil if there are none.
+// NewReserved returns the given rooms as Reserved, nil if there are none.
 func NewReserved(list []Reservation) *Reserved {
 	if len(list) == 0 {
 		return nil
@@ -76,11 +77,11 @@ func (r *Reserved) Len() int {
 	return r.count
 }
 
-// roomOf returns what a pod takes of a node.
+// roomOf returns the resources that a pod uses on a node.
 func roomOf(pod *corev1.Pod) room {
 	out := room{pods: 1, amounts: map[corev1.ResourceName]int64{}}
 	info, err := framework.NewPodInfo(pod)
-	if err != nil { // its affinity cannot be read; it was bound all the same
+	if err != nil { // its affinity cannot be parsed; it was bound nevertheless
 		info = &framework.PodInfo{Pod: pod}
 	}
 	requests := info.CalculateResource().Resource
@@ -90,7 +91,7 @@ func roomOf(pod *corev1.Pod) room {
 	return out
 }
 
-// add adds or takes away k times the other room.
+// add adds k times the other room; a negative k subtracts it.
 func (r *room) add(o room, k int64) {
 	r.pods += k * o.pods
 	for name, n := range o.amounts {
@@ -101,7 +102,7 @@ func (r *room) add(o room, k int64) {
 	}
 }
 
-// addRest adds what is left of one room when another is taken of it.
+// addRest adds the part of room o that remains after taken is subtracted from it.
 func (r *room) addRest(o, taken room) {
 	r.pods += max(0, o.pods-taken.pods)
 	for name, n := range o.amounts {
@@ -116,7 +117,7 @@ func (r *room) addRest(o, taken room) {
 
 func (r *room) isEmpty() bool { return r.pods == 0 && len(r.amounts) == 0 }
 
-// on returns what is kept from the asker on the node. false: nothing.
+// on returns the room that is kept from the asker on the node. It returns false if there is none.
 func (r *Reserved) on(node fwk.NodeInfo, a Asker) (room, bool) {
 	if r == nil {
 		return room{}, false
@@ -134,17 +135,17 @@ func hasPod(node fwk.NodeInfo, uid types.UID) bool {
 	return slices.ContainsFunc(node.GetPods(), func(p fwk.PodInfo) bool { return p.GetPod().UID == uid })
 }
 
-// RoomKept is what a node says to a pod for which there is room only in what is kept for others.
+// RoomKept is the reason of a node that has room for a pod only in room that is kept for others.
 const RoomKept = "node(s) keep room for pods that are being replaced"
 
-// Request is what a pod without a gang takes of a node.
+// Request contains the resources that a pod without a gang uses on a node.
 type Request struct{ room room }
 
-// RequestOf returns what the pod takes of a node.
+// RequestOf returns the resources that the pod uses on a node.
 func RequestOf(pod *corev1.Pod) Request { return Request{roomOf(pod)} }
 
-// Spares reports whether the node has room for the request beside what is kept from the asker. It is true as well if the
-// node has no room at all: that is for NodeResourcesFit to say, which knows what counts.
+// Spares reports whether the node has room for the request without using room that is kept from the asker. It also
+// returns true if the node has no room at all: this is left to NodeResourcesFit, which knows which resources count.
 func (r *Reserved) Spares(node fwk.NodeInfo, q Request, a Asker) bool {
 	kept, any := r.on(node, a)
 	if !any {
@@ -165,14 +166,14 @@ func (r *Reserved) Spares(node fwk.NodeInfo, q Request, a Asker) bool {
 	return true
 }
 
-// reservedOn is what is kept on one node for the plan of one gang.
+// reservedOn is the room that is kept on one node, seen from the plan of one gang.
 type reservedOn struct {
-	foreign room            // for others
+	foreign room            // kept for other gangs
 	own     map[string]room // by leaf of the gang
-	planned map[string]room // likewise: what the plan puts there so far
+	planned map[string]room // by leaf: resources of the pods planned on the node so far
 }
 
-// reserve reads what is kept. Nodes on which nothing is kept from the gang cost nothing later.
+// reserve reads the kept room. Nodes on which no room is kept from the gang have no entry.
 func (w *Snapshot) reserve(reserved *Reserved, a Asker, leaves []string) {
 	if reserved == nil {
 		return
@@ -212,8 +213,8 @@ func (w *Snapshot) reserve(reserved *Reserved, a Asker, leaves []string) {
 	}
 }
 
-// against returns what is kept from pods of the leaf. What the plan puts there for another leaf is taken of what is kept
-// for that one, so it never makes room for this one.
+// against returns the room that is kept from pods of the leaf. Pods planned for another leaf use the room kept for
+// that leaf, so they never make room for this one.
 func (on *reservedOn) against(leaf string) room {
 	if len(on.own) == 0 {
 		return on.foreign
@@ -228,7 +229,7 @@ func (on *reservedOn) against(leaf string) room {
 	return sum
 }
 
-// keeps reports whether the node has room for one more pod of the class only in what is kept for others.
+// keeps reports whether the node has room for another pod of the class only in room that is kept for others.
 func (w *Snapshot) keeps(c *class, i int) bool {
 	on := w.reserved[i]
 	if on == nil {
@@ -238,7 +239,7 @@ func (w *Snapshot) keeps(c *class, i int) bool {
 	return c.known.demand.slots(node) > 0 && c.known.demand.slotsBeside(node, kept) == 0
 }
 
-// noteReserved keeps the books of a pod of the class that came to (1) or left (-1) a node of the plan.
+// noteReserved records a pod of the class that was added to (1) or removed from (-1) a node of the plan.
 func (w *Snapshot) noteReserved(c *class, i, delta int) {
 	if on := w.reserved[i]; on != nil && len(on.own) > 0 {
 		sum := on.planned[c.leaf]
@@ -247,8 +248,8 @@ func (w *Snapshot) noteReserved(c *class, i, delta int) {
 	}
 }
 
-// reservedSlots returns on how many nodes, and in how many slots, that take the class with nothing planned there is room
-// only in what is kept for others. Those to be avoided do not count.
+// reservedSlots returns the number of nodes, and of slots, that take the class without planned pods but have room
+// only in room that is kept for others. Avoided nodes do not count.
 func (w *Snapshot) reservedSlots(c *class) (nodes, slots int) {
 	for i, on := range w.reserved {
 		if c.known.reasons[i] != 0 || c.refuse != nil || w.avoid[w.nodes.objects[i].Name] {
@@ -263,7 +264,7 @@ func (w *Snapshot) reservedSlots(c *class) (nodes, slots int) {
 	return nodes, slots
 }
 
-// slotsBeside returns how many such pods the node has room for beside what is kept.
+// slotsBeside returns how many such pods the node has room for without using kept room.
 func (d *demand) slotsBeside(node fwk.NodeInfo, kept room) int {
 	n := int64(d.slots(node))
 	allocatable, requested := node.GetAllocatable(), node.GetRequested()

@@ -20,25 +20,27 @@ import (
 )
 
 // Shapes counts how many pods of a few shapes fit on the nodes of the scheduler's cache, node by node, outside of the
-// scheduling loop. It follows the cache by generations: an update costs a look at every node's generation, and work only
-// for the nodes that changed.
+// scheduling loop. It follows the cache by generations: an update compares every node's generation, and does further
+// work only for the nodes that changed.
 //
-// The counts are upper bounds: requests, taints, node selection and the number of pods are looked at, nothing else. So
-// "fewer fit than the gang needs" is a proof that a plan would fail, and "enough fit" is not one that it would succeed.
-// Not safe for concurrent use.
+// The counts are upper bounds: they consider only requests, taints, node selection and the number of pods. "Fewer
+// pods fit than the gang needs" therefore proves that a plan would fail, but "enough pods fit" does not prove that it
+// would succeed. Not safe for concurrent use.
 type Shapes struct {
 	refresh  func(*cache.Snapshot) error
 	profile  func(*corev1.Pod) framework.Framework // nil: none
 	snapshot *cache.Snapshot
-	first    *fwk.NodeInfo // of the snapshot's list: another backing array means other positions
+	first    *fwk.NodeInfo // of the snapshot's list: a different backing array means different positions
 	nodes    []fwk.NodeInfo
-	// generations are those that the counts are based on, by position. A generation belongs to one state of one node.
+	// generations are those on which the counts are based, by position. A generation identifies one state of one
+	// node.
 	generations []int64
 	shapes      map[string]*Shape
 	kept        keptSlots
 }
 
-// Shape is what a pod requests and which nodes it may use. Pods of one shape fit on the same nodes as often.
+// Shape contains the requests of a pod and the constraints on its nodes. Pods of one shape fit on the same nodes in
+// the same number.
 type Shape struct {
 	key      string
 	users    int
@@ -60,11 +62,11 @@ func newShapes(refresh func(*cache.Snapshot) error, profile func(*corev1.Pod) fr
 	return &Shapes{refresh: refresh, profile: profile, snapshot: cache.NewEmptySnapshot(), shapes: map[string]*Shape{}}
 }
 
-// Fits returns how many pods of the shape fit at the last Update, over all nodes; an upper bound.
+// Fits returns how many pods of the shape fit on all nodes according to the last Update. It is an upper bound.
 func (s *Shape) Fits() int { return int(s.fits) }
 
-// Track returns the shape of a pod, counted with the nodes of the last Update. Each Track needs a Release. To be called from
-// the scheduling loop: it asks the plugins of the pod's profile.
+// Track returns the shape of a pod, counted with the nodes of the last Update. Each Track needs a Release. It must be
+// called from the scheduling loop, because it runs plugins of the pod's profile.
 func (s *Shapes) Track(ctx context.Context, pod *corev1.Pod) (*Shape, error) {
 	requirements, ok := requirements(pod)
 	f := s.profile(pod)
@@ -97,7 +99,7 @@ func (s *Shapes) Track(ctx context.Context, pod *corev1.Pod) (*Shape, error) {
 	return shape, nil
 }
 
-// Release ends the use of a shape; the last user's ends the counting.
+// Release ends the use of a shape. Counting ends with the last user.
 func (s *Shapes) Release(shape *Shape) {
 	if shape.users--; shape.users == 0 {
 		delete(s.shapes, shape.key)
@@ -109,8 +111,8 @@ func (s *Shapes) Release(shape *Shape) {
 	}
 }
 
-// Update takes over what the scheduler's cache has now. It returns the shapes of which more pods fit on some node than
-// before, whatever became of their sum, sorted.
+// Update reads the current state of the scheduler's cache. It returns the shapes, sorted, of which more pods fit on
+// some node than before, even if the total has decreased.
 func (s *Shapes) Update() ([]*Shape, error) {
 	if err := s.refresh(s.snapshot); err != nil {
 		return nil, fmt.Errorf("taking over the nodes of the scheduler's cache: %w", err)
@@ -143,13 +145,13 @@ func (s *Shapes) Update() ([]*Shape, error) {
 	return out, nil
 }
 
-// RaisedSince reports whether more pods of one of the shapes fit on some node, as of the last Update, than on the node as it
-// was in an older snapshot.
+// RaisedSince reports whether, as of the last Update, more pods of one of the shapes fit on some node than in the
+// state of that node in an older snapshot.
 func (s *Shapes) RaisedSince(nodes []fwk.NodeInfo, shapes []*Shape) bool {
 	if len(shapes) == 0 {
 		return false
 	}
-	var before map[string]fwk.NodeInfo // made when a node changed
+	var before map[string]fwk.NodeInfo // created when the first changed node is found
 	for i, n := range s.nodes {
 		if i < len(nodes) && nodes[i].GetGeneration() == s.generations[i] {
 			continue
@@ -173,7 +175,8 @@ func (s *Shapes) RaisedSince(nodes []fwk.NodeInfo, shapes []*Shape) bool {
 	return false
 }
 
-// positionsHold reports whether the nodes are where they were. The snapshot makes a new list when a node came or went.
+// positionsHold reports whether the nodes have the same positions. The snapshot creates a new list when a node is
+// added or removed.
 func (s *Shapes) positionsHold(list []fwk.NodeInfo) bool {
 	if len(list) != len(s.nodes) {
 		return false
@@ -181,7 +184,7 @@ func (s *Shapes) positionsHold(list []fwk.NodeInfo) bool {
 	return len(list) == 0 || &list[0] == s.first
 }
 
-// move takes over another list of nodes, with what is known of those that stayed.
+// move processes a different list of nodes, and keeps the counts of nodes in both lists.
 func (s *Shapes) move(list []fwk.NodeInfo, raised map[string]*Shape) {
 	before := make(map[fwk.NodeInfo]int, len(s.nodes))
 	for i, n := range s.nodes {
@@ -191,7 +194,7 @@ func (s *Shapes) move(list []fwk.NodeInfo, raised map[string]*Shape) {
 	from := make([]int, len(list))
 	for i, n := range list {
 		from[i] = -1
-		if k, ok := before[n]; ok { // the snapshot keeps a node's NodeInfo as long as it has the node
+		if k, ok := before[n]; ok { // the snapshot keeps a node's NodeInfo as long as the node exists
 			from[i], generations[i] = k, s.generations[k]
 		}
 	}
@@ -223,7 +226,7 @@ func (s *Shapes) move(list []fwk.NodeInfo, raised map[string]*Shape) {
 	}
 }
 
-// recount counts all nodes.
+// recount recomputes the slots of all nodes.
 func (s *Shape) recount(nodes []fwk.NodeInfo) {
 	s.slots, s.fits = make([]int64, len(nodes)), 0
 	for i, n := range nodes {
@@ -231,7 +234,7 @@ func (s *Shape) recount(nodes []fwk.NodeInfo) {
 	}
 }
 
-// set records the slots on a node, and reports whether they have become more.
+// set records the slots on a node, and reports whether they have increased.
 func (s *Shape) set(i int, slots int64) bool {
 	more := slots > s.slots[i]
 	s.fits += slots - s.slots[i]
@@ -248,7 +251,7 @@ func (s *Shape) slotsOn(n fwk.NodeInfo) int64 {
 	return int64(s.demand.slots(n))
 }
 
-// mayUse reports whether the node is one that the pods may use if it has room.
+// mayUse reports whether the pods may use the node if it has room.
 func (s *Shape) mayUse(node *corev1.Node) bool {
 	if name := s.pod.Spec.NodeName; name != "" && name != node.Name {
 		return false
@@ -264,13 +267,13 @@ func (s *Shape) mayUse(node *corev1.Node) bool {
 		return false
 	}
 	ok, err := s.affinity.Match(node)
-	return ok || err != nil // an affinity that cannot be read is a filter's affair
+	return ok || err != nil // an affinity that cannot be parsed is left to the filter
 }
 
-// keptSlots is what is known of rooms that are kept, for the nodes as of the last Update.
+// keptSlots caches the results of Kept for the nodes of the last Update.
 type keptSlots struct {
 	reserved *Reserved
-	at       map[string]int // position of the nodes with kept rooms; nil: to be found
+	at       map[string]int // positions of the nodes with kept rooms; nil: must be computed
 	slots    map[keptFrom]int
 }
 
@@ -279,14 +282,14 @@ type keptFrom struct {
 	asker Asker
 }
 
-// Kept returns how many of Fits are in room that is kept from the asker. All that is kept for leaves of its own gang counts
-// as free to it. Asked again for the same nodes it costs a look into a map.
+// Kept returns how many of Fits use room that is kept from the asker. Room that is kept for any leaf of the asker's
+// own gang counts as free. Repeated calls for the same nodes cost one map lookup.
 func (s *Shapes) Kept(shape *Shape, reserved *Reserved, a Asker) int {
 	if reserved == nil {
 		return 0
 	}
 	if !reserved.gangs[a.Gang] {
-		a.Gang = types.NamespacedName{} // for all others it is the same
+		a.Gang = types.NamespacedName{} // the result is the same for all other gangs
 	}
 	a.Leaf = ""
 	if s.kept.reserved != reserved {
@@ -323,11 +326,11 @@ func (s *Shapes) Kept(shape *Shape, reserved *Reserved, a Asker) int {
 	return n
 }
 
-// roomPlugins are the filters that Shapes counts by.
+// roomPlugins are the filters that the counts of Shapes take into account.
 var roomPlugins = sets.New(names.NodeUnschedulable, names.NodeName, names.TaintToleration, names.NodeAffinity, names.NodeResourcesFit)
 
-// RoomDecides reports whether a class is judged by what Shapes counts and by nothing else. counted is false if even that does
-// not hold for it: its resources may come from somewhere else than the nodes.
+// RoomDecides reports whether a class is filtered only by what Shapes counts. counted is false if not even the counts
+// apply to it, because its resources may not come from the nodes.
 func (w *Snapshot) RoomDecides(index int) (decides, counted bool) {
 	c := w.classes[index]
 	counted = c.skip.Has(names.DynamicResources) || !w.cache.enabled(names.DynamicResources)

@@ -26,13 +26,13 @@ func IsPlanning(state fwk.CycleState) bool {
 	return err == nil
 }
 
-// Snapshot is the cluster as the planner sees it: the scheduler's snapshot, with the pods planned so far on clones of the
-// nodes they would go to, judged by the profile's own filters and ordered by its own scores. It implements
-// placement.World. Made in a PreFilter for one plan; the snapshot must not change meanwhile.
+// Snapshot is the cluster as the planner sees it: the scheduler's snapshot, with the pods planned so far on clones of
+// their nodes, filtered by the profile's own filters and ordered by its own scores. It implements placement.World. It
+// is created in PreFilter for one plan; the underlying snapshot must not change in the meantime.
 //
-// What the filters say of a node is found out in two steps. Verdicts of plainFilters, for which a node is all that
-// matters, come from the FilterCache. A node on which something is planned, or for which a pod is nominated, and a class
-// in which other filters take part, are asked about when the node is about to be used.
+// Nodes are filtered in two steps. Results of plainFilters, which depend only on the node and the kind of pod, are
+// taken from the FilterCache. All filters run when a node is about to be used if pods are planned or nominated on it,
+// or if the class needs other filters.
 type Snapshot struct {
 	ctx     context.Context //nolint:containedctx // of the one call that the Snapshot is made in and for
 	f       framework.Framework
@@ -41,12 +41,12 @@ type Snapshot struct {
 	nodes   *nodeTable // of cache
 	classes []*class
 	placed  []placed
-	avoid   map[string]bool // nodes that refused a member in its own cycle a moment ago
+	avoid   map[string]bool // nodes that recently refused a member in its own cycle
 	expired func() bool
-	asked   int // nodes looked at, to ask for the time now and then
+	asked   int // nodes visited; the time is checked every 32 nodes
 	over    bool
 
-	reserved map[int]*reservedOn // by node: room that is kept; nil: none that matters
+	reserved map[int]*reservedOn // by node: room that is kept; nil: no relevant room
 
 	claims     claims
 	namespaces corelisters.NamespaceLister
@@ -58,28 +58,28 @@ type placed struct {
 	info        *framework.PodInfo
 }
 
-// Options are what a Snapshot may be given beside the cluster.
+// Options are the optional inputs of a Snapshot.
 type Options struct {
-	// Cache is what plans before this one found out. It is used by this Snapshot until the next one is made with it. nil:
-	// every node is judged anew.
+	// Cache contains the results of earlier plans. It is used by this Snapshot until the next one is created with it.
+	// nil: every node is evaluated anew.
 	Cache *FilterCache
-	// Avoid names nodes that are not to be used.
+	// Avoid contains the names of nodes that must not be used.
 	Avoid map[string]bool
-	// Reserved is the room that is kept for pods that are to come; nil: none. Asker is the gang that is planned, Leaves are
-	// the leaves of the classes. What is kept for a leaf of the gang is free to the classes of that leaf alone.
+	// Reserved is the room that is kept for replacement pods; nil: none. Asker is the gang that is planned, Leaves
+	// are the leaves of the classes. Room kept for a leaf of the gang is available only to the classes of that leaf.
 	Reserved *Reserved
 	Asker    Asker
 	Leaves   []string
-	// Pods is, by class, how many pods it has. nil: not known, taken as more than one.
+	// Pods is the number of pods by class. nil: unknown, treated as more than one.
 	Pods []int
-	// Now is the present; FilterCache.Limit is told the same clock's.
+	// Now is the current time. It must come from the same clock as that of FilterCache.Limit.
 	Now time.Time
-	// Expired reports whether the time for the plan is over: Place finds no node then, and Explain leaves out what it has
-	// not looked at. nil: no limit but the context's.
+	// Expired reports whether the time for the plan is over: Place then finds no node, and Explain omits nodes that
+	// it has not evaluated. nil: no limit except that of the context.
 	Expired func() bool
 }
 
-// NewSnapshot prepares a plan for these classes, each given by one pod of it.
+// NewSnapshot prepares a plan for the given classes, each represented by one of its pods.
 func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInfo, classes []*corev1.Pod, opts Options) (*Snapshot, error) {
 	if opts.Cache == nil {
 		opts.Cache = NewFilterCache()
@@ -148,8 +148,8 @@ func (w *Snapshot) Place(index int, domain string) (string, bool) {
 	return "", false
 }
 
-// takes reports whether the node, which takes the class with nothing planned as far as plainFilters see, takes one more
-// pod of it now.
+// takes reports whether a node that plainFilters accept for the class without planned pods takes another pod of the
+// class now.
 func (w *Snapshot) takes(c *class, i int) bool {
 	node := w.nodes.objects[i]
 	if w.barred(c, node.Name) != "" || !c.near.allows(i) || c.spread.skews(i) || w.limited(c, i) {
@@ -162,14 +162,14 @@ func (w *Snapshot) takes(c *class, i int) bool {
 	if w.reserved != nil && w.keeps(c, i) {
 		return false
 	}
-	// Nominations leave no trace on the node.
+	// Nominated pods are not visible on the node itself.
 	if c.plain && (clone == nil || c.known.demand.complete) && len(w.f.NominatedPodsForNode(node.Name)) == 0 {
 		return w.conflict(c, i) == ""
 	}
 	return w.filter(c, i) == ""
 }
 
-// filter returns why the node refuses a pod of the class now, "" if it does not.
+// filter returns the reason why the node refuses a pod of the class now, "" if it does not.
 func (w *Snapshot) filter(c *class, i int) string {
 	if c.refuse != nil {
 		return reason(c.refuse)
@@ -185,7 +185,7 @@ func (w *Snapshot) filter(c *class, i int) string {
 	return w.conflict(c, i)
 }
 
-// barred returns why the node is out of the question for the class whatever the filters say, "" if it is not.
+// barred returns the reason why the node is excluded for the class regardless of the filters, "" if it is not.
 func (w *Snapshot) barred(c *class, node string) string {
 	if c.only != nil && !c.only.Has(node) {
 		return "node(s) didn't match the pod's node name selection"
@@ -196,8 +196,8 @@ func (w *Snapshot) barred(c *class, node string) string {
 	return ""
 }
 
-// conflict checks what a filter that skipped at PreFilter does not see: pods planned so far whose required anti-affinity
-// forbids the class on the node, and claims that one pod alone, or one node alone, may use.
+// conflict checks constraints that a filter skipped at PreFilter does not evaluate: planned pods whose required
+// anti-affinity excludes the class from the node, and claims that only one pod, or only one node, may use.
 func (w *Snapshot) conflict(c *class, i int) string {
 	if why := w.claims.conflict(c, i); why != "" {
 		return why
@@ -218,7 +218,7 @@ func (w *Snapshot) namespaceLabels(name string) labels.Set {
 	return ns.Labels
 }
 
-// reason returns a status's first reason: what the stock scheduler counts nodes by.
+// reason returns the first reason of a status, by which the stock scheduler counts nodes.
 func reason(status *fwk.Status) string {
 	if r := status.Reasons(); len(r) > 0 {
 		return r[0]
@@ -226,16 +226,16 @@ func reason(status *fwk.Status) string {
 	return status.Code().String()
 }
 
-// add puts a pod of the class on a clone of the node, and tells every class whose verdicts it may change.
+// add puts a pod of the class on a clone of the node, and notifies every class whose filter results may change.
 func (w *Snapshot) add(index, i int) error {
 	c := w.classes[index]
 	w.nodes.clone(i).AddPodInfo(c.planned)
 	w.placed = append(w.placed, placed{class: index, node: i, info: c.planned})
 	w.note(c, i, 1)
 	for k, other := range w.classes {
-		if err := w.tell(other, c.planned, i, true); err != nil {
-			for _, told := range w.classes[:k] {
-				if err := w.tell(told, c.planned, i, false); err != nil {
+		if err := w.notify(other, c.planned, i, true); err != nil {
+			for _, notified := range w.classes[:k] {
+				if err := w.notify(notified, c.planned, i, false); err != nil {
 					w.logger.Error(err, "Taking a planned pod out of a class's state failed", "node", w.nodes.objects[i].Name)
 				}
 			}
@@ -251,7 +251,7 @@ func (w *Snapshot) Undo(n int) {
 	for ; n > 0; n-- {
 		p := w.pop()
 		for _, c := range w.classes {
-			if err := w.tell(c, p.info, p.node, false); err != nil {
+			if err := w.notify(c, p.info, p.node, false); err != nil {
 				w.logger.Error(err, "Taking a planned pod out of a class's state failed", "node", w.nodes.objects[p.node].Name)
 			}
 		}
@@ -264,7 +264,7 @@ func (w *Snapshot) Undo(n int) {
 	}
 }
 
-// pop takes the last planned pod off its node.
+// pop removes the last planned pod from its node.
 func (w *Snapshot) pop() placed {
 	p := w.placed[len(w.placed)-1]
 	w.placed = w.placed[:len(w.placed)-1]
@@ -275,7 +275,7 @@ func (w *Snapshot) pop() placed {
 	return p
 }
 
-// note keeps the own books about a pod of the class that came to (1) or left (-1) a node.
+// note records a pod of the class that was added to (1) or removed from (-1) a node.
 func (w *Snapshot) note(c *class, i, delta int) {
 	w.claims.note(c, i, delta)
 	for _, b := range c.blocks {
@@ -294,8 +294,8 @@ func (w *Snapshot) note(c *class, i, delta int) {
 	}
 }
 
-// tell updates a class's PreFilter state for a pod that came to or left a node.
-func (w *Snapshot) tell(c *class, info *framework.PodInfo, i int, came bool) error {
+// notify updates a class's PreFilter state for a pod that was added to or removed from a node.
+func (w *Snapshot) notify(c *class, info *framework.PodInfo, i int, came bool) error {
 	if !c.listens {
 		return nil
 	}
@@ -313,17 +313,17 @@ func (w *Snapshot) tell(c *class, info *framework.PodInfo, i int, came bool) err
 	return nil
 }
 
-// scan is how far an order of nodes has been tried with what is planned now.
+// scan is the progress of trying an order of nodes with the current placements.
 type scan struct {
 	order   []int32
 	reached []reached // heights ascend
 }
 
-// reached: with this many pods planned, the nodes of the order before the k-th refused the class. For a class that is
-// Independent they refuse it also with more pods planned.
+// reached: with this many pods planned, the nodes before index k of the order refused the class. For an Independent
+// class they also refuse it with more pods planned.
 type reached struct{ height, k int }
 
-// start returns the place in the order to begin at.
+// start returns the index in the order at which to begin.
 func (s *scan) start() int {
 	if n := len(s.reached); n > 0 {
 		return s.reached[n-1].k
@@ -339,30 +339,30 @@ func (s *scan) reach(k, height int) {
 	s.reached = append(s.reached, reached{height, k})
 }
 
-// back forgets what was found out with more pods planned than the height.
+// back removes the entries for more planned pods than the given height.
 func (s *scan) back(height int) {
 	for n := len(s.reached); n > 0 && s.reached[n-1].height > height; n-- {
 		s.reached = s.reached[:n-1]
 	}
 }
 
-// judge finds out which nodes take the class with nothing planned, and their order, once.
+// judge determines once which nodes take the class without planned pods, and their order.
 func (w *Snapshot) judge(c *class) {
 	if c.known != nil {
 		return
 	}
 	if c.refuse != nil {
-		c.known = &verdicts{reasons: make([]uint16, len(w.nodes.nodes))}
+		c.known = &filterResults{reasons: make([]uint16, len(w.nodes.nodes))}
 		return
 	}
-	c.known = w.verdictsOf(c)
+	c.known = w.resultsOf(c)
 	c.scan.order = w.rankingOf(c).order
 }
 
-// scanOf returns the nodes of the domain that take the class, best first. false: none does.
+// scanOf returns the nodes of the domain that take the class, best first. It returns false if there are none.
 func (w *Snapshot) scanOf(c *class, domain string) (*scan, bool) {
 	if domain == "" && c.near != nil && !c.near.open() {
-		// Only domains with a pod to be near to matter; with one, its nodes are enough.
+		// Only domains with a matching pod are relevant; if there is only one, its nodes are sufficient.
 		switch only := c.near.only(); only {
 		case none:
 			return nil, false

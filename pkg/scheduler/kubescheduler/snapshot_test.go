@@ -383,7 +383,7 @@ func TestVerdictsAreThoseOfRealCycles(t *testing.T) {
 					}
 				}
 				for i, pod := range classes {
-					want := oracle.verdicts(pod)
+					want := oracle.realCycles(pod)
 					got := map[string]string{}
 					for k, n := range w.nodes.nodes {
 						got[n.Node().Name] = w.filter(w.classes[i], k)

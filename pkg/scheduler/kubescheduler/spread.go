@@ -10,9 +10,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// spreadCounts is what PodTopologySpread's PreFilter state holds of a class: the pods that match each hard constraint, by
-// domain. The filter keeps the counts up to date, but of the domains with the fewest pods it remembers two, which drifts
-// from the truth as pods come; repairSpread corrects that.
+// spreadCounts contains PodTopologySpread's PreFilter state of a class: the number of pods that match each hard
+// constraint, by domain. The filter keeps the counts up to date, but stores only two of the domains with the fewest
+// pods, and these become inaccurate as pods are added; repairSpread corrects that.
 type spreadCounts struct {
 	constraints []spreadConstraint
 	known       bool // the state could be read
@@ -22,18 +22,18 @@ type spreadConstraint struct {
 	topology *topology
 	skew     int
 	domains  int            // minDomains
-	self     int            // 1 if the class's own pods count
-	counts   map[string]int // the filter's own
-	lowest   reflect.Value  // the filter's own minimum
-	byValue  []int          // counts by the topology's numbers; 0 for domains that do not count
-	minimum  int            // lowest, as read last; 0 with fewer domains than minDomains
+	self     int            // 1 if the class's own pods match the constraint
+	counts   map[string]int // owned by the filter
+	lowest   reflect.Value  // the filter's minimum
+	byValue  []int          // counts by the topology's value numbers; 0 for domains that do not count
+	minimum  int            // value of lowest when it was last read; 0 with fewer domains than minDomains
 }
 
-// spreadStateKey is where PodTopologySpread keeps its state.
+// spreadStateKey is the key of PodTopologySpread's state.
 const spreadStateKey fwk.StateKey = "PreFilterPodTopologySpread"
 
-// readSpread returns the counts of a class. The state's type is not exported, its fields are; if they are not what this
-// version of kube-scheduler has, known is false, and every domain is refreshed instead.
+// readSpread returns the counts of a class. The type of the state is not exported, but its fields are. If they are
+// not those of this version of kube-scheduler, known is false, and every domain is refreshed instead.
 func readSpread(state fwk.CycleState, nodes *nodeTable) *spreadCounts {
 	s := &spreadCounts{}
 	data, err := state.Read(spreadStateKey)
@@ -83,7 +83,7 @@ func readSpread(state fwk.CycleState, nodes *nodeTable) *spreadCounts {
 	return s
 }
 
-// matches sets which constraints count the class's own pods.
+// matches determines which constraints count the class's own pods.
 func (s *spreadCounts) matches(state fwk.CycleState, set labels.Set) {
 	data, err := state.Read(spreadStateKey)
 	if err != nil || !s.known {
@@ -97,7 +97,7 @@ func (s *spreadCounts) matches(state fwk.CycleState, set labels.Set) {
 	}
 }
 
-// skews reports whether one more pod on the node would certainly leave a domain ahead of another by more than is allowed.
+// skews reports whether another pod on the node would certainly violate the maximum skew of a constraint.
 func (s *spreadCounts) skews(node int) bool {
 	if s == nil || !s.known {
 		return false
@@ -112,7 +112,7 @@ func (s *spreadCounts) skews(node int) bool {
 	return false
 }
 
-// read takes over the filter's counts after a pod came to the node or left it.
+// read copies the filter's counts after a pod was added to or removed from the node.
 func (s *spreadCounts) read(node int) {
 	if s == nil {
 		return
@@ -135,8 +135,9 @@ func (s *spreadCounts) readMinimums() {
 	}
 }
 
-// repairSpread makes PodTopologySpread look again, after a pod came, at a domain that has the fewest pods in fact:
-// taking the pod off a node there and putting it back is enough. Only a minimum that has risen can be wrong.
+// repairSpread makes PodTopologySpread, after a pod was added, re-evaluate a domain that actually has the fewest
+// pods: removing the pod from a node there and adding it again is sufficient. Only a minimum that has risen can be
+// inaccurate.
 func (w *Snapshot) repairSpread(c *class, info *framework.PodInfo, node int) error {
 	s := c.spread
 	if s == nil {
@@ -176,7 +177,7 @@ func (w *Snapshot) repairSpread(c *class, info *framework.PodInfo, node int) err
 	return nil
 }
 
-// refreshSpread makes PodTopologySpread look again at every domain.
+// refreshSpread makes PodTopologySpread re-evaluate every domain.
 func (w *Snapshot) refreshSpread(c *class, info *framework.PodInfo) error {
 	for _, key := range spreadKeys(c.info.Pod) {
 		for _, nodes := range w.nodes.topology(key).nodes {
