@@ -18,7 +18,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// large returns a cluster of n nodes with 8 GPUs, 16 to a rack. The nodes are given to the scheduler's cache directly.
+// large returns a cluster of n nodes with 8 GPUs, 16 to a rack. The nodes are added to the scheduler's cache
+// directly.
 func large(tb testing.TB, n int, objects ...runtime.Object) *cluster {
 	tb.Helper()
 	c := newCluster(tb, objects...)
@@ -30,7 +31,7 @@ func large(tb testing.TB, n int, objects ...runtime.Object) *cluster {
 	return c
 }
 
-// fillNodes binds a pod with the given GPUs to every node for which full is true.
+// fillNodes binds a pod with the given number of GPUs to every node for which full returns true.
 func (c *cluster) fillNodes(gpus int64, full func(i int) bool) {
 	for i := range c.nodes {
 		if full(i) {
@@ -44,7 +45,7 @@ func (c *cluster) fillNodes(gpus int64, full func(i int) bool) {
 	c.refresh()
 }
 
-// leaves is a gang by leaf: pods that the leaf needs.
+// leaves is a gang by leaf: the pods that each leaf needs.
 type leaves []struct {
 	name string
 	pods []*corev1.Pod
@@ -53,7 +54,7 @@ type leaves []struct {
 // flat returns a gang without sub-groups.
 func flat(pods []*corev1.Pod) leaves { return leaves{{"", pods}} }
 
-// members returns n pods made by the function.
+// members returns n pods created by the function.
 func members(n int, make func(i int) *wrappers.PodWrapper) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range n {
@@ -67,7 +68,8 @@ func worker(i int) *wrappers.PodWrapper {
 	return wrappers.MakePod(name, "ml").UID(name).Gang("g").GPUs(1).Label("app", "w")
 }
 
-// plan classes the gang's pods, prepares a Snapshot and looks for a plan: all that an attempt costs, without the registry.
+// plan classifies the gang's pods, prepares a Snapshot and searches a plan: the whole work of an attempt except the
+// registry.
 func (c *cluster) plan(cache *FilterCache, gangOf leaves) ([]placement.Placement, *placement.Shortfall) {
 	c.t.Helper()
 	p, classes := c.problem(cache, gangOf)
@@ -78,7 +80,7 @@ func (c *cluster) plan(cache *FilterCache, gangOf leaves) ([]placement.Placement
 	return placement.Minimum(p, w, placement.Budget{})
 }
 
-// problem classes the gang's pods as the admission plugin does.
+// problem classifies the gang's pods as the admission plugin does.
 func (c *cluster) problem(cache *FilterCache, gangOf leaves) (placement.Problem, Classes) {
 	p := placement.Problem{Tree: treeOf(c.t, gangOf), Pods: map[string][]placement.Pod{}}
 	var pods []*corev1.Pod
@@ -87,7 +89,7 @@ func (c *cluster) problem(cache *FilterCache, gangOf leaves) (placement.Problem,
 	for _, l := range gangOf {
 		for _, pod := range l.pods {
 			key := c.keys[pod]
-			if key == "" { // the registry keeps it with the pod
+			if key == "" { // the registry stores it with the pod
 				key = podgroup.ClassKey(pod)
 				c.keys[pod] = key
 			}
@@ -128,7 +130,7 @@ func treeOf(tb testing.TB, gangOf leaves) *gang.Tree {
 	return tree
 }
 
-// benchmarkPlan measures attempts that begin with an empty cache (cold), and such that follow an equal one (warm).
+// benchmarkPlan measures attempts that begin with an empty cache (cold), and attempts after an identical one (warm).
 func benchmarkPlan(b *testing.B, c *cluster, gangOf leaves, fits bool) {
 	b.Helper()
 	run := func(b *testing.B, cache func() *FilterCache) {
@@ -151,7 +153,8 @@ func benchmarkPlan(b *testing.B, c *cluster, gangOf leaves, fits bool) {
 	})
 }
 
-// BenchmarkGangOf16 plans gangs of 16 on 5,000 nodes; before each the pods of the last one came to their nodes.
+// BenchmarkGangOf16 plans gangs of 16 on 5,000 nodes; before each plan the pods of the previous one are bound to
+// their nodes.
 func BenchmarkGangOf16(b *testing.B) {
 	c := large(b, 5000)
 	cache := NewFilterCache()
@@ -177,7 +180,7 @@ func BenchmarkGangOf16(b *testing.B) {
 			name := fmt.Sprintf("b-%d", bound)
 			n := c.nodes[index[p.Node]]
 			n.AddPodInfo(podInfo(b, wrappers.MakePod(name, "ml").UID(name).GPUs(1).Node(p.Node).Obj()))
-			if bound > 1600 { // what ran there ends
+			if bound > 1600 { // the pods that were bound first finish
 				ended := n.GetPods()[0].GetPod()
 				if err := n.RemovePod(klog.Background(), ended); err != nil {
 					b.Fatal(err)
@@ -189,7 +192,7 @@ func BenchmarkGangOf16(b *testing.B) {
 	b.ReportMetric(float64(cpu.Nanoseconds())/float64(b.N), "cpu-ns/op")
 }
 
-// cpuTime returns the CPU time of the process: on a machine with other work the time on the wall says little.
+// cpuTime returns the CPU time of the process: on a machine with other load the elapsed time is not meaningful.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
@@ -199,7 +202,7 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkIndexLabels plans a gang of 1,000 pods, each with an index label of its own, on 5,000 nodes.
+// BenchmarkIndexLabels plans a gang of 1,000 pods, each with its own index label, on 5,000 nodes.
 func BenchmarkIndexLabels(b *testing.B) {
 	c := large(b, 5000)
 	benchmarkPlan(b, c, flat(members(1000, func(i int) *wrappers.PodWrapper {
@@ -231,7 +234,7 @@ func BenchmarkTree(b *testing.B) {
 	b.Run("256 leaves of 8 on a full cluster", func(b *testing.B) { benchmarkPlan(b, full, subGroups(256, 8), false) })
 }
 
-// BenchmarkAntiAffinity plans gangs whose pods, or the pods of whose leaves, go to a host each.
+// BenchmarkAntiAffinity plans gangs in which all pods, or the pods of each leaf, require separate hosts.
 func BenchmarkAntiAffinity(b *testing.B) {
 	c := large(b, 1000)
 	apart := func(i int) *wrappers.PodWrapper { return worker(i).ApartFrom(corev1.LabelHostname, "app", "w") }
@@ -267,7 +270,7 @@ func BenchmarkRack(b *testing.B) {
 	benchmarkPlan(b, c, g, true)
 }
 
-// BenchmarkSharedClaim plans four pods that share an unbound claim, and so a node.
+// BenchmarkSharedClaim plans four pods that share an unbound claim and therefore need one node.
 func BenchmarkSharedClaim(b *testing.B) {
 	for _, tc := range []struct {
 		name string
@@ -281,7 +284,7 @@ func BenchmarkSharedClaim(b *testing.B) {
 	}
 }
 
-// unboundClaim returns a claim that is bound once a pod that uses it has a node.
+// unboundClaim returns a claim that is bound when a pod that uses it has a node.
 func unboundClaim(name string) []runtime.Object {
 	class, wait := "wait", storagev1.VolumeBindingWaitForFirstConsumer
 	return []runtime.Object{

@@ -10,7 +10,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// classesOf returns how many classes the pods, all of one spec, make up.
+// classesOf returns the number of classes of the pods, which all have one spec.
 func (c *cluster) classesOf(cache *FilterCache, pods []*corev1.Pod) int {
 	return len(cache.Classify(c.f, c.nodes, pods, make([]int, len(pods))).Pods)
 }
@@ -46,7 +46,7 @@ func TestLabelsDivideWhereASelectorReadsThem(t *testing.T) {
 		}
 	}
 
-	// A running pod's selector counts as long as the pod is there.
+	// A running pod's selector counts as long as the pod exists.
 	running := wrappers.MakePod("running", "ml").UID("running").Label("app", "r").ApartFrom(corev1.LabelHostname, index, "7").Obj()
 	bound := c.bind(running, "running", "n0")
 	if got := c.classesOf(cache, plain); got != 1000 {
@@ -61,7 +61,7 @@ func TestLabelsDivideWhereASelectorReadsThem(t *testing.T) {
 func TestClaimsDivideByTheirVolumes(t *testing.T) {
 	t.Parallel()
 	objects := append(rwop("a"), rwop("b")...)
-	for _, o := range objects { // bound, and for any number of pods
+	for _, o := range objects { // bound, and usable by any number of pods
 		if claim, ok := o.(*corev1.PersistentVolumeClaim); ok {
 			claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 		}

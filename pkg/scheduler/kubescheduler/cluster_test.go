@@ -24,7 +24,7 @@ import (
 
 var _ placement.World = &Snapshot{}
 
-// cluster is the real scheduler with the stock plugins, over a fake API server: its snapshot and its framework, without
+// cluster is the real scheduler with the stock plugins and a fake API server: its snapshot and its framework, without
 // its loop.
 type cluster struct {
 	t     testing.TB
@@ -54,7 +54,7 @@ func newCluster(t testing.TB, objects ...runtime.Object) *cluster {
 		t.Fatal(err)
 	}
 	f := sched.Profiles[corev1.DefaultSchedulerName]
-	// Snapshot asks for these listers; their informers have to run.
+	// Snapshot uses these listers; their informers must run.
 	f.SharedInformerFactory().Core().V1().Namespaces().Lister()
 	f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
 	informers.Start(ctx.Done())
@@ -90,7 +90,7 @@ func (c *cluster) world(classes ...*corev1.Pod) *Snapshot {
 	return w
 }
 
-// bind puts a pod on a node behind the scheduler's back, and takes a new snapshot.
+// bind adds a bound pod to the scheduler's cache directly, and takes a new snapshot.
 func (c *cluster) bind(pod *corev1.Pod, name, node string) *corev1.Pod {
 	c.t.Helper()
 	p := pod.DeepCopy()
@@ -102,7 +102,7 @@ func (c *cluster) bind(pod *corev1.Pod, name, node string) *corev1.Pod {
 	return p
 }
 
-// unbind is bind's opposite.
+// unbind reverses bind.
 func (c *cluster) unbind(pod *corev1.Pod) {
 	c.t.Helper()
 	if err := c.sched.Cache.RemovePod(klog.FromContext(c.ctx), pod); err != nil {
@@ -111,7 +111,7 @@ func (c *cluster) unbind(pod *corev1.Pod) {
 	c.refresh()
 }
 
-// verdicts is what a cycle of the pod's own says of every node: "" if the node would take it.
+// realCycles returns the result of a real cycle of the pod for every node: "" if the node would take it.
 func (c *cluster) realCycles(pod *corev1.Pod) map[string]string {
 	c.t.Helper()
 	state := framework.NewCycleState()

@@ -24,7 +24,7 @@ func TestLateEvents(t *testing.T) {
 	t.Parallel()
 	clock := testingclock.NewFakeClock(time.Unix(1000, 0))
 	busy := true
-	// running: the test takes the place of the goroutine that posts.
+	// running: the test replaces the goroutine that posts events.
 	late := &lateEvents{busy: func() bool { return busy }, clock: clock, running: true}
 	posted := ""
 	add := func(name string) { late.add(clock.Now(), func() { posted += name }) }
@@ -54,11 +54,11 @@ func TestLateEvents(t *testing.T) {
 	step("idle", "abc", false, true)
 	step("nothing is left", "abc", false, false)
 	if late.running {
-		t.Error("nothing is held, but somebody is said to post")
+		t.Error("no event is waiting, but a goroutine is said to post")
 	}
 }
 
-// recorder notes what the stock recorder is asked for.
+// recorder records the calls of the stock recorder.
 type recorder struct {
 	events.EventRecorderLogger
 	got chan string
@@ -75,7 +75,7 @@ func TestOnlyScheduledEventsOfMembersAreLate(t *testing.T) {
 	got := make(chan string, 10)
 	idle := make(chan struct{})
 	late := &lateEvents{clock: clock.RealClock{}, busy: func() bool {
-		<-idle // until the test has seen what is not late
+		<-idle // until the test has seen the events that are not delayed
 		return false
 	}}
 	fail := false
@@ -107,7 +107,7 @@ func TestOnlyScheduledEventsOfMembersAreLate(t *testing.T) {
 	}
 }
 
-// TestLateEventsLookAsEver compares an event with what the stock recorder makes of the same call.
+// TestLateEventsLookAsEver compares an event with the one that the stock recorder creates for the same call.
 func TestLateEventsLookAsEver(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -140,7 +140,7 @@ func TestLateEventsLookAsEver(t *testing.T) {
 			t.Errorf("event %s at %s", e.Name, e.EventTime)
 		}
 		e.Name, e.EventTime = "", metav1.MicroTime{}
-		e.TypeMeta, e.ManagedFields = metav1.TypeMeta{}, nil // from the server
+		e.TypeMeta, e.ManagedFields = metav1.TypeMeta{}, nil // set by the server
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("event of the stock recorder (-) and the late one (+):\n%s", diff)

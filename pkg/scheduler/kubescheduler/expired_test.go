@@ -19,7 +19,7 @@ func manyNodes(n int) []fwk.NodeInfo {
 	return nodes
 }
 
-// TestPlaceEndsWithTheTime: a search through the nodes does not go on when the plan's time is over.
+// TestPlaceEndsWithTheTime: a search over the nodes does not continue when the plan's time is over.
 func TestPlaceEndsWithTheTime(t *testing.T) {
 	t.Parallel()
 	f := newCounted(t)
@@ -44,7 +44,8 @@ func TestPlaceEndsWithTheTime(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotJudgedIsJudgedLater: a plan whose context ends while it judges nodes leaves nothing wrong behind.
+// TestWhatWasNotJudgedIsJudgedLater: a plan whose context ends while it evaluates nodes leaves no wrong results in
+// the cache.
 func TestWhatWasNotJudgedIsJudgedLater(t *testing.T) {
 	t.Parallel()
 	f := newCounted(t)

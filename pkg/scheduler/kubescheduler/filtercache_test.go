@@ -19,8 +19,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// counted is the stock profile's framework; it counts the nodes that are filtered and scored, and pods can be nominated by
-// name.
+// counted is the stock profile's framework. It counts the nodes that are filtered and scored, and pods can be
+// nominated by name.
 type counted struct {
 	framework.Framework
 	filtered  atomic.Int64
@@ -29,7 +29,7 @@ type counted struct {
 }
 
 func (f *counted) RunFilterPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
-	if node.Node().Name != "" { // demandOf asks about a node that does not exist
+	if node.Node().Name != "" { // demandOf uses an artificial node
 		f.filtered.Add(1)
 	}
 	return f.Framework.RunFilterPlugins(ctx, state, pod, node)
@@ -40,7 +40,7 @@ func (f *counted) RunScorePlugins(ctx context.Context, state fwk.CycleState, pod
 	return f.Framework.RunScorePlugins(ctx, state, pod, nodes)
 }
 
-// RunFilterPluginsWithNominatedPods treats nominated pods as the real one does when all of them matter.
+// RunFilterPluginsWithNominatedPods treats nominated pods like the real framework if all of them are relevant.
 func (f *counted) RunFilterPluginsWithNominatedPods(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	if nominated := f.nominated[node.Node().Name]; len(nominated) > 0 {
 		node = node.Snapshot()
@@ -53,13 +53,14 @@ func (f *counted) RunFilterPluginsWithNominatedPods(ctx context.Context, state f
 
 func (f *counted) NominatedPodsForNode(node string) []fwk.PodInfo { return f.nominated[node] }
 
-// newCounted returns the framework of a scheduler that has seen the objects; nodes to plan on are passed beside.
+// newCounted returns the framework of a scheduler that has seen the objects; the nodes to plan on are passed
+// separately.
 func newCounted(t *testing.T, objects ...runtime.Object) *counted {
 	t.Helper()
 	return &counted{Framework: newCluster(t, objects...).f, nominated: map[string][]fwk.PodInfo{}}
 }
 
-// judged returns what a plan for the pod says of the nodes, and how many of them were filtered for it.
+// judged returns the result of a plan for the pod for each of the nodes, and how many of them were filtered for it.
 func judged(t *testing.T, f *counted, memory *FilterCache, nodes []fwk.NodeInfo, pod *corev1.Pod, avoid map[string]bool) ([]string, int) {
 	t.Helper()
 	before := f.filtered.Load()
@@ -112,7 +113,7 @@ func podInfo(t testing.TB, pod *corev1.Pod) *framework.PodInfo {
 	return info
 }
 
-func TestVerdictsAreKeptForWhatDidNotChange(t *testing.T) {
+func TestResultsAreKeptForUnchangedNodes(t *testing.T) {
 	t.Parallel()
 	f := newCounted(t)
 	memory := NewFilterCache()
@@ -215,8 +216,8 @@ func TestScoresAreKeptWhereNodesAreJudgedOneByOne(t *testing.T) {
 	step("every time", pod.Obj(), 10)
 }
 
-// TestVerdictsAgreeWithTheFilters changes a cluster at random and compares plans with and without memory.
-func TestVerdictsAgreeWithTheFilters(t *testing.T) {
+// TestFilterCacheAgreesWithTheFilters changes a cluster at random and compares plans with and without a cache.
+func TestFilterCacheAgreesWithTheFilters(t *testing.T) {
 	t.Parallel()
 	f := newCounted(t)
 	memory := NewFilterCache()
@@ -255,7 +256,7 @@ func TestVerdictsAgreeWithTheFilters(t *testing.T) {
 					node.Spec.Taints = []corev1.Taint{slow}
 				}
 				nodes[i].SetNode(node)
-			case 4: // of a few nodes: what is nominated is never remembered
+			case 4: // of a few nodes: results with nominated pods are never cached
 				name = nodes[i%4].Node().Name
 				if f.nominated[name] == nil {
 					f.nominated[name] = []fwk.PodInfo{podInfo(t, wrappers.MakePod("nominated", "ns").UID("nominated").GPUs(3).Obj())}
@@ -264,7 +265,7 @@ func TestVerdictsAgreeWithTheFilters(t *testing.T) {
 				}
 			}
 		}
-		if random.IntN(20) == 0 { // the snapshot lists the nodes in another order
+		if random.IntN(20) == 0 { // the snapshot lists the nodes in a different order
 			i, j := random.IntN(len(nodes)), random.IntN(len(nodes))
 			nodes[i], nodes[j] = nodes[j], nodes[i]
 			bound[i], bound[j] = bound[j], bound[i]
@@ -280,7 +281,7 @@ func TestVerdictsAgreeWithTheFilters(t *testing.T) {
 		want, _ := judged(t, f, nil, nodes, w.Obj(), nil)
 		got, n := judged(t, f, memory, nodes, w.Obj(), nil)
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("round %d: verdicts without memory (-) and with (+):\n%s", round, diff)
+			t.Fatalf("round %d: results without cache (-) and with (+):\n%s", round, diff)
 		}
 		total, filtered = total+len(nodes), filtered+n
 		wantOrder, gotOrder := order(t, f, nil, nodes, w.Obj()), order(t, f, memory, nodes, w.Obj())
@@ -294,7 +295,8 @@ func TestVerdictsAgreeWithTheFilters(t *testing.T) {
 	t.Logf("%d of %d nodes were filtered", filtered, total)
 }
 
-// TestImagesDoNotMakeKinds: gangs with an image each, of which no node has any, are judged and scored as one kind.
+// TestImagesDoNotMakeKinds: gangs with different images, none of which is present on any node, are filtered and
+// scored as one kind.
 func TestImagesDoNotMakeKinds(t *testing.T) {
 	t.Parallel()
 	f := newCounted(t)
@@ -312,7 +314,7 @@ func TestImagesDoNotMakeKinds(t *testing.T) {
 	}
 }
 
-func TestVerdictsForgetTheKindUsedLongestAgo(t *testing.T) {
+func TestTheLeastRecentlyUsedKindIsDropped(t *testing.T) {
 	t.Parallel()
 	f := newCounted(t)
 	memory := NewFilterCache()

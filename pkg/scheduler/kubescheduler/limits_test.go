@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestLimitHoldsWhileTheNodeIsAsItWas: what a node accepted in fact bounds the plans that follow, until something on it
-// changes; that an aborted plan came and went does not count.
+// TestLimitHoldsWhileTheNodeIsAsItWas: the number of pods that a node actually accepted bounds later plans, until
+// something on it changes; an aborted plan in between does not count as a change.
 func TestLimitHoldsWhileTheNodeIsAsItWas(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, racks(2, 8)...)
@@ -56,7 +56,7 @@ func TestLimitHoldsWhileTheNodeIsAsItWas(t *testing.T) {
 	}
 	limit()
 	if got := on(); got["n0"] != 2 || got["n1"] != 4 {
-		t.Errorf("placed %v, want 2 on n0, which accepts no more", got)
+		t.Errorf("placed %v, want only 2 on n0, its limit", got)
 	}
 	other := classPod("b").GPUs(2).Obj()
 	w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{other}, Options{Cache: cache, Now: now})

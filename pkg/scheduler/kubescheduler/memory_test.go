@@ -13,7 +13,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestFullNodesAreAskedOnce: nodes that a plan has filled are not asked again and again.
+// TestFullNodesAreAskedOnce: nodes that a plan has filled are not filtered repeatedly.
 func TestFullNodesAreAskedOnce(t *testing.T) {
 	t.Parallel()
 	const count = 50
@@ -41,7 +41,8 @@ func TestFullNodesAreAskedOnce(t *testing.T) {
 	pass()
 	w.Undo(8 * count)
 	pass()
-	// All nodes once with nothing planned; then each pod where it goes, but for the first on a node the first time.
+	// All nodes once without planned pods; then each pod on its node, except for the first pod of each node in the
+	// first round.
 	if n, most := f.filtered.Load(), int64(count+7*count+8*count); n > most {
 		t.Errorf("%d times a node was filtered, want at most %d", n, most)
 	}
@@ -50,8 +51,8 @@ func TestFullNodesAreAskedOnce(t *testing.T) {
 	}
 }
 
-// TestPlansWithMemoryAreAnsweredAsWithout asks two Snapshots the same at random: one knows what plans before it found out,
-// the other knows nothing.
+// TestPlansWithMemoryAreAnsweredAsWithout sends the same random calls to two Snapshots: one uses the cache of earlier
+// plans, the other one starts with an empty cache.
 func TestPlansWithMemoryAreAnsweredAsWithout(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))

@@ -22,26 +22,26 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestDefaultPreemptionAsksAboutGangs runs the stock plugin on a node that is full: pods a and b of one GPU, c of two. Who
-// may be preempted is given by name: single pods, and gangs as "a+b".
+// TestDefaultPreemptionAsksAboutGangs runs the stock plugin on a full node: pods a and b with one GPU, c with two.
+// The pods that may be preempted are given by name: single pods, and gangs as "a+b".
 func TestDefaultPreemptionAsksAboutGangs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gpus      int64
 		may       []string
 		protected string
-		deny      string // a pod that may not be preempted any more when it comes to it
+		deny      string // a pod that may no longer be preempted when it is about to be deleted
 		want      []string
 		message   string
 	}{
-		"pods that may go singly":                                   {gpus: 1, may: []string{"a"}, want: []string{"a"}},
-		"a gang that has to go for one of its pods":                 {gpus: 1, may: []string{"a+c"}, want: []string{"a", "c"}},
-		"a gang is spared where single pods do":                     {gpus: 1, may: []string{"a+c", "b"}, want: []string{"b"}},
-		"a gang and a single pod":                                   {gpus: 3, may: []string{"a+b", "c"}, want: []string{"a", "b", "c"}},
-		"surplus of a gang that could go as a whole":                {gpus: 1, may: []string{"a+b+c", "b"}, want: []string{"b"}},
-		"nothing, and why":                                          {gpus: 1, protected: "they are a gang", message: "they are a gang"},
-		"too little, and why":                                       {gpus: 2, may: []string{"a"}, protected: "they are a gang", message: "they are a gang"},
-		"no protection is the reason where nothing would help":      {gpus: 9, may: []string{"a"}, protected: "they are a gang", message: "Insufficient nvidia.com/gpu"},
-		"a victim whose gang has changed since it was chosen stays": {gpus: 1, may: []string{"a"}, deny: "a"},
+		"pods that may be preempted singly":                           {gpus: 1, may: []string{"a"}, want: []string{"a"}},
+		"a gang that is preempted whole for one of its pods":          {gpus: 1, may: []string{"a+c"}, want: []string{"a", "c"}},
+		"a gang is kept if single pods are sufficient":                {gpus: 1, may: []string{"a+c", "b"}, want: []string{"b"}},
+		"a gang and a single pod":                                     {gpus: 3, may: []string{"a+b", "c"}, want: []string{"a", "b", "c"}},
+		"surplus of a gang that could go as a whole":                  {gpus: 1, may: []string{"a+b+c", "b"}, want: []string{"b"}},
+		"nothing, and why":                                            {gpus: 1, protected: "they are a gang", message: "they are a gang"},
+		"too little, and why":                                         {gpus: 2, may: []string{"a"}, protected: "they are a gang", message: "they are a gang"},
+		"no protection is reported if preemption would not help":      {gpus: 9, may: []string{"a"}, protected: "they are a gang", message: "Insufficient nvidia.com/gpu"},
+		"a victim whose gang has changed since it was chosen is kept": {gpus: 1, may: []string{"a"}, deny: "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pods := []*corev1.Pod{
@@ -92,7 +92,7 @@ func TestDefaultPreemptionAsksAboutGangs(t *testing.T) {
 					}, nil
 				},
 			}
-			for range 2 { // the second time does nothing
+			for range 2 { // the second call has no effect
 				if err := GuardPreemption(c.f, hooks); err != nil {
 					t.Fatal(err)
 				}
@@ -137,7 +137,7 @@ func TestDefaultPreemptionAsksAboutGangs(t *testing.T) {
 	}
 }
 
-// candidate is a node with the victims on it.
+// candidate is a node with its victims.
 type candidate struct {
 	victims []*corev1.Pod
 	node    string
@@ -146,7 +146,7 @@ type candidate struct {
 func (c candidate) Victims() *extenderv1.Victims { return &extenderv1.Victims{Pods: c.victims} }
 func (c candidate) Name() string                 { return c.node }
 
-// preemptorOf is a pod as the executor of preemptions sees it.
+// preemptorOf represents a pod to the executor of preemptions.
 type preemptorOf struct{ *corev1.Pod }
 
 func (p preemptorOf) Pods() map[string]*corev1.Pod { return map[string]*corev1.Pod{p.Name: p.Pod} }

@@ -29,8 +29,8 @@ func TestOrderProblems(t *testing.T) {
 		edit func(p *config.Plugins)
 		want []string
 	}{
-		"as it should be": {edit: func(*config.Plugins) {}},
-		"a profile without gangs may look as it likes": {edit: func(p *config.Plugins) {
+		"a correct profile": {edit: func(*config.Plugins) {}},
+		"a profile without gangs is not checked": {edit: func(p *config.Plugins) {
 			*p = config.Plugins{QueueSort: set("PrioritySort"), Bind: set("DefaultBinder")}
 		}},
 		"after the default binder": {

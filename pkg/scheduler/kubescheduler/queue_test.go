@@ -19,14 +19,14 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// queueScene is a Queue in front of a real stock queue. Pods that carry the annotation of a gang are gated.
+// queueScene is a Queue in front of a real stock queue. Pods with the annotation of a gang are gated.
 type queueScene struct {
 	t      *testing.T
 	q      *Queue
 	stock  *queue.PriorityQueue
 	events []string
 
-	roomless, gone []string // what the hooks were told
+	roomless, gone []string // the calls of the hooks
 }
 
 func newQueueScene(t *testing.T) *queueScene {
@@ -74,7 +74,7 @@ func (s *queueScene) fail(info *framework.QueuedPodInfo) {
 	}
 }
 
-// is compares what the stock queue has, sorted by name, and the number of gated pods.
+// is compares the pods in the stock queue, sorted by name, and the number of gated pods.
 func (s *queueScene) is(gated int, stock ...string) {
 	s.t.Helper()
 	pods, _ := s.stock.PendingPods()
@@ -130,7 +130,7 @@ func TestActivationDuringTheCycleIsNotLost(t *testing.T) {
 	s := newQueueScene(t)
 	s.add(gangPod("a"))
 	s.activate(gangPod("a"))
-	s.activate(gangPod("a")) // before its cycle: has its effect with that
+	s.activate(gangPod("a")) // before its cycle: takes effect with this cycle
 	info := s.pop()
 	s.fail(info)
 	s.is(1)
@@ -189,7 +189,7 @@ func TestUpdatesReachThePodWhereverItIs(t *testing.T) {
 		info := s.pop()
 		s.q.Update(t.Context(), plainPod("a"), gangPod("a"))
 		s.is(0)
-		info.Pod = gangPod("a") // the failure handler reads the newest version
+		info.Pod = gangPod("a") // the failure handler reads the latest version
 		s.fail(info)
 		s.is(1)
 	})
@@ -279,7 +279,7 @@ func TestPodThatLacksRoomIsMovedByNoEvent(t *testing.T) {
 func TestNominationOfAGatedPodGoesWithIt(t *testing.T) {
 	s := newQueueScene(t)
 	pod := gangPod("a")
-	pod.Status.NominatedNodeName = "n" // by an autoscaler, for one
+	pod.Status.NominatedNodeName = "n" // for example by an autoscaler
 	s.stock = queue.NewTestQueueWithObjects(t.Context(), func(a, b fwk.QueuedPodInfo) bool { return false }, []runtime.Object{pod})
 	s.q.SchedulingQueue = s.stock
 	s.add(pod)

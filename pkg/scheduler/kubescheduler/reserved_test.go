@@ -22,7 +22,7 @@ func gangNamed(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "ml", Name: name}
 }
 
-// kept is the room of a pod of so many GPUs on a node.
+// kept is the room of a pod with the given number of GPUs on a node.
 func kept(gang, leaf, node string, gpus int64, priority int32) Reservation {
 	pod := wrappers.MakePod(gang+leaf+"-gone", "ml").UID(gang + leaf + node + "-gone").GPUs(gpus).Node(node).Obj()
 	return Reservation{Gang: gangNamed(gang), Leaf: leaf, Priority: priority, Node: node, Pod: pod}
@@ -37,7 +37,7 @@ func TestPlansBesideKeptRoom(t *testing.T) {
 		asks     []int    // classes
 		want     []string // "-" is a refusal
 		capacity []placement.Capacity
-		why      map[string]int // of class 0, when all is placed
+		why      map[string]int // reasons of class 0 after all placements
 	}{
 		"nothing is kept": {
 			gpus: []int64{8}, asks: []int{0, 0, 0}, want: []string{"n0", "n1", "-"},
@@ -68,12 +68,12 @@ func TestPlansBesideKeptRoom(t *testing.T) {
 			gpus:     []int64{4, 4}, leaves: []string{"x", "y"}, asks: []int{0, 1, 0, 1}, want: []string{"n0", "n0", "-", "-"},
 			capacity: []placement.Capacity{{Nodes: 1, Pods: 1}, {Nodes: 1, Pods: 1}}, why: map[string]int{RoomKept: 1, "Insufficient nvidia.com/gpu": 1},
 		},
-		"a leaf that takes less than is kept for it leaves the rest to no other leaf": {
+		"a leaf that uses less than is kept for it does not leave the rest to another leaf": {
 			reserved: []Reservation{kept("g", "x", "n0", 6, 10), kept("other", "x", "n1", 8, 10)},
 			gpus:     []int64{2, 2}, leaves: []string{"x", "y"}, asks: []int{0, 1, 1, 0, 0, 0}, want: []string{"n0", "n0", "-", "n0", "n0", "-"},
 			capacity: []placement.Capacity{{Nodes: 1, Pods: 4}, {Nodes: 1, Pods: 1}}, why: map[string]int{RoomKept: 1, "Insufficient nvidia.com/gpu": 1},
 		},
-		"a node that is not there": {
+		"a node that does not exist": {
 			reserved: []Reservation{kept("other", "x", "n9", 8, 10)},
 			gpus:     []int64{8}, asks: []int{0}, want: []string{"n0"}, capacity: []placement.Capacity{{Nodes: 2, Pods: 2}},
 			why: map[string]int{"Insufficient nvidia.com/gpu": 1},
@@ -124,7 +124,7 @@ func TestPlansBesideKeptRoom(t *testing.T) {
 	}
 }
 
-// As long as the pod is on its node, its room is its own and is not counted again.
+// While the pod is on its node, it occupies its room itself, and the room is not counted again.
 func TestKeptRoomOfAPodThatIsThereIsNotCountedTwice(t *testing.T) {
 	c := newCluster(t, racks(1, 8)...)
 	there := c.bind(classPod("there").GPUs(4).Obj(), "there", "n0")
@@ -178,7 +178,7 @@ func TestWhatANodeSpares(t *testing.T) {
 	}
 }
 
-// The number of pods of a node is kept as well.
+// The number of pods of a node is taken into account too.
 func TestThePlaceOfAPodIsKept(t *testing.T) {
 	c := newCluster(t, wrappers.MakeNode("n0").Capacity(corev1.ResourcePods, "2").Obj())
 	c.bind(classPod("there").Obj(), "there", "n0")
@@ -192,7 +192,7 @@ func TestThePlaceOfAPodIsKept(t *testing.T) {
 	}
 }
 
-// What Shapes says is kept agrees with what plans find, in whatever order nodes, pods and rooms come and go.
+// The numbers of Shapes agree with the results of plans in any order of events of nodes, pods and rooms.
 func TestShapesBesideKeptRoom(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestShapesBesideKeptRoom(t *testing.T) {
 					pod := c.bind(classPod("p").GPUs(int64(1+rng.IntN(4))).Obj(), fmt.Sprint("p", step), fmt.Sprint("n", rng.IntN(5)))
 					bound = append(bound, pod)
 				case 1:
-					if len(bound) > 0 { // it goes, and its room is kept perhaps
+					if len(bound) > 0 { // it is deleted, and its room is kept in some cases
 						pod := bound[0]
 						bound = bound[1:]
 						if rng.IntN(2) == 0 {

@@ -133,8 +133,8 @@ func slotsByNode(s *Shapes, shape *Shape) map[string]int64 {
 	return out
 }
 
-// noFilterKnowsMore fails if the stock filters take a pod on a node that has no slot for it: the slots must be an upper
-// bound.
+// noFilterKnowsMore fails if the stock filters accept a pod on a node without a slot for it: the slots must be an
+// upper bound.
 func (c *cluster) noFilterKnowsMore(t *testing.T, pod *corev1.Pod, slots map[string]int64) {
 	t.Helper()
 	state := framework.NewCycleState()

@@ -37,7 +37,7 @@ func spread(w *wrappers.PodWrapper, topologyKey, app string, skew int32) *wrappe
 	})
 }
 
-// rwop returns a bound claim that one pod of the cluster may use, with all that belongs to it.
+// rwop returns a bound claim that only one pod of the cluster may use, with the objects that belong to it.
 func rwop(name string) []runtime.Object {
 	class, immediate := "local", storagev1.VolumeBindingImmediate
 	return []runtime.Object{
@@ -67,7 +67,7 @@ func racks(n int, gpus int64) []runtime.Object {
 	return out
 }
 
-// TestPlacements asks for pods of classes in an order, and wants the nodes they get; "-" is a refusal.
+// TestPlacements places pods of classes in an order, and compares their nodes; "-" is a refusal.
 func TestPlacements(t *testing.T) {
 	type ask struct {
 		class  int
@@ -92,13 +92,13 @@ func TestPlacements(t *testing.T) {
 			asks:    []ask{{}, {}, {}}, want: []string{"n0", "n0", "-"},
 			reasons: map[string]int{"Too many pods": 1},
 		},
-		"what runs already is counted": {
+		"running pods are counted": {
 			objects: both(racks(1, 4), []runtime.Object{classPod("x").GPUs(3).Node("n0").Obj()}),
 			classes: []*wrappers.PodWrapper{classPod("a").GPUs(1)},
 			asks:    []ask{{}, {}}, want: []string{"n0", "-"},
 			reasons: map[string]int{"Insufficient nvidia.com/gpu": 1},
 		},
-		"a host port is taken once per node, by whatever class": {
+		"a host port is used once per node, by any class": {
 			objects: racks(1, 8), classes: []*wrappers.PodWrapper{classPod("a").HostPort(80), classPod("b").HostPort(80), classPod("c").HostPort(81)},
 			asks: []ask{{class: 0}, {class: 2}, {class: 1}}, want: []string{"n0", "n0", "-"},
 			reasons: map[string]int{"node(s) didn't have free ports for the requested pod ports": 1},
@@ -130,7 +130,7 @@ func TestPlacements(t *testing.T) {
 			asks: []ask{{class: 1}, {class: 0}, {class: 0, domain: "rack=r0"}}, want: []string{"n0", "n2", "-"},
 			reasons: map[string]int{"node(s) didn't match pod anti-affinity rules": 2},
 		},
-		"pods that share a rack follow the first of them": {
+		"pods that share a rack are placed in the rack of the first one": {
 			objects: racks(6, 1), classes: []*wrappers.PodWrapper{classPod("a").GPUs(1).TogetherWith("rack", "app", "a")},
 			asks: []ask{{domain: "rack=r2"}, {}, {}}, want: []string{"n4", "n5", "-"},
 			reasons: map[string]int{"node(s) didn't match pod affinity rules": 4, "Insufficient nvidia.com/gpu": 2},
@@ -153,7 +153,7 @@ func TestPlacements(t *testing.T) {
 				pods = append(pods, c.Obj())
 			}
 			w := newCluster(t, tc.objects...).world(pods...)
-			for round := range 2 { // after Undo all is as before
+			for round := range 2 { // Undo restores the initial state
 				var got []string
 				var reasons map[string]int
 				placed := 0
@@ -202,7 +202,7 @@ func TestNominatedPodsOfOthersKeepTheirPlace(t *testing.T) {
 	if node, _ := w.Place(1, ""); node != "n0" {
 		t.Error("a nomination of lower priority is in the way")
 	}
-	// A pod's own nomination is not in its way.
+	// A pod's own nomination does not conflict with it.
 	if node, _ := newCluster(t, append(racks(1, 4), own)...).world(own).Place(0, ""); node != "n0" {
 		t.Error("a pod competes with its own nomination")
 	}
@@ -236,8 +236,8 @@ func TestDomains(t *testing.T) {
 	}
 }
 
-// TestLeaderGoesWhereItsWorkersFit: a pod that others have to follow into a rack goes to one that has room for all of them,
-// also if none of its own constraints says so, and not to the fullest rack that takes itself.
+// TestLeaderGoesWhereItsWorkersFit: a pod that others must follow into a rack is placed in a rack with room for all
+// of them, even if its own constraints do not require it, and not in the fullest rack that has room for itself only.
 func TestLeaderGoesWhereItsWorkersFit(t *testing.T) {
 	objects := append(racks(6, 2), classPod("x").GPUs(1).Node("n0").Obj(), classPod("y").GPUs(2).Node("n2").Obj())
 	g := leaves{{"leader", []*corev1.Pod{classPod("leader").GPUs(1).SubGroup("leader").Obj()}},
@@ -309,8 +309,8 @@ func TestAvoidedNodesAreNotUsed(t *testing.T) {
 	}
 }
 
-// TestSpreadStateIsRead: the state of this version's PodTopologySpread is what readSpread expects. Otherwise planning is
-// right, but slow.
+// TestSpreadStateIsRead: the state of this version's PodTopologySpread has the form that readSpread expects.
+// Otherwise planning is correct but slow.
 func TestSpreadStateIsRead(t *testing.T) {
 	w := newCluster(t, append(racks(3, 8), classPod("a").Label("app", "a").Node("n1").Obj())...).world(spread(classPod("a"), "zone", "a", 1).Obj())
 	s := w.classes[0].spread
@@ -323,8 +323,8 @@ func TestSpreadStateIsRead(t *testing.T) {
 	}
 }
 
-// TestSpreadDoesNotDrift plans six pods over three zones with a skew of one, again and again; the filter's own state
-// alone is wrong after a few.
+// TestSpreadDoesNotDrift plans six pods over three zones with a skew of one, repeatedly; without repairSpread the
+// filter's own state becomes wrong after a few plans.
 func TestSpreadDoesNotDrift(t *testing.T) {
 	w := newCluster(t, racks(3, 8)...).world(spread(classPod("a"), "zone", "a", 1).Obj())
 	for range 20 {
@@ -347,11 +347,11 @@ func TestSpreadDoesNotDrift(t *testing.T) {
 	}
 }
 
-// TestVerdictsAreThoseOfRealCycles places and takes back pods of random classes in random order on random clusters.
-// After every step each class's verdict on each node must be that of a real cycle of a pod of the class, in a scheduler
-// that has the planned pods bound. So what Snapshot accepts the real cycles accept, Undo restores exactly, and no room is
-// overlooked.
-func TestVerdictsAreThoseOfRealCycles(t *testing.T) {
+// TestFilterResultsAreThoseOfRealCycles places and removes pods of random classes in random order on random clusters.
+// After every step the result for each class and node must be that of a real cycle of a pod of the class, in a
+// scheduler that has the planned pods bound. This shows that real cycles accept the nodes that Snapshot accepts, that
+// Undo restores the state exactly, and that no room is overlooked.
+func TestFilterResultsAreThoseOfRealCycles(t *testing.T) {
 	rounds := 12
 	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
 		rounds *= n
@@ -412,7 +412,7 @@ func TestVerdictsAreThoseOfRealCycles(t *testing.T) {
 	}
 }
 
-// checkDomain asks for a node in a random domain, and compares with the verdicts of real cycles.
+// checkDomain calls Place for a random domain, and compares the node with the results of real cycles.
 func checkDomain(t *testing.T, w *Snapshot, rng *rand.Rand, i int, want map[string]string) {
 	t.Helper()
 	key := []string{"zone", "rack", corev1.LabelHostname}[rng.Intn(3)]
@@ -432,7 +432,8 @@ func checkDomain(t *testing.T, w *Snapshot, rng *rand.Rand, i int, want map[stri
 	}
 }
 
-// checkCapacities compares what is said of each class's room, with nothing placed, with what can be placed.
+// checkCapacities compares the Capacity and Domains of each class, with nothing placed, with the pods that can be
+// placed.
 func checkCapacities(t *testing.T, w *Snapshot) {
 	t.Helper()
 	fill := func(i int, domain string, most int) int {
