@@ -1,8 +1,10 @@
-// Package mark makes and verifies the annotation that muster-scheduler leaves on every gang member it binds: which plan
-// bound the pod, for which PodGroup, and what is needed to prove after a crash that the gang never was whole.
+// Package mark creates and verifies the annotation that muster-scheduler writes to every gang member it binds. It
+// records which plan bound the pod, for which PodGroup, and the facts needed to prove after a crash that the gang
+// never had its minimum.
 //
-// Users who may patch pods can write any annotation. A mark is therefore signed with a key that only this installation of
-// the scheduler has, and the signature covers the UID of the pod: a mark that was copied to another pod does not verify.
+// Users with permission to patch pods can write any annotation. A mark is therefore signed with a key that only this
+// installation of the scheduler has, and the signature covers the UID of the pod: a mark that was copied to another
+// pod is not verified successfully.
 //
-// The package is pure. It reads no key from anywhere; markkeys does.
+// The package is pure. Package markkeys reads the keys.
 package mark

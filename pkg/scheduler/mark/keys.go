@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// MinSecret is the shortest secret that is accepted, in bytes.
+	// MinSecret is the minimum length of a secret, in bytes.
 	MinSecret = 16
-	// maxID is the longest id of a key, in characters.
+	// maxID is the maximum length of a key's id, in characters.
 	maxID = 16
-	// maxKeys bounds how many keys are known at the same time.
+	// maxKeys is the maximum number of keys in use at the same time.
 	maxKeys = 8
 	// macSize is the length of a signature: HMAC-SHA256, truncated to 128 bits.
 	macSize = 16
 )
 
-// Keys are the secrets that marks are signed and verified with. They are immutable, and safe for concurrent use. A nil
-// Keys signs nothing and verifies nothing.
+// Keys are the secrets with which marks are signed and verified. They are immutable, and safe for concurrent use. A
+// nil Keys signs nothing and verifies nothing.
 type Keys struct {
 	current string
 	secrets map[string][]byte // by id
 }
 
-// NewKeys returns keys by their ids. Marks are signed with the current one and verified with all of them, so that a key
-// can be replaced while marks of it are left.
+// NewKeys returns keys by their ids. Marks are signed with the current key and verified with all of them, so that a
+// key can be replaced while marks signed with it exist.
 func NewKeys(current string, secrets map[string][]byte) (*Keys, error) {
 	if _, ok := secrets[current]; !ok {
 		return nil, fmt.Errorf("the current key %q is not among the keys", current)
@@ -41,7 +41,7 @@ func NewKeys(current string, secrets map[string][]byte) (*Keys, error) {
 	k := &Keys{current: current, secrets: map[string][]byte{}}
 	for id, secret := range secrets {
 		if !validID(id) {
-			return nil, fmt.Errorf("%q is no id of a key: 1 to %d letters, digits and dashes", id, maxID)
+			return nil, fmt.Errorf("%q is not a valid key id: 1 to %d letters, digits and dashes", id, maxID)
 		}
 		if len(secret) < MinSecret {
 			return nil, fmt.Errorf("key %q has %d bytes, less than %d", id, len(secret), MinSecret)
@@ -71,7 +71,7 @@ func (k *Keys) Len() int {
 	return len(k.secrets)
 }
 
-// Sign returns the text of a mark for one pod. "" without a key, or for the zero Mark.
+// Sign returns the text of a mark for one pod. It returns "" without a key, or for the zero Mark.
 func (k *Keys) Sign(pod types.UID, m Mark) string {
 	if k == nil || m.IsZero() {
 		return ""
@@ -80,7 +80,7 @@ func (k *Keys) Sign(pod types.UID, m Mark) string {
 	return signed + "/" + base64.RawURLEncoding.EncodeToString(signature(k.secrets[k.current], pod, signed))
 }
 
-// Verify returns the mark in a text, and whether it was signed with one of the keys for this pod.
+// Verify returns the mark contained in a text, and whether it was signed with one of the keys for this pod.
 func (k *Keys) Verify(pod types.UID, text string) (Mark, bool) {
 	id, signed, mac, ok := split(text)
 	if !ok || k == nil {
@@ -97,8 +97,8 @@ func (k *Keys) Verify(pod types.UID, text string) (Mark, bool) {
 	return parse(strings.Split(signed, "/"))
 }
 
-// IsUnknown reports whether the text has the form of a mark whose key is not among these: the keys may have been changed
-// since they were read.
+// IsUnknown reports whether the text has the form of a mark whose key is not among these keys. The keys may have
+// changed since they were read.
 func (k *Keys) IsUnknown(text string) bool {
 	id, _, _, ok := split(text)
 	if !ok || !validID(id) {
@@ -107,7 +107,7 @@ func (k *Keys) IsUnknown(text string) bool {
 	return k == nil || k.secrets[id] == nil
 }
 
-// split returns the id of the key, the part of the text that is signed, and the signature. It does not copy the text.
+// split returns the id of the key, the signed part of the text, and the signature. It does not copy the text.
 func split(text string) (id, signed, mac string, ok bool) {
 	if len(text) > MaxLength || strings.Count(text, "/") != fields-1 {
 		return "", "", "", false
@@ -117,8 +117,8 @@ func split(text string) (id, signed, mac string, ok bool) {
 	return signed[strings.LastIndexByte(signed, '/')+1:], signed, mac, true
 }
 
-// signature returns the signature of a text for a pod. The length of the UID comes first, so that no two pairs of UID and
-// text are signed alike.
+// signature returns the signature of a text for a pod. The length of the UID comes first, so that no two pairs of UID
+// and text have the same input.
 func signature(secret []byte, pod types.UID, signed string) []byte {
 	h := hmac.New(sha256.New, secret)
 	for _, part := range []string{"muster-mark/1/" + strconv.Itoa(len(pod)) + "/", string(pod), signed} {

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// MaxNext is the most members that a mark names.
+	// MaxNext is the maximum number of members in Mark.Next.
 	MaxNext = 4
-	// MaxLength is the longest text, in bytes, that is looked at. A mark has at most 230 bytes if its PodGroup has a UID
-	// of 36 bytes.
+	// MaxLength is the maximum length of a text that is parsed, in bytes. A mark has at most 230 bytes if its
+	// PodGroup has a UID of 36 bytes.
 	MaxLength = 512
 )
 
-// Mark is what a bound pod says of the plan that bound it. The zero Mark is no mark.
+// Mark identifies the plan that bound a pod. The zero Mark means that there is no mark.
 type Mark struct {
 	// Group is the UID of the PodGroup.
 	Group types.UID
@@ -26,25 +26,27 @@ type Mark struct {
 	Pods int
 	// Sum is the sum of the Tags of the plan's pods. Together with Group, Pods and Sequence it identifies the plan.
 	Sum uint64
-	// Generation is that of the PodGroup whose tree was planned.
+	// Generation is the generation of the PodGroup whose tree was planned.
 	Generation int64
-	// Sequence orders the plans of one PodGroup: it is higher than that of every mark that was known when the plan was made.
+	// Sequence orders the plans of one PodGroup. It is higher than the Sequence of every mark that was known when the
+	// plan was made.
 	Sequence int64
-	// NeverWhole records that the plan is for the gang's minimum, and that the gang provably never was whole when the plan
-	// was made.
+	// NeverWhole records that the plan is for the gang's minimum, and that at the time of the plan the gang provably
+	// never had its minimum.
 	NeverWhole bool
-	// Next holds the Tags of the members that are bound next after this pod, cyclically: at most MaxNext, and only members
-	// without which the plan does not satisfy the tree. Empty unless NeverWhole.
+	// Next contains the Tags of the members that are bound next after this pod, cyclically: at most MaxNext, and only
+	// members without which the plan does not satisfy the tree. Empty unless NeverWhole.
 	Next []uint64
 }
 
 // IsZero reports whether there is no mark.
 func (m *Mark) IsZero() bool { return m.Group == "" }
 
-// SamePlan reports whether two marks are of one plan. False if one of them is no mark.
+// SamePlan reports whether two marks belong to one plan. It returns false if one of them is the zero Mark.
 func (m *Mark) SamePlan(o *Mark) bool { return !m.IsZero() && m.Plan() == o.Plan() }
 
-// Plan identifies a plan. It is equal for all pods that one plan bound, and comparable. The zero Plan is that of no mark.
+// Plan identifies a plan. It is comparable, and equal for all pods that one plan bound. The zero Plan belongs to the
+// zero Mark.
 type Plan struct {
 	Group    types.UID
 	Pods     int
@@ -57,8 +59,8 @@ func (m *Mark) Plan() Plan {
 	return Plan{Group: m.Group, Pods: m.Pods, Sum: m.Sum, Sequence: m.Sequence}
 }
 
-// Tag returns a hash of a pod's UID. Sums of tags distinguish sets of pods. FNV's own sums do not: those of "p1" and "p4"
-// equal those of "p0" and "p5", so its bits are mixed (the finalizer of MurmurHash3).
+// Tag returns a hash of a pod's UID. Sums of tags distinguish sets of pods. Sums of plain FNV hashes do not: those of
+// "p1" and "p4" equal those of "p0" and "p5". The bits are therefore mixed (the finalizer of MurmurHash3).
 func Tag(uid types.UID) uint64 {
 	f := fnv.New64a()
 	f.Write([]byte(uid))
@@ -68,8 +70,8 @@ func Tag(uid types.UID) uint64 {
 	return h ^ h>>33
 }
 
-// fields of the text, separated by slashes: the PodGroup's UID, the number of pods, the sum, the generation, the sequence,
-// whether it never was whole, the next members, the id of the key, the signature.
+// fields is the number of fields of the text, which are separated by slashes: the PodGroup's UID, the number of pods,
+// the sum, the generation, the sequence, NeverWhole, the next members, the id of the key, the signature.
 const fields = 9
 
 // body returns the text up to the key's id.

@@ -63,23 +63,23 @@ func TestNothingButASignedTextVerifies(t *testing.T) {
 		pod  types.UID
 		text string
 	}{
-		"no text":                                   {pod, ""},
-		"a mark of another pod of the plan":         {other, text},
-		"a mark of a pod without a UID":             {"", text},
-		"another PodGroup":                          {pod, strings.Replace(text, string(group), string(other), 1)},
-		"another number of pods":                    {pod, strings.Replace(text, "/16/", "/17/", 1)},
-		"another generation":                        {pod, strings.Replace(text, "/3/2/", "/4/2/", 1)},
-		"a gang that never was whole made one":      {pod, strings.Replace(text, "/n/", "/w/", 1)},
-		"no signature":                              {pod, text[:last+1]},
-		"a shorter signature":                       {pod, text[:len(text)-4]},
-		"a longer signature":                        {pod, text + "AAAA"},
-		"a field more":                              {pod, "x/" + text},
-		"a field less":                              {pod, text[strings.IndexByte(text, '/')+1:]},
-		"the text of an unsigned mark":              {pod, "group/4/0123456789abcdef"},
-		"a text of 200 KiB":                         {pod, strings.Repeat("a/", 100<<10)},
-		"a signature of a key that is not known":    {pod, keys(t, "k2", "k2").Sign(pod, sample())},
-		"a key of the same id and another secret":   {pod, must(NewKeys("k1", map[string][]byte{"k1": []byte("0123456789abcdef")})).Sign(pod, sample())},
-		"the mark as bytes that decode to the same": {pod, text[:len(text)-1] + next(text[len(text)-1])},
+		"no text":                                           {pod, ""},
+		"a mark of another pod of the plan":                 {other, text},
+		"a mark of a pod without a UID":                     {"", text},
+		"another PodGroup":                                  {pod, strings.Replace(text, string(group), string(other), 1)},
+		"another number of pods":                            {pod, strings.Replace(text, "/16/", "/17/", 1)},
+		"another generation":                                {pod, strings.Replace(text, "/3/2/", "/4/2/", 1)},
+		"a mark of a gang that was never admitted, changed": {pod, strings.Replace(text, "/n/", "/w/", 1)},
+		"no signature":                                      {pod, text[:last+1]},
+		"a shorter signature":                               {pod, text[:len(text)-4]},
+		"a longer signature":                                {pod, text + "AAAA"},
+		"a field more":                                      {pod, "x/" + text},
+		"a field less":                                      {pod, text[strings.IndexByte(text, '/')+1:]},
+		"the text of an unsigned mark":                      {pod, "group/4/0123456789abcdef"},
+		"a text of 200 KiB":                                 {pod, strings.Repeat("a/", 100<<10)},
+		"a signature of a key that is not known":            {pod, keys(t, "k2", "k2").Sign(pod, sample())},
+		"a key of the same id and another secret":           {pod, must(NewKeys("k1", map[string][]byte{"k1": []byte("0123456789abcdef")})).Sign(pod, sample())},
+		"the mark as bytes that decode to the same":         {pod, text[:len(text)-1] + next(text[len(text)-1])},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func must(k *Keys, err error) *Keys {
 	return k
 }
 
-// next returns the character of base64url that differs in the unused low bits only.
+// next returns the character of base64url that differs only in the unused low bits.
 func next(c byte) string { return string(c + 1) }
 
 func TestKeysAreReplacedOneAtATime(t *testing.T) {
@@ -121,14 +121,14 @@ func TestKeysAreReplacedOneAtATime(t *testing.T) {
 		return answer{ok, k.IsUnknown(text)}
 	}
 	for name, tc := range map[string]struct{ got, want answer }{
-		"the old mark before":            {ask(before, old), answer{Verified: true}},
-		"the new mark before":            {ask(before, fresh), answer{Unknown: true}},
-		"the old mark with both keys":    {ask(both, old), answer{Verified: true}},
-		"the new mark with both keys":    {ask(both, fresh), answer{Verified: true}},
-		"the old mark with the new key":  {ask(after, old), answer{Unknown: true}},
-		"the new mark with the new key":  {ask(after, fresh), answer{Verified: true}},
-		"a mark without any key":         {ask(nil, old), answer{Unknown: true}},
-		"what does not look like a mark": {ask(nil, "group/4/0123456789abcdef"), answer{}},
+		"the old mark before":               {ask(before, old), answer{Verified: true}},
+		"the new mark before":               {ask(before, fresh), answer{Unknown: true}},
+		"the old mark with both keys":       {ask(both, old), answer{Verified: true}},
+		"the new mark with both keys":       {ask(both, fresh), answer{Verified: true}},
+		"the old mark with the new key":     {ask(after, old), answer{Unknown: true}},
+		"the new mark with the new key":     {ask(after, fresh), answer{Verified: true}},
+		"a mark without any key":            {ask(nil, old), answer{Unknown: true}},
+		"a text without the form of a mark": {ask(nil, "group/4/0123456789abcdef"), answer{}},
 	} {
 		if tc.got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, tc.got, tc.want)
@@ -136,7 +136,7 @@ func TestKeysAreReplacedOneAtATime(t *testing.T) {
 	}
 }
 
-func TestKeysThatAreRefused(t *testing.T) {
+func TestInvalidKeys(t *testing.T) {
 	t.Parallel()
 	good := []byte("0123456789abcdef")
 	many := map[string][]byte{}
@@ -178,7 +178,7 @@ func TestPodsOfOnePlanAreOfOnePlan(t *testing.T) {
 	}
 }
 
-// FuzzVerify: whatever verifies is, byte for byte, what was signed for this pod.
+// FuzzVerify: a text that is verified successfully is, byte for byte, the text that was signed for this pod.
 func FuzzVerify(f *testing.F) {
 	k := keys(f, "k2", "k1", "k2")
 	f.Add("", string(pod))

@@ -26,22 +26,22 @@ import (
 const (
 	// SecretName is the name of the Secret.
 	SecretName = "muster-scheduler-marks"
-	// currentEntry is the entry of the Secret with the id of the key to sign with.
+	// currentEntry is the entry of the Secret that contains the id of the signing key.
 	currentEntry = "current"
-	// secretSize is the length of a key that is made here, in bytes.
+	// secretSize is the length of a key created by this package, in bytes.
 	secretSize = 32
 
 	readInterval  = 30 * time.Second // between two reads
 	retryInterval = 5 * time.Second  // between two reads while there is no key
-	askInterval   = time.Second      // between a read and one because of an unknown key, at the least
+	askInterval   = time.Second      // minimum time between a read and a read because of an unknown key
 	readTimeout   = 5 * time.Second
 )
 
-// serviceAccountNamespace is the file that says in which namespace this pod runs.
+// serviceAccountNamespace is the file that contains the namespace of this pod.
 const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Namespace returns the namespace of the Secret: that of this process's pod, by POD_NAMESPACE or its service account, else
-// muster-system.
+// Namespace returns the namespace of the Secret: the namespace of this process's pod according to POD_NAMESPACE or
+// its service account, otherwise muster-system.
 func Namespace() string { return namespace(os.Getenv, os.ReadFile) }
 
 func namespace(getenv func(string) string, readFile func(string) ([]byte, error)) string {
@@ -56,27 +56,27 @@ func namespace(getenv func(string) string, readFile func(string) ([]byte, error)
 	return "muster-system"
 }
 
-// Options are what a Source needs. All are required.
+// Options are the dependencies of a Source. All are required.
 type Options struct {
-	// Secrets reads and writes the Secret, in its namespace.
+	// Secrets accesses the Secret in its namespace.
 	Secrets typedcorev1.SecretInterface
 	Clock   clock.Clock
-	// Set takes the keys whenever they have changed; never nil.
+	// Set is called with the keys whenever they have changed; the keys are never nil.
 	Set func(*mark.Keys)
 }
 
-// Source follows the keys.
+// Source reads the keys and follows their rotation.
 type Source struct {
 	Options
 
 	asked   chan struct{}
-	read    chan struct{} // closed when the Secret was read for the first time, or that failed
-	decided chan struct{} // closed when there are keys, or there will be none for now
+	read    chan struct{} // closed when the first read of the Secret has succeeded or failed
+	decided chan struct{} // closed when there are keys, or it is known that there are none for now
 	once    [2]sync.Once
 
-	// Of Run alone.
-	data    map[string][]byte // of the Secret that the keys are from; nil = there are no keys
-	trouble string            // why there are no keys, or no new ones, as it was logged
+	// Used only by Run.
+	data    map[string][]byte // of the Secret with the current keys; nil = there are no keys
+	trouble string            // last logged reason why there are no keys, or no new ones
 }
 
 // New returns a Source.
@@ -84,7 +84,7 @@ func New(o Options) *Source {
 	return &Source{Options: o, asked: make(chan struct{}, 1), read: make(chan struct{}), decided: make(chan struct{})}
 }
 
-// Ask has the Secret read soon. It never blocks.
+// Ask requests a read of the Secret soon. It never blocks.
 func (s *Source) Ask() {
 	select {
 	case s.asked <- struct{}{}:
@@ -92,13 +92,14 @@ func (s *Source) Ask() {
 	}
 }
 
-// Read is closed when the Secret was read for the first time, or that failed.
+// Read is closed when the first read of the Secret has succeeded or failed.
 func (s *Source) Read() <-chan struct{} { return s.read }
 
-// Decided is closed when there are keys, or it is known that there are none for now: they may not be read or made.
+// Decided is closed when there are keys, or when it is known that there are none for now because they cannot be read
+// or created.
 func (s *Source) Decided() <-chan struct{} { return s.decided }
 
-// Run follows the keys until ctx ends. When leading is closed, a key is made if there is none.
+// Run follows the keys until ctx ends. After leading is closed, it creates a key if there is none.
 func (s *Source) Run(ctx context.Context, leading <-chan struct{}) {
 	leads := false
 	for {
@@ -129,10 +130,10 @@ func (s *Source) Run(ctx context.Context, leading <-chan struct{}) {
 	}
 }
 
-// errNoKey says that there is no key yet, and that another replica will make one.
-var errNoKey = errors.New("it has no key yet")
+// errNoKey means that there is no key yet, and that another replica will create one.
+var errNoKey = errors.New("the Secret has no key yet")
 
-// step reads the Secret once, and reports whether that went well.
+// step reads the Secret once, and reports whether this succeeded.
 func (s *Source) step(ctx context.Context, leads bool) bool {
 	logger := klog.FromContext(ctx)
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
@@ -156,22 +157,22 @@ func (s *Source) step(ctx context.Context, leads bool) bool {
 	case errors.Is(err, errNoKey) || err.Error() == s.trouble:
 	case s.data == nil:
 		s.trouble = err.Error()
-		logger.Error(err, "There is no key for the marks of bound pods: gangs are admitted, their bindings carry no mark, and gangs that are bound in part are not released", "secret", SecretName)
+		logger.Error(err, "There is no key for the marks of bound pods: gangs are admitted, their bindings carry no mark, and partially bound gangs are not released", "secret", SecretName)
 	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || !isStatus(err):
 		s.trouble = err.Error()
-		logger.Error(err, "Reading the keys for the marks of bound pods again failed; those that were read before stay in use", "secret", SecretName)
+		logger.Error(err, "Reading the keys for the marks of bound pods again failed, the previous keys stay in use", "secret", SecretName)
 	}
 	return err == nil
 }
 
-// isStatus reports whether the API server sent the error.
+// isStatus reports whether the error is an answer of the API server.
 func isStatus(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)
 }
 
-// get returns the Secret with at least one key, which is made if there is none and may be made. Several replicas may try:
-// one succeeds, the others read what it wrote.
+// get returns the Secret with at least one key. If there is none and make is set, it creates one. Several replicas
+// may try this: one succeeds, the others read the key that it wrote.
 func (s *Source) get(ctx context.Context, make bool) (*corev1.Secret, error) {
 	for attempt := 0; ; attempt++ {
 		secret, err := s.Secrets.Get(ctx, SecretName, metav1.GetOptions{})
@@ -188,7 +189,7 @@ func (s *Source) get(ctx context.Context, make bool) (*corev1.Secret, error) {
 		if missing {
 			secret, err = s.Secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName}, Data: data}, metav1.CreateOptions{})
 		} else {
-			secret = secret.DeepCopy() // with its resourceVersion: an update by another replica in between is a conflict
+			secret = secret.DeepCopy() // keep the resourceVersion: a concurrent update by another replica causes a conflict
 			secret.Data = data
 			secret, err = s.Secrets.Update(ctx, secret, metav1.UpdateOptions{})
 		}
@@ -196,7 +197,7 @@ func (s *Source) get(ctx context.Context, make bool) (*corev1.Secret, error) {
 			return secret, nil
 		}
 		if attempt >= 2 || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
-			return nil, fmt.Errorf("making the first key: %w", err)
+			return nil, fmt.Errorf("creating the first key: %w", err)
 		}
 	}
 }
@@ -210,11 +211,11 @@ func newKey() map[string][]byte {
 	return map[string][]byte{id: secret, currentEntry: []byte(id)}
 }
 
-// parse returns the keys in a Secret.
+// parse returns the keys of a Secret.
 func parse(secret *corev1.Secret) (*mark.Keys, error) {
 	current, ok := secret.Data[currentEntry]
 	if !ok {
-		return nil, fmt.Errorf("it has no entry %q with the id of the key to sign with", currentEntry)
+		return nil, fmt.Errorf("the Secret has no entry %q with the id of the signing key", currentEntry)
 	}
 	secrets := maps.Clone(secret.Data)
 	delete(secrets, currentEntry)

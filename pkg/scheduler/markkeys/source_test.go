@@ -21,7 +21,7 @@ import (
 
 const ns = "muster-system"
 
-// secret returns the Secret with these keys, of which the first is the current one.
+// secret returns the Secret with these keys; the first one is the current key.
 func secret(version string, ids ...string) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: SecretName, ResourceVersion: version}}
 	for i, id := range ids {
@@ -33,7 +33,7 @@ func secret(version string, ids ...string) *corev1.Secret {
 	return s
 }
 
-// signer returns what signs as a scheduler with this Secret does.
+// signer returns the keys of a scheduler with this Secret.
 func signer(t *testing.T, s *corev1.Secret) *mark.Keys {
 	t.Helper()
 	keys, err := parse(s)
@@ -84,17 +84,17 @@ func TestStep(t *testing.T) {
 		want   outcome
 	}{
 		"there are keys": {found: secret("1", "k1", "k0"), want: outcome{OK: true, Decided: true, Keys: 2}},
-		"there are keys, and the scheduler leads":     {found: secret("1", "k1"), leads: true, want: outcome{OK: true, Decided: true, Keys: 1}},
-		"it has no key: a standby waits":              {found: secret("1"), want: outcome{}},
-		"it has no key: the leader makes one":         {found: secret("1"), leads: true, want: outcome{OK: true, Decided: true, Keys: 1, Writes: 1}},
-		"it is missing: a standby waits":              {want: outcome{}},
-		"it is missing: the leader makes it":          {leads: true, want: outcome{OK: true, Decided: true, Keys: 1, Writes: 1}},
-		"it is missing and may not be made":           {leads: true, refuse: map[string]error{"create": forbidden}, want: outcome{Decided: true, Writes: 1}},
-		"it has no key and may not be written":        {found: secret("1"), leads: true, refuse: map[string]error{"update": forbidden}, want: outcome{Decided: true, Writes: 1}},
-		"it may not be read":                          {refuse: map[string]error{"get": forbidden}, want: outcome{Decided: true}},
-		"the API server is away":                      {refuse: map[string]error{"get": errors.New("connection refused")}, want: outcome{}},
-		"the API server is away, the scheduler leads": {leads: true, refuse: map[string]error{"get": errors.New("connection refused")}, want: outcome{Decided: true}},
-		"it names no current key": {found: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: SecretName, ResourceVersion: "1"},
+		"there are keys, and the scheduler leads":            {found: secret("1", "k1"), leads: true, want: outcome{OK: true, Decided: true, Keys: 1}},
+		"no key: a standby waits":                            {found: secret("1"), want: outcome{}},
+		"no key: the leader creates one":                     {found: secret("1"), leads: true, want: outcome{OK: true, Decided: true, Keys: 1, Writes: 1}},
+		"Secret missing: a standby waits":                    {want: outcome{}},
+		"Secret missing: the leader creates it":              {leads: true, want: outcome{OK: true, Decided: true, Keys: 1, Writes: 1}},
+		"Secret missing, creation forbidden":                 {leads: true, refuse: map[string]error{"create": forbidden}, want: outcome{Decided: true, Writes: 1}},
+		"no key, update forbidden":                           {found: secret("1"), leads: true, refuse: map[string]error{"update": forbidden}, want: outcome{Decided: true, Writes: 1}},
+		"reading forbidden":                                  {refuse: map[string]error{"get": forbidden}, want: outcome{Decided: true}},
+		"the API server is unavailable":                      {refuse: map[string]error{"get": errors.New("connection refused")}, want: outcome{}},
+		"the API server is unavailable, the scheduler leads": {leads: true, refuse: map[string]error{"get": errors.New("connection refused")}, want: outcome{Decided: true}},
+		"no current key named": {found: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: SecretName, ResourceVersion: "1"},
 			Data: map[string][]byte{"k1": []byte("0123456789abcdef")}}, leads: true, want: outcome{Decided: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// Two replicas find no key. The one that comes second reads what the first wrote.
+// Two replicas find no key. The second one reads the key that the first one wrote.
 func TestTheKeyOfTheOtherReplicaIsRead(t *testing.T) {
 	t.Parallel()
 	for name, found := range map[string]*corev1.Secret{"made by both": nil, "written by both": secret("1")} {
@@ -177,7 +177,7 @@ func TestRunFollowsTheSecret(t *testing.T) {
 			t.Fatalf("%d keys, want the one that the leader made", f.keys.Len())
 		}
 
-		// Rotation: seen with the next regular read, or a second after a mark of the new key was seen.
+		// Rotation is detected by the next regular read, or a second after a mark with the new key was found.
 		update := func(s *corev1.Secret) {
 			t.Helper()
 			if _, err := f.api.CoreV1().Secrets(ns).Update(ctx, s, metav1.UpdateOptions{}); err != nil {
@@ -200,7 +200,7 @@ func TestRunFollowsTheSecret(t *testing.T) {
 		if f.keys.Len() != 3 {
 			t.Errorf("%d keys a second after an unknown one was seen, want 3", f.keys.Len())
 		}
-		// An endless stream of unknown keys costs a read a second.
+		// An endless stream of unknown keys costs one read per second.
 		f.api.ClearActions()
 		for range 100 {
 			f.Ask()
@@ -210,7 +210,7 @@ func TestRunFollowsTheSecret(t *testing.T) {
 		if n := len(f.api.Actions()); n > 11 {
 			t.Errorf("%d reads in 10 s", n)
 		}
-		// What cannot be used changes nothing, and the same version is not taken twice.
+		// An invalid Secret changes nothing, and the same version is not processed twice.
 		sets := f.sets
 		update(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: SecretName, ResourceVersion: "9"}, Data: map[string][]byte{"current": []byte("k9")}})
 		time.Sleep(2 * readInterval)

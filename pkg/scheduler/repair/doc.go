@@ -1,7 +1,8 @@
-// Package repair releases what a crash or a failed binding left of a gang that was never whole, once it could not be
-// completed in the repair time (docs/decisions, G11).
+// Package repair releases the pods of a gang that a crash or a failed binding left partially bound, if the gang could
+// not be completed within the repair time (docs/decisions, G11).
 //
-// Which pods those are is decided by gangstate, from the objects alone (see its partial.go). This package adds what
-// needs a client: it finds out whether the API server answers, which is what lets the clock run, deletes the pods, and
-// emits events. As it is the one that asks, it also reports when an outage is over, which ends every gang's back-off.
+// Package gangstate decides which pods these are, from the objects alone (see its partial.go). This package does the
+// work that needs a client: it checks whether the API server answers, which is the condition for the repair time to
+// run, deletes the pods, and emits events. Because of this check it also reports the end of an outage, which ends
+// every gang's back-off.
 package repair

@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	// interval is the time between two looks at partial gangs.
+	// interval is the time between two checks for partial gangs.
 	interval = time.Second
-	// requestTimeout ends a request that the API server does not answer.
+	// requestTimeout is the timeout of a request to the API server.
 	requestTimeout = 5 * time.Second
-	// probeTimeout is how long the API server may take to answer a read, and still counts as answering.
+	// probeTimeout is the maximum time in which the API server must answer a read to count as answering.
 	probeTimeout = 2 * time.Second
 )
 
@@ -35,14 +35,14 @@ type PodGroupReader interface {
 	Get(ctx context.Context, namespace, name string) (*v2alpha2.PodGroup, error)
 }
 
-// Options are what a Worker needs. All are required. The repair time is an option of the Registry.
+// Options are the dependencies of a Worker. All are required. The repair time is an option of the Registry.
 type Options struct {
 	Registry  *gangstate.Registry
 	PodGroups PodGroupReader
 	Client    kubernetes.Interface // deletes pods
 	Recorder  events.EventRecorder
 	Clock     clock.WithTicker
-	// Apply does what the registry asks for.
+	// Apply performs the actions that the registry requests.
 	Apply func(gangstate.Effects)
 }
 
@@ -50,20 +50,20 @@ type Options struct {
 type Worker struct {
 	Options
 
-	last time.Time // of the last look; zero: none yet
-	away bool      // the API server did not answer then
-	// The rest is by pod, and emptied when there is no partial gang.
-	recorded sets.Set[types.UID]  // the pod has the condition that it is released
-	told     sets.Set[types.UID]  // an event about the pod was emitted
-	refusal  map[types.UID]string // the last error of releasing the pod, to be logged once
+	last time.Time // time of the last step; zero: none yet
+	away bool      // the API server did not answer in the last step
+	// The remaining fields are by pod, and cleared when there is no partial gang.
+	recorded sets.Set[types.UID]  // the pod has the condition that records its release
+	reported sets.Set[types.UID]  // an event about the pod was emitted
+	refusal  map[types.UID]string // the last error of releasing the pod, so that it is logged once
 }
 
 // New returns a Worker.
 func New(o Options) *Worker {
-	return &Worker{Options: o, recorded: sets.New[types.UID](), told: sets.New[types.UID](), refusal: map[types.UID]string{}}
+	return &Worker{Options: o, recorded: sets.New[types.UID](), reported: sets.New[types.UID](), refusal: map[types.UID]string{}}
 }
 
-// Run looks at partial gangs every second until ctx ends.
+// Run checks for partial gangs every second until ctx ends.
 func (w *Worker) Run(ctx context.Context) {
 	ticker := w.Clock.NewTicker(interval)
 	defer ticker.Stop()
@@ -77,9 +77,9 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// step looks once.
+// step performs one check.
 func (w *Worker) step(ctx context.Context) {
-	// 1. Only a partial gang, or a binding that got no answer, is a reason to ask the API server anything.
+	// 1. Contact the API server only if there is a partial gang or an unanswered binding.
 	now := w.Clock.Now()
 	elapsed := interval
 	if !w.last.IsZero() {
@@ -98,9 +98,9 @@ func (w *Worker) step(ctx context.Context) {
 	}
 	w.away = ask && !answering
 	if !partial {
-		// Asked all the same: it stops the clocks of gangs that are not partial any more.
+		// This call stops the clocks of gangs that are no longer partial.
 		w.Registry.PodsToRelease(elapsed, false)
-		w.told.Clear()
+		w.reported.Clear()
 		w.recorded.Clear()
 		clear(w.refusal)
 		return
@@ -109,7 +109,7 @@ func (w *Worker) step(ctx context.Context) {
 	// 2. The clock runs while the API server answers: otherwise no gang could have been completed.
 	pods := w.Registry.PodsToRelease(elapsed, answering)
 
-	// 3. Release, a gang at a time. The pods come sorted by namespace and name, so events do too.
+	// 3. Release the pods gang by gang. The pods are sorted by namespace and name, and so are the events.
 	byGang := map[gangstate.Key][]*corev1.Pod{}
 	var order []gangstate.Key
 	for _, pod := range pods {
@@ -127,7 +127,7 @@ func (w *Worker) step(ctx context.Context) {
 	}
 }
 
-// answering reports whether the API server answers, storage included: a read that no cache may serve.
+// answering reports whether the API server answers, including its storage, by a read that is not served from a cache.
 func (w *Worker) answering(ctx context.Context, key gangstate.Key) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -141,17 +141,18 @@ func (w *Worker) release(ctx context.Context, key gangstate.Key, pods []*corev1.
 	var leaving []*corev1.Pod
 	for _, pod := range pods {
 		if metav1.GetControllerOf(pod) == nil {
-			if !w.told.Has(pod.UID) {
-				w.told.Insert(pod.UID)
+			if !w.reported.Has(pod.UID) {
+				w.reported.Insert(pod.UID)
 				w.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, v2alpha2.EventPartialGangKept, "Repairing",
 					"bound for PodGroup %s, which never became whole and cannot be completed now; no controller would replace the pod, so it is kept: delete it to free what it holds", key.Name)
-				logger.Info("Kept a pod of a gang that was never whole, because it has no controller", "pod", klog.KObj(pod))
+				logger.Info("Kept a pod of a partial gang, because it has no controller", "pod", klog.KObj(pod))
 			}
 			continue
 		}
 		leaving = append(leaving, pod)
 	}
-	// All are on record before the first is deleted: what is left after a crash in between says that it has to go.
+	// All releases are recorded before the first deletion: after a crash in between, the remaining pods have the
+	// condition.
 	for _, pod := range leaving {
 		if err := w.record(ctx, pod); err != nil {
 			w.refused(logger, pod, err)
@@ -164,10 +165,10 @@ func (w *Worker) release(ctx context.Context, key gangstate.Key, pods []*corev1.
 			w.refused(logger, pod, err)
 			continue
 		}
-		if !w.told.Has(pod.UID) {
-			w.told.Insert(pod.UID)
+		if !w.reported.Has(pod.UID) {
+			w.reported.Insert(pod.UID)
 			deleted = append(deleted, pod.Name)
-			logger.V(2).Info("Released a pod of a gang that was never whole", "pod", klog.KObj(pod), "node", pod.Spec.NodeName)
+			logger.V(2).Info("Released a pod of a partial gang", "pod", klog.KObj(pod), "node", pod.Spec.NodeName)
 		}
 	}
 	if len(deleted) == 0 {
@@ -182,15 +183,15 @@ func (w *Worker) release(ctx context.Context, key gangstate.Key, pods []*corev1.
 		len(deleted), names(deleted))
 }
 
-// refused logs why a pod cannot be released, once.
+// refused logs once why a pod cannot be released.
 func (w *Worker) refused(logger klog.Logger, pod *corev1.Pod, err error) {
 	if w.refusal[pod.UID] != err.Error() {
 		w.refusal[pod.UID] = err.Error()
-		logger.Error(err, "Cannot release a pod of a gang that was never whole yet", "pod", klog.KObj(pod))
+		logger.Error(err, "Cannot release a pod of a partial gang yet", "pod", klog.KObj(pod))
 	}
 }
 
-// record writes the condition that says why the pod is going to be deleted, unless it has it.
+// record writes the condition that states why the pod will be deleted, unless the pod has it.
 func (w *Worker) record(ctx context.Context, pod *corev1.Pod) error {
 	if w.recorded.Has(pod.UID) || gangstate.HasReleaseCondition(pod) {
 		return nil
@@ -216,11 +217,11 @@ func (w *Worker) record(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// delete deletes the pod, unless it is another one of the same name by now.
+// delete deletes the pod, unless another pod has its name by now.
 //
-// The precondition is the UID alone, without the resourceVersion: whatever the pod's status has become, its gang was
-// never whole and does not count on it since the registry returned it. A resourceVersion would only make the deletion
-// lose against a kubelet that reports often.
+// The precondition is only the UID, not the resourceVersion: regardless of changes in the pod's status, its gang
+// never had its minimum and does not count the pod since the registry returned it. With a resourceVersion the
+// deletion would fail whenever a kubelet has updated the status.
 func (w *Worker) delete(ctx context.Context, pod *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -228,7 +229,7 @@ func (w *Worker) delete(ctx context.Context, pod *corev1.Pod) error {
 		Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // gone; a conflict says that another pod has the name
+		return nil // deleted; a conflict means that another pod has the name
 	}
 	if err != nil {
 		return fmt.Errorf("deleting pod %s: %w", klog.KObj(pod), err)

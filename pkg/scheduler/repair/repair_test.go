@@ -25,7 +25,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// ward is a worker with a registry and an API server, and a clock that only the test moves.
+// ward is a worker with a registry and an API server, and a clock that only the test advances.
 type ward struct {
 	t        *testing.T
 	clock    *testclock.FakeClock
@@ -36,7 +36,7 @@ type ward struct {
 
 	mu      sync.Mutex
 	down    bool     // the API server does not answer reads
-	refuse  error    // what deletions fail with
+	refuse  error    // error of deletions
 	reads   int      // of PodGroups
 	deleted []string // "<pod> <UID of the precondition>"
 	events  []string // "<type> <reason> <about>: <note>"
@@ -93,7 +93,7 @@ func (w *ward) Eventf(about, _ runtime.Object, kind, reason, _, note string, arg
 	w.events = append(w.events, fmt.Sprintf("%s %s %s: %s", kind, reason, name, fmt.Sprintf(note, args...)))
 }
 
-// seconds lets the worker look once in each of n seconds.
+// seconds runs one step of the worker in each of n seconds.
 func (w *ward) seconds(n int) {
 	for range n {
 		w.clock.Step(time.Second)
@@ -105,7 +105,7 @@ func pod(name string) *wrappers.PodWrapper {
 	return wrappers.MakePod(name, "ml").UID("uid-"+name).Gang("train").Controller("Job", "train", "job")
 }
 
-// partial makes a gang of 4 whose plan bound a, b and bare; d waits. It returns the marks of the pods.
+// partial creates a gang of 4 whose plan bound a, b and bare; d waits. It returns the marks of the pods.
 func (w *ward) partial() (marks map[string]string) {
 	w.registry.SetGroup(wrappers.MakePodGroup("train", "ml").UID("group").MinMember(4).Obj(), start)
 	bare := wrappers.MakePod("bare", "ml").UID("uid-bare").Gang("train")
@@ -115,7 +115,7 @@ func (w *ward) partial() (marks map[string]string) {
 		w.registry.SetPod(p.Obj(), start)
 		placements = append(placements, placement.Placement{Pod: placement.Pod{ID: string(p.Obj().UID)}, Node: "n1"})
 	}
-	// Plan and bind it as the scheduler does, up to the third binding.
+	// Plan and bind the gang as the scheduler does, up to the third binding.
 	var work *gangstate.Work
 	for _, p := range pods {
 		if got, _ := w.registry.Begin(p.Obj()); got != nil {
@@ -171,7 +171,7 @@ func TestAPartialGangIsReleased(t *testing.T) {
 	if diff := cmp.Diff(want, w.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	// Until the deletion is seen it is repeated, without another word; then nothing.
+	// Until the deletion is observed it is repeated without another event; then nothing follows.
 	w.seconds(2)
 	for _, name := range []string{"a", "b"} {
 		w.registry.SetPod(pod(name).Node("n1").BoundFor(marks[name]).Terminating().Obj(), start)
@@ -190,7 +190,7 @@ func TestAPartialGangIsReleased(t *testing.T) {
 	}
 }
 
-func TestTheRepairTimeStopsWhileTheAPIServerIsAway(t *testing.T) {
+func TestTheRepairTimeStopsWhileTheAPIServerIsUnavailable(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
 	w.partial()
@@ -208,8 +208,9 @@ func TestTheRepairTimeStopsWhileTheAPIServerIsAway(t *testing.T) {
 	}
 }
 
-// A gang of which no binding was answered is not partial if none was stored; it is tried again as soon as the API server answers.
-func TestTheEndOfAnOutageIsSeen(t *testing.T) {
+// A gang without any answered binding is not partial if none was stored; it is tried again as soon as the API server
+// answers.
+func TestTheEndOfAnOutageIsReported(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
 	w.registry.Unanswered(gangstate.Key{Namespace: "ml", Name: "train"})
@@ -222,7 +223,7 @@ func TestTheEndOfAnOutageIsSeen(t *testing.T) {
 		t.Fatalf("%d reads though everything is answered", w.reads)
 	}
 
-	// Several attempts fail, so the next would come after a long while.
+	// Several attempts fail, so the back-off is long.
 	w.registry.SetGroup(wrappers.MakePodGroup("train", "ml").UID("group").MinMember(1).Obj(), start)
 	w.registry.SetPod(pod("a").Obj(), start)
 	for range 8 {
@@ -244,7 +245,7 @@ func TestTheEndOfAnOutageIsSeen(t *testing.T) {
 	w.down = true
 	w.seconds(5)
 	if n := len(w.applied); n != 1 {
-		t.Fatalf("applied %d times while nobody answers", n)
+		t.Fatalf("applied %d times while the API server does not answer", n)
 	}
 	w.down = false
 	w.seconds(1)
@@ -271,7 +272,7 @@ func TestADeletionThatFailsIsRepeated(t *testing.T) {
 	if diff := cmp.Diff([]string{"a uid-a", "b uid-b"}, w.deleted); diff != "" {
 		t.Errorf("deleted (-want +got):\n%s", diff)
 	}
-	// Another pod has the name by now, or none: done as well.
+	// Another pod has the name by now, or none: the deletion counts as done.
 	w.refuse = apierrors.NewConflict(corev1.Resource("pods"), "a", fmt.Errorf("precondition failed: UID"))
 	w.seconds(1)
 	w.refuse = apierrors.NewNotFound(corev1.Resource("pods"), "a")
@@ -281,12 +282,12 @@ func TestADeletionThatFailsIsRepeated(t *testing.T) {
 	}
 }
 
-func TestWithoutPartialGangsNothingIsAsked(t *testing.T) {
+func TestWithoutPartialGangsNoRequestIsSent(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
 	w.registry.SetGroup(wrappers.MakePodGroup("train", "ml").UID("group").MinMember(4).Obj(), start)
 	w.registry.SetPod(pod("a").Obj(), start)
-	w.registry.SetPod(pod("b").Node("n1").Obj(), start) // bound by somebody else
+	w.registry.SetPod(pod("b").Node("n1").Obj(), start) // bound by another scheduler
 	w.seconds(120)
 	if w.reads > 0 || len(w.deleted) > 0 || len(w.events) > 0 {
 		t.Errorf("%d reads, deleted %q, events %q", w.reads, w.deleted, w.events)
