@@ -1,8 +1,8 @@
-// Package config holds the arguments of Muster's scheduler plugins as the scheduler uses them: complete, defaulted, without
-// pointers. What people write is in package v1; package scheme joins the two with the stock scheduler's own
-// configuration, so that the args of a profile are decoded strictly, defaulted and converted like those of an in-tree
-// plugin; package validation checks every argument; package profile has the configuration muster-scheduler runs with
-// when it is given none.
+// Package config contains the arguments of Muster's scheduler plugins as the scheduler uses them: complete,
+// defaulted, without pointers. Users write the arguments of package v1. Package scheme adds both to the stock
+// scheduler's own configuration scheme, so that the arguments of a profile are decoded strictly, defaulted and
+// converted like those of an in-tree plugin. Package validation checks every argument. Package profile contains the
+// configuration that muster-scheduler uses if none is given.
 //
 // GangGate has no arguments: it shares the core of GangAdmission.
 //

@@ -6,11 +6,11 @@ import (
 	kubeconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 )
 
-// GroupName is the stock scheduler's configuration group. Plugin arguments of another group, or of a kind that is not
-// named "<plugin>Args", are not decoded by kube-scheduler.
+// GroupName is the stock scheduler's configuration group. kube-scheduler does not decode plugin arguments of another
+// group, or of a kind that is not named "<plugin>Args".
 const GroupName = kubeconfig.GroupName
 
-// SchemeGroupVersion is the internal version, the one that plugins are given.
+// SchemeGroupVersion is the internal version, which plugins receive.
 var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: runtime.APIVersionInternal}
 
 // AddToScheme registers the internal types.

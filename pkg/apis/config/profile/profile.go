@@ -1,6 +1,6 @@
-// Package profile has the configuration that muster-scheduler runs with when it is given none: one profile,
+// Package profile contains the configuration that muster-scheduler uses if none is given: one profile,
 // "muster-scheduler", with GangGate and GangAdmission before the stock plugins. It is read from the ConfigMap in
-// manifests/scheduler, so what is compiled in and what is deployed cannot differ.
+// manifests/scheduler, so the compiled-in and the deployed configuration cannot differ.
 package profile
 
 import (
@@ -16,14 +16,14 @@ import (
 	_ "github.com/muster-project/muster/pkg/apis/config/scheme" // the arguments of GangAdmission
 )
 
-// SchedulerName is what pods put into spec.schedulerName to be scheduled by the default profile.
+// SchedulerName is the spec.schedulerName of pods that are scheduled by the default profile.
 const SchedulerName = "muster-scheduler"
 
-// configMapKey is where the ConfigMap keeps the file.
+// configMapKey is the key of the configuration file in the ConfigMap.
 const configMapKey = "config.yaml"
 
-// DefaultFile returns the built-in configuration as a KubeSchedulerConfiguration file, the same bytes that the shipped
-// ConfigMap mounts. An error means a broken build.
+// DefaultFile returns the built-in configuration as a KubeSchedulerConfiguration file, with the same bytes as in the
+// shipped ConfigMap. An error means a broken build.
 func DefaultFile() ([]byte, error) {
 	var cm corev1.ConfigMap
 	if err := yaml.UnmarshalStrict(manifests.SchedulerConfigMap, &cm); err != nil {
@@ -36,8 +36,8 @@ func DefaultFile() ([]byte, error) {
 	return []byte(file), nil
 }
 
-// Default returns the built-in configuration, defaulted and converted as kube-scheduler does with a file given by --config.
-// The caller owns it. An error means a broken build.
+// Default returns the built-in configuration, defaulted and converted as kube-scheduler does for a file given by
+// --config. The caller owns it. An error means a broken build.
 func Default() (*kubeconfig.KubeSchedulerConfiguration, error) {
 	file, err := DefaultFile()
 	if err != nil {
@@ -50,7 +50,7 @@ func Default() (*kubeconfig.KubeSchedulerConfiguration, error) {
 	return cfg, nil
 }
 
-// decode does what kube-scheduler does with a file, see cmd/kube-scheduler/app/options/configfile.go.
+// decode decodes a file as kube-scheduler does, see cmd/kube-scheduler/app/options/configfile.go.
 func decode(file []byte) (*kubeconfig.KubeSchedulerConfiguration, error) {
 	obj, gvk, err := kubescheme.Codecs.UniversalDecoder().Decode(file, nil, nil)
 	if err != nil {
@@ -64,8 +64,9 @@ func decode(file []byte) (*kubeconfig.KubeSchedulerConfiguration, error) {
 	return cfg, nil
 }
 
-// With returns the configuration file (YAML) with a field set to a value; path names the field, outermost first. A missing
-// parent is added. Comments are lost. Whether the field exists is found out when the file is loaded.
+// With returns the configuration file (YAML) with a field set to a value; path is the path of the field, outermost
+// name first. A missing parent is added. Comments are lost. Whether the field exists is not checked before the file
+// is loaded.
 func With(file []byte, value any, path ...string) ([]byte, error) {
 	var fields map[string]any
 	if err := yaml.UnmarshalStrict(file, &fields); err != nil {

@@ -71,7 +71,7 @@ func TestDefaultIsValid(t *testing.T) {
 	}
 }
 
-// The file spells the defaults out for its readers; it must not drift away from them.
+// The file lists the defaults explicitly for its readers; they must equal the defaults in the code.
 func TestTheFileShowsTheDefaults(t *testing.T) {
 	t.Parallel()
 	var defaulted configv1.GangAdmissionArgs
@@ -108,7 +108,7 @@ func TestAChangedFieldChangesNothingElse(t *testing.T) {
 	slow.ClientConnection.QPS = 20
 	unprofiled := mustDefault(t)
 	unprofiled.EnableProfiling = false
-	unprofiled.EnableContentionProfiling = false // goes with profiling
+	unprofiled.EnableContentionProfiling = false // disabled together with profiling
 
 	tests := map[string]struct {
 		change func(file []byte) ([]byte, error)
@@ -150,9 +150,9 @@ func TestAChangedFieldChangesNothingElse(t *testing.T) {
 	}
 }
 
-// TestPluginOrder lets the stock scheduler build its framework from the built-in profile, with stand-ins for the two
-// plugins that implement what those implement, and lists who is asked at each extension point and in which order. Whoever
-// moves to another Kubernetes version sees here what changed.
+// TestPluginOrder lets the stock scheduler build its framework from the built-in profile, with substitutes for the
+// two plugins that implement the same extension points, and lists the plugins at each extension point in their order.
+// The test shows what changes with another Kubernetes version.
 func TestPluginOrder(t *testing.T) {
 	t.Parallel()
 	filters := []string{
@@ -181,7 +181,7 @@ func TestPluginOrder(t *testing.T) {
 		"preBind":    {"VolumeBinding", "DynamicResources"},
 		"bind":       {"GangAdmission", "DefaultBinder"},
 		"postBind":   {"GangAdmission"},
-		// Asked for PodGroups of Kubernetes alone, which are alpha and off.
+		// Used only for PodGroups of Kubernetes, which are alpha and disabled.
 		"placementScore": {"NodeResourcesFit"},
 	}
 
@@ -195,14 +195,14 @@ func TestPluginOrder(t *testing.T) {
 	}
 }
 
-// A pod without a gang meets the stock plugins with the stock arguments, in the stock order.
+// For a pod without a gang, the stock plugins run with the stock arguments in the stock order.
 func TestAllElseIsTheStockScheduler(t *testing.T) {
 	t.Parallel()
 	stock, err := decode([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// With weights; without ours and the queue's order, which for such pods is that of PrioritySort.
+	// With weights, without Muster's plugins and the queue's order, which for such pods equals PrioritySort.
 	plugins := func(cfg *kubeconfig.KubeSchedulerConfiguration) map[string][]kubeconfig.Plugin {
 		all := map[string][]kubeconfig.Plugin{}
 		for _, p := range newScheduler(t, cfg).Profiles {
@@ -233,7 +233,8 @@ func TestAllElseIsTheStockScheduler(t *testing.T) {
 		t.Errorf("arguments (-stock +ours):\n%s", diff)
 	}
 	for _, cfg := range []*kubeconfig.KubeSchedulerConfiguration{stock, ours} {
-		// Deliberately other ones: who binds gangs of 1,000 pods needs more than 50 requests a second, and a lock of its own.
+		// These differ on purpose: binding gangs of 1,000 pods needs more than 50 requests a second, and the lock is
+		// separate.
 		cfg.ClientConnection, cfg.LeaderElection.ResourceName, cfg.LeaderElection.ResourceNamespace, cfg.Profiles = stock.ClientConnection, "", "", nil
 	}
 	if diff := cmp.Diff(stock, ours); diff != "" {
@@ -241,7 +242,7 @@ func TestAllElseIsTheStockScheduler(t *testing.T) {
 	}
 }
 
-// TestASecondProfileIsASecondStanza runs the example of docs/configuration.md.
+// TestASecondProfileIsASecondStanza loads the example of docs/configuration.md.
 func TestASecondProfileIsASecondStanza(t *testing.T) {
 	t.Parallel()
 	docs, err := os.ReadFile("../../../../docs/configuration.md")

@@ -1,6 +1,6 @@
-// Package scheme adds the arguments of Muster's plugins to the stock scheduler's configuration scheme. Importing it is
-// enough: a configuration file is then decoded strictly (an unknown or duplicate field is an error), defaulted and
-// converted by kube-scheduler's own code, with GangAdmissionArgs as one kind among the others.
+// Package scheme adds the arguments of Muster's plugins to the stock scheduler's configuration scheme. Importing it
+// is sufficient: kube-scheduler's own code then decodes a configuration file strictly (an unknown or duplicate field
+// is an error), defaults it and converts it, with GangAdmissionArgs as one kind among the others.
 package scheme
 
 import (
@@ -15,9 +15,9 @@ import (
 )
 
 func init() {
-	// kube-scheduler has two schemes. The one that decodes files was made when its package was initialised, so the
-	// types are added to it here. The one that defaults and converts plugin arguments is made from the two builders
-	// when it is first needed; asking for it now would leave out plugins whose init comes later.
+	// kube-scheduler has two schemes. The scheme that decodes files was created when its package was initialized, so
+	// the types are added to it here. The scheme that defaults and converts plugin arguments is created from the two
+	// builders at its first use; using it here would exclude plugins whose init runs later.
 	utilruntime.Must(AddToScheme(kubescheme.Scheme))
 	kubeconfig.SchemeBuilder.Register(config.AddToScheme)
 	kubeconfigv1.SchemeBuilder.Register(configv1.AddToScheme)

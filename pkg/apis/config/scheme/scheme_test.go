@@ -194,7 +194,8 @@ func TestDefaultsAreValid(t *testing.T) {
 	}
 }
 
-// The scheduler writes its configuration with --write-config-to and logs it at -v=2: both encode what was loaded.
+// The scheduler writes its configuration with --write-config-to and logs it at -v=2: both encode the loaded
+// configuration.
 func TestArgumentsSurviveWritingAndReading(t *testing.T) {
 	t.Parallel()
 	file := profileWithPlugin + `  pluginConfig:

@@ -22,7 +22,7 @@ func addConversionFuncs(scheme *runtime.Scheme) error {
 		})
 }
 
-// convertToInternal copies every field; one that is nil becomes zero, so arguments are defaulted before they are converted.
+// convertToInternal copies every field; nil becomes zero, so arguments are defaulted before they are converted.
 func convertToInternal(in *GangAdmissionArgs, out *config.GangAdmissionArgs) {
 	out.RepairTimeout = valueOrZero(in.RepairTimeout)
 	out.BarrierTimeout = valueOrZero(in.BarrierTimeout)
@@ -37,7 +37,7 @@ func convertToInternal(in *GangAdmissionArgs, out *config.GangAdmissionArgs) {
 	out.ReplacementTimeout = valueOrZero(in.ReplacementTimeout)
 }
 
-// convertFromInternal copies every field, zeros included.
+// convertFromInternal copies every field, including zeros.
 func convertFromInternal(in *config.GangAdmissionArgs, out *GangAdmissionArgs) {
 	out.RepairTimeout = new(in.RepairTimeout)
 	out.BarrierTimeout = new(in.BarrierTimeout)

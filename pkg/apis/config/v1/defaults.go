@@ -21,8 +21,8 @@ const (
 	DefaultReplacementTimeout  = 5 * time.Minute
 )
 
-// SetDefaults_GangAdmissionArgs fills in what was left out. A value that was given stays, also a zero, which validation
-// then refuses: nil and zero differ.
+// SetDefaults_GangAdmissionArgs sets omitted fields to their defaults. A given value is kept, even a zero, which
+// validation then rejects: nil and zero differ.
 func SetDefaults_GangAdmissionArgs(args *GangAdmissionArgs) {
 	setDefault(&args.RepairTimeout, metav1.Duration{Duration: DefaultRepairTimeout})
 	setDefault(&args.BarrierTimeout, metav1.Duration{Duration: DefaultBarrierTimeout})

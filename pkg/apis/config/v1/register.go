@@ -7,7 +7,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/config"
 )
 
-// SchemeGroupVersion is the version that configuration files name.
+// SchemeGroupVersion is the version used in configuration files.
 var SchemeGroupVersion = schema.GroupVersion{Group: config.GroupName, Version: "v1"}
 
 // AddToScheme registers the types of this version, their defaults, and their conversion from and to the internal ones.

@@ -4,20 +4,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// GangAdmissionArgs are the arguments of the plugin GangAdmission. All profiles of one scheduler must give the same ones.
+// GangAdmissionArgs are the arguments of the plugin GangAdmission. They must be equal in all profiles of one
+// scheduler.
 //
 // +kubebuilder:object:root=true
 type GangAdmissionArgs struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// RepairTimeout is how long a gang that was never whole may stay partly bound, after a crash or a failed bind,
-	// before the pods this scheduler bound for it are released. Counted while the API server answers.
-	// nil: 30s. From 1s to 1h. Source: docs/decisions, G11.
+	// RepairTimeout is how long a gang that never had its minimum may stay partially bound after a crash or a failed
+	// binding, before the pods that this scheduler bound for it are released. The time runs only while the API server
+	// answers. nil: 30s. From 1s to 1h. Source: docs/decisions, G11.
 	RepairTimeout *metav1.Duration `json:"repairTimeout,omitempty"`
 
-	// BarrierTimeout is the longest that an assumed member waits at Bind for its siblings' volumes and claims; when it
-	// is over the whole plan is taken back. Keep it above the bindTimeoutSeconds of VolumeBinding (600), or it cuts
-	// volume provisioning short. nil: 11m. From 1s to 1h.
+	// BarrierTimeout is the maximum time that an assumed member waits at Bind for the volumes and claims of its
+	// siblings; when it is over, the whole plan is aborted. Keep it above the bindTimeoutSeconds of VolumeBinding
+	// (600), otherwise volume provisioning is cut short. nil: 11m. From 1s to 1h.
 	BarrierTimeout *metav1.Duration `json:"barrierTimeout,omitempty"`
 
 	// BindParallelism is the number of bindings of gang members in flight at the same time.
@@ -28,34 +29,35 @@ type GangAdmissionArgs struct {
 	// none. nil: 100000. At least 1000.
 	PlanBudget *int32 `json:"planBudget,omitempty"`
 
-	// PlanDeadline is how much of the scheduling loop's time one attempt to plan a gang may take. An attempt that is cut
-	// short says so and goes on in a later cycle. nil: 200ms. From 10ms to 10s. Source: docs/decisions, G18.
+	// PlanDeadline is how much of the scheduling loop's time one attempt to plan a gang may take. An attempt that is
+	// cut short is reported as such and continues in a later cycle. nil: 200ms. From 10ms to 10s. Source:
+	// docs/decisions, G18.
 	PlanDeadline *metav1.Duration `json:"planDeadline,omitempty"`
 
-	// StatusInterval is the shortest time between two status writes of one PodGroup; a changed condition is written
+	// StatusInterval is the minimum time between two status writes of one PodGroup; a changed condition is written
 	// immediately. nil: 2s. From 100ms to 1h.
 	StatusInterval *metav1.Duration `json:"statusInterval,omitempty"`
 
-	// ResyncInterval is the time between two looks at all refused gangs where the plugins are compiled into another scheduler,
-	// whose queue may lose wake-ups. muster-scheduler wakes each gang by what it waits for and does not use it.
-	// nil: 5s. From 1s to 5m.
+	// ResyncInterval is the maximum time that a refused gang waits after a change in the cluster if the plugins are
+	// compiled into another scheduler, whose queue may lose wake-ups. muster-scheduler wakes each gang by the changes
+	// it waits for and does not use this field. nil: 5s. From 1s to 5m.
 	ResyncInterval *metav1.Duration `json:"resyncInterval,omitempty"`
 
-	// WaitingForGangAfter is how long a pod of an incomplete gang is held before it gets PodScheduled=False with
+	// WaitingForGangAfter is how long a pod of an incomplete gang is gated before it gets PodScheduled=False with
 	// reason WaitingForGang. nil: 10s. From 1s to 1h. Source: docs/decisions, G13.
 	WaitingForGangAfter *metav1.Duration `json:"waitingForGangAfter,omitempty"`
 
-	// NeedsCapacityAfter is how long a gang must have had the verdict "needs capacity" before its held pods get
-	// PodScheduled=False with reason Unschedulable, which is what cluster autoscalers act on.
-	// nil: 2s. From 1s to 1h. Source: docs/decisions, G13.
+	// NeedsCapacityAfter is how long a gang must have been refused for lack of capacity before its gated pods get
+	// PodScheduled=False with reason Unschedulable, to which cluster autoscalers react. nil: 2s. From 1s to 1h.
+	// Source: docs/decisions, G13.
 	NeedsCapacityAfter *metav1.Duration `json:"needsCapacityAfter,omitempty"`
 
-	// SingleSurplusAfter is how long room must not have grown, while a sub-group above the minimum waits, before single pods
-	// above the minimum may take it. nil: 2s. From 100ms to 1h. Source: docs/decisions, G16.
+	// SingleSurplusAfter is how long the free room must not have grown, while a sub-group above the minimum waits,
+	// before single pods above the minimum may use it. nil: 2s. From 100ms to 1h. Source: docs/decisions, G16.
 	SingleSurplusAfter *metav1.Duration `json:"singleSurplusAfter,omitempty"`
 
-	// ReplacementTimeout is how long the room of a deleted pod is kept for its replacement, from when the pod began to
-	// terminate, while the PodGroup says by the annotation scheduling.run.ai/replacing that pods are being replaced.
-	// nil: 5m. From 1s to 1h.
+	// ReplacementTimeout is how long the room of a deleted pod is kept for its replacement, counted from when the pod
+	// began to terminate, while the annotation scheduling.run.ai/replacing of the PodGroup states that pods are being
+	// replaced. nil: 5m. From 1s to 1h.
 	ReplacementTimeout *metav1.Duration `json:"replacementTimeout,omitempty"`
 }

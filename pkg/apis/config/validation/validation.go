@@ -23,8 +23,8 @@ const (
 	minSurplusAfter, maxSurplusAfter       = 100 * time.Millisecond, time.Hour
 )
 
-// ValidateGangAdmissionArgs returns every argument that is out of its bounds, as one aggregate of field errors below path,
-// or nil. Expects defaulted arguments: a zero is an error, not a default. path may be nil.
+// ValidateGangAdmissionArgs returns an aggregate of field errors below path for all arguments that are out of bounds,
+// or nil. It expects defaulted arguments: a zero is an error, not a default. path may be nil.
 func ValidateGangAdmissionArgs(path *field.Path, args *config.GangAdmissionArgs) error {
 	var errs field.ErrorList
 	errs = append(errs, validateDuration(path.Child("repairTimeout"), args.RepairTimeout, minTimeout, maxTimeout)...)

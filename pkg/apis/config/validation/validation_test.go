@@ -101,10 +101,10 @@ func TestBoundsOfNumbers(t *testing.T) {
 		change func(*config.GangAdmissionArgs)
 		want   string // "" = valid
 	}{
-		"one binding at a time is the least":          {change: func(a *config.GangAdmissionArgs) { a.BindParallelism = 1 }},
-		"1024 bindings at a time are the most":        {change: func(a *config.GangAdmissionArgs) { a.BindParallelism = 1024 }},
-		"a budget of 1000 placements is the least":    {change: func(a *config.GangAdmissionArgs) { a.PlanBudget = 1000 }},
-		"a budget as large as the type is no mistake": {change: func(a *config.GangAdmissionArgs) { a.PlanBudget = 1<<31 - 1 }},
+		"one binding at a time is the minimum":          {change: func(a *config.GangAdmissionArgs) { a.BindParallelism = 1 }},
+		"1024 bindings at a time are the maximum":       {change: func(a *config.GangAdmissionArgs) { a.BindParallelism = 1024 }},
+		"a budget of 1000 placements is the minimum":    {change: func(a *config.GangAdmissionArgs) { a.PlanBudget = 1000 }},
+		"a budget as large as the type allows is valid": {change: func(a *config.GangAdmissionArgs) { a.PlanBudget = 1<<31 - 1 }},
 		"no binding at a time is refused": {
 			change: func(a *config.GangAdmissionArgs) { a.BindParallelism = 0 },
 			want:   `profiles[0].pluginConfig[1].args.bindParallelism: Invalid value: 0: must be from 1 to 1024`,
@@ -117,7 +117,7 @@ func TestBoundsOfNumbers(t *testing.T) {
 			change: func(a *config.GangAdmissionArgs) { a.PlanBudget = 999 },
 			want:   `profiles[0].pluginConfig[1].args.planBudget: Invalid value: 999: must be at least 1000`,
 		},
-		"all errors are told at once": {
+		"all errors are reported together": {
 			change: func(a *config.GangAdmissionArgs) {
 				a.RepairTimeout.Duration = 2 * time.Hour
 				a.BindParallelism = -1
