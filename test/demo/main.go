@@ -1,7 +1,7 @@
-// Command demo shows Muster at work on a real control plane, as `make demo` runs it: gangs that are admitted whole, gangs
-// that wait and why, capacity that goes and comes back, a whole service made from one PodCliqueSet, a replica of it that
-// is terminated because it does not recover, a training job that restarts and succeeds. It tells what it does, shows what
-// the API server says afterwards, and fails if that is not what Muster promises.
+// Command demo shows Muster on a real control plane; `make demo` runs it. Its steps cover gangs that are admitted as a whole,
+// gangs that wait and their reasons, nodes that are drained and come back, a service from a single PodCliqueSet, a replica
+// that is terminated because it does not recover, updates, and a training job that restarts and succeeds. Each step is
+// explained, the state of the API server is shown after it, and the demo fails if that state is not the expected one.
 //
 //	go run ./test/demo            # needs bin/, see make build controlplane
 //	go run ./test/demo -pause 3s  # time to read between the steps
@@ -40,7 +40,7 @@ func main() {
 	switch err := run(ctx, t); {
 	case err == nil:
 	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "\nInterrupted. Nothing is left running.")
+		fmt.Fprintln(os.Stderr, "\nInterrupted. All processes are stopped.")
 		os.Exit(130)
 	default:
 		fmt.Fprintf(os.Stderr, "\nThe demo failed: %v\n", err)
@@ -48,7 +48,7 @@ func main() {
 	}
 }
 
-// maxPartial is far more than posting the bindings of a gang takes, on a slow and busy machine too.
+// maxPartial is far more than posting the bindings of a gang takes, even on a slow and busy machine.
 const maxPartial = 5 * time.Second
 
 // run starts everything, tells the story, and stops everything.
@@ -124,7 +124,7 @@ func run(ctx context.Context, t *teller) (err error) {
 	}
 
 	if longest := o.longestPartial(); longest > maxPartial {
-		return fmt.Errorf("a gang was bound in part for %s before it was whole; %s is more than its own bindings can take", longest, maxPartial)
+		return fmt.Errorf("a gang was partly bound for %s before its minimum was bound; posting its bindings takes less than %s", longest, maxPartial)
 	}
 
 	if early := o.earlySurplus(); early != "" {
@@ -135,14 +135,14 @@ func run(ctx context.Context, t *teller) (err error) {
 	cp.Stop()
 	t.line("")
 	t.line("%s", t.bold("Done."))
-	t.line("Longest time that a gang was seen bound in part before it was whole: %d ms.", o.longestPartial().Milliseconds())
+	t.line("Longest time for which a gang was visible as partly bound before its minimum was bound: %d ms.", o.longestPartial().Milliseconds())
 	t.line("No pod above a minimum was bound before the minimum.")
-	t.line("%d steps, everything as promised, in %.0f s, of which %.0f s to start. Nothing is left running.",
+	t.line("All checks of the %d steps passed, in %.0f s, %.0f s of which to start. All processes are stopped.",
 		len(steps), time.Since(t.began).Seconds(), started.Seconds())
 	return nil
 }
 
-// teller writes what happens.
+// teller writes the output of the demo.
 type teller struct {
 	painter
 	out   io.Writer
@@ -150,8 +150,8 @@ type teller struct {
 	pause time.Duration
 
 	stepBegan   time.Time
-	told        bool              // something was said in this step
-	said, known map[string]string // per gang, what was last said of it, and drawn
+	told        bool              // a line about a change was written in this step
+	said, known map[string]string // per gang, the last line about it, and its last drawing
 }
 
 func (t *teller) line(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
@@ -167,7 +167,7 @@ func (t *teller) headline(number int, s step) {
 	t.line("")
 }
 
-// tell says in one line per gang, and per PodCliqueSet, what is new about it.
+// tell writes one line for each gang, PodCliqueSet and unit whose state has changed.
 func (t *teller) tell(s scene) {
 	for _, name := range gangs {
 		g := s.group(name)
@@ -203,7 +203,7 @@ func (t *teller) tell(s scene) {
 
 const unitPrefix = "Unit/"
 
-// say says what is new about something, once.
+// say writes now, unless it is what was last written about of.
 func (t *teller) say(of, now string) {
 	if t.said[of] == now {
 		return
@@ -213,7 +213,8 @@ func (t *teller) say(of, now string) {
 	t.told = true
 }
 
-// outcome shows where things stand, and what of it was to be shown. table is what kubectl get says of it, "" for nothing.
+// outcome shows the cluster after a step, and the claims that hold. table is the output of kubectl get for of.show, "" if
+// the step shows none.
 func (t *teller) outcome(s scene, of step, table string) {
 	if t.told {
 		t.line("")
@@ -235,10 +236,10 @@ func (t *teller) outcome(s scene, of step, table string) {
 	}
 }
 
-// evidence shows what there was instead of what was expected.
+// evidence shows the state of the cluster after a step that failed.
 func (t *teller) evidence(s scene, muster []*controlplane.Process) {
 	t.line("")
-	t.line("This is not what was expected. The cluster as it is:")
+	t.line("The step did not have the expected result. The state of the cluster:")
 	t.line("")
 	t.text(picture(s, gangs, letters, nil, t.painter))
 	for _, g := range s.groups {
@@ -253,7 +254,7 @@ func (t *teller) evidence(s scene, muster []*controlplane.Process) {
 	}
 }
 
-// indented returns a writer for progress: one line per step of the start, with the time.
+// indented returns a writer for the progress of the start: it indents each line and adds the time.
 func (t *teller) indented() io.Writer {
 	return writerFunc(func(p []byte) (int, error) {
 		for line := range strings.Lines(string(p)) {

@@ -16,7 +16,7 @@ import (
 // width is the longest line, in characters.
 const width = 96
 
-// painter colours text, or leaves it as it is. Nothing is said by colour alone.
+// painter colours text, or leaves it as it is. Colour only repeats information that the text has.
 type painter struct{ colour bool }
 
 func (p painter) paint(code, text string) string {
@@ -29,13 +29,13 @@ func (p painter) paint(code, text string) string {
 func (p painter) bold(text string) string  { return p.paint("1", text) }
 func (p painter) faint(text string) string { return p.paint("2", text) }
 
-// gang colours what belongs to the gang with this letter.
+// gang colours text about the gang with this letter.
 func (p painter) gang(letter, text string) string {
 	colours := map[string]string{"A": "36", "B": "33", "C": "35", "D": "34", "E": "36"}
 	return p.paint(colours[letter], text)
 }
 
-// state colours a word about a gang or a sub-group: green for what runs, yellow for what waits.
+// state colours the state of a gang or sub-group: green if it is good, yellow if the gang waits.
 func (p painter) state(good bool, text string) string {
 	if good {
 		return p.paint("32", text)
@@ -43,9 +43,9 @@ func (p painter) state(good bool, text string) string {
 	return p.paint("33", text)
 }
 
-// picture draws the scene: a tree per gang, then the nodes. names are the gangs to draw, in this order, letters mark their
-// GPUs. A tree, or a branch of a service's tree, that is in known already is left out but for its first line; known learns what
-// was drawn. It may be nil.
+// picture draws the scene: a tree per gang, then the nodes. names are the gangs to draw, in this order; letters mark their
+// GPUs. known has the trees, and the branches of services' trees, that were drawn before: of those that have not changed only
+// the first line is drawn. picture updates known, which may be nil.
 func picture(s scene, names []string, letters, known map[string]string, p painter) string {
 	var b strings.Builder
 	for _, name := range names {
@@ -126,7 +126,7 @@ func drawGang(s scene, g *v2alpha2.PodGroup, letter string, known map[string]str
 	return b.String()
 }
 
-// grow calls draw for every group below parent, in the order of a tree, with the branches that lead to it.
+// grow calls draw for every group below parent in depth-first order, with the branches of the tree before its name.
 func grow(parent *gang.Group, indent string, draw func(branch string, group *gang.Group)) {
 	for i, child := range parent.Children() {
 		branch, below := "├─ ", "│  "
@@ -162,7 +162,7 @@ func drawRows(rows []row, p painter) string {
 	return b.String()
 }
 
-// needs says what makes the gang whole.
+// needs describes the minimum of the gang.
 func needs(tree *gang.Tree) string {
 	root := tree.Root()
 	switch {
@@ -177,7 +177,7 @@ func needs(tree *gang.Tree) string {
 	}
 }
 
-// met tells whether a group of the tree, the root included, has its minimum.
+// met reports whether a group of the tree, the root included, has its minimum.
 func met(g *v2alpha2.PodGroup, of *gang.Group, status map[string]v2alpha2.SubGroupStatus) bool {
 	if of.Parent() == nil {
 		return g.Status.Phase == v2alpha2.PodGroupAdmitted
@@ -185,7 +185,8 @@ func met(g *v2alpha2.PodGroup, of *gang.Group, status map[string]v2alpha2.SubGro
 	return status[of.Name()].Satisfied
 }
 
-// describe says how a sub-group is: a count and a few words. spare tells that the group above has enough without it.
+// describe returns the state of a sub-group: a count, a few words, and whether it is good. spare: the group above it has its
+// minimum without it.
 func describe(g *gang.Group, s v2alpha2.SubGroupStatus, spare bool) (count, words string, good bool) {
 	count = fmt.Sprintf("%d/%d", s.Bound, g.Min())
 	unit := "pods"
@@ -213,7 +214,7 @@ func describe(g *gang.Group, s v2alpha2.SubGroupStatus, spare bool) (count, word
 	}
 }
 
-// whyNotAll returns what the status says to people, "" if nothing waits.
+// whyNotAll returns the reason and summary of the status, "" if no pod of the gang waits.
 func whyNotAll(s scene, g *v2alpha2.PodGroup) string {
 	switch {
 	case g.Status.Phase == v2alpha2.PodGroupCompleted:

@@ -257,7 +257,7 @@ func withoutColour(text string) string {
 	}
 }
 
-func TestPictureFoldsWhatIsKnown(t *testing.T) {
+func TestPictureFoldsUnchangedBranches(t *testing.T) {
 	t.Parallel()
 	known := map[string]string{}
 	s := service()
@@ -335,7 +335,7 @@ func TestPartialGangs(t *testing.T) {
 			want:   time.Second,
 			early:  inference,
 		},
-		"a gang that is bound at once was never partial": {
+		"a gang that is bound in one scene was never partial": {
 			scenes: []scene{withPods(nil), withPods(map[string]int{"node": 2})},
 		},
 		"bound one by one": {
@@ -346,7 +346,7 @@ func TestPartialGangs(t *testing.T) {
 			scenes: []scene{withPods(map[string]int{"node": 1}), withPods(map[string]int{"node": 1})},
 			want:   time.Second,
 		},
-		"what is given back counts until then": {
+		"a partial gang counts until its pods are released": {
 			scenes: []scene{withPods(map[string]int{"node": 1}), withPods(nil), withPods(nil)},
 			want:   time.Second,
 		},

@@ -32,7 +32,7 @@ const (
 // rolledCliques are the cliques of chat whose image changes: a standalone one, and both of a scaling group.
 var rolledCliques = []string{"frontend", "pleader", "pworker"}
 
-// What chat has while it has two replicas: pods, and of each kind those that an update replaces or leaves alone.
+// The numbers of pods and units of chat while it has two replicas, and what the steps of the rollout expect.
 const (
 	servicePods      = 10 // of a replica
 	frontends        = 4
@@ -43,23 +43,23 @@ const (
 	waitsForComplete = "--for=condition=Progressing=False"
 )
 
-// rollout is what becomes of chat when its template changes.
+// rollout returns the steps in which the template of chat changes.
 func rollout() []step {
 	table := []string{"get", "podcliqueset", chat}
 	return []step{
 		{
-			title: "replicas: 2 is written into podcliqueset.yaml, and it is applied again",
-			why:   "A second whole service beside the first: chat-1, a gang of its own, on the 32 GPUs that are free.",
+			title: "podcliqueset.yaml is applied with replicas: 2",
+			why:   "A second complete service starts beside the first: chat-1, a gang of its own, on the 32 free GPUs.",
 			do:    func(ctx context.Context, st *stage) error { return st.applyChat(ctx, "") },
 			claims: []claim{
 				admitted(chatGang, servicePods), admitted(chatGang1, servicePods), available(), serving(2 * servicePods), free(0),
 			},
 		},
 		{
-			title: "A new image for frontend and prefill is written into it, and it is applied again",
-			why: "A rollout, one unit at a time. The replica with the highest number is first: its frontends, one after the other, and its " +
-				"prefill replicas, each as a whole. Then the other. There is no GPU to spare: what comes takes the room of what goes. " +
-				"kubectl wait " + waitsForComplete + " returns when everything is done.",
+			title: "podcliqueset.yaml is applied with a new image for frontend and prefill",
+			why: "The update replaces one unit at a time. It begins with the replica of the highest index, chat-1: its frontends one after " +
+				"the other, and its prefill replicas, each as a whole. chat-0 follows. No GPU is free, so each new pod uses the GPUs of the " +
+				"pod that it replaces. kubectl wait " + waitsForComplete + " returns when the update is complete.",
 			do: func(ctx context.Context, st *stage) error {
 				if err := st.applyChat(ctx, newImage); err != nil {
 					return err
@@ -67,10 +67,10 @@ func rollout() []step {
 				return st.untilRolledOut(ctx, newImage)
 			},
 			throughout: []claim{
-				{"3 of the 4 prefill replicas are ready, 3 of the 4 frontends", oneAtATime},
-				{"chat-0 is whole and unchanged until chat-1 is done", highestFirst(newImage)},
-				{"a leader has the image of its worker", wholeReplicas},
-				{"decode, which has not changed, is ready: all 8 pods", decodeServes},
+				{"at least 3 of the 4 prefill replicas and 3 of the 4 frontends are ready", oneAtATime},
+				{"chat-0 is ready and unchanged until chat-1 is done", highestFirst(newImage)},
+				{"a prefill leader has the same image as its worker", wholeReplicas},
+				{"decode, whose template has not changed, has all 8 pods ready", decodeServes},
 			},
 			claims: []claim{
 				rolledOut(newImage), serving(2 * servicePods), admitted(chatGang, servicePods), admitted(chatGang1, servicePods), available(), free(0),
@@ -79,8 +79,9 @@ func rollout() []step {
 		},
 		{
 			title: "An image that does not exist is applied",
-			why: fmt.Sprintf("The update takes down the first units, whose replacements cannot start, and stops: no other goes before these are ready. "+
-				"Status and kubectl get say what it waits for. kubectl wait gives up after %d seconds.", giveUpInSeconds),
+			why: fmt.Sprintf("The update replaces the first frontend and the first prefill replica. The new pods cannot start, and the update stops: "+
+				"it deletes no other pod before these are ready. The status and kubectl get show what it waits for. kubectl wait gives up "+
+				"after %d seconds.", giveUpInSeconds),
 			do: func(ctx context.Context, st *stage) error {
 				if err := st.applyChat(ctx, brokenImage); err != nil {
 					return err
@@ -88,8 +89,8 @@ func rollout() []step {
 				return st.untilStuck(ctx)
 			},
 			throughout: []claim{
-				{"the 17 other pods serve", atLeast(2*servicePods - brokenPods)},
-				{"chat-0 is whole and unchanged", func(s scene) bool { return untouched(s, 0, newImage) }},
+				{"the other 17 pods are ready", atLeast(2*servicePods - brokenPods)},
+				{"chat-0 is ready and unchanged", func(s scene) bool { return untouched(s, 0, newImage) }},
 			},
 			claims: []claim{
 				progressing(v1alpha1.ReasonWaitingForReadiness),
@@ -101,15 +102,15 @@ func rollout() []step {
 			show: table,
 		},
 		{
-			title: "The template before that is applied again",
-			why:   "That is how an update is undone. The 3 broken pods are replaced; the others are of this template.",
+			title: "The previous template is applied again",
+			why:   "This undoes the update. The 3 broken pods are replaced; all others already have this template.",
 			do: func(ctx context.Context, st *stage) error {
 				if err := st.applyChat(ctx, newImage); err != nil {
 					return err
 				}
 				return st.untilRolledOut(ctx, newImage)
 			},
-			throughout: []claim{{"the 17 other pods serve", atLeast(2*servicePods - brokenPods)}},
+			throughout: []claim{{"the other 17 pods are ready", atLeast(2*servicePods - brokenPods)}},
 			claims: []claim{
 				rolledOut(newImage), serving(2 * servicePods), admitted(chatGang, servicePods), admitted(chatGang1, servicePods), available(), free(0),
 			},
@@ -118,7 +119,7 @@ func rollout() []step {
 	}
 }
 
-// applyChat applies the sample with two replicas and this image for what is rolled out, "" for the one that it has.
+// applyChat applies the sample with two replicas, and with this image in the cliques that are rolled out; "" keeps theirs.
 func (st *stage) applyChat(ctx context.Context, image string) error {
 	var changed []*unstructured.Unstructured
 	for _, object := range st.chat {
@@ -191,7 +192,7 @@ func (st *stage) untilStuck(ctx context.Context) error {
 	return err
 }
 
-// kubectl runs it as the administrator, and returns what it prints.
+// kubectl runs kubectl as the administrator, and returns its standard output.
 func (st *stage) kubectl(ctx context.Context, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, filepath.Join("bin", "kubectl"), arguments...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+st.cp.AdminKubeconfig())
@@ -205,7 +206,7 @@ func (st *stage) kubectl(ctx context.Context, arguments ...string) (string, erro
 	return string(output), nil
 }
 
-// shownColumns are those of kubectl get podcliqueset that fit on a page.
+// shownColumns are the columns of kubectl get podcliqueset that fit into the width of the demo.
 var shownColumns = []string{"NAME", "REPLICAS", "SCHEDULED", "AVAILABLE", "UPDATED", "UPDATE", "PHASE"}
 
 // pickColumns returns columns of a table as kubectl get prints it, aligned as kubectl does.
@@ -237,10 +238,10 @@ func pickColumns(table string, names []string) string {
 	return strings.Join(picked, "")
 }
 
-// serves tells whether the pod is ready and there to stay.
+// serves reports whether the pod is ready and not being deleted.
 func serves(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && controlplane.PodReady(pod) }
 
-// count returns how many pods are so.
+// count returns how many of the pods satisfy is.
 func count(pods []*corev1.Pod, is func(*corev1.Pod) bool) int {
 	n := 0
 	for _, pod := range pods {
@@ -284,7 +285,7 @@ func cliquesWith(s scene, of string) []string {
 	return names
 }
 
-// oneAtATime tells whether all units but one of each kind serve.
+// oneAtATime reports whether at most one unit of each kind is not ready.
 func oneAtATime(s scene) bool {
 	whole := 0
 	for replica := range 2 {
@@ -297,12 +298,12 @@ func oneAtATime(s scene) bool {
 	return whole >= prefillReplicas-1 && count(s.of("frontend"), serves) >= frontends-1
 }
 
-// untouched tells whether all pods of a replica of chat serve, with this image where it is rolled out.
+// untouched reports whether all pods of a replica of chat serve, with this image in the cliques that are rolled out.
 func untouched(s scene, replica int, with string) bool {
 	return hasServing(s, replica, func(pod *corev1.Pod) bool { return image(pod) == with })
 }
 
-// hasServing tells whether all pods of a replica of chat serve, and those of the cliques that are rolled out are so.
+// hasServing reports whether all pods of a replica of chat serve, and those of the cliques that are rolled out satisfy is.
 func hasServing(s scene, replica int, is func(*corev1.Pod) bool) bool {
 	return servicePods == count(ofSet(s.pods, chat), func(pod *corev1.Pod) bool {
 		name, of := cliqueOf(pod)
@@ -310,14 +311,14 @@ func hasServing(s scene, replica int, is func(*corev1.Pod) bool) bool {
 	})
 }
 
-// highestFirst tells whether chat-0 is as it was, or chat-1 has the image and serves.
+// highestFirst reports whether chat-0 serves without the image, or chat-1 serves with it.
 func highestFirst(with string) func(scene) bool {
 	return func(s scene) bool {
 		return hasServing(s, 0, func(pod *corev1.Pod) bool { return image(pod) != with }) || untouched(s, 1, with)
 	}
 }
 
-// wholeReplicas tells whether no replica of prefill has pods of two templates.
+// wholeReplicas reports whether no replica of prefill has pods of two templates.
 func wholeReplicas(s scene) bool {
 	for replica := range 2 {
 		for i := range prefillReplicas / 2 {
@@ -334,7 +335,7 @@ func decodeServes(s scene) bool {
 	return count(s.of("dleader"), serves)+count(s.of("dworker"), serves) == decodePods
 }
 
-// atLeast tells whether this many pods of chat serve.
+// atLeast reports whether at least this many pods of chat serve.
 func atLeast(pods int) func(scene) bool {
 	return func(s scene) bool { return count(ofSet(s.pods, chat), serves) >= pods }
 }
@@ -344,9 +345,9 @@ func serving(pods int) claim {
 	return claim{fmt.Sprintf("%d pods are ready", pods), func(s scene) bool { return count(ofSet(s.pods, chat), serves) == pods }}
 }
 
-// progressing claims that the update is under way, and what it waits for.
+// progressing claims that the update is in progress, with this reason.
 func progressing(reason string) claim {
-	return claim{"the status says that the update waits: Progressing, reason " + reason, func(s scene) bool {
+	return claim{"the status reports that the update waits: Progressing, reason " + reason, func(s scene) bool {
 		set := s.set(chat)
 		if set == nil {
 			return false
@@ -357,9 +358,10 @@ func progressing(reason string) claim {
 	}}
 }
 
-// rolledOut claims that the update is complete, and that every pod that it concerns has this image and serves.
+// rolledOut claims that the update is complete, and that every pod of the cliques that are rolled out has this image and
+// serves.
 func rolledOut(with string) claim {
-	return claim{"the update is complete, 2 replicas are updated: frontend and prefill have " + with, func(s scene) bool {
+	return claim{"the update is complete: frontend and prefill of both replicas have " + with, func(s scene) bool {
 		set := s.set(chat)
 		if set == nil || set.Status.UpdatedReplicas != 2 || set.Status.ObservedGeneration != set.Generation ||
 			set.Status.UpdateProgress == nil || set.Status.UpdateProgress.UpdateEndedAt == nil {
@@ -371,7 +373,7 @@ func rolledOut(with string) claim {
 	}}
 }
 
-// updateOf says in a few words how far an update of the set is, "" before the first.
+// updateOf summarizes the progress of an update of the set in a few words; "" before the first update.
 func updateOf(set *v1alpha1.PodCliqueSet) string {
 	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing)
 	if c == nil || set.Status.UpdateProgress == nil {
@@ -380,17 +382,17 @@ func updateOf(set *v1alpha1.PodCliqueSet) string {
 	return fmt.Sprintf(", %d/%d updated, %s", set.Status.UpdatedReplicas, set.Spec.Replicas, c.Reason)
 }
 
-// unitsOf returns what is replaced in an update that is under way: a text per PodClique and scaling group, by name.
+// unitsOf describes the unit that an update is replacing, for each PodClique and scaling group, by name.
 func (s scene) unitsOf() map[string]string {
 	units := map[string]string{}
 	for _, group := range s.scalingGroups {
 		if p := group.Status.UpdateProgress; p != nil && p.UpdateEndedAt == nil && p.ReadyReplicaIndicesSelectedToUpdate != nil {
-			units[group.Name] = fmt.Sprintf("replica %d is replaced", p.ReadyReplicaIndicesSelectedToUpdate.Current)
+			units[group.Name] = fmt.Sprintf("replacing replica %d", p.ReadyReplicaIndicesSelectedToUpdate.Current)
 		}
 	}
 	for _, clique := range s.cliques {
 		if p := clique.Status.UpdateProgress; p != nil && p.UpdateEndedAt == nil && p.ReadyPodsSelectedToUpdate != nil {
-			units[clique.Name] = fmt.Sprintf("pod %s is replaced", p.ReadyPodsSelectedToUpdate.Current)
+			units[clique.Name] = fmt.Sprintf("replacing pod %s", p.ReadyPodsSelectedToUpdate.Current)
 		}
 	}
 	return units

@@ -63,8 +63,8 @@ func unready(pod *corev1.Pod)  { pod.Status.Conditions = nil }
 func leaving(pod *corev1.Pod)  { pod.DeletionTimestamp = &metav1.Time{} }
 func replaced(pod *corev1.Pod) { pod.Spec.Containers[0].Image = newImage }
 
-// A promise that cannot be broken would be no promise.
-func TestPromisesOfARollout(t *testing.T) {
+// Each claim of the rollout fails for a scene that violates it.
+func TestClaimsOfARollout(t *testing.T) {
 	t.Parallel()
 	promises := map[string]func(scene) bool{
 		"one at a time": oneAtATime, "highest first": highestFirst(newImage), "whole replicas": wholeReplicas, "decode": decodeServes,
@@ -157,9 +157,9 @@ func TestRolledOut(t *testing.T) {
 			s.change(0, "pworker", 1, func(p *corev1.Pod) { p.Spec.Containers[0].Image = oldImage })
 		},
 		"a pod that is not ready":  func(s scene) { s.change(0, "dworker", 1, unready) },
-		"a replica that is not":    func(s scene) { s.sets[0].Status.UpdatedReplicas = 1 },
-		"a status of before":       func(s scene) { s.sets[0].Status.ObservedGeneration = 1 },
-		"an update that goes on":   func(s scene) { s.sets[0].Status.UpdateProgress.UpdateEndedAt = nil },
+		"one updated replica":      func(s scene) { s.sets[0].Status.UpdatedReplicas = 1 },
+		"an outdated status":       func(s scene) { s.sets[0].Status.ObservedGeneration = 1 },
+		"an update in progress":    func(s scene) { s.sets[0].Status.UpdateProgress.UpdateEndedAt = nil },
 		"a condition that is True": func(s scene) { s.sets[0].Status.Conditions[0].Status = metav1.ConditionTrue },
 	} {
 		s := done()
@@ -185,8 +185,8 @@ b      10        UpdateComplete        Running
 	}
 }
 
-// A claim that did not hold throughout is remembered, also if it holds again when the step looks.
-func TestWhatDoesNotHoldThroughoutIsRemembered(t *testing.T) {
+// A claim that did not hold in one scene fails the step, even if it holds again when the step ends.
+func TestThroughoutClaimFailsAfterOneViolation(t *testing.T) {
 	t.Parallel()
 	o := &observer{changed: make(chan struct{})}
 	calls := 0

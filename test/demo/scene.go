@@ -16,7 +16,7 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// scene is the cluster at one moment: API objects as the API server has them, and nothing that the demo remembers.
+// scene is the cluster at one moment: API objects as the API server has them, without any state of the demo.
 type scene struct {
 	nodes    []*corev1.Node
 	pods     []*corev1.Pod
@@ -50,7 +50,7 @@ func named[T metav1.Object](objects []T, name string) T {
 	return none
 }
 
-// subGroup returns what a PodGroup's status says of one sub-group, the zero value if it says nothing.
+// subGroup returns the status of one sub-group in the status of its PodGroup, the zero value if it has none.
 func (s scene) subGroup(group, name string) v2alpha2.SubGroupStatus {
 	if g := s.group(group); g != nil {
 		for _, status := range g.Status.SubGroups {
@@ -62,7 +62,7 @@ func (s scene) subGroup(group, name string) v2alpha2.SubGroupStatus {
 	return v2alpha2.SubGroupStatus{}
 }
 
-// bound counts, per leaf, the pods of a gang that are bound to a node, and do not end.
+// bound counts, per leaf, the pods of a gang that are bound to a node, have not finished, and are not being deleted.
 func (s scene) bound(group string) gang.Counts {
 	counts := gang.Counts{}
 	for _, pod := range s.pods {
@@ -107,7 +107,7 @@ func (s scene) held(group string) int {
 	return n
 }
 
-// free returns how many GPUs of nodes that take pods are held by nobody.
+// free returns how many GPUs of schedulable nodes are not held by a pod.
 func (s scene) free() int {
 	n := 0
 	for _, node := range s.nodes {
@@ -118,7 +118,7 @@ func (s scene) free() int {
 	return n
 }
 
-// cells returns one character per GPU of the node: letters of the gangs that hold them, sorted, then those nobody holds.
+// cells returns one character per GPU of the node: the letters of the gangs that hold them, sorted, then the unused ones.
 func (s scene) cells(node *corev1.Node, letters map[string]string) string {
 	capacity := node.Status.Capacity[controlplane.GPUResource]
 	var held []string
@@ -143,13 +143,13 @@ func (s scene) cells(node *corev1.Node, letters map[string]string) string {
 
 const (
 	freeCell     = "."
-	closedCell   = "x" // nobody's, and the node takes no pods
+	closedCell   = "x" // unused, on a node that takes no pods
 	strangerCell = "?" // held by a pod that is in no gang
 )
 
 func gangOf(pod *corev1.Pod) string { return pod.Annotations[v2alpha2.PodGroupAnnotation] }
 
-// holdsGPUs tells whether the pod is on a node and has not ended; a pod that is being deleted still holds its GPUs.
+// holdsGPUs reports whether the pod is on a node and has not finished; a pod that is being deleted still holds its GPUs.
 func holdsGPUs(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
@@ -173,7 +173,7 @@ func total(counts gang.Counts) int {
 	return n
 }
 
-// upToDate tells whether the status of every PodGroup counts the pods that there are. It follows within two seconds.
+// upToDate reports whether the status of every PodGroup counts the pods that exist. It follows them within two seconds.
 func (s scene) upToDate() bool {
 	for _, g := range s.groups {
 		created, bound := gang.Counts{}, gang.Counts{}
@@ -189,7 +189,7 @@ func (s scene) upToDate() bool {
 		}
 		tree, err := podgroup.Tree(&g.Spec)
 		if err != nil {
-			continue // says so in its picture
+			continue // its picture has the error
 		}
 		for _, leaf := range tree.Leaves() {
 			if leaf == tree.Root() {

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 )
 
-// serviceOf returns the PodCliqueSet that a PodGroup is a replica of, and the number of the replica; nil if it is none's.
+// serviceOf returns the PodCliqueSet that owns a PodGroup, and the index of the replica; nil if no PodCliqueSet owns it.
 func (s scene) serviceOf(g *v2alpha2.PodGroup) (set *v1alpha1.PodCliqueSet, replica string) {
 	owner := metav1.GetControllerOf(g)
 	if owner == nil || owner.Kind != v1alpha1.KindPodCliqueSet {
@@ -21,8 +21,8 @@ func (s scene) serviceOf(g *v2alpha2.PodGroup) (set *v1alpha1.PodCliqueSet, repl
 	return s.set(owner.Name), g.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex]
 }
 
-// serviceRows is the tree of a replica of a PodCliqueSet as its user wrote it: names and roles are those of the PodCliques
-// and PodCliqueScalingGroups, wanted is what these ask for, needed what the PodGroup asks for, bound what its status says.
+// serviceRows returns the tree of a replica of a PodCliqueSet in the names and roles of its PodCliques and
+// PodCliqueScalingGroups. wanted is their replicas, needed the minimum in the PodGroup, bound the count in its status.
 func serviceRows(s scene, g *v2alpha2.PodGroup, tree *gang.Tree, status map[string]v2alpha2.SubGroupStatus) []row {
 	rows := []row{{role: "role", count: serviceCounts("wanted", "needed", "bound")}}
 	grow(tree.Root(), "", func(branch string, group *gang.Group) {
@@ -49,8 +49,8 @@ func serviceRows(s scene, g *v2alpha2.PodGroup, tree *gang.Tree, status map[stri
 	return rows
 }
 
-// foldKnown leaves the rows out that are below a child of the root, if that child's rows are in known as they are; known
-// learns the others. A nil known folds nothing.
+// foldKnown omits the rows below each child of the root whose rows are in known unchanged, and adds the others to known.
+// With a nil known it omits nothing.
 func foldKnown(rows []row, gangName string, known map[string]string) []row {
 	if known == nil {
 		return rows
@@ -78,7 +78,7 @@ func serviceCounts(wanted, needed, bound any) string {
 	return fmt.Sprintf("%6v  %6v  %5v", wanted, needed, bound)
 }
 
-// memberOf returns a PodClique of the replica of a scaling group that this group of the tree is.
+// memberOf returns a PodClique of the scaling group's replica that this group of the tree stands for, nil if there is none.
 func (s scene) memberOf(group *gang.Group) *v1alpha1.PodClique {
 	for _, child := range group.Children() {
 		if clique := s.clique(child.Name()); clique != nil {
@@ -88,7 +88,7 @@ func (s scene) memberOf(group *gang.Group) *v1alpha1.PodClique {
 	return nil
 }
 
-// availability is what a PodCliqueSet says of itself, "" if it says nothing yet.
+// availability returns the phase and the condition Available of a PodCliqueSet as text, "" if it has no such condition yet.
 func availability(set *v1alpha1.PodCliqueSet) string {
 	for _, c := range set.Status.Conditions {
 		if c.Type == v1alpha1.ConditionAvailable {
@@ -98,7 +98,7 @@ func availability(set *v1alpha1.PodCliqueSet) string {
 	return ""
 }
 
-// updating is what a PodCliqueSet says of an update that is under way, "" of other replicas than the one that is updated.
+// updating returns the condition Progressing of a PodCliqueSet as text, for the replica that is being updated; "" for others.
 func updating(set *v1alpha1.PodCliqueSet, replica string) string {
 	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing)
 	p := set.Status.UpdateProgress
@@ -108,7 +108,7 @@ func updating(set *v1alpha1.PodCliqueSet, replica string) string {
 	return fmt.Sprintf("PodCliqueSet %s: %s=%s, %s: %s", set.Name, c.Type, c.Status, c.Reason, c.Message)
 }
 
-// made lists what exists for a PodCliqueSet, "nothing" if that is all.
+// made lists the objects that exist for a PodCliqueSet as counts by kind, "nothing" if there are none.
 func (s scene) made(set string) string {
 	var parts []string
 	count := func(n int, one, more string) {

@@ -62,11 +62,11 @@ const (
 	nodesAtFirst = 5
 )
 
-// step is one scene of the story: what is done and why, and what has to come of it.
+// step is one scene of the story: an action with its explanation, and the claims that have to hold after it.
 type step struct {
 	title, why string
 	do         func(context.Context, *stage) error
-	throughout []claim // about pods only, which are seen in one order: what holds from before do until all claims hold
+	throughout []claim // have to hold from before do until all claims hold; about pods only, whose events arrive in one order
 	claims     []claim
 	show       []string // arguments of kubectl get, to be shown with its output; nil: nothing
 }
@@ -93,7 +93,7 @@ func newStage(cp *controlplane.ControlPlane) (*stage, error) {
 			return nil, fmt.Errorf("manifests/samples/%s: %w", file, err)
 		}
 	}
-	// The sample's own name, training, would be taken for training-job.
+	// The name of the sample, training, is too similar to training-job.
 	for _, object := range st.tuning {
 		object.SetName(tuning)
 		if object.GetKind() == "Job" {
@@ -113,8 +113,8 @@ func story() []step {
 	steps := []step{
 		{
 			title: "training-job: the PodGroup and three of its four Jobs are created",
-			why: "The gang is two groups, decode and prefill, each a leader and 4 workers, and needs all 10 pods. 6 exist. " +
-				"There are 40 free GPUs, but a gang that cannot be whole gets none of them.",
+			why: "The gang has two groups, decode and prefill, each with a leader and 4 workers, and needs all 10 pods. Only 6 exist. " +
+				"40 GPUs are free, but Muster binds no pod of a gang before all the pods that it needs exist.",
 			do: func(ctx context.Context, st *stage) error {
 				return st.cp.Apply(ctx, st.training[:last(st.training)]...)
 			},
@@ -125,20 +125,20 @@ func story() []step {
 		},
 		{
 			title: "training-job: the fourth Job is created",
-			why:   "Now the gang can be whole: all 10 pods are planned and bound together.",
+			why:   "All 10 pods exist now. They fit, and are bound together.",
 			do: func(ctx context.Context, st *stage) error {
 				return st.cp.Apply(ctx, st.training[last(st.training):]...)
 			},
 			claims: []claim{admitted(training, 10), free(30)},
 		},
 		{
-			title: "inference-service: 4 groups of 8 pods, of which any 3 are enough",
-			why: "30 GPUs are free. Three groups fit and are admitted. The fourth is welcome but not needed; it comes whole " +
-				"or not at all, so it does not take the 6 GPUs that are left.",
+			title: "inference-service: 4 groups of 8 pods, any 3 of them are the minimum",
+			why: "30 GPUs are free. Three groups fit and are admitted. The fourth group is above the minimum. It too starts as a whole " +
+				"or not at all, so none of its pods takes one of the remaining 6 GPUs.",
 			do: func(ctx context.Context, st *stage) error { return st.cp.Apply(ctx, st.inference...) },
 			claims: []claim{
 				admitted(inference, 24), free(6),
-				{"three groups run, the fourth has nothing", func(s scene) bool {
+				{"three groups have 8 pods bound each, the fourth has none", func(s scene) bool {
 					return slices.Equal(sizes(s, inference), []int{0, 8, 8, 8})
 				}},
 				{"the status says that the fourth lacks GPUs", func(s scene) bool {
@@ -148,9 +148,10 @@ func story() []step {
 			},
 		},
 		{
-			title: "fine-tuning: a plain Job of 8 pods, all needed",
-			why:   "6 GPUs are free. 6 of the 8 pods could start; they would only block what others could use. The gang waits and holds nothing.",
-			do:    func(ctx context.Context, st *stage) error { return st.cp.Apply(ctx, st.tuning...) },
+			title: "fine-tuning: a plain Job of 8 pods that needs all of them",
+			why: "6 GPUs are free. Starting 6 of the 8 pods would only keep these GPUs from other gangs. The gang waits, and none of its " +
+				"pods is bound.",
+			do: func(ctx context.Context, st *stage) error { return st.cp.Apply(ctx, st.tuning...) },
 			claims: []claim{
 				waits(tuning, v2alpha2.ReasonInsufficientGPUs),
 				{"8 of its pods exist", func(s scene) bool { return s.created(tuning) == 8 }},
@@ -159,8 +160,8 @@ func story() []step {
 		},
 		{
 			title: "A node joins: 8 more GPUs",
-			why: "14 GPUs are free now, and two want 8 of them: fine-tuning, which does not run at all, and the fourth group of " +
-				"inference-service, which is a bonus. What is needed goes first.",
+			why: "14 GPUs are free. Two candidates need 8 each: fine-tuning, for its minimum, and the fourth group of inference-service, " +
+				"which is above a minimum. Minimums go first: fine-tuning starts.",
 			do: func(ctx context.Context, st *stage) error { return st.join(ctx, nodesAtFirst) },
 			claims: []claim{
 				admitted(tuning, 8), admitted(inference, 24), free(6),
@@ -168,7 +169,7 @@ func story() []step {
 		},
 		{
 			title: "training-job is deleted",
-			why:   "16 GPUs are free. The next in line is the fourth group of inference-service: it is admitted as a whole.",
+			why:   "16 GPUs are free. Now the fourth group of inference-service starts, as a whole.",
 			do:    func(ctx context.Context, st *stage) error { return st.delete(ctx, st.training...) },
 			claims: []claim{
 				{"training-job is gone", func(s scene) bool { return s.group(training) == nil && s.created(training) == 0 }},
@@ -184,8 +185,8 @@ func story() []step {
 			},
 		},
 		{
-			title: "fine-tuning ends: its 8 pods exit with 0",
-			why:   "Nothing is left to run, and its GPUs are free again. (Job and PodGroup are then deleted.)",
+			title: "fine-tuning completes: its 8 pods exit with 0",
+			why:   "The gang is Completed and its GPUs are free again. (The next step begins by deleting its Job and PodGroup.)",
 			do: func(ctx context.Context, st *stage) error {
 				for i := range 8 {
 					if err := st.finish(ctx, tuning, i); err != nil {
@@ -200,9 +201,10 @@ func story() []step {
 			},
 		},
 		{
-			title: "Capacity is taken away: four of six nodes are drained for repair",
-			why: "Their pods are evicted and come back as new ones. 16 GPUs are left for a gang that needs 24. It was whole once, so " +
-				"what runs keeps running (Admitted stays); the lost pods wait for room, first in line.",
+			title: "Four of six nodes are drained for repair",
+			why: "Their pods are evicted, and the StatefulSets create new ones. 16 GPUs are left for a gang that needs 24. Muster does not " +
+				"stop a gang that was admitted once: the other pods keep running, and the condition Admitted stays True. The new pods " +
+				"wait for free GPUs, ahead of other gangs.",
 			do: func(ctx context.Context, st *stage) error {
 				if err := st.delete(ctx, st.tuning...); err != nil {
 					return err
@@ -221,23 +223,23 @@ func story() []step {
 						meta.IsStatusConditionTrue(g.Status.Conditions, v2alpha2.ConditionAdmitted) &&
 						meta.IsStatusConditionFalse(g.Status.Conditions, v2alpha2.ConditionSatisfied)
 				}},
-				{"all 32 pods exist again, 16 at most have a GPU", func(s scene) bool {
+				{"all 32 pods exist again, at most 16 have a GPU", func(s scene) bool {
 					return s.created(inference) == 32 && s.held(inference) <= 16
 				}},
-				{"nothing is left on the drained nodes", func(s scene) bool {
+				{"no pod is left on the drained nodes", func(s scene) bool {
 					return !slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
 						return slices.ContainsFunc(broken, func(n int) bool { return pod.Spec.NodeName == nodeName(n) }) && holdsGPUs(pod)
 					})
 				}},
-				{"the status tells why", func(s scene) bool {
+				{"the status states the reason", func(s scene) bool {
 					g := s.group(inference)
 					return g != nil && g.Status.Reason != "" && g.Status.Reason != v2alpha2.ReasonWaitingForPods && g.Status.Reason != v2alpha2.ReasonBinding
 				}},
 			},
 		},
 		{
-			title: "Capacity is given back: the four nodes are in service again",
-			why:   "The gang is made whole, and the fourth group with it.",
+			title: "The four nodes are back in service",
+			why:   "The gang gets its minimum again, and then its fourth group.",
 			do: func(ctx context.Context, st *stage) error {
 				for _, number := range broken {
 					if err := st.cordon(ctx, nodeName(number), false); err != nil {
@@ -249,15 +251,15 @@ func story() []step {
 			claims: []claim{admitted(inference, 32), free(16)},
 		},
 		{
-			title: "chat: a PodCliqueSet, a whole service in one object",
-			why: "Its roles: frontend, 2 pods without GPUs of which 1 is enough; prefill, 2 replicas of 8 GPUs of which 1 is enough; " +
-				"decode, 1 replica of 16 GPUs. A replica is a leader and its workers. muster-controller makes pods of it, " +
-				"muster-scheduler starts the minimum of all roles at once or nothing. That takes 24 GPUs; 16 are free.",
+			title: "chat: a PodCliqueSet, a complete service in one object",
+			why: "It has three roles: frontend, 2 pods without GPUs, 1 of them needed; prefill, 2 replicas of 8 GPUs, 1 of them needed; " +
+				"decode, 1 replica of 16 GPUs. A replica is a leader with its workers. muster-controller creates the pods; " +
+				"muster-scheduler starts the minimum of all roles together or not at all. The minimum needs 24 GPUs; 16 are free.",
 			do: func(ctx context.Context, st *stage) error { return st.cp.Apply(ctx, st.chat...) },
 			claims: []claim{
 				made("1 PodGroup, 2 PodCliqueScalingGroups, 7 PodCliques, 10 pods and 1 Service"),
 				waits(chatGang, v2alpha2.ReasonInsufficientGPUs),
-				{"chat is not Available, and says where to look", func(s scene) bool {
+				{"chat is not Available, and its condition names the PodGroup to look at", func(s scene) bool {
 					set := s.set(chat)
 					return set != nil && meta.IsStatusConditionFalse(set.Status.Conditions, v1alpha1.ConditionAvailable) &&
 						strings.Contains(availability(set), "PodGroup "+chatGang)
@@ -267,8 +269,8 @@ func story() []step {
 		},
 		{
 			title: "A node joins: 24 GPUs are free",
-			why: "That is the minimum to the GPU. The whole service starts at once: frontend, prefill and decode, leaders and workers. " +
-				"What is above the minimum comes after it: the second frontend has room, the second prefill replica waits.",
+			why: "The minimum needs exactly 24. The whole service starts together: frontend, prefill and decode, leaders and workers. " +
+				"Pods above the minimum follow: the second frontend needs no GPU and starts, the second prefill replica waits.",
 			do: func(ctx context.Context, st *stage) error { return st.join(ctx, nodesAtFirst+1) },
 			claims: []claim{
 				admitted(chatGang, 8), available(), groupHas(chatPrefill, 1), groupHas(chatDecode, 1), free(0),
@@ -276,7 +278,7 @@ func story() []step {
 		},
 		{
 			title: "inference-service is deleted",
-			why:   "32 GPUs are free. The second prefill replica starts, leader and worker together.",
+			why:   "32 GPUs are free. The second prefill replica starts, its leader and worker together.",
 			do:    func(ctx context.Context, st *stage) error { return st.delete(ctx, st.inference...) },
 			claims: []claim{
 				{"inference-service is gone", func(s scene) bool { return s.group(inference) == nil && s.created(inference) == 0 }},
@@ -285,12 +287,12 @@ func story() []step {
 		},
 		{
 			title: "kubectl scale podcliquescalinggroup " + chatDecode + " --replicas=3",
-			why: "Two more replicas of a leader and 3 workers, 16 GPUs each. Each is a gang of its own: one starts, all 4 pods of it; " +
-				"the other leaves the 8 GPUs alone that are still free, and waits.",
+			why: "Two more replicas, each with a leader, 3 workers and 16 GPUs. Each of them starts as a whole or not at all. 24 GPUs are " +
+				"free: one replica starts with all of its 4 pods, the other waits, and the remaining 8 GPUs stay free.",
 			do: func(ctx context.Context, st *stage) error { return st.scale(ctx, chatDecode, 3) },
 			claims: []claim{
 				admitted(chatGang, 14), available(), groupHas(chatDecode, 2), free(8),
-				{"the 4 pods of the third decode replica exist, and hold nothing", func(s scene) bool {
+				{"the 4 pods of the third decode replica exist, and hold no GPU", func(s scene) bool {
 					return s.created(chatGang) == 18 && len(s.below(chatDecode, 2)) == 4 && !slices.ContainsFunc(s.below(chatDecode, 2), holdsGPUs)
 				}},
 				{"the status says that it lacks GPUs", func(s scene) bool {
@@ -307,7 +309,7 @@ func story() []step {
 		},
 		{
 			title: "kubectl scale podcliquescalinggroup " + chatDecode + " --replicas=1",
-			why:   "The replicas with the highest numbers go, what is left runs on.",
+			why:   "The replicas with the highest indices are deleted. The remaining one keeps running.",
 			do:    func(ctx context.Context, st *stage) error { return st.scale(ctx, chatDecode, 1) },
 			claims: []claim{
 				admitted(chatGang, 10), available(), groupHas(chatDecode, 1), free(32),
@@ -319,9 +321,9 @@ func story() []step {
 			},
 		},
 		{
-			title: "A prefill worker fails its readiness probe, and chat has a terminationDelay now",
-			why: fmt.Sprintf("Its PodClique is below its minimum: a breach. It has %d seconds to recover. kubectl get shows since when, "+
-				"and until when; nothing is taken away meanwhile. The other prefill replica is enough for chat to be Available.", graceSeconds),
+			title: fmt.Sprintf("chat gets a terminationDelay of %d s, and a prefill worker fails its readiness probe", graceSeconds),
+			why: fmt.Sprintf("The PodClique of the worker is below its minAvailable: a breach. It has %d seconds to recover. kubectl get shows "+
+				"when the breach began, and its deadline. Until then no pod is deleted. chat stays Available with the other prefill replica.", graceSeconds),
 			do: func(ctx context.Context, st *stage) error {
 				if err := st.setDelay(ctx); err != nil {
 					return err
@@ -341,8 +343,8 @@ func story() []step {
 		},
 		{
 			title: fmt.Sprintf("%d seconds later", graceSeconds),
-			why: "It has not recovered. The replica is ended as a whole, the healthy leader too, and created again as a unit. " +
-				"No other pod is touched.",
+			why: "The worker has not recovered. The whole prefill replica is deleted, including its healthy leader, and created again. " +
+				"All other pods keep running.",
 			do: func(context.Context, *stage) error { return nil },
 			claims: []claim{
 				{"the second prefill replica was replaced, reason Termination", func(s scene) bool {
@@ -365,7 +367,7 @@ func story() []step {
 	return append(steps, []step{
 		{
 			title: "kubectl delete podcliqueset chat",
-			why:   "Everything that was made for it goes with it.",
+			why:   "All objects that muster-controller created for it are deleted too.",
 			do:    func(ctx context.Context, st *stage) error { return st.delete(ctx, st.chat...) },
 			claims: []claim{
 				{"the PodCliqueSet is gone", func(s scene) bool { return s.set(chat) == nil }},
@@ -375,8 +377,8 @@ func story() []step {
 			},
 		},
 		{
-			title: "pretrain: a training job of a launcher and 2 workers of 8 GPUs",
-			why:   "A PodCliqueSet with workloadType Training: it has an end. One restart is allowed.",
+			title: "pretrain: a training job of a launcher and 2 workers of 8 GPUs each",
+			why:   "A PodCliqueSet with workloadType Training runs until its pods have succeeded. This one allows one restart.",
 			do:    func(ctx context.Context, st *stage) error { return st.cp.Apply(ctx, st.pretrain...) },
 			claims: []claim{
 				admitted(pretrainGang, 3), jobIs(v1alpha1.PodCliqueSetPhaseRunning, 0), free(48),
@@ -384,7 +386,7 @@ func story() []step {
 		},
 		{
 			title: "A worker exits with 137",
-			why:   "The others cannot go on without it. The whole gang is ended and started again, which uses the one restart.",
+			why:   "The other pods cannot continue without it. The whole gang is deleted and started again. That uses the one restart.",
 			do: func(ctx context.Context, st *stage) error {
 				exited := false
 				return st.eachPod(ctx, trainWorkers, func(pod *corev1.Pod) error {
@@ -405,8 +407,8 @@ func story() []step {
 			},
 		},
 		{
-			title: "Launcher and workers exit with 0",
-			why:   "The job has succeeded. Its pods stay for their logs, and hold no GPUs.",
+			title: "The launcher and the workers exit with 0",
+			why:   "The job has succeeded. Its pods are kept for their logs, and hold no GPUs.",
 			do: func(ctx context.Context, st *stage) error {
 				exit := func(pod *corev1.Pod) error { return st.cp.ExitPod(ctx, pod.Namespace, pod.Name, 0) }
 				if err := st.eachPod(ctx, trainWorkers, exit); err != nil {
@@ -416,14 +418,14 @@ func story() []step {
 			},
 			claims: []claim{
 				jobIs(v1alpha1.PodCliqueSetPhaseSucceeded, 1), free(64),
-				{"its 3 pods are there, Succeeded", func(s scene) bool {
+				{"its 3 pods exist, in phase Succeeded", func(s scene) bool {
 					return len(s.pods) == 3 && !slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool { return pod.Status.Phase != corev1.PodSucceeded })
 				}},
 			},
 		},
 		{
 			title: "kubectl delete podcliqueset pretrain",
-			why:   "Nothing of it stays.",
+			why:   "Its pods and its PodGroup are deleted with it.",
 			do:    func(ctx context.Context, st *stage) error { return st.delete(ctx, st.pretrain...) },
 			claims: []claim{
 				{"no pod, no PodGroup and no PodCliqueSet is left", func(s scene) bool { return len(s.pods) == 0 && len(s.groups) == 0 && len(s.sets) == 0 }},
@@ -432,7 +434,7 @@ func story() []step {
 	}...)
 }
 
-// waits claims that a gang waits for this reason and holds nothing.
+// waits claims that a gang waits for this reason and holds no GPU.
 func waits(name string, reason v2alpha2.Reason) claim {
 	return claim{fmt.Sprintf("%s waits, reason %s, and holds no GPU", name, reason), func(s scene) bool {
 		g := s.group(name)
@@ -440,7 +442,7 @@ func waits(name string, reason v2alpha2.Reason) claim {
 	}}
 }
 
-// admitted claims that a gang is admitted, satisfied, and has this many pods bound, and that its status knows it.
+// admitted claims that a gang is admitted, satisfied, and has this many pods bound, and that its status counts them.
 func admitted(name string, pods int) claim {
 	return claim{fmt.Sprintf("%s is admitted, with %d pods bound", name, pods), func(s scene) bool {
 		g := s.group(name)
@@ -463,9 +465,9 @@ func free(gpus int) claim {
 	return claim{fmt.Sprintf("%d GPUs are free", gpus), func(s scene) bool { return s.free() == gpus }}
 }
 
-// made claims what exists for chat.
+// made claims that exactly these objects exist for chat.
 func made(what string) claim {
-	return claim{"made for " + chat + ": " + what, func(s scene) bool { return s.made(chat) == what }}
+	return claim{"created for " + chat + ": " + what, func(s scene) bool { return s.made(chat) == what }}
 }
 
 // available claims that chat is Available.
@@ -541,7 +543,7 @@ func (st *stage) delete(ctx context.Context, objects ...*unstructured.Unstructur
 	return nil
 }
 
-// join makes a node with this number.
+// join creates the node with this number.
 func (st *stage) join(ctx context.Context, number int) error {
 	_, err := st.cp.CreateNodes(ctx, controlplane.NodeOptions{Count: 1, First: number, GPUs: gpusPerNode, NodesPerRack: 2})
 	return err
@@ -571,7 +573,7 @@ func (st *stage) setDelay(ctx context.Context) error {
 	return err
 }
 
-// eachPod does something to every pod of a PodClique.
+// eachPod calls do for every pod of a PodClique, up to the first error.
 func (st *stage) eachPod(ctx context.Context, clique string, do func(*corev1.Pod) error) error {
 	pods, err := st.cp.Client().CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelPodClique + "=" + clique})
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// observer watches the cluster as any client could, and keeps count of gangs that were seen bound in part.
+// observer watches the cluster as any client could, and measures for how long gangs are partly bound.
 type observer struct {
 	nodes, pods, services, groups cache.SharedIndexInformer
 	sets, scalingGroups, cliques  cache.SharedIndexInformer
@@ -32,11 +32,11 @@ type observer struct {
 	mu      sync.Mutex
 	changed chan struct{} // guarded by mu; closed and replaced at every change
 	partial partialGangs  // guarded by mu
-	claims  []claim       // guarded by mu; what holds in every scene
-	broken  string        // guarded by mu; the first of them that did not, "" if all did
+	claims  []claim       // guarded by mu; have to hold in every scene
+	broken  string        // guarded by mu; the first claim that did not hold, "" if all did
 }
 
-// newObserver returns once it has seen what there is. It ends with ctx.
+// newObserver returns when its caches have synced. The observer stops with ctx.
 func newObserver(ctx context.Context, cp *controlplane.ControlPlane) (*observer, error) {
 	client, err := report.NewPodGroupClient(cp.Admin())
 	if err != nil {
@@ -95,7 +95,7 @@ func workloadInformer(client *rest.RESTClient, resource string, object runtime.O
 		cache.NewListWatchFromClient(client, resource, metav1.NamespaceAll, fields.Everything()), object, 0, cache.Indexers{})
 }
 
-// note wakes everybody who waits for a change.
+// note checks the new scene and notifies those that wait for a change.
 func (o *observer) note() {
 	s, now := o.scene(), time.Now()
 	o.mu.Lock()
@@ -106,7 +106,7 @@ func (o *observer) note() {
 	o.changed = make(chan struct{})
 }
 
-// look remembers the first claim that does not hold, of those that hold throughout. The caller holds mu.
+// look records the first of o.claims that does not hold in a scene. The caller holds mu.
 func (o *observer) look(s scene) {
 	for _, c := range o.claims {
 		if o.broken == "" && !c.holds(s) {
@@ -122,7 +122,7 @@ func (o *observer) next() <-chan struct{} {
 	return o.changed
 }
 
-// throughout begins to look at every scene for these claims.
+// throughout makes the observer check these claims in every scene from now on, and forget the earlier ones.
 func (o *observer) throughout(claims []claim) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -143,14 +143,14 @@ func (o *observer) earlySurplus() string {
 	return o.partial.early
 }
 
-// longestPartial returns how long, at the most, a gang was seen bound in part before it was whole.
+// longestPartial returns the longest time for which a gang was partly bound before its minimum was bound.
 func (o *observer) longestPartial() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.partial.longest
 }
 
-// scene returns what the watches have delivered so far, sorted by name.
+// scene returns the objects that the watches have delivered so far, sorted by name.
 func (o *observer) scene() scene {
 	return scene{
 		nodes:         objects[*corev1.Node](o.nodes),
@@ -172,13 +172,13 @@ func objects[T interface{ GetName() string }](informer cache.SharedIndexInformer
 	return all
 }
 
-// partialGangs measures for how long gangs that were never whole are bound in part, and sees to it that their surplus
-// comes last.
+// partialGangs measures for how long gangs whose minimum was not bound yet are partly bound, and records a gang with a pod
+// above the minimum that was bound before the minimum.
 type partialGangs struct {
-	since   map[string]time.Time // bound in part since then
-	whole   map[string]bool      // was whole once
+	since   map[string]time.Time // partly bound since then
+	whole   map[string]bool      // its minimum was bound once
 	longest time.Duration
-	early   string // a gang whose surplus came before its minimum
+	early   string // a gang with surplus bound before its minimum
 }
 
 func (p *partialGangs) look(s scene, now time.Time) {
@@ -208,17 +208,17 @@ func (p *partialGangs) look(s scene, now time.Time) {
 	}
 }
 
-// claim is something that must become true.
+// claim is a condition on the cluster that has to hold after a step, or throughout it.
 type claim struct {
 	text  string
 	holds func(scene) bool
 }
 
-// patience is how long a step may take. Everything here takes seconds.
+// patience is how long a step may take. Steps usually take seconds.
 const patience = 40 * time.Second
 
-// play acts, and returns the first scene afterwards in which all claims hold. tell is called with every scene on the way. An
-// error names the claims that did not come true, or the one that did not hold throughout.
+// play calls act, and returns the first scene after it in which all claims hold. tell is called with every scene until
+// then. An error names the claims that do not hold, or the one that did not hold throughout.
 func (o *observer) play(ctx context.Context, act func(context.Context) error, throughout, claims []claim, muster []*controlplane.Process, tell func(scene)) (scene, error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -268,7 +268,7 @@ func (o *observer) play(ctx context.Context, act func(context.Context) error, th
 		case <-ctx.Done():
 			return s, context.Cause(ctx)
 		case name := <-ended:
-			return s, fmt.Errorf("%s ended by itself", name)
+			return s, fmt.Errorf("%s exited unexpectedly", name)
 		case <-timer.C:
 			return s, fmt.Errorf("still not true after %s:\n  - %s", patience, strings.Join(open, "\n  - "))
 		}
