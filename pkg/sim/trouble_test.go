@@ -236,18 +236,18 @@ func TestPodsThatTheCacheShowsLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
 			if age > 0 {
-				c.Create(chat())
+				c.Create(podCliqueSet())
 				c.Advance(age)
 				wantAvailable(c, 8)
 			}
 			c.HoldBack(&corev1.Pod{})
 			if age > 0 {
-				Edit(c, cliqueOf(c, "chat-0-router"), func(q *v1alpha1.PodClique) { q.Spec.Replicas = 4 })
+				Edit(c, theClique(c, "chat-0-router"), func(q *v1alpha1.PodClique) { q.Spec.Replicas = 4 })
 			} else {
-				c.Create(chat())
+				c.Create(podCliqueSet())
 			}
 			c.Advance(100 * time.Millisecond)
-			image(c, chat(), "registry.example/main:2", "router", "leader", "worker")
+			image(c, podCliqueSet(), "registry.example/main:2", "router", "leader", "worker")
 			c.Advance(30 * time.Second)
 			c.Deliver(&corev1.Pod{})
 			c.Advance(10 * time.Minute)

@@ -176,7 +176,7 @@ func TestWorkloadValidators(t *testing.T) {
 
 func TestPodCliqueSetWithAPriorityClass(t *testing.T) {
 	named := func(name string) *v1alpha1.PodCliqueSet {
-		s := set()
+		s := podCliqueSet()
 		s.Spec.Template.PriorityClassName = name
 		return s
 	}
@@ -186,10 +186,10 @@ func TestPodCliqueSetWithAPriorityClass(t *testing.T) {
 		old, set *v1alpha1.PodCliqueSet
 		want     []string
 	}{
-		"create, no class":                         {set: set()},
+		"create, no class":                         {set: podCliqueSet()},
 		"create, a class that exists":              {set: named("high")},
 		"create, a class that does not exist":      {set: named("lost"), want: lost},
-		"update to a class that does not exist":    {old: set(), set: named("lost"), want: lost},
+		"update to a class that does not exist":    {old: podCliqueSet(), set: named("lost"), want: lost},
 		"update that leaves the class as it was":   {old: named("lost"), set: named("lost")},
 		"create, nothing says whether it is there": {set: named("unknown")},
 	} {
