@@ -219,7 +219,19 @@ func (w *world) ResourceCapacity(class int) podgroup.ResourceCapacity {
 			c.Free += max(0, n.free[c.Resource])
 			c.Total += n.total[c.Resource]
 			c.Largest = max(c.Largest, n.total[c.Resource])
+			c.Slots += slots(n.total, requests(pod))
 		}
 	}
 	return c
+}
+
+// slots returns how many pods with these requests a node has room for.
+func slots(total, requests map[corev1.ResourceName]int64) int {
+	most := int64(math.MaxInt32)
+	for name, amount := range requests {
+		if amount > 0 {
+			most = min(most, total[name]/amount)
+		}
+	}
+	return int(most)
 }
