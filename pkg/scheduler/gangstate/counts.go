@@ -29,7 +29,7 @@ type share struct {
 	other      string // schedulerName of a bound pod that names none of our profiles, else ""
 	controller types.UID
 	mark       mark.Plan
-	gpus, held int64 // GPUs that the pod requests, and those that it holds
+	gpus, held int64 // GPUs that the pod requests, and those that it uses as a bound pod
 	priority   int32
 	flags      flags
 }
@@ -97,7 +97,7 @@ func (r *Registry) shareOf(m *member) share {
 	switch {
 	case failed || m.state == succeeded:
 	case m.state == bound:
-		s.gpus, s.held = m.gpus, m.gpus // also while it is being deleted
+		s.gpus, s.held = m.gpus, m.gpus // including while it is being deleted
 	case !deleted && !m.leaving:
 		s.gpus = m.gpus
 	}
@@ -146,7 +146,7 @@ type numbers struct {
 	bound   *gang.Tally // bound or counted as succeeded (docs/decisions, G9, G11)
 
 	flagged    [nFlags]int // members by flag
-	gpus, held int64       // sums of what the shares have
+	gpus, held int64       // sums over the shares
 	ownMarks   map[mark.Plan]int
 	others     map[string]int // bound pods that have a leaf and name none of our profiles, by schedulerName
 	priorities priorities

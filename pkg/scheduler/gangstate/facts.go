@@ -199,7 +199,7 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 	}
 	slices.Sort(f.OtherNames)
 	if slices.Contains(f.ForeignNames, corev1.DefaultSchedulerName) || slices.Contains(f.OtherNames, corev1.DefaultSchedulerName) {
-		f.NotOurs = false // the stock scheduler serves no PodGroups: the pods lack a schedulerName
+		f.NotOurs = false // the stock scheduler does not support PodGroups: the pods lack a schedulerName
 	}
 	if f.Foreign+f.BoundByOthers > 0 && profile == "" {
 		f.OurNames = sets.List(r.profiles)

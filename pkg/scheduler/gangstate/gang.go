@@ -33,7 +33,7 @@ type member struct {
 	leaf  string // "" for a PodGroup without sub-groups; meaningless if misplaced != ""
 	class string // podgroup.ClassKey: equal for pods that no filter distinguishes
 	state memberState
-	gpus  int64  // that the pod requests
+	gpus  int64  // number of GPUs that the pod requests
 	node  string // planned, assumed or bound
 	since time.Time
 

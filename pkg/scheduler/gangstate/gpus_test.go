@@ -9,7 +9,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// The GPUs of a gang are kept up to date with each pod that changes, and after the tree has changed.
+// The GPU counts of a gang are updated with each change of a pod, and after a change of the tree.
 func TestGPUsOfAGang(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)

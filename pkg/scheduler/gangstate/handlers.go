@@ -239,7 +239,7 @@ func (g *gangState) adopt(group *v2alpha2.PodGroup) {
 			g.admittedGroups.Insert(s.Name)
 		}
 	}
-	for _, s := range group.Status.FormerSubGroups { // of an earlier version
+	for _, s := range group.Status.FormerSubGroups { // written by an earlier version
 		if s.Admitted {
 			g.admittedGroups.Insert(s.Name)
 		}

@@ -36,7 +36,7 @@ func (d *demand) slots(node fwk.NodeInfo) int {
 	return d.slotsOf(node.GetAllocatable(), node.GetRequested(), len(node.GetPods()))
 }
 
-// slotsOf is slots of a node on which this many pods take what is requested.
+// slotsOf computes slots for a node with the given number of pods and the given requested resources.
 func (d *demand) slotsOf(allocatable, requested fwk.Resource, pods int) int {
 	n := int64(math.MaxInt32)
 	if d.pods {

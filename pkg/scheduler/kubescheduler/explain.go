@@ -19,14 +19,14 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 )
 
-// Explain implements placement.World. What plainFilters said of the nodes is known; only the nodes that they let pass
-// are asked about again.
+// Explain implements placement.World. The results of plainFilters are known; only the nodes that they accept are filtered
+// again.
 func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 	c := w.classes[index]
 	w.judge(c)
 	r := &placement.Refusal{Reasons: map[string]int{}}
 	if len(c.unbound) > 0 {
-		domain = "" // the domain is a node: what is to be said is why the others cannot help out
+		domain = "" // the domain is one node; the reasons of the other nodes are relevant too
 	}
 	positions := w.positions(domain)
 	if c.refuse != nil {
@@ -43,14 +43,14 @@ func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 		case c.known.reasons[i] != 0:
 			why = w.cache.reasons[c.known.reasons[i]]
 			if cause, _ := w.closed(c, i); cause != "" {
-				why = cause // which taint, the filter does not say
+				why = cause // the filter does not report which taint
 			}
 		case w.stop():
 			continue
 		case w.reserved != nil && w.keeps(c, i):
 			why = RoomKept
 		case c.limits != nil && w.limited(c, i):
-			why = "node(s) took no more such pods a moment ago"
+			why = "node(s) recently accepted no further pods of this kind"
 		case c.plain && w.nodes.clones[i] == nil && len(w.f.NominatedPodsForNode(w.nodes.objects[i].Name)) == 0:
 			why = w.conflict(c, i)
 		default:
@@ -63,7 +63,7 @@ func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 	return r
 }
 
-// positions returns the nodes of a domain; "" is all of them.
+// positions returns the nodes of a domain; "" means all nodes.
 func (w *Snapshot) positions(domain string) []int32 {
 	if domain == "" {
 		return w.nodes.all
@@ -76,14 +76,14 @@ func (w *Snapshot) positions(domain string) []int32 {
 	return nil
 }
 
-// ResourceCapacity returns what the nodes that match the class's constraints have, with nothing planned. A node matches if
-// it passes plainFilters or is refused for want of resources only; one that would match but for a cordon or a taint is
-// unavailable.
+// ResourceCapacity returns the capacity of the nodes that match the class's constraints, without planned pods. A node
+// matches if it passes plainFilters or is refused only for lack of resources; a node that would match without a cordon
+// or a taint is unavailable.
 func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 	c := w.classes[index]
 	w.judge(c)
 	requests := c.info.CalculateResource().Resource
-	resources := []corev1.ResourceName{c.resource} // those looked at, the main one first
+	resources := []corev1.ResourceName{c.resource} // the main resource first
 	for _, name := range resourcesOf(requests) {
 		if name != c.resource {
 			resources = append(resources, name)
@@ -148,11 +148,11 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 	return each[0]
 }
 
-// claimPlugins refuse pods in PreFilter for claims that are not there or cannot be used.
+// claimPlugins refuse pods in PreFilter for claims that do not exist or cannot be used.
 var claimPlugins = sets.New(names.VolumeBinding, names.VolumeRestrictions, names.VolumeZone, names.NodeVolumeLimits, names.DynamicResources)
 
-// matches reports whether a node takes the class, or is refused for want of resources only; or, if it is closed, would be
-// were it open.
+// matches reports whether a node takes the class or is refused only for lack of resources. For a closed node it reports
+// whether this would be the case if the node were open.
 func (w *Snapshot) matches(c *class, i int, required *nodeaffinity.RequiredNodeAffinity, closed bool) bool {
 	if c.refuse != nil || w.barred(c, w.nodes.objects[i].Name) != "" {
 		return false
@@ -164,18 +164,18 @@ func (w *Snapshot) matches(c *class, i int, required *nodeaffinity.RequiredNodeA
 	if name := c.info.Pod.Spec.NodeName; closed && name != "" && name != w.nodes.objects[i].Name {
 		return false
 	}
-	// NodeResourcesFit runs late, but a node may be refused for resources and be wrong otherwise as well.
+	// A node that is refused for resources may violate other constraints as well.
 	ok, err := required.Match(w.nodes.objects[i])
 	return err == nil && ok
 }
 
-// closure is why nodes are closed to a class, and what would open them.
+// closure is the reason why nodes are closed to a class, and the action that would open them.
 type closure struct{ cause, advice string }
 
 func (a closure) compare(b closure) int { return cmp.Compare(a.cause, b.cause) }
 
-// closed returns why a node refuses the class although it may be as the class wants it, and what would open it: it is
-// cordoned, not ready, or has a taint that the class does not tolerate. "": it is open to the class, as far as these go.
+// closed returns why a node that may otherwise match the class refuses it, and the action that would open it: the node is
+// cordoned, not ready, or has a taint that the class does not tolerate. "": none of these applies.
 func (w *Snapshot) closed(c *class, i int) (cause, advice string) {
 	spec, tolerations := &w.nodes.objects[i].Spec, c.info.Pod.Spec.Tolerations
 	if c.known.reasons[i] == 0 || !spec.Unschedulable && len(spec.Taints) == 0 {
@@ -198,7 +198,7 @@ func (w *Snapshot) closed(c *class, i int) (cause, advice string) {
 	return "with taint " + taint.ToString(), "tolerate or remove it"
 }
 
-// emptySlots returns how many pods of the class the nodes would hold if no pods were on them. An upper bound.
+// emptySlots returns how many pods of the class fit on the nodes if these are empty. It is an upper bound.
 func (w *Snapshot) emptySlots(c *class, nodes []int32) int {
 	empty := &framework.Resource{}
 	slots := func(i int32) int { return c.known.demand.slotsOf(w.nodes.nodes[i].GetAllocatable(), empty, 0) }
