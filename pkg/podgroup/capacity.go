@@ -13,41 +13,42 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// Capacities is what an explanation asks about the cluster.
+// Capacities provides the data about the cluster that an explanation needs.
 type Capacities interface {
-	// ResourceCapacity returns what the nodes that match the class's constraints have, with nothing planned.
+	// ResourceCapacity returns the capacity of the nodes that match the class's constraints, without planned pods.
 	ResourceCapacity(class int) ResourceCapacity
 }
 
-// ResourceCapacity is how much of a resource the nodes that a class may use have: of the resource that the class is
-// about (the extended resource that it asks most of, else CPU), or of one that no node has enough of for a single pod.
-// Amounts are in millicores for CPU, in bytes for memory and ephemeral storage, in units otherwise.
+// ResourceCapacity is the amount of a resource on the nodes that a class may use. The resource is the main resource
+// of the class (the extended resource of which it requests the most, otherwise CPU), or one of which no node has
+// enough for a single pod. Amounts are in millicores for CPU, in bytes for memory and ephemeral storage, and in units
+// otherwise.
 type ResourceCapacity struct {
 	Resource corev1.ResourceName
-	// PerPod is what one pod requests.
+	// PerPod is the request of one pod.
 	PerPod int64
 	// Free and Total are sums over the nodes that would take the class if they were large or empty enough; Largest is
-	// the most that one of them has in all.
+	// the largest total amount on one of them.
 	Free, Total, Largest int64
 	// Nodes is the number of those nodes.
 	Nodes int
-	// Slots is how many pods of the class those nodes would hold if they were empty, counting all resources. An upper
-	// bound: what DaemonSets take is not known.
+	// Slots is how many pods of the class those nodes could take if they were empty, considering all resources. It is
+	// an upper bound, because the requests of DaemonSets are not known.
 	Slots int
-	// Unavailable are the nodes that would be among those above but for a cordon or a taint, by cause.
+	// Unavailable contains the nodes that would belong to those above without a cordon or a taint, by cause.
 	Unavailable []UnavailableNodes
 	// Elsewhere is the number of all other nodes that have enough of the resource for a pod.
 	Elsewhere int
-	// Refused is why no node at all is considered for a pod of the class: `persistentvolumeclaim "data" not found`. "": nodes
-	// are. RefusedByClaims: it is about a claim that the pod names.
+	// Refused is the reason why no node is considered for a pod of the class: `persistentvolumeclaim "data" not
+	// found`. "": nodes are considered. RefusedByClaims: the reason concerns a claim that the pod names.
 	Refused         string
 	RefusedByClaims bool
 }
 
 // UnavailableNodes are nodes that a class could use if they were not cordoned or tainted.
 type UnavailableNodes struct {
-	// Cause follows the number of nodes, "cordoned" or "with taint key=value:NoSchedule"; Advice is what would help,
-	// "uncordon them".
+	// Cause follows the number of nodes: "cordoned" or "with taint key=value:NoSchedule". Advice is the action that
+	// would help: "uncordon them".
 	Cause, Advice string
 	Nodes         int
 	// Total, Largest and Slots are as in ResourceCapacity.
@@ -55,7 +56,7 @@ type UnavailableNodes struct {
 	Slots          int
 }
 
-// withUnavailable returns the capacity as it would be if the unavailable nodes were available. Free is left as it is.
+// withUnavailable returns the capacity if the unavailable nodes were available. Free is not changed.
 func (r ResourceCapacity) withUnavailable() ResourceCapacity {
 	for _, u := range r.Unavailable {
 		r.Nodes += u.Nodes
@@ -66,15 +67,15 @@ func (r ResourceCapacity) withUnavailable() ResourceCapacity {
 	return r
 }
 
-// holds reports whether the nodes, if they were empty, would hold this many pods, as far as the numbers say.
+// holds reports whether the nodes, if they were empty, could take this many pods according to the numbers.
 func (r ResourceCapacity) holds(pods int) bool {
 	return r.Nodes > 0 && r.PerPod <= r.Largest && r.PerPod*int64(pods) <= r.Total && pods <= r.Slots
 }
 
-// offersNone reports whether the class asks for a resource that none of its nodes has.
+// offersNone reports whether the class requests a resource that none of its nodes has.
 func (r ResourceCapacity) offersNone() bool { return r.Nodes > 0 && r.PerPod > 0 && r.Largest == 0 }
 
-// reasonFor returns why this many pods of the class find no room.
+// reasonFor returns the reason why this many pods of the class cannot be placed.
 func (r ResourceCapacity) reasonFor(pods int) v2alpha2.Reason {
 	all := r.withUnavailable()
 	switch {
@@ -93,8 +94,8 @@ func (r ResourceCapacity) reasonFor(pods int) v2alpha2.Reason {
 	}
 }
 
-// hopeless says what keeps pods of the class from every node that there is, and what would help. owner names the pods: "the
-// pods of the gang". "": the reason is none of these.
+// hopeless returns why pods of the class fit on no existing node, and what would help. owner names the pods, for
+// example "the pods of the gang". "": no such reason applies.
 func (r ResourceCapacity) hopeless(reason v2alpha2.Reason, owner string) string {
 	switch {
 	case reason == v2alpha2.ReasonClaimsNotReady && strings.HasSuffix(r.Refused, "not found"):
@@ -121,7 +122,7 @@ func have(n int) string {
 	return "have"
 }
 
-// unavailable says which nodes would help if they were available, and what to do about them: "3 nodes with 24
+// unavailable describes the nodes that would help if they were available, and the required action: "3 nodes with 24
 // nvidia.com/gpu cordoned: uncordon them". "": there are none.
 func (r ResourceCapacity) unavailable() string {
 	nodes := slices.Clone(r.Unavailable)
@@ -136,7 +137,7 @@ func (r ResourceCapacity) unavailable() string {
 	return strings.Join(parts, "; ")
 }
 
-// knownCapacities asks about each class once: the answer is a walk over all nodes.
+// knownCapacities caches the capacity of each class, because computing it visits all nodes.
 type knownCapacities struct {
 	Capacities
 	seen map[int]ResourceCapacity
@@ -152,7 +153,8 @@ func (k *knownCapacities) ResourceCapacity(class int) ResourceCapacity {
 	return r
 }
 
-// mostUnavailable returns, of the classes that are about the resource, that whose unavailable nodes have most of it.
+// mostUnavailable returns, among the classes with this main resource, the one whose unavailable nodes have the most
+// of it.
 func (k *knownCapacities) mostUnavailable(name corev1.ResourceName) ResourceCapacity {
 	var most ResourceCapacity
 	gain := int64(0)
@@ -165,8 +167,8 @@ func (k *knownCapacities) mostUnavailable(name corev1.ResourceName) ResourceCapa
 	return most
 }
 
-// insufficient returns the reason for a resource of which not enough is free: the GPUs of a cluster are extended resources,
-// whose names have a domain.
+// insufficient returns the reason for a resource that is not sufficiently free. GPUs are extended resources, whose
+// names contain a domain.
 func insufficient(resource corev1.ResourceName) v2alpha2.Reason {
 	if strings.Contains(string(resource), "/") {
 		return v2alpha2.ReasonInsufficientGPUs
@@ -174,7 +176,7 @@ func insufficient(resource corev1.ResourceName) v2alpha2.Reason {
 	return v2alpha2.ReasonInsufficientResources
 }
 
-// reasonsBySeverity are the reasons of a refusal, the one that is hardest to cure first.
+// reasonsBySeverity lists the reasons of a refusal; the reason that is hardest to resolve comes first.
 var reasonsBySeverity = []v2alpha2.Reason{
 	v2alpha2.ReasonClaimsNotReady, v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTooLarge, v2alpha2.ReasonNodesUnavailable,
 	v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonFragmented,

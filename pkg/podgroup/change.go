@@ -11,32 +11,32 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// Change says how much news a status is.
+// Change is the significance of a difference between two statuses.
 type Change int
 
 const (
-	// Same: nothing to write.
+	// Same: there is nothing to write.
 	Same Change = iota
-	// Numbers: only numbers within the text about a refused attempt differ.
+	// Numbers: only numbers in the text about a refused attempt differ.
 	Numbers
-	// Content: counts, names or the generation differ, or the reason became one that passes by itself (Binding,
+	// Content: counts, names or the generation differ, or the new reason is one that passes by itself (Binding,
 	// BehindInQueue, BackingOff, WaitingForPods).
 	Content
-	// First: there was no status, and it says nothing yet but what most gangs go through.
+	// First: there was no status, and the new one only contains a reason that most gangs pass through.
 	First
 	// Condition: the status of a condition or its reason differs.
 	Condition
 )
 
-// passing are reasons that most gangs go through without anybody's doing.
+// passing contains the reasons that most gangs pass through without user action.
 var passing = sets.New(v2alpha2.ReasonWaitingForPods, v2alpha2.ReasonBehindInQueue, v2alpha2.ReasonBackingOff, v2alpha2.ReasonBinding)
 
-// Compare says how much news the status after is to somebody who knows the status before.
+// Compare returns the significance of the change from the status before to the status after.
 //
-// A message is rewritten when its reason or its blocking set (the names in it, in any order) changes. The blocking set
-// also covers counts that the status has as fields, so those are exact whenever the status is. What only moves numbers,
-// such as the nodes per filter reason of one attempt after another, is Numbers: true, but not worth a write of its own
-// immediately.
+// A message is rewritten when its reason or its blocking set (the names in it, in any order) changes. The blocking
+// set also covers counts that are fields of the status, so these are exact whenever the status is. A change of
+// numbers only, such as the nodes per filter reason of successive attempts, is Numbers: it is correct, but does not
+// justify an immediate write.
 func Compare(before, after *v2alpha2.PodGroupStatus) Change {
 	change := Same
 	raise := func(c Change) { change = max(change, c) }
@@ -74,8 +74,8 @@ func Compare(before, after *v2alpha2.PodGroupStatus) Change {
 	return change
 }
 
-// textChange compares two texts about the same reason. Texts made of counts are exact; those about a refused attempt, or
-// about refused surplus ("" is the reason of a satisfied gang), may have old numbers for a while.
+// textChange compares two texts with the same reason. Texts consisting of counts are exact; texts about a refused
+// attempt, or about refused surplus ("" is the reason of a satisfied gang), may contain outdated numbers for a while.
 func textChange(before, after string, reason v2alpha2.Reason) Change {
 	if passing.Has(reason) || reason == v2alpha2.ReasonInvalid || reason == v2alpha2.ReasonGated {
 		return Content
@@ -86,7 +86,7 @@ func textChange(before, after string, reason v2alpha2.Reason) Change {
 	return Content
 }
 
-// blockingSet returns the phrases of a text without their numbers, sorted. "prefill-2" is a name, "2" and "14/16" are
+// blockingSet returns the phrases of a text without their numbers, sorted. "prefill-2" is a name; "2" and "14/16" are
 // numbers.
 func blockingSet(text string) []string {
 	phrases := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",;:()", r) })

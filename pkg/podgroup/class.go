@@ -8,12 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ClassKey returns a key that is equal for pods of one namespace that the scheduler's filters treat alike as far as the
-// pod's spec alone decides. It covers what they read: priority, resources, ports, node selection, affinity, spread,
-// tolerations, volumes that matter to placement and device claims. It leaves out what differs from pod to pod without a
-// meaning for placement (names, environment, token volumes), images, which only scores read, and what matters only beside
-// other objects: labels, by the selectors that exist, and persistent volume claims, by the volumes that they are bound to.
-// kubescheduler.FilterCache.Classify looks at those when a plan is made.
+// ClassKey returns a key that is equal for pods of one namespace that the scheduler's filters treat alike as far as
+// only the pod's spec is concerned. It covers the fields that filters read: priority, resources, ports, node
+// selection, affinity, spread, tolerations, volumes that affect placement, and device claims. It omits fields that
+// differ from pod to pod without affecting placement (names, environment, token volumes), images, which only scores
+// read, and fields that matter only together with other objects: labels, through existing selectors, and persistent
+// volume claims, through the volumes to which they are bound. kubescheduler.FilterCache.Classify evaluates those when
+// a plan is made.
 func ClassKey(pod *corev1.Pod) string {
 	spec := &pod.Spec
 	type container struct {
@@ -31,7 +32,7 @@ func ClassKey(pod *corev1.Pod) string {
 	var volumes []corev1.VolumeSource
 	for i := range spec.Volumes {
 		v := &spec.Volumes[i]
-		// Of these every node can serve any number; a token volume's name is random besides.
+		// Every node can provide any number of these volumes; in addition, the name of a token volume is random.
 		if v.Projected == nil && v.ConfigMap == nil && v.Secret == nil && v.EmptyDir == nil && v.DownwardAPI == nil && v.HostPath == nil {
 			source := v.VolumeSource
 			if claim := v.PersistentVolumeClaim; claim != nil {

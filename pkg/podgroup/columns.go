@@ -10,8 +10,8 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// needs says how much of a gang has to start together: pods of one without sub-groups, else direct children. "" if there is no
-// tree.
+// needs describes how much of a gang must start together: the number of pods without sub-groups, otherwise of direct
+// children. "" if there is no tree.
 func needs(tree *gang.Tree) string {
 	switch {
 	case tree == nil:
@@ -25,7 +25,7 @@ func needs(tree *gang.Tree) string {
 	}
 }
 
-// gpus returns the GPUs that a gang holds, of those that it requests. "": none.
+// gpus returns the GPUs of a gang's bound pods and the GPUs requested by all of its pods: "8/16". "": none requested.
 func gpus(f Facts) string {
 	if f.GPUs == 0 {
 		return ""
@@ -33,14 +33,14 @@ func gpus(f Facts) string {
 	return fmt.Sprintf("%d/%d", f.HeldGPUs, f.GPUs)
 }
 
-// GPUs returns how many GPUs a pod requests by extended resources: what the device plugins of the vendors offer, slices of
-// GPUs included. Devices of resource claims are not counted.
+// GPUs returns how many GPUs a pod requests by extended resources: those of the vendors' device plugins, including
+// slices of GPUs. Devices of resource claims are not counted.
 func GPUs(pod *corev1.Pod) int64 {
 	running, most := int64(0), int64(0)
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
 		n := gpusOf(c)
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways { // a sidecar: it runs on
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways { // a sidecar container keeps running
 			running += n
 			n = 0
 		}

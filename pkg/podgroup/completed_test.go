@@ -42,7 +42,7 @@ func TestCompletedStaysWhenPodsAreCleanedUp(t *testing.T) {
 	}
 }
 
-// The pods that are left have succeeded, and they are too few: another one failed, and may be made anew.
+// All remaining pods have succeeded, but they are too few: another pod failed, and may be created again.
 func TestSucceededPodsBelowTheMinimumAreNoCompletion(t *testing.T) {
 	group := wrappers.MakePodGroup("eval", "ml").MinMember(2).Generation(3).Obj()
 	built, err := Tree(&group.Spec)

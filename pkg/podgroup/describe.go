@@ -9,14 +9,15 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// maxShown is the longest part of a name that a text about several pods shows, and maxExamples how many of them it names: the
-// advice has to fit the summary beside them.
+// maxShown is the maximum length of a name in a text about several pods, and maxExamples the number of pods that it
+// names, so that the advice beside them fits into the summary.
 const (
 	maxShown    = 30
 	maxExamples = 2
 )
 
-// podsNamed returns a number of pods with their first names: "pod a", "3 pods (a, b, …)". names has at least one.
+// podsNamed returns a number of pods with their first names: "pod a", "3 pods (a, b, …)". names contains at least
+// one.
 func podsNamed(noun string, names []string, total int) string {
 	shown := make([]string, 0, maxExamples+1)
 	for _, name := range names[:min(len(names), maxExamples)] {
@@ -31,13 +32,14 @@ func podsNamed(noun string, names []string, total int) string {
 	return fmt.Sprintf("%s (%s)", message.Count(total, noun), strings.Join(shown, ", "))
 }
 
-// ofSeveral returns what is said of one pod, for several.
+// ofSeveral converts the cause of one pod to the plural.
 func ofSeveral(why string) string {
 	return strings.NewReplacer("carries sub-group ", "carry sub-group ", "has no label ", "have no label ").Replace(why)
 }
 
-// misplaced says which pods count towards no leaf, why, and what to do: `3 pods (a, b, …) carry sub-group "worker", which the
-// PodGroup does not have: correct label kai.scheduler/subgroup-name; the leaves are leader, workers`.
+// misplaced describes which pods count towards no leaf, why, and what to do: `3 pods (a, b, …) carry sub-group
+// "worker", which the PodGroup does not have: correct label kai.scheduler/subgroup-name; the leaves are leader,
+// workers`.
 func misplaced(noun string, pods []Misplaced, tree *gang.Tree) string {
 	parts := make([]string, 0, len(pods)+1)
 	for _, p := range pods[:min(len(pods), maxNamed)] {
@@ -66,7 +68,7 @@ func leafNames(tree *gang.Tree) string {
 	return "the leaves are " + message.List(names, maxNamed, len(leaves), ", ")
 }
 
-// LabelAdvice says what to do about a pod that counts towards no leaf for this cause, which is WaitingPod.Misplaced.
+// LabelAdvice returns the advice for a pod that counts towards no leaf. why is WaitingPod.Misplaced.
 func LabelAdvice(why string) string {
 	if strings.HasPrefix(why, "has no label ") {
 		return "add it"
@@ -74,7 +76,7 @@ func LabelAdvice(why string) string {
 	return "correct label " + v2alpha2.SubGroupLabel
 }
 
-// gated says what keeps pods that exist out of every plan: gates of their own, and what another plugin says.
+// gated describes what keeps existing pods out of every plan: their own scheduling gates, or another plugin.
 func gated(f Facts) string {
 	var parts []string
 	if len(f.GateNames) > 0 || f.GatedBy == "" {
@@ -90,7 +92,7 @@ func gated(f Facts) string {
 	return strings.Join(parts, "; ")
 }
 
-// schedulerAdvice says which schedulerName the pods of a gang should have.
+// schedulerAdvice returns which schedulerName the pods of a gang should have.
 func schedulerAdvice(f Facts) string {
 	name := f.Profile
 	if name == "" {
@@ -99,7 +101,7 @@ func schedulerAdvice(f Facts) string {
 	return fmt.Sprintf("set schedulerName %s in all pods of the gang", name)
 }
 
-// foreign says what to do about pods that wait for another scheduler.
+// foreign returns the advice for pods that wait for another scheduler.
 func foreign(f Facts) string {
 	text := fmt.Sprintf("%s: %s of %s", schedulerAdvice(f), message.Count(f.Foreign, "pod"), schedulers(f.ForeignNames))
 	if f.Profile == "" {
@@ -108,7 +110,7 @@ func foreign(f Facts) string {
 	return text
 }
 
-// boundByOthers says that pods were not started as a gang. "": all were.
+// boundByOthers describes pods that were not started as a gang. "": there are none.
 func boundByOthers(f Facts) string {
 	if f.BoundByOthers == 0 {
 		return ""
@@ -123,8 +125,9 @@ func schedulers(names []string) string {
 	return "schedulers " + message.List(names, maxNamed, len(names), ", ")
 }
 
-// lacks names what keeps the tree from being satisfied, first the leaves, where pods have to come: "prefill-2 lacks 2 of 8;
-// complete: 0 of 2 sub-groups of the gang, 1 of 2 of prefill". Empty for a PodGroup without sub-groups, where the totals say it all.
+// lacks describes why the tree is not satisfied. The leaves, which lack pods, come first: "prefill-2 lacks 2 of 8;
+// complete: 0 of 2 sub-groups of the gang, 1 of 2 of prefill". It is empty for a PodGroup without sub-groups, because
+// the totals are sufficient.
 func lacks(tree *gang.Tree, c gang.Counts) string {
 	if tree.Root().IsLeaf() {
 		return ""
@@ -144,7 +147,7 @@ func lacks(tree *gang.Tree, c gang.Counts) string {
 	return message.List(leaves, maxNamed, len(leaves), ", ") + "; complete: " + message.List(groups, maxNamed, len(groups), ", ")
 }
 
-// noSuchClass says that the PodGroup's priority class does not exist. "": it does, or none is named.
+// noSuchClass reports that the PodGroup's priority class does not exist. "": it exists, or none is named.
 func noSuchClass(f Facts) string {
 	if f.NoSuchClass == "" {
 		return ""

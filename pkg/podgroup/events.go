@@ -17,7 +17,8 @@ type Event struct {
 	Reason, Note string
 }
 
-// LackingEvent returns the warning about a gang that has lacked pods for this long; nil: its status says something else.
+// LackingEvent returns the warning for a gang that has lacked pods for the given time, nil if its status has another
+// reason.
 func LackingEvent(status *v2alpha2.PodGroupStatus, lasted time.Duration) *Event {
 	is := meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionSatisfied)
 	if is == nil || v2alpha2.Reason(is.Reason) != v2alpha2.ReasonWaitingForPods {
@@ -27,8 +28,8 @@ func LackingEvent(status *v2alpha2.PodGroupStatus, lasted time.Duration) *Event 
 		Note: fmt.Sprintf("%s for more than %s: %s", is.Reason, message.Count(int(lasted.Minutes()), "minute"), is.Message)}
 }
 
-// StatusEvent returns the event for a change of status, nil if the change is not worth one: one event per gang and
-// change of reason. What passes by itself (BehindInQueue, BackingOff, Binding) is none.
+// StatusEvent returns the event for a change of status, nil if the change does not justify one: there is one event
+// per gang and change of reason. Reasons that pass by themselves (BehindInQueue, BackingOff, Binding) cause no event.
 func StatusEvent(before, after *v2alpha2.PodGroupStatus) *Event {
 	was, is := meta.FindStatusCondition(before.Conditions, v2alpha2.ConditionSatisfied), meta.FindStatusCondition(after.Conditions, v2alpha2.ConditionSatisfied)
 	if is == nil || SameReason(before, after) {
@@ -43,7 +44,7 @@ func StatusEvent(before, after *v2alpha2.PodGroupStatus) *Event {
 	case is.Status == metav1.ConditionTrue && !admittedBefore:
 		return &Event{Reason: v2alpha2.EventGangAdmitted, Note: is.Message}
 	case is.Status == metav1.ConditionTrue && was != nil && was.Status == is.Status:
-		return nil // True before and after
+		return nil // satisfied before and after
 	case is.Status == metav1.ConditionTrue:
 		return &Event{Reason: v2alpha2.EventGangRestored, Note: is.Message + " again"}
 	case reason == v2alpha2.ReasonInvalid:

@@ -16,13 +16,13 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// Explain turns a shortfall into one dominant reason and one sentence: which group of the tree lacks how much, and what
-// the nodes say, by number of nodes.
+// Explain converts a shortfall to one dominant reason and one sentence: which groups of the tree lack how much, and
+// the reasons of the nodes, by number of nodes.
 func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) Refusal {
 	known := &knownCapacities{Capacities: world, seen: map[int]ResourceCapacity{}}
 	blocked := blocking(short.Leaves)
 	var parts []string
-	first, told := hopeless(p.Tree, blocked, known)
+	first, reported := hopeless(p.Tree, blocked, known)
 	if first != "" {
 		parts = append(parts, first)
 	}
@@ -35,9 +35,9 @@ func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) 
 	}
 	for i, l := range blocked {
 		parts = append(parts, describe(p.Tree, l))
-		// Leaves next to each other often hear the same from the nodes: that is said once, after the last of them.
+		// Adjacent leaves often have the same reasons of the nodes: these are written once, after the last such leaf.
 		said := nodesSay(l.Refusal)
-		if said == "" || said == told {
+		if said == "" || said == reported {
 			continue
 		}
 		if i == len(blocked)-1 || nodesSay(blocked[i+1].Refusal) != said {
@@ -52,7 +52,7 @@ func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) 
 	}
 	reason := dominant(blocked, known)
 	if first == "" && reason != v2alpha2.ReasonWaitingForPods {
-		// Each leaf may have room enough by itself, and all of them together have not.
+		// Each leaf alone may have enough room while all of them together do not.
 		if whole, text := judgeWhole(p, known); whole != "" {
 			parts = append([]string{text}, parts...)
 			if severity(whole) < severity(reason) {
@@ -63,10 +63,11 @@ func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) 
 	return Refusal{Reason: reason, Message: message.Shorten(strings.Join(parts, "; "), message.MaxCondition)}
 }
 
-// hopeless names a leaf whose pods more of what the nodes have would not help: they are refused whatever the nodes, no node
-// matches them, or one pod asks for more than the largest has. That is told first, with what would help, since the list of
-// groups may be long. told is what nodes say as part of it. "": there is no such leaf.
-func hopeless(tree *gang.Tree, leaves []placement.LeafShortfall, world Capacities) (text, told string) {
+// hopeless describes a leaf whose pods would not fit even if more of the existing nodes were free: they are refused
+// regardless of the nodes, no node matches them, or one pod requests more than the largest node has. This comes
+// first, with the action that would help, because the list of groups may be long. reported is the part of the text that
+// contains the reasons of the nodes. "": there is no such leaf.
+func hopeless(tree *gang.Tree, leaves []placement.LeafShortfall, world Capacities) (text, reported string) {
 	worst := len(reasonsBySeverity)
 	for _, l := range leaves {
 		if l.Refusal == nil {
@@ -80,28 +81,28 @@ func hopeless(tree *gang.Tree, leaves []placement.LeafShortfall, world Capacitie
 		said := nodesSay(l.Refusal)
 		switch t := r.hopeless(reason, "the pods of "+where); {
 		case t != "":
-			text, told = t, ""
+			text, reported = t, ""
 			if r.Refused != "" {
-				told = said
+				reported = said
 			}
 		case reason == v2alpha2.ReasonNoNodeMatches:
-			text, told = "no node matches a pod of "+where, said
+			text, reported = "no node matches a pod of "+where, said
 			if said != "" {
 				text += ": " + said
 			}
 		case r.PerPod > r.Largest:
-			text, told = fmt.Sprintf("a pod of %s needs %s %s, the largest node it could use has %s",
+			text, reported = fmt.Sprintf("a pod of %s needs %s %s, the largest node it could use has %s",
 				where, message.Quantity(r.Resource, r.PerPod), r.Resource, message.Quantity(r.Resource, r.Largest)), ""
 		default:
 			continue
 		}
 		worst = severity(reason)
 	}
-	return text, told
+	return text, reported
 }
 
-// judgeWhole says whether the pods that the minimum lacks ask for more of a resource than is free, whichever children are
-// taken, or for more nodes than there are. "": they do not.
+// judgeWhole checks whether the pods that the minimum lacks request more of a resource than is free, for any choice
+// of children, or more than the nodes could take. "": they do not.
 func judgeWhole(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, string) {
 	room := known.ResourceCapacity
 	var order []corev1.ResourceName
@@ -138,8 +139,8 @@ func judgeWhole(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, s
 	return reason, text
 }
 
-// judgeEmpty says whether the nodes would not hold the minimum even if they were empty: there is enough in all, but not in
-// pieces of the size of a pod. "": they would.
+// judgeEmpty checks whether the nodes could not take the minimum even if they were empty: the total is sufficient,
+// but not in pieces of the size of a pod. "": they could.
 func judgeEmpty(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, string) {
 	slots := func(class int) int { return known.ResourceCapacity(class).Slots }
 	if placement.MayFit(p, slots) || !placement.MayFit(p, func(int) int { return math.MaxInt }) {
@@ -172,15 +173,15 @@ func judgeEmpty(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, s
 	return reason, strings.Join(parts, "; ")
 }
 
-// asked is what a number of pods ask for of one resource.
+// asked is the amount of one resource that a number of pods request.
 type asked struct {
 	amount  int64
 	pods    int
-	missing int // further pods, which do not exist yet
+	missing int // further required pods that do not exist yet
 }
 
-// leastAsked returns the least that a group can still ask for of a resource until it is satisfied: of its children, those
-// that lack no pods and ask for least.
+// leastAsked returns the minimum amount of a resource that a group still requests until it is satisfied: that of the
+// children that lack no pods and request the least.
 func leastAsked(g *gang.Group, p placement.Problem, name corev1.ResourceName, room func(class int) ResourceCapacity) asked {
 	var each []asked
 	take := g.Min()
@@ -207,10 +208,10 @@ func leastAsked(g *gang.Group, p placement.Problem, name corev1.ResourceName, ro
 	return sum
 }
 
-// maxLeaves is how many leaves a message names.
+// maxLeaves is the maximum number of leaves that a message names.
 const maxLeaves = 3
 
-// blocking returns the leaves that a message names: those that nodes refuse first, in spec order.
+// blocking returns the leaves that a message names: leaves refused by nodes first, in spec order.
 func blocking(leaves []placement.LeafShortfall) []placement.LeafShortfall {
 	out := slices.Clone(leaves)
 	slices.SortStableFunc(out, func(a, b placement.LeafShortfall) int {
@@ -234,11 +235,11 @@ func describe(tree *gang.Tree, l placement.LeafShortfall) string {
 	return fmt.Sprintf("%s: %d of %d pods can be placed", where, l.Placed, l.Need)
 }
 
-// maxReasons is how many filter reasons a leaf is described with.
+// maxReasons is the maximum number of filter reasons per leaf.
 const maxReasons = 3
 
-// nodesSay lists the filter reasons, the one that most nodes gave first. "": no node was asked, or none refused: then the
-// numbers say it all.
+// nodesSay lists the filter reasons, the most frequent one first. "": no node was filtered, or none refused; the
+// numbers are then sufficient.
 func nodesSay(r *placement.Refusal) string {
 	if r == nil || len(r.Reasons) == 0 {
 		return ""
@@ -256,9 +257,9 @@ func nodesSay(r *placement.Refusal) string {
 	return strings.Join(parts, ", ")
 }
 
-// pathOf names a group of the tree for people: the names from below the root down to it, "decode/workers", without those
-// that the next one begins with anyway. The groups of a PodCliqueSet have the full names of its objects:
-// "chat-0-decode-1-workers" says it all.
+// pathOf returns the name of a group of the tree for messages: the names from below the root down to the group,
+// "decode/workers", without those with which the next name begins anyway. The groups of a PodCliqueSet have the full
+// names of its objects, so "chat-0-decode-1-workers" is sufficient.
 func pathOf(tree *gang.Tree, name string) string {
 	g := tree.Group(name)
 	if g == nil || name == "" {

@@ -17,12 +17,13 @@ type fakeCapacities []ResourceCapacity
 
 func (f fakeCapacities) ResourceCapacity(class int) ResourceCapacity { return f[class] }
 
-// room returns what five nodes of 8 GPUs have for pods of this many.
+// room returns the capacity of five nodes of 8 GPUs for pods with the given number of GPUs.
 func room(perPod, free int64) ResourceCapacity {
 	return ResourceCapacity{Resource: "nvidia.com/gpu", PerPod: perPod, Free: free, Total: 40, Largest: 8, Nodes: 5, Slots: int(5 * (8 / perPod))}
 }
 
-// closed returns what two nodes of 8 GPUs have for pods of this many, beside nodes that are not available.
+// closed returns the capacity of two nodes of 8 GPUs for pods with the given number of GPUs, beside unavailable
+// nodes.
 func closed(perPod int64, nodes ...UnavailableNodes) ResourceCapacity {
 	r := ResourceCapacity{Resource: "nvidia.com/gpu", PerPod: perPod, Free: 16, Total: 16, Largest: 8, Nodes: 2, Slots: int(2 * (8 / perPod))}
 	for i := range nodes {
@@ -32,7 +33,7 @@ func closed(perPod int64, nodes ...UnavailableNodes) ResourceCapacity {
 	return r
 }
 
-// cordoned are this many nodes of 8 GPUs.
+// cordoned returns the given number of cordoned nodes of 8 GPUs.
 func cordoned(nodes int) UnavailableNodes {
 	return UnavailableNodes{Cause: "cordoned", Advice: "uncordon them", Nodes: nodes, Total: int64(8 * nodes), Largest: 8, Slots: 8 * nodes}
 }
@@ -87,7 +88,7 @@ func TestExplainSurplus(t *testing.T) {
 			capacities: fakeCapacities{room(1, 6)},
 			want:       Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "b needs 8 nvidia.com/gpu for 8 pods, 6 are free"},
 		},
-		"enough is free in the wrong pieces": {
+		"enough is free, but fragmented": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
 			capacities: fakeCapacities{room(2, 17)},
 			want:       Refusal{Reason: v2alpha2.ReasonFragmented, Message: "b needs 8 pods, and the room there is does not fit them"},
@@ -145,13 +146,13 @@ func TestExplainSurplus(t *testing.T) {
 			capacities: fakeCapacities{closed(4, cordoned(3))},
 			want:       Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "b cannot be placed: 3 nodes (24 nvidia.com/gpu) cordoned: uncordon them"},
 		},
-		"a unit that names a claim that is not there": {
+		"a unit that names a claim that does not exist": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 1, Refused: `persistentvolumeclaim "data" not found`, RefusedByClaims: true}},
 			want: Refusal{Reason: v2alpha2.ReasonClaimsNotReady,
 				Message: `b cannot be placed: persistentvolumeclaim "data" not found: create it, or correct the volumes of its pods`},
 		},
-		"a unit that asks for what no node offers": {
+		"a unit that requests a resource that no node offers": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpus", PerPod: 1, Nodes: 5}},
 			want: Refusal{Reason: v2alpha2.ReasonNoNodeMatches,
@@ -166,7 +167,7 @@ func TestExplainSurplus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if diff := cmp.Diff(tc.want, ExplainSurplus(tc.problem, placement.Problem{}, tc.capacities)); diff != "" {
-				t.Errorf("verdict (-want +got):\n%s", diff)
+				t.Errorf("refusal (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -177,7 +178,7 @@ func TestExplain(t *testing.T) {
 	tainted := &placement.Refusal{Reasons: map[string]int{"Insufficient nvidia.com/gpu": 3, "untolerated taint": 2}}
 	tree := build(t, 2,
 		gang.Node{Name: "p"}, leafNode("p-leader", "p", 1), leafNode("p-workers", "p", 4), leafNode("q", "", 8))
-	// Two replicas of a leader and three workers, of which one is enough, and a leaf without GPUs.
+	// Two replicas of a leader and three workers, of which one is needed, and a leaf without GPUs.
 	service := build(t, 2, gang.Node{Name: "x-web", MinMember: ptr.To[int32](1)},
 		gang.Node{Name: "x-d", MinSubGroup: ptr.To[int32](1)},
 		gang.Node{Name: "x-d-0", Parent: "x-d"}, leafNode("x-d-0-leader", "x-d-0", 1), leafNode("x-d-0-worker", "x-d-0", 3),
@@ -204,7 +205,7 @@ func TestExplain(t *testing.T) {
 			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
 				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, 12 are free; " + workers},
 		},
-		"a leaf that has not room enough by itself": {
+		"a leaf that has not enough room by itself": {
 			problem:    placement.Problem{Tree: service, Pods: servicePods},
 			short:      workerLacks,
 			capacities: fakeCapacities{room(4, 8), cpus},
@@ -256,14 +257,14 @@ func TestExplain(t *testing.T) {
 			capacities: fakeCapacities{room(4, 12), cpus},
 			want:       Refusal{Reason: v2alpha2.ReasonFragmented, Message: workers},
 		},
-		"all of them together are more than there is": {
+		"all of them together exceed the total": {
 			problem:    placement.Problem{Tree: service, Pods: servicePods},
 			short:      workerLacks,
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Free: 12, Total: 12, Largest: 8, Nodes: 2, Slots: 3}, cpus},
 			want: Refusal{Reason: v2alpha2.ReasonTooLarge,
 				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, the nodes it could use have 12 in all; " + workers},
 		},
-		"what the nodes say is told once for leaves that hear the same": {
+		"equal reasons of the nodes are written once for several leaves": {
 			short: placement.Shortfall{
 				Exhausted: true,
 				Groups:    []placement.GroupShortfall{{Group: "", Need: 2, Can: 0}, {Group: "p", Need: 2, Can: 0}},
@@ -277,7 +278,7 @@ func TestExplain(t *testing.T) {
 				"p-leader: 0 of 1 pods can be placed; p-workers: 0 of 4 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu; " +
 				"q: 3 of 8 pods can be placed; 3 nodes: Insufficient nvidia.com/gpu, 2 nodes: untolerated taint"},
 		},
-		"what no node matches is told first: of a tree the list is long": {
+		"a leaf that no node matches comes first, because the list of a tree is long": {
 			short: placement.Shortfall{
 				Exhausted: true,
 				Groups:    []placement.GroupShortfall{{Group: "", Need: 2, Can: 1}},
@@ -390,7 +391,7 @@ func TestExplain(t *testing.T) {
 			want: Refusal{Reason: v2alpha2.ReasonNoNodeMatches,
 				Message: `the pods of the gang are refused on every node: not today; the gang: 0 of 6 pods can be placed`},
 		},
-		"a search that was cut short says so": {
+		"a search that was cut short is reported": {
 			short: placement.Shortfall{
 				Attempts: 7,
 				Leaves:   []placement.LeafShortfall{{Leaf: "q", Need: 8, Available: 8, Placed: 3, Refusal: full}},
@@ -407,7 +408,7 @@ func TestExplain(t *testing.T) {
 			}
 			got := Explain(tc.problem, tc.capacities, &tc.short)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("verdict (-want +got):\n%s", diff)
+				t.Errorf("refusal (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// ExplainSurplus says why nothing above the minimum was placed. Every unit above it (a sub-group with what it lacks, or a
-// single pod of one that is satisfied) stands by itself, so the dominant reason is that of the unit which is easiest to
-// help.
+// ExplainSurplus returns the reason why nothing above the minimum was placed. Every unit above it (a sub-group with
+// the pods that it lacks, or a single pod of a satisfied sub-group) is independent of the others, so the dominant
+// reason is the reason of the unit that is easiest to help.
 func ExplainSurplus(p, singles placement.Problem, world Capacities) Refusal {
 	known := &knownCapacities{Capacities: world, seen: map[int]ResourceCapacity{}}
 	single := surplusUnits(singles, known)
@@ -26,37 +26,38 @@ func ExplainSurplus(p, singles placement.Problem, world Capacities) Refusal {
 			units = append(units, u)
 		}
 	}
-	verdict := Refusal{Reason: v2alpha2.ReasonWaitingForPods}
+	refusal := Refusal{Reason: v2alpha2.ReasonWaitingForPods}
 	easiest := -1
 	var parts []string
 	for _, u := range units {
 		reason, text := u.judge(known)
 		if s := severity(reason); s > easiest {
-			easiest, verdict.Reason = s, reason
+			easiest, refusal.Reason = s, reason
 		}
 		parts = append(parts, pathOf(p.Tree, u.group)+" "+text)
 	}
 	if more := len(parts) - maxLeaves; more > 0 {
 		parts = append(parts[:maxLeaves], fmt.Sprintf("and %d more", more))
 	}
-	verdict.Message = message.Shorten(strings.Join(parts, "; "), message.MaxCondition)
-	return verdict
+	refusal.Message = message.Shorten(strings.Join(parts, "; "), message.MaxCondition)
+	return refusal
 }
 
-// unit is what is placed above the minimum as a whole: pods of one leaf or of several.
+// unit contains pods that are placed above the minimum as a whole, in one or several leaves.
 type unit struct {
 	group string
 	needs []need
-	more  int // further pods of the leaf and the class that would be placed singly
+	more  int // further pods of the leaf and class that would be placed singly
 }
 
-// need is a number of pods of one leaf and one class. Some of them may not exist yet; then their class is not known.
+// need is a number of pods of one leaf and one class. Pods that do not exist yet are counted in missing, and their
+// class is unknown.
 type need struct {
 	pods, missing, class int
 }
 
-// surplusUnits returns the units that wait, in spec order. Of a unit that could be made whole in several ways it is the one
-// with the fewest pods.
+// surplusUnits returns the waiting units, in spec order. If a unit could be completed in several ways, the one with
+// the fewest pods is used.
 func surplusUnits(p placement.Problem, world Capacities) []unit {
 	if p.Tree == nil {
 		return nil
@@ -83,7 +84,8 @@ func surplusUnits(p placement.Problem, world Capacities) []unit {
 	return units
 }
 
-// needsOf returns what a group still needs: of a leaf with more pods than that, those that ask for least.
+// needsOf returns the pods that a group still needs. For a leaf with more pods than needed these are the pods with
+// the smallest requests.
 func needsOf(g *gang.Group, p placement.Problem, world Capacities) []need {
 	if g.IsLeaf() {
 		lacks := max(0, g.Min()-p.Have[g.Name()])
@@ -106,7 +108,7 @@ func needsOf(g *gang.Group, p placement.Problem, world Capacities) []need {
 	return all
 }
 
-// byClass counts pods by class, the class of the first pod first.
+// byClass counts pods by class, in order of first appearance.
 func byClass(pods []placement.Pod) []need {
 	var needs []need
 	for _, pod := range pods {
@@ -125,12 +127,12 @@ func (u unit) waits() bool {
 	return slices.ContainsFunc(u.needs, func(n need) bool { return n.missing == 0 })
 }
 
-// judge says what keeps the unit from being placed: one reason, and its numbers.
+// judge returns the reason why the unit cannot be placed, and its numbers as text.
 func (u unit) judge(world Capacities) (v2alpha2.Reason, string) {
 	type sum struct {
 		asked, free, total int64
 		pods, slots        int   // slots: on empty nodes
-		oversized, largest int64 // what a pod asks for that fits no node, and what the largest node has; 0: all pods fit
+		oversized, largest int64 // request of a pod that fits no node, and the amount on the largest node; 0: all pods fit
 	}
 	sums := map[corev1.ResourceName]*sum{}
 	pods, missing, homeless := 0, 0, 0

@@ -9,27 +9,28 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// HeldNote is what a pod that waits is told: the message of its condition PodScheduled, and the note of its event.
+// HeldNote is the explanation for a waiting pod: the message of its condition PodScheduled, and the note of its
+// event.
 type HeldNote struct {
-	// Head is the part that has no numbers: the pod's part in its gang and the reason of the PodGroup. A message that begins
-	// with it is not rewritten for what follows.
+	// Head is the part without numbers: the pod's role in its gang and the reason of the PodGroup. A message that
+	// begins with Head is not rewritten when the rest changes.
 	Head string
 	// Text is Head with the first clause of the PodGroup's message.
 	Text string
-	// Kind is the pod's part in its gang and the reason, without names. Events are counted by it.
+	// Kind is the pod's role in its gang and the reason, without names. Events are counted by Kind.
 	Kind string
-	// Passing: the reason passes by itself. It is not worth a message in place of another one.
+	// Passing: the reason passes by itself, and does not justify replacing another message.
 	Passing bool
 }
 
-// HeldNotes makes the notes of the waiting pods of one gang.
+// HeldNotes computes the notes of the waiting pods of one gang.
 type HeldNotes struct {
 	facts  Facts
-	now    verdict
+	now    assessment
 	byLeaf map[string]HeldNote
 }
 
-// NotesOf returns the notes of the waiting pods of a gang. They are made when they are asked for.
+// NotesOf returns the notes of the waiting pods of a gang. They are computed on demand.
 func NotesOf(f Facts) *HeldNotes {
 	n := &HeldNotes{facts: f, byLeaf: map[string]HeldNote{}}
 	if f.Group != nil {
@@ -43,7 +44,7 @@ func (n *HeldNotes) Of(w WaitingPod) HeldNote {
 	name := message.Truncate(n.facts.Name, message.MaxName)
 	switch {
 	case n.facts.Group == nil:
-		text := fmt.Sprintf("held until PodGroup %s exists and can start", name)
+		text := fmt.Sprintf("waits until PodGroup %s exists and can start", name)
 		return HeldNote{Head: text, Text: text, Kind: v2alpha2.EventPodGroupNotFound}
 	case w.Misplaced != "":
 		text := fmt.Sprintf("does not count in PodGroup %s: it %s: %s", name, w.Misplaced, LabelAdvice(w.Misplaced))
@@ -58,7 +59,7 @@ func (n *HeldNotes) Of(w WaitingPod) HeldNote {
 	return note
 }
 
-// Parts of a pod in its gang.
+// Roles of a pod in its gang.
 const (
 	partOfMinimum = "minimum"
 	partOfRefill  = "refill"
@@ -82,7 +83,7 @@ func (n *HeldNotes) ofLeaf(name, label string) HeldNote {
 	reason, text := n.now.reason, n.now.message
 	switch {
 	case part == partOfSurplus && !n.now.satisfied:
-		// What the minimum lacks is not what this pod lacks.
+		// The reason of the minimum does not apply to this pod.
 		text := head + "; what the minimum has lost is replaced first"
 		return HeldNote{Head: text, Text: text, Kind: part}
 	case n.now.satisfied:
@@ -102,8 +103,8 @@ func (n *HeldNotes) ofLeaf(name, label string) HeldNote {
 	}
 }
 
-// part returns the part that waiting pods of a leaf have in their gang. unit is the sub-group that is bound as a whole, "": the
-// gang itself, or single pods. missing is how many pods of the minimum of unit do not exist.
+// part returns the role of the waiting pods of a leaf in their gang. unit is the sub-group that is bound as a whole;
+// "" means the gang itself, or single pods. missing is the number of pods of the minimum of unit that do not exist.
 func (n *HeldNotes) part(label string) (part, unit string, missing int) {
 	f := n.facts
 	if !f.Admitted || f.Tree == nil {
@@ -130,11 +131,11 @@ func (n *HeldNotes) part(label string) (part, unit string, missing int) {
 	}
 }
 
-// clauses is what stands between the clauses of a message.
+// clauses is the separator between the clauses of a message.
 const clauses = "; "
 
-// clauseOf returns the clause of a message about refused surplus that speaks of a sub-group, or the whole message if there is
-// none, or no sub-group is asked about.
+// clauseOf returns the clause about a sub-group of a message about refused surplus. It returns the whole message if
+// there is no such clause, or group is "".
 func clauseOf(text string, tree *gang.Tree, group string) string {
 	if group == "" {
 		return text

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-func TestHeldPodsAreToldWhatTheyAre(t *testing.T) {
+func TestNotesOfWaitingPods(t *testing.T) {
 	t.Parallel()
 	full := gang.Counts{"prefill-0": 4, "prefill-1": 4, "prefill-2": 4, "decode": 8}
 	tests := map[string]struct {
@@ -23,9 +23,9 @@ func TestHeldPodsAreToldWhatTheyAre(t *testing.T) {
 	}{
 		"the PodGroup does not exist": {
 			lost: true,
-			want: HeldNote{Kind: "PodGroupNotFound", Head: "held until PodGroup llm exists and can start", Text: "held until PodGroup llm exists and can start"},
+			want: HeldNote{Kind: "PodGroupNotFound", Head: "waits until PodGroup llm exists and can start", Text: "waits until PodGroup llm exists and can start"},
 		},
-		"the pod has no place": {
+		"the pod has no place in the gang": {
 			pod: WaitingPod{Misplaced: `names sub-group "x", which the PodGroup does not have`},
 			want: HeldNote{Kind: "SubGroupNotFound", Head: `does not count in PodGroup llm: it names sub-group "x", which the PodGroup does not have: correct label kai.scheduler/subgroup-name`,
 				Text: `does not count in PodGroup llm: it names sub-group "x", which the PodGroup does not have: correct label kai.scheduler/subgroup-name`},
@@ -42,7 +42,7 @@ func TestHeldPodsAreToldWhatTheyAre(t *testing.T) {
 			facts: Facts{Created: full, Usable: full, Refused: Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: `persistentvolumeclaim "data" not found; more`}}, leaf: "decode",
 			want: HeldNote{Kind: "minimum NoNodeMatches", Head: "PodGroup llm: NoNodeMatches", Text: `PodGroup llm: NoNodeMatches: persistentvolumeclaim "data" not found`},
 		},
-		"its turn has not come": {
+		"the gang waits for its turn": {
 			facts: Facts{Created: full, Usable: full}, leaf: "decode",
 			want: HeldNote{Kind: "minimum BehindInQueue", Head: "PodGroup llm: BehindInQueue", Passing: true},
 		},
@@ -103,7 +103,7 @@ func TestHeldPodsAreToldWhatTheyAre(t *testing.T) {
 			}
 			tc.pod.Pod = wrappers.MakePod("a", "ml").SubGroup(tc.leaf).Obj()
 			got := NotesOf(f).Of(tc.pod)
-			if tc.want.Text == "" { // the rest is another package's words: it begins with the head, and has one clause
+			if tc.want.Text == "" { // the rest is formatted elsewhere: it begins with the head, and has one clause
 				tc.want.Text = got.Text
 				if len(got.Text) <= len(got.Head)+2 || got.Text[:len(got.Head)+2] != got.Head+": " {
 					t.Errorf("text %q, want one that goes on after %q", got.Text, got.Head)
@@ -116,7 +116,7 @@ func TestHeldPodsAreToldWhatTheyAre(t *testing.T) {
 	}
 }
 
-func TestAdviceNamesLeavesAndTheVerbThatHelps(t *testing.T) {
+func TestAdviceNamesTheLeavesAndTheAction(t *testing.T) {
 	t.Parallel()
 	group := tree().Obj()
 	built, err := Tree(&group.Spec)

@@ -9,20 +9,21 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// LostPods are the waiting pods of a gang that have no place in it for one and the same cause, and the event about them.
+// LostPods describes the waiting pods of a gang that have no place in it for the same cause, and the event about
+// them.
 type LostPods struct {
-	// First is the oldest of them.
+	// First is the oldest of these pods.
 	First *corev1.Pod
-	// Pods is how many there are.
+	// Pods is the number of these pods.
 	Pods int
-	// Cause distinguishes them from others of the gang.
+	// Cause distinguishes them from other LostPods of the gang.
 	Cause string
 	// Reason and Note are those of the event.
 	Reason, Note string
 }
 
-// Lost returns the waiting pods that have no place in their gang, by cause, in the order of Facts.Waiting: their PodGroup does
-// not exist, or they name no leaf of it.
+// Lost returns the waiting pods that have no place in their gang, by cause, in the order of Facts.Waiting: their
+// PodGroup does not exist, or they name no leaf of it.
 func Lost(f Facts) []LostPods {
 	var all []LostPods
 	byCause := map[string]int{} // index in all

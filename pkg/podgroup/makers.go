@@ -13,10 +13,10 @@ func LacksPods(f Facts) bool {
 	return f.Group != nil && f.Tree != nil && !f.Ended && f.Tree.MissingPods(f.Created) > 0
 }
 
-// maxOwners is how many owners a message speaks of.
+// maxOwners is the maximum number of owners in a message.
 const maxOwners = 2
 
-// makers says who should make the pods that a gang lacks, and what keeps them from it. "": that is not known.
+// makers describes which owners should create the pods that a gang lacks, and why they do not. "": unknown.
 func makers(f Facts) string {
 	var parts []string
 	for _, o := range f.Owners {
@@ -37,7 +37,8 @@ func makers(f Facts) string {
 	return "; " + strings.Join(parts, "; ")
 }
 
-// makerOf says what keeps one owner from making the pods that its leaf lacks. "": its leaf lacks none, or nothing is known.
+// makerOf describes why one owner does not create the pods that its leaf lacks. "": its leaf lacks none, or the
+// reason is unknown.
 func makerOf(f Facts, o Owner) string {
 	short := 0
 	if leaf := f.Tree.Group(o.Leaf); !o.Mixed && leaf != nil {
@@ -65,7 +66,7 @@ func makerOf(f Facts, o Owner) string {
 	return ""
 }
 
-// alone reports whether no other owner makes pods of the owner's leaf.
+// alone reports whether no other owner creates pods of the owner's leaf.
 func (f Facts) alone(o Owner) bool {
 	for _, other := range f.Owners {
 		if other.UID != o.UID && (other.Mixed || other.Leaf == o.Leaf) {
@@ -75,7 +76,7 @@ func (f Facts) alone(o Owner) bool {
 	return true
 }
 
-// sizeField names the field that says how many pods an object of the kind has at the same time.
+// sizeField returns the field that determines how many pods an object of the kind has at the same time.
 func sizeField(kind string) string {
 	if kind == "Job" {
 		return "parallelism (and completions, if it is lower)"
@@ -83,7 +84,7 @@ func sizeField(kind string) string {
 	return "replicas"
 }
 
-// unclaimed says what names the PodGroup in a place that has no meaning, and where the name belongs.
+// unclaimed describes objects that name the PodGroup in a place without effect, and where the name belongs.
 func unclaimed(found []Unclaimed) string {
 	parts := make([]string, 0, len(found))
 	for _, u := range found[:min(len(found), maxOwners)] {
@@ -92,7 +93,7 @@ func unclaimed(found []Unclaimed) string {
 	return strings.Join(parts, "; ")
 }
 
-// UnclaimedAdvice says the same of one finding.
+// UnclaimedAdvice returns the same text for one finding.
 func UnclaimedAdvice(u Unclaimed) string {
 	if u.Kind == "Pod" {
 		verb := "name"

@@ -8,7 +8,7 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 )
 
-// TestMakers has a case per sentence about who should make the pods that a flat gang of 8 lacks.
+// TestMakers has one case per sentence about the owners that should create the pods that a gang of 8 lacks.
 func TestMakers(t *testing.T) {
 	t.Parallel()
 	job := Owner{Kind: "Job", Name: "train", UID: "1", Pods: 4, Seen: true, Wants: 4}
@@ -16,7 +16,7 @@ func TestMakers(t *testing.T) {
 		facts Facts
 		want  string
 	}{
-		"nothing is known": {want: ""},
+		"no facts": {want: ""},
 		"a StatefulSet that waits for each pod": {
 			facts: Facts{Owners: []Owner{{Kind: "StatefulSet", Name: "web", Pods: 1, Seen: true, Wants: 8, Ordered: true}}},
 			want:  "; StatefulSet web makes a pod only when the one before it is ready: recreate it with podManagementPolicy Parallel",
@@ -29,7 +29,7 @@ func TestMakers(t *testing.T) {
 			facts: Facts{Owners: []Owner{{Kind: "ReplicaSet", Name: "web-7d9", Pods: 4, Seen: true, Wants: 4}}},
 			want:  "; ReplicaSet web-7d9 has the 4 pods it is to have: set its replicas to 8, or lower the minimum",
 		},
-		"an owner that could not make all of its pods": {
+		"an owner that could not create all of its pods": {
 			facts: Facts{Owners: []Owner{{Kind: "Job", Name: "train", Pods: 4, Seen: true, Wants: 8}}},
 			want:  "; Job train is to have 8 pods and has 4: see its events, a quota or an admission webhook may refuse the others",
 		},
@@ -42,7 +42,7 @@ func TestMakers(t *testing.T) {
 			want:  "; PodClique chat-0-decode makes its pods: see its events",
 		},
 		"an owner that was not read yet": {facts: Facts{Owners: []Owner{{Kind: "Job", Name: "train", Pods: 4}}}, want: ""},
-		"two owners of one leaf, neither of which could do more": {
+		"two owners of one leaf, each with all of its pods": {
 			facts: Facts{Owners: []Owner{job, {Kind: "Job", Name: "more", UID: "2", Pods: 2, Seen: true, Wants: 2}}}, want: ""},
 		"pods that failed": {facts: Facts{Failed: 2}, want: "; 2 pods failed and do not count"},
 		"an owner and pods that failed": {
@@ -86,7 +86,7 @@ func TestUnclaimed(t *testing.T) {
 	}
 }
 
-// TestSummaryKeepsTheAdvice: however long the names of pods, objects and groups are, a summary says what to do.
+// TestSummaryKeepsTheAdvice: a summary contains the advice for names of any length.
 func TestSummaryKeepsTheAdvice(t *testing.T) {
 	t.Parallel()
 	long := func(prefix string) string { return prefix + strings.Repeat("x", 63-len(prefix)) }
@@ -109,7 +109,7 @@ func TestSummaryKeepsTheAdvice(t *testing.T) {
 			facts:  Facts{Pods: 1, Created: gang.Counts{"leader": 1}, Owners: []Owner{{Kind: "StatefulSet", Name: long("set-"), Leaf: "workers", Seen: true, Wants: 4, Ordered: true}}},
 			advice: "recreate it with podManagementPolicy Parallel",
 		},
-		"a Job that is held up": {
+		"a Job that lacks pods": {
 			facts:  Facts{Pods: 1, Created: gang.Counts{"leader": 1}, Owners: []Owner{{Kind: "Job", Name: long("job-"), Leaf: "workers", Seen: true, Wants: 4}}},
 			advice: "see its events",
 		},

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-project/muster/test/purity"
 )
 
-// A translator: API objects to facts, facts and decisions to API objects.
+// A translator: it converts API objects to facts, and facts and decisions to API objects.
 func TestPure(t *testing.T) {
 	t.Parallel()
 	purity.Check(t, "time", "k8s.io/api/...", "k8s.io/apimachinery/...", purity.Module+"/pkg/apis/...",

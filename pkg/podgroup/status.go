@@ -12,31 +12,34 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// maxNamed is how many sub-groups, pods or schedulers a message names; the rest is a number.
+// maxNamed is the maximum number of sub-groups, pods or schedulers that a message names; of the others it contains
+// the number.
 const maxNamed = 5
 
-// Status returns the status that the PodGroup of f should have: f.Group.Status brought up to date. f.Group must
-// not be nil. Equal facts give an equal status, whatever now is: now only dates a condition whose status changes.
+// Status returns the status that the PodGroup of f should have: an updated f.Group.Status. f.Group must not be nil.
+// Equal facts lead to an equal status, independent of now: now is only the transition time of conditions whose status
+// changes.
 //
-// Satisfied carries the dominant reason and its message, Admitted the same reason as long as it is False. The first that
-// holds of:
+// Satisfied has the dominant reason and its message; Admitted has the same reason while it is False. The reason is
+// the first that applies of:
 //
 //	Completed        every pod that is left has succeeded, and these are the minimum
 //	Invalid          the spec is not valid; or pods are missing, and those that count towards no leaf, or that name another
 //	                 scheduler, would make up for them
-//	Satisfied        the minimum is bound; what happens to surplus is told in the summary only
+//	Satisfied        the minimum is bound; only the summary describes the surplus
 //	WaitingForPods   fewer pods exist than the minimum needs
 //	Gated            they exist, but too many of them have scheduling gates
 //	Binding          a plan for the minimum is in force
-//	(the refusal's)  the last attempt found no plan
-//	BackingOff       plans were made and failed on their way
-//	BehindInQueue    nothing but its turn is missing
 //
-// A plan and a refusal never hold together, so the order of these two does not matter.
+//	(the refusal's)  the last attempt found no plan
+//	BackingOff       plans were made and failed before all members were bound
+//	BehindInQueue    only its turn is missing
+//
+// A plan and a refusal never apply together, so the order of these two does not matter.
 func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 	old := &f.Group.Status
 	if old.Phase == v2alpha2.PodGroupCompleted && old.ObservedGeneration == f.Group.Generation && (f.Pods == 0 || f.Ended) {
-		// Its pods are cleaned up, as a Job's are after a while, one by one. It completed all the same.
+		// Its pods are being cleaned up one by one, as a Job's are after some time. The gang stays completed.
 		return *old.DeepCopy()
 	}
 	v := judge(f)
@@ -52,7 +55,7 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 		s.Scheduled = scheduled(f)
 	}
 	if !f.WaitingSince.IsZero() {
-		since := metav1.NewTime(f.WaitingSince).Rfc3339Copy() // as the API server keeps it
+		since := metav1.NewTime(f.WaitingSince).Rfc3339Copy() // the precision of the API server
 		s.WaitingSince = &since
 	}
 	satisfied := metav1.Condition{
@@ -82,8 +85,8 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 	return s
 }
 
-// verdict is where a gang stands.
-type verdict struct {
+// assessment is the state of a gang in terms of its status.
+type assessment struct {
 	phase     v2alpha2.PodGroupPhase
 	satisfied bool
 	reason    v2alpha2.Reason
@@ -91,17 +94,17 @@ type verdict struct {
 	summary   string
 }
 
-// judge finds the dominant reason.
-func judge(f Facts) verdict {
+// judge determines the dominant reason.
+func judge(f Facts) assessment {
 	if f.Tree == nil {
 		text := "the spec is not valid"
 		if f.TreeErr != nil {
 			text = f.TreeErr.Error()
 		}
-		return verdict{phase: v2alpha2.PodGroupInvalid, reason: v2alpha2.ReasonInvalid, message: text, summary: text}
+		return assessment{phase: v2alpha2.PodGroupInvalid, reason: v2alpha2.ReasonInvalid, message: text, summary: text}
 	}
 	minimum := f.Tree.MinPods()
-	v := verdict{satisfied: f.Tree.Satisfied(f.Bound)}
+	v := assessment{satisfied: f.Tree.Satisfied(f.Bound)}
 	switch {
 	case f.Ended && v.satisfied:
 		v.phase, v.reason = v2alpha2.PodGroupCompleted, v2alpha2.ReasonCompleted
@@ -132,8 +135,8 @@ func judge(f Facts) verdict {
 	return v
 }
 
-// blocked says why the minimum of a gang with a valid tree is not bound: the cause and what would help first, what is short
-// last.
+// blocked returns why the minimum of a gang with a valid tree is not bound: the cause and what would help come first, the
+// missing numbers last.
 func blocked(f Facts) (v2alpha2.Reason, string) {
 	minimum := f.Tree.MinPods()
 	if missing := f.Tree.MissingPods(f.Created); missing > 0 {
@@ -165,14 +168,14 @@ func blocked(f Facts) (v2alpha2.Reason, string) {
 		reason := v2alpha2.ReasonGated
 		if f.Foreign > 0 {
 			text += "; " + foreign(f)
-			if missing > f.Gated { // gates alone explain it only if lifting them would do
+			if missing > f.Gated { // the gates are the reason only if removing them is sufficient
 				reason = v2alpha2.ReasonInvalid
 			}
 		}
 		if f.Gated > 0 {
 			text += "; " + gated(f)
 		}
-		if what := lacks(f.Tree, f.Usable); what != "" { // last: a summary is short
+		if what := lacks(f.Tree, f.Usable); what != "" { // last, because a summary is short
 			text += "; " + what
 		}
 		return reason, text
@@ -189,7 +192,7 @@ func blocked(f Facts) (v2alpha2.Reason, string) {
 	}
 }
 
-// satisfiedSummary tells what a satisfied gang has, and about its surplus.
+// satisfiedSummary describes the bound pods and the surplus of a satisfied gang.
 func satisfiedSummary(f Facts) string {
 	s := scheduled(f) + " pods bound"
 	if n := total(f.Tree.Surplus(f.Bound)); n > 0 {
@@ -206,7 +209,7 @@ func satisfiedSummary(f Facts) string {
 	return s
 }
 
-// strays names the bound pods that count towards no leaf: who counts the pods that run comes to another number.
+// strays names the bound pods that count towards no leaf. They explain a difference to the number of running pods.
 func strays(f Facts) string {
 	if f.StrayTotal == 0 {
 		return ""
@@ -220,8 +223,8 @@ func scheduled(f Facts) string {
 	return fmt.Sprintf("%d/%d", minimum-f.Tree.MissingPods(f.Bound), minimum)
 }
 
-// subGroups returns the counts of every sub-group in spec order. Of an invalid tree only what has to survive is kept:
-// which sub-groups were admitted.
+// subGroups returns the counts of every sub-group in spec order. For an invalid tree it keeps only the state that must
+// survive: which sub-groups were admitted.
 func subGroups(f Facts) []v2alpha2.SubGroupStatus {
 	var out []v2alpha2.SubGroupStatus
 	if f.Tree == nil {

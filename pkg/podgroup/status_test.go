@@ -23,7 +23,7 @@ var (
 	now    = metav1.NewTime(time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC))
 )
 
-// flat is a PodGroup of 8 pods, tree one of two roles of which prefill needs 2 of 3 replicas.
+// flat is a PodGroup of 8 pods; tree has two roles, of which prefill needs 2 of 3 replicas.
 func flat() *wrappers.PodGroupWrapper {
 	return wrappers.MakePodGroup("train", "ml").Generation(3).MinMember(8)
 }
@@ -68,7 +68,7 @@ func satisfied(reason v2alpha2.Reason, message string) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionTrue, Reason: string(reason), Message: message}
 }
 
-// leaf and inner make entries of the list of sub-groups.
+// leaf and inner return entries of the list of sub-groups.
 func leaf(name string, required, created, bound int32, satisfied, admitted bool) v2alpha2.SubGroupStatus {
 	return v2alpha2.SubGroupStatus{Name: name, Required: required, Created: created, Bound: bound, Satisfied: satisfied, Admitted: admitted}
 }
@@ -101,7 +101,7 @@ func TestStatus(t *testing.T) {
 				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods), unsatisfied(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 0 exist")),
 			},
 		},
-		"who made the PodGroup makes its pods, too": {
+		"the controller of the PodGroup creates its pods, too": {
 			group: flat().Controller("PodCliqueSet", "chat", "1").Obj(),
 			want: v2alpha2.PodGroupStatus{
 				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonWaitingForPods,
@@ -109,7 +109,7 @@ func TestStatus(t *testing.T) {
 				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods), unsatisfied(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 0 exist")),
 			},
 		},
-		"a tree says which sub-groups lack pods and how many are complete": {
+		"a tree: which sub-groups lack pods and how many are complete": {
 			group: tree().Obj(),
 			facts: Facts{Created: gang.Counts{"prefill-0": 4, "prefill-1": 2, "decode": 7}},
 			want: v2alpha2.PodGroupStatus{
@@ -124,7 +124,7 @@ func TestStatus(t *testing.T) {
 				},
 			},
 		},
-		"a spec that is not valid is never scheduled, and what was admitted is kept": {
+		"an invalid spec is never scheduled, and the admitted sub-groups are kept": {
 			group: wrappers.MakePodGroup("llm", "ml").Generation(3).SubGroup("decode", 8).SubGroupOf("gone", "lost", 1).Obj(),
 			facts: Facts{
 				TreeErr:  fmt.Errorf(`spec.subGroups[1].parent: Invalid value: "gone": names no sub-group`),
@@ -137,7 +137,7 @@ func TestStatus(t *testing.T) {
 				SubGroups:  []v2alpha2.SubGroupStatus{{Name: "decode", Admitted: true}},
 			},
 		},
-		"what keeps the owners of the pods from making more is told first": {
+		"the reason why the owners create no more pods comes first": {
 			group: pair().Obj(),
 			facts: Facts{
 				Pods: 3, Created: gang.Counts{"leader": 1, "workers": 2},
@@ -154,7 +154,7 @@ func TestStatus(t *testing.T) {
 				SubGroups: []v2alpha2.SubGroupStatus{leaf("leader", 1, 1, 0, false, false), leaf("workers", 4, 2, 0, false, false)},
 			},
 		},
-		"misplaced pods that would fill the gap are why, equal causes grouped": {
+		"misplaced pods that would fill the gap are the reason, equal causes grouped": {
 			group: pair().Obj(),
 			facts: Facts{
 				Created: gang.Counts{"leader": 1}, MisplacedTotal: 4, Misplaced: []Misplaced{
@@ -170,7 +170,7 @@ func TestStatus(t *testing.T) {
 				SubGroups: []v2alpha2.SubGroupStatus{leaf("leader", 1, 1, 0, false, false), leaf("workers", 4, 0, 0, false, false)},
 			},
 		},
-		"misplaced pods that are too few to be why are told beside what is": {
+		"misplaced pods that are too few to be the reason are mentioned beside it": {
 			group: pair().Obj(),
 			facts: Facts{
 				Created: gang.Counts{"leader": 1, "workers": 2}, Terminating: 2, MisplacedTotal: 1, Misplaced: []Misplaced{
@@ -195,7 +195,7 @@ func TestStatus(t *testing.T) {
 					"needs 8 pods, they exist; waits for its turn; 3 pods bound one by one by scheduler default-scheduler: set schedulerName muster-scheduler in all pods of the gang to start them together")),
 			},
 		},
-		"a priority class that does not exist is told first: a summary is short": {
+		"a missing priority class comes first, because a summary is short": {
 			group: flat().Obj(),
 			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, NoSuchClass: "lost"},
 			want: v2alpha2.PodGroupStatus{
@@ -274,7 +274,7 @@ func TestStatus(t *testing.T) {
 					"needs 8 pods, they exist, but only 5 can be placed; set schedulerName muster-scheduler in all pods of the gang: 2 pods of scheduler default-scheduler; 1 pod with scheduling gates")),
 			},
 		},
-		"pods that all forgot their schedulerName are told which one to name": {
+		"the message names the schedulerName that all pods lack": {
 			group: flat().Obj(),
 			facts: Facts{Created: gang.Counts{"": 8}, Foreign: 8, ForeignNames: []string{"default-scheduler"}, OurNames: []string{"kai-scheduler", "muster-scheduler"}},
 			want: v2alpha2.PodGroupStatus{
@@ -284,7 +284,7 @@ func TestStatus(t *testing.T) {
 					"needs 8 pods, they exist, but only 0 can be placed; set schedulerName kai-scheduler or muster-scheduler in all pods of the gang: 8 pods of scheduler default-scheduler; as they are, each counts once it is bound")),
 			},
 		},
-		"of a tree too, the cause is told before the list of what lacks: a summary is short": {
+		"of a tree too, the cause comes before the list of missing pods, because a summary is short": {
 			group: tree().Obj(),
 			facts: Facts{Created: full, Foreign: 20, ForeignNames: []string{"muster-schedular"}, OurNames: []string{"muster-scheduler"}},
 			want: v2alpha2.PodGroupStatus{
@@ -309,7 +309,7 @@ func TestStatus(t *testing.T) {
 					"needs 8 pods, they exist; waits for its turn")),
 			},
 		},
-		"a refused gang has the refusal's reason and words": {
+		"a refused gang has the refusal's reason and message": {
 			group: flat().Obj(),
 			facts: Facts{
 				Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Failures: 2,
@@ -322,7 +322,7 @@ func TestStatus(t *testing.T) {
 					"6 of 8 fit; 4 nodes: Insufficient nvidia.com/gpu")),
 			},
 		},
-		"pods gone since the refusal are the better reason": {
+		"pods deleted since the refusal are the reason that is reported": {
 			group: flat().Obj(),
 			facts: Facts{
 				Created: gang.Counts{"": 7}, Usable: gang.Counts{"": 7},
@@ -432,7 +432,7 @@ func TestStatus(t *testing.T) {
 			if diff := cmp.Diff(unchanged, tc.group); diff != "" {
 				t.Errorf("the PodGroup was modified (-before +after):\n%s", diff)
 			}
-			// Once written there is nothing more to write, however late it is.
+			// After the status is written, there is nothing more to write at any later time.
 			f.Group = tc.group.DeepCopy()
 			f.Group.Status = got
 			if again := Status(f, metav1.NewTime(now.Add(time.Hour))); Compare(&got, &again) != Same {
@@ -500,11 +500,11 @@ func TestCompare(t *testing.T) {
 		want          Change
 	}{
 		"nothing changed": {refused("6 of 8 fit"), refused("6 of 8 fit"), Same},
-		"a first status that passes by itself can wait a moment": {
+		"a first status that passes by itself can wait for a short time": {
 			v2alpha2.PodGroupStatus{}, status(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 0 exist", "", metav1.ConditionFalse), First},
-		"a first status that lasts is news":         {v2alpha2.PodGroupStatus{}, refused("6 of 8 fit"), Condition},
-		"a condition that becomes True is news":     {refused("6 of 8 fit"), status(v2alpha2.ReasonSatisfied, "bound", "8/8", metav1.ConditionTrue), Condition},
-		"another lasting reason is news":            {refused("6 of 8 fit"), status(v2alpha2.ReasonGated, "3 gated", "", metav1.ConditionFalse), Condition},
+		"a first status that lasts is a change":     {v2alpha2.PodGroupStatus{}, refused("6 of 8 fit"), Condition},
+		"a condition that becomes True is a change": {refused("6 of 8 fit"), status(v2alpha2.ReasonSatisfied, "bound", "8/8", metav1.ConditionTrue), Condition},
+		"another lasting reason is a change":        {refused("6 of 8 fit"), status(v2alpha2.ReasonGated, "3 gated", "", metav1.ConditionFalse), Condition},
 		"a reason that passes by itself can wait":   {refused("6 of 8 fit"), status(v2alpha2.ReasonBinding, "planned", "", metav1.ConditionFalse), Content},
 		"the nodes per filter reason move":          {refused("6 of 8 fit; 4 nodes: a, 3 nodes: b"), refused("5 of 8 fit; 3 nodes: a, 4 nodes: b"), Numbers},
 		"filter reasons in another order":           {refused("6 of 8 fit; 4 nodes: a, 3 nodes: b"), refused("6 of 8 fit; 5 nodes: b, 3 nodes: a"), Numbers},
@@ -514,7 +514,7 @@ func TestCompare(t *testing.T) {
 		"a count of a sub-group":                    {v2alpha2.PodGroupStatus{SubGroups: []v2alpha2.SubGroupStatus{{Name: "a"}}}, v2alpha2.PodGroupStatus{SubGroups: []v2alpha2.SubGroupStatus{{Name: "a", Bound: 1}}}, Content},
 		"another GPU is held":                       {v2alpha2.PodGroupStatus{GPUs: "3/8"}, v2alpha2.PodGroupStatus{GPUs: "4/8"}, Content},
 		"another number of children is needed":      {v2alpha2.PodGroupStatus{Needs: "3 of 4"}, v2alpha2.PodGroupStatus{Needs: "all"}, Content},
-		"what an earlier version wrote goes":        {v2alpha2.PodGroupStatus{FormerSubGroups: []v2alpha2.FormerSubGroupStatus{{Name: "a"}}}, v2alpha2.PodGroupStatus{}, Content},
+		"fields of an earlier version are removed":  {v2alpha2.PodGroupStatus{FormerSubGroups: []v2alpha2.FormerSubGroupStatus{{Name: "a"}}}, v2alpha2.PodGroupStatus{}, Content},
 		"a newer generation":                        {v2alpha2.PodGroupStatus{}, v2alpha2.PodGroupStatus{ObservedGeneration: 2}, Content},
 		"refused surplus of a satisfied gang moves": {status(v2alpha2.ReasonSatisfied, "bound", "8/8 pods bound; more wait: 3 pods", metav1.ConditionTrue), status(v2alpha2.ReasonSatisfied, "bound", "8/8 pods bound; more wait: 2 pods", metav1.ConditionTrue), Numbers},
 	}
@@ -545,18 +545,18 @@ func TestStatusEvent(t *testing.T) {
 		before, after v2alpha2.PodGroupStatus
 		want          *Event
 	}{
-		"incomplete":               {none, waiting, &Event{Reason: "GangIncomplete", Note: "WaitingForPods: needs 8 pods, 6 exist"}},
-		"blocked":                  {waiting, blocked, &Event{Warning: true, Reason: "GangBlocked", Note: "Fragmented: 6 of 8 fit"}},
-		"still blocked":            {blocked, group(no, no, v2alpha2.ReasonFragmented, "5 of 8 fit"), nil},
-		"its turn comes":           {blocked, group(no, no, v2alpha2.ReasonBinding, "planned"), nil},
-		"admitted":                 {blocked, admitted, &Event{Reason: "GangAdmitted", Note: "the minimum of 8 pods is bound"}},
-		"below the minimum":        {admitted, degraded, &Event{Warning: true, Reason: "GangBelowMinimum", Note: "WaitingForPods: needs 8 pods, 7 exist"}},
-		"whole again":              {degraded, admitted, &Event{Reason: "GangRestored", Note: "the minimum of 8 pods is bound again"}},
-		"degraded and blocked":     {degraded, group(yes, no, v2alpha2.ReasonTooLarge, "no node"), &Event{Warning: true, Reason: "GangBlocked", Note: "TooLarge: no node"}},
-		"invalid":                  {waiting, group(no, no, v2alpha2.ReasonInvalid, "cycle"), &Event{Warning: true, Reason: "GangInvalid", Note: "cycle"}},
-		"completed":                {admitted, group(yes, yes, v2alpha2.ReasonCompleted, "every pod has succeeded"), &Event{Reason: "GangCompleted", Note: "every pod has succeeded"}},
-		"a completed one again":    {group(yes, yes, v2alpha2.ReasonCompleted, ""), admitted, nil},
-		"nothing to say of it yet": {none, none, nil},
+		"incomplete":            {none, waiting, &Event{Reason: "GangIncomplete", Note: "WaitingForPods: needs 8 pods, 6 exist"}},
+		"blocked":               {waiting, blocked, &Event{Warning: true, Reason: "GangBlocked", Note: "Fragmented: 6 of 8 fit"}},
+		"still blocked":         {blocked, group(no, no, v2alpha2.ReasonFragmented, "5 of 8 fit"), nil},
+		"its turn comes":        {blocked, group(no, no, v2alpha2.ReasonBinding, "planned"), nil},
+		"admitted":              {blocked, admitted, &Event{Reason: "GangAdmitted", Note: "the minimum of 8 pods is bound"}},
+		"below the minimum":     {admitted, degraded, &Event{Warning: true, Reason: "GangBelowMinimum", Note: "WaitingForPods: needs 8 pods, 7 exist"}},
+		"satisfied again":       {degraded, admitted, &Event{Reason: "GangRestored", Note: "the minimum of 8 pods is bound again"}},
+		"degraded and blocked":  {degraded, group(yes, no, v2alpha2.ReasonTooLarge, "no node"), &Event{Warning: true, Reason: "GangBlocked", Note: "TooLarge: no node"}},
+		"invalid":               {waiting, group(no, no, v2alpha2.ReasonInvalid, "cycle"), &Event{Warning: true, Reason: "GangInvalid", Note: "cycle"}},
+		"completed":             {admitted, group(yes, yes, v2alpha2.ReasonCompleted, "every pod has succeeded"), &Event{Reason: "GangCompleted", Note: "every pod has succeeded"}},
+		"a completed one again": {group(yes, yes, v2alpha2.ReasonCompleted, ""), admitted, nil},
+		"no status yet":         {none, none, nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -8,10 +8,9 @@ import (
 
 // Tree returns the tree that a PodGroup's spec describes.
 //
-// It fails exactly when validation.ValidatePodGroup reports errors, also those
-// that are not about the tree (a required topology level): an invalid PodGroup
-// that got past admission is never scheduled (docs/decisions, G7). The error names the
-// first problems with their field paths and is meant for a condition.
+// It fails exactly when validation.ValidatePodGroup reports errors, including those that do not concern the tree (a
+// required topology level): an invalid PodGroup that passed admission is never scheduled (docs/decisions, G7). The
+// error contains the first problems with their field paths and is suitable for a condition.
 func Tree(spec *v2alpha2.PodGroupSpec) (*gang.Tree, error) {
 	tree, errs := validation.Tree(spec)
 	if err := validation.Error(errs); err != nil {

@@ -50,7 +50,7 @@ func TestTree(t *testing.T) {
 			groups:  []group{{Path: "decode/workers", Leaf: true, Min: 4}, {Path: "decode", Min: 2, Children: 2}, {Path: "decode/leaders", Leaf: true, Min: 1}},
 			minPods: 5,
 		},
-		"the old form needs all children, whatever minMember says": {
+		"the old form needs all children, regardless of minMember": {
 			pg:      wrappers.MakePodGroup("pg", "ns").MinMember(3).SubGroup("a", 8).SubGroup("b", 8),
 			root:    group{Path: "root", Min: 2, Children: 2},
 			groups:  []group{{Path: "a", Leaf: true, Min: 8}, {Path: "b", Leaf: true, Min: 8}},
@@ -94,12 +94,11 @@ func TestTreeOfAnInvalidSpecNamesTheField(t *testing.T) {
 		s.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}
 	}).Obj()
 	if _, err := podgroup.Tree(&required.Spec); err == nil {
-		t.Error("Tree() accepts a required topology level, which nobody would respect")
+		t.Error("Tree() accepts a required topology level, which would be ignored")
 	}
 }
 
-// FuzzTree: whatever the spec, nothing panics, and a tree is built exactly if
-// validation has no errors.
+// FuzzTree: no spec causes a panic, and a tree is built exactly if validation has no errors.
 func FuzzTree(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{2, 0, 0, 5, 9, 1, 0, 8, 9, 2, 0, 8, 9})
@@ -130,9 +129,8 @@ func FuzzTree(f *testing.F) {
 	})
 }
 
-// specOf reads a spec from bytes: two for the root's minimums, then four per
-// sub-group (name, parent, minMember, minSubGroup) out of few values, so that
-// names collide, parents exist and minimums are met often enough.
+// specOf decodes a spec from bytes: two for the root's minimums, then four per sub-group (name, parent, minMember,
+// minSubGroup). The values are few, so that names collide, parents exist and minimums are met often enough.
 func specOf(data []byte) v2alpha2.PodGroupSpec {
 	next := func() byte {
 		if len(data) == 0 {

@@ -19,7 +19,7 @@ import (
 
 const podGroups = "podgroups"
 
-// missingCRDInterval is the pause between two questions whether PodGroups exist by now as a resource.
+// missingCRDInterval is the pause between two checks whether the PodGroup resource exists.
 const missingCRDInterval = time.Second
 
 // PodGroupClient reads PodGroups of all namespaces and writes their status.
@@ -28,8 +28,8 @@ type PodGroupClient struct {
 	clock clock.Clock
 }
 
-// NewPodGroupClient returns a client for the API server of the configuration, which is not modified. It speaks JSON,
-// whatever the configuration says: custom resources know no protobuf.
+// NewPodGroupClient returns a client for the API server of the configuration, which is not modified. It uses JSON
+// regardless of the configuration, because custom resources do not support protobuf.
 func NewPodGroupClient(config *rest.Config) (*PodGroupClient, error) {
 	scheme := runtime.NewScheme()
 	if err := v2alpha2.AddToScheme(scheme); err != nil {
@@ -48,7 +48,7 @@ func NewPodGroupClient(config *rest.Config) (*PodGroupClient, error) {
 	return &PodGroupClient{rest: client, clock: clock.RealClock{}}, nil
 }
 
-// Get returns a PodGroup as the API server has it.
+// Get reads a PodGroup from the API server.
 func (c *PodGroupClient) Get(ctx context.Context, namespace, name string) (*v2alpha2.PodGroup, error) {
 	out := &v2alpha2.PodGroup{}
 	err := c.rest.Get().Namespace(namespace).Resource(podGroups).Name(name).Do(ctx).Into(out)
@@ -62,18 +62,18 @@ func (c *PodGroupClient) List(ctx context.Context, opts metav1.ListOptions) (*v2
 	return out, err
 }
 
-// Watch returns the changes of PodGroups of all namespaces.
+// Watch watches the PodGroups of all namespaces.
 func (c *PodGroupClient) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	opts.Watch = true
 	return c.rest.Get().Resource(podGroups).VersionedParams(&opts, metav1.ParameterCodec).Watch(ctx)
 }
 
-// UpdateStatus writes the status of a PodGroup and returns what the API server has then. A conflict says that the object
-// is not of the newest resourceVersion.
+// UpdateStatus writes the status of a PodGroup and returns the resulting object. A conflict means that the given
+// object does not have the latest resourceVersion.
 //
-// It is a PUT and not a merge patch: the status is written whole, so that an emptied field is really gone, and the
-// resourceVersion makes sure that it describes the spec it was computed from. Spec and metadata of the request are
-// ignored by the API server, so fields that this program does not know are safe.
+// It sends a PUT and not a merge patch: the whole status is written, so that an emptied field is removed, and the
+// resourceVersion ensures that the status describes the spec from which it was computed. The API server ignores the
+// spec and metadata of the request, so fields that this program does not know are safe.
 func (c *PodGroupClient) UpdateStatus(ctx context.Context, group *v2alpha2.PodGroup) (*v2alpha2.PodGroup, error) {
 	out := &v2alpha2.PodGroup{}
 	err := c.rest.Put().Namespace(group.Namespace).Resource(podGroups).Name(group.Name).SubResource("status").
@@ -81,8 +81,9 @@ func (c *PodGroupClient) UpdateStatus(ctx context.Context, group *v2alpha2.PodGr
 	return out, err
 }
 
-// NewInformer returns an informer on the PodGroups of all namespaces. If the API server does not know PodGroups (the CRD
-// is missing) it asks again every second, and has not synced until they are known. Managed fields are left out.
+// NewInformer returns an informer for the PodGroups of all namespaces. If the API server does not have the PodGroup
+// resource (the CRD is missing), it retries every second, and does not sync until the resource exists. Managed fields
+// are omitted.
 func (c *PodGroupClient) NewInformer() cache.SharedIndexInformer {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -91,10 +92,10 @@ func (c *PodGroupClient) NewInformer() cache.SharedIndexInformer {
 				if !apierrors.IsNotFound(err) {
 					return list, err
 				}
-				if misses == 2 { // not when the CRD is being installed
-					klog.FromContext(ctx).Error(err, "PodGroups are not known to the API server: pods of gangs are held until their CRD is installed", "resource", v2alpha2.Resource(podGroups))
+				if misses == 2 { // not while the CRD is being installed
+					klog.FromContext(ctx).Error(err, "PodGroups are not known to the API server: pods of gangs are gated until the CRD is installed", "resource", v2alpha2.Resource(podGroups))
 				}
-				// Returning the error would leave the next question to the reflector's back-off, up to 30 s.
+				// Returning the error would delay the next attempt by the reflector's back-off, up to 30 s.
 				select {
 				case <-c.clock.After(missingCRDInterval):
 				case <-ctx.Done():
@@ -105,7 +106,7 @@ func (c *PodGroupClient) NewInformer() cache.SharedIndexInformer {
 		WatchFuncWithContext: c.Watch,
 	}
 	informer := cache.NewSharedIndexInformer(lw, &v2alpha2.PodGroup{}, 0, cache.Indexers{})
-	// An error means that the informer has been started, and it has not.
+	// SetTransform fails only if the informer has been started, which is not the case here.
 	_ = informer.SetTransform(func(obj any) (any, error) {
 		if group, ok := obj.(*v2alpha2.PodGroup); ok {
 			group.ManagedFields = nil

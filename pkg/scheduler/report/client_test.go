@@ -45,7 +45,7 @@ func TestUpdateStatusPutsTheWholeObject(t *testing.T) {
 		write(t, w, answer)
 	}))
 	t.Cleanup(server.Close)
-	// What the scheduler's own clients speak is of no use for custom resources.
+	// The content type of the scheduler's own clients is not suitable for custom resources.
 	client, err := NewPodGroupClient(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{
 		ContentType: "application/vnd.kubernetes.protobuf", AcceptContentTypes: "application/vnd.kubernetes.protobuf"}})
 	if err != nil {

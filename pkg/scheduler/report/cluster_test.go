@@ -24,7 +24,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// cluster is a reporter between a registry and an API server of PodGroups and pods, with a clock that only the test moves.
+// cluster is a reporter with a registry and an API server of PodGroups and pods, and a clock that only the test
+// advances.
 type cluster struct {
 	t        *testing.T
 	clock    *testclock.FakeClock
@@ -64,7 +65,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// restart puts another reporter in the place of the present one, which forgets what it knew.
+// restart replaces the reporter by a new one without state.
 func (c *cluster) restart() {
 	c.reporter = New(Options{
 		Registry: c.registry, PodGroups: c.groups, Client: c.pods, Recorder: c.events, Clock: c.clock,
@@ -73,13 +74,13 @@ func (c *cluster) restart() {
 	})
 }
 
-// group creates or edits a PodGroup, and the cache sees it.
+// group creates or edits a PodGroup, and updates the cache.
 func (c *cluster) group(w *wrappers.PodGroupWrapper) {
 	c.groups.Put(w.Obj())
 	c.caughtUp(w.Obj().Name)
 }
 
-// caughtUp makes the cache show what the API server has of a PodGroup.
+// caughtUp updates a PodGroup in the cache from the API server.
 func (c *cluster) caughtUp(name string) {
 	if g := c.groups.Get(keyOf(name)); g != nil {
 		c.registry.SetGroup(g, c.clock.Now())
@@ -104,7 +105,7 @@ func (c *cluster) pod(w *wrappers.PodWrapper) {
 	c.registry.SetPod(pod, c.clock.Now())
 }
 
-// seen makes the cache show what the API server has of a pod.
+// seen updates a pod in the cache from the API server.
 func (c *cluster) seen(name string) *corev1.Pod {
 	c.t.Helper()
 	obj, err := c.pods.Tracker().Get(corev1.SchemeGroupVersion.WithResource("pods"), namespace, name)
@@ -119,7 +120,7 @@ func (c *cluster) refuse(name string, reason v2alpha2.Reason, message string) {
 	c.registry.Refuse(keyOf(name), podgroup.Refusal{Reason: reason, Message: message}, c.clock.Now())
 }
 
-// look lets the reporter look at a gang now, and returns when it wants to look again.
+// look runs one check of a gang, and returns the time until the next one.
 func (c *cluster) look(name string) (again time.Duration, err error) {
 	again, err = c.reporter.statuses.sync(context.Background(), keyOf(name))
 	if err != nil {
@@ -140,7 +141,7 @@ func (c *cluster) mustLook(name string) time.Duration {
 	return again
 }
 
-// passes moves the clock.
+// passes advances the clock.
 func (c *cluster) passes(d time.Duration) { c.clock.Step(d) }
 
 const namespace = "ml"
@@ -155,7 +156,7 @@ func podGroup(name string) *wrappers.PodGroupWrapper {
 	return wrappers.MakePodGroup(name, namespace).UID("uid-" + name).Generation(1)
 }
 
-// eventLog keeps events as "Warning GangBlocked PodGroup/train: note".
+// eventLog stores events as "Warning GangBlocked PodGroup/train: note".
 type eventLog struct {
 	mu  sync.Mutex
 	all []string

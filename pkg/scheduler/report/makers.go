@@ -22,23 +22,23 @@ import (
 )
 
 const (
-	// makersAfter is how long a gang has lacked pods before it is asked who should make them: most pods are made within
-	// seconds.
+	// makersAfter is how long a gang must have lacked pods before the owners of its pods are examined: most pods are
+	// created within seconds.
 	makersAfter = 10 * time.Second
-	// makersInterval is how long an answer about an owner, or about the pods of a namespace, is used.
+	// makersInterval is how long the data of an owner, or of the pods of a namespace, are cached.
 	makersInterval = time.Minute
-	// maxReads is how many owners are read for one look at a gang, or at a namespace.
+	// maxReads is the maximum number of owners read per check of a gang or a namespace.
 	maxReads = 5
-	// warnAfter is how long a gang has lacked pods when that becomes a warning.
+	// warnAfter is how long a gang must have lacked pods before a warning is emitted.
 	warnAfter = 5 * time.Minute
 )
 
-// makers finds out what keeps the pods that a gang lacks from being made. Nothing is watched for it: pods are in the
-// scheduler's cache, and an owner is read when a gang has waited for makersAfter, once a minute at most. What cannot be read
-// is not known.
+// makers determines why the pods that a gang lacks are not created. It watches nothing: pods are in the scheduler's
+// cache, and an owner is read when a gang has waited for makersAfter, at most once a minute. If reading fails, the
+// reason is unknown.
 type makers struct {
 	client kubernetes.Interface
-	pods   corelisters.PodLister // nil: pods that name a PodGroup in another way are not looked for
+	pods   corelisters.PodLister // nil: pods that name a PodGroup in another way are not searched
 	failed func(gangstate.Key) int
 	clock  clock.PassiveClock
 
@@ -47,19 +47,19 @@ type makers struct {
 	namespaces map[string]namespaceRead // likewise
 }
 
-// ownerRead is what was read of an owner: its fields Seen and below.
+// ownerRead caches the data read of an owner: the field Seen and those below it.
 type ownerRead struct {
 	at    time.Time
 	owner podgroup.Owner
 }
 
-// namespaceRead is what names PodGroups in a namespace in a place without meaning, by PodGroup.
+// namespaceRead caches the objects of a namespace that name PodGroups in a place without effect, by PodGroup.
 type namespaceRead struct {
 	at    time.Time
 	found map[string][]claim
 }
 
-// claim is a finding, and the first pod that it is about.
+// claim is a finding, and the first pod that it concerns.
 type claim struct {
 	podgroup.Unclaimed
 	pod *corev1.Pod
@@ -72,7 +72,7 @@ func newMakers(o Options) *makers {
 	}
 }
 
-// complete fills in what Facts leave to the reporter, of a gang that lacks pods. It returns the findings.
+// complete sets the Facts that the reporter provides for a gang that lacks pods. It returns the findings.
 func (m *makers) complete(ctx context.Context, f *podgroup.Facts) []claim {
 	reading, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -95,7 +95,7 @@ func (m *makers) complete(ctx context.Context, f *podgroup.Facts) []claim {
 	return found
 }
 
-// forget drops answers that are too old.
+// forget drops expired entries.
 func (m *makers) forget(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +111,7 @@ func (m *makers) forget(now time.Time) {
 	}
 }
 
-// owner returns the owner with what its object says.
+// owner returns the owner with the data of its object.
 func (m *makers) owner(ctx context.Context, namespace string, o podgroup.Owner, now time.Time) podgroup.Owner {
 	m.mu.Lock()
 	read, known := m.owners[o.UID]
@@ -126,7 +126,7 @@ func (m *makers) owner(ctx context.Context, namespace string, o podgroup.Owner, 
 	return o
 }
 
-// read asks the API server. An error leaves the owner as it is.
+// read reads the owner from the API server. After an error it returns the owner unchanged.
 func (m *makers) read(ctx context.Context, namespace string, o podgroup.Owner) podgroup.Owner {
 	switch o.Kind {
 	case "StatefulSet":
@@ -152,7 +152,7 @@ func (m *makers) read(ctx context.Context, namespace string, o podgroup.Owner) p
 	return o
 }
 
-// otherKeys are where other gang schedulers, or a slip, have a pod name its group.
+// otherKeys are the labels and annotations in which pods name their group for other gang schedulers, or by mistake.
 var otherKeys = []struct {
 	label bool
 	key   string
@@ -164,7 +164,7 @@ var otherKeys = []struct {
 	{false, "gang.scheduling.koordinator.sh/name"},
 }
 
-// claims returns, by PodGroup, what names it in another way. It walks over the pods of the namespace.
+// claims returns, by PodGroup, the objects that name it in another way. It visits the pods of the namespace.
 func (m *makers) claims(ctx context.Context, namespace string, now time.Time) map[string][]claim {
 	m.mu.Lock()
 	read, known := m.namespaces[namespace]
@@ -183,7 +183,7 @@ func (m *makers) claims(ctx context.Context, namespace string, now time.Time) ma
 	return found
 }
 
-// jobNames returns the PodGroup that a Job's own annotation names, "" if it names none.
+// jobNames returns the PodGroup named by a Job's own annotation, "" if it names none.
 func (m *makers) jobNames(ctx context.Context, namespace, name string, uid types.UID) string {
 	job, err := m.client.BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil || job.UID != uid {
@@ -192,7 +192,8 @@ func (m *makers) jobNames(ctx context.Context, namespace, name string, uid types
 	return job.Annotations[v2alpha2.PodGroupAnnotation]
 }
 
-// findClaims looks at pods that are in no gang. jobNames is asked about Jobs of them, the first by name, maxReads at most.
+// findClaims examines pods that are in no gang. jobNames is called for the Jobs of these pods, first by name, at most
+// maxReads times.
 func findClaims(pods []*corev1.Pod, jobNames func(name string, uid types.UID) string) map[string][]claim {
 	type place struct{ group, kind, where string }
 	places := map[place]*claim{}

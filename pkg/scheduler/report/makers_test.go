@@ -19,7 +19,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// withMakers puts a reporter in the place of the present one that knows pods and failures.
+// withMakers replaces the reporter by one that has the pods and failures.
 func (c *cluster) withMakers(failed int, pods ...*wrappers.PodWrapper) {
 	c.t.Helper()
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
@@ -44,7 +44,7 @@ func (c *cluster) adds(objects ...runtime.Object) {
 	}
 }
 
-// lastsFor looks at a gang as often as it asks for, or every second.
+// lastsFor checks a gang as often as requested, or every second.
 func (c *cluster) lastsFor(name string, d time.Duration) {
 	c.t.Helper()
 	for end := c.clock.Now().Add(d); c.clock.Now().Before(end); {
@@ -71,7 +71,7 @@ func owned(name, uid string) metav1.ObjectMeta {
 	return wrappers.MakePod(name, namespace).UID(uid).Obj().ObjectMeta
 }
 
-func TestWhoShouldMakeThePods(t *testing.T) {
+func TestOwnersOfMissingPods(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		objects []runtime.Object
@@ -95,17 +95,17 @@ func TestWhoShouldMakeThePods(t *testing.T) {
 			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job", "1"), member("train", "b").Controller("Job", "job", "1")},
 			want:    "0/4 pods bound; needs 4 pods, 2 exist; Job job has the 2 pods it is to have: set its parallelism (and completions, if it is lower) to 4, or lower the minimum",
 		},
-		"a Job that a quota holds up": {
+		"a Job that lacks pods because of a quota": {
 			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}}},
 			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job", "1")},
 			want:    "0/4 pods bound; needs 4 pods, 1 exist; Job job is to have 4 pods and has 1: see its events, a quota or an admission webhook may refuse the others",
 		},
-		"a ReplicaSet that a quota holds up, and pods that failed": {
+		"a ReplicaSet that lacks pods because of a quota, and pods that failed": {
 			objects: []runtime.Object{&appsv1.ReplicaSet{ObjectMeta: owned("rs", "1"), Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](4)}}},
 			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("ReplicaSet", "rs", "1")}, failed: 2,
 			want: "0/4 pods bound; needs 4 pods, 1 exist; ReplicaSet rs is to have 4 pods and has 1: see its events, a quota or an admission webhook may refuse the others; 2 pods failed and do not count",
 		},
-		"an owner of which only the name is the same": {
+		"an owner that was recreated with the same name": {
 			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("job", "2"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}}},
 			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job", "1")},
 			want:    "0/4 pods bound; needs 4 pods, 1 exist",
@@ -145,7 +145,7 @@ func TestWhoShouldMakeThePods(t *testing.T) {
 	}
 }
 
-// Pods that are missing for minutes become a warning, once; and again if they were there meanwhile.
+// Pods that are missing for minutes cause one warning, and another one if they existed in the meantime.
 func TestMissingPodsBecomeAWarning(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -178,7 +178,7 @@ func TestMissingPodsBecomeAWarning(t *testing.T) {
 	}
 }
 
-// A PodGroup without pods, which pods of its namespace name in a place that has no meaning.
+// A PodGroup without pods, which pods of its namespace name in a place without effect.
 func TestPodsThatNameThePodGroupOtherwise(t *testing.T) {
 	t.Parallel()
 	plain := func(name string) *wrappers.PodWrapper { return wrappers.MakePod(name, namespace).UID(name) }

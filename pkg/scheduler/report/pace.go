@@ -9,25 +9,27 @@ import (
 )
 
 const (
-	// largeGang is the number of pods from which on looks at a gang are kept apart: a look costs as much as it has pods.
+	// largeGang is the number of pods from which on checks of a gang are spaced, because the cost of a check is
+	// proportional to the number of pods.
 	largeGang = 500
-	// lookPause is the shortest time between two looks at a large gang.
+	// lookPause is the minimum time between two checks of a large gang.
 	lookPause = time.Second
 )
 
-// pacer keeps looks at large gangs apart: their pods come and are bound for seconds, and each of them marks the gang.
+// pacer spaces the checks of large gangs: their pods are created and bound over several seconds, and each of them
+// marks the gang.
 type pacer struct {
 	facts func(gangstate.Key) (podgroup.Facts, bool)
 
 	mu     sync.Mutex
-	looked map[gangstate.Key]time.Time // at a large gang, last
+	looked map[gangstate.Key]time.Time // time of the last check of a large gang
 }
 
 func newPacer(registry *gangstate.Registry) *pacer {
 	return &pacer{facts: registry.Facts, looked: map[gangstate.Key]time.Time{}}
 }
 
-// look returns the facts of a gang, false if it is not known; or in how long it may be looked at.
+// look returns the facts of a gang, false if it is unknown; or the time until it may be checked.
 func (p *pacer) look(key gangstate.Key, now time.Time) (f podgroup.Facts, ok bool, wait time.Duration) {
 	p.mu.Lock()
 	last, large := p.looked[key]

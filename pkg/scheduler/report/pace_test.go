@@ -10,12 +10,12 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// Every pod of a gang marks it, and there are thousands of them in a moment.
+// Every pod of a gang marks it, and thousands of pods may do so in a short time.
 func TestLargeGangsAreLookedAtOnceASecond(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ pods, most int }{
-		"a large gang": {pods: 2000, most: 2 * 4}, // one look at its status and one at its pods, each second
-		"a small gang": {pods: 4, most: 2 * 4},    // two looks for each of its four events
+		"a large gang": {pods: 2000, most: 2 * 4}, // one check of its status and one of its pods, each second
+		"a small gang": {pods: 4, most: 2 * 4},    // two checks for each of its four events
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -35,7 +35,7 @@ func TestLargeGangsAreLookedAtOnceASecond(t *testing.T) {
 			for i := range tc.pods {
 				c.registry.SetPod(pods[i].Label("event", "1").Obj(), c.clock.Now())
 				c.mustLook("g")
-				c.passes(3 * time.Second / time.Duration(tc.pods)) // 3 seconds in all
+				c.passes(3 * time.Second / time.Duration(tc.pods)) // 3 seconds in total
 			}
 			if looks < 2*3 || looks > tc.most {
 				t.Errorf("looked %d times in 3 seconds, want 6 to %d", looks, tc.most)

@@ -24,12 +24,13 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
 
-// arrivalGrace is how long a pod may be ahead of its PodGroup, or outlive its place in it, before an event complains: both
-// are often made by one command, in either order, and whoever scales in lowers the PodGroup before deleting pods.
+// arrivalGrace is how long a pod may exist before its PodGroup, or after its place in it was removed, before an event
+// reports this. Pods and PodGroup are often created by one command, in any order, and a controller that scales in lowers
+// the PodGroup before it deletes pods.
 const arrivalGrace = 2 * time.Second
 
-// heldPods writes what users see of a pod that is held: the condition PodScheduled, and events.
-type heldPods struct {
+// gatedPods writes the information about gated pods for users: the condition PodScheduled, and events.
+type gatedPods struct {
 	pace                                    *pacer
 	client                                  kubernetes.Interface
 	recorder                                events.EventRecorder
@@ -38,37 +39,37 @@ type heldPods struct {
 	queue                                   queue
 
 	mu    sync.Mutex
-	gangs map[gangstate.Key]*heldGang // guarded by mu; the entries belong to the worker that has the key
+	gangs map[gangstate.Key]*gatedGang // guarded by mu; an entry belongs to the worker that processes the key
 }
 
-// heldGang is what is remembered of a gang's waiting pods between two looks.
-type heldGang struct {
-	refusedSince time.Time // since when the gang has needed capacity without a break; zero: it does not
-	pods         map[types.UID]*heldPod
-	announced    map[string]sets.Set[string] // by HeldNote.Kind: leaves of which a pod had an event
-	lost         sets.Set[string]            // by event and cause: what pods that have no place in the gang were told
+// gatedGang is the state of a gang's waiting pods between two checks.
+type gatedGang struct {
+	refusedSince time.Time // since when the gang has needed capacity without interruption; zero: it does not
+	pods         map[types.UID]*gatedPod
+	announced    map[string]sets.Set[string] // by HeldNote.Kind: leaves for which an event was emitted on a pod
+	lost         sets.Set[string]            // causes for which an event about pods without a place in the gang was emitted
 }
 
-// heldPod is what is remembered of one waiting pod.
-type heldPod struct {
-	written   string    // the reason that was written last, "" = none
-	head      string    // HeldNote.Head of the message that was written last
+// gatedPod is the state of one waiting pod.
+type gatedPod struct {
+	written   string    // the last reason written, "" = none
+	head      string    // HeldNote.Head of the last message written
 	note      string    // HeldNote.Head of the message that the pod should have
-	noteSince time.Time // since when it should have that
-	idleSince time.Time // since when the pod has waited for something else than capacity; zero: it does not
+	noteSince time.Time // since when the pod should have this message
+	idleSince time.Time // since when the pod has waited for something other than capacity; zero: it does not
 	lostSince time.Time // since when it has had no place in a PodGroup; zero: it has one
 }
 
-func newHeldPods(o Options) *heldPods {
-	return &heldPods{
+func newGatedPods(o Options) *gatedPods {
+	return &gatedPods{
 		pace: newPacer(o.Registry), client: o.Client, recorder: o.Recorder, clock: o.Clock,
 		waitingForGangAfter: o.WaitingForGangAfter, needsCapacityAfter: o.NeedsCapacityAfter,
-		queue: newQueue(o.Clock), gangs: map[gangstate.Key]*heldGang{},
+		queue: newQueue(o.Clock), gangs: map[gangstate.Key]*gatedGang{},
 	}
 }
 
-// sync looks at the waiting pods of one gang, and returns when the next of them is due.
-func (h *heldPods) sync(ctx context.Context, key gangstate.Key) (time.Duration, error) {
+// sync processes the waiting pods of one gang, and returns the time until the next of them is due.
+func (h *gatedPods) sync(ctx context.Context, key gangstate.Key) (time.Duration, error) {
 	now := h.clock.Now()
 	f, ok, wait := h.pace.look(key, now)
 	if wait > 0 {
@@ -80,33 +81,33 @@ func (h *heldPods) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 		h.mu.Unlock()
 		return 0, nil
 	}
-	held := h.of(key)
-	held.observe(f, now)
+	gated := h.of(key)
+	gated.observe(f, now)
 
-	next := h.tellLost(f, held, now)
+	next := h.reportLost(f, gated, now)
 	var errs []error
 	notes := podgroup.NotesOf(f)
 	for _, w := range f.Waiting {
 		note := notes.Of(w)
-		reason, due := h.verdict(f, w, held, note, now)
+		reason, due := h.reasonFor(f, w, gated, note, now)
 		switch {
 		case reason == "":
 		case due > 0:
 			next = sooner(next, due)
 		default:
-			written, err := h.write(ctx, w, held.pods[w.Pod.UID], reason, note, now)
+			written, err := h.write(ctx, w, gated.pods[w.Pod.UID], reason, note, now)
 			if err != nil {
 				errs = append(errs, err)
 			}
 			if written {
-				h.announce(f, w, held, reason, note)
+				h.announce(f, w, gated, reason, note)
 			}
 		}
 	}
 	return next, errors.Join(errs...)
 }
 
-// sooner returns the shorter of two waits, where 0 is none.
+// sooner returns the shorter of two waiting times, where 0 means none.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -114,27 +115,27 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-func (h *heldPods) of(key gangstate.Key) *heldGang {
+func (h *gatedPods) of(key gangstate.Key) *gatedGang {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	held := h.gangs[key]
-	if held == nil {
-		held = &heldGang{pods: map[types.UID]*heldPod{}, announced: map[string]sets.Set[string]{}, lost: sets.New[string]()}
-		h.gangs[key] = held
+	gated := h.gangs[key]
+	if gated == nil {
+		gated = &gatedGang{pods: map[types.UID]*gatedPod{}, announced: map[string]sets.Set[string]{}, lost: sets.New[string]()}
+		h.gangs[key] = gated
 	}
-	return held
+	return gated
 }
 
-// observe notes when what began, and forgets pods that wait no more.
-func (held *heldGang) observe(f podgroup.Facts, now time.Time) {
+// observe records when states began, and removes pods that no longer wait.
+func (gated *gatedGang) observe(f podgroup.Facts, now time.Time) {
 	needs := false
 	waiting := sets.New[types.UID]()
 	for _, w := range f.Waiting {
 		waiting.Insert(w.Pod.UID)
-		p := held.pods[w.Pod.UID]
+		p := gated.pods[w.Pod.UID]
 		if p == nil {
-			p = &heldPod{idleSince: w.Since}
-			held.pods[w.Pod.UID] = p
+			p = &gatedPod{idleSince: w.Since}
+			gated.pods[w.Pod.UID] = p
 		}
 		switch lost := f.Group == nil || w.Misplaced != ""; {
 		case !lost:
@@ -151,24 +152,24 @@ func (held *heldGang) observe(f podgroup.Facts, now time.Time) {
 	}
 	switch {
 	case !needs:
-		held.refusedSince = time.Time{}
-	case held.refusedSince.IsZero():
-		held.refusedSince = f.Refused.At // later refusals without a break do not start it afresh
+		gated.refusedSince = time.Time{}
+	case gated.refusedSince.IsZero():
+		gated.refusedSince = f.Refused.At // later refusals without interruption do not change it
 	}
-	for uid := range held.pods {
+	for uid := range gated.pods {
 		if !waiting.Has(uid) {
-			delete(held.pods, uid)
+			delete(gated.pods, uid)
 		}
 	}
 }
 
-// verdict returns the reason for PodScheduled=False that the pod is to have, and in how long. "": none, or what was written
-// stands.
-func (h *heldPods) verdict(f podgroup.Facts, w podgroup.WaitingPod, held *heldGang, note podgroup.HeldNote, now time.Time) (string, time.Duration) {
+// reasonFor returns the reason for PodScheduled=False that the pod should have, and the time until it should be
+// written. "": none, or the written reason is still correct.
+func (h *gatedPods) reasonFor(f podgroup.Facts, w podgroup.WaitingPod, gated *gatedGang, note podgroup.HeldNote, now time.Time) (string, time.Duration) {
 	if w.Gated {
-		return "", 0 // the API server said so, with a reason of its own
+		return "", 0 // the API server sets the condition, with its own reason
 	}
-	p := held.pods[w.Pod.UID]
+	p := gated.pods[w.Pod.UID]
 	if p.note != note.Head {
 		p.note, p.noteSince = note.Head, now
 	}
@@ -176,7 +177,7 @@ func (h *heldPods) verdict(f podgroup.Facts, w podgroup.WaitingPod, held *heldGa
 	reason, since, after := v2alpha2.EventWaitingForGang, p.idleSince, h.waitingForGangAfter
 	switch {
 	case w.NeedsCapacity && unschedulable:
-		reason, since, after = corev1.PodReasonUnschedulable, held.refusedSince, h.needsCapacityAfter
+		reason, since, after = corev1.PodReasonUnschedulable, gated.refusedSince, h.needsCapacityAfter
 	case w.NeedsCapacity:
 		since = w.Since
 	}
@@ -184,18 +185,20 @@ func (h *heldPods) verdict(f podgroup.Facts, w podgroup.WaitingPod, held *heldGa
 		if p.head == note.Head || note.Passing {
 			return "", 0
 		}
-		// Only the message would change. Reasons of a PodGroup may change with every attempt: this one has to last.
+		// Only the message would change. The reason of a PodGroup may change with every attempt, so the new one must
+		// last first.
 		since, after = p.noteSince, h.waitingForGangAfter
 	}
 	return reason, max(0, since.Add(after).Sub(now))
 }
 
-// write patches PodScheduled, unless the pod has it: the scheduler writes the condition of a leader that it tried, and the
-// two must not take turns. Numbers in the message alone are no reason to write.
+// write patches PodScheduled, unless the pod has the condition already: the scheduler writes the condition of a
+// leader that it tried, and the two must not alternate. A change of numbers in the message does not justify a write.
 //
-// The patch touches this condition only, and succeeds only on the version of the pod that it was decided on: a pod that
-// is bound meanwhile keeps PodScheduled=True. It reports whether the pod did not have the condition yet and has it now.
-func (h *heldPods) write(ctx context.Context, w podgroup.WaitingPod, p *heldPod, reason string, note podgroup.HeldNote, now time.Time) (bool, error) {
+// The patch changes only this condition, and succeeds only on the version of the pod for which it was computed: a pod
+// that was bound in the meantime keeps PodScheduled=True. It reports whether the condition was new for the pod and
+// was written.
+func (h *gatedPods) write(ctx context.Context, w podgroup.WaitingPod, p *gatedPod, reason string, note podgroup.HeldNote, now time.Time) (bool, error) {
 	condition := corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: note.Text,
 		LastProbeTime: metav1.Time{}, LastTransitionTime: metav1.NewTime(now),
@@ -229,25 +232,25 @@ func (h *heldPods) write(ctx context.Context, w podgroup.WaitingPod, p *heldPod,
 	return err == nil, nil
 }
 
-// maxAnnounced is how many leaves of a gang are told why they wait, for each reason.
+// maxAnnounced is the maximum number of leaves of a gang with an event about the reason why they wait, per reason.
 const maxAnnounced = 8
 
-// announce emits an event on the first waiting pod of a leaf: kubectl describe prints no message of a condition. Source:
-// docs/decisions, G13.
-func (h *heldPods) announce(f podgroup.Facts, w podgroup.WaitingPod, held *heldGang, reason string, note podgroup.HeldNote) {
+// announce emits an event on the first waiting pod of a leaf, because kubectl describe does not print the message of
+// a condition. Source: docs/decisions, G13.
+func (h *gatedPods) announce(f podgroup.Facts, w podgroup.WaitingPod, gated *gatedGang, reason string, note podgroup.HeldNote) {
 	if f.Group == nil || w.Misplaced != "" {
-		return // these have events of their own
+		return // these pods have events of their own
 	}
 	leaf := w.Pod.Labels[v2alpha2.SubGroupLabel]
-	told := held.announced[note.Kind]
-	if told.Has(leaf) || len(told) >= maxAnnounced {
+	leaves := gated.announced[note.Kind]
+	if leaves.Has(leaf) || len(leaves) >= maxAnnounced {
 		return
 	}
-	if told == nil {
-		told = sets.New[string]()
-		held.announced[note.Kind] = told
+	if leaves == nil {
+		leaves = sets.New[string]()
+		gated.announced[note.Kind] = leaves
 	}
-	told.Insert(leaf)
+	leaves.Insert(leaf)
 	if reason == corev1.PodReasonUnschedulable {
 		emit(h.recorder, w.Pod, true, v2alpha2.EventFailedScheduling, note.Text)
 		return
@@ -255,23 +258,23 @@ func (h *heldPods) announce(f podgroup.Facts, w podgroup.WaitingPod, held *heldG
 	emit(h.recorder, w.Pod, false, reason, note.Text)
 }
 
-// tellLost emits the events about pods that have no place in the gang: one for each cause, on the first of the pods that have
-// it, and for at most maxAnnounced causes. It returns in how long the next one is due, 0: none is.
-func (h *heldPods) tellLost(f podgroup.Facts, held *heldGang, now time.Time) time.Duration {
+// reportLost emits the events about pods that have no place in the gang: one per cause, on the first pod with this
+// cause, and for at most maxAnnounced causes. It returns the time until the next one is due, 0: none.
+func (h *gatedPods) reportLost(f podgroup.Facts, gated *gatedGang, now time.Time) time.Duration {
 	var next time.Duration
 	var due []podgroup.LostPods
 	for _, lost := range podgroup.Lost(f) {
-		if held.lost.Has(lost.Cause) || len(held.lost)+len(due) >= maxAnnounced {
+		if gated.lost.Has(lost.Cause) || len(gated.lost)+len(due) >= maxAnnounced {
 			continue
 		}
-		if wait := held.pods[lost.First.UID].lostSince.Add(arrivalGrace).Sub(now); wait > 0 {
+		if wait := gated.pods[lost.First.UID].lostSince.Add(arrivalGrace).Sub(now); wait > 0 {
 			next = sooner(next, wait)
 			continue
 		}
 		due = append(due, lost)
 	}
 	for _, lost := range due {
-		held.lost.Insert(lost.Cause)
+		gated.lost.Insert(lost.Cause)
 		emit(h.recorder, lost.First, true, lost.Reason, lost.Note)
 	}
 	return next

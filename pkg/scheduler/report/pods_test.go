@@ -21,9 +21,9 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// Pods that more nodes would help are Unschedulable, which autoscalers act on; others wait for their gang. Source:
-// docs/decisions, G13.
-func TestHeldPodsSayWhatTheyWaitFor(t *testing.T) {
+// Pods that additional nodes would help are Unschedulable, to which autoscalers react; other pods wait for their
+// gang. Source: docs/decisions, G13.
+func TestConditionsOfGatedPods(t *testing.T) {
 	t.Parallel()
 	const (
 		capacity   = "Unschedulable: PodGroup train: InsufficientGPUs: no"
@@ -37,21 +37,21 @@ func TestHeldPodsSayWhatTheyWaitFor(t *testing.T) {
 	tests := map[string]struct {
 		group *wrappers.PodGroupWrapper
 		pods  []*wrappers.PodWrapper
-		do    func(c *cluster) // after the pods were created
-		after time.Duration    // then this passes, looked at every second
+		do    func(c *cluster) // runs after the pods were created
+		after time.Duration    // then this time passes, with a check every second
 		want  map[string]string
 	}{
-		"nothing is said of an incomplete gang for 10 s": {
+		"no condition for an incomplete gang during the first 10 s": {
 			group: podGroup("train").MinMember(2), pods: []*wrappers.PodWrapper{member("train", "a")}, after: 9 * time.Second,
 		},
-		"then its pods point at the PodGroup, and no autoscaler hears of them": {
+		"then its pods point at the PodGroup, without involving autoscalers": {
 			group: podGroup("train").MinMember(2), pods: []*wrappers.PodWrapper{member("train", "a")}, after: time.Minute,
 			want: map[string]string{"a": incomplete},
 		},
 		"a pod whose PodGroup does not exist": {
-			pods: []*wrappers.PodWrapper{member("train", "a")}, after: time.Minute, want: map[string]string{"a": "WaitingForGang: held until PodGroup train exists and can start"},
+			pods: []*wrappers.PodWrapper{member("train", "a")}, after: time.Minute, want: map[string]string{"a": "WaitingForGang: waits until PodGroup train exists and can start"},
 		},
-		"nothing is said of a refused gang for 2 s": {
+		"no condition for a refused gang during the first 2 s": {
 			group: podGroup("train").MinMember(1), pods: []*wrappers.PodWrapper{member("train", "a")}, do: refuse, after: time.Second,
 		},
 		"then its pods need capacity": {
@@ -66,7 +66,7 @@ func TestHeldPodsSayWhatTheyWaitFor(t *testing.T) {
 			group: podGroup("train").MinMember(1).MarkUnschedulable(false), pods: []*wrappers.PodWrapper{member("train", "a")}, do: refuse, after: time.Minute,
 			want: map[string]string{"a": gang},
 		},
-		"not for want of something that is no capacity": {
+		"not for reasons other than capacity": {
 			group: podGroup("train").MinMember(1), pods: []*wrappers.PodWrapper{member("train", "a")},
 			do:    func(c *cluster) { c.refuse("train", v2alpha2.ReasonSchedulerError, "no") },
 			after: time.Minute, want: map[string]string{"a": "WaitingForGang: PodGroup train: SchedulerError: no"},
@@ -87,11 +87,11 @@ func TestHeldPodsSayWhatTheyWaitFor(t *testing.T) {
 			group: podGroup("train").MinMember(2), pods: []*wrappers.PodWrapper{member("train", "a").SchedulingGate("kueue"), member("train", "b")}, after: time.Minute,
 			want: map[string]string{"b": "WaitingForGang: PodGroup train: Gated: needs 2 pods, they exist, but only 1 can be placed"},
 		},
-		"pods of another scheduler are its own affair": {
+		"pods of another scheduler are ignored": {
 			group: podGroup("train").MinMember(2), pods: []*wrappers.PodWrapper{member("train", "a").SchedulerName("default-scheduler"), member("train", "b")}, after: time.Minute,
 			want: map[string]string{"b": "WaitingForGang: PodGroup train: Invalid: needs 2 pods, they exist, but only 1 can be placed"},
 		},
-		"a verdict that comes again and again is one verdict": {
+		"a repeated refusal counts from the first one": {
 			group: podGroup("train").MinMember(1), pods: []*wrappers.PodWrapper{member("train", "a")},
 			do: func(c *cluster) {
 				for range 4 {
@@ -161,7 +161,7 @@ func TestThePatchTouchesOneConditionOfOneVersion(t *testing.T) {
 	c.pod(member("train", "a"))
 	c.passes(10 * time.Second)
 
-	// The pod changed behind the cache's back, perhaps it was bound: the patch must not win.
+	// The pod changed without the cache's knowledge, for example it was bound: the patch must not succeed.
 	obj := c.seen("a").DeepCopy()
 	obj.ResourceVersion = "7"
 	obj.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
@@ -193,7 +193,7 @@ func TestThePatchTouchesOneConditionOfOneVersion(t *testing.T) {
 	}
 }
 
-func TestTheVerdictOfAPodMayChange(t *testing.T) {
+func TestTheReasonOfAPodMayChange(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.group(podGroup("train").MinMember(2))
@@ -218,11 +218,11 @@ func TestTheVerdictOfAPodMayChange(t *testing.T) {
 	c.refuse("train", v2alpha2.ReasonFragmented, "no")
 	c.mustLook("train")
 	until("Unschedulable", 2*time.Second)
-	// Its sibling goes: a node would not help now.
+	// Its sibling is deleted: a node would not help now.
 	c.registry.RemovePod("b", c.clock.Now())
 	c.mustLook("train")
 	if got := reason(); got != "Unschedulable" {
-		t.Errorf("reason %q at once, want it to take its time", got)
+		t.Errorf("reason %q at once, want it to be delayed", got)
 	}
 	until("WaitingForGang", 10*time.Second)
 	c.pod(member("train", "c"))
@@ -230,7 +230,7 @@ func TestTheVerdictOfAPodMayChange(t *testing.T) {
 	c.mustLook("train")
 	until("Unschedulable", 2*time.Second)
 
-	// The scheduler's own words on a leader stand.
+	// The scheduler's own message on a leader is kept.
 	n := len(c.patches)
 	pod := c.seen("a").DeepCopy()
 	pod.ResourceVersion = "99"
@@ -293,7 +293,7 @@ func TestGangHasOneEventAboutPodsWithoutAPlace(t *testing.T) {
 	}
 	looks()
 	c.passes(time.Second)
-	c.group(podGroup("late").MinMember(1)) // made by the same command
+	c.group(podGroup("late").MinMember(1)) // created by the same command
 	for second := range 60 {
 		switch second {
 		case 30: // scaled in: the PodGroup first, then the pods
@@ -330,7 +330,7 @@ func TestGangHasOneEventAboutPodsWithoutAPlace(t *testing.T) {
 	}
 }
 
-// A name of a PodGroup is an annotation that may have any length.
+// The annotation with a PodGroup's name may have any length.
 func TestALongNameIsNotCopied(t *testing.T) {
 	t.Parallel()
 	name := strings.Repeat("n", 200<<10)
@@ -356,8 +356,8 @@ func TestALongNameIsNotCopied(t *testing.T) {
 	}
 }
 
-// The first waiting pod of a leaf gets an event, at most 8 a gang and reason. Source: docs/decisions, G13.
-func TestFirstWaitingPodOfEachLeafIsToldWhy(t *testing.T) {
+// The first waiting pod of a leaf gets an event, at most 8 per gang and reason. Source: docs/decisions, G13.
+func TestFirstWaitingPodOfEachLeafGetsAnEvent(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	tree := podGroup("tree").MinSubGroup(10)
@@ -394,7 +394,7 @@ func TestFirstWaitingPodOfEachLeafIsToldWhy(t *testing.T) {
 	}
 }
 
-// Of 200 pods that name a PodGroup that does not exist, one has the event.
+// Of 200 pods that name a PodGroup that does not exist, one gets the event.
 func TestManyPodsWithoutAPodGroupMakeOneEvent(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -413,7 +413,8 @@ func TestManyPodsWithoutAPodGroupMakeOneEvent(t *testing.T) {
 	}
 }
 
-// The message of a pod follows the reason of its PodGroup when that has lasted, and what passes by itself replaces nothing.
+// The message of a pod follows the reason of its PodGroup after that has lasted, and a reason that passes by itself
+// replaces nothing.
 func TestTheMessageOfAPodFollowsTheReasonOfItsPodGroup(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

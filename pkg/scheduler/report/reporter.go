@@ -21,25 +21,26 @@ import (
 )
 
 const (
-	// gather is how long marks are collected before anybody looks: the pods of a gang come and are bound in bursts.
+	// gather is how long marks are collected before they are processed: the pods of a gang are created and bound in
+	// bursts.
 	gather = 25 * time.Millisecond
-	// lookInterval is the time between two looks at all gangs, whether marked or not.
+	// lookInterval is the time between two checks of all gangs, whether marked or not.
 	lookInterval = time.Minute
-	// workers is how many writes of a kind (statuses, pod conditions) are in flight at most.
+	// workers is the maximum number of concurrent writes of a kind (statuses, pod conditions).
 	workers = 4
-	// writeTimeout ends a write that the API server does not answer.
+	// writeTimeout is the timeout of a write to the API server.
 	writeTimeout = 10 * time.Second
-	// minRetry and maxRetry bound the pause after a write that failed, doubled each time.
+	// minRetry and maxRetry bound the pause after a failed write, which doubles with each failure.
 	minRetry = 50 * time.Millisecond
 	maxRetry = 10 * time.Second
 )
 
-// StatusWriter writes the status of a PodGroup whose resourceVersion is the newest, and returns what it is then.
+// StatusWriter writes the status of a PodGroup, if its resourceVersion is the latest, and returns the resulting object.
 type StatusWriter interface {
 	UpdateStatus(ctx context.Context, group *v2alpha2.PodGroup) (*v2alpha2.PodGroup, error)
 }
 
-// Options are what a Reporter needs. All but Pods and Failed are required.
+// Options are the dependencies and intervals of a Reporter. All except Pods and Failed are required.
 type Options struct {
 	Registry  *gangstate.Registry
 	PodGroups StatusWriter
@@ -47,33 +48,33 @@ type Options struct {
 	Recorder  events.EventRecorder
 	Clock     clock.WithTicker
 
-	// Busy reports whether bindings are being posted: a changed condition then waits, no longer than StatusInterval. To
-	// the API server a status is as much work as a binding, and the gangs behind this one wait for theirs.
+	// Busy reports whether bindings are being posted. A changed condition then waits, but not longer than StatusInterval:
+	// a status costs the API server as much work as a binding, and the next gangs wait for their bindings.
 	Busy func() bool
-	// Pods are the pods of the scheduler's cache; Failed returns how many pods that name a PodGroup have failed. Both say why
-	// a gang lacks pods. nil: that is not known.
+	// Pods lists the pods of the scheduler's cache; Failed returns how many pods that name a PodGroup have failed. Both
+	// explain why a gang lacks pods. nil: this information is omitted.
 	Pods   corelisters.PodLister
 	Failed func(gangstate.Key) int
-	// StatusInterval is the shortest time between two status writes of one PodGroup; a changed condition is written at
-	// once, unless Busy.
+	// StatusInterval is the minimum time between two status writes of one PodGroup; a changed condition is written
+	// immediately, unless Busy.
 	StatusInterval time.Duration
-	// WaitingForGangAfter is how long a pod is held before it gets PodScheduled=False with reason WaitingForGang.
+	// WaitingForGangAfter is how long a pod is gated before it gets PodScheduled=False with reason WaitingForGang.
 	WaitingForGangAfter time.Duration
-	// NeedsCapacityAfter is how long the verdict "needs capacity" has stood before PodScheduled=False with reason
-	// Unschedulable is written.
+	// NeedsCapacityAfter is how long a pod must have needed capacity before PodScheduled=False with reason Unschedulable
+	// is written.
 	NeedsCapacityAfter time.Duration
 }
 
-// Reporter tells people how their gangs are.
+// Reporter informs users about the state of their gangs.
 type Reporter struct {
 	registry *gangstate.Registry
 	clock    clock.WithTicker
 	statuses *statuses
-	pods     *heldPods
+	pods     *gatedPods
 
 	mu     sync.Mutex
 	marked sets.Set[gangstate.Key] // guarded by mu
-	signal chan struct{}           // holds one value while marked is not empty
+	signal chan struct{}           // contains one value while marked is not empty
 }
 
 // New returns a Reporter. It writes nothing before Run.
@@ -82,14 +83,14 @@ func New(o Options) *Reporter {
 		registry: o.Registry,
 		clock:    o.Clock,
 		statuses: newStatuses(o),
-		pods:     newHeldPods(o),
+		pods:     newGatedPods(o),
 		marked:   sets.New[gangstate.Key](),
 		signal:   make(chan struct{}, 1),
 	}
 }
 
-// Mark tells that something about the gangs may have changed. It only notes the keys, so it may be called anywhere, also
-// before Run.
+// Mark records that the gangs may have changed. It only stores the keys, so it may be called anywhere, including before
+// Run.
 func (r *Reporter) Mark(keys ...gangstate.Key) {
 	if len(keys) == 0 {
 		return
@@ -103,8 +104,8 @@ func (r *Reporter) Mark(keys ...gangstate.Key) {
 	}
 }
 
-// Run writes until ctx ends. It begins with a look at every gang, so nothing that was marked in another process is
-// missed. As long as the registry has not seen all that exists (Synced) there are no facts, and nothing is written.
+// Run writes until ctx ends. It begins with a check of every gang, so no mark of another process is missed. Until the
+// registry has seen all existing objects (Synced) there are no facts, and nothing is written.
 func (r *Reporter) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	for range workers {
@@ -152,8 +153,8 @@ func newQueue(c clock.WithTicker) queue {
 		workqueue.TypedRateLimitingQueueConfig[gangstate.Key]{Clock: c})
 }
 
-// work syncs keys of the queue until it is shut down. A key is with one worker at a time. sync returns when to look
-// again although nobody marked the key; 0: no need.
+// work syncs keys of the queue until it is shut down. A key is processed by one worker at a time. sync returns the time
+// until the next check of the key without a mark; 0: none is needed.
 func work(ctx context.Context, q queue, sync func(context.Context, gangstate.Key) (time.Duration, error)) {
 	logger := klog.FromContext(ctx)
 	for {
@@ -164,7 +165,7 @@ func work(ctx context.Context, q queue, sync func(context.Context, gangstate.Key
 		again, err := sync(ctx, key)
 		switch {
 		case err != nil:
-			// A conflict is the cache being a step behind, which the next attempt finds cured.
+			// A conflict means that the cache lags behind, which is resolved by the next attempt.
 			if !apierrors.IsConflict(err) && ctx.Err() == nil {
 				logger.Error(err, "Cannot report on a gang yet", "podGroup", key)
 			}
@@ -179,7 +180,7 @@ func work(ctx context.Context, q queue, sync func(context.Context, gangstate.Key
 	}
 }
 
-// Reference returns what an event about the PodGroup refers to.
+// Reference returns the object reference of an event about the PodGroup.
 func Reference(group *v2alpha2.PodGroup) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroup",
@@ -187,7 +188,7 @@ func Reference(group *v2alpha2.PodGroup) *corev1.ObjectReference {
 	}
 }
 
-// maxNote is the most bytes that the API server takes in an event's note, less a few.
+// maxNote is slightly less than the maximum length of an event's note, in bytes, that the API server accepts.
 const maxNote = 1000
 
 // emit records an event.

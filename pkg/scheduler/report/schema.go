@@ -13,20 +13,20 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// ErrForeignSchema is the error of CheckSchema if PodGroups are not of the kind that Muster installs.
+// ErrForeignSchema is the error of CheckSchema if the CRD of PodGroups is not the one that Muster installs.
 var ErrForeignSchema = errors.New("CustomResourceDefinition podgroups.scheduling.run.ai is not the one of this version of Muster")
 
-// schemaFields are fields that Muster's CRD has, and the CRDs of the same name of other products or of earlier versions
-// perhaps not. The API server prunes what a schema lacks without a word.
+// schemaFields are fields of Muster's CRD that may be missing in CRDs of the same name of other products or of
+// earlier versions. The API server silently prunes fields that a schema lacks.
 var schemaFields = []string{
 	"spec.minSubGroup", "spec.subGroups.parent", "spec.subGroups.minSubGroup", "spec.preemptibility",
 	"status.observedGeneration", "status.conditions", "status.reason", "status.scheduled", "status.needs", "status.gpus", "status.summary", "status.waitingSince",
 	"status.tree",
 }
 
-// CheckSchema compares the schema that the API server has of PodGroups with what is read and written here. nil: it fits, or
-// PodGroups are not known to the API server at all. ErrForeignSchema, wrapped with the fields that are missing: it does not.
-// Any other error: the schema could not be read.
+// CheckSchema compares the schema of PodGroups in the API server with the fields that this program reads and writes.
+// It returns nil if the schema is suitable, or the API server has no PodGroup resource; ErrForeignSchema, wrapped
+// with the missing fields, if it is not suitable; and any other error if the schema could not be read.
 func (c *PodGroupClient) CheckSchema(ctx context.Context) error {
 	path := "/openapi/v3/apis/" + v2alpha2.SchemeGroupVersion.String()
 	document, err := c.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx).Raw()
@@ -49,7 +49,7 @@ func (c *PodGroupClient) CheckSchema(ctx context.Context) error {
 	return nil
 }
 
-// openAPISchema is what is read of a schema in an OpenAPI v3 document.
+// openAPISchema contains the relevant fields of a schema in an OpenAPI v3 document.
 type openAPISchema struct {
 	Properties map[string]openAPISchema `json:"properties"`
 	Items      *openAPISchema           `json:"items"`
@@ -59,7 +59,8 @@ type openAPISchema struct {
 	} `json:"x-kubernetes-group-version-kind"`
 }
 
-// missingFields returns those of schemaFields that the document of the API group does not have, and the status subresource.
+// missingFields returns those of schemaFields that the document of the API group lacks, and the status subresource if
+// it is missing.
 func missingFields(document []byte) ([]string, error) {
 	var doc struct {
 		Paths      map[string]json.RawMessage `json:"paths"`
@@ -92,7 +93,7 @@ func missingFields(document []byte) ([]string, error) {
 	return []string{"the kind PodGroup of " + v2alpha2.SchemeGroupVersion.String()}, nil
 }
 
-// has reports whether the API server keeps a field.
+// has reports whether the API server preserves a field.
 func (s *openAPISchema) has(path []string) bool {
 	if s.Items != nil {
 		return s.Items.has(path)

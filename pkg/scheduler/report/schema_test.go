@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// publish returns the document that an API server makes of a CRD, as far as it is read here.
+// publish returns the part of an API server's document for a CRD that is read here.
 func publish(t *testing.T, edit func(crd *apiextensionsv1.CustomResourceDefinition)) []byte {
 	t.Helper()
 	var crd apiextensionsv1.CustomResourceDefinition
@@ -62,7 +62,7 @@ func TestCheckSchema(t *testing.T) {
 		edit   func(crd *apiextensionsv1.CustomResourceDefinition)
 		status int // of the answer about the schema
 		known  bool
-		lacks  []string // nil: it fits
+		lacks  []string // nil: the schema is suitable
 		unread bool
 	}{
 		"Muster's own": {edit: func(*apiextensionsv1.CustomResourceDefinition) {}},
@@ -89,7 +89,7 @@ func TestCheckSchema(t *testing.T) {
 				crd.Spec.Versions[0].Subresources = nil
 			}, lacks: []string{"spec.minSubGroup", "status.summary", "the subresource status"},
 		},
-		"one that keeps whatever it is given": {
+		"one that preserves unknown fields": {
 			edit: func(crd *apiextensionsv1.CustomResourceDefinition) {
 				keep := true
 				schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
@@ -98,10 +98,10 @@ func TestCheckSchema(t *testing.T) {
 				}
 			},
 		},
-		"none: the CRD is to be installed later":   {status: http.StatusNotFound},
-		"none yet, of a CRD that is new":           {status: http.StatusNotFound, known: true, unread: true},
-		"one that may not be read tells nothing":   {status: http.StatusForbidden, unread: true},
-		"one that is not there after a restart is": {status: http.StatusServiceUnavailable, unread: true},
+		"none: the CRD is to be installed later":    {status: http.StatusNotFound},
+		"none yet, of a CRD that is new":            {status: http.StatusNotFound, known: true, unread: true},
+		"one that may not be read yields no result": {status: http.StatusForbidden, unread: true},
+		"one that is not there after a restart is":  {status: http.StatusServiceUnavailable, unread: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

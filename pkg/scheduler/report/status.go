@@ -21,21 +21,22 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
 
-// firstInterval is how soon a PodGroup gets its first status if it says no more than that the gang waits: somebody may
-// look for it, but most PodGroups are made a moment before their pods, and with these there is something better to say.
+// firstInterval is the delay of a PodGroup's first status if it only records that the gang waits. Users may look for
+// it, but most PodGroups are created a moment before their pods, and with the pods the status is more specific.
 const firstInterval = 200 * time.Millisecond
 
-// numbersInterval is how long the numbers in the text about a refused attempt may be old: every attempt moves them.
+// numbersInterval is how long the numbers in the text about a refused attempt may be outdated, because every attempt
+// changes them.
 const numbersInterval = 30 * time.Second
 
-// busyInterval is how soon a status that made way for bindings is looked at again.
+// busyInterval is the pause before a status that was deferred in favor of bindings is checked again.
 const busyInterval = 100 * time.Millisecond
 
-// settleTime is how long after a change of reason its event comes. A gang may go through several reasons in a moment; the
-// event is about the last of them.
+// settleTime is the delay of the event after a change of reason. A gang may pass through several reasons in a short
+// time; the event reports the last one.
 const settleTime = 2 * time.Second
 
-// statuses writes the status of PodGroups, and the events that go with it.
+// statuses writes the status of PodGroups and emits the corresponding events.
 type statuses struct {
 	pace     *pacer
 	writer   StatusWriter
@@ -47,28 +48,29 @@ type statuses struct {
 	makers   *makers
 
 	mu     sync.Mutex
-	groups map[gangstate.Key]*groupStatus // guarded by mu; the entries belong to the worker that has the key
+	groups map[gangstate.Key]*groupStatus // guarded by mu; an entry belongs to the worker that processes the key
 }
 
-// groupStatus is what is remembered of one PodGroup between two looks.
+// groupStatus is the state of one PodGroup between two checks.
 type groupStatus struct {
 	uid types.UID
-	// written is the PodGroup as the last write left it, nil if the cache shows that or newer; superseded are the
-	// resourceVersions that the cache may still show meanwhile. A write succeeds on the newest version only, so these
-	// and written follow on each other without a gap.
+	// written is the PodGroup after the last write, nil if the cache has this version or a newer one. superseded contains
+	// the resourceVersions that the cache may still have. A write succeeds only on the latest version, so these versions
+	// and written follow each other without a gap.
 	written    *v2alpha2.PodGroup
 	superseded sets.Set[string]
-	// pendingSince is since when there is something to write; zero: there is nothing.
+	// pendingSince is the time since which a write is pending; zero: none is pending.
 	pendingSince time.Time
-	// told is the status that the last event was about, or the one before the change that none was about yet; nil: nothing
-	// has changed.
-	told *v2alpha2.PodGroupStatus
-	// tellAt is when the event about what has changed since told is due; zero: nothing has.
-	tellAt time.Time
-	// lackingSince is since when the gang has lacked pods without a break; zero: it does not. warned: an event said so.
+	// reported is the status that the last event reported, or the status before the first change that no event has reported
+	// yet; nil: nothing has changed.
+	reported *v2alpha2.PodGroupStatus
+	// reportAt is when the event about the changes since reported is due; zero: there are none.
+	reportAt time.Time
+	// lackingSince is the time since which the gang has lacked pods without interruption; zero: it does not. warned: an
+	// event has reported it.
 	lackingSince time.Time
 	warned       bool
-	// claims are the pods that were told that they name the PodGroup in a place without meaning.
+	// claims contains the pods with an event that they name the PodGroup in a place without effect.
 	claims sets.Set[types.UID]
 }
 
@@ -79,14 +81,15 @@ func newStatuses(o Options) *statuses {
 	}
 }
 
-// sync writes the status of one PodGroup if it differs and its time has come, else returns when it will have come.
+// sync writes the status of one PodGroup if it differs and the write is due; otherwise it returns the time until it is
+// due.
 func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, error) {
 	now := s.clock.Now()
 	if s.makesWay(key, now) {
-		return busyInterval, nil // whatever there is to write, it would not be written now
+		return busyInterval, nil // nothing would be written now in any case
 	}
 
-	// 1. What is, and what the API server knows of it.
+	// 1. Read the facts, and the latest version in the API server.
 	f, ok, wait := s.pace.look(key, now)
 	if wait > 0 {
 		return wait, nil
@@ -103,10 +106,10 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 	}
 	group := f.Group
 
-	// 2. Is there news, and is it time for it?
+	// 2. Check whether the status differs, and whether the write is due.
 	later := s.lookForMakers(ctx, st, &f, now)
 	after := podgroup.Status(f, metav1.NewTime(now))
-	later = sooner(later, s.tellSettled(st, group, &after, now))
+	later = sooner(later, s.reportSettled(st, group, &after, now))
 	s.warn(st, group, &after, now)
 	change := podgroup.Compare(&group.Status, &after)
 	if change == podgroup.Same {
@@ -132,14 +135,14 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 		return busyInterval, nil
 	}
 
-	// 3. Write, then tell.
+	// 3. Write the status, then emit the event.
 	next := group.DeepCopy()
 	next.Status = after
 	writing, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	written, err := s.writer.UpdateStatus(writing, next)
 	if apierrors.IsNotFound(err) {
-		s.forget(key) // the informer is about to say so
+		s.forget(key) // the informer will report the deletion
 		return 0, nil
 	}
 	if err != nil {
@@ -148,15 +151,15 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 	klog.FromContext(ctx).V(4).Info("Wrote the status of a PodGroup", "podGroup", key, "phase", after.Phase, "reason", after.Reason)
 	st.superseded.Insert(group.ResourceVersion)
 	st.written, st.pendingSince = written, time.Time{}
-	if st.tellAt.IsZero() && !podgroup.SameReason(&group.Status, &after) {
-		if st.tellAt = now.Add(settleTime); st.told == nil {
-			st.told = outlineOf(&group.Status)
+	if st.reportAt.IsZero() && !podgroup.SameReason(&group.Status, &after) {
+		if st.reportAt = now.Add(settleTime); st.reported == nil {
+			st.reported = outlineOf(&group.Status)
 		}
 	}
-	return sooner(later, s.tellSettled(st, written, &after, now)), nil
+	return sooner(later, s.reportSettled(st, written, &after, now)), nil
 }
 
-// makesWay reports whether the PodGroup's status is to wait because bindings are posted. It waits no longer than the
+// makesWay reports whether the PodGroup's status must wait because bindings are being posted. It waits at most for the
 // interval.
 func (s *statuses) makesWay(key gangstate.Key, now time.Time) bool {
 	s.mu.Lock()
@@ -165,32 +168,32 @@ func (s *statuses) makesWay(key gangstate.Key, now time.Time) bool {
 	return st != nil && !st.pendingSince.IsZero() && now.Before(st.pendingSince.Add(s.interval)) && s.busy()
 }
 
-// tellSettled emits the event about what has changed since the last one, once it has settled and its reason has been written; it
-// returns in how long that will be, 0: there is nothing to tell, or something to write first.
-func (s *statuses) tellSettled(st *groupStatus, written *v2alpha2.PodGroup, after *v2alpha2.PodGroupStatus, now time.Time) time.Duration {
-	if st.tellAt.IsZero() {
+// reportSettled emits the event about the changes since the last event, after they have settled and the reason has been
+// written. It returns the time until then, 0: there is no event, or the status must be written first.
+func (s *statuses) reportSettled(st *groupStatus, written *v2alpha2.PodGroup, after *v2alpha2.PodGroupStatus, now time.Time) time.Duration {
+	if st.reportAt.IsZero() {
 		return 0
 	}
-	if wait := st.tellAt.Sub(now); wait > 0 {
+	if wait := st.reportAt.Sub(now); wait > 0 {
 		return wait
 	}
 	if !podgroup.SameReason(&written.Status, after) {
 		return 0
 	}
-	st.tellAt = time.Time{}
-	e := podgroup.StatusEvent(st.told, after)
+	st.reportAt = time.Time{}
+	e := podgroup.StatusEvent(st.reported, after)
 	if e != nil {
-		s.tell(written, e)
+		s.emitEvent(written, e)
 	}
-	// What passes by itself between twice the same reason is no news.
-	if e != nil || isSatisfied(st.told) || isSatisfied(after) {
-		st.told = outlineOf(after)
+	// A reason that passes by itself between two occurrences of the same reason is not reported.
+	if e != nil || isSatisfied(st.reported) || isSatisfied(after) {
+		st.reported = outlineOf(after)
 	}
 	return 0
 }
 
-// lookForMakers adds to the facts what keeps the pods that the gang lacks from being made, once it has lacked them for a
-// while. It returns in how long to look again, 0 for no need.
+// lookForMakers adds to the facts why the pods that the gang lacks are not created, after it has lacked them for a while.
+// It returns the time until the next check, 0 if none is needed.
 func (s *statuses) lookForMakers(ctx context.Context, st *groupStatus, f *podgroup.Facts, now time.Time) time.Duration {
 	if !podgroup.LacksPods(*f) {
 		st.lackingSince, st.warned = time.Time{}, false
@@ -212,18 +215,18 @@ func (s *statuses) lookForMakers(ctx context.Context, st *groupStatus, f *podgro
 	return max(0, st.lackingSince.Add(warnAfter).Sub(now))
 }
 
-// warn emits the event that the gang lacks pods for long, once.
+// warn emits once the event that the gang has lacked pods for a long time.
 func (s *statuses) warn(st *groupStatus, group *v2alpha2.PodGroup, after *v2alpha2.PodGroupStatus, now time.Time) {
 	if st.warned || st.lackingSince.IsZero() || now.Before(st.lackingSince.Add(warnAfter)) {
 		return
 	}
 	if e := podgroup.LackingEvent(after, warnAfter); e != nil {
 		st.warned = true
-		s.tell(group, e)
+		s.emitEvent(group, e)
 	}
 }
 
-func (s *statuses) tell(group *v2alpha2.PodGroup, e *podgroup.Event) {
+func (s *statuses) emitEvent(group *v2alpha2.PodGroup, e *podgroup.Event) {
 	emit(s.recorder, Reference(group), e.Warning, e.Reason, e.Note)
 }
 
@@ -231,12 +234,12 @@ func isSatisfied(s *v2alpha2.PodGroupStatus) bool {
 	return meta.IsStatusConditionTrue(s.Conditions, v2alpha2.ConditionSatisfied)
 }
 
-// outlineOf returns a copy of what StatusEvent reads of a status.
+// outlineOf returns a copy of the fields of a status that StatusEvent reads.
 func outlineOf(s *v2alpha2.PodGroupStatus) *v2alpha2.PodGroupStatus {
 	return &v2alpha2.PodGroupStatus{Conditions: slices.Clone(s.Conditions)}
 }
 
-// of returns what is remembered of a PodGroup, nothing if that was another object of the same name.
+// of returns the state of a PodGroup, and a new one if the state belongs to another object of the same name.
 func (s *statuses) of(key gangstate.Key, uid types.UID) *groupStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,7 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 	c := newCluster(t)
 	c.group(podGroup("train").MinMember(2))
 
-	// The first status comes as soon as the pods had a moment to come too.
+	// The first status is written after the pods had a moment to be created.
 	if again := c.mustLook("train"); again != firstInterval {
 		t.Fatalf("look again in %s, want %s", again, firstInterval)
 	}
@@ -32,26 +32,26 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 	c.mustLook("train")
 	c.wantStatus("train", 1, "0/2 pods bound; needs 2 pods, 0 exist; pods name it by annotation pod-group-name", v2alpha2.ReasonWaitingForPods)
 
-	// What passes by itself waits for the interval.
+	// A reason that passes by itself waits for the interval.
 	c.pod(member("train", "a"))
 	if again := c.mustLook("train"); again != 2*time.Second {
 		t.Fatalf("look again in %s, want 2s", again)
 	}
 	c.passes(time.Second)
-	c.group(podGroup("train").MinMember(2).Generation(2)) // news of the same kind does not start the wait afresh
+	c.group(podGroup("train").MinMember(2).Generation(2)) // a further change of the same kind does not restart the wait
 	c.mustLook("train")
 	c.passes(time.Second)
 	c.mustLook("train")
 	c.wantStatus("train", 2, "0/2 pods bound; needs 2 pods, 1 exist", v2alpha2.ReasonWaitingForPods)
 
-	// No news, no write, however often and late somebody looks.
+	// Without a change there is no write, regardless of the number and time of the checks.
 	for range 10 {
 		c.passes(time.Minute)
 		c.mustLook("train")
 	}
 	c.wantStatus("train", 2, "0/2 pods bound; needs 2 pods, 1 exist", v2alpha2.ReasonWaitingForPods)
 
-	// A refusal is written at once; its numbers, when they alone move, after 30 s.
+	// A refusal is written immediately; a change of only its numbers after 30 s.
 	c.pod(member("train", "b"))
 	c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "2 pods fit nowhere; 4 nodes: too few GPUs")
 	c.mustLook("train")
@@ -69,7 +69,7 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 	c.mustLook("train")
 	c.wantStatus("train", 4, "0/2 pods bound; 2 pods fit nowhere; 6 nodes: too few GPUs", v2alpha2.ReasonInsufficientGPUs)
 
-	// A condition that becomes True is written at once.
+	// A condition that becomes True is written immediately.
 	c.pod(member("train", "a").Node("n1"))
 	c.pod(member("train", "b").Node("n1"))
 	c.mustLook("train")
@@ -92,7 +92,7 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 
-	// Another process that finds the status written says nothing again.
+	// Another process that finds the status written emits no event again.
 	c.restart()
 	c.mustLook("train")
 	c.wantStatus("train", 5, "2/2 pods bound", "")
@@ -126,7 +126,7 @@ func TestConditionMakesWayForBindings(t *testing.T) {
 	c.mustLook("train")
 	c.wantStatus("train", 1, "1/1 pods bound", "")
 
-	// But not for ever.
+	// But not forever.
 	c.group(podGroup("eval").MinMember(1))
 	c.busy = true
 	c.pod(member("eval", "b").Node("n1"))
@@ -155,7 +155,7 @@ func TestFirstStatusMakesWayForBindings(t *testing.T) {
 	c.wantStatus("train", 1, "0/2 pods bound; needs 2 pods, 0 exist; pods name it by annotation pod-group-name", v2alpha2.ReasonWaitingForPods)
 }
 
-// Another product may keep PodGroups of the same kind for its own scheduler.
+// Another product may use PodGroups of the same kind for its own scheduler.
 func TestPodGroupsOfOtherSchedulersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -172,7 +172,7 @@ func TestPodGroupsOfOtherSchedulersAreLeftAlone(t *testing.T) {
 	if events := c.events.list(); len(events) > 0 || c.groups.Updates() > 0 {
 		t.Fatalf("%d writes, events %q; want none", c.groups.Updates(), events)
 	}
-	// One pod of ours among them, and people read why it waits.
+	// With one pod of ours among them, users need the reason why it waits.
 	c.pod(member("train", "c"))
 	c.mustLook("train")
 	c.passes(time.Minute)
@@ -182,18 +182,18 @@ func TestPodGroupsOfOtherSchedulersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// Most PodGroups are made a moment before their pods: that they have none yet is nothing to tell anybody.
+// Most PodGroups are created a moment before their pods, so the initial lack of pods is not reported.
 func TestFirstStatusIsNoEventBeforeItLasts(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		then func(*cluster) // a second after the first status
+		then func(*cluster) // runs one second after the first status
 		want []string
 	}{
-		"the pods come": {
+		"the pods are created": {
 			func(c *cluster) { c.pod(member("train", "a").Node("n1")); c.pod(member("train", "b").Node("n1")) },
 			[]string{"Normal GangAdmitted PodGroup/train: the minimum of 2 pods is bound"},
 		},
-		"they come and do not fit": {
+		"they are created and do not fit": {
 			func(c *cluster) {
 				c.pod(member("train", "a"))
 				c.pod(member("train", "b"))
@@ -201,19 +201,19 @@ func TestFirstStatusIsNoEventBeforeItLasts(t *testing.T) {
 			},
 			[]string{"Warning GangBlocked PodGroup/train: TooLarge: no node", "Warning FailedScheduling Pod/a: PodGroup train: TooLarge: no node"},
 		},
-		"they come and wait for their turn": {
+		"they are created and wait for their turn": {
 			func(c *cluster) { c.pod(member("train", "a")); c.pod(member("train", "b")) },
 			nil,
 		},
-		"one of two comes": {
+		"one of two is created": {
 			func(c *cluster) { c.pod(member("train", "a")) },
 			[]string{"Normal GangIncomplete PodGroup/train: WaitingForPods: needs 2 pods, 1 exist"},
 		},
-		"nothing comes": {
+		"no pod is created": {
 			func(*cluster) {},
 			[]string{"Normal GangIncomplete PodGroup/train: WaitingForPods: needs 2 pods, 0 exist; pods name it by annotation pod-group-name"},
 		},
-		"the PodGroup is made anew": {
+		"the PodGroup is recreated": {
 			func(c *cluster) { c.group(podGroup("train").UID("another").MinMember(3)) },
 			[]string{"Normal GangIncomplete PodGroup/train: WaitingForPods: needs 3 pods, 0 exist; pods name it by annotation pod-group-name"},
 		},
@@ -231,7 +231,7 @@ func TestFirstStatusIsNoEventBeforeItLasts(t *testing.T) {
 			}
 			c.passes(time.Second)
 			tc.then(c)
-			for range 10 { // one event, however often somebody looks
+			for range 10 { // one event, regardless of the number of checks
 				c.mustLook("train")
 				c.passes(time.Second)
 			}
@@ -250,7 +250,7 @@ func TestStatusDoesNotWaitForTheCache(t *testing.T) {
 	stale := c.groups.Get(keyOf("train"))
 	for i, reason := range []v2alpha2.Reason{v2alpha2.ReasonTooLarge, v2alpha2.ReasonFragmented, v2alpha2.ReasonNoNodeMatches} {
 		c.refuse("train", reason, "does not fit")
-		if _, err := c.look("train"); err != nil { // the cache still shows the PodGroup without a status
+		if _, err := c.look("train"); err != nil { // the cache still has the PodGroup without a status
 			t.Fatal(err)
 		}
 		c.wantStatus("train", i+1, "0/1 pods bound; does not fit", reason)
@@ -259,7 +259,7 @@ func TestStatusDoesNotWaitForTheCache(t *testing.T) {
 		}
 		c.wantStatus("train", i+1, "0/1 pods bound; does not fit", reason)
 	}
-	c.registry.SetGroup(stale, c.clock.Now()) // a relist from a server that is behind
+	c.registry.SetGroup(stale, c.clock.Now()) // a relist from a server that lags behind
 	if _, err := c.look("train"); err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func TestStatusIsNotLostWhenAWriteFails(t *testing.T) {
 	c.pod(member("train", "a"))
 	c.refuse("train", v2alpha2.ReasonTooLarge, "too large")
 
-	// Somebody edited the PodGroup: no write on top of what has not been seen.
+	// The PodGroup was edited: the status must not be written before the edit has been observed.
 	c.groups.Put(podGroup("train").MinMember(1).Label("x", "y").Obj())
 	if _, err := c.look("train"); !apierrors.IsConflict(err) {
 		t.Fatalf("look = %v, want a conflict", err)
@@ -292,7 +292,7 @@ func TestStatusIsNotLostWhenAWriteFails(t *testing.T) {
 	c.mustLook("train")
 	c.wantStatus("train", 1, "0/1 pods bound; too large", v2alpha2.ReasonTooLarge)
 
-	// Deleted behind the cache's back: nothing to do; of the next one of that name nothing is known.
+	// Deleted without the cache's knowledge: nothing to do, and no state is kept for the next one of that name.
 	c.groups.Delete(keyOf("train"))
 	c.refuse("train", v2alpha2.ReasonFragmented, "fragmented")
 	if _, err := c.look("train"); err != nil {
@@ -320,7 +320,7 @@ func TestNothingIsWrittenBeforeAllIsSeen(t *testing.T) {
 	}
 }
 
-// However often blocked gangs are tried, a gang gets at most one event for each change of its reason.
+// Regardless of how often blocked gangs are tried, a gang gets at most one event per change of its reason.
 func TestBlockedGangsDoNotFlood(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -334,7 +334,7 @@ func TestBlockedGangsDoNotFlood(t *testing.T) {
 			c.pod(member(name, fmt.Sprintf("%s-%d", name, j)))
 		}
 	}
-	// Ten minutes, in which every gang is tried again every 20 s and other numbers come out; halfway the reason changes.
+	// Ten minutes in which every gang is tried every 20 s with different numbers; in the middle the reason changes.
 	for second := 0; second < 600; second += 20 {
 		reason := v2alpha2.ReasonInsufficientGPUs
 		if second >= 300 {
@@ -432,8 +432,8 @@ func TestRunReachesTheLastState(t *testing.T) {
 	<-ended
 }
 
-// A PodGroup that goes through several reasons in a moment makes one event, and what passes by itself between twice the same
-// reason makes none.
+// A PodGroup that passes through several reasons in a short time causes one event, and a reason that passes by itself
+// between two occurrences of the same reason causes none.
 func TestEventsWaitForACascadeToSettle(t *testing.T) {
 	t.Parallel()
 	type step struct {
@@ -468,7 +468,7 @@ func TestEventsWaitForACascadeToSettle(t *testing.T) {
 			[]step{{0, pods("")}, {0, refuse(v2alpha2.ReasonInsufficientGPUs)}, {10 * time.Second, refuse(v2alpha2.ReasonFragmented)}, {11 * time.Second, refuse(v2alpha2.ReasonInsufficientGPUs)}},
 			[]string{blocked},
 		},
-		"reasons that last": {
+		"lasting reasons": {
 			[]step{{0, pods("")}, {0, refuse(v2alpha2.ReasonInsufficientGPUs)}, {3 * time.Second, refuse(v2alpha2.ReasonFragmented)}, {6 * time.Second, pods("n1")}},
 			[]string{blocked, fragmented, admitted},
 		},
