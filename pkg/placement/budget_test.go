@@ -157,14 +157,14 @@ func TestWhatNumbersRuleOutIsNotTried(t *testing.T) {
 	if short == nil || !short.Exhausted || len(short.Leaves) != 1 || short.Leaves[0].Placed != 40 || short.Leaves[0].Need != 80 {
 		t.Errorf("shortfall %+v, want 40 of 80 pods", short)
 	}
-	if w.calls != 0 || w.told != 1 {
-		t.Errorf("%d calls of Place and %d of Explain, want 0 and 1", w.calls, w.told)
+	if w.calls != 0 || w.explained != 1 {
+		t.Errorf("%d calls of Place and %d of Explain, want 0 and 1", w.calls, w.explained)
 	}
 	big := wide(t, 1024, 8, 1000, 1)
 	w = newCluster(t, []class{{gpus: 1}}, gpu8(999)...)
 	_, short = placement.Minimum(big, w, placement.Budget{})
-	if short == nil || len(short.Groups) != 1 || short.Groups[0].Can != 999 || w.calls != 0 || w.told != 1 {
-		t.Errorf("%d calls of Place and %d of Explain, shortfall of groups %+v, want 0 and 1, 999 of 1000 children", w.calls, w.told, short.Groups)
+	if short == nil || len(short.Groups) != 1 || short.Groups[0].Can != 999 || w.calls != 0 || w.explained != 1 {
+		t.Errorf("%d calls of Place and %d of Explain, shortfall of groups %+v, want 0 and 1, 999 of 1000 children", w.calls, w.explained, short.Groups)
 	}
 }
 

@@ -41,16 +41,16 @@ func byNode(n node) string { return n.name }
 // cluster is a fake World: resources, one label and one rack per node, best fit by free GPUs. It fails the test if
 // Undo removes more pods than were placed.
 type cluster struct {
-	t       testing.TB
-	nodes   []node
-	classes []class
-	stack   []fakePlacement
-	calls   int // of Place
-	refused int
-	asked   int         // calls of Capacity and Weight
-	listed  int         // calls of Domains
-	over    func() bool // Place must not be called after it returned true; nil: there is no time limit
-	told    int         // calls of Explain
+	t         testing.TB
+	nodes     []node
+	classes   []class
+	stack     []fakePlacement
+	calls     int // of Place
+	refused   int
+	asked     int         // calls of Capacity and Weight
+	listed    int         // calls of Domains
+	over      func() bool // Place must not be called after it returned true; nil: there is no time limit
+	explained int         // calls of Explain
 }
 
 type fakePlacement struct{ class, node int }
@@ -167,7 +167,7 @@ func (w *cluster) Place(class int, domain string) (string, bool) {
 }
 
 func (w *cluster) Explain(class int, domain string) *placement.Refusal {
-	w.told++
+	w.explained++
 	reasons := map[string]int{}
 	for _, n := range w.nodes {
 		if r := w.reason(n, class, domain); r != "" {

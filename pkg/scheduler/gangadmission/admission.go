@@ -27,7 +27,7 @@ type Admission struct {
 	tried       map[gangstate.Key]int      // choices tried by an attempt that was cut short; used only by the scheduling loop
 	// triedLimit is the number of entries in tried at which keepTried drops unneeded ones.
 	triedLimit int
-	order      func() error // checks that the plugins are enabled at the required extension points; evaluated once, when all plugins exist
+	order      func() error // checks the extension points of the plugins; evaluated once, when all plugins exist
 	guard      func() error // keeps default preemption from parts of gangs; evaluated once, like order
 }
 

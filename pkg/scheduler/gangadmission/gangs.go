@@ -315,7 +315,7 @@ func isMember(pod *corev1.Pod) bool { return pod.Annotations[v2alpha2.PodGroupAn
 // avoidNode keeps the gang's plans off the node for a short time.
 func (g *Gangs) avoidNode(key gangstate.Key, node string) {
 	g.avoid.add(key, node, g.clock.Now())
-	// The gang may need this very node: then it is refused meanwhile, and has to be tried again.
+	// The gang may need this node: then it is refused in the meantime, and must be tried again.
 	g.retryAfter(g.avoid.lasts, key)
 }
 

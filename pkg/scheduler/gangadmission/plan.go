@@ -17,7 +17,7 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
-// plan searches nodes for the pods that the gang needs next, and puts a plan in force if it finds one. It reports
+// plan searches for nodes for the pods that the gang needs next, and puts a plan in force if it finds one. It reports
 // whether a plan is in force. It runs in the scheduling loop, on the cycle's snapshot; a failed attempt leaves only
 // its refusal.
 func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk.NodeInfo) bool {
@@ -91,7 +91,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	return true
 }
 
-// place searches nodes until the time is over. Without a plan it returns the reason, and whether only time was
+// place searches for nodes until the time is over. Without a plan it returns the reason, and whether only time was
 // lacking.
 func (pl *Admission) place(work *gangstate.Work, snapshot *kubescheduler.Snapshot, expired func() bool) (placements []placement.Placement, refusal *podgroup.Refusal, cut bool) {
 	budget := placement.Budget{Placements: int(pl.args.PlanBudget), Expired: expired}

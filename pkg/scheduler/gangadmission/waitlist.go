@@ -35,7 +35,7 @@ type waitlist struct {
 	claimed map[room]int
 	freed   map[room]struct{} // rooms of which less is claimed than at the last call of changed
 	byRank  func([]gangstate.Key)
-	kept    func(at room, key gangstate.Key, priority int32) int // the part of the fitting pods whose room is kept from the gang; nil: none
+	kept    func(at room, key gangstate.Key, priority int32) int // fitting pods whose room is kept from the gang; nil: none
 }
 
 // room is an upper bound of how many pods of one shape fit on all nodes.

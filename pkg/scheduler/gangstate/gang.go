@@ -68,7 +68,7 @@ type gangState struct {
 
 	admitted       bool             // sticky: the minimum was bound (docs/decisions, G11)
 	admittedGroups sets.Set[string] // names of sub-groups that were admitted
-	waited         time.Time        // since when the pods could satisfy the tree, according to the status of the PodGroup; zero = unknown
+	waited         time.Time        // since when the pods could satisfy the tree, by the PodGroup's status; zero = unknown
 	vanished       int              // members in Registry.vanished
 	plan           *Plan            // committed and not finished; nil = none
 

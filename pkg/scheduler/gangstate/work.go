@@ -61,7 +61,7 @@ func (r *Registry) Begin(pod *corev1.Pod) (*Work, string) {
 type standing struct {
 	admitted func(leaf *gang.Group) bool // the leaf is admitted
 	whole    func(leaf *gang.Group) bool // the leaf and all groups above it are satisfied
-	torn     map[*gang.Group]bool        // partially bound sub-groups, and whether they can be completed; nil: the tree is not satisfied
+	torn     map[*gang.Group]bool        // partially bound sub-groups: can be completed; nil: the tree is not satisfied
 }
 
 // begin is the part of Begin that needs the lock.

@@ -68,7 +68,7 @@ func worker(i int) *wrappers.PodWrapper {
 	return wrappers.MakePod(name, "ml").UID(name).Gang("g").GPUs(1).Label("app", "w")
 }
 
-// plan classifies the gang's pods, prepares a Snapshot and searches a plan: the whole work of an attempt except the
+// plan classifies the gang's pods, prepares a Snapshot and searches for a plan: the whole work of an attempt except the
 // registry.
 func (c *cluster) plan(cache *FilterCache, gangOf leaves) ([]placement.Placement, *placement.Shortfall) {
 	c.t.Helper()

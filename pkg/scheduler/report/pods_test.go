@@ -222,7 +222,7 @@ func TestTheReasonOfAPodMayChange(t *testing.T) {
 	c.registry.RemovePod("b", c.clock.Now())
 	c.mustLook("train")
 	if got := reason(); got != "Unschedulable" {
-		t.Errorf("reason %q at once, want it to be delayed", got)
+		t.Errorf("reason %q immediately, want it to be delayed", got)
 	}
 	until("WaitingForGang", 10*time.Second)
 	c.pod(member("train", "c"))
