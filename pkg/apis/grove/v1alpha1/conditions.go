@@ -2,53 +2,54 @@ package v1alpha1
 
 // Condition types.
 const (
-	// ConditionAvailable, on all three kinds: enough is available now. On a
-	// PodCliqueSet every replica is, on a scaling group minAvailable replicas
-	// are, on a PodClique minAvailable pods are ready.
+	// ConditionAvailable, on all three kinds: a PodCliqueSet is available if
+	// every replica is, a scaling group if minAvailable replicas are, a
+	// PodClique if minAvailable pods are ready.
 	ConditionAvailable = "Available"
 
-	// ConditionMinAvailableBreached, on a PodClique and a PodCliqueScalingGroup:
-	// it was available once and is below its minimum now.
+	// ConditionMinAvailableBreached, on a PodClique and a
+	// PodCliqueScalingGroup: the object was available once and is now below its
+	// minimum.
 	ConditionMinAvailableBreached = "MinAvailableBreached"
 
 	// ConditionPodCliqueScheduled, on a PodClique: minAvailable pods are bound.
 	ConditionPodCliqueScheduled = "PodCliqueScheduled"
 
-	// ConditionProgressing, on all three kinds of Inference: an update replaces
-	// pods. The message says what it has come to and what it waits for. On a
-	// PodCliqueSet it is False once the update is complete, for
+	// ConditionProgressing, on all three kinds, Inference only: an update
+	// replaces pods. The message describes the state of the update and what it
+	// waits for. On a PodCliqueSet it is False once the update is complete, for
 	// kubectl wait --for=condition=Progressing=False.
 	ConditionProgressing = "Progressing"
 
 	// ConditionSucceeded, on a PodClique of a Training workload: all its pods
-	// have succeeded, but for those that never started and were cancelled.
-	// Present only when true, and final.
+	// have succeeded, except those that never started and were cancelled.
+	// Present only when True, and final.
 	ConditionSucceeded = "Succeeded"
 
-	// ConditionFailed, on a PodCliqueSet of Training: the workload has failed.
-	// Nothing is created any more; the phase follows when no pod runs. Present
-	// only when true, and final.
+	// ConditionFailed, on a PodCliqueSet of a Training workload: the workload
+	// has failed. muster-controller creates no more objects for it; the phase
+	// becomes Failed when no pod is running. Present only when True, and final.
 	ConditionFailed = "Failed"
 
 	// ConditionForeignObject, on a PodCliqueSet, PodCliqueScalingGroup or
-	// PodClique: an object whose name is needed has another owner and was left
-	// alone. Present only while true.
+	// PodClique: an object with a required name has another owner and was left
+	// alone. Present only while True.
 	ConditionForeignObject = "ForeignObject"
 
-	// ConditionReplicaFailure, on all three kinds: an object that is needed
-	// cannot be created, because the API server refuses it, has failed for 10 s,
-	// or another of its name is in deletion; the message says which and why.
-	// Present only while true.
+	// ConditionReplicaFailure, on all three kinds: a required object cannot be
+	// created, because the API server rejects it, because requests have failed
+	// for 10 s, or because another object of its name is being deleted. The
+	// message names the object and the cause. Present only while True.
 	ConditionReplicaFailure = "ReplicaFailure"
 )
 
 // Reasons of ConditionAvailable.
 const (
-	// ReasonAllReplicasAvailable: True, every replica of the PodCliqueSet is.
+	// ReasonAllReplicasAvailable: True, every replica of the PodCliqueSet is available.
 	ReasonAllReplicasAvailable = "AllReplicasAvailable"
-	// ReasonReplicasUnavailable: False, a replica of the PodCliqueSet is not.
+	// ReasonReplicasUnavailable: False, a replica of the PodCliqueSet is not available.
 	ReasonReplicasUnavailable = "ReplicasUnavailable"
-	// ReasonScaledToZero: True, nothing is wanted.
+	// ReasonScaledToZero: True, the desired number of replicas is 0.
 	ReasonScaledToZero = "ScaledToZero"
 )
 
@@ -66,7 +67,7 @@ const (
 	// ReasonInsufficientReplicas: fewer than minAvailable replicas of the
 	// scaling group are available.
 	ReasonInsufficientReplicas = "InsufficientAvailablePodCliqueScalingGroupReplicas"
-	// ReasonNeverAvailable: below the minimum, but it never was above it.
+	// ReasonNeverAvailable: below the minimum, which was never reached.
 	ReasonNeverAvailable = "NeverAvailable"
 	// ReasonUpdateInProgress: Unknown while an update replaces pods.
 	ReasonUpdateInProgress = "UpdateInProgress"
@@ -90,43 +91,45 @@ const (
 // Reasons of ConditionFailed.
 const (
 	// ReasonMaxRestartsExceeded: a replica failed, and trainingSpec.maxRestarts
-	// are used.
+	// restarts have been used.
 	ReasonMaxRestartsExceeded = "MaxRestartsExceeded"
 	// ReasonMaxRuntimeExceeded: trainingSpec.maxRuntime has passed since the
 	// first start.
 	ReasonMaxRuntimeExceeded = "MaxRuntimeExceeded"
 )
 
-// Reasons of ConditionProgressing. The first two are of False, the others of
-// True.
+// Reasons of ConditionProgressing. UpdateComplete, OnDelete and WaitingForTurn
+// have status False, the others True.
 const (
-	// ReasonUpdateComplete: every pod is of the present template, or will be when
-	// it is created.
+	// ReasonUpdateComplete: every pod was created from the current template;
+	// pods that do not exist yet will be.
 	ReasonUpdateComplete = "UpdateComplete"
-	// ReasonOnDelete: the update strategy is OnDelete, or was at the latest change
-	// of the template, and there are pods of an earlier one, which stay until they
-	// are deleted.
+	// ReasonOnDelete: the update strategy is OnDelete, or was OnDelete at the
+	// latest change of the template. Some pods were created from an earlier
+	// template, and stay until they are deleted.
 	ReasonOnDelete = "OnDelete"
-	// ReasonWaitingForTurn: another replica of the PodCliqueSet is updated first.
-	// On PodCliques and scaling groups; their status is False.
+	// ReasonWaitingForTurn: another replica of the PodCliqueSet is updated
+	// first. Used on PodCliques and scaling groups.
 	ReasonWaitingForTurn = "WaitingForTurn"
-	// ReasonUpdating: what is to be replaced next is being selected or deleted.
+	// ReasonUpdating: the next pods or replicas to replace are being selected
+	// or deleted.
 	ReasonUpdating = "Updating"
-	// ReasonWaitingForDeletion: what is replaced still terminates.
+	// ReasonWaitingForDeletion: pods that are replaced are still terminating.
 	ReasonWaitingForDeletion = "WaitingForDeletion"
-	// ReasonWaitingForCreation: what is replaced is gone, or more is wanted than
-	// exists, and a pod, PodClique or scaling group is not created yet.
+	// ReasonWaitingForCreation: a pod, PodClique or scaling group has not been
+	// created yet: the replaced object is gone, or fewer objects exist than
+	// desired.
 	ReasonWaitingForCreation = "WaitingForCreation"
-	// ReasonWaitingForCapacity: a replacement is not bound to a node.
+	// ReasonWaitingForCapacity: a replacement is not bound to a node yet.
 	ReasonWaitingForCapacity = "WaitingForCapacity"
-	// ReasonWaitingForReadiness: a replacement is not ready.
+	// ReasonWaitingForReadiness: a replacement is not ready yet.
 	ReasonWaitingForReadiness = "WaitingForReadiness"
-	// ReasonWaitingForMinAvailable: nothing more is taken down while fewer than
-	// minAvailable are available.
+	// ReasonWaitingForMinAvailable: no further pod or replica is deleted while
+	// fewer than minAvailable are available.
 	ReasonWaitingForMinAvailable = "WaitingForMinAvailable"
-	// ReasonUpdateStalled: nothing has become of the update for longer than
-	// --stalled-update-after of muster-controller. The message says what it waits
-	// for. It goes on when it can.
+	// ReasonUpdateStalled: the update has made no progress for longer than
+	// --stalled-update-after of muster-controller. The message says what it
+	// waits for. The update continues as soon as it can.
 	ReasonUpdateStalled = "UpdateStalled"
 )
 
@@ -138,26 +141,26 @@ const (
 	// ReasonTermination: the replica was below its minimum for longer than the
 	// termination delay.
 	ReasonTermination = "Termination"
-	// ReasonRestart: the replica of a Training workload failed and is started
-	// again.
+	// ReasonRestart: the replica of a Training workload failed and is
+	// restarted.
 	ReasonRestart = "Restart"
-	// ReasonUpdate: the replica of a scaling group is updated to the present
+	// ReasonUpdate: the replica of a scaling group is updated to the current
 	// template.
 	ReasonUpdate = "Update"
 )
 
 // Reasons of ConditionForeignObject and ConditionReplicaFailure.
 const (
-	// ReasonNameTaken: an object of a needed name has another owner that lives.
+	// ReasonNameTaken: an object with a required name has another owner, which still exists.
 	ReasonNameTaken = "NameTaken"
-	// ReasonCreateRefused: the API server refused to create an object.
+	// ReasonCreateRefused: the API server rejected the creation of an object.
 	ReasonCreateRefused = "CreateRefused"
-	// ReasonCreateFailed: requests to create an object have failed for 10 s: a
-	// webhook or the API server does not answer as it should.
+	// ReasonCreateFailed: requests to create an object have failed for 10 s,
+	// because a webhook or the API server does not respond correctly.
 	ReasonCreateFailed = "CreateFailed"
-	// ReasonNameTerminating: an object of a needed name has been in deletion for
-	// 10 s; its successor is created when it is gone.
+	// ReasonNameTerminating: an object with a required name has been
+	// terminating for 10 s. The new object is created when it is gone.
 	ReasonNameTerminating = "NameTerminating"
-	// ReasonInvalidSpec: the spec got past admission though it is invalid.
+	// ReasonInvalidSpec: the spec passed admission although it is invalid.
 	ReasonInvalidSpec = "InvalidSpec"
 )

@@ -1,18 +1,20 @@
 package v1alpha1
 
-// Labels of the standard vocabulary, on every object that muster-controller
-// makes.
+// Recommended labels of Kubernetes, on every object that muster-controller
+// creates.
 const (
-	// LabelManagedBy tells objects made for a PodCliqueSet from all others.
+	// LabelManagedBy distinguishes objects created for a PodCliqueSet from all
+	// others.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
-	// LabelManagedByValue is the only value of LabelManagedBy. It is Grove's,
-	// because users select by it.
+	// LabelManagedByValue is the only value of LabelManagedBy. It is the value
+	// that Grove uses, because users select by it.
 	LabelManagedByValue = "grove-operator"
 	// LabelPartOf holds the name of the PodCliqueSet.
 	LabelPartOf = "app.kubernetes.io/part-of"
 	// LabelName holds the name of the object.
 	LabelName = "app.kubernetes.io/name"
-	// LabelComponent says what the object is for, one of the Component values.
+	// LabelComponent holds the purpose of the object, one of the Component
+	// values.
 	LabelComponent = "app.kubernetes.io/component"
 )
 
@@ -34,11 +36,12 @@ const (
 	// LabelPodClique, on a pod, holds the name of its PodClique.
 	LabelPodClique = "grove.io/podclique"
 	// LabelPodGang, on a PodClique and its pods, holds the name that Grove's
-	// PodGang would have. Without effect; kept for those who read it.
+	// PodGang would have. Muster does not use it; it is set for tools that read
+	// it.
 	LabelPodGang = "grove.io/podgang"
 	// LabelBasePodGang, on PodCliques and pods of a scaling-group replica above
 	// the group's minimum, holds the name that Grove's base PodGang would have.
-	// Without effect; kept for those who read it.
+	// Muster does not use it; it is set for tools that read it.
 	LabelBasePodGang = "grove.io/base-podgang"
 	// LabelPodCliqueSetReplicaIndex holds the index of the PodCliqueSet's
 	// replica that the object is part of.
@@ -52,61 +55,68 @@ const (
 	// LabelPodIndex, on a pod, holds its index in its PodClique.
 	LabelPodIndex = "grove.io/podclique-pod-index"
 	// LabelPodTemplateHash, on a PodClique and its pods, holds the hash of the
-	// template that it was made from.
+	// template that the object was created from.
 	LabelPodTemplateHash = "grove.io/pod-template-hash"
 	// LabelTemplateName, on a PodClique and on a PodCliqueScalingGroup, holds
 	// the name of the clique or scaling group in the PodCliqueSet's template.
-	// Children are related to the template by it, never by their names.
+	// muster-controller matches children with the template by this label, never
+	// by their names.
 	LabelTemplateName = "grove.io/template-name"
 )
 
 // Annotations.
 const (
-	// AnnotationInitialReplicas, on a PodClique, holds its spec.replicas of the
-	// moment when it was created: the most that the minimum can be while
+	// AnnotationInitialReplicas, on a PodClique, holds the spec.replicas that
+	// it was created with: the upper bound of the minimum while
 	// spec.minAvailable is unset.
 	AnnotationInitialReplicas = "grove.io/initial-replicas"
-	// AnnotationTemplateReplicas, on a PodClique or PodCliqueScalingGroup, holds
-	// the replicas that its template last gave it. As long as spec.replicas is
-	// the same, the object has not been scaled and follows its template.
+	// AnnotationTemplateReplicas, on a PodClique or PodCliqueScalingGroup,
+	// holds the replicas that its template last set. As long as spec.replicas
+	// has the same value, the object has not been scaled and follows its
+	// template.
 	AnnotationTemplateReplicas = "grove.io/template-replicas"
-	// AnnotationPodCliqueSetAttempt holds the attempt of the PodCliqueSet's
-	// replica that an object was made for; on PodGroups, PodCliques and pods.
-	// The PodCliqueSet keeps it up to date on PodCliqueScalingGroups. Absent: 0.
+	// AnnotationPodCliqueSetAttempt, on PodGroups, PodCliques and pods, holds
+	// the attempt of the PodCliqueSet's replica that the object was created
+	// for. On PodCliqueScalingGroups, the PodCliqueSet controller keeps it up
+	// to date. Absent: 0.
 	AnnotationPodCliqueSetAttempt = "grove.io/podcliqueset-attempt"
-	// AnnotationPodCliqueScalingGroupAttempt holds the attempt of the scaling
-	// group's replica that an object was made for; on member PodCliques and
-	// their pods. Absent: 0.
+	// AnnotationPodCliqueScalingGroupAttempt, on member PodCliques and their
+	// pods, holds the attempt of the scaling group's replica that the object
+	// was created for. Absent: 0.
 	AnnotationPodCliqueScalingGroupAttempt = "grove.io/podcliquescalinggroup-attempt"
 	// AnnotationTerminationDelay, on a PodClique, holds the effective
-	// terminationDelay. The owner keeps it up to date. Absent: none.
+	// terminationDelay. The controller of the owner keeps it up to date.
+	// Absent: none.
 	AnnotationTerminationDelay = "grove.io/termination-delay"
 	// AnnotationWorkloadType, on a PodClique, holds the workloadType of the
-	// PodCliqueSet: Training. Absent: Inference. It stays when the PodCliqueSet
-	// is gone.
+	// PodCliqueSet if that is Training. Absent: Inference. It remains when the
+	// PodCliqueSet is gone.
 	AnnotationWorkloadType = "grove.io/workload-type"
 	// AnnotationWorkloadFailed, on a PodClique of a Training workload that has
-	// failed, holds the reason of the condition Failed: no pod is created any
-	// more, and those that run are deleted.
+	// failed, holds the reason of the condition Failed. muster-controller
+	// creates no more pods for such a PodClique, and deletes those that are
+	// running.
 	AnnotationWorkloadFailed = "grove.io/workload-failed"
-	// AnnotationGenerationHash, on a PodClique and a PodCliqueScalingGroup, holds
-	// the generation hash of the PodCliqueSet's revision that it is to follow. The
-	// owner keeps it up to date.
+	// AnnotationGenerationHash, on a PodClique and a PodCliqueScalingGroup,
+	// holds the generation hash of the PodCliqueSet's revision that the object
+	// is to follow. The controller of the owner keeps it up to date.
 	AnnotationGenerationHash = "grove.io/podcliqueset-generation-hash"
-	// AnnotationRevision, beside it, holds the number of that revision. What has a
-	// higher one is not written by a controller that still sees an older.
+	// AnnotationRevision, on the same objects, holds the number of that
+	// revision. A controller that still observes an older revision does not
+	// write objects with a higher number.
 	AnnotationRevision = "grove.io/podcliqueset-revision"
-	// AnnotationUpdateStrategy, on a PodClique and a PodCliqueScalingGroup, holds
-	// OnDelete if that is the PodCliqueSet's update strategy. Absent:
+	// AnnotationUpdateStrategy, on a PodClique and a PodCliqueScalingGroup,
+	// holds OnDelete if that is the PodCliqueSet's update strategy. Absent:
 	// RollingRecreate.
 	AnnotationUpdateStrategy = "grove.io/update-strategy"
-	// AnnotationUpdateTurn, on a PodClique and a PodCliqueScalingGroup, holds the
-	// number of the revision whose update may replace what it has. Absent or another
-	// number than AnnotationRevision: its turn has not come. On a member of a
-	// scaling group it is there as long as the group is updated.
+	// AnnotationUpdateTurn, on a PodClique and a PodCliqueScalingGroup, holds
+	// the number of the revision whose update may replace the object's pods. If
+	// it is absent, or differs from AnnotationRevision, the object must wait
+	// for its turn. On a member of a scaling group it is present as long as the
+	// group is updated.
 	AnnotationUpdateTurn = "grove.io/update-turn"
-	// AnnotationMNNVLGroup asks Grove for a multi-node NVLink domain. Not acted
-	// on.
+	// AnnotationMNNVLGroup requests a multi-node NVLink domain in Grove. Not
+	// implemented.
 	AnnotationMNNVLGroup = "grove.io/mnnvl-group"
 )
 
@@ -123,32 +133,34 @@ const (
 	// EnvPodIndex holds the index of the pod in its PodClique.
 	EnvPodIndex = "GROVE_PCLQ_POD_INDEX"
 	// EnvPodCliqueScalingGroupName holds the name of the PodCliqueScalingGroup
-	// object; members of one only.
+	// object. Set only in member PodCliques.
 	EnvPodCliqueScalingGroupName = "GROVE_PCSG_NAME"
 	// EnvPodCliqueScalingGroupIndex holds the index of the scaling group's
-	// replica; members of one only.
+	// replica. Set only in member PodCliques.
 	EnvPodCliqueScalingGroupIndex = "GROVE_PCSG_INDEX"
-	// EnvPodCliqueScalingGroupNumPods holds the number of pods in one replica of
-	// the scaling group, by the template; members of one only.
+	// EnvPodCliqueScalingGroupNumPods holds the number of pods in one replica
+	// of the scaling group, according to the template. Set only in member
+	// PodCliques.
 	EnvPodCliqueScalingGroupNumPods = "GROVE_PCSG_TEMPLATE_NUM_PODS"
 )
 
-// FinalizerPodTracking keeps the object of a pod of a Training workload until its
-// PodClique has recorded how it ended.
+// FinalizerPodTracking prevents the removal of a pod of a Training workload
+// until its PodClique has recorded how the pod ended.
 const FinalizerPodTracking = "grove.io/pod-tracking"
 
 // InitContainerName is the name of the init container that waits for the
-// cliques that must be started before.
+// cliques that must start before.
 const InitContainerName = "grove-initc"
 
-// DefaultSchedulerName is the scheduler of pods whose template names none,
-// unless muster-controller is configured otherwise.
+// DefaultSchedulerName is the scheduler of pods whose template has no
+// schedulerName, unless muster-controller is configured with another one.
 const DefaultSchedulerName = "muster-scheduler"
 
-// DefaultTerminationGracePeriodSeconds is a pod's grace period where its
+// DefaultTerminationGracePeriodSeconds is the grace period of pods whose
 // template has none.
 const DefaultTerminationGracePeriodSeconds int64 = 30
 
-// MaxPods is the most pods that a PodCliqueSet may ask for, and so the most
-// replicas of it and of a PodClique: no Kubernetes cluster runs more.
+// MaxPods is the maximum number of pods of a PodCliqueSet, and therefore the
+// maximum of its replicas and of those of a PodClique. No Kubernetes cluster
+// runs more pods.
 const MaxPods = 150_000

@@ -5,14 +5,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SetDefaults fills in what a PodCliqueSet leaves unset and what means the same
-// for every reader. Pods without schedulerName get the one given; "" means
-// DefaultSchedulerName. Doing it twice changes nothing.
+// SetDefaults sets fields that a PodCliqueSet leaves unset, if unset means the
+// same to every reader. Pods without schedulerName get the given one; "" means
+// DefaultSchedulerName. SetDefaults is idempotent.
 //
-// Three things stay as they are, because unset says something: minAvailable (an
-// explicit one is a floor, an unset one is not), a terminationDelay of
-// Inference (unset is off), and replicas 0 of a clique (the CRD's default has
-// made an omitted one 1; an explicit 0 is an error).
+// Three fields are not defaulted, because unset has a meaning: minAvailable (an
+// explicit value limits scaling, an unset one does not), the terminationDelay
+// of Inference (unset disables gang termination), and replicas 0 of a clique
+// (the CRD's default has set an omitted value to 1; an explicit 0 is an error).
 func SetDefaults(pcs *PodCliqueSet, schedulerName string) {
 	template := &pcs.Spec.Template
 	training := pcs.Spec.WorkloadType == WorkloadTypeTraining
@@ -32,7 +32,7 @@ func SetDefaults(pcs *PodCliqueSet, schedulerName string) {
 		template.TerminationDelay = &metav1.Duration{}
 	}
 	for _, clique := range template.Cliques {
-		if clique == nil { // "- null" in a list: validation's affair
+		if clique == nil { // "- null" in a list: rejected by validation
 			continue
 		}
 		if clique.Spec.RoleName == "" {
@@ -49,9 +49,10 @@ func SetDefaults(pcs *PodCliqueSet, schedulerName string) {
 	}
 }
 
-// SetPodCliqueDefaults fills in what a PodClique leaves unset, as SetDefaults
-// does for a clique of a template of Inference. muster-controller makes
-// PodCliques from a template with its defaults, which this leaves alone.
+// SetPodCliqueDefaults sets fields that a PodClique leaves unset, as
+// SetDefaults does for a clique in a template of Inference. It does not change
+// PodCliques that muster-controller creates, because their template has been
+// defaulted.
 func SetPodCliqueDefaults(pclq *PodClique, schedulerName string) {
 	setPodCliqueSpecDefaults(&pclq.Spec, schedulerName, false)
 }
@@ -76,8 +77,8 @@ func setPodCliqueSpecDefaults(spec *PodCliqueSpec, schedulerName string, trainin
 	setAutoScalingDefaults(spec.ScaleConfig, spec.Replicas)
 }
 
-// setAutoScalingDefaults: an autoscaler scales in to the replicas of the
-// template unless it is told otherwise. 0 replicas are left to validation.
+// setAutoScalingDefaults sets minReplicas to the replicas of the template if it
+// is unset. Validation rejects 0 replicas.
 func setAutoScalingDefaults(config *AutoScalingConfig, replicas int32) {
 	if config != nil && config.MinReplicas == nil && replicas > 0 {
 		config.MinReplicas = pointer(replicas)

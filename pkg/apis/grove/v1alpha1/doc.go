@@ -1,17 +1,19 @@
-// Package v1alpha1 holds the workload API of grove.io/v1alpha1.
+// Package v1alpha1 contains the workload API of grove.io/v1alpha1.
 //
-// A PodCliqueSet describes a service as replicas of one template. Each replica
-// has standalone PodCliques (pods of one role) and PodCliqueScalingGroups
-// (cliques that scale together, replica by replica). muster-controller makes
-// the PodCliqueScalingGroups, the PodCliques, their pods and one PodGroup per
-// replica; what it needs to start, muster-scheduler starts together.
+// A PodCliqueSet describes a service or a job as replicas of one template. Each
+// replica has standalone PodCliques (pods of one role) and
+// PodCliqueScalingGroups (cliques that scale together, replica by replica).
+// muster-controller creates the PodCliqueScalingGroups, the PodCliques, their
+// pods, and one PodGroup for each replica. muster-scheduler binds the minimum
+// of each PodGroup together.
 //
-// The field names, labels and names of children are those of NVIDIA Grove, so
-// that what was written for it runs unchanged. Users write the PodCliqueSet,
-// and spec.replicas of the others through their scale subresource; the rest of
-// the others is muster-controller's. What a valid spec is stands in package
-// validation, what an unset field means in SetDefaults and in the field's
-// comment.
+// The names of fields, labels and child objects are those of NVIDIA Grove, so
+// that manifests and tools written for Grove work unchanged. Users write the
+// PodCliqueSet. They may also set spec.replicas of PodCliques and
+// PodCliqueScalingGroups through the scale subresource; muster-controller
+// writes everything else of these objects. Package validation defines which
+// specs are valid. SetDefaults and the comment of each field define what an
+// unset field means.
 //
 // +kubebuilder:object:generate=true
 // +groupName=grove.io

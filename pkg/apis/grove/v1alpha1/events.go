@@ -1,8 +1,8 @@
 package v1alpha1
 
-// Events of all workloads. Events about ConditionReplicaFailure and ConditionForeignObject, on
-// all three kinds, have the reason of the condition: ReasonCreateRefused, ReasonCreateFailed, ReasonNameTerminating,
-// ReasonInvalidSpec, ReasonNameTaken.
+// Events of all workloads. Events about ConditionReplicaFailure and ConditionForeignObject, on all three kinds, use
+// the reason of the condition: ReasonCreateRefused, ReasonCreateFailed, ReasonNameTerminating, ReasonInvalidSpec,
+// ReasonNameTaken.
 const (
 	// EventScaledIn, Normal, on a PodClique: pods were deleted because there were more than spec.replicas.
 	EventScaledIn = "ScaledIn"
@@ -12,7 +12,8 @@ const (
 	EventPodLost = "PodLost"
 	// EventDuplicateIndex, Warning, on a PodClique: pods were deleted because an older pod has the same index.
 	EventDuplicateIndex = "DuplicateIndex"
-	// EventPodUpdating, Normal, on a PodClique: pods of an earlier template were deleted, to be replaced by pods of the present one.
+	// EventPodUpdating, Normal, on a PodClique: pods of an earlier template were deleted, to be replaced by pods of
+	// the current one.
 	EventPodUpdating = "PodUpdating"
 	// EventReplicaUpdating, Normal, on a PodCliqueScalingGroup: a replica with pods of an earlier template is replaced.
 	EventReplicaUpdating = "ReplicaUpdating"
@@ -26,25 +27,28 @@ const (
 	EventRecovered = "Recovered"
 	// EventScaled, Normal, on a PodCliqueSet: spec.replicas has changed.
 	EventScaled = "Scaled"
-	// EventUpdateStarted, Normal, on a PodCliqueSet: its template has changed, and what runs follows.
+	// EventUpdateStarted, Normal, on a PodCliqueSet: the template has changed, and an update begins.
 	EventUpdateStarted = "UpdateStarted"
-	// EventReplicaUpdated, Normal, on a PodCliqueSet: all of a replica follows the present template, and it is available.
+	// EventReplicaUpdated, Normal, on a PodCliqueSet: a replica has been updated to the current template, and is
+	// available.
 	EventReplicaUpdated = "ReplicaUpdated"
-	// EventUpdateCompleted, Normal, on a PodCliqueSet: everything follows the present template.
+	// EventUpdateCompleted, Normal, on a PodCliqueSet: all replicas have been updated to the current template.
 	EventUpdateCompleted = "UpdateCompleted"
-	// EventUpdateStalled, Warning, on a PodCliqueSet: nothing has become of an update for longer than --stalled-update-after.
+	// EventUpdateStalled, Warning, on a PodCliqueSet: an update has made no progress for longer than
+	// --stalled-update-after.
 	EventUpdateStalled = "UpdateStalled"
-	// EventReplicaReplaced, Normal, on a PodCliqueSet or PodCliqueScalingGroup: the attempt of a replica was raised, so that all
-	// of the replica is replaced, because its PodCliques were deleted.
+	// EventReplicaReplaced, Normal, on a PodCliqueSet or PodCliqueScalingGroup: the whole replica is replaced, because
+	// its PodCliques were deleted. Its attempt was raised.
 	EventReplicaReplaced = "ReplicaReplaced"
 	// EventMinAvailableBreached, Warning, on a PodClique or PodCliqueScalingGroup: it was available and is below its minimum.
 	EventMinAvailableBreached = "MinAvailableBreached"
-	// EventTerminationDue, Warning, on a PodClique or PodCliqueScalingGroup: a breach has a deadline, or another than before.
+	// EventTerminationDue, Warning, on a PodClique or PodCliqueScalingGroup: a termination deadline was set because of
+	// a breach, or the deadline has changed.
 	EventTerminationDue = "TerminationDue"
-	// EventMinAvailableRecovered, Normal, on a PodClique or PodCliqueScalingGroup: it is not below its minimum any more.
+	// EventMinAvailableRecovered, Normal, on a PodClique or PodCliqueScalingGroup: it is no longer below its minimum.
 	EventMinAvailableRecovered = "MinAvailableRecovered"
-	// EventReplicaTerminated, Warning, on a PodCliqueSet or PodCliqueScalingGroup: a replica was below its minimum for longer
-	// than the termination delay. All of it is deleted, and created again.
+	// EventReplicaTerminated, Warning, on a PodCliqueSet or PodCliqueScalingGroup: a replica was below its minimum for
+	// longer than the termination delay. The whole replica is deleted and recreated.
 	EventReplicaTerminated = "ReplicaTerminated"
 )
 
@@ -70,23 +74,23 @@ const (
 	EventPodsStopped = "PodsStopped"
 )
 
-// Actions of the events that muster-controller emits: what it did, or tried to do.
+// Actions of the events that muster-controller emits: the operation that it performed, or tried to perform.
 const (
-	// ActionCreateChild: create or update what a replica of a PodCliqueSet consists of.
+	// ActionCreateChild: create or update the child objects of a replica of a PodCliqueSet.
 	ActionCreateChild = "CreateChild"
-	// ActionWatchMinimum: compare what is available with the minimum.
+	// ActionWatchMinimum: compare the number of available pods or replicas with the minimum.
 	ActionWatchMinimum = "WatchMinimum"
-	// ActionReplaceReplica: delete what is left of a replica, and create it again when that is gone.
+	// ActionReplaceReplica: delete the remaining objects of a replica, and recreate the replica when they are gone.
 	ActionReplaceReplica = "ReplaceReplica"
-	// ActionUpdate: bring what runs to the present template.
+	// ActionUpdate: update existing pods to the current template.
 	ActionUpdate = "Update"
 	// ActionCreatePodClique: create or update the PodCliques of a PodCliqueScalingGroup.
 	ActionCreatePodClique = "CreatePodClique"
 	// ActionCreatePod: create a pod of a PodClique.
 	ActionCreatePod = "CreatePod"
-	// ActionReplacePod: create a pod under the index of a lost one.
+	// ActionReplacePod: create a pod with the index of a lost pod.
 	ActionReplacePod = "ReplacePod"
-	// ActionFinish: end a Training workload that succeeded or failed.
+	// ActionFinish: finish a Training workload that has succeeded or failed.
 	ActionFinish = "Finish"
 	// ActionDeletePod: delete a pod of a PodClique.
 	ActionDeletePod = "DeletePod"

@@ -5,23 +5,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodClique is pods of one role: of one replica of a PodCliqueSet, or of one
-// replica of a PodCliqueScalingGroup. Made by muster-controller; users scale it
-// if it is not part of a group.
+// PodClique is a group of pods with the same role, in one replica of a
+// PodCliqueSet or in one replica of a PodCliqueScalingGroup. muster-controller
+// creates PodCliques; users may scale those that do not belong to a scaling
+// group.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=podcliques,singular=podclique,shortName=pclq,scope=Namespaced
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.hpaPodSelector
-// +kubebuilder:printcolumn:name="MinAvail",type=integer,JSONPath=`.status.minAvailable`,description="Pods needed"
-// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Pods wanted"
+// +kubebuilder:printcolumn:name="MinAvail",type=integer,JSONPath=`.status.minAvailable`,description="Pods that must be available"
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Desired number of pods"
 // +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduledReplicas`,description="Pods bound to nodes"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Pods ready"
-// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Pods made from the present template"
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Pods created from the current template"
 // +kubebuilder:printcolumn:name="Breached",type=date,JSONPath=`.status.minAvailableBreachedSince`,description="How long minAvailable has been breached; empty if it is not"
 // +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.terminationDeadline`,description="When termination is due because of the breach"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,priority=1,description="What an update has come to or waits for"
+// +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,priority=1,description="State of the latest update, or what it waits for"
 // +kubebuilder:printcolumn:name="Gated",type=integer,JSONPath=`.status.scheduleGatedReplicas`,priority=1
 // +kubebuilder:printcolumn:name="MinBreached",type=string,JSONPath=`.status.conditions[?(@.type=="MinAvailableBreached")].status`,priority=1
 type PodClique struct {
@@ -31,11 +32,11 @@ type PodClique struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what is wanted.
+	// spec is the desired state.
 	// +required
 	Spec PodCliqueSpec `json:"spec"`
 
-	// status says what there is. Written by muster-controller alone.
+	// status is the observed state. Only muster-controller writes it.
 	// +optional
 	Status PodCliqueStatus `json:"status,omitempty"`
 }
@@ -54,58 +55,62 @@ type PodCliqueList struct {
 	Items []PodClique `json:"items"`
 }
 
-// PodCliqueSpec says which pods are wanted, in a PodCliqueSet's template and in
-// a PodClique alike. In a PodClique all but replicas is given by the
-// PodCliqueSet.
+// PodCliqueSpec is the desired state of a PodClique. It is used in PodCliques
+// and in the template of a PodCliqueSet. In a PodClique, all fields except
+// replicas are managed by muster-controller.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.minAvailable) || self.replicas >= self.minAvailable`,fieldPath=".replicas",message="must not be less than minAvailable, which is an explicit floor"
 // +kubebuilder:validation:XValidation:rule=`has(self.minAvailable) == has(oldSelf.minAvailable) && (!has(self.minAvailable) || self.minAvailable == oldSelf.minAvailable)`,fieldPath=".minAvailable",reason=FieldValueForbidden,message="is immutable: pods that run were admitted by it"
 // +kubebuilder:validation:XValidation:rule=`!has(oldSelf.roleName) || (has(self.roleName) && self.roleName == oldSelf.roleName)`,fieldPath=".roleName",reason=FieldValueForbidden,message="is immutable: pods that run bear it"
 // +kubebuilder:validation:XValidation:rule=`has(self.startsAfter) == has(oldSelf.startsAfter) && (!has(self.startsAfter) || self.startsAfter == oldSelf.startsAfter)`,fieldPath=".startsAfter",reason=FieldValueForbidden,message="is immutable: pods that run were started by it"
 type PodCliqueSpec struct {
-	// roleName names the role of the pods, unique in the PodCliqueSet. Unset
+	// roleName is the name of the pods' role, unique in the PodCliqueSet. Unset
 	// means the name of the clique. Immutable.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	RoleName string `json:"roleName,omitempty"`
 
-	// podSpec is the spec of the pods. Without schedulerName it gets the one
-	// that muster-controller is configured with.
+	// podSpec is the spec of the pods. If it has no schedulerName, the pods get
+	// the one that muster-controller is configured with.
 	// +required
 	PodSpec corev1.PodSpec `json:"podSpec"`
 
-	// replicas is the number of pods. Unset means 1. In a template it counts
-	// when the PodClique is created; afterwards those of the PodClique hold,
-	// once it has been scaled.
+	// replicas is the desired number of pods. Unset means 1. In a template, it
+	// is the number of pods that a PodClique is created with. Once the
+	// PodClique has been scaled, its own spec.replicas applies instead.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:XValidation:rule=`self <= 150000`,message="must not be above 150000: a cluster of Kubernetes runs no more pods; use fewer replicas"
 	Replicas int32 `json:"replicas"`
 
-	// minAvailable is the number of pods that are admitted together; the clique
-	// is unavailable below it. An explicit one is a floor for scaling too. Unset
-	// means the replicas that the PodClique was created with, or the present
-	// ones if they are fewer: scaling in lowers it. Immutable.
+	// minAvailable is the number of pods that are admitted together. The
+	// PodClique is unavailable if fewer pods are available. If it is set, the
+	// PodClique cannot be scaled below it. Unset means the number of replicas
+	// that the PodClique was created with, or the current number if that is
+	// lower: scaling in lowers the minimum. Immutable.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
 
-	// startsAfter are cliques of the template that must have started before.
-	// Acted on with CliqueStartupTypeExplicit. Immutable.
+	// startsAfter are the names of the cliques in the template that must have
+	// started before this one. Used only with CliqueStartupTypeExplicit.
+	// Immutable.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=63
 	StartsAfter []string `json:"startsAfter,omitempty"`
 
-	// autoScalingConfig lets a HorizontalPodAutoscaler scale the clique. Not for
-	// a clique of a scaling group, which scales as a whole.
+	// autoScalingConfig lets a HorizontalPodAutoscaler scale the PodClique. It
+	// may not be set for a clique of a scaling group, because the group scales
+	// as a whole.
 	// +optional
 	ScaleConfig *AutoScalingConfig `json:"autoScalingConfig,omitempty"`
 }
 
-// PodCliqueStatus says what there is. Pods that terminate count nowhere.
+// PodCliqueStatus is the observed state of a PodClique. Terminating pods are
+// not counted in any field.
 type PodCliqueStatus struct {
 	// observedGeneration is the metadata.generation that this status describes.
 	// +optional
@@ -131,25 +136,26 @@ type PodCliqueStatus struct {
 	// +kubebuilder:default=0
 	ScheduleGatedReplicas int32 `json:"scheduleGatedReplicas"`
 
-	// updatedReplicas is the number of pods made from the present template.
+	// updatedReplicas is the number of pods created from the current template.
 	// +optional
 	// +kubebuilder:default=0
 	UpdatedReplicas int32 `json:"updatedReplicas"`
 
-	// minAvailable is the number of pods needed at present: spec.minAvailable,
-	// or if that is unset, what it means now.
+	// minAvailable is the number of pods that must be available:
+	// spec.minAvailable, or the number that an unset spec.minAvailable
+	// currently means.
 	// +optional
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
 
-	// hpaPodSelector selects the pods, as text, for the scale subresource.
+	// hpaPodSelector is the label selector of the pods, for the scale subresource.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Selector *string `json:"hpaPodSelector,omitempty"`
 
-	// availableReplicas is the number of pods that count for minAvailable in a
-	// Training workload: those that run and of which no container has failed,
-	// ready or not, and those that have succeeded. Unset for Inference, where the
-	// ready pods count.
+	// availableReplicas is the number of pods that count towards minAvailable
+	// in a Training workload: running pods of which no container has failed,
+	// whether they are ready or not, and pods that have succeeded. Unset for
+	// Inference workloads, where ready pods count.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
 
@@ -158,47 +164,49 @@ type PodCliqueStatus struct {
 	SucceededReplicas int32 `json:"succeededReplicas,omitempty"`
 
 	// succeededIndices are the indices of the pods that have succeeded, in the
-	// form 0-5,7. They are never created again, also when their objects are gone.
-	// Training only.
+	// form 0-5,7. These pods are never recreated, even if their objects are
+	// deleted. Training only.
 	// +optional
 	// +kubebuilder:validation:MaxLength=131072
 	SucceededIndices string `json:"succeededIndices,omitempty"`
 
-	// startedIndices are the indices whose pod has run at least once, in the same
-	// form. Once all of them have succeeded, pods that never started are
-	// cancelled. Training only.
+	// startedIndices are the indices whose pods have run at least once, in the
+	// same form. Once all of these pods have succeeded, pods that never started
+	// are cancelled. Training only.
 	// +optional
 	// +kubebuilder:validation:MaxLength=131072
 	StartedIndices string `json:"startedIndices,omitempty"`
 
 	// removedSucceededReplicas is the number of pods that have succeeded and
-	// whose objects are gone: the PodGroup asks for as many pods less. Training
-	// only.
+	// whose objects have been deleted. The minimum of the PodGroup is reduced
+	// by this number. Training only.
 	// +optional
 	RemovedSucceededReplicas int32 `json:"removedSucceededReplicas,omitempty"`
 
-	// wasAvailable says that minAvailable pods were ready once; of Training, that
-	// they ran. Sticky, until
-	// the PodClique is scaled to zero.
+	// wasAvailable records that minAvailable pods have been ready at some time;
+	// for Training workloads, that they have been running. It is reset only
+	// when the PodClique is scaled to zero.
 	// +optional
 	WasAvailable bool `json:"wasAvailable,omitempty"`
 
-	// minAvailableBreachedSince is when MinAvailableBreached became True, a whole
-	// second, rounded up. Unset unless it is True.
+	// minAvailableBreachedSince is when MinAvailableBreached became True,
+	// rounded up to a whole second. Unset unless the condition is True.
 	// +optional
 	MinAvailableBreachedSince *metav1.Time `json:"minAvailableBreachedSince,omitempty"`
 
 	// terminationDeadline is when termination is due because of the breach:
-	// minAvailableBreachedSince and the present terminationDelay. Then the
-	// replica of the PodCliqueSet is terminated; or, if the PodClique is part of
-	// a scaling group of which enough other replicas are available, the replica
-	// of that. Unset without a breach or a terminationDelay.
+	// minAvailableBreachedSince plus the current terminationDelay. The replica
+	// of the PodCliqueSet is then terminated; if the PodClique belongs to a
+	// scaling group with enough other available replicas, only the replica of
+	// the scaling group is terminated. Unset without a breach or without a
+	// terminationDelay.
 	// +optional
 	TerminationDeadline *metav1.Time `json:"terminationDeadline,omitempty"`
 
-	// conditions are Available (minAvailable pods are ready),
-	// MinAvailableBreached (they were once, and are not now),
-	// PodCliqueScheduled (minAvailable pods are bound) and, while they hold,
+	// conditions include Available (minAvailable pods are ready),
+	// MinAvailableBreached (minAvailable pods were ready once, and are not
+	// ready now), PodCliqueScheduled (minAvailable pods are bound), Progressing
+	// (the state of an update; Inference only) and, only while they are True,
 	// Succeeded (Training only), ReplicaFailure and ForeignObject.
 	// +optional
 	// +listType=map
@@ -206,59 +214,63 @@ type PodCliqueStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// lastErrors are what went wrong in the latest attempt. Empty when nothing
-	// did.
+	// lastErrors are the errors of the latest reconciliation. Empty if there
+	// were none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	LastErrors []LastError `json:"lastErrors,omitempty"`
 
 	// observedRevision is the number of the PodCliqueSet's revision that this
-	// status describes: updatedReplicas counts what was made from its template.
-	// Unset before the first was seen.
+	// status describes: updatedReplicas counts pods created from the template
+	// of this revision. Unset before the first revision was observed.
 	// +optional
 	ObservedRevision int64 `json:"observedRevision,omitempty"`
 
-	// currentPodCliqueSetGenerationHash is the PodCliqueSet's generation hash
-	// that every pod of the clique follows.
+	// currentPodCliqueSetGenerationHash is the generation hash of the
+	// PodCliqueSet that all pods of the PodClique correspond to.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	CurrentPodCliqueSetGenerationHash *string `json:"currentPodCliqueSetGenerationHash,omitempty"`
 
-	// currentPodTemplateHash is the hash of the template that every pod of the
-	// clique is made from.
+	// currentPodTemplateHash is the hash of the template that all pods of the
+	// PodClique were created from.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	CurrentPodTemplateHash *string `json:"currentPodTemplateHash,omitempty"`
 
 	// endedPods is the history of pods that failed or succeeded and were
-	// replaced, by index: the more in a row, the longer the next replacement
-	// waits. An entry that has no effect any more is dropped.
+	// replaced, by index. The delay before the next replacement grows with the
+	// number of pods that ended in a row. Entries that no longer have an effect
+	// are removed.
 	// +optional
 	// +listType=map
 	// +listMapKey=index
 	// +kubebuilder:validation:MaxItems=257
 	EndedPods []EndedPods `json:"endedPods,omitempty"`
 
-	// updateProgress is the latest update that replaced something here, or under
-	// OnDelete would have. Unset before the first.
+	// updateProgress is the progress of the latest update that replaced pods of
+	// this PodClique, or that would have replaced them if the update strategy
+	// were not OnDelete. Unset before the first such update.
 	// +optional
 	UpdateProgress *PodCliqueUpdateProgress `json:"updateProgress,omitempty"`
 }
 
-// EndedPods is the history of pods that ended one after the other at one index.
+// EndedPods is the history of pods that ended one after the other at the same
+// index.
 type EndedPods struct {
-	// index of the pods. -1 stands for all indices without an entry of their own,
-	// which 256 may have: their replacements wait for the same time.
+	// index of the pods. Up to 256 indices have an entry of their own. The
+	// entry with index -1 stands for all other indices, whose replacements wait
+	// for the same delay.
 	// +required
 	// +kubebuilder:validation:Minimum=-1
 	Index int32 `json:"index"`
 
-	// count is how many pods ended in a row.
+	// count is the number of pods that ended in a row.
 	// +required
 	Count int32 `json:"count"`
 
-	// lastEndedAt is when the latest of them ended.
+	// lastEndedAt is when the last of these pods ended.
 	// +required
 	LastEndedAt metav1.Time `json:"lastEndedAt"`
 }
@@ -269,17 +281,17 @@ type PodCliqueUpdateProgress struct {
 	// +required
 	UpdateStartedAt metav1.Time `json:"updateStartedAt"`
 
-	// updateEndedAt is when the update was complete. Unset while it runs.
+	// updateEndedAt is when the update completed. Unset while it is in progress.
 	// +optional
 	UpdateEndedAt *metav1.Time `json:"updateEndedAt,omitempty"`
 
-	// lastProgressTime is when something last became of the update: it began, or a pod was
-	// selected or replaced.
+	// lastProgressTime is when the update last made progress: it began, or a
+	// pod was selected or replaced.
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 
-	// podCliqueSetGenerationHash is the PodCliqueSet's generation hash that is
-	// being rolled out.
+	// podCliqueSetGenerationHash is the generation hash of the PodCliqueSet
+	// that is being rolled out.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	PodCliqueSetGenerationHash string `json:"podCliqueSetGenerationHash,omitempty"`
@@ -289,22 +301,22 @@ type PodCliqueUpdateProgress struct {
 	// +kubebuilder:validation:MaxLength=63
 	PodTemplateHash string `json:"podTemplateHash,omitempty"`
 
-	// readyPodsSelectedToUpdate are the ready pods that the update takes down,
-	// one at a time.
+	// readyPodsSelectedToUpdate are the ready pods that the update has selected
+	// for replacement, one at a time.
 	// +optional
 	ReadyPodsSelectedToUpdate *PodsSelectedToUpdate `json:"readyPodsSelectedToUpdate,omitempty"`
 }
 
-// PodsSelectedToUpdate are pods of a clique.
+// PodsSelectedToUpdate are pods of a PodClique that an update has selected.
 type PodsSelectedToUpdate struct {
-	// current is the name of the pod being replaced, or after the last one, that of
-	// the last.
+	// current is the name of the pod that is being replaced; after the last pod
+	// was replaced, the name of that pod.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Current string `json:"current"`
 
-	// completed are the names of the pods that were replaced, in the order in which
-	// they were selected, the latest 64.
+	// completed are the names of the latest 64 pods that were replaced, in the
+	// order in which they were selected.
 	// +optional
 	// +listType=atomic
 	Completed []string `json:"completed,omitempty"`

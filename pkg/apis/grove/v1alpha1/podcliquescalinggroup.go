@@ -4,23 +4,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodCliqueScalingGroup is the cliques of one replica of a PodCliqueSet that
-// scale together: each of its replicas has one PodClique of every clique. Made
-// by muster-controller; users scale it.
+// PodCliqueScalingGroup is a group of cliques, in one replica of a
+// PodCliqueSet, that scale together: each replica of the group has one
+// PodClique for each clique. muster-controller creates PodCliqueScalingGroups;
+// users may scale them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=podcliquescalinggroups,singular=podcliquescalinggroup,shortName=pcsg,scope=Namespaced
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
-// +kubebuilder:printcolumn:name="MinAvail",type=integer,JSONPath=`.status.minAvailable`,description="Replicas needed"
-// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Replicas wanted"
+// +kubebuilder:printcolumn:name="MinAvail",type=integer,JSONPath=`.status.minAvailable`,description="Replicas that must be available"
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Desired number of replicas"
 // +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduledReplicas`,description="Replicas whose minimum is bound"
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Replicas whose minimum is ready"
-// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Replicas made from the present template"
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Replicas created from the current template"
 // +kubebuilder:printcolumn:name="Breached",type=date,JSONPath=`.status.minAvailableBreachedSince`,description="How long minAvailable has been breached; empty if it is not"
 // +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.terminationDeadline`,description="When the next termination is due: of a replica of the group, or of the PodCliqueSet's replica that it is part of"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,priority=1,description="What an update has come to or waits for"
+// +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,priority=1,description="State of the latest update, or what it waits for"
 // +kubebuilder:printcolumn:name="MinBreached",type=string,JSONPath=`.status.conditions[?(@.type=="MinAvailableBreached")].status`,priority=1
 // +kubebuilder:printcolumn:name="PCLQs-Updated",type=integer,JSONPath=`.status.updateProgress.updatedPodCliquesCount`,priority=1
 // +kubebuilder:printcolumn:name="PCLQs-Total",type=integer,JSONPath=`.status.updateProgress.totalPodCliquesCount`,priority=1
@@ -31,11 +32,11 @@ type PodCliqueScalingGroup struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what is wanted.
+	// spec is the desired state.
 	// +required
 	Spec PodCliqueScalingGroupSpec `json:"spec"`
 
-	// status says what there is. Written by muster-controller alone.
+	// status is the observed state. Only muster-controller writes it.
 	// +optional
 	Status PodCliqueScalingGroupStatus `json:"status,omitempty"`
 }
@@ -54,30 +55,31 @@ type PodCliqueScalingGroupList struct {
 	Items []PodCliqueScalingGroup `json:"items"`
 }
 
-// PodCliqueScalingGroupSpec says what is wanted. All but replicas is given by
-// the PodCliqueSet.
+// PodCliqueScalingGroupSpec is the desired state of a PodCliqueScalingGroup.
+// All fields except replicas are managed by muster-controller.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.minAvailable) || self.replicas >= self.minAvailable`,fieldPath=".replicas",message="must not be less than minAvailable, which is an explicit floor"
 // +kubebuilder:validation:XValidation:rule=`has(self.minAvailable) == has(oldSelf.minAvailable) && (!has(self.minAvailable) || self.minAvailable == oldSelf.minAvailable)`,fieldPath=".minAvailable",reason=FieldValueForbidden,message="is immutable: replicas that run were admitted by it"
 // +kubebuilder:validation:XValidation:rule=`self.cliqueNames == oldSelf.cliqueNames`,fieldPath=".cliqueNames",reason=FieldValueForbidden,message="is immutable: replicas that run could not follow"
 type PodCliqueScalingGroupSpec struct {
-	// replicas of the group. 0 is legal unless minAvailable is given.
+	// replicas is the desired number of replicas. It may be 0 if minAvailable is unset.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:XValidation:rule=`self <= 1024`,message="must not be above 1024: the PodGroup of a replica of the PodCliqueSet has that many sub-groups at most; use fewer replicas of scaling groups, and more of the PodCliqueSet"
 	Replicas int32 `json:"replicas"`
 
-	// minAvailable is the number of replicas that are admitted together with the
-	// standalone cliques; the group is unavailable below it. An explicit one is
-	// a floor for scaling too. Unset means 1, but the group may be scaled to 0.
-	// Immutable.
+	// minAvailable is the number of replicas that are admitted together with
+	// the standalone cliques. The group is unavailable if fewer replicas are
+	// available. If it is set, the group cannot be scaled below it. Unset means
+	// 1, but the group may be scaled to 0. Immutable.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
 
-	// cliqueNames are the cliques of the PodCliqueSet's template of which each
-	// replica has one. Immutable.
+	// cliqueNames are the names of the cliques in the PodCliqueSet's template
+	// that belong to the group. Each replica has one PodClique for each of
+	// them. Immutable.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -86,104 +88,109 @@ type PodCliqueScalingGroupSpec struct {
 	CliqueNames []string `json:"cliqueNames"`
 }
 
-// PodCliqueScalingGroupStatus says what there is.
+// PodCliqueScalingGroupStatus is the observed state of a PodCliqueScalingGroup.
 type PodCliqueScalingGroupStatus struct {
 	// observedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// replicas are those that exist: at least one PodClique of the replica does.
+	// replicas is the number of replicas that exist. A replica exists if at
+	// least one of its PodCliques does.
 	// +optional
 	// +kubebuilder:default=0
 	Replicas int32 `json:"replicas"`
 
-	// scheduledReplicas have the minimum of every clique bound to nodes.
+	// scheduledReplicas is the number of replicas in which the minimum of every PodClique is bound to nodes.
 	// +optional
 	// +kubebuilder:default=0
 	ScheduledReplicas int32 `json:"scheduledReplicas"`
 
-	// availableReplicas have every clique with its minimum of ready pods and
-	// none terminating.
+	// availableReplicas is the number of replicas in which every PodClique has
+	// its minimum of ready pods and no PodClique is terminating.
 	// +optional
 	// +kubebuilder:default=0
 	AvailableReplicas int32 `json:"availableReplicas"`
 
-	// updatedReplicas have all pods made from the present template.
+	// updatedReplicas is the number of replicas whose pods were all created from the current template.
 	// +optional
 	// +kubebuilder:default=0
 	UpdatedReplicas int32 `json:"updatedReplicas"`
 
-	// minAvailable is the number of replicas needed at present:
-	// spec.minAvailable, or if that is unset 1, 0 when scaled to zero.
+	// minAvailable is the number of replicas that must be available:
+	// spec.minAvailable, or if that is unset 1, and 0 when scaled to zero.
 	// +optional
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
 
-	// selector selects the pods, as text, for the scale subresource.
+	// selector is the label selector of the pods, for the scale subresource.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Selector *string `json:"selector,omitempty"`
 
 	// podCliqueSetAttempt is the attempt of the PodCliqueSet's replica that the
-	// rest of this status belongs to. A new attempt starts wasAvailable and
-	// replicaAttempts afresh.
+	// rest of this status belongs to. A new attempt resets wasAvailable and
+	// replicaAttempts.
 	// +optional
 	PodCliqueSetAttempt int32 `json:"podCliqueSetAttempt,omitempty"`
 
-	// replicaAttempts are the attempts of replicas that were replaced, see
-	// ReplicaAttempt. A replica without an entry is in its first attempt, 0.
+	// replicaAttempts are the current attempts of replicas that have been
+	// replaced, see ReplicaAttempt. A replica without an entry is in its first
+	// attempt, 0.
 	// +optional
 	// +listType=map
 	// +listMapKey=index
 	ReplicaAttempts []ReplicaAttempt `json:"replicaAttempts,omitempty"`
 
-	// wasAvailable says that minAvailable replicas were available once. Sticky
-	// within one attempt of the PodCliqueSet's replica, until the group is scaled
-	// to zero.
+	// wasAvailable records that minAvailable replicas have been available at
+	// some time in this attempt of the PodCliqueSet's replica. It is reset by a
+	// new attempt, and when the group is scaled to zero.
 	// +optional
 	WasAvailable bool `json:"wasAvailable,omitempty"`
 
-	// minAvailableBreachedSince is when MinAvailableBreached became True, a whole
-	// second, rounded up. Unset unless it is True.
+	// minAvailableBreachedSince is when MinAvailableBreached became True,
+	// rounded up to a whole second. Unset unless the condition is True.
 	// +optional
 	MinAvailableBreachedSince *metav1.Time `json:"minAvailableBreachedSince,omitempty"`
 
-	// terminationDeadline is when the next termination is due, by the present
-	// terminationDelay: if MinAvailableBreached is True that of the
-	// PodCliqueSet's replica which the group is part of, else that of a single
-	// replica of the group. Unset if none is.
+	// terminationDeadline is when the next termination is due according to the
+	// current terminationDelay. If MinAvailableBreached is True, it is the
+	// termination of the PodCliqueSet's replica that the group belongs to;
+	// otherwise that of a single replica of the group. Unset if no termination
+	// is due.
 	// +optional
 	TerminationDeadline *metav1.Time `json:"terminationDeadline,omitempty"`
 
-	// conditions are Available (minAvailable replicas are), MinAvailableBreached
-	// (they were once, and are not now) and, while they hold, ReplicaFailure and
-	// ForeignObject.
+	// conditions include Available (minAvailable replicas are available),
+	// MinAvailableBreached (minAvailable replicas were available once, and are
+	// not available now), Progressing (the state of an update; Inference only)
+	// and, only while they are True, ReplicaFailure and ForeignObject.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// lastErrors are what went wrong in the latest attempt. Empty when nothing
-	// did.
+	// lastErrors are the errors of the latest reconciliation. Empty if there
+	// were none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	LastErrors []LastError `json:"lastErrors,omitempty"`
 
 	// observedRevision is the number of the PodCliqueSet's revision that this
-	// status describes: updatedReplicas counts what was made from its template.
-	// Unset before the first was seen.
+	// status describes: updatedReplicas counts replicas created from the
+	// template of this revision. Unset before the first revision was observed.
 	// +optional
 	ObservedRevision int64 `json:"observedRevision,omitempty"`
 
-	// currentPodCliqueSetGenerationHash is the PodCliqueSet's generation hash
-	// that every pod of the group follows.
+	// currentPodCliqueSetGenerationHash is the generation hash of the
+	// PodCliqueSet that all pods of the group correspond to.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	CurrentPodCliqueSetGenerationHash *string `json:"currentPodCliqueSetGenerationHash,omitempty"`
 
-	// updateProgress is the latest update that replaced something here, or under
-	// OnDelete would have. Unset before the first.
+	// updateProgress is the progress of the latest update that replaced
+	// replicas of this group, or that would have replaced them if the update
+	// strategy were not OnDelete. Unset before the first such update.
 	// +optional
 	UpdateProgress *PodCliqueScalingGroupUpdateProgress `json:"updateProgress,omitempty"`
 }
@@ -194,23 +201,22 @@ type PodCliqueScalingGroupUpdateProgress struct {
 	// +required
 	UpdateStartedAt metav1.Time `json:"updateStartedAt"`
 
-	// updateEndedAt is when the update was complete. Unset while it runs.
+	// updateEndedAt is when the update completed. Unset while it is in progress.
 	// +optional
 	UpdateEndedAt *metav1.Time `json:"updateEndedAt,omitempty"`
 
-	// lastProgressTime is when something last became of the update: it began, or a replica was
-	// selected or replaced.
+	// lastProgressTime is when the update last made progress: it began, or a
+	// replica was selected or replaced.
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 
-	// podCliqueSetGenerationHash is the PodCliqueSet's generation hash that is
-	// being rolled out.
+	// podCliqueSetGenerationHash is the generation hash of the PodCliqueSet
+	// that is being rolled out.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	PodCliqueSetGenerationHash string `json:"podCliqueSetGenerationHash,omitempty"`
 
-	// updatedPodCliquesCount is the number of the group's PodCliques that are
-	// updated.
+	// updatedPodCliquesCount is the number of updated PodCliques of the group.
 	// +optional
 	UpdatedPodCliquesCount int32 `json:"updatedPodCliquesCount"`
 
@@ -218,21 +224,22 @@ type PodCliqueScalingGroupUpdateProgress struct {
 	// +optional
 	TotalPodCliquesCount int32 `json:"totalPodCliquesCount"`
 
-	// readyReplicaIndicesSelectedToUpdate are the ready replicas that the update
-	// takes down, one at a time.
+	// readyReplicaIndicesSelectedToUpdate are the ready replicas that the
+	// update has selected for replacement, one at a time.
 	// +optional
 	ReadyReplicaIndicesSelectedToUpdate *ReplicaIndicesSelectedToUpdate `json:"readyReplicaIndicesSelectedToUpdate,omitempty"`
 }
 
-// ReplicaIndicesSelectedToUpdate are replicas of a scaling group.
+// ReplicaIndicesSelectedToUpdate are replicas of a scaling group that an update
+// has selected.
 type ReplicaIndicesSelectedToUpdate struct {
-	// current is the index of the replica being updated, or after the last one,
-	// that of the last.
+	// current is the index of the replica that is being updated; after the last
+	// replica was updated, the index of that replica.
 	// +required
 	Current int32 `json:"current"`
 
-	// completed are the indices of the replicas that are updated, in the order in
-	// which they were selected, the latest 64.
+	// completed are the indices of the latest 64 replicas that were updated, in
+	// the order in which they were selected.
 	// +optional
 	// +listType=atomic
 	Completed []int32 `json:"completed,omitempty"`

@@ -4,21 +4,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodCliqueSet is a service or a job as replicas of one template. Each replica
-// is admitted to the cluster as a whole or not at all.
+// PodCliqueSet describes a service or a job as replicas of one template. The
+// minimum of a replica is admitted to the cluster together or not at all.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=podcliquesets,singular=podcliqueset,shortName=pcs,scope=Namespaced
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.hpaPodSelector
-// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Replicas wanted"
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Desired number of replicas"
 // +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduledReplicas`,description="Replicas whose minimum is bound"
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Replicas whose minimum is ready"
-// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Replicas made from the present template"
-// +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,description="What an update has come to or waits for"
-// +kubebuilder:printcolumn:name="Breached",type=date,JSONPath=`.status.minAvailableBreachedSince`,description="How long a replica has been below its minimum; empty if none is"
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Replicas created from the current template"
+// +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,description="State of the latest update, or what it waits for"
+// +kubebuilder:printcolumn:name="Breached",type=date,JSONPath=`.status.minAvailableBreachedSince`,description="How long a replica has been below its minimum; empty if no replica is"
 // +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.terminationDeadline`,description="When the next termination is due"
-// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Pending or Running; of Training also Succeeded or Failed"
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Pending or Running; for Training also Succeeded or Failed"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].reason`,description="Why the PodCliqueSet is, or is not, available"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restartCount`,priority=1,description="Restarts of replicas of a Training workload"
@@ -29,16 +29,17 @@ import (
 type PodCliqueSet struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// metadata is the standard object metadata. The name is part of the names
-	// of pods, hostnames and Services: a DNS label that starts with a letter.
+	// metadata is the standard object metadata. The name must be a DNS label
+	// that starts with a letter, because it is part of the names of pods,
+	// hostnames and Services.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what is wanted.
+	// spec is the desired state.
 	// +required
 	Spec PodCliqueSetSpec `json:"spec"`
 
-	// status says what there is. Written by muster-controller alone.
+	// status is the observed state. Only muster-controller writes it.
 	// +optional
 	Status PodCliqueSetStatus `json:"status,omitempty"`
 }
@@ -57,39 +58,41 @@ type PodCliqueSetList struct {
 	Items []PodCliqueSet `json:"items"`
 }
 
-// PodCliqueSetSpec says what is wanted.
+// PodCliqueSetSpec is the desired state of a PodCliqueSet.
 //
 // +kubebuilder:validation:XValidation:rule=`(has(self.workloadType) ? self.workloadType : "Inference") == (has(oldSelf.workloadType) ? oldSelf.workloadType : "Inference")`,fieldPath=".workloadType",reason=FieldValueForbidden,message="is immutable: a running workload cannot become another kind; create a new PodCliqueSet"
 // +kubebuilder:validation:XValidation:rule=`(has(self.trainingSpec) && has(self.trainingSpec.maxRuntime) ? duration(self.trainingSpec.maxRuntime) : duration("0s")) == (has(oldSelf.trainingSpec) && has(oldSelf.trainingSpec.maxRuntime) ? duration(oldSelf.trainingSpec.maxRuntime) : duration("0s")) && (has(self.trainingSpec) && has(self.trainingSpec.maxRestarts) ? self.trainingSpec.maxRestarts : 0) == (has(oldSelf.trainingSpec) && has(oldSelf.trainingSpec.maxRestarts) ? oldSelf.trainingSpec.maxRestarts : 0)`,fieldPath=".trainingSpec",reason=FieldValueForbidden,message="is immutable: restarts and time already used were counted against it; create a new PodCliqueSet"
 // +kubebuilder:validation:XValidation:rule=`!has(self.trainingSpec) || (has(self.workloadType) && self.workloadType == "Training")`,fieldPath=".trainingSpec",reason=FieldValueForbidden,message="needs workloadType Training"
 // +kubebuilder:validation:XValidation:rule=`!has(self.workloadType) || self.workloadType != "Training" || self.replicas == oldSelf.replicas`,fieldPath=".replicas",reason=FieldValueForbidden,message="is immutable: the replicas of a Training workload are fixed; create a new PodCliqueSet"
 type PodCliqueSetSpec struct {
-	// replicas is the number of copies of the template. 0 is legal.
+	// replicas is the desired number of replicas of the template. It may be 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:XValidation:rule=`self <= 150000`,message="must not be above 150000: a cluster of Kubernetes runs no more pods; use fewer replicas"
 	Replicas int32 `json:"replicas"`
 
-	// updateStrategy says how a change of the template reaches what runs. Unset
-	// means RollingRecreate. A change from OnDelete to RollingRecreate replaces
-	// nothing before the next change of the template; one from RollingRecreate to
-	// OnDelete ends an update that is under way. Without effect for Training, whose
-	// template is immutable.
+	// updateStrategy defines how a change of the template is applied to
+	// existing pods. Unset means RollingRecreate. A change from OnDelete to
+	// RollingRecreate replaces no pods until the next change of the template; a
+	// change from RollingRecreate to OnDelete ends an update that is in
+	// progress. It has no effect on Training workloads, whose template is
+	// immutable.
 	// +optional
 	UpdateStrategy *PodCliqueSetUpdateStrategy `json:"updateStrategy,omitempty"`
 
-	// workloadType says whether the pods run until they are deleted (Inference,
-	// also when unset) or until they are done (Training). Immutable.
+	// workloadType defines whether pods run until they are deleted (Inference)
+	// or until they complete (Training). Unset means Inference. Immutable.
 	// +optional
 	WorkloadType WorkloadType `json:"workloadType,omitempty"`
 
-	// trainingSpec bounds the runtime and the restarts of a Training workload.
-	// Only with workloadType Training. Immutable but for ttlSecondsAfterFinished.
+	// trainingSpec limits the runtime and the restarts of a Training workload.
+	// It may only be set with workloadType Training. Immutable, except for
+	// ttlSecondsAfterFinished.
 	// +optional
 	TrainingSpec *TrainingSpec `json:"trainingSpec,omitempty"`
 
-	// suspend is not supported: true is refused.
+	// suspend is not supported: the value true is rejected.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`!self`,reason=FieldValueForbidden,message="is not supported; create the PodCliqueSet when it may start, and delete it to stop it"
 	Suspend *bool `json:"suspend,omitempty"`
@@ -99,59 +102,62 @@ type PodCliqueSetSpec struct {
 	Template PodCliqueSetTemplateSpec `json:"template"`
 }
 
-// WorkloadType says how a workload ends.
+// WorkloadType defines when the pods of a workload end.
 //
 // +kubebuilder:validation:Enum=Inference;Training
 type WorkloadType string
 
 const (
-	// WorkloadTypeInference runs until it is deleted; pods that end are
-	// replaced. The default.
+	// WorkloadTypeInference is a workload that runs until it is deleted. Pods
+	// that end are replaced. It is the default.
 	WorkloadTypeInference WorkloadType = "Inference"
-	// WorkloadTypeTraining is done when its pods are.
+	// WorkloadTypeTraining is a workload that completes when its pods have
+	// succeeded.
 	WorkloadTypeTraining WorkloadType = "Training"
 )
 
-// TrainingSpec bounds a Training workload.
+// TrainingSpec limits the runtime and the restarts of a Training workload.
 type TrainingSpec struct {
-	// maxRuntime is the time from the first start until the workload is failed,
-	// restarts included. Unset means no limit. Must be positive.
+	// maxRuntime is the time after which the workload is failed, measured from
+	// its first start and including restarts. Unset means no limit. Must be
+	// positive.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule=`duration(self) > duration("0s")`,message="must be a duration like 24h or 90m, greater than 0"
 	MaxRuntime *metav1.Duration `json:"maxRuntime,omitempty"`
 
-	// maxRestarts is how often replicas may be restarted, all together, before
-	// the workload is failed. Unset means 0.
+	// maxRestarts is the number of restarts, counted over all replicas, after
+	// which a further failure fails the workload. Unset means 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxRestarts *int32 `json:"maxRestarts,omitempty"`
 
-	// ttlSecondsAfterFinished is after how many seconds the PodCliqueSet is
-	// deleted that has succeeded or failed. Unset means never. It may be changed
-	// at any time.
+	// ttlSecondsAfterFinished is the number of seconds after which a
+	// PodCliqueSet that has succeeded or failed is deleted. Unset means that it
+	// is never deleted. It may be changed at any time.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
-// UpdateStrategyType says how a change of the template reaches what runs.
+// UpdateStrategyType defines how a change of the template is applied to
+// existing pods.
 //
 // +kubebuilder:validation:Enum=RollingRecreate;OnDelete
 type UpdateStrategyType string
 
 const (
-	// RollingRecreateStrategyType deletes and recreates one unit at a time. The
-	// default.
+	// RollingRecreateStrategyType deletes and recreates one unit at a time. It
+	// is the default.
 	RollingRecreateStrategyType UpdateStrategyType = "RollingRecreate"
-	// OnDeleteStrategyType leaves what runs alone; what is deleted comes back
-	// with the new template.
+	// OnDeleteStrategyType leaves existing pods alone. Pods that are deleted
+	// are recreated from the new template.
 	OnDeleteStrategyType UpdateStrategyType = "OnDelete"
 )
 
-// PodCliqueSetUpdateStrategy says how a change of the template reaches what
-// runs, for standalone cliques and scaling groups alike.
+// PodCliqueSetUpdateStrategy defines how a change of the template is applied to
+// existing pods, of standalone cliques and of scaling groups alike.
 type PodCliqueSetUpdateStrategy struct {
 	// type of the update strategy. Unset means RollingRecreate.
 	// +optional
@@ -159,23 +165,23 @@ type PodCliqueSetUpdateStrategy struct {
 	Type UpdateStrategyType `json:"type,omitempty"`
 }
 
-// IsOnDelete reports whether the update strategy is OnDelete. Without a strategy it is not.
+// IsOnDelete reports whether the update strategy is OnDelete. It returns false if no strategy is set.
 func (s *PodCliqueSetSpec) IsOnDelete() bool {
 	return s.UpdateStrategy != nil && s.UpdateStrategy.Type == OnDeleteStrategyType
 }
 
-// CliqueStartupType says in which order the cliques of a replica start.
+// CliqueStartupType defines the order in which the cliques of a replica start.
 //
 // +kubebuilder:validation:Enum=CliqueStartupTypeAnyOrder;CliqueStartupTypeInOrder;CliqueStartupTypeExplicit
 type CliqueStartupType string
 
 const (
-	// CliqueStartupTypeAnyOrder starts all cliques together. The default.
+	// CliqueStartupTypeAnyOrder starts all cliques together. It is the default.
 	CliqueStartupTypeAnyOrder CliqueStartupType = "CliqueStartupTypeAnyOrder"
-	// CliqueStartupTypeInOrder starts each clique after the one before it in
-	// the list.
+	// CliqueStartupTypeInOrder starts each clique after the clique that
+	// precedes it in the list.
 	CliqueStartupTypeInOrder CliqueStartupType = "CliqueStartupTypeInOrder"
-	// CliqueStartupTypeExplicit starts each clique after those of its
+	// CliqueStartupTypeExplicit starts each clique after the cliques in its
 	// startsAfter.
 	CliqueStartupTypeExplicit CliqueStartupType = "CliqueStartupTypeExplicit"
 )
@@ -187,8 +193,9 @@ const (
 // +kubebuilder:validation:XValidation:rule=`(has(self.cliqueStartupType) ? self.cliqueStartupType : "CliqueStartupTypeAnyOrder") == (has(oldSelf.cliqueStartupType) ? oldSelf.cliqueStartupType : "CliqueStartupTypeAnyOrder")`,fieldPath=".cliqueStartupType",reason=FieldValueForbidden,message="is immutable: pods that run were started by it; create a new PodCliqueSet"
 // +kubebuilder:validation:XValidation:rule=`(has(self.terminationDelay) && dyn(self.terminationDelay) != null) || !has(self.podCliqueScalingGroups) || self.podCliqueScalingGroups.all(g, !has(g.terminationDelay) || dyn(g.terminationDelay) == null)`,fieldPath=".terminationDelay",message="is needed where a scaling group has a terminationDelay: without it gang termination is off"
 type PodCliqueSetTemplateSpec struct {
-	// cliques are the roles of the service. Names are part of pod names. The
-	// set of cliques is immutable; their order too where it is the start order.
+	// cliques are the roles of the workload. Their names are part of pod names.
+	// Cliques cannot be added or removed; with CliqueStartupTypeInOrder, they
+	// cannot be reordered either.
 	// +required
 	// +listType=map
 	// +listMapKey=name
@@ -196,7 +203,7 @@ type PodCliqueSetTemplateSpec struct {
 	// +kubebuilder:validation:MaxItems=256
 	Cliques []*PodCliqueTemplateSpec `json:"cliques"`
 
-	// cliqueStartupType says in which order cliques start. Unset means
+	// cliqueStartupType defines the order in which cliques start. Unset means
 	// CliqueStartupTypeAnyOrder. Immutable.
 	// +optional
 	StartupType *CliqueStartupType `json:"cliqueStartupType,omitempty"`
@@ -206,20 +213,21 @@ type PodCliqueSetTemplateSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// headlessServiceConfig is about the headless Service that each replica has.
+	// headlessServiceConfig configures the headless Service of each replica.
 	// +optional
 	HeadlessServiceConfig *HeadlessServiceConfig `json:"headlessServiceConfig,omitempty"`
 
-	// topologyConstraint asks for a whole replica to be placed close together.
-	// Immutable. Not acted on: a required domain is refused, a preferred one is
-	// kept.
+	// topologyConstraint requests that each replica is placed close together.
+	// Immutable. Not implemented: a required domain is rejected, a preferred
+	// domain is stored without effect.
 	// +optional
 	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
 
 	// terminationDelay is how long a replica that was available may stay below
-	// its minimum before it is terminated and created again. Unset means never;
-	// with workloadType Training, 0. It may be changed, added and removed at any
-	// time: what counts is the beginning of the breach and the present delay.
+	// its minimum before it is terminated and recreated. Unset means that
+	// replicas are never terminated; with workloadType Training, it means 0. It
+	// may be changed, added and removed at any time: the deadline is always the
+	// beginning of the breach plus the current delay.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
@@ -227,24 +235,24 @@ type PodCliqueSetTemplateSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`duration(self) >= duration("0s")`,message="must be a duration like 4h or 90s, not negative"
 	TerminationDelay *metav1.Duration `json:"terminationDelay,omitempty"`
 
-	// resourceClaimTemplates are what resourceSharing refers to. Immutable.
-	// Kept, not acted on.
+	// resourceClaimTemplates are the templates that resourceSharing refers to.
+	// Immutable. Not implemented: stored without effect.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	ResourceClaimTemplates []ResourceClaimTemplateConfig `json:"resourceClaimTemplates,omitempty"`
 
-	// resourceSharing lets pods share ResourceClaims. Immutable. Kept, not
-	// acted on.
+	// resourceSharing lets pods share ResourceClaims. Immutable. Not
+	// implemented: stored without effect.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	ResourceSharing []PodCliqueSetResourceSharing `json:"resourceSharing,omitempty"`
 
-	// podCliqueScalingGroups are groups of cliques that scale together. A clique
-	// is in one group at most; those in none are standalone. The set of groups
-	// is immutable.
+	// podCliqueScalingGroups are groups of cliques that scale together. A
+	// clique belongs to at most one group; cliques that belong to none are
+	// standalone. Groups cannot be added, removed or renamed.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -252,10 +260,10 @@ type PodCliqueSetTemplateSpec struct {
 	PodCliqueScalingGroupConfigs []PodCliqueScalingGroupConfig `json:"podCliqueScalingGroups,omitempty"`
 }
 
-// HeadlessServiceConfig is about the headless Service that each replica has.
+// HeadlessServiceConfig configures the headless Service of each replica.
 type HeadlessServiceConfig struct {
-	// publishNotReadyAddresses says whether pods are found by DNS before they
-	// are ready. Unset means true.
+	// publishNotReadyAddresses defines whether DNS returns the addresses of
+	// pods before they are ready. Unset means true.
 	// +optional
 	// +kubebuilder:default=true
 	PublishNotReadyAddresses *bool `json:"publishNotReadyAddresses,omitempty"`
@@ -263,35 +271,35 @@ type HeadlessServiceConfig struct {
 
 // PodCliqueTemplateSpec describes one clique of a replica.
 type PodCliqueTemplateSpec struct {
-	// name of the clique, unique in the PodCliqueSet. Part of pod names: a DNS
-	// label.
+	// name of the clique, unique in the PodCliqueSet. It must be a DNS label,
+	// because it is part of pod names.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// labels of the PodClique and its pods.
+	// labels are added to the PodClique and its pods.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// annotations of the PodClique and its pods.
+	// annotations are added to the PodClique and its pods.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// topologyConstraint asks for the clique's pods to be placed close together.
-	// Immutable. Not acted on: a required domain is refused, a preferred one is
-	// kept.
+	// topologyConstraint requests that the pods of the clique are placed close
+	// together. Immutable. Not implemented: a required domain is rejected, a
+	// preferred domain is stored without effect.
 	// +optional
 	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
 
-	// resourceSharing lets the clique's pods share ResourceClaims. Immutable.
-	// Kept, not acted on.
+	// resourceSharing lets the pods of the clique share ResourceClaims.
+	// Immutable. Not implemented: stored without effect.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	ResourceSharing []ResourceSharing `json:"resourceSharing,omitempty"`
 
-	// spec of the PodClique.
+	// spec is the spec of the PodClique.
 	// +required
 	// +kubebuilder:validation:XValidation:rule=`self.replicas > 0`,fieldPath=".replicas",message="must be greater than 0: a clique that is not wanted is left out; one that runs is scaled to 0 by its scale subresource"
 	Spec PodCliqueSpec `json:"spec"`
@@ -303,15 +311,16 @@ type PodCliqueTemplateSpec struct {
 // +kubebuilder:validation:XValidation:rule=`self.cliqueNames == oldSelf.cliqueNames`,fieldPath=".cliqueNames",reason=FieldValueForbidden,message="is immutable: replicas that run could not follow; create a new PodCliqueSet"
 // +kubebuilder:validation:XValidation:rule=`!has(self.minAvailable) || (has(self.replicas) ? self.replicas : 1) >= self.minAvailable`,fieldPath=".replicas",message="must not be less than minAvailable"
 type PodCliqueScalingGroupConfig struct {
-	// name of the scaling group, unique in the PodCliqueSet and not the name of
-	// a clique. Part of pod names: a DNS label.
+	// name of the scaling group, unique in the PodCliqueSet and different from
+	// the names of all cliques. It must be a DNS label, because it is part of
+	// pod names.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// cliqueNames are the cliques of which each replica of the group has one.
-	// Immutable.
+	// cliqueNames are the names of the cliques that belong to the group. Each
+	// replica of the group has one PodClique for each of them. Immutable.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -319,26 +328,27 @@ type PodCliqueScalingGroupConfig struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	CliqueNames []string `json:"cliqueNames"`
 
-	// annotations of the PodCliqueScalingGroup.
+	// annotations are added to the PodCliqueScalingGroup.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// replicas of the group when it is created. Unset means 1. Afterwards those
-	// of the PodCliqueScalingGroup hold, once it has been scaled.
+	// replicas is the number of replicas that the PodCliqueScalingGroup is
+	// created with. Unset means 1. Once the PodCliqueScalingGroup has been
+	// scaled, its own spec.replicas applies instead.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// minAvailable is the number of replicas that are admitted together with the
-	// standalone cliques; the group is unavailable below it. An explicit one is
-	// a floor for scaling too. Unset means 1, but the group may be scaled to 0.
-	// Immutable.
+	// minAvailable is the number of replicas of the group that are admitted
+	// together with the standalone cliques. The group is unavailable if fewer
+	// replicas are available. If it is set, the group cannot be scaled below
+	// it. Unset means 1, but the group may be scaled to 0. Immutable.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
 
-	// terminationDelay overrides that of the template for this group. Only where
-	// the template has one.
+	// terminationDelay overrides the terminationDelay of the template for this
+	// group. It may only be set if the template has a terminationDelay.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
@@ -350,103 +360,107 @@ type PodCliqueScalingGroupConfig struct {
 	// +optional
 	ScaleConfig *AutoScalingConfig `json:"scaleConfig,omitempty"`
 
-	// resourceSharing lets the group's pods share ResourceClaims. Immutable.
-	// Kept, not acted on.
+	// resourceSharing lets the pods of the group share ResourceClaims.
+	// Immutable. Not implemented: stored without effect.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	ResourceSharing []PodCliqueScalingGroupResourceSharing `json:"resourceSharing,omitempty"`
 
-	// topologyConstraint asks for each replica of the group to be placed close
-	// together. Immutable. Not acted on: a required domain is refused, a
-	// preferred one is kept.
+	// topologyConstraint requests that each replica of the group is placed
+	// close together. Immutable. Not implemented: a required domain is
+	// rejected, a preferred domain is stored without effect.
 	// +optional
 	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
 }
 
-// PodCliqueSetPhase is one word for users. Programs read the conditions.
+// PodCliqueSetPhase is a one-word summary for users. Programs should read the
+// conditions instead.
 //
 // +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed
 type PodCliqueSetPhase string
 
 const (
-	// PodCliqueSetPhasePending: no pod is running.
+	// PodCliqueSetPhasePending means that no pod is running.
 	PodCliqueSetPhasePending PodCliqueSetPhase = "Pending"
-	// PodCliqueSetPhaseRunning: a pod of a replica is running.
+	// PodCliqueSetPhaseRunning means that at least one pod is running.
 	PodCliqueSetPhaseRunning PodCliqueSetPhase = "Running"
-	// PodCliqueSetPhaseSucceeded: all replicas of a Training workload are done.
+	// PodCliqueSetPhaseSucceeded means that all replicas of a Training workload
+	// have succeeded.
 	PodCliqueSetPhaseSucceeded PodCliqueSetPhase = "Succeeded"
-	// PodCliqueSetPhaseFailed: a Training workload has used up its restarts or
-	// its time.
+	// PodCliqueSetPhaseFailed means that a Training workload has exhausted its
+	// restarts or its runtime.
 	PodCliqueSetPhaseFailed PodCliqueSetPhase = "Failed"
 )
 
-// PodCliqueSetStatus says what there is.
+// PodCliqueSetStatus is the observed state of a PodCliqueSet.
 type PodCliqueSetStatus struct {
 	// observedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// phase is one word for users, made from the pods: Running while any pod
-	// is. Succeeded and Failed, which only Training has, are final.
+	// phase is a one-word summary for users, derived from the pods: Running
+	// while any pod is running. Succeeded and Failed are set for Training
+	// workloads only, and are final.
 	// +optional
 	Phase PodCliqueSetPhase `json:"phase,omitempty"`
 
-	// conditions are Available (every replica is) and, while they hold, Failed
-	// (Training only), ReplicaFailure and ForeignObject.
+	// conditions include Available (every replica is available), Progressing
+	// (the state of an update; Inference only) and, only while they are True,
+	// Failed (Training only), ReplicaFailure and ForeignObject.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// lastErrors are what went wrong in the latest attempt. Empty when nothing
-	// did.
+	// lastErrors are the errors of the latest reconciliation. Empty if there
+	// were none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	LastErrors []LastError `json:"lastErrors,omitempty"`
 
-	// replicas are those wanted by the spec that this status describes.
+	// replicas is the spec.replicas that this status describes.
 	// +optional
 	// +kubebuilder:default=0
 	Replicas int32 `json:"replicas"`
 
-	// scheduledReplicas have their minimum bound to nodes.
+	// scheduledReplicas is the number of replicas whose minimum is bound to nodes.
 	// +optional
 	// +kubebuilder:default=0
 	ScheduledReplicas int32 `json:"scheduledReplicas"`
 
-	// availableReplicas have every standalone clique and every scaling group
-	// available.
+	// availableReplicas is the number of replicas in which every standalone
+	// clique and every scaling group is available.
 	// +optional
 	// +kubebuilder:default=0
 	AvailableReplicas int32 `json:"availableReplicas"`
 
-	// updatedReplicas are made from the present template.
+	// updatedReplicas is the number of replicas created from the current template.
 	// +optional
 	// +kubebuilder:default=0
 	UpdatedReplicas int32 `json:"updatedReplicas"`
 
-	// hpaPodSelector selects the pods, as text, for the scale subresource.
+	// hpaPodSelector is the label selector of the pods, for the scale subresource.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Selector *string `json:"hpaPodSelector,omitempty"`
 
-	// restartCount is the number of restarts of replicas, all together. It never
-	// exceeds trainingSpec.maxRestarts. Training only.
+	// restartCount is the number of restarts, counted over all replicas. It
+	// never exceeds trainingSpec.maxRestarts. Training only.
 	// +optional
 	// +kubebuilder:default=0
 	RestartCount int32 `json:"restartCount"`
 
-	// startTime is when the phase became Running for the first time; never reset.
-	// Training only.
+	// startTime is when the phase became Running for the first time. It is
+	// never reset. Training only.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// runtimeDeadline is when the workload is failed because it has run for
-	// trainingSpec.maxRuntime, restarts included. Never moved. Unset without a
-	// limit, and before the first start.
+	// runtimeDeadline is when the workload will be failed because it has run
+	// for trainingSpec.maxRuntime, including restarts. It never changes. Unset
+	// if there is no limit, and before the first start.
 	// +optional
 	RuntimeDeadline *metav1.Time `json:"runtimeDeadline,omitempty"`
 
@@ -459,61 +473,65 @@ type PodCliqueSetStatus struct {
 	// +optional
 	SucceededReplicas int32 `json:"succeededReplicas,omitempty"`
 
-	// succeededIndices are the indices of the replicas all of whose PodCliques
-	// have succeeded, in the form 0-5,7. They are never restarted. Training only.
+	// succeededIndices are the indices of the replicas whose PodCliques have
+	// all succeeded, in the form 0-5,7. These replicas are never restarted.
+	// Training only.
 	// +optional
 	// +kubebuilder:validation:MaxLength=131072
 	SucceededIndices string `json:"succeededIndices,omitempty"`
 
-	// recordedReplicas are the spec.replicas of standalone PodCliques and
-	// PodCliqueScalingGroups that were scaled away from their template: one that
-	// is deleted gets them back when it is made anew.
+	// recordedReplicas are the spec.replicas of the standalone PodCliques and
+	// PodCliqueScalingGroups that were scaled to a number that differs from
+	// their template. If such an object is deleted, it is recreated with this
+	// number.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	RecordedReplicas []RecordedReplicas `json:"recordedReplicas,omitempty"`
 
-	// replicaAttempts are the attempts of replicas that were replaced, see
-	// ReplicaAttempt. A replica without an entry is in its first attempt, 0.
+	// replicaAttempts are the current attempts of replicas that have been
+	// replaced, see ReplicaAttempt. A replica without an entry is in its first
+	// attempt, 0.
 	// +optional
 	// +listType=map
 	// +listMapKey=index
 	ReplicaAttempts []ReplicaAttempt `json:"replicaAttempts,omitempty"`
 
-	// minAvailableBreachedSince is when the first breach of minAvailable began
-	// that lasts, of a standalone PodClique or of a PodCliqueScalingGroup. Unset
-	// if there is none.
+	// minAvailableBreachedSince is the beginning of the oldest breach of
+	// minAvailable that still lasts, of a standalone PodClique or of a
+	// PodCliqueScalingGroup. Unset if there is no breach.
 	// +optional
 	MinAvailableBreachedSince *metav1.Time `json:"minAvailableBreachedSince,omitempty"`
 
 	// terminationDeadline is when the next termination is due: of a replica, or
-	// of a replica of a PodCliqueScalingGroup. Unset if none is.
+	// of a replica of a PodCliqueScalingGroup. Unset if no termination is due.
 	// +optional
 	TerminationDeadline *metav1.Time `json:"terminationDeadline,omitempty"`
 
-	// podGangStatuses is Grove's and stays empty: a PodGroup's status stands in
-	// the PodGroup.
+	// podGangStatuses exists for compatibility with Grove and is always empty.
+	// See the status of the PodGroups instead.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	PodGangStatuses []PodGangStatus `json:"podGangStatuses,omitempty"`
 
-	// currentGenerationHash is the hash of the present revision: of everything in
-	// the template whose change replaces pods. It is part of the name of the
-	// revision's ControllerRevision.
+	// currentGenerationHash is the hash of the current revision, which contains
+	// every part of the template whose change replaces pods. It is part of the
+	// name of the revision's ControllerRevision.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	CurrentGenerationHash *string `json:"currentGenerationHash,omitempty"`
 
-	// updateProgress is the latest update, to the revision of
-	// currentGenerationHash. Unset before the first change of the template.
+	// updateProgress is the progress of the latest update, which is the update
+	// to the revision of currentGenerationHash. Unset before the first change
+	// of the template.
 	// +optional
 	UpdateProgress *PodCliqueSetUpdateProgress `json:"updateProgress,omitempty"`
 }
 
-// RecordedReplicas keeps the scale of objects over their recreation: of one
-// clique or scaling group of the template, in all replicas of the PodCliqueSet
-// where it was scaled alike.
+// RecordedReplicas preserves the scale of objects when they are recreated. An
+// entry is for one clique or scaling group of the template, in all replicas of
+// the PodCliqueSet in which it was scaled to the same number.
 type RecordedReplicas struct {
 	// name of the clique or scaling group in the template.
 	// +required
@@ -526,53 +544,53 @@ type RecordedReplicas struct {
 	// +kubebuilder:validation:MaxLength=131072
 	Indices string `json:"indices"`
 
-	// replicas that these objects have.
+	// replicas is the spec.replicas of these objects.
 	// +required
 	Replicas int32 `json:"replicas"`
 
-	// initialReplicas is what the template gave a clique when it was made for the
-	// first time, the most that its minimum can be while minAvailable is unset.
-	// Unset for scaling groups.
+	// initialReplicas is the number of replicas in the template when the
+	// PodClique was first created. It is the upper bound of the minimum while
+	// minAvailable is unset. Unset for scaling groups.
 	// +optional
 	InitialReplicas *int32 `json:"initialReplicas,omitempty"`
 }
 
-// ReplicaAttempt counts how often a replica was replaced. Raising the attempt is
-// the decision to replace the replica: PodCliques of an earlier attempt are
-// deleted, and no pod of the new one is made before the pods of the earlier
-// ones are gone.
+// ReplicaAttempt counts how often a replica was replaced. muster-controller
+// replaces a replica by raising its attempt: it deletes PodCliques of earlier
+// attempts, and creates no pod of the new attempt before the pods of earlier
+// attempts are gone.
 type ReplicaAttempt struct {
 	// index of the replica.
 	// +required
 	Index int32 `json:"index"`
 
-	// attempt is the number of the present attempt. The first one is 0.
+	// attempt is the number of the current attempt. The first attempt is 0.
 	// +required
 	Attempt int32 `json:"attempt"`
 
-	// reason says why the attempt was raised: PodCliquesDeleted, Termination,
+	// reason is why the attempt was raised: PodCliquesDeleted, Termination,
 	// Restart or Update.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
 
-	// message says the same for users: what was below its minimum, and since
-	// when.
+	// message explains the reason to users: what was below its minimum, and
+	// since when.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 
-	// startedAt is when it was raised.
+	// startedAt is when the attempt was raised.
 	// +required
 	StartedAt metav1.Time `json:"startedAt"`
 
-	// availableAt is when the replica was available again, for the first time in
-	// this attempt. Unset until then.
+	// availableAt is when the replica first became available in this attempt.
+	// Unset until then.
 	// +optional
 	AvailableAt *metav1.Time `json:"availableAt,omitempty"`
 }
 
-// PodGangStatus is Grove's; see PodCliqueSetStatus.
+// PodGangStatus exists for compatibility with Grove; see podGangStatuses in PodCliqueSetStatus.
 type PodGangStatus struct {
 	// name of the PodGang.
 	// +required
@@ -591,71 +609,72 @@ type PodGangStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// PodCliqueSetUpdateProgress is the progress of an update. Under OnDelete it
-// ends when it begins: users choose what is replaced, and when.
+// PodCliqueSetUpdateProgress is the progress of an update. With update strategy
+// OnDelete, an update ends when it begins, because users choose which pods are
+// replaced, and when.
 type PodCliqueSetUpdateProgress struct {
 	// updateStartedAt is when the update began.
 	// +required
 	UpdateStartedAt metav1.Time `json:"updateStartedAt"`
 
-	// updateEndedAt is when the update was complete. Unset while it runs.
+	// updateEndedAt is when the update completed. Unset while it is in progress.
 	// +optional
 	UpdateEndedAt *metav1.Time `json:"updateEndedAt,omitempty"`
 
-	// lastProgressTime is when something last became of the update: it began, went
-	// on to another replica, or a PodClique, or a replica of a scaling group, was
-	// updated.
+	// lastProgressTime is when the update last made progress: it began, it
+	// continued with another replica, or a PodClique or a replica of a scaling
+	// group was updated.
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 
-	// currentlyUpdating is the replica being updated. Unset between replicas, and
-	// under OnDelete.
+	// currentlyUpdating is the replica that is being updated. Unset between
+	// replicas, and with update strategy OnDelete.
 	// +optional
 	CurrentlyUpdating *PodCliqueSetReplicaUpdateProgress `json:"currentlyUpdating,omitempty"`
 
-	// updatedPodCliques are the standalone PodCliques of that replica that are
-	// updated, by name.
+	// updatedPodCliques are the names of the standalone PodCliques of that
+	// replica that are updated.
 	// +optional
 	// +listType=atomic
 	UpdatedPodCliques []string `json:"updatedPodCliques,omitempty"`
 
-	// updatedPodCliqueScalingGroups are the PodCliqueScalingGroups of that
-	// replica that are updated, by name.
+	// updatedPodCliqueScalingGroups are the names of the PodCliqueScalingGroups
+	// of that replica that are updated.
 	// +optional
 	// +listType=atomic
 	UpdatedPodCliqueScalingGroups []string `json:"updatedPodCliqueScalingGroups,omitempty"`
 
-	// updatedPodCliquesCount is the number of PodCliques of all replicas that
-	// are updated.
+	// updatedPodCliquesCount is the number of updated PodCliques in all
+	// replicas.
 	// +optional
 	UpdatedPodCliquesCount int32 `json:"updatedPodCliquesCount"`
 
-	// totalPodCliquesCount is the number of PodCliques of all replicas.
+	// totalPodCliquesCount is the number of PodCliques in all replicas.
 	// +optional
 	TotalPodCliquesCount int32 `json:"totalPodCliquesCount"`
 
-	// updatedPodCliqueScalingGroupsCount is the number of PodCliqueScalingGroups
-	// of all replicas that are updated.
+	// updatedPodCliqueScalingGroupsCount is the number of updated
+	// PodCliqueScalingGroups in all replicas.
 	// +optional
 	UpdatedPodCliqueScalingGroupsCount int32 `json:"updatedPodCliqueScalingGroupsCount"`
 
 	// totalPodCliqueScalingGroupsCount is the number of PodCliqueScalingGroups
-	// of all replicas.
+	// in all replicas.
 	// +optional
 	TotalPodCliqueScalingGroupsCount int32 `json:"totalPodCliqueScalingGroupsCount"`
 }
 
-// PodCliqueSetReplicaUpdateProgress is the replica being updated.
+// PodCliqueSetReplicaUpdateProgress is the progress of the replica that is being updated.
 type PodCliqueSetReplicaUpdateProgress struct {
 	// replicaIndex is the index of the replica.
 	// +required
 	ReplicaIndex int32 `json:"replicaIndex"`
 
-	// updateStartedAt is when its update began.
+	// updateStartedAt is when the update of the replica began.
 	// +required
 	UpdateStartedAt metav1.Time `json:"updateStartedAt"`
 
-	// updateEndedAt is when its update was complete. Unset while it runs.
+	// updateEndedAt is when the update of the replica completed. Unset while it is in progress.
 	// +optional
 	UpdateEndedAt *metav1.Time `json:"updateEndedAt,omitempty"`
 }

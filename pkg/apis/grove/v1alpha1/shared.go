@@ -6,66 +6,70 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AutoScalingConfig makes muster-controller keep a HorizontalPodAutoscaler for
-// a clique or a scaling group.
+// AutoScalingConfig configures the HorizontalPodAutoscaler that
+// muster-controller creates for a clique or a scaling group.
 type AutoScalingConfig struct {
-	// minReplicas is the fewest replicas that the autoscaler scales in to.
-	// Unset means the replicas of the template.
+	// minReplicas is the lower limit for the number of replicas to which the
+	// autoscaler can scale in. Unset means the replicas of the template.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
-	// maxReplicas is the most replicas that the autoscaler scales out to.
+	// maxReplicas is the upper limit for the number of replicas to which the
+	// autoscaler can scale out.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	MaxReplicas int32 `json:"maxReplicas"`
 
-	// metrics are what the autoscaler decides by, in the form of
-	// autoscaling/v2. Unset means its default, 80 % of the requested CPU.
+	// metrics are the metrics that the autoscaler scales by, as in
+	// autoscaling/v2. Unset means the default of the autoscaler, 80 % of the
+	// requested CPU.
 	// +optional
 	// +listType=atomic
 	Metrics []autoscalingv2.MetricSpec `json:"metrics,omitempty"`
 }
 
-// TopologyConstraint asks for pods to be placed close together. Not acted on: a
-// required domain is refused, a preferred one is kept.
+// TopologyConstraint requests that pods are placed close together. Not
+// implemented: a required domain is rejected, a preferred domain is stored
+// without effect.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.packDomain) || self.packDomain == ""`,fieldPath=".packDomain",reason=FieldValueForbidden,message="a required topology is not supported, and placing the pods without it would break what needs it: use pack.preferred, or pod affinity with the node label of this domain"
 type TopologyConstraint struct {
-	// topologyName names the topology that the domains below are levels of.
+	// topologyName is the name of the topology whose levels are the domains
+	// below.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	TopologyName string `json:"topologyName,omitempty"`
 
-	// pack says which domain should hold all the pods.
+	// pack defines the domain in which all the pods should be placed.
 	// +optional
 	Pack *TopologyPackConstraint `json:"pack,omitempty"`
 
-	// packDomain is the older form of pack.required. Refused like it.
+	// packDomain is the older form of pack.required. Rejected like pack.required.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	PackDomain string `json:"packDomain,omitempty"`
 }
 
-// TopologyPackConstraint says which domain should hold all the pods.
+// TopologyPackConstraint defines the domain in which all the pods should be placed.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.required) || self.required == ""`,fieldPath=".required",reason=FieldValueForbidden,message="a required topology is not supported, and placing the pods without it would break what needs it: use pack.preferred, or pod affinity with the node label of this domain"
 type TopologyPackConstraint struct {
-	// required is the domain that must hold all the pods. Refused, because a
-	// workload that needs it must not be placed without it.
+	// required is the domain in which all the pods must be placed. Rejected,
+	// because a workload that needs it must not be placed without it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Required string `json:"required,omitempty"`
 
-	// preferred is the domain that should hold all the pods if possible. Kept,
-	// not acted on.
+	// preferred is the domain in which all the pods should be placed if
+	// possible. Stored without effect.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Preferred string `json:"preferred,omitempty"`
 }
 
-// ResourceClaimTemplateConfig is a template that resourceSharing can refer to by
-// its name. Kept, not acted on.
+// ResourceClaimTemplateConfig is a template that resourceSharing can refer to
+// by its name. Not implemented: stored without effect.
 type ResourceClaimTemplateConfig struct {
 	// name of the template, unique in the PodCliqueSet.
 	// +required
@@ -78,7 +82,8 @@ type ResourceClaimTemplateConfig struct {
 	TemplateSpec resourcev1.ResourceClaimTemplateSpec `json:"templateSpec"`
 }
 
-// ResourceSharingScope says how many ResourceClaims are made from a template.
+// ResourceSharingScope defines how many ResourceClaims are created from a
+// template.
 //
 // +kubebuilder:validation:Enum=AllReplicas;PerReplica
 type ResourceSharingScope string
@@ -90,9 +95,9 @@ const (
 	ResourceSharingScopePerReplica ResourceSharingScope = "PerReplica"
 )
 
-// ResourceSharing lets pods share a ResourceClaim. Kept, not acted on.
+// ResourceSharing lets pods share a ResourceClaim. Not implemented: stored without effect.
 type ResourceSharing struct {
-	// name of an entry of resourceClaimTemplates, or of a ResourceClaimTemplate.
+	// name of an entry of resourceClaimTemplates or of a ResourceClaimTemplate.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -104,13 +109,13 @@ type ResourceSharing struct {
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 
-	// scope says how many claims there are.
+	// scope defines how many claims are created.
 	// +required
 	Scope ResourceSharingScope `json:"scope"`
 }
 
 // PodCliqueScalingGroupResourceSharing lets pods of a scaling group share a
-// ResourceClaim. Kept, not acted on.
+// ResourceClaim. Not implemented: stored without effect.
 type PodCliqueScalingGroupResourceSharing struct {
 	ResourceSharing `json:",inline"`
 
@@ -120,7 +125,7 @@ type PodCliqueScalingGroupResourceSharing struct {
 	Filter *PodCliqueScalingGroupResourceSharingFilter `json:"filter,omitempty"`
 }
 
-// PodCliqueScalingGroupResourceSharingFilter picks cliques of a scaling group.
+// PodCliqueScalingGroupResourceSharingFilter selects cliques of a scaling group.
 type PodCliqueScalingGroupResourceSharingFilter struct {
 	// childCliqueNames are names of the group's cliques.
 	// +optional
@@ -129,7 +134,7 @@ type PodCliqueScalingGroupResourceSharingFilter struct {
 }
 
 // PodCliqueSetResourceSharing lets pods of a PodCliqueSet share a
-// ResourceClaim. Kept, not acted on.
+// ResourceClaim. Not implemented: stored without effect.
 type PodCliqueSetResourceSharing struct {
 	ResourceSharing `json:",inline"`
 
@@ -139,7 +144,7 @@ type PodCliqueSetResourceSharing struct {
 	Filter *PodCliqueSetResourceSharingFilter `json:"filter,omitempty"`
 }
 
-// PodCliqueSetResourceSharingFilter picks cliques and scaling groups.
+// PodCliqueSetResourceSharingFilter selects cliques and scaling groups.
 type PodCliqueSetResourceSharingFilter struct {
 	// childCliqueNames are names of standalone cliques.
 	// +optional
@@ -152,20 +157,21 @@ type PodCliqueSetResourceSharingFilter struct {
 	ChildScalingGroupNames []string `json:"childScalingGroupNames,omitempty"`
 }
 
-// LastError is something that went wrong in the latest attempt to bring the
-// object to what its spec wants. Gone as soon as an attempt succeeds.
+// LastError is an error of the latest reconciliation. It is removed when a
+// reconciliation succeeds.
 type LastError struct {
-	// code is one word for programs.
+	// code is a machine-readable word for the error.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Code string `json:"code"`
 
-	// description is for users: what was tried, and what the answer was.
+	// description is a message for users: the operation that failed, and the
+	// error.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	Description string `json:"description"`
 
-	// observedAt is when this error was first seen. Not moved while it persists.
+	// observedAt is when this error was first observed. It does not change while the error persists.
 	// +required
 	ObservedAt metav1.Time `json:"observedAt"`
 }

@@ -2,7 +2,7 @@ package v1alpha1
 
 import "slices"
 
-// Clique returns the clique of that name, nil if there is none or the name is empty.
+// Clique returns the clique with the given name, nil if there is none or the name is empty.
 func (t *PodCliqueSetTemplateSpec) Clique(name string) *PodCliqueTemplateSpec {
 	if name == "" {
 		return nil
@@ -26,8 +26,8 @@ func (t *PodCliqueSetTemplateSpec) CliquesInOrder() []*PodCliqueTemplateSpec {
 	return cliques
 }
 
-// PodCliqueSpec returns the spec that PodCliques of the clique are made with: the clique's, with the name of the clique as
-// the role if it gives none, and the set's priority class.
+// PodCliqueSpec returns the spec that PodCliques of the clique are created with: the spec of the clique, with the
+// priority class of the set, and with the name of the clique as the role if the clique has no role name.
 func (t *PodCliqueSetTemplateSpec) PodCliqueSpec(clique *PodCliqueTemplateSpec) *PodCliqueSpec {
 	spec := clique.Spec.DeepCopy()
 	if spec.RoleName == "" {
@@ -39,7 +39,7 @@ func (t *PodCliqueSetTemplateSpec) PodCliqueSpec(clique *PodCliqueTemplateSpec) 
 	return spec
 }
 
-// ScalingGroup returns the scaling group of that name, nil if there is none or the name is empty.
+// ScalingGroup returns the scaling group with the given name, nil if there is none or the name is empty.
 func (t *PodCliqueSetTemplateSpec) ScalingGroup(name string) *PodCliqueScalingGroupConfig {
 	if name == "" {
 		return nil
@@ -62,7 +62,7 @@ func (t *PodCliqueSetTemplateSpec) ScalingGroupOf(clique string) *PodCliqueScali
 	return nil
 }
 
-// TopLevelNames returns the names of what a replica of the set consists of directly: its standalone cliques and its
+// TopLevelNames returns the names of the direct components of a replica of the set: its standalone cliques and its
 // scaling groups, sorted. Validation ensures that no name occurs twice.
 func (t *PodCliqueSetTemplateSpec) TopLevelNames() []string {
 	var names []string
