@@ -1,8 +1,8 @@
-// Package naming says what the children of a PodCliqueSet are called and which labels they carry.
+// Package naming defines the names and labels of the children of a PodCliqueSet.
 //
-// Names are made here and never taken apart: "a-0-b-1-c" has several readings. Who looks for children selects them by
-// the labels of this package and by owner; who wants an index reads its label.
+// Names are composed here and never parsed, because a name like "a-0-b-1-c" is ambiguous. Code that looks for children
+// selects them by the labels of this package and by owner; code that needs an index reads it from its label.
 //
-// The package is pure: standard library and the label keys of the API only. Names, labels and components follow Grove's
-// published ones, so that what users wrote for them goes on working.
+// The package is pure: it imports the standard library and the label keys of the API only. Names, labels and
+// components are those that Grove has published, so that selectors and scripts written for Grove continue to work.
 package naming

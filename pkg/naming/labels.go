@@ -7,18 +7,20 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// Annotations that muster-controller leaves for itself on PodCliques and PodCliqueScalingGroups. They are not copied to pods.
+// Annotations that muster-controller stores on PodCliques and PodCliqueScalingGroups for its own use. They are not
+// copied to pods.
 const (
-	// AnnotationStartRequirements holds what the clique's pods wait for before they start: the text of
-	// lifecycle.FormatRequirements. Absent: nothing.
+	// AnnotationStartRequirements holds the requirements that the clique's pods wait for before they start, as text of
+	// lifecycle.FormatRequirements. Absent: none.
 	AnnotationStartRequirements = "grove.io/start-requirements"
-	// AnnotationGroupPods holds the number of pods of one replica of the scaling group, by the template; on members only.
+	// AnnotationGroupPods holds the number of pods of one replica of the scaling group according to the template. Set
+	// on member PodCliques only.
 	AnnotationGroupPods = "grove.io/scaling-group-pods"
-	// AnnotationTemplateKeys holds the keys of the labels and annotations that the template gave. Absent: none.
+	// AnnotationTemplateKeys holds the keys of the labels and annotations that the template set. Absent: none.
 	AnnotationTemplateKeys = "grove.io/template-keys"
 )
 
-// Internal reports whether an annotation is muster-controller's own, and not for pods.
+// Internal reports whether an annotation is for muster-controller's own use and is not copied to pods.
 func Internal(annotation string) bool {
 	switch annotation {
 	case AnnotationStartRequirements, AnnotationGroupPods, AnnotationTemplateKeys,
@@ -40,8 +42,8 @@ func common(set, object, component string) map[string]string {
 	}
 }
 
-// SetLabels returns the labels of a child that belongs to the set as a whole: the Role and RoleBinding of its waiting
-// containers.
+// SetLabels returns the labels of a child that belongs to the set as a whole: the Role and RoleBinding for the init
+// containers that wait.
 func SetLabels(set, object, component string) map[string]string {
 	return common(set, object, component)
 }
@@ -60,7 +62,7 @@ func ScalingGroupLabels(set string, i int, group string) map[string]string {
 	return labels
 }
 
-// PodCliqueLabels returns the labels of a standalone PodClique, template labels and the template hash apart.
+// PodCliqueLabels returns the labels of a standalone PodClique, without template labels and template hash.
 func PodCliqueLabels(set string, i int, clique string) map[string]string {
 	labels := ReplicaLabels(set, i, PodClique(set, i, clique), v1alpha1.ComponentStandalonePodClique)
 	labels[v1alpha1.LabelTemplateName] = clique
@@ -68,8 +70,8 @@ func PodCliqueLabels(set string, i int, clique string) map[string]string {
 	return labels
 }
 
-// MemberLabels returns the labels of the PodClique of a clique in replica j of a scaling group with that minAvailable,
-// template labels and the template hash apart.
+// MemberLabels returns the labels of the PodClique of a clique in replica j of a scaling group with the given
+// minAvailable, without template labels and template hash.
 func MemberLabels(set string, i int, group string, j, minAvailable int, clique string) map[string]string {
 	labels := ReplicaLabels(set, i, MemberPodClique(set, i, group, j, clique), v1alpha1.ComponentMemberPodClique)
 	labels[v1alpha1.LabelTemplateName] = clique
@@ -83,7 +85,8 @@ func MemberLabels(set string, i int, group string, j, minAvailable int, clique s
 	return labels
 }
 
-// PodLabels returns the labels of a pod: those of its PodClique, which it is given, and what tells it from its brothers.
+// PodLabels returns the labels of a pod: those of its PodClique, which are passed in, and those that distinguish it
+// from its siblings.
 func PodLabels(podCliqueLabels map[string]string, podClique string, index int) map[string]string {
 	labels := maps.Clone(podCliqueLabels)
 	if labels == nil {
@@ -94,8 +97,8 @@ func PodLabels(podCliqueLabels map[string]string, podClique string, index int) m
 	return labels
 }
 
-// Identity returns those of the labels that say what an object is and where it belongs. They never change while it lives,
-// and it is found, selected and guarded by them.
+// Identity returns the labels that identify an object and the workload it belongs to. They never change during the
+// object's lifetime; muster-controller selects objects by them and restores them.
 func Identity(labels map[string]string) map[string]string {
 	identity := map[string]string{}
 	for _, key := range []string{
@@ -110,30 +113,30 @@ func Identity(labels map[string]string) map[string]string {
 	return identity
 }
 
-// Selectors. What they find is checked by owner besides: any client can set a label.
+// Selectors. Callers also check the owner of the selected objects, because any client can set a label.
 
-// OfSet selects everything that was made for a set.
+// OfSet selects all objects that were created for a set.
 func OfSet(set string) map[string]string {
 	return map[string]string{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPartOf: set}
 }
 
-// OfSetReplica selects everything that was made for replica i of a set. The headless Service selects its pods by it,
-// without managed-by, as Grove's does.
+// OfSetReplica selects all objects that were created for replica i of a set. The headless Service selects its pods by
+// these labels, without managed-by, as Grove's does.
 func OfSetReplica(set string, i int) map[string]string {
 	return map[string]string{v1alpha1.LabelPartOf: set, v1alpha1.LabelPodCliqueSetReplicaIndex: strconv.Itoa(i)}
 }
 
-// OfScalingGroup selects the PodCliques, and the pods, of a PodCliqueScalingGroup of that full name.
+// OfScalingGroup selects the PodCliques and the pods of the PodCliqueScalingGroup with the given full name.
 func OfScalingGroup(group string) map[string]string {
 	return map[string]string{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPodCliqueScalingGroup: group}
 }
 
-// OfPodClique selects the pods of a PodClique of that full name.
+// OfPodClique selects the pods of the PodClique with the given full name.
 func OfPodClique(podClique string) map[string]string {
 	return map[string]string{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPodClique: podClique}
 }
 
-// Index returns the number that a label holds, -1 if it is missing or none.
+// Index returns the number in a label, -1 if the label is missing or not a number.
 func Index(labels map[string]string, key string) int {
 	n, err := strconv.Atoi(labels[key])
 	if err != nil || n < 0 {

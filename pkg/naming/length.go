@@ -1,18 +1,18 @@
 package naming
 
 const (
-	// MaxLength is what Kubernetes allows for a host name and for a label value. The full name of a PodClique is both,
-	// the former with a pod's index behind it.
+	// MaxLength is the maximum length of a hostname and of a label value in Kubernetes. The full name of a PodClique
+	// is used as both; in hostnames, with the index of a pod appended.
 	MaxLength = 63
 
-	// MaxCombinedLength is the most characters that the names of a set, of a scaling group (if the clique is in one) and
-	// of a clique may have together: Grove's budget. 63 characters leave 18 for what stands between them: at most five
-	// dashes and thirteen digits of the three indices.
+	// MaxCombinedLength is the maximum combined length of the names of a set, of a scaling group (if the clique
+	// belongs to one) and of a clique, the same limit as in Grove. 63 characters leave 18 for the separators and
+	// indices: at most five dashes and thirteen digits of the three indices.
 	MaxCombinedLength = 45
 )
 
-// Excess returns by how many characters the names of a set, of a scaling group ("" for a standalone clique) and of a
-// clique are longer than they may be together. 0: they fit.
+// Excess returns the number of characters by which the names of a set, of a scaling group ("" for a standalone clique)
+// and of a clique exceed MaxCombinedLength, 0 if they fit.
 func Excess(set, group, clique string) int {
 	return max(0, len(set)+len(group)+len(clique)-MaxCombinedLength)
 }

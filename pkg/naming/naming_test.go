@@ -58,7 +58,8 @@ func TestPodNames(t *testing.T) {
 	if len(name) != len("llm-0-w-0-")+5 || len(validation.IsDNS1123Label(name)) > 0 {
 		t.Errorf("%q does not look like a pod of llm-0-w", name)
 	}
-	// What must differ: the successor of a lost pod, a namesake's pod, another index, another template, and cliques with confusable names.
+	// These names must differ: the successor of a lost pod, a pod of a PodClique of the same name, another index,
+	// another template, and cliques with confusable names.
 	seen := map[string]string{}
 	for _, clique := range []string{"llm-0-w", "llm-0-w-0", "llm-0", "llm-0-0"} {
 		for _, uid := range []string{"uid-1", "uid-2"} {
@@ -162,7 +163,7 @@ func TestLabels(t *testing.T) {
 			}
 		}
 		if selects(naming.OfSetReplica("llm", 11), labels) || selects(naming.OfSet("llm-1"), labels) {
-			t.Errorf("the %s is selected as somebody else's", name)
+			t.Errorf("the %s is selected by the selector of another set", name)
 		}
 		for key, value := range labels {
 			if errs := validation.IsValidLabelValue(value); len(errs) > 0 {

@@ -1,6 +1,6 @@
-// Package startorder is what the waiting container does: it looks at the PodCliques of its replica of a PodCliqueSet until
-// those that must be started before have started, and returns then.
+// Package startorder implements the init container that delays the start of a pod: it watches the PodCliques of its
+// replica of a PodCliqueSet and returns when the cliques that must start before have started.
 //
-// It watches PodCliques, not pods: one object for each clique, which says how many of its pods are ready. When a parent
-// has started is decided by lifecycle.Unmet, as everywhere else.
+// It watches PodCliques, not pods: there is one object for each clique, which reports how many of its pods are ready.
+// lifecycle.Unmet decides when a parent has started, as everywhere else.
 package startorder

@@ -19,16 +19,16 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// Waiter says what to wait for.
+// Waiter waits until requirements are met.
 type Waiter struct {
-	// Namespace, Set and Replica say whose PodCliques and PodCliqueScalingGroups to look at.
+	// Namespace, Set and Replica identify the PodCliques and PodCliqueScalingGroups to watch.
 	Namespace, Set string
 	Replica        int
 	Requirements   []lifecycle.Requirement
 }
 
-// Wait returns nil when all requirements are met; at once if there are none. It outlasts an API server that is away, and
-// rights that are not there yet: it goes on trying until ctx ends, whose error it returns then.
+// Wait returns nil when all requirements are met, immediately if there are none. It retries while the API server is
+// unavailable and while the permissions do not exist yet. It returns the error of ctx when ctx ends.
 func (w Waiter) Wait(ctx context.Context, config *rest.Config) error {
 	if len(w.Requirements) == 0 {
 		return nil
@@ -41,20 +41,20 @@ func (w Waiter) Wait(ctx context.Context, config *rest.Config) error {
 	defer cancel()
 
 	changed := make(chan struct{}, 1)
-	tell := func() {
+	notify := func() {
 		select {
 		case changed <- struct{}{}:
-		default: // told already
+		default: // a notification is pending
 		}
 	}
-	cliques, cliquesSynced := w.watch(ctx, api, parameters, "podcliques", &v1alpha1.PodClique{}, &v1alpha1.PodCliqueList{}, tell)
-	groups, groupsSynced := w.watch(ctx, api, parameters, "podcliquescalinggroups", &v1alpha1.PodCliqueScalingGroup{}, &v1alpha1.PodCliqueScalingGroupList{}, tell)
+	cliques, cliquesSynced := w.watch(ctx, api, parameters, "podcliques", &v1alpha1.PodClique{}, &v1alpha1.PodCliqueList{}, notify)
+	groups, groupsSynced := w.watch(ctx, api, parameters, "podcliquescalinggroups", &v1alpha1.PodCliqueScalingGroup{}, &v1alpha1.PodCliqueScalingGroupList{}, notify)
 	if !cache.WaitForCacheSync(ctx.Done(), cliquesSynced, groupsSynced) {
 		return ctx.Err()
 	}
 
-	logger, said := klog.FromContext(ctx), ""
-	tell()
+	logger, logged := klog.FromContext(ctx), ""
+	notify()
 	for {
 		select {
 		case <-ctx.Done():
@@ -63,17 +63,18 @@ func (w Waiter) Wait(ctx context.Context, config *rest.Config) error {
 		}
 		unmet := w.unmet(cliques.List(), groups.List())
 		if len(unmet) == 0 {
-			logger.Info("All that must be started before has started")
+			logger.Info("All required cliques have started")
 			return nil
 		}
-		if words := lifecycle.Describe(unmet); words != said {
-			logger.Info("Waiting", "because", words)
-			said = words
+		if reason := lifecycle.Describe(unmet); reason != logged {
+			logger.Info("Waiting for cliques to start", "reason", reason)
+			logged = reason
 		}
 	}
 }
 
-// watch keeps a store of the objects of one resource that belong to the replica, and calls changed after every change.
+// watch maintains a store of the objects of one resource that belong to the replica, and calls changed after every
+// change.
 func (w Waiter) watch(ctx context.Context, api rest.Interface, parameters runtime.ParameterCodec, resource string, kind, list runtime.Object, changed func()) (cache.Store, cache.InformerSynced) {
 	selector := labels.SelectorFromSet(naming.OfSetReplica(w.Set, w.Replica)).String()
 	request := func(options metav1.ListOptions) *rest.Request {
@@ -102,7 +103,7 @@ func (w Waiter) watch(ctx context.Context, api rest.Interface, parameters runtim
 	return store, informer.HasSynced
 }
 
-// unmet returns what is still to be waited for while these are the PodCliques and the PodCliqueScalingGroups of the replica.
+// unmet returns the requirements that the given PodCliques and PodCliqueScalingGroups of the replica do not meet.
 func (w Waiter) unmet(cliques, groups []any) []lifecycle.Requirement {
 	var cliqueFacts []lifecycle.Clique
 	for _, o := range cliques {

@@ -89,7 +89,7 @@ func TestWhosePodsGoOn(t *testing.T) {
 	for name, tc := range map[string]struct {
 		order   v1alpha1.CliqueStartupType
 		changes []func(replica)
-		want    []string // beside those that wait for nobody
+		want    []string // besides those without requirements
 	}{
 		"explicit, nothing is ready": {order: explicit},
 		"explicit, the parent has its minimum: its children in replicas that are needed": {order: explicit,
@@ -124,7 +124,7 @@ func TestWhosePodsGoOn(t *testing.T) {
 				r.groups["s-0-prefill"].Spec.Replicas = 0
 			}},
 			want: []string{"s-0-frontend"}},
-		"in order, after the store the first leader, and nobody else": {order: inOrder,
+		"in order, after the store only the first leader": {order: inOrder,
 			changes: []func(replica){ready(1, "s-0-store")},
 			want:    []string{"s-0-prefill-0-p-leader"}},
 		"in order, decode's leaders after any prefill worker": {order: inOrder,

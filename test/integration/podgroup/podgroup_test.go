@@ -152,10 +152,10 @@ func ruleExamples(t *testing.T) []example {
 			byWebhook: []string{"spec.subGroups[0].minSubGroup", "spec.subGroups[2].minMember"}},
 		{name: "fields of KAI Scheduler's batch jobs", pg: podGroup().Spec(func(s *v2alpha2.PodGroupSpec) {
 			s.BackoffLimit, s.Completions, s.Parallelism = ptr.To[int32](6), ptr.To[int32](8), ptr.To[int32](8)
-		}), warning: "spec.parallelism: kept, not acted on"},
+		}), warning: "spec.parallelism: stored, but has no effect"},
 		{name: "a priority class that does not exist", pg: podGroup().Priority("lost"), warning: `spec.priorityClassName: PriorityClass "lost" does not exist`},
 		{name: "a priority class that exists", pg: podGroup().Priority("system-node-critical")},
-		{name: "a field that is not acted on", pg: podGroup().Spec(func(s *v2alpha2.PodGroupSpec) { s.Queue = "research" }), warning: "spec.queue: kept, not acted on"},
+		{name: "a field that is not acted on", pg: podGroup().Spec(func(s *v2alpha2.PodGroupSpec) { s.Queue = "research" }), warning: "spec.queue: stored, but has no effect"},
 	} {
 		content, err := controlplane.ParseManifests(yamlOf(t, e.pg.Obj()))
 		if err != nil {

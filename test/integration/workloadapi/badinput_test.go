@@ -141,7 +141,7 @@ func TestUpdates(t *testing.T) {
 		wantWarning string
 	}{
 		"replicas":                      {change: []string{"replicas: 0", "replicas: 7"}},
-		"a clique's replicas":           {change: []string{"replicas: 3", "replicas: 5"}, wantWarning: "that nobody has scaled"},
+		"a clique's replicas":           {change: []string{"replicas: 3", "replicas: 5"}, wantWarning: "that have not been scaled"},
 		"the role, in words":            {change: []string{"replicas: 3", "replicas: 3\n        roleName: frontend"}},
 		"the role":                      {change: []string{"replicas: 3", "replicas: 3\n        roleName: other"}, want: []string{"spec.template.cliques[0].spec.roleName", "immutable", "pods that run bear it"}},
 		"minAvailable":                  {change: []string{"minAvailable: 2", "minAvailable: 3"}, want: []string{"minAvailable", "immutable", "admitted"}},

@@ -61,7 +61,7 @@ func TestManifestsApplyUnchanged(t *testing.T) {
 		"requirements/training-limits.yaml": {},
 		"grove/simple.yaml": {
 			warnings: []string{
-				"spec.template.cliques[1].labels[kai.scheduler/queue]: kept, not acted on",
+				"spec.template.cliques[1].labels[kai.scheduler/queue]: stored, but has no effect",
 			},
 			check: func(t *testing.T, pcs *v1alpha1.PodCliqueSet) {
 				pca := pcs.Spec.Template.Cliques[0].Spec
@@ -72,10 +72,10 @@ func TestManifestsApplyUnchanged(t *testing.T) {
 		},
 		"grove/disaggregated.yaml": {},
 		"grove/kept.yaml": {warnings: []string{
-			"metadata.annotations[kai.scheduler/queue]: kept, not acted on",
-			"metadata.annotations[grove.io/mnnvl-group] (and 1 more): kept, not acted on",
-			"spec.template.topologyConstraint (and 2 more): kept, not acted on",
-			"spec.template.resourceClaimTemplates (and 3 more): kept, not acted on",
+			"metadata.annotations[kai.scheduler/queue]: stored, but has no effect",
+			"metadata.annotations[grove.io/mnnvl-group] (and 1 more): stored, but has no effect",
+			"spec.template.topologyConstraint (and 2 more): stored, but has no effect",
+			"spec.template.resourceClaimTemplates (and 3 more): stored, but has no effect",
 		}},
 	} {
 		t.Run(strings.TrimSuffix(file, ".yaml"), func(t *testing.T) {

@@ -123,7 +123,7 @@ func TestPodCliquesFollowTheTemplate(t *testing.T) {
 			check(t, u.Update(t.Context(), live), want...)
 		}
 	}
-	refused := []string{"spec.podSpec", "is given by the template of the PodCliqueSet", "of PodCliqueSet svc instead"}
+	refused := []string{"spec.podSpec", "is set by the template of the PodCliqueSet", "of PodCliqueSet svc instead"}
 	first, second, third, ranked := template{"none", ""}, template{"2", ""}, template{"3", ""}, template{"3", "high"}
 
 	give(second, refused...) // before the template has it

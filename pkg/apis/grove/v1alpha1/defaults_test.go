@@ -41,7 +41,7 @@ func TestSetDefaults(t *testing.T) {
 			given: func(s *PodCliqueSet) { s.Spec.Template.Cliques[0].Spec.Replicas = 0 },
 			want:  func(s *PodCliqueSet) { s.Spec.Template.Cliques[0].Spec.Replicas = 0 },
 		},
-		"Training ends at once and pods are not restarted in place": {
+		"Training is terminated immediately and pods are not restarted in place": {
 			given: func(s *PodCliqueSet) { s.Spec.WorkloadType = WorkloadTypeTraining },
 			want: func(s *PodCliqueSet) {
 				s.Spec.WorkloadType = WorkloadTypeTraining
@@ -84,7 +84,7 @@ func TestSetDefaults(t *testing.T) {
 				}
 			},
 		},
-		"what is given stays": {
+		"values that are set stay": {
 			given: func(s *PodCliqueSet) {
 				spec := &s.Spec.Template
 				spec.StartupType = pointer(CliqueStartupTypeInOrder)

@@ -61,7 +61,7 @@ type PodCliqueList struct {
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.minAvailable) || self.replicas >= self.minAvailable`,fieldPath=".replicas",message="must not be less than minAvailable, which is an explicit floor"
 // +kubebuilder:validation:XValidation:rule=`has(self.minAvailable) == has(oldSelf.minAvailable) && (!has(self.minAvailable) || self.minAvailable == oldSelf.minAvailable)`,fieldPath=".minAvailable",reason=FieldValueForbidden,message="is immutable: pods that run were admitted by it"
-// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.roleName) || (has(self.roleName) && self.roleName == oldSelf.roleName)`,fieldPath=".roleName",reason=FieldValueForbidden,message="is immutable: pods that run bear it"
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.roleName) || (has(self.roleName) && self.roleName == oldSelf.roleName)`,fieldPath=".roleName",reason=FieldValueForbidden,message="is immutable: running pods have it"
 // +kubebuilder:validation:XValidation:rule=`has(self.startsAfter) == has(oldSelf.startsAfter) && (!has(self.startsAfter) || self.startsAfter == oldSelf.startsAfter)`,fieldPath=".startsAfter",reason=FieldValueForbidden,message="is immutable: pods that run were started by it"
 type PodCliqueSpec struct {
 	// roleName is the name of the pods' role, unique in the PodCliqueSet. Unset

@@ -14,19 +14,19 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// OwnerContext is what a change of a PodClique or a PodCliqueScalingGroup is judged by
-// beside the object. What is not known, or gone, is left out and checks nothing:
-// an orphan can be scaled.
+// OwnerContext contains the objects, besides the changed object itself, that the validation of a PodClique or
+// PodCliqueScalingGroup uses. An object that is unknown or deleted is left out and the checks that need it are
+// skipped: an orphan can be scaled.
 type OwnerContext struct {
-	// Set is the PodCliqueSet that the object was made for.
+	// Set is the PodCliqueSet that the object was created for.
 	Set *v1alpha1.PodCliqueSet
-	// Groups are the PodCliqueScalingGroups of that set, for the size of the
-	// PodGroup's tree. One that is missing has the template's replicas.
+	// Groups are the PodCliqueScalingGroups of that set. They are used for the size of the PodGroup's tree; a missing
+	// one is assumed to have the replicas of the template.
 	Groups []v1alpha1.PodCliqueScalingGroup
 }
 
-// Owner returns the reference to the PodCliqueSet or PodCliqueScalingGroup that
-// controls the object, nil if nothing of the kind does.
+// Owner returns the reference to the PodCliqueSet or PodCliqueScalingGroup that controls the object, nil if it is
+// controlled by neither.
 func Owner(object metav1.Object) *metav1.OwnerReference {
 	owner := metav1.GetControllerOf(object)
 	if owner == nil {
@@ -74,7 +74,7 @@ func validateScalingGroupSpec(spec *v1alpha1.PodCliqueScalingGroupSpec) field.Er
 	return errs
 }
 
-// validateScale checks replicas against an explicit minimum, which is a floor.
+// validateScale validates replicas against an explicit minAvailable, which is a lower limit.
 func validateScale(replicas int32, minAvailable *int32) field.ErrorList {
 	var errs field.ErrorList
 	switch {
@@ -85,7 +85,7 @@ func validateScale(replicas int32, minAvailable *int32) field.ErrorList {
 			"must not be above %d: a cluster of Kubernetes runs no more pods; use fewer replicas", v1alpha1.MaxPods)))
 	case minAvailable != nil && replicas < *minAvailable:
 		errs = append(errs, field.Invalid(replicasPath, replicas, fmt.Sprintf(
-			"must not be below minAvailable, %d, which the PodCliqueSet gives as a floor", *minAvailable)))
+			"must not be below minAvailable, %d, the lower limit that the PodCliqueSet sets", *minAvailable)))
 	}
 	if minAvailable != nil && *minAvailable < 1 {
 		errs = append(errs, field.Invalid(specPath.Child("minAvailable"), *minAvailable, "must be greater than 0"))
@@ -119,7 +119,7 @@ func ValidatePodCliqueScalingGroupScale(pcsg *v1alpha1.PodCliqueScalingGroup, re
 	return append(validateScale(replicas, pcsg.Spec.MinAvailable), scaleGroup(pcsg, replicas, owners)...)
 }
 
-// scaleGroup checks what the set says about new replicas of a group.
+// scaleGroup validates new replicas of a scaling group against its set.
 func scaleGroup(pcsg *v1alpha1.PodCliqueScalingGroup, replicas int32, owners OwnerContext) field.ErrorList {
 	if owners.Set == nil || replicas == pcsg.Spec.Replicas {
 		return nil
@@ -149,8 +149,7 @@ func scaleGroup(pcsg *v1alpha1.PodCliqueScalingGroup, replicas int32, owners Own
 	return nil
 }
 
-// indexOf returns the index of the set's replica that an object is part of, 0 if
-// its label is broken.
+// indexOf returns the index of the set's replica that an object belongs to, 0 if its label is invalid.
 func indexOf(object metav1.Object) int32 {
 	n, err := strconv.ParseInt(object.GetLabels()[v1alpha1.LabelPodCliqueSetReplicaIndex], 10, 32)
 	if err != nil || n < 0 {
@@ -165,10 +164,9 @@ func ValidatePodClique(pclq *v1alpha1.PodClique) field.ErrorList {
 	return append(errs, validateScale(pclq.Spec.Replicas, pclq.Spec.MinAvailable)...)
 }
 
-// ValidatePodCliqueUpdate returns every error of a change of a PodClique. An
-// update that leaves the spec alone, or is of a terminating object, always
-// passes. A member of a scaling group gets the template's replicas and no others; what
-// the template gives is changed there.
+// ValidatePodCliqueUpdate returns every error of a change of a PodClique. An update that leaves the spec alone, or of
+// a terminating object, always passes. The replicas of a member of a scaling group may only be changed to those of the
+// template. Fields that the template sets must be changed in the template.
 func ValidatePodCliqueUpdate(pclq, old *v1alpha1.PodClique, owners OwnerContext) field.ErrorList {
 	if pclq.DeletionTimestamp != nil || equality.Semantic.DeepEqual(pclq.Spec, old.Spec) {
 		return nil
@@ -178,7 +176,7 @@ func ValidatePodCliqueUpdate(pclq, old *v1alpha1.PodClique, owners OwnerContext)
 		errs = append(errs, immutable(specPath.Child("minAvailable"), whyAdmitted))
 	}
 	if old.Spec.RoleName != "" && pclq.Spec.RoleName != old.Spec.RoleName {
-		errs = append(errs, immutable(specPath.Child("roleName"), "pods that run bear it"))
+		errs = append(errs, immutable(specPath.Child("roleName"), "running pods have it"))
 	}
 	if !equality.Semantic.DeepEqual(pclq.Spec.StartsAfter, old.Spec.StartsAfter) {
 		errs = append(errs, immutable(specPath.Child("startsAfter"), whyStarted))
@@ -196,9 +194,9 @@ func ValidatePodCliqueUpdate(pclq, old *v1alpha1.PodClique, owners OwnerContext)
 	return append(errs, scaleClique(owners)...)
 }
 
-// validateFromTemplate refuses a change of what the template of the PodCliqueSet gives, unless it is to what the template
-// gives now: then it does not matter who asks. The pods of a PodClique that was changed otherwise would be wrong, and
-// would not be replaced.
+// validateFromTemplate rejects changes of fields that the template of the PodCliqueSet sets, unless the new value is
+// that of the current template, whoever requests it. Any other change would leave the PodClique with wrong pods that
+// would never be replaced.
 func validateFromTemplate(pclq, old *v1alpha1.PodClique, owners OwnerContext) field.ErrorList {
 	if owners.Set == nil {
 		return nil
@@ -211,7 +209,7 @@ func validateFromTemplate(pclq, old *v1alpha1.PodClique, owners OwnerContext) fi
 	var want v1alpha1.PodCliqueSpec
 	if index >= 0 {
 		want = *set.Spec.Template.PodCliqueSpec(set.Spec.Template.Cliques[index])
-		if owners.Set.Spec.Template.Cliques[index].Spec.PodSpec.SchedulerName == "" { // the configured one is not known here
+		if owners.Set.Spec.Template.Cliques[index].Spec.PodSpec.SchedulerName == "" { // the configured default is not known here
 			want.PodSpec.SchedulerName = pclq.Spec.PodSpec.SchedulerName
 		}
 	}
@@ -231,7 +229,7 @@ func validateFromTemplate(pclq, old *v1alpha1.PodClique, owners OwnerContext) fi
 			where = cliquesPath.Index(index).Child("spec", given.field)
 		}
 		errs = append(errs, field.Forbidden(specPath.Child(given.field), fmt.Sprintf(
-			"is given by the template of the PodCliqueSet: change %s of PodCliqueSet %s instead", where, set.Name)))
+			"is set by the template of the PodCliqueSet: change %s of PodCliqueSet %s instead", where, set.Name)))
 	}
 	return errs
 }
@@ -258,10 +256,10 @@ func memberOf(pclq *v1alpha1.PodClique) string {
 
 func scalesWithItsGroup(group string) *field.Error {
 	return field.Forbidden(replicasPath, fmt.Sprintf(
-		"the clique is part of a scaling group, whose replicas are alike: scale podcliquescalinggroup/%s instead, or change the replicas of the clique in the PodCliqueSet's template", group))
+		"the clique belongs to a scaling group, whose replicas all have the same size: scale podcliquescalinggroup/%s instead, or change the replicas of the clique in the PodCliqueSet's template", group))
 }
 
-// scaleClique checks what the set says about new replicas of a clique.
+// scaleClique validates new replicas of a clique against its set.
 func scaleClique(owners OwnerContext) field.ErrorList {
 	if owners.Set != nil && isTraining(&owners.Set.Spec) {
 		return field.ErrorList{fixedReplicas(replicasPath)}

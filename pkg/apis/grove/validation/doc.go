@@ -1,14 +1,11 @@
-// Package validation reports whether a PodCliqueSet, PodCliqueScalingGroup or
-// PodClique is valid, and whether a change of one is allowed: all errors at
-// once, each with the path of its field, and warnings about what is accepted
-// but not acted on. It is pure: the webhooks, the controllers and the command
-// line call the same functions.
+// Package validation validates PodCliqueSets, PodCliqueScalingGroups and PodCliques, and changes of them. It returns
+// all errors together, each with the path of its field, and warnings about fields that are accepted but have no
+// effect. The package is pure: the webhooks, the controllers and the command line call the same functions.
 //
-// What an unset field means is SetDefaults' affair; the functions here apply it
-// to a copy first, so that an object which got past admission is judged like
-// one that did not. What a change is judged by beside the object comes in as
+// SetDefaults defines what an unset field means. The functions of this package apply it to a copy first, so that an
+// object that bypassed admission is validated like any other. Other objects that a change depends on are passed in an
 // OwnerContext.
 //
-// The CRDs state again, in CEL, what must hold without the webhook: the floors
-// and what is immutable.
+// The CRDs repeat, in CEL, the rules that must hold without the webhook: immutable fields, and minAvailable as the
+// lower limit of replicas.
 package validation

@@ -13,10 +13,9 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 )
 
-// validateLengths: hostnames are made of the names of the set, the scaling
-// group and the clique, and of indices. The API server would refuse a pod whose
-// hostname is too long. The names have a budget that leaves room for the indices
-// of as many pods as validatePods lets pass.
+// validateLengths validates that the names fit into hostnames, which are composed of the names of the set, the scaling
+// group and the clique, and of indices. The API server would reject a pod whose hostname is too long. The limit leaves
+// room for the indices of as many pods as validatePods allows.
 func validateLengths(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	set := pcs.Name
 	if set == "" && pcs.GenerateName != "" {
@@ -44,7 +43,7 @@ func validateLengths(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	return errs
 }
 
-// most returns the replicas that there can be without a change by a user.
+// most returns the highest number of replicas that is possible unless a user scales the object.
 func most(replicas int32, scaling *v1alpha1.AutoScalingConfig) int32 {
 	if scaling == nil {
 		return replicas
@@ -52,27 +51,26 @@ func most(replicas int32, scaling *v1alpha1.AutoScalingConfig) int32 {
 	return max(replicas, scaling.MaxReplicas)
 }
 
-// child is a kind of child of a set's replica.
+// child describes one kind of child object of a replica of a set.
 type child struct {
-	path *field.Path // of the name in the template that an error is about
-	name string      // that name
-	what string      // for users
-	// segments of what the object's name has behind "<set>-<i>-", split at the
-	// dashes; index stands for the index of a scaling group's replica.
+	path *field.Path // of the name in the template, for errors
+	name string      // the name in the template
+	what string      // description for error messages
+	// segments are the parts, split at the dashes, of the object's name after "<set>-<i>-". The constant index stands
+	// for the index of a scaling group's replica.
 	segments []string
 }
 
-// index is no segment of any name: it is no character of a DNS label.
+// index cannot be a segment of any name, because it is not a valid character of a DNS label.
 const index = "#"
 
-// validateClashes refuses names that would give two children of a replica the
-// same name, whatever the scaling groups are scaled to: standalone cliques,
-// scaling groups, replicas of those (nodes of the PodGroup's tree) and the
-// cliques of such replicas. It also refuses a clique and a scaling group of one
-// name, which could not be told apart.
+// validateClashes rejects names that would give two children of a replica the same name at any number of replicas of
+// the scaling groups. The children are standalone cliques, scaling groups, replicas of scaling groups (nodes of the
+// PodGroup's tree) and the cliques of such replicas. It also rejects a clique and a scaling group with the same name,
+// which could not be distinguished.
 //
-// An index stands between dashes, so two names can be the same exactly if they
-// can segment by segment.
+// An index stands between dashes. Two names can therefore be equal if and only if their segments can be equal one by
+// one.
 func validateClashes(template *v1alpha1.PodCliqueSetTemplateSpec) field.ErrorList {
 	var children []child
 	add := func(path *field.Path, name, what string, object ...string) {
@@ -94,20 +92,20 @@ func validateClashes(template *v1alpha1.PodCliqueSetTemplateSpec) field.ErrorLis
 		add(path, group.Name, fmt.Sprintf("scaling group %q", group.Name), group.Name)
 		add(path, group.Name, fmt.Sprintf("a replica of scaling group %q", group.Name), group.Name, index)
 		for _, clique := range group.CliqueNames {
-			if groups[clique] != group.Name { // in another group too, which is reported as such
+			if groups[clique] != group.Name { // also in another group, which is reported separately
 				continue
 			}
 			add(path, group.Name, fmt.Sprintf("clique %q of scaling group %q", clique, group.Name), group.Name, index, clique)
 		}
 	}
 
-	resembling := map[string][]child{} // by what is left without numbers: only these can have the same name
+	resembling := map[string][]child{} // by name without numbers: only children with the same key can have the same name
 	reported := map[string]bool{}      // by path: one error for a name is enough
 	for _, c := range children {
 		key := withoutNumbers(c.segments)
 		for _, other := range resembling[key] {
 			name, same := common(c.segments, other.segments)
-			if !same || other.name == c.name || reported[c.path.String()] { // names given twice are reported as such
+			if !same || other.name == c.name || reported[c.path.String()] { // duplicate names are reported separately
 				continue
 			}
 			reported[c.path.String()] = true
@@ -129,7 +127,7 @@ func withoutNumbers(segments []string) string {
 	return strings.Join(segments, "-")
 }
 
-// common returns a name that both can have.
+// common returns a name that both can have, and whether there is one.
 func common(a, b []string) (string, bool) {
 	if len(a) != len(b) {
 		return "", false
@@ -150,8 +148,7 @@ func common(a, b []string) (string, bool) {
 	return strings.Join(segments, "-"), true
 }
 
-// isIndex reports whether a segment is, or stands for, the index of a replica that
-// a scaling group can have.
+// isIndex reports whether a segment is, or stands for, an index that a replica of a scaling group can have.
 func isIndex(segment string) bool {
 	if segment == index {
 		return true
@@ -160,7 +157,7 @@ func isIndex(segment string) bool {
 	return err == nil && n >= 0 && n < v2alpha2.MaxSubGroups && strconv.Itoa(n) == segment
 }
 
-// validateTreeSize: each replica of the set is one PodGroup.
+// validateTreeSize validates the number of sub-groups of the PodGroup of each replica of the set.
 func validateTreeSize(template *v1alpha1.PodCliqueSetTemplateSpec) field.ErrorList {
 	size := treeSize(template, func(config *v1alpha1.PodCliqueScalingGroupConfig) int32 {
 		return most(*config.Replicas, config.ScaleConfig)
@@ -192,8 +189,8 @@ func treeSize(template *v1alpha1.PodCliqueSetTemplateSpec, replicas func(*v1alph
 	return size
 }
 
-// validatePods: replicas that no cluster could ever run are a slip of the
-// fingers, and making them would keep the API server from everything else.
+// validatePods rejects numbers of replicas that no cluster could run. Such numbers are typing errors, and the creation
+// of so many pods would overload the API server.
 func validatePods(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	pods := pods(&pcs.Spec)
 	if pods <= v1alpha1.MaxPods {
@@ -206,10 +203,10 @@ func tooMany(pods float64) string {
 	return fmt.Sprintf("the PodCliqueSet would have %.0f pods, %d at most: a cluster of Kubernetes runs no more; use fewer replicas", pods, v1alpha1.MaxPods)
 }
 
-// pods returns the number of pods of a PodCliqueSet by its template. Too large
-// for any integer, should all three kinds of replicas be.
+// pods returns the number of pods of a PodCliqueSet according to its template. It is a float64 because the product of
+// the three kinds of replicas can exceed every integer type.
 func pods(spec *v1alpha1.PodCliqueSetSpec) float64 {
-	replicas := map[string]float64{} // of scaling groups; 1 for what is in none
+	replicas := map[string]float64{} // of scaling groups by clique; 1 for standalone cliques
 	for i := range spec.Template.PodCliqueScalingGroupConfigs {
 		replicas[spec.Template.PodCliqueScalingGroupConfigs[i].Name] = float64(*spec.Template.PodCliqueScalingGroupConfigs[i].Replicas)
 	}

@@ -27,15 +27,15 @@ var (
 	strategyPath  = specPath.Child("updateStrategy", "type")
 )
 
-// ValidatePodCliqueSet returns the errors of a PodCliqueSet, none for a valid
-// one, and warnings about fields that are accepted but do not do what they say.
+// ValidatePodCliqueSet returns the errors of a PodCliqueSet, none for a valid one, and warnings about fields that are
+// accepted but do not have the effect they promise.
 func ValidatePodCliqueSet(pcs *v1alpha1.PodCliqueSet) (field.ErrorList, []string) {
 	pcs = withDefaults(pcs)
 	return someOf(validate(pcs)), warnings(pcs)
 }
 
-// someOf cuts errors to as many as a user reads and an answer, or a status,
-// holds. One slip in a long list can make tens of thousands.
+// someOf limits the number of errors to what a user can read and what fits into a response or a status. A single
+// mistake in a long list can cause tens of thousands of errors.
 func someOf(errs field.ErrorList) field.ErrorList {
 	const most = 32
 	if len(errs) <= most {
@@ -52,7 +52,7 @@ func withDefaults(pcs *v1alpha1.PodCliqueSet) *v1alpha1.PodCliqueSet {
 	return pcs
 }
 
-// validate returns every error of a PodCliqueSet that has its defaults.
+// validate returns every error of a PodCliqueSet with defaults.
 func validate(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	errs := validateSetName(pcs)
 	if pcs.Spec.Replicas < 0 {
@@ -79,8 +79,7 @@ func validate(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	return append(errs, validatePods(pcs)...)
 }
 
-// validateSetName: the name is part of hostnames and is the name of Services
-// but for an index.
+// validateSetName validates the name, which is part of hostnames and, with an index appended, the name of Services.
 func validateSetName(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	path, name := field.NewPath("metadata", "name"), pcs.Name
 	if name == "" && pcs.GenerateName != "" {
@@ -93,7 +92,7 @@ func validateSetName(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	return errs
 }
 
-// generated returns what the API server may make of a generateName.
+// generated returns an example of the name that the API server generates from a generateName.
 func generated(prefix string) string { return prefix + "xxxxx" }
 
 func validateWorkload(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
@@ -129,9 +128,8 @@ func isTraining(spec *v1alpha1.PodCliqueSetSpec) bool {
 	return spec.WorkloadType == v1alpha1.WorkloadTypeTraining
 }
 
-// validateDelays checks the terminationDelays. Unset turns gang termination off;
-// a delay is positive, of Training also 0; a scaling group has one only if the
-// set has (docs/decisions, T1).
+// validateDelays validates the terminationDelays. Unset disables gang termination; a delay is positive, for Training
+// it may also be 0; a scaling group may have one only if the set has one (docs/decisions, T1).
 func validateDelays(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
 	var errs field.ErrorList
 	check := func(path *field.Path, d *metav1.Duration) {
@@ -241,8 +239,7 @@ func validateCliques(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	return errs
 }
 
-// validateChildName checks a name that is part of names of pods, and adds it to
-// those seen.
+// validateChildName validates a name that is part of pod names, and adds it to the seen names.
 func validateChildName(path *field.Path, name string, seen map[string]bool) field.ErrorList {
 	var errs field.ErrorList
 	if name == "" {
@@ -258,8 +255,7 @@ func validateChildName(path *field.Path, name string, seen map[string]bool) fiel
 	return errs
 }
 
-// validateReplicas checks replicas and an explicit minimum, of a clique or a
-// scaling group, at path.
+// validateReplicas validates replicas and an explicit minAvailable, of a clique or a scaling group, at path.
 func validateReplicas(path *field.Path, replicas int32, minAvailable *int32) field.ErrorList {
 	var errs field.ErrorList
 	if replicas < 0 {
@@ -302,8 +298,8 @@ func validateAutoScaling(path *field.Path, spec *v1alpha1.PodCliqueSetSpec, conf
 	return errs
 }
 
-// validatePodSpec checks what the workload needs of a pod. Whether a pod is
-// valid otherwise the API server says when it is created.
+// validatePodSpec validates the parts of a pod spec that matter to the workload. The API server validates everything
+// else when it creates the pod.
 func validatePodSpec(path *field.Path, spec *v1alpha1.PodCliqueSetSpec, pod *corev1.PodSpec) field.ErrorList {
 	var errs field.ErrorList
 	if len(pod.Containers) == 0 {
@@ -316,7 +312,7 @@ func validatePodSpec(path *field.Path, spec *v1alpha1.PodCliqueSetSpec, pod *cor
 	errs = append(errs, oneOf(policy, pod.RestartPolicy,
 		corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)...)
 	if isTraining(spec) && pod.RestartPolicy == corev1.RestartPolicyAlways {
-		errs = append(errs, field.Invalid(policy, pod.RestartPolicy, "a Training workload would never be done; use Never or OnFailure"))
+		errs = append(errs, field.Invalid(policy, pod.RestartPolicy, "a Training workload would never complete; use Never or OnFailure"))
 	}
 	check := func(path *field.Path, containers []corev1.Container) {
 		for i, container := range containers {
@@ -337,7 +333,7 @@ func validatePodSpec(path *field.Path, spec *v1alpha1.PodCliqueSetSpec, pod *cor
 	check(path.Child("containers"), pod.Containers)
 	for i, container := range pod.InitContainers {
 		if container.Name == v1alpha1.InitContainerName {
-			errs = append(errs, field.Forbidden(path.Child("initContainers").Index(i).Child("name"), "the name is kept for the container that waits for other cliques to start"))
+			errs = append(errs, field.Forbidden(path.Child("initContainers").Index(i).Child("name"), "the name is reserved for the container that waits for other cliques to start"))
 		}
 	}
 	return errs
@@ -387,8 +383,8 @@ func validateGroups(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
 	return errs
 }
 
-// groupsOf returns the names of the scaling groups by the names of their cliques.
-// Of several groups, which is an error, a clique has the first.
+// groupsOf returns the names of the scaling groups by the names of their cliques. A clique that belongs to several
+// groups, which is an error, is mapped to the first.
 func groupsOf(template *v1alpha1.PodCliqueSetTemplateSpec) map[string]string {
 	groups := map[string]string{}
 	for _, group := range template.PodCliqueScalingGroupConfigs {
@@ -401,8 +397,8 @@ func groupsOf(template *v1alpha1.PodCliqueSetTemplateSpec) map[string]string {
 	return groups
 }
 
-// validateTopology refuses a required domain: placed anywhere, a workload that
-// needs it would run and answer wrongly.
+// validateTopology rejects a required domain: a workload that needs it could produce wrong results if it were placed
+// without it.
 func validateTopology(tc *v1alpha1.TopologyConstraint, path *field.Path) field.ErrorList {
 	if tc == nil {
 		return nil

@@ -119,7 +119,7 @@ func TestValidatePodCliqueSet(t *testing.T) {
 		"an update strategy without a type": {change: func(s *v1alpha1.PodCliqueSet) { s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{} }},
 		"OnDelete of Training": {change: both(training, func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
-		}), wantWarnings: []string{"spec.updateStrategy.type: not acted on: "}},
+		}), wantWarnings: []string{"spec.updateStrategy.type: has no effect: "}},
 		"preferred topology": {
 			change: both(
 				template(func(s *v1alpha1.PodCliqueSetTemplateSpec) {
@@ -130,7 +130,7 @@ func TestValidatePodCliqueSet(t *testing.T) {
 				})),
 			wantWarnings: []string{"spec.template.topologyConstraint (and 1 more): "},
 		},
-		"what else is kept and not acted on": {
+		"other fields that have no effect": {
 			change: func(s *v1alpha1.PodCliqueSet) {
 				s.Labels = map[string]string{"kai.scheduler/queue": "q"}
 				s.Annotations = map[string]string{"grove.io/mnnvl-group": "g", "scheduling.grove.io/volcano-queue": "q"}
@@ -203,7 +203,7 @@ func TestValidatePodCliqueSet(t *testing.T) {
 		}), want: []string{"Required value: spec.template.resourceClaimTemplates[0].name", "Duplicate value: spec.template.resourceClaimTemplates[2].name", "Unsupported value: spec.template.cliques[0].resourceSharing[0].scope"}, wantWarnings: []string{"spec.template.resourceClaimTemplates (and 1 more): "}},
 
 		"a group without cliques":     {change: groups(group("g", 1)), want: []string{"Required value: spec.template.podCliqueScalingGroups[0].cliqueNames"}},
-		"an unknown clique in it":     {change: groups(group("g", 1, "worker", "nobody")), want: []string{"Not found: spec.template.podCliqueScalingGroups[0].cliqueNames[1]"}},
+		"an unknown clique in it":     {change: groups(group("g", 1, "worker", "unknown")), want: []string{"Not found: spec.template.podCliqueScalingGroups[0].cliqueNames[1]"}},
 		"a clique in two groups":      {change: groups(group("g", 1, "worker"), group("h", 1, "worker")), want: []string{"Duplicate value: spec.template.podCliqueScalingGroups[1].cliqueNames[0]"}},
 		"a clique in one group twice": {change: groups(group("g", 1, "worker", "worker")), want: []string{"Duplicate value: spec.template.podCliqueScalingGroups[0].cliqueNames[1]"}},
 		"two groups of one name":      {change: groups(group("g", 1, "worker"), group("g", 1, "leader")), want: []string{"Duplicate value: spec.template.podCliqueScalingGroups[1].name"}},
@@ -229,10 +229,10 @@ func TestValidatePodCliqueSet(t *testing.T) {
 		}), want: []string{"Invalid value: spec.template.podCliqueScalingGroups"}},
 		"a tree too large for any number": {change: groups(group("g", 1<<31-1, "worker")), want: []string{"Invalid value: spec.template.podCliqueScalingGroups", "Invalid value: spec.replicas"}},
 
-		"starts after itself, nobody, twice": {change: explicit(map[string][]string{"worker": {"worker", "nobody", "leader", "leader", ""}}), want: []string{"Invalid value: spec.template.cliques[2].spec.startsAfter[0]", "Not found: spec.template.cliques[2].spec.startsAfter[1]", "Duplicate value: spec.template.cliques[2].spec.startsAfter[3]", "Required value: spec.template.cliques[2].spec.startsAfter[4]"}},
-		"a cycle of two":                     {change: explicit(map[string][]string{"worker": {"leader"}, "leader": {"worker"}}), want: []string{"Invalid value: spec.template.cliques[1].spec.startsAfter"}},
-		"a cycle of all":                     {change: explicit(map[string][]string{"frontend": {"worker"}, "worker": {"leader"}, "leader": {"frontend"}}), want: []string{"Invalid value: spec.template.cliques[0].spec.startsAfter"}},
-		"a cycle that is not acted on":       {change: both(explicit(map[string][]string{"worker": {"leader"}, "leader": {"worker"}}), template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.StartupType = nil })), wantWarnings: []string{"spec.template.cliques[1].spec.startsAfter (and 1 more): "}},
+		"starts after itself, an unknown clique, a clique twice": {change: explicit(map[string][]string{"worker": {"worker", "unknown", "leader", "leader", ""}}), want: []string{"Invalid value: spec.template.cliques[2].spec.startsAfter[0]", "Not found: spec.template.cliques[2].spec.startsAfter[1]", "Duplicate value: spec.template.cliques[2].spec.startsAfter[3]", "Required value: spec.template.cliques[2].spec.startsAfter[4]"}},
+		"a cycle of two":             {change: explicit(map[string][]string{"worker": {"leader"}, "leader": {"worker"}}), want: []string{"Invalid value: spec.template.cliques[1].spec.startsAfter"}},
+		"a cycle of all":             {change: explicit(map[string][]string{"frontend": {"worker"}, "worker": {"leader"}, "leader": {"frontend"}}), want: []string{"Invalid value: spec.template.cliques[0].spec.startsAfter"}},
+		"a cycle that has no effect": {change: both(explicit(map[string][]string{"worker": {"leader"}, "leader": {"worker"}}), template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.StartupType = nil })), wantWarnings: []string{"spec.template.cliques[1].spec.startsAfter (and 1 more): "}},
 
 		"autoscaler below the minimum": {change: firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) {
 			c.Spec.MinAvailable = ptr(int32(2))
@@ -319,8 +319,8 @@ func compare(t *testing.T, errs field.ErrorList, warnings, want, wantWarnings []
 	}
 }
 
-// Whatever names are accepted, no two children of a replica get the same name,
-// and no hostname gets too long.
+// TestAcceptedNamesNeverClash: with names that are accepted, no two children of a replica get the same name, and no
+// hostname is too long.
 func TestAcceptedNamesNeverClash(t *testing.T) {
 	t.Parallel()
 	words := []string{"a", "b", "0", "1", "a-0", "0-a", "a-b", "a-1-b", "1-b", "a-0-0", "b-0-a"}
@@ -414,8 +414,8 @@ func TestEveryCycleIsRefusedAndNoOther(t *testing.T) {
 	}
 }
 
-// The worst that the CRD lets pass, a slip in the longest lists, is judged long
-// before the API server gives up on the webhook, in few words.
+// TestTheLongestListsAreJudgedInTime: the worst input that the CRD accepts, a mistake in the longest lists, is
+// validated long before the API server's timeout for the webhook, with few errors.
 func TestTheLongestListsAreJudgedInTime(t *testing.T) {
 	const patience = 4 * time.Second // the API server has 5
 	pcs := podCliqueSet()
@@ -460,7 +460,7 @@ func TestTheLongestListsAreJudgedInTime(t *testing.T) {
 	}
 }
 
-// TestAnUnknownUpdateStrategy: the refusal names what there is.
+// TestAnUnknownUpdateStrategy: the error lists the supported values.
 func TestAnUnknownUpdateStrategy(t *testing.T) {
 	for _, unknown := range []v1alpha1.UpdateStrategyType{"RollingUpdate", "Recreate", "onDelete", "ondelete ", "None"} {
 		pcs := podCliqueSet()
@@ -477,8 +477,8 @@ func TestAnUnknownUpdateStrategy(t *testing.T) {
 	}
 }
 
-// FuzzValidate: any JSON that decodes is judged without a panic, and what is
-// valid stays valid when nothing changes.
+// FuzzValidate: any JSON that decodes is validated without a panic, and a valid object stays valid when nothing
+// changes.
 func FuzzValidate(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"spec":{"template":{"cliques":[null]}}}`,
 		`{"metadata":{"name":"a"},"spec":{"replicas":1,"template":{"cliques":[{"name":"w","spec":{"replicas":1,"podSpec":{"containers":[{"name":"c"}]}}}],"podCliqueScalingGroups":[{"name":"g","cliqueNames":["w"]}]}}}`,

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-project/muster/test/purity"
 )
 
-// Objects in, errors out: webhooks and tests ask the same questions.
+// The package takes objects and returns errors, for webhooks and tests alike.
 func TestPure(t *testing.T) {
 	t.Parallel()
 	purity.Check(t, "time", "k8s.io/api/...", "k8s.io/apimachinery/...",

@@ -10,8 +10,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// validateStartOrder checks startsAfter where it is acted on. The order of the
-// list, CliqueStartupTypeInOrder, has no cycle.
+// validateStartOrder validates startsAfter if the startup type is Explicit, the only one that uses it. The order of
+// the list, CliqueStartupTypeInOrder, cannot contain a cycle.
 func validateStartOrder(template *v1alpha1.PodCliqueSetTemplateSpec) field.ErrorList {
 	if *template.StartupType != v1alpha1.CliqueStartupTypeExplicit {
 		return nil
@@ -23,7 +23,7 @@ func validateStartOrder(template *v1alpha1.PodCliqueSetTemplateSpec) field.Error
 		}
 	}
 	var errs field.ErrorList
-	parents := make([][]int, len(template.Cliques)) // self and unknown names left out
+	parents := make([][]int, len(template.Cliques)) // without the clique itself and without unknown names
 	for i, clique := range template.Cliques {
 		if clique == nil {
 			continue
@@ -64,9 +64,9 @@ func validateStartOrder(template *v1alpha1.PodCliqueSetTemplateSpec) field.Error
 	return errs
 }
 
-// cycles returns cycles of the graph, each node followed by one of its parents,
-// so many that without them no cycle would be left, but no more than a few. Each
-// is found once, by its node of the lowest index.
+// cycles returns cycles of the graph, each node followed by one of its parents. Without the returned cycles no cycle
+// would be left, unless there are more than a few, in which case only the first few are returned. Each cycle is
+// returned once and begins with its node of the lowest index.
 func cycles(parents [][]int) [][]int {
 	const (
 		unseen = iota

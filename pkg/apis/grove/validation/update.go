@@ -10,11 +10,10 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// ValidatePodCliqueSetUpdate returns what ValidatePodCliqueSet returns for the
-// new object, an error for every change of what is immutable, and warnings about
-// changes that do not reach what runs. An update that leaves the spec alone, or
-// is of a terminating object, always passes without warnings, so that finalizers,
-// labels and status can be written whatever the spec looks like.
+// ValidatePodCliqueSetUpdate returns what ValidatePodCliqueSet returns for the new object, an error for every change
+// of an immutable field, and warnings about changes that have no effect on existing pods. An update that leaves the
+// spec alone, or of a terminating object, always passes without warnings, so that finalizers, labels and status can be
+// written even if the spec is invalid.
 func ValidatePodCliqueSetUpdate(pcs, old *v1alpha1.PodCliqueSet) (field.ErrorList, []string) {
 	pcs, old = alike(pcs, old)
 	if pcs.DeletionTimestamp != nil || equality.Semantic.DeepEqual(pcs.Spec, old.Spec) {
@@ -51,8 +50,8 @@ func ValidatePodCliqueSetScale(pcs *v1alpha1.PodCliqueSet, replicas int32) field
 	return validatePods(scaled)
 }
 
-// alike returns copies with defaults. What an old object lacks because it
-// got past admission, and the new one has been given, is no change.
+// alike returns copies with defaults. A default that the old object lacks because it bypassed admission, and that the
+// new object has, does not count as a change.
 func alike(pcs, old *v1alpha1.PodCliqueSet) (*v1alpha1.PodCliqueSet, *v1alpha1.PodCliqueSet) {
 	pcs, old = withDefaults(pcs), old.DeepCopy()
 	for _, before := range old.Spec.Template.Cliques {
@@ -71,11 +70,11 @@ func nameOf(clique *v1alpha1.PodCliqueTemplateSpec) string {
 	return clique.Name
 }
 
-// Why something is immutable, for users.
+// Reasons why a field is immutable, for error messages.
 const (
-	whyAdmitted = "what runs was admitted by it"
-	whyFollow   = "what runs could not follow"
-	whyStarted  = "what runs was started by it"
+	whyAdmitted = "running pods were admitted by it"
+	whyFollow   = "running pods could not follow"
+	whyStarted  = "running pods were started by it"
 	newSet      = "create a new PodCliqueSet"
 )
 
@@ -128,7 +127,7 @@ func validateImmutable(pcs, old *v1alpha1.PodCliqueSet) field.ErrorList {
 		same(path.Child("annotations").Key(v1alpha1.AnnotationMNNVLGroup),
 			clique.Annotations[v1alpha1.AnnotationMNNVLGroup], before.Annotations[v1alpha1.AnnotationMNNVLGroup], whyFollow)
 		path = path.Child("spec")
-		same(path.Child("roleName"), clique.Spec.RoleName, before.Spec.RoleName, "pods that run bear it")
+		same(path.Child("roleName"), clique.Spec.RoleName, before.Spec.RoleName, "running pods have it")
 		same(path.Child("minAvailable"), clique.Spec.MinAvailable, before.Spec.MinAvailable, whyAdmitted)
 		same(path.Child("startsAfter"), clique.Spec.StartsAfter, before.Spec.StartsAfter, whyStarted)
 		same(path.Child("podSpec", "schedulerName"), clique.Spec.PodSpec.SchedulerName, before.Spec.PodSpec.SchedulerName, whyAdmitted)
@@ -166,8 +165,8 @@ func typeOf(spec *v1alpha1.PodCliqueSetSpec) v1alpha1.WorkloadType {
 	return spec.WorkloadType
 }
 
-// limitsOf returns the limits of a Training workload that cannot be changed, with what unset ones mean: no restarts, no limit of
-// the runtime.
+// limitsOf returns the immutable limits of a Training workload, with the meaning of unset limits filled in: no
+// restarts, and no limit of the runtime.
 func limitsOf(spec *v1alpha1.PodCliqueSetSpec) v1alpha1.TrainingSpec {
 	var limits v1alpha1.TrainingSpec
 	if spec.TrainingSpec != nil {
@@ -196,7 +195,7 @@ func groupNames(template *v1alpha1.PodCliqueSetTemplateSpec) []string {
 	return names
 }
 
-// sameNames refuses that a list gets or loses entries, in one error.
+// sameNames returns one error if entries were added to or removed from a list.
 func sameNames(path *field.Path, what string, names, before []string) field.ErrorList {
 	if sameSet(names, before) {
 		return nil
@@ -217,18 +216,17 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// fixedTemplate refuses a change of the template of a Training workload, which no
-// update reaches (docs/decisions, J1).
+// fixedTemplate returns the error for a change of the template of a Training workload, which no update applies
+// (docs/decisions, J1).
 func fixedTemplate(path *field.Path) *field.Error {
 	return field.Forbidden(path, "the template of a Training workload is immutable under either update strategy: a rolling change would restart the job; "+
 		"create a new PodCliqueSet, with workloadType Inference and update strategy OnDelete if its template is to change while it runs")
 }
 
-// rollingChanges returns the fields of the template that differ and reach pods
-// only by their replacement, in the order of the new template: labels,
-// annotations and podSpec of its cliques, then the priority class of all of them
-// (docs/decisions, U1). A priority class counts only if pods get another one by it. A
-// clique that only one of the two has is left out.
+// rollingChanges returns the changed fields of the template that take effect only by replacing pods, in the order of
+// the new template: labels, annotations and podSpec of its cliques, then the priority class of the template
+// (docs/decisions, U1). A change of the priority class counts only if it gives pods another priority class. Cliques
+// that exist in only one of the two templates are ignored.
 func rollingChanges(pcs, old *v1alpha1.PodCliqueSet) []*field.Path {
 	var changed []*field.Path
 	priority := false
@@ -260,10 +258,10 @@ func rollingChanges(pcs, old *v1alpha1.PodCliqueSet) []*field.Path {
 	return changed
 }
 
-// strategyWarnings returns what an update strategy keeps from pods that run:
-// under OnDelete any rolling change (docs/decisions, U4), and after a switch from OnDelete
-// to RollingRecreate the changes before it (docs/decisions, U5). None if no pods run, or
-// for Training, which has no updates.
+// strategyWarnings returns warnings about changes that the update strategy does not apply to running pods: under
+// OnDelete, all rolling changes (docs/decisions, U4); after a switch from OnDelete to RollingRecreate, the changes
+// before the switch (docs/decisions, U5). It returns none if no pods are running, and none for Training, which has no
+// updates.
 func strategyWarnings(pcs, old *v1alpha1.PodCliqueSet, rolling []*field.Path) []string {
 	if isTraining(&pcs.Spec) || pcs.Spec.Replicas == 0 || old.Spec.Replicas == 0 {
 		return nil
@@ -279,12 +277,12 @@ func strategyWarnings(pcs, old *v1alpha1.PodCliqueSet, rolling []*field.Path) []
 	return nil
 }
 
-// replicasWarnings: an edit of the template's replicas does not reach what
-// has been scaled (docs/decisions, W2).
+// replicasWarnings returns warnings that an edit of the template's replicas has no effect on objects that have been
+// scaled (docs/decisions, W2).
 func replicasWarnings(pcs, old *v1alpha1.PodCliqueSet) []string {
 	var out []string
 	warn := func(path *field.Path, kind string) {
-		out = append(out, fmt.Sprintf("%s: reaches %ss that nobody has scaled; the others keep the replicas they were scaled to", path, kind))
+		out = append(out, fmt.Sprintf("%s: applies to %ss that have not been scaled; the others keep the replicas they were scaled to", path, kind))
 	}
 	for i, clique := range pcs.Spec.Template.Cliques {
 		if before := old.Spec.Template.Clique(nameOf(clique)); before != nil && before.Spec.Replicas != clique.Spec.Replicas {

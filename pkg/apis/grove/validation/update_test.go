@@ -58,8 +58,8 @@ func TestValidatePodCliqueSetUpdate(t *testing.T) {
 				s.Spec.Template.PodCliqueScalingGroupConfigs[0].Replicas = ptr(int32(7))
 			},
 			wantWarnings: []string{
-				"spec.template.cliques[0].spec.replicas: reaches PodCliques that nobody has scaled",
-				"spec.template.podCliqueScalingGroups[0].replicas: reaches PodCliqueScalingGroups that nobody has scaled",
+				"spec.template.cliques[0].spec.replicas: applies to PodCliques that have not been scaled",
+				"spec.template.podCliqueScalingGroups[0].replicas: applies to PodCliqueScalingGroups that have not been scaled",
 			},
 		},
 		"what else is mutable": {
@@ -148,10 +148,10 @@ func TestValidatePodCliqueSetUpdate(t *testing.T) {
 			s.Spec.Template.Cliques[1].Annotations = map[string]string{"a": "b"}
 		}), want: []string{"Forbidden: spec.template.cliques[0].spec.podSpec", "Forbidden: spec.template.cliques[1].labels", "Forbidden: spec.template.cliques[1].annotations", "Forbidden: spec.template.priorityClassName"}},
 		"the template of Training, OnDelete": {old: both(training, strategy(v1alpha1.OnDeleteStrategyType)), change: image,
-			want: []string{"Forbidden: spec.template.cliques[0].spec.podSpec"}, wantWarnings: []string{"spec.updateStrategy.type: not acted on: "}},
-		"the update strategy of Training":       {old: training, change: strategy(v1alpha1.OnDeleteStrategyType), wantWarnings: []string{"spec.updateStrategy.type: not acted on: "}},
+			want: []string{"Forbidden: spec.template.cliques[0].spec.podSpec"}, wantWarnings: []string{"spec.updateStrategy.type: has no effect: "}},
+		"the update strategy of Training":       {old: training, change: strategy(v1alpha1.OnDeleteStrategyType), wantWarnings: []string{"spec.updateStrategy.type: has no effect: "}},
 		"the update strategy of Training, back": {old: both(training, strategy(v1alpha1.OnDeleteStrategyType)), change: strategy(v1alpha1.RollingRecreateStrategyType)},
-		"everything at once": {
+		"several errors together": {
 			change: func(s *v1alpha1.PodCliqueSet) {
 				s.Spec.Replicas = -1
 				s.Spec.Template.StartupType = ptr(v1alpha1.CliqueStartupTypeInOrder)
@@ -188,8 +188,8 @@ func strategy(t v1alpha1.UpdateStrategyType) func(*v1alpha1.PodCliqueSet) {
 	}
 }
 
-// TestWarningsOfUpdateStrategies: every edit under every strategy, and with every switch from one to another, is allowed;
-// what it leaves as it is gives a warning.
+// TestWarningsOfUpdateStrategies: every edit is allowed under every strategy and with every switch of the strategy; a
+// change that is not applied to running pods gives a warning.
 func TestWarningsOfUpdateStrategies(t *testing.T) {
 	const none, rolling, onDelete = v1alpha1.UpdateStrategyType(""), v1alpha1.RollingRecreateStrategyType, v1alpha1.OnDeleteStrategyType
 	const nothing = ": updateStrategy is OnDelete, so nothing is replaced: delete pods or PodCliques to replace them"
@@ -271,7 +271,7 @@ func TestWarningsOfUpdateStrategies(t *testing.T) {
 	}
 }
 
-// TestTheTemplateOfTrainingIsImmutable: the refusal says under which strategies, and what to do instead.
+// TestTheTemplateOfTrainingIsImmutable: the error names the strategies that it applies to, and what to do instead.
 func TestTheTemplateOfTrainingIsImmutable(t *testing.T) {
 	old := podCliqueSet()
 	training(old)

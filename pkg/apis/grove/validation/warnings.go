@@ -13,18 +13,17 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// Queues of other schedulers, as labels or annotations.
+// queueKeys are labels and annotations that name queues of other schedulers.
 var queueKeys = []string{"kai.scheduler/queue", "scheduling.grove.io/volcano-queue"}
 
-// overwritten are labels and annotations that pods get from muster-controller,
-// beside those of grove.io.
+// overwritten are labels and annotations, besides those of grove.io, that muster-controller sets on pods.
 var overwritten = []string{
 	v1alpha1.LabelManagedBy, v1alpha1.LabelPartOf, v1alpha1.LabelName, v1alpha1.LabelComponent,
 	v2alpha2.PodGroupAnnotation, v2alpha2.SubGroupLabel,
 }
 
-// warnings names what is accepted but not acted on. One line for each matter,
-// with the first place and how many more there are.
+// warnings returns warnings about fields that are accepted but have no effect: one line for each kind of warning, with
+// the first path and the number of further ones.
 func warnings(pcs *v1alpha1.PodCliqueSet) []string {
 	var out []string
 	matters := map[string]int{} // text -> index in places
@@ -41,21 +40,21 @@ func warnings(pcs *v1alpha1.PodCliqueSet) []string {
 	template := &pcs.Spec.Template
 
 	if pcs.Spec.IsOnDelete() && isTraining(&pcs.Spec) {
-		warn(strategyPath, "not acted on: the template of a Training workload is immutable")
+		warn(strategyPath, "has no effect: the template of a Training workload is immutable")
 	}
 	topology := func(path *field.Path, tc *v1alpha1.TopologyConstraint) {
 		if tc != nil && tc.PackDomain == "" && (tc.Pack == nil || tc.Pack.Required == "") {
-			warn(path.Child("topologyConstraint"), "kept, not acted on: pods are placed without regard to it; use preferred pod affinity")
+			warn(path.Child("topologyConstraint"), "stored, but has no effect: pods are placed without regard to it; use preferred pod affinity")
 		}
 	}
-	const claims = "kept, not acted on: pods get no shared ResourceClaims; use resourceClaims of the pod"
+	const claims = "stored, but has no effect: pods get no shared ResourceClaims; use resourceClaims of the pod"
 	keys := func(path *field.Path, meta map[string]string) {
 		for _, key := range slices.Sorted(maps.Keys(meta)) {
 			switch {
 			case slices.Contains(queueKeys, key):
-				warn(path.Key(key), "kept, not acted on: there are no queues with quota")
+				warn(path.Key(key), "stored, but has no effect: there are no queues with quota")
 			case key == v1alpha1.AnnotationMNNVLGroup && meta[key] != "none":
-				warn(path.Key(key), "kept, not acted on: no ComputeDomains are made")
+				warn(path.Key(key), "stored, but has no effect: no ComputeDomains are made")
 			}
 		}
 	}
@@ -84,12 +83,12 @@ func warnings(pcs *v1alpha1.PodCliqueSet) []string {
 			keys(meta.path, meta.keys)
 			for _, key := range slices.Sorted(maps.Keys(meta.keys)) {
 				if slices.Contains(overwritten, key) || strings.HasPrefix(key, "grove.io/") && key != v1alpha1.AnnotationMNNVLGroup {
-					warn(meta.path.Key(key), "is muster-controller's: where it needs the key, its value is replaced")
+					warn(meta.path.Key(key), "is reserved for muster-controller, which replaces the value where it needs the key")
 				}
 			}
 		}
 		if len(clique.Spec.StartsAfter) > 0 && *template.StartupType != v1alpha1.CliqueStartupTypeExplicit {
-			warn(path.Child("spec", "startsAfter"), fmt.Sprintf("not acted on: cliqueStartupType is %s, startsAfter is for %s", *template.StartupType, v1alpha1.CliqueStartupTypeExplicit))
+			warn(path.Child("spec", "startsAfter"), fmt.Sprintf("has no effect: cliqueStartupType is %s, startsAfter is for %s", *template.StartupType, v1alpha1.CliqueStartupTypeExplicit))
 		}
 		pod, path := &clique.Spec.PodSpec, path.Child("spec", "podSpec")
 		if !isTraining(&pcs.Spec) && pod.RestartPolicy != corev1.RestartPolicyAlways {
@@ -120,7 +119,7 @@ func warnings(pcs *v1alpha1.PodCliqueSet) []string {
 	return out
 }
 
-// andMore returns the first of several places, with the number of the others.
+// andMore returns the first of several paths, with the number of the others.
 func andMore(place string, others int) string {
 	if others == 0 {
 		return place

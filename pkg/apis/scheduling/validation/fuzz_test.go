@@ -9,8 +9,8 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 )
 
-// FuzzValidatePodGroup: whatever an object says, it is judged, and the scheduler, which reads it again, agrees: what is
-// valid has a tree, and a tree that cannot be built is invalid.
+// FuzzValidatePodGroup: any object is validated without a panic, and the scheduler, which reads it again, agrees: a
+// valid object has a tree, and a tree that cannot be built is invalid.
 func FuzzValidatePodGroup(f *testing.F) {
 	for _, spec := range []string{
 		`{}`,

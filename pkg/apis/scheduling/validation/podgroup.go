@@ -12,17 +12,16 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 )
 
-// ValidatePodGroup returns every error of a PodGroup, none for a valid one, and
-// warnings about fields that are accepted but do not do what they say.
+// ValidatePodGroup returns every error of a PodGroup, none for a valid one, and warnings about fields that are
+// accepted but do not have the effect they promise.
 func ValidatePodGroup(pg *v2alpha2.PodGroup) (field.ErrorList, []string) {
 	_, errs, warnings := validateSpec(&pg.Spec)
 	return errs, warnings
 }
 
-// ValidatePodGroupUpdate returns what ValidatePodGroup returns for the new
-// object: no field is immutable. An update that leaves the spec alone, or is of
-// a terminating object, always passes without a word, so that finalizers,
-// labels and status can be written whatever the spec looks like.
+// ValidatePodGroupUpdate returns what ValidatePodGroup returns for the new object: no field is immutable. An update
+// that leaves the spec alone, or of a terminating object, always passes without warnings, so that finalizers, labels
+// and status can be written even if the spec is invalid.
 func ValidatePodGroupUpdate(pg, old *v2alpha2.PodGroup) (field.ErrorList, []string) {
 	if pg.DeletionTimestamp != nil || equality.Semantic.DeepEqual(pg.Spec, old.Spec) {
 		return nil, nil
@@ -30,8 +29,8 @@ func ValidatePodGroupUpdate(pg, old *v2alpha2.PodGroup) (field.ErrorList, []stri
 	return ValidatePodGroup(pg)
 }
 
-// Tree returns the tree of a spec. It is nil exactly if there are errors, which
-// are those of ValidatePodGroup.
+// Tree returns the tree of a spec, and the errors that ValidatePodGroup returns for it. The tree is nil if and only if
+// there are errors.
 func Tree(spec *v2alpha2.PodGroupSpec) (*gang.Tree, field.ErrorList) {
 	tree, errs, _ := validateSpec(spec)
 	return tree, errs
@@ -51,7 +50,7 @@ func validateSpec(spec *v2alpha2.PodGroupSpec) (*gang.Tree, field.ErrorList, []s
 	return tree, errs, warnings(spec, tree)
 }
 
-// validateTree checks everything about subGroups and the two minimums.
+// validateTree validates subGroups, minMember and minSubGroup.
 func validateTree(spec *v2alpha2.PodGroupSpec, path *field.Path) (*gang.Tree, field.ErrorList) {
 	root := gang.Node{MinMember: spec.MinMember, MinSubGroup: spec.MinSubGroup}
 	groups := make([]gang.Node, len(spec.SubGroups))
@@ -61,7 +60,7 @@ func validateTree(spec *v2alpha2.PodGroupSpec, path *field.Path) (*gang.Tree, fi
 		if sg.Parent == nil {
 			continue
 		}
-		if *sg.Parent == "" { // to gang, "" is the root
+		if *sg.Parent == "" { // package gang uses "" for the root
 			errs = append(errs, field.Invalid(path.Child("subGroups").Index(i).Child("parent"), "",
 				"must not be empty; leave it out for a direct child of the PodGroup"))
 		}
@@ -81,7 +80,7 @@ func validateTree(spec *v2alpha2.PodGroupSpec, path *field.Path) (*gang.Tree, fi
 	return tree, errs
 }
 
-// fieldError returns a problem of the tree as the error of a field.
+// fieldError converts a problem of the tree to an error of a field.
 func fieldError(p gang.Problem, spec *v2alpha2.PodGroupSpec, path *field.Path) *field.Error {
 	minMember, minSubGroup := spec.MinMember, spec.MinSubGroup
 	var name string
@@ -121,7 +120,7 @@ func fieldError(p gang.Problem, spec *v2alpha2.PodGroupSpec, path *field.Path) *
 	}
 }
 
-// deref returns what p points at, nil for nil.
+// deref returns the value that p points to, nil for nil.
 func deref[T any](p *T) any {
 	if p == nil {
 		return nil
@@ -138,8 +137,8 @@ func validatePreemptibility(p v2alpha2.Preemptibility, path *field.Path) field.E
 		v2alpha2.Preemptible, v2alpha2.NonPreemptible, v2alpha2.SemiPreemptible})}
 }
 
-// validateTopology refuses a required level: placed anywhere, a workload that
-// needs it would run and answer wrongly.
+// validateTopology rejects a required level: a workload that needs it could produce wrong results if it were placed
+// without it.
 func validateTopology(tc *v2alpha2.TopologyConstraint, path *field.Path) field.ErrorList {
 	if tc == nil || tc.RequiredTopologyLevel == "" {
 		return nil
@@ -148,7 +147,7 @@ func validateTopology(tc *v2alpha2.TopologyConstraint, path *field.Path) field.E
 		"required topology is not supported, and placing the pods without %q would break what needs it; use preferredTopologyLevel, or pod affinity with this topology key", tc.RequiredTopologyLevel))}
 }
 
-// warnings names what is accepted but not acted on. tree is nil for an invalid spec.
+// warnings returns warnings about fields that are accepted but have no effect. tree is nil for an invalid spec.
 func warnings(spec *v2alpha2.PodGroupSpec, tree *gang.Tree) []string {
 	var out []string
 	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -157,41 +156,41 @@ func warnings(spec *v2alpha2.PodGroupSpec, tree *gang.Tree) []string {
 		out = append(out, oldFormWarnings(int(*spec.MinMember), tree)...)
 	}
 	if spec.Preemptibility != "" {
-		warn("spec.preemptibility: acted on by muster-scheduler for pods without a gang alone: gangs do not preempt yet")
+		warn("spec.preemptibility: used by muster-scheduler for pods without a gang only: gangs do not preempt yet")
 	}
 	if spec.Queue != "" {
-		warn("spec.queue: kept, not acted on: there are no queues with quota")
+		warn("spec.queue: stored, but has no effect: there are no queues with quota")
 	}
 	if spec.SchedulingBackoff != nil {
-		warn("spec.schedulingBackoff: kept, not acted on: a waiting gang is tried again when something that could help has changed")
+		warn("spec.schedulingBackoff: stored, but has no effect: a waiting gang is tried again when something that could help has changed")
 	}
 	if spec.BackoffLimit != nil {
-		warn("spec.backoffLimit: kept, not acted on: pods are retried by the controller that makes them")
+		warn("spec.backoffLimit: stored, but has no effect: pods are retried by the controller that creates them")
 	}
 	if spec.Completions != nil {
-		warn("spec.completions: kept, not acted on: the gang needs what minMember or minSubGroup say, and the controller of the pods counts those that succeed")
+		warn("spec.completions: stored, but has no effect: minMember or minSubGroup define what the gang needs, and the controller of the pods counts those that succeed")
 	}
 	if spec.Parallelism != nil {
-		warn("spec.parallelism: kept, not acted on: the controller of the pods decides how many there are")
+		warn("spec.parallelism: stored, but has no effect: the controller of the pods decides how many there are")
 	}
 	if spec.PreemptionDelay != nil {
-		warn("spec.preemptionDelay: kept, not acted on: gangs do not preempt yet")
+		warn("spec.preemptionDelay: stored, but has no effect: gangs do not preempt yet")
 	}
 	if spec.StalenessGracePeriod != nil {
-		warn("spec.stalenessGracePeriod: kept, not acted on: the scheduler never ends a gang that once was whole")
+		warn("spec.stalenessGracePeriod: stored, but has no effect: the scheduler never ends a gang that once was whole")
 	}
 	if preferred := notActedOnTopology(spec); len(preferred) > 0 {
 		what := preferred[0]
 		if len(preferred) > 1 {
 			what = fmt.Sprintf("%s (and %d more)", what, len(preferred)-1)
 		}
-		warn("%s: kept, not acted on: pods are placed without regard to topologyConstraint; use preferred pod affinity", what)
+		warn("%s: stored, but has no effect: pods are placed without regard to topologyConstraint; use preferred pod affinity", what)
 	}
 	return out
 }
 
-// oldFormWarnings tells what root minMember beside subGroups means (docs/decisions, G3): all children are required, and
-// minMember itself is not enforced.
+// oldFormWarnings returns warnings about root minMember beside subGroups (docs/decisions, G3): all children are
+// required, and minMember itself is not enforced.
 func oldFormWarnings(minMember int, tree *gang.Tree) []string {
 	out := []string{fmt.Sprintf(
 		"spec.minMember: beside subGroups this is the old form and means that all %d direct children are required (%d pods); leave it out, or use minSubGroup",
@@ -230,8 +229,8 @@ func notActedOnTopology(spec *v2alpha2.PodGroupSpec) []string {
 	return paths
 }
 
-// Error returns the errors as one error for people, nil for none: the first few
-// and how many more there are.
+// Error combines the errors into one error for messages, nil for none. It contains the first few errors and the number
+// of the others.
 func Error(errs field.ErrorList) error {
 	const shown = 3
 	if len(errs) == 0 {

@@ -138,7 +138,7 @@ func TestValidatePodGroup(t *testing.T) {
 			pg:   podGroup().SubGroup("a", 1).Append(v2alpha2.SubGroup{Name: "b", Parent: parent("b")}),
 			want: []string{"Invalid value: spec.subGroups[1].parent"},
 		},
-		"a cycle of two is told at both": {
+		"a cycle of two is reported at both": {
 			pg: podGroup().SubGroup("a", 1).
 				Append(v2alpha2.SubGroup{Name: "b", Parent: parent("c")}).Append(v2alpha2.SubGroup{Name: "c", Parent: parent("b")}),
 			want: []string{"Invalid value: spec.subGroups[1].parent", "Invalid value: spec.subGroups[2].parent"},
@@ -154,7 +154,7 @@ func TestValidatePodGroup(t *testing.T) {
 		"a preemptibility that does not exist": {
 			pg:           podGroup().Spec(func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = "sometimes" }),
 			want:         []string{"Unsupported value: spec.preemptibility"},
-			wantWarnings: []string{"spec.preemptibility: acted on by muster-scheduler for pods without a gang alone: gangs do not preempt yet"},
+			wantWarnings: []string{"spec.preemptibility: used by muster-scheduler for pods without a gang only: gangs do not preempt yet"},
 		},
 		"required topology, at the root and below": {
 			pg: podGroup().
@@ -164,7 +164,7 @@ func TestValidatePodGroup(t *testing.T) {
 				Append(v2alpha2.SubGroup{Name: "a", MinMember: n(1), TopologyConstraint: &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack", PreferredTopologyLevel: "host"}}),
 			want: []string{"Forbidden: spec.topologyConstraint.requiredTopologyLevel", "Forbidden: spec.subGroups[0].topologyConstraint.requiredTopologyLevel"},
 		},
-		"everything wrong at once is told at once": {
+		"all errors are returned together": {
 			pg: podGroup().MinMember(1).MinSubGroup(7).
 				SubGroup("a", 0).SubGroup("a", 1).SubGroupOf("x", "b", 1).
 				Append(v2alpha2.SubGroup{Name: "c", TopologyConstraint: &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}}),
@@ -194,7 +194,7 @@ func TestValidatePodGroup(t *testing.T) {
 				"spec.minMember: 10 is not enforced: the tree is satisfied with 8 pods",
 			},
 		},
-		"fields that are kept and not acted on": {
+		"fields that have no effect": {
 			pg: podGroup().
 				Spec(func(s *v2alpha2.PodGroupSpec) {
 					s.Queue = "research"
@@ -207,14 +207,14 @@ func TestValidatePodGroup(t *testing.T) {
 					s.StalenessGracePeriod = &metav1.Duration{Duration: time.Minute}
 				}),
 			wantWarnings: []string{
-				"spec.preemptibility: acted on by muster-scheduler for pods without a gang alone: gangs do not preempt yet",
-				"spec.queue: kept, not acted on: there are no queues with quota",
-				"spec.schedulingBackoff: kept, not acted on: a waiting gang is tried again when something that could help has changed",
-				"spec.backoffLimit: kept, not acted on: pods are retried by the controller that makes them",
-				"spec.completions: kept, not acted on: the gang needs what minMember or minSubGroup say, and the controller of the pods counts those that succeed",
-				"spec.parallelism: kept, not acted on: the controller of the pods decides how many there are",
-				"spec.preemptionDelay: kept, not acted on: gangs do not preempt yet",
-				"spec.stalenessGracePeriod: kept, not acted on: the scheduler never ends a gang that once was whole",
+				"spec.preemptibility: used by muster-scheduler for pods without a gang only: gangs do not preempt yet",
+				"spec.queue: stored, but has no effect: there are no queues with quota",
+				"spec.schedulingBackoff: stored, but has no effect: a waiting gang is tried again when something that could help has changed",
+				"spec.backoffLimit: stored, but has no effect: pods are retried by the controller that creates them",
+				"spec.completions: stored, but has no effect: minMember or minSubGroup define what the gang needs, and the controller of the pods counts those that succeed",
+				"spec.parallelism: stored, but has no effect: the controller of the pods decides how many there are",
+				"spec.preemptionDelay: stored, but has no effect: gangs do not preempt yet",
+				"spec.stalenessGracePeriod: stored, but has no effect: the scheduler never ends a gang that once was whole",
 			},
 		},
 		"preferred topology anywhere is one warning": {
@@ -222,7 +222,7 @@ func TestValidatePodGroup(t *testing.T) {
 				Append(v2alpha2.SubGroup{Name: "a", MinMember: n(1), TopologyConstraint: &v2alpha2.TopologyConstraint{PreferredTopologyLevel: "rack"}}).
 				Append(v2alpha2.SubGroup{Name: "b", MinMember: n(1), TopologyConstraint: &v2alpha2.TopologyConstraint{Topology: "t"}}).
 				Append(v2alpha2.SubGroup{Name: "c", MinMember: n(1), TopologyConstraint: &v2alpha2.TopologyConstraint{}}),
-			wantWarnings: []string{"spec.subGroups[0].topologyConstraint.preferredTopologyLevel (and 1 more): kept, not acted on: pods are placed without regard to topologyConstraint; use preferred pod affinity"},
+			wantWarnings: []string{"spec.subGroups[0].topologyConstraint.preferredTopologyLevel (and 1 more): stored, but has no effect: pods are placed without regard to topologyConstraint; use preferred pod affinity"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
