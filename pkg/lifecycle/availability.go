@@ -2,49 +2,50 @@ package lifecycle
 
 import "time"
 
-// Clique is what is known of one PodClique.
+// Clique contains the facts about one PodClique.
 type Clique struct {
-	// Name is the PodClique's own, Template the clique's in the set's template.
+	// Name is the name of the PodClique, Template the name of the clique in the set's template.
 	Name, Template string
-	// Group is the full name of the PodCliqueScalingGroup it is a member of, "" if standalone; GroupReplica the index
-	// of the replica, -1 if standalone.
+	// Group is the full name of the PodCliqueScalingGroup that the PodClique belongs to, "" if it is standalone;
+	// GroupReplica is the index of the group's replica, -1 if it is standalone.
 	Group        string
 	GroupReplica int
-	// UID of the object, Created when it was made.
+	// UID is the UID of the object, Created its creation time.
 	UID     string
 	Created time.Time
-	// Attempt is the one that it was made for.
+	// Attempt is the attempt that the PodClique was created for.
 	Attempt Attempt
 
 	// Terminating: the object is being deleted.
 	Terminating bool
-	// Observed: its status was written for its present spec. What is false here may change in a moment, so nothing is
-	// ended because of it (docs/decisions, W3).
+	// Observed: its status describes its current spec. If not, the status may change at any moment, so no pod is
+	// terminated because of it (docs/decisions, W3).
 	Observed bool
 
-	// Replicas is the present spec.replicas, MinAvailable what it must keep: Minimum.Enforced.
+	// Replicas is the current spec.replicas, MinAvailable the minimum of pods: Minimum.Enforced.
 	Replicas, MinAvailable int32
-	// Pods, Scheduled, Ready and Updated count pods that are not terminating, as its status has them.
+	// Pods, Scheduled, Ready and Updated count pods that are not terminating, according to its status.
 	Pods, Scheduled, Ready, Updated int32
-	// Revision is the number of the PodCliqueSet's revision that its status describes, Followed the hash of the revision that
-	// all its pods follow. Updating: an update of it is open.
+	// Revision is the number of the PodCliqueSet's revision that its status describes, Followed the hash of the
+	// revision that all its pods follow. Updating: an update of the PodClique is in progress.
 	Revision int64
 	Followed string
 	Updating bool
 
-	// Training: its workload is one. Alive counts the pods that run or have succeeded then, Succeeded the latter. Finished: it
-	// has succeeded.
+	// Training: its workload is a Training workload. For such a workload, Alive counts the pods that run or have
+	// succeeded, Succeeded those that have succeeded, and Finished: the PodClique has succeeded.
 	Training, Finished bool
 	Alive, Succeeded   int32
 
-	// BreachedSince is when its breach of the minimum began, as its status has it. Zero: there is none. Cause is what the status
-	// says about why, "" if nothing is known.
+	// BreachedSince is when the breach of its minimum began, according to its status; zero: there is no breach. Cause
+	// is the cause of the breach according to the status, "" if it is unknown.
 	BreachedSince time.Time
 	Cause         string
 }
 
-// Available reports whether the clique has at least minAvailable ready pods and is there to stay; of a Training workload, pods
-// that run or have succeeded. A clique scaled to zero is available. Source: docs/decisions, W3, J2.
+// Available reports whether the clique has at least minAvailable ready pods and is not being deleted; in a Training
+// workload, pods that run or have succeeded count. A clique scaled to zero is available. Source: docs/decisions, W3,
+// J2.
 func (c Clique) Available() bool {
 	if c.Training {
 		return !c.Terminating && c.Alive >= c.MinAvailable
@@ -52,47 +53,48 @@ func (c Clique) Available() bool {
 	return !c.Terminating && c.Ready >= c.MinAvailable
 }
 
-// IsStarted reports whether minAvailable pods are ready or have succeeded, and the clique is there to stay: what waits for it
-// may start. Source: docs/decisions, W8.
+// IsStarted reports whether minAvailable pods are ready or have succeeded, and the clique is not being deleted: pods
+// that wait for it may start. Source: docs/decisions, W8.
 func (c Clique) IsStarted() bool { return !c.Terminating && c.Ready+c.Succeeded >= c.MinAvailable }
 
-// IsScheduled reports whether minAvailable pods are scheduled or have succeeded, and the clique is there to stay.
+// IsScheduled reports whether minAvailable pods are scheduled or have succeeded, and the clique is not being deleted.
 func (c Clique) IsScheduled() bool {
 	return !c.Terminating && c.Scheduled+c.Succeeded >= c.MinAvailable
 }
 
-// isUpdated reports whether every pod that the clique wants exists, and all that exist are of the template of the revision of that
-// number and hash.
+// isUpdated reports whether all pods of the clique exist, and were all created from the template of the revision with
+// the given number and hash.
 func (c Clique) isUpdated(revision int64, generation string) bool {
 	return !c.Terminating && c.knows(revision) && c.Followed == generation && (c.Finished || c.Updated+c.Succeeded >= c.Replicas)
 }
 
-// knows reports whether its status is of its present spec and describes that revision.
+// knows reports whether its status describes its current spec and the given revision.
 func (c Clique) knows(revision int64) bool { return c.Observed && c.Revision == revision }
 
-// follows reports whether all its pods follow the revision of that hash, and no update of it is open.
+// follows reports whether all its pods follow the revision with the given hash, and no update is in progress.
 func (c Clique) follows(generation string) bool { return c.Followed == generation && !c.Updating }
 
 // GroupReplica is one replica of a scaling group.
 type GroupReplica struct {
 	Index int
-	// Attempt is the present one of the replica.
+	// Attempt is the current attempt of the replica.
 	Attempt Attempt
 	// Revision and Generation are the number and the hash of the PodCliqueSet's revision that the group is to follow.
 	Revision   int64
 	Generation string
-	// Created is when the oldest of its PodCliques was made.
+	// Created is the creation time of its oldest PodClique.
 	Created time.Time
-	// Members are the PodCliques that exist, by name. Missing names those that do not, as the template spells them,
-	// sorted.
+	// Members are the existing PodCliques, by name. Missing are the names, in the template, of those that do not
+	// exist, sorted.
 	Members []Clique
 	Missing []string
 }
 
-// Available reports whether every member clique exists, was made for the present attempt and is available.
+// Available reports whether every member PodClique exists, was created for the current attempt and is available.
 func (r GroupReplica) Available() bool { return r.all(r.available) }
 
-// available reports whether a member is. One of an earlier attempt is about to be deleted.
+// available reports whether a member is available. A member of an earlier attempt is not, because it is about to be
+// deleted.
 func (r GroupReplica) available(c Clique) bool {
 	return !c.Attempt.Precedes(r.Attempt) && c.Available()
 }
@@ -100,7 +102,7 @@ func (r GroupReplica) available(c Clique) bool {
 // IsScheduled reports whether every member clique exists and has its minimum scheduled.
 func (r GroupReplica) IsScheduled() bool { return r.all(Clique.IsScheduled) }
 
-// IsUpdated reports whether every member clique exists and has only pods of its present template.
+// IsUpdated reports whether every member PodClique exists and has only pods of its current template.
 func (r GroupReplica) IsUpdated() bool {
 	return r.all(func(c Clique) bool { return c.isUpdated(r.Revision, r.Generation) })
 }
@@ -114,18 +116,18 @@ func (r GroupReplica) all(predicate func(Clique) bool) bool {
 	return len(r.Missing) == 0
 }
 
-// ScalingGroup is what a set knows of one of its PodCliqueScalingGroups.
+// ScalingGroup contains the facts about one PodCliqueScalingGroup of a set.
 type ScalingGroup struct {
-	// Name is the PodCliqueScalingGroup's own, Template the group's in the set's template.
+	// Name is the name of the PodCliqueScalingGroup, Template the name of the group in the set's template.
 	Name, Template string
 	UID            string
 
 	Terminating bool
 	Observed    bool
 
-	// Replicas is the present spec.replicas, MinAvailable the fewest that must be available: 0 when scaled to zero.
+	// Replicas is the current spec.replicas, MinAvailable the number that must be available: 0 when scaled to zero.
 	Replicas, MinAvailable int32
-	// ScheduledReplicas, AvailableReplicas and UpdatedReplicas are its status.
+	// ScheduledReplicas, AvailableReplicas and UpdatedReplicas are the counts in its status.
 	ScheduledReplicas, AvailableReplicas, UpdatedReplicas int32
 
 	// Revision, Followed and Updating are as in Clique.
@@ -138,13 +140,14 @@ type ScalingGroup struct {
 	// BreachedSince and Cause are as in Clique.
 	BreachedSince time.Time
 	Cause         string
-	// TerminationDeadline is when it, or a replica of it, is terminated, as its status has it. Zero: never.
+	// TerminationDeadline is when the group or a replica of it is due to be terminated, according to its status. Zero:
+	// never.
 	TerminationDeadline time.Time
 	// Delay is its effective termination delay. nil: gang termination is off.
 	Delay *time.Duration
 }
 
-// Available reports whether the group has minAvailable available replicas and is there to stay.
+// Available reports whether the group has minAvailable available replicas and is not being deleted.
 func (g ScalingGroup) Available() bool {
 	return !g.Terminating && g.AvailableReplicas >= g.MinAvailable
 }
@@ -154,8 +157,8 @@ func (g ScalingGroup) IsScheduled() bool {
 	return !g.Terminating && g.ScheduledReplicas >= g.MinAvailable
 }
 
-// isUpdated reports whether every replica that the group wants, and every pod that exists, is of the template of the revision of that
-// number and hash.
+// isUpdated reports whether all replicas of the group and their pods exist, and were created from the template of the
+// revision with the given number and hash.
 func (g ScalingGroup) isUpdated(revision int64, generation string) bool {
 	return !g.Terminating && g.knows(revision) && g.Followed == generation && g.UpdatedReplicas >= g.Replicas
 }
@@ -169,33 +172,37 @@ func (g ScalingGroup) follows(generation string) bool {
 // SetReplica is one replica of a PodCliqueSet.
 type SetReplica struct {
 	Index int
-	// Attempt is the present one.
+	// Attempt is the current attempt of the replica.
 	Attempt int32
 	// Revision and Generation are the number and the hash of the revision that the set is to follow.
 	Revision   int64
 	Generation string
 	// Delay is the termination delay of the set. nil: gang termination is off.
 	Delay *time.Duration
-	// Cliques are the standalone PodCliques that exist, Groups the scaling groups; both by name. Missing names what does
-	// not exist, as the template spells it, sorted.
+	// Cliques are the existing standalone PodCliques, Groups the existing scaling groups, both by name. Missing are
+	// the names, in the template, of those that do not exist, sorted.
 	Cliques []Clique
 	Groups  []ScalingGroup
 	Missing []string
-	// Succeeded: it is of a Training workload and has succeeded, whatever is left of it.
+	// Succeeded: the replica of a Training workload has succeeded, whichever of its objects still exist.
 	Succeeded bool
-	// Waits is what PodCliques of the replica wait for before they are created: UnitDecision.Note.
+	// Waits describes what the creation of PodCliques of the replica waits for: UnitDecision.Note.
 	Waits string
-	// Trouble is what the first of its cliques and groups says that cannot be made as it should; "": none does.
+	// Trouble is the message of the first clique or scaling group whose objects cannot be created as specified, "" if
+	// there is none.
 	Trouble string
 }
 
-// Available reports whether every standalone clique and every scaling group exists and is available in the present attempt.
+// Available reports whether every standalone clique and every scaling group exists and is available in the current
+// attempt.
 func (r SetReplica) Available() bool { return r.all(r.available, r.groupAvailable) }
 
-// available reports whether a standalone clique is. One of an earlier attempt is about to be deleted.
+// available reports whether a standalone clique is available. One of an earlier attempt is not, because it is about to
+// be deleted.
 func (r SetReplica) available(c Clique) bool { return c.Attempt.Set >= r.Attempt && c.Available() }
 
-// groupAvailable reports whether a scaling group is, by a status that does not belong to an earlier attempt.
+// groupAvailable reports whether a scaling group is available according to a status that does not belong to an earlier
+// attempt.
 func (r SetReplica) groupAvailable(g ScalingGroup) bool {
 	return g.Attempt >= r.Attempt && g.Available()
 }
@@ -203,7 +210,7 @@ func (r SetReplica) groupAvailable(g ScalingGroup) bool {
 // IsScheduled reports whether every standalone clique and every scaling group exists and has its minimum scheduled.
 func (r SetReplica) IsScheduled() bool { return r.all(Clique.IsScheduled, ScalingGroup.IsScheduled) }
 
-// IsUpdated reports whether all of the replica is up to date.
+// IsUpdated reports whether all PodCliques and scaling groups of the replica are up to date.
 func (r SetReplica) IsUpdated() bool {
 	return r.all(func(c Clique) bool { return c.isUpdated(r.Revision, r.Generation) }, func(g ScalingGroup) bool { return g.isUpdated(r.Revision, r.Generation) })
 }
@@ -225,8 +232,8 @@ func (r SetReplica) all(clique func(Clique) bool, group func(ScalingGroup) bool)
 	return len(r.Missing) == 0
 }
 
-// Unavailable names what keeps the replica from being available, the first of it: a clique or scaling group by its full
-// name, or if it does not exist, by the template's. "" if the replica is available.
+// Unavailable returns the first clique or scaling group that makes the replica unavailable: its full name, or its name
+// in the template if it does not exist. "" if the replica is available.
 func (r SetReplica) Unavailable() string {
 	for _, c := range r.Cliques {
 		if !r.available(c) {
@@ -244,7 +251,7 @@ func (r SetReplica) Unavailable() string {
 	return ""
 }
 
-// Terminating names the first clique or scaling group of the replica that is being deleted, "" if none is.
+// Terminating returns the name of the first clique or scaling group of the replica that is being deleted, "" if none is.
 func (r SetReplica) Terminating() string {
 	for _, c := range r.Cliques {
 		if c.Terminating {

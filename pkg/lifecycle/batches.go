@@ -1,7 +1,8 @@
 package lifecycle
 
-// Batches returns the sizes in which n objects are made: 1, 2, 4 and so on, the last one the rest. The next batch follows
-// only when all of a batch succeeded, so that a template that the API server refuses costs one call, not n.
+// Batches returns the batch sizes in which n objects are created: 1, 2, 4 and so on, the last batch being the rest.
+// The caller starts a batch only if all of the previous batch succeeded, so that a template that the API server
+// rejects costs one request, not n.
 //
 // Example: Batches(12) = [1 2 4 5].
 func Batches(n int) []int {

@@ -8,7 +8,7 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// BreachStatus is the status of the condition MinAvailableBreached. The values are those of the API.
+// BreachStatus is the status of the condition MinAvailableBreached, with the values of the API.
 type BreachStatus string
 
 // Statuses of the condition MinAvailableBreached.
@@ -18,11 +18,11 @@ const (
 	BreachUnknown BreachStatus = "Unknown"
 )
 
-// BreachReason is the reason of the condition MinAvailableBreached. The values are those of the API.
+// BreachReason is the reason of the condition MinAvailableBreached, with the values of the API.
 type BreachReason string
 
-// Reasons of the condition MinAvailableBreached, in the order in which they are looked for. The first and the last are
-// for PodCliques or for PodCliqueScalingGroups.
+// Reasons of the condition MinAvailableBreached, in the order in which they are checked. The first and the last exist
+// in two forms, for PodCliques and for PodCliqueScalingGroups.
 const (
 	SufficientReadyPods   BreachReason = "SufficientReadyPods"
 	SufficientReplicas    BreachReason = "SufficientAvailablePodCliqueScalingGroupReplicas"
@@ -32,54 +32,56 @@ const (
 	InsufficientReplicas  BreachReason = "InsufficientAvailablePodCliqueScalingGroupReplicas"
 )
 
-// Availability is what decides whether a PodClique or a PodCliqueScalingGroup is in breach of its minimum.
+// Availability contains the facts that decide whether a PodClique or a PodCliqueScalingGroup is in breach of its
+// minimum.
 type Availability struct {
-	// Available is how many of it are: pods that are ready and not terminating, or replicas (GroupReplica.Available).
-	// Unknown is how many more may be. Needed is minAvailable, 0 when scaled to zero. Wanted is spec.replicas.
+	// Available is the number of pods that are ready and not terminating, or of replicas that are available
+	// (GroupReplica.Available). Unknown is the number of further ones that may be available. Needed is minAvailable, 0
+	// when scaled to zero. Wanted is spec.replicas.
 	Available, Unknown, Needed, Wanted int32
-	// WasAvailable is recorded in the status, for the present attempt.
+	// WasAvailable is the value recorded in the status for the current attempt.
 	WasAvailable bool
-	// Updating: an update of it replaces pods.
+	// Updating: an update replaces pods.
 	Updating bool
-	// BreachedSince is when the status records that the breach began. Zero: there is none.
+	// BreachedSince is the beginning of the breach that the status records. Zero: there is none.
 	BreachedSince time.Time
-	// Delay is the effective termination delay. nil: it is never terminated.
+	// Delay is the effective termination delay. nil: gang termination is off.
 	Delay *time.Duration
-	// Cause says in the words of a message why some are not available, "" if nothing is known: LostNodes.
+	// Cause is text for the message about why some are not available, "" if the cause is unknown. See LostNodes.
 	Cause string
 }
 
-// Breach is what the status says about the minimum of a PodClique or a PodCliqueScalingGroup.
+// Breach is the part of a status that describes the minimum of a PodClique or a PodCliqueScalingGroup.
 type Breach struct {
-	// Undecided: what is known does not suffice. Status, Reason, Message and Since stay what they were, and are not set
-	// here.
+	// Undecided: the facts are not sufficient to decide. Status, Reason, Message and Since are not set here and stay
+	// what they were in the status.
 	Undecided bool
 
 	Status  BreachStatus
 	Reason  BreachReason
 	Message string
-	// Since is when the breach began, a whole second. Zero unless Status is Breached.
+	// Since is when the breach began, in whole seconds. Zero unless Status is Breached.
 	Since time.Time
-	// Deadline is when termination is due, a whole second. Zero: it is not, because there is no breach or no delay.
+	// Deadline is when termination is due, in whole seconds. Zero: never, because there is no breach or no delay.
 	Deadline time.Time
-	// WasAvailable is to be recorded.
+	// WasAvailable is the value to record.
 	WasAvailable bool
 }
 
-// JudgePods returns what a PodClique says about its minimum. Source: Gang Termination Design Doc, "PodClique Level
+// JudgePods returns the breach status of a PodClique. Source: Gang Termination Design Doc, "PodClique Level
 // Detection"; docs/decisions, T2, T3, T8.
 func JudgePods(a Availability, now time.Time) Breach {
 	return a.judge(SufficientReadyPods, InsufficientReadyPods, readyPods(a.Available, a.Needed), now)
 }
 
-// JudgeReplicas returns what a PodCliqueScalingGroup says about its minimum. Source: Gang Termination Design Doc,
+// JudgeReplicas returns the breach status of a PodCliqueScalingGroup. Source: Gang Termination Design Doc,
 // "PodCliqueScalingGroup Level Processing"; docs/decisions, T2 to T4, W3.
 func JudgeReplicas(a Availability, now time.Time) Breach {
 	text := fmt.Sprintf("%d of %d replicas available, %d needed", a.Available, a.Wanted, a.Needed)
 	return a.judge(SufficientReplicas, InsufficientReplicas, text, now)
 }
 
-// LostNodes names the nodes of pods that do not answer, "" if there is none.
+// LostNodes returns a text that lists the nodes of pods that do not respond, "" if there is none.
 func LostNodes(pods []Pod) string {
 	const shown = 3
 	var names []string
@@ -112,7 +114,7 @@ func MemberCauses(replicas []GroupReplica) string {
 	return message.List(causes, shown, len(causes), "; ")
 }
 
-// withCause appends the cause of a breach, unless it is "", to what counts.
+// withCause appends the cause of a breach, unless it is "", to the text with the counts.
 func withCause(counts, cause string) string {
 	if cause == "" {
 		return counts
@@ -124,11 +126,11 @@ func readyPods(ready, needed int32) string {
 	return fmt.Sprintf("%s ready, %d needed", message.Are(int(ready), "pod"), needed)
 }
 
-// judge checks in the order of the Gang Termination Design Doc. counts is what all messages begin with.
+// judge checks the conditions in the order of the Gang Termination Design Doc. Every message begins with counts.
 func (a Availability) judge(sufficient, insufficient BreachReason, counts string, now time.Time) Breach {
 	switch {
 	case a.Needed <= 0:
-		// A later scale-out is a new start: it is not terminated for what was available before.
+		// A later scale-out is a new start: earlier availability does not count for termination.
 		return Breach{Status: NotBreached, Reason: sufficient, Message: "nothing is needed"}
 	case a.Available >= a.Needed:
 		return Breach{Status: NotBreached, Reason: sufficient, Message: counts, WasAvailable: a.WasAvailable || !a.Updating}
@@ -149,8 +151,9 @@ func (a Availability) judge(sufficient, insufficient BreachReason, counts string
 	return b
 }
 
-// breachedSince returns when a breach that is seen now began: when it was recorded, or if it was not yet, now. A time
-// in the future was recorded by a controller whose clock was ahead: the breach begins anew, so that it ends in time.
+// breachedSince returns the beginning of a breach that is observed now: the recorded time, or now if none was
+// recorded. A recorded time in the future was written by a controller whose clock was ahead; the breach then begins
+// now, so that its deadline is not too late.
 func breachedSince(recorded, now time.Time) time.Time {
 	first := wholeSecond(now)
 	if recorded.IsZero() || recorded.After(first) {
@@ -159,8 +162,8 @@ func breachedSince(recorded, now time.Time) time.Time {
 	return recorded
 }
 
-// Deadline returns when termination is due after a breach that began at since: a whole second, never early. Zero:
-// never, because delay is nil. A delay below zero, which admission refuses, is none. Source: docs/decisions, T8.
+// Deadline returns when termination is due after a breach that began at since, rounded up to a whole second. Zero:
+// never, because delay is nil. A negative delay, which admission rejects, is treated as 0. Source: docs/decisions, T8.
 func Deadline(since time.Time, delay *time.Duration) time.Time {
 	if delay == nil {
 		return time.Time{}
@@ -168,7 +171,7 @@ func Deadline(since time.Time, delay *time.Duration) time.Time {
 	return wholeSecond(since.Add(max(*delay, 0)))
 }
 
-// wholeSecond rounds up to the second, which is all that a status can hold.
+// wholeSecond rounds up to a whole second, the precision of times in a status.
 func wholeSecond(t time.Time) time.Time {
 	if whole := t.Truncate(time.Second); !whole.Equal(t) {
 		return whole.Add(time.Second)
@@ -176,10 +179,10 @@ func wholeSecond(t time.Time) time.Time {
 	return t
 }
 
-// Timestamp returns a time as the API writes it.
+// Timestamp formats a time like the API.
 func Timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// DeadlineText returns what a message says about a deadline; zero: there is none.
+// DeadlineText returns the part of a message that describes a deadline; zero: there is none.
 func DeadlineText(deadline time.Time) string {
 	if deadline.IsZero() {
 		return "gang termination is off"

@@ -9,21 +9,21 @@ import (
 // KindPodGroup is the Child.Kind of a PodGroup.
 const KindPodGroup = "PodGroup"
 
-// Child names an object that a PodCliqueSet owns.
+// Child identifies an object that a PodCliqueSet owns.
 type Child struct{ Kind, Name string }
 
-// OwnedChild is a child that exists.
+// OwnedChild is an existing child.
 type OwnedChild struct {
 	Child
-	// Replica is the index of the replica that it says it is of, -1 if it says none.
+	// Replica is the index of the replica according to the child's label, -1 if it has none.
 	Replica     int
 	Terminating bool
 }
 
-// Unwanted returns which children of a set are to be deleted, because they are not among those that its replicas consist of
-// (wanted, by replica): a slice for each replica, that of the highest index first, with the PodGroup first in it. A PodGroup
-// goes before the pods of its replica, so that no pod is taken from a gang whose minimum still holds. What is terminating is
-// left alone. Source: docs/decisions, W1.
+// Unwanted returns the children of a set to delete: those that are not among the objects of its replicas (wanted, by
+// replica). It returns a slice for each replica, the highest index first, with the PodGroup first in each slice. A
+// PodGroup is deleted before the pods of its replica, so that no pod is deleted from a gang whose minimum is still in
+// force. Terminating children are left out. Source: docs/decisions, W1.
 func Unwanted(wanted [][]Child, owned []OwnedChild) [][]Child {
 	keep := map[Child]bool{}
 	for _, replica := range wanted {
@@ -53,13 +53,13 @@ func Unwanted(wanted [][]Child, owned []OwnedChild) [][]Child {
 	return unwanted
 }
 
-// Members are the PodCliques of a scaling group.
+// Members contains the facts about the PodCliques of a scaling group.
 type Members struct {
-	// Wanted are the names of those that the replicas consist of, by replica.
+	// Wanted are the names of the PodCliques that the replicas consist of, by replica.
 	Wanted [][]string
-	// Existing are those that the group owns.
+	// Existing are the PodCliques that the group owns.
 	Existing []Member
-	// Listed are the names of those that are leaves of the PodGroup.
+	// Listed are the names of the PodCliques that are leaves of the PodGroup.
 	Listed map[string]bool
 	// Units are the decisions on the replicas, by index.
 	Units []UnitDecision
@@ -68,17 +68,18 @@ type Members struct {
 // Member is a PodClique that a scaling group owns.
 type Member struct {
 	Name string
-	// Replica is the index of the group's replica that it says it is of, -1 if it says none.
+	// Replica is the index of the group's replica according to the PodClique's label, -1 if it has none.
 	Replica int
 }
 
-// MembersDecision names the PodCliques of a scaling group to update and to create, lowest replica first, and those to delete,
-// sorted.
+// MembersDecision contains the names of the PodCliques of a scaling group to update and to create, lowest replica
+// first, and of those to delete, sorted.
 type MembersDecision struct{ Update, Create, Delete []string }
 
-// DecideMembers returns what to do about the PodCliques of a scaling group. One is created once the PodGroup lists it and the
-// decision on its replica names it. One beyond the replicas is deleted once the PodGroup no longer lists it, any other if the
-// decision on its replica says so. Source: docs/decisions, W1, W7, W10.
+// DecideMembers returns which PodCliques of a scaling group to update, create and delete. A PodClique is created once
+// the PodGroup lists it and the decision on its replica includes it. A PodClique whose replica is above spec.replicas
+// is deleted once the PodGroup no longer lists it; any other is deleted if the decision on its replica says so.
+// Source: docs/decisions, W1, W7, W10.
 func DecideMembers(m Members) MembersDecision {
 	var d MembersDecision
 	exists := map[string]bool{}
@@ -96,7 +97,7 @@ func DecideMembers(m Members) MembersDecision {
 	}
 	for _, c := range m.Existing {
 		switch {
-		case c.Replica < 0: // it may be of any replica
+		case c.Replica < 0: // its replica is unknown
 		case c.Replica >= len(m.Wanted) && !m.Listed[c.Name],
 			c.Replica < len(m.Wanted) && slices.Contains(m.Units[c.Replica].Delete, c.Name):
 			d.Delete = append(d.Delete, c.Name)

@@ -2,8 +2,8 @@ package lifecycle
 
 // PodCounts are numbers of pods of a clique.
 type PodCounts struct {
-	// Pods exist, those that ended included; the others count pods that did not end. Terminating pods count nowhere
-	// (docs/decisions, W3).
+	// Pods counts all existing pods, including those that ended; the other fields count pods that did not end.
+	// Terminating pods are not counted in any field (docs/decisions, W3).
 	Pods, Gated, Scheduled, Running, Ready, Updated int32
 }
 

@@ -1,7 +1,8 @@
-// Package lifecycle decides what a workload's controllers do next: how many pods a clique must keep, what counts as
-// available, which pods and replicas to make and to remove, and who waits for whom at the start.
+// Package lifecycle makes the decisions of the workload controllers: how many pods a clique must keep, which objects
+// count as available, which pods and replicas to create and to delete, and which cliques wait for which others at the
+// start.
 //
-// Facts in, decision out. No client, no clock (time is an argument), no API objects: pkg/observed makes the facts,
-// pkg/desired makes the objects that are to be written. Whatever is returned in a list is sorted, so that equal facts
-// give equal decisions.
+// It takes facts and returns decisions. It uses no client, no clock (the time is an argument) and no API objects:
+// pkg/observed reads the facts from objects, and pkg/desired builds the objects to write. Lists in decisions are
+// sorted, so that equal facts give equal decisions.
 package lifecycle

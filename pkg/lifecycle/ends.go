@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Ends is the history of the pods that ended one after the other at one index.
+// Ends is the history of pods that ended one after the other at one index.
 type Ends struct {
-	// Count is how many have been removed in a row. Last is when the latest of them ended.
+	// Count is the number of pods removed in a row. Last is when the last of them ended.
 	Count int
 	Last  time.Time
 }
 
 const (
-	// maxEnds is how many indices have a history of their own. The others share one: they back off together, for as long as
-	// the worst of them would. More entries would make an object that the API server may refuse.
+	// maxEnds is the maximum number of indices with a history of their own. All other indices share one history: their
+	// replacements wait as long as the worst of them would. With more entries the API server could reject the object.
 	maxEnds = 256
 	// sharedEnds is the index of the shared history, and that of pods without an index.
 	sharedEnds = -1
@@ -24,15 +24,15 @@ const (
 const (
 	firstEndedDelay = 10 * time.Second
 	maxEndedDelay   = 5 * time.Minute
-	// steadyAfter is how long a pod has to live for the next end to be a first one again, as the kubelet has it.
+	// steadyAfter is the lifetime after which the end of a pod counts as the first one again, as in the kubelet.
 	steadyAfter = 2 * maxEndedDelay
-	// forgetEnds is when a history has no effect any more, whatever happens: a successor lives that long unless it ends
-	// before, which makes its own history.
+	// forgetEnds is the age at which a history no longer has any effect: by then a successor has lived long enough, or
+	// has ended and started a history of its own.
 	forgetEnds = steadyAfter + maxEndedDelay
 )
 
-// EndedDelay returns how long after its end a pod is replaced whose index saw that many ends in a row before: immediately,
-// then 10 s, doubling to 5 min, like the kubelet restarts containers.
+// EndedDelay returns how long after its end a pod is replaced, given the number of previous ends in a row at its
+// index: immediately after the first end, then after 10 s, doubling up to 5 min, like the kubelet restarts containers.
 func EndedDelay(ends int) time.Duration {
 	if ends <= 0 {
 		return 0
@@ -44,7 +44,7 @@ func EndedDelay(ends int) time.Duration {
 	return min(delay, maxEndedDelay)
 }
 
-// endsOf returns the history of an index: its own, or else the shared one.
+// endsOf returns the history of an index: its own if there is one, otherwise the shared one.
 func endsOf(ends map[int]Ends, index int) Ends {
 	if e, own := ends[index]; own {
 		return e
@@ -52,8 +52,9 @@ func endsOf(ends map[int]Ends, index int) Ends {
 	return ends[sharedEnds]
 }
 
-// boundedEnds returns the history with at most maxEnds entries and the shared one. The longest rows keep their own, of
-// equal ones the lowest indices; the shared entry has the longest row and the latest end of the rest.
+// boundedEnds limits the history to maxEnds entries and the shared one. Indices with the most ends in a row keep an
+// entry of their own, and among equal ones the lowest indices; the shared entry has the highest count and the latest
+// end of the others.
 func boundedEnds(ends map[int]Ends) map[int]Ends {
 	var indices []int
 	for i := range ends {
@@ -82,7 +83,7 @@ func boundedEnds(ends map[int]Ends) map[int]Ends {
 	return bounded
 }
 
-// ends returns the history that counts for the end of p: none if it lived long.
+// ends returns the history that applies to the end of p: none if p lived for steadyAfter.
 func (p Pod) ends(before Ends) Ends {
 	began := p.Started
 	if began.IsZero() {

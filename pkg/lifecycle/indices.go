@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// MaxIndicesLength is how long the text of an IndexSet in a status may be, in bytes: the CRDs allow no more.
+// MaxIndicesLength is the maximum length in bytes of the text of an IndexSet in a status, which is the limit of the CRDs.
 const MaxIndicesLength = 131072
 
-// IndexSet is a set of indices of pods or replicas, kept as ranges, so that a text from a status costs no more memory than
-// its length, whatever numbers are in it. The zero value is empty. No method changes the set.
+// IndexSet is a set of indices of pods or replicas. It is stored as ranges, so that a text from a status takes no more
+// memory than its length, whatever numbers it contains. The zero value is empty. No method modifies the set.
 type IndexSet struct {
 	ranges []indexRange // sorted, neither overlapping nor adjacent
 }
@@ -19,7 +19,7 @@ type IndexSet struct {
 // indexRange is first to last, both included.
 type indexRange struct{ first, last int }
 
-// Indices returns the set of these indices, in any order. Those below 0 are left out.
+// Indices returns the set of the given indices, in any order. Negative ones are ignored.
 func Indices(indices ...int) IndexSet {
 	var ranges []indexRange
 	for _, i := range indices {
@@ -28,7 +28,7 @@ func Indices(indices ...int) IndexSet {
 	return normalized(ranges)
 }
 
-// ParseIndices reads what String wrote. Parts that cannot be read are left out.
+// ParseIndices parses the text of String. Invalid parts are ignored.
 func ParseIndices(text string) IndexSet {
 	var ranges []indexRange
 	for part := range strings.SplitSeq(text, ",") {
@@ -49,7 +49,7 @@ func ParseIndices(text string) IndexSet {
 	return normalized(ranges)
 }
 
-// normalized returns the set of what the ranges contain.
+// normalized returns the set of the indices in the ranges.
 func normalized(ranges []indexRange) IndexSet {
 	ranges = slices.DeleteFunc(ranges, func(r indexRange) bool { return r.first < 0 || r.last < r.first })
 	slices.SortFunc(ranges, func(a, b indexRange) int { return cmp.Compare(a.first, b.first) })
@@ -80,7 +80,7 @@ func (s IndexSet) String() string {
 	return b.String()
 }
 
-// Len returns how many indices are in the set.
+// Len returns the number of indices in the set.
 func (s IndexSet) Len() int {
 	n := 0
 	for _, r := range s.ranges {
@@ -128,5 +128,5 @@ func (s IndexSet) Within(other IndexSet) bool {
 // FormatIndices returns indices without duplicates as text, see IndexSet.String.
 func FormatIndices(indices []int) string { return Indices(indices...).String() }
 
-// ContainsIndex reports whether a text of FormatIndices has an index. What cannot be read has none.
+// ContainsIndex reports whether a text of FormatIndices contains an index. Invalid parts are ignored.
 func ContainsIndex(text string, index int) bool { return ParseIndices(text).Has(index) }

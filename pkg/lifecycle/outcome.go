@@ -2,19 +2,19 @@ package lifecycle
 
 import "fmt"
 
-// PodEnd says why a pod failed. The zero value: it did not, or nothing says why.
+// PodEnd describes why a pod failed. The zero value: it did not fail, or the reason is unknown.
 type PodEnd struct {
-	// Container is the first container that failed, "" if the pod failed as a whole: it was evicted, say. Init: it is an init
-	// container.
+	// Container is the first container that failed, "" if the pod failed as a whole, for example because it was
+	// evicted. Init: it is an init container.
 	Container string
 	Init      bool
-	// ExitCode is that of the container.
+	// ExitCode is the exit code of the container.
 	ExitCode int32
-	// Reason is one word, of the container or the pod: OOMKilled, Evicted. "" if there is none.
+	// Reason is the reason in the status of the container or the pod, such as OOMKilled or Evicted. "" if there is none.
 	Reason string
 }
 
-// String returns the end in words: "container main exited with code 137 (OOMKilled)", "Evicted", "failed".
+// String returns a description of the end: "container main exited with code 137 (OOMKilled)", "Evicted", "failed".
 func (e PodEnd) String() string {
 	switch {
 	case e.Container == "" && e.Reason == "":
@@ -26,7 +26,7 @@ func (e PodEnd) String() string {
 	if e.Init {
 		text = "init " + text
 	}
-	if e.Reason != "" && e.Reason != "Error" { // what the kubelet calls every non-zero code
+	if e.Reason != "" && e.Reason != "Error" { // the kubelet uses it for every non-zero exit code
 		text += " (" + e.Reason + ")"
 	}
 	return text

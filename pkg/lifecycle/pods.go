@@ -6,109 +6,111 @@ import (
 	"time"
 )
 
-// Pod is what is known of one pod of a clique.
+// Pod contains the facts about one pod of a clique.
 type Pod struct {
 	Name, UID string
-	// Index in its clique; -1: the pod does not say.
+	// Index is its index in the clique; -1: the pod has none.
 	Index int
-	// Created is when the object was made, Started when its node took it up; zero: it did not yet.
+	// Created is the creation time of the object, Started when its kubelet accepted it; zero: not yet.
 	Created, Started time.Time
 
-	// Gated: it has scheduling gates. Scheduled: it has a node. Running: its phase says so. Ready: its condition Ready is
-	// true.
+	// Gated: it has scheduling gates. Scheduled: it is bound to a node. Running: its phase is Running. Ready: its
+	// condition Ready is True.
 	Gated, Scheduled, Running, Ready bool
-	// Outdated: it was made from another template than the clique's present one.
+	// Outdated: it was created from a template that differs from the clique's current one.
 	Outdated bool
 
-	// Ended: its phase is Failed or Succeeded, since EndedAt.
+	// Ended: its phase is Failed or Succeeded; EndedAt is when it ended.
 	Ended   bool
 	EndedAt time.Time
-	// Succeeded: it ended by itself, with success. One that ended because it was deleted did not, whatever its phase.
+	// Succeeded: it ended by itself, with success. A pod that ended because it was deleted has not succeeded, whatever
+	// its phase.
 	Succeeded bool
-	// Failed: its phase is Failed, or a container ended non-zero that is not started again. End says how.
+	// Failed: its phase is Failed, or a container that will not be restarted exited non-zero. End describes the failure.
 	Failed bool
 	End    PodEnd
 
 	// Orphan: no object owns it.
 	Orphan bool
 
-	// Terminating: it is being deleted; its grace period ends at GraceEnds. Unreachable: its node does not answer, so
-	// that no kubelet will confirm the end.
+	// Terminating: it is being deleted; its grace period ends at GraceEnds. Unreachable: its node does not respond, so
+	// that no kubelet will confirm the end of the pod.
 	Terminating bool
 	GraceEnds   time.Time
 	Unreachable bool
-	// LostNode is the name of its node, if that does not answer and the pod is being deleted, or runs and is not ready.
+	// LostNode is the name of its node if the node does not respond and the pod is terminating, or running and not ready.
 	LostNode string
-	// Cause says in the words of a message why it is not ready, or has no node: "" if nothing is known, or the pod is starting.
-	// It stays the same while the pod tries the same again.
+	// Cause is text for a message about why the pod is not ready or not bound; "" if the cause is unknown, or the pod
+	// is starting. It does not change while the pod retries the same step.
 	Cause string
-	// Stopped: it is being deleted, and no container of it runs any more, or ever will.
+	// Stopped: it is being deleted, and none of its containers is running or will run.
 	Stopped bool
-	// Tracked: it has the finalizer that keeps its object until its end has been recorded.
+	// Tracked: it has the finalizer that prevents the removal of its object until its end has been recorded.
 	Tracked bool
 }
 
-// lost reports whether a terminating pod is given up: its node is unreachable and its grace period is over.
+// lost reports whether a terminating pod is considered lost: its node is unreachable and its grace period is over.
 func (p Pod) lost(now time.Time) bool {
 	return p.Terminating && p.Unreachable && !now.Before(p.GraceEnds)
 }
 
-// CliquePods is a clique and its pods.
+// CliquePods contains the facts about a clique and its pods.
 type CliquePods struct {
-	// Replicas is the number of pods wanted.
+	// Replicas is the desired number of pods.
 	Replicas int32
-	// LeafMinMember is the minMember of the clique's leaf in the PodGroup as it is now; 0: the PodGroup does not list it.
-	// Scaling in stops there until the PodGroup has been lowered.
+	// LeafMinMember is the minMember of the clique's leaf in the existing PodGroup; 0: the PodGroup does not list it.
+	// Scaling in keeps that many pods until the PodGroup has been lowered.
 	LeafMinMember int32
-	// MinAvailable is how many pods must be ready, and OnDelete the update strategy: scaling in takes outdated pods first then.
+	// MinAvailable is the number of pods that must be ready. OnDelete: the update strategy is OnDelete, with which
+	// scaling in deletes outdated pods first.
 	MinAvailable int32
 	OnDelete     bool
-	// Pods are those that the clique owns, in any order.
+	// Pods are the pods that the clique owns, in any order.
 	Pods []Pod
-	// Others are pods that bear the clique's name and are owned by another object, or by none: as a rule by an earlier
-	// PodClique of that name. They have the host names that pods of this one would have.
+	// Others are pods that are labelled with the clique's name but have another owner or none, usually an earlier
+	// PodClique of that name. They have the hostnames that pods of this clique would have.
 	Others []Pod
-	// Ends is the history of pods that ended, by index: what DecidePods returned last.
+	// Ends is the history of pods that ended, by index, as last returned by DecidePods.
 	Ends map[int]Ends
 }
 
-// PodDecision is what to do about the pods of a clique.
+// PodDecision is the decision on the pods of a clique.
 type PodDecision struct {
-	// Create are the pods to make, lowest index first.
+	// Create are the pods to create, lowest index first.
 	Create []NewPod
 	// Delete are the pods to delete, in this order.
 	Delete []Deletion
-	// Lost are terminating pods on unreachable nodes whose index is given to a pod of Create.
+	// Lost are terminating pods on unreachable nodes whose index is reused by a pod in Create.
 	Lost []Pod
-	// Blocked are those of Others whose index is wanted: it is waited for.
+	// Blocked are the pods of Others whose index is needed. The clique waits until they are gone.
 	Blocked []Pod
-	// Ends is the history to keep. It must be recorded before Delete is carried out, or a crash loop starts its back-off
-	// anew.
+	// Ends is the history to record. It must be recorded before Delete is carried out; otherwise the back-off of a
+	// crash loop starts again.
 	Ends map[int]Ends
-	// Held is the number of pods that scaling in would delete, were the PodGroup lowered already.
+	// Held is the number of pods that scaling in will delete once the PodGroup has been lowered.
 	Held int
-	// RequeueAfter is when the decision changes without anything happening; 0: it does not.
+	// RequeueAfter is when the decision changes without an event; 0: it does not.
 	RequeueAfter time.Duration
 }
 
-// NewPod is a pod to make.
+// NewPod is a pod to create.
 type NewPod struct {
 	Index int
-	// Replaces is the UID of the lost pod whose index it gets, "" as a rule. It is part of the name: naming.Pod.
+	// Replaces is the UID of the lost pod whose index it reuses, usually "". It is part of the name, see naming.Pod.
 	Replaces string
 }
 
-// Deletion is a pod to delete and why, for the event.
+// Deletion is a pod to delete, with the reason for the event.
 type Deletion struct {
 	Pod    Pod
 	Reason DeletionReason
 }
 
-// DeletionReason says why a pod is deleted.
+// DeletionReason is why a pod is deleted.
 type DeletionReason string
 
 const (
-	// DeletedEnded: it failed or succeeded, and is replaced under the same index.
+	// DeletedEnded: it failed or succeeded, and is replaced by a pod with the same index.
 	DeletedEnded DeletionReason = "Ended"
 	// DeletedScaleIn: there are more pods than replicas.
 	DeletedScaleIn DeletionReason = "ScaleIn"
@@ -116,27 +118,29 @@ const (
 	DeletedDuplicate DeletionReason = "DuplicateIndex"
 )
 
-// DecidePods says which pods to make and which to delete. Source: docs/decisions, W4.
+// DecidePods returns which pods to create and which to delete. Source: docs/decisions, W4.
 //
-//   - Terminating pods are not counted and not picked again. The index of one stays taken until its object is gone, or its
-//     node is unreachable and its grace period over; a replacement waits for it rather than take a higher index.
-//   - So does the index of a pod of Others, whether it terminates or not; but one that ended and has no owner holds no index:
-//     it does not run, and nothing deletes it.
-//   - A pod that ended keeps its index, is deleted after a back-off (EndedDelay), and replaced when it is gone.
-//   - Scaling in takes pods in the order of InDeletionOrder, never more than the PodGroup allows.
-//   - Of two pods with one index the younger goes.
+//   - Terminating pods are not counted and not selected again. The index of a terminating pod stays in use until its object
+//     is gone, or its node is unreachable and its grace period is over. A replacement waits for this index and does not take
+//     a higher one.
+//   - The same holds for the index of a pod of Others, whether it is terminating or not. A pod of Others that ended and has
+//     no owner is ignored, because it does not run and no controller deletes it.
+//   - A pod that ended keeps its index, is deleted after a back-off (EndedDelay), and is replaced when it is gone.
+//   - Scaling in deletes pods in the order of InDeletionOrder, never more than the PodGroup allows.
+//   - Of two pods with the same index the younger is deleted.
 //
-// A pod without an index, whose host name and label were changed, is counted, and goes first when scaling in.
+// A pod without an index, whose hostname and label were changed, is counted, and is the first to be deleted when
+// scaling in.
 func DecidePods(c CliquePods, now time.Time) PodDecision {
 	d := PodDecision{Ends: map[int]Ends{}}
 	after := func(t time.Time) { d.after(t, now) }
 
-	// 1. Who counts, and which indices are taken.
+	// 1. Find the pods that count, and the indices in use.
 	pods := slices.Clone(c.Pods)
 	slices.SortFunc(pods, byAge)
 	taken := map[int]bool{}   // by a pod that counts
 	leaving := map[int]bool{} // by a terminating pod that is not lost
-	lost := map[int]Pod{}     // the youngest
+	lost := map[int]Pod{}     // the youngest per index
 	var counted []Pod
 	for _, p := range pods {
 		switch {
@@ -183,7 +187,7 @@ func DecidePods(c CliquePods, now time.Time) PodDecision {
 		d.Delete = append(d.Delete, Deletion{p, DeletedScaleIn})
 	}
 
-	// 3. Pods that ended are replaced.
+	// 3. Replace pods that ended.
 	for _, p := range order[allowed:] {
 		if p.Ended {
 			d.replaceEnded(p, c.Ends, now)
@@ -196,7 +200,7 @@ func DecidePods(c CliquePods, now time.Time) PodDecision {
 	}
 	d.Ends = boundedEnds(d.Ends)
 
-	// 4. Fill the lowest indices; wait for one that is about to be free.
+	// 4. Fill the lowest indices; wait for an index that is about to be free.
 	for i, missing := 0, -surplus; missing > 0; i++ {
 		if taken[i] {
 			continue
@@ -219,17 +223,17 @@ func DecidePods(c CliquePods, now time.Time) PodDecision {
 	return d
 }
 
-// after asks for a decision at a time.
+// after requests the next decision at time t.
 func (d *PodDecision) after(t, now time.Time) {
 	d.RequeueAfter = Sooner(d.RequeueAfter, max(t.Sub(now), time.Millisecond))
 }
 
-// replaceEnded deletes a pod that ended when its back-off is over, and notes that in the history; its successor is made when
-// it is gone. before is the history that was recorded last.
+// replaceEnded deletes a pod that ended once its back-off is over, and adds the end to the history; its successor is
+// created when the pod is gone. before is the recorded history.
 func (d *PodDecision) replaceEnded(p Pod, before map[int]Ends, now time.Time) {
 	ends := p.ends(endsOf(before, p.Index))
 	if own := before[p.Index]; p.Index >= 0 && own == ends && own.Last.Equal(p.EndedAt) && ends.Count > 0 {
-		ends.Count-- // it was counted by a pass whose deletion failed
+		ends.Count-- // an earlier pass counted it, but failed to delete it
 	}
 	if due := p.EndedAt.Add(EndedDelay(ends.Count)); now.Before(due) {
 		d.after(due, now)
@@ -239,9 +243,9 @@ func (d *PodDecision) replaceEnded(p Pod, before map[int]Ends, now time.Time) {
 	d.Ends[p.Index] = Ends{Count: ends.Count + 1, Last: p.EndedAt}
 }
 
-// InDeletionOrder returns the pods in the order in which scaling in takes them: those that ended, without an index,
-// never scheduled, not ready, outdated, newest first; then the highest index, then by name. The order is total. Pods that
-// terminate are to be left out by the caller.
+// InDeletionOrder returns the pods in the order in which scaling in deletes them: pods that ended first, then pods
+// without an index, never scheduled, not ready, outdated, newest first; then by highest index, then by name. The order
+// is total. The caller must leave out terminating pods.
 func InDeletionOrder(pods []Pod) []Pod {
 	sorted := slices.Clone(pods)
 	first := func(a, b bool) int { // true sorts first

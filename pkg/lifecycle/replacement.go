@@ -10,13 +10,14 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// Attempt numbers the lives of a unit: of a replica of a PodCliqueSet, and inside of it of a replica of a scaling group.
-// The zero value is the first life of both. PodCliques and pods carry the attempt that they were made for. Source:
-// docs/decisions, T7.
+// Attempt counts how often a unit was replaced: a replica of a PodCliqueSet, and within it a replica of a scaling
+// group. The zero value is the first attempt of both. PodCliques and pods record the attempt that they were created
+// for. Source: docs/decisions, T7.
 type Attempt struct {
-	// Set is that of the set replica.
+	// Set is the attempt of the set replica.
 	Set int32
-	// Group is that of the scaling-group replica within this life of the set replica; 0 for what is in no scaling group.
+	// Group is the attempt of the scaling-group replica within this attempt of the set replica; 0 outside of scaling
+	// groups.
 	Group int32
 }
 
@@ -25,12 +26,13 @@ func (a Attempt) Compare(b Attempt) int {
 	return cmp.Or(cmp.Compare(a.Set, b.Set), cmp.Compare(a.Group, b.Group))
 }
 
-// maxLead is how far the attempt of an object may be ahead of the recorded one.
+// maxLead is the maximum difference by which the attempt of an object may exceed the recorded one.
 const maxLead = 1 << 20
 
-// Believed returns the attempt of a set replica that an object is taken to be of which says that it is of a, given the
-// recorded one. An object may be ahead: the status that recorded its attempt was lost. But nobody replaced it a million times
-// meanwhile: a number so far ahead was forged, or is from before the numbers began anew, and is taken as earlier than any.
+// Believed returns the effective attempt of an object of a set replica that is labelled with attempt a, given the
+// recorded attempt. An object may have a higher attempt than the status, if the status that recorded it was lost. But
+// a replica is not replaced a million times in the meantime: a number that is higher by more than maxLead was forged,
+// or dates from before the numbers wrapped around, and is treated as earlier than every other.
 func (a Attempt) Believed(recorded int32) Attempt {
 	if a.Set-maxLead > recorded {
 		return Attempt{Set: -1, Group: -1}
@@ -38,8 +40,9 @@ func (a Attempt) Believed(recorded int32) Attempt {
 	return a
 }
 
-// BelievedInGroup is Believed for a scaling-group replica. Nothing of it can be ahead of the attempt of its set replica, which
-// the set tells the group before anything is made; and what the group raises is never beyond that.
+// BelievedInGroup is Believed for a scaling-group replica. Its objects cannot have a higher attempt of the set replica
+// than the recorded one, because the set writes that to the group before any object is created, and the group raises
+// only its own part of the attempt.
 func (a Attempt) BelievedInGroup(recorded Attempt) Attempt {
 	switch {
 	case a.Set > recorded.Set:
@@ -50,11 +53,11 @@ func (a Attempt) BelievedInGroup(recorded Attempt) Attempt {
 	return a
 }
 
-// Precedes reports whether an object of the attempt is about to be deleted, given the recorded one. One of a later attempt is
-// there to stay: the status that recorded it was lost.
+// Precedes reports whether an object of the attempt is about to be deleted, given the recorded attempt. An object of a
+// later attempt stays: the status that recorded its attempt was lost.
 func (a Attempt) Precedes(recorded Attempt) bool { return a.Compare(recorded) < 0 }
 
-// ReplacementReason says in one word why a unit is replaced. The values are those of the API: v1alpha1.ReplicaAttempt.
+// ReplacementReason is why a unit is replaced, with the values of the API: v1alpha1.ReplicaAttempt.
 type ReplacementReason string
 
 // Reasons of a Replacement.
@@ -69,42 +72,44 @@ const (
 	ReplacedUpdate ReplacementReason = "Update"
 )
 
-// Replacement is why a unit is replaced; it is recorded with the attempt. The zero value: it is not. Source:
-// docs/decisions, T7.
+// Replacement describes why a unit is replaced; it is recorded together with the attempt. The zero value: the unit is
+// not replaced. Source: docs/decisions, T7.
 type Replacement struct {
 	Reason ReplacementReason
 	// Message is one sentence for users, without a full stop.
 	Message string
 }
 
-// Requested reports whether a replacement is asked for.
+// Requested reports whether a replacement is requested.
 func (r Replacement) Requested() bool { return r.Reason != "" }
 
-// Raised is an attempt that is raised, and why.
+// Raised is an attempt to record, and why it was raised.
 type Raised struct {
 	// Attempt is the new number.
 	Attempt int32
 	Replacement
 }
 
-// Unit is what is replaced whole: a replica of a PodCliqueSet or of a PodCliqueScalingGroup.
+// Unit contains the facts about a unit that is replaced as a whole: a replica of a PodCliqueSet or of a
+// PodCliqueScalingGroup.
 type Unit struct {
 	// OfGroup: it is a replica of a PodCliqueScalingGroup.
 	OfGroup bool
-	// Attempt is the one that the status of the owner records. Attempts of a set replica, here and below, have Group 0. Those
-	// below are believed: Attempt.Believed.
+	// Attempt is the attempt that the status of the owner records. Attempts of a set replica, here and below, have
+	// Group 0. The attempts below have been converted by Attempt.Believed.
 	Attempt Attempt
 	// Wanted are the names of the PodCliques that the unit consists of.
 	Wanted []string
-	// Cliques are those of them that exist.
+	// Cliques are the existing ones.
 	Cliques []UnitClique
-	// Pods are the pods of these PodCliques and of PodCliques of these names that are gone. Of a scaling-group replica also
-	// the other pods of the set replica: none of an earlier life of the set replica may be left.
+	// Pods are the pods of these PodCliques and of deleted PodCliques with these names. For a scaling-group replica
+	// they also include the other pods of the set replica, because pods of an earlier attempt of the set replica must
+	// be gone too.
 	Pods []UnitPod
-	// Admitted: the unit has a PodGroup of its own, made for Attempt, which is admitted.
+	// Admitted: the unit has a PodGroup of its own, which was created for Attempt and is admitted.
 	Admitted bool
-	// Replace asks for the unit to be replaced because of what its PodCliques of Attempt are, or were. Without effect if none
-	// of them is there to stay: then it is replaced already.
+	// Replace requests that the unit is replaced because of the state of its PodCliques of Attempt. It has no effect
+	// if all of them are being deleted, because the unit is then replaced already.
 	Replace Replacement
 }
 
@@ -115,13 +120,14 @@ type UnitClique struct {
 	Terminating bool
 }
 
-// UnitPod is a pod that a unit has to do with.
+// UnitPod contains the facts about a pod that is relevant to a unit.
 type UnitPod struct {
 	Name string
-	// Clique and CliqueUID are of the PodClique that it was made for, whether or not it exists.
+	// Clique and CliqueUID are the name and UID of the PodClique that the pod was created for, whether it still exists
+	// or not.
 	Clique, CliqueUID string
 	Attempt           Attempt
-	// Elsewhere: the pod is of another unit of the same set replica.
+	// Elsewhere: the pod belongs to another unit of the same set replica.
 	Elsewhere bool
 	// Terminating, Unreachable and GraceEnds are as in Pod.
 	Terminating, Unreachable bool
@@ -132,44 +138,45 @@ func (p UnitPod) lost(now time.Time) bool {
 	return Pod{Terminating: p.Terminating, Unreachable: p.Unreachable, GraceEnds: p.GraceEnds}.lost(now)
 }
 
-// UnitDecision is what to do about the PodCliques of a unit.
+// UnitDecision is the decision on the PodCliques of a unit.
 type UnitDecision struct {
-	// Attempt is the attempt to record. If it differs from Unit.Attempt the unit is replaced because of Replacement: record
-	// both, and decide again.
+	// Attempt is the attempt to record. If it differs from Unit.Attempt, the unit is replaced because of Replacement:
+	// the caller records both, and decides again.
 	Attempt Attempt
 	// Replacement is the zero value if Attempt does not differ.
 	Replacement Replacement
-	// Delete names the PodCliques of earlier attempts that are to be deleted, sorted.
+	// Delete are the names of the PodCliques of earlier attempts to delete, sorted.
 	Delete []string
-	// Create names the PodCliques that are to be made, in the order of Unit.Wanted.
+	// Create are the names of the PodCliques to create, in the order of Unit.Wanted.
 	Create []string
-	// Waits are the pods of earlier PodCliques that a PodClique waits for, by name; WaitsFor the PodCliques. Nothing is made
-	// in their stead before they are gone or lost. Both sorted.
+	// Waits are the pods of earlier PodCliques that the creation of a PodClique waits for, by name; WaitsFor are such
+	// PodCliques. PodCliques are not recreated until these are gone or lost. Both are sorted.
 	Waits    []UnitPod
 	WaitsFor []string
-	// Earlier: something of an earlier attempt exists. The PodGroup of the present attempt is not made before it is gone, or its
-	// pods would count towards that.
+	// Earlier: an object of an earlier attempt exists. The PodGroup of the current attempt is not created before it is
+	// gone, because its pods would count towards that PodGroup.
 	Earlier bool
-	// RequeueAfter is when the decision changes without anything happening; 0: it does not.
+	// RequeueAfter is when the decision changes without an event; 0: it does not.
 	RequeueAfter time.Duration
 }
 
-// DecideUnit returns which PodCliques of a unit to make and which to delete. Source: docs/decisions, W10, T7.
+// DecideUnit returns which PodCliques of a unit to create and which to delete. Source: docs/decisions, W10, T7.
 //
 //   - PodCliques of an earlier attempt are deleted. As long as one of them or a pod of an earlier attempt exists, no PodClique
-//     is made.
-//   - A unit all of whose PodCliques are gone or going, while pods of them exist or the scheduler has it as admitted, is
-//     replaced whole, whoever deleted them: its attempt is raised.
-//   - A unit that Unit.Replace asks to be replaced is: its attempt is raised, healthy PodCliques included.
-//   - A PodClique that is gone alone is made again when the pods that it leaves are gone. By then it shows whether others
-//     were deleted with it.
-//   - Pods that are lost are waited for no longer: their nodes are unreachable and their grace period is over.
+//     is created.
+//   - If all PodCliques of a unit are gone or being deleted, while pods of them exist or the unit is admitted, the whole unit
+//     is replaced, whoever deleted the PodCliques: its attempt is raised.
+//   - If Unit.Replace requests a replacement, the attempt is raised and healthy PodCliques are replaced too.
+//   - If a single PodClique is gone, it is recreated when its remaining pods are gone. By then it is known whether other
+//     PodCliques were deleted with it.
+//   - Lost pods are not waited for: their nodes are unreachable and their grace period is over.
 //
-// The pods and PodCliques have to be known as they are: ask the API server before what Create names is made.
+// The facts about pods and PodCliques may be outdated when they come from a cache: the caller must read them from the
+// API server before it creates the PodCliques in Create.
 func DecideUnit(u Unit, now time.Time) UnitDecision {
 	d := UnitDecision{Attempt: u.Attempt}
 	exists := map[string]bool{} // of any attempt, terminating or not
-	owners := map[string]bool{} // UIDs of PodCliques that stay
+	owners := map[string]bool{} // UIDs of PodCliques that are not being deleted
 	earlier, going := false, false
 	latest := u.Attempt
 	for _, c := range u.Cliques {
@@ -241,7 +248,8 @@ func DecideUnit(u Unit, now time.Time) UnitDecision {
 	return d
 }
 
-// next returns the attempt that follows on all that were seen: the status that recorded them may have gone with its object.
+// next returns the attempt after all observed ones, because the status that recorded them may have been deleted with
+// its object.
 func (u Unit) next(latest Attempt) Attempt {
 	if !u.OfGroup {
 		return Attempt{Set: following(latest.Set)}
@@ -253,7 +261,7 @@ func (u Unit) next(latest Attempt) Attempt {
 	return Attempt{Set: u.Attempt.Set, Group: following(group)}
 }
 
-// following returns the number after n. After the largest the numbers begin anew; see Attempt.Believed.
+// following returns the number after n. After the largest, the numbers wrap around; see Attempt.Believed.
 func following(n int32) int32 {
 	if n == math.MaxInt32 {
 		return 1
@@ -261,13 +269,13 @@ func following(n int32) int32 {
 	return n + 1
 }
 
-// Recheck returns the decision, to be made again after RecheckAfter at the latest.
+// Recheck returns the decision with a requeue after RecheckAfter at the latest.
 func (d UnitDecision) Recheck() UnitDecision {
 	d.RequeueAfter = Sooner(d.RequeueAfter, RecheckAfter)
 	return d
 }
 
-// UnderWay returns of how many units something of an earlier attempt exists.
+// UnderWay returns the number of units of which an object of an earlier attempt exists.
 func UnderWay(decisions []UnitDecision) int {
 	n := 0
 	for _, d := range decisions {
@@ -278,8 +286,8 @@ func UnderWay(decisions []UnitDecision) int {
 	return n
 }
 
-// Frozen returns the decision on a unit of that attempt in which nothing is created any more: it is neither completed nor
-// replaced. What is of an earlier attempt goes. Source: docs/decisions, J5, J6.
+// Frozen returns the decision for a unit of the given attempt whose workload creates no more objects: the unit is
+// neither completed nor replaced, and objects of earlier attempts are deleted. Source: docs/decisions, J5, J6.
 func (d UnitDecision) Frozen(attempt Attempt) UnitDecision {
 	if d.Attempt != attempt {
 		return UnitDecision{Attempt: attempt}
@@ -288,7 +296,7 @@ func (d UnitDecision) Frozen(attempt Attempt) UnitDecision {
 	return d
 }
 
-// Note says what the unit waits for before PodCliques are created, "" if for nothing.
+// Note describes what the unit waits for before PodCliques are created, "" if it does not wait.
 func (d UnitDecision) Note() string {
 	const shown = 3
 	switch {

@@ -2,8 +2,8 @@ package lifecycle
 
 import "time"
 
-// RequeueAfter returns when the first of the decisions changes without anything happening, 0 if none does. raised: an attempt
-// was raised, and its unit is to be processed again immediately.
+// RequeueAfter returns the shortest time after which one of the decisions changes without an event, 0 if none does.
+// raised: an attempt was raised, and its unit must be processed again immediately.
 func RequeueAfter(decisions []UnitDecision, raised bool) time.Duration {
 	if raised {
 		return time.Millisecond
@@ -15,7 +15,7 @@ func RequeueAfter(decisions []UnitDecision, raised bool) time.Duration {
 	return after
 }
 
-// Sooner returns the shorter of two delays; 0: not at all.
+// Sooner returns the shorter of two delays, where 0 means no delay is set.
 func Sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b

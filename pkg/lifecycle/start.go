@@ -11,8 +11,8 @@ import (
 
 // StartOrder is the start order of a set's template.
 type StartOrder struct {
-	// InOrder: each clique after the one before it in Cliques. Explicit: each after those of its StartsAfter. Neither: no
-	// order.
+	// InOrder: each clique starts after the one before it in Cliques. Explicit: each clique starts after those in its
+	// StartsAfter. Neither: there is no order.
 	InOrder, Explicit bool
 	// Cliques in the order of the template.
 	Cliques []OrderedClique
@@ -24,22 +24,22 @@ type StartOrder struct {
 type OrderedClique struct {
 	Name        string
 	StartsAfter []string
-	// Group is the scaling group it is in, "" if standalone.
+	// Group is the scaling group that the clique belongs to, "" if it is standalone.
 	Group string
 }
 
-// Requirement is a parent that must have started before a pod goes on. Exactly one of PodClique and Group is set.
+// Requirement is a parent that must have started before a pod may start. Exactly one of PodClique and Group is set.
 type Requirement struct {
 	// PodClique is the full name of one PodClique that must be available.
 	PodClique string `json:"podClique,omitempty"`
-	// Group is the full name of a scaling group: in Need of its replicas, any of them, the PodClique that the template
-	// calls Clique must be available.
+	// Group is the full name of a scaling group: in Need of its replicas, whichever they are, the PodClique of the
+	// template's clique Clique must be available.
 	Group  string `json:"group,omitempty"`
 	Clique string `json:"clique,omitempty"`
 	Need   int32  `json:"need,omitempty"`
 }
 
-// String returns the requirement in words, for users.
+// String returns a description of the requirement, for users.
 func (r Requirement) String() string {
 	if r.PodClique != "" {
 		return "clique " + r.PodClique
@@ -53,13 +53,13 @@ func FormatRequirements(rs []Requirement) string {
 		return ""
 	}
 	text, err := json.Marshal(rs)
-	if err != nil { // strings and numbers marshal
+	if err != nil { // cannot happen: the fields are strings and numbers
 		panic(err)
 	}
 	return string(text)
 }
 
-// ParseRequirements reads what FormatRequirements wrote. "" is no requirement.
+// ParseRequirements parses the text of FormatRequirements. "" means no requirements.
 func ParseRequirements(text string) ([]Requirement, error) {
 	if text == "" {
 		return nil, nil
@@ -76,15 +76,17 @@ func ParseRequirements(text string) ([]Requirement, error) {
 	return rs, nil
 }
 
-// Requirements returns what the pods of a clique wait for. set is the name of the PodCliqueSet, i the index of its
-// replica, groupReplica that of the replica of the clique's scaling group (ignored for a standalone clique). Parents that
-// the template does not have are left out: nothing could ever fulfil them. Sorted as the template has the parents.
+// Requirements returns what the pods of a clique must wait for. set is the name of the PodCliqueSet, i the index of
+// its replica, groupReplica the index of the replica of the clique's scaling group (ignored for a standalone clique).
+// Parents that do not exist in the template are left out, because they could never start. The result is in the order
+// of the parents in the template.
 //
 //   - A standalone parent: its PodClique.
 //   - A parent in another scaling group: any minAvailable of that group's replicas (docs/decisions, W8).
-//   - A parent in the same group: that of the same replica; below minAvailable besides any minAvailable of the replicas.
-//   - Replicas of a group from its minAvailable on are surplus. They come when the minimum runs and may come alone, so
-//     they wait for parents of their own replica only (docs/decisions, W8).
+//   - A parent in the same group: that of the same replica; replicas below minAvailable also wait for any minAvailable of the
+//     replicas.
+//   - Replicas of a group from index minAvailable on are surplus. They are created when the minimum runs and may start alone,
+//     so they wait for parents of their own replica only (docs/decisions, W8).
 func (o StartOrder) Requirements(set string, i int, clique string, groupReplica int) []Requirement {
 	at := slices.IndexFunc(o.Cliques, func(c OrderedClique) bool { return c.Name == clique })
 	if at < 0 {
@@ -96,7 +98,7 @@ func (o StartOrder) Requirements(set string, i int, clique string, groupReplica 
 	for _, parent := range o.parents(at) {
 		if child.Group != "" && parent.Group == child.Group {
 			rs = append(rs, Requirement{PodClique: naming.MemberPodClique(set, i, child.Group, groupReplica, parent.Name)})
-			// One of one replica is itself.
+			// If one replica is needed, it is the clique's own.
 			if need := o.groupMinimum(child.Group); !surplus && need > 1 {
 				rs = append(rs, Requirement{Group: naming.ScalingGroup(set, i, parent.Group), Clique: parent.Name, Need: need})
 			}
@@ -113,7 +115,7 @@ func (o StartOrder) Requirements(set string, i int, clique string, groupReplica 
 	return rs
 }
 
-// parents returns the cliques that the one at that place starts after.
+// parents returns the cliques after which the clique at the given position starts.
 func (o StartOrder) parents(at int) []OrderedClique {
 	switch {
 	case o.InOrder && at > 0:
@@ -133,8 +135,9 @@ func (o StartOrder) parents(at int) []OrderedClique {
 
 func (o StartOrder) groupMinimum(group string) int32 { return max(o.GroupMinimum[group], 1) }
 
-// Started reports whether a parent has started, given the PodCliques and the scaling groups of the set's replica as they
-// are now. What does not exist has not started; a clique or a group scaled to zero has, for there is nothing to wait for.
+// Started reports whether a parent has started, given the current PodCliques and scaling groups of the set's replica.
+// An object that does not exist has not started; a clique or group scaled to zero has, because there are no pods to
+// wait for.
 func (r Requirement) Started(cliques []Clique, groups []ScalingGroup) bool {
 	need, have := int32(1), int32(0)
 	if r.Group != "" {
@@ -157,7 +160,7 @@ func (r Requirement) Started(cliques []Clique, groups []ScalingGroup) bool {
 	return have >= need
 }
 
-// Unmet returns the requirements that are not fulfilled, in the order given. None: the pods may start.
+// Unmet returns the requirements that are not met, in the given order. None: the pods may start.
 func Unmet(rs []Requirement, cliques []Clique, groups []ScalingGroup) []Requirement {
 	var unmet []Requirement
 	for _, r := range rs {

@@ -2,33 +2,35 @@ package lifecycle
 
 import "time"
 
-// StatusChange is how the status that an object should have differs from the one that was written last.
+// StatusChange describes how the desired status of an object differs from the written one.
 type StatusChange struct {
-	// First: no status has been written yet. Observed: the status describes another generation of the spec.
+	// First: no status has been written yet. Observed: the observed generation of the spec has changed.
 	First, Observed bool
-	// Urgent: others act on what has changed: availability, a breach, the minimum, an error, or a fact that must be
-	// recorded before the controller acts on it itself. Otherwise only numbers have changed.
+	// Urgent: the change contains more than counts: availability, a breach, the minimum, an error, which other
+	// controllers act on, or a fact that must be recorded before the controller itself acts on it.
 	Urgent bool
-	// Settling: pods are being created or started, so that more changes are about to follow.
+	// Settling: pods are being created or started, so that more changes will follow soon.
 	Settling bool
-	// Since is when the controller first saw a difference, by its own clock. A timestamp of an API object would be that of
-	// another clock.
+	// Since is when the controller first observed a difference, by its own clock. Timestamps of API objects are not
+	// used, because they come from another clock.
 	Since time.Time
 }
 
 const (
-	// firstStatusDelay is for a first status, or the first of a changed spec, on which users wait with kubectl wait. The
-	// status is to be there 2 s after the object or its change. Pods that are ready by then cost no write of their own.
+	// firstStatusDelay applies to the first status of an object or of a changed spec, which users wait for with
+	// kubectl wait. The status must be written within 2 s after the object or its change. Pods that become ready in
+	// the meantime need no further write.
 	firstStatusDelay = 1500 * time.Millisecond
-	// settlingDelay is for numbers while pods start: they are to be there after 5 s, one of which the controller may have
-	// waited for more events. A pod that starts without trouble is ready within that time: binding costs no write.
+	// settlingDelay applies to counts while pods start. They must be written within 5 s, one of which the controller
+	// may have waited for more events. A pod that starts without problems becomes ready within that time, so that its
+	// binding needs no write.
 	settlingDelay = 3 * time.Second
-	// settledDelay is for numbers when no other change is expected.
+	// settledDelay applies to counts when no other change is expected.
 	settledDelay = 500 * time.Millisecond
 )
 
-// StatusDelay returns how long to wait before a changed status is written; 0: write it now. It depends on nothing but the
-// object itself: what happens elsewhere delays no status.
+// StatusDelay returns how long to wait before a changed status is written; 0: write it now. It depends on the object
+// alone, so that changes of other objects never delay the status.
 func StatusDelay(c StatusChange, now time.Time) time.Duration {
 	var delay time.Duration
 	switch {

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// EffectiveDelay returns the termination delay of a scaling group: its override, else that of the set. Without the
-// set's there is none: gang termination is off. Source: Gang Termination Design Doc, "PCSG TerminationDelay Override".
+// EffectiveDelay returns the termination delay of a scaling group: its override if there is one, otherwise that of the
+// set. If the set has none, gang termination is off and the result is nil. Source: Gang Termination Design Doc, "PCSG
+// TerminationDelay Override".
 func EffectiveDelay(set, override *time.Duration) *time.Duration {
 	if set == nil || override == nil {
 		return set
@@ -14,27 +15,28 @@ func EffectiveDelay(set, override *time.Duration) *time.Duration {
 	return override
 }
 
-// GroupTermination is what decides which replicas a scaling group terminates itself.
+// GroupTermination contains the facts that decide which replicas a scaling group terminates itself.
 type GroupTermination struct {
-	// Replicas are those that are wanted and of which a PodClique exists.
+	// Replicas are the desired replicas of which at least one PodClique exists.
 	Replicas []GroupReplica
-	// MinAvailable is how many replicas must be available.
+	// MinAvailable is the number of replicas that must be available.
 	MinAvailable int32
 	// Delay is the effective termination delay of the group. nil: nothing is terminated.
 	Delay *time.Duration
-	// ReportsOnly: the group terminates nothing itself. Its breach is the set's concern, as in Training workloads.
+	// ReportsOnly: the group terminates no replica itself and only reports its breach to the set, as in Training
+	// workloads.
 	ReportsOnly bool
 }
 
-// Termination is what is terminated, and when the next is.
+// Termination is the decision which replicas are terminated now, and when the next one is.
 type Termination struct {
-	// Replicas are to be replaced now, and why, by index. nil: none.
+	// Replicas are the replicas to replace now, by index, with the reasons. nil: none.
 	Replicas map[int]Replacement
-	// Next is the earliest deadline that has not passed, a whole second. Zero: there is none.
+	// Next is the earliest deadline that has not passed, in whole seconds. Zero: there is none.
 	Next time.Time
 }
 
-// RequeueAfter returns when the decision changes without anything happening; 0: it does not.
+// RequeueAfter returns when the decision changes without an event; 0: it does not.
 func (t Termination) RequeueAfter(now time.Time) time.Duration {
 	if t.Next.IsZero() {
 		return 0
@@ -42,9 +44,9 @@ func (t Termination) RequeueAfter(now time.Time) time.Duration {
 	return max(t.Next.Sub(now), time.Millisecond)
 }
 
-// RecheckAfter is when a termination or a restart is decided on again that is due by what the cache shows and not by
-// what the API server has. The cache catches up, but a breach that ended only for a moment changes no status, and
-// no event would follow.
+// RecheckAfter is the time after which the controller decides again on a termination or restart that is due according
+// to the cache but not according to the API server. The cache will catch up, but a breach that ended only for a moment
+// changes no status, so that no event would trigger the next decision.
 const RecheckAfter = time.Second
 
 func (t *Termination) add(index int, d due, now time.Time) {
@@ -62,11 +64,11 @@ func (t *Termination) add(index int, d due, now time.Time) {
 	}
 }
 
-// DecideGroupTermination returns which replicas a scaling group terminates itself: those with a PodClique in breach for
-// longer than the delay, as long as enough others are available. Else the group is in breach itself, and the set
-// decides. A PodClique counts only if its status is of its present spec and it was made for the present attempt of its
-// replica: what is not known, and what is replaced already, terminates nothing. Source: Gang Termination Design Doc,
-// "Two-level protection at PCSG"; docs/decisions, T4, T7, W3.
+// DecideGroupTermination returns which replicas a scaling group terminates itself: those with a PodClique in breach
+// for longer than the delay, as long as enough other replicas are available. Otherwise the group itself is in breach,
+// and the set decides. A PodClique counts only if its status describes its current spec and it was created for the
+// current attempt of its replica. Unknown states, and replicas that are being replaced already, terminate nothing.
+// Source: Gang Termination Design Doc, "Two-level protection at PCSG"; docs/decisions, T4, T7, W3.
 func DecideGroupTermination(g GroupTermination, now time.Time) Termination {
 	var t Termination
 	if available, _ := CountAvailable(g.Replicas); g.ReportsOnly || available < g.MinAvailable {
@@ -79,7 +81,7 @@ func DecideGroupTermination(g GroupTermination, now time.Time) Termination {
 }
 
 // DecideSetTermination returns which replicas of a set are terminated: those with a standalone PodClique or a scaling
-// group in breach for longer than its delay. What is not known, and what is of an earlier attempt, terminates nothing.
+// group in breach for longer than its delay. Unknown states, and objects of an earlier attempt, terminate nothing.
 // Source: Gang Termination Design Doc, "PodCliqueSet Level Termination"; docs/decisions, T5, T7, W3.
 func DecideSetTermination(replicas []SetReplica, now time.Time) Termination {
 	var t Termination
@@ -89,12 +91,13 @@ func DecideSetTermination(replicas []SetReplica, now time.Time) Termination {
 	return t
 }
 
-// CountAvailable returns how many replicas of a scaling group are available for certain, and how many more may be.
+// CountAvailable returns how many replicas of a scaling group are certainly available, and how many more may be.
 func CountAvailable(replicas []GroupReplica) (available, unknown int32) {
 	for _, r := range replicas {
 		switch {
 		case !r.Available():
-			// Not even by what is not known yet: a status that is behind may have been better or worse.
+			// A replica with outdated statuses counts as unknown: a status that is behind may have been better or
+			// worse than the state.
 			if r.mayBeAvailable() {
 				unknown++
 			}
@@ -107,10 +110,10 @@ func CountAvailable(replicas []GroupReplica) (available, unknown int32) {
 	return available, unknown
 }
 
-// observed reports whether the status of every member clique is of its present spec.
+// observed reports whether the status of every member PodClique describes its current spec.
 func (r GroupReplica) observed() bool { return r.all(func(c Clique) bool { return c.Observed }) }
 
-// mayBeAvailable reports whether the replica would be available if what is not known were so.
+// mayBeAvailable reports whether the replica would be available if all members with an unknown state were available.
 func (r GroupReplica) mayBeAvailable() bool {
 	return r.all(func(c Clique) bool {
 		return r.available(c) || !c.Attempt.Precedes(r.Attempt) && !c.Terminating && !c.Observed
@@ -125,13 +128,13 @@ type due struct {
 	deadline   time.Time // zero: never
 }
 
-// message returns the reason of a termination, for events and statuses.
+// message returns the message about a termination, for events and statuses.
 func (d due) message() string {
 	return fmt.Sprintf("%s %s was below its minimum from %s to the deadline at %s: %s",
 		d.kind, d.name, Timestamp(d.since), Timestamp(d.deadline), d.counts)
 }
 
-// first returns the one of two that is due first. One without a deadline never is.
+// first returns the breach that is due first. A breach without a deadline is never due.
 func first(a, b due) due {
 	if a.deadline.IsZero() || !b.deadline.IsZero() && b.deadline.Before(a.deadline) {
 		return b
@@ -181,8 +184,8 @@ func (g ScalingGroup) due() due {
 		counts: withCause(fmt.Sprintf("%d of %d replicas available, %d needed", g.AvailableReplicas, g.Replicas, g.MinAvailable), g.Cause)}
 }
 
-// BreachedSince returns when the first breach of a standalone clique or scaling group of the replica began that lasts.
-// Zero: there is none. What is left of a replica that has succeeded is in no breach.
+// BreachedSince returns the beginning of the oldest breach that still lasts, of a standalone clique or a scaling group
+// of the replica. Zero: there is none. A replica that has succeeded is never in breach.
 func (r SetReplica) BreachedSince() time.Time {
 	var since time.Time
 	if r.Succeeded {

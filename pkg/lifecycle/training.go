@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Phase is the phase of a set. The values are those of the API.
+// Phase is the phase of a set, with the values of the API.
 type Phase string
 
 // Phases. Inference workloads have the first two only.
@@ -27,16 +27,16 @@ const (
 	MaxRuntimeExceeded  FailureReason = "MaxRuntimeExceeded"
 )
 
-// Training is what decides about a Training workload. Times of its status are whole seconds.
+// Training contains the facts that decide about a Training workload. Times from its status are whole seconds.
 type Training struct {
-	// MaxRuntime is how long it may run from its first start; 0: for ever. MaxRestarts is how often replicas may be restarted,
-	// all together. TTL is how long it stays after it finished; nil: for ever.
+	// MaxRuntime is the time that the workload may run from its first start; 0: no limit. MaxRestarts is the number of
+	// restarts, counted over all replicas. TTL is the time after which a finished workload is deleted; nil: never.
 	MaxRuntime  time.Duration
 	MaxRestarts int32
 	TTL         *time.Duration
 
-	// Phase, RestartCount, StartTime, Deadline, Succeeded (indices of replicas) and FinishedAt are recorded in the status. Zero
-	// times: there are none. Failed: the condition is True.
+	// Phase, RestartCount, StartTime, Deadline, Succeeded (indices of replicas) and FinishedAt are the values recorded
+	// in the status. Zero times: not set. Failed: the condition Failed is True.
 	Phase        Phase
 	RestartCount int32
 	StartTime    time.Time
@@ -45,19 +45,19 @@ type Training struct {
 	Failed       bool
 	FinishedAt   time.Time
 
-	// Replicas are those that are wanted.
+	// Replicas are the desired replicas.
 	Replicas []TrainingReplica
-	// Running: a pod runs. Started: a pod runs, or ended. Draining: a pod is neither gone nor ended, nor is it terminating on
-	// a node that does not answer.
+	// Running: a pod is running. Started: a pod is running or has ended. Draining: a pod exists that has not ended and
+	// is not terminating on a node that does not respond.
 	Running, Started, Draining bool
 }
 
 // TrainingReplica is a replica of a set of a Training workload.
 type TrainingReplica struct {
 	Index int
-	// Attempt is its present one.
+	// Attempt is the current attempt of the replica.
 	Attempt int32
-	// Cliques are its PodCliques, members of scaling groups included. Complete: every one that is wanted exists.
+	// Cliques are its PodCliques, including members of scaling groups. Complete: every PodClique of the replica exists.
 	Cliques  []TrainingClique
 	Complete bool
 }
@@ -65,52 +65,55 @@ type TrainingReplica struct {
 // TrainingClique is a PodClique of a Training workload.
 type TrainingClique struct {
 	Clique
-	// Succeeded: its condition of that name is True.
+	// Succeeded: its condition Succeeded is True.
 	Succeeded bool
 	// Delay is how long it may be below its minimum before the replica is restarted.
 	Delay time.Duration
-	// Message says what is the matter, if it is below its minimum.
+	// Message describes the breach, if the PodClique is below its minimum.
 	Message string
 }
 
-// TrainingOutcome is what becomes of a Training workload.
+// TrainingOutcome is the decision on a Training workload.
 type TrainingOutcome struct {
-	// Phase, StartTime, Deadline, Succeeded and FinishedAt are to be recorded.
+	// Phase, StartTime, Deadline, Succeeded and FinishedAt are the values to record.
 	Phase      Phase
 	StartTime  time.Time
 	Deadline   time.Time
 	Succeeded  IndexSet
 	FinishedAt time.Time
 
-	// Failure: the workload fails now. Record it before anything else; nothing is made from then on. "": it does not, or it
-	// has failed before. Message is one sentence for users, for the condition and the event.
+	// Failure is why the workload fails now. It must be recorded before anything else; afterwards no object is
+	// created. "": the workload does not fail, or has failed before. Message is one sentence for users, for the
+	// condition and the event.
 	Failure FailureReason
 	Message string
-	// Restart are the replicas to be replaced, and why, by index. Each uses one restart, recorded together with its attempt.
+	// Restart are the replicas to replace, by index, with the reasons. Each uses one restart, recorded together with
+	// its attempt.
 	Restart map[int]Replacement
-	// NextRestart is when the next restart, or the failure in its stead, is due of those that are not yet. Zero: none is.
+	// NextRestart is when the next restart is due, or the failure if no restarts are left. Zero: none is due.
 	NextRestart time.Time
-	// Again: the next decision follows from what this one records.
+	// Again: once this decision is recorded, the next one can be made immediately.
 	Again bool
-	// Expired: the workload is to be deleted.
+	// Expired: the workload must be deleted.
 	Expired bool
-	// RequeueAfter is when the decision changes without anything happening; 0: it does not.
+	// RequeueAfter is when the decision changes without an event; 0: it does not.
 	RequeueAfter time.Duration
 }
 
-// DecideTraining returns what becomes of a Training workload. Sources: GREP-0285, "PodCliqueSet Controller";
+// DecideTraining returns the decision on a Training workload. Sources: GREP-0285, "PodCliqueSet Controller";
 // docs/decisions, J3 to J8.
 //
-//   - It is Running as long as a pod is, and was so at least once: the start is recorded before anything that follows from it.
-//   - A replica whose PodCliques have all succeeded has succeeded; when all have, so has the workload.
-//   - A replica with a PodClique below its minimum past the delay is restarted, as long as there are restarts left; else the
-//     workload fails.
-//   - It fails when its deadline passes: MaxRuntime after the start, never moved by restarts.
-//   - A workload that fails is Failed once no pod of it runs. Succeeded and Failed are final.
+//   - The phase is Running as long as a pod is running, and was Running at least once: the start is recorded before anything
+//     that follows from it.
+//   - A replica has succeeded when all its PodCliques have succeeded, and the workload when all replicas have.
+//   - A replica with a PodClique below its minimum for longer than the delay is restarted as long as restarts are left;
+//     otherwise the workload fails.
+//   - The workload fails when its deadline passes: MaxRuntime after the start, never extended by restarts.
+//   - The phase of a workload that fails becomes Failed when none of its pods is running. Succeeded and Failed are final.
 func DecideTraining(t Training, now time.Time) TrainingOutcome {
 	o := TrainingOutcome{Phase: t.Phase, StartTime: t.StartTime, Deadline: t.Deadline, Succeeded: t.Succeeded, FinishedAt: t.FinishedAt}
 	if t.Phase == PhaseSucceeded || t.Phase == PhaseFailed {
-		if o.FinishedAt.IsZero() { // the status has lost it: the time to live begins anew
+		if o.FinishedAt.IsZero() { // missing in the status: the time to live starts again
 			o.FinishedAt = wholeSecond(now)
 		}
 		o.expire(t.TTL, now)
@@ -137,7 +140,7 @@ func DecideTraining(t Training, now time.Time) TrainingOutcome {
 		return o
 	}
 
-	// 3. What has succeeded.
+	// 3. Replicas that have succeeded.
 	var succeeded []int
 	for _, r := range t.Replicas {
 		if r.succeeded() {
@@ -153,7 +156,7 @@ func DecideTraining(t Training, now time.Time) TrainingOutcome {
 		o.expire(t.TTL, now)
 		return o
 	case t.Running, t.Phase == PhaseRunning && t.Started && !t.Draining:
-		// It runs as long as all that is left to do is to record how its pods ended.
+		// The phase stays Running while only the ends of pods remain to be recorded.
 		o.Phase = PhaseRunning
 	}
 
@@ -200,13 +203,13 @@ func (o *TrainingOutcome) after(t, now time.Time) {
 	o.RequeueAfter = Sooner(o.RequeueAfter, max(t.Sub(now), time.Millisecond))
 }
 
-// Recheck returns the outcome, to be decided on again after RecheckAfter at the latest.
+// Recheck returns the outcome with a requeue after RecheckAfter at the latest.
 func (o TrainingOutcome) Recheck() TrainingOutcome {
 	o.RequeueAfter = Sooner(o.RequeueAfter, RecheckAfter)
 	return o
 }
 
-// expire notes when a finished workload is to be deleted.
+// expire sets when a finished workload must be deleted.
 func (o *TrainingOutcome) expire(ttl *time.Duration, now time.Time) {
 	if ttl == nil {
 		return
@@ -218,7 +221,7 @@ func (o *TrainingOutcome) expire(ttl *time.Duration, now time.Time) {
 	}
 }
 
-// succeeded reports whether every PodClique of the replica's present attempt has succeeded.
+// succeeded reports whether every PodClique of the replica's current attempt has succeeded.
 func (r TrainingReplica) succeeded() bool {
 	return r.Complete && len(r.Cliques) > 0 && !slices.ContainsFunc(r.Cliques, func(c TrainingClique) bool {
 		return !c.Succeeded || !c.Observed || c.Attempt.Set < r.Attempt
@@ -231,8 +234,8 @@ type restartDue struct {
 	message  string
 }
 
-// due returns the first breach of a PodClique of the replica's present attempt, and whether there is one. What is not known,
-// and what is of an earlier attempt, restarts nothing.
+// due returns the first breach of a PodClique of the replica's current attempt, and whether there is one. Unknown
+// states, and PodCliques of an earlier attempt, do not restart the replica.
 func (r TrainingReplica) due() (restartDue, bool) {
 	var dues []restartDue
 	for _, c := range r.Cliques {

@@ -8,7 +8,7 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// Reasons for which pods of a Training workload are deleted, beside DeletedEnded, DeletedScaleIn and DeletedDuplicate.
+// Reasons for deleting pods of a Training workload, besides DeletedEnded, DeletedScaleIn and DeletedDuplicate.
 const (
 	// DeletedCancelled: every pod of the clique that started has succeeded, and this one never started.
 	DeletedCancelled DeletionReason = "Cancelled"
@@ -16,46 +16,46 @@ const (
 	DeletedHalted DeletionReason = "WorkloadFailed"
 )
 
-// TrainingPods is a clique of a Training workload and its pods.
+// TrainingPods contains the facts about a clique of a Training workload and its pods.
 type TrainingPods struct {
 	// CliquePods without LeafMinMember: a Training workload is not scaled.
 	CliquePods
-	// MinAvailable is how many pods must run or have succeeded; 0: nothing is needed.
+	// MinAvailable is the number of pods that must run or have succeeded; 0: none.
 	MinAvailable int32
-	// Delay is how long that may not be so before the replica of the set is restarted.
+	// Delay is how long the clique may be below this minimum before the replica of the set is restarted.
 	Delay time.Duration
-	// Succeeded are the indices whose pod has succeeded, Started those whose pod ran at least once, as the status records
-	// them. Pods still show what has happened since.
+	// Succeeded are the indices whose pods have succeeded, Started those whose pods ran at least once, as recorded in
+	// the status. The pods show what has happened since.
 	Succeeded, Started IndexSet
-	// WasAvailable and BreachedSince are recorded in the status; see Availability.
+	// WasAvailable and BreachedSince are the values recorded in the status; see Availability.
 	WasAvailable  bool
 	BreachedSince time.Time
 	// Done: the status records that the clique has succeeded. Halted: the workload has failed.
 	Done, Halted bool
 }
 
-// TrainingDecision is what to do about the pods of a clique of a Training workload, and what its status is to say.
+// TrainingDecision is the decision on the pods of a clique of a Training workload, and the contents of its status.
 type TrainingDecision struct {
-	// PodDecision: what is in Delete and Release is carried out after the rest was recorded.
+	// PodDecision: Delete and Release must be carried out after everything else was recorded.
 	PodDecision
-	// Release are the pods whose finalizer is not needed any more.
+	// Release are the pods whose finalizer is no longer needed.
 	Release []Pod
 
-	// Succeeded and Started are to be recorded. Their texts are not longer than MaxIndicesLength.
+	// Succeeded and Started are the values to record. Their texts are not longer than MaxIndicesLength.
 	Succeeded, Started IndexSet
-	// SucceededGone is how many pods have succeeded whose objects are gone.
+	// SucceededGone is the number of pods that have succeeded and whose objects are gone.
 	SucceededGone int32
-	// Running counts pods that run and of which no container has failed, Available those and the succeeded ones.
+	// Running counts running pods of which no container has failed; Available also counts pods that have succeeded.
 	Running, Available int32
-	// Done: the clique has succeeded. Cancelled is how many of its pods never started.
+	// Done: the clique has succeeded. Cancelled is the number of its pods that never started.
 	Done      bool
 	Cancelled int
-	// Breach is what the status says about the minimum. Failure says which pods are missing from it, "" if none is known.
+	// Breach is the breach status. Failure describes which pods are missing from the minimum, "" if none is known.
 	Breach  Breach
 	Failure string
 }
 
-// trainingIndex is what there is under one index.
+// trainingIndex contains the pods with one index.
 type trainingIndex struct {
 	live, failed *Pod // not terminating; failed: a container has, or the pod has ended
 	leaving      *Pod // a terminating pod that is not lost
@@ -63,26 +63,26 @@ type trainingIndex struct {
 	blocked      *Pod
 }
 
-// DecideTrainingPods says which pods of a Training workload to make, to delete and to let go of. Sources: GREP-0285, "PodClique
-// Controller"; docs/decisions, J2, J3, J5, J6, J8.
+// DecideTrainingPods returns which pods of a Training workload to create and to delete, and of which to remove the
+// finalizer. Sources: GREP-0285, "PodClique Controller"; docs/decisions, J2, J3, J5, J6, J8.
 //
-//   - A pod that succeeded is recorded, never made again, and stays for its logs.
-//   - A pod that failed, or is gone, is replaced under its index as long as the clique is not below its minimum, a failed one
-//     after a back-off. Below the minimum it is replaced only if there is a delay in which that may help: without one the
-//     replica of the set is restarted anyway.
-//   - Once every index that started has succeeded, and they are enough, the pods that never started are deleted; when these
+//   - A pod that succeeded is recorded and never recreated, and its object is kept for its logs.
+//   - A pod that failed or is gone is replaced under its index as long as the clique is not below its minimum, a failed pod
+//     after a back-off. Below the minimum it is replaced only if there is a delay, in which the replacement may end the
+//     breach: without a delay the replica of the set is restarted anyway.
+//   - Once every index that started has succeeded, and these are enough, the pods that never started are deleted; when they
 //     are gone the clique has succeeded.
-//   - Nothing is made for a workload that has failed, and what has not ended is deleted.
+//   - For a workload that has failed no pods are created, and those that have not ended are deleted.
 func DecideTrainingPods(t TrainingPods, now time.Time) TrainingDecision {
 	d := TrainingDecision{PodDecision: PodDecision{Ends: map[int]Ends{}}}
 	n := int(max(t.Replicas, 0))
 
-	// 1. What is known of each index.
+	// 1. Collect the facts about each index.
 	indices := d.indices(t, now)
 	d.countAvailable(t, n, indices)
 	d.judge(t, n, indices, now)
 
-	// 2. What to make and to delete.
+	// 2. Decide which pods to create and to delete.
 	ran := d.Started.Below(n)
 	finished := d.Succeeded.Below(n).Len() >= int(t.MinAvailable) && ran.Within(d.Succeeded)
 	switch {
@@ -105,7 +105,7 @@ func DecideTrainingPods(t TrainingPods, now time.Time) TrainingDecision {
 	d.Ends = boundedEnds(d.Ends)
 	slices.SortFunc(d.Delete, func(a, b Deletion) int { return byAge(a.Pod, b.Pod) })
 
-	// 3. Which finalizers have done their duty.
+	// 3. Find the finalizers that are no longer needed.
 	for _, p := range t.Pods {
 		if p.Tracked && d.isRecorded(p, n, now) {
 			d.Release = append(d.Release, p)
@@ -115,8 +115,8 @@ func DecideTrainingPods(t TrainingPods, now time.Time) TrainingDecision {
 	return d
 }
 
-// indices returns what there is under each index, and notes what has succeeded and what has started. Of two pods that live
-// under one index the younger is deleted.
+// indices returns the pods of each index, and records which indices have succeeded and which have started. Of two
+// running pods with the same index the younger is deleted.
 func (d *TrainingDecision) indices(t TrainingPods, now time.Time) map[int]*trainingIndex {
 	indices := map[int]*trainingIndex{}
 	at := func(i int) *trainingIndex {
@@ -171,7 +171,7 @@ func (d *TrainingDecision) indices(t TrainingPods, now time.Time) map[int]*train
 	}
 	d.Succeeded = t.Succeeded.Union(Indices(succeeded...))
 	if len(d.Succeeded.String()) > MaxIndicesLength {
-		// The objects of the others stay, with their finalizers, until there is room.
+		// The remaining succeeded pods keep their finalizers until the status has room for their indices.
 		d.Succeeded = t.Succeeded
 	}
 	d.Started = t.Started.Union(Indices(started...)).Union(d.Succeeded)
@@ -195,7 +195,7 @@ func (s IndexSet) hull() IndexSet {
 	return IndexSet{[]indexRange{{0, s.ranges[len(s.ranges)-1].last}}}
 }
 
-// countAvailable counts the indices below n whose pod runs or has succeeded.
+// countAvailable counts the indices below n whose pods run or have succeeded.
 func (d *TrainingDecision) countAvailable(t TrainingPods, n int, indices map[int]*trainingIndex) {
 	succeeded := d.succeeded(t.Pods).Below(n)
 	for i, x := range indices {
@@ -206,7 +206,7 @@ func (d *TrainingDecision) countAvailable(t TrainingPods, n int, indices map[int
 	d.Available = d.Running + int32(succeeded.Len())
 }
 
-// succeeded returns the indices that have succeeded, those that there is no room to record included.
+// succeeded returns the indices that have succeeded, including those that do not fit into the status.
 func (d *TrainingDecision) succeeded(pods []Pod) IndexSet {
 	var more []int
 	for _, p := range pods {
@@ -217,8 +217,9 @@ func (d *TrainingDecision) succeeded(pods []Pod) IndexSet {
 	return d.Succeeded.Union(Indices(more...))
 }
 
-// judge fills in the breach. A clique that was never available is in breach as soon as a pod has failed without which there
-// are not enough: else a job that crashes at the start would hold its devices for ever. Source: docs/decisions, J2.
+// judge sets the breach. A clique that was never available is in breach as soon as a pod has failed without which the
+// minimum cannot be reached: otherwise a job that crashes at the start would occupy its devices forever. Source:
+// docs/decisions, J2.
 func (d *TrainingDecision) judge(t TrainingPods, n int, indices map[int]*trainingIndex, now time.Time) {
 	var starting, failed int32
 	var causes []string
@@ -259,12 +260,12 @@ func (d *TrainingDecision) judge(t TrainingPods, n int, indices map[int]*trainin
 		BreachedSince: t.BreachedSince, Delay: &t.Delay}
 	d.Breach = a.judge(SufficientReadyPods, InsufficientReadyPods, counts, now)
 	if d.Breach.Status == Breached {
-		d.Breach.Message = counts // the status has the times
+		d.Breach.Message = counts // the times are in the status
 	}
 	d.Breach.WasAvailable = t.WasAvailable || t.MinAvailable > 0 && d.Available >= t.MinAvailable
 }
 
-// cancel deletes the pods that never started, and notes whether none is left.
+// cancel deletes the pods that never started, and sets Done when none is left.
 func (d *TrainingDecision) cancel(t TrainingPods, n int, now time.Time) {
 	d.Done = true
 	for _, p := range t.Pods {
@@ -283,10 +284,10 @@ func (d *TrainingDecision) cancel(t TrainingPods, n int, now time.Time) {
 	}
 }
 
-// replace fills the indices that have neither succeeded nor a pod that may.
+// replace creates pods for the indices that have not succeeded and have no pod that still can.
 func (d *TrainingDecision) replace(t TrainingPods, n int, indices map[int]*trainingIndex, now time.Time) {
 	for i, x := range indices {
-		if i >= n && x.live != nil { // scaled past admission
+		if i >= n && x.live != nil { // spec.replicas was changed without admission
 			d.Delete = append(d.Delete, Deletion{*x.live, DeletedScaleIn})
 		}
 	}
@@ -316,8 +317,8 @@ func (d *TrainingDecision) replace(t TrainingPods, n int, indices map[int]*train
 	}
 }
 
-// isRecorded reports whether what is to be recorded says all that the object of a pod could still say: that it succeeded, or
-// that it started and did not.
+// isRecorded reports whether the values to record already contain everything that the pod's object could still show:
+// that it succeeded, or that it started without succeeding.
 func (d *TrainingDecision) isRecorded(p Pod, n int, now time.Time) bool {
 	switch {
 	case p.Succeeded:
