@@ -11,9 +11,9 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// replicaAttempts returns the attempts of the first n replicas after some were raised, by index. available are the replicas
-// that are available in their present attempt: the first time of it is noted. Entries of replicas that are no longer wanted
-// are dropped. nil if there are none. Source: docs/decisions, T7.
+// replicaAttempts returns the attempts of the first n replicas, with the raised attempts by index. available are the
+// replicas that are available in their current attempt; the first time is recorded. Entries of replicas that no longer
+// exist are dropped. nil if there are no entries. Source: docs/decisions, T7.
 func replicaAttempts(before []v1alpha1.ReplicaAttempt, n int, raised map[int]lifecycle.Raised, available map[int]bool, now metav1.Time) []v1alpha1.ReplicaAttempt {
 	var attempts []v1alpha1.ReplicaAttempt
 	for _, a := range before {

@@ -10,8 +10,8 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// judgeGroup returns what a scaling group says about its minimum. s is its status, of the present attempt, and replicas
-// are those that are wanted and exist.
+// judgeGroup returns the breach status of a scaling group. s is its status for the current attempt, and replicas are
+// the desired replicas that exist.
 func judgeGroup(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodCliqueScalingGroupStatus, replicas []lifecycle.GroupReplica, needed int32, delay *time.Duration, now time.Time) lifecycle.Breach {
 	available, unknown := lifecycle.CountAvailable(replicas)
 	return lifecycle.JudgeReplicas(lifecycle.Availability{
@@ -23,7 +23,7 @@ func judgeGroup(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodCliqueScal
 	}, now)
 }
 
-// setBreach sets the condition MinAvailableBreached and since when it is True.
+// setBreach sets the condition MinAvailableBreached, and in since the time from which it is True.
 func setBreach(conditions *[]metav1.Condition, since **metav1.Time, b lifecycle.Breach, generation int64, now metav1.Time) {
 	if b.Undecided {
 		return
@@ -33,7 +33,7 @@ func setBreach(conditions *[]metav1.Condition, since **metav1.Time, b lifecycle.
 	*since = optionalTime(b.Since)
 }
 
-// optionalTime returns a time as a status has it; zero is nil.
+// optionalTime converts a time for a status; zero becomes nil.
 func optionalTime(t time.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil
@@ -41,7 +41,7 @@ func optionalTime(t time.Time) *metav1.Time {
 	return &metav1.Time{Time: t}
 }
 
-// earliest returns the earlier of two times, of which zero is none.
+// earliest returns the earlier of two times; zero means not set.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -13,9 +13,9 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// PodCliques returns the standalone PodCliques of replica i of a set, in the order of the template, of which r is the
-// revision. Those that exist are in live, by name: their replicas are kept once they have been scaled. Send a missing one as it
-// is, an existing one as Updated says.
+// PodCliques returns the standalone PodCliques of replica i of a set, in the order of the template that r is the
+// revision of. live are the existing ones, by name: they keep their replicas once they have been scaled. The caller
+// creates a missing PodClique as returned, and applies an existing one with Updated.
 func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]*v1alpha1.PodClique) []*v1alpha1.PodClique {
 	template := &set.Spec.Template
 	var cliques []*v1alpha1.PodClique
@@ -36,9 +36,9 @@ func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]
 	return cliques
 }
 
-// MemberPodCliques returns the PodCliques of replica j of a scaling group, in the order of its cliqueNames, owned by the
-// group; see PodCliques. The set gives the template: that of the revision, Revision.Template. nil if the group's labels do not
-// say what it is.
+// MemberPodCliques returns the PodCliques of replica j of a scaling group, in the order of its cliqueNames, owned by
+// the group; see PodCliques. set must have the template of the revision, Revision.Template. nil if the labels of the
+// group do not identify it.
 func MemberPodCliques(set *v1alpha1.PodCliqueSet, r *Revision, group *v1alpha1.PodCliqueScalingGroup, j int, live map[string]*v1alpha1.PodClique) []*v1alpha1.PodClique {
 	template := &set.Spec.Template
 	i, config := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), group.Labels[v1alpha1.LabelTemplateName]
@@ -51,7 +51,7 @@ func MemberPodCliques(set *v1alpha1.PodCliqueSet, r *Revision, group *v1alpha1.P
 			pods += t.Spec.Replicas
 		}
 	}
-	minAvailable := int(lifecycle.GroupMinimum(group.Spec.MinAvailable, 1)) // scaled to zero or not: names do not change
+	minAvailable := int(lifecycle.GroupMinimum(group.Spec.MinAvailable, 1)) // the names do not depend on whether the group is scaled to zero
 	var cliques []*v1alpha1.PodClique
 	for _, clique := range group.Spec.CliqueNames {
 		t := template.Clique(clique)
@@ -105,7 +105,7 @@ func ScalingGroups(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[stri
 	return groups
 }
 
-// podClique returns a PodClique's spec and annotations; the rest of its metadata is the caller's.
+// podClique returns a PodClique with spec and annotations; the caller sets the rest of the metadata.
 func podClique(set *v1alpha1.PodCliqueSet, t *v1alpha1.PodCliqueTemplateSpec, requirements []lifecycle.Requirement, recorded scale, live *v1alpha1.PodClique) *v1alpha1.PodClique {
 	ours := map[string]string{}
 	replicas, initial := recorded.replicas, recorded.initial
@@ -114,7 +114,7 @@ func podClique(set *v1alpha1.PodCliqueSet, t *v1alpha1.PodCliqueTemplateSpec, re
 		replicas = followTemplate(ours, live.Spec.Replicas, given, t.Spec.Replicas)
 		initial = observed.Minimum(live).AtCreation
 		if live.Spec.Replicas == given && given != t.Spec.Replicas {
-			initial = t.Spec.Replicas // the template gave it another first size
+			initial = t.Spec.Replicas // the template has set another initial size
 		}
 	} else {
 		ours[v1alpha1.AnnotationTemplateReplicas] = text(t.Spec.Replicas)
@@ -139,7 +139,7 @@ func podClique(set *v1alpha1.PodCliqueSet, t *v1alpha1.PodCliqueTemplateSpec, re
 	return c
 }
 
-// attemptOf returns the attempt of a PodClique: that of its making if it exists, else the present one.
+// attemptOf returns the attempt of a PodClique: the one it was created for if it exists, otherwise the current one.
 func attemptOf(live *v1alpha1.PodClique, present lifecycle.Attempt) lifecycle.Attempt {
 	if live != nil {
 		return observed.Attempt(live)
@@ -147,7 +147,7 @@ func attemptOf(live *v1alpha1.PodClique, present lifecycle.Attempt) lifecycle.At
 	return present
 }
 
-// withAttempt notes an attempt in annotations and returns them. The first attempt is not noted. annotations may be nil.
+// withAttempt adds an attempt to annotations, except the first attempt, and returns them. annotations may be nil.
 func withAttempt(annotations map[string]string, key string, attempt int32) map[string]string {
 	if attempt == 0 {
 		return annotations
@@ -159,16 +159,16 @@ func withAttempt(annotations map[string]string, key string, attempt int32) map[s
 	return annotations
 }
 
-// withTerminationDelay notes an effective termination delay in annotations; nil is not noted.
+// withTerminationDelay adds an effective termination delay to annotations, unless it is nil.
 func withTerminationDelay(annotations map[string]string, delay *time.Duration) {
 	if delay != nil {
 		annotations[v1alpha1.AnnotationTerminationDelay] = delay.String()
 	}
 }
 
-// followTemplate returns the replicas of a child that exists: the template's as long as the child has not been scaled,
-// which is as long as its replicas are those that the template gave it last; then its own. It notes in annotations what
-// the template gave.
+// followTemplate returns the replicas of an existing child: those of the template as long as the child has not been
+// scaled, that is, as long as its replicas equal those that the template last set; otherwise its own. It adds the
+// replicas of the template to annotations.
 func followTemplate(annotations map[string]string, own, given, template int32) int32 {
 	if own == given {
 		annotations[v1alpha1.AnnotationTemplateReplicas] = text(template)
@@ -177,8 +177,9 @@ func followTemplate(annotations map[string]string, own, given, template int32) i
 	return own
 }
 
-// sameTemplate reports whether two PodCliques make the same pods: equal pod specs, and the wanted labels and annotations are
-// there. Those that only live has may be a user's or a tool's, unless the template gave them.
+// sameTemplate reports whether two PodCliques create the same pods: the pod specs are equal, and live has the desired
+// labels and annotations. Additional ones of live are ignored unless the template set them, because a user or a tool
+// may have added them.
 func sameTemplate(want, live *v1alpha1.PodClique) bool {
 	if gone := takenOut(live, want); len(gone.Labels) > 0 || len(gone.Annotations) > 0 {
 		return false

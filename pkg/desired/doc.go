@@ -1,4 +1,4 @@
-// Package desired turns facts and decisions about workloads into what is to be written: the children of a PodCliqueSet at
-// every level, what becomes of those that exist (Updated), and the status of its three kinds. Values only, no I/O, no
-// clock. The status of PodGroups is made by pkg/podgroup.
+// Package desired builds the objects to write from facts and decisions about workloads: the children of a PodCliqueSet
+// at every level, changes of existing children (Updated), and the status of the three workload kinds. It computes
+// values only, without I/O and without a clock. pkg/podgroup builds the status of PodGroups.
 package desired

@@ -15,22 +15,22 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// CliqueFacts is what the status of a PodClique is made from.
+// CliqueFacts contains the facts for the status of a PodClique.
 type CliqueFacts struct {
 	Pods []lifecycle.Pod
-	// Leaf is minMember of the clique's leaf in the PodGroup; 0: not listed. What is above the recorded minimum must have been
-	// read past the cache.
+	// Leaf is the minMember of the clique's leaf in the PodGroup; 0: not listed. A value above the recorded minimum
+	// must have been read from the API server, not from the cache.
 	Leaf int32
 	// Ends is the history of pods that ended: lifecycle.PodDecision.
 	Ends map[int]lifecycle.Ends
 	// Training is the decision on the pods of a Training workload; nil for Inference.
 	Training *lifecycle.TrainingDecision
-	// Update is how an update goes on; nil: the workload is one of Training.
+	// Update is the decision on an update; nil for Training.
 	Update   *lifecycle.CliqueUpdateDecision
 	Problems []Problem
 }
 
-// PodCliqueStatus returns the status that a PodClique should have.
+// PodCliqueStatus returns the desired status of a PodClique.
 func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time) v1alpha1.PodCliqueStatus {
 	s := *clique.Status.DeepCopy()
 	n := lifecycle.Count(f.Pods)
@@ -82,7 +82,7 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 	return s
 }
 
-// endedPods returns the history of pods that ended as it is written, sorted by index.
+// endedPods converts the history of pods that ended for the status, sorted by index.
 func endedPods(ends map[int]lifecycle.Ends) []v1alpha1.EndedPods {
 	var list []v1alpha1.EndedPods
 	for i, e := range ends {
@@ -92,8 +92,8 @@ func endedPods(ends map[int]lifecycle.Ends) []v1alpha1.EndedPods {
 	return list
 }
 
-// PodCliqueStatusChange returns how the status of a PodClique is about to change, without Since, and whether it is. pods
-// are those that the status was made from.
+// PodCliqueStatusChange returns how the status of a PodClique changes, without Since, and whether it changes. pods are
+// the pods that the status was computed from.
 func PodCliqueStatusChange(before, after *v1alpha1.PodCliqueStatus, pods []lifecycle.Pod) (lifecycle.StatusChange, bool) {
 	if equality.Semantic.DeepEqual(before, after) {
 		return lifecycle.StatusChange{}, false

@@ -10,18 +10,18 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// Children are the PodCliques (standalone ones and members alike) and PodCliqueScalingGroups that exist for a set, by
-// name. nil maps are empty.
+// Children are the existing PodCliques (standalone and member ones) and PodCliqueScalingGroups of a set, by name. nil
+// maps are empty.
 type Children struct {
 	Cliques map[string]*v1alpha1.PodClique
 	Groups  map[string]*v1alpha1.PodCliqueScalingGroup
-	// PodGroups are those of the set's replicas that exist and are to stay.
+	// PodGroups are the existing PodGroups of the set's replicas that are not being deleted.
 	PodGroups map[string]*v2alpha2.PodGroup
 }
 
-// PodGroup returns the PodGroup of replica i of a set, nil if the replica needs nothing because all of it is scaled to
-// zero, has succeeded and left no pods, or belongs to a Training workload that has failed. Source: docs/decisions, W1,
-// W7, G9.
+// PodGroup returns the PodGroup of replica i of a set. nil if the replica needs none, because all of it is scaled to
+// zero, has succeeded without leaving pods, or belongs to a Training workload that has failed. Source: docs/decisions,
+// W1, W7, G9.
 //
 //	root                            every standalone clique and every scaling group
 //	├── <standalone clique>         minMember: its minimum
@@ -29,21 +29,21 @@ type Children struct {
 //	    └── <group replica>         every clique
 //	        └── <member clique>     minMember: its minimum
 //
-// The nodes are called by the full names of the objects, and stand in the order of the template. A child that exists
-// counts with its own replicas, one that does not yet with those it will be made with. What is scaled to zero leaves the
-// tree. A scaling group with fewer replicas than an explicit minAvailable, which admission refuses, lists as many as it
-// needs, so that it waits rather than run below its floor.
+// The nodes have the full names of the objects, in the order of the template. An existing child counts with its own
+// replicas, a missing one with those that it will be created with. Objects that are scaled to zero are not in the
+// tree. A scaling group with fewer replicas than an explicit minAvailable, which admission rejects, lists minAvailable
+// replicas, so that it waits rather than run below its minimum.
 //
-// The minimum of a leaf is the one that holds (lifecycle.Minimum.Enforced): scaling in lowers it here immediately, and a
-// rise follows the status of the PodClique. A PodClique that has succeeded leaves the tree as long
-// as others of the replica have not: for the scheduler its pods count beside others of the same run only, and those may all
-// be replaced. Valid by gang.Build if the template is, and not larger than a PodGroup may be.
+// The minimum of a leaf is the enforced one (lifecycle.Minimum.Enforced): scaling in lowers it here immediately, and
+// it rises after the status of the PodClique. A PodClique that has succeeded is removed from the tree as long as
+// others of the replica have not: the scheduler counts its pods only together with other pods of the same run, which
+// may all be replaced. The PodGroup is valid for gang.Build, and not larger than allowed, if the template is valid.
 func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGroup {
 	if observed.Failed(set) != "" {
 		return nil
 	}
 	t := treeNodes{existing: live.PodGroups[naming.PodGroup(set.Name, i)], attempt: observed.SetAttempt(set, i).Set}
-	if t.addReplica(set, i, live); len(t.nodes) == 0 { // nothing is left to run
+	if t.addReplica(set, i, live); len(t.nodes) == 0 { // no clique has pods left to run
 		t.withFinished = true
 		t.addReplica(set, i, live)
 	}
@@ -54,7 +54,7 @@ func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGro
 	name := naming.PodGroup(set.Name, i)
 	annotations := withAttempt(map[string]string{}, v1alpha1.AnnotationPodCliqueSetAttempt, observed.ReplicaAttempt(set.Status.ReplicaAttempts, i))
 	if observed.IsCurrentlyUpdating(set, i) {
-		annotations[v2alpha2.ReplacingAnnotation] = "update" // the room of a pod that is replaced is kept for its successor
+		annotations[v2alpha2.ReplacingAnnotation] = "update" // the scheduler keeps the room of a replaced pod for its successor
 	}
 	return &v2alpha2.PodGroup{
 		TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroup"},
@@ -67,14 +67,14 @@ func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGro
 
 // treeNodes collects the nodes of a PodGroup.
 type treeNodes struct {
-	existing *v2alpha2.PodGroup // as it is; nil: it does not exist
+	existing *v2alpha2.PodGroup // the existing PodGroup; nil: it does not exist
 	attempt  int32              // of the set replica
-	// withFinished: what has succeeded is listed as long as its pods are there. Else it is left out.
+	// withFinished: cliques that have succeeded are listed as long as their pods exist; otherwise they are left out.
 	withFinished bool
 	nodes        []v2alpha2.SubGroup
 }
 
-// addReplica adds everything of replica i of a set.
+// addReplica adds all nodes of replica i of a set.
 func (t *treeNodes) addReplica(set *v1alpha1.PodCliqueSet, i int, live Children) {
 	template := &set.Spec.Template
 	for _, c := range template.CliquesInOrder() {
@@ -88,7 +88,7 @@ func (t *treeNodes) addReplica(set *v1alpha1.PodCliqueSet, i int, live Children)
 	}
 }
 
-// leaf adds a clique unless it needs nothing, and reports whether it did. parent "" is the root.
+// leaf adds a clique unless its minimum is 0, and reports whether it did. parent "" is the root.
 func (t *treeNodes) leaf(name, parent string, minMember int32) bool {
 	if minMember <= 0 {
 		return false
@@ -106,7 +106,7 @@ func (t *treeNodes) add(name, parent string) *v2alpha2.SubGroup {
 	return &t.nodes[len(t.nodes)-1]
 }
 
-// scalingGroup adds a scaling group and everything below it, unless nothing is left below it.
+// scalingGroup adds a scaling group and all nodes below it, unless there is no node below it.
 func (t *treeNodes) scalingGroup(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, live Children) {
 	name := naming.ScalingGroup(set.Name, i, config.Name)
 	minAvailable, replicas := config.MinAvailable, recordedScale(set, i, config.Name, groupReplicas(config)).replicas
@@ -129,11 +129,11 @@ func (t *treeNodes) scalingGroup(set *v1alpha1.PodCliqueSet, i int, config *v1al
 		t.nodes = t.nodes[:at]
 		return
 	}
-	needed = min(max(needed-finished, 1), children) // one child less for each that has finished; one is left that has not
+	needed = min(max(needed-finished, 1), children) // without finished children; at least one has not finished
 	t.nodes[at].MinSubGroup = &needed
 }
 
-// groupReplica adds replica j of a scaling group, and reports whether anything is in it.
+// groupReplica adds replica j of a scaling group, and reports whether it contains a node.
 func (t *treeNodes) groupReplica(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, j int, live Children) bool {
 	at := len(t.nodes)
 	node := naming.GroupReplica(set.Name, i, config.Name, j)
@@ -166,7 +166,8 @@ func (t *treeNodes) groupReplicaFinished(set *v1alpha1.PodCliqueSet, i int, conf
 	return true
 }
 
-// minimum returns what the leaf of a clique asks for: by the PodClique if it exists, else by what it will be made with.
+// minimum returns the minMember of the leaf of a clique: according to the PodClique if it exists, otherwise to the
+// values that it will be created with.
 func (t *treeNodes) minimum(name string, live *v1alpha1.PodClique, template *v1alpha1.PodCliqueTemplateSpec, recorded scale) int32 {
 	if t.finished(live) && !t.withFinished {
 		return 0
@@ -182,13 +183,13 @@ func (t *treeNodes) minimum(name string, live *v1alpha1.PodClique, template *v1a
 	return leafOf(live, m.Leaf(&listed))
 }
 
-// finished reports whether a clique has succeeded. One of an earlier attempt, which the cache may still show, has not. c may be
-// nil.
+// finished reports whether a clique has succeeded. A PodClique of an earlier attempt, which may still be in the cache,
+// has not. c may be nil.
 func (t *treeNodes) finished(c *v1alpha1.PodClique) bool {
 	return c != nil && c.DeletionTimestamp == nil && observed.Attempt(c).Set >= t.attempt && observed.Clique(c).Finished
 }
 
-// groupReplicas returns the replicas that a template gives a scaling group.
+// groupReplicas returns the replicas of a scaling group according to its template.
 func groupReplicas(config *v1alpha1.PodCliqueScalingGroupConfig) int32 {
 	if config.Replicas == nil {
 		return 1

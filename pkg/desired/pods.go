@@ -13,16 +13,16 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// PodOptions are what muster-controller is configured with.
+// PodOptions are options from the configuration of muster-controller.
 type PodOptions struct {
-	// SchedulerName is for pods whose template names none; "" means v1alpha1.DefaultSchedulerName.
+	// SchedulerName is set on pods whose template has none; "" means v1alpha1.DefaultSchedulerName.
 	SchedulerName string
-	// WaitImage is the image of the container that waits for the cliques to be started before.
+	// WaitImage is the image of the init container that waits for the cliques that must start before.
 	WaitImage string
 }
 
-// Pod returns a pod of a PodClique. The PodClique's labels say where it belongs; an error means that they were changed
-// or its annotations, and what is wrong.
+// Pod returns a pod of a PodClique. The labels of the PodClique define the set and the replica that the pod belongs
+// to; Pod returns an error if its labels or annotations were changed and are invalid.
 func Pod(clique *v1alpha1.PodClique, n lifecycle.NewPod, o PodOptions) (*corev1.Pod, error) {
 	set, i := clique.Labels[v1alpha1.LabelPartOf], naming.Index(clique.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
 	if set == "" || i < 0 {
@@ -73,7 +73,7 @@ func Pod(clique *v1alpha1.PodClique, n lifecycle.NewPod, o PodOptions) (*corev1.
 	return pod, nil
 }
 
-// podEnv returns the environment of every container, in an order in which each may refer to those before it.
+// podEnv returns the environment variables of every container. Each may refer to those before it.
 func podEnv(clique *v1alpha1.PodClique, set string, i int) []corev1.EnvVar {
 	env := []corev1.EnvVar{
 		{Name: v1alpha1.EnvPodCliqueSetName, Value: set},
@@ -94,7 +94,8 @@ func podEnv(clique *v1alpha1.PodClique, set string, i int) []corev1.EnvVar {
 	return env
 }
 
-// withEnv returns ours followed by those of a template, so that the template's may refer to ours; of one name ours holds.
+// withEnv returns ours followed by those of a template, which may refer to ours. Ours override variables of the same
+// name.
 func withEnv(ours, template []corev1.EnvVar) []corev1.EnvVar {
 	names := make(map[string]bool, len(ours))
 	env := make([]corev1.EnvVar, 0, len(ours)+len(template))

@@ -10,16 +10,18 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// maxRecorded is the most entries that status.recordedReplicas of a set may have.
+// maxRecorded is the maximum number of entries in status.recordedReplicas of a set.
 const maxRecorded = 1024
 
-// scale is what a child is made with: its replicas, and what its template gave it when it was made for the first time.
+// scale is the size that a child is created with: its replicas, and the replicas of its template when it was first
+// created.
 type scale struct{ replicas, initial int32 }
 
 func templateScale(replicas int32) scale { return scale{replicas, replicas} }
 
-// recordedScale returns the scale with which the child of that template name in replica i of a set is made: the one it had
-// before it was deleted, if the set's status records it, else that of the template. Source: docs/decisions, W1, W2.
+// recordedScale returns the scale with which the child with the given template name in replica i of a set is created:
+// the scale before its deletion, if the set's status records it, otherwise that of the template. Source:
+// docs/decisions, W1, W2.
 func recordedScale(set *v1alpha1.PodCliqueSet, i int, name string, template int32) scale {
 	for _, r := range set.Status.RecordedReplicas {
 		if r.Name == name && lifecycle.ContainsIndex(r.Indices, i) {
@@ -33,10 +35,10 @@ func recordedScale(set *v1alpha1.PodCliqueSet, i int, name string, template int3
 	return templateScale(template)
 }
 
-// RecordedReplicas returns what the status of a set is to record: the scale of every standalone PodClique and scaling group
-// that was scaled away from its template. One that does not exist keeps what it had, as long as the set wants it: it is
-// made with that. nil as long as nothing has been scaled. At most maxRecorded different scales are kept, those of the lowest
-// replicas of the set. Source: docs/decisions, W2.
+// RecordedReplicas returns the value of status.recordedReplicas of a set: the scale of every standalone PodClique and
+// scaling group that was scaled to a number that differs from its template. A child that does not exist keeps its
+// recorded scale as long as its replica exists, and is created with it. nil as long as no child has been scaled. At
+// most maxRecorded different scales are recorded, those of the lowest replicas of the set. Source: docs/decisions, W2.
 func RecordedReplicas(set *v1alpha1.PodCliqueSet, live Children) []v1alpha1.RecordedReplicas {
 	type key struct {
 		name string
@@ -44,7 +46,7 @@ func RecordedReplicas(set *v1alpha1.PodCliqueSet, live Children) []v1alpha1.Reco
 		group bool
 	}
 	indices := map[key][]int{}
-	var keys []key // in the order in which they are seen
+	var keys []key // in the order of their first occurrence
 	record := func(k key, i int) {
 		if indices[k] == nil {
 			if len(keys) == maxRecorded {

@@ -22,27 +22,27 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// Revision is what can roll in the template of a set, as it was at one time. It is stored as a ControllerRevision. Source:
-// docs/decisions, U1, U8.
+// Revision is the part of a set's template that can be rolled out, as it was at one time. It is stored as a
+// ControllerRevision. Source: docs/decisions, U1, U8.
 type Revision struct {
-	// Number is greater the later the revision was the set's: one that the set returns to gets a new number.
+	// Number increases with every change of the revision. A revision that the set returns to gets a new number.
 	Number int64 `json:"-"`
 	// Hash identifies the revision among those of the set: status.currentGenerationHash.
 	Hash string `json:"hash"`
-	// PriorityClassName is the template's.
+	// PriorityClassName is that of the template.
 	PriorityClassName string `json:"priorityClassName,omitempty"`
-	// Cliques are those of the template, in its order.
+	// Cliques are the cliques of the template, in its order.
 	Cliques []RevisionClique `json:"cliques"`
 }
 
-// RevisionClique is what can roll in one clique of a template.
+// RevisionClique is the part of one clique of a template that can be rolled out.
 type RevisionClique struct {
 	Name string `json:"name"`
-	// Hash is the value of the label grove.io/pod-template-hash of the pods that are made from it. It is computed when the
-	// clique differs from that of the revision before, and never again to compare.
+	// Hash is the value of the label grove.io/pod-template-hash of the pods created from it. It is computed when the
+	// clique differs from that of the previous revision, and is never recomputed for comparison.
 	Hash string `json:"hash"`
-	// Adopted are other values that PodCliques had when the revision was made that mean the same: a version of
-	// muster-controller that stored no revisions made them.
+	// Adopted are other hashes with the same meaning that PodCliques had when the revision was created. They were set
+	// by a version of muster-controller that stored no revisions.
 	Adopted []string `json:"adopted,omitempty"`
 
 	Labels      map[string]string `json:"labels,omitempty"`
@@ -50,7 +50,7 @@ type RevisionClique struct {
 	PodSpec     corev1.PodSpec    `json:"podSpec"`
 }
 
-// clique returns what the revision has of a clique of the template, nil if nothing.
+// clique returns the revision's entry for a clique of the template, nil if there is none.
 func (r *Revision) clique(name string) *RevisionClique {
 	for i := range r.Cliques {
 		if r.Cliques[i].Name == name {
@@ -60,7 +60,7 @@ func (r *Revision) clique(name string) *RevisionClique {
 	return nil
 }
 
-// ReadRevision returns a revision as it was stored. An error: the object does not keep one.
+// ReadRevision returns a stored revision. It returns an error if the object does not contain one.
 func ReadRevision(stored *appsv1.ControllerRevision) (*Revision, error) {
 	r := &Revision{Number: stored.Revision}
 	if err := json.Unmarshal(stored.Data.Raw, r); err != nil {
@@ -72,7 +72,7 @@ func ReadRevision(stored *appsv1.ControllerRevision) (*Revision, error) {
 	return r, nil
 }
 
-// Stored returns the object that keeps a revision of the set.
+// Stored returns the object that stores a revision of the set.
 func (r *Revision) Stored(set *v1alpha1.PodCliqueSet) (*appsv1.ControllerRevision, error) {
 	data, err := canonical(r)
 	if err != nil {
@@ -87,22 +87,23 @@ func (r *Revision) Stored(set *v1alpha1.PodCliqueSet) (*appsv1.ControllerRevisio
 	}, nil
 }
 
-// canonical returns a value as JSON with sorted keys. The data of a ControllerRevision is immutable byte by byte, and a patch of its
-// metadata writes all of it with sorted keys: the garbage collector could not orphan one whose keys are not.
+// canonical returns a value as JSON with sorted keys. The data of a ControllerRevision is immutable byte by byte, and
+// a patch of its metadata rewrites the data with sorted keys: without sorted keys the garbage collector could not
+// orphan the object.
 func canonical(value any) ([]byte, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
 	}
 	var sorted map[string]any
-	if err := utiljson.Unmarshal(data, &sorted); err != nil { // keeps integers as they are
+	if err := utiljson.Unmarshal(data, &sorted); err != nil { // does not convert integers to floats
 		return nil, err
 	}
 	return json.Marshal(sorted)
 }
 
-// Describes reports whether the template of the set means the same as the revision: after defaults, and whatever way values
-// are written.
+// Describes reports whether the template of the set is equivalent to the revision, after defaults and regardless of
+// the notation of values.
 func (r *Revision) Describes(set *v1alpha1.PodCliqueSet, schedulerName string) bool {
 	cliques := set.Spec.Template.CliquesInOrder()
 	if len(cliques) != len(r.Cliques) {
@@ -117,7 +118,7 @@ func (r *Revision) Describes(set *v1alpha1.PodCliqueSet, schedulerName string) b
 	return true
 }
 
-// sameClique reports whether the pods of a clique are made from the same in the templates of two sets with defaults.
+// sameClique reports whether the templates of two sets, with defaults, specify the same pods for a clique.
 func sameClique(a, b *v1alpha1.PodCliqueSet, name string) bool {
 	x, y := a.Spec.Template.Clique(name), b.Spec.Template.Clique(name)
 	return equality.Semantic.DeepEqual(x.Labels, y.Labels) && equality.Semantic.DeepEqual(x.Annotations, y.Annotations) &&
@@ -130,8 +131,8 @@ func withDefaults(set *v1alpha1.PodCliqueSet, schedulerName string) *v1alpha1.Po
 	return set
 }
 
-// Template returns a copy of the set with what the revision has of its template. Cliques that the revision lacks stay as they
-// are.
+// Template returns a copy of the set with the revision applied to its template. Cliques that are not in the revision
+// stay unchanged.
 func (r *Revision) Template(set *v1alpha1.PodCliqueSet) *v1alpha1.PodCliqueSet {
 	then := set.DeepCopy()
 	then.Spec.Template.PriorityClassName = r.PriorityClassName
@@ -144,10 +145,10 @@ func (r *Revision) Template(set *v1alpha1.PodCliqueSet) *v1alpha1.PodCliqueSet {
 	return then
 }
 
-// NewRevision returns the revision of the template that the set has now, which none of stored describes; these are those that
-// are stored, the latest first. live are PodCliques of the set, in any order. A clique that is as it was in a stored revision has
-// its hash of then. Where none was stored, it gets that of PodCliques that follow the template already. A revision that somebody
-// has deleted is the same again.
+// NewRevision returns a new revision for the current template of the set, which none of stored describes. stored are
+// the stored revisions, the latest first. live are PodCliques of the set, in any order. A clique that equals that of a
+// stored revision gets the same hash. If no revision is stored, it gets the hash of PodCliques that already follow the
+// template. A revision that was deleted is recreated identically.
 func NewRevision(set *v1alpha1.PodCliqueSet, schedulerName string, stored []*Revision, live []*v1alpha1.PodClique) *Revision {
 	r := &Revision{Number: 1, PriorityClassName: set.Spec.Template.PriorityClassName}
 	now := withDefaults(set, schedulerName)
@@ -184,7 +185,7 @@ func NewRevision(set *v1alpha1.PodCliqueSet, schedulerName string, stored []*Rev
 	isStored := func(hash string) bool {
 		return slices.ContainsFunc(stored, func(s *Revision) bool { return s.Hash == hash })
 	}
-	if isStored(r.Hash) { // what is stored is immutable
+	if isStored(r.Hash) { // stored revisions are immutable
 		r.Hash = shortHash([]byte(r.Hash + text64(r.Number)))
 	}
 	if hash := set.Status.CurrentGenerationHash; hash != nil && !isStored(*hash) && !slices.ContainsFunc(live, func(c *v1alpha1.PodClique) bool {
@@ -195,8 +196,9 @@ func NewRevision(set *v1alpha1.PodCliqueSet, schedulerName string, stored []*Rev
 	return r
 }
 
-// adopt takes over the hashes of PodCliques that follow the template of the set, defaults filled in, except those that are known
-// to be of other templates. The most frequent one is the clique's, of these the first in the alphabet.
+// adopt takes over the hashes of PodCliques that follow the template of the set, with defaults, except hashes known to
+// belong to other templates. The most frequent hash becomes that of the clique, or the alphabetically first of
+// several.
 func (c *RevisionClique) adopt(set *v1alpha1.PodCliqueSet, live []*v1alpha1.PodClique, others map[string]bool) {
 	count := map[string]int{}
 	for _, clique := range live {
@@ -219,8 +221,8 @@ func (c *RevisionClique) adopt(set *v1alpha1.PodCliqueSet, live []*v1alpha1.PodC
 	c.Adopted = slices.DeleteFunc(c.Adopted, func(hash string) bool { return hash == c.Hash })
 }
 
-// followsTemplate reports whether a PodClique has what the template of the set, defaults filled in, wants of its pods. One whose
-// template is gone has.
+// followsTemplate reports whether a PodClique has the pod template that the template of the set, with defaults,
+// specifies. A PodClique whose clique is no longer in the template follows it.
 func followsTemplate(set *v1alpha1.PodCliqueSet, clique *v1alpha1.PodClique) bool {
 	t := set.Spec.Template.Clique(clique.Labels[v1alpha1.LabelTemplateName])
 	if t == nil {
@@ -231,7 +233,7 @@ func followsTemplate(set *v1alpha1.PodCliqueSet, clique *v1alpha1.PodClique) boo
 	return sameTemplate(want, clique)
 }
 
-// generationHash returns the hash of a revision, of the hashes of its cliques.
+// generationHash returns the hash of a revision, computed from the hashes of its cliques.
 func generationHash(r *Revision) string {
 	h := fnv.New64a()
 	for _, c := range r.Cliques {
@@ -240,14 +242,14 @@ func generationHash(r *Revision) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// templateHash returns a hash of what pods are made from, the same in every replica of a set. It is computed when a
-// template is new, stored with the revision and as a label, and never computed again to compare.
+// templateHash returns a hash of the pod template, which is the same in every replica of a set. It is computed when a
+// template is new, stored with the revision and as a label, and never recomputed for comparison.
 func templateHash(labels, annotations map[string]string, spec *corev1.PodSpec) string {
 	data, err := json.Marshal(struct {
 		Labels, Annotations map[string]string
 		Spec                *corev1.PodSpec
 	}{labels, annotations, spec})
-	if err != nil { // nothing in these types fails to marshal
+	if err != nil { // cannot happen: these types can always be marshalled
 		panic(fmt.Sprintf("hash of a pod template: %v", err))
 	}
 	return shortHash(data)
@@ -259,9 +261,9 @@ func shortHash(data []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// follow makes a PodClique of the clique t follow the revision: its hash, and what its owner tells it in annotations. turn: its
-// turn to be updated has come. live is the one that exists, nil if none does. A PodClique of a Training workload that exists
-// keeps its template (docs/decisions, U7).
+// follow applies the revision to a PodClique of the clique t: it sets the hash and the annotations for the PodClique's
+// controller. turn: its turn to be updated has come. live is the existing PodClique, nil if there is none. An existing
+// PodClique of a Training workload keeps its template (docs/decisions, U7).
 func (r *Revision) follow(set *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique, t *v1alpha1.PodCliqueTemplateSpec, turn bool, live *v1alpha1.PodClique) {
 	hash := ""
 	if own := r.clique(t.Name); own != nil {
@@ -278,8 +280,8 @@ func (r *Revision) follow(set *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique, t *
 	r.tell(set, c.Annotations, turn)
 }
 
-// tell notes in the annotations of a PodClique or scaling group which revision it is to follow, by which strategy, and whether
-// its turn has come.
+// tell sets in the annotations of a PodClique or scaling group the revision that it must follow, the update strategy,
+// and whether its turn has come.
 func (r *Revision) tell(set *v1alpha1.PodCliqueSet, annotations map[string]string, turn bool) {
 	annotations[v1alpha1.AnnotationGenerationHash], annotations[v1alpha1.AnnotationRevision] = r.Hash, text64(r.Number)
 	switch {
@@ -290,8 +292,9 @@ func (r *Revision) tell(set *v1alpha1.PodCliqueSet, annotations map[string]strin
 	}
 }
 
-// hasTurn reports whether what exists in replica i of the set, nil if nothing does, may be updated: because the replica is, or
-// because it was its turn before in the same update. Of the latter nothing is left to be replaced as a rule.
+// hasTurn reports whether an existing object of replica i of the set (nil if there is none) may be updated: because
+// the replica is being updated, or because it had its turn earlier in the same update. In the latter case usually no
+// pod is left to be replaced.
 func (r *Revision) hasTurn(set *v1alpha1.PodCliqueSet, i int, live metav1.Object) bool {
 	if observed.IsCurrentlyUpdating(set, i) {
 		return true

@@ -9,8 +9,9 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 )
 
-// Service returns the headless Service of replica i of a set, which gives its pods their DNS names. Pods are found before
-// they are ready unless the template says otherwise: members of a gang look for each other in order to become ready.
+// Service returns the headless Service of replica i of a set, which provides the DNS names of its pods. Unless the
+// template says otherwise, DNS returns pods before they are ready, because members of a gang look for each other in
+// order to become ready.
 func Service(set *v1alpha1.PodCliqueSet, i int) *corev1.Service {
 	name := naming.HeadlessService(set.Name, i)
 	publish := true
@@ -29,9 +30,9 @@ func Service(set *v1alpha1.PodCliqueSet, i int) *corev1.Service {
 	}
 }
 
-// HPAs returns the HorizontalPodAutoscalers of replica i of a set: one per standalone clique and per scaling group with a
-// scale config, in the order of the template. They scale the PodClique or PodCliqueScalingGroup of the same name. An
-// autoscaler that the template does not ask for any more is to be deleted.
+// HPAs returns the HorizontalPodAutoscalers of replica i of a set: one per standalone clique and per scaling group
+// with a scale config, in the order of the template. They scale the PodClique or PodCliqueScalingGroup of the same
+// name. An autoscaler that is no longer in the template must be deleted.
 func HPAs(set *v1alpha1.PodCliqueSet, i int) []*autoscalingv2.HorizontalPodAutoscaler {
 	template := &set.Spec.Template
 	var hpas []*autoscalingv2.HorizontalPodAutoscaler
@@ -39,7 +40,7 @@ func HPAs(set *v1alpha1.PodCliqueSet, i int) []*autoscalingv2.HorizontalPodAutos
 		if config == nil {
 			return
 		}
-		least := max(replicas, 1) // what the API server demands
+		least := max(replicas, 1) // required by the API server
 		if config.MinReplicas != nil {
 			least = *config.MinReplicas
 		}
@@ -76,8 +77,8 @@ func HPAs(set *v1alpha1.PodCliqueSet, i int) []*autoscalingv2.HorizontalPodAutos
 	return hpas
 }
 
-// defaultMetrics returns what the API server gives an autoscaler without metrics: 80 % of the requested CPU. They are
-// given here, so that metrics which are taken out of a template leave its autoscaler too.
+// defaultMetrics returns the default of the API server for an autoscaler without metrics: 80 % of the requested CPU.
+// It is set here, so that metrics that are removed from a template are also removed from its autoscaler.
 func defaultMetrics() []autoscalingv2.MetricSpec {
 	percent := int32(80)
 	return []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{

@@ -15,35 +15,35 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// Arguments of the waiting container's program.
+// Arguments of the program in the waiting init container.
 const (
-	// WaitArgRequirements precedes lifecycle.FormatRequirements' text.
+	// WaitArgRequirements precedes the text of lifecycle.FormatRequirements.
 	WaitArgRequirements = "--requirements="
-	// WaitArgSet and WaitArgReplica say which PodCliques and PodCliqueScalingGroups to look at: naming.OfSetReplica.
+	// WaitArgSet and WaitArgReplica select the PodCliques and PodCliqueScalingGroups to watch: naming.OfSetReplica.
 	WaitArgSet     = "--podcliqueset="
 	WaitArgReplica = "--replica-index="
 )
 
 const (
 	waitTokenVolume = "grove-start-token"
-	// waitTokenPath is where in-cluster configuration looks. A container that mounts something there gets no token of
-	// the service account admission, also if the pod asks for none.
+	// waitTokenPath is the path that in-cluster configuration reads the token from. The service account admission adds
+	// no token to a container that mounts a volume at this path, even if the pod requests none.
 	waitTokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// waitTokenSeconds is what the service account admission asks for too. The kubelet renews the token of a pod that
-	// waits longer.
+	// waitTokenSeconds is the lifetime that the service account admission requests too. The kubelet renews the token
+	// of a pod that waits longer.
 	waitTokenSeconds = 3607
-	// waitUser is the user and the group that the waiting container runs as, whatever the rest of the pod runs as: with
-	// runAsNonRoot the kubelet refuses a container whose user, or whose image's user, is root. The images of Muster's
-	// programs have it as USER. It can read the token: the kubelet makes the files of the volume readable to all users,
-	// unless every container of the pod runs as one user, who is this one then, or the pod has an fsGroup, which every
-	// container is in.
+	// waitUser is the user and the group that the waiting container runs as, regardless of the rest of the pod: with
+	// runAsNonRoot the kubelet rejects a container whose user, or whose image's user, is root. The images of Muster's
+	// programs have it as USER. The container can read the token: the kubelet makes the files of the volume readable
+	// to all users, unless every container of the pod runs as one user, which is then this one, or the pod has an
+	// fsGroup, to which every container belongs.
 	waitUser = 65532
 )
 
-// addWaitContainer puts the container that waits for other cliques before all others, with a projected token. Source:
-// docs/decisions, W8. Its request equals its limit, so that a Guaranteed pod stays one, and is less than that of any
-// container that serves and asks for something, so that what such a pod needs stays the same. A pod that asks for
-// nothing asks for this much then, and is Burstable.
+// addWaitContainer inserts the container that waits for other cliques before all other init containers, with a
+// projected token. Source: docs/decisions, W8. Its request equals its limit, so that a Guaranteed pod stays
+// Guaranteed. The request is smaller than that of any serving container with requests, so that the requests of such a
+// pod do not change. A pod without requests gets this request, and becomes Burstable.
 func addWaitContainer(spec *corev1.PodSpec, set string, i int, requirements []lifecycle.Requirement, o PodOptions) {
 	yes, no := true, false
 	user, seconds := int64(waitUser), int64(waitTokenSeconds)
@@ -87,9 +87,9 @@ func addWaitContainer(spec *corev1.PodSpec, set string, i int, requirements []li
 	spec.InitContainers = append([]corev1.Container{wait}, spec.InitContainers...)
 }
 
-// StartAccess returns the Role and RoleBinding with which the waiting containers of a set read what they wait for: for
-// the service accounts of its cliques that wait for other cliques. Both nil if there is no such clique: then neither
-// is to exist.
+// StartAccess returns the Role and RoleBinding that allow the waiting containers of a set to read the objects they
+// wait for. They apply to the service accounts of the cliques that wait for other cliques. If no clique waits, both
+// are nil and must not exist.
 func StartAccess(set *v1alpha1.PodCliqueSet) (*rbacv1.Role, *rbacv1.RoleBinding) {
 	order := observed.StartOrder(&set.Spec.Template)
 	var accounts []string

@@ -11,28 +11,29 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 )
 
-// templateKeys are the keys of the labels and annotations that a template gave an object. They are kept with the object,
-// because nothing else tells what the template has lost since from what others have put there.
+// templateKeys are the keys of the labels and annotations that a template set on an object. They are stored on the
+// object, because otherwise a key that was removed from the template could not be distinguished from a key that
+// another client added.
 type templateKeys struct {
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`
 }
 
-// noteKeys notes the keys of a template's labels and annotations in the annotations of what is made from it; nothing if
-// there are none.
+// noteKeys stores the keys of a template's labels and annotations in the annotations of an object that is created from
+// it, unless there are no keys.
 func noteKeys(ours, labels, annotations map[string]string) {
 	if len(labels) == 0 && len(annotations) == 0 {
 		return
 	}
 	text, err := json.Marshal(templateKeys{slices.Sorted(maps.Keys(labels)), slices.Sorted(maps.Keys(annotations))})
-	if err != nil { // strings marshal
+	if err != nil { // cannot happen: strings can always be marshalled
 		panic(fmt.Sprintf("keys of a template: %v", err))
 	}
 	ours[naming.AnnotationTemplateKeys] = string(text)
 }
 
-// takenOut returns the keys that live has from its template, and that are not wanted any more. None if it is not noted what
-// the template gave.
+// takenOut returns the keys that live has from its template and that are no longer desired. None if the keys of the
+// template are not stored on live.
 func takenOut(live, want metav1.Object) templateKeys {
 	var given templateKeys
 	if text := live.GetAnnotations()[naming.AnnotationTemplateKeys]; text == "" || json.Unmarshal([]byte(text), &given) != nil {

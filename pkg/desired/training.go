@@ -11,8 +11,8 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// setTraining records in the status of a PodClique what has become of its pods, and whether it has succeeded. Source:
-// docs/decisions, J5.
+// setTraining records in the status of a PodClique which of its pods have succeeded, and whether the PodClique has.
+// Source: docs/decisions, J5.
 func setTraining(clique *v1alpha1.PodClique, s *v1alpha1.PodCliqueStatus, d *lifecycle.TrainingDecision, now metav1.Time) {
 	s.AvailableReplicas, s.SucceededReplicas = d.Available, int32(d.Succeeded.Len())
 	s.SucceededIndices, s.StartedIndices = d.Succeeded.String(), d.Started.String()
@@ -28,8 +28,8 @@ func setTraining(clique *v1alpha1.PodClique, s *v1alpha1.PodCliqueStatus, d *lif
 	setConditions(&s.Conditions, clique.Generation, now, succeeded)
 }
 
-// setOutcome records in the status of a PodCliqueSet what becomes of a Training workload. raised are the attempts that are
-// raised in the same write: those of restarts are counted. Source: docs/decisions, J4 to J7.
+// setOutcome records the decision on a Training workload in the status of a PodCliqueSet. raised are the attempts that
+// are raised in the same write; those of restarts are counted. Source: docs/decisions, J4 to J7.
 func setOutcome(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, o *lifecycle.TrainingOutcome, raised map[int]lifecycle.Raised, now metav1.Time) {
 	s.Phase = v1alpha1.PodCliqueSetPhase(o.Phase)
 	s.StartTime, s.RuntimeDeadline, s.CompletionTime = optionalTime(o.StartTime), optionalTime(o.Deadline), optionalTime(o.FinishedAt)
@@ -47,10 +47,11 @@ func setOutcome(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, o *l
 	}
 }
 
-// leafOf returns the minMember of the leaf of a PodClique of a Training workload, given what it would be if no pod had
-// succeeded. Pods that have succeeded count for the scheduler as long as their objects exist; what cannot be counted any more
-// is not asked for. A clique that has succeeded is listed only beside others that have, and asks for nothing beyond what is
-// there; one that has not asks for one pod at least: a pod of it may have to be replaced. Source: docs/decisions, G9.
+// leafOf returns the minMember of the leaf of a PodClique of a Training workload, given the minMember if no pod had
+// succeeded. The scheduler counts pods that have succeeded as long as their objects exist; minMember is reduced by
+// pods that can no longer be counted. A clique that has succeeded is listed only beside others that have, with a
+// minMember that does not exceed its existing pods. A clique that has not succeeded needs at least one pod, because a
+// pod of it may have to be replaced. Source: docs/decisions, G9.
 func leafOf(clique *v1alpha1.PodClique, minMember int32) int32 {
 	if clique == nil || !observed.IsTraining(clique) || minMember <= 0 {
 		return minMember

@@ -13,10 +13,10 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// Begin returns the status of a set with a new revision as the present one. An update begins, unless the revision is the set's
-// first, or the set is a Training workload, whose template does not roll (docs/decisions, U7). Under OnDelete it ends
-// in the same moment (docs/decisions, U4). A replica that is being updated goes on to the new revision. The status does
-// not claim what was so of the revision before: no replica is updated, and the update is not complete.
+// Begin returns the status of a set with a new current revision. An update begins, unless the revision is the set's
+// first, or the set is a Training workload, whose template is not rolled out (docs/decisions, U7). Under OnDelete the
+// update ends at the same time (docs/decisions, U4). A replica that is being updated continues with the new revision.
+// Facts about the previous revision are reset: no replica is updated, and the update is not complete.
 func Begin(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alpha1.PodCliqueSetStatus {
 	s := *set.Status.DeepCopy()
 	first := s.CurrentGenerationHash == nil
@@ -24,7 +24,7 @@ func Begin(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alpha1.Po
 	if first || set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
 		return s
 	}
-	s.UpdatedReplicas = 0 // as far as is known: what was counted is of the template before
+	s.UpdatedReplicas = 0 // the counted replicas are of the previous template
 	before, wasOpen := s.UpdateProgress, observed.SetProgress(set).Open()
 	s.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: now, LastProgressTime: &now}
 	switch {
@@ -38,7 +38,7 @@ func Begin(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alpha1.Po
 	return s
 }
 
-// setCliqueUpdate sets what the status of a PodClique says about updates.
+// setCliqueUpdate sets the update fields in the status of a PodClique.
 func setCliqueUpdate(clique *v1alpha1.PodClique, s *v1alpha1.PodCliqueStatus, d *lifecycle.CliqueUpdateDecision, now metav1.Time) {
 	s.ObservedRevision = observed.Revision(clique)
 	follow(&s.CurrentPodCliqueSetGenerationHash, observed.GenerationHash(clique), d.Current, !d.Current)
@@ -97,8 +97,8 @@ func setSetUpdate(set *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, d 
 	setProgressing(&s.Conditions, set.Generation, d.State, true, now)
 }
 
-// isUpdating reports whether an update of a PodClique is open: of a member of a scaling group that of the group.
-// Source: docs/decisions, T6.
+// isUpdating reports whether an update of a PodClique is in progress; for a member of a scaling group, an update of
+// the group. Source: docs/decisions, T6.
 func isUpdating(clique *v1alpha1.PodClique, d *lifecycle.CliqueUpdateDecision) bool {
 	if clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "" {
 		return observed.HasTurn(clique)
@@ -106,8 +106,9 @@ func isUpdating(clique *v1alpha1.PodClique, d *lifecycle.CliqueUpdateDecision) b
 	return d != nil && d.Progress.Open()
 }
 
-// follow notes the hash of the target, if all pods follow it; "" is none. If some do not, it is not that of the target: a rollback
-// in mid-update leads to a template that was followed by all, and that some pods have left.
+// follow sets the hash of the target if all pods follow it; "" means none. If some do not, the hash of the target is
+// removed: after a rollback during an update, the target is a template that all pods had followed, but some no longer
+// do.
 func follow(current **string, target string, all, someDoNot bool) {
 	switch {
 	case target == "":
@@ -118,8 +119,8 @@ func follow(current **string, target string, all, someDoNot bool) {
 	}
 }
 
-// setProgressing sets the condition Progressing. Without always it is not made before there is something to say: that an update
-// is complete is of interest where there was one.
+// setProgressing sets the condition Progressing. Without always, the condition is not added as long as no update was
+// needed: completion is of interest only after an update.
 func setProgressing(conditions *[]metav1.Condition, generation int64, state lifecycle.UpdateState, always bool, now metav1.Time) {
 	if state.Reason == "" || state.Reason == lifecycle.UpdateComplete && !always && meta.FindStatusCondition(*conditions, v1alpha1.ConditionProgressing) == nil {
 		return
@@ -129,8 +130,8 @@ func setProgressing(conditions *[]metav1.Condition, generation int64, state life
 	setConditions(conditions, generation, now, c)
 }
 
-// updateDiffers reports whether what a status says about an update has changed: the owner waits for it. What the first status of a
-// PodClique says does not count.
+// updateDiffers reports whether the update fields of a status have changed, which the owner waits for. The first
+// status of a PodClique does not count.
 func updateDiffers(before, after *v1alpha1.PodCliqueStatus) bool {
 	return before.ObservedGeneration != 0 && (before.ObservedRevision != after.ObservedRevision ||
 		!equality.Semantic.DeepEqual(before.UpdateProgress, after.UpdateProgress) ||

@@ -18,21 +18,21 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// Object is an API object that muster-controller makes for a workload.
+// Object is an API object that muster-controller creates for a workload.
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// Updated returns what an object that exists is to become, given what is wanted, and whether that differs from what it
-// is. What follows a later revision of the set than the one that is wanted is left as it is: who wants this sees an older set.
-// live is not changed; the result is a copy of it, with its resourceVersion, so that sending it fails if another client
+// Updated returns the desired state of an existing object, and whether it differs from the current one. An object that
+// follows a later revision of the set than want does is left unchanged, because the caller observes an older set. live
+// is not modified; the result is a copy of it, with its resourceVersion, so that the update fails if another client
 // was faster.
 //
-// Labels, annotations and owner that are wanted are set, and what the template gave and gives no more is taken away. Others
-// are left alone: users and tools leave theirs, and taking them away would be a fight without end. Of the spec, what
-// muster-controller gives is set, and what the API server or a user added is left. Comparing is semantic: 1000m is 1, and
-// an empty list is none.
+// Desired labels, annotations and owner are set, and keys that the template has removed are removed. Other keys are
+// left alone: users and tools add their own, and would add them again if they were removed. In the spec, only the
+// fields that muster-controller sets are set; fields that the API server or a user added are left alone. Values are
+// compared semantically: 1000m equals 1, and an empty list equals none.
 func Updated[T Object](live, want T) (T, bool) {
 	updated, ok := live.DeepCopyObject().(T)
 	if !ok || reflect.TypeOf(live) != reflect.TypeOf(want) || observed.Revision(live) > observed.Revision(want) {
@@ -54,7 +54,7 @@ func Updated[T Object](live, want T) (T, bool) {
 	return updated, !equality.Semantic.DeepEqual(live, updated)
 }
 
-// merged returns live with what is wanted, without what is gone.
+// merged returns live with the entries of want, without the keys in gone.
 func merged(live, want map[string]string, gone []string) map[string]string {
 	m := withTemplate(live, want)
 	for _, key := range gone {
@@ -63,7 +63,7 @@ func merged(live, want map[string]string, gone []string) map[string]string {
 	return m
 }
 
-// updateSpec sets in live what muster-controller gives in an object of its kind.
+// updateSpec sets the fields in live that muster-controller manages for objects of its kind.
 func updateSpec(live, want Object) {
 	switch want := want.(type) {
 	case *v1alpha1.PodClique:
@@ -99,7 +99,7 @@ func objectMeta(owner Object, kind, name string, labels, annotations map[string]
 	}
 }
 
-// withTemplate returns the labels or annotations of a template with ours over them.
+// withTemplate returns the labels or annotations of a template, overridden by ours.
 func withTemplate(template, ours map[string]string) map[string]string {
 	m := make(map[string]string, len(template)+len(ours))
 	maps.Copy(m, template)

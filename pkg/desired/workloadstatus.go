@@ -18,50 +18,50 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// A status below is the object's own brought up to date: what is not spoken of is kept. Equal facts give an equal status,
-// whatever now is: now dates a condition whose status changes, and an error that is new. Compare with equality.Semantic
-// and write only what differs.
+// The functions below return the object's own status with current values; fields they do not manage are kept. Equal
+// facts give an equal status at any time: now is used only as the transition time of a condition whose status changes,
+// and as the time of a new error. The caller compares with equality.Semantic and writes only differences.
 
-// Problem is something that keeps an object from becoming what its spec wants.
+// Problem is a reason why the desired state of an object cannot be reached.
 type Problem struct {
-	// Condition is v1alpha1.ConditionReplicaFailure or ConditionForeignObject. "": told in lastErrors only.
+	// Condition is v1alpha1.ConditionReplicaFailure or ConditionForeignObject. "": reported in lastErrors only.
 	Condition string
-	// Reason is one word for programs, Message one sentence for users, the same as long as the problem is: no times, no
-	// counters.
+	// Reason is a machine-readable word, Message one sentence for users. Message does not change as long as the
+	// problem lasts: it contains no times and no counters.
 	Reason, Message string
 }
 
 const (
-	// maxErrors and maxDescription are what the CRDs allow.
+	// maxErrors and maxDescription are the limits of the CRDs.
 	maxErrors      = 16
 	maxDescription = 1024
 )
 
-// GroupFacts is what the status of a PodCliqueScalingGroup is made from.
+// GroupFacts contains the facts for the status of a PodCliqueScalingGroup.
 type GroupFacts struct {
-	// Replicas are those that exist: observed.GroupReplicas.
+	// Replicas are the existing replicas: observed.GroupReplicas.
 	Replicas []lifecycle.GroupReplica
 	// Delay is the effective termination delay, NextTermination when the next replica of the group is due.
 	Delay           *time.Duration
 	NextTermination time.Time
-	// Training: the set restarts its replicas as a whole and emits the events about that. A breach of the group only shows in
-	// its status.
+	// Training: the set restarts its replicas as a whole and emits the events about it. A breach of the group is only
+	// reported in its status.
 	Training bool
-	// Raised are the attempts of replicas that are replaced, by index. Waits is what the first replica that waits says:
-	// UnitDecision.Note.
+	// Raised are the attempts of replicas that are replaced, by index. Waits describes what the first waiting replica
+	// waits for: UnitDecision.Note.
 	Raised map[int]lifecycle.Raised
 	Waits  string
-	// Update is how an update goes on; nil: there is no set, or its workload is one of Training.
+	// Update is the decision on an update; nil: there is no set, or it is a Training workload.
 	Update   *lifecycle.GroupUpdateDecision
 	Problems []Problem
 }
 
-// ScalingGroupStatus returns the status that a PodCliqueScalingGroup should have. Replicas that are on their way out,
-// above spec.replicas, exist but count for nothing else.
+// ScalingGroupStatus returns the desired status of a PodCliqueScalingGroup. Replicas above spec.replicas, which are
+// being deleted, count as existing only.
 func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupFacts, now metav1.Time) v1alpha1.PodCliqueScalingGroupStatus {
 	s := *group.Status.DeepCopy()
 	s.ObservedGeneration = group.Generation
-	if attempt := observed.GroupAttempt(group, 0).Set; attempt != s.PodCliqueSetAttempt { // a new life of the set's replica
+	if attempt := observed.GroupAttempt(group, 0).Set; attempt != s.PodCliqueSetAttempt { // a new attempt of the set's replica
 		s.PodCliqueSetAttempt, s.ReplicaAttempts, s.WasAvailable, s.MinAvailableBreachedSince = attempt, nil, false, nil
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionMinAvailableBreached)
 	}
@@ -106,29 +106,30 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupFacts, now
 	return s
 }
 
-// SetFacts is what the status of a PodCliqueSet is made from.
+// SetFacts contains the facts for the status of a PodCliqueSet.
 type SetFacts struct {
-	// Replicas are those that are wanted: observed.SetReplicas.
+	// Replicas are the desired replicas: observed.SetReplicas.
 	Replicas []lifecycle.SetReplica
-	// Running: a pod of the set is.
+	// Running: a pod of the set is running.
 	Running bool
-	// Recorded is what RecordedReplicas returns, or as it was if the set is not acted on.
+	// Recorded is the result of RecordedReplicas, or the recorded value if the set is not reconciled.
 	Recorded []v1alpha1.RecordedReplicas
 	// Raised are the attempts of replicas that are replaced, by index.
 	Raised map[int]lifecycle.Raised
-	// Training is what becomes of a Training workload; nil: nothing new, or it is none.
+	// Training is the decision on a Training workload; nil: nothing new, or it is an Inference workload.
 	Training *lifecycle.TrainingOutcome
-	// NextTermination is when the next replica is due; zero: none is.
+	// NextTermination is when the next termination of a replica is due; zero: none is due.
 	NextTermination time.Time
-	// SchedulerName is that of pods whose template names none.
+	// SchedulerName is the scheduler of pods whose template has none.
 	SchedulerName string
-	// Update is how an update goes on; nil: the set is not acted on, or its workload is one of Training.
+	// Update is the decision on an update; nil: the set is not reconciled, or it is a Training workload.
 	Update   *lifecycle.SetUpdateDecision
 	Problems []Problem
 }
 
-// whereWhy returns a text that says where to read why the minimum of replica i is not bound: in its PodGroup, unless all of
-// its pods name schedulers other than ours. Such a PodGroup is left alone by muster-scheduler and has no status.
+// whereWhy returns a text about where users find the reason why the minimum of replica i is not bound: in its
+// PodGroup, unless all of its pods name other schedulers. muster-scheduler ignores the PodGroup of such pods, so that
+// it has no status.
 func whereWhy(pcs *v1alpha1.PodCliqueSet, i int, ours string) string {
 	var names []string
 	for _, c := range pcs.Spec.Template.CliquesInOrder() {
@@ -142,12 +143,12 @@ func whereWhy(pcs *v1alpha1.PodCliqueSet, i int, ours string) string {
 	return fmt.Sprintf("its pods are left to %s, and their events say why", strings.Join(slices.Compact(names), ", "))
 }
 
-// PodCliqueSetStatus returns the status that a PodCliqueSet should have. A set of no replicas is available.
+// PodCliqueSetStatus returns the desired status of a PodCliqueSet. A set without replicas is available.
 func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time) v1alpha1.PodCliqueSetStatus {
 	s := *pcs.Status.DeepCopy()
 	s.ObservedGeneration = pcs.Generation
 	s.Replicas, s.ScheduledReplicas, s.AvailableReplicas, s.UpdatedReplicas = max(pcs.Spec.Replicas, 0), 0, 0, 0
-	var first, troubled *lifecycle.SetReplica // that is not available, and that has trouble
+	var first, troubled *lifecycle.SetReplica // the first one that is unavailable, and the first one with trouble
 	var breachedSince time.Time
 	availableReplicas, deadline := map[int]bool{}, f.NextTermination
 	for i := range f.Replicas {
@@ -169,7 +170,7 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 			troubled = r
 		}
 	}
-	foreign := "" // what the first foreign object in the way says
+	foreign := "" // message about the first foreign object with a required name
 	for _, p := range f.Problems {
 		if p.Condition == v1alpha1.ConditionForeignObject && foreign == "" {
 			foreign = p.Message
@@ -183,7 +184,7 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 	case f.Training != nil:
 		setOutcome(pcs, &s, f.Training, f.Raised, now)
 	case pcs.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining:
-		s.Phase = cmp.Or(s.Phase, v1alpha1.PodCliqueSetPhasePending) // it is invalid, and not acted on
+		s.Phase = cmp.Or(s.Phase, v1alpha1.PodCliqueSetPhasePending) // it is invalid, and not reconciled
 	case f.Running:
 		s.Phase = v1alpha1.PodCliqueSetPhaseRunning
 	default:
@@ -234,8 +235,8 @@ func setConditions(conditions *[]metav1.Condition, generation int64, now metav1.
 	}
 }
 
-// setProblems tells problems in lastErrors, and the first of each condition in the condition, which is removed when
-// there is none. An error that was there before keeps its time.
+// setProblems reports problems in lastErrors, and the first problem of each condition in that condition, which is
+// removed when there is none. An error that was reported before keeps its time.
 func setProblems(conditions *[]metav1.Condition, lastErrors *[]v1alpha1.LastError, problems []Problem, generation int64, now metav1.Time) {
 	for _, conditionType := range []string{v1alpha1.ConditionReplicaFailure, v1alpha1.ConditionForeignObject} {
 		told := false

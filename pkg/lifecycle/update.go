@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Target is what an update leads to.
+// Target identifies the revision and template that an update rolls out.
 type Target struct {
 	// Generation is the hash of the PodCliqueSet's revision.
 	Generation string
@@ -14,34 +14,35 @@ type Target struct {
 	Template string
 }
 
-// Progress is how far an update of a PodClique, a PodCliqueScalingGroup or a PodCliqueSet has come, as its status records it.
-// nil: there was none.
+// Progress is the progress of an update of a PodClique, a PodCliqueScalingGroup or a PodCliqueSet, as recorded in its
+// status. nil: there was no update.
 type Progress struct {
-	// Target is what the update leads to.
+	// Target is what the update rolls out.
 	Target Target
-	// StartedAt and EndedAt are when it began and ended. EndedAt is zero while it is open.
+	// StartedAt and EndedAt are when the update began and ended. EndedAt is zero while it is in progress.
 	StartedAt, EndedAt time.Time
-	// LastProgress is when something last became of it.
+	// LastProgress is when the update last made progress.
 	LastProgress time.Time
-	// Selected is the ready unit that was taken down last: the name of a pod, the index of a replica as text. "": none was.
-	// Completed are those whose replacements are ready, in the order of selection, at most maxCompleted. While Selected is not
-	// the last of them it is in flight.
+	// Selected is the ready unit that was deleted last: the name of a pod, or the index of a replica as text. "": none
+	// was. Completed are the units whose replacements became ready, in the order of selection, at most maxCompleted.
+	// Selected is in flight until it is the last of Completed.
 	Selected  string
 	Completed []string
 }
 
-// maxCompleted is how many units a status lists.
+// maxCompleted is the maximum number of completed units in a status.
 const maxCompleted = 64
 
-// Open reports whether the update is under way.
+// Open reports whether the update is in progress.
 func (p *Progress) Open() bool { return p != nil && p.EndedAt.IsZero() }
 
-// InFlight reports whether a ready unit was taken down whose replacement has not been ready yet.
+// InFlight reports whether a ready unit was deleted whose replacement has not become ready yet.
 func (p *Progress) InFlight() bool {
 	return p != nil && p.Selected != "" && (len(p.Completed) == 0 || p.Completed[len(p.Completed)-1] != p.Selected)
 }
 
-// towards returns the open progress that goes on from p to a target: with the unit that is in flight, which stays so.
+// towards returns the progress of an update to the target that continues from p. A unit that is in flight stays in
+// flight.
 func (p *Progress) towards(target Target, now time.Time) *Progress {
 	if p.Open() && p.Target == target {
 		next := *p
@@ -54,8 +55,8 @@ func (p *Progress) towards(target Target, now time.Time) *Progress {
 	return next
 }
 
-// onDelete returns the progress under OnDelete: an update that is open ends, with nothing selected; one to another target
-// begins and ends in one moment if something is of an earlier template.
+// onDelete returns the progress under OnDelete: an update in progress ends, with no unit selected; an update to
+// another target begins and ends at the same time if some pods were created from an earlier template.
 func (p *Progress) onDelete(target Target, outdated bool, now time.Time) *Progress {
 	switch {
 	case outdated && (p == nil || p.Target != target):
@@ -71,10 +72,11 @@ func (p *Progress) onDelete(target Target, outdated bool, now time.Time) *Progre
 	return p
 }
 
-// withoutTurn returns the progress and the state of a PodClique or scaling group that has pods of an earlier template while its turn
-// has not come, or is lost. A unit in flight is waited for; otherwise an open update is over. waitsFor returns what the replacement
-// of a unit waits for; no reason, or Updating: the unit is not down. turn is the state of what waits for its turn, stays that of
-// what keeps its pods, because the update to the target was one under OnDelete.
+// withoutTurn returns the progress and the state of a PodClique or scaling group that has pods of an earlier template
+// and has no turn, either not yet or no longer. If a unit is in flight, the update waits for it; otherwise an update
+// in progress ends. waitsFor returns what the replacement of a unit waits for; if it returns no reason, or Updating,
+// the unit was not deleted. turn is the state of an object that waits for its turn, stays the state of one that keeps
+// its pods because the update to the target was made under OnDelete.
 func (p *Progress) withoutTurn(target Target, waitsFor func(unit string) UpdateState, turn, stays UpdateState) (*Progress, UpdateState) {
 	if p.Open() && p.InFlight() {
 		if waits := waitsFor(p.Selected); waits.Reason != "" && waits.Reason != Updating {
@@ -83,32 +85,32 @@ func (p *Progress) withoutTurn(target Target, waitsFor func(unit string) UpdateS
 	}
 	switch {
 	case p.Open():
-		return nil, turn // what was being updated has another turn
+		return nil, turn // the replica that was being updated has lost its turn
 	case p != nil && p.Target == target:
 		return p, stays
 	}
 	return p, turn
 }
 
-// complete notes that the replacement of the selected unit is ready.
+// complete records that the replacement of the selected unit is ready.
 func (p *Progress) complete(now time.Time) {
 	completed := append(slices.Clone(p.Completed), p.Selected)
 	p.Completed = completed[max(0, len(completed)-maxCompleted):]
 	p.LastProgress = now
 }
 
-// pick notes that a ready unit is taken down.
+// pick records that a ready unit is selected for deletion.
 func (p *Progress) pick(unit string, now time.Time) {
 	p.Completed = slices.DeleteFunc(slices.Clone(p.Completed), func(done string) bool { return done == unit })
 	p.Selected, p.LastProgress = unit, now
 }
 
-// end notes that the update is over.
+// end records that the update has ended.
 func (p *Progress) end(now time.Time) {
 	p.EndedAt, p.LastProgress = now, now
 }
 
-// UpdateReason says in one word what has become of an update. The values are those of the API: the reasons of
+// UpdateReason is the state of an update in one word, with the values of the API: the reasons of
 // v1alpha1.ConditionProgressing.
 type UpdateReason string
 
@@ -126,10 +128,10 @@ const (
 	UpdateStalled              UpdateReason = "UpdateStalled"
 )
 
-// UpdateState is what the condition Progressing says. The zero value: nothing new is known.
+// UpdateState is the content of the condition Progressing. The zero value: nothing new is known.
 type UpdateState struct {
 	Reason UpdateReason
-	// Message is for users, the same as long as nothing changes.
+	// Message is for users. It does not change as long as the state does not.
 	Message string
 }
 
@@ -142,8 +144,8 @@ func (s UpdateState) Progressing() bool {
 	return true
 }
 
-// stalled returns the state of an open update, which is Stalled after a time without progress, and when it will be; 0: it is,
-// or never will be. limit is that time; not positive: never.
+// stalled returns the state of an update in progress, which becomes Stalled after limit without progress, and the time
+// until then; 0: it has stalled, or never will. A limit that is not positive means never.
 func (s UpdateState) stalled(p *Progress, limit time.Duration, now time.Time) (UpdateState, time.Duration) {
 	if !p.Open() || limit <= 0 || !s.Progressing() {
 		return s, 0

@@ -10,68 +10,69 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// GroupUpdate is what decides how an update of a PodCliqueScalingGroup goes on.
+// GroupUpdate contains the facts that decide how an update of a PodCliqueScalingGroup continues.
 type GroupUpdate struct {
 	// Revision and Generation are the number and the hash of the PodCliqueSet's revision that the group is to follow.
 	Revision   int64
 	Generation string
-	// OnDelete: the strategy is that. Turn: under RollingRecreate, replicas may be replaced.
+	// OnDelete: the update strategy is OnDelete. Turn: under RollingRecreate, replicas may be replaced.
 	OnDelete, Turn bool
-	// Progress is what the status records.
+	// Progress is the progress recorded in the status.
 	Progress *Progress
-	// Replicas are those that are wanted and of which a PodClique exists; Wanted is how many are wanted.
+	// Replicas are the desired replicas of which a PodClique exists; Wanted is the desired number.
 	Replicas []GroupReplica
 	Wanted   int32
-	// MinAvailable is how many must be available.
+	// MinAvailable is the number of replicas that must be available.
 	MinAvailable int32
-	// StalledAfter is after how long without progress an update has stalled. Not positive: never.
+	// StalledAfter is the time without progress after which an update has stalled. Not positive: never.
 	StalledAfter time.Duration
 }
 
-// GroupUpdateDecision is how an update of a PodCliqueScalingGroup goes on.
+// GroupUpdateDecision is the decision how an update of a PodCliqueScalingGroup continues.
 type GroupUpdateDecision struct {
-	// Progress is to be recorded together with the attempts of Replace.
+	// Progress must be recorded together with the attempts of Replace.
 	Progress *Progress
-	// Replace are the replicas that are replaced, and why, by index. nil: none.
+	// Replace are the replicas to replace, by index, with the reasons. nil: none.
 	Replace map[int]Replacement
-	// Current: every pod follows the target. Outdated: a pod does not of a replica that is not being replaced.
+	// Current: every pod follows the target. Outdated: a replica that is not being replaced has a pod that does not.
 	Current, Outdated bool
 	// Known: the status of every PodClique describes the target.
 	Known bool
-	// UpdatedCliques and TotalCliques count the PodCliques of the wanted replicas that exist.
+	// UpdatedCliques and TotalCliques count the existing PodCliques of the desired replicas.
 	UpdatedCliques, TotalCliques int32
 	State                        UpdateState
 	RequeueAfter                 time.Duration
 }
 
-// outdated reports whether a pod of the replica is of an earlier template than that of the generation, as far as is known. A pod
-// of the present template that ended counts as one of Pods and not of Updated.
+// outdated reports whether the replica is known to have a pod of an earlier template than that of the generation. A
+// pod of the current template that ended counts in Pods but not in Updated.
 func (r GroupReplica) outdated(generation string) bool {
 	return slices.ContainsFunc(r.Members, func(c Clique) bool {
 		return !c.Terminating && c.knows(r.Revision) && c.Updated < c.Pods && c.Followed != generation
 	})
 }
 
-// known reports whether the status of every PodClique that is there to stay describes the revision.
+// known reports whether the status of every PodClique that is not being deleted describes the revision.
 func (r GroupReplica) known() bool {
 	return !slices.ContainsFunc(r.Members, func(c Clique) bool { return !c.Terminating && !c.knows(r.Revision) })
 }
 
-// leaves reports whether the replica is being replaced: a PodClique of an earlier attempt exists.
+// leaves reports whether the replica is being replaced, that is, a PodClique of an earlier attempt exists.
 func (r GroupReplica) leaves() bool {
 	return slices.ContainsFunc(r.Members, func(c Clique) bool { return c.Attempt.Precedes(r.Attempt) })
 }
 
-// DecideGroupUpdate returns which replicas of a scaling group are replaced because of an update. Source: Rolling Update, "PCSG
-// Replica Selection"; GREP-291, "OnDelete Strategy"; docs/decisions, U2 to U6, W10.
+// DecideGroupUpdate returns which replicas of a scaling group are replaced because of an update. Source: Rolling
+// Update, "PCSG Replica Selection"; GREP-291, "OnDelete Strategy"; docs/decisions, U2 to U6, W10.
 //
-//   - A replica is replaced whole if a pod of it is of an earlier template. Under OnDelete none is.
-//   - In the group's turn, replicas that are not scheduled or not available go immediately. Of available ones the oldest goes when
-//     minAvailable replicas are available and the replacement of the one before has been; then the next.
-//   - The update is complete when every replica exists, every pod is of the present template, the last replacement has been
-//     available, and minAvailable replicas are.
-//   - A replica in flight stays so when the target changes or the turn is lost.
-//   - What is not known yet replaces nothing, and ends nothing.
+//   - A replica is replaced as a whole if it has a pod of an earlier template. Under OnDelete no replica is replaced.
+//   - In the group's turn, replicas that are not scheduled or not available are replaced immediately. The oldest available
+//     replica is replaced when minAvailable replicas are available and the previous replacement has become available; then
+//     the next one.
+//   - The update is complete when every replica exists, every pod was created from the current template, the last
+//     replacement has become available, and minAvailable replicas are available.
+//   - A replica in flight stays in flight when the target changes or the turn is lost.
+//   - Unknown states replace no replica, and do not complete the update.
 func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	d := GroupUpdateDecision{Progress: u.Progress, Known: true}
 	var outdated []GroupReplica
@@ -111,7 +112,7 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 		}
 		return d
 	case !d.Known && !u.Progress.Open():
-		return d // in a moment it is
+		return d // the deletion will change this in a moment
 	case len(outdated) > 0 && !u.Turn:
 		turn := UpdateState{UpdateWaitsForTurn, old + "; the update of the PodCliqueSet has not reached " + message.Plural(len(outdated), "it", "them")}
 		d.Progress, d.State = u.Progress.withoutTurn(target, u.inFlight, turn, stays)
@@ -176,7 +177,7 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	return d
 }
 
-// belowMinimum returns what the first replica waits for that is not available and is not being replaced.
+// belowMinimum returns what the first unavailable replica that is not being replaced waits for.
 func (u GroupUpdate) belowMinimum(available int32) UpdateState {
 	text := fmt.Sprintf("%d of %d replicas available, %d needed", available, u.Wanted, u.MinAvailable)
 	for _, r := range u.Replicas {
@@ -187,7 +188,7 @@ func (u GroupUpdate) belowMinimum(available int32) UpdateState {
 	return UpdateState{UpdateWaitsForReadiness, text}
 }
 
-// waitsFor returns what the replica waits for. The zero value: it is available for certain.
+// waitsFor returns what the replica waits for. The zero value: it is certainly available.
 func (r GroupReplica) waitsFor() UpdateState {
 	switch {
 	case r.leaves():
@@ -202,7 +203,8 @@ func (r GroupReplica) waitsFor() UpdateState {
 	return UpdateState{}
 }
 
-// because names the first PodClique of the replica that is not so, in the order of names; "" if none is known.
+// because returns text about the first PodClique of the replica, in the order of names, for which is returns false; ""
+// if there is none.
 func (r GroupReplica) because(is func(Clique) bool) string {
 	var first *Clique
 	for i := range r.Members {
@@ -219,8 +221,8 @@ func (r GroupReplica) because(is func(Clique) bool) string {
 	return fmt.Sprintf(": PodClique %s is below its minimum", first.Name)
 }
 
-// inFlight returns what the replacement of a selected replica waits for. The zero value: it is available, or not wanted any
-// more.
+// inFlight returns what the replacement of a selected replica waits for. The zero value: it is available, or no longer
+// desired.
 func (u GroupUpdate) inFlight(selected string) UpdateState {
 	index, err := strconv.Atoi(selected)
 	if err != nil || index >= int(u.Wanted) {

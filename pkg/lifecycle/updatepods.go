@@ -10,55 +10,58 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 )
 
-// DeletedUpdate is the reason of a pod that was made from an earlier template, and is replaced by one of the present template.
+// DeletedUpdate is the deletion reason of a pod that was created from an earlier template, and is replaced by a pod of
+// the current template.
 const DeletedUpdate DeletionReason = "Update"
 
-// CliqueUpdate is what decides how an update of a PodClique goes on.
+// CliqueUpdate contains the facts that decide how an update of a PodClique continues.
 type CliqueUpdate struct {
-	// Target is what the PodClique is to follow.
+	// Target is the revision and template that the PodClique must follow.
 	Target Target
-	// OnDelete: the strategy is that. Turn: under RollingRecreate, pods may be replaced. Member: it is a member of a scaling
-	// group, whose replicas are replaced whole.
+	// OnDelete: the update strategy is OnDelete. Turn: under RollingRecreate, pods may be replaced. Member: the
+	// PodClique belongs to a scaling group, whose replicas are replaced as a whole.
 	OnDelete, Turn, Member bool
-	// Progress is what the status records.
+	// Progress is the progress recorded in the status.
 	Progress *Progress
-	// Replicas is how many pods are wanted, MinAvailable how many must be ready.
+	// Replicas is the desired number of pods, MinAvailable the number that must be ready.
 	Replicas, MinAvailable int32
-	// Pods are those that the clique owns.
+	// Pods are the pods that the PodClique owns.
 	Pods []Pod
-	// Deleted are pods that are deleted in this pass for another reason, by UID.
+	// Deleted are the UIDs of pods that are deleted in this pass for another reason.
 	Deleted map[string]bool
-	// StalledAfter is after how long without progress an update has stalled. Not positive: never.
+	// StalledAfter is the time without progress after which an update has stalled. Not positive: never.
 	StalledAfter time.Duration
 }
 
-// CliqueUpdateDecision is how an update of a PodClique goes on.
+// CliqueUpdateDecision is the decision how an update of a PodClique continues.
 type CliqueUpdateDecision struct {
-	// Progress is to be recorded before anything is deleted. It is the one that was given, if nothing changes.
+	// Progress must be recorded before a pod is deleted. It is the given one if nothing changes.
 	Progress *Progress
-	// Delete are pods to be replaced.
+	// Delete are the pods to replace.
 	Delete []Deletion
-	// Current: every pod is of the target's template. False: what the status says that all pods follow must not be the target.
+	// Current: every pod was created from the template of the target. If false, the status must not claim that all
+	// pods follow the target.
 	Current bool
-	// State is for the condition.
+	// State is the content of the condition Progressing.
 	State UpdateState
-	// RequeueAfter is when the decision changes without anything happening; 0: it does not.
+	// RequeueAfter is when the decision changes without an event; 0: it does not.
 	RequeueAfter time.Duration
 }
 
-// DecideCliqueUpdate returns which pods of a PodClique are replaced because of an update. Source: Rolling Update, "PodClique
-// (PCLQ) Pod Selection"; GREP-291, "OnDelete Strategy"; docs/decisions, U2 to U6, U8.
+// DecideCliqueUpdate returns which pods of a PodClique are replaced because of an update. Source: Rolling Update,
+// "PodClique (PCLQ) Pod Selection"; GREP-291, "OnDelete Strategy"; docs/decisions, U2 to U6, U8.
 //
-//   - Under OnDelete nothing is deleted. An update begins and ends in one moment; one that was open ends.
-//   - In its turn, pods of an earlier template that are not ready go immediately: those without a node first, then the others.
-//     Of ready ones the oldest goes when minAvailable pods are ready and the replacement of the one before has been; then the
-//     next.
-//   - The update is complete when no pod of an earlier template exists, except lost ones, every pod that is wanted exists, the last
-//     replacement has been ready, and minAvailable pods are.
-//   - A unit in flight stays so when the target changes or the turn is lost: no other is taken down before it is ready.
-//   - A member of a scaling group is not updated by itself: the group replaces the replica that it is part of.
+//   - Under OnDelete no pod is deleted. An update begins and ends at the same time; one that was in progress ends.
+//   - In the clique's turn, pods of an earlier template that are not ready are replaced immediately: first those without a
+//     node, then the others. The oldest ready pod is replaced when minAvailable pods are ready and the previous replacement
+//     has become ready; then the next one.
+//   - The update is complete when no pod of an earlier template exists, except lost ones, all desired pods exist, the last
+//     replacement has become ready, and minAvailable pods are ready.
+//   - A unit in flight stays in flight when the target changes or the turn is lost: no other unit is deleted before its
+//     replacement is ready.
+//   - A member of a scaling group is not updated by itself: the group replaces the replica that it belongs to.
 func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
-	var outdated []Pod // that are there to stay otherwise
+	var outdated []Pod // that are not deleted for another reason
 	ready, present, leaving := int32(0), int32(0), 0
 	for _, p := range u.Pods {
 		switch {
@@ -117,7 +120,7 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 			d.Delete = append(d.Delete, Deletion{pod, DeletedUpdate})
 		case !pod.Ready || pod.Ended:
 			unhealthy = append(unhealthy, Deletion{pod, DeletedUpdate})
-		case pod.Name == p.Selected && p.InFlight() && ready >= u.MinAvailable: // selected before, and not deleted
+		case pod.Name == p.Selected && p.InFlight() && ready >= u.MinAvailable: // selected earlier, but not deleted
 			d.Delete = append(d.Delete, Deletion{pod, DeletedUpdate})
 		default:
 			readyOutdated = append(readyOutdated, pod)
@@ -126,7 +129,7 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	d.Delete = append(d.Delete, unhealthy...)
 	switch {
 	case waits.Reason != "" && ready < u.MinAvailable && slices.ContainsFunc(readyOutdated, func(pod Pod) bool { return pod.Name == p.Selected }):
-		d.State = u.belowMinimum(ready) // it fell below between the selection and the deletion
+		d.State = u.belowMinimum(ready) // ready pods fell below the minimum between selection and deletion
 	case waits.Reason != "":
 		d.State = waits
 	case ready < u.MinAvailable && len(readyOutdated) > 0:
@@ -164,8 +167,8 @@ func (u CliqueUpdate) belowMinimum(ready int32) UpdateState {
 	return UpdateState{UpdateWaitsForMinAvailable, message}
 }
 
-// inFlight returns what the replacement of a selected pod waits for. The zero value: it is ready, or not wanted any more. The
-// pod is waited for no longer when it is lost.
+// inFlight returns what the replacement of a selected pod waits for. The zero value: it is ready, or no longer
+// desired. A lost pod is not waited for.
 func (u CliqueUpdate) inFlight(selected string, now time.Time) UpdateState {
 	index, others := naming.PodIndex(selected), int32(0)
 	var same, lower *Pod // the pod of its index, and the first of a lower index that is not ready
@@ -188,19 +191,19 @@ func (u CliqueUpdate) inFlight(selected string, now time.Time) UpdateState {
 		}
 	}
 	switch {
-	case same != nil && same.Ready: // of the present template, or of one between that and the first
+	case same != nil && same.Ready: // of the current template, or of one between the current and the selected pod's
 		return UpdateState{}
 	case same != nil:
 		return waitsFor(*same)
 	case others < u.Replicas:
 		return UpdateState{UpdateWaitsForCreation, fmt.Sprintf("the replacement of pod %s is not created yet", selected)}
 	case lower != nil:
-		return waitsFor(*lower) // a lower index was free, and the replacement got that
+		return waitsFor(*lower) // a lower index was free, and the replacement has that index
 	}
 	return UpdateState{} // scaled in
 }
 
-// notReady returns what the first pod waits for that is not ready and there to stay.
+// notReady returns what the first pod that is neither ready nor being deleted waits for.
 func (u CliqueUpdate) notReady() UpdateState {
 	var found *Pod
 	for i := range u.Pods {
@@ -214,7 +217,7 @@ func (u CliqueUpdate) notReady() UpdateState {
 	return waitsFor(*found)
 }
 
-// firstOf returns the pod of the lower index, so that a message does not depend on the order of the pods. a may be nil.
+// firstOf returns the pod with the lower index, so that a message does not depend on the order of the pods. a may be nil.
 func firstOf(a, b *Pod) *Pod {
 	if a == nil || cmp.Or(cmp.Compare(b.Index, a.Index), byAge(*b, *a)) < 0 {
 		return b
@@ -222,7 +225,7 @@ func firstOf(a, b *Pod) *Pod {
 	return a
 }
 
-// waitsFor returns what a pod that is not ready waits for, with its cause if one is known.
+// waitsFor returns what a pod that is not ready waits for, with the cause if it is known.
 func waitsFor(p Pod) UpdateState {
 	cause := p.Cause
 	if p.LostNode != "" {
@@ -240,9 +243,9 @@ func waitsFor(p Pod) UpdateState {
 	return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("pod %s is not ready", p.Name) + cause}
 }
 
-// inDeletionOrderOnDelete returns the pods in the order in which scaling in takes them under OnDelete: outdated ones first,
-// though no ready one that leaves fewer than minAvailable ready pods, then in the order of InDeletionOrder. Source: GREP-291,
-// "OnDelete Strategy"; docs/decisions, U4.
+// inDeletionOrderOnDelete returns the pods in the order in which scaling in deletes them under OnDelete: outdated pods
+// first, except ready ones whose deletion would leave fewer than minAvailable ready pods; then in the order of
+// InDeletionOrder. Source: GREP-291, "OnDelete Strategy"; docs/decisions, U4.
 func inDeletionOrderOnDelete(pods []Pod, minAvailable int32) []Pod {
 	ready := int32(0)
 	for _, p := range pods {

@@ -9,36 +9,37 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// SetUpdate is what decides how an update of a PodCliqueSet goes on.
+// SetUpdate contains the facts that decide how an update of a PodCliqueSet continues.
 type SetUpdate struct {
-	// Generation is the hash of the present revision.
+	// Generation is the hash of the current revision.
 	Generation string
-	// OnDelete: the strategy is that.
+	// OnDelete: the update strategy is OnDelete.
 	OnDelete bool
-	// Progress is what the status records, without units; nil: the template has not changed yet.
+	// Progress is the progress recorded in the status, without units; nil: the template has not changed yet.
 	Progress *Progress
-	// Current is the replica that is being updated, nil: none is. CurrentSince is since when.
+	// Current is the replica that is being updated, nil: none. CurrentSince is when its update began.
 	Current      *int
 	CurrentSince time.Time
-	// Updated is how many PodCliques and scaling groups the status says follow the revision.
+	// Updated is the number of PodCliques and scaling groups that follow the revision according to the status.
 	Updated int
-	// Replicas are those that are wanted.
+	// Replicas are the desired replicas.
 	Replicas []SetReplica
-	// Waits is what the condition Progressing of a PodClique or scaling group of the current replica says, by the object's name.
+	// Waits contains the condition Progressing of the PodCliques and scaling groups of the current replica, by name.
 	Waits map[string]UpdateState
-	// StalledAfter is after how long without progress an update has stalled. Not positive: never.
+	// StalledAfter is the time without progress after which an update has stalled. Not positive: never.
 	StalledAfter time.Duration
 }
 
-// SetUpdateDecision is how an update of a PodCliqueSet goes on.
+// SetUpdateDecision is the decision how an update of a PodCliqueSet continues.
 type SetUpdateDecision struct {
-	// Progress, Current and CurrentSince are to be recorded.
+	// Progress, Current and CurrentSince are the values to record.
 	Progress     *Progress
 	Current      *int
 	CurrentSince time.Time
-	// Done is the replica that is updated since the last decision, nil: none is.
+	// Done is the replica whose update has completed since the last decision, nil: none.
 	Done *int
-	// Cliques and Groups name what of the current replica follows the revision, sorted.
+	// Cliques and Groups are the names of the PodCliques and scaling groups of the current replica that follow the
+	// revision, sorted.
 	Cliques, Groups []string
 	// UpdatedCliques, TotalCliques, UpdatedGroups and TotalGroups count standalone PodCliques and scaling groups of all
 	// replicas.
@@ -47,8 +48,8 @@ type SetUpdateDecision struct {
 	RequeueAfter                                             time.Duration
 }
 
-// changes returns whether something of the replica does not follow the revision yet, and whether that is known of all that
-// is there to stay.
+// changes returns whether a PodClique or scaling group of the replica does not follow the revision yet, and whether
+// this is known of all that are not being deleted.
 func (r SetReplica) changes() (pending, known bool) {
 	known = true
 	see := func(terminating, knows, follows bool) {
@@ -73,15 +74,16 @@ func (r SetReplica) hasScheduled() bool {
 		slices.ContainsFunc(r.Groups, func(g ScalingGroup) bool { return g.ScheduledReplicas > 0 })
 }
 
-// DecideSetUpdate returns which replica of a set is updated. Source: Rolling Update, "PodGangSet (PGS) Replica Selection" and
-// "PGS Replica Update Completion"; GREP-291; docs/decisions, U2 to U6.
+// DecideSetUpdate returns which replica of a set is updated. Source: Rolling Update, "PodGangSet (PGS) Replica
+// Selection" and "PGS Replica Update Completion"; GREP-291; docs/decisions, U2 to U6.
 //
-//   - One replica at a time: first those of which nothing is scheduled, then those in breach of a minimum, then the others; of
-//     each kind the highest index first. Those that are due to be terminated come back with the present template.
-//   - The next follows when everything of the current one exists, follows the present revision and is available.
+//   - Replicas are updated one at a time: first those of which nothing is scheduled, then those in breach of a minimum, then
+//     the others; of each kind the highest index first. Replicas that are due to be terminated are recreated from the current
+//     template.
+//   - The next replica follows when all objects of the current one exist, follow the current revision and are available.
 //   - A replica that is being updated when the template changes again stays the current one.
-//   - What is not known yet selects nothing, and ends nothing. What is being deleted, or is waited for before a replica can be
-//     made again, ends nothing either: its pods are of an earlier template.
+//   - Unknown states select no replica, and do not complete the update. Neither does a replica with objects that are being
+//     deleted, or that must be gone before the replica is recreated: their pods are of an earlier template.
 func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	d := SetUpdateDecision{Progress: u.Progress, Current: u.Current, CurrentSince: u.CurrentSince}
 	known := true
@@ -159,7 +161,7 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	return d
 }
 
-// before orders replicas as they are updated.
+// before compares replicas by the order in which they are updated.
 func before(a, b SetReplica) int {
 	rank := func(r SetReplica) int {
 		switch {
@@ -173,11 +175,11 @@ func before(a, b SetReplica) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Index, a.Index))
 }
 
-// currentState returns what the replica that is being updated waits for, and whether a PodClique or scaling group of it says
-// so: these know best whether they have stalled. One that has is named first, with the number of others that do not follow yet. What
-// was said of an earlier revision does not count.
+// currentState returns what the replica that is being updated waits for, and whether this comes from the condition of
+// one of its PodCliques or scaling groups, which detect a stall themselves. A stalled one is reported first, with the
+// number of others that do not follow yet. A condition about an earlier revision is ignored.
 func (u SetUpdate) currentState(r SetReplica) (state UpdateState, ofChild bool) {
-	var child UpdateState // its message is without who says it
+	var child UpdateState // its message does not contain the name of the child
 	who, behind := "", 0
 	prefix := fmt.Sprintf("updating replica %d since %s: ", r.Index, Timestamp(u.CurrentSince))
 	tell := func(kind, name string, knows, follows bool) {
@@ -209,7 +211,7 @@ func (u SetUpdate) currentState(r SetReplica) (state UpdateState, ofChild bool) 
 	return UpdateState{wait.Reason, prefix + wait.Message}, false
 }
 
-// waitsFor returns what a replica waits for of which nothing is to be updated any more.
+// waitsFor returns what a replica waits for in which no object needs an update any longer.
 func (r SetReplica) waitsFor() UpdateState {
 	if name := r.Terminating(); name != "" {
 		return UpdateState{UpdateWaitsForDeletion, name + " is being deleted"}
@@ -254,7 +256,7 @@ func (d *SetUpdateDecision) count(r SetReplica) {
 	}
 }
 
-// list names what of the current replica follows the revision.
+// list sets the names of the PodCliques and scaling groups of the current replica that follow the revision.
 func (d *SetUpdateDecision) list(r SetReplica) {
 	for _, c := range r.Cliques {
 		if c.knows(r.Revision) && c.follows(r.Generation) {

@@ -14,7 +14,8 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 )
 
-// Attempt returns the attempt that a PodGroup, PodClique or pod was made for. What cannot be read is the first one.
+// Attempt returns the attempt that a PodGroup, PodClique or pod was created for. An invalid value is read as the first
+// attempt.
 func Attempt(object metav1.Object) lifecycle.Attempt {
 	return lifecycle.Attempt{
 		Set:   attempt(object, v1alpha1.AnnotationPodCliqueSetAttempt),
@@ -40,13 +41,14 @@ func ReplicaAttempt(attempts []v1alpha1.ReplicaAttempt, index int) int32 {
 	return 0
 }
 
-// SetAttempt returns the present attempt of replica i of a set.
+// SetAttempt returns the current attempt of replica i of a set.
 func SetAttempt(set *v1alpha1.PodCliqueSet, i int) lifecycle.Attempt {
 	return lifecycle.Attempt{Set: ReplicaAttempt(set.Status.ReplicaAttempts, i)}
 }
 
-// GroupAttempt returns the present attempt of replica j of a scaling group. The set tells the group its own attempt by an
-// annotation; a status that was written for another one says nothing about this. Source: docs/decisions, T5.
+// GroupAttempt returns the current attempt of replica j of a scaling group. The set writes its own attempt to an
+// annotation of the group; a group status that belongs to another attempt of the set is ignored. Source:
+// docs/decisions, T5.
 func GroupAttempt(group *v1alpha1.PodCliqueScalingGroup, j int) lifecycle.Attempt {
 	a := lifecycle.Attempt{Set: attempt(group, v1alpha1.AnnotationPodCliqueSetAttempt)}
 	if group.Status.PodCliqueSetAttempt == a.Set {
@@ -55,13 +57,15 @@ func GroupAttempt(group *v1alpha1.PodCliqueScalingGroup, j int) lifecycle.Attemp
 	return a
 }
 
-// GroupReplicaIndex returns the index of the scaling-group replica that a PodClique or pod says it is of, -1 if none.
+// GroupReplicaIndex returns the index of the scaling-group replica in the label of a PodClique or pod, -1 if there is
+// none.
 func GroupReplicaIndex(object metav1.Object) int {
 	return naming.Index(object.GetLabels(), v1alpha1.LabelPodCliqueScalingGroupReplicaIndex)
 }
 
-// Complete reports whether the PodCliques of these names exist, were made for this attempt of their unit and are there to
-// stay, and no others are: nothing has to be decided about such a unit. A set's attempt has Group 0.
+// Complete reports whether the PodCliques with these names exist, were created for this attempt of their unit and are
+// not being deleted, and no others exist: no decision is needed for such a unit. An attempt of a set replica has Group
+// 0.
 func Complete(attempt lifecycle.Attempt, names []string, cliques []*v1alpha1.PodClique) bool {
 	if len(names) != len(cliques) {
 		return false
@@ -79,11 +83,11 @@ func Complete(attempt lifecycle.Attempt, names []string, cliques []*v1alpha1.Pod
 	return true
 }
 
-// unit returns what there is of a unit of a set. wanted are the names of its PodCliques, cliques those that exist, in any
-// order, and pods all pods of the set replica, of PodCliques that are gone included. What belongs to others, and pods without
-// an owner, are left out: they are not replaced, and block single names and indices only. A pod is of the attempt of its
-// PodClique, as long as that exists, whatever somebody wrote on it; all are the PodCliques of the set replica. unreachable reports whether a node
-// is; it is called for terminating pods.
+// unit returns the facts about a unit of a set. wanted are the names of its PodCliques, cliques the existing ones, in
+// any order, and pods all pods of the set replica, including those of deleted PodCliques. Objects of other owners, and
+// pods without an owner, are left out: they are not replaced, and only block single names and indices. A pod has the
+// attempt of its PodClique as long as that exists, whatever its own annotation says; all are the PodCliques of the set
+// replica. unreachable reports whether a node is unreachable; it is called for terminating pods.
 func unit(set string, attempt lifecycle.Attempt, wanted []string, cliques, all []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) lifecycle.Unit {
 	u := lifecycle.Unit{Attempt: attempt, Wanted: wanted}
 	foreign, attempts := map[types.UID]bool{}, make(map[types.UID]lifecycle.Attempt, len(all))
@@ -117,8 +121,8 @@ func unit(set string, attempt lifecycle.Attempt, wanted []string, cliques, all [
 	return u
 }
 
-// isForeign reports whether a PodClique is neither the set's nor that of one of its scaling groups, nor of a set or group of
-// the same name that is gone.
+// isForeign reports whether a PodClique belongs neither to the set or one of its scaling groups, nor to a deleted set
+// or group of the same name.
 func isForeign(set string, c *v1alpha1.PodClique) bool {
 	owner := metav1.GetControllerOfNoCopy(c)
 	switch {
@@ -131,8 +135,8 @@ func isForeign(set string, c *v1alpha1.PodClique) bool {
 	}
 }
 
-// SetUnit returns what there is of replica i of a set: of its standalone PodCliques and the members of its scaling groups.
-// podGroup is its PodGroup, nil if there is none; for the rest see unit.
+// SetUnit returns the facts about replica i of a set: its standalone PodCliques and the members of its scaling groups.
+// podGroup is its PodGroup, nil if there is none; see unit for the other parameters.
 func SetUnit(set *v1alpha1.PodCliqueSet, i int, wanted []string, cliques []*v1alpha1.PodClique, pods []*corev1.Pod, podGroup *v2alpha2.PodGroup, unreachable func(node string) bool) lifecycle.Unit {
 	u := unit(set.Name, SetAttempt(set, i), wanted, cliques, cliques, pods, unreachable)
 	u.Admitted = podGroup != nil && podGroup.DeletionTimestamp == nil && Attempt(podGroup).Believed(u.Attempt.Set).Set >= u.Attempt.Set &&
@@ -146,8 +150,8 @@ func SetUnit(set *v1alpha1.PodCliqueSet, i int, wanted []string, cliques []*v1al
 	return u
 }
 
-// GroupUnit returns what there is of replica j of a scaling group of a set. cliques are those of the replica; for the rest see
-// unit.
+// GroupUnit returns the facts about replica j of a scaling group of a set. cliques are those of the replica; see unit
+// for the other parameters.
 func GroupUnit(set string, group *v1alpha1.PodCliqueScalingGroup, j int, wanted []string, cliques, all []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) lifecycle.Unit {
 	u := unit(set, GroupAttempt(group, j), wanted, cliques, all, pods, unreachable)
 	u.OfGroup = true

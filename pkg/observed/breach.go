@@ -13,9 +13,9 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// TerminationDelay returns the effective termination delay of a scaling group of the set's template, or with "" that of
-// the set; nil: gang termination is off. It is off, too, with a delay that is not positive, which admission refuses, and
-// in Training workloads, whose replicas are restarted instead.
+// TerminationDelay returns the effective termination delay of a scaling group of the set's template, or with "" that
+// of the set; nil: gang termination is off. It is also off with a delay that is not positive, which admission rejects,
+// and in Training workloads, whose replicas are restarted instead.
 func TerminationDelay(set *v1alpha1.PodCliqueSet, group string) *time.Duration {
 	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
 		return nil
@@ -39,8 +39,8 @@ func duration(d *metav1.Duration) *time.Duration {
 	return &d.Duration
 }
 
-// CliqueTerminationDelay returns the effective termination delay that a PodClique's owner keeps on it; nil: there is
-// none, or it cannot be read.
+// CliqueTerminationDelay returns the effective termination delay that the controller of the PodClique's owner has set
+// on it; nil: there is none, or it is invalid.
 func CliqueTerminationDelay(clique *v1alpha1.PodClique) *time.Duration {
 	d, err := time.ParseDuration(clique.Annotations[v1alpha1.AnnotationTerminationDelay])
 	if err != nil {
@@ -49,8 +49,8 @@ func CliqueTerminationDelay(clique *v1alpha1.PodClique) *time.Duration {
 	return &d
 }
 
-// BreachedSince returns when a breach of the minimum began, of an object with these conditions and that time in its
-// status. Zero: there is none.
+// BreachedSince returns the beginning of a breach of the minimum, from the conditions and the time in the status of an
+// object. Zero: there is no breach.
 func BreachedSince(conditions []metav1.Condition, since *metav1.Time) time.Time {
 	if since == nil || !meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionMinAvailableBreached) {
 		return time.Time{}
@@ -58,8 +58,8 @@ func BreachedSince(conditions []metav1.Condition, since *metav1.Time) time.Time 
 	return since.Time
 }
 
-// breachCause returns what the message of a breach says about why, as lifecycle wrote it behind the counts and before since
-// when; "" if it says nothing, or there is none.
+// breachCause returns the cause in the message of a breach, which lifecycle writes between the counts and the time; ""
+// if there is no cause or no breach.
 func breachCause(conditions []metav1.Condition) string {
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionMinAvailableBreached)
 	if c == nil || c.Status != metav1.ConditionTrue {
@@ -70,7 +70,7 @@ func breachCause(conditions []metav1.Condition) string {
 	return cause
 }
 
-// timeOf returns the time that an optional field of a status has, zero if it has none.
+// timeOf returns the time in an optional field of a status, zero if it is unset.
 func timeOf(t *metav1.Time) time.Time {
 	if t == nil {
 		return time.Time{}
@@ -78,8 +78,8 @@ func timeOf(t *metav1.Time) time.Time {
 	return t.Time
 }
 
-// WithReady returns copies of PodCliques whose status counts the ready pods as the pods show it: what is not in a
-// status yet terminates nothing. pods are of any PodClique.
+// WithReady returns copies of PodCliques in whose status the ready pods are counted from the given pods, so that no
+// unit is terminated because of an outdated status. pods may belong to any PodClique.
 func WithReady(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.PodClique {
 	return recounted(cliques, pods, func(c *v1alpha1.PodClique, facts []lifecycle.Pod) {
 		c.Status.ReadyReplicas = lifecycle.Count(facts).Ready
@@ -89,7 +89,7 @@ func WithReady(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.Po
 // recounted returns copies of PodCliques to whose status set was applied, with the facts of each one's pods.
 func recounted(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, set func(*v1alpha1.PodClique, []lifecycle.Pod)) []*v1alpha1.PodClique {
 	owned := podsByOwner(pods)
-	reachable := func(string) bool { return false } // no count depends on it
+	reachable := func(string) bool { return false } // no count depends on the result
 	counted := make([]*v1alpha1.PodClique, 0, len(cliques))
 	for _, c := range cliques {
 		c = c.DeepCopy()

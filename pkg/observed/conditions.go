@@ -7,8 +7,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// ConditionsDiffer reports whether the status of a condition differs, or what Trouble returns. A condition that is absent is
-// False. Messages with numbers, and PodCliqueScheduled, do not count: nothing acts on them.
+// ConditionsDiffer reports whether the status of a condition differs, or the result of Trouble. An absent condition
+// counts as False. Messages with numbers, and PodCliqueScheduled, are ignored, because no controller acts on them.
 func ConditionsDiffer(before, after []metav1.Condition) bool {
 	status := func(conditions []metav1.Condition, kind string) metav1.ConditionStatus {
 		if c := meta.FindStatusCondition(conditions, kind); c != nil {

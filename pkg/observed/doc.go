@@ -1,5 +1,5 @@
-// Package observed translates workload objects to the plain facts that pkg/lifecycle decides by: a PodCliqueSet, its
-// PodCliques and scaling groups, and their pods. What the scheduler reads of PodGroups is in pkg/podgroup.
+// Package observed reads the facts that pkg/lifecycle decides on from workload objects: a PodCliqueSet, its PodCliques
+// and scaling groups, and their pods. pkg/podgroup reads the facts about PodGroups for the scheduler.
 //
-// No client, no clock.
+// It uses no client and no clock.
 package observed

@@ -9,15 +9,15 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// podFailure returns why a pod failed, when, if a container says so, and whether it did. As for a Job, the phase
-// decides: the kubelet leaves sidecars out of it, and includes init containers. A pod is failed besides as soon as a
-// container that is not started again has ended non-zero, though others go on. Sources: GREP-0285, "PodClique
-// Controller"; docs/decisions, J2, J8.
+// podFailure returns why a pod failed, when it failed if a container status contains the time, and whether it failed.
+// As for a Job, the phase decides: the kubelet ignores sidecars and includes init containers. In addition, a pod has
+// failed as soon as a container that will not be restarted has exited non-zero, even if other containers are still
+// running. Sources: GREP-0285, "PodClique Controller"; docs/decisions, J2, J8.
 func podFailure(pod *corev1.Pod) (lifecycle.PodEnd, time.Time, bool) {
 	end, at, found := failedContainer(pod)
 	switch pod.Status.Phase {
 	case corev1.PodFailed:
-		if pod.Status.Reason != "" { // Evicted, DeadlineExceeded: the containers were ended by it
+		if pod.Status.Reason != "" { // Evicted, DeadlineExceeded: the cause of the end of the containers
 			end.Reason = pod.Status.Reason
 		}
 		return end, at, true
@@ -28,8 +28,8 @@ func podFailure(pod *corev1.Pod) (lifecycle.PodEnd, time.Time, bool) {
 	}
 }
 
-// failedContainer returns the first container by time that ended non-zero and is not started again, when it ended, and
-// whether there is one. Sidecars, which are init containers that are always started again, are left out.
+// failedContainer returns the container that exited non-zero first and will not be restarted, when it exited, and
+// whether there is one. Sidecars, which are init containers that are always restarted, are ignored.
 func failedContainer(pod *corev1.Pod) (end lifecycle.PodEnd, first time.Time, found bool) {
 	for _, kind := range []struct {
 		init       bool
@@ -58,14 +58,14 @@ func failedContainer(pod *corev1.Pod) (end lifecycle.PodEnd, first time.Time, fo
 	return end, first, found
 }
 
-// startedAgain reports whether the kubelet starts a container of the pod again that ended with that code, which is not 0. In
-// a pod that failed as a whole only sidecars count as such.
+// startedAgain reports whether the kubelet restarts a container of the pod that exited with the given code, which is
+// not 0. In a pod that failed as a whole, this is true of sidecars only.
 func startedAgain(pod *corev1.Pod, c *corev1.Container, code int32) bool {
 	if pod.Status.Phase == corev1.PodFailed {
 		return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 	}
 	for _, rule := range c.RestartPolicyRules {
-		if rule.ExitCodes == nil { // every action starts it again
+		if rule.ExitCodes == nil { // every action restarts the container
 			continue
 		}
 		if slices.Contains(rule.ExitCodes.Values, code) == (rule.ExitCodes.Operator == corev1.ContainerRestartRuleOnExitCodesOpIn) {
@@ -78,16 +78,16 @@ func startedAgain(pod *corev1.Pod, c *corev1.Container, code int32) bool {
 	return pod.Spec.RestartPolicy != corev1.RestartPolicyNever
 }
 
-// endedByDeletion reports whether the containers of a pod ended only after its deletion was requested: a program that exits
-// with 0 when it is told to stop has not done its work. Within the second in which both happened that cannot be told, and
-// the pod is taken as stopped.
+// endedByDeletion reports whether the containers of a pod exited only after its deletion was requested: a program that
+// exits with 0 because it was terminated has not completed its work. If both happened within the same second, the
+// order is unknown, and the pod counts as ended by the deletion.
 func endedByDeletion(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp == nil {
 		return false
 	}
 	requested := pod.DeletionTimestamp.Time
 	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
-		requested = requested.Add(-time.Duration(*grace) * time.Second) // the API server adds it, and takes it away when it is cut short
+		requested = requested.Add(-time.Duration(*grace) * time.Second) // the API server adds the grace period, and subtracts it when it is shortened
 	}
 	var last time.Time
 	for i := range pod.Status.ContainerStatuses {

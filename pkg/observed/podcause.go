@@ -8,12 +8,14 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// maxCause is the longest cause that is taken from the message of a condition, in characters: what names the pod stands beside it.
+// maxCause is the maximum length, in characters, of a cause taken from the message of a condition. The name of the pod
+// is added to it.
 const maxCause = 300
 
-// causeOf returns why a pod that is not ready and has not ended has no node, or is not ready; "" if nothing is known or it is
-// starting. Of several containers the first one with a cause counts, init containers before others. The status of a container changes
-// with every retry of the kubelet; the text does not, because each text costs writes of statuses.
+// causeOf returns why a pod that is neither ready nor ended is not bound or not ready; "" if the cause is unknown or
+// the pod is starting. It returns the cause of the first container that has one, init containers first. The status of
+// a container changes with every retry of the kubelet; the text does not, because every change of the text causes
+// status writes.
 func causeOf(pod *corev1.Pod) string {
 	if pod.Spec.NodeName == "" {
 		if len(pod.Spec.SchedulingGates) > 0 {
@@ -46,7 +48,7 @@ func causeOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// containerCause returns why a container of that name is not ready; "" if it is being created.
+// containerCause returns why the container with the given name is not ready; "" if it is being created.
 func containerCause(name string, s *corev1.ContainerStatus) string {
 	waiting, last := s.State.Waiting, s.LastTerminationState.Terminated
 	if s.State.Terminated != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 )
 
-// CliquePods returns the pods of a PodClique as facts, in the order given. unreachable says of a node name whether the
-// node does not answer; it is asked for pods that are terminating, or run and are not ready.
+// CliquePods returns the facts about the pods of a PodClique, in the given order. unreachable reports whether the node
+// with the given name does not respond; it is called for pods that are terminating, or running and not ready.
 func CliquePods(clique *v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) []lifecycle.Pod {
 	facts := make([]lifecycle.Pod, 0, len(pods))
 	for _, p := range pods {
@@ -24,7 +24,7 @@ func CliquePods(clique *v1alpha1.PodClique, pods []*corev1.Pod, unreachable func
 	return facts
 }
 
-// Pod returns one pod of a PodClique as facts; see CliquePods.
+// Pod returns the facts about one pod of a PodClique; see CliquePods.
 func Pod(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node string) bool) lifecycle.Pod {
 	p := lifecycle.Pod{
 		Name:        pod.Name,
@@ -67,8 +67,8 @@ func Pod(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node stri
 	return p
 }
 
-// PodIndex returns the index of a pod in the PodClique of that name, -1 if it has none. The host name tells, because it
-// cannot be changed; a pod whose host name is not one that the clique gives is asked for its label.
+// PodIndex returns the index of a pod in the PodClique with the given name, -1 if it has none. It is read from the
+// hostname, which is immutable; if the hostname is not one of the clique's, it is read from the label.
 func PodIndex(podClique string, pod *corev1.Pod) int {
 	if text, ok := strings.CutPrefix(pod.Spec.Hostname, podClique+"-"); ok {
 		if n, err := strconv.Atoi(text); err == nil && n >= 0 && naming.Hostname(podClique, n) == pod.Spec.Hostname {
@@ -78,14 +78,14 @@ func PodIndex(podClique string, pod *corev1.Pod) int {
 	return naming.Index(pod.Labels, v1alpha1.LabelPodIndex)
 }
 
-// IsReady reports whether the condition Ready of a pod is true.
+// IsReady reports whether the condition Ready of a pod is True.
 func IsReady(pod *corev1.Pod) bool {
 	c := podCondition(pod, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// endedAt returns when a pod failed or succeeded: when its last container ended, or if no container says (an evicted pod),
-// when its conditions last changed, or when it was made.
+// endedAt returns when a pod failed or succeeded: when its last container exited, or if no container status contains a
+// time (an evicted pod), when its conditions last changed, or when it was created.
 func endedAt(pod *corev1.Pod) time.Time {
 	var last time.Time
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
@@ -109,8 +109,8 @@ func endedAt(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-// UnreachableNode reports whether a node does not answer: its condition Ready is neither True nor False, or it has the taint
-// that says so. A node that does not exist any more (nil) does not answer either.
+// UnreachableNode reports whether a node does not respond: its condition Ready is neither True nor False, or it has
+// the taint for unreachable nodes. A node that does not exist (nil) does not respond either.
 func UnreachableNode(node *corev1.Node) bool {
 	if node == nil {
 		return true
@@ -128,7 +128,7 @@ func UnreachableNode(node *corev1.Node) bool {
 	return false
 }
 
-// Ends returns the history of the pods that ended, by index, from a PodClique's status.
+// Ends returns the history of pods that ended, by index, from a PodClique's status.
 func Ends(clique *v1alpha1.PodClique) map[int]lifecycle.Ends {
 	ends := make(map[int]lifecycle.Ends, len(clique.Status.EndedPods))
 	for _, e := range clique.Status.EndedPods {

@@ -26,7 +26,8 @@ func Failed(set *v1alpha1.PodCliqueSet) string {
 	return ""
 }
 
-// IsFrozen reports whether nothing is created in replica i of a set any more: it has succeeded, or the workload has failed.
+// IsFrozen reports whether no more objects are created in replica i of a set, because it has succeeded or the workload
+// has failed.
 func IsFrozen(set *v1alpha1.PodCliqueSet, i int) bool {
 	return set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining && (Failed(set) != "" || hasSucceeded(set, i))
 }
@@ -36,8 +37,9 @@ func hasSucceeded(set *v1alpha1.PodCliqueSet, i int) bool {
 	return set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining && lifecycle.ContainsIndex(set.Status.SucceededIndices, i)
 }
 
-// BreachDelay returns how long a PodClique of a scaling group of the set's template, or with "" a standalone one, may be below
-// its minimum: the effective termination delay, and in a Training workload the time until a restart. nil: for ever.
+// BreachDelay returns how long a PodClique of a scaling group of the set's template, or with "" a standalone one, may
+// be below its minimum: the effective termination delay, or in a Training workload the time until a restart. nil:
+// without limit.
 func BreachDelay(set *v1alpha1.PodCliqueSet, group string) *time.Duration {
 	if set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining {
 		return TerminationDelay(set, group)
@@ -54,7 +56,7 @@ func BreachDelay(set *v1alpha1.PodCliqueSet, group string) *time.Duration {
 	return &d
 }
 
-// groupTemplate returns the name in the set's template of the scaling group that a PodClique is a member of, "" if standalone.
+// groupTemplate returns the name, in the set's template, of the scaling group of a PodClique, "" if it is standalone.
 func groupTemplate(set *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique) string {
 	if config := set.Spec.Template.ScalingGroupOf(c.Labels[v1alpha1.LabelTemplateName]); config != nil {
 		return config.Name
@@ -62,8 +64,8 @@ func groupTemplate(set *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique) string {
 	return ""
 }
 
-// TrainingPods returns what decides about the pods of a PodClique of a Training workload. pods are its own, others those that
-// bear its name; see CliquePods.
+// TrainingPods returns the facts about the pods of a PodClique of a Training workload. pods are its own, others are
+// labelled with its name; see CliquePods.
 func TrainingPods(clique *v1alpha1.PodClique, pods, others []lifecycle.Pod) lifecycle.TrainingPods {
 	s := &clique.Status
 	t := lifecycle.TrainingPods{
@@ -82,9 +84,9 @@ func TrainingPods(clique *v1alpha1.PodClique, pods, others []lifecycle.Pod) life
 	return t
 }
 
-// WithoutRecovered returns the PodCliques of a Training workload, and those in breach of which enough pods run or have
-// succeeded, as the pods show it, as copies without the breach: what is not in a status yet restarts nothing. pods are of any
-// PodClique; see CliquePods.
+// WithoutRecovered returns the PodCliques of a Training workload. PodCliques in breach, of which enough pods run or
+// have succeeded according to pods, are replaced by copies without the breach, so that an outdated status restarts
+// nothing. pods may belong to any PodClique; see CliquePods.
 func WithoutRecovered(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool, now time.Time) []*v1alpha1.PodClique {
 	owned := map[types.UID][]*corev1.Pod{}
 	for _, pod := range pods {
@@ -106,8 +108,9 @@ func WithoutRecovered(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreach
 	return present
 }
 
-// TrainingReplica returns what decides about replica i of a set of a Training workload. wanted are the names of its PodCliques,
-// complete whether they are all that it consists of; cliques are those that exist under its labels, in any order.
+// TrainingReplica returns the facts about replica i of a set of a Training workload. wanted are the names of its
+// PodCliques; complete: these are all PodCliques of the replica. cliques are the existing PodCliques with the labels
+// of the replica, in any order.
 func TrainingReplica(set *v1alpha1.PodCliqueSet, i int, wanted []string, complete bool, cliques []*v1alpha1.PodClique) lifecycle.TrainingReplica {
 	r := lifecycle.TrainingReplica{Index: i, Attempt: SetAttempt(set, i).Set}
 	for _, c := range cliques {
@@ -115,7 +118,7 @@ func TrainingReplica(set *v1alpha1.PodCliqueSet, i int, wanted []string, complet
 			continue
 		}
 		facts := lifecycle.TrainingClique{Clique: Clique(c), Succeeded: meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionSucceeded)}
-		if d := BreachDelay(set, groupTemplate(set, c)); d != nil { // not by its annotation, which follows the set
+		if d := BreachDelay(set, groupTemplate(set, c)); d != nil { // not read from the annotation, which follows the set with a delay
 			facts.Delay = *d
 		}
 		if breach := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionMinAvailableBreached); breach != nil {
@@ -134,8 +137,8 @@ func TrainingReplica(set *v1alpha1.PodCliqueSet, i int, wanted []string, complet
 	return r
 }
 
-// Training returns what decides about a Training workload, set with its defaults. replicas are those that are wanted, and pods
-// all pods that bear the labels of the set; unreachable reports whether a node does not answer.
+// Training returns the facts about a Training workload; set must have its defaults. replicas are the desired ones, and
+// pods all pods with the labels of the set; unreachable reports whether a node does not respond.
 func Training(set *v1alpha1.PodCliqueSet, replicas []lifecycle.TrainingReplica, pods []*corev1.Pod, unreachable func(node string) bool) lifecycle.Training {
 	s := &set.Status
 	t := lifecycle.Training{

@@ -12,8 +12,8 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// Revision returns the number of the PodCliqueSet's revision that a PodClique or PodCliqueScalingGroup is to follow, as its owner
-// keeps it in an annotation; 0: it does not say.
+// Revision returns the number of the PodCliqueSet's revision that a PodClique or PodCliqueScalingGroup must follow,
+// from the annotation that the controller of its owner sets; 0: not set.
 func Revision(object metav1.Object) int64 {
 	n, err := strconv.ParseInt(object.GetAnnotations()[v1alpha1.AnnotationRevision], 10, 64)
 	if err != nil || n < 0 {
@@ -22,7 +22,7 @@ func Revision(object metav1.Object) int64 {
 	return n
 }
 
-// GenerationHash returns the hash of that revision; "": it does not say.
+// GenerationHash returns the hash of that revision; "": not set.
 func GenerationHash(object metav1.Object) string {
 	return object.GetAnnotations()[v1alpha1.AnnotationGenerationHash]
 }
@@ -33,7 +33,7 @@ func HasTurn(object metav1.Object) bool {
 	return turn != "" && turn == object.GetAnnotations()[v1alpha1.AnnotationRevision] && !FollowsOnDelete(object)
 }
 
-// FollowsOnDelete reports whether the owner of a PodClique or PodCliqueScalingGroup keeps on it that the strategy is OnDelete.
+// FollowsOnDelete reports whether the annotation of a PodClique or PodCliqueScalingGroup sets the strategy OnDelete.
 func FollowsOnDelete(object metav1.Object) bool {
 	return object.GetAnnotations()[v1alpha1.AnnotationUpdateStrategy] == string(v1alpha1.OnDeleteStrategyType)
 }
@@ -47,10 +47,10 @@ func IsCurrentlyUpdating(set *v1alpha1.PodCliqueSet, i int) bool {
 	return current != nil && current.ReplicaIndex == int32(i)
 }
 
-// IsGroupUpdating reports whether an update of the scaling group is open. Source: docs/decisions, T6.
+// IsGroupUpdating reports whether an update of the scaling group is in progress. Source: docs/decisions, T6.
 func IsGroupUpdating(group *v1alpha1.PodCliqueScalingGroup) bool { return GroupProgress(group).Open() }
 
-// CliqueProgress returns how far the latest update of a PodClique has come; nil: there was none.
+// CliqueProgress returns the progress of the latest update of a PodClique; nil: there was none.
 func CliqueProgress(clique *v1alpha1.PodClique) *lifecycle.Progress {
 	p := clique.Status.UpdateProgress
 	if p == nil {
@@ -83,7 +83,7 @@ func GroupProgress(group *v1alpha1.PodCliqueScalingGroup) *lifecycle.Progress {
 	return progress
 }
 
-// SetProgress is CliqueProgress for a set: its target is the present revision, and it selects no unit by itself.
+// SetProgress is CliqueProgress for a set: its target is the current revision, and it has no selected unit.
 func SetProgress(set *v1alpha1.PodCliqueSet) *lifecycle.Progress {
 	p := set.Status.UpdateProgress
 	if p == nil {
@@ -94,8 +94,9 @@ func SetProgress(set *v1alpha1.PodCliqueSet) *lifecycle.Progress {
 		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime)}
 }
 
-// SetUpdate returns what decides how an update of a set goes on, without StalledAfter. replicas are those that are wanted;
-// cliques are the PodCliques of the set, of which members of scaling groups may be left out, and groups its scaling groups.
+// SetUpdate returns the facts that decide how an update of a set continues, without StalledAfter. replicas are the
+// desired replicas; cliques are the PodCliques of the set, where members of scaling groups may be omitted, and groups
+// its scaling groups.
 func SetUpdate(set *v1alpha1.PodCliqueSet, replicas []lifecycle.SetReplica, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) lifecycle.SetUpdate {
 	u := lifecycle.SetUpdate{
 		Generation: textOf(set.Status.CurrentGenerationHash), OnDelete: set.Spec.IsOnDelete(), Progress: SetProgress(set),
@@ -116,7 +117,7 @@ func SetUpdate(set *v1alpha1.PodCliqueSet, replicas []lifecycle.SetReplica, cliq
 	return u
 }
 
-// UpdateState returns what the condition Progressing says; the zero value: there is none.
+// UpdateState returns the content of the condition Progressing; the zero value: there is none.
 func UpdateState(conditions []metav1.Condition) lifecycle.UpdateState {
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionProgressing)
 	if c == nil {
@@ -125,8 +126,8 @@ func UpdateState(conditions []metav1.Condition) lifecycle.UpdateState {
 	return lifecycle.UpdateState{Reason: lifecycle.UpdateReason(c.Reason), Message: c.Message}
 }
 
-// WithCounts returns copies of PodCliques whose status counts pods as the pods show it: before what is ready is taken down, what
-// a status says that is a moment old does not suffice. pods are of any PodClique.
+// WithCounts returns copies of PodCliques in whose status pods are counted from the given pods: a status may be
+// outdated, and ready pods are deleted only on current counts. pods may belong to any PodClique.
 func WithCounts(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.PodClique {
 	return recounted(cliques, pods, func(c *v1alpha1.PodClique, facts []lifecycle.Pod) {
 		n := lifecycle.Count(facts)

@@ -14,9 +14,8 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 )
 
-// Minimum returns what decides how many pods of a PodClique must run together. A PodClique without the annotation that
-// says how many replicas it was created with, which must have been removed, is taken as created with its present
-// ones.
+// Minimum returns the facts that decide how many pods of a PodClique must run together. If the annotation with the
+// replicas at creation was removed, the current replicas are used instead.
 func Minimum(clique *v1alpha1.PodClique) lifecycle.Minimum {
 	return lifecycle.Minimum{
 		Explicit:   clique.Spec.MinAvailable,
@@ -26,8 +25,8 @@ func Minimum(clique *v1alpha1.PodClique) lifecycle.Minimum {
 	}
 }
 
-// TemplateReplicas returns the replicas that the template last gave a PodClique or PodCliqueScalingGroup; -1 if its
-// annotations do not say. As long as they equal spec.replicas the object has not been scaled (docs/decisions, W2).
+// TemplateReplicas returns the replicas that the template last set on a PodClique or PodCliqueScalingGroup; -1 if the
+// annotation is missing. As long as they equal spec.replicas, the object has not been scaled (docs/decisions, W2).
 func TemplateReplicas(object metav1.Object) int32 {
 	return replicasAnnotation(object.GetAnnotations(), v1alpha1.AnnotationTemplateReplicas, -1)
 }
@@ -40,7 +39,7 @@ func replicasAnnotation(annotations map[string]string, key string, otherwise int
 	return int32(n)
 }
 
-// Clique returns what a PodClique says of itself.
+// Clique returns the facts in a PodClique.
 func Clique(clique *v1alpha1.PodClique) lifecycle.Clique {
 	return lifecycle.Clique{
 		Name:         clique.Name,
@@ -72,7 +71,7 @@ func Clique(clique *v1alpha1.PodClique) lifecycle.Clique {
 	}
 }
 
-// Cliques returns what PodCliques say of themselves, by name.
+// Cliques returns the facts in PodCliques, by name.
 func Cliques(cliques []*v1alpha1.PodClique) []lifecycle.Clique {
 	facts := make([]lifecycle.Clique, 0, len(cliques))
 	for _, c := range cliques {
@@ -82,7 +81,7 @@ func Cliques(cliques []*v1alpha1.PodClique) []lifecycle.Clique {
 	return facts
 }
 
-// ScalingGroup returns what a PodCliqueScalingGroup says of itself, without its Delay.
+// ScalingGroup returns the facts in a PodCliqueScalingGroup, without its Delay.
 func ScalingGroup(group *v1alpha1.PodCliqueScalingGroup) lifecycle.ScalingGroup {
 	return lifecycle.ScalingGroup{
 		Name:              group.Name,
@@ -107,8 +106,8 @@ func ScalingGroup(group *v1alpha1.PodCliqueScalingGroup) lifecycle.ScalingGroup 
 }
 
 // GroupReplicas returns the replicas of a scaling group of which a PodClique exists, by index. members are the
-// PodCliques that the group owns, in any order; those without a replica index belong to no replica and are left out. A
-// PodClique of an earlier spec.cliqueNames counts like the others: the names are immutable.
+// PodCliques that the group owns, in any order; those without a replica index are ignored. A PodClique of an earlier
+// spec.cliqueNames counts like the others: the names are immutable.
 func GroupReplicas(group *v1alpha1.PodCliqueScalingGroup, members []*v1alpha1.PodClique) []lifecycle.GroupReplica {
 	byIndex := map[int]*lifecycle.GroupReplica{}
 	for _, c := range Cliques(members) {
@@ -140,7 +139,8 @@ func GroupReplicas(group *v1alpha1.PodCliqueScalingGroup, members []*v1alpha1.Po
 	return replicas
 }
 
-// Trouble returns what a PodCliqueSet's child says that cannot be made as it should, "" if there is no such thing.
+// Trouble returns the message of a child of a PodCliqueSet about an object that cannot be created as specified, "" if
+// there is none.
 func Trouble(conditions []metav1.Condition) string {
 	for _, kind := range []string{v1alpha1.ConditionReplicaFailure, v1alpha1.ConditionForeignObject} {
 		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
@@ -150,10 +150,10 @@ func Trouble(conditions []metav1.Condition) string {
 	return ""
 }
 
-// SetReplicas returns replicas 0 to spec.replicas-1 of a PodCliqueSet. revision is the number of its present revision, whose
-// hash its status has. cliques are the PodCliques and groups the scaling
-// groups of the set, in any order. Of members of scaling groups only their trouble is told; what is of no replica, or of
-// one that is not wanted any more, is left out.
+// SetReplicas returns replicas 0 to spec.replicas-1 of a PodCliqueSet. revision is the number of its current revision,
+// whose hash is in its status. cliques are the PodCliques and groups the scaling groups of the set, in any order. For
+// members of scaling groups only their trouble is reported; objects without a replica, or of a replica that is no
+// longer desired, are ignored.
 func SetReplicas(set *v1alpha1.PodCliqueSet, revision int64, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) []lifecycle.SetReplica {
 	replicas := make([]lifecycle.SetReplica, max(set.Spec.Replicas, 0))
 	of := func(labels map[string]string) *lifecycle.SetReplica {
@@ -170,7 +170,7 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, revision int64, cliques []*v1alpha1
 		replicas[i].Revision, replicas[i].Generation = revision, textOf(set.Status.CurrentGenerationHash)
 		replicas[i].Succeeded = hasSucceeded(set, i)
 	}
-	troubled := make([]string, len(replicas)) // the name of the first
+	troubled := make([]string, len(replicas)) // the name of the first child with trouble
 	tell := func(r *lifecycle.SetReplica, kind, name string, conditions []metav1.Condition) {
 		if text := Trouble(conditions); text != "" && (troubled[r.Index] == "" || name < troubled[r.Index]) {
 			troubled[r.Index], r.Trouble = name, kind+" "+name+": "+text
@@ -229,8 +229,8 @@ func StartOrder(template *v1alpha1.PodCliqueSetTemplateSpec) lifecycle.StartOrde
 	return o
 }
 
-// Leaf returns minMember of the leaf of a PodGroup that a PodClique's pods count towards, and whether the PodGroup lists
-// it. pg may be nil: it lists nothing.
+// Leaf returns the minMember of the leaf of a PodGroup that a PodClique's pods count towards, and whether the PodGroup
+// lists it. If pg is nil, no leaf is listed.
 func Leaf(pg *v2alpha2.PodGroup, podClique string) (minMember int32, listed bool) {
 	if pg == nil {
 		return 0, false
