@@ -23,13 +23,13 @@ import (
 
 // Options of the controllers.
 type Options struct {
-	// SchedulerName is given to pods whose template names no scheduler.
+	// SchedulerName is set on pods whose template has no schedulerName.
 	SchedulerName string
 	// WaitImage is the image of the container that waits until other cliques have started.
 	WaitImage string
-	// StalledUpdateAfter is after how long without progress an update is said to have stalled. Not positive: never.
+	// StalledUpdateAfter is the time without progress after which an update has stalled. Not positive: never.
 	StalledUpdateAfter time.Duration
-	// Clock is the controllers' own. nil: the real one.
+	// Clock is the clock of the controllers. nil: the real clock.
 	Clock clock.PassiveClock
 }
 

@@ -12,13 +12,13 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/validation"
 )
 
-// ownerReader reads what a change is judged by beside the object: its owners up to
-// the PodCliqueSet, and other children of that.
+// ownerReader reads the objects that a change is validated against: the owners of the changed object up to the
+// PodCliqueSet, and other children of the set.
 type ownerReader struct{ client.Reader }
 
-// ownerContextOf follows the owners of a PodClique or PodCliqueScalingGroup up to the
-// PodCliqueSet: two hops for a member of a scaling group. An owner that is gone,
-// or was replaced by a namesake, ends the search without an error.
+// ownerContextOf follows the owners of a PodClique or PodCliqueScalingGroup up to the PodCliqueSet: two steps for a
+// member of a scaling group. If an owner is gone, or was replaced by another object of the same name, the search ends
+// without an error.
 func (r ownerReader) ownerContextOf(ctx context.Context, object client.Object) (validation.OwnerContext, error) {
 	owner := validation.Owner(object)
 	if owner != nil && owner.Kind == v1alpha1.KindPodCliqueScalingGroup {
@@ -53,8 +53,7 @@ func (r ownerReader) ownerContextOf(ctx context.Context, object client.Object) (
 	return owners, nil
 }
 
-// owner reads the object that the reference means, and returns whether it is
-// still there.
+// owner reads the object of the owner reference, and returns whether it still exists.
 func (r ownerReader) owner(ctx context.Context, namespace string, reference *metav1.OwnerReference, into client.Object) (bool, error) {
 	err := r.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, into)
 	if apierrors.IsNotFound(err) {
@@ -66,8 +65,8 @@ func (r ownerReader) owner(ctx context.Context, namespace string, reference *met
 	return into.GetUID() == reference.UID, nil
 }
 
-// unknown returns an error that says why an answer could not be given, as the
-// API server's own: the request was not wrong and may be tried again.
+// unknown returns an error for a request that could not be decided, as an error of the API server itself: the request
+// was not invalid and may be retried.
 func unknown(format string, args ...any) error {
 	return apierrors.NewInternalError(fmt.Errorf(format, args...))
 }

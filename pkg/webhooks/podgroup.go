@@ -9,7 +9,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/validation"
 )
 
-// PodGroupValidator refuses invalid PodGroups and passes on warnings.
+// PodGroupValidator rejects invalid PodGroups and returns warnings.
 type PodGroupValidator struct{ PriorityClasses }
 
 var _ admission.Validator[*v2alpha2.PodGroup] = PodGroupValidator{}

@@ -12,11 +12,11 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/validation"
 )
 
-// scaleValidator guards the scale subresource of one kind. A Scale has neither
-// labels nor owners: the object it is about is read.
+// scaleValidator validates the scale subresource of one kind. A Scale has neither labels nor owners, so the validator
+// reads the scaled object.
 type scaleValidator struct {
-	// scale judges the new replicas of the object of that name. One that is not
-	// found is the API server's affair.
+	// scale validates the new replicas of the object with the given name. It accepts an object that is not found,
+	// which the API server rejects.
 	scale func(ctx context.Context, key client.ObjectKey, replicas int32) error
 }
 

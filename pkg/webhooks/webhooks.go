@@ -15,21 +15,21 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// Where webhooks are served.
+// Paths of the webhooks.
 const (
 	// PodGroupPath validates PodGroups.
 	PodGroupPath = "/validate-scheduling-run-ai-v2alpha2-podgroup"
 
-	// These give the kinds of the workload API their defaults.
+	// Defaulting webhooks of the workload API.
 	PodCliqueSetDefaultPath = "/mutate-grove-io-v1alpha1-podcliqueset"
 	PodCliqueDefaultPath    = "/mutate-grove-io-v1alpha1-podclique"
 
-	// These validate them.
+	// Validating webhooks of the workload API.
 	PodCliqueSetPath          = "/validate-grove-io-v1alpha1-podcliqueset"
 	PodCliqueScalingGroupPath = "/validate-grove-io-v1alpha1-podcliquescalinggroup"
 	PodCliquePath             = "/validate-grove-io-v1alpha1-podclique"
 
-	// These validate their scale subresources.
+	// Validating webhooks of the scale subresources.
 	PodCliqueSetScalePath          = "/validate-grove-io-v1alpha1-podcliqueset-scale"
 	PodCliqueScalingGroupScalePath = "/validate-grove-io-v1alpha1-podcliquescalinggroup-scale"
 	PodCliqueScalePath             = "/validate-grove-io-v1alpha1-podclique-scale"
@@ -37,14 +37,12 @@ const (
 
 // Options configure the webhooks.
 type Options struct {
-	// SchedulerName is the scheduler of pods whose template names none. Empty:
-	// that of the API's defaults.
+	// SchedulerName is the scheduler of pods whose template has no schedulerName. Empty: the default of the API.
 	SchedulerName string
 }
 
-// Setup registers all webhooks with the manager's webhook server. Its scheme
-// has to know what they read: the workload API. They read past the cache, which
-// may not have what was written a moment ago.
+// Setup registers all webhooks with the manager's webhook server. The manager's scheme must contain the workload API.
+// The webhooks read from the API server, because the cache may not contain the latest writes.
 func Setup(mgr ctrl.Manager, options Options) error {
 	scheme := mgr.GetScheme()
 	if err := autoscalingv1.AddToScheme(scheme); err != nil {
@@ -84,7 +82,7 @@ func invalid(kind schema.GroupKind, object metav1.Object, errs field.ErrorList) 
 		return nil
 	}
 	name := object.GetName()
-	if name == "" { // generateName: the API server has not made the name yet
+	if name == "" { // generateName: the API server has not generated the name yet
 		name = object.GetGenerateName()
 	}
 	return apierrors.NewInvalid(kind, name, errs)

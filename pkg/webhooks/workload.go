@@ -17,10 +17,9 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/validation"
 )
 
-// defaulter fills in what an object leaves unset, and touches nothing else:
-// what the user wrote stays as it was written. The defaulting of
-// controller-runtime would write "24h0m0s" for "24h" and "1" for "1000m", and
-// every application of the same manifest would be a change.
+// defaulter sets defaults for unset fields and changes no other field, so that values stay as the user wrote them. The
+// defaulting of controller-runtime would write "24h0m0s" for "24h" and "1" for "1000m", and every application of the
+// same manifest would be a change.
 type defaulter[T client.Object] struct {
 	decoder  admission.Decoder
 	empty    func() T
@@ -48,8 +47,8 @@ func (d defaulter[T]) Handle(_ context.Context, request admission.Request) admis
 	if object.GetDeletionTimestamp() != nil {
 		return admission.Allowed("")
 	}
-	// Both sides of the comparison went through the Go type: the patch has what
-	// the defaults added, and nothing else.
+	// Both sides of the comparison are marshalled from the Go type, so that the patch contains only the added
+	// defaults.
 	before, err := json.Marshal(object)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
@@ -61,9 +60,8 @@ func (d defaulter[T]) Handle(_ context.Context, request admission.Request) admis
 	}
 	response := admission.PatchResponseFromRaw(before, after)
 
-	// The Go type has structs where the user's object may have nothing. What is
-	// missing there is required: the API server will say so, if we do not fail
-	// before with a patch that cannot be applied.
+	// The Go type has structs where the user's object may have no value. Such a missing value is a required field: the
+	// API server rejects it, unless the webhook fails before with a patch that cannot be applied.
 	var written any
 	if err := json.Unmarshal(request.Object.Raw, &written); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
@@ -80,8 +78,8 @@ func (d defaulter[T]) Handle(_ context.Context, request admission.Request) admis
 	return response
 }
 
-// hasParent reports whether the parent of what a JSON pointer points at is there.
-// No field with a default has a name that JSON pointers escape.
+// hasParent reports whether the parent of the value that a JSON pointer refers to exists. No field with a default has
+// a name that JSON pointers escape.
 func hasParent(document any, pointer string) bool {
 	steps := strings.Split(pointer, "/")
 	for _, step := range steps[1 : len(steps)-1] {
@@ -105,8 +103,7 @@ func hasParent(document any, pointer string) bool {
 	return false
 }
 
-// podCliqueSetValidator refuses invalid PodCliqueSets and forbidden changes, and
-// passes on warnings.
+// podCliqueSetValidator rejects invalid PodCliqueSets and forbidden changes, and returns warnings.
 type podCliqueSetValidator struct{ PriorityClasses }
 
 var _ admission.Validator[*v1alpha1.PodCliqueSet] = podCliqueSetValidator{}
@@ -137,8 +134,8 @@ func (podCliqueSetValidator) ValidateDelete(context.Context, *v1alpha1.PodClique
 	return nil, nil
 }
 
-// podCliqueScalingGroupValidator guards what users may change of a
-// PodCliqueScalingGroup: its replicas, within limits.
+// podCliqueScalingGroupValidator restricts the changes of a PodCliqueScalingGroup: users may change its replicas,
+// within limits.
 type podCliqueScalingGroupValidator struct{ ownerReader }
 
 var _ admission.Validator[*v1alpha1.PodCliqueScalingGroup] = podCliqueScalingGroupValidator{}
@@ -165,9 +162,9 @@ func (podCliqueScalingGroupValidator) ValidateDelete(context.Context, *v1alpha1.
 	return nil, nil
 }
 
-// podCliqueValidator guards what users may change of a PodClique: its replicas,
-// within limits, unless it is a member of a scaling group. All else is changed in
-// the template of the PodCliqueSet, whose changes muster-controller passes on.
+// podCliqueValidator restricts the changes of a PodClique: users may change its replicas, within limits, unless it
+// belongs to a scaling group. All other fields are changed in the template of the PodCliqueSet, and muster-controller
+// applies the changes to the PodClique.
 type podCliqueValidator struct{ ownerReader }
 
 var _ admission.Validator[*v1alpha1.PodClique] = podCliqueValidator{}

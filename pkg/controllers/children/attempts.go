@@ -10,9 +10,10 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// ReportReplaced emits an event for each replica of owner whose attempt was raised, and counts these, and those that
-// are available again. level is the kind of owner, v1alpha1.KindPodCliqueSet or v1alpha1.KindPodCliqueScalingGroup;
-// before and after are the attempts in its status. A restart has an event of its caller's.
+// ReportReplaced emits an event for each replica of owner whose attempt was raised, and counts these replicas and
+// those that have become available again. level is the kind of owner, v1alpha1.KindPodCliqueSet or
+// v1alpha1.KindPodCliqueScalingGroup; before and after are the attempts in its status. For a restart the caller emits
+// the event.
 func ReportReplaced(recorder events.EventRecorder, owner client.Object, level string, before, after []v1alpha1.ReplicaAttempt) {
 	for _, a := range after {
 		if a.Attempt != observed.ReplicaAttempt(before, int(a.Index)) {

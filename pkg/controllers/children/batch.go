@@ -12,18 +12,20 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// passLimit is how long a pass may create objects. One that creates hundreds would otherwise keep the status from being
-// written for as long.
+// passLimit is how long a pass may create objects. A pass that creates hundreds of objects would otherwise delay the
+// write of the status until all are created.
 const passLimit = time.Second
 
-// ErrUnfinished is the error of SlowStart when it leaves the rest to the next pass, because this one has lasted passLimit.
+// ErrUnfinished is the error of SlowStart when the pass has lasted for passLimit and the next pass must create the
+// remaining objects.
 var ErrUnfinished = errors.New("the next pass creates the rest")
 
-// SlowStart calls a function for 0 to n-1: one call, then two at a time, then four, up to limit, each batch only after one
-// without a failure; from then on limit at a time, until a call fails. So a rejected request (a quota, a bad template) is
-// sent a few times, not a thousand. A NameConflictError does not count as a failure: it concerns one object. SlowStart
-// returns how many calls succeeded, and the errors, one of each wording; ErrUnfinished is among them if there was no time
-// for all. The next pass of the object of that name then begins with limit calls at a time.
+// SlowStart calls a function for 0 to n-1: one call, then two at a time, then four, up to limit, starting a batch only
+// after one without a failure; from then on limit calls at a time, until a call fails. A request that is rejected (by
+// a quota, or because of a bad template) is therefore sent a few times, not a thousand. A NameConflictError does not
+// count as a failure, because it concerns one object. SlowStart returns the number of successful calls and the errors,
+// one of each wording; ErrUnfinished is among them if there was no time for all calls. The next pass for the object
+// with this name then begins with limit calls at a time.
 func (c *Client) SlowStart(clock clock.PassiveClock, name types.NamespacedName, n, limit int, call func(i int) error) (done int, err error) {
 	began := clock.Now()
 	do := func(i int) error {
@@ -89,7 +91,8 @@ func isFailure(err error) bool {
 	return false
 }
 
-// ForEach calls do for 0 to n-1, at most limit at a time, whatever fails, and returns the errors, one of each wording.
+// ForEach calls do for 0 to n-1, at most limit calls at a time, even if some fail, and returns the errors, one of each
+// wording.
 func ForEach(n, limit int, do func(i int) error) error {
 	errs := make([]error, n)
 	slots := make(chan struct{}, limit)
@@ -105,7 +108,7 @@ func ForEach(n, limit int, do func(i int) error) error {
 	return distinct(errs)
 }
 
-// distinct joins the errors, one of each wording. nil: there is none.
+// distinct joins the errors, one of each wording. nil if there are none.
 func distinct(errs []error) error {
 	seen := map[string]bool{}
 	var kept []error

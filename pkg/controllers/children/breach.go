@@ -16,12 +16,12 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// BreachStatus is what the status of a PodClique or PodCliqueScalingGroup says about its minimum.
+// BreachStatus is the part of the status of a PodClique or PodCliqueScalingGroup that describes its minimum.
 type BreachStatus struct {
 	Conditions []metav1.Condition
 	// Since is when the breach of the minimum began.
 	Since *metav1.Time
-	// Deadline is that of the breach of the minimum.
+	// Deadline is the termination deadline of the breach.
 	Deadline *metav1.Time
 }
 
@@ -34,7 +34,7 @@ func (s BreachStatus) condition() metav1.Condition {
 
 func (s BreachStatus) breached() bool { return s.condition().Status == metav1.ConditionTrue }
 
-// recovered reports whether the minimum is reached, not only no longer looked at.
+// recovered reports whether the minimum is reached again, and not only no longer checked.
 func (s BreachStatus) recovered() bool {
 	switch s.condition().Reason {
 	case v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonSufficientReplicas:
@@ -43,8 +43,8 @@ func (s BreachStatus) recovered() bool {
 	return false
 }
 
-// ReportBreach emits events about a breach that begins, its deadline, and its end, after a status was written at now,
-// and counts them. kind is that of the object.
+// ReportBreach emits events about the beginning of a breach, its deadline, and its end, after a status was written at
+// now, and counts them. kind is the kind of the object.
 func ReportBreach(recorder events.EventRecorder, object client.Object, kind string, before, after BreachStatus, now time.Time) {
 	was, is := before.breached(), after.breached()
 	if is && !was {
@@ -67,7 +67,7 @@ func ReportBreach(recorder events.EventRecorder, object client.Object, kind stri
 	}
 }
 
-// DeleteAt is Delete at now. The breach of a PodClique ends with it.
+// DeleteAt is Delete at now, which also records the end of a PodClique's breach.
 func (c *Client) DeleteAt(ctx context.Context, object client.Object, now time.Time) error {
 	if err := c.Delete(ctx, object); err != nil {
 		return err

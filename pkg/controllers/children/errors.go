@@ -27,7 +27,8 @@ import (
 // NameConflictError is the error of Create when the name is taken by an object of another owner.
 type NameConflictError struct {
 	Kind, Name string
-	// Terminating: the object is being deleted, or its owner is gone. The wanted object can be created when it has gone.
+	// Terminating: the object is being deleted, or its owner is gone. The desired object can be created when it is
+	// gone.
 	Terminating bool
 	// Owner is "Kind name" of the controlling owner, "" if there is none.
 	Owner string
@@ -44,22 +45,23 @@ func (e *NameConflictError) Error() string {
 	}
 }
 
-// InvalidError is the error of an object that cannot be acted on, because it got past admission.
+// InvalidError is the error of an object that cannot be reconciled because it is invalid, although it passed admission.
 type InvalidError struct{ Err error }
 
 func (e *InvalidError) Error() string { return e.Err.Error() }
 
-// toldAfter is how long an error must last that may pass by itself before it is written to a status.
+// toldAfter is how long a transient error must last before it is written to a status.
 const toldAfter = 10 * time.Second
 
-// Problems returns the errors of a pass over an object as they are written to its status, sorted. A refusal, an invalid
-// object and a name that another owner has are told immediately. What may pass without any action by a user is left out
-// until it has lasted toldAfter: an object of a needed name that is being deleted, a conflict, a webhook or an API server
-// that fails. That is remembered from pass to pass; an error whose text differs in digits only (a port, a time) is the same.
+// Problems returns the errors of a pass over an object for its status, sorted. A rejected request, an invalid object
+// and a name with another owner are reported immediately. Errors that may pass without an action by a user are
+// reported after they have lasted for toldAfter: an object with a required name that is being deleted, a conflict, or
+// a failing webhook or API server. The Client remembers these errors from pass to pass; errors whose texts differ only
+// in digits (a port, a time) are the same.
 func (c *Client) Problems(object client.Object, err error, now time.Time) []desired.Problem {
 	var problems []desired.Problem
 	var passing []Fact
-	reasons := map[string]string{} // of passing, by key
+	reasons := map[string]string{} // of transient errors, by key
 	for _, e := range flatten(err) {
 		conflict, invalid := (*NameConflictError)(nil), (*InvalidError)(nil)
 		p := desired.Problem{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: e.Error()}
@@ -103,8 +105,8 @@ func withoutDigits(text string) string {
 	}, text)
 }
 
-// NewFailures returns the conditions ReplicaFailure and ForeignObject of after that before did not have, or had with
-// another message. An event is emitted for each; its message is cut to the length that an event takes.
+// NewFailures returns the conditions ReplicaFailure and ForeignObject in after that are not in before, or have another
+// message there. The caller emits an event for each; its message is shortened to the maximum length for an event.
 func NewFailures(before, after []metav1.Condition) []metav1.Condition {
 	var failures []metav1.Condition
 	for _, kind := range []string{v1alpha1.ConditionReplicaFailure, v1alpha1.ConditionForeignObject} {
@@ -118,7 +120,7 @@ func NewFailures(before, after []metav1.Condition) []metav1.Condition {
 	return failures
 }
 
-// note cuts a text to the length that the API server accepts in an event: 1,024 bytes.
+// note shortens a text to the length that the API server accepts in an event: 1,024 bytes.
 func note(text string) string {
 	const maxLength = 1024
 	if len(text) <= maxLength {
@@ -127,7 +129,7 @@ func note(text string) string {
 	return strings.ToValidUTF8(text[:maxLength-len("...")], "") + "..."
 }
 
-// isTransient reports whether a retry is likely to cure the error without any action by a user.
+// isTransient reports whether a retry is likely to succeed without any action by a user.
 func isTransient(err error) bool {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) ||
 		apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) ||
@@ -135,11 +137,11 @@ func isTransient(err error) bool {
 		return true
 	}
 	status := apierrors.APIStatus(nil)
-	return !errors.As(err, &status) // not an answer of the API server
+	return !errors.As(err, &status) // not a response of the API server
 }
 
-// isRefusal reports whether admission refuses an object: a quota, a limit range, a policy or a webhook. The status says so to
-// the user who can help; it is no error of the controller, unlike a right that it lacks.
+// isRefusal reports whether admission rejects an object: a quota, a limit range, a policy or a webhook. The status reports
+// the rejection to the user, who can resolve it; it is not an error of the controller, unlike a missing permission.
 func isRefusal(err error) bool {
 	if isTransient(err) {
 		return false
@@ -147,7 +149,7 @@ func isRefusal(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) && !lacksRight.MatchString(err.Error())
 }
 
-// lacksRight matches what the API server says when its authorizer refuses a request.
+// lacksRight matches the message of the API server when its authorizer rejects a request.
 var lacksRight = regexp.MustCompile(`User ".*" cannot \w+ resource`)
 
 // flatten returns the single errors of a joined one.
@@ -165,9 +167,10 @@ func flatten(err error) []error {
 	return []error{err}
 }
 
-// Result returns what Reconcile of the object of that name returns for the errors of its steps. Errors are retried with
-// backoff; so is what admission refuses, which is logged once and is no error; an invalid object waits for its repair. after is when to reconcile again anyway, 0: not; that time is kept,
-// whatever fails beside.
+// Result returns the result of Reconcile for the object with the given name, given the errors of its steps. Errors are
+// retried with backoff. Requests that admission rejects are retried as well, but are logged once and are not errors. An
+// invalid object is not retried until it is changed. after is the time until the next regular pass, 0: none; errors do
+// not change that time.
 func (c *Client) Result(ctx context.Context, name types.NamespacedName, now time.Time, after time.Duration, errs ...error) (ctrl.Result, error) {
 	var failed, refused []error
 	var kinds []Fact // of errors
@@ -175,7 +178,7 @@ func (c *Client) Result(ctx context.Context, name types.NamespacedName, now time
 	for _, e := range flatten(errors.Join(errs...)) {
 		conflict, invalid := (*NameConflictError)(nil), (*InvalidError)(nil)
 		switch {
-		case errors.As(e, &invalid): // its repair is an event
+		case errors.As(e, &invalid): // a change of the object is an event
 		case errors.Is(e, ErrUnfinished):
 			unfinished = true
 		case errors.As(e, &conflict) && conflict.Terminating:
@@ -198,7 +201,7 @@ func (c *Client) Result(ctx context.Context, name types.NamespacedName, now time
 	c.unfinished.Observe(name.String(), now)
 	err := errors.Join(failed...)
 	if err != nil && after == 0 {
-		return ctrl.Result{}, err // the queue does the same, and counts
+		return ctrl.Result{}, err // the queue retries with the same delays, and counts the retries
 	}
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Reconciling failed in part")
@@ -215,14 +218,14 @@ func (c *Client) Result(ctx context.Context, name types.NamespacedName, now time
 }
 
 const (
-	// keyRefused is the key of refusals by admission.
+	// keyRefused is the key of rejections by admission.
 	keyRefused = "refused"
-	// maxLogged is how many characters of a refusal are logged. The condition has all of it.
+	// maxLogged is the maximum number of characters of a rejection in the log. The condition contains all of them.
 	maxLogged = 300
 )
 
-// retryDelay returns how long to wait before what has failed for that long is tried again: as long as it has lasted, so
-// that the delays double, from firstWait to LastRetry. It is tried when toldAfter has passed.
+// retryDelay returns the delay before the next retry, given how long the error has lasted. It equals that time, so
+// that the delays double, from firstWait to LastRetry. A retry is due when toldAfter has passed.
 func retryDelay(lasted time.Duration) time.Duration {
 	delay := min(max(lasted, firstWait), LastRetry)
 	if left := toldAfter - lasted; left > 0 {
@@ -231,5 +234,5 @@ func retryDelay(lasted time.Duration) time.Duration {
 	return delay
 }
 
-// firstWait is the first delay: a cache that is behind catches up in less.
+// firstWait is the first delay. A cache that is behind catches up in less time.
 const firstWait = 100 * time.Millisecond

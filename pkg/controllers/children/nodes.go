@@ -15,7 +15,7 @@ import (
 // byNode is the cache's index of pods by node.
 const byNode = "spec.nodeName"
 
-// IndexPodsByNode makes the cache find the pods of a node.
+// IndexPodsByNode adds the index by which the cache finds the pods of a node.
 func IndexPodsByNode(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := indexer.IndexField(ctx, &corev1.Pod{}, byNode, func(o client.Object) []string {
 		if node := o.(*corev1.Pod).Spec.NodeName; node != "" {
@@ -28,12 +28,13 @@ func IndexPodsByNode(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// TerminatingOn returns a function for ChangeHandler.Map: it maps a node to what of returns for its terminating pods.
+// TerminatingOn returns a function for ChangeHandler.Map that maps a node to the results of the function of for its
+// terminating pods.
 func (c *Client) TerminatingOn(of func(context.Context, client.Object) []types.NamespacedName) func(context.Context, client.Object) []types.NamespacedName {
 	return func(ctx context.Context, node client.Object) []types.NamespacedName {
 		pods := &corev1.PodList{}
 		if err := c.client.List(ctx, pods, client.MatchingFields{byNode: node.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil // the cache has the index, or the manager would not have started
+			return nil // cannot happen: the manager does not start without the index
 		}
 		var keys []types.NamespacedName
 		for i := range pods.Items {
@@ -45,7 +46,8 @@ func (c *Client) TerminatingOn(of func(context.Context, client.Object) []types.N
 	}
 }
 
-// ReachabilityChanged is the urgency of an update of a node: Urgent if it stops answering, or answers again, else Never.
+// ReachabilityChanged is the urgency of an update of a node: Urgent if it stops responding, or responds again,
+// otherwise Never.
 func ReachabilityChanged(before, after client.Object) Urgency {
 	if observed.UnreachableNode(before.(*corev1.Node)) == observed.UnreachableNode(after.(*corev1.Node)) {
 		return Never
@@ -53,13 +55,14 @@ func ReachabilityChanged(before, after client.Object) Urgency {
 	return Urgent
 }
 
-// EndsUnreachable reports whether a pod's deletion has begun, or the end of its grace period has moved, on a node that does
-// not answer. Whoever waits for the pod waits until then, and nothing else happens by which to wake up.
+// EndsUnreachable reports whether a pod's deletion has begun, or the end of its grace period has moved, on a node that
+// does not respond. Objects that wait for the pod wait until that time, and no other event would trigger their
+// reconciliation.
 func (c *Client) EndsUnreachable(ctx context.Context, before, after *corev1.Pod) bool {
 	return !before.DeletionTimestamp.Equal(after.DeletionTimestamp) && c.Unreachable(ctx)(after.Spec.NodeName)
 }
 
-// Unreachable returns a function that reports whether a node does not answer or does not exist.
+// Unreachable returns a function that reports whether a node does not respond or does not exist.
 func (c *Client) Unreachable(ctx context.Context) func(node string) bool {
 	return func(name string) bool {
 		node := &corev1.Node{}

@@ -27,20 +27,21 @@ type Client struct {
 	client client.Client
 	live   client.Reader
 
-	passing Since // errors that may pass by themselves, by the UID of the object: Problems
-	failing Since // kinds of errors, by the name of the object: Result
-	// unfinished are the objects, by name, whose latest pass left something to create to the next and met no error.
+	passing Since // transient errors, by the UID of the object, see Problems
+	failing Since // kinds of errors, by the name of the object, see Result
+	// unfinished are the objects, by name, whose latest pass had no error but left objects to create to the next pass.
 	unfinished Since
-	// unreadable are the ControllerRevisions, by UID, that could not be read and were logged; of more than maxUnreadable, those seen
-	// last.
+	// unreadable are the UIDs of the ControllerRevisions that could not be read and were logged; if there are more
+	// than maxUnreadable, the most recently seen ones.
 	unreadable *lru.Cache
 }
 
-// maxUnreadable is how many revisions that cannot be read are remembered: more than a cluster has unless all are broken.
+// maxUnreadable is the maximum number of unreadable revisions that are remembered, which is more than a cluster has
+// unless all are broken.
 const maxUnreadable = 1000
 
-// NewClient returns a Client. c reads from the cache, live past it: the API server is read only where the cache may be
-// behind and that would do harm.
+// NewClient returns a Client. c reads from the cache, live from the API server. live is used only where the cache may
+// be behind and this would cause harm.
 func NewClient(c client.Client, live client.Reader) *Client {
 	return &Client{client: c, live: live, unreadable: lru.New(maxUnreadable)}
 }
@@ -49,14 +50,14 @@ func NewClient(c client.Client, live client.Reader) *Client {
 const (
 	// byOwner finds objects by the UID of their controlling owner.
 	byOwner = "controller.uid"
-	// byFormerOwner finds objects by formerOwner of their controlling owner, whatever its UID: the objects that a deleted
-	// owner of that name has left behind.
+	// byFormerOwner finds objects by formerOwner of their controlling owner, whatever its UID: the objects that a
+	// deleted owner of that name has left.
 	byFormerOwner = "controller.name"
 	// byPodGroup finds objects by the PodGroup that lists them.
 	byPodGroup = "podgroup"
 )
 
-// Index makes the cache find objects of these kinds by their controlling owner.
+// Index adds the indexes by which the cache finds objects of these kinds by their controlling owner.
 func Index(ctx context.Context, indexer client.FieldIndexer, kinds ...client.Object) error {
 	for _, kind := range kinds {
 		if err := indexer.IndexField(ctx, kind, byOwner, func(o client.Object) []string {
@@ -82,7 +83,7 @@ func Index(ctx context.Context, indexer client.FieldIndexer, kinds ...client.Obj
 // formerOwner is a key of the index byFormerOwner.
 func formerOwner(apiVersion, kind, name string) string { return apiVersion + "/" + kind + "/" + name }
 
-// IndexByPodGroup makes the cache find objects of these kinds by the PodGroup that lists them.
+// IndexByPodGroup adds the index by which the cache finds objects of these kinds by the PodGroup that lists them.
 func IndexByPodGroup(ctx context.Context, indexer client.FieldIndexer, kinds ...client.Object) error {
 	for _, kind := range kinds {
 		if err := indexer.IndexField(ctx, kind, byPodGroup, func(o client.Object) []string {
@@ -103,7 +104,7 @@ func ManagedSelector() labels.Selector {
 }
 
 // ListOwned fills list with the cached objects whose controlling owner is owner, including those that are being deleted.
-// The objects are the cache's own: read-only.
+// The objects belong to the cache and must not be modified.
 func (c *Client) ListOwned(ctx context.Context, owner client.Object, list client.ObjectList) error {
 	if err := c.client.List(ctx, list, client.InNamespace(owner.GetNamespace()),
 		client.MatchingFields{byOwner: string(owner.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
@@ -112,20 +113,21 @@ func (c *Client) ListOwned(ctx context.Context, owner client.Object, list client
 	return nil
 }
 
-// InPodGroup returns a function for ChangeHandler.Map: it maps a PodGroup to the objects of the kind of list that it lists.
+// InPodGroup returns a function for ChangeHandler.Map that maps a PodGroup to the objects of the kind of list that it
+// lists.
 func (c *Client) InPodGroup(list client.ObjectList) func(context.Context, client.Object) []types.NamespacedName {
 	return func(ctx context.Context, group client.Object) []types.NamespacedName {
 		found := list.DeepCopyObject().(client.ObjectList)
 		if err := c.client.List(ctx, found, client.InNamespace(group.GetNamespace()),
 			client.MatchingFields{byPodGroup: group.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil // the cache has the index, or the manager would not have started
+			return nil // cannot happen: the manager does not start without the index
 		}
 		return keys(found)
 	}
 }
 
-// ListSetReplica fills list with the cached objects that are of the same replica of a PodCliqueSet as o, by their labels.
-// The cache finds them by PodGroup: IndexByPodGroup. The objects are the cache's own: read-only.
+// ListSetReplica fills list with the cached objects whose labels name the same replica of a PodCliqueSet as those of
+// o. It uses the index of IndexByPodGroup. The objects belong to the cache and must not be modified.
 func (c *Client) ListSetReplica(ctx context.Context, o client.Object, list client.ObjectList) error {
 	name := podGroupName(o.GetLabels())
 	if name == "" {
@@ -134,7 +136,7 @@ func (c *Client) ListSetReplica(ctx context.Context, o client.Object, list clien
 	return c.client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{byPodGroup: name}, client.UnsafeDisableDeepCopy)
 }
 
-// OwnedBy returns a function for ChangeHandler.Map: it maps an owner to the objects of the kind of list that it owns.
+// OwnedBy returns a function for ChangeHandler.Map that maps an owner to the objects of the kind of list that it owns.
 func (c *Client) OwnedBy(list client.ObjectList) func(context.Context, client.Object) []types.NamespacedName {
 	return func(ctx context.Context, owner client.Object) []types.NamespacedName {
 		found := list.DeepCopyObject().(client.ObjectList)
@@ -168,7 +170,8 @@ func (c *Client) PodGroup(ctx context.Context, object client.Object) (*v2alpha2.
 	return podGroupOf(ctx, c.client, object)
 }
 
-// LivePodGroup is PodGroup past the cache. It is read before pods are deleted that a minimum in it may need.
+// LivePodGroup is PodGroup read from the API server. The caller reads it before it deletes pods that the minimum in it
+// may need.
 func (c *Client) LivePodGroup(ctx context.Context, object client.Object) (*v2alpha2.PodGroup, error) {
 	return podGroupOf(ctx, c.live, object)
 }
@@ -198,10 +201,10 @@ func podGroupName(labels map[string]string) string {
 	return naming.PodGroup(set, i)
 }
 
-// EnsureUpToDate returns nil if the API server has the object in the version that the pass works with, else a conflict,
-// after which the pass is retried soon. It is called before children are deleted because the object does not want them, or
-// created in the place of earlier ones: a cache that is behind may show an earlier spec, after another muster-controller has
-// created what the present one wants, or a status without the attempt that was raised.
+// EnsureUpToDate returns nil if the API server has the object in the version that the pass works with, otherwise a
+// conflict, after which the pass is retried soon. It is called before children are deleted because they are not
+// desired, or created in place of earlier ones: a cache that is behind may show an earlier spec, although another
+// muster-controller has created the objects of the current one, or a status without the raised attempt.
 func (c *Client) EnsureUpToDate(ctx context.Context, object client.Object) error {
 	kind, err := apiutil.GVKForObject(object, c.client.Scheme())
 	if err != nil {
@@ -220,8 +223,9 @@ func (c *Client) EnsureUpToDate(ctx context.Context, object client.Object) error
 	return nil
 }
 
-// SpecUnchanged returns nil as long as the cache shows the object with the spec that the pass works with, else a conflict.
-// A pass that creates thousands of objects calls it before each, so that the pass ends when they are no longer wanted.
+// SpecUnchanged returns nil as long as the cache shows the object with the spec that the pass works with, otherwise a
+// conflict. A pass that creates thousands of objects calls it before each of them, so that the pass ends when they are
+// no longer desired.
 func (c *Client) SpecUnchanged(ctx context.Context, object client.Object) error {
 	kind, err := apiutil.GVKForObject(object, c.client.Scheme())
 	if err != nil {
@@ -243,7 +247,7 @@ func (c *Client) SpecUnchanged(ctx context.Context, object client.Object) error 
 	return nil
 }
 
-// Stays reports whether the API server still has the object and does not delete it, whatever the cache shows.
+// Stays reports whether the object exists in the API server and is not being deleted, whatever the cache shows.
 func (c *Client) Stays(ctx context.Context, object client.Object) (bool, error) {
 	kind, err := apiutil.GVKForObject(object, c.client.Scheme())
 	if err != nil {

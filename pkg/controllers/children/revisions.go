@@ -17,7 +17,7 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 )
 
-// LatestRevision returns the latest of the stored revisions of a set that the cache has; nil: it has none that can be read.
+// LatestRevision returns the latest stored revision of a set in the cache; nil: the cache has none that can be read.
 func (c *Client) LatestRevision(ctx context.Context, set *v1alpha1.PodCliqueSet) (*desired.Revision, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := c.ListOwned(ctx, set, list); err != nil {
@@ -33,9 +33,10 @@ func (c *Client) LatestRevision(ctx context.Context, set *v1alpha1.PodCliqueSet)
 	return nil, nil
 }
 
-// LiveRevisions returns the stored revisions of a set past the cache, the latest first. One that cannot be read is left out, and
-// logged. They are read before one is stored. The one that the set follows is found by its name, too: without its labels its number
-// would be given to another.
+// LiveRevisions returns the stored revisions of a set, read from the API server, the latest first. Revisions that
+// cannot be read are left out and logged. The caller reads them before it stores a new one. The revision that the set
+// follows is also read by its name: if it has lost its labels, its number would otherwise be given to another
+// revision.
 func (c *Client) LiveRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet) ([]*desired.Revision, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := c.live.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabels(naming.OfSet(set.Name))); err != nil {
@@ -60,7 +61,8 @@ func (c *Client) LiveRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet) 
 	return c.readRevisions(ctx, own), nil
 }
 
-// presentName returns the name of the ControllerRevision that a set follows by its status, "" if it follows none yet.
+// presentName returns the name of the ControllerRevision that a set follows according to its status, "" if it follows
+// none yet.
 func presentName(set *v1alpha1.PodCliqueSet) string {
 	if set.Status.CurrentGenerationHash == nil {
 		return ""
@@ -68,8 +70,8 @@ func presentName(set *v1alpha1.PodCliqueSet) string {
 	return naming.Revision(set.Name, *set.Status.CurrentGenerationHash)
 }
 
-// readRevisions returns the revisions that are stored in objects which are there to stay, the latest first. One that cannot be
-// read is logged once.
+// readRevisions returns the revisions in objects that are not being deleted, the latest first. A revision that cannot
+// be read is logged once.
 func (c *Client) readRevisions(ctx context.Context, stored []*appsv1.ControllerRevision) []*desired.Revision {
 	var revisions []*desired.Revision
 	for _, s := range stored {
@@ -92,8 +94,8 @@ func (c *Client) readRevisions(ctx context.Context, stored []*appsv1.ControllerR
 	return revisions
 }
 
-// Revision returns the revision of a set with that hash: from the cache, or if that does not have it yet, from the API server.
-// nil: it does not exist.
+// Revision returns the revision of a set with the given hash, from the cache, or if it is not there yet, from the API
+// server. nil: it does not exist.
 func (c *Client) Revision(ctx context.Context, set *v1alpha1.PodCliqueSet, hash string) (*desired.Revision, error) {
 	for _, reader := range []client.Reader{c.client, c.live} {
 		stored := &appsv1.ControllerRevision{}
@@ -112,8 +114,8 @@ func (c *Client) Revision(ctx context.Context, set *v1alpha1.PodCliqueSet, hash 
 	return nil, nil
 }
 
-// StoreRevision creates the ControllerRevision of a revision, or gives the existing one its number. One of that name that cannot
-// be read is replaced.
+// StoreRevision creates the ControllerRevision of a revision, or sets the number of the existing one. An existing one
+// that cannot be read is replaced.
 func (c *Client) StoreRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, r *desired.Revision) error {
 	want, err := r.Stored(set)
 	if err != nil {

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Fact is something that holds of an object.
+// Fact is a state of an object that lasts for some time, such as an error.
 type Fact struct {
 	// Key identifies the fact among those of the object. Text describes it; it may change while the fact is the same.
 	Key, Text string
-	// Since is when the fact was first seen.
+	// Since is when the fact was first observed.
 	Since time.Time
 }
 
-// Since remembers since when facts have held, by the clock of this program: timestamps of API objects are of other clocks.
-// It is lost when the program ends: then all facts are new. The zero value is ready for use.
+// Since remembers how long facts have lasted, by the clock of this process: timestamps of API objects come from other
+// clocks. Its contents are lost when the process ends; then all facts are new. The zero value is ready for use.
 type Since struct {
 	mu      sync.Mutex
-	objects map[string]observation // guarded by mu; by UID or name; those with facts only
+	objects map[string]observation // guarded by mu; by UID or name; only objects with facts
 	swept   time.Time              // guarded by mu
 }
 
@@ -26,12 +26,12 @@ type observation struct {
 	at    time.Time
 }
 
-// forgetAfter is when the facts of an object that was not observed again are forgotten: it was deleted. An object with
-// facts is observed again within LastRetry.
+// forgetAfter is the time after which the facts of an object that was not observed again are removed, because it was
+// deleted. An object with facts is observed again within LastRetry.
 const forgetAfter = 10 * LastRetry
 
-// Observe replaces the facts of an object. Returned are facts in the same order; one that was there before keeps its text
-// and time, the others hold since now.
+// Observe replaces the facts of an object. It returns the facts in the same order; a fact that existed before keeps
+// its text and time, the others begin now.
 func (s *Since) Observe(object string, now time.Time, facts ...Fact) []Fact {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *Since) Holds(object string) bool {
 	return len(s.objects[object].facts) > 0
 }
 
-// sweep forgets objects that were not observed for long.
+// sweep removes objects that were not observed for forgetAfter.
 func (s *Since) sweep(now time.Time) {
 	if now.Sub(s.swept) < forgetAfter {
 		return

@@ -13,10 +13,10 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 )
 
-// bySetReplica is the cache's index of PodCliques and pods by the replica of the PodCliqueSet that their labels name.
+// bySetReplica is the cache's index of PodCliques and pods by the replica of the PodCliqueSet in their labels.
 const bySetReplica = "podcliqueset.replica"
 
-// IndexBySetReplica makes the cache find the PodCliques and the pods of one replica of a PodCliqueSet.
+// IndexBySetReplica adds the index by which the cache finds the PodCliques and the pods of one replica of a PodCliqueSet.
 func IndexBySetReplica(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, kind := range []client.Object{&v1alpha1.PodClique{}, &corev1.Pod{}} {
 		if err := indexer.IndexField(ctx, kind, bySetReplica, func(o client.Object) []string {
@@ -42,8 +42,8 @@ func (c *Client) SetReplica(ctx context.Context, namespace, set string, i int) (
 		client.MatchingFields{bySetReplica: setReplica(set, i)}, client.UnsafeDisableDeepCopy)
 }
 
-// LiveSetReplica is SetReplica past the cache. It is read before a PodClique is created where there was one before, and
-// before a replica is replaced.
+// LiveSetReplica is SetReplica read from the API server. The caller reads it before it creates a PodClique in place of
+// an earlier one, and before it replaces a replica.
 func (c *Client) LiveSetReplica(ctx context.Context, namespace, set string, i int) ([]*v1alpha1.PodClique, []*corev1.Pod, error) {
 	return listSetReplica(ctx, c.live, namespace, set, i, client.MatchingLabels(naming.OfSetReplica(set, i)))
 }
@@ -51,7 +51,8 @@ func (c *Client) LiveSetReplica(ctx context.Context, namespace, set string, i in
 func listSetReplica(ctx context.Context, reader client.Reader, namespace, set string, i int, options ...client.ListOption) ([]*v1alpha1.PodClique, []*corev1.Pod, error) {
 	options = append(options, client.InNamespace(namespace))
 	cliques, pods := &v1alpha1.PodCliqueList{}, &corev1.PodList{}
-	// Pods first: a PodClique that is still there when the pods of another are gone was not deleted with that one.
+	// Pods are listed first: a PodClique that still exists when the pods of another are gone was not deleted with that
+	// one.
 	for _, list := range []client.ObjectList{pods, cliques} {
 		if err := reader.List(ctx, list, options...); err != nil {
 			return nil, nil, fmt.Errorf("listing %T of replica %d of PodCliqueSet %s: %w", list, i, set, err)

@@ -25,11 +25,13 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// SyncBatchPeriod is how long changes that only move counts are collected before the object concerned is reconciled: a pod
-// alone brings four (created, bound, running, ready), and every pass may cost a write. The Job controller waits as long.
+// SyncBatchPeriod is how long changes that only affect counts are collected before the object is reconciled. A single
+// pod causes four such changes (created, bound, running, ready), and every pass may cost a write. The Job controller
+// uses the same period.
 const SyncBatchPeriod = time.Second
 
-// PromptBatchPeriod is how long changes that may move availability are collected: they are to be in the status within 1 s.
+// PromptBatchPeriod is how long changes that may affect availability are collected. Such changes must be in the status
+// within 1 s.
 const PromptBatchPeriod = SyncBatchPeriod / 4
 
 // ChangeHandler defines which objects are reconciled, and when, after a change of another object.
@@ -122,7 +124,7 @@ func SpecOrStatusChanged(before, after client.Object) Urgency {
 	}
 	switch {
 	case before.GetResourceVersion() == after.GetResourceVersion():
-		return Never // a resync
+		return Never // no change, only a resync
 	case observed.ConditionsDiffer(conditions(before), conditions(after)):
 		return Prompt
 	default:
@@ -186,9 +188,10 @@ func SpecChangedPredicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return SpecChanged(e.ObjectOld, e.ObjectNew) != Never }}
 }
 
-// OwnStatusHandler returns the event handler for updates of the controller's own kind that SpecChangedPredicate drops. They
-// are Soon: a pass between the write of a status and its arrival in the cache compares what it observes with the status
-// before that. If the two are the same it writes nothing, and only the next pass sees that what was written is out of date.
+// OwnStatusHandler returns the event handler for updates of the controller's own kind that SpecChangedPredicate drops.
+// They are Soon: a pass between the write of a status and its arrival in the cache compares its observations with the
+// previous status. If the two are equal it writes nothing, and only the next pass detects that the written status is
+// outdated.
 func OwnStatusHandler() handler.EventHandler {
 	self := func(_ context.Context, o client.Object) []types.NamespacedName {
 		return []types.NamespacedName{client.ObjectKeyFromObject(o)}
@@ -209,9 +212,10 @@ const (
 	LastRetry  = 30 * time.Second
 )
 
-// OptionalSources returns sources of events about kinds that muster-controller may have no right to watch in some clusters.
-// A controller starts without them and receives events as soon as it has the right. They have a cache of their own, because
-// the manager's is not ready before all of it is; the objects are read by CreateOrUpdateUncached.
+// OptionalSources returns sources of events about kinds that muster-controller may not be allowed to watch in some
+// clusters. A controller starts without them and receives events as soon as it has the permission. They have a cache
+// of their own, because the manager's cache becomes ready only when all its kinds are; the objects are read by
+// CreateOrUpdateUncached.
 func OptionalSources(mgr ctrl.Manager, h handler.EventHandler, kinds ...schema.GroupVersionKind) ([]source.Source, error) {
 	separate, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),

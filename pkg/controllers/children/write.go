@@ -22,9 +22,9 @@ import (
 	"github.com/muster-project/muster/pkg/desired"
 )
 
-// Create creates the object, whose controlling owner is set. An object that exists already and has the same owner is no
-// error: the cache was behind and its event is on the way, or it has lost the label by which the cache finds it, which is
-// restored. *NameConflictError is returned for an object that has another owner, or none.
+// Create creates the object, whose controlling owner is set. An existing object with the same owner is not an error:
+// either the cache was behind and the event will arrive, or the object has lost the label by which the cache finds it,
+// which Create restores. Create returns *NameConflictError if the existing object has another owner, or none.
 func (c *Client) Create(ctx context.Context, object client.Object) error {
 	err := c.client.Create(ctx, object)
 	if err == nil {
@@ -105,20 +105,20 @@ func (c *Client) RestoreLabels(ctx context.Context, object client.Object, labels
 	}
 	restored := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}}
 	restored.SetGroupVersionKind(kind)
-	// The UID keeps the patch from a successor of the same name.
+	// With the UID, the patch cannot apply to a successor of the same name.
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.GetUID(), "labels": labels}})
 	if err != nil {
 		return err
 	}
 	if err := c.client.Patch(ctx, restored, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("giving %s %s its labels back: %w", kind.Kind, object.GetName(), err)
+		return fmt.Errorf("restoring the labels of %s %s: %w", kind.Kind, object.GetName(), err)
 	}
 	klog.FromContext(ctx).V(2).Info("Restored labels", "kind", kind.Kind, "object", klog.KObj(object))
 	return nil
 }
 
-// CreateOrUpdate creates an object that is wanted, or updates the existing one (nil: there is none) to what is wanted. One
-// that is being deleted is left alone: the end of its deletion is an event.
+// CreateOrUpdate creates a desired object, or updates the existing one (nil: there is none) to the desired state. An
+// object that is being deleted is left alone: the end of its deletion triggers the next pass.
 func CreateOrUpdate[T interface {
 	desired.Object
 	client.Object
@@ -144,7 +144,7 @@ func CreateOrUpdate[T interface {
 	return nil
 }
 
-// CreateOrUpdateUncached is CreateOrUpdate for objects that the cache does not have: existing is read first.
+// CreateOrUpdateUncached is CreateOrUpdate for objects that are not cached: existing is read first.
 func CreateOrUpdateUncached[T interface {
 	desired.Object
 	client.Object
@@ -174,14 +174,14 @@ func (c *Client) WriteStatus(ctx context.Context, before, object client.Object) 
 	return nil
 }
 
-// Delete deletes the object with the UID that was read, not a successor of the same name. An object that is gone or being
-// deleted is no error.
+// Delete deletes the object with the UID that was read, but not a successor of the same name. An object that is gone
+// or being deleted is not an error.
 func (c *Client) Delete(ctx context.Context, object client.Object) error {
 	uid := object.GetUID()
 	return c.deleteIf(ctx, object, client.Preconditions{UID: &uid})
 }
 
-// DeleteVersion is Delete of an object that has not changed since it was read. One that has is a conflict.
+// DeleteVersion is Delete of an object that has not changed since it was read; otherwise it returns a conflict.
 func (c *Client) DeleteVersion(ctx context.Context, object client.Object) error {
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	return c.deleteIf(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
@@ -199,9 +199,9 @@ func (c *Client) deleteIf(ctx context.Context, object client.Object, preconditio
 }
 
 // Release removes the owner reference from the objects, of the kinds of lists, of an owner that is being deleted with
-// --cascade=orphan. The garbage collector does the same, except for kinds that were installed less than half a minute ago:
-// it discovers these one after the other, and may let the owner go before it knows what that owns, and delete the objects
-// then.
+// --cascade=orphan. The garbage collector does the same, except for kinds that were installed less than half a minute
+// ago: it discovers kinds one after the other, and may remove the owner before it knows all kinds that the owner owns,
+// and then delete their objects.
 func (c *Client) Release(ctx context.Context, owner client.Object, parallel int, lists ...client.ObjectList) error {
 	if owner.GetDeletionTimestamp() == nil || !controllerutil.ContainsFinalizer(owner, metav1.FinalizerOrphanDependents) {
 		return nil
@@ -217,18 +217,19 @@ func (c *Client) Release(ctx context.Context, owner client.Object, parallel int,
 		orphan := owned[i].DeepCopyObject().(client.Object)
 		orphan.SetOwnerReferences(slices.DeleteFunc(orphan.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }))
 		if err := c.client.Update(ctx, orphan); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("letting go of %T %s: %w", orphan, orphan.GetName(), err)
+			return fmt.Errorf("removing the owner reference of %T %s: %w", orphan, orphan.GetName(), err)
 		}
 		return nil
 	})
 }
 
-// CleanUpFormerOwner deletes what earlier owners of that kind and name have left behind, of the kinds of lists. The garbage
-// collector would do the same, but for the whole cluster, at some tens of objects a second.
+// CleanUpFormerOwner deletes the objects, of the kinds of lists, that earlier owners of that kind and name have left.
+// The garbage collector would also delete them, but it deletes only some tens of objects per second in the whole
+// cluster.
 //
-// The cache alone is not trusted: the API server is asked whether the owner is gone, and an object that has lost its owner
-// reference since it was read (deleted with --cascade=orphan) is left alone: a change since is a conflict, and the pass is
-// retried. owner is filled with what the cache has.
+// The cache alone is not sufficient: CleanUpFormerOwner asks the API server whether the owner is gone. An object that
+// has lost its owner reference since it was read (deleted with --cascade=orphan) is left alone, because a change since
+// then is a conflict, and the pass is retried. owner is filled with the object in the cache.
 func (c *Client) CleanUpFormerOwner(ctx context.Context, owner client.Object, kind string, name types.NamespacedName, parallel int, lists ...client.ObjectList) error {
 	if err := c.client.Get(ctx, name, owner); client.IgnoreNotFound(err) != nil {
 		return err
@@ -250,7 +251,7 @@ func (c *Client) CleanUpFormerOwner(ctx context.Context, owner client.Object, ki
 	if len(left) == 0 {
 		return nil
 	}
-	// An owner that the cache does not have yet is found here.
+	// This read finds an owner that is not in the cache yet.
 	if err := c.live.Get(ctx, name, owner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading %s %s: %w", kind, name.Name, err)
 	} else if err != nil {
@@ -264,7 +265,7 @@ func (c *Client) CleanUpFormerOwner(ctx context.Context, owner client.Object, ki
 	})
 }
 
-// logChange logs a change of an object: at level 5 for pods, since there are so many, else at level 2.
+// logChange logs a change of an object: at level 5 for pods, because there are so many, otherwise at level 2.
 func (c *Client) logChange(ctx context.Context, what string, object client.Object) {
 	level := 2
 	if _, isPod := object.(*corev1.Pod); isPod {

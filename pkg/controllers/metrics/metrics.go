@@ -1,4 +1,4 @@
-// Package metrics holds the metrics of muster-controller's controllers. None has a label per object. They are of this
+// Package metrics defines the metrics of muster-controller's controllers. None has a label per object. All are per
 // process: counters begin at 0 when it starts.
 package metrics
 
@@ -19,7 +19,7 @@ const (
 	EndRemoved = "removed"
 )
 
-// buckets are from a second to some days: termination delays are seconds in tests, hours in production.
+// buckets range from a second to some days: termination delays are seconds in tests and hours in production.
 var buckets = []float64{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 72 * 3600}
 
 var (
@@ -33,7 +33,7 @@ var (
 	}, []string{"kind", "end"})
 	replacements = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "replica_replacements_total", StabilityLevel: metrics.ALPHA,
-		Help: "Replicas that were replaced whole, by the kind that they are a replica of, PodCliqueSet or PodCliqueScalingGroup, and by reason: Termination, Restart, Update or PodCliquesDeleted.",
+		Help: "Replicas that were replaced as a whole, by the kind that they are a replica of, PodCliqueSet or PodCliqueScalingGroup, and by reason: Termination, Restart, Update or PodCliquesDeleted.",
 	}, []string{"level", "reason"})
 	replacementDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: "muster", Name: "replica_replacement_duration_seconds", StabilityLevel: metrics.ALPHA, Buckets: buckets,
@@ -41,19 +41,19 @@ var (
 	}, []string{"level", "reason"})
 	underWay = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Subsystem: "muster", Name: "replica_replacements_under_way", StabilityLevel: metrics.ALPHA,
-		Help: "Replicas of which pods or PodCliques of an earlier attempt are waited for, by level.",
+		Help: "Replicas that wait until pods or PodCliques of an earlier attempt are gone, by level.",
 	}, []string{"level"})
 	updates = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "updates_total", StabilityLevel: metrics.ALPHA,
-		Help: "Updates of PodCliqueSets that began: changes of a template whose pods roll.",
+		Help: "Updates of PodCliqueSets that began: changes of a template that replace pods.",
 	})
 	updateDuration = metrics.NewHistogram(&metrics.HistogramOpts{
 		Subsystem: "muster", Name: "update_duration_seconds", StabilityLevel: metrics.ALPHA, Buckets: buckets,
-		Help: "Time from the beginning of an update of a PodCliqueSet to its end. One that another change of the template overtakes has none.",
+		Help: "Time from the beginning of an update of a PodCliqueSet to its end. An update that is superseded by another change of the template is not observed.",
 	})
 	stalledUpdates = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "updates_stalled_total", StabilityLevel: metrics.ALPHA,
-		Help: "How often an update of a PodCliqueSet stalled: nothing became of it for --stalled-update-after.",
+		Help: "Number of times an update of a PodCliqueSet stalled: it made no progress for --stalled-update-after.",
 	})
 )
 
@@ -73,7 +73,7 @@ func Register() error {
 	return nil
 }
 
-// BreachBegan counts a breach of the minimum of an object of that kind.
+// BreachBegan counts a breach of the minimum of an object of the given kind.
 func BreachBegan(kind string) { breaches.WithLabelValues(kind).Inc() }
 
 // BreachEnded records how long a breach lasted, and how it ended: EndRecovered or EndRemoved.
@@ -104,8 +104,8 @@ var pending = struct {
 	replicas map[string]map[string]int // by level and object; without entries of 0
 }{replicas: map[string]map[string]int{}}
 
-// UnderWay records of how many replicas of an object, of the kind level, something of an earlier attempt exists. 0
-// forgets it.
+// UnderWay records the number of replicas of an object, of the kind level, of which an object of an earlier attempt
+// exists. 0 removes the entry.
 func UnderWay(level, object string, replicas int) {
 	pending.Lock()
 	defer pending.Unlock()
@@ -120,7 +120,7 @@ func UnderWay(level, object string, replicas int) {
 	show(level)
 }
 
-// show brings the gauge up to date. pending is locked.
+// show updates the gauge. pending must be locked.
 func show(level string) {
 	sum := 0
 	for _, n := range pending.replicas[level] {
@@ -129,8 +129,8 @@ func show(level string) {
 	underWay.WithLabelValues(level).Set(float64(sum))
 }
 
-// Restarted forgets what is under way, as a process does that starts. It is for a simulation in which controllers live one
-// after the other in one process.
+// Restarted resets the replicas under replacement, as at the start of a process. It is for simulations that run
+// controllers one after the other in one process.
 func Restarted() {
 	pending.Lock()
 	defer pending.Unlock()

@@ -26,38 +26,38 @@ import (
 
 // Options of the controller.
 type Options struct {
-	// SchedulerName is given to pods whose spec names no scheduler.
+	// SchedulerName is set on pods whose spec has no schedulerName.
 	SchedulerName string
 	// WaitImage is the image of the container that waits until other cliques have started.
 	WaitImage string
-	// StalledUpdateAfter is after how long without progress an update has stalled. Not positive: never.
+	// StalledUpdateAfter is the time without progress after which an update has stalled. Not positive: never.
 	StalledUpdateAfter time.Duration
 }
 
 // Reconciler reconciles PodCliques: it creates and deletes their pods.
 type Reconciler struct {
 	client    client.Client // reads from the cache
-	live      client.Reader // reads past the cache
+	live      client.Reader // reads from the API server
 	children  *children.Client
 	clock     clock.PassiveClock
 	options   Options
 	recorder  events.EventRecorder // nil before SetupWithManager
-	unwritten children.Since       // statuses that differ from those that were written, by UID
-	templates templates            // of the pods that were created last
+	unwritten children.Since       // statuses that differ from the written ones, by UID
+	templates templates            // templates of the pods that were created last
 }
 
-// New returns a Reconciler. c reads from the cache, live past it.
+// New returns a Reconciler. c reads from the cache, live from the API server.
 func New(c client.Client, live client.Reader, clock clock.PassiveClock, options Options) *Reconciler {
 	return &Reconciler{client: c, live: live, children: children.NewClient(c, live), clock: clock, options: options}
 }
 
 const (
-	// byName is the cache's index of pods by the PodClique that their label names, whoever owns them, and by the PodClique that
-	// owns them.
+	// byName is the cache's index of pods by the PodClique in their label, whatever owns them, and by the PodClique
+	// that owns them.
 	byName = "podclique.name"
 )
 
-// indexPods makes the cache find pods by the name of their PodClique.
+// indexPods adds the index by which the cache finds pods by the name of their PodClique.
 func indexPods(ctx context.Context, indexer client.FieldIndexer) error {
 	return indexer.IndexField(ctx, &corev1.Pod{}, byName, func(o client.Object) []string {
 		var names []string
@@ -97,7 +97,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// cliqueOf returns the PodClique that owns a pod, or whose name a pod without an owner bears.
+// cliqueOf returns the PodClique that owns a pod, or for a pod without an owner the one in its label.
 func cliqueOf(ctx context.Context, o client.Object) []types.NamespacedName {
 	if name := o.GetLabels()[v1alpha1.LabelPodClique]; name != "" && metav1.GetControllerOfNoCopy(o) == nil {
 		return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: name}}
@@ -105,15 +105,16 @@ func cliqueOf(ctx context.Context, o client.Object) []types.NamespacedName {
 	return children.Owner(v1alpha1.KindPodClique)(ctx, o)
 }
 
-// podUrgency returns the urgency of an update of a pod. A pod that ended or whose labels were edited is urgent. Availability
-// may depend on a pod that becomes ready or unready, or that is deleted; other updates move counts.
+// podUrgency returns the urgency of an update of a pod. The update is urgent if the pod ended or its labels were
+// edited. Availability may depend on a pod that becomes ready or unready, or that is deleted; other updates affect
+// counts only.
 func podUrgency(before, after client.Object) children.Urgency {
 	was, is := before.(*corev1.Pod), after.(*corev1.Pod)
 	switch {
 	case was.ResourceVersion == is.ResourceVersion:
 		return children.Never
 	case !ended(was) && is.Status.Phase == corev1.PodSucceeded && slices.Contains(is.Finalizers, v1alpha1.FinalizerPodTracking):
-		return children.Prompt // nothing has to be replaced, and pods of a job end together
+		return children.Prompt // no pod has to be replaced, and pods of a job end together
 	case !ended(was) && ended(is), !maps.Equal(withoutTopology(was.Labels), withoutTopology(is.Labels)):
 		return children.Urgent
 	case observed.IsReady(was) != observed.IsReady(is), was.DeletionTimestamp == nil && is.DeletionTimestamp != nil:
@@ -123,8 +124,8 @@ func podUrgency(before, after client.Object) children.Urgency {
 	}
 }
 
-// withoutTopology returns the labels without those that the API server copies from the node when the pod is bound: a
-// thousand bindings would otherwise be as many passes.
+// withoutTopology returns the labels without those that the API server copies from the node when the pod is bound.
+// Otherwise a thousand bindings would cause as many passes.
 func withoutTopology(labels map[string]string) map[string]string {
 	kept := maps.Clone(labels)
 	delete(kept, corev1.LabelTopologyZone)

@@ -28,9 +28,9 @@ func (r *Reconciler) createPod(ctx context.Context, clique *v1alpha1.PodClique, 
 	return nil
 }
 
-// blockedErr returns an error that names the pods whose index is wanted, and which have another owner or none; nil: there is
-// no such pod. Those of an earlier PodClique of the name, which CleanUpFormerOwner deletes, are waited for. Those without an
-// owner were left behind by one that was deleted with --cascade=orphan.
+// blockedErr returns an error about the pods that have a required index and another owner or none; nil: there is no
+// such pod. Pods of an earlier PodClique of the name are waited for, because CleanUpFormerOwner deletes them. Pods
+// without an owner were left by a PodClique that was deleted with --cascade=orphan.
 func blockedErr(clique *v1alpha1.PodClique, others []*corev1.Pod, blocked []lifecycle.Pod) error {
 	var errs []error
 	for _, b := range blocked {
@@ -49,7 +49,7 @@ func blockedErr(clique *v1alpha1.PodClique, others []*corev1.Pod, blocked []life
 	return errors.Join(errs...)
 }
 
-// restoreLabels restores the labels of pods that name what they belong to. Without them the pod is hidden from its Service.
+// restoreLabels restores the labels that identify the workload of pods. Without them the Service does not select the pod.
 func (r *Reconciler) restoreLabels(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, facts []lifecycle.Pod) error {
 	indices := make(map[string]int, len(facts))
 	for _, f := range facts {

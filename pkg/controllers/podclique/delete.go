@@ -22,9 +22,10 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// ensureUpToDate returns nil if the API server has what the deletions were decided by: the clique, its minimum in the
-// PodGroup, and every pod that was counted. With a cache that is behind too many pods would be deleted. The deletion of
-// ended pods needs no check. minAvailable is how many pods must be ready before one that is ready is deleted to be updated.
+// ensureUpToDate returns nil if the API server has the state that the deletions were decided on: the clique, its
+// minimum in the PodGroup, and every pod that was counted. With a cache that is behind, too many pods would be
+// deleted. The deletion of ended pods needs no check. minAvailable is the number of pods that must be ready before a
+// ready pod is deleted in an update.
 func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, leaf, minAvailable int32, deletions []lifecycle.Deletion) error {
 	if !slices.ContainsFunc(deletions, func(d lifecycle.Deletion) bool { return dependsOnCount(d.Reason) }) {
 		return nil
@@ -38,7 +39,7 @@ func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodCli
 			return err
 		}
 		if needed, _ := observed.Leaf(group, clique.Name); needed > leaf {
-			return apierrors.NewConflict(v2alpha2.Resource("podgroups"), group.Name, errors.New("needs more pods than it did when it was read"))
+			return apierrors.NewConflict(v2alpha2.Resource("podgroups"), group.Name, errors.New("requires more pods than when it was read"))
 		}
 	}
 	takesReady := slices.ContainsFunc(deletions, func(d lifecycle.Deletion) bool { return d.Reason == lifecycle.DeletedUpdate && d.Pod.Ready })
@@ -49,17 +50,17 @@ func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodCli
 	selector := labels.SelectorFromSet(naming.OfPodClique(clique.Name))
 	for _, p := range pods {
 		if p.DeletionTimestamp == nil && selector.Matches(labels.Set(p.Labels)) && !there[p.UID] {
-			return apierrors.NewConflict(corev1.Resource("pods"), p.Name, errors.New("is gone or about to, and was counted"))
+			return apierrors.NewConflict(corev1.Resource("pods"), p.Name, errors.New("is gone or being deleted, but was counted"))
 		}
 	}
 	if takesReady && ready < minAvailable {
-		return apierrors.NewConflict(v1alpha1.Resource("podcliques"), clique.Name, fmt.Errorf("%d pods are ready and %d needed: none is taken down", ready, minAvailable))
+		return apierrors.NewConflict(v1alpha1.Resource("podcliques"), clique.Name, fmt.Errorf("%d pods are ready and %d needed: no ready pod is deleted", ready, minAvailable))
 	}
 	return nil
 }
 
-// livePods returns which pods with the clique's label the API server has, true for those that are there to stay, and with status how
-// many of the clique's own are ready.
+// livePods returns the pods with the clique's label in the API server, true for those that are not being deleted, and
+// with status the number of the clique's own pods that are ready.
 func (r *Reconciler) livePods(ctx context.Context, clique *v1alpha1.PodClique, status bool) (there map[types.UID]bool, ready int32, err error) {
 	there = map[types.UID]bool{}
 	options := withLabelOf(clique)
@@ -89,8 +90,8 @@ func withLabelOf(clique *v1alpha1.PodClique) []client.ListOption {
 	return []client.ListOption{client.InNamespace(clique.Namespace), client.MatchingLabels(naming.OfPodClique(clique.Name))}
 }
 
-// dependsOnCount reports whether a pod is deleted because of what other pods there are. Else it is whatever the cache shows
-// of them.
+// dependsOnCount reports whether a pod is deleted because of the number of other pods. Otherwise it is deleted
+// whatever the cache shows about other pods.
 func dependsOnCount(reason lifecycle.DeletionReason) bool {
 	switch reason {
 	case lifecycle.DeletedEnded, lifecycle.DeletedCancelled, lifecycle.DeletedHalted:

@@ -1,6 +1,6 @@
-// Package podclique is the controller of PodCliques: it keeps their pods.
+// Package podclique contains the controller of PodCliques, which creates and deletes their pods.
 //
-// Which pods to make and to delete is decided by lifecycle.DecidePods; what a pod looks like is built by desired.Pod. The
-// name of a pod is fixed by its PodClique and its index, so that two pods for one index cannot come to be, however old
-// the cache is. Pods are made once the PodGroup lists the clique, and deleted by scaling in once it has been lowered.
+// lifecycle.DecidePods decides which pods to create and to delete; desired.Pod builds a pod. The name of a pod is
+// determined by its PodClique and its index, so that one index cannot get two pods, however old the cache is. Pods are
+// created once the PodGroup lists the clique, and scaling in deletes pods once the PodGroup has been lowered.
 package podclique

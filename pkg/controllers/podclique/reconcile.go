@@ -19,7 +19,7 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// maxParallel is how many requests for one clique are sent in parallel.
+// maxParallel is the maximum number of parallel requests for one clique.
 const maxParallel = 32
 
 // Reconcile creates and deletes pods of one PodClique and writes its status.
@@ -57,7 +57,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	facts := observed.CliquePods(clique, pods, unreachable)
 	leafMinMember, listed := observed.Leaf(group, clique.Name)
 	if m := observed.Minimum(clique); m.Effective(0, leafMinMember) > m.Enforced() {
-		// A new PodGroup raises the minimum. One that the cache has and the API server has lowered does not.
+		// A new PodGroup raises the minimum, but not one that is lower in the API server than in the cache.
 		if group, err = r.children.LivePodGroup(ctx, clique); err != nil {
 			return ctrl.Result{}, err
 		}
@@ -80,13 +80,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		d.Delete = append(d.Delete, update.Delete...)
 		d.RequeueAfter = lifecycle.Sooner(d.RequeueAfter, update.RequeueAfter)
 	}
-	waiting := !listed && len(d.Create)+len(d.Blocked) > 0 // the PodGroup comes first
+	waiting := !listed && len(d.Create)+len(d.Blocked) > 0 // the PodGroup must list the clique first
 	if waiting {
 		d.Create, d.Lost, d.Blocked = nil, nil, nil
 	}
 
 	if len(d.Create) > 0 && clique.Status.ObservedGeneration > 0 {
-		// Pods of a PodClique that is gone are deleted as fast as they are created, for as long as the cache shows it.
+		// The garbage collector deletes pods of a PodClique that is gone as fast as they are created, as long as the
+		// cache shows it.
 		if stays, err := r.children.Stays(ctx, clique); err != nil || !stays {
 			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 		}
@@ -108,17 +109,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	})
 	createErr = errors.Join(blockedErr(clique, others, d.Blocked), createErr)
 
-	// 5. Record, before anything is deleted.
+	// 5. Record, before any pod is deleted.
 	recorded := clique.DeepCopy()
 	recorded.Status = desired.PodCliqueStatus(clique, desired.CliqueFacts{
 		Pods: facts, Leaf: leafMinMember, Ends: d.Ends, Training: training, Update: update, Problems: r.children.Problems(clique, createErr, now)}, metav1.NewTime(now))
 	after := d.RequeueAfter
 	if after > 0 {
-		after = max(time.Millisecond, after-r.clock.Since(now)) // creating may have taken a while
+		after = max(time.Millisecond, after-r.clock.Since(now)) // the creation of pods may have taken some time
 	}
 	delay := r.statusDelay(clique, recorded, facts, created > 0 || waiting, now)
 	if delay == 0 && created > 0 && !errors.Is(createErr, children.ErrUnfinished) && recorded.Status.ObservedGeneration != clique.Status.ObservedGeneration {
-		delay = children.PromptBatchPeriod // the next pass sees the pods of this one
+		delay = children.PromptBatchPeriod // the next pass observes the pods of this one
 	}
 	if delay > 0 && len(d.Delete) == 0 && (training == nil || len(training.Release) == 0) {
 		after = lifecycle.Sooner(after, delay)
@@ -130,7 +131,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		clique = recorded
 	}
 
-	// 6. Delete, and let go of what was recorded.
+	// 6. Delete pods, and remove the finalizers of pods whose end was recorded.
 	if training != nil {
 		releaseErr = errors.Join(releaseErr, r.release(ctx, pods, training.Release))
 	}
@@ -146,7 +147,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.children.Result(ctx, request.NamespacedName, now, after, releaseErr, restoreErr, createErr, deleteErr)
 }
 
-// decideUpdate returns how an update of a PodClique goes on. deleted are the pods that this pass deletes for other reasons.
+// decideUpdate returns the decision on an update of a PodClique. deleted are the pods that this pass deletes for other
+// reasons.
 func (r *Reconciler) decideUpdate(clique *v1alpha1.PodClique, pods []lifecycle.Pod, minAvailable int32, deleted []lifecycle.Deletion, now time.Time) *lifecycle.CliqueUpdateDecision {
 	u := lifecycle.CliqueUpdate{
 		Target:   lifecycle.Target{Generation: observed.GenerationHash(clique), Template: clique.Labels[v1alpha1.LabelPodTemplateHash]},
@@ -162,9 +164,9 @@ func (r *Reconciler) decideUpdate(clique *v1alpha1.PodClique, pods []lifecycle.P
 	return &d
 }
 
-// withWorkloadType returns the clique with the annotation that says what its workload is, if its set is one of Training. One
-// that was made by a version that did not write it is told so by its set in a moment. Until then it must not be taken for one
-// of Inference: pods that have succeeded would be made again.
+// withWorkloadType returns the clique with the annotation for the workload type if its set is a Training workload. If
+// the clique was created by a version that did not write the annotation, the set's controller will add it soon. Until
+// then the clique must not be treated as Inference: pods that have succeeded would be recreated.
 func (r *Reconciler) withWorkloadType(ctx context.Context, clique *v1alpha1.PodClique) (*v1alpha1.PodClique, error) {
 	if observed.IsTraining(clique) {
 		return clique, nil
@@ -182,7 +184,7 @@ func (r *Reconciler) withWorkloadType(ctx context.Context, clique *v1alpha1.PodC
 	return clique, nil
 }
 
-// podsOf returns the pods that the clique owns, and others that bear its name. Read-only.
+// podsOf returns the pods that the clique owns, and other pods labelled with its name. Read-only.
 func (r *Reconciler) podsOf(ctx context.Context, clique *v1alpha1.PodClique) (pods, others []*corev1.Pod, err error) {
 	owned, named := &corev1.PodList{}, &corev1.PodList{}
 	if err := r.children.ListOwned(ctx, clique, owned); err != nil {
@@ -192,7 +194,7 @@ func (r *Reconciler) podsOf(ctx context.Context, clique *v1alpha1.PodClique) (po
 		pods = append(pods, &owned.Items[i])
 	}
 	if err := r.client.List(ctx, named, client.InNamespace(clique.Namespace), client.MatchingFields{byName: clique.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, fmt.Errorf("listing pods that bear the name: %w", err)
+		return nil, nil, fmt.Errorf("listing pods labelled with the name: %w", err)
 	}
 	for i := range named.Items {
 		pod := &named.Items[i]

@@ -17,7 +17,7 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// release takes the finalizer from pods of a Training workload whose end was recorded.
+// release removes the finalizer from pods of a Training workload whose end was recorded.
 func (r *Reconciler) release(ctx context.Context, pods []*corev1.Pod, recorded []lifecycle.Pod) error {
 	byUID := make(map[string]*corev1.Pod, len(pods))
 	for _, p := range pods {
@@ -26,7 +26,7 @@ func (r *Reconciler) release(ctx context.Context, pods []*corev1.Pod, recorded [
 	return children.ForEach(len(recorded), maxParallel, func(i int) error { return r.releasePod(ctx, byUID[recorded[i].UID]) })
 }
 
-// releasePod takes the finalizer from a pod. One that is gone, or has been replaced, is no error.
+// releasePod removes the finalizer from a pod. A pod that is gone, or has been replaced, is not an error.
 func (r *Reconciler) releasePod(ctx context.Context, pod *corev1.Pod) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": pod.UID, "$deleteFromPrimitiveList/finalizers": []string{v1alpha1.FinalizerPodTracking}}})
@@ -39,18 +39,19 @@ func (r *Reconciler) releasePod(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	}
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("taking the finalizer from pod %s: %w", pod.Name, err)
+		return fmt.Errorf("removing the finalizer from pod %s: %w", pod.Name, err)
 	}
 	return nil
 }
 
-// releaseAbandoned takes the finalizer from pods that bear the name of a PodClique which records nothing of them any more: it
-// is gone, is being deleted, or was replaced by another, or the pods were orphaned. So no finalizer keeps a namespace, a
-// PodCliqueSet or an earlier attempt from going. Source: docs/decisions, J5.
+// releaseAbandoned removes the finalizer from pods that are labelled with the name of a PodClique whose controller
+// will not record their end: the PodClique is gone, is being deleted, or was replaced by another, or the pods were
+// orphaned. No finalizer may prevent the deletion of a namespace, a PodCliqueSet or an earlier attempt. Source:
+// docs/decisions, J5.
 func (r *Reconciler) releaseAbandoned(ctx context.Context, name types.NamespacedName) error {
 	named := &corev1.PodList{}
 	if err := r.client.List(ctx, named, client.InNamespace(name.Namespace), client.MatchingFields{byName: name.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing pods that bear the name: %w", err)
+		return fmt.Errorf("listing pods labelled with the name: %w", err)
 	}
 	keeper, err := uidOf(ctx, r.client, name)
 	if err != nil {
@@ -69,7 +70,7 @@ func (r *Reconciler) releaseAbandoned(ctx context.Context, name types.Namespaced
 	if len(pods) == 0 {
 		return nil
 	}
-	// A PodClique that the cache does not have yet is found here.
+	// This read finds a PodClique that is not in the cache yet.
 	if keeper, err = uidOf(ctx, r.live, name); err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (r *Reconciler) releaseAbandoned(ctx context.Context, name types.Namespaced
 	})
 }
 
-// uidOf returns the UID of a PodClique that is there to stay, "" if there is none.
+// uidOf returns the UID of a PodClique that is not being deleted, "" if there is none.
 func uidOf(ctx context.Context, reader client.Reader, name types.NamespacedName) (types.UID, error) {
 	clique := &v1alpha1.PodClique{}
 	if err := reader.Get(ctx, name, clique); apierrors.IsNotFound(err) {

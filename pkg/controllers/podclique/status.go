@@ -34,8 +34,8 @@ func breachStatus(s *v1alpha1.PodCliqueStatus) children.BreachStatus {
 	return children.BreachStatus{Conditions: s.Conditions, Since: s.MinAvailableBreachedSince, Deadline: s.TerminationDeadline}
 }
 
-// emitFailed emits an event on the PodCliqueSet of a Training workload when a PodClique of it falls below its minimum. Source:
-// GREP-0285, "Monitoring".
+// emitFailed emits an event on the PodCliqueSet of a Training workload when one of its PodCliques falls below its
+// minimum. Source: GREP-0285, "Monitoring".
 func (r *Reconciler) emitFailed(ctx context.Context, before, after *v1alpha1.PodClique) {
 	breach := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionMinAvailableBreached)
 	if breach == nil || breach.Status != metav1.ConditionTrue || meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionMinAvailableBreached) {

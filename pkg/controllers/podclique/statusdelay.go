@@ -9,9 +9,9 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// statusDelay returns how long to wait before the status of recorded is written over that of clique; 0: do not wait. It
-// remembers since when there has been something to write: the beginning of the pass that was the first to see it. creating:
-// this pass, which began at that time, has created pods, or waits to.
+// statusDelay returns how long to wait before the status of recorded is written over that of clique; 0: write it now.
+// It remembers when the status first differed: the beginning of the first pass that observed a difference. creating:
+// this pass, which began at that time, has created pods, or waits to create them.
 func (r *Reconciler) statusDelay(clique, recorded *v1alpha1.PodClique, pods []lifecycle.Pod, creating bool, began time.Time) time.Duration {
 	change, differs := desired.PodCliqueStatusChange(&clique.Status, &recorded.Status, pods)
 	if !differs {

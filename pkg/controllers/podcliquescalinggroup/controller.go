@@ -29,13 +29,14 @@ type Reconciler struct {
 	children      *children.Client
 	clock         clock.PassiveClock
 	schedulerName string
-	// stalledUpdateAfter is after how long without progress an update has stalled. Not positive: never.
+	// stalledUpdateAfter is the time without progress after which an update has stalled. Not positive: never.
 	stalledUpdateAfter time.Duration
 	recorder           events.EventRecorder // nil before SetupWithManager
 }
 
-// New returns a Reconciler. c reads from the cache, live past it. schedulerName is given to pods whose template names no
-// scheduler. stalledUpdateAfter is after how long without progress an update has stalled; not positive: never.
+// New returns a Reconciler. c reads from the cache, live from the API server. schedulerName is set on pods whose
+// template has no schedulerName. stalledUpdateAfter is the time without progress after which an update has stalled;
+// not positive: never.
 func New(c client.Client, live client.Reader, clock clock.PassiveClock, schedulerName string, stalledUpdateAfter time.Duration) *Reconciler {
 	return &Reconciler{client: c, children: children.NewClient(c, live), clock: clock, schedulerName: schedulerName,
 		stalledUpdateAfter: stalledUpdateAfter}
@@ -66,8 +67,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// setUrgency returns the urgency of an update of the PodCliqueSet. In a Training workload that has failed, and in a replica that
-// has succeeded, nothing is created any more.
+// setUrgency returns the urgency of an update of the PodCliqueSet. It is urgent that a Training workload has failed,
+// or a replica has succeeded, because no more objects may be created for them.
 func setUrgency(before, after client.Object) children.Urgency {
 	was, is := before.(*v1alpha1.PodCliqueSet), after.(*v1alpha1.PodCliqueSet)
 	if observed.Failed(was) != observed.Failed(is) || was.Status.SucceededIndices != is.Status.SucceededIndices {
@@ -83,8 +84,8 @@ func (r *Reconciler) enqueueForDeletedPod(ctx context.Context, e event.DeleteEve
 	}
 }
 
-// enqueueForUnreachablePod enqueues the scaling groups that wait until the grace period of a pod is over whose node does not
-// answer.
+// enqueueForUnreachablePod enqueues the scaling groups that wait for the end of the grace period of a pod whose node
+// does not respond.
 func (r *Reconciler) enqueueForUnreachablePod(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	if !r.children.EndsUnreachable(ctx, e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)) {
 		return
@@ -94,12 +95,12 @@ func (r *Reconciler) enqueueForUnreachablePod(ctx context.Context, e event.Updat
 	}
 }
 
-// groupsThatWaitFor returns the scaling groups whose PodCliques may wait until the pod is gone: the one that its label names,
-// and if the pod is of an earlier attempt of the set replica, all groups of that replica.
+// groupsThatWaitFor returns the scaling groups whose PodCliques may wait until the pod is gone: the one in its label,
+// and if the pod belongs to an earlier attempt of the set replica, all groups of that replica.
 func (r *Reconciler) groupsThatWaitFor(ctx context.Context, pod client.Object) []types.NamespacedName {
 	groups := &v1alpha1.PodCliqueScalingGroupList{}
 	if err := r.children.ListSetReplica(ctx, pod, groups); err != nil {
-		return nil // the cache has the index, or the manager would not have started
+		return nil // cannot happen: the manager does not start without the index
 	}
 	var keys []types.NamespacedName
 	for i := range groups.Items {

@@ -1,6 +1,7 @@
-// Package podcliquescalinggroup is the controller of PodCliqueScalingGroups: it keeps the PodCliques of their replicas.
+// Package podcliquescalinggroup contains the controller of PodCliqueScalingGroups, which creates, updates and deletes
+// the PodCliques of their replicas.
 //
-// Which PodCliques a replica has stands in the template of the PodCliqueSet, which owns the group. A replica is made when
-// the PodGroup lists it, and removed when the PodGroup does not list it any more; the PodCliqueSet's controller sees to
-// both.
+// The template of the PodCliqueSet, which owns the group, defines the PodCliques of a replica. A replica is created
+// when the PodGroup lists it, and deleted when the PodGroup no longer lists it; the PodCliqueSet's controller
+// maintains the PodGroup.
 package podcliquescalinggroup

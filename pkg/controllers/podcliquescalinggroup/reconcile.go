@@ -21,7 +21,7 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// maxParallel is how many requests for one scaling group are sent in parallel.
+// maxParallel is the maximum number of parallel requests for one scaling group.
 const maxParallel = 16
 
 // Reconcile creates and deletes PodCliques of one scaling group and writes its status.
@@ -66,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 	metrics.UnderWay(v1alpha1.KindPodCliqueScalingGroup, request.String(), lifecycle.UnderWay(units)+len(units.raised(group)))
 
-	// 4. Update what differs, create what is missing. A PodClique that is refused keeps no other from being updated.
+	// 4. Update and create PodCliques. The rejection of one PodClique does not prevent the update of others.
 	createOrUpdate := func(m member) error {
 		if err := r.children.SpecUnchanged(ctx, group); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	_, missingErr := r.children.SlowStart(r.clock, request.NamespacedName, len(missing), maxParallel, func(i int) error { return createOrUpdate(missing[i]) })
 	createErr := errors.Join(existingErr, missingErr)
 
-	// 5. Record, before anything is deleted.
+	// 5. Record, before any PodClique is deleted.
 	recorded, err := r.writeStatus(ctx, group, desired.GroupFacts{
 		Replicas: replicas, Delay: delayOf(set, group), NextTermination: termination.Next,
 		Training: set != nil && set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining,
@@ -101,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if d.update != nil {
 		after = lifecycle.Sooner(after, d.update.RequeueAfter)
 		if observed.GroupProgress(group).Open() != d.update.Progress.Open() {
-			after = time.Millisecond // the members are told
+			after = time.Millisecond // the next pass sets the annotations of the members
 		}
 	}
 	return r.children.Result(ctx, request.NamespacedName, now, after, createErr, removeErr)
@@ -120,9 +120,9 @@ func (r *Reconciler) membersOf(ctx context.Context, group *v1alpha1.PodCliqueSca
 	return members, nil
 }
 
-// setOf returns the PodCliqueSet that owns the group, with defaults, and the revision that the group is to follow, whose template
-// the set has here. nil if the set is gone or being deleted, the group has lost its owner, or does not know its revision yet: then
-// nothing is created or deleted.
+// setOf returns the PodCliqueSet that owns the group, with defaults and with the template of the revision that the
+// group must follow, and that revision. nil if the set is gone or being deleted, the group has lost its owner, or has
+// no revision yet; in these cases no PodClique is created or deleted.
 func (r *Reconciler) setOf(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup) (*v1alpha1.PodCliqueSet, *desired.Revision, error) {
 	owner := metav1.GetControllerOfNoCopy(group)
 	hash := observed.GenerationHash(group)
@@ -144,22 +144,22 @@ func (r *Reconciler) setOf(ctx context.Context, group *v1alpha1.PodCliqueScaling
 	if err != nil {
 		return nil, nil, err
 	}
-	if revision == nil { // somebody has deleted it, and the set stores it again; or the set has a later one
-		return nil, nil, fmt.Errorf("the revision %s of PodCliqueSet %s, which the scaling group is to follow, does not exist", hash, set.Name)
+	if revision == nil { // it was deleted, and the set's controller stores it again; or the set has a later one
+		return nil, nil, fmt.Errorf("the revision %s of PodCliqueSet %s, which the scaling group must follow, does not exist", hash, set.Name)
 	}
 	if number := observed.Revision(group); number > 0 {
-		revision.Number = number // the cache may have one that the set has left and come back to since
+		revision.Number = number // the cached number may be outdated if the set has returned to this revision
 	}
 	set = revision.Template(set)
 	v1alpha1.SetDefaults(set, r.schedulerName)
 	return set, revision, nil
 }
 
-// member is a PodClique that is wanted, and the existing one, nil if there is none.
+// member is a desired PodClique, and the existing one, nil if there is none.
 type member struct{ existing, want *v1alpha1.PodClique }
 
-// decide returns the PodCliques to update and those to create, lowest replica first, and those to delete: see
-// lifecycle.DecideMembers. Nothing without a set.
+// decide returns the PodCliques to update and those to create, lowest replica first, and those to delete; see
+// lifecycle.DecideMembers. It returns none without a set.
 func decide(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, revision *desired.Revision, podGroup *v2alpha2.PodGroup, members []*v1alpha1.PodClique, units units) (existing, missing []member, remove []*v1alpha1.PodClique) {
 	if set == nil {
 		return nil, nil, nil

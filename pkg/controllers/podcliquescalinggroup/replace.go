@@ -17,14 +17,14 @@ import (
 // units are the decisions on the replicas of a scaling group, by index.
 type units []lifecycle.UnitDecision
 
-// decisions are what is decided about the replicas of a scaling group.
+// decisions are the decisions on the replicas of a scaling group.
 type decisions struct {
 	units       units
 	termination lifecycle.Termination
 	update      *lifecycle.GroupUpdateDecision // nil: Training, or there is no set
 }
 
-// replace returns the replicas that are to be replaced, and why, by index. A replica that is to be terminated is.
+// replace returns the replicas to replace, by index, with the reasons. It includes the replicas to terminate.
 func (d decisions) replace() map[int]lifecycle.Replacement {
 	replace := map[int]lifecycle.Replacement{}
 	if d.update != nil {
@@ -34,9 +34,10 @@ func (d decisions) replace() map[int]lifecycle.Replacement {
 	return replace
 }
 
-// decideUnits returns what to do about the PodCliques of each replica of a group; the zero value without a set. members are its
-// PodCliques as the cache has them. What the cache shows is enough to leave a replica alone; before a PodClique is created, or a
-// replica is replaced, in a group that had PodCliques before, the API server is asked.
+// decideUnits returns the decisions on the PodCliques of each replica of a group; the zero value without a set.
+// members are the group's PodCliques in the cache. The cached objects are sufficient to leave a replica alone; before
+// a PodClique is created or a replica is replaced, in a group that had PodCliques before, decideUnits reads from the
+// API server.
 func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, members []*v1alpha1.PodClique, now time.Time) (decisions, error) {
 	i, config := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), group.Labels[v1alpha1.LabelTemplateName]
 	if set == nil {
@@ -74,8 +75,8 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 	if !askServer || group.Status.ObservedGeneration == 0 && len(replace) == 0 {
 		return d, nil
 	}
-	// An attempt that was raised, and which the cache does not show yet, has no PodCliques: those of the attempt before would be
-	// created once more.
+	// An attempt that was raised but is not in the cache yet has no PodCliques: without this check, those of the
+	// previous attempt would be created once more.
 	if err := r.children.EnsureUpToDate(ctx, group); err != nil {
 		return decisions{}, err
 	}
@@ -85,7 +86,7 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 	}
 	asked := replace
 	if len(asked) > 0 {
-		// The delay and the strategy, too, have to be the present ones.
+		// The delay and the strategy must be current, too.
 		if err := r.children.EnsureUpToDate(ctx, set); err != nil {
 			return decisions{}, err
 		}
@@ -105,8 +106,8 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 	return d, nil
 }
 
-// decideUpdate returns how an update of the group goes on. members are its PodCliques. nil: the template of a Training workload
-// does not roll.
+// decideUpdate returns the decision on an update of the group. members are its PodCliques. nil for a Training
+// workload, whose template is not rolled out.
 func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup, members []*v1alpha1.PodClique, now time.Time) *lifecycle.GroupUpdateDecision {
 	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
 		return nil
@@ -131,7 +132,7 @@ func memberNames(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueS
 	return names
 }
 
-// replicaOf returns those of the PodCliques that are of replica j of the group.
+// replicaOf returns the PodCliques that belong to replica j of the group.
 func replicaOf(group *v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.PodClique, j int) []*v1alpha1.PodClique {
 	var own []*v1alpha1.PodClique
 	for _, c := range cliques {
@@ -142,7 +143,7 @@ func replicaOf(group *v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.PodCli
 	return own
 }
 
-// raised returns the attempts that the decisions raise, by replica.
+// raised returns the attempts raised by the decisions, by replica.
 func (u units) raised(group *v1alpha1.PodCliqueScalingGroup) map[int]lifecycle.Raised {
 	attempts := map[int]lifecycle.Raised{}
 	for j, d := range u {
@@ -153,7 +154,7 @@ func (u units) raised(group *v1alpha1.PodCliqueScalingGroup) map[int]lifecycle.R
 	return attempts
 }
 
-// note returns what the first replica that waits waits for, "" if none does.
+// note returns what the first waiting replica waits for, "" if none waits.
 func (u units) note() string {
 	for _, d := range u {
 		if note := d.Note(); note != "" {

@@ -30,7 +30,7 @@ func decideTermination(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScal
 	}, now)
 }
 
-// wantedReplicas returns the replicas of a group that are wanted and of which a PodClique exists.
+// wantedReplicas returns the desired replicas of a group of which a PodClique exists.
 func wantedReplicas(group *v1alpha1.PodCliqueScalingGroup, members []*v1alpha1.PodClique) []lifecycle.GroupReplica {
 	return slices.DeleteFunc(observed.GroupReplicas(group, members), func(r lifecycle.GroupReplica) bool { return r.Index >= int(group.Spec.Replicas) })
 }

@@ -31,18 +31,19 @@ import (
 // Reconciler reconciles PodCliqueSets: it creates, updates and deletes the objects that they own.
 type Reconciler struct {
 	client        client.Client // reads from the cache
-	live          client.Reader // reads past the cache
+	live          client.Reader // reads from the API server
 	children      *children.Client
 	clock         clock.PassiveClock
 	schedulerName string
-	// stalledUpdateAfter is after how long without progress an update has stalled. Not positive: never.
+	// stalledUpdateAfter is the time without progress after which an update has stalled. Not positive: never.
 	stalledUpdateAfter time.Duration
 	recorder           events.EventRecorder // nil before SetupWithManager
 	stories            stories
 }
 
-// New returns a Reconciler. c reads from the cache, live past it. schedulerName is given to pods whose template names no
-// scheduler. stalledUpdateAfter is after how long without progress an update has stalled; not positive: never.
+// New returns a Reconciler. c reads from the cache, live from the API server. schedulerName is set on pods whose
+// template has no schedulerName. stalledUpdateAfter is the time without progress after which an update has stalled;
+// not positive: never.
 func New(c client.Client, live client.Reader, clock clock.PassiveClock, schedulerName string, stalledUpdateAfter time.Duration) *Reconciler {
 	return &Reconciler{client: c, live: live, children: children.NewClient(c, live), clock: clock, schedulerName: schedulerName,
 		stalledUpdateAfter: stalledUpdateAfter}
@@ -82,9 +83,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// enqueueForPodPhase enqueues the set of a pod that has begun to run, which may be long before it is ready, or that has ended
-// in a Training workload: the set's phase depends on it. The first pod of a set that runs changes the phase, which is to be
-// seen within 1 s. Of a pod that ends on a node that does not answer too: a replica that is replaced waits for its grace period.
+// enqueueForPodPhase enqueues the set of a pod that has begun to run, which may be long before it is ready, or that
+// has ended in a Training workload, because the set's phase depends on it. The first running pod of a set changes the
+// phase, which must be in the status within 1 s. It also enqueues the set of a pod that is deleted on a node that does
+// not respond: a replica that is replaced waits for the end of its grace period.
 func (r *Reconciler) enqueueForPodPhase(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
 	name := is.Labels[v1alpha1.LabelPartOf]
@@ -112,14 +114,14 @@ func enqueueForDeletedPod(ctx context.Context, e event.DeleteEvent, q workqueue.
 	}
 }
 
-// enqueueForDeletedRevision enqueues the set of a revision that somebody has deleted: it is stored again if it is the present one.
+// enqueueForDeletedRevision enqueues the set of a deleted revision: the current revision is stored again.
 func enqueueForDeletedRevision(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	for _, key := range children.Owner(v1alpha1.KindPodCliqueSet)(ctx, e.Object) {
 		q.AddAfter(reconcile.Request{NamespacedName: key}, children.SyncBatchPeriod)
 	}
 }
 
-// setOfPod returns the set that the pod's label names.
+// setOfPod returns the set in the pod's label.
 func setOfPod(_ context.Context, pod client.Object) []types.NamespacedName {
 	if set := pod.GetLabels()[v1alpha1.LabelPartOf]; set != "" {
 		return []types.NamespacedName{{Namespace: pod.GetNamespace(), Name: set}}
@@ -127,8 +129,8 @@ func setOfPod(_ context.Context, pod client.Object) []types.NamespacedName {
 	return nil
 }
 
-// setOfClique returns the set that a PodClique belongs to: its owner, or the owner of its scaling group, which the label
-// names. A wrong label costs a pass for a set that has nothing to do.
+// setOfClique returns the set that a PodClique belongs to: its owner, or the owner of its scaling group, which is
+// named in a label. A wrong label only causes an unnecessary pass for another set.
 func setOfClique(_ context.Context, o client.Object) []types.NamespacedName {
 	owner := metav1.GetControllerOfNoCopy(o)
 	switch {
@@ -142,9 +144,9 @@ func setOfClique(_ context.Context, o client.Object) []types.NamespacedName {
 	return nil
 }
 
-// cliqueUrgency returns the urgency of an update of a PodClique. A changed minimum moves the PodGroup, on which scaling in
-// waits. The counts of a scaling group's member reach the set through the group, its failures do not; nor does what becomes of
-// it in a Training workload, which the set restarts and ends.
+// cliqueUrgency returns the urgency of an update of a PodClique. A changed minimum changes the PodGroup, which scaling
+// in waits for. The set learns the counts of a scaling group's member from the group, but not its failures, and not
+// its state in a Training workload, which the set restarts and finishes.
 func cliqueUrgency(before, after client.Object) children.Urgency {
 	was, is := before.(*v1alpha1.PodClique), after.(*v1alpha1.PodClique)
 	if observed.Minimum(was).Enforced() != observed.Minimum(is).Enforced() {

@@ -12,9 +12,9 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 )
 
-// replica is what one replica of a set is to consist of.
+// replica contains the desired objects of one replica of a set.
 type replica struct {
-	// podGroup is nil if the replica needs nothing, because all of it is scaled to zero.
+	// podGroup is nil if the replica needs none, because all of it is scaled to zero.
 	podGroup *v2alpha2.PodGroup
 	service  *corev1.Service
 	cliques  []*v1alpha1.PodClique
@@ -22,7 +22,7 @@ type replica struct {
 	hpas     []*autoscalingv2.HorizontalPodAutoscaler
 }
 
-// wanted returns what replica i of a set, defaults filled in, is to consist of. r is the revision of its template, live are
+// wanted returns the desired objects of replica i of a set with defaults. r is the revision of its template, live are
 // owned.children().
 func wanted(set *v1alpha1.PodCliqueSet, r *desired.Revision, i int, owned ownedObjects, live desired.Children) replica {
 	return replica{
@@ -34,8 +34,8 @@ func wanted(set *v1alpha1.PodCliqueSet, r *desired.Revision, i int, owned ownedO
 	}
 }
 
-// children returns the names of what the replica consists of. A set may have so many replicas that these are all that can be
-// kept of them in memory.
+// children returns the names of the replica's objects. For a set with very many replicas, only the names can be kept
+// in memory.
 func (r replica) children() []lifecycle.Child {
 	children := []lifecycle.Child{{Kind: kindService, Name: r.service.Name}}
 	if r.podGroup != nil {
@@ -53,13 +53,14 @@ func (r replica) children() []lifecycle.Child {
 	return children
 }
 
-// removal is what goes together: the PodGroup first, if it goes at all, then the rest.
+// removal contains objects that are deleted together: first the PodGroup, if it is deleted, then the others.
 type removal struct {
 	podGroup *v2alpha2.PodGroup
 	rest     []client.Object
 }
 
-// unwanted returns what a set owns beyond what is wanted, by the replica that it says it is of: highest index first.
+// unwanted returns the objects that a set owns and that are not desired, by the replica in their labels, highest index
+// first.
 func unwanted(wanted [][]lifecycle.Child, owned ownedObjects) []removal {
 	objects := owned.byChild()
 	facts := make([]lifecycle.OwnedChild, 0, len(objects))

@@ -1,6 +1,7 @@
-// Package podcliqueset is the controller of PodCliqueSets: for each replica it keeps a PodGroup, the standalone PodCliques
-// and the PodCliqueScalingGroups, a headless Service, and autoscalers where they are asked for.
+// Package podcliqueset contains the controller of PodCliqueSets, which maintains for each replica a PodGroup, the
+// standalone PodCliques and the PodCliqueScalingGroups, a headless Service, and the autoscalers of the template.
 //
-// The PodGroup comes first: what it lists may be made, and what it does not list any more may be removed. So pods never
-// wait for a tree that does not know them, and a gang is never taken below a minimum that still holds.
+// The PodGroup is written first: an object may be created when the PodGroup lists it, and deleted when the PodGroup no
+// longer lists it. Pods therefore never wait for a tree that does not include them, and a gang never falls below a
+// minimum that is still in force.
 package podcliqueset

@@ -68,7 +68,7 @@ func byName[T any](items []T, name func(*T) string) map[string]*T {
 	return m
 }
 
-// children returns the PodCliques and scaling groups, as the PodGroups are built from them.
+// children returns the PodCliques and scaling groups from which the PodGroups are built.
 func (o ownedObjects) children() desired.Children {
 	c := desired.Children{Cliques: make(map[string]*v1alpha1.PodClique, len(o.cliques)+len(o.members)), Groups: o.groups}
 	for _, cliques := range []map[string]*v1alpha1.PodClique{o.cliques, o.members} {
@@ -85,7 +85,7 @@ const (
 	kindHPA     = "HorizontalPodAutoscaler"
 )
 
-// byChild returns what the set itself owns, by kind and name.
+// byChild returns the objects that the set itself owns, by kind and name.
 func (o ownedObjects) byChild() map[lifecycle.Child]client.Object {
 	children := make(map[lifecycle.Child]client.Object, len(o.podGroups)+len(o.cliques)+len(o.groups)+len(o.services)+len(o.hpas))
 	add(children, lifecycle.KindPodGroup, o.podGroups)
@@ -102,7 +102,7 @@ func add[T client.Object](children map[lifecycle.Child]client.Object, kind strin
 	}
 }
 
-// presentPodGroups returns the PodGroups that are there to stay: not those of earlier attempts of their replicas.
+// presentPodGroups returns the PodGroups of the current attempts of their replicas.
 func (o ownedObjects) presentPodGroups(set *v1alpha1.PodCliqueSet) map[string]*v2alpha2.PodGroup {
 	present := make(map[string]*v2alpha2.PodGroup, len(o.podGroups))
 	for name, pg := range o.podGroups {
@@ -119,7 +119,7 @@ func (o ownedObjects) exists(set string, i int) bool {
 	return o.podGroups[naming.PodGroup(set, i)] != nil || o.services[naming.HeadlessService(set, i)] != nil
 }
 
-// replicas returns the indices of the first n replicas of a set of which an object exists, and of those of which none does.
+// replicas returns, of the first n replicas of a set, the indices of those with an existing object and of those without.
 func (o ownedObjects) replicas(set string, n int) (existing, missing []int) {
 	for i := range n {
 		if o.exists(set, i) {

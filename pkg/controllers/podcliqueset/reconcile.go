@@ -28,10 +28,11 @@ import (
 )
 
 const (
-	// maxParallel is how many replicas of one set are processed in parallel.
+	// maxParallel is the maximum number of replicas of one set that are processed in parallel.
 	maxParallel = 32
-	// maxCreating is how many new replicas are created in parallel. More would not be ready sooner, but wait longer for their
-	// pods to be created and bound: each PodClique that waits for seconds costs another write of its status.
+	// maxCreating is the maximum number of new replicas that are created in parallel. More would not become ready
+	// sooner, but would wait longer for their pods to be created and bound, and each PodClique that waits for seconds
+	// costs another write of its status.
 	maxCreating = 8
 )
 
@@ -52,7 +53,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if live.DeletionTimestamp != nil {
-		// The garbage collector deletes what it owns.
+		// The garbage collector deletes the objects of the set.
 		return r.children.Result(ctx, request.NamespacedName, now, 0, r.children.Release(ctx, live, maxParallel, &v1alpha1.PodCliqueList{}, &v1alpha1.PodCliqueScalingGroupList{}, &v2alpha2.PodGroupList{}))
 	}
 	owned, err := r.ownedBy(ctx, live)
@@ -60,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 
-	// 2. Observe, 3. decide. A new template is recorded first: children follow the revision that the status has.
+	// 2. Observe, 3. decide. A new template is recorded first: children follow the revision in the status.
 	live, revision, createErr, err := r.prepare(ctx, live, owned, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
@@ -84,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	var update *lifecycle.SetUpdateDecision
 	var removals []removal
 	if revision != nil {
-		// 4. Create what is missing, update what differs.
+		// 4. Create missing objects, update those that differ.
 		childrenOf, replicas := owned.children(), int(max(set.Spec.Replicas, 0))
 		childrenOf.PodGroups = owned.presentPodGroups(set)
 		termination = lifecycle.DecideSetTermination(facts, now)
@@ -100,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		for i := range decisions {
 			facts[i].Waits = decisions[i].Note()
 		}
-		update = r.decideUpdate(set, facts, cliques, groups, now) // it does not end while a replica waits for pods of before
+		update = r.decideUpdate(set, facts, cliques, groups, now) // an update does not end while a replica waits for pods of an earlier attempt
 		recordedReplicas = desired.RecordedReplicas(set, childrenOf)
 		names, services := make([][]lifecycle.Child, replicas), make([]*corev1.Service, replicas)
 		accessErr := r.createOrUpdateAccess(ctx, set) // before the pods that need it
@@ -109,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 				return err
 			}
 			if decisions[i].Attempt != observed.SetAttempt(set, i) || training != nil && training.Failure != "" {
-				return nil // it is replaced, or the workload fails: that is recorded first
+				return nil // the replica is replaced, or the workload fails, which must be recorded first
 			}
 			want := wanted(set, revision, i, owned, childrenOf)
 			names[i] = want.children()
@@ -120,26 +121,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			services[i], err = r.createOrUpdate(ctx, want, owned, decisions[i])
 			return err
 		}
-		// A replica that is refused keeps no existing one from being scaled; only new replicas wait.
+		// The rejection of one replica does not prevent scaling of existing ones; only new replicas wait.
 		existing, missing := owned.replicas(set.Name, replicas)
 		existingErr := children.ForEach(len(existing), maxParallel, func(k int) error { return createOrUpdate(existing[k]) })
 		_, missingErr := r.children.SlowStart(r.clock, request.NamespacedName, len(missing), maxCreating, func(k int) error { return createOrUpdate(missing[k]) })
-		// Services come after the PodCliques of all replicas of the pass: kube-controller-manager writes the addresses of a
-		// Service anew with every few pods that start, and here finds them started.
+		// Services are created after the PodCliques of all replicas of the pass. kube-controller-manager updates the
+		// addresses of a Service each time a few pods start; with this order most pods have started by then.
 		services = slices.DeleteFunc(services, func(s *corev1.Service) bool { return s == nil })
 		_, serviceErr := r.children.SlowStart(r.clock, request.NamespacedName, len(services), maxCreating, func(k int) error {
 			return children.CreateOrUpdate(ctx, r.children, nil, services[k])
 		})
 		createErr = errors.Join(accessErr, existingErr, missingErr, serviceErr)
 		for i := range names {
-			if names[i] == nil { // it is replaced, or the batches ended before
+			if names[i] == nil { // the replica is replaced, or the batches ended before it
 				names[i] = wanted(set, revision, i, owned, childrenOf).children()
 			}
 		}
 		removals = append(replacements(set, decisions, owned), unwanted(names, owned)...)
 	}
 
-	// 5. Record, before anything is deleted.
+	// 5. Record, before any object is deleted.
 	running, err := r.anyRunning(ctx, owned)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -162,7 +163,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if update != nil {
 		if !equality.Semantic.DeepEqual(live.Status.UpdateProgress, recorded.Status.UpdateProgress) {
-			update.RequeueAfter = time.Millisecond // the children are told
+			update.RequeueAfter = time.Millisecond // the next pass sets the annotations of the children
 		}
 	}
 	after := lifecycle.Sooner(lifecycle.RequeueAfter(decisions, len(raisedAttempts) > 0), termination.RequeueAfter(now))
@@ -183,21 +184,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.children.Result(ctx, request.NamespacedName, now, after, createErr, removeErr)
 }
 
-// prepare returns the set as it is acted on, with the revision of its template recorded. One that is invalid, because it got past
-// admission, or whose revision cannot be stored has none: invalid says why, and existing objects are left alone.
+// prepare returns the set to reconcile, with the revision of its template recorded. revision is nil if the set is
+// invalid although it passed admission, or if its revision cannot be stored; invalid then contains the reason, and
+// existing objects are left alone.
 func (r *Reconciler) prepare(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, now time.Time) (recorded *v1alpha1.PodCliqueSet, revision *desired.Revision, invalid, err error) {
 	if errs, _ := validation.ValidatePodCliqueSet(set); len(errs) > 0 {
 		return set, nil, &children.InvalidError{Err: fmt.Errorf("invalid, and nothing is made or removed until it is repaired: %w", errs.ToAggregate())}, nil
 	}
 	recorded, revision, err = r.withRevision(ctx, set, owned, now)
-	if err != nil && !apierrors.IsConflict(err) { // told in the status
+	if err != nil && !apierrors.IsConflict(err) { // reported in the status
 		return set, nil, err, nil
 	}
 	return recorded, revision, nil, err
 }
 
-// observe returns a copy of the set with its defaults, and what there is of its replicas. revision is the present one, nil if
-// the set is invalid.
+// observe returns a copy of the set with defaults, and the facts about its replicas. revision is the current one, nil
+// if the set is invalid.
 func (r *Reconciler) observe(live *v1alpha1.PodCliqueSet, revision *desired.Revision, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) (*v1alpha1.PodCliqueSet, []lifecycle.SetReplica) {
 	set := live.DeepCopy()
 	v1alpha1.SetDefaults(set, r.schedulerName)
@@ -208,9 +210,9 @@ func (r *Reconciler) observe(live *v1alpha1.PodCliqueSet, revision *desired.Revi
 	return set, observed.SetReplicas(set, number, cliques, groups)
 }
 
-// liveIfMissing returns the set as it was read, or as the API server has it if an object is missing of a set that was
-// complete before: an object that is created again gets the replicas that the status records, and the cache may not have
-// these yet. nil: the set is gone or being deleted.
+// liveIfMissing returns the set as it was read, or, if an object of a set that was complete before is missing, as it
+// is in the API server: a recreated object gets the replicas that the status records, which may not be in the cache
+// yet. nil: the set is gone or being deleted.
 func (r *Reconciler) liveIfMissing(ctx context.Context, set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica) (*v1alpha1.PodCliqueSet, error) {
 	if set.Status.ObservedGeneration == 0 ||
 		!slices.ContainsFunc(facts, func(r lifecycle.SetReplica) bool { return len(r.Missing) > 0 }) {
@@ -220,7 +222,7 @@ func (r *Reconciler) liveIfMissing(ctx context.Context, set *v1alpha1.PodCliqueS
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(set), live); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("reading the set past the cache: %w", err)
+		return nil, fmt.Errorf("reading the set from the API server: %w", err)
 	}
 	if live.UID != set.UID || live.DeletionTimestamp != nil {
 		return nil, nil
@@ -228,10 +230,10 @@ func (r *Reconciler) liveIfMissing(ctx context.Context, set *v1alpha1.PodCliqueS
 	return live, nil
 }
 
-// createOrUpdate creates and updates the objects of one replica: its PodGroup first, and nothing without it. Of PodCliques
-// that do not exist those are created that the decision names. The PodGroup of an earlier attempt is left alone: it is
-// deleted, and its successor created when it and all pods of that attempt are gone. The Service is returned if it is to be
-// created.
+// createOrUpdate creates and updates the objects of one replica: first its PodGroup, without which no other object is
+// created. Of the missing PodCliques it creates those in the decision. A PodGroup of an earlier attempt is not
+// updated: it is deleted, and its successor is created when it and all pods of that attempt are gone. If the Service
+// is missing, it is returned for the caller to create.
 func (r *Reconciler) createOrUpdate(ctx context.Context, want replica, owned ownedObjects, d lifecycle.UnitDecision) (missing *corev1.Service, err error) {
 	if want.podGroup != nil {
 		existing := owned.podGroups[want.podGroup.Name]
@@ -262,7 +264,7 @@ func (r *Reconciler) createOrUpdate(ctx context.Context, want replica, owned own
 	return missing, errors.Join(errs...)
 }
 
-// updateGroups creates and updates the scaling groups of one replica. Existing ones learn of a new attempt by it.
+// updateGroups creates and updates the scaling groups of one replica. It also writes a new attempt to existing ones.
 func (r *Reconciler) updateGroups(ctx context.Context, want replica, owned ownedObjects) error {
 	var errs []error
 	for _, g := range want.groups {
@@ -271,8 +273,8 @@ func (r *Reconciler) updateGroups(ctx context.Context, want replica, owned owned
 	return errors.Join(errs...)
 }
 
-// createOrUpdateAccess lets the waiting containers of the set read what they wait for. The cliques of a set and their order
-// are immutable, so the Role and the RoleBinding are not deleted before the set is.
+// createOrUpdateAccess allows the waiting containers of the set to read the objects they wait for. The cliques of a
+// set and their order are immutable, so the Role and the RoleBinding are not deleted before the set is.
 func (r *Reconciler) createOrUpdateAccess(ctx context.Context, set *v1alpha1.PodCliqueSet) error {
 	role, binding := desired.StartAccess(set)
 	if role == nil {
@@ -283,13 +285,13 @@ func (r *Reconciler) createOrUpdateAccess(ctx context.Context, set *v1alpha1.Pod
 		err = children.CreateOrUpdateUncached(ctx, r.children, &rbacv1.RoleBinding{}, binding)
 	}
 	if err != nil {
-		return fmt.Errorf("pods that start after others cannot see them: %w", err)
+		return fmt.Errorf("granting access to pods that wait for other cliques: %w", err)
 	}
 	return nil
 }
 
-// remove deletes the objects of one replica that are no longer wanted: its PodGroup first, so that no pod is taken from a
-// gang whose minimum still holds.
+// remove deletes the objects of one replica that are no longer desired: first its PodGroup, so that no pod is deleted
+// from a gang whose minimum is still in force.
 func (r *Reconciler) remove(ctx context.Context, gone removal) error {
 	if gone.podGroup != nil {
 		if err := r.children.Delete(ctx, gone.podGroup); err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// decideUnits returns what to do about the PodCliques of each replica of a set, defaults filled in. replace are the replicas
-// that the cache shows should be replaced, and why. What the cache shows is enough to leave a replica alone; before a PodClique
-// is created where there was one, or the replica is replaced, the API server is asked.
+// decideUnits returns the decisions on the PodCliques of each replica of a set with defaults. replace are the replicas
+// to replace according to the cache, with the reasons. The cached objects are sufficient to leave a replica alone;
+// before a PodClique is recreated or the replica is replaced, decideUnits reads from the API server.
 func (r *Reconciler) decideUnits(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, replace map[int]lifecycle.Replacement, now time.Time) ([]lifecycle.UnitDecision, error) {
 	byReplica := owned.cliquesByReplica()
 	decisions := make([]lifecycle.UnitDecision, max(set.Spec.Replicas, 0))
@@ -58,7 +58,7 @@ func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet,
 	if cliques, pods, err = r.children.LiveSetReplica(ctx, set.Namespace, set.Name, i); err != nil {
 		return lifecycle.UnitDecision{}, err
 	}
-	if replace.Reason == lifecycle.ReplacedTermination { // a restart was decided by what the API server has
+	if replace.Reason == lifecycle.ReplacedTermination { // a restart was decided on live objects
 		if replace, err = r.liveTermination(ctx, set, i, owned, observed.WithReady(cliques, pods), now); err != nil {
 			return lifecycle.UnitDecision{}, err
 		}
@@ -69,8 +69,8 @@ func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet,
 	return decide(cliques, pods), nil
 }
 
-// cliqueNames returns the names of the PodCliques that replica i of a set consists of: standalone ones, and members of the
-// scaling groups that exist.
+// cliqueNames returns the names of the PodCliques of replica i of a set: standalone ones, and members of the existing
+// scaling groups.
 func cliqueNames(set *v1alpha1.PodCliqueSet, i int, owned ownedObjects) (standalone, members []string) {
 	template := &set.Spec.Template
 	for _, c := range template.CliquesInOrder() {
@@ -93,7 +93,7 @@ func cliqueNames(set *v1alpha1.PodCliqueSet, i int, owned ownedObjects) (standal
 	return standalone, members
 }
 
-// cliquesByReplica returns the PodCliques by the replica of the set that their labels name.
+// cliquesByReplica returns the PodCliques by the replica of the set in their labels.
 func (o ownedObjects) cliquesByReplica() map[int][]*v1alpha1.PodClique {
 	byReplica := map[int][]*v1alpha1.PodClique{}
 	for _, c := range o.children().Cliques {
@@ -103,8 +103,8 @@ func (o ownedObjects) cliquesByReplica() map[int][]*v1alpha1.PodClique {
 	return byReplica
 }
 
-// replacements returns what is to be deleted of replicas that are replaced: PodGroups of an earlier attempt, and the PodCliques
-// that the decisions name.
+// replacements returns the objects to delete of replicas that are replaced: PodGroups of an earlier attempt, and the
+// PodCliques in the decisions.
 func replacements(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision, owned ownedObjects) []removal {
 	cliques := owned.children().Cliques
 	var removals []removal
@@ -125,12 +125,12 @@ func replacements(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision
 	return removals
 }
 
-// isEarlier reports whether a PodGroup was made for an earlier attempt of its replica. pg may be nil.
+// isEarlier reports whether a PodGroup was created for an earlier attempt of its replica. pg may be nil.
 func isEarlier(pg *v2alpha2.PodGroup, attempt lifecycle.Attempt) bool {
 	return pg != nil && observed.Attempt(pg).Believed(attempt.Set).Set < attempt.Set
 }
 
-// raised returns the attempts that the decisions raise, by replica.
+// raised returns the attempts raised by the decisions, by replica.
 func raised(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision) map[int]lifecycle.Raised {
 	attempts := map[int]lifecycle.Raised{}
 	for i, d := range decisions {

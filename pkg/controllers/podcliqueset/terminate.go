@@ -15,9 +15,9 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// liveTermination returns why replica i of a set is terminated, by what the API server has. cliques are all PodCliques
-// of the replica as they were read past the cache, with the ready pods counted. That the set itself is the present one
-// is checked when the attempt is recorded.
+// liveTermination returns why replica i of a set is terminated according to the API server. cliques are all PodCliques
+// of the replica, read from the API server, with their ready pods counted. The version of the set itself is checked
+// when the attempt is recorded.
 func (r *Reconciler) liveTermination(ctx context.Context, set *v1alpha1.PodCliqueSet, i int, owned ownedObjects, cliques []*v1alpha1.PodClique, now time.Time) (lifecycle.Replacement, error) {
 	standalone := children.ControlledBy(set, cliques)
 	var groups []*v1alpha1.PodCliqueScalingGroup
@@ -29,7 +29,7 @@ func (r *Reconciler) liveTermination(ctx context.Context, set *v1alpha1.PodCliqu
 		if err := r.live.Get(ctx, client.ObjectKeyFromObject(g), live); apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {
-			return lifecycle.Replacement{}, fmt.Errorf("reading PodCliqueScalingGroup %s past the cache: %w", g.Name, err)
+			return lifecycle.Replacement{}, fmt.Errorf("reading PodCliqueScalingGroup %s from the API server: %w", g.Name, err)
 		}
 		if live.UID == g.UID {
 			groups = append(groups, live)
@@ -47,7 +47,7 @@ func (r *Reconciler) liveTermination(ctx context.Context, set *v1alpha1.PodCliqu
 	return lifecycle.DecideSetTermination([]lifecycle.SetReplica{facts}, now).Replicas[i], nil
 }
 
-// availableAtMost returns how many replicas of a group may be available.
+// availableAtMost returns the maximum number of replicas of a group that may be available.
 func availableAtMost(group *v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.PodClique) int32 {
 	var members []*v1alpha1.PodClique
 	for _, c := range children.ControlledBy(group, cliques) {

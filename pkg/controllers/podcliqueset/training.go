@@ -14,11 +14,11 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// readReplica reads the PodCliques and the pods of one replica of a set, from the cache or past it.
+// readReplica reads the PodCliques and the pods of one replica of a set, from the cache or from the API server.
 type readReplica func(ctx context.Context, namespace, set string, i int) ([]*v1alpha1.PodClique, []*corev1.Pod, error)
 
-// decideTraining returns what becomes of a Training workload; nil for Inference. What cannot be taken back is decided by what
-// the API server has, not the cache.
+// decideTraining returns the decision on a Training workload; nil for Inference. Irreversible decisions are made on
+// objects read from the API server, not from the cache.
 func (r *Reconciler) decideTraining(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, now time.Time) (*lifecycle.TrainingOutcome, error) {
 	if set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining {
 		return nil, nil
@@ -64,7 +64,7 @@ func (r *Reconciler) trainingOutcome(ctx context.Context, set *v1alpha1.PodCliqu
 	return lifecycle.DecideTraining(facts, now), nil
 }
 
-// groupsOf returns how many scaling groups of replica i exist.
+// groupsOf returns the number of existing scaling groups of replica i.
 func (o ownedObjects) groupsOf(i int) int {
 	n := 0
 	for _, g := range o.groups {

@@ -16,11 +16,12 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// maxRevisions is how many revisions of a set are kept, as of a StatefulSet.
+// maxRevisions is the number of revisions of a set that are kept, the same as for a StatefulSet.
 const maxRevisions = 10
 
-// withRevision returns the present revision of a set, which is stored if it is new, and the set whose status has its hash: the one
-// that was read, or one whose status was written. A revision that the set has had before gets a new number.
+// withRevision returns the current revision of a set, which is stored if it is new, and the set whose status has its
+// hash: the set that was read, or a copy whose status was written. A revision that the set has had before gets a new
+// number.
 func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, now time.Time) (*v1alpha1.PodCliqueSet, *desired.Revision, error) {
 	latest, err := r.children.LatestRevision(ctx, set)
 	if err != nil {
@@ -31,7 +32,7 @@ func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSe
 		return set, latest, nil
 	}
 
-	// A cache that is behind shows an earlier template, which would become the latest.
+	// With a cache that is behind, an earlier template would become the latest revision.
 	if err := r.children.EnsureUpToDate(ctx, set); err != nil {
 		return nil, nil, err
 	}
@@ -40,7 +41,7 @@ func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSe
 		return nil, nil, err
 	}
 	revision := presentRevision(revisions, set, r.schedulerName, owned)
-	// One that the cache does not have may have lost its labels, which it gets back.
+	// A revision that is not in the cache may have lost its labels, which StoreRevision restores.
 	isCached := latest != nil && latest.Hash == revision.Hash
 	if !isCached || len(revisions) == 0 || revisions[0].Number < revision.Number {
 		if err := r.children.StoreRevision(ctx, set, revision); err != nil {
@@ -69,8 +70,9 @@ func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSe
 	return begun, revision, nil
 }
 
-// presentRevision returns the revision of the present template. revisions are those that are stored, the latest first. Its number
-// is greater than that of all others, of which children may know one that is not stored any more.
+// presentRevision returns the revision of the current template. revisions are the stored ones, the latest first. Its
+// number is greater than all others, including numbers of revisions that are no longer stored but that children still
+// follow.
 func presentRevision(revisions []*desired.Revision, set *v1alpha1.PodCliqueSet, schedulerName string, owned ownedObjects) *desired.Revision {
 	cliques, groups := owned.listed()
 	var present desired.Revision
@@ -98,8 +100,8 @@ func presentRevision(revisions []*desired.Revision, set *v1alpha1.PodCliqueSet, 
 	return &present
 }
 
-// trimRevisions deletes the oldest of the revisions that are stored beside the present one, the latest first. The last
-// maxRevisions-1 stay.
+// trimRevisions deletes the oldest stored revisions. revisions are those besides the current one, the latest first;
+// the latest maxRevisions-1 of them are kept.
 func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet, present *desired.Revision, revisions []*desired.Revision) error {
 	others := slices.DeleteFunc(slices.Clone(revisions), func(old *desired.Revision) bool { return old.Hash == present.Hash })
 	for _, old := range others[min(len(others), maxRevisions-1):] {
@@ -110,7 +112,7 @@ func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueS
 	return nil
 }
 
-// decideUpdate returns how an update of the set goes on; nil for Training, whose template does not roll.
+// decideUpdate returns the decision on an update of the set; nil for Training, whose template is not rolled out.
 func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup, now time.Time) *lifecycle.SetUpdateDecision {
 	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
 		return nil
@@ -121,7 +123,7 @@ func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, facts []lifecycle.
 	return &d
 }
 
-// reportUpdate emits events about what has become of an update, after the status was written.
+// reportUpdate emits events about the progress of an update, after the status was written.
 func (r *Reconciler) reportUpdate(before, after *v1alpha1.PodCliqueSet, d *lifecycle.SetUpdateDecision) {
 	if d == nil {
 		return

@@ -34,41 +34,39 @@ import (
 )
 
 const (
-	// caKey is the key of the Secret that holds the authority, for readers outside.
+	// caKey is the key of the authority in the Secret, for other programs that read it.
 	caKey = "ca.crt"
-	// authoritiesKept is how many authorities the webhook configuration lists:
-	// the newest, and those that replicas may still serve by during a renewal.
+	// authoritiesKept is the number of authorities in the webhook configuration: the newest, and those whose
+	// certificates other replicas may still serve during a renewal.
 	authoritiesKept = 3
 )
 
-// Reconciler makes the webhook server's certificate and keeps it valid.
+// Reconciler creates the webhook server's certificate and keeps it valid.
 //
-// A certificate is signed by an authority made for it alone, whose key is
-// thrown away. Renewal is a new pair; its authority is added to the webhook
-// configuration, beside the old one, before the certificate is served, so that
-// the API server trusts every replica at any moment.
+// A certificate is signed by an authority that is created for it alone and whose key is discarded. A renewal creates a
+// new pair; its authority is added to the webhook configuration, beside the old one, before the certificate is served,
+// so that the API server trusts every replica at any time.
 type Reconciler struct {
 	// Client reads and writes the Secret and the webhook configurations.
 	Client client.Client
-	// Secret is shared by all replicas; created if missing.
+	// Secret is the name of the Secret that all replicas share. It is created if it is missing.
 	Secret types.NamespacedName
-	// WebhookConfiguration names the ValidatingWebhookConfiguration and the
-	// MutatingWebhookConfiguration whose webhooks are to trust the certificate.
-	// Either may come to be later.
+	// WebhookConfiguration is the name of the ValidatingWebhookConfiguration and the MutatingWebhookConfiguration
+	// whose webhooks must trust the certificate. Either may be created later.
 	WebhookConfiguration string
 	// Hosts are the DNS names and IP addresses that the API server calls; not empty.
 	Hosts []string
-	// Validity is how long a certificate is made for.
+	// Validity is how long a certificate is valid.
 	Validity time.Duration
-	// RenewBefore is how long before its end a certificate is replaced.
+	// RenewBefore is how long before its expiry a certificate is renewed.
 	RenewBefore time.Duration
 	Clock       clock.PassiveClock
 
 	serving atomic.Pointer[tls.Certificate] // nil: none yet
 }
 
-// CacheOptions restricts a manager's cache to the three objects that the Reconciler
-// reads, so that its rights can name them.
+// CacheOptions restricts a manager's cache to the three objects that the Reconciler reads, so that its RBAC rules can
+// name them.
 func (c *Reconciler) CacheOptions() cache.Options {
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{
 		&corev1.Secret{}: {Namespaces: map[string]cache.Config{
@@ -83,13 +81,13 @@ func (c *Reconciler) CacheOptions() cache.Options {
 	}}
 }
 
-// SetupWithManager makes the manager run c on every replica, leader or not.
+// SetupWithManager registers c with the manager. It runs on every replica, whether it is the leader or not.
 func (c *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	request := reconcile.Request{NamespacedName: c.Secret}
 	always := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{request}
 	})
-	// The first round cannot wait for an event: at first there may be no object.
+	// The first pass cannot wait for an event, because there may be no object yet.
 	start := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		queue.Add(request)
 		return nil
@@ -110,7 +108,7 @@ func (c *Reconciler) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, err
 	if cert := c.serving.Load(); cert != nil {
 		return cert, nil
 	}
-	return nil, errors.New("the webhook's certificate has not been made yet")
+	return nil, errors.New("the webhook's certificate has not been created yet")
 }
 
 // Ready is a readiness check: it fails until there is a certificate to serve with.
@@ -119,16 +117,16 @@ func (c *Reconciler) Ready(*http.Request) error {
 	return err
 }
 
-// Reconcile makes sure that there is a valid certificate, that the API server
-// trusts it, and that it is served, in this order.
+// Reconcile ensures that there is a valid certificate, that the API server trusts it, and that it is served, in this
+// order.
 func (c *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	pair, err := c.ensureSecret(ctx)
 	if err == nil {
 		err = c.publish(ctx, pair.authority)
 	}
 	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
-		// Another replica was faster. What it wrote arrives by the watch; the time
-		// is only for a watch that is late.
+		// Another replica was faster. The watch delivers the Secret that it wrote; the requeue is for a watch that is
+		// late.
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}
 	if err != nil {
@@ -138,8 +136,8 @@ func (c *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: max(pair.renewAt(c.RenewBefore).Sub(c.Clock.Now()), time.Second)}, nil
 }
 
-// ensureSecret returns the key pair in the Secret, after replacing one that is
-// missing, damaged, due for renewal, or not made for all of c.Hosts.
+// ensureSecret returns the key pair in the Secret. It first replaces a pair that is missing, damaged, due for renewal,
+// or not valid for all of c.Hosts.
 func (c *Reconciler) ensureSecret(ctx context.Context) (*keyPair, error) {
 	logger := klog.FromContext(ctx)
 	secret := &corev1.Secret{}
@@ -156,22 +154,22 @@ func (c *Reconciler) ensureSecret(ctx context.Context) (*keyPair, error) {
 		case err != nil:
 			why = err.Error()
 		case !c.Clock.Now().Before(pair.renewAt(c.RenewBefore)):
-			why = "the old one ends soon"
+			why = "the old one expires soon"
 		default:
 			other := pair.misses(c.Hosts)
 			if other == "" {
 				return pair, nil
 			}
-			// The old names stay, else replicas with different names, as there are
-			// during an upgrade, would take the certificate from each other for ever.
-			why = "the old one is not made for " + other
+			// The old names are kept. Otherwise replicas with different names, which exist during an upgrade, would
+			// replace each other's certificate again and again.
+			why = "the old one is not valid for " + other
 			hosts = union(c.Hosts, pair.hosts())
 		}
 	}
 
 	pair, data, err := newKeyPair(hosts, c.Validity)
 	if err != nil {
-		return nil, fmt.Errorf("making the webhook's certificate: %w", err)
+		return nil, fmt.Errorf("creating the webhook's certificate: %w", err)
 	}
 	secret.Data = data
 	if missing {
@@ -185,12 +183,12 @@ func (c *Reconciler) ensureSecret(ctx context.Context) (*keyPair, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing the certificate's secret %s: %w", c.Secret, err)
 	}
-	logger.V(2).Info("Made a certificate for the webhook server", "because", why, "hosts", hosts, "validUntil", pair.leaf().NotAfter)
+	logger.V(2).Info("Created a certificate for the webhook server", "reason", why, "hosts", hosts, "validUntil", pair.leaf().NotAfter)
 	return pair, nil
 }
 
-// publish makes every webhook of both configurations trust the authority. A
-// configuration that does not exist is no error: it is taken up when it appears.
+// publish adds the authority to every webhook of both configurations. A configuration that does not exist is not an
+// error: it is updated when it is created.
 func (c *Reconciler) publish(ctx context.Context, authority *x509.Certificate) error {
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
@@ -209,12 +207,12 @@ func (c *Reconciler) publish(ctx context.Context, authority *x509.Certificate) e
 		}))
 }
 
-// publishIn does so in one configuration, whose bundles are asked for once it
-// is read.
+// publishIn adds the authority to one configuration. bundles is called after the configuration was read, and returns
+// the CA bundles of its webhooks.
 func (c *Reconciler) publishIn(ctx context.Context, authority *x509.Certificate, config client.Object, bundles func() []*[]byte) error {
 	err := c.Client.Get(ctx, types.NamespacedName{Name: c.WebhookConfiguration}, config)
 	if apierrors.IsNotFound(err) {
-		klog.FromContext(ctx).Info("Waiting for the webhook configuration, until it exists its webhooks are not called", "kind", fmt.Sprintf("%T", config), "name", c.WebhookConfiguration)
+		klog.FromContext(ctx).Info("Waiting for the webhook configuration; its webhooks are not called until it exists", "kind", fmt.Sprintf("%T", config), "name", c.WebhookConfiguration)
 		return nil
 	}
 	if err != nil {
@@ -238,11 +236,10 @@ func (c *Reconciler) publishIn(ctx context.Context, authority *x509.Certificate,
 	return nil
 }
 
-// addAuthority returns the bundle unchanged if it holds the authority, else
-// with it in front of the newest others that have not ended. What is no
-// certificate is dropped.
+// addAuthority returns the bundle unchanged if it contains the authority. Otherwise it returns the authority followed
+// by the newest others that have not expired. Invalid certificates are dropped.
 func addAuthority(bundle []byte, authority *x509.Certificate, now time.Time) []byte {
-	known, _ := certutil.ParseCertsPEM(bundle) // an error is an empty or foreign bundle
+	known, _ := certutil.ParseCertsPEM(bundle) // an error means that the bundle is empty or invalid
 	if slices.ContainsFunc(known, authority.Equal) {
 		return bundle
 	}
@@ -253,7 +250,7 @@ func addAuthority(bundle []byte, authority *x509.Certificate, now time.Time) []b
 		if i == authoritiesKept {
 			break
 		}
-		// Writing to a bytes.Buffer does not fail.
+		// Writing to a bytes.Buffer never fails.
 		_ = pem.Encode(&out, &pem.Block{Type: certutil.CertificateBlockType, Bytes: cert.Raw})
 	}
 	return out.Bytes()
@@ -265,7 +262,7 @@ type keyPair struct {
 	authority   *x509.Certificate
 }
 
-// newKeyPair returns a new pair and the Secret's data that holds it.
+// newKeyPair returns a new pair, and the data of the Secret that stores it.
 func newKeyPair(hosts []string, validity time.Duration) (*keyPair, map[string][]byte, error) {
 	options := certutil.SelfSignedCertKeyOptions{Host: hosts[0], MaxAge: validity}
 	for _, host := range hosts[1:] {
@@ -288,7 +285,7 @@ func newKeyPair(hosts []string, validity time.Duration) (*keyPair, map[string][]
 	return pair, data, nil
 }
 
-// parseKeyPair reads what newKeyPair returned.
+// parseKeyPair parses the data that newKeyPair returned.
 func parseKeyPair(data map[string][]byte) (*keyPair, error) {
 	cert, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
 	if err != nil {
@@ -309,10 +306,10 @@ func parseKeyPair(data map[string][]byte) (*keyPair, error) {
 
 func (p *keyPair) leaf() *x509.Certificate { return p.certificate.Leaf }
 
-// renewAt returns when the pair is to be replaced.
+// renewAt returns when the pair must be renewed.
 func (p *keyPair) renewAt(before time.Duration) time.Time { return p.leaf().NotAfter.Add(-before) }
 
-// misses returns the first of hosts that the certificate is not made for, "" if none.
+// misses returns the first of hosts that the certificate is not valid for, "" if it is valid for all.
 func (p *keyPair) misses(hosts []string) string {
 	for _, host := range hosts {
 		if p.leaf().VerifyHostname(host) != nil {
@@ -322,7 +319,7 @@ func (p *keyPair) misses(hosts []string) string {
 	return ""
 }
 
-// hosts returns the names and addresses that the certificate is made for.
+// hosts returns the names and addresses that the certificate is valid for.
 func (p *keyPair) hosts() []string {
 	hosts := slices.Clone(p.leaf().DNSNames)
 	for _, ip := range p.leaf().IPAddresses {
@@ -331,7 +328,7 @@ func (p *keyPair) hosts() []string {
 	return hosts
 }
 
-// union returns a with those of b that it lacks.
+// union returns a followed by the elements of b that are not in a.
 func union(a, b []string) []string {
 	out := slices.Clone(a)
 	for _, s := range b {
