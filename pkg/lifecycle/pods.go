@@ -87,8 +87,8 @@ type PodDecision struct {
 	// Ends is the history to record. It must be recorded before Delete is carried out; otherwise the back-off of a
 	// crash loop starts again.
 	Ends map[int]Ends
-	// Held is the number of pods that scaling in will delete once the PodGroup has been lowered.
-	Held int
+	// Deferred is the number of pods that scaling in will delete once the PodGroup has been lowered.
+	Deferred int
 	// RequeueAfter is when the decision changes without an event; 0: it does not.
 	RequeueAfter time.Duration
 }
@@ -178,7 +178,7 @@ func DecidePods(c CliquePods, now time.Time) PodDecision {
 	// 2. Scale in, as far as the PodGroup allows.
 	surplus := len(counted) - int(max(c.Replicas, 0))
 	allowed := max(0, min(surplus, len(counted)-int(c.LeafMinMember)))
-	d.Held = max(0, surplus) - allowed
+	d.Deferred = max(0, surplus) - allowed
 	order := InDeletionOrder(counted)
 	if c.OnDelete {
 		order = inDeletionOrderOnDelete(counted, c.MinAvailable)

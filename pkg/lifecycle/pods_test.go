@@ -110,11 +110,11 @@ func TestDecidePods(t *testing.T) {
 		},
 		"scaling in waits until the PodGroup is lowered": {
 			c:    lifecycle.CliquePods{Replicas: 1, LeafMinMember: 3, Pods: []lifecycle.Pod{ready(0), ready(1), ready(2)}},
-			want: lifecycle.PodDecision{Held: 2},
+			want: lifecycle.PodDecision{Deferred: 2},
 		},
 		"scaling in goes as far as the PodGroup allows": {
 			c: lifecycle.CliquePods{Replicas: 1, LeafMinMember: 2, Pods: []lifecycle.Pod{ready(0), ready(1), ready(2)}},
-			want: lifecycle.PodDecision{Held: 1,
+			want: lifecycle.PodDecision{Deferred: 1,
 				Delete: []lifecycle.Deletion{{Pod: ready(2), Reason: lifecycle.DeletedScaleIn}}},
 		},
 		"pods that terminate are not picked again": {
@@ -334,7 +334,7 @@ func TestNoIndexTwice(t *testing.T) {
 		if n.Pods != c.Replicas || n.Ready != c.Replicas {
 			t.Errorf("seed %d: %d replicas are wanted, there are %+v", seed, c.Replicas, c.Pods)
 		}
-		if d := lifecycle.DecidePods(c, w.clock); len(d.Create)+len(d.Delete)+d.Held > 0 {
+		if d := lifecycle.DecidePods(c, w.clock); len(d.Create)+len(d.Delete)+d.Deferred > 0 {
 			t.Errorf("seed %d: does not come to rest: %+v", seed, d)
 		}
 	}

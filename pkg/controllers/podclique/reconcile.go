@@ -143,7 +143,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.recorder.Eventf(clique, nil, corev1.EventTypeWarning, v1alpha1.EventPodLost, v1alpha1.ActionReplacePod,
 			"%s on nodes that do not answer replaced after the grace period", describe(d.Lost))
 	}
-	klog.FromContext(ctx).V(4).Info("Reconciled PodClique", "pods", len(pods), "created", created, "deleted", len(d.Delete), "held", d.Held)
+	klog.FromContext(ctx).V(4).Info("Reconciled PodClique", "pods", len(pods), "created", created, "deleted", len(d.Delete), "deferred", d.Deferred)
 	return r.children.Result(ctx, request.NamespacedName, now, after, releaseErr, restoreErr, createErr, deleteErr)
 }
 

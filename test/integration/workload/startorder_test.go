@@ -255,7 +255,7 @@ func TestStartOrderWithoutTheRightToGrantAccess(t *testing.T) {
 	w.until("the message says what and why", sets, func(objects []*unstructured.Unstructured) bool {
 		message := conditionOf(objects[0], v1alpha1.ConditionReplicaFailure, "message")
 		errors, _, _ := unstructured.NestedSlice(objects[0].Object, "status", "lastErrors")
-		return len(errors) == 1 && strings.Contains(message, "pods that start after others cannot see them") && strings.Contains(message, "forbidden")
+		return len(errors) == 1 && strings.Contains(message, "granting access to pods that wait for other cliques") && strings.Contains(message, "forbidden")
 	})
 
 	give(full.Rules)

@@ -85,7 +85,7 @@ func validateScale(replicas int32, minAvailable *int32) field.ErrorList {
 			"must not be above %d: a cluster of Kubernetes runs no more pods; use fewer replicas", v1alpha1.MaxPods)))
 	case minAvailable != nil && replicas < *minAvailable:
 		errs = append(errs, field.Invalid(replicasPath, replicas, fmt.Sprintf(
-			"must not be below minAvailable, %d, the lower limit that the PodCliqueSet sets", *minAvailable)))
+			"must not be below minAvailable, %d, the floor that the PodCliqueSet sets", *minAvailable)))
 	}
 	if minAvailable != nil && *minAvailable < 1 {
 		errs = append(errs, field.Invalid(specPath.Child("minAvailable"), *minAvailable, "must be greater than 0"))
