@@ -8,18 +8,19 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// SetOutline is what the events of a PodCliqueSet about its availability are made from.
+// SetOutline is the part of a PodCliqueSet's status that its events about availability are based on.
 type SetOutline struct {
-	// Replicas are wanted, Scheduled have their minimum bound, AvailableReplicas are available.
+	// Replicas is the desired number of replicas, Scheduled the number whose minimum is bound, AvailableReplicas the
+	// number that are available.
 	Replicas, Scheduled, AvailableReplicas int32
-	// Available is the status of the condition, Message its message.
+	// Available is the status of the condition Available, Message its message.
 	Available bool
 	Message   string
-	// Degraded: an event said so, and the set has not recovered.
+	// Degraded: EventDegraded was emitted, and the set has not recovered since.
 	Degraded bool
 }
 
-// OutlineOf returns the outline of a status. One that has not been written yet is that of a set whose replicas are missing.
+// OutlineOf returns the outline of a status. If no status has been written yet, all replicas count as missing.
 func OutlineOf(set *v1alpha1.PodCliqueSet) SetOutline {
 	s := &set.Status
 	if s.ObservedGeneration == 0 {
@@ -38,8 +39,9 @@ type SetEvent struct {
 	Reason, Note string
 }
 
-// SetEvents returns the events for what has changed between two outlines of a set, and the second one as the next events are to
-// be compared with. training: the workload is one of Training, whose failures and restarts have events of their own.
+// SetEvents returns the events about the changes between two outlines of a set, and the second outline, which must be
+// passed as before in the next call. training: it is a Training workload, whose failures and restarts have events of
+// their own.
 func SetEvents(before, after SetOutline, training bool) ([]SetEvent, SetOutline) {
 	var events []SetEvent
 	add := func(warning bool, reason, format string, args ...any) {

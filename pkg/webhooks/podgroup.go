@@ -14,7 +14,7 @@ type PodGroupValidator struct{ PriorityClasses }
 
 var _ admission.Validator[*v2alpha2.PodGroup] = PodGroupValidator{}
 
-// untilClassOfGroup is what a PodGroup's class that does not exist means.
+// untilClassOfGroup describes the effect of a missing PriorityClass of a PodGroup.
 const untilClassOfGroup = "until it does, the gang has the priority of its pods"
 
 // ValidateCreate validates a new PodGroup.

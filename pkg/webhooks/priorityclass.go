@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// priorityClassTimeout bounds how long an admission waits for an answer that only a warning depends on.
+// priorityClassTimeout limits how long an admission request waits for a read that is needed for a warning only.
 const priorityClassTimeout = time.Second
 
-// PriorityClasses warns of classes that do not exist. They may be created later, so that is no error. The zero value warns of
-// none.
+// PriorityClasses returns warnings about PriorityClasses that do not exist. They may be created later, so that this is
+// not an error. The zero value returns no warnings.
 type PriorityClasses struct{ Reader client.Reader }
 
-// warn returns a warning about the field if no PriorityClass has its name. "" names none.
+// warn returns a warning about the field if no PriorityClass has the given name, none if the name is "".
 func (c PriorityClasses) warn(ctx context.Context, field, name, until string) admission.Warnings {
 	if c.Reader == nil || name == "" {
 		return nil

@@ -108,7 +108,7 @@ type podCliqueSetValidator struct{ PriorityClasses }
 
 var _ admission.Validator[*v1alpha1.PodCliqueSet] = podCliqueSetValidator{}
 
-// untilClassOfSet is what a PodCliqueSet's class that does not exist means.
+// untilClassOfSet describes the effect of a missing PriorityClass of a PodCliqueSet.
 const untilClassOfSet = "until it does, the API server refuses the pods"
 
 // ValidateCreate validates a new PodCliqueSet.

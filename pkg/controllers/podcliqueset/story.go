@@ -12,24 +12,24 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// settleTime is how long after a change of availability its event comes: a set may go through several states in a moment,
-// and the event is about the last of them.
+// settleTime is the delay between a change of availability and its event. A set may go through several states in a
+// short time, and the event describes only the last of them.
 const settleTime = 2 * time.Second
 
-// stories remembers what events have said about the availability of sets. It is lost when the program ends: then the status
-// stands for it.
+// stories stores the state of sets that the latest events about their availability described. It is lost when the
+// process ends; it then begins with the state in the status.
 type stories struct {
 	mu   sync.Mutex
-	sets map[types.NamespacedName]*story // guarded by mu; an entry belongs to the worker that has the name
+	sets map[types.NamespacedName]*story // guarded by mu; only the worker that processes the name accesses its entry
 }
 
 type story struct {
-	uid  types.UID
-	told desired.SetOutline
-	at   time.Time // when the event about what has changed since is due; zero: nothing has
+	uid      types.UID
+	reported desired.SetOutline
+	at       time.Time // when the events about changes since then are due; zero: no change
 }
 
-// of returns the story of a set, whose status is that before this pass.
+// of returns the story of a set, which has its status from before this pass.
 func (s *stories) of(set *v1alpha1.PodCliqueSet) *story {
 	name := types.NamespacedName{Namespace: set.Namespace, Name: set.Name}
 	s.mu.Lock()
@@ -40,7 +40,7 @@ func (s *stories) of(set *v1alpha1.PodCliqueSet) *story {
 	if s.sets == nil {
 		s.sets = map[types.NamespacedName]*story{}
 	}
-	t := &story{uid: set.UID, told: desired.OutlineOf(set)}
+	t := &story{uid: set.UID, reported: desired.OutlineOf(set)}
 	s.sets[name] = t
 	return t
 }
@@ -51,9 +51,9 @@ func (s *stories) forget(name types.NamespacedName) {
 	delete(s.sets, name)
 }
 
-// tell emits the events about the availability of a set that are due, and returns in how long the next ones are, 0: there is
-// nothing to tell. before and after are the set before and after this pass. An update has events of its own: what it takes down
-// is told only if it stays down.
+// tell emits the events about the availability of a set that are due, and returns the time until the next ones are
+// due, 0: there are none. before and after are the set before and after this pass. An update has events of its own:
+// pods that it deletes are reported here only if they are not replaced in time.
 func (r *Reconciler) tell(before, after *v1alpha1.PodCliqueSet, now time.Time) time.Duration {
 	t := r.stories.of(before)
 	if p := after.Status.UpdateProgress; p != nil && p.UpdateEndedAt == nil {
@@ -63,10 +63,10 @@ func (r *Reconciler) tell(before, after *v1alpha1.PodCliqueSet, now time.Time) t
 	if after.Status.Phase == v1alpha1.PodCliqueSetPhaseSucceeded || after.Status.Phase == v1alpha1.PodCliqueSetPhaseFailed {
 		return 0
 	}
-	news, told := desired.SetEvents(t.told, desired.OutlineOf(after), after.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining)
-	if len(news) == 0 {
+	due, reported := desired.SetEvents(t.reported, desired.OutlineOf(after), after.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining)
+	if len(due) == 0 {
 		if t.at.IsZero() {
-			t.told = told
+			t.reported = reported
 			return 0
 		}
 	} else if t.at.IsZero() {
@@ -75,13 +75,13 @@ func (r *Reconciler) tell(before, after *v1alpha1.PodCliqueSet, now time.Time) t
 	if wait := t.at.Sub(now); wait > 0 {
 		return wait
 	}
-	for _, e := range news {
+	for _, e := range due {
 		kind := corev1.EventTypeNormal
 		if e.Warning {
 			kind = corev1.EventTypeWarning
 		}
 		r.recorder.Eventf(after, nil, kind, e.Reason, v1alpha1.ActionWatchMinimum, "%s", message.Truncate(e.Note, message.MaxCondition))
 	}
-	t.told, t.at = told, time.Time{}
+	t.reported, t.at = reported, time.Time{}
 	return 0
 }

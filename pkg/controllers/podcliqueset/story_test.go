@@ -13,7 +13,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// The events of a set wait two seconds for what may follow, and are about the last state.
+// TestStoryOfASet: the events about a set are delayed by two seconds for further changes, and describe the last state.
 func TestStoryOfASet(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -31,10 +31,10 @@ func TestStoryOfASet(t *testing.T) {
 	updating.Status.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{}
 	tests := map[string]struct {
 		first  *v1alpha1.PodCliqueSet
-		passes map[time.Duration]*v1alpha1.PodCliqueSet // a pass is made each half second, and finds the last of them
+		passes map[time.Duration]*v1alpha1.PodCliqueSet // a pass runs every half second and reads the latest of them
 		want   []string
 	}{
-		"a set that another process has told of": {first: set(2, 2, 2), passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2)}},
+		"a set that another process has reported": {first: set(2, 2, 2), passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2)}},
 		"admitted, then available": {
 			first:  &v1alpha1.PodCliqueSet{ObjectMeta: set(2, 0, 0).ObjectMeta, Spec: set(2, 0, 0).Spec},
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 0, 0), time.Second: set(2, 2, 0), 5 * time.Second: set(2, 2, 2)},

@@ -1,12 +1,13 @@
-// Package v2alpha2 holds the PodGroup of scheduling.run.ai/v2alpha2: a gang of
-// pods, optionally a tree of sub-groups, that is scheduled whole or not at all.
+// Package v2alpha2 contains the PodGroup of scheduling.run.ai/v2alpha2: a gang
+// of pods, optionally a tree of sub-groups, that is scheduled as a whole or not
+// at all.
 //
-// A pod belongs to the PodGroup of its namespace that its annotation
-// pod-group-name names, and to the leaf of the tree that its label
-// kai.scheduler/subgroup-name names.
+// The annotation pod-group-name of a pod contains the name of its PodGroup, in
+// the same namespace. The label kai.scheduler/subgroup-name contains the name
+// of its leaf in the tree.
 //
-// Users write spec, muster-scheduler alone writes status. What a valid spec is
-// stands in package validation; what it means stands in package gang.
+// Users write spec; only muster-scheduler writes status. Package validation
+// defines which specs are valid, package gang what they mean.
 //
 // +kubebuilder:object:generate=true
 // +groupName=scheduling.run.ai

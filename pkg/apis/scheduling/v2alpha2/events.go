@@ -2,8 +2,8 @@ package v2alpha2
 
 // Reasons of events about PodGroups.
 const (
-	// EventGangIncomplete: pods that the minimum needs do not exist, or carry
-	// scheduling gates.
+	// EventGangIncomplete: pods of the minimum do not exist, or have scheduling
+	// gates.
 	EventGangIncomplete = "GangIncomplete"
 	// EventGangBlocked: the minimum cannot be placed. The note begins with the
 	// reason of the condition Satisfied.
@@ -24,38 +24,40 @@ const (
 	// EventSurplusPreempted: a pod without a gang preempted a pod above the
 	// gang's minimum. The note names both.
 	EventSurplusPreempted = "SurplusPreempted"
-	// EventPartialGangReleased: bound pods of a gang that never was whole were
-	// deleted, because the rest could not follow in time.
+	// EventPartialGangReleased: bound pods of a gang whose minimum was never
+	// bound were deleted, because the missing pods could not be bound in time.
 	EventPartialGangReleased = "PartialGangReleased"
 )
 
 // Reasons of events about pods.
 const (
-	// EventPartialGangKept: the pod belongs to a gang that never was whole and
-	// cannot be completed, and is kept because no controller would replace it.
+	// EventPartialGangKept: the pod belongs to a gang whose minimum was never
+	// bound and cannot be completed. The pod is kept because no controller
+	// would replace it.
 	EventPartialGangKept = "PartialGangKept"
-	// EventWaitingForGang: the pod is held until its gang can start, for another
-	// reason than missing capacity. Also the reason of the pod's condition
+	// EventWaitingForGang: the pod waits until its gang can start, for a reason
+	// other than missing capacity. It is also the reason of the pod's condition
 	// PodScheduled=False.
 	EventWaitingForGang = "WaitingForGang"
-	// EventFailedScheduling: the gang of the pod lacks capacity. The same reason
-	// as of the stock scheduler.
+	// EventFailedScheduling: the gang of the pod lacks capacity. kube-scheduler
+	// uses the same reason.
 	EventFailedScheduling = "FailedScheduling"
-	// EventPodGroupNotFound: the pod names a PodGroup that does not exist. One
-	// event for all pods that name it, on the first of them.
+	// EventPodGroupNotFound: the PodGroup that the pod names does not exist.
+	// There is one event for all pods that name it, on the first of them.
 	EventPodGroupNotFound = "PodGroupNotFound"
 	// EventPodGroupNotNamed: a PodGroup has no pods, and the pod, or the Job that
 	// made it, names it in a place where that has no meaning.
 	EventPodGroupNotNamed = "PodGroupNotNamed"
-	// EventSubGroupNotFound: the pod names no leaf of its PodGroup. One event
-	// for all pods with the same cause, on the first of them.
+	// EventSubGroupNotFound: the pod does not name a leaf of its PodGroup.
+	// There is one event for all pods with the same cause, on the first of
+	// them.
 	EventSubGroupNotFound = "SubGroupNotFound"
 )
 
 // Reasons of conditions of pods.
 const (
 	// PodReasonPartialGangReleased, on condition DisruptionTarget: the pod is
-	// deleted because its gang never was whole. The podFailurePolicy of a Job can
-	// match it.
+	// deleted because the minimum of its gang was never bound. The
+	// podFailurePolicy of a Job can match this reason.
 	PodReasonPartialGangReleased = "PartialGangReleased"
 )

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// SubGroupStatus says what one sub-group needs and has. A leaf counts pods, a
-// sub-group with children counts its direct children. It is one line of text:
-// kubectl describe takes a line for each field of an object, and a tree may
-// have dozens of sub-groups.
+// SubGroupStatus is the state of one sub-group. A leaf counts pods, a sub-group
+// with children counts its direct children. It is stored as one line of text,
+// because kubectl describe prints a line for each field of an object, and a
+// tree may have dozens of sub-groups.
 //
 // +kubebuilder:validation:Type=string
 type SubGroupStatus struct {
@@ -19,22 +19,21 @@ type SubGroupStatus struct {
 	Name string
 	// Required is the minimum: pods of a leaf, direct children otherwise.
 	Required int32
-	// Created counts the pods of a leaf that exist; otherwise the children that
+	// Created counts the existing pods of a leaf; otherwise the children that
 	// the existing pods would satisfy if all were bound.
 	Created int32
-	// Bound counts the pods of a leaf that are bound; otherwise the children
-	// that are satisfied.
+	// Bound counts the bound pods of a leaf; otherwise the satisfied children.
 	Bound int32
-	// Satisfied is true while the minimum is bound. It follows from Bound and
-	// Required, and is not part of the text.
+	// Satisfied is true while the minimum is bound. It is derived from Bound
+	// and Required, and is not part of the text.
 	Satisfied bool
 	// Admitted is true once the minimum was bound below an admitted parent,
-	// until no pod of the sub-group is left.
+	// until no pod of the sub-group exists.
 	Admitted bool
 }
 
-// FormerSubGroupStatus is an entry of status.subGroups, as earlier versions
-// wrote it. Other fields than these are not read.
+// FormerSubGroupStatus is an entry of status.subGroups as written by earlier
+// versions. Other fields are not read.
 type FormerSubGroupStatus struct {
 	// name of the sub-group.
 	// +required
@@ -62,10 +61,10 @@ func (s SubGroupStatus) MarshalJSON() ([]byte, error) { return json.Marshal(s.St
 
 var subGroupStatusText = regexp.MustCompile(`^(\d+)/(\d+) bound, (\d+) exist(, |$)`)
 
-// UnmarshalJSON implements json.Unmarshaler. It fails for nothing that the
-// schema allows, since one status that cannot be read would hide all PodGroups
-// from whoever lists them: of a text of another form the name is kept, and
-// whether it ends with "admitted".
+// UnmarshalJSON implements json.Unmarshaler. It accepts every text that the
+// schema allows, because a single status that cannot be parsed would make every
+// list of PodGroups fail. From a text in another form it reads the name, and
+// whether the text ends with "admitted".
 func (s *SubGroupStatus) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {

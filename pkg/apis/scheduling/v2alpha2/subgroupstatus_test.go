@@ -32,7 +32,8 @@ func TestSubGroupStatusIsALine(t *testing.T) {
 	}
 }
 
-// A text that a later version writes, or a user, hides no PodGroup.
+// TestSubGroupStatusOfAnotherForm: a text that a later version or a user has
+// written does not prevent PodGroups from being listed.
 func TestSubGroupStatusOfAnotherForm(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]SubGroupStatus{
@@ -54,7 +55,8 @@ func TestSubGroupStatusOfAnotherForm(t *testing.T) {
 	}
 }
 
-// What an earlier version wrote is read, and written no more than it says.
+// TestFormerSubGroups: entries of an earlier version are read, and written with
+// the same fields only.
 func TestFormerSubGroups(t *testing.T) {
 	t.Parallel()
 	var s PodGroupStatus
@@ -66,7 +68,8 @@ func TestFormerSubGroups(t *testing.T) {
 	}
 }
 
-// The converter that dynamic clients use keeps the lines, too.
+// TestSubGroupStatusThroughTheConverter: the converter that dynamic clients use
+// keeps the lines, too.
 func TestSubGroupStatusThroughTheConverter(t *testing.T) {
 	t.Parallel()
 	group := &PodGroup{Status: PodGroupStatus{SubGroups: []SubGroupStatus{{Name: "a", Bound: 1, Required: 2, Created: 2, Admitted: true}}}}

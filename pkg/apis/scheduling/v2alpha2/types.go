@@ -6,16 +6,16 @@ import (
 
 // PodGroup is a gang: pods that start together or not at all. Without
 // sub-groups it needs minMember pods. With sub-groups it is a tree whose leaves
-// hold pods and whose other nodes need some (minSubGroup) or all of their
+// contain pods and whose other nodes need some (minSubGroup) or all of their
 // direct children.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=podgroups,singular=podgroup,shortName=pg,scope=Namespaced
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Waiting, Binding, Admitted, Degraded, Completed or Invalid"
-// +kubebuilder:printcolumn:name="Needs",type=string,JSONPath=`.status.needs`,description="Pods, or direct children, that have to start together"
-// +kubebuilder:printcolumn:name="Scheduled",type=string,JSONPath=`.status.scheduled`,description="Pods of the minimum that are bound, of how many"
-// +kubebuilder:printcolumn:name="GPUs",type=string,JSONPath=`.status.gpus`,description="GPUs of bound pods, of those that all pods request"
+// +kubebuilder:printcolumn:name="Needs",type=string,JSONPath=`.status.needs`,description="Pods, or direct children, that must start together"
+// +kubebuilder:printcolumn:name="Scheduled",type=string,JSONPath=`.status.scheduled`,description="Bound pods of the minimum, and the size of the minimum"
+// +kubebuilder:printcolumn:name="GPUs",type=string,JSONPath=`.status.gpus`,description="GPUs of bound pods, and GPUs that all pods request"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`,description="Why the PodGroup is not satisfied"
 // +kubebuilder:printcolumn:name="Since",type=date,JSONPath=`.status.conditions[?(@.type=="Satisfied")].lastTransitionTime`,description="How long the PodGroup has been satisfied, or has not been"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -28,12 +28,12 @@ type PodGroup struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what the gang needs.
+	// spec is the desired state of the gang.
 	// +optional
 	Spec PodGroupSpec `json:"spec,omitempty"`
 
-	// status says what the gang has, and if it waits, why. Written by
-	// muster-scheduler alone.
+	// status is the observed state of the gang, including the reason if it
+	// waits. Only muster-scheduler writes it.
 	// +optional
 	Status PodGroupStatus `json:"status,omitempty"`
 }
@@ -52,11 +52,12 @@ type PodGroupList struct {
 	Items []PodGroup `json:"items"`
 }
 
-// PodGroupSpec says what the gang needs. Nothing in it is immutable.
+// PodGroupSpec is the desired state of the gang. No field is immutable.
 //
-// The rules here are those that fit the API server's cost limit; the webhook
-// and muster-scheduler check the rest: that a leaf has minMember and no
-// minSubGroup, and minSubGroup against the children of each sub-group.
+// The validation rules in the CRD are limited by the API server's cost limit.
+// The webhook and muster-scheduler check the remaining rules: a leaf has
+// minMember and no minSubGroup, and minSubGroup does not exceed the number of
+// children of each sub-group.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.minMember) || self.minMember == 0 || !has(self.minSubGroup)`,fieldPath=".minMember",reason=FieldValueForbidden,message="minMember and minSubGroup exclude each other: with subGroups use minSubGroup, without use minMember"
 // +kubebuilder:validation:XValidation:rule=`!has(self.minMember) || self.minMember > 0 || has(self.minSubGroup)`,fieldPath=".minMember",message="must be greater than 0: leave minMember out to need one pod, or all children if there are subGroups"
@@ -66,94 +67,96 @@ type PodGroupList struct {
 // +kubebuilder:validation:XValidation:rule=`!has(self.subGroups) || [self.subGroups.transformMapEntry(i, p, {p.name: has(p.parent) ? p.parent : ""})].all(m, self.subGroups.all(s, !has(s.parent) || m[?s.parent].optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).optFlatMap(a, m[?a]).orValue("") == ""))`,fieldPath=".subGroups",message="parents form a cycle or more than 8 levels: following the parents of any sub-group must lead out of the tree in at most 8 steps"
 // +kubebuilder:validation:XValidation:rule=`!has(self.subGroups) || [self.subGroups.transformMapEntry(i, p, {p.name: has(p.minMember)})].all(m, self.subGroups.all(s, !has(s.parent) || !m[?s.parent].orValue(false)))`,fieldPath=".subGroups",message="a sub-group with children has minMember, which counts the pods of a leaf: use minSubGroup on it"
 type PodGroupSpec struct {
-	// minMember is the number of pods that a PodGroup without subGroups needs
-	// to start. Unset means 1. Not together with minSubGroup, beside which
-	// only 0 is accepted. Together with subGroups it is the old form: all
-	// children are required and minMember itself is not enforced.
+	// minMember is the number of pods that must start together in a PodGroup
+	// without subGroups. Unset means 1. It cannot be combined with minSubGroup,
+	// except for the value 0. In combination with subGroups it has the old
+	// meaning: all children are required, and minMember itself is not enforced.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinMember *int32 `json:"minMember,omitempty"`
 
 	// minSubGroup is the number of direct children (subGroups without a parent)
-	// that must be satisfied. Unset means all of them. At most the number of
-	// direct children. Not together with minMember.
+	// that must be satisfied. Unset means all of them. It cannot exceed the
+	// number of direct children, and cannot be combined with minMember.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MinSubGroup *int32 `json:"minSubGroup,omitempty"`
 
 	// subGroups are the nodes of the tree below the PodGroup, parents and
-	// children in one flat list in any order; the order given is the order of
-	// preference among equals. A sub-group that no other names as its parent is
-	// a leaf and holds pods. At most 8 levels.
+	// children in one flat list in any order. Among equal sub-groups, earlier
+	// ones are preferred. A sub-group that is not the parent of another one is
+	// a leaf and contains pods. The tree has at most 8 levels.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=1024
 	SubGroups []SubGroup `json:"subGroups,omitempty"`
 
-	// priorityClassName names the PriorityClass of the gang. Unset means the
-	// highest priority among its pods.
+	// priorityClassName is the name of the PriorityClass of the gang. Unset
+	// means the highest priority among its pods.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// preemptibility says which of the gang's pods may be preempted: all
-	// (preemptible, also when unset), none (non-preemptible), or those above
-	// the minimum of the tree (semi-preemptible). The minimum is preempted as a
-	// whole or not at all. Gangs do not preempt yet: muster-scheduler acts on it
-	// when a pod without a gang preempts; other schedulers do not know it.
+	// preemptibility defines which of the gang's pods may be preempted: all
+	// (preemptible, also if unset), none (non-preemptible), or those above the
+	// minimum of the tree (semi-preemptible). The minimum is preempted as a
+	// whole or not at all. Gangs do not preempt yet: muster-scheduler uses this
+	// field when a pod without a gang preempts. Other schedulers ignore it.
 	// +optional
 	Preemptibility Preemptibility `json:"preemptibility,omitempty"`
 
-	// queue names the queue that the gang draws its quota from. Kept for
-	// manifests written for KAI Scheduler, not acted on.
+	// queue is the name of the queue that the gang's quota belongs to. Stored
+	// for manifests written for KAI Scheduler, without effect.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Queue string `json:"queue,omitempty"`
 
-	// topologyConstraint asks for the whole gang to be placed close together.
-	// Not acted on: a required level is refused, a preferred one is kept.
+	// topologyConstraint requests that the whole gang is placed close together.
+	// Not implemented: a required level is rejected, a preferred level is
+	// stored without effect.
 	// +optional
 	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
 
-	// markUnschedulable says whether pods of a gang that waits for capacity
+	// markUnschedulable defines whether pods of a gang that waits for capacity
 	// get the condition PodScheduled=False with reason Unschedulable, which
 	// cluster autoscalers act on. Unset means true.
 	// +optional
 	MarkUnschedulable *bool `json:"markUnschedulable,omitempty"`
 
-	// schedulingBackoff is KAI Scheduler's number of failed attempts after
-	// which the gang is skipped; -1 means never. Kept, not acted on:
+	// schedulingBackoff is, in KAI Scheduler, the number of failed attempts
+	// after which the gang is skipped; -1 means never. Stored without effect:
 	// muster-scheduler tries again when something that could help has changed.
 	// +optional
 	SchedulingBackoff *int32 `json:"schedulingBackoff,omitempty"`
 
-	// backoffLimit is KAI Scheduler's number of retries before the PodGroup is
-	// failed. Kept, not acted on: a PodGroup does not fail, and pods are retried
-	// by the controller that makes them.
+	// backoffLimit is, in KAI Scheduler, the number of retries before the
+	// PodGroup is failed. Stored without effect: a PodGroup does not fail, and
+	// the controller that creates the pods retries them.
 	// +optional
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
 
-	// completions is KAI Scheduler's number of pods that must succeed. Kept, not
-	// acted on: minMember and minSubGroup say what the gang needs, and the
-	// controller that makes the pods counts those that succeed.
+	// completions is, in KAI Scheduler, the number of pods that must succeed.
+	// Stored without effect: minMember and minSubGroup define what the gang
+	// needs, and the controller that creates the pods counts those that
+	// succeed.
 	// +optional
 	Completions *int32 `json:"completions,omitempty"`
 
-	// parallelism is KAI Scheduler's number of pods that run at a time. Kept,
-	// not acted on: the controller that makes the pods decides how many there
-	// are.
+	// parallelism is, in KAI Scheduler, the number of pods that run at the same
+	// time. Stored without effect: the controller that creates the pods decides
+	// how many there are.
 	// +optional
 	Parallelism *int32 `json:"parallelism,omitempty"`
 
 	// preemptionDelay is how long the gang waits before it may preempt others.
-	// Kept, not acted on.
+	// Stored without effect.
 	// +optional
 	PreemptionDelay *metav1.Duration `json:"preemptionDelay,omitempty"`
 
-	// stalenessGracePeriod is how long a running gang may stay below its
-	// minimum in KAI Scheduler before it is evicted. Kept, not acted on:
-	// muster-scheduler never ends a gang that once was whole.
+	// stalenessGracePeriod is how long, in KAI Scheduler, a running gang may
+	// stay below its minimum before it is evicted. Stored without effect:
+	// muster-scheduler never terminates a gang whose minimum was once bound.
 	// +optional
 	StalenessGracePeriod *metav1.Duration `json:"stalenessGracePeriod,omitempty"`
 }
@@ -171,65 +174,65 @@ type SubGroup struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	Name string `json:"name"`
 
-	// parent is the name of the sub-group that this one is a child of. Unset
-	// means a direct child of the PodGroup. It may be declared later in the list.
+	// parent is the name of the parent of this sub-group. Unset means a direct
+	// child of the PodGroup. The parent may be declared later in the list.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	Parent *string `json:"parent,omitempty"`
 
-	// minMember is the number of pods that this leaf needs. Required on a
-	// leaf, refused on a sub-group with children.
+	// minMember is the number of pods that this leaf needs. Required for a
+	// leaf, rejected for a sub-group with children.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MinMember *int32 `json:"minMember,omitempty"`
 
 	// minSubGroup is the number of direct children that must be satisfied.
-	// Unset means all of them. At most the number of direct children. Refused
-	// on a leaf.
+	// Unset means all of them. It cannot exceed the number of direct children.
+	// Rejected for a leaf.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MinSubGroup *int32 `json:"minSubGroup,omitempty"`
 
-	// topologyConstraint asks for the pods below this sub-group to be placed
-	// close together. Not acted on: a required level is refused, a preferred
-	// one is kept.
+	// topologyConstraint requests that the pods below this sub-group are placed
+	// close together. Not implemented: a required level is rejected, a
+	// preferred level is stored without effect.
 	// +optional
 	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
 }
 
-// TopologyConstraint asks for pods to be placed in one domain of a topology.
+// TopologyConstraint requests that pods are placed in one domain of a topology.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.requiredTopologyLevel) || self.requiredTopologyLevel == ""`,fieldPath=".requiredTopologyLevel",reason=FieldValueForbidden,message="required topology is not supported, and placing the pods without it would break what needs it: use preferredTopologyLevel, or pod affinity with this topology key"
 type TopologyConstraint struct {
-	// topology names the Topology object whose levels the two fields below are
-	// keys of.
+	// topology is the name of the Topology object whose levels the two fields
+	// below refer to.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Topology string `json:"topology,omitempty"`
 
 	// requiredTopologyLevel is the node label whose value must be the same for
-	// all the pods. Refused, because a workload that needs it must not be
+	// all the pods. Rejected, because a workload that needs it must not be
 	// placed without it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	RequiredTopologyLevel string `json:"requiredTopologyLevel,omitempty"`
 
 	// preferredTopologyLevel is the node label whose value should be the same
-	// for all the pods if possible. Kept, not acted on.
+	// for all the pods if possible. Stored without effect.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	PreferredTopologyLevel string `json:"preferredTopologyLevel,omitempty"`
 }
 
-// Preemptibility says which pods of a gang may be preempted.
+// Preemptibility defines which pods of a gang may be preempted.
 //
 // +kubebuilder:validation:Enum=preemptible;non-preemptible;semi-preemptible
 type Preemptibility string
 
 const (
-	// Preemptible: every pod may be preempted. The default.
+	// Preemptible: every pod may be preempted. It is the default.
 	Preemptible Preemptibility = "preemptible"
 	// NonPreemptible: no pod may be preempted.
 	NonPreemptible Preemptibility = "non-preemptible"
@@ -237,54 +240,57 @@ const (
 	SemiPreemptible Preemptibility = "semi-preemptible"
 )
 
-// PodGroupStatus says what the gang has, and if it waits, why.
+// PodGroupStatus is the observed state of the gang.
 type PodGroupStatus struct {
 	// observedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// phase is one word for users, made from the conditions. Programs read
-	// the conditions.
+	// phase is a one-word summary for users, derived from the conditions.
+	// Programs should read the conditions instead.
 	// +optional
 	Phase PodGroupPhase `json:"phase,omitempty"`
 
-	// needs is how much of the gang has to start together: "8 pods", or of the
+	// needs is the part of the gang that must start together: "8 pods", or for
 	// direct children "3 of 4" or "all". Empty if the spec is not valid.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	Needs string `json:"needs,omitempty"`
 
-	// gpus is "held/requested": the GPUs of bound pods, of those that all pods
-	// of the gang request, surplus included. Empty if none requests a GPU by an
-	// extended resource.
+	// gpus is "bound/requested": the number of GPUs of bound pods, and the
+	// number that all pods of the gang request, including surplus. Empty if no
+	// pod requests a GPU as an extended resource.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	GPUs string `json:"gpus,omitempty"`
 
-	// scheduled is "bound/needed" in pods of the minimum, for example "14/16".
+	// scheduled is "bound/needed", counting pods of the minimum, for example
+	// "14/16".
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	Scheduled string `json:"scheduled,omitempty"`
 
 	// reason is the dominant reason why the gang is not satisfied, one of a
-	// closed list. Empty when it is.
+	// fixed list. Empty if it is satisfied.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason Reason `json:"reason,omitempty"`
 
-	// summary is one line for users: what the gang has, what it lacks and why.
+	// summary is one line for users: the state of the gang, what it lacks and
+	// why.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Summary string `json:"summary,omitempty"`
 
-	// waitingSince is since when the pods that exist could form the minimum
-	// while the gang is not admitted: its place among gangs of its priority,
-	// kept over a restart of muster-scheduler. Empty if they cannot, or it is.
+	// waitingSince is when the existing pods became sufficient for the minimum
+	// while the gang was not admitted. It determines the order among gangs of
+	// the same priority, and is preserved when muster-scheduler restarts. Unset
+	// if the pods are not sufficient, or the gang is admitted.
 	// +optional
 	WaitingSince *metav1.Time `json:"waitingSince,omitempty"`
 
 	// conditions are Admitted (the minimum was bound once; stays until no pod
-	// of the gang is left) and Satisfied (the minimum is bound now).
+	// of the gang exists) and Satisfied (the minimum is bound now).
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -292,20 +298,19 @@ type PodGroupStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// tree has one line per sub-group, in the order of spec.subGroups:
-	// "decode-0: 3/4 bound, 4 exist, admitted". A leaf counts pods: those that
-	// are bound, of those that it needs, and those that exist. A sub-group with
-	// children counts its direct children: those whose minimum is bound, of
-	// those that it needs, and those that the existing pods would satisfy.
-	// "admitted" stays from when the minimum was bound below an admitted parent
-	// until no pod of the sub-group is left. Empty for a PodGroup without
-	// sub-groups.
+	// "decode-0: 3/4 bound, 4 exist, admitted". A leaf counts pods: the bound
+	// pods, the pods it needs, and the existing pods. A sub-group with children
+	// counts its direct children: those whose minimum is bound, those it needs,
+	// and those that the existing pods would satisfy. "admitted" is set once
+	// the minimum was bound below an admitted parent, until no pod of the
+	// sub-group exists. Empty for a PodGroup without sub-groups.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	SubGroups []SubGroupStatus `json:"tree,omitempty"`
 
-	// subGroups is what earlier versions wrote in place of tree. Read once, when
-	// muster-scheduler starts, and not written any more.
+	// subGroups was written by earlier versions instead of tree. It is read
+	// once, when muster-scheduler starts, and no longer written.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -313,23 +318,23 @@ type PodGroupStatus struct {
 	FormerSubGroups []FormerSubGroupStatus `json:"subGroups,omitempty"`
 }
 
-// PodGroupPhase is one word for users about where a gang stands.
+// PodGroupPhase is a one-word summary of the state of a gang for users.
 //
 // +kubebuilder:validation:Enum=Waiting;Binding;Admitted;Degraded;Completed;Invalid
 type PodGroupPhase string
 
 const (
-	// PodGroupWaiting: the minimum is not bound; reason says why.
+	// PodGroupWaiting: the minimum is not bound; see reason.
 	PodGroupWaiting PodGroupPhase = "Waiting"
 	// PodGroupBinding: a plan for the whole minimum is being bound.
 	PodGroupBinding PodGroupPhase = "Binding"
 	// PodGroupAdmitted: the minimum is bound.
 	PodGroupAdmitted PodGroupPhase = "Admitted"
-	// PodGroupDegraded: admitted once, below the minimum now.
+	// PodGroupDegraded: the gang was admitted, and is now below its minimum.
 	PodGroupDegraded PodGroupPhase = "Degraded"
 	// PodGroupCompleted: every pod has succeeded.
 	PodGroupCompleted PodGroupPhase = "Completed"
-	// PodGroupInvalid: the spec is not valid; nothing is scheduled.
+	// PodGroupInvalid: the spec is not valid; no pod is scheduled.
 	PodGroupInvalid PodGroupPhase = "Invalid"
 )
 
@@ -338,39 +343,39 @@ const (
 	// ConditionAdmitted is True once the minimum of the tree was bound, and
 	// stays True until no pod of the gang is bound or counted as succeeded.
 	ConditionAdmitted = "Admitted"
-	// ConditionSatisfied is True while the minimum of the tree is bound. It is
-	// also where an invalid spec is told.
+	// ConditionSatisfied is True while the minimum of the tree is bound. It
+	// also reports an invalid spec.
 	ConditionSatisfied = "Satisfied"
 )
 
-// Reason is why a gang is not satisfied, or on a condition that is True, what
-// made it so. The list is closed. Where several apply, the first of the order
-// below is the dominant one.
+// Reason is why a gang is not satisfied, or, on a condition that is True, why
+// it became True. The list is fixed. If several reasons apply, the first in the
+// order below is the dominant one.
 type Reason string
 
-// Reasons of conditions that are False. Where several apply, the first of this
+// Reasons of conditions that are False. If several apply, the first in this
 // order is shown.
 const (
-	// ReasonInvalid: the spec does not validate, or members cannot count, for
-	// instance because they name another scheduler.
+	// ReasonInvalid: the spec is not valid, or members cannot count, for
+	// example because they name another scheduler.
 	ReasonInvalid Reason = "Invalid"
 	// ReasonWaitingForPods: fewer pods exist than the minimum needs.
 	ReasonWaitingForPods Reason = "WaitingForPods"
-	// ReasonGated: pods exist but carry scheduling gates.
+	// ReasonGated: pods exist but have scheduling gates.
 	ReasonGated Reason = "Gated"
-	// ReasonBehindInQueue: other gangs go first.
+	// ReasonBehindInQueue: other gangs are tried first.
 	ReasonBehindInQueue Reason = "BehindInQueue"
-	// ReasonClaimsNotReady: a claim that a member names does not exist, or
-	// cannot be used yet. The message has the words of the plugin that looks
-	// after it.
+	// ReasonClaimsNotReady: a claim that a member uses does not exist, or
+	// cannot be used yet. The message contains that of the responsible plugin.
 	ReasonClaimsNotReady Reason = "ClaimsNotReady"
-	// ReasonNoNodeMatches: no node could ever take a member, because of
-	// selectors or affinity, or of a resource that no node offers.
+	// ReasonNoNodeMatches: no node can ever run a member, because of selectors
+	// or affinity, or because of a resource that no node offers.
 	ReasonNoNodeMatches Reason = "NoNodeMatches"
 	// ReasonTooLarge: the minimum would not fit the cluster if it were empty.
 	ReasonTooLarge Reason = "TooLarge"
 	// ReasonNodesUnavailable: the minimum would fit if nodes were not cordoned,
-	// not ready or tainted. The message has their number and what to do.
+	// not ready or tainted. The message contains their number and the action to
+	// take.
 	ReasonNodesUnavailable Reason = "NodesUnavailable"
 	// ReasonInsufficientGPUs: not enough of an extended resource, such as
 	// nvidia.com/gpu, is free in total.
@@ -378,9 +383,9 @@ const (
 	// ReasonInsufficientResources: not enough of another resource, such as cpu
 	// or memory, is free in total. The message names the resource.
 	ReasonInsufficientResources Reason = "InsufficientResources"
-	// ReasonFragmented: enough is free, but not in pieces of the size of a pod.
+	// ReasonFragmented: enough is free in total, but not in pieces of the size of a pod.
 	ReasonFragmented Reason = "Fragmented"
-	// ReasonBackingOff: failed before and waits for its next attempt.
+	// ReasonBackingOff: an attempt failed, and the gang waits for the next one.
 	ReasonBackingOff Reason = "BackingOff"
 	// ReasonBinding: a plan for the whole minimum is being bound.
 	ReasonBinding Reason = "Binding"
