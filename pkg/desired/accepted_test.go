@@ -22,8 +22,9 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// FuzzAccepted: what validation accepts can be made. Defaults are idempotent and leave valid what was, and every object
-// that is wanted for it has a name, labels and annotations that the API server takes, and no other has its name.
+// FuzzAccepted: objects can be created for every set that validation accepts. Defaults are idempotent and do not make
+// a valid set invalid, and every desired object has a name, labels and annotations that the API server accepts, and a
+// unique name.
 func FuzzAccepted(f *testing.F) {
 	for seed := range uint64(1000) {
 		f.Add(seed, uint64(0))
@@ -47,7 +48,7 @@ func FuzzAccepted(f *testing.F) {
 	})
 }
 
-// TestMostSetsAreAccepted keeps FuzzAccepted from looking at nothing.
+// TestMostSetsAreAccepted ensures that FuzzAccepted checks a sufficient number of sets.
 func TestMostSetsAreAccepted(t *testing.T) {
 	accepted := 0
 	for seed := range uint64(1000) {
@@ -60,7 +61,7 @@ func TestMostSetsAreAccepted(t *testing.T) {
 	}
 }
 
-// checkMade makes the first and the last replica of a set, of every scaling group and of every clique.
+// checkMade checks the objects of the first and the last replica of a set, of every scaling group and of every clique.
 func checkMade(t *testing.T, set *v1alpha1.PodCliqueSet) {
 	t.Helper()
 	names := map[string]bool{} // "kind name"
@@ -145,9 +146,9 @@ func ends(n int32) []int {
 	return []int{0, int(n) - 1}
 }
 
-// anySet returns a set that may be valid or not. Names are as long as may be, numbers as large, now and then.
+// anySet returns a set that may be valid or not. Some names have the maximum length, and some numbers the maximum value.
 func anySet(r *rand.Rand) *v1alpha1.PodCliqueSet {
-	one := func(n int) bool { return r.IntN(n) == 0 } // in so many
+	one := func(n int) bool { return r.IntN(n) == 0 } // true once in n times
 	text := func(length int) string {
 		const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
 		var b strings.Builder

@@ -33,10 +33,10 @@ func TestReplicaAttempts(t *testing.T) {
 		available map[int]bool
 		want      []v1alpha1.ReplicaAttempt
 	}{
-		"none":                          {nil, 3, nil, nil, nil},
-		"raised for the first time":     {nil, 3, raise(2, 1), nil, []v1alpha1.ReplicaAttempt{entry(2, 1, now)}},
-		"raised again, another is kept": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 3, raise(2, 2), nil, []v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 2, now)}},
-		"a replica is no longer wanted": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 2, nil, nil, []v1alpha1.ReplicaAttempt{entry(0, 4, earlier)}},
+		"none":                           {nil, 3, nil, nil, nil},
+		"raised for the first time":      {nil, 3, raise(2, 1), nil, []v1alpha1.ReplicaAttempt{entry(2, 1, now)}},
+		"raised again, another is kept":  {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 3, raise(2, 2), nil, []v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 2, now)}},
+		"a replica is no longer desired": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 2, nil, nil, []v1alpha1.ReplicaAttempt{entry(0, 4, earlier)}},
 		"available again, for the first time": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 3, nil, map[int]bool{1: true, 2: true},
 			[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), since(entry(2, 1, earlier), now)}},
 		"available, and it was before": {[]v1alpha1.ReplicaAttempt{since(entry(2, 1, earlier), earlier)}, 3, nil, map[int]bool{2: true},
@@ -50,7 +50,7 @@ func TestReplicaAttempts(t *testing.T) {
 	}
 }
 
-// The reasons are those that the API documents.
+// TestReasonsOfReplacements: the reasons are those documented in the API.
 func TestReasonsOfReplacements(t *testing.T) {
 	t.Parallel()
 	for got, want := range map[lifecycle.ReplacementReason]string{
@@ -64,8 +64,8 @@ func TestReasonsOfReplacements(t *testing.T) {
 	}
 }
 
-// A new attempt of the set's replica starts a scaling group afresh: what was available in an earlier life says nothing about
-// this one.
+// TestScalingGroupStartsAfreshWithTheSetsAttempt: a new attempt of the set's replica resets the status of a scaling
+// group: availability in an earlier attempt does not count.
 func TestScalingGroupStartsAfreshWithTheSetsAttempt(t *testing.T) {
 	t.Parallel()
 	set := makePodCliqueSet("s", 1).Clique("a", 1).ScalingGroup("g", 2, 0, "a").Obj()
@@ -84,7 +84,8 @@ func TestScalingGroupStartsAfreshWithTheSetsAttempt(t *testing.T) {
 	}
 }
 
-// The PodGroup, PodCliques and pods carry the attempt that they are made for; a PodClique that exists keeps its own.
+// TestAttemptsAreCarried: the PodGroup, PodCliques and pods have the attempt that they are created for; an existing
+// PodClique keeps its own.
 func TestAttemptsAreCarried(t *testing.T) {
 	t.Parallel()
 	set := makePodCliqueSet("s", 1).Clique("a", 1).Obj()

@@ -14,12 +14,13 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// replicaOf is a replica of a scaling group with one PodClique.
+// replicaOf returns a replica of a scaling group with one PodClique.
 func replicaOf(index int, ready int32, observed bool) lifecycle.GroupReplica {
 	return lifecycle.GroupReplica{Index: index, Members: []lifecycle.Clique{{MinAvailable: 1, Ready: ready, Observed: observed}}}
 }
 
-// A breach of a scaling group is dated once, follows the present delay, lasts while a replica is not known, and ends.
+// TestScalingGroupBreach: the time of a scaling group's breach is recorded once, its deadline follows the current
+// delay, it lasts while the state of a replica is unknown, and it ends.
 func TestScalingGroupBreach(t *testing.T) {
 	t.Parallel()
 	at := func(d time.Duration) *metav1.Time { return ptr.To(metav1.NewTime(before.Add(d))) }
@@ -54,7 +55,7 @@ func TestScalingGroupBreach(t *testing.T) {
 			t.Errorf("%s: condition %+v", step.name, group.Status.Conditions)
 		}
 	}
-	// A new attempt of the set's replica ends it, though nothing is known of the new PodCliques yet.
+	// A new attempt of the set's replica ends the breach, although the state of the new PodCliques is still unknown.
 	group.Annotations = map[string]string{v1alpha1.AnnotationPodCliqueSetAttempt: "1"}
 	for _, replicas := range [][]lifecycle.GroupReplica{nil, {replicaOf(0, 0, false)}} {
 		s := ScalingGroupStatus(group, GroupFacts{Replicas: replicas, Delay: ptr.To(time.Hour)}, now)
@@ -64,7 +65,7 @@ func TestScalingGroupBreach(t *testing.T) {
 	}
 }
 
-// The set shows its first breach, and the first termination that is due in it.
+// TestPodCliqueSetBreach: the status of the set contains its first breach, and the first termination that is due.
 func TestPodCliqueSetBreach(t *testing.T) {
 	t.Parallel()
 	set := makePodCliqueSet("s", 2).Obj()
@@ -72,7 +73,7 @@ func TestPodCliqueSetBreach(t *testing.T) {
 		{Cliques: []lifecycle.Clique{{MinAvailable: 1, Observed: true, BreachedSince: now.Time}}},
 		{Index: 1, Groups: []lifecycle.ScalingGroup{
 			{BreachedSince: before.Time, Delay: ptr.To(time.Hour), TerminationDeadline: before.Add(time.Hour)},
-			{Delay: nil, TerminationDeadline: before.Time}, // its status is behind: the delay was removed
+			{Delay: nil, TerminationDeadline: before.Time}, // its status is outdated: the delay was removed
 		}},
 	}
 	s := PodCliqueSetStatus(set, SetFacts{Replicas: replicas, NextTermination: now.Add(time.Hour)}, now)
@@ -84,8 +85,8 @@ func TestPodCliqueSetBreach(t *testing.T) {
 	}
 }
 
-// PodCliques bear the effective delay, which their controller shows the deadline by, as long as there is one. Pods do
-// not.
+// TestTerminationDelayIsKeptOnPodCliques: PodCliques have the effective delay in an annotation as long as there is
+// one, so that their controller can show the deadline. Pods do not have it.
 func TestTerminationDelayIsKeptOnPodCliques(t *testing.T) {
 	t.Parallel()
 	set := makePodCliqueSet("s", 1).Clique("a", 1).Clique("b", 1).Clique("c", 1).
@@ -109,8 +110,8 @@ func TestTerminationDelayIsKeptOnPodCliques(t *testing.T) {
 	}
 }
 
-// What a PodClique's condition says about why it is in breach is what those are told that decide, and its scaling group says
-// it too.
+// TestCauseOfABreach: the cause in a PodClique's condition is passed to the decisions, and is also in the condition of
+// its scaling group.
 func TestCauseOfABreach(t *testing.T) {
 	t.Parallel()
 	clique := &v1alpha1.PodClique{Spec: v1alpha1.PodCliqueSpec{Replicas: 1}}

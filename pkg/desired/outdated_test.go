@@ -9,15 +9,15 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// A set of generation 2 whose PodCliques were not touched yet once said that all its replicas were updated. Nothing counts as
-// updated before its status is of the present revision; a group that was not told of one yet counts by that of before, which its set
-// does not believe.
+// TestNothingIsUpdatedBeforeItKnowsTheRevision: no object counts as updated before its status describes the current
+// revision. (A set of generation 2, whose PodCliques were not processed yet, once reported all replicas as updated.) A
+// group that does not have the annotation of a new revision yet counts by the previous one, which its set ignores.
 func TestNothingIsUpdatedBeforeItKnowsTheRevision(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		edit   func(*v1alpha1.PodCliqueSet)
-		change func(Children) // after the edit; nil: nobody has seen it yet
-		want   [3]bool        // is the clique updated, the group, and as its own controller sees it
+		change func(Children) // after the edit; nil: no controller has observed it yet
+		want   [3]bool        // whether the clique is updated, the group, and the group according to its own controller
 	}{
 		"nothing was edited": {func(*v1alpha1.PodCliqueSet) {}, nil, [3]bool{true, true, true}},
 		"replicas alone":     {func(s *v1alpha1.PodCliqueSet) { s.Spec.Template.Cliques[0].Spec.Replicas = 7 }, nil, [3]bool{true, true, true}},
@@ -26,12 +26,12 @@ func TestNothingIsUpdatedBeforeItKnowsTheRevision(t *testing.T) {
 			s.Spec.Template.Cliques[1].Labels = map[string]string{"team": "a"}
 		}, nil, [3]bool{false, false, true}},
 		"the priority class": {func(s *v1alpha1.PodCliqueSet) { s.Spec.Template.PriorityClassName = "high" }, nil, [3]bool{false, false, true}},
-		"the clique was told, and its status is of before": {imageOf(0), func(c Children) {
+		"the clique has the annotations, and its status describes the previous revision": {imageOf(0), func(c Children) {
 			tell(c.Cliques["s-0-a"])
 			c.Cliques["s-0-a"].Generation++
 		}, [3]bool{false, false, true}},
-		"the clique was told by annotations alone": {imageOf(0), func(c Children) { tell(c.Cliques["s-0-a"]) }, [3]bool{false, false, true}},
-		"the clique knows it": {imageOf(0), func(c Children) {
+		"the clique has the annotations only": {imageOf(0), func(c Children) { tell(c.Cliques["s-0-a"]) }, [3]bool{false, false, true}},
+		"the status of the clique describes it": {imageOf(0), func(c Children) {
 			tell(c.Cliques["s-0-a"])
 			c.Cliques["s-0-a"].Status.ObservedRevision, c.Cliques["s-0-a"].Status.UpdatedReplicas = 2, 0
 		}, [3]bool{false, false, true}},
@@ -39,8 +39,8 @@ func TestNothingIsUpdatedBeforeItKnowsTheRevision(t *testing.T) {
 			tell(c.Cliques["s-0-a"])
 			c.Cliques["s-0-a"].Status.ObservedRevision = 2
 		}, [3]bool{true, false, true}},
-		"the group was told, and its member not": {imageOf(1), func(c Children) { tell(c.Groups["s-0-g"]) }, [3]bool{}},
-		"the member follows, and its group does not know": {imageOf(1), func(c Children) {
+		"the group has the annotations, and its member does not": {imageOf(1), func(c Children) { tell(c.Groups["s-0-g"]) }, [3]bool{}},
+		"the member follows, and its group does not have the annotations": {imageOf(1), func(c Children) {
 			tell(c.Groups["s-0-g"])
 			c.Cliques["s-0-g-0-b"].Status.ObservedRevision = 2
 		}, [3]bool{false, false, true}},
@@ -102,7 +102,7 @@ func imageOf(clique int) func(*v1alpha1.PodCliqueSet) {
 	}
 }
 
-// tell gives an object the number of the second revision.
+// tell sets the annotation of an object to the number of the second revision.
 func tell(o interface{ GetAnnotations() map[string]string }) {
 	o.GetAnnotations()[v1alpha1.AnnotationRevision] = "2"
 }

@@ -22,7 +22,7 @@ func TestEndsWrittenAndReadAgain(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := PodCliqueStatus(clique, CliqueFacts{}, now).EndedPods; got != nil {
-		t.Errorf("a history that was forgotten is written as %v", got)
+		t.Errorf("a removed history is written as %v", got)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestPodCliqueStatusChange(t *testing.T) {
 		"unavailable": {before: with(condition(v1alpha1.ConditionAvailable, metav1.ConditionTrue)),
 			after: with(condition(v1alpha1.ConditionAvailable, metav1.ConditionFalse)), want: urgent},
 		"breached": {before: with(nothing), after: with(condition(v1alpha1.ConditionMinAvailableBreached, metav1.ConditionTrue)), want: urgent},
-		"perhaps breached": {before: with(condition(v1alpha1.ConditionMinAvailableBreached, metav1.ConditionTrue)),
+		"breach unknown": {before: with(condition(v1alpha1.ConditionMinAvailableBreached, metav1.ConditionTrue)),
 			after: with(condition(v1alpha1.ConditionMinAvailableBreached, metav1.ConditionUnknown)), want: urgent},
 		"a condition that is gone":     {before: with(condition(v1alpha1.ConditionReplicaFailure, metav1.ConditionTrue)), after: with(nothing), want: urgent},
 		"available for the first time": {before: with(nothing), after: with(func(s *v1alpha1.PodCliqueStatus) { s.WasAvailable = true }), want: urgent},
@@ -73,7 +73,7 @@ func TestPodCliqueStatusChange(t *testing.T) {
 		"an error":                     {before: with(nothing), after: with(failing("a")), want: urgent},
 		"another error":                {before: with(failing("a")), after: with(failing("b")), want: urgent},
 		"no error":                     {before: with(failing("a")), after: with(nothing), want: urgent},
-		"a number beside an error that lasts": {before: with(failing("a")), after: func() v1alpha1.PodCliqueStatus {
+		"a number, with an error that lasts": {before: with(failing("a")), after: func() v1alpha1.PodCliqueStatus {
 			s := with(failing("a"))
 			s.Replicas = 3
 			return s

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-project/muster/test/purity"
 )
 
-// A translator: facts and decisions in, API objects out.
+// The package converts facts and decisions to API objects.
 func TestPure(t *testing.T) {
 	t.Parallel()
 	purity.Check(t, "time", "k8s.io/api/...", "k8s.io/apimachinery/...",

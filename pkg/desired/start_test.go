@@ -12,7 +12,7 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// TestWaitContainerStartsOnARealNode judges the pod as the kubelet does, which the simulated kubelets of the integration
+// TestWaitContainerStartsOnARealNode checks the pod like the kubelet, which the simulated kubelets of the integration
 // tests do not: whether it starts the waiting container, and whether that container can read its token.
 func TestWaitContainerStartsOnARealNode(t *testing.T) {
 	t.Parallel()
@@ -20,7 +20,7 @@ func TestWaitContainerStartsOnARealNode(t *testing.T) {
 		pod       *corev1.PodSecurityContext
 		container *corev1.SecurityContext // of the template's only container
 	}{
-		"nothing is said":                       {},
+		"no security context":                   {},
 		"the pod runs as root":                  {pod: &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](0)}},
 		"the pod must not run as root":          {pod: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true)}, container: &corev1.SecurityContext{RunAsUser: ptr.To[int64](7)}},
 		"the pod has a user":                    {pod: &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1000), RunAsGroup: ptr.To[int64](3000)}},
@@ -48,7 +48,7 @@ func TestWaitContainerStartsOnARealNode(t *testing.T) {
 				t.Fatalf("the first init container is %s", wait.Name)
 			}
 			if err := verifyRunAsNonRoot(pod, wait); err != nil {
-				t.Errorf("the kubelet refuses to start it: %v", err)
+				t.Errorf("the kubelet does not start it: %v", err)
 			}
 			want := [2]*int64{ptr.To[int64](65532), ptr.To[int64](65532)}
 			if diff := cmp.Diff(want, [2]*int64{effectiveUser(pod, wait), wait.SecurityContext.RunAsGroup}); diff != "" {
@@ -57,7 +57,7 @@ func TestWaitContainerStartsOnARealNode(t *testing.T) {
 			if !tokenIsReadable(pod, wait) {
 				t.Error("it cannot read its token")
 			}
-			// The rest of the pod is as the template has it.
+			// The rest of the pod is as in the template.
 			if diff := cmp.Diff(tc.pod, pod.Spec.SecurityContext); diff != "" {
 				t.Errorf("security context of the pod (-template +pod):\n%s", diff)
 			}
@@ -68,8 +68,8 @@ func TestWaitContainerStartsOnARealNode(t *testing.T) {
 	}
 }
 
-// verifyRunAsNonRoot returns why the kubelet refuses to start a container of an image without USER, which is root, nil if
-// it starts it. Source: verifyRunAsNonRoot in pkg/kubelet/kuberuntime/security_context.go of Kubernetes.
+// verifyRunAsNonRoot returns why the kubelet does not start a container of an image without USER, which is root, nil
+// if it does. Source: verifyRunAsNonRoot in pkg/kubelet/kuberuntime/security_context.go of Kubernetes.
 func verifyRunAsNonRoot(pod *corev1.Pod, container *corev1.Container) error {
 	var nonRoot *bool
 	if s := pod.Spec.SecurityContext; s != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// A template may come back: A, B, A. What followed A once and does not now must not say so.
+// TestFollowedHashes: a set may return to a template: A, B, A. A status that once reported A must not do so if pods
+// have left A.
 func TestFollowedHashes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -21,11 +22,11 @@ func TestFollowedHashes(t *testing.T) {
 		want         *string
 		wantTemplate *string
 	}{
-		"every pod follows":                          {nil, "b", true, ptr.To("b"), ptr.To("tpl-b")},
-		"every pod follows the next":                 {ptr.To("a"), "b", true, ptr.To("b"), ptr.To("tpl-b")},
-		"some do not: that of before":                {ptr.To("a"), "b", false, ptr.To("a"), ptr.To("tpl-a")},
-		"that of before is back, and some have left": {ptr.To("a"), "a", false, nil, nil},
-		"there is no hash yet":                       {ptr.To("a"), "", true, ptr.To("a"), ptr.To("tpl-a")},
+		"every pod follows":                                     {nil, "b", true, ptr.To("b"), ptr.To("tpl-b")},
+		"every pod follows the next":                            {ptr.To("a"), "b", true, ptr.To("b"), ptr.To("tpl-b")},
+		"some do not: the previous hash":                        {ptr.To("a"), "b", false, ptr.To("a"), ptr.To("tpl-a")},
+		"the previous hash is back, and some pods have left it": {ptr.To("a"), "a", false, nil, nil},
+		"there is no hash yet":                                  {ptr.To("a"), "", true, ptr.To("a"), ptr.To("tpl-a")},
 	} {
 		clique, group := &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}
 		if tc.present != "" {
@@ -52,7 +53,8 @@ func TestFollowedHashes(t *testing.T) {
 	}
 }
 
-// The status that begins an update is seen before the next one: kubectl get must not show the update before as this one.
+// TestBeginClaimsNothingOfTheRevisionBefore: the status at the beginning of an update must not contain the results of
+// the previous one, which kubectl get would show for the new update.
 func TestBeginClaimsNothingOfTheRevisionBefore(t *testing.T) {
 	t.Parallel()
 	complete := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUpdateComplete, ObservedGeneration: 1}

@@ -15,13 +15,13 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// told returns conditions as text, one a line.
+// conditionText returns conditions as text, one per line.
 var (
 	before = metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	now    = metav1.NewTime(time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC))
 )
 
-func told(conditions []metav1.Condition) []string {
+func conditionText(conditions []metav1.Condition) []string {
 	var lines []string
 	for _, c := range conditions {
 		lines = append(lines, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
@@ -120,7 +120,7 @@ func TestPodCliqueStatus(t *testing.T) {
 				Spec: tc.spec, Status: tc.status,
 			}
 			got := PodCliqueStatus(clique, tc.facts, now)
-			if diff := cmp.Diff(tc.told, told(got.Conditions)); diff != "" {
+			if diff := cmp.Diff(tc.told, conditionText(got.Conditions)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 			tc.want.ObservedGeneration, tc.want.Selector = 7, selector
@@ -140,11 +140,11 @@ func TestPodCliqueStatus(t *testing.T) {
 func TestProblemsClear(t *testing.T) {
 	t.Parallel()
 	clique := &v1alpha1.PodClique{Spec: v1alpha1.PodCliqueSpec{Replicas: 1}}
-	old := Problem{v1alpha1.ConditionForeignObject, v1alpha1.ReasonNameTaken, "pod x is somebody else's"}
+	old := Problem{v1alpha1.ConditionForeignObject, v1alpha1.ReasonNameTaken, "pod x has another owner"}
 	clique.Status = PodCliqueStatus(clique, CliqueFacts{Problems: []Problem{old}}, before)
 	fresh := Problem{"", "SomethingElse", "and more"}
 	clique.Status = PodCliqueStatus(clique, CliqueFacts{Problems: []Problem{fresh, old}}, now)
-	want := []v1alpha1.LastError{{Code: "SomethingElse", Description: "and more", ObservedAt: now}, {Code: "NameTaken", Description: "pod x is somebody else's", ObservedAt: before}}
+	want := []v1alpha1.LastError{{Code: "SomethingElse", Description: "and more", ObservedAt: now}, {Code: "NameTaken", Description: "pod x has another owner", ObservedAt: before}}
 	if diff := cmp.Diff(want, clique.Status.LastErrors); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -181,13 +181,13 @@ func TestScalingGroupStatus(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"Available=False InsufficientAvailablePodCliqueScalingGroupReplicas: 1 of 3 replicas are available, 2 needed",
-		"MinAvailableBreached=False NeverAvailable: 1 of 3 replicas available, 2 needed; there never were as many in this attempt"}, told(got.Conditions)); diff != "" {
+		"MinAvailableBreached=False NeverAvailable: 1 of 3 replicas available, 2 needed; there never were as many in this attempt"}, conditionText(got.Conditions)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 	group.Status = got
 	group.Status = ScalingGroupStatus(group, GroupFacts{Replicas: []lifecycle.GroupReplica{replica(0, 2, 2), replica(1, 2, 2)}}, now)
 	if diff := cmp.Diff([]string{"Available=True SufficientAvailablePodCliqueScalingGroupReplicas: 2 of 3 replicas are available, 2 needed",
-		"MinAvailableBreached=False SufficientAvailablePodCliqueScalingGroupReplicas: 2 of 3 replicas available, 2 needed"}, told(group.Status.Conditions)); diff != "" {
+		"MinAvailableBreached=False SufficientAvailablePodCliqueScalingGroupReplicas: 2 of 3 replicas available, 2 needed"}, conditionText(group.Status.Conditions)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 	if !group.Status.WasAvailable {
@@ -200,7 +200,7 @@ func TestScalingGroupStatus(t *testing.T) {
 	group.Spec.Replicas = 0
 	zero := ScalingGroupStatus(group, GroupFacts{}, now)
 	if diff := cmp.Diff([]string{"Available=True ScaledToZero: no replicas are wanted",
-		"MinAvailableBreached=False SufficientAvailablePodCliqueScalingGroupReplicas: nothing is needed"}, told(zero.Conditions)); diff != "" || zero.WasAvailable {
+		"MinAvailableBreached=False SufficientAvailablePodCliqueScalingGroupReplicas: nothing is needed"}, conditionText(zero.Conditions)); diff != "" || zero.WasAvailable {
 		t.Errorf("scaled to zero (-want +got):\n%s", diff)
 	}
 }
@@ -234,7 +234,7 @@ func TestPodCliqueSetStatus(t *testing.T) {
 			SetFacts{Replicas: []lifecycle.SetReplica{{Missing: []string{"a", "g"}}}},
 			v1alpha1.PodCliqueSetStatus{Replicas: 1, Phase: "Pending"},
 			"Available=False ReplicasUnavailable: 0 of 1 replica is available; the minimum of replica 0 is not bound: PodGroup s-0 says why"},
-		"left to another scheduler": {1,
+		"for another scheduler": {1,
 			SetFacts{Replicas: []lifecycle.SetReplica{{Missing: []string{"a", "g"}}}, SchedulerName: "ours"},
 			v1alpha1.PodCliqueSetStatus{Replicas: 1, Phase: "Pending"},
 			"Available=False ReplicasUnavailable: 0 of 1 replica is available; the minimum of replica 0 is not bound: its pods are left to another, and their events say why"},
@@ -246,19 +246,19 @@ func TestPodCliqueSetStatus(t *testing.T) {
 			SetFacts{Running: true, Replicas: []lifecycle.SetReplica{leaving(replica(0, 2))}},
 			v1alpha1.PodCliqueSetStatus{Replicas: 1, Phase: "Running"},
 			"Available=False ReplicasUnavailable: 0 of 1 replica is available; replica 0 lacks s-0-a, which is being deleted"},
-		"something cannot be made": {1,
+		"an object cannot be created": {1,
 			SetFacts{Replicas: []lifecycle.SetReplica{{Missing: []string{"a", "g"}, Trouble: "PodClique s-0-g-0-b: creating pod 0: no quota"}}},
 			v1alpha1.PodCliqueSetStatus{Replicas: 1, Phase: "Pending"},
 			"Available=False ReplicasUnavailable: 0 of 1 replica is available; replica 0 lacks a: PodClique s-0-g-0-b: creating pod 0: no quota"},
-		"available, but something above the minimum cannot be made": {2,
+		"available, but an object above the minimum cannot be created": {2,
 			SetFacts{Running: true, Replicas: []lifecycle.SetReplica{replica(0, 2), troubled(replica(1, 2))}},
 			v1alpha1.PodCliqueSetStatus{Replicas: 2, ScheduledReplicas: 2, AvailableReplicas: 2, UpdatedReplicas: 2, Phase: "Running"},
 			"Available=True AllReplicasAvailable: 2 of 2 replicas are available; in replica 1, PodCliqueScalingGroup s-1-g: the name is taken"},
-		"another than the first that is unavailable has it": {2,
+		"another replica than the first unavailable one has trouble": {2,
 			SetFacts{Running: true, Replicas: []lifecycle.SetReplica{replica(0, 1), troubled(replica(1, 2))}},
 			v1alpha1.PodCliqueSetStatus{Replicas: 2, ScheduledReplicas: 2, AvailableReplicas: 1, UpdatedReplicas: 2, Phase: "Running"},
 			"Available=False ReplicasUnavailable: 1 of 2 replicas are available; replica 0 lacks s-0-a; in replica 1, PodCliqueScalingGroup s-1-g: the name is taken"},
-		"none wanted": {0, SetFacts{}, v1alpha1.PodCliqueSetStatus{Phase: "Pending"}, "Available=True ScaledToZero: no replicas are wanted"},
+		"no replicas desired": {0, SetFacts{}, v1alpha1.PodCliqueSetStatus{Phase: "Pending"}, "Available=True ScaledToZero: no replicas are wanted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -275,7 +275,7 @@ func TestPodCliqueSetStatus(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(tc.want, "Conditions")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]string{tc.told}, told(got.Conditions)); diff != "" {
+			if diff := cmp.Diff([]string{tc.told}, conditionText(got.Conditions)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 		})
@@ -295,8 +295,8 @@ func TestRecordedReplicas(t *testing.T) {
 		change func(Children)
 		want   []v1alpha1.RecordedReplicas
 	}{
-		"nothing was scaled": {},
-		"what was scaled, by name, with its first size": {
+		"no object was scaled": {},
+		"scaled objects, by name, with their initial size": {
 			change: func(c Children) { c.Groups["s-1-g"].Spec.Replicas, c.Cliques["s-0-a"].Spec.Replicas = 5, 0 },
 			want:   []v1alpha1.RecordedReplicas{clique("0", 0, 3), group("1", 5)},
 		},
@@ -310,13 +310,13 @@ func TestRecordedReplicas(t *testing.T) {
 			want:   []v1alpha1.RecordedReplicas{clique("0", 8, 3)},
 		},
 		"scaled back": {before: []v1alpha1.RecordedReplicas{clique("0", 7, 3)}},
-		"deleted: it keeps what it had": {
+		"deleted: it keeps its replicas": {
 			before: []v1alpha1.RecordedReplicas{clique("0", 7, 2), group("0", 4)},
 			change: func(c Children) { delete(c.Cliques, "s-0-a"); delete(c.Groups, "s-0-g") },
 			want:   []v1alpha1.RecordedReplicas{clique("0", 7, 2), group("0", 4)},
 		},
-		"deleted, and not scaled before":           {change: func(c Children) { delete(c.Cliques, "s-0-a") }},
-		"of a replica that is not wanted any more": {before: []v1alpha1.RecordedReplicas{clique("2", 7, 3)}},
+		"deleted, and not scaled before":         {change: func(c Children) { delete(c.Cliques, "s-0-a") }},
+		"of a replica that is no longer desired": {before: []v1alpha1.RecordedReplicas{clique("2", 7, 3)}},
 		"a member of a scaling group has the group's": {
 			change: func(c Children) { c.Cliques["s-0-g-0-b"].Spec.Replicas = 9 },
 		},

@@ -7,12 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// noon is a whole second.
+// noon has no fractions of a second.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func delay(d time.Duration) *time.Duration { return &d }
 
-// The rows are those of "PodClique Level Detection" and "Special Cases" of the Gang Termination Design Doc.
+// TestJudgePods covers the cases of "PodClique Level Detection" and "Special Cases" of the Gang Termination Design Doc.
 func TestJudgePods(t *testing.T) {
 	t.Parallel()
 	hour := delay(time.Hour)
@@ -27,7 +27,7 @@ func TestJudgePods(t *testing.T) {
 		"enough for the first time": {
 			Availability{Available: 1, Needed: 1}, noon,
 			Breach{Status: NotBreached, Reason: SufficientReadyPods, Message: "1 pod is ready, 1 needed", WasAvailable: true}},
-		"enough for the first time, during an update: that is not remembered": {
+		"enough for the first time, during an update: not recorded": {
 			Availability{Available: 1, Needed: 1, Updating: true}, noon,
 			Breach{Status: NotBreached, Reason: SufficientReadyPods, Message: "1 pod is ready, 1 needed"}},
 		"enough, during an update, and before": {
@@ -50,11 +50,11 @@ func TestJudgePods(t *testing.T) {
 			Availability{Needed: 3, WasAvailable: true, Delay: hour}, noon,
 			Breach{Status: Breached, Reason: InsufficientReadyPods, WasAvailable: true, Since: noon, Deadline: noon.Add(time.Hour),
 				Message: "0 pods are ready, 3 needed, since 2026-01-02T12:00:00Z; termination is due at 2026-01-02T13:00:00Z"}},
-		"a breach lasts: its timer goes on": {
+		"a breach lasts: its timer continues": {
 			Availability{Available: 2, Needed: 3, WasAvailable: true, BreachedSince: noon.Add(-50 * time.Minute), Delay: hour}, noon,
 			Breach{Status: Breached, Reason: InsufficientReadyPods, WasAvailable: true, Since: noon.Add(-50 * time.Minute), Deadline: noon.Add(10 * time.Minute),
 				Message: "2 pods are ready, 3 needed, since 2026-01-02T11:10:00Z; termination is due at 2026-01-02T12:10:00Z"}},
-		"a breach that was recorded ahead of the present clock begins anew": {
+		"a breach that was recorded with a time in the future begins now": {
 			Availability{Available: 2, Needed: 3, WasAvailable: true, BreachedSince: noon.Add(time.Hour), Delay: hour}, noon,
 			Breach{Status: Breached, Reason: InsufficientReadyPods, WasAvailable: true, Since: noon, Deadline: noon.Add(time.Hour),
 				Message: "2 pods are ready, 3 needed, since 2026-01-02T12:00:00Z; termination is due at 2026-01-02T13:00:00Z"}},
@@ -66,7 +66,7 @@ func TestJudgePods(t *testing.T) {
 			Availability{Available: 2, Needed: 3, WasAvailable: true}, noon,
 			Breach{Status: Breached, Reason: InsufficientReadyPods, WasAvailable: true, Since: noon,
 				Message: "2 pods are ready, 3 needed, since 2026-01-02T12:00:00Z; gang termination is off"}},
-		"scaled to zero: what comes later starts afresh": {
+		"scaled to zero: availability is reset": {
 			Availability{WasAvailable: true, BreachedSince: noon.Add(-time.Minute), Delay: hour}, noon,
 			Breach{Status: NotBreached, Reason: SufficientReadyPods, Message: "nothing is needed"}},
 	} {
@@ -114,17 +114,17 @@ func TestJudgeReplicas(t *testing.T) {
 			Availability{Available: 1, Needed: 2, Wanted: 2, WasAvailable: true, Delay: delay(90 * time.Second)},
 			Breach{Status: Breached, Reason: InsufficientReplicas, WasAvailable: true, Since: noon, Deadline: noon.Add(90 * time.Second),
 				Message: "1 of 2 replicas available, 2 needed, since 2026-01-02T12:00:00Z; termination is due at 2026-01-02T12:01:30Z"}},
-		"a breach for certain, though a replica is not known": {
+		"certainly a breach, although the state of a replica is unknown": {
 			Availability{Unknown: 1, Needed: 2, Wanted: 2, WasAvailable: true},
 			Breach{Status: Breached, Reason: InsufficientReplicas, WasAvailable: true, Since: noon,
 				Message: "0 of 2 replicas available, 2 needed, since 2026-01-02T12:00:00Z; gang termination is off"}},
-		"not known: no breach begins": {
+		"unknown: no breach begins": {
 			Availability{Unknown: 1, Needed: 1, Wanted: 2, WasAvailable: true, Delay: delay(time.Hour)},
 			Breach{Undecided: true, WasAvailable: true}},
-		"not known: a breach goes on, with the present delay": {
+		"unknown: a breach continues, with the current delay": {
 			Availability{Unknown: 1, Needed: 1, Wanted: 2, WasAvailable: true, BreachedSince: noon.Add(-time.Minute), Delay: delay(time.Hour)},
 			Breach{Undecided: true, WasAvailable: true, Deadline: noon.Add(59 * time.Minute)}},
-		"not known, and never available": {
+		"unknown, and never available": {
 			Availability{Unknown: 1, Needed: 1, Wanted: 2, Delay: delay(time.Hour)},
 			Breach{Status: NotBreached, Reason: NeverAvailable, Message: "0 of 2 replicas available, 1 needed; there never were as many in this attempt"}},
 		"scaled to zero": {
@@ -137,7 +137,8 @@ func TestJudgeReplicas(t *testing.T) {
 	}
 }
 
-// A deadline is a whole second and never early. It follows from the beginning of the breach and the delay as it is now.
+// TestDeadline: a deadline is a whole second and never early. It is computed from the beginning of the breach and the
+// current delay.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -148,7 +149,7 @@ func TestDeadline(t *testing.T) {
 		"a delay of 0, as in Training":  {delay(0), noon},
 		"a delay":                       {delay(4 * time.Hour), noon.Add(4 * time.Hour)},
 		"parts of a second: rounded up": {delay(1500 * time.Millisecond), noon.Add(2 * time.Second)},
-		"below zero: at once":           {delay(-time.Hour), noon},
+		"below zero: immediately":       {delay(-time.Hour), noon},
 	} {
 		if got := Deadline(noon, tc.delay); !got.Equal(tc.want) {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)

@@ -21,7 +21,7 @@ func TestUnwanted(t *testing.T) {
 		terminating Child
 		want        [][]Child
 	}{
-		"all is wanted but what is of no replica": {
+		"all children are wanted, except one without a replica": {
 			wanted: [][]Child{{clique("a-0-x"), group("a-0")}, {clique("a-1-x"), clique("a-1-a"), group("a-1")}, {clique("a-2-x")}},
 			want:   [][]Child{{clique("odd")}},
 		},
@@ -29,11 +29,11 @@ func TestUnwanted(t *testing.T) {
 			wanted: [][]Child{{clique("a-0-x"), group("a-0")}, {}},
 			want:   [][]Child{{clique("a-2-x")}, {group("a-1"), clique("a-1-a"), clique("a-1-x")}, {clique("odd")}},
 		},
-		"a PodGroup of a name that a PodClique keeps": {
+		"a PodGroup with the same name as a wanted PodClique": {
 			wanted: [][]Child{{clique("a-0-x"), clique("a-0")}, {clique("a-1-x"), clique("a-1-a"), group("a-1")}, {clique("a-2-x")}},
 			want:   [][]Child{{group("a-0")}, {clique("odd")}},
 		},
-		"what is terminating is left alone": {
+		"terminating children are left alone": {
 			wanted:      [][]Child{{clique("a-0-x"), group("a-0")}, {clique("a-1-x"), clique("a-1-a"), group("a-1")}},
 			terminating: clique("a-2-x"),
 			want:        [][]Child{{clique("odd")}},
@@ -62,17 +62,17 @@ func TestDecideMembers(t *testing.T) {
 		units  []UnitDecision
 		want   MembersDecision
 	}{
-		"created are those that are listed and that their replica's decision names": {
+		"PodCliques are created if they are listed and in the decision on their replica": {
 			listed: []string{"g-0-a", "g-0-b", "g-1-a", "g-1-b"},
 			units:  []UnitDecision{{Create: []string{"g-0-b"}}, {}},
 			want:   MembersDecision{Update: []string{"g-0-a", "g-1-b"}, Create: []string{"g-0-b"}, Delete: []string{"g-2-a", "g-3-a"}},
 		},
-		"the PodGroup does not list the new ones, and still lists one beyond the replicas": {
+		"the PodGroup does not list the new PodCliques, and still lists one above spec.replicas": {
 			listed: []string{"g-0-a", "g-1-b", "g-3-a"},
 			units:  []UnitDecision{{Create: []string{"g-0-b"}}, {Create: []string{"g-1-a"}}},
 			want:   MembersDecision{Update: []string{"g-0-a", "g-1-b"}, Delete: []string{"g-2-a"}},
 		},
-		"one of an earlier attempt goes, whether it is listed or not": {
+		"a PodClique of an earlier attempt is deleted, whether it is listed or not": {
 			listed: []string{"g-1-b", "g-2-a", "g-3-a"},
 			units:  []UnitDecision{{}, {Delete: []string{"g-1-b"}}},
 			want:   MembersDecision{Update: []string{"g-0-a", "g-1-b"}, Delete: []string{"g-1-b"}},

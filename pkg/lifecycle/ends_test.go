@@ -9,7 +9,8 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// A clique of thousands of pods all of which end keeps a small history, and all of them are replaced.
+// TestTheHistoryOfEndedPodsIsBounded: a clique with thousands of ended pods has a small history, and all its pods are
+// replaced.
 func TestTheHistoryOfEndedPodsIsBounded(t *testing.T) {
 	t.Parallel()
 	const pods = 6000
@@ -30,7 +31,7 @@ func TestTheHistoryOfEndedPodsIsBounded(t *testing.T) {
 		}
 	}
 
-	// They end again: those that share a history wait like those that have their own, and are replaced.
+	// The pods end again: those that share a history wait like those with a history of their own, and are replaced.
 	for i := range c.Pods {
 		c.Pods[i].Created, c.Pods[i].EndedAt = ago(40*time.Second), ago(5*time.Second)
 	}

@@ -32,7 +32,7 @@ func TestIndices(t *testing.T) {
 	}
 }
 
-// A set behaves as a map of its indices does, and survives being written and read.
+// TestIndexSetIsASet: a set behaves like a map of its indices, and is unchanged after it was formatted and parsed.
 func TestIndexSetIsASet(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewSource(1))
@@ -63,7 +63,7 @@ func TestIndexSetIsASet(t *testing.T) {
 	}
 }
 
-// What was read and written once is the same when it is read and written again.
+// Parsing and formatting a second time changes nothing.
 func FuzzParseIndices(f *testing.F) {
 	for _, seed := range []string{"", "0-5,7", "7,0-5", "1-", "9223372036854775807", "0-9223372036854775807,5"} {
 		f.Add(seed)

@@ -13,13 +13,13 @@ func TestMinimum(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		m           lifecycle.Minimum
-		ready, leaf int32 // pods, and what the PodGroup asks for; 0: nothing
+		ready, leaf int32 // ready pods, and minMember in the PodGroup; 0: not listed
 		// target, enforced, effective for the status
 		target, enforced, effective int32
 	}{
 		"unset, new: its replicas": {
 			lifecycle.Minimum{AtCreation: 4, Replicas: 4}, 0, 0, 4, 4, 4},
-		"unset, scaled in: lowered at once": {
+		"unset, scaled in: lowered immediately": {
 			lifecycle.Minimum{AtCreation: 4, Replicas: 2, Recorded: ptr.To[int32](4)}, 4, 0, 2, 2, 2},
 		"unset, scaled out above its creation: unchanged": {
 			lifecycle.Minimum{AtCreation: 4, Replicas: 9, Recorded: ptr.To[int32](4)}, 9, 0, 4, 4, 4},
@@ -29,25 +29,25 @@ func TestMinimum(t *testing.T) {
 			lifecycle.Minimum{AtCreation: 4, Replicas: 4, Recorded: ptr.To[int32](2)}, 4, 0, 4, 2, 4},
 		"unset, in and out again before any pod was ready: not yet": {
 			lifecycle.Minimum{AtCreation: 4, Replicas: 4, Recorded: ptr.To[int32](2)}, 0, 2, 4, 2, 2},
-		"unset, in and out again, and a new PodGroup asks for all: it rises": {
+		"unset, in and out again, and a new PodGroup requires all: it rises": {
 			lifecycle.Minimum{AtCreation: 4, Replicas: 4, Recorded: ptr.To[int32](2)}, 0, 4, 4, 2, 4},
 		"unset, scaled in, and the PodGroup was not lowered yet: lowered": {
 			lifecycle.Minimum{AtCreation: 4, Replicas: 2, Recorded: ptr.To[int32](4)}, 4, 4, 2, 2, 2},
-		"scaled to zero: nothing is needed": {
+		"scaled to zero: no pods are needed": {
 			lifecycle.Minimum{AtCreation: 4, Replicas: 0, Recorded: ptr.To[int32](4)}, 4, 0, 0, 0, 0},
 		"back from zero: a new leaf, whole": {
 			lifecycle.Minimum{AtCreation: 4, Replicas: 3, Recorded: ptr.To[int32](0)}, 0, 0, 3, 3, 3},
-		"explicit: a floor": {
+		"explicit: a lower limit": {
 			lifecycle.Minimum{Explicit: ptr.To[int32](2), AtCreation: 4, Replicas: 3, Recorded: ptr.To[int32](2)}, 0, 0, 2, 2, 2},
-		"explicit, above the replicas, past admission: waits": {
+		"explicit, above the replicas, without admission: waits": {
 			lifecycle.Minimum{Explicit: ptr.To[int32](3), AtCreation: 1, Replicas: 1}, 1, 0, 3, 3, 3},
-		"explicit, scaled to zero past admission: leaves the tree": {
+		"explicit, scaled to zero without admission: leaves the tree": {
 			lifecycle.Minimum{Explicit: ptr.To[int32](2), AtCreation: 4, Replicas: 0, Recorded: ptr.To[int32](2)}, 4, 0, 0, 0, 0},
-		"explicit zero, past admission: one": {
+		"explicit zero, without admission: one": {
 			lifecycle.Minimum{Explicit: ptr.To[int32](0), AtCreation: 4, Replicas: 4}, 0, 0, 1, 1, 1},
 		"created with nothing recorded: one at least": {
 			lifecycle.Minimum{AtCreation: 0, Replicas: 3}, 0, 0, 1, 1, 1},
-		"negative replicas, past admission": {
+		"negative replicas, without admission": {
 			lifecycle.Minimum{AtCreation: 1, Replicas: -3}, 0, 0, 0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,9 +60,9 @@ func TestMinimum(t *testing.T) {
 	}
 }
 
-// TestMinimumRisesOnlyToWhatIsReady plays random scaling with a status that is written now and then: while the gang is
-// admitted, what is recorded rises only when as many pods are ready, and what is enforced is never more than the replicas,
-// those at creation, or what is recorded.
+// TestMinimumRisesOnlyToWhatIsReady simulates random scaling with a status that is written now and then. While the
+// gang is admitted, the recorded minimum rises only when as many pods are ready, and the enforced minimum never
+// exceeds the replicas, those at creation, or the recorded minimum.
 func TestMinimumRisesOnlyToWhatIsReady(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(200) {
@@ -115,14 +115,14 @@ func TestGroupMinimum(t *testing.T) {
 		replicas int32
 		want     int32
 	}{
-		"unset":                   {nil, 3, 1},
-		"explicit":                {ptr.To[int32](2), 3, 2},
-		"scaled to zero":          {ptr.To[int32](2), 0, 0},
-		"zero, past admission":    {ptr.To[int32](0), 3, 1},
-		"above, past admission":   {ptr.To[int32](4), 3, 4},
-		"negative scale is zero":  {nil, -1, 0},
-		"unset, scaled to zero":   {nil, 0, 0},
-		"unset, with one replica": {nil, 1, 1},
+		"unset":                    {nil, 3, 1},
+		"explicit":                 {ptr.To[int32](2), 3, 2},
+		"scaled to zero":           {ptr.To[int32](2), 0, 0},
+		"zero, without admission":  {ptr.To[int32](0), 3, 1},
+		"above, without admission": {ptr.To[int32](4), 3, 4},
+		"negative scale is zero":   {nil, -1, 0},
+		"unset, scaled to zero":    {nil, 0, 0},
+		"unset, with one replica":  {nil, 1, 1},
 	} {
 		if got := lifecycle.GroupMinimum(tc.explicit, tc.replicas); got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)

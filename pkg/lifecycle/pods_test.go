@@ -19,7 +19,7 @@ var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) time.Time { return now.Add(-d) }
 
-// ready returns a ready pod of that index, an hour old.
+// ready returns a ready pod with the given index, an hour old.
 func ready(index int) lifecycle.Pod {
 	return lifecycle.Pod{
 		Name: fmt.Sprintf("p%d", index), UID: fmt.Sprintf("u%d", index), Index: index,
@@ -67,7 +67,7 @@ func TestDecidePods(t *testing.T) {
 			c:    lifecycle.CliquePods{Replicas: 3},
 			want: lifecycle.PodDecision{Create: []lifecycle.NewPod{{Index: 0}, {Index: 1}, {Index: 2}}},
 		},
-		"as wanted: nothing": {
+		"all desired pods exist: no action": {
 			c: lifecycle.CliquePods{Replicas: 2, LeafMinMember: 2, Pods: []lifecycle.Pod{ready(0), ready(1)}},
 		},
 		"holes are filled first": {
@@ -77,7 +77,7 @@ func TestDecidePods(t *testing.T) {
 		"a terminating pod is not counted, and its index waited for": {
 			c: lifecycle.CliquePods{Replicas: 3, LeafMinMember: 3, Pods: []lifecycle.Pod{ready(0), with(ready(1), terminating), ready(2)}},
 		},
-		"scaled in and out again: the index of the pod on its way out is waited for": {
+		"scaled in and out again: waits for the index of the terminating pod": {
 			c:    lifecycle.CliquePods{Replicas: 4, Pods: []lifecycle.Pod{ready(0), ready(1), with(ready(2), terminating)}},
 			want: lifecycle.PodDecision{Create: []lifecycle.NewPod{{Index: 3}}},
 		},
@@ -88,11 +88,11 @@ func TestDecidePods(t *testing.T) {
 				Lost:   []lifecycle.Pod{with(ready(1), terminating, unreachable, graceOver)},
 			},
 		},
-		"on an unreachable node, grace period not over: look again then": {
+		"on an unreachable node, grace period not over: requeue at its end": {
 			c:    lifecycle.CliquePods{Replicas: 2, Pods: []lifecycle.Pod{ready(0), with(ready(1), terminating, unreachable)}},
 			want: lifecycle.PodDecision{RequeueAfter: 30 * time.Second},
 		},
-		"grace period over but the node answers: it will say when the pod is gone": {
+		"grace period over but the node responds: its kubelet will confirm the end of the pod": {
 			c: lifecycle.CliquePods{Replicas: 2, Pods: []lifecycle.Pod{ready(0), with(ready(1), terminating, graceOver)}},
 		},
 		"lost and replaced: nothing more": {
@@ -117,7 +117,7 @@ func TestDecidePods(t *testing.T) {
 			want: lifecycle.PodDecision{Deferred: 1,
 				Delete: []lifecycle.Deletion{{Pod: ready(2), Reason: lifecycle.DeletedScaleIn}}},
 		},
-		"pods that terminate are not picked again": {
+		"terminating pods are not selected again": {
 			c: lifecycle.CliquePods{Replicas: 1, Pods: []lifecycle.Pod{ready(0), ready(1), with(ready(2), terminating)}},
 			want: lifecycle.PodDecision{
 				Delete: []lifecycle.Deletion{{Pod: ready(1), Reason: lifecycle.DeletedScaleIn}}},
@@ -127,7 +127,7 @@ func TestDecidePods(t *testing.T) {
 			want: lifecycle.PodDecision{Delete: []lifecycle.Deletion{
 				{Pod: with(ready(1), pending), Reason: lifecycle.DeletedScaleIn}, {Pod: ready(0), Reason: lifecycle.DeletedScaleIn}}},
 		},
-		"a pod that ended is replaced at once the first time; its index is taken until it is gone": {
+		"a pod that ended is replaced immediately the first time; its index is in use until it is gone": {
 			c: lifecycle.CliquePods{Replicas: 2, LeafMinMember: 2, Pods: []lifecycle.Pod{ready(0), with(ready(1), ended(0, time.Minute))}},
 			want: lifecycle.PodDecision{
 				Delete: []lifecycle.Deletion{{Pod: with(ready(1), ended(0, time.Minute)), Reason: lifecycle.DeletedEnded}},
@@ -140,7 +140,7 @@ func TestDecidePods(t *testing.T) {
 			want: lifecycle.PodDecision{RequeueAfter: 6 * time.Second,
 				Ends: map[int]lifecycle.Ends{0: {Count: 1, Last: ago(64 * time.Second)}}},
 		},
-		"and then it goes": {
+		"after the back-off it is deleted": {
 			c: lifecycle.CliquePods{Replicas: 1, Pods: []lifecycle.Pod{with(ready(0), ended(10*time.Second, time.Minute))},
 				Ends: map[int]lifecycle.Ends{0: {Count: 1, Last: ago(70 * time.Second)}}},
 			want: lifecycle.PodDecision{
@@ -159,7 +159,7 @@ func TestDecidePods(t *testing.T) {
 				Ends: map[int]lifecycle.Ends{-1: {Count: 1, Last: ago(time.Minute)}}},
 			want: lifecycle.PodDecision{RequeueAfter: 6 * time.Second, Ends: map[int]lifecycle.Ends{-1: {Count: 1, Last: ago(time.Minute)}}},
 		},
-		"one that lived long starts a new row": {
+		"a pod that lived long starts a new history": {
 			c: lifecycle.CliquePods{Replicas: 1, Pods: []lifecycle.Pod{with(ready(0), ended(0, 10*time.Minute))},
 				Ends: map[int]lifecycle.Ends{0: {Count: 5, Last: ago(11 * time.Minute)}}},
 			want: lifecycle.PodDecision{
@@ -180,7 +180,7 @@ func TestDecidePods(t *testing.T) {
 			want: lifecycle.PodDecision{
 				Delete: []lifecycle.Deletion{{Pod: with(ready(0), ended(0, time.Minute)), Reason: lifecycle.DeletedScaleIn}}},
 		},
-		"of two pods with one index the younger goes": {
+		"of two pods with one index the younger is deleted": {
 			c: lifecycle.CliquePods{Replicas: 2, Pods: []lifecycle.Pod{
 				with(ready(0), named("younger"), created(time.Minute)), ready(0), ready(1)}},
 			want: lifecycle.PodDecision{Delete: []lifecycle.Deletion{
@@ -190,7 +190,7 @@ func TestDecidePods(t *testing.T) {
 			c:    lifecycle.CliquePods{Replicas: 2, Pods: []lifecycle.Pod{ready(-1)}},
 			want: lifecycle.PodDecision{Create: []lifecycle.NewPod{{Index: 0}}},
 		},
-		"and goes first": {
+		"a pod without an index is deleted first": {
 			c: lifecycle.CliquePods{Replicas: 1, Pods: []lifecycle.Pod{ready(-1), with(ready(0), pending)}},
 			want: lifecycle.PodDecision{
 				Delete: []lifecycle.Deletion{{Pod: ready(-1), Reason: lifecycle.DeletedScaleIn}}},
@@ -205,7 +205,7 @@ func TestDecidePods(t *testing.T) {
 	}
 }
 
-// Others are pods of the same name that another object owns, or none.
+// TestDecidePodsBesideOthers: Others are pods with the same clique name that another object owns, or none.
 func TestDecidePodsBesideOthers(t *testing.T) {
 	t.Parallel()
 	former := func(changes ...func(*lifecycle.Pod)) lifecycle.Pod {
@@ -218,7 +218,7 @@ func TestDecidePodsBesideOthers(t *testing.T) {
 		other lifecycle.Pod
 		want  lifecycle.PodDecision
 	}{
-		"one that runs holds its index": {
+		"a running pod blocks its index": {
 			other: former(), want: lifecycle.PodDecision{Create: rest, Blocked: []lifecycle.Pod{former()}}},
 		"one that terminates too": {
 			other: former(terminating), want: lifecycle.PodDecision{Create: rest, Blocked: []lifecycle.Pod{former(terminating)}}},
@@ -233,13 +233,13 @@ func TestDecidePodsBesideOthers(t *testing.T) {
 			other: former(terminating, unreachable, graceOver), want: lifecycle.PodDecision{
 				Create: []lifecycle.NewPod{{Index: 0}, {Index: 1, Replaces: "former"}, {Index: 2}},
 				Lost:   []lifecycle.Pod{former(terminating, unreachable, graceOver)}}},
-		"one that ended is deleted with its owner, and holds its index until then": {
+		"a pod that ended is deleted with its owner, and blocks its index until then": {
 			other: former(ended(0, time.Minute)), want: lifecycle.PodDecision{Create: rest, Blocked: []lifecycle.Pod{former(ended(0, time.Minute))}}},
-		"one that ended without an owner holds nothing": {
+		"a pod that ended without an owner blocks no index": {
 			other: former(ended(0, time.Minute), orphan), want: lifecycle.PodDecision{Create: []lifecycle.NewPod{{Index: 0}, {Index: 1}, {Index: 2}}}},
-		"one without an owner that runs holds its index": {
+		"a running pod without an owner blocks its index": {
 			other: former(orphan), want: lifecycle.PodDecision{Create: rest, Blocked: []lifecycle.Pod{former(orphan)}}},
-		"an index that is not wanted is nobody's concern": {
+		"an index that is not needed is ignored": {
 			other: with(ready(3), named("former")), want: lifecycle.PodDecision{Create: []lifecycle.NewPod{{Index: 0}, {Index: 1}, {Index: 2}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -290,9 +290,9 @@ func TestEndedDelay(t *testing.T) {
 	}
 }
 
-// TestNoIndexTwice plays a clique in a cluster that does anything, with a controller whose cache is behind: whatever the
-// controller sees, at most one pod of an index is alive (not terminating) at any time, and when the cluster comes to rest
-// the clique has what it wants and the decision is to do nothing.
+// TestNoIndexTwice simulates a clique in a cluster with random events, and a controller whose cache is behind.
+// Whatever the controller observes, at most one pod of an index is alive (not terminating) at any time. When the
+// events stop, the desired pods exist and the decision is empty.
 func TestNoIndexTwice(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(300) {
@@ -301,7 +301,7 @@ func TestNoIndexTwice(t *testing.T) {
 		w.seen = w.list()
 		c := lifecycle.CliquePods{Replicas: 1 + r.Int31n(5)}
 		for step := range 200 {
-			calm := step >= 150 // the cluster only finishes what has begun, and the cache keeps up
+			calm := step >= 150 // only events that complete begun changes occur, and the cache is current
 			w.clock = w.clock.Add(time.Duration(r.Intn(20)) * time.Second)
 			if calm {
 				w.clock = w.clock.Add(time.Minute)
@@ -335,12 +335,12 @@ func TestNoIndexTwice(t *testing.T) {
 			t.Errorf("seed %d: %d replicas are wanted, there are %+v", seed, c.Replicas, c.Pods)
 		}
 		if d := lifecycle.DecidePods(c, w.clock); len(d.Create)+len(d.Delete)+d.Deferred > 0 {
-			t.Errorf("seed %d: does not come to rest: %+v", seed, d)
+			t.Errorf("seed %d: the decision does not become empty: %+v", seed, d)
 		}
 	}
 }
 
-// world is a clique's pods as the API server has them, and as a cache saw them at some time.
+// world contains a clique's pods in the API server, and a copy of them in a cache from some earlier time.
 type world struct {
 	r     *rand.Rand
 	clock time.Time
@@ -358,7 +358,7 @@ func (w *world) list() []lifecycle.Pod {
 	return pods
 }
 
-// act does what the decision says. The API server refuses a name that is taken, and a deletion whose UID is not there.
+// act carries out the decision. The API server rejects a name that is in use, and a deletion whose UID does not exist.
 func (w *world) act(d lifecycle.PodDecision) {
 	for _, del := range d.Delete {
 		if p, ok := w.pods[del.Pod.Name]; ok && p.UID == del.Pod.UID && !p.Terminating {
@@ -376,11 +376,11 @@ func (w *world) act(d lifecycle.PodDecision) {
 	}
 }
 
-// happen lets every pod go one step further, or something befall it.
+// happen moves every pod one step forward, or applies a random event to it.
 func (w *world) happen(calm bool) {
 	for _, p := range w.list() {
 		switch event := w.r.Intn(12); {
-		case p.Terminating && p.Unreachable && !calm && event < 9: // nobody confirms the end
+		case p.Terminating && p.Unreachable && !calm && event < 9: // no kubelet confirms the end
 			continue
 		case p.Terminating && (calm || event < 6):
 			delete(w.pods, p.Name)
@@ -401,7 +401,7 @@ func (w *world) happen(calm bool) {
 	}
 }
 
-// twice reports whether two pods of one index may run at a time: neither terminating nor ended.
+// twice returns an index with two pods that may run at the same time, neither terminating nor ended.
 func (w *world) twice() (int, bool) {
 	alive := map[int]bool{}
 	for _, p := range w.list() {

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-project/muster/test/purity"
 )
 
-// The pure core: names and points in time are arguments.
+// The package is part of the pure core: names and times are arguments.
 func TestPure(t *testing.T) {
 	t.Parallel()
 	purity.Check(t, "time", purity.Module+"/pkg/message", purity.Module+"/pkg/naming")

@@ -31,27 +31,27 @@ func TestDecideUnit(t *testing.T) {
 		unit Unit
 		want UnitDecision
 	}{
-		"a new unit: all is made": {
+		"a new unit: all PodCliques are created": {
 			Unit{Wanted: wanted},
 			UnitDecision{Create: wanted},
 		},
-		"all is there: nothing": {
+		"all PodCliques exist: no action": {
 			Unit{Wanted: wanted,
 				Cliques: []UnitClique{clique("w-0-leader", "l", 0), clique("w-0-worker", "w", 0)},
 				Pods:    []UnitPod{pod("p", "w-0-leader", "l", 0), terminating(pod("q", "w-0-worker", "w", 0), 0)}},
 			UnitDecision{},
 		},
-		"one is gone: it is made when its pods are gone": {
+		"one is gone: it is recreated when its pods are gone": {
 			Unit{Wanted: wanted,
 				Cliques: []UnitClique{clique("w-0-leader", "l", 0)},
 				Pods:    []UnitPod{pod("p", "w-0-leader", "l", 0), terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
 			UnitDecision{Waits: []UnitPod{terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
 		},
-		"one is gone, and its pods are: it is made": {
+		"one is gone with its pods: it is recreated": {
 			Unit{Wanted: wanted, Cliques: []UnitClique{clique("w-0-leader", "l", 0)}, Pods: []UnitPod{pod("p", "w-0-leader", "l", 0)}},
 			UnitDecision{Create: []string{"w-0-worker"}},
 		},
-		"one is going: it is waited for": {
+		"one is being deleted: the unit waits for it": {
 			Unit{Wanted: wanted, Cliques: []UnitClique{clique("w-0-leader", "l", 0), going(clique("w-0-worker", "w", 0))}},
 			UnitDecision{WaitsFor: []string{"w-0-worker"}},
 		},
@@ -59,7 +59,7 @@ func TestDecideUnit(t *testing.T) {
 			Unit{Wanted: wanted, Pods: []UnitPod{terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
 			UnitDecision{Attempt: Attempt{Set: 1}, Replacement: deleted, Waits: []UnitPod{terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
 		},
-		"all are gone or going: the unit is replaced": {
+		"all are gone or being deleted: the unit is replaced": {
 			Unit{Wanted: wanted, Cliques: []UnitClique{going(clique("w-0-worker", "w", 0))}},
 			UnitDecision{Attempt: Attempt{Set: 1}, Replacement: deleted, WaitsFor: []string{"w-0-worker"}},
 		},
@@ -67,16 +67,16 @@ func TestDecideUnit(t *testing.T) {
 			Unit{Wanted: wanted, Admitted: true},
 			UnitDecision{Attempt: Attempt{Set: 1}, Replacement: deleted},
 		},
-		"replaced: PodCliques of the attempt before are deleted, and nothing is made": {
+		"replaced: PodCliques of the previous attempt are deleted, and none is created": {
 			Unit{Wanted: wanted, Attempt: Attempt{Set: 1},
 				Cliques: []UnitClique{clique("w-0-worker", "w", 0), clique("w-0-leader", "l", 0)}},
 			UnitDecision{Attempt: Attempt{Set: 1}, Earlier: true, Delete: wanted, WaitsFor: wanted},
 		},
-		"replaced: a pod of the attempt before is waited for by all": {
+		"replaced: all PodCliques wait for a pod of the previous attempt": {
 			Unit{Wanted: wanted, Attempt: Attempt{Set: 1}, Pods: []UnitPod{terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
 			UnitDecision{Attempt: Attempt{Set: 1}, Earlier: true, Waits: []UnitPod{terminating(pod("q", "w-0-worker", "w", 0), time.Minute)}},
 		},
-		"replaced, all is gone: all is made": {
+		"replaced, all objects are gone: all PodCliques are created": {
 			Unit{Wanted: wanted, Attempt: Attempt{Set: 1}},
 			UnitDecision{Attempt: Attempt{Set: 1}, Create: wanted},
 		},
@@ -89,54 +89,54 @@ func TestDecideUnit(t *testing.T) {
 			UnitDecision{Attempt: Attempt{Set: 1}, Earlier: true, Waits: []UnitPod{unreachable(terminating(pod("q", "w-0-worker", "w", 0), time.Minute))},
 				RequeueAfter: time.Minute},
 		},
-		"the attempts that pods carry count, should the status have lost them": {
+		"the attempts of pods count if the status has lost them": {
 			Unit{Wanted: wanted, Pods: []UnitPod{pod("q", "w-0-worker", "w", 7)}},
 			UnitDecision{Attempt: Attempt{Set: 8}, Replacement: deleted, Waits: []UnitPod{pod("q", "w-0-worker", "w", 7)}},
 		},
-		"a forged attempt, which is not believed: it goes like an earlier one": {
+		"a forged attempt is treated as an earlier one": {
 			Unit{Wanted: wanted, Cliques: []UnitClique{clique("w-0-leader", "l", 0), clique("w-0-worker", "w", -1)},
 				Pods: []UnitPod{pod("q", "w-0-worker", "w", -1)}},
 			UnitDecision{Earlier: true, Delete: []string{"w-0-worker"}, WaitsFor: []string{"w-0-worker"}, Waits: []UnitPod{pod("q", "w-0-worker", "w", -1)}},
 		},
-		"a group replica is replaced within the life of its set replica": {
+		"a group replica is replaced within the attempt of its set replica": {
 			Unit{OfGroup: true, Wanted: wanted, Attempt: Attempt{Set: 3, Group: 1},
 				Pods: []UnitPod{{Name: "q", Clique: "w-0-worker", Attempt: Attempt{Set: 3, Group: 1}}}},
 			UnitDecision{Attempt: Attempt{Set: 3, Group: 2}, Replacement: deleted, Waits: []UnitPod{{Name: "q", Clique: "w-0-worker", Attempt: Attempt{Set: 3, Group: 1}}}},
 		},
-		"a group replica waits for all pods of an earlier life of the set replica": {
+		"a group replica waits for all pods of an earlier attempt of the set replica": {
 			Unit{OfGroup: true, Wanted: wanted, Attempt: Attempt{Set: 1},
 				Pods: []UnitPod{{Name: "q", Clique: "other", Attempt: Attempt{Group: 5}, Elsewhere: true}}},
 			UnitDecision{Attempt: Attempt{Set: 1}, Earlier: true, Waits: []UnitPod{{Name: "q", Clique: "other", Attempt: Attempt{Group: 5}, Elsewhere: true}}},
 		},
-		"a group replica does not wait for earlier lives of another replica": {
+		"a group replica does not wait for earlier attempts of another replica": {
 			Unit{OfGroup: true, Wanted: wanted, Attempt: Attempt{Set: 1, Group: 2},
 				Pods: []UnitPod{{Name: "q", Clique: "other", Attempt: Attempt{Set: 1}, Elsewhere: true}}},
 			UnitDecision{Attempt: Attempt{Set: 1, Group: 2}, Create: wanted},
 		},
-		"asked for: the unit is replaced, healthy PodCliques included": {
+		"requested: the unit is replaced, including healthy PodCliques": {
 			Unit{Wanted: wanted, Replace: terminated, Attempt: Attempt{Set: 1},
 				Cliques: []UnitClique{clique("w-0-leader", "l", 1), clique("w-0-worker", "w", 1)}, Pods: []UnitPod{pod("p", "w-0-leader", "l", 1)}},
 			UnitDecision{Attempt: Attempt{Set: 2}, Replacement: terminated},
 		},
-		"asked for, while one is going: the reason is the one that was asked for": {
+		"requested, while one is being deleted: the reason is the requested one": {
 			Unit{Wanted: wanted, Replace: terminated, Cliques: []UnitClique{clique("w-0-leader", "l", 0), going(clique("w-0-worker", "w", 0))}},
 			UnitDecision{Attempt: Attempt{Set: 1}, Replacement: terminated, WaitsFor: []string{"w-0-worker"}},
 		},
-		"asked for, when it was replaced already: nothing more": {
+		"requested, when it was replaced already: no action": {
 			Unit{Wanted: wanted, Replace: terminated, Attempt: Attempt{Set: 1}, Cliques: []UnitClique{clique("w-0-worker", "w", 0)}},
 			UnitDecision{Attempt: Attempt{Set: 1}, Earlier: true, Delete: []string{"w-0-worker"}, WaitsFor: []string{"w-0-worker"}},
 		},
-		"asked for, after the last attempt there is: the numbers begin anew": {
+		"requested, after the largest attempt: the numbers wrap around": {
 			Unit{Wanted: wanted, Replace: terminated, Attempt: Attempt{Set: math.MaxInt32},
 				Cliques: []UnitClique{clique("w-0-leader", "l", math.MaxInt32), clique("w-0-worker", "w", math.MaxInt32)}},
 			UnitDecision{Attempt: Attempt{Set: 1}, Replacement: terminated},
 		},
-		"of a group replica, too": {
+		"the numbers of a group replica wrap around, too": {
 			Unit{OfGroup: true, Wanted: wanted, Replace: terminated, Attempt: Attempt{Set: 2, Group: math.MaxInt32},
 				Cliques: []UnitClique{{Name: "w-0-worker", Attempt: Attempt{Set: 2, Group: math.MaxInt32}}}},
 			UnitDecision{Attempt: Attempt{Set: 2, Group: 1}, Replacement: terminated},
 		},
-		"nothing is wanted: nothing is replaced": {
+		"no PodCliques are desired: no replacement": {
 			Unit{Pods: []UnitPod{pod("q", "w-0-worker", "w", 0)}},
 			UnitDecision{},
 		},
@@ -157,16 +157,16 @@ func TestBelievedAttempts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		says, recorded, set, group Attempt
 	}{
-		"the present one":                     {Attempt{3, 2}, Attempt{3, 2}, Attempt{3, 2}, Attempt{3, 2}},
-		"an earlier one":                      {Attempt{2, 9}, Attempt{3, 2}, Attempt{2, 9}, Attempt{2, 9}},
-		"the status was lost":                 {Attempt{7, 2}, Attempt{0, 0}, Attempt{7, 2}, none},
-		"the status of the group was lost":    {Attempt{3, 7}, Attempt{3, 0}, Attempt{3, 7}, Attempt{3, 7}},
-		"as far ahead as may be":              {Attempt{maxLead + 3, 0}, Attempt{3, 0}, Attempt{maxLead + 3, 0}, none},
-		"too far ahead":                       {Attempt{maxLead + 4, 0}, Attempt{3, 0}, none, none},
-		"too far ahead in its group":          {Attempt{3, maxLead + 1}, Attempt{3, 0}, Attempt{3, maxLead + 1}, Attempt{3, -1}},
-		"the largest number":                  {Attempt{math.MaxInt32, math.MaxInt32}, Attempt{0, 0}, none, none},
-		"from before the numbers began anew":  {Attempt{math.MaxInt32, 0}, Attempt{1, 0}, none, none},
-		"the largest number is the right one": {Attempt{math.MaxInt32, 0}, Attempt{math.MaxInt32, 0}, Attempt{math.MaxInt32, 0}, Attempt{math.MaxInt32, 0}},
+		"the present one":                        {Attempt{3, 2}, Attempt{3, 2}, Attempt{3, 2}, Attempt{3, 2}},
+		"an earlier one":                         {Attempt{2, 9}, Attempt{3, 2}, Attempt{2, 9}, Attempt{2, 9}},
+		"the status was lost":                    {Attempt{7, 2}, Attempt{0, 0}, Attempt{7, 2}, none},
+		"the status of the group was lost":       {Attempt{3, 7}, Attempt{3, 0}, Attempt{3, 7}, Attempt{3, 7}},
+		"ahead by the maximum":                   {Attempt{maxLead + 3, 0}, Attempt{3, 0}, Attempt{maxLead + 3, 0}, none},
+		"too far ahead":                          {Attempt{maxLead + 4, 0}, Attempt{3, 0}, none, none},
+		"too far ahead in its group":             {Attempt{3, maxLead + 1}, Attempt{3, 0}, Attempt{3, maxLead + 1}, Attempt{3, -1}},
+		"the largest number":                     {Attempt{math.MaxInt32, math.MaxInt32}, Attempt{0, 0}, none, none},
+		"from before the numbers wrapped around": {Attempt{math.MaxInt32, 0}, Attempt{1, 0}, none, none},
+		"the largest number is the recorded one": {Attempt{math.MaxInt32, 0}, Attempt{math.MaxInt32, 0}, Attempt{math.MaxInt32, 0}, Attempt{math.MaxInt32, 0}},
 	} {
 		if got := tc.says.Believed(tc.recorded.Set); got != tc.set {
 			t.Errorf("%s: of a set replica %v, want %v", name, got, tc.set)

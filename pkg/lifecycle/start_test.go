@@ -32,7 +32,7 @@ func TestRequirements(t *testing.T) {
 		replica int
 		want    []lifecycle.Requirement
 	}{
-		"in order, the first waits for nobody": {order(true, nil), "store", -1, nil},
+		"in order, the first clique has no requirements": {order(true, nil), "store", -1, nil},
 		"in order, after a standalone clique": {order(true, nil), "p-leader", 0,
 			[]lifecycle.Requirement{{PodClique: "s-0-store"}}},
 		"in order, within a group that needs one replica: its own": {order(true, nil), "p-worker", 0,
@@ -50,9 +50,9 @@ func TestRequirements(t *testing.T) {
 			order(false, map[string][]string{"frontend": {"d-leader", "store", "p-leader"}}), "frontend", -1,
 			[]lifecycle.Requirement{{PodClique: "s-0-store"}, {Group: "s-0-prefill", Clique: "p-leader", Need: 1}, {Group: "s-0-decode", Clique: "d-leader", Need: 2}}},
 		"explicit, itself and unknown cliques are left out": {
-			order(false, map[string][]string{"store": {"store", "nobody"}}), "store", -1, nil},
+			order(false, map[string][]string{"store": {"store", "unknown"}}), "store", -1, nil},
 		"any order":      {lifecycle.StartOrder{Cliques: []lifecycle.OrderedClique{{Name: "a"}, {Name: "b", StartsAfter: []string{"a"}}}}, "b", -1, nil},
-		"unknown clique": {order(true, nil), "nobody", -1, nil},
+		"unknown clique": {order(true, nil), "unknown", -1, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

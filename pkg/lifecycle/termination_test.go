@@ -32,7 +32,7 @@ func clique(name string, change ...func(*Clique)) Clique {
 	return c
 }
 
-// breached makes a PodClique have no ready pods since a time.
+// breached returns a change to a PodClique without ready pods since the given time.
 func breached(since time.Time) func(*Clique) {
 	return func(c *Clique) { c.Ready, c.BreachedSince = 0, since }
 }
@@ -52,7 +52,7 @@ func TestDecideGroupTermination(t *testing.T) {
 		group GroupTermination
 		want  Termination
 	}{
-		"all is well": {
+		"no breach": {
 			GroupTermination{Replicas: []GroupReplica{replica(0, clique("a")), replica(1, clique("b"))}, MinAvailable: 1, Delay: delay(time.Hour)},
 			Termination{}},
 		"a breach whose delay has passed, and enough are available": {
@@ -64,7 +64,7 @@ func TestDecideGroupTermination(t *testing.T) {
 		"a breach whose delay has not passed": {
 			GroupTermination{Replicas: []GroupReplica{replica(0, clique("a")), replica(1, clique("b", breached(fresh)))}, MinAvailable: 1, Delay: delay(time.Hour)},
 			Termination{Next: noon.Add(59 * time.Minute)}},
-		"several: those that are due go, the next is told": {
+		"several: those that are due are terminated, the next deadline is returned": {
 			GroupTermination{Replicas: []GroupReplica{replica(0, clique("a")), replica(1, clique("b", breached(expired))),
 				replica(2, clique("c", breached(fresh))), replica(3, clique("d", breached(fresh.Add(-time.Minute)))), replica(4, clique("e", breached(expired)))},
 				MinAvailable: 1, Delay: delay(time.Hour)},
@@ -135,7 +135,7 @@ func TestDecideSetTermination(t *testing.T) {
 		replicas []SetReplica
 		want     Termination
 	}{
-		"all is well": {[]SetReplica{replica(0, []Clique{clique("r")}, group(time.Time{}, delay(time.Hour)))}, Termination{}},
+		"no breach": {[]SetReplica{replica(0, []Clique{clique("r")}, group(time.Time{}, delay(time.Hour)))}, Termination{}},
 		"a standalone PodClique whose delay has passed: that replica, no other": {
 			[]SetReplica{replica(0, []Clique{clique("q")}), replica(1, []Clique{clique("r", breached(expired))})},
 			Termination{Replicas: map[int]Replacement{1: byClique}}},
@@ -192,7 +192,7 @@ func TestTerminationRequeue(t *testing.T) {
 	}
 }
 
-// Enough available replicas are counted from what is known; what is not known may be available.
+// TestCountAvailable: replicas are available according to known states; replicas with unknown states may be available.
 func TestCountAvailable(t *testing.T) {
 	t.Parallel()
 	replicas := []GroupReplica{
@@ -211,7 +211,7 @@ func TestCountAvailable(t *testing.T) {
 	}
 }
 
-// The first breach of a replica that lasts.
+// TestBreachedSince: the oldest breach of a replica that still lasts.
 func TestBreachedSince(t *testing.T) {
 	t.Parallel()
 	r := SetReplica{Attempt: 1,

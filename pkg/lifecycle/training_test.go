@@ -26,7 +26,7 @@ func TestDecideTraining(t *testing.T) {
 	replica := func(index int, cliques ...lifecycle.TrainingClique) lifecycle.TrainingReplica {
 		return lifecycle.TrainingReplica{Index: index, Complete: true, Cliques: cliques}
 	}
-	// running is a workload that has run for an hour, with these replicas.
+	// running returns a workload that has run for an hour, with the given replicas.
 	running := func(f func(*lifecycle.Training), replicas ...lifecycle.TrainingReplica) lifecycle.Training {
 		w := lifecycle.Training{Phase: lifecycle.PhaseRunning, StartTime: ago(time.Hour), Running: true, Started: true, Replicas: replicas}
 		if f != nil {
@@ -34,7 +34,7 @@ func TestDecideTraining(t *testing.T) {
 		}
 		return w
 	}
-	// still is what is recorded of such a workload if nothing happens.
+	// still returns the outcome for such a workload if nothing changes.
 	still := func(f func(*lifecycle.TrainingOutcome)) lifecycle.TrainingOutcome {
 		o := lifecycle.TrainingOutcome{Phase: lifecycle.PhaseRunning, StartTime: ago(time.Hour)}
 		if f != nil {
@@ -47,7 +47,7 @@ func TestDecideTraining(t *testing.T) {
 		workload lifecycle.Training
 		want     lifecycle.TrainingOutcome
 	}{
-		"nothing runs yet": {
+		"no pod is running yet": {
 			lifecycle.Training{MaxRuntime: time.Hour, Replicas: []lifecycle.TrainingReplica{replica(0, clique())}},
 			lifecycle.TrainingOutcome{Phase: lifecycle.PhasePending}},
 		"all its pods ended, and nothing was recorded yet: it is Running": {
@@ -59,7 +59,7 @@ func TestDecideTraining(t *testing.T) {
 		"the first pod runs": {
 			lifecycle.Training{Phase: lifecycle.PhasePending, MaxRuntime: time.Hour, Running: true, Started: true, Replicas: []lifecycle.TrainingReplica{replica(0, clique())}},
 			lifecycle.TrainingOutcome{Phase: lifecycle.PhaseRunning, StartTime: now, Deadline: now.Add(time.Hour), Again: true}},
-		"it ended before anything saw it run: it was Running, too": {
+		"the pod ended before it was observed running: the phase was Running, too": {
 			lifecycle.Training{Phase: lifecycle.PhasePending, Started: true, Replicas: []lifecycle.TrainingReplica{replica(0, clique(done))}},
 			lifecycle.TrainingOutcome{Phase: lifecycle.PhaseRunning, StartTime: now, Again: true}},
 		"the deadline is recorded by a version that did not": {
@@ -139,9 +139,9 @@ func TestDecideTraining(t *testing.T) {
 				o.Deadline, o.Phase, o.FinishedAt, o.Message = now, lifecycle.PhaseSucceeded, now, "all replicas have succeeded"
 				o.Succeeded = lifecycle.Indices(0)
 			})},
-		"it fails, and pods run still": {
+		"it fails, and pods are still running": {
 			running(func(w *lifecycle.Training) { w.Failed, w.Draining = true, true }, replica(0, clique(failed))), still(nil)},
-		"it fails, and no pod runs any more": {
+		"it fails, and no pod is running": {
 			running(func(w *lifecycle.Training) { w.Failed, w.TTL = true, &hour }, replica(0, clique(failed))),
 			still(func(o *lifecycle.TrainingOutcome) {
 				o.Phase, o.FinishedAt, o.RequeueAfter = lifecycle.PhaseFailed, now, time.Hour
@@ -180,7 +180,7 @@ func TestDecideTraining(t *testing.T) {
 	}
 }
 
-// Deadlines are whole seconds, never early.
+// TestTheDeadlineOfATrainingWorkload: deadlines are whole seconds, never early.
 func TestTheDeadlineOfATrainingWorkload(t *testing.T) {
 	t.Parallel()
 	at := now.Add(300 * time.Millisecond)
@@ -190,7 +190,7 @@ func TestTheDeadlineOfATrainingWorkload(t *testing.T) {
 	}
 }
 
-// A finished workload whose status does not say since when is not deleted at once.
+// TestFinishedWithoutATime: a finished workload without a completion time in its status is not deleted immediately.
 func TestFinishedWithoutATime(t *testing.T) {
 	t.Parallel()
 	ttl, now := time.Minute, time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)

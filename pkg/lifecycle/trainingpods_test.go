@@ -30,7 +30,7 @@ func crashed(code int32) func(*lifecycle.Pod) {
 	}
 }
 
-// hangs is a pod one of whose containers has failed while another goes on.
+// hangs is a pod of which one container has failed while another is still running.
 func hangs(p *lifecycle.Pod) {
 	p.Failed, p.EndedAt, p.End = true, ago(time.Minute), lifecycle.PodEnd{Container: "main", ExitCode: 1}
 }
@@ -38,7 +38,7 @@ func hangs(p *lifecycle.Pod) {
 func TestDecideTrainingPods(t *testing.T) {
 	t.Parallel()
 	type pods = []lifecycle.Pod
-	// outcome is what of a decision the rows speak of.
+	// outcome contains the parts of a decision that the rows check.
 	type outcome struct {
 		Create, Blocked    []int
 		Delete             map[string]lifecycle.DeletionReason
@@ -69,7 +69,7 @@ func TestDecideTrainingPods(t *testing.T) {
 	}{
 		"nothing exists yet": {clique(nil),
 			outcome{Create: []int{0, 1, 2, 3}, Breach: never}},
-		"pods wait for room": {clique(nil, worker(0, pending), worker(1, pending), worker(2, pending), worker(3, pending)),
+		"pods wait for capacity": {clique(nil, worker(0, pending), worker(1, pending), worker(2, pending), worker(3, pending)),
 			outcome{Breach: never}},
 		"all run, not all of them ready": {clique(nil, worker(0), worker(1, notReady), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 4}},
@@ -82,9 +82,9 @@ func TestDecideTrainingPods(t *testing.T) {
 		"one crashes at the start, and those that wait for room do not count": {
 			clique(func(c *lifecycle.TrainingPods) { c.MinAvailable = 2 }, worker(0, crashed(1)), worker(1), worker(2, pending), worker(3, pending)),
 			outcome{Started: "0-1", Available: 1, Breach: breached, Failure: "pod p0: container main exited with code 1", Release: []string{"p0"}}},
-		"below the minimum: nothing is replaced singly": {clique(was, worker(0, crashed(137)), worker(1), worker(2), worker(3)),
+		"below the minimum: no single pod is replaced": {clique(was, worker(0, crashed(137)), worker(1), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 3, Breach: breached, Failure: "pod p0: container main exited with code 137", Release: []string{"p0"}}},
-		"below the minimum with a delay: what is missing is replaced in it": {
+		"below the minimum with a delay: missing pods are replaced": {
 			clique(func(c *lifecycle.TrainingPods) { was(c); c.Delay = time.Hour }, worker(0, crashed(1)), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 2, Breach: breached, Failure: "pod p0: container main exited with code 1; pod 1 is gone",
 				Delete: map[string]lifecycle.DeletionReason{"p0": lifecycle.DeletedEnded}, Create: []int{1}, Release: []string{"p0"}}},
@@ -99,26 +99,26 @@ func TestDecideTrainingPods(t *testing.T) {
 				c.Ends = map[int]lifecycle.Ends{0: {Count: 4, Last: ago(2 * time.Minute)}}
 			}, worker(0, crashed(1), func(p *lifecycle.Pod) { p.Created = ago(2 * time.Minute) }), worker(1), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 3, Failure: "pod p0: container main exited with code 1", Release: []string{"p0"}, After: 20 * time.Second}},
-		"a pod is being deleted by hand: it counts no more": {clique(was, worker(0, terminating), worker(1), worker(2), worker(3)),
+		"a pod is being deleted by a user: it no longer counts": {clique(was, worker(0, terminating), worker(1), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 3, Breach: breached, Failure: "pod 0 is being deleted"}},
-		"its containers have ended: its object may go": {clique(was, worker(0, stopped), worker(1), worker(2), worker(3)),
+		"its containers have ended: its object may be removed": {clique(was, worker(0, stopped), worker(1), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 3, Breach: breached, Failure: "pod 0 is being deleted", Release: []string{"p0"}}},
 		"a pod that had no node was deleted before the clique was available": {
 			clique(nil, worker(0, pending, stopped), worker(1, pending), worker(2, pending), worker(3, pending)),
 			outcome{Breach: never, Failure: "pod 0 is being deleted", Release: []string{"p0"}}},
 		"a pod was lost with its node": {clique(elastic, worker(0, terminating, unreachable, graceOver), worker(1), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 3, Failure: "pod p0 was lost with its node n0", Create: []int{0}, Release: []string{"p0"}}},
-		"a pod on a node that does not answer has its grace period": {clique(elastic, worker(0, terminating, unreachable), worker(1), worker(2), worker(3)),
+		"a pod on a node that does not respond has its grace period": {clique(elastic, worker(0, terminating, unreachable), worker(1), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 3, Failure: "pod 0 is being deleted, its node n0 does not answer", After: 30 * time.Second}},
-		"one has succeeded: it counts, stays, and its object may go": {clique(was, worker(0, succeeded), worker(1), worker(2), worker(3)),
+		"one has succeeded: it counts, stays, and its object may be removed": {clique(was, worker(0, succeeded), worker(1), worker(2), worker(3)),
 			outcome{Succeeded: "0", Started: "0-3", Available: 4, Release: []string{"p0"}}},
 		"one has succeeded, and its object is gone": {
 			clique(func(c *lifecycle.TrainingPods) { was(c); c.Succeeded = lifecycle.Indices(0) }, worker(1), worker(2), worker(3)),
 			outcome{Succeeded: "0", Started: "0-3", Available: 4, Gone: 1}},
-		"one has succeeded, and its object is about to go": {
+		"one has succeeded, and its object is being deleted": {
 			clique(func(c *lifecycle.TrainingPods) { was(c); c.Succeeded = lifecycle.Indices(0) }, worker(0, succeeded, stopped), worker(1), worker(2), worker(3)),
 			outcome{Succeeded: "0", Started: "0-3", Available: 4, Gone: 1, Release: []string{"p0"}}},
-		"one was told to stop and exited with 0": {
+		"one was terminated and exited with 0": {
 			clique(was, worker(0, ended(time.Minute, time.Hour), stopped), worker(1), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 3, Breach: breached, Failure: "pod 0 is being deleted", Release: []string{"p0"}}},
 		"one has succeeded and another fails": {clique(was, worker(0, succeeded), worker(1, crashed(1)), worker(2), worker(3)),
@@ -132,7 +132,7 @@ func TestDecideTrainingPods(t *testing.T) {
 			clique(func(c *lifecycle.TrainingPods) { c.WasAvailable, c.MinAvailable = true, 2 }, worker(0, succeeded), worker(1, succeeded), worker(2, pending), worker(3, starting)),
 			outcome{Succeeded: "0-1", Started: "0-1", Available: 2, Release: []string{"p0", "p1"},
 				Delete: map[string]lifecycle.DeletionReason{"p2": lifecycle.DeletedCancelled, "p3": lifecycle.DeletedCancelled}}},
-		"the cancelled ones are going": {
+		"the cancelled ones are being deleted": {
 			clique(func(c *lifecycle.TrainingPods) { c.WasAvailable, c.MinAvailable = true, 2 }, worker(0, succeeded), worker(1, succeeded), worker(3, starting, terminating)),
 			outcome{Succeeded: "0-1", Started: "0-1", Available: 2, Release: []string{"p0", "p1"}, Failure: "pod 3 is being deleted"}},
 		"the cancelled ones are gone": {
@@ -147,22 +147,22 @@ func TestDecideTrainingPods(t *testing.T) {
 		"a failed one whose successor waits is not cancelled": {
 			clique(elastic, worker(0, succeeded), worker(1, succeeded), worker(2, succeeded), worker(3, pending)),
 			outcome{Succeeded: "0-2", Started: "0-3", Available: 3, Release: []string{"p0", "p1", "p2"}}},
-		"the clique has succeeded: nothing is made": {
+		"the clique has succeeded: no pod is created": {
 			clique(func(c *lifecycle.TrainingPods) {
 				c.Done, c.MinAvailable, c.Succeeded, c.Started = true, 2, lifecycle.ParseIndices("0-1"), lifecycle.ParseIndices("0-1")
 			}),
 			outcome{Succeeded: "0-1", Started: "0-1", Available: 2, Gone: 2, Done: true, Cancelled: 2}},
-		"the workload has failed: what runs is deleted, what ended stays": {
+		"the workload has failed: running pods are deleted, ended pods stay": {
 			clique(func(c *lifecycle.TrainingPods) { was(c); c.Halted = true }, worker(0, crashed(1)), worker(1), worker(2, pending), worker(3, terminating)),
 			outcome{Started: "0-3", Available: 1, Failure: "pod p0: container main exited with code 1; pod 3 is being deleted", Release: []string{"p0"},
 				Delete: map[string]lifecycle.DeletionReason{"p1": lifecycle.DeletedHalted, "p2": lifecycle.DeletedHalted}}},
-		"two pods of one index: the younger goes": {
+		"two pods of one index: the younger is deleted": {
 			clique(was, worker(0), worker(1), worker(2), worker(3), worker(3, named("q3"), created(time.Minute))),
 			outcome{Started: "0-3", Available: 4, Delete: map[string]lifecycle.DeletionReason{"q3": lifecycle.DeletedDuplicate}}},
-		"an index is held by a pod of an earlier PodClique": {
+		"an index is blocked by a pod of an earlier PodClique": {
 			clique(func(c *lifecycle.TrainingPods) { c.Others = pods{ready(2)} }, worker(0, pending), worker(1, pending), worker(3, pending)),
 			outcome{Blocked: []int{2}, Breach: never}},
-		"scaled past admission": {
+		"scaled without admission": {
 			clique(func(c *lifecycle.TrainingPods) { was(c); c.Replicas, c.MinAvailable = 2, 2 }, worker(0), worker(1), worker(2)),
 			outcome{Started: "0-3", Available: 2, Delete: map[string]lifecycle.DeletionReason{"p2": lifecycle.DeletedScaleIn}}},
 		"of no pods": {
@@ -198,7 +198,8 @@ func TestDecideTrainingPods(t *testing.T) {
 	}
 }
 
-// What succeeded is recorded as long as there is room; the objects of the others stay, and count.
+// TestSucceededPodsAreRecordedWithinBounds: succeeded pods are recorded as long as they fit; the objects of the others
+// stay, and count.
 func TestSucceededPodsAreRecordedWithinBounds(t *testing.T) {
 	t.Parallel()
 	const n = 60_000
@@ -209,7 +210,7 @@ func TestSucceededPodsAreRecordedWithinBounds(t *testing.T) {
 	}
 	d := lifecycle.DecideTrainingPods(c, now)
 	if d.Succeeded.Len() != 0 || len(d.Release) != 0 || d.Available != n {
-		t.Errorf("%d recorded, %d let go of, %d available", d.Succeeded.Len(), len(d.Release), d.Available)
+		t.Errorf("%d recorded, %d released, %d available", d.Succeeded.Len(), len(d.Release), d.Available)
 	}
 	for i := range c.Pods {
 		if c.Pods[i].Running {
@@ -217,7 +218,7 @@ func TestSucceededPodsAreRecordedWithinBounds(t *testing.T) {
 		}
 	}
 	if d := lifecycle.DecideTrainingPods(c, now); !d.Done || d.Succeeded.String() != "0-59999" || len(d.Release) != n {
-		t.Errorf("done %t, recorded %s, %d let go of", d.Done, d.Succeeded, len(d.Release))
+		t.Errorf("done %t, recorded %s, %d released", d.Done, d.Succeeded, len(d.Release))
 	}
 }
 
@@ -233,7 +234,7 @@ func TestTheBreachOfATrainingClique(t *testing.T) {
 	if diff := cmp.Diff(want, lifecycle.DecideTrainingPods(c, now).Breach); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// A breach that was recorded lasts until there are enough again, though the pod that failed is gone.
+	// A recorded breach lasts until enough pods are available again, even if the failed pod is gone.
 	c.WasAvailable, c.Pods = false, []lifecycle.Pod{worker(1)}
 	if got := lifecycle.DecideTrainingPods(c, now).Breach; got.Status != lifecycle.Breached || !got.Since.Equal(c.BreachedSince) || got.WasAvailable {
 		t.Errorf("the object of the failed pod is gone: %+v", got)

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// The targets of the updates in tests: a template and the ones that follow it.
+// Targets of the updates in tests: a template and its successors.
 var (
 	targetA = lifecycle.Target{Generation: "gen-a", Template: "tpl-a"}
 	targetB = lifecycle.Target{Generation: "gen-b", Template: "tpl-b"}
@@ -22,18 +22,18 @@ func begun(target lifecycle.Target, changes ...func(*lifecycle.Progress)) *lifec
 	return p
 }
 
-// over ends it half a minute ago; atOnce when it began.
+// over ends the update half a minute ago; atOnce ends it when it began.
 func over(p *lifecycle.Progress) {
 	p.EndedAt, p.LastProgress = ago(30*time.Second), ago(30*time.Second)
 }
 func atOnce(p *lifecycle.Progress) { p.EndedAt = p.StartedAt }
 
-// selected notes a unit that was taken down, and those that were before it.
+// selected records a unit that was deleted, and the completed ones before it.
 func selected(unit string, completed ...string) func(*lifecycle.Progress) {
 	return func(p *lifecycle.Progress) { p.Selected, p.Completed = unit, completed }
 }
 
-// progressed says when something last became of it; startedNow makes it begin now.
+// progressed sets the time of the last progress; startedNow sets the start to now.
 func progressed(at time.Time) func(*lifecycle.Progress) {
 	return func(p *lifecycle.Progress) { p.LastProgress = at }
 }

@@ -12,15 +12,16 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// The group of the tests is to follow revision 2, whose hash is gen-b. Its replicas are of two PodCliques.
+// The group of the tests follows revision 2, whose hash is gen-b. Its replicas have two PodCliques.
 
-// member is a PodClique whose pods follow the present template and are ready.
+// member is a PodClique whose pods follow the current template and are ready.
 func member(template string) lifecycle.Clique {
 	return lifecycle.Clique{Name: template, Template: template, Observed: true, Replicas: 2, MinAvailable: 1,
 		Pods: 2, Scheduled: 2, Ready: 2, Updated: 2, Revision: 2, Followed: "gen-b"}
 }
 
-// replica returns an available one that follows; the higher the index, the older. A change concerns its second PodClique.
+// replica returns an available replica that follows; the higher the index, the older. A change applies to its second
+// PodClique.
 func replica(index int, changes ...func(*lifecycle.Clique)) lifecycle.GroupReplica {
 	second := member("worker")
 	for _, change := range changes {
@@ -47,7 +48,7 @@ func lacks(r lifecycle.GroupReplica) lifecycle.GroupReplica {
 	return r
 }
 
-// rollingGroup is an update of a group that has its turn, and of which as many replicas are wanted as exist.
+// rollingGroup is an update of a group that has its turn, and of which all desired replicas exist.
 func rollingGroup(progress *lifecycle.Progress, minAvailable int32, replicas ...lifecycle.GroupReplica) lifecycle.GroupUpdate {
 	return lifecycle.GroupUpdate{Revision: 2, Generation: "gen-b", Turn: true, Progress: progress,
 		Replicas: replicas, Wanted: int32(len(replicas)), MinAvailable: minAvailable}
@@ -88,13 +89,13 @@ func TestDecideGroupUpdate(t *testing.T) {
 			u:    rollingGroup(nil, 0),
 			want: decision{Known: true, Current: true, State: state(lifecycle.UpdateComplete, complete)},
 		},
-		"a pod of the present template that ended is not one of an earlier": {
+		"a pod of the current template that ended is not outdated": {
 			u:    rollingGroup(nil, 1, replica(0), replica(1, withEndedPod)),
 			want: decision{Known: true, Current: true, State: state(lifecycle.UpdateComplete, complete)},
 		},
 
 		// The order.
-		"what is not scheduled goes immediately, and what is not available, and the oldest available one": {
+		"unscheduled and unavailable replicas are replaced immediately, and the oldest available one": {
 			u: rollingGroup(nil, 2, replica(0, before), replica(1, before, unavailable), replica(2, before, unscheduled), replica(3, before)),
 			want: decision{Known: true, Progress: begun(b, startedNow, selected("3")),
 				Replace: replacements{1: because("is not available"), 2: because("is not scheduled"), 3: because("is the oldest available one")},
@@ -114,24 +115,24 @@ func TestDecideGroupUpdate(t *testing.T) {
 			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is the oldest available one")},
 				State: state(lifecycle.Updating, "replacing replica 1; 1 replica is of an earlier template")},
 		},
-		"below the minimum what is down is replaced, and nothing else": {
+		"below the minimum only unavailable replicas are replaced": {
 			u: rollingGroup(nil, 3, replica(0, before), replica(1, before, unavailable), replica(2)),
 			want: decision{Known: true, Progress: begun(b, startedNow), Replace: replacements{1: because("is not available")},
 				State: state(lifecycle.UpdateWaitsForMinAvailable, "no available replica is replaced while fewer are available than needed: 2 of 3 replicas available, 3 needed")},
 		},
-		"only what is down is left": {
+		"only unavailable replicas are left": {
 			u: rollingGroup(nil, 1, replica(0), replica(1, before, unavailable)),
 			want: decision{Known: true, Progress: begun(b, startedNow), Replace: replacements{1: because("is not available")},
 				State: state(lifecycle.UpdateWaitsForDeletion, "1 replica is being replaced")},
 		},
 
 		// One at a time.
-		"the selected replica leaves": {
+		"the selected replica is being deleted": {
 			u: rollingGroup(begun(b, selected("1")), 1, replica(0, before), leaves(replica(1, before))),
 			want: decision{Known: true, Progress: begun(b, selected("1")),
 				State: state(lifecycle.UpdateWaitsForDeletion, "replica 1 terminates; its replacement is created when it is gone")},
 		},
-		"but what is down goes": {
+		"unavailable replicas are replaced in the meantime": {
 			u: rollingGroup(begun(b, selected("1")), 1, replica(0, before, unscheduled), leaves(replica(1, before))),
 			want: decision{Known: true, Progress: begun(b, selected("1")), Replace: replacements{0: because("is not scheduled")},
 				State: state(lifecycle.UpdateWaitsForDeletion, "replica 1 terminates; its replacement is created when it is gone")},
@@ -161,7 +162,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 			want: decision{Known: true, Progress: begun(b, selected("1")),
 				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1 is not available: PodClique worker is below its minimum")},
 		},
-		"nor by a status of before": {
+		"nor according to a status of the previous revision": {
 			u: rollingGroup(begun(b, selected("1")), 1, replica(0, before), replica(1, unobserved)),
 			want: decision{Progress: begun(b, selected("1")),
 				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1 is not available")},
@@ -177,7 +178,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 				State: state(lifecycle.UpdateWaitsForMinAvailable,
 					"no available replica is replaced while fewer are available than needed: replica 2 is not available: PodClique worker is below its minimum; 2 of 3 replicas available, 3 needed")},
 		},
-		"what is available by a status of before does not count": {
+		"availability according to a status of the previous revision does not count": {
 			u: rollingGroup(begun(b), 2, replica(0, before), replica(1, unobserved)),
 			want: decision{Progress: begun(b),
 				State: state(lifecycle.Updating, "the statuses of PodCliques do not describe the present template yet")},
@@ -209,19 +210,19 @@ func TestDecideGroupUpdate(t *testing.T) {
 			want: decision{Known: true, Current: true, Progress: begun(b, overNow),
 				State: state(lifecycle.UpdateComplete, complete)},
 		},
-		"a status is of before: it ends nothing": {
+		"a status of the previous revision does not complete the update": {
 			u: rollingGroup(begun(b), 1, replica(0), replica(1, unknown)),
 			want: decision{Progress: begun(b),
 				State: state(lifecycle.Updating, "the statuses of PodCliques do not describe the present template yet")},
 		},
-		"ended is ended": {
+		"an update that ended stays ended": {
 			u: rollingGroup(begun(b, over), 2, replica(0), replica(1, unscheduled)),
 			want: decision{Known: true, Current: true, Progress: begun(b, over),
 				State: state(lifecycle.UpdateComplete, complete)},
 		},
 
 		// Scaling in mid-update.
-		"the selected replica is not wanted any more": {
+		"the selected replica is no longer desired": {
 			u: rollingGroup(begun(b, selected("2")), 2, replica(0, before), replica(1, before)),
 			want: decision{Known: true, Progress: begun(b, selected("1", "2"), progressed(now)), Replace: replacements{1: because("is the oldest available one")},
 				State: state(lifecycle.Updating, "replacing replica 1; 2 replicas are of an earlier template")},
@@ -233,35 +234,35 @@ func TestDecideGroupUpdate(t *testing.T) {
 		},
 
 		// A second edit.
-		"a second edit begins anew, keeps what is in flight, and replaces it again": {
+		"a second edit starts a new update, keeps the replica in flight, and replaces it again": {
 			u: rollingGroup(begun(a, selected("1", "2")), 1, replica(0, before), replica(1, before, unavailable)),
 			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is not available")},
 				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1 is not available: PodClique worker is below its minimum")},
 		},
-		"it is available with the template between: it is back": {
+		"its replacement is available with the intermediate template": {
 			u: rollingGroup(begun(a, selected("1")), 2, replica(0, before), replica(1, before)),
 			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is the oldest available one")},
 				State: state(lifecycle.Updating, "replacing replica 1; 2 replicas are of an earlier template")},
 		},
-		"A->B->A: Followed is of then": {
+		"A->B->A: Followed is from the first A": {
 			u: rollingGroup(nil, 1, replica(0), replica(1, func(c *lifecycle.Clique) { c.Updated, c.Followed = 1, "" })),
 			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is the oldest available one")},
 				State: state(lifecycle.Updating, "replacing replica 1; 1 replica is of an earlier template")},
 		},
 
-		// What is not known.
-		"nothing is known and nothing is open: nothing is said": {
+		// Unknown states.
+		"unknown, and no update in progress: no state": {
 			u:    rollingGroup(begun(a, over), 1, replica(0, before), replica(1, unknown)),
 			want: decision{Progress: begun(a, over)},
 		},
-		"an update is open: what is known to be down goes, nothing else": {
+		"an update is in progress: only replicas known to be unavailable are replaced": {
 			u: rollingGroup(begun(b), 1, replica(0, before), replica(1, unknown), replica(2, before, unscheduled)),
 			want: decision{Progress: begun(b), Replace: replacements{2: because("is not scheduled")},
 				State: state(lifecycle.Updating, "the statuses of PodCliques do not describe the present template yet")},
 		},
 
 		// Turns.
-		"no turn: nothing is replaced, whatever its state": {
+		"no turn: no replica is replaced, whatever its state": {
 			u: change(rollingGroup(nil, 1, replica(0, before), replica(1, before, unscheduled)), noTurn),
 			want: decision{Known: true,
 				State: state(lifecycle.UpdateWaitsForTurn, "2 replicas are of an earlier template; the update of the PodCliqueSet has not reached them")},
@@ -271,45 +272,45 @@ func TestDecideGroupUpdate(t *testing.T) {
 			want: decision{Known: true,
 				State: state(lifecycle.UpdateWaitsForTurn, "1 replica is of an earlier template; the update of the PodCliqueSet has not reached it")},
 		},
-		"the turn is lost while one is in flight: that is not forgotten": {
+		"the turn is lost while a replica is in flight: it stays in flight": {
 			u: change(rollingGroup(begun(b, selected("1")), 1, replica(0, before), replica(1, unavailable)), noTurn),
 			want: decision{Known: true, Progress: begun(b, selected("1")),
 				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1 is not available: PodClique worker is below its minimum")},
 		},
 
 		// OnDelete.
-		"OnDelete: begins and ends in one moment, and replaces nothing": {
+		"OnDelete: begins and ends at the same time, and replaces no replica": {
 			u: change(rollingGroup(nil, 1, replica(0, before), replica(1, before, unscheduled)), onDelete),
 			want: decision{Known: true, Progress: begun(b, startedNow, overNow),
 				State: state(lifecycle.UpdateOnDelete, "2 replicas are of an earlier template; each is replaced when it is deleted")},
 		},
-		"OnDelete: the times stay": {
+		"OnDelete: the times do not change": {
 			u: change(rollingGroup(begun(b, atOnce), 1, replica(0, before)), onDelete),
 			want: decision{Known: true, Progress: begun(b, atOnce),
 				State: state(lifecycle.UpdateOnDelete, "1 replica is of an earlier template; it is replaced when it is deleted")},
 		},
-		"OnDelete: nothing is known, and nothing is said": {
+		"OnDelete: unknown, and no state": {
 			u:    change(rollingGroup(nil, 1, replica(0), replica(1, unknown)), onDelete),
 			want: decision{},
 		},
-		"RollingRecreate -> OnDelete: a running update ends, and nothing is selected": {
+		"RollingRecreate -> OnDelete: an update in progress ends, and no replica is selected": {
 			u: change(rollingGroup(begun(b, selected("1")), 1, replica(0, before), leaves(replica(1, before))), onDelete),
 			want: decision{Known: true, Progress: begun(b, overNow),
 				State: state(lifecycle.UpdateOnDelete, "1 replica is of an earlier template; it is replaced when it is deleted")},
 		},
-		"OnDelete -> RollingRecreate: nothing, and it does not wait for a turn": {
+		"OnDelete -> RollingRecreate: no replacement, and it does not wait for a turn": {
 			u: change(rollingGroup(begun(b, atOnce), 1, replica(0, before)), noTurn),
 			want: decision{Known: true, Progress: begun(b, atOnce),
 				State: state(lifecycle.UpdateOnDelete, "1 replica is of an earlier template; it is replaced when it is deleted")},
 		},
-		"the next edit rolls": {
+		"the next edit is rolled out": {
 			u: rollingGroup(begun(a, atOnce), 1, replica(0, before)),
 			want: decision{Known: true, Progress: begun(b, startedNow, selected("0")), Replace: replacements{0: because("is the oldest available one")},
 				State: state(lifecycle.Updating, "replacing replica 0; 1 replica is of an earlier template")},
 		},
 
 		// Stalled.
-		"a while without progress: when it will have stalled": {
+		"some time without progress: the time until it stalls": {
 			u: change(rollingGroup(begun(b, selected("1")), 1, replica(0), replica(1, unscheduled)), stalledAfter(90*time.Second)),
 			want: decision{Known: true, Current: true, Progress: begun(b, selected("1")), RequeueAfter: 30 * time.Second,
 				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1 is not bound to nodes: PodClique worker is below its minimum")},
@@ -339,7 +340,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 	}
 }
 
-// The lists of a status are bounded, and the last of them is what is in flight or was.
+// TestCompletedIsBounded: the lists in a status are bounded, and the last entry is the last unit that was in flight.
 func TestCompletedIsBounded(t *testing.T) {
 	t.Parallel()
 	const n = 100
@@ -376,18 +377,19 @@ func TestGroupUpdateCounts(t *testing.T) {
 	}
 }
 
-// What a replica in flight waits for names a PodClique, whose pods tell more: the first by name.
+// TestGroupUpdateNamesThePodCliqueItWaitsFor: the message about a replica in flight names the first PodClique, by
+// name, that it waits for, because the pods of that PodClique show more details.
 func TestGroupUpdateNamesThePodCliqueItWaitsFor(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		leader, worker func(*lifecycle.Clique)
 		want           string
 	}{
-		"one is not available":  {func(*lifecycle.Clique) {}, unavailable, "replica 1 is not available: PodClique worker is below its minimum"},
-		"both are not":          {unavailable, unavailable, "replica 1 is not available: PodClique leader is below its minimum"},
-		"one is not scheduled":  {unavailable, unscheduled, "replica 1 is not bound to nodes: PodClique worker is below its minimum"},
-		"one is being deleted":  {func(c *lifecycle.Clique) { c.Terminating = true }, unavailable, "replica 1 is not bound to nodes: PodClique leader is being deleted"},
-		"that is not known yet": {func(*lifecycle.Clique) {}, unobserved, "replica 1 is not available"},
+		"one is not available": {func(*lifecycle.Clique) {}, unavailable, "replica 1 is not available: PodClique worker is below its minimum"},
+		"both are not":         {unavailable, unavailable, "replica 1 is not available: PodClique leader is below its minimum"},
+		"one is not scheduled": {unavailable, unscheduled, "replica 1 is not bound to nodes: PodClique worker is below its minimum"},
+		"one is being deleted": {func(c *lifecycle.Clique) { c.Terminating = true }, unavailable, "replica 1 is not bound to nodes: PodClique leader is being deleted"},
+		"the cause is unknown": {func(*lifecycle.Clique) {}, unobserved, "replica 1 is not available"},
 	} {
 		inFlight := replica(1, tc.worker)
 		tc.leader(&inFlight.Members[0])

@@ -10,9 +10,9 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// TestGroupUpdateRandom plays updates of a scaling group whose PodCliques report late, as TestCliqueUpdateRandom does of a clique:
-// what the statuses say is enough to leave a replica alone, and what the pods show decides before one is replaced. A recorded
-// decision is carried out whole, because the attempts say what goes.
+// TestGroupUpdateRandom simulates updates of a scaling group whose PodCliques report late, as TestCliqueUpdateRandom
+// does for a clique: the statuses are sufficient to leave a replica alone, and the pods are checked before a replica
+// is replaced. A recorded decision is carried out completely, because the attempts define what is deleted.
 func TestGroupUpdateRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(3000) {
@@ -38,7 +38,7 @@ func TestGroupUpdateRandom(t *testing.T) {
 	}
 }
 
-// podClique is a member as it is, and as its status says.
+// podClique is a member's actual state, and its state according to its status.
 type podClique struct {
 	index, member int
 	attempt       int32
@@ -46,7 +46,7 @@ type podClique struct {
 	leaving       bool
 	templates     [2]string // of its pods
 	ready, ended  [2]bool
-	told          int64 // the revision that its owner keeps on it
+	annotated     int64 // the revision in its annotation
 	status        lifecycle.Clique
 }
 
@@ -77,13 +77,13 @@ func newGroupWorld(r *rand.Rand, quiet bool) *groupWorld {
 	w.make()
 	for _, c := range w.cliques {
 		c.created = now.Add(time.Duration(r.Intn(4))*time.Second - time.Hour)
-		c.ready, c.told = [2]bool{true, true}, 1
+		c.ready, c.annotated = [2]bool{true, true}, 1
 		w.report(c)
 	}
 	return w
 }
 
-// make creates the PodCliques of replicas of which nothing of an earlier attempt is left.
+// make creates the PodCliques of replicas without objects of an earlier attempt.
 func (w *groupWorld) make() {
 	for j := range int(w.wanted) {
 		for k := range 2 {
@@ -91,15 +91,15 @@ func (w *groupWorld) make() {
 				return c.index == j && (c.member == k || c.attempt < w.attempts[j])
 			}) {
 				w.cliques = append(w.cliques, &podClique{index: j, member: k, attempt: w.attempts[j], created: w.clock,
-					templates: [2]string{w.template, w.template}, told: w.revision})
+					templates: [2]string{w.template, w.template}, annotated: w.revision})
 			}
 		}
 	}
 }
 
-// counts are what a status would say now, of the revision that the PodClique was told.
+// counts returns the counts for a status now, of the revision in the PodClique's annotation.
 func (w *groupWorld) counts(c *podClique) lifecycle.Clique {
-	s := lifecycle.Clique{Observed: true, Pods: 2, Revision: c.told, Followed: c.status.Followed}
+	s := lifecycle.Clique{Observed: true, Pods: 2, Revision: c.annotated, Followed: c.status.Followed}
 	current := true
 	for p := range 2 {
 		current = current && c.templates[p] == w.template
@@ -123,7 +123,7 @@ func (w *groupWorld) counts(c *podClique) lifecycle.Clique {
 }
 
 func (w *groupWorld) report(c *podClique) {
-	if c.told == w.revision { // its own template is that of the revision it was told
+	if c.annotated == w.revision { // its own template is that of the annotated revision
 		c.status = w.counts(c)
 	}
 }
@@ -156,12 +156,12 @@ func (w *groupWorld) happen() {
 			continue
 		}
 		if w.calm || w.r.Intn(3) == 0 {
-			c.told = w.revision
+			c.annotated = w.revision
 		}
 		for p := range 2 {
 			switch event := w.r.Intn(24); {
 			case w.calm || event < 6:
-				if c.ended[p] { // replaced under its index
+				if c.ended[p] { // replaced with the same index
 					c.ended[p], c.templates[p] = false, w.template
 				}
 				c.ready[p] = true
@@ -185,7 +185,7 @@ func (w *groupWorld) happen() {
 	}
 }
 
-// facts are what the controller sees: by the statuses, or by the pods.
+// facts returns the facts that the controller observes, from the statuses or from the pods.
 func (w *groupWorld) facts(byPods bool) lifecycle.GroupUpdate {
 	u := lifecycle.GroupUpdate{Revision: w.revision, Generation: "gen-" + w.template, Turn: w.turn, Progress: w.progress,
 		Wanted: w.wanted, MinAvailable: w.minAvailable, StalledAfter: time.Minute}
@@ -215,7 +215,8 @@ func (w *groupWorld) facts(byPods bool) lifecycle.GroupUpdate {
 	return u
 }
 
-// available counts the replicas that are, as the pods show it, and returns which have a pod of an earlier template.
+// available counts the replicas that are available according to the pods, and returns which replicas have a pod of an
+// earlier template.
 func (w *groupWorld) available() (n int32, is, outdated map[int]bool) {
 	is, outdated = map[int]bool{}, map[int]bool{}
 	for _, r := range w.facts(true).Replicas {
@@ -261,7 +262,7 @@ func (w *groupWorld) pass() string {
 		return "it is complete and open"
 	}
 	if w.r.Intn(5) == 0 && !w.calm {
-		return "" // it dies before it has recorded that
+		return "" // it crashes before it has recorded the decision
 	}
 	if d.Progress != w.progress {
 		w.edited = false

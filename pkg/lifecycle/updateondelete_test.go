@@ -10,7 +10,7 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// Under OnDelete scaling in takes outdated pods first, as long as that leaves the minimum ready.
+// TestScaleInOnDelete: under OnDelete scaling in deletes outdated pods first, as long as the minimum stays ready.
 func TestScaleInOnDelete(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -19,23 +19,23 @@ func TestScaleInOnDelete(t *testing.T) {
 		want                   []string // deleted, in that order
 		rolling                []string // under RollingRecreate
 	}{
-		"an outdated pod goes before one that is not ready": {2, 1,
+		"an outdated pod is deleted before one that is not ready": {2, 1,
 			[]lifecycle.Pod{old(0), old(1), fresh(2, notReady)}, []string{"web-0-a"}, []string{"web-2-b"}},
-		"of outdated ones that which is not ready": {2, 1,
+		"of outdated pods, one that is not ready first": {2, 1,
 			[]lifecycle.Pod{old(0), old(1, notReady), fresh(2)}, []string{"web-1-a"}, []string{"web-1-a"}},
-		"and before that the one without a node": {1, 1,
+		"before that, one without a node": {1, 1,
 			[]lifecycle.Pod{old(0, pending), old(1, notReady), fresh(2)}, []string{"web-0-a", "web-1-a"}, []string{"web-0-a", "web-1-a"}},
-		"no ready one, if too few were left: the usual order": {2, 2,
+		"no ready pod if too few would be left: the usual order": {2, 2,
 			[]lifecycle.Pod{old(0), old(1), fresh(2, notReady)}, []string{"web-2-b"}, []string{"web-2-b"}},
 		"down to the minimum and no further": {2, 2,
 			[]lifecycle.Pod{old(0), old(1), fresh(2, notReady), fresh(3)}, []string{"web-0-a", "web-2-b"}, []string{"web-2-b", "web-0-a"}},
-		"what is not ready does not count: it goes at the minimum, too": {1, 1,
+		"an unready pod does not count: it is deleted at the minimum, too": {1, 1,
 			[]lifecycle.Pod{old(0, notReady), fresh(1)}, []string{"web-0-a"}, []string{"web-0-a"}},
-		"more are surplus than may go: outdated ones still before the others": {1, 2,
+		"more pods are surplus than may be deleted: outdated ones still before the others": {1, 2,
 			[]lifecycle.Pod{old(0), fresh(1), fresh(2)}, []string{"web-0-a", "web-2-b"}, []string{"web-0-a", "web-2-b"}},
 		"none is outdated: the usual order": {1, 1,
 			[]lifecycle.Pod{fresh(0), fresh(1, pending), fresh(2)}, []string{"web-1-b", "web-2-b"}, []string{"web-1-b", "web-2-b"}},
-		"those that terminate are gone already": {1, 1,
+		"terminating pods are not counted": {1, 1,
 			[]lifecycle.Pod{old(0, terminating), old(1), fresh(2)}, []string{"web-1-a"}, []string{"web-1-a"}},
 	} {
 		for _, onDelete := range []bool{true, false} {
@@ -54,7 +54,7 @@ func TestScaleInOnDelete(t *testing.T) {
 	}
 }
 
-// A pod that is deleted under OnDelete comes back, and of a template there is nothing to decide: new pods have the present one.
+// TestDeletedOnDelete: a pod that is deleted under OnDelete is replaced by one of the current template, as all new pods.
 func TestDeletedOnDelete(t *testing.T) {
 	t.Parallel()
 	got := lifecycle.DecidePods(lifecycle.CliquePods{Replicas: 2, MinAvailable: 2, OnDelete: true, Pods: []lifecycle.Pod{old(0)}}, now)
@@ -63,7 +63,8 @@ func TestDeletedOnDelete(t *testing.T) {
 	}
 }
 
-// TestUpdateCost compares the time of a decision on many objects with that on a tenth of them: it does not grow with the square.
+// TestUpdateCost compares the time of a decision on many objects with that on a tenth of them: it does not grow
+// quadratically.
 func TestUpdateCost(t *testing.T) {
 	for name, decide := range map[string]func(n int) func(){
 		"pods of a clique": func(n int) func() {

@@ -13,7 +13,8 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// web returns a ready pod of the clique web, made of a template: the letter is in its name. The higher the index, the older.
+// web returns a ready pod of the clique web, created from the template whose letter is in its name. The higher the
+// index, the older.
 func web(index int, template string, changes ...func(*lifecycle.Pod)) lifecycle.Pod {
 	p := ready(index)
 	p.Name = fmt.Sprintf("web-%d-%s", index, template)
@@ -22,12 +23,12 @@ func web(index int, template string, changes ...func(*lifecycle.Pod)) lifecycle.
 	return with(p, changes...)
 }
 
-// old is a ready pod of the template before.
+// old is a ready pod of the previous template.
 func old(index int, changes ...func(*lifecycle.Pod)) lifecycle.Pod {
 	return with(web(index, "a", outdated), changes...)
 }
 
-// fresh is a ready pod of the present template, made after all others.
+// fresh is a ready pod of the current template, created after all others.
 func fresh(index int, changes ...func(*lifecycle.Pod)) lifecycle.Pod {
 	return with(web(index, "b", created(time.Minute)), changes...)
 }
@@ -91,12 +92,12 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		},
 
 		// The order.
-		"pods without a node go immediately, then those that are not ready, below the minimum too": {
+		"pods without a node are deleted immediately, then those that are not ready, below the minimum too": {
 			u: rolling(nil, 3, old(0), old(1, pending), old(2, notReady)),
 			want: decision{Progress: begun(targetB, startedNow), Delete: replaced(old(1, pending), old(2, notReady)),
 				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced while fewer are ready than needed: 1 pod is ready, 3 needed")},
 		},
-		"beside them the oldest ready one, if enough are ready": {
+		"together with them the oldest ready pod, if enough are ready": {
 			u: rolling(nil, 2, old(0), old(1, pending), old(2)),
 			want: decision{Progress: begun(targetB, startedNow, selected("web-2-a")), Delete: replaced(old(1, pending), old(2)),
 				State: state(lifecycle.Updating, "replacing pod web-2-a; 3 pods are of an earlier template")},
@@ -116,29 +117,29 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			want: decision{Progress: begun(targetB, startedNow), Delete: replaced(old(2, ended(0, time.Minute))),
 				State: state(lifecycle.Updating, "replacing 1 pod that is not ready")},
 		},
-		"all are unhealthy: all go": {
+		"all are unhealthy: all are deleted": {
 			u: rolling(nil, 3, old(0, notReady), old(1, pending)),
 			want: decision{Progress: begun(targetB, startedNow), Delete: replaced(old(1, pending), old(0, notReady)),
 				State: state(lifecycle.Updating, "replacing 2 pods that are not ready")},
 		},
-		"what is deleted for another reason is not counted and not deleted twice": {
+		"a pod deleted for another reason is not counted and not deleted twice": {
 			u: change(rolling(nil, 2, old(0), old(1), old(2)), deleted(old(2))),
 			want: decision{Progress: begun(targetB, startedNow, selected("web-1-a")), Delete: replaced(old(1)),
 				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
 		},
 
 		// One at a time.
-		"the selected pod terminates: nothing else goes": {
+		"the selected pod terminates: no other ready pod is deleted": {
 			u: rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1), old(2, terminating)),
 			want: decision{Progress: begun(targetB, selected("web-2-a")),
 				State: state(lifecycle.UpdateWaitsForDeletion, "pod web-2-a terminates; its replacement is created when it is gone")},
 		},
-		"but what is unhealthy": {
+		"unhealthy pods are deleted in the meantime": {
 			u: rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1, notReady), old(2, terminating)),
 			want: decision{Progress: begun(targetB, selected("web-2-a")), Delete: replaced(old(1, notReady)),
 				State: state(lifecycle.UpdateWaitsForDeletion, "pod web-2-a terminates; its replacement is created when it is gone")},
 		},
-		"the replacement is not there yet": {
+		"the replacement does not exist yet": {
 			u: rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1)),
 			want: decision{Progress: begun(targetB, selected("web-2-a")),
 				State: state(lifecycle.UpdateWaitsForCreation, "the replacement of pod web-2-a is not created yet")},
@@ -158,17 +159,17 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			want: decision{Progress: begun(targetB, selected("web-1-a", "web-2-a"), progressed(now)), Delete: replaced(old(1)),
 				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
 		},
-		"the deletion was recorded and did not happen: again": {
+		"the deletion was recorded but not carried out: retried": {
 			u: rolling(begun(targetB, selected("web-2-a")), 3, old(0), old(1), old(2)),
 			want: decision{Progress: begun(targetB, selected("web-2-a")), Delete: replaced(old(2)),
 				State: state(lifecycle.Updating, "replacing pod web-2-a")},
 		},
-		"not if the clique fell below its minimum meanwhile": {
+		"not retried if the clique fell below its minimum in the meantime": {
 			u: rolling(begun(targetB, selected("web-2-a")), 3, old(0), fresh(1, notReady), old(2)),
 			want: decision{Progress: begun(targetB, selected("web-2-a")),
 				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced while fewer are ready than needed: 2 pods are ready, 3 needed; pod web-1-b is not ready")},
 		},
-		"the selected pod became unhealthy before its deletion: it goes, whatever the minimum": {
+		"the selected pod became unhealthy before its deletion: it is deleted, whatever the minimum": {
 			u: rolling(begun(targetB, selected("web-2-a")), 3, old(0), old(1), old(2, notReady)),
 			want: decision{Progress: begun(targetB, selected("web-2-a")), Delete: replaced(old(2, notReady)),
 				State: state(lifecycle.Updating, "replacing pod web-2-a")},
@@ -183,19 +184,19 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			want: decision{Progress: begun(targetB, selected("web-2-a")),
 				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-0-b is not ready")},
 		},
-		"now it is": {
+		"the replacement with the lower index is ready": {
 			u: change(rolling(begun(targetB, selected("web-2-a")), 1, old(1), fresh(0)), replicas(2)),
 			want: decision{Progress: begun(targetB, selected("web-1-a", "web-2-a"), progressed(now)), Delete: replaced(old(1)),
 				State: state(lifecycle.Updating, "replacing pod web-1-a; 1 pod is of an earlier template")},
 		},
 
 		// The minimum.
-		"minAvailable is all: it dips by one": {
+		"minAvailable equals replicas: one fewer is ready during the update": {
 			u: rolling(begun(targetB, selected("web-2-a")), 3, old(0), old(1), fresh(2)),
 			want: decision{Progress: begun(targetB, selected("web-1-a", "web-2-a"), progressed(now)), Delete: replaced(old(1)),
 				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
 		},
-		"a pod of the present template fell ill: no ready one goes": {
+		"a pod of the current template is no longer ready: no ready pod is deleted": {
 			u: rolling(begun(targetB, selected("web-2-a", "web-2-a")), 3, old(0), old(1), fresh(2, notReady)),
 			want: decision{Progress: begun(targetB, selected("web-2-a", "web-2-a")),
 				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced while fewer are ready than needed: 2 pods are ready, 3 needed; pod web-2-b is not ready")},
@@ -205,7 +206,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			want: decision{Current: true, Progress: begun(targetB),
 				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-1-b is not ready; 1 pod is ready, 3 needed")},
 		},
-		"with its cause, if that is known": {
+		"with the cause, if it is known": {
 			u: rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1), fresh(2, notReady, because("the image cannot be pulled"))),
 			want: decision{Progress: begun(targetB, selected("web-2-a")),
 				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-2-b is not ready: the image cannot be pulled")},
@@ -215,7 +216,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			want: decision{Progress: begun(targetB, selected("web-2-a")),
 				State: state(lifecycle.UpdateWaitsForCapacity, "pod web-2-b is not bound to a node: 0/3 nodes are available")},
 		},
-		"a node that does not answer is the cause of all others": {
+		"a node that does not respond takes precedence over other causes": {
 			u: rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1),
 				fresh(2, notReady, because("container main runs and is not ready"), func(p *lifecycle.Pod) { p.LostNode = "n" })),
 			want: decision{Progress: begun(targetB, selected("web-2-a")),
@@ -258,7 +259,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			want: decision{Current: true, Progress: begun(targetB, selected("web-0-a", "web-0-a"), overNow),
 				State: state(lifecycle.UpdateComplete, complete)},
 		},
-		"a pod of the template before still terminates: not yet": {
+		"a pod of the previous template is still terminating: not complete": {
 			u: rolling(begun(targetB), 1, fresh(0), old(1, notReady, terminating), fresh(2)),
 			want: decision{Progress: begun(targetB),
 				State: state(lifecycle.UpdateWaitsForDeletion, "1 pod of an earlier template terminates")},
@@ -268,19 +269,19 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			want: decision{Current: true, Progress: begun(targetB, overNow),
 				State: state(lifecycle.UpdateComplete, complete)},
 		},
-		"ended is ended": {
+		"an update that ended stays ended": {
 			u: rolling(begun(targetB, over), 3, fresh(0), fresh(1, notReady)),
 			want: decision{Current: true, Progress: begun(targetB, over),
 				State: state(lifecycle.UpdateComplete, complete)},
 		},
 
 		// Scaling in mid-update.
-		"what was selected is not wanted any more": {
+		"the selected pod is no longer desired": {
 			u: change(rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1)), replicas(2)),
 			want: decision{Progress: begun(targetB, selected("web-1-a", "web-2-a"), progressed(now)), Delete: replaced(old(1)),
 				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
 		},
-		"scaled out: the new ones count, and nothing is said to be created that is": {
+		"scaled out: the new pods count, and existing ones are not reported as missing": {
 			u: change(rolling(begun(targetB, selected("web-2-a")), 3, old(0), old(1), fresh(2, notReady), fresh(3), fresh(4)), replicas(5)),
 			want: decision{Progress: begun(targetB, selected("web-2-a")),
 				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-2-b is not ready")},
@@ -290,14 +291,14 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			want: decision{Current: true, Progress: begun(targetB, selected("web-2-a", "web-2-a"), overNow),
 				State: state(lifecycle.UpdateComplete, complete)},
 		},
-		"scaled to zero, pods of the template before still go: not yet": {
+		"scaled to zero, pods of the previous template still terminate: not complete": {
 			u: change(rolling(begun(targetB), 0, old(0, terminating), old(1, terminating)), replicas(0)),
 			want: decision{Progress: begun(targetB),
 				State: state(lifecycle.UpdateWaitsForDeletion, "2 pods of an earlier template terminate")},
 		},
 
 		// A second edit.
-		"a second edit begins anew, and keeps what is in flight": {
+		"a second edit starts a new update, and keeps the pod in flight": {
 			u: change(rolling(begun(targetB, selected("web-2-a", "web-3-a")), 1, old(0), old(1), web(2, "b", outdated, notReady)), towards(targetC)),
 			want: decision{Progress: begun(targetC, startedNow, selected("web-2-a")), Delete: replaced(web(2, "b", outdated, notReady)),
 				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-2-b is not ready")},
@@ -307,12 +308,12 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			want: decision{Progress: begun(targetC, startedNow), Delete: replaced(web(2, "b", outdated, notReady)),
 				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced while fewer are ready than needed: 2 pods are ready, 3 needed")},
 		},
-		"the replacement of the template between became ready: it is back": {
+		"the replacement from the intermediate template became ready": {
 			u: change(rolling(begun(targetB, selected("web-2-a")), 3, old(0), old(1), web(2, "b", outdated)), towards(targetC)),
 			want: decision{Progress: begun(targetC, startedNow, selected("web-2-b", "web-2-a")), Delete: replaced(web(2, "b", outdated)),
 				State: state(lifecycle.Updating, "replacing pod web-2-b; 3 pods are of an earlier template")},
 		},
-		"A->B->A: the selected pod was not deleted yet and is right again": {
+		"A->B->A: the selected pod was not deleted yet and is up to date again": {
 			u: change(rolling(begun(targetB, selected("web-2-a")), 3, web(0, "a"), web(1, "a"), web(2, "a")), towards(targetA)),
 			want: decision{Current: true, Progress: begun(targetA, startedNow, selected("web-2-a", "web-2-a"), overNow),
 				State: state(lifecycle.UpdateComplete, complete)},
@@ -327,48 +328,48 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			want: decision{Current: true, Progress: begun(targetA, selected("web-2-a")),
 				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-2-a is not ready")},
 		},
-		"A->B->A->B: the replacement with its name is outdated again, and goes": {
+		"A->B->A->B: the replacement with its name is outdated again, and is deleted": {
 			u: rolling(begun(targetA, selected("web-2-a")), 3, old(0), old(1), old(2)),
 			want: decision{Progress: begun(targetB, startedNow, selected("web-2-a")), Delete: replaced(old(2)),
 				State: state(lifecycle.Updating, "replacing pod web-2-a")},
 		},
 
 		// Turns.
-		"no turn: nothing is replaced, whatever its state": {
+		"no turn: no pod is replaced, whatever its state": {
 			u:    change(rolling(nil, 2, old(0), old(1, pending), old(2, notReady)), noTurn),
 			want: decision{State: state(lifecycle.UpdateWaitsForTurn, "3 pods are of an earlier template; the update of the PodCliqueSet has not reached this replica")},
 		},
-		"no turn, and an ended update of before": {
+		"no turn, and an earlier update that ended": {
 			u: change(rolling(begun(targetA, over), 2, old(0)), noTurn),
 			want: decision{Progress: begun(targetA, over),
 				State: state(lifecycle.UpdateWaitsForTurn, "1 pod is of an earlier template; the update of the PodCliqueSet has not reached this replica")},
 		},
-		"the turn is lost: what was open is not": {
+		"the turn is lost: an update in progress ends": {
 			u:    change(rolling(begun(targetB, selected("web-2-a", "web-2-a")), 2, old(0), old(1), fresh(2)), noTurn),
 			want: decision{State: state(lifecycle.UpdateWaitsForTurn, "2 pods are of an earlier template; the update of the PodCliqueSet has not reached this replica")},
 		},
-		"the turn is lost while one is in flight: that is not forgotten": {
+		"the turn is lost while a pod is in flight: it stays in flight": {
 			u: change(rolling(begun(targetB, selected("web-2-a")), 2, old(0), old(1), fresh(2, pending)), noTurn, towards(targetC)),
 			want: decision{Progress: begun(targetB, selected("web-2-a")),
 				State: state(lifecycle.UpdateWaitsForCapacity, "pod web-2-b is not bound to a node")},
 		},
-		"the turn is lost before the deletion: it does not happen": {
+		"the turn is lost before the deletion: the pod is not deleted": {
 			u:    change(rolling(begun(targetB, selected("web-2-a")), 2, old(0), old(1), old(2)), noTurn),
 			want: decision{State: state(lifecycle.UpdateWaitsForTurn, "3 pods are of an earlier template; the update of the PodCliqueSet has not reached this replica")},
 		},
 
 		// OnDelete.
-		"OnDelete: begins and ends in one moment, and deletes nothing": {
+		"OnDelete: begins and ends at the same time, and deletes no pod": {
 			u: change(rolling(nil, 2, old(0), old(1, pending), old(2, notReady)), onDelete),
 			want: decision{Progress: begun(targetB, startedNow, overNow),
 				State: state(lifecycle.UpdateOnDelete, "3 pods are of an earlier template; each is replaced when it is deleted")},
 		},
-		"OnDelete: the times stay": {
+		"OnDelete: the times do not change": {
 			u: change(rolling(begun(targetB, atOnce), 2, old(0), fresh(1)), onDelete),
 			want: decision{Progress: begun(targetB, atOnce),
 				State: state(lifecycle.UpdateOnDelete, "1 pod is of an earlier template; it is replaced when it is deleted")},
 		},
-		"OnDelete: a second edit begins and ends anew": {
+		"OnDelete: a second edit begins and ends another update": {
 			u: change(rolling(begun(targetA, atOnce), 2, old(0), old(1)), onDelete),
 			want: decision{Progress: begun(targetB, startedNow, overNow),
 				State: state(lifecycle.UpdateOnDelete, "2 pods are of an earlier template; each is replaced when it is deleted")},
@@ -382,7 +383,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			want: decision{Current: true, Progress: begun(targetB, atOnce),
 				State: state(lifecycle.UpdateComplete, complete)},
 		},
-		"RollingRecreate -> OnDelete: a running update ends, and nothing is selected": {
+		"RollingRecreate -> OnDelete: an update in progress ends, and no pod is selected": {
 			u: change(rolling(begun(targetB, selected("web-2-a", "web-3-a")), 2, old(0), old(1), old(2)), onDelete),
 			want: decision{Progress: begun(targetB, overNow),
 				State: state(lifecycle.UpdateOnDelete, "3 pods are of an earlier template; each is replaced when it is deleted")},
@@ -392,19 +393,19 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			want: decision{Progress: begun(targetB, startedNow, overNow),
 				State: state(lifecycle.UpdateOnDelete, "1 pod is of an earlier template; it is replaced when it is deleted")},
 		},
-		"OnDelete -> RollingRecreate: nothing, and it does not wait for a turn": {
+		"OnDelete -> RollingRecreate: no replacement, and it does not wait for a turn": {
 			u: change(rolling(begun(targetB, atOnce), 2, old(0), fresh(1)), noTurn),
 			want: decision{Progress: begun(targetB, atOnce),
 				State: state(lifecycle.UpdateOnDelete, "1 pod is of an earlier template; it is replaced when it is deleted")},
 		},
-		"the next edit rolls, those of the edit before too": {
+		"the next edit is rolled out, also to pods from before the previous edit": {
 			u: change(rolling(begun(targetB, atOnce), 1, web(0, "b", outdated), old(1)), towards(targetC)),
 			want: decision{Progress: begun(targetC, startedNow, selected("web-1-a")), Delete: replaced(old(1)),
 				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
 		},
 
 		// Stalled.
-		"a while without progress: when it will have stalled": {
+		"some time without progress: the time until it stalls": {
 			u: change(rolling(begun(targetB, selected("web-2-a")), 1, old(0), fresh(2, pending)), stalledAfter(5*time.Minute)),
 			want: decision{Progress: begun(targetB, selected("web-2-a")), RequeueAfter: 4 * time.Minute,
 				State: state(lifecycle.UpdateWaitsForCapacity, "pod web-2-b is not bound to a node")},
@@ -414,12 +415,12 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			want: decision{Progress: begun(targetB, selected("web-2-a")),
 				State: state(lifecycle.UpdateStalled, "no progress since 2026-05-01T11:59:00Z; WaitingForCapacity: pod web-2-b is not bound to a node")},
 		},
-		"it goes on": {
+		"a stalled update continues": {
 			u: change(rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1), fresh(2)), stalledAfter(time.Second)),
 			want: decision{Progress: begun(targetB, selected("web-1-a", "web-2-a"), progressed(now)), Delete: replaced(old(1)), RequeueAfter: time.Second,
 				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
 		},
-		"what has no turn, or has ended, never stalls": {
+		"an update without a turn, or that has ended, never stalls": {
 			u: change(rolling(begun(targetA, over), 1, old(0)), noTurn, stalledAfter(time.Second)),
 			want: decision{Progress: begun(targetA, over),
 				State: state(lifecycle.UpdateWaitsForTurn, "1 pod is of an earlier template; the update of the PodCliqueSet has not reached this replica")},

@@ -11,11 +11,12 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 )
 
-// TestCliqueUpdateRandom plays updates of a clique in a world that does as it likes: templates A, B and C come and go, pods become
-// ready late, deletions fail after they were recorded, the turn comes and goes. In a quiet world nothing but the update takes pods
-// down, and the clique is scaled in only; in a noisy one pods fall ill, end, are deleted and lost, and it is scaled both ways.
-// At every step: nothing of the present template is replaced, no ready pod while fewer are ready than needed, and in a quiet world
-// one at a time. At the end all is of the latest template, and what has ended stays as it is.
+// TestCliqueUpdateRandom simulates updates of a clique with random events: the template changes between A, B and C,
+// pods become ready late, deletions fail after they were recorded, and the turn is given and taken away. In a quiet
+// world only the update deletes pods, and the clique is scaled in only; in a noisy one pods become unready, end, are
+// deleted and lost, and the clique is scaled in both directions. At every step no pod of the current template is
+// replaced, no ready pod is replaced while fewer are ready than needed, and in a quiet world only one at a time. At
+// the end all pods are of the latest template, and an update that has ended stays ended.
 func TestCliqueUpdateRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(3000) {
@@ -57,7 +58,7 @@ type cliqueWorld struct {
 	edited                 bool // since the progress changed
 }
 
-// done reports whether all is as it should be at the end, and known to be.
+// done reports whether the update is complete, and the controller knows it.
 func (w *cliqueWorld) done() bool {
 	right := int32(0)
 	for _, p := range w.pods {
@@ -80,7 +81,7 @@ func newCliqueWorld(r *rand.Rand, quiet bool) *cliqueWorld {
 	}
 	for i := 0; len(w.pods) < int(w.replicas); i++ {
 		if r.Intn(4) == 0 {
-			continue // scaling in has left a hole
+			continue // scaling in has left a gap
 		}
 		w.create(lifecycle.NewPod{Index: i})
 		p := &w.pods[len(w.pods)-1]
@@ -92,7 +93,7 @@ func newCliqueWorld(r *rand.Rand, quiet bool) *cliqueWorld {
 func (w *cliqueWorld) create(n lifecycle.NewPod) {
 	name := naming.Pod("web", "clique", w.wanted, n.Index, n.Replaces)
 	if slices.ContainsFunc(w.pods, func(p lifecycle.Pod) bool { return p.Name == name }) {
-		return // the API server refuses it
+		return // the API server rejects it
 	}
 	w.made++
 	uid := fmt.Sprint(w.made)
@@ -153,8 +154,8 @@ func (w *cliqueWorld) scale() {
 	}
 }
 
-// pass is what the controller does, as far as it gets: whole, or it dies before or after it has recorded what it decided. It
-// returns what must not be.
+// pass runs the controller once: completely, or until it crashes before or after it has recorded its decision. It
+// returns a violated invariant.
 func (w *cliqueWorld) pass(whole bool) string {
 	for i := range w.pods {
 		w.pods[i].Outdated = w.template[w.pods[i].UID] != w.wanted

@@ -10,9 +10,10 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// The set of the tests is to follow revision 2, whose hash is gen-b. Its replicas are of a standalone PodClique and a group.
+// The set of the tests follows revision 2, whose hash is gen-b. Its replicas have a standalone PodClique and a scaling
+// group.
 
-// inSet returns an available replica that follows.
+// inSet returns an available replica that follows the revision.
 func inSet(index int, changes ...func(*lifecycle.SetReplica)) lifecycle.SetReplica {
 	r := lifecycle.SetReplica{Index: index, Revision: 2, Generation: "gen-b",
 		Cliques: []lifecycle.Clique{member("router")},
@@ -111,11 +112,11 @@ func TestDecideSetUpdate(t *testing.T) {
 			u:    rollingSet(nil, -1, inSet(0, withoutGroup), inSet(1, cliqueIs(unobserved))),
 			want: decision{},
 		},
-		"no replicas are wanted: the end": {
+		"no replicas are desired: the end": {
 			u:    rollingSet(begun(b), -1),
 			want: decision{Progress: begun(b, overNow), State: state(lifecycle.UpdateComplete, complete)},
 		},
-		"a change that concerns nothing ends where it begins": {
+		"a change that affects no replica ends when it begins": {
 			u:    change(rollingSet(begun(b), -1, inSet(0), inSet(1)), updatedBefore(4)),
 			want: decision{Progress: begun(b, overNow), State: state(lifecycle.UpdateComplete, complete)},
 		},
@@ -126,22 +127,22 @@ func TestDecideSetUpdate(t *testing.T) {
 			want: picks(2, decision{Progress: begun(b, progressed(now)),
 				State: state(lifecycle.Updating, "updating replica 2"+nowText+"3 replicas have pods of an earlier template")}),
 		},
-		"one in breach of a minimum before it": {
+		"a replica in breach of a minimum first": {
 			u: rollingSet(begun(b), -1, inSet(0, behind), inSet(1, behind, cliqueIs(breached)), inSet(2, behind)),
 			want: picks(1, decision{Progress: begun(b, progressed(now)),
 				State: state(lifecycle.Updating, "updating replica 1"+nowText+"3 replicas have pods of an earlier template")}),
 		},
-		"a group in breach too": {
+		"also with a scaling group in breach": {
 			u: rollingSet(begun(b), -1, inSet(0, behind, groupIs(func(g *lifecycle.ScalingGroup) { g.BreachedSince = ago(time.Hour) })), inSet(1, behind)),
 			want: picks(0, decision{Progress: begun(b, progressed(now)),
 				State: state(lifecycle.Updating, "updating replica 0"+nowText+"2 replicas have pods of an earlier template")}),
 		},
-		"one of which nothing is scheduled before that": {
+		"a replica without scheduled pods before that": {
 			u: rollingSet(begun(b), -1, inSet(0, behind, scheduledNowhere), inSet(1, behind, cliqueIs(breached)), inSet(2, behind)),
 			want: picks(0, decision{Progress: begun(b, progressed(now)),
 				State: state(lifecycle.Updating, "updating replica 0"+nowText+"3 replicas have pods of an earlier template")}),
 		},
-		"one of which something is scheduled is not one of those": {
+		"a replica with one scheduled pod is not preferred": {
 			u: rollingSet(begun(b), -1, inSet(0, behind, cliqueIs(unscheduled)), inSet(1, behind)),
 			want: picks(1, decision{Progress: begun(b, progressed(now)),
 				State: state(lifecycle.Updating, "updating replica 1"+nowText+"2 replicas have pods of an earlier template")}),
@@ -163,25 +164,25 @@ func TestDecideSetUpdate(t *testing.T) {
 			want: at(1, decision{Progress: begun(b),
 				State: state(lifecycle.Updating, "updating replica 1"+since+"it is about to be updated")}),
 		},
-		"a PodClique of it says what it waits for": {
+		"the condition of its PodClique is used": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind, cliqueIs(updating))),
 				waits("router", lifecycle.UpdateWaitsForCapacity, "pod router-0-b is not bound to a node")),
 			want: at(1, decision{Progress: begun(b),
 				State: state(lifecycle.UpdateWaitsForCapacity, "updating replica 1"+since+"PodClique router (1 other is not done yet): pod router-0-b is not bound to a node")}),
 		},
-		"it follows; the group says what it waits for": {
+		"the PodClique follows; the condition of the group is used": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, groupIs(groupBefore))), updatedBefore(1),
 				waits("router", lifecycle.UpdateWaitsForCapacity, "an old story"), waits("model", lifecycle.UpdateWaitsForReadiness, "replica 1 is not available")),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"},
 				State: state(lifecycle.UpdateWaitsForReadiness, "updating replica 1"+since+"PodCliqueScalingGroup model: replica 1 is not available")}),
 		},
-		"one of them has stalled: that is what it is stuck on": {
+		"one of them has stalled: it is reported": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind)), stalledAfter(time.Second),
 				waits("router", lifecycle.UpdateWaitsForReadiness, "pod router-0-b is not ready"), waits("model", lifecycle.UpdateStalled, "no progress")),
 			want: at(1, decision{Progress: begun(b),
 				State: state(lifecycle.UpdateStalled, "updating replica 1"+since+"PodCliqueScalingGroup model (1 other is not done yet): no progress")}),
 		},
-		"of several others it is said how many do not follow yet, whatever they say": {
+		"the number of others that do not follow is reported, whatever their conditions": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind, func(r *lifecycle.SetReplica) {
 				second, third := r.Cliques[0], r.Cliques[0]
 				second.Name, third.Name, third.Revision = "second", "third", 1
@@ -190,17 +191,17 @@ func TestDecideSetUpdate(t *testing.T) {
 			want: at(1, decision{Progress: begun(b),
 				State: state(lifecycle.UpdateWaitsForReadiness, "updating replica 1"+since+"PodClique router (3 others are not done yet): pod router-0-b is not ready")}),
 		},
-		"what waits for its turn says nothing": {
+		"the condition of an object that waits for its turn is ignored": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind)), waits("router", lifecycle.UpdateWaitsForTurn, "2 pods")),
 			want: at(1, decision{Progress: begun(b),
 				State: state(lifecycle.Updating, "updating replica 1"+since+"it is about to be updated")}),
 		},
-		"a status is not known: it is not done": {
+		"a status is unknown: the replica is not done": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, groupIs(groupUnknown))), updatedBefore(1)),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"},
 				State: state(lifecycle.Updating, "updating replica 1"+since+"it is about to be updated")}),
 		},
-		"all of it follows; it is not available": {
+		"all objects follow; the replica is not available": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, groupIs(groupUnavailable))), updatedBefore(2)),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"}, Groups: []string{"model"},
 				State: state(lifecycle.UpdateWaitsForReadiness, "updating replica 1"+since+"PodCliqueScalingGroup model is not available")}),
@@ -210,22 +211,22 @@ func TestDecideSetUpdate(t *testing.T) {
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"}, Groups: []string{"model"},
 				State: state(lifecycle.UpdateWaitsForCapacity, "updating replica 1"+since+"PodClique router is not bound to nodes")}),
 		},
-		"something of it is being deleted": {
+		"an object of it is being deleted": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, cliqueIs(leavingClique))), updatedBefore(2)),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"}, Groups: []string{"model"},
 				State: state(lifecycle.UpdateWaitsForDeletion, "updating replica 1"+since+"router is being deleted")}),
 		},
-		"something of it does not exist": {
+		"an object of it does not exist": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, withoutGroup)), updatedBefore(1)),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"},
 				State: state(lifecycle.UpdateWaitsForCreation, "updating replica 1"+since+"model is not created yet")}),
 		},
-		"and waits for pods of an earlier life": {
+		"the missing object waits for pods of an earlier attempt": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, withoutGroup, waitsForPod)), updatedBefore(1)),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"},
 				State: state(lifecycle.UpdateWaitsForDeletion, "updating replica 1"+since+"model is not created yet: it waits until pod x of an earlier PodClique is gone")}),
 		},
-		"it was restarted: what is of the life before does not count": {
+		"it was restarted: objects of the previous attempt do not count": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, func(r *lifecycle.SetReplica) { r.Attempt = 1 })), updatedBefore(2)),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"}, Groups: []string{"model"},
 				State: state(lifecycle.UpdateWaitsForReadiness, "updating replica 1"+since+"PodClique router is not available")}),
@@ -235,12 +236,12 @@ func TestDecideSetUpdate(t *testing.T) {
 			want: picks(0, decision{Progress: begun(b, progressed(now)), Done: index(1),
 				State: state(lifecycle.Updating, "updating replica 0"+nowText+"1 replica has pods of an earlier template")}),
 		},
-		"it is done, and what is next is not known": {
+		"it is done, and the next replica is unknown": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind, groupIs(groupUnknown)), inSet(1)), updatedBefore(2)),
 			want: decision{Progress: begun(b, progressed(now)), Done: index(1),
 				State: state(lifecycle.Updating, unknown)},
 		},
-		"something of it follows now: progress": {
+		"another object of it follows: progress": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, groupIs(groupBefore))), stalledAfter(time.Second)),
 			want: at(1, decision{Progress: begun(b, progressed(now)), Cliques: []string{"router"}, RequeueAfter: time.Second,
 				State: state(lifecycle.Updating, "updating replica 1"+since+"it is about to be updated")}),
@@ -251,7 +252,7 @@ func TestDecideSetUpdate(t *testing.T) {
 			u:    change(rollingSet(begun(b), 0, inSet(0), inSet(1)), updatedBefore(4)),
 			want: decision{Progress: begun(b, overNow), Done: index(0), State: state(lifecycle.UpdateComplete, complete)},
 		},
-		"another replica is not available: not the update's affair": {
+		"another replica is not available: the update does not wait for it": {
 			u:    change(rollingSet(begun(b), 0, inSet(0), inSet(1, cliqueIs(unavailable))), updatedBefore(4)),
 			want: decision{Progress: begun(b, overNow), Done: index(0), State: state(lifecycle.UpdateComplete, complete)},
 		},
@@ -260,22 +261,22 @@ func TestDecideSetUpdate(t *testing.T) {
 			want: decision{Progress: begun(b, progressed(now)), Done: index(0),
 				State: state(lifecycle.UpdateWaitsForDeletion, "replica 1: router is being deleted")},
 		},
-		"another replica waits for pods of an earlier life: not yet": {
+		"another replica waits for pods of an earlier attempt: not yet": {
 			u: change(rollingSet(begun(b), 0, inSet(0), inSet(1, withoutGroup, waitsForPod)), updatedBefore(4)),
 			want: decision{Progress: begun(b, progressed(now)), Done: index(0),
 				State: state(lifecycle.UpdateWaitsForDeletion, "replica 1: model is not created yet: it waits until pod x of an earlier PodClique is gone")},
 		},
-		"a status is not known: it ends nothing": {
+		"a status is unknown: the update does not end": {
 			u:    rollingSet(begun(b), -1, inSet(0), inSet(1, cliqueIs(unobserved))),
 			want: decision{Progress: begun(b, progressed(now)), State: state(lifecycle.Updating, unknown)},
 		},
-		"ended is ended": {
+		"an update that ended stays ended": {
 			u:    rollingSet(begun(b, over), -1, inSet(0), inSet(1, cliqueIs(unavailable))),
 			want: decision{Progress: begun(b, over), State: state(lifecycle.UpdateComplete, complete)},
 		},
 
 		// Scaling in mid-update.
-		"the current replica is not wanted any more: the next": {
+		"the current replica is no longer desired: the next": {
 			u: rollingSet(begun(b), 2, inSet(0, behind), inSet(1, behind)),
 			want: picks(1, decision{Progress: begun(b, progressed(now)),
 				State: state(lifecycle.Updating, "updating replica 1"+nowText+"2 replicas have pods of an earlier template")}),
@@ -291,12 +292,12 @@ func TestDecideSetUpdate(t *testing.T) {
 		},
 
 		// A second edit.
-		"a second edit begins anew, and the current replica stays": {
+		"a second edit starts a new update, and the current replica stays": {
 			u: rollingSet(begun(a), 0, inSet(0, behind), inSet(1, behind)),
 			want: at(0, decision{Progress: begun(b, startedNow),
 				State: state(lifecycle.Updating, "updating replica 0"+since+"it is about to be updated")}),
 		},
-		"also while it is not known what it changes": {
+		"also while it is unknown which objects it changes": {
 			u: rollingSet(begun(a), 0, inSet(0, cliqueIs(unobserved)), inSet(1, behind)),
 			want: at(0, decision{Progress: begun(b, startedNow), Groups: []string{"model"},
 				State: state(lifecycle.Updating, "updating replica 0"+since+"it is about to be updated")}),
@@ -308,17 +309,17 @@ func TestDecideSetUpdate(t *testing.T) {
 		},
 
 		// OnDelete.
-		"OnDelete: what is behind stays": {
+		"OnDelete: outdated pods stay": {
 			u: change(rollingSet(begun(b, atOnce), -1, inSet(0, behind), inSet(1)), onDelete),
 			want: decision{Progress: begun(b, atOnce),
 				State: state(lifecycle.UpdateOnDelete, "1 replica has pods of an earlier template; they stay until they are deleted")},
 		},
-		"RollingRecreate -> OnDelete: a running update ends": {
+		"RollingRecreate -> OnDelete: an update in progress ends": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind)), onDelete),
 			want: decision{Progress: begun(b, overNow),
 				State: state(lifecycle.UpdateOnDelete, "2 replicas have pods of an earlier template; they stay until they are deleted")},
 		},
-		"OnDelete -> RollingRecreate: nothing": {
+		"OnDelete -> RollingRecreate: no replica is updated": {
 			u: rollingSet(begun(b, atOnce), -1, inSet(0, behind), inSet(1, behind, scheduledNowhere)),
 			want: decision{Progress: begun(b, atOnce),
 				State: state(lifecycle.UpdateOnDelete, "2 replicas have pods of an earlier template; they stay until they are deleted")},
@@ -327,13 +328,13 @@ func TestDecideSetUpdate(t *testing.T) {
 			u:    change(rollingSet(begun(b, atOnce), -1, inSet(0), inSet(1)), onDelete),
 			want: decision{Progress: begun(b, atOnce), State: state(lifecycle.UpdateComplete, complete)},
 		},
-		"OnDelete: it is not known": {
+		"OnDelete: the states are unknown": {
 			u:    change(rollingSet(begun(b, atOnce), -1, inSet(0), inSet(1, groupIs(groupUnknown))), onDelete),
 			want: decision{Progress: begun(b, atOnce)},
 		},
 
 		// Stalled.
-		"a while without progress: when it will have stalled": {
+		"some time without progress: the time until it stalls": {
 			u: change(rollingSet(begun(b), 1, inSet(1, cliqueIs(unavailable))), updatedBefore(2), stalledAfter(90*time.Second)),
 			want: at(1, decision{Progress: begun(b), Cliques: []string{"router"}, Groups: []string{"model"}, RequeueAfter: 30 * time.Second,
 				State: state(lifecycle.UpdateWaitsForReadiness, "updating replica 1"+since+"PodClique router is not available")}),

@@ -10,9 +10,10 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// TestSetUpdateRandom plays updates of a set whose PodCliques and scaling groups replace their pods some steps after their turn has
-// come, and report late. What has no turn is never replaced by the update; the next replica follows only when all of the one
-// before follows; at the end all does, and what has ended stays as it is.
+// TestSetUpdateRandom simulates updates of a set whose PodCliques and scaling groups replace their pods some steps
+// after their turn has come, and report late. Pods of an object without a turn are never replaced by the update; the
+// next replica is updated only when all of the previous one follows; at the end all replicas follow, and an update
+// that has ended stays ended.
 func TestSetUpdateRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(3000) {
@@ -27,7 +28,7 @@ func TestSetUpdateRandom(t *testing.T) {
 		}
 		w.calm, w.onDelete = true, false
 		if w.progress != nil && !w.progress.Open() {
-			w.edit(map[string]string{"A": "B", "B": "C", "C": "A"}[w.template]) // OnDelete may have left pods behind
+			w.edit(map[string]string{"A": "B", "B": "C", "C": "A"}[w.template]) // OnDelete may have left outdated pods
 		}
 		for step := 0; step < 400 && !w.done(); step++ {
 			w.clock = w.clock.Add(time.Minute)
@@ -42,7 +43,8 @@ func TestSetUpdateRandom(t *testing.T) {
 	}
 }
 
-// unit is a PodClique (number 0) or scaling group (1) of a replica, as it is and as its status says.
+// unit is a PodClique (number 0) or scaling group (1) of a replica: its actual state, and its state according to its
+// status.
 type unit struct {
 	replica, number int
 	templates       [2]string // of its pods
@@ -119,11 +121,11 @@ func (w *setWorld) happen() {
 		}
 	}
 	for _, u := range w.units {
-		// What the set keeps on it.
+		// The annotations that the set writes.
 		if w.calm || w.r.Intn(2) == 0 {
 			u.told, u.turn = w.revision, u.replica == w.current && w.progress.Open() && !w.onDelete
 		}
-		// What its controller does, at the earliest when it has been told.
+		// The actions of its controller, at the earliest after the annotations were written.
 		knows := u.told == w.revision
 		u.open = u.turn && knows && (u.templates[0] != w.template || u.templates[1] != w.template || u.open && !(u.ready[0] && u.ready[1]))
 		for p := range 2 {
@@ -181,7 +183,7 @@ func (w *setWorld) facts() lifecycle.SetUpdate {
 	return u
 }
 
-// follows reports whether all pods of a replica are of the present template.
+// follows reports whether all pods of a replica are of the current template.
 func (w *setWorld) follows(i int) bool {
 	return !slices.ContainsFunc(w.units, func(u *unit) bool {
 		return u.replica == i && (u.templates[0] != w.template || u.templates[1] != w.template)
@@ -201,7 +203,7 @@ func (w *setWorld) pass() string {
 	case next >= 0 && (w.onDelete || !d.Progress.Open()):
 		return fmt.Sprintf("replica %d is selected", next)
 	case w.current >= 0 && w.current < w.replicas && next != w.current && !w.onDelete && !w.follows(w.current):
-		return fmt.Sprintf("it goes on from replica %d to %d", w.current, next)
+		return fmt.Sprintf("it continues from replica %d to %d", w.current, next)
 	case before.Open() && !d.Progress.Open() && !w.onDelete:
 		for i := range w.replicas {
 			if !w.follows(i) {
@@ -212,7 +214,7 @@ func (w *setWorld) pass() string {
 		return fmt.Sprintf("it is open and says %+v", d.State)
 	}
 	if w.r.Intn(5) == 0 && !w.calm {
-		return "" // it dies before it has recorded that
+		return "" // it crashes before it has recorded the decision
 	}
 	w.progress, w.current, w.since, w.updated = d.Progress, next, d.CurrentSince, int(d.UpdatedCliques+d.UpdatedGroups)
 	return ""

@@ -73,14 +73,14 @@ func TestGroupAttempt(t *testing.T) {
 	if got := observed.GroupAttempt(group, 1); got != (lifecycle.Attempt{Group: 3}) {
 		t.Errorf("attempt %+v", got)
 	}
-	// The set has a new attempt, and the group's status is of the one before.
+	// The set has a new attempt, and the group's status belongs to the previous one.
 	group.Annotations = map[string]string{v1alpha1.AnnotationPodCliqueSetAttempt: "1"}
 	if got := observed.GroupAttempt(group, 1); got != (lifecycle.Attempt{Set: 1}) {
-		t.Errorf("attempt %+v, want that of the status left out", got)
+		t.Errorf("attempt %+v, want the status ignored", got)
 	}
 	group.Annotations[v1alpha1.AnnotationPodCliqueSetAttempt] = "broken"
 	if got := observed.GroupAttempt(group, 1); got != (lifecycle.Attempt{Group: 3}) {
-		t.Errorf("attempt %+v, want an annotation that cannot be read to be none", got)
+		t.Errorf("attempt %+v, want an invalid annotation ignored", got)
 	}
 }
 
@@ -96,12 +96,12 @@ func TestComplete(t *testing.T) {
 		cliques []*v1alpha1.PodClique
 		want    bool
 	}{
-		"all of this attempt": {[]*v1alpha1.PodClique{clique("a", "1"), clique("b", "1")}, true},
-		"one is missing":      {[]*v1alpha1.PodClique{clique("a", "1")}, false},
-		"one too many":        {[]*v1alpha1.PodClique{clique("a", "1"), clique("b", "1"), clique("c", "1")}, false},
-		"one is another":      {[]*v1alpha1.PodClique{clique("a", "1"), clique("c", "1")}, false},
-		"one is earlier":      {[]*v1alpha1.PodClique{clique("a", "1"), clique("b", "0")}, false},
-		"one is going":        {[]*v1alpha1.PodClique{going, clique("b", "1")}, false},
+		"all of this attempt":  {[]*v1alpha1.PodClique{clique("a", "1"), clique("b", "1")}, true},
+		"one is missing":       {[]*v1alpha1.PodClique{clique("a", "1")}, false},
+		"one too many":         {[]*v1alpha1.PodClique{clique("a", "1"), clique("b", "1"), clique("c", "1")}, false},
+		"one has another name": {[]*v1alpha1.PodClique{clique("a", "1"), clique("c", "1")}, false},
+		"one is earlier":       {[]*v1alpha1.PodClique{clique("a", "1"), clique("b", "0")}, false},
+		"one is being deleted": {[]*v1alpha1.PodClique{going, clique("b", "1")}, false},
 	} {
 		if got := observed.Complete(lifecycle.Attempt{Set: 1}, []string{"a", "b"}, tc.cliques); got != tc.want {
 			t.Errorf("%s: %t", name, got)

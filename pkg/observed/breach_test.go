@@ -55,7 +55,7 @@ func TestCliqueTerminationDelay(t *testing.T) {
 	}
 }
 
-// A breach counts as long as its condition is True.
+// TestBreachedSince: a breach counts as long as its condition is True.
 func TestBreachedSince(t *testing.T) {
 	t.Parallel()
 	since := metav1.NewTime(time.Unix(1000, 0))
@@ -70,7 +70,7 @@ func TestBreachedSince(t *testing.T) {
 	}
 }
 
-// An update that OnDelete has ended as it began is none.
+// TestIsUpdating: an update under OnDelete, which ends when it begins, does not count.
 func TestIsUpdating(t *testing.T) {
 	t.Parallel()
 	at := metav1.NewTime(time.Unix(1000, 0))
@@ -91,7 +91,7 @@ func TestIsUpdating(t *testing.T) {
 	}
 }
 
-// Ready pods are counted by owner; pods that are being deleted and pods that ended do not count.
+// TestWithReady: ready pods are counted by owner; terminating pods and pods that ended do not count.
 func TestWithReady(t *testing.T) {
 	t.Parallel()
 	pod := func(owner types.UID, change func(*corev1.Pod)) *corev1.Pod {
@@ -112,7 +112,7 @@ func TestWithReady(t *testing.T) {
 	}
 }
 
-// Facts of a breach: the attempts that they belong to, the deadline, the effective delays.
+// TestFactsOfABreach: the facts include the attempts, the deadline and the effective delays.
 func TestFactsOfABreach(t *testing.T) {
 	t.Parallel()
 	since, deadline := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(2000, 0))

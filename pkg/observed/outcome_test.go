@@ -30,7 +30,7 @@ func workerPod(edits ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// exited is a container that ended, so many seconds after twelve.
+// exited is a container that ended the given number of seconds after twelve.
 func exited(name string, code int32, second int) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		status := corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
@@ -51,7 +51,7 @@ func restarts(policy corev1.RestartPolicy) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.RestartPolicy = policy }
 }
 
-// deleted is a pod whose deletion was requested at that second, with what is left of its grace period.
+// deleted is a pod whose deletion was requested at the given second, with the remaining grace period.
 func deleted(second int, grace int64) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		end := metav1.Date(2026, 5, 1, 12, 0, second+int(grace), 0, time.UTC)
@@ -81,25 +81,25 @@ func TestHowAPodEnded(t *testing.T) {
 		"an init container failed": {
 			pod:    workerPod(exited("setup", 3, 1), phase(corev1.PodFailed)),
 			failed: true, end: lifecycle.PodEnd{Container: "setup", Init: true, ExitCode: 3}, text: "init container setup exited with code 3"},
-		"a sidecar ended non-zero: it is started again": {
+		"a sidecar ended non-zero: it is restarted": {
 			pod: workerPod(exited("proxy", 1, 1))},
 		"a sidecar was stopped after success": {
 			pod: workerPod(exited("main", 0, 1), exited("proxy", 137, 2), phase(corev1.PodSucceeded)), succeeded: true},
 		"a sidecar was stopped after a failure": {
 			pod:    workerPod(exited("proxy", 143, 1), exited("main", 1, 2), phase(corev1.PodFailed)),
 			failed: true, end: main(1), text: "container main exited with code 1"},
-		"OnFailure: the kubelet starts the container again": {
+		"OnFailure: the kubelet restarts the container": {
 			pod: workerPod(restarts(corev1.RestartPolicyOnFailure), exited("main", 1, 1))},
 		"OnFailure: the pod failed as a whole": {
 			pod: workerPod(restarts(corev1.RestartPolicyOnFailure), exited("main", 137, 1), phase(corev1.PodFailed), func(p *corev1.Pod) {
 				p.Status.Reason = "Evicted"
 			}),
 			failed: true, end: lifecycle.PodEnd{Container: "main", ExitCode: 137, Reason: "Evicted"}, text: "container main exited with code 137 (Evicted)"},
-		"a container with a policy of its own is started again": {
+		"a container with a policy of its own is restarted": {
 			pod: workerPod(exited("main", 1, 1), func(p *corev1.Pod) {
 				p.Spec.Containers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyOnFailure)
 			})},
-		"a container with a rule for the code is started again": {
+		"a container with a rule for the code is restarted": {
 			pod: workerPod(exited("main", 42, 1), func(p *corev1.Pod) { p.Spec.Containers[0] = withRule(p.Spec.Containers[0]) })},
 		"a container with a rule for another code is not": {
 			pod:    workerPod(exited("main", 1, 1), func(p *corev1.Pod) { p.Spec.Containers[0] = withRule(p.Spec.Containers[0]) }),
@@ -111,7 +111,7 @@ func TestHowAPodEnded(t *testing.T) {
 			pod: workerPod(phase(corev1.PodFailed)), failed: true, text: "failed"},
 		"deleted after it succeeded": {
 			pod: workerPod(exited("main", 0, 1), phase(corev1.PodSucceeded), deleted(5, 0)), succeeded: true},
-		"deleted, and it exited with 0 when it was told to stop": {
+		"deleted, and it exited with 0 when it was terminated": {
 			pod: workerPod(exited("main", 0, 7), phase(corev1.PodSucceeded), deleted(5, 0))},
 		"ended in the second of its deletion": {
 			pod: workerPod(exited("main", 0, 5), phase(corev1.PodSucceeded), deleted(5, 0))},
@@ -128,13 +128,13 @@ func TestHowAPodEnded(t *testing.T) {
 				t.Errorf("%q, want %q", p.End, tc.text)
 			}
 			if !p.Tracked {
-				t.Error("the finalizer was not seen")
+				t.Error("the finalizer was not detected")
 			}
 		})
 	}
 }
 
-// withRule returns a container that is started again when it ends with 42.
+// withRule returns a container that is restarted when it exits with 42.
 func withRule(c corev1.Container) corev1.Container {
 	c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyNever)
 	c.RestartPolicyRules = []corev1.ContainerRestartRule{{

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-project/muster/test/purity"
 )
 
-// A translator: API objects in, facts out.
+// The package converts API objects to facts.
 func TestPure(t *testing.T) {
 	t.Parallel()
 	purity.Check(t, "time", "k8s.io/api/...", "k8s.io/apimachinery/...",

@@ -15,7 +15,8 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// What the pods show replaces what the status says, also of whether all follow: a pod that ended is not one of an earlier template.
+// TestWithCounts: counts of the pods replace those in the status, also for whether all pods follow: a pod that ended
+// does not count as outdated.
 func TestWithCounts(t *testing.T) {
 	t.Parallel()
 	pod := func(template string, phase corev1.PodPhase) *corev1.Pod {
@@ -45,9 +46,9 @@ func TestWithCounts(t *testing.T) {
 	}
 }
 
-func TestWhatAnOwnerTellsOfAnUpdate(t *testing.T) {
+func TestAnnotationsOfAnUpdate(t *testing.T) {
 	t.Parallel()
-	type told struct {
+	type facts struct {
 		Revision       int64
 		Hash           string
 		Turn, OnDelete bool
@@ -56,24 +57,24 @@ func TestWhatAnOwnerTellsOfAnUpdate(t *testing.T) {
 	type annotations = map[string]string
 	for name, tc := range map[string]struct {
 		annotations annotations
-		want        told
+		want        facts
 	}{
-		"nothing":                           {nil, told{}},
-		"a revision":                        {annotations{revision: "7", hash: "gen-b"}, told{Revision: 7, Hash: "gen-b"}},
-		"no number":                         {annotations{revision: "seven"}, told{}},
-		"below zero":                        {annotations{revision: "-1"}, told{}},
-		"above all numbers":                 {annotations{revision: "9223372036854775808"}, told{}},
-		"its turn":                          {annotations{revision: "7", turn: "7"}, told{Revision: 7, Turn: true}},
-		"its turn in the update before":     {annotations{revision: "7", turn: "6"}, told{Revision: 7}},
-		"a turn of nothing":                 {annotations{turn: ""}, told{}},
-		"OnDelete":                          {annotations{strategy: "OnDelete"}, told{OnDelete: true}},
-		"RollingRecreate":                   {annotations{strategy: "RollingRecreate"}, told{}},
-		"under OnDelete nothing has a turn": {annotations{revision: "7", turn: "7", strategy: "OnDelete"}, told{Revision: 7, OnDelete: true}},
+		"nothing":                             {nil, facts{}},
+		"a revision":                          {annotations{revision: "7", hash: "gen-b"}, facts{Revision: 7, Hash: "gen-b"}},
+		"no number":                           {annotations{revision: "seven"}, facts{}},
+		"below zero":                          {annotations{revision: "-1"}, facts{}},
+		"above all numbers":                   {annotations{revision: "9223372036854775808"}, facts{}},
+		"its turn":                            {annotations{revision: "7", turn: "7"}, facts{Revision: 7, Turn: true}},
+		"its turn in the previous update":     {annotations{revision: "7", turn: "6"}, facts{Revision: 7}},
+		"a turn of nothing":                   {annotations{turn: ""}, facts{}},
+		"OnDelete":                            {annotations{strategy: "OnDelete"}, facts{OnDelete: true}},
+		"RollingRecreate":                     {annotations{strategy: "RollingRecreate"}, facts{}},
+		"under OnDelete no object has a turn": {annotations{revision: "7", turn: "7", strategy: "OnDelete"}, facts{Revision: 7, OnDelete: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := &metav1.ObjectMeta{Annotations: tc.annotations}
-			got := told{observed.Revision(o), observed.GenerationHash(o), observed.HasTurn(o), observed.FollowsOnDelete(o)}
+			got := facts{observed.Revision(o), observed.GenerationHash(o), observed.HasTurn(o), observed.FollowsOnDelete(o)}
 			if got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}

@@ -88,7 +88,7 @@ func TestGroupReplicas(t *testing.T) {
 	}
 	want := []replica{
 		{0, []string{"s-0-g-0-big-worker", "s-0-g-0-leader", "s-0-g-0-worker"}, nil},
-		{1, []string{"s-0-g-1-big-worker"}, []string{"leader", "worker"}}, // big-worker is no worker
+		{1, []string{"s-0-g-1-big-worker"}, []string{"leader", "worker"}}, // big-worker is not worker
 		{10, []string{"s-0-g-10-worker"}, []string{"big-worker", "leader"}},
 	}
 	if diff := cmp.Diff(want, brief); diff != "" {
@@ -118,12 +118,13 @@ func TestSetReplicas(t *testing.T) {
 	}
 }
 
-// The trouble of a replica is that of the first child by name, members of scaling groups included.
+// TestTroubleOfSetReplicas: the trouble of a replica is that of its first child by name, including members of scaling
+// groups.
 func TestTroubleOfSetReplicas(t *testing.T) {
 	t.Parallel()
 	failing := func(kind, message string) []metav1.Condition {
 		return []metav1.Condition{
-			{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Message: "not told"},
+			{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Message: "not reported"},
 			{Type: kind, Status: metav1.ConditionTrue, Message: message}}
 	}
 	a, b, worker := podClique(0, "a"), podClique(0, "b"), memberPodClique(0, "worker")
@@ -204,38 +205,38 @@ func TestPod(t *testing.T) {
 			func(p *lifecycle.Pod) { *p = base; p.Gated, p.Cause = true, "it has the scheduling gate x" }},
 		"of another template": {pod(running, func(p *corev1.Pod) { p.Labels[v1alpha1.LabelPodTemplateHash] = "old" }),
 			func(p *lifecycle.Pod) { p.Ready, p.Outdated = true, true }},
-		"failed, its containers say when": {pod(running, failed, func(p *corev1.Pod) {
+		"failed, its containers contain the time": {pod(running, failed, func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{
 				{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(t0.Add(5 * time.Minute))}}},
 				{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(t0.Add(3 * time.Minute))}}}}
 		}), func(p *lifecycle.Pod) {
 			p.Running, p.Ended, p.Failed, p.EndedAt = false, true, true, t0.Add(5*time.Minute)
 		}},
-		"evicted, its conditions say when": {pod(running, failed),
+		"evicted, its conditions contain the time": {pod(running, failed),
 			func(p *lifecycle.Pod) {
 				p.Running, p.Ended, p.Failed, p.EndedAt = false, true, true, t0.Add(2*time.Minute)
 			}},
-		"failed, nothing says when": {pod(failed),
+		"failed, without a time": {pod(failed),
 			func(p *lifecycle.Pod) { *p = base; p.Ended, p.Failed, p.EndedAt = true, true, t0 }},
-		"terminating on a node that does not answer": {pod(running, func(p *corev1.Pod) {
+		"terminating on a node that does not respond": {pod(running, func(p *corev1.Pod) {
 			p.DeletionTimestamp, p.Spec.NodeName = &metav1.Time{Time: t0.Add(time.Hour)}, "gone"
 		}), func(p *lifecycle.Pod) {
 			p.Ready, p.Terminating, p.Unreachable, p.GraceEnds, p.LostNode = true, true, true, t0.Add(time.Hour), "gone"
 		}},
-		"not ready on a node that does not answer": {pod(running, func(p *corev1.Pod) {
+		"not ready on a node that does not respond": {pod(running, func(p *corev1.Pod) {
 			p.Status.Conditions, p.Spec.NodeName = nil, "gone"
 		}), func(p *lifecycle.Pod) { p.LostNode = "gone" }},
-		"ready on a node that does not answer": {pod(running, func(p *corev1.Pod) { p.Spec.NodeName = "gone" }),
+		"ready on a node that does not respond": {pod(running, func(p *corev1.Pod) { p.Spec.NodeName = "gone" }),
 			func(p *lifecycle.Pod) { p.Ready = true }},
 		"terminating, never scheduled": {pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: t0} }),
 			func(p *lifecycle.Pod) { *p = base; p.Terminating, p.Stopped, p.GraceEnds = true, true, t0 }},
-		"its index label was taken away": {pod(running, func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelPodIndex) }),
+		"its index label was removed": {pod(running, func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelPodIndex) }),
 			func(p *lifecycle.Pod) { p.Ready = true }},
 		"its index label was changed": {pod(running, func(p *corev1.Pod) { p.Labels[v1alpha1.LabelPodIndex] = "9" }),
 			func(p *lifecycle.Pod) { p.Ready = true }},
-		"another host name: the label tells": {pod(running, func(p *corev1.Pod) { p.Spec.Hostname = "s-0-a-04" }),
+		"another hostname: the index is read from the label": {pod(running, func(p *corev1.Pod) { p.Spec.Hostname = "s-0-a-04" }),
 			func(p *lifecycle.Pod) { p.Ready = true }},
-		"neither tells": {pod(running, func(p *corev1.Pod) { p.Spec.Hostname, p.Labels[v1alpha1.LabelPodIndex] = "s-0-a-b-4", "x" }),
+		"neither contains an index": {pod(running, func(p *corev1.Pod) { p.Spec.Hostname, p.Labels[v1alpha1.LabelPodIndex] = "s-0-a-b-4", "x" }),
 			func(p *lifecycle.Pod) { p.Ready, p.Index = true, -1 }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -264,7 +265,7 @@ func TestUnreachableNode(t *testing.T) {
 		want bool
 	}{
 		"ready":                         {node(corev1.ConditionTrue), false},
-		"not ready, but it answers":     {node(corev1.ConditionFalse, corev1.TaintNodeNotReady), false},
+		"not ready, but it responds":    {node(corev1.ConditionFalse, corev1.TaintNodeNotReady), false},
 		"unknown":                       {node(corev1.ConditionUnknown), true},
 		"tainted as unreachable":        {node(corev1.ConditionFalse, corev1.TaintNodeUnreachable), true},
 		"gone":                          {nil, true},

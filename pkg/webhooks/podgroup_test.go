@@ -18,7 +18,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// classReader has the PriorityClass high, and fails to say whether there is one called unknown.
+// classReader has the PriorityClass high, and returns an error for the one called unknown.
 type classReader struct{ client.Reader }
 
 func (classReader) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
@@ -41,21 +41,21 @@ func TestPodGroupValidator(t *testing.T) {
 	for name, tc := range map[string]struct {
 		operation   admissionv1.Operation
 		old, pg     *v2alpha2.PodGroup
-		wantMessage []string // parts of the refusal; none: allowed
+		wantMessage []string // parts of the rejection; none: allowed
 		wantWarning string
 	}{
 		"create, valid":                   {operation: admissionv1.Create, pg: valid},
 		"create, accepted with a warning": {operation: admissionv1.Create, pg: oldForm, wantWarning: "old form"},
 		"create, a priority class that does not exist": {operation: admissionv1.Create, pg: wrappers.MakePodGroup("pg", "ns").Priority("lost").Obj(),
 			wantWarning: `spec.priorityClassName: PriorityClass "lost" does not exist; until it does, the gang has the priority of its pods`},
-		"create, a priority class that exists":                {operation: admissionv1.Create, pg: wrappers.MakePodGroup("pg", "ns").Priority("high").Obj()},
-		"create, a priority class that is not known to exist": {operation: admissionv1.Create, pg: wrappers.MakePodGroup("pg", "ns").Priority("unknown").Obj()},
+		"create, a priority class that exists":         {operation: admissionv1.Create, pg: wrappers.MakePodGroup("pg", "ns").Priority("high").Obj()},
+		"create, a priority class that cannot be read": {operation: admissionv1.Create, pg: wrappers.MakePodGroup("pg", "ns").Priority("unknown").Obj()},
 		"update, another priority class": {operation: admissionv1.Update, old: valid, pg: wrappers.MakePodGroup("pg", "ns").Priority("lost").Obj(),
 			wantWarning: `PriorityClass "lost" does not exist`},
 		"update, the priority class stays": {operation: admissionv1.Update,
 			old: wrappers.MakePodGroup("pg", "ns").Priority("lost").Obj(), pg: wrappers.MakePodGroup("pg", "ns").Priority("lost").MinMember(2).Obj()},
 		"create, refused with every error":                   {operation: admissionv1.Create, pg: invalid, wantMessage: []string{`PodGroup.scheduling.run.ai "pg" is invalid`, "spec.minSubGroup", "spec.subGroups[0].minMember"}},
-		"create, refused, name not made yet":                 {operation: admissionv1.Create, pg: nameless, wantMessage: []string{`PodGroup.scheduling.run.ai "pg-" is invalid`}},
+		"create, refused, name not generated yet":            {operation: admissionv1.Create, pg: nameless, wantMessage: []string{`PodGroup.scheduling.run.ai "pg-" is invalid`}},
 		"update, refused":                                    {operation: admissionv1.Update, old: valid, pg: invalid, wantMessage: []string{"spec.minSubGroup"}},
 		"update, accepted with a warning":                    {operation: admissionv1.Update, old: valid, pg: oldForm, wantWarning: "old form"},
 		"update of an invalid object that leaves spec alone": {operation: admissionv1.Update, old: invalid, pg: invalid},

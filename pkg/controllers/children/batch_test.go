@@ -14,16 +14,16 @@ func TestSlowStart(t *testing.T) {
 	refused := errors.New("refused")
 	for name, tc := range map[string]struct {
 		n, limit  int
-		failFrom  int // calls with this number and above fail
+		failFrom  int // calls with this number and higher fail
 		wantDone  int
 		wantCalls int32
 		wantErr   string
 	}{
-		"nothing to do":                          {n: 0, limit: 4, failFrom: 99},
-		"all succeed":                            {n: 20, limit: 4, failFrom: 99, wantDone: 20, wantCalls: 20},
-		"the first fails: nobody else is called": {n: 20, limit: 4, failFrom: 0, wantCalls: 1, wantErr: "refused"},
-		"the batch that fails is the last":       {n: 20, limit: 4, failFrom: 2, wantDone: 2, wantCalls: 3, wantErr: "refused"},
-		"a limit of one":                         {n: 3, limit: 1, failFrom: 2, wantDone: 2, wantCalls: 3, wantErr: "refused"},
+		"nothing to do": {n: 0, limit: 4, failFrom: 99},
+		"all succeed":   {n: 20, limit: 4, failFrom: 99, wantDone: 20, wantCalls: 20},
+		"the first call fails: no other call is made": {n: 20, limit: 4, failFrom: 0, wantCalls: 1, wantErr: "refused"},
+		"the batch that fails is the last":            {n: 20, limit: 4, failFrom: 2, wantDone: 2, wantCalls: 3, wantErr: "refused"},
+		"a limit of one":                              {n: 3, limit: 1, failFrom: 2, wantDone: 2, wantCalls: 3, wantErr: "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var calls atomic.Int32
@@ -44,12 +44,12 @@ func TestSlowStart(t *testing.T) {
 	}
 }
 
-func TestAtFullSpeedNobodyWaitsForTheSlowest(t *testing.T) {
+func TestAtFullSpeedNoCallWaitsForTheSlowest(t *testing.T) {
 	const n, limit = 40, 4
 	last := make(chan struct{})
 	done, err := NewClient(nil, nil).SlowStart(clocktesting.NewFakePassiveClock(time.Time{}), types.NamespacedName{}, n, limit, func(i int) error {
 		switch i {
-		case limit: // of the first that are called at full speed
+		case limit: // one of the first calls at full speed
 			<-last
 		case n - 1:
 			close(last)
@@ -78,7 +78,7 @@ func TestAtFullSpeedARefusalStops(t *testing.T) {
 
 func TestSlowStartLeavesTheRestToTheNextPass(t *testing.T) {
 	for name, tc := range map[string]struct {
-		each time.Duration // that a call takes
+		each time.Duration // duration of a call
 		want int           // calls
 	}{
 		"some":                {each: 400 * time.Millisecond, want: 3},
@@ -99,7 +99,7 @@ func TestAPassThatGoesOnDoesNotStartSlowly(t *testing.T) {
 	c, name, clock := NewClient(nil, nil), types.NamespacedName{Name: "a"}, clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	refused := func() int32 {
 		var n atomic.Int32
-		_, _ = c.SlowStart(clock, name, 20, 4, func(int) error { // only the number of calls matters
+		_, _ = c.SlowStart(clock, name, 20, 4, func(int) error { // only the number of calls is checked
 			n.Add(1)
 			return errors.New("refused")
 		})
@@ -116,7 +116,7 @@ func TestAPassThatGoesOnDoesNotStartSlowly(t *testing.T) {
 		if i == 3 {
 			close(last)
 		}
-		<-last // a slow start would not get here
+		<-last // a slow start would not reach this line
 		return nil
 	}); done != 4 || err != nil {
 		t.Errorf("%d calls succeeded, error %v", done, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// told returns the events that were emitted, without their type.
-func told(recorder *events.FakeRecorder) string {
+// emitted returns the emitted events, without their type.
+func emitted(recorder *events.FakeRecorder) string {
 	var all []string
 	for len(recorder.Events) > 0 {
 		all = append(all, <-recorder.Events)
@@ -36,7 +36,7 @@ func TestReportBreach(t *testing.T) {
 		want          string
 	}{
 		"nothing yet":    {BreachStatus{}, well, ""},
-		"all is well":    {well, well, ""},
+		"no breach":      {well, well, ""},
 		"a breach":       {well, status(metav1.ConditionTrue, v1alpha1.ReasonInsufficientReadyPods, at(1), nil), "Warning MinAvailableBreached the message"},
 		"the same still": {breached, breached, ""},
 		"a breach with a deadline": {well, breached,
@@ -51,7 +51,7 @@ func TestReportBreach(t *testing.T) {
 	} {
 		recorder := events.NewFakeRecorder(10)
 		ReportBreach(recorder, &v1alpha1.PodClique{}, v1alpha1.KindPodClique, tc.before, tc.after, at(7).Time)
-		if got := told(recorder); got != tc.want {
+		if got := emitted(recorder); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
@@ -66,16 +66,16 @@ func TestReportReplaced(t *testing.T) {
 		before, after []v1alpha1.ReplicaAttempt
 		want          string
 	}{
-		"nothing":              {},
-		"the same":             {[]v1alpha1.ReplicaAttempt{entry(1, v1alpha1.ReasonTermination)}, []v1alpha1.ReplicaAttempt{entry(1, v1alpha1.ReasonTermination)}, ""},
-		"terminated":           {nil, []v1alpha1.ReplicaAttempt{entry(1, v1alpha1.ReasonTermination)}, "Warning ReplicaTerminated Terminated replica 3 (attempt 1): why"},
-		"terminated again":     {[]v1alpha1.ReplicaAttempt{entry(1, v1alpha1.ReasonTermination)}, []v1alpha1.ReplicaAttempt{entry(2, v1alpha1.ReasonTermination)}, "Warning ReplicaTerminated Terminated replica 3 (attempt 2): why"},
-		"deleted by a user":    {nil, []v1alpha1.ReplicaAttempt{entry(1, v1alpha1.ReasonPodCliquesDeleted)}, "Normal ReplicaReplaced Replacing replica 3 (attempt 1): why"},
-		"a restart, elsewhere": {nil, []v1alpha1.ReplicaAttempt{entry(1, v1alpha1.ReasonRestart)}, ""},
+		"nothing":           {},
+		"the same":          {[]v1alpha1.ReplicaAttempt{entry(1, v1alpha1.ReasonTermination)}, []v1alpha1.ReplicaAttempt{entry(1, v1alpha1.ReasonTermination)}, ""},
+		"terminated":        {nil, []v1alpha1.ReplicaAttempt{entry(1, v1alpha1.ReasonTermination)}, "Warning ReplicaTerminated Terminated replica 3 (attempt 1): why"},
+		"terminated again":  {[]v1alpha1.ReplicaAttempt{entry(1, v1alpha1.ReasonTermination)}, []v1alpha1.ReplicaAttempt{entry(2, v1alpha1.ReasonTermination)}, "Warning ReplicaTerminated Terminated replica 3 (attempt 2): why"},
+		"deleted by a user": {nil, []v1alpha1.ReplicaAttempt{entry(1, v1alpha1.ReasonPodCliquesDeleted)}, "Normal ReplicaReplaced Replacing replica 3 (attempt 1): why"},
+		"a restart, whose event the caller emits": {nil, []v1alpha1.ReplicaAttempt{entry(1, v1alpha1.ReasonRestart)}, ""},
 	} {
 		recorder := events.NewFakeRecorder(10)
 		ReportReplaced(recorder, &v1alpha1.PodCliqueSet{}, v1alpha1.KindPodCliqueSet, tc.before, tc.after)
-		if got := told(recorder); got != tc.want {
+		if got := emitted(recorder); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}

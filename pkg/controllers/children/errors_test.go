@@ -24,7 +24,7 @@ func TestNewFailures(t *testing.T) {
 	t.Parallel()
 	foreign := func(message string) []metav1.Condition {
 		return []metav1.Condition{
-			{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Message: "told elsewhere"},
+			{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Message: "reported elsewhere"},
 			{Type: v1alpha1.ConditionForeignObject, Status: metav1.ConditionTrue, Message: message},
 		}
 	}
@@ -37,7 +37,7 @@ func TestNewFailures(t *testing.T) {
 		"the same as before":   {foreign("in the way"), foreign("in the way"), nil},
 		"with another message": {foreign("in the way"), foreign("another"), []string{"another"}},
 		"gone":                 {foreign("in the way"), nil, nil},
-		// A condition takes 1,024 characters and more, an event 1,024 bytes, and refuses the rest.
+		// A condition accepts more than 1,024 characters. The API server rejects an event of more than 1,024 bytes.
 		"longer than an event may be": {nil, foreign(strings.Repeat("ä", 1024)), []string{strings.Repeat("ä", 510) + "..."}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestNewFailures(t *testing.T) {
 	}
 }
 
-func TestWhatIsToldAndWhatIsRetried(t *testing.T) {
+func TestReportedAndRetriedErrors(t *testing.T) {
 	pods := corev1.Resource("pods")
 	foreign := &NameConflictError{Kind: "Service", Name: "a-0"}
 	going := &NameConflictError{Kind: "Service", Name: "a-0", Terminating: true}
@@ -65,60 +65,60 @@ func TestWhatIsToldAndWhatIsRetried(t *testing.T) {
 	t0 := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		err   error
-		since time.Duration // an earlier pass failed likewise
+		since time.Duration // an earlier pass failed with the same error
 		told  []desired.Problem
 		retry bool          // with backoff
-		after time.Duration // else
+		after time.Duration // otherwise
 	}{
 		"nothing": {},
-		"a refusal is told and retried": {
+		"a rejection is reported and retried": {
 			err: fmt.Errorf("creating pod 0: %w", refused), after: firstWait,
 			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused,
 				Message: "creating pod 0: " + refused.Error()}},
 		},
-		"the longer it is refused, the less often it is tried": {
+		"the longer it is rejected, the less often it is retried": {
 			err: refused, since: 20 * time.Second, after: 20 * time.Second,
 			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: refused.Error()}},
 		},
-		"a webhook that denies is no error either": {
+		"a rejection by a webhook is not an error either": {
 			err: denied, after: firstWait,
 			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: denied.Error()}},
 		},
-		"an invalid pod neither": {
+		"an invalid pod is not an error either": {
 			err: invalid, after: firstWait,
 			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: invalid.Error()}},
 		},
-		"a right that the controller lacks is an error": {
+		"a missing permission of the controller is an error": {
 			err: noRight, retry: true,
 			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: noRight.Error()}},
 		},
-		"a refusal beside an error": {
+		"a rejection together with an error": {
 			err: errors.Join(refused, noRight), retry: true,
 			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: noRight.Error()},
 				{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: refused.Error()}},
 		},
-		"somebody's object is told and retried": {
+		"an object of another owner is reported and retried": {
 			err: foreign, retry: true,
 			told: []desired.Problem{{Condition: v1alpha1.ConditionForeignObject, Reason: v1alpha1.ReasonNameTaken, Message: foreign.Error()}},
 		},
-		"what goes is waited for":                {err: errors.Join(going, going), after: firstWait},
-		"the longer, the less often it is tried": {err: going, since: 2 * time.Second, after: 2 * time.Second},
-		"but when it is time to tell it":         {err: going, since: 9 * time.Second, after: time.Second},
-		"what is still there after 10 s is told": {err: going, since: 10 * time.Second, after: 10 * time.Second,
+		"a terminating object is waited for":                     {err: errors.Join(going, going), after: firstWait},
+		"the longer it terminates, the less often it is retried": {err: going, since: 2 * time.Second, after: 2 * time.Second},
+		"but at the latest when it must be reported":             {err: going, since: 9 * time.Second, after: time.Second},
+		"an object that still exists after 10 s is reported": {err: going, since: 10 * time.Second, after: 10 * time.Second,
 			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonNameTerminating, Message: going.Error()}}},
-		"what lasts is tried twice a minute": {err: going, since: time.Hour, after: LastRetry,
+		"an error that lasts is retried twice a minute": {err: going, since: time.Hour, after: LastRetry,
 			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonNameTerminating, Message: going.Error()}}},
 		"a pass that has lasted long enough is followed by another": {err: ErrUnfinished, after: time.Millisecond},
-		"but not if something failed": {err: errors.Join(ErrUnfinished, refused), after: firstWait,
+		"but not if another error occurred": {err: errors.Join(ErrUnfinished, refused), after: firstWait,
 			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: refused.Error()}}},
-		"a conflict is tried again soon": {err: apierrors.NewConflict(pods, "p", errors.New("changed")), after: firstWait},
-		"a namespace that is gone is not asked for once a second": {
+		"a conflict is retried soon": {err: apierrors.NewConflict(pods, "p", errors.New("changed")), after: firstWait},
+		"a missing namespace is not retried every second": {
 			err: apierrors.NewNotFound(corev1.Resource("namespaces"), "ns"), since: 4 * time.Second, after: 4 * time.Second},
-		"an API server that is away is not told":    {err: errors.New("connection refused"), retry: true},
-		"a webhook that fails is not told for 10 s": {err: webhook, since: 9 * time.Second, retry: true},
-		"and then it is": {err: webhook, since: 10 * time.Second, retry: true,
+		"an unavailable API server is not reported":  {err: errors.New("connection refused"), retry: true},
+		"a failing webhook is not reported for 10 s": {err: webhook, since: 9 * time.Second, retry: true},
+		"a failing webhook is reported after 10 s": {err: webhook, since: 10 * time.Second, retry: true,
 			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateFailed, Message: webhook.Error()}}},
-		"an invalid spec is told, and not retried": {
+		"an invalid spec is reported, and not retried": {
 			err:  &InvalidError{errors.New("spec.x: bad")},
 			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonInvalidSpec, Message: "spec.x: bad"}},
 		},
@@ -127,10 +127,10 @@ func TestWhatIsToldAndWhatIsRetried(t *testing.T) {
 			c, object, key := NewClient(nil, nil), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}}, types.NamespacedName{Name: "a"}
 			if tc.since > 0 {
 				c.Problems(object, tc.err, t0.Add(-tc.since))
-				_, _ = c.Result(t.Context(), key, t0.Add(-tc.since), 0, tc.err) // what it returns is the rows without since
+				_, _ = c.Result(t.Context(), key, t0.Add(-tc.since), 0, tc.err) // its result is tested by the rows without since
 			}
 			if diff := cmp.Diff(tc.told, c.Problems(object, tc.err, t0)); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+				t.Errorf("reported (-want +got):\n%s", diff)
 			}
 			result, err := c.Result(t.Context(), key, t0, 0, tc.err)
 			if (err != nil) != tc.retry || result.RequeueAfter != tc.after {
@@ -152,7 +152,7 @@ func TestErrorsThatDifferInDigitsAreOne(t *testing.T) {
 	}
 	c.Problems(object, nil, t0.Add(20*time.Second))
 	if got := c.Problems(object, errors.New("read tcp 10.0.0.1:1: timeout"), t0.Add(21*time.Second)); got != nil {
-		t.Errorf("an error that came back is told immediately: %v", got)
+		t.Errorf("an error that came back is reported immediately: %v", got)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestAnExactTimeSurvivesAnError(t *testing.T) {
 	} {
 		c, key := NewClient(nil, nil), types.NamespacedName{Name: "a"}
 		if tc.since > 0 {
-			_, _ = c.Result(t.Context(), key, t0.Add(-tc.since), time.Hour, tc.err) // looked at below
+			_, _ = c.Result(t.Context(), key, t0.Add(-tc.since), time.Hour, tc.err) // checked below
 		}
 		if result, err := c.Result(t.Context(), key, t0, 5*time.Second, tc.err); err != nil || result.RequeueAfter != tc.want {
 			t.Errorf("%s: Result = %v, %v, want after %s", name, result, err, tc.want)
@@ -180,7 +180,8 @@ func TestAnExactTimeSurvivesAnError(t *testing.T) {
 	}
 }
 
-// A quota that refuses pods for an hour is one line of the log, and no error. When it refuses again later, it is another one.
+// TestARefusalIsOneLineOfTheLog: a quota that rejects pods for an hour is one line in the log, and not an error. When
+// it rejects again later, there is another line.
 func TestARefusalIsOneLineOfTheLog(t *testing.T) {
 	var lines []string
 	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})

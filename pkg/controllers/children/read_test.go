@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// What a pass works with, and what there is by now: a difference is a conflict, of which nobody is told and which is tried
-// again soon.
+// TestWhatHasChangedSinceItWasRead: a difference between the object that a pass works with and the current object is a
+// conflict, which is not reported and is retried soon.
 func TestWhatHasChangedSinceItWasRead(t *testing.T) {
 	now := metav1.Now()
 	read := corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "one", Generation: 3}}
@@ -21,13 +21,13 @@ func TestWhatHasChangedSinceItWasRead(t *testing.T) {
 		there                      func(*corev1.Service) // nil: it is gone
 		upToDate, unchanged, stays bool
 	}{
-		"nothing":              {there: func(*corev1.Service) {}, upToDate: true, unchanged: true, stays: true},
-		"it is gone":           {},
-		"a namesake":           {there: func(s *corev1.Service) { s.UID = "two" }},
-		"another spec":         {there: func(s *corev1.Service) { s.ResourceVersion, s.Generation = "1000", 4 }, stays: true},
-		"a label, or a status": {there: func(s *corev1.Service) { s.ResourceVersion = "1000" }, unchanged: true, stays: true},
-		"the cache is behind":  {there: func(s *corev1.Service) { s.ResourceVersion, s.Generation = "1", 2 }, unchanged: true, stays: true},
-		"on its way out": {there: func(s *corev1.Service) {
+		"nothing":                         {there: func(*corev1.Service) {}, upToDate: true, unchanged: true, stays: true},
+		"it is gone":                      {},
+		"another object of the same name": {there: func(s *corev1.Service) { s.UID = "two" }},
+		"another spec":                    {there: func(s *corev1.Service) { s.ResourceVersion, s.Generation = "1000", 4 }, stays: true},
+		"a label, or a status":            {there: func(s *corev1.Service) { s.ResourceVersion = "1000" }, unchanged: true, stays: true},
+		"the cache is behind":             {there: func(s *corev1.Service) { s.ResourceVersion, s.Generation = "1", 2 }, unchanged: true, stays: true},
+		"terminating": {there: func(s *corev1.Service) {
 			s.ResourceVersion, s.DeletionTimestamp, s.Finalizers = "1000", &now, []string{"test/hold"}
 		}},
 	} {

@@ -18,11 +18,11 @@ func TestSinceKeepsTheFirstTimeAndText(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := s.Observe("b", t0.Add(time.Second), Fact{Key: "x"}); !got[0].Since.Equal(t0.Add(time.Second)) {
-		t.Errorf("another object's fact holds since %s", got[0].Since)
+		t.Errorf("a fact of another object begins at %s", got[0].Since)
 	}
 	s.Observe("a", t0.Add(2*time.Second))
 	if got := s.Observe("a", t0.Add(3*time.Second), Fact{Key: "x"}); !got[0].Since.Equal(t0.Add(3 * time.Second)) {
-		t.Errorf("a fact that ended and came back holds since %s", got[0].Since)
+		t.Errorf("a fact that ended and came back begins at %s", got[0].Since)
 	}
 }
 

@@ -16,8 +16,9 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 )
 
-// The PodCliques of a replica are deleted one after the other, and the pods of the first are gone when the second is: who lists
-// both meanwhile must not see the second PodClique without the pods of the first, as if that had been deleted alone.
+// TestPodCliquesAreListedAfterTheirPods: the PodCliques of a replica are deleted one after the other, and the pods of
+// the first are gone when the second is deleted. A list in between must not contain the second PodClique without the
+// pods of the first, which would look as if the first had been deleted alone.
 func TestPodCliquesAreListedAfterTheirPods(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {

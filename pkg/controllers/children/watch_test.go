@@ -17,7 +17,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// heard is a queue that writes down what it is told.
+// heard is a queue that records the requests added to it.
 type heard struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	now, soon []string
@@ -39,18 +39,18 @@ func TestChangeHandler(t *testing.T) {
 		before, after *corev1.Pod
 		now, soon     []string
 	}{
-		"its owner of a change":           {pod("a", "1"), pod("a", "2"), nil, []string{"a"}},
-		"nobody of a resync":              {pod("a", "1"), pod("a", "1"), nil, nil},
-		"who has lost it, at once":        {pod("a", "1"), pod("", "2"), []string{"a"}, nil},
-		"who has lost it, and who has it": {pod("a", "1"), pod("b", "2"), []string{"b", "a"}, nil},
-		"who has it now":                  {pod("", "1"), pod("b", "2"), []string{"b"}, nil},
+		"a change: its owner": {pod("a", "1"), pod("a", "2"), nil, []string{"a"}},
+		"a resync: no owner":  {pod("a", "1"), pod("a", "1"), nil, nil},
+		"an owner is removed: the former owner, immediately": {pod("a", "1"), pod("", "2"), []string{"a"}, nil},
+		"the owner changes: both owners":                     {pod("a", "1"), pod("b", "2"), []string{"b", "a"}, nil},
+		"an owner is added: the new owner":                   {pod("", "1"), pod("b", "2"), []string{"b"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			queue := &heard{}
 			ChangeHandler{Map: Owner(v1alpha1.KindPodClique), Urgency: SpecOrStatusChanged}.Handler().Update(t.Context(),
 				event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}, queue)
 			if diff := cmp.Diff([][]string{tc.now, tc.soon}, [][]string{queue.now, queue.soon}); diff != "" {
-				t.Errorf("told now and soon (-want +got):\n%s", diff)
+				t.Errorf("requests now and soon (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func TestSpecChanged(t *testing.T) {
 		"the status of an autoscaler": {
 			&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: meta(0, "1")},
 			&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: meta(0, "2"), Status: autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: 1}}, Never},
-		"a Role, of which the metadata is all that is seen": {
+		"a Role, of which only the metadata is watched": {
 			&metav1.PartialObjectMetadata{ObjectMeta: meta(0, "1")}, &metav1.PartialObjectMetadata{ObjectMeta: meta(0, "2")}, Urgent},
 		"a resync of a Role": {
 			&metav1.PartialObjectMetadata{ObjectMeta: meta(0, "1")}, &metav1.PartialObjectMetadata{ObjectMeta: meta(0, "1")}, Never},
@@ -107,7 +107,7 @@ func TestSpecOrStatusChanged(t *testing.T) {
 		"a number": {clique("1", 1, is(v1alpha1.ConditionAvailable, metav1.ConditionFalse, "1 pod is ready")),
 			clique("2", 2, is(v1alpha1.ConditionAvailable, metav1.ConditionFalse, "2 pods are ready")), Soon},
 		"pods that are bound":                       {clique("1", 0), clique("2", 0, is(v1alpha1.ConditionPodCliqueScheduled, metav1.ConditionTrue, "")), Soon},
-		"the first status of what is not available": {clique("1", 0), clique("2", 0, is(v1alpha1.ConditionAvailable, metav1.ConditionFalse, "")), Soon},
+		"the first status of an unavailable object": {clique("1", 0), clique("2", 0, is(v1alpha1.ConditionAvailable, metav1.ConditionFalse, "")), Soon},
 		"available":            {clique("1", 0), clique("2", 2, is(v1alpha1.ConditionAvailable, metav1.ConditionTrue, "")), Prompt},
 		"unavailable":          {clique("1", 2, is(v1alpha1.ConditionAvailable, metav1.ConditionTrue, "")), clique("2", 1, is(v1alpha1.ConditionAvailable, metav1.ConditionFalse, "")), Prompt},
 		"a group is available": {group("1"), group("2", is(v1alpha1.ConditionAvailable, metav1.ConditionTrue, "")), Prompt},

@@ -17,7 +17,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// A name that is taken: by our own object, by one that goes, or by somebody's.
+// TestCreateWhereTheNameIsTaken: the name belongs to our own object, to a terminating object, or to another owner.
 func TestCreateWhereTheNameIsTaken(t *testing.T) {
 	owner := func(kind, name, uid string) []metav1.OwnerReference {
 		yes := true
@@ -29,20 +29,20 @@ func TestCreateWhereTheNameIsTaken(t *testing.T) {
 		there *corev1.Service
 		want  string // "": no error; "going", "foreign": NameConflictError
 	}{
-		"nothing there": {},
+		"no object": {},
 		"ours, the cache was behind": {
 			there: &corev1.Service{ObjectMeta: metav1.ObjectMeta{OwnerReferences: owner("PodCliqueSet", "a", "a-uid")}}},
-		"nobody's": {
+		"without an owner": {
 			there: &corev1.Service{}, want: "foreign"},
-		"somebody's who lives": {
+		"of another owner that exists": {
 			there: &corev1.Service{ObjectMeta: metav1.ObjectMeta{OwnerReferences: owner("PodCliqueSet", "other", "other-uid")}}, want: "foreign"},
-		"somebody's who is gone": {
+		"of another owner that is gone": {
 			there: &corev1.Service{ObjectMeta: metav1.ObjectMeta{OwnerReferences: owner("PodCliqueSet", "gone", "gone-uid")}}, want: "going"},
-		"an earlier namesake's of somebody who lives": {
+		"of an earlier owner of the same name as one that exists": {
 			there: &corev1.Service{ObjectMeta: metav1.ObjectMeta{OwnerReferences: owner("PodCliqueSet", "other", "earlier-uid")}}, want: "going"},
-		"our earlier namesake's": {
+		"of an earlier owner with our name": {
 			there: &corev1.Service{ObjectMeta: metav1.ObjectMeta{OwnerReferences: owner("PodCliqueSet", "a", "earlier-uid")}}, want: "going"},
-		"of a kind that we do not know": {
+		"of an owner of an unknown kind": {
 			there: &corev1.Service{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "example.com/v1", Kind: "Thing", Name: "x", UID: "x", Controller: owner("", "", "")[0].Controller}}}}, want: "foreign"},
 		"ours, being deleted": {
@@ -84,22 +84,22 @@ func TestCreateWhereTheNameIsTaken(t *testing.T) {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(tc.there.OwnerReferences, after.OwnerReferences); diff != "" {
-					t.Errorf("what was there was changed:\n%s", diff)
+					t.Errorf("the existing object was changed:\n%s", diff)
 				}
 			}
 		})
 	}
 }
 
-// An object that has lost the label by which the cache finds it is ours still: it gets back what is missing, and nothing
-// else of it is changed.
+// TestCreateGivesOursTheirLabelsBack: an object that has lost the label by which the cache finds it still belongs to
+// us. Its missing labels are restored, and nothing else is changed.
 func TestCreateGivesOursTheirLabelsBack(t *testing.T) {
 	yes := true
 	owner := []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "PodClique", Name: "a", UID: "a-uid", Controller: &yes}}
 	want := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPartOf: "a", v1alpha1.LabelPodTemplateHash: "new"}
 	for name, tc := range map[string]struct{ there, want map[string]string }{
 		"all are gone": {nil, want},
-		"it is said to be another's": {
+		"its labels name another owner": {
 			map[string]string{v1alpha1.LabelManagedBy: "helm", v1alpha1.LabelPartOf: "b", v1alpha1.LabelPodTemplateHash: "old"},
 			map[string]string{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPartOf: "b", v1alpha1.LabelPodTemplateHash: "old"}},
 		"the cache was behind": {
@@ -147,10 +147,10 @@ func TestCreateOrUpdateUncached(t *testing.T) {
 		want    []string
 		foreign bool
 	}{
-		"made":                          {want: []string{"get"}},
-		"as it should be":               {there: role("a", "get"), want: []string{"get"}},
-		"changed by somebody: mended":   {there: role("a", "get", "delete"), want: []string{"get"}},
-		"somebody else's is left alone": {there: role("", "delete"), want: []string{"delete"}, foreign: true},
+		"made":                                {want: []string{"get"}},
+		"as it should be":                     {there: role("a", "get"), want: []string{"get"}},
+		"changed by another client: restored": {there: role("a", "get", "delete"), want: []string{"get"}},
+		"an object of another owner is left alone": {there: role("", "delete"), want: []string{"delete"}, foreign: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
@@ -179,7 +179,7 @@ func TestCreateOrUpdateUncached(t *testing.T) {
 	}
 }
 
-// indexes lets the fake client find objects as the cache does.
+// indexes gives the fake client the indexes of the cache.
 type indexes struct{ *fake.ClientBuilder }
 
 func (i indexes) IndexField(_ context.Context, o client.Object, field string, values client.IndexerFunc) error {
@@ -195,7 +195,7 @@ func TestRelease(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deleted    *metav1.Time
 		finalizers []string
-		want       []types.UID // the owners that are left
+		want       []types.UID // the remaining owners
 	}{
 		"lives":                     {finalizers: []string{metav1.FinalizerOrphanDependents}, want: []types.UID{"a", "other"}},
 		"deleted in the foreground": {deleted: &now, finalizers: []string{metav1.FinalizerDeleteDependents}, want: []types.UID{"a", "other"}},

@@ -10,7 +10,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// The metrics are served by the manager, follow the conventions of Prometheus, and say what happened.
+// TestMetrics: the metrics are served by the manager, follow the conventions of Prometheus, and have the right values.
 func TestMetrics(t *testing.T) {
 	if err := Register(); err != nil {
 		t.Fatal(err)

@@ -32,17 +32,16 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// stage is a PodClique in a fake API server, and a controller whose cache may be behind.
+// stage is a PodClique in a fake API server, with a controller whose cache may be behind.
 type stage struct {
 	t   *testing.T
 	r   *Reconciler
 	api client.WithWatch
-	// frozen, if not nil, is what the controller's cache shows of pods, frozenClique of the PodClique, frozenGroup of the
-	// PodGroup.
+	// frozen, if not nil, is the cached view of the pods, frozenClique of the PodClique, frozenGroup of the PodGroup.
 	frozen       *corev1.PodList
 	frozenClique *v1alpha1.PodClique
 	frozenGroup  *v2alpha2.PodGroup
-	// refuse, if not nil, answers the creation of pods.
+	// refuse, if not nil, is called when a pod is created.
 	refuse func(*corev1.Pod) error
 	events *events.FakeRecorder
 	clock  *clocktesting.FakePassiveClock
@@ -99,7 +98,7 @@ func newStage(t *testing.T, replicas, minimum int32) *stage {
 					}
 				}
 			}
-			o.SetUID("uid-of-" + types.UID(o.GetName())) // the fake API server gives none
+			o.SetUID("uid-of-" + types.UID(o.GetName())) // the fake API server does not set it
 			return c.Create(ctx, o, options...)
 		},
 	})
@@ -109,7 +108,7 @@ func newStage(t *testing.T, replicas, minimum int32) *stage {
 	return s
 }
 
-// indexes lets the fake client find objects as the cache does.
+// indexes gives the fake client the indexes of the cache.
 type indexes struct{ *fake.ClientBuilder }
 
 func (i indexes) IndexField(_ context.Context, o client.Object, field string, values client.IndexerFunc) error {
@@ -130,8 +129,8 @@ func (s *stage) mustReconcile() ctrl.Result {
 	return result
 }
 
-// reconcileInVain reconciles, and fails the test if that would not be retried.
-func (s *stage) reconcileInVain() {
+// reconcileWithError reconciles, and fails the test if the pass would not be retried.
+func (s *stage) reconcileWithError() {
 	s.t.Helper()
 	if result, err := s.reconcile(); err == nil && result.RequeueAfter == 0 {
 		s.t.Fatal("a pass that failed is not retried")
@@ -191,7 +190,7 @@ func (s *stage) require(minimum int32) {
 	s.update(group)
 }
 
-// freeze makes the cache show the pods of now, whatever happens.
+// freeze makes the cache show the current pods from now on.
 func (s *stage) freeze() { s.frozen = &corev1.PodList{Items: s.pods()} }
 
 func TestACacheThatIsBehindMakesNoSecondPod(t *testing.T) {
@@ -205,7 +204,7 @@ func TestACacheThatIsBehindMakesNoSecondPod(t *testing.T) {
 		t.Errorf("pods after three passes that saw none (-want +got):\n%s", diff)
 	}
 
-	// Two go, and the cache does not see it: nothing happens. Then it does, and each comes back once.
+	// Two pods are deleted, which the cache does not show: no pod is created. When it does, each is replaced once.
 	s.freeze()
 	for _, p := range s.pods()[1:3] {
 		if err := s.api.Delete(t.Context(), &p); err != nil {
@@ -224,8 +223,8 @@ func TestACacheThatIsBehindMakesNoSecondPod(t *testing.T) {
 	}
 }
 
-// A cache that is behind in one kind and not in another, as after another muster-controller had the lead, has nothing
-// deleted that is wanted.
+// TestACacheThatIsBehindDeletesNothing: a cache that is behind for one kind and not for another, as after a change of
+// the leader, must not cause the deletion of a desired pod.
 func TestACacheThatIsBehindDeletesNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		behind func(*stage)
@@ -255,14 +254,14 @@ func TestACacheThatIsBehindDeletesNothing(t *testing.T) {
 				s.update(&p)
 			}
 		}},
-		"in the pods, some of which went since": {func(s *stage) {
+		"in the pods, some of which were deleted since": {func(s *stage) {
 			s.freeze()
 			for _, p := range s.pods()[:2] {
 				if err := s.api.Delete(s.t.Context(), &p); err != nil {
 					s.t.Fatal(err)
 				}
 			}
-			s.scale(2) // two are left, the cache shows four
+			s.scale(2) // two pods are left, the cache shows four
 		}},
 		"in the PodGroup, whose minimum was raised since": {func(s *stage) {
 			s.frozenGroup = s.group()
@@ -324,8 +323,8 @@ func TestNothingIsMadeBeforeThePodGroupListsIt(t *testing.T) {
 	}
 }
 
-// Pods that a namesake left behind, deleted with --cascade=orphan, are not doubled: they are named until somebody deletes
-// them, and what has another index is made.
+// TestOrphansAreNotDoubled: pods of a former PodClique of the same name, deleted with --cascade=orphan, block their
+// indices. They are reported until a user deletes them, and pods with other indices are created.
 func TestOrphansAreNotDoubled(t *testing.T) {
 	s := newStage(t, 4, 4)
 	orphan := func(index string, change func(*corev1.Pod)) *corev1.Pod {
@@ -343,7 +342,7 @@ func TestOrphansAreNotDoubled(t *testing.T) {
 	orphan("2", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
 	orphan("3", func(pod *corev1.Pod) { pod.Labels[v1alpha1.LabelPodClique], pod.Spec.Hostname = "b-0-w", "b-0-w-3" })
 	for range 3 {
-		s.reconcileInVain()
+		s.reconcileWithError()
 	}
 	want := []string{"a-0-w-0", "a-0-w-1", "a-0-w-2", "a-0-w-2", "a-0-w-3", "b-0-w-3"}
 	if diff := cmp.Diff(want, s.hostnames()); diff != "" {
@@ -364,7 +363,7 @@ func TestOrphansAreNotDoubled(t *testing.T) {
 	}
 }
 
-// The cache may show the new PodClique before it shows that the pods of its namesake have lost their owner.
+// The cache may show the new PodClique before it shows that the pods of the former one have lost their owner.
 func TestOrphansAreNotDoubledByACacheThatIsBehind(t *testing.T) {
 	s := newStage(t, 2, 2)
 	pod := &corev1.Pod{
@@ -381,27 +380,27 @@ func TestOrphansAreNotDoubledByACacheThatIsBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	if result := s.mustReconcile(); result.RequeueAfter == 0 {
-		t.Error("nobody looks again")
+		t.Error("no requeue is scheduled")
 	}
 	if diff := cmp.Diff([]string{"a-0-w-1"}, s.hostnames()); diff != "" {
 		t.Errorf("pods while the cache is behind (-want +got):\n%s", diff)
 	}
 	s.frozen = nil
-	s.reconcileInVain()
+	s.reconcileWithError()
 	if diff := cmp.Diff([]string{"a-0-w-0", "a-0-w-1"}, s.hostnames()); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
 	}
 }
 
-// Pods of an earlier PodClique of the name still terminate: their host names are not given to others.
+// Pods of an earlier PodClique of the name are still terminating: their hostnames are not used for new pods.
 func TestPodsOfAFormerPodCliqueKeepTheirIndices(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ready corev1.ConditionStatus // of the node
 		want  []string               // host names after the grace period
 		event string
 	}{
-		"on a node that answers":         {corev1.ConditionTrue, []string{"a-0-w-0", "a-0-w-1"}, v1alpha1.ReasonNameTerminating},
-		"on a node that does not answer": {corev1.ConditionUnknown, []string{"a-0-w-0", "a-0-w-1", "a-0-w-1"}, v1alpha1.EventPodLost},
+		"on a node that responds":         {corev1.ConditionTrue, []string{"a-0-w-0", "a-0-w-1"}, v1alpha1.ReasonNameTerminating},
+		"on a node that does not respond": {corev1.ConditionUnknown, []string{"a-0-w-0", "a-0-w-1", "a-0-w-1"}, v1alpha1.EventPodLost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, 2, 2)
@@ -418,7 +417,7 @@ func TestPodsOfAFormerPodCliqueKeepTheirIndices(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := s.api.Delete(t.Context(), pod); err != nil { // the finalizer keeps it
+			if err := s.api.Delete(t.Context(), pod); err != nil { // the finalizer prevents its removal
 				t.Fatal(err)
 			}
 			if err := s.api.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
@@ -426,7 +425,7 @@ func TestPodsOfAFormerPodCliqueKeepTheirIndices(t *testing.T) {
 			}
 			s.clock.SetTime(pod.DeletionTimestamp.Add(-30 * time.Second))
 			for range 3 {
-				s.reconcileInVain()
+				s.reconcileWithError()
 			}
 			if diff := cmp.Diff([]string{"a-0-w-0", "a-0-w-1"}, s.hostnames()); diff != "" {
 				t.Fatalf("host names within the grace period (-want +got):\n%s", diff)
@@ -445,7 +444,7 @@ func TestPodsOfAFormerPodCliqueKeepTheirIndices(t *testing.T) {
 	}
 }
 
-func TestRefusedPodsAreToldOnce(t *testing.T) {
+func TestRejectedPodsAreReportedOnce(t *testing.T) {
 	s := newStage(t, 4, 4)
 	var asked atomic.Int32
 	s.refuse = func(pod *corev1.Pod) error {
@@ -456,12 +455,12 @@ func TestRefusedPodsAreToldOnce(t *testing.T) {
 		return nil
 	}
 	for range 3 {
-		s.reconcileInVain()
+		s.reconcileWithError()
 	}
 	if n := len(s.pods()); n != 2 {
 		t.Errorf("%d pods, want 2", n)
 	}
-	if n := asked.Load(); n != 3+1+1 { // one, two of which one is refused; then one a pass
+	if n := asked.Load(); n != 3+1+1 { // one, then two of which one is rejected; then one per pass
 		t.Errorf("%d requests in three passes, want 5", n)
 	}
 	status := s.clique().Status
@@ -485,7 +484,8 @@ func TestRefusedPodsAreToldOnce(t *testing.T) {
 	}
 }
 
-// A pod whose labels somebody took away is given them back, and no other is made in its place.
+// TestPodsAreGivenTheirLabelsBack: labels that were removed from a pod are restored, and no other pod is created in
+// its place.
 func TestPodsAreGivenTheirLabelsBack(t *testing.T) {
 	s := newStage(t, 2, 2)
 	s.mustReconcile()
@@ -512,20 +512,20 @@ func TestPodsAreGivenTheirLabelsBack(t *testing.T) {
 	}
 }
 
-// Pods of an earlier template that were never scheduled go when it is the turn of their clique, and no other before; one that is
-// deleted for another reason is deleted once.
+// TestPodsOfAnEarlierTemplate: pods of an earlier template that were never scheduled are deleted in the turn of their
+// clique, and not before; a pod that is deleted for another reason is deleted once.
 func TestPodsOfAnEarlierTemplate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		annotations map[string]string
 		group       string
 		want        string
 	}{
-		"its turn":                        {map[string]string{v1alpha1.AnnotationRevision: "2", v1alpha1.AnnotationUpdateTurn: "2"}, "", "never-scheduled"},
-		"not its turn":                    {map[string]string{v1alpha1.AnnotationRevision: "2"}, "", ""},
-		"its turn in an earlier update":   {map[string]string{v1alpha1.AnnotationRevision: "3", v1alpha1.AnnotationUpdateTurn: "2"}, "", ""},
-		"OnDelete":                        {map[string]string{v1alpha1.AnnotationRevision: "2", v1alpha1.AnnotationUpdateTurn: "2", v1alpha1.AnnotationUpdateStrategy: "OnDelete"}, "", ""},
-		"a member: its group replaces it": {map[string]string{v1alpha1.AnnotationRevision: "2", v1alpha1.AnnotationUpdateTurn: "2"}, "a-0-g", ""},
-		"not told by its owner yet":       {nil, "", ""},
+		"its turn":                             {map[string]string{v1alpha1.AnnotationRevision: "2", v1alpha1.AnnotationUpdateTurn: "2"}, "", "never-scheduled"},
+		"not its turn":                         {map[string]string{v1alpha1.AnnotationRevision: "2"}, "", ""},
+		"its turn in an earlier update":        {map[string]string{v1alpha1.AnnotationRevision: "3", v1alpha1.AnnotationUpdateTurn: "2"}, "", ""},
+		"OnDelete":                             {map[string]string{v1alpha1.AnnotationRevision: "2", v1alpha1.AnnotationUpdateTurn: "2", v1alpha1.AnnotationUpdateStrategy: "OnDelete"}, "", ""},
+		"a member: its group replaces it":      {map[string]string{v1alpha1.AnnotationRevision: "2", v1alpha1.AnnotationUpdateTurn: "2"}, "a-0-g", ""},
+		"without annotations of its owner yet": {nil, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := func(name string, scheduled, outdated bool) lifecycle.Pod {
@@ -583,8 +583,8 @@ func TestPodUrgency(t *testing.T) {
 	}
 }
 
-// A webhook of another program fails: that is told when it has lasted, once.
-func TestAFailingWebhookIsTold(t *testing.T) {
+// TestAFailingWebhookIsReported: the failure of another program's webhook is reported once, after it has lasted.
+func TestAFailingWebhookIsReported(t *testing.T) {
 	s := newStage(t, 2, 2)
 	s.refuse = func(*corev1.Pod) error {
 		return apierrors.NewInternalError(errors.New(`failed calling webhook "mutate.example": connection refused`))
@@ -593,14 +593,14 @@ func TestAFailingWebhookIsTold(t *testing.T) {
 		return meta.FindStatusCondition(s.clique().Status.Conditions, v1alpha1.ConditionReplicaFailure)
 	}
 	for range 5 {
-		s.reconcileInVain()
+		s.reconcileWithError()
 		s.clock.SetTime(s.clock.Now().Add(2 * time.Second))
 		if c := told(); c != nil {
-			t.Fatalf("told after %s: %v", s.clock.Now().Sub(now), c)
+			t.Fatalf("reported after %s: %v", s.clock.Now().Sub(now), c)
 		}
 	}
 	for range 5 {
-		s.reconcileInVain()
+		s.reconcileWithError()
 		s.clock.SetTime(s.clock.Now().Add(20 * time.Second))
 	}
 	if c := told(); c == nil || c.Reason != v1alpha1.ReasonCreateFailed || !strings.Contains(c.Message, "mutate.example") {
@@ -619,7 +619,8 @@ func TestAFailingWebhookIsTold(t *testing.T) {
 	}
 }
 
-// The history of ended pods is in the status before the pods are deleted that it counts.
+// TestEndedPodsAreRecordedBeforeTheyAreDeleted: the history of ended pods is in the status before the counted pods are
+// deleted.
 func TestEndedPodsAreRecordedBeforeTheyAreDeleted(t *testing.T) {
 	s := newStage(t, 2, 2)
 	s.pass(s.pass(0))
@@ -633,7 +634,7 @@ func TestEndedPodsAreRecordedBeforeTheyAreDeleted(t *testing.T) {
 	changed := s.clique()
 	changed.Annotations = map[string]string{"edited": "meanwhile"}
 	s.update(changed)
-	s.reconcileInVain() // the write of the status conflicts
+	s.reconcileWithError() // the write of the status conflicts
 	if n := len(s.pods()); n != 2 {
 		t.Fatalf("%d pods: one was deleted before that was recorded", n)
 	}

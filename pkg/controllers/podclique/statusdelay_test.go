@@ -8,14 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pass lets the time go by that the last pass asked for, and reconciles again.
+// pass advances the clock by the requeue time of the last pass, and reconciles again.
 func (s *stage) pass(after time.Duration) time.Duration {
 	s.t.Helper()
 	s.clock.SetTime(s.clock.Now().Add(after))
 	return s.mustReconcile().RequeueAfter
 }
 
-// become sets the status of all pods, as kubelets do.
+// become sets the status of all pods, like kubelets.
 func (s *stage) become(ready corev1.ConditionStatus) {
 	s.t.Helper()
 	for _, p := range s.pods() {
@@ -29,7 +29,7 @@ func (s *stage) become(ready corev1.ConditionStatus) {
 	}
 }
 
-// The API server's clock may be minutes before or behind the controller's.
+// TestStatusIsWrittenInTime: the API server's clock may be minutes ahead of or behind the controller's.
 func TestStatusIsWrittenInTime(t *testing.T) {
 	for name, skew := range map[string]time.Duration{"clocks agree": 0, "the API server is ahead": 10 * time.Minute, "the API server is behind": -10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 			after := s.pass(0)
 			stamp()
 			if s.clique().Status.ObservedGeneration != 0 {
-				t.Error("the first status was written before its pods had a moment to become ready")
+				t.Error("the first status was written before its pods had time to become ready")
 			}
 			if after == 0 || after > 2*time.Second {
 				t.Fatalf("the first status is due after %s", after)
@@ -60,9 +60,9 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 			s.become(corev1.ConditionFalse)
 			after = s.pass(time.Second)
 			if after == 0 || after > 4*time.Second {
-				t.Fatalf("numbers are due after %s", after)
+				t.Fatalf("counts are due after %s", after)
 			}
-			for range 3 { // passes in between do not put it off
+			for range 3 { // passes in between do not postpone it
 				after -= after / 4
 				after = s.pass(after / 4)
 			}
@@ -79,13 +79,13 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 			s.become(corev1.ConditionFalse)
 			s.pass(0)
 			if got := s.clique().Status; got.ReadyReplicas != 0 {
-				t.Errorf("the clique is not available any more, and its status is %+v", got)
+				t.Errorf("the clique is no longer available, and its status is %+v", got)
 			}
 		})
 	}
 }
 
-// Pods that are ready soon enough cost one write.
+// TestFirstStatusIsThatOfReadyPods: pods that are ready soon enough cost one write.
 func TestFirstStatusIsThatOfReadyPods(t *testing.T) {
 	s := newStage(t, 2, 2)
 	s.pass(0)
@@ -96,7 +96,7 @@ func TestFirstStatusIsThatOfReadyPods(t *testing.T) {
 	}
 }
 
-// An API server that is slow keeps no pass, and so no status, waiting.
+// TestAPassCreatesForALimitedTime: a slow API server does not delay the end of a pass, and with it the status.
 func TestAPassCreatesForALimitedTime(t *testing.T) {
 	s := newStage(t, 4, 4)
 	s.refuse = func(*corev1.Pod) error {

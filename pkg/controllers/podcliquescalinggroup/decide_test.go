@@ -12,7 +12,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// scene returns a set, its scaling group of two cliques with that many replicas, the PodGroup for that many, and the revision of the template.
+// scene returns a set, its scaling group of two cliques with the given number of replicas, a PodGroup for the given
+// number, and the revision of the template.
 func scene(replicas, listed int32) (*v1alpha1.PodCliqueSet, *v1alpha1.PodCliqueScalingGroup, *v2alpha2.PodGroup, *desired.Revision) {
 	set := wrappers.MakePodCliqueSet("a", "ns").UID("a-uid").Clique("leader", 1).Clique("worker", 2).
 		ScalingGroup("g", 0, 0, "leader", "worker").Obj()
@@ -26,7 +27,7 @@ func scene(replicas, listed int32) (*v1alpha1.PodCliqueSet, *v1alpha1.PodCliqueS
 	return set, group, podGroup, revision
 }
 
-// all returns the decisions that have every PodClique created.
+// all returns the decisions to create every PodClique.
 func all(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet) units {
 	decisions := make(units, group.Spec.Replicas)
 	for j := range decisions {
@@ -45,12 +46,12 @@ func TestDecide(t *testing.T) {
 		make, remove     []string
 	}{
 		"a new group": {replicas: 2, listed: 2, make: []string{"a-0-g-0-leader", "a-0-g-0-worker", "a-0-g-1-leader", "a-0-g-1-worker"}},
-		"scaled out, and the PodGroup lists the new replica":     {replicas: 3, listed: 3, exist: 2, make: []string{"a-0-g-2-leader", "a-0-g-2-worker"}},
-		"scaled out, and the PodGroup does not list it yet":      {replicas: 3, listed: 2, exist: 2},
-		"scaled in, and the PodGroup does not list it any more":  {replicas: 1, listed: 1, exist: 2, remove: []string{"a-0-g-1-leader", "a-0-g-1-worker"}},
-		"scaled in, and the PodGroup still lists it":             {replicas: 1, listed: 2, exist: 2},
-		"scaled to nothing, and the PodGroup is gone":            {replicas: 0, listed: 0, exist: 1, remove: []string{"a-0-g-0-leader", "a-0-g-0-worker"}},
-		"the set is gone: the garbage collector has the members": {replicas: 1, listed: 1, exist: 2, noSet: true},
+		"scaled out, and the PodGroup lists the new replica":         {replicas: 3, listed: 3, exist: 2, make: []string{"a-0-g-2-leader", "a-0-g-2-worker"}},
+		"scaled out, and the PodGroup does not list it yet":          {replicas: 3, listed: 2, exist: 2},
+		"scaled in, and the PodGroup no longer lists the replica":    {replicas: 1, listed: 1, exist: 2, remove: []string{"a-0-g-1-leader", "a-0-g-1-worker"}},
+		"scaled in, and the PodGroup still lists the replica":        {replicas: 1, listed: 2, exist: 2},
+		"scaled to nothing, and the PodGroup is gone":                {replicas: 0, listed: 0, exist: 1, remove: []string{"a-0-g-0-leader", "a-0-g-0-worker"}},
+		"the set is gone: the garbage collector deletes the members": {replicas: 1, listed: 1, exist: 2, noSet: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set, group, podGroup, revision := scene(tc.replicas, tc.listed)
@@ -84,7 +85,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// An index that is too high goes, however many replicas there are: they are not counted.
+// TestAHoleIsFilledAndWhatIsTooHighGoes: replicas whose index is too high are deleted, whatever the number of replicas.
 func TestAHoleIsFilledAndWhatIsTooHighGoes(t *testing.T) {
 	set, group, podGroup, revision := scene(2, 2)
 	members := append(desired.MemberPodCliques(set, revision, group, 0, nil), desired.MemberPodCliques(set, revision, group, 3, nil)...)

@@ -42,11 +42,11 @@ func TestEnqueueForRunningPod(t *testing.T) {
 		phase         v1alpha1.PodCliqueSetPhase
 		want          []time.Duration
 	}{
-		"begins to run":                {corev1.PodPending, corev1.PodRunning, v1alpha1.PodCliqueSetPhasePending, []time.Duration{children.PromptBatchPeriod}},
-		"begins to run beside another": {corev1.PodPending, corev1.PodRunning, v1alpha1.PodCliqueSetPhaseRunning, []time.Duration{children.SyncBatchPeriod}},
-		"runs already":                 {corev1.PodRunning, corev1.PodRunning, v1alpha1.PodCliqueSetPhasePending, nil},
-		"ends":                         {corev1.PodRunning, corev1.PodFailed, v1alpha1.PodCliqueSetPhaseRunning, nil},
-		"waits":                        {corev1.PodPending, corev1.PodPending, v1alpha1.PodCliqueSetPhasePending, nil},
+		"begins to run":                          {corev1.PodPending, corev1.PodRunning, v1alpha1.PodCliqueSetPhasePending, []time.Duration{children.PromptBatchPeriod}},
+		"begins to run while another is running": {corev1.PodPending, corev1.PodRunning, v1alpha1.PodCliqueSetPhaseRunning, []time.Duration{children.SyncBatchPeriod}},
+		"runs already":                           {corev1.PodRunning, corev1.PodRunning, v1alpha1.PodCliqueSetPhasePending, nil},
+		"ends":                                   {corev1.PodRunning, corev1.PodFailed, v1alpha1.PodCliqueSetPhaseRunning, nil},
+		"waits":                                  {corev1.PodPending, corev1.PodPending, v1alpha1.PodCliqueSetPhasePending, nil},
 	} {
 		set := wrappers.MakePodCliqueSet("a", "ns").Status(func(s *v1alpha1.PodCliqueSetStatus) { s.Phase = tc.phase }).Obj()
 		r := &Reconciler{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(set).Build()}

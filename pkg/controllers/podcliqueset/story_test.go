@@ -40,7 +40,7 @@ func TestStoryOfASet(t *testing.T) {
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 0, 0), time.Second: set(2, 2, 0), 5 * time.Second: set(2, 2, 2)},
 			want:   []string{"3s Normal Admitted The minimums of all 2 replicas are bound", "7s Normal Available counts"},
 		},
-		"a replica that is back in a second": {
+		"a replica that recovers within a second": {
 			first:  set(2, 2, 2),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: set(2, 1, 1), 2 * time.Second: set(2, 2, 2)},
 		},

@@ -21,7 +21,8 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// The number of the present revision is greater than that of all others, and never one that a child has of another revision.
+// TestPresentRevision: the number of the current revision is greater than all others, and never one that a child has
+// of another revision.
 func TestPresentRevision(t *testing.T) {
 	t.Parallel()
 	withImage := func(image string) *v1alpha1.PodCliqueSet {
@@ -63,7 +64,7 @@ func TestPresentRevision(t *testing.T) {
 		stored stored
 		owned  ownedObjects
 		number int64
-		hash   string // "": any that is new
+		hash   string // "": any new hash
 	}{
 		"the first":             {"one", nil, none, 1, one.Hash},
 		"the latest stored one": {"two", stored{two, one}, none, 2, two.Hash},
@@ -94,15 +95,15 @@ func TestPresentRevision(t *testing.T) {
 	}
 }
 
-// cached is the cache's view of an API server: of lists, objects with our label.
+// cached is the cached view of an API server: lists contain only objects with our label.
 type cached struct{ client.Client }
 
 func (c cached) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	return c.Client.List(ctx, list, append(options, client.MatchingLabelsSelector{Selector: children.ManagedSelector()})...)
 }
 
-// A ControllerRevision that has lost its labels is not in the cache. It is the set's all the same: it gets them back, keeps its
-// number, and what follows gets another.
+// TestARevisionThatLostItsLabels: a ControllerRevision that has lost its labels is not in the cache, but still belongs
+// to the set: its labels are restored, it keeps its number, and the next revision gets another number.
 func TestARevisionThatLostItsLabels(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
@@ -166,7 +167,7 @@ func TestARevisionThatLostItsLabels(t *testing.T) {
 	}
 }
 
-// The present revision and the latest nine others stay.
+// TestTrimRevisions: the current revision and the latest nine others are kept.
 func TestTrimRevisions(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -174,11 +175,11 @@ func TestTrimRevisions(t *testing.T) {
 		present int64
 		want    []int64
 	}{
-		"few stay":                        {3, 4, []int64{1, 2, 3}},
-		"nine and the present one":        {9, 10, []int64{1, 2, 3, 4, 5, 6, 7, 8, 9}},
-		"the oldest goes":                 {10, 11, []int64{2, 3, 4, 5, 6, 7, 8, 9, 10}},
-		"all that are too many go":        {12, 13, []int64{4, 5, 6, 7, 8, 9, 10, 11, 12}},
-		"the present one is an early one": {12, 1, []int64{1, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
+		"few stay":                         {3, 4, []int64{1, 2, 3}},
+		"nine and the current one":         {9, 10, []int64{1, 2, 3, 4, 5, 6, 7, 8, 9}},
+		"the oldest is deleted":            {10, 11, []int64{2, 3, 4, 5, 6, 7, 8, 9, 10}},
+		"all superfluous ones are deleted": {12, 13, []int64{4, 5, 6, 7, 8, 9, 10, 11, 12}},
+		"the current one is an early one":  {12, 1, []int64{1, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -215,7 +216,7 @@ func TestTrimRevisions(t *testing.T) {
 				want[n] = true
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("what is left (-want +got):\n%s", diff)
+				t.Errorf("remaining revisions (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -258,7 +259,7 @@ func TestReportUpdate(t *testing.T) {
 		want          []string
 	}{
 		"Training":              {open, over, nil, nil},
-		"nothing has become":    {open, open, calm, nil},
+		"no progress":           {open, open, calm, nil},
 		"there was none":        {none, none, calm, nil},
 		"it is over":            {open, over, calm, []string{"Normal UpdateCompleted Every replica has the present template"}},
 		"it was over":           {over, over, calm, nil},

@@ -115,17 +115,17 @@ func TestCertificatesAreReplaced(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*testing.T, *Reconciler)
-		// wantOldTrusted: replicas that still serve the old certificate must be believed.
+		// wantOldTrusted: replicas that still serve the old certificate must be trusted.
 		wantOldTrusted bool
 	}{
-		"when their end comes near": {
+		"when they are about to expire": {
 			change: func(_ *testing.T, c *Reconciler) {
 				later := time.Now().Add(c.Validity - time.Hour - c.RenewBefore + time.Minute)
 				c.Clock = clocktesting.NewFakePassiveClock(later)
 			},
 			wantOldTrusted: true,
 		},
-		"when they have ended": {
+		"when they have expired": {
 			change: func(_ *testing.T, c *Reconciler) {
 				later := time.Now().Add(c.Validity)
 				c.Clock = clocktesting.NewFakePassiveClock(later)
@@ -198,7 +198,7 @@ func TestReplicasWithDifferentHostsComeToRest(t *testing.T) {
 		step(t, b)
 	}
 	if diff := cmp.Diff(want, secretOf(t, a)); diff != "" {
-		t.Errorf("the replicas take the certificate from each other:\n%s", diff)
+		t.Errorf("the replicas replace each other's certificate:\n%s", diff)
 	}
 }
 
@@ -284,7 +284,7 @@ func served(t *testing.T, c *Reconciler) *tls.Certificate {
 	return cert
 }
 
-// handshake calls host as the API server would, trusting the bundle alone.
+// handshake calls host like the API server, trusting only the bundle.
 func handshake(t *testing.T, c *Reconciler, bundle []byte, host string) {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -294,7 +294,7 @@ func handshake(t *testing.T, c *Reconciler, bundle []byte, host string) {
 	serverSide, clientSide := net.Pipe()
 	go func() {
 		defer serverSide.Close()
-		// What fails here fails at the client too.
+		// Errors here are also reported by the client.
 		_ = tls.Server(serverSide, &tls.Config{GetCertificate: c.GetCertificate}).Handshake()
 	}()
 	defer clientSide.Close()
