@@ -20,7 +20,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// rollingSet is a set with something of everything that can roll, which admission has let in.
+// rollingSet is a set with every field that can be rolled out, as admission has accepted it.
 func rollingSet() *v1alpha1.PodCliqueSet {
 	set := podCliqueSet()
 	c := set.Spec.Template.Cliques[0]
@@ -32,7 +32,7 @@ func rollingSet() *v1alpha1.PodCliqueSet {
 	return set
 }
 
-// throughTheAPI returns a set as its JSON reads, after a change of that.
+// throughTheAPI returns a set parsed from its JSON, after a change of the JSON.
 func throughTheAPI(t *testing.T, set *v1alpha1.PodCliqueSet, replace ...string) *v1alpha1.PodCliqueSet {
 	t.Helper()
 	data, err := json.Marshal(set)
@@ -50,7 +50,8 @@ func throughTheAPI(t *testing.T, set *v1alpha1.PodCliqueSet, replace ...string) 
 	return read
 }
 
-// What means the same is the same revision, whatever way it is written; what pods are made from differs is another.
+// TestDescribes: equivalent templates have the same revision, whatever their notation; templates that create different
+// pods have different revisions.
 func TestDescribes(t *testing.T) {
 	t.Parallel()
 	worker := func(s *v1alpha1.PodCliqueSet) *v1alpha1.PodCliqueTemplateSpec { return s.Spec.Template.Cliques[0] }
@@ -150,7 +151,7 @@ func TestDescribes(t *testing.T) {
 	}
 }
 
-// reread returns a revision as it reads once it is stored.
+// reread stores a revision and reads it again.
 func reread(t *testing.T, r *Revision, set *v1alpha1.PodCliqueSet) *Revision {
 	t.Helper()
 	stored, err := r.Stored(set)
@@ -183,7 +184,7 @@ func TestReadRevision(t *testing.T) {
 	}
 }
 
-// Template gives back what was, and only of what rolls.
+// TestRevisionTemplate: Template restores earlier values, and only of fields that are rolled out.
 func TestRevisionTemplate(t *testing.T) {
 	t.Parallel()
 	set := rollingSet()
@@ -200,11 +201,11 @@ func TestRevisionTemplate(t *testing.T) {
 	}
 	got.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Image = "changed"
 	if !r.Describes(set, v1alpha1.DefaultSchedulerName) || edited.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Image != "registry.example/main:2" {
-		t.Error("a copy shares what it was made from")
+		t.Error("a copy shares memory with its original")
 	}
 }
 
-// Hashes that PodCliques have already are taken over, of whatever version of muster-controller they are.
+// TestAdopt: existing hashes of PodCliques are adopted, whatever version of muster-controller computed them.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	const key = v1alpha1.LabelPodTemplateHash
@@ -267,7 +268,8 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// A PodClique that has a new template by another hand does not give it the hash of the one before.
+// TestAHashOfAnotherTemplateIsNotAdopted: a PodClique whose template another client changed keeps its hash, which is
+// not adopted.
 func TestAHashOfAnotherTemplateIsNotAdopted(t *testing.T) {
 	t.Parallel()
 	set := rollingSet()
@@ -286,7 +288,8 @@ func TestAHashOfAnotherTemplateIsNotAdopted(t *testing.T) {
 	}
 }
 
-// A revision that was deleted is the same again as long as what follows it has the template; else it is another.
+// TestADeletedRevisionIsTheSameAgain: a deleted revision is recreated identically as long as PodCliques that follow it
+// have the template; otherwise it is a new one.
 func TestADeletedRevisionIsTheSameAgain(t *testing.T) {
 	t.Parallel()
 	set := rollingSet()
@@ -308,7 +311,8 @@ func TestADeletedRevisionIsTheSameAgain(t *testing.T) {
 	}
 }
 
-// The PodCliques of a Training workload whose template was edited past admission keep their pods and their hash.
+// TestTrainingDoesNotFollow: the PodCliques of a Training workload whose template was edited without admission keep
+// their pods and their hash.
 func TestTrainingDoesNotFollow(t *testing.T) {
 	t.Parallel()
 	set := trainingSet()
@@ -330,7 +334,7 @@ func TestTrainingDoesNotFollow(t *testing.T) {
 	}
 }
 
-// What owners tell their children (docs/decisions, U8).
+// TestTell: the annotations that owners set on their children (docs/decisions, U8).
 func TestTell(t *testing.T) {
 	t.Parallel()
 	onDelete := &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
@@ -376,7 +380,7 @@ func TestTell(t *testing.T) {
 					a := o.GetAnnotations()
 					if a[v1alpha1.AnnotationUpdateTurn] != want || a[v1alpha1.AnnotationRevision] != "7" || a[v1alpha1.AnnotationGenerationHash] != r.Hash ||
 						(a[v1alpha1.AnnotationUpdateStrategy] != "") != tc.wantByDeletion {
-						t.Errorf("%s is told %v", o.GetName(), a)
+						t.Errorf("%s has the annotations %v", o.GetName(), a)
 					}
 				}
 			}
@@ -384,7 +388,8 @@ func TestTell(t *testing.T) {
 	}
 }
 
-// What follows a later revision is left alone by who sees an earlier one.
+// TestUpdatedWritesNoEarlierRevision: an object that follows a later revision is left alone by a controller that
+// observes an earlier one.
 func TestUpdatedWritesNoEarlierRevision(t *testing.T) {
 	t.Parallel()
 	set := rollingSet()
@@ -434,7 +439,8 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// A patch of a ControllerRevision's metadata writes its data with sorted keys, and the data is immutable.
+// TestStoredDataIsSorted: a patch of a ControllerRevision's metadata rewrites its data with sorted keys, and the data
+// is immutable.
 func TestStoredDataIsSorted(t *testing.T) {
 	t.Parallel()
 	set := makePodCliqueSet("s", 1).Clique("b", 1).Clique("a", 1).Obj()

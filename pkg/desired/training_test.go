@@ -23,7 +23,7 @@ func trainingSet() *v1alpha1.PodCliqueSet {
 		ScalingGroup("ring", 3, 2, "worker").Training().Obj()
 }
 
-// completed makes a PodClique have pods that succeeded, the objects of some of which are gone.
+// completed adds succeeded pods to a PodClique, some of whose objects are gone.
 func completed(succeeded, gone int32, done bool) func(*v1alpha1.PodClique) {
 	return func(c *v1alpha1.PodClique) {
 		c.Status.SucceededReplicas, c.Status.RemovedSucceededReplicas = succeeded, gone
@@ -33,7 +33,8 @@ func completed(succeeded, gone int32, done bool) func(*v1alpha1.PodClique) {
 	}
 }
 
-// What has succeeded and cannot be counted any more is not asked for. Source: docs/decisions, G9.
+// TestPodGroupOfAJobThatIsPartlyDone: the PodGroup does not require succeeded pods that can no longer be counted.
+// Source: docs/decisions, G9.
 func TestPodGroupOfAJobThatIsPartlyDone(t *testing.T) {
 	t.Parallel()
 	const whole = `job-0-launcher, pods 1
@@ -54,25 +55,25 @@ job-0-ring-2-worker in job-0-ring-2, pods 2`
 		"the object of one is gone": {
 			map[string]func(*v1alpha1.PodClique){"job-0-ring-0-worker": completed(3, 1, false)},
 			strings.Replace(whole, "job-0-ring-0, pods 2", "job-0-ring-0, pods 1", 1)},
-		"those of all that were needed are gone, and another runs": {
+		"those of all required pods are gone, and another is running": {
 			map[string]func(*v1alpha1.PodClique){"job-0-ring-0-worker": completed(3, 3, false)},
 			strings.Replace(whole, "job-0-ring-0, pods 2", "job-0-ring-0, pods 1", 1)},
 		"a clique has succeeded, and its pods are there": {
 			map[string]func(*v1alpha1.PodClique){"job-0-launcher": completed(1, 0, true)},
 			strings.TrimPrefix(whole, "job-0-launcher, pods 1\n")},
-		"a clique of an attempt before had succeeded": {
+		"a clique of a previous attempt had succeeded": {
 			map[string]func(*v1alpha1.PodClique){"job-0-launcher": func(c *v1alpha1.PodClique) {
 				completed(1, 0, true)(c)
 				c.DeletionTimestamp = ptr.To(metav1.Unix(1, 0))
 			}}, whole},
-		"all has succeeded, and one pod is there": {
+		"all cliques have succeeded, and one pod exists": {
 			map[string]func(*v1alpha1.PodClique){"job-0-launcher": completed(1, 1, true), "job-0-ring-0-worker": completed(4, 4, true),
 				"job-0-ring-1-worker": completed(4, 3, true), "job-0-ring-2-worker": completed(4, 4, true)},
 			"job-0-ring, children 1\njob-0-ring-1 in job-0-ring\njob-0-ring-1-worker in job-0-ring-1, pods 1"},
-		"a standalone clique has succeeded and left nothing": {
+		"a standalone clique has succeeded and left no pods": {
 			map[string]func(*v1alpha1.PodClique){"job-0-launcher": completed(1, 1, true)},
 			strings.TrimPrefix(whole, "job-0-launcher, pods 1\n")},
-		"a group replica has succeeded and left nothing: one replica less is asked for": {
+		"a group replica has succeeded and left no pods: one replica less is required": {
 			map[string]func(*v1alpha1.PodClique){"job-0-ring-1-worker": completed(4, 4, true)},
 			`job-0-launcher, pods 1
 job-0-ring, children 1
@@ -80,7 +81,7 @@ job-0-ring-0 in job-0-ring
 job-0-ring-0-worker in job-0-ring-0, pods 2
 job-0-ring-2 in job-0-ring
 job-0-ring-2-worker in job-0-ring-2, pods 2`},
-		"all has succeeded and left nothing": {
+		"all cliques have succeeded and left no pods": {
 			map[string]func(*v1alpha1.PodClique){"job-0-launcher": completed(1, 1, true), "job-0-ring-0-worker": completed(4, 4, true),
 				"job-0-ring-1-worker": completed(4, 4, true), "job-0-ring-2-worker": completed(4, 4, true)}, ""},
 	} {
@@ -110,7 +111,8 @@ job-0-ring-2-worker in job-0-ring-2, pods 2`},
 	}
 }
 
-// A PodClique knows what it needs of its workload without its owners, and its pods are tracked; neither is part of the hash.
+// TestPodCliquesOfTraining: a PodClique has all required facts about its workload even without its owners, and its
+// pods are tracked; neither is part of the hash.
 func TestPodCliquesOfTraining(t *testing.T) {
 	t.Parallel()
 	set := trainingSet()
@@ -143,7 +145,7 @@ func TestPodCliquesOfTraining(t *testing.T) {
 	}
 }
 
-// The restart is counted in the write that raises the attempt, and only the restart.
+// TestSetStatusOfTraining: a restart, and only a restart, is counted in the write that raises the attempt.
 func TestSetStatusOfTraining(t *testing.T) {
 	t.Parallel()
 	at := metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
@@ -167,7 +169,7 @@ func TestSetStatusOfTraining(t *testing.T) {
 	}
 	set.Status = s
 	if s = PodCliqueSetStatus(set, SetFacts{}, at); s.Phase != v1alpha1.PodCliqueSetPhaseRunning {
-		t.Errorf("phase %s of a workload that is not acted on", s.Phase)
+		t.Errorf("phase %s of a workload that is not reconciled", s.Phase)
 	}
 }
 

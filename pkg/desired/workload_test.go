@@ -31,8 +31,9 @@ func makePodCliqueSet(name string, replicas int32) *wrappers.PodCliqueSetWrapper
 	return wrappers.MakePodCliqueSet(name, "ml").UID(name + "-uid").Generation(2).Replicas(replicas)
 }
 
-// podCliqueSet is a disaggregated service, llm, after changes: a frontend, two prefill replicas of a leader and workers of
-// which one is needed, one decode replica. The names of two cliques end alike, and one is a group's name and more.
+// podCliqueSet is a disaggregated service, llm, after the given changes: a frontend, two prefill replicas of a leader
+// and workers of which one is required, and one decode replica. Two cliques have names with the same ending, and the
+// name of one begins with that of a group.
 func podCliqueSet(changes ...func(*v1alpha1.PodCliqueSet)) *v1alpha1.PodCliqueSet {
 	set := makePodCliqueSet("llm", 2).
 		Clique("worker", 3, wrappers.MinAvailable(2)).
@@ -46,12 +47,12 @@ func podCliqueSet(changes ...func(*v1alpha1.PodCliqueSet)) *v1alpha1.PodCliqueSe
 	return set
 }
 
-// present returns the revision of the template of a set of which no revision is stored.
+// present returns the revision of the template of a set without stored revisions.
 func present(set *v1alpha1.PodCliqueSet, live Children) *Revision {
 	return NewRevision(set, v1alpha1.DefaultSchedulerName, nil, slices.Collect(maps.Values(live.Cliques)))
 }
 
-// apply makes all the objects of a set as a controller would, with every status still empty.
+// apply returns all objects of a set as the controllers create them, with empty statuses.
 func apply(set *v1alpha1.PodCliqueSet, live Children) Children {
 	after := Children{Cliques: map[string]*v1alpha1.PodClique{}, Groups: map[string]*v1alpha1.PodCliqueScalingGroup{},
 		PodGroups: map[string]*v2alpha2.PodGroup{}}
@@ -85,7 +86,7 @@ func apply(set *v1alpha1.PodCliqueSet, live Children) Children {
 	return after
 }
 
-// outline returns a PodGroup's tree as text, one node a line.
+// outline returns a PodGroup's tree as text, one node per line.
 func outline(pg *v2alpha2.PodGroup) string {
 	if pg == nil {
 		return "none"
@@ -126,8 +127,8 @@ llm-1-decode-0-decode-worker in llm-1-decode-0, pods 2
 		live func(Children)
 		want string
 	}{
-		"nothing exists yet": {set: podCliqueSet(), want: whole},
-		"all of it exists":   {set: podCliqueSet(), live: func(Children) {}, want: whole},
+		"no object exists yet": {set: podCliqueSet(), want: whole},
+		"all objects exist":    {set: podCliqueSet(), live: func(Children) {}, want: whole},
 		"a clique scaled in and one scaled to zero": {
 			set: makePodCliqueSet("s", 2).Clique("a", 4).Clique("b", 3).Obj(),
 			live: func(c Children) {
@@ -164,14 +165,14 @@ llm-1-decode-0-decode-worker in llm-1-decode-0, pods 2
 			},
 			want: "none",
 		},
-		"fewer replicas than the explicit floor, past admission: waits for what it needs": {
+		"fewer replicas than the explicit minimum, without admission: waits for the minimum": {
 			set: makePodCliqueSet("s", 2).Clique("a", 1).ScalingGroup("g", 2, 2, "a").Obj(),
 			live: func(c Children) {
 				c.Groups["s-1-g"].Spec.Replicas = 1
 			},
 			want: "s-1-g, children 2\ns-1-g-0 in s-1-g\ns-1-g-0-a in s-1-g-0, pods 1\ns-1-g-1 in s-1-g\ns-1-g-1-a in s-1-g-1, pods 1\n",
 		},
-		"a member scaled to zero, past admission: its replica leaves": {
+		"a member scaled to zero, without admission: its replica is not in the tree": {
 			set: makePodCliqueSet("s", 2).Clique("a", 1).ScalingGroup("g", 2, 2, "a").Obj(),
 			live: func(c Children) {
 				c.Cliques["s-1-g-0-a"].Spec.Replicas = 0
@@ -230,9 +231,9 @@ func TestPriorityFlowsDown(t *testing.T) {
 	}
 }
 
-// TestPodGroupMatchesOracle builds the trees of random sets, some of them scaled and with a history, and compares what
-// they need with a count written without the tree: which pods must exist for the replica to be admitted, and which leaf
-// every pod counts for.
+// TestPodGroupMatchesOracle builds the trees of random sets, some of them scaled and with a history, and compares
+// their minimums with a count that does not use the tree: which pods must exist for the replica to be admitted, and
+// which leaf every pod counts for.
 func TestPodGroupMatchesOracle(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(400) {
@@ -259,7 +260,7 @@ func TestPodGroupMatchesOracle(t *testing.T) {
 			}
 		}
 		live = apply(set, live)
-		live.PodGroups = map[string]*v2alpha2.PodGroup{} // that list nothing yet: what is recorded holds
+		live.PodGroups = map[string]*v2alpha2.PodGroup{} // no PodGroups yet: the recorded minimum applies
 		for i := range int(set.Spec.Replicas) {
 			live.PodGroups[fmt.Sprintf("s-%d", i)] = &v2alpha2.PodGroup{}
 		}
@@ -305,7 +306,7 @@ func TestPodGroupMatchesOracle(t *testing.T) {
 	}
 }
 
-// randomSet returns a valid set of random shape, and which clique is in which group.
+// randomSet returns a valid set of random shape, and the group of each clique.
 func randomSet(r *rand.Rand) (*v1alpha1.PodCliqueSet, map[string]string) {
 	w := makePodCliqueSet("s", 1+r.Int32N(3))
 	inGroup := map[string]string{}
@@ -334,7 +335,7 @@ func randomSet(r *rand.Rand) (*v1alpha1.PodCliqueSet, map[string]string) {
 	return w.Obj(), inGroup
 }
 
-// oracle returns how many pods replica i needs, and the names of all PodCliques that take part, sorted.
+// oracle returns the number of pods that replica i needs, and the names of all PodCliques in the tree, sorted.
 func oracle(set *v1alpha1.PodCliqueSet, i int, live Children, inGroup map[string]string) (pods int, leaves []string) {
 	needs := func(c *v1alpha1.PodClique, created int32) int {
 		n := c.Spec.Replicas
@@ -349,7 +350,7 @@ func oracle(set *v1alpha1.PodCliqueSet, i int, live Children, inGroup map[string
 			return int(min(n, created))
 		}
 	}
-	perReplica := map[string]int{} // pods of one replica of a group: all are alike
+	perReplica := map[string]int{} // pods of one replica of a group, the same for all
 	for _, t := range set.Spec.Template.Cliques {
 		if g := inGroup[t.Name]; g != "" {
 			if t.Spec.MinAvailable != nil {
@@ -402,7 +403,7 @@ func TestPodCliquesFollowTheirTemplateUntilScaled(t *testing.T) {
 	}{
 		{"created", func() {}, [2]int32{3, 2}, 3},
 		{"the template is edited", func() { edit(5, 3) }, [2]int32{5, 3}, 5},
-		{"somebody scales", func() {
+		{"both are scaled", func() {
 			live.Cliques["s-0-a"].Spec.Replicas, live.Groups["s-0-g"].Spec.Replicas = 2, 1
 			live = apply(set, live)
 		}, [2]int32{2, 1}, 5},
@@ -413,7 +414,7 @@ func TestPodCliquesFollowTheirTemplateUntilScaled(t *testing.T) {
 			live.Cliques["s-0-a"].Spec.Replicas, live.Groups["s-0-g"].Spec.Replicas = 5, 3
 			live = apply(set, live)
 		}, [2]int32{9, 9}, 9},
-		{"somebody removes the annotations: what is there holds", func() {
+		{"the annotations are removed: the current replicas stay", func() {
 			delete(live.Cliques["s-0-a"].Annotations, v1alpha1.AnnotationTemplateReplicas)
 			delete(live.Groups["s-0-g"].Annotations, v1alpha1.AnnotationTemplateReplicas)
 			edit(4, 4)
@@ -481,8 +482,8 @@ func TestUpdatedComesToRest(t *testing.T) {
 	}
 }
 
-// TestHashIsStored: a hash that another version of muster-controller computed stays, and clones of a template in other
-// replicas share theirs.
+// TestHashIsStored: a hash that another version of muster-controller computed is kept, and PodCliques of the same
+// template in other replicas have the same hash.
 func TestHashIsStored(t *testing.T) {
 	t.Parallel()
 	set := podCliqueSet()
@@ -655,7 +656,7 @@ func TestService(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"app.kubernetes.io/part-of": "llm", "grove.io/podcliqueset-replica-index": "1"}, s.Spec.Selector); diff != "" {
 		t.Errorf("selector (-want +got):\n%s", diff)
 	}
-	// What the API server adds is no difference.
+	// Fields that the API server adds are not a difference.
 	live := s.DeepCopy()
 	live.Spec.ClusterIPs, live.Spec.Type, live.Spec.SessionAffinity = []string{"None"}, corev1.ServiceTypeClusterIP, corev1.ServiceAffinityNone
 	if _, differs := Updated(live, s); differs {
@@ -672,7 +673,7 @@ func TestHPAs(t *testing.T) {
 	metric := autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{Name: "cpu"}}
 	set := podCliqueSet(func(s *v1alpha1.PodCliqueSet) {
 		s.Spec.Template.Cliques[0].Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 9, Metrics: []autoscalingv2.MetricSpec{metric}}
-		s.Spec.Template.Cliques[1].Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 9} // a member, past admission
+		s.Spec.Template.Cliques[1].Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 9} // a member, without admission
 		s.Spec.Template.PodCliqueScalingGroupConfigs[0].ScaleConfig = &v1alpha1.AutoScalingConfig{MinReplicas: ptr.To[int32](1), MaxReplicas: 5}
 	})
 	var got []string
@@ -687,7 +688,7 @@ func TestHPAs(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// What the API server adds is no difference.
+	// Fields that the API server adds are not a difference.
 	wanted := HPAs(set, 1)[1]
 	live := wanted.DeepCopy()
 	live.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{}

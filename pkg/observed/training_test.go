@@ -46,11 +46,11 @@ func TestTrainingReplica(t *testing.T) {
 		cliques  []*v1alpha1.PodClique
 		want     bool // complete
 	}{
-		"both are there":               {true, []*v1alpha1.PodClique{trainingClique("b", "2"), trainingClique("a", "2")}, true},
-		"one is missing":               {true, []*v1alpha1.PodClique{trainingClique("a", "2")}, false},
-		"a scaling group is missing":   {false, []*v1alpha1.PodClique{trainingClique("b", "2"), trainingClique("a", "2")}, false},
-		"one belongs to another set":   {true, []*v1alpha1.PodClique{foreign, trainingClique("a", "2")}, false},
-		"one that is not wanted is by": {true, []*v1alpha1.PodClique{trainingClique("x", "2"), trainingClique("a", "2")}, false},
+		"both are there":             {true, []*v1alpha1.PodClique{trainingClique("b", "2"), trainingClique("a", "2")}, true},
+		"one is missing":             {true, []*v1alpha1.PodClique{trainingClique("a", "2")}, false},
+		"a scaling group is missing": {false, []*v1alpha1.PodClique{trainingClique("b", "2"), trainingClique("a", "2")}, false},
+		"one belongs to another set": {true, []*v1alpha1.PodClique{foreign, trainingClique("a", "2")}, false},
+		"a superfluous one exists":   {true, []*v1alpha1.PodClique{trainingClique("x", "2"), trainingClique("a", "2")}, false},
 	} {
 		if got := TrainingReplica(set, 0, []string{"job-0-a", "job-0-b"}, tc.complete, tc.cliques); got.Complete != tc.want || got.Attempt != 2 {
 			t.Errorf("%s: %+v", name, got)
@@ -85,14 +85,14 @@ func TestTraining(t *testing.T) {
 		pods []*corev1.Pod
 		want facts
 	}{
-		"there is none":                       {nil, facts{}},
-		"one waits":                           {[]*corev1.Pod{pod(corev1.PodPending)}, facts{Draining: true}},
-		"one runs":                            {[]*corev1.Pod{pod(corev1.PodPending), pod(corev1.PodRunning)}, facts{true, true, true}},
-		"one has succeeded, one failed":       {[]*corev1.Pod{pod(corev1.PodSucceeded), pod(corev1.PodFailed)}, facts{Started: true}},
-		"one ends":                            {[]*corev1.Pod{pod(corev1.PodRunning, going)}, facts{true, true, true}},
-		"one ends on a node that is away":     {[]*corev1.Pod{pod(corev1.PodRunning, going, away)}, facts{Running: true, Started: true}},
-		"one runs on a node that is away":     {[]*corev1.Pod{pod(corev1.PodRunning, away)}, facts{true, true, true}},
-		"one that belongs to nobody any more": {[]*corev1.Pod{pod(corev1.PodRunning, orphan)}, facts{}},
+		"there is none":                   {nil, facts{}},
+		"one waits":                       {[]*corev1.Pod{pod(corev1.PodPending)}, facts{Draining: true}},
+		"one runs":                        {[]*corev1.Pod{pod(corev1.PodPending), pod(corev1.PodRunning)}, facts{true, true, true}},
+		"one has succeeded, one failed":   {[]*corev1.Pod{pod(corev1.PodSucceeded), pod(corev1.PodFailed)}, facts{Started: true}},
+		"one ends":                        {[]*corev1.Pod{pod(corev1.PodRunning, going)}, facts{true, true, true}},
+		"one ends on an unreachable node": {[]*corev1.Pod{pod(corev1.PodRunning, going, away)}, facts{Running: true, Started: true}},
+		"one runs on an unreachable node": {[]*corev1.Pod{pod(corev1.PodRunning, away)}, facts{true, true, true}},
+		"one without an owner":            {[]*corev1.Pod{pod(corev1.PodRunning, orphan)}, facts{}},
 	} {
 		set := &v1alpha1.PodCliqueSet{}
 		got := Training(set, nil, tc.pods, func(node string) bool { return node == "away" })

@@ -29,7 +29,7 @@ func (c PriorityClasses) warn(ctx context.Context, field, name, until string) ad
 	class := &metav1.PartialObjectMetadata{}
 	class.SetGroupVersionKind(schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"})
 	if err := c.Reader.Get(ctx, client.ObjectKey{Name: name}, class); !apierrors.IsNotFound(err) {
-		return nil // it exists, or that is not known
+		return nil // it exists, or could not be read
 	}
 	return admission.Warnings{fmt.Sprintf("%s: PriorityClass %q does not exist; %s", field, name, until)}
 }

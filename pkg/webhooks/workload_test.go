@@ -26,8 +26,8 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// The family: PodCliqueSet svc, its scaling group svc-0-g, standalone clique
-// svc-0-solo and member clique svc-0-g-0-worker.
+// The objects of the tests: PodCliqueSet svc, its scaling group svc-0-g, standalone clique svc-0-solo and member
+// clique svc-0-g-0-worker.
 func podCliqueSet() *v1alpha1.PodCliqueSet {
 	return wrappers.MakePodCliqueSet("svc", "ns").UID("svc-uid").Clique("solo", 2).Clique("worker", 2).Clique("other", 2).
 		ScalingGroup("g", 0, 0, "worker").ScalingGroup("h", 0, 0, "other").Obj()
@@ -51,7 +51,7 @@ func memberPodClique() *v1alpha1.PodClique {
 	return wrappers.MakeMemberPodClique("svc", 0, "g", 0, "worker", "ns").UID("svc-0-g-0-worker-uid").Obj()
 }
 
-// otherGroup is a sibling that has nearly filled the tree.
+// otherGroup is a sibling that almost fills the tree.
 func otherGroup() *v1alpha1.PodCliqueScalingGroup {
 	return wrappers.MakeScalingGroup("svc", 0, "h", "ns").UID("svc-0-h-uid").Replicas(505).Cliques("other").Obj()
 }
@@ -109,23 +109,23 @@ func TestWorkloadValidators(t *testing.T) {
 		failing bool
 		create  client.Object
 		update  [2]client.Object // old, new
-		want    string           // part of the refusal; "": allowed
+		want    string           // part of the rejection; "": allowed
 	}{
 		"a set":                            {create: podCliqueSet()},
 		"an invalid set, all errors":       {create: func() client.Object { s := podCliqueSet(); s.Name = "a.b"; s.Spec.Replicas = -1; return s }(), want: "spec.replicas"},
 		"a clique without an owner":        {create: &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, want: "metadata.ownerReferences"},
 		"a scaling group without an owner": {create: &v1alpha1.PodCliqueScalingGroup{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, want: "metadata.ownerReferences"},
-		"a template, nothing asked": {failing: true, update: update(podCliqueSet(), func(o client.Object) {
+		"a template, no owner is read": {failing: true, update: update(podCliqueSet(), func(o client.Object) {
 			o.(*v1alpha1.PodCliqueSet).Spec.Template.Cliques[0].Spec.PodSpec.HostNetwork = true
 		})},
 		"a template of Training": {update: update(trainingSet(), func(o client.Object) {
 			o.(*v1alpha1.PodCliqueSet).Spec.Template.Cliques[0].Spec.PodSpec.HostNetwork = true
 		}), want: "immutable under either update strategy"},
-		"replicas of a set, nothing asked": {failing: true, update: update(podCliqueSet(), func(o client.Object) { o.(*v1alpha1.PodCliqueSet).Spec.Replicas = 9 })},
-		"a clique's replicas":              {live: family, update: update(podClique(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
-		"a clique's replicas of Training":  {live: training, update: update(podClique(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "Training"},
-		"a member's replicas":              {live: family, update: update(memberPodClique(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "podcliquescalinggroup/svc-0-g"},
-		"a member's replicas, as template": {live: family, update: update(memberPodClique(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 2 })},
+		"replicas of a set, no owner is read": {failing: true, update: update(podCliqueSet(), func(o client.Object) { o.(*v1alpha1.PodCliqueSet).Spec.Replicas = 9 })},
+		"a clique's replicas":                 {live: family, update: update(podClique(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
+		"a clique's replicas of Training":     {live: training, update: update(podClique(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "Training"},
+		"a member's replicas":                 {live: family, update: update(memberPodClique(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "podcliquescalinggroup/svc-0-g"},
+		"a member's replicas, as template":    {live: family, update: update(memberPodClique(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 2 })},
 		"a clique's image": {live: family, update: update(podClique(), func(o client.Object) {
 			o.(*v1alpha1.PodClique).Spec.PodSpec.Containers = []corev1.Container{{Name: "main", Image: "mine"}}
 		}), want: "change spec.template.cliques[0].spec.podSpec of PodCliqueSet svc instead"},
@@ -145,8 +145,8 @@ func TestWorkloadValidators(t *testing.T) {
 		"a group's replicas of Training":  {live: training, update: update(scalingGroup(), func(o client.Object) { o.(*v1alpha1.PodCliqueScalingGroup).Spec.Replicas = 9 }), want: "Training"},
 		"a set that was replaced":         {live: []client.Object{func() client.Object { s := trainingSet(); s.UID = "another"; return s }()}, update: update(podClique(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
 		"owners not known":                {failing: true, update: update(podClique(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 }), want: "reading the owner, PodCliqueSet svc: away"},
-		"metadata, nothing asked":         {failing: true, update: update(podClique(), func(o client.Object) { o.SetOwnerReferences(nil) })},
-		"terminating, nothing asked":      {failing: true, update: update(func() client.Object { c := podClique(); c.DeletionTimestamp = ptr(metav1.Now()); return c }(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
+		"metadata, no owner is read":      {failing: true, update: update(podClique(), func(o client.Object) { o.SetOwnerReferences(nil) })},
+		"terminating, no owner is read":   {failing: true, update: update(func() client.Object { c := podClique(); c.DeletionTimestamp = ptr(metav1.Now()); return c }(), func(o client.Object) { o.(*v1alpha1.PodClique).Spec.Replicas = 9 })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,12 +186,12 @@ func TestPodCliqueSetWithAPriorityClass(t *testing.T) {
 		old, set *v1alpha1.PodCliqueSet
 		want     []string
 	}{
-		"create, no class":                         {set: podCliqueSet()},
-		"create, a class that exists":              {set: named("high")},
-		"create, a class that does not exist":      {set: named("lost"), want: lost},
-		"update to a class that does not exist":    {old: podCliqueSet(), set: named("lost"), want: lost},
-		"update that leaves the class as it was":   {old: named("lost"), set: named("lost")},
-		"create, nothing says whether it is there": {set: named("unknown")},
+		"create, no class":                       {set: podCliqueSet()},
+		"create, a class that exists":            {set: named("high")},
+		"create, a class that does not exist":    {set: named("lost"), want: lost},
+		"update to a class that does not exist":  {old: podCliqueSet(), set: named("lost"), want: lost},
+		"update that leaves the class as it was": {old: named("lost"), set: named("lost")},
+		"create, the class cannot be read":       {set: named("unknown")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -244,7 +244,7 @@ func TestScaleValidator(t *testing.T) {
 		"a clique":                 {live: []client.Object{podCliqueSet(), podClique()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-solo", replicas: 0},
 		"a clique below its floor": {live: []client.Object{podCliqueSet(), floor}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-solo", replicas: 1, want: "floor"},
 		"a member":                 {live: []client.Object{podCliqueSet(), scalingGroup(), memberPodClique()}, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "svc-0-g-0-worker", replicas: 4, want: "scale podcliquescalinggroup/svc-0-g instead"},
-		"nothing there":            {scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "x", replicas: 4},
+		"no object":                {scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "x", replicas: 4},
 		"not known":                {failing: true, scale: func(k ownerReader) func(context.Context, client.ObjectKey, int32) error { return k.scalePodClique }, name: "x", replicas: 4, want: "reading ns/x: away"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -266,7 +266,7 @@ func TestDefaulters(t *testing.T) {
 		object string
 		want   []string // paths of the patch, sorted
 	}{
-		"a set gets what it lacks, and nothing else is touched": {
+		"a set gets its defaults, and no other field is changed": {
 			hook: podCliqueSetDefaulter(testScheme(t), "mine"),
 			object: `{"spec":{"template":{"terminationDelay":"24h","cliques":[{"name":"a","spec":{"podSpec":` + podSpec + `}}],
 				"podCliqueScalingGroups":[{"name":"g","cliqueNames":["a"]}]}}}`,
@@ -285,7 +285,7 @@ func TestDefaulters(t *testing.T) {
 			object: `{"spec":{"podSpec":` + podSpec + `}}`,
 			want:   []string{"/spec/podSpec/restartPolicy=Always", "/spec/podSpec/schedulerName=muster-scheduler", "/spec/podSpec/terminationGracePeriodSeconds=30"},
 		},
-		"a set without what is required": {
+		"a set without required fields": {
 			hook:   podCliqueSetDefaulter(testScheme(t), ""),
 			object: `{"spec":{"template":{"cliques":[{"name":"a"},{"name":"b","spec":{"replicas":1}},{"name":"c","spec":{"podSpec":null}},null]}}}`,
 			want: []string{

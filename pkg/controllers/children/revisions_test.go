@@ -23,7 +23,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// podCliqueSet is the set of the tests: it follows the revision two.
+// podCliqueSet is the set of the tests. It follows the revision two.
 func podCliqueSet() *v1alpha1.PodCliqueSet {
 	return wrappers.MakePodCliqueSet("a", "ns").UID("a-uid").
 		Status(func(s *v1alpha1.PodCliqueSetStatus) { s.CurrentGenerationHash = ptr.To("two") }).Obj()
@@ -50,7 +50,7 @@ func leavingRevision(r *appsv1.ControllerRevision) {
 	r.DeletionTimestamp, r.Finalizers = ptr.To(metav1.Now()), []string{"test/hold"}
 }
 
-// revisionClient returns a client of an API server that has the objects, of which the cache has those with our label.
+// revisionClient returns a client of an API server with the objects; its cache contains those with our label.
 func revisionClient(t *testing.T, stored ...*appsv1.ControllerRevision) (*Client, client.Client) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -70,7 +70,7 @@ func revisionClient(t *testing.T, stored ...*appsv1.ControllerRevision) (*Client
 	return NewClient(managedOnly{api}, api), api
 }
 
-// managedOnly reads what the cache has: objects with our label.
+// managedOnly reads from the cache, which contains objects with our label.
 type managedOnly struct{ client.Client }
 
 func (c managedOnly) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
@@ -102,17 +102,17 @@ func TestLiveRevisions(t *testing.T) {
 		stored stored
 		want   string
 	}{
-		"none":                   {nil, ""},
-		"the latest first":       {stored{storedRevision(t, 1, "one"), storedRevision(t, 3, "three"), storedRevision(t, 2, "two")}, "3:three 2:two 1:one"},
-		"of one number: by hash": {stored{storedRevision(t, 1, "b"), storedRevision(t, 1, "a")}, "1:a 1:b"},
-		"one cannot be read":     {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", unreadable)}, "1:one"},
-		"one is being deleted":   {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", leavingRevision)}, "1:one"},
-		"one is of another":      {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", ofAnotherOwner)}, "1:one"},
-		// Its number would be given again otherwise.
-		"the present one has lost its labels":                      {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels)}, "2:two 1:one"},
-		"the present one has lost its labels and cannot be read":   {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels, unreadable)}, "1:one"},
-		"the present one has lost its labels and is being deleted": {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels, leavingRevision)}, "1:one"},
-		"one of that name has no labels, and belongs to another":   {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels, ofAnotherOwner)}, "1:one"},
+		"none":                          {nil, ""},
+		"the latest first":              {stored{storedRevision(t, 1, "one"), storedRevision(t, 3, "three"), storedRevision(t, 2, "two")}, "3:three 2:two 1:one"},
+		"with the same number: by hash": {stored{storedRevision(t, 1, "b"), storedRevision(t, 1, "a")}, "1:a 1:b"},
+		"one cannot be read":            {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", unreadable)}, "1:one"},
+		"one is being deleted":          {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", leavingRevision)}, "1:one"},
+		"one belongs to another set":    {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", ofAnotherOwner)}, "1:one"},
+		// Otherwise its number would be used again.
+		"the current one has lost its labels":                          {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels)}, "2:two 1:one"},
+		"the current one has lost its labels and cannot be read":       {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels, unreadable)}, "1:one"},
+		"the current one has lost its labels and is being deleted":     {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels, leavingRevision)}, "1:one"},
+		"one of that name has no labels, and belongs to another owner": {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels, ofAnotherOwner)}, "1:one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,13 +132,13 @@ func TestLatestRevision(t *testing.T) {
 		stored stored
 		want   string
 	}{
-		"none":                             {nil, ""},
-		"the greatest number":              {stored{storedRevision(t, 1, "one"), storedRevision(t, 3, "three"), storedRevision(t, 2, "two")}, "3:three"},
-		"the latest that can be read":      {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two"), storedRevision(t, 3, "three", unreadable)}, "2:two"},
-		"none can be read":                 {stored{storedRevision(t, 1, "one", unreadable)}, ""},
-		"the latest that is there to stay": {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", leavingRevision)}, "1:one"},
-		"that of another owner is none":    {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", ofAnotherOwner)}, "1:one"},
-		"one without labels is not cached": {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels)}, "1:one"},
+		"none":                                 {nil, ""},
+		"the greatest number":                  {stored{storedRevision(t, 1, "one"), storedRevision(t, 3, "three"), storedRevision(t, 2, "two")}, "3:three"},
+		"the latest that can be read":          {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two"), storedRevision(t, 3, "three", unreadable)}, "2:two"},
+		"none can be read":                     {stored{storedRevision(t, 1, "one", unreadable)}, ""},
+		"the latest that is not being deleted": {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", leavingRevision)}, "1:one"},
+		"one of another owner does not count":  {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", ofAnotherOwner)}, "1:one"},
+		"one without labels is not cached":     {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels)}, "1:one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -166,7 +166,7 @@ func TestRevisionByHash(t *testing.T) {
 		fails  bool
 	}{
 		"there":             {func(*appsv1.ControllerRevision) {}, "2:two", false},
-		"past the cache":    {withoutLabels, "2:two", false},
+		"not in the cache":  {withoutLabels, "2:two", false},
 		"of another owner":  {ofAnotherOwner, "", false},
 		"it cannot be read": {unreadable, "", true},
 		"of another hash":   {func(r *appsv1.ControllerRevision) { r.Name = "a-other" }, "", false},
@@ -189,14 +189,14 @@ func TestRevisionByHash(t *testing.T) {
 func TestStoreAndDeleteRevision(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		there func(*appsv1.ControllerRevision) // nil: nothing is there
+		there func(*appsv1.ControllerRevision) // nil: it does not exist
 		fails bool
 	}{
-		"a new one":                              {nil, false},
-		"it is there, with its number of before": {func(r *appsv1.ControllerRevision) { r.Revision = 1 }, false},
-		"it has lost its labels":                 {withoutLabels, false},
-		"it cannot be read":                      {unreadable, false},
-		"its name is another owner's":            {ofAnotherOwner, true},
+		"a new one":                           {nil, false},
+		"it exists, with its previous number": {func(r *appsv1.ControllerRevision) { r.Revision = 1 }, false},
+		"it has lost its labels":              {withoutLabels, false},
+		"it cannot be read":                   {unreadable, false},
+		"its name is used by another owner":   {ofAnotherOwner, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -233,13 +233,14 @@ func TestStoreAndDeleteRevision(t *testing.T) {
 				t.Errorf("after it was deleted: %v", err)
 			}
 			if err := c.DeleteRevision(t.Context(), podCliqueSet(), &desired.Revision{Hash: "two"}); err != nil {
-				t.Errorf("deleting what is gone: %v", err)
+				t.Errorf("deleting a deleted revision: %v", err)
 			}
 		})
 	}
 }
 
-// A revision that cannot be read is looked at in every pass, and logged once: again when another object has its name.
+// TestARevisionThatCannotBeReadIsLoggedOnce: a revision that cannot be read is read in every pass, and logged once. It
+// is logged again when another object has its name.
 func TestARevisionThatCannotBeReadIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	broken := storedRevision(t, 3, "three", unreadable)

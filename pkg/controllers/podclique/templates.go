@@ -15,9 +15,11 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// templates remembers the template that pods of each PodClique were created from last. The zero value is ready for use.
+// templates records the template from which the latest pods of each PodClique were created. The zero value is ready
+// for use.
 //
-// It is lost with the process, and may be: the cache of the next one begins with a list of all pods.
+// Its contents are lost when the process ends. This is safe, because the cache of the next process begins with a list
+// of all pods.
 type templates struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]podTemplate
@@ -28,7 +30,8 @@ type podTemplate struct {
 	hash   string
 }
 
-// changed reports whether the last pods of the PodClique were created from another template than the present one.
+// changed reports whether the latest pods of the PodClique were created from a template that differs from the current
+// one.
 func (t *templates) changed(clique *v1alpha1.PodClique) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -36,7 +39,7 @@ func (t *templates) changed(clique *v1alpha1.PodClique) bool {
 	return ok && last != templateOf(clique)
 }
 
-// created records that pods of the present template are about to be created.
+// created records that pods of the current template are about to be created.
 func (t *templates) created(clique *v1alpha1.PodClique) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -46,7 +49,7 @@ func (t *templates) created(clique *v1alpha1.PodClique) {
 	t.last[keyOf(clique)] = templateOf(clique)
 }
 
-// forget drops what is remembered of a PodClique that is gone.
+// forget removes the record of a PodClique that is gone.
 func (t *templates) forget(name types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,9 +64,10 @@ func templateOf(clique *v1alpha1.PodClique) podTemplate {
 	return podTemplate{clique: clique.UID, hash: clique.Labels[v1alpha1.LabelPodTemplateHash]}
 }
 
-// ensureNoneHidden returns a conflict if the PodClique has pods that the cache does not show yet, and which were created from an
-// earlier template. Pods of one template have names that the API server refuses to give twice; one of another template under
-// the same index has another name (docs/decisions, U8). pods are the PodClique's own as the cache has them.
+// ensureNoneHidden returns a conflict if the PodClique has pods that were created from an earlier template and that
+// are not in the cache yet. The API server rejects a second pod of the same template and index, because its name is in
+// use; a pod of another template has another name (docs/decisions, U8). pods are the PodClique's own pods in the
+// cache.
 func (r *Reconciler) ensureNoneHidden(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod) error {
 	isNew := clique.Status.ObservedGeneration == 0
 	if !r.templates.changed(clique) && (isNew || clique.Status.ObservedRevision == observed.Revision(clique)) {

@@ -26,7 +26,7 @@ func podCliqueSet(replicas int32) *v1alpha1.PodCliqueSet {
 	return s
 }
 
-// made returns the objects that a set owns once all that are wanted have been created.
+// made returns the objects that a set owns once all desired objects have been created.
 func made(s *v1alpha1.PodCliqueSet) ownedObjects {
 	f := ownedObjects{
 		podGroups: map[string]*v2alpha2.PodGroup{}, cliques: map[string]*v1alpha1.PodClique{}, groups: map[string]*v1alpha1.PodCliqueScalingGroup{},
@@ -53,17 +53,17 @@ func TestUnwanted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		now    *v1alpha1.PodCliqueSet
 		change func(ownedObjects)
-		want   [][]string // by replica, the PodGroup first, then the rest, sorted
+		want   [][]string // by replica, the PodGroup first, then the others, sorted
 	}{
-		"everything is wanted": {now: podCliqueSet(3)},
-		"replicas go as a whole, the highest first": {
+		"all objects are desired": {now: podCliqueSet(3)},
+		"replicas are deleted as a whole, the highest first": {
 			now: podCliqueSet(1),
 			want: [][]string{
 				{"PodGroup a-2", "HorizontalPodAutoscaler a-2-front", "HorizontalPodAutoscaler a-2-g", "PodClique a-2-front", "PodCliqueScalingGroup a-2-g", "Service a-2"},
 				{"PodGroup a-1", "HorizontalPodAutoscaler a-1-front", "HorizontalPodAutoscaler a-1-g", "PodClique a-1-front", "PodCliqueScalingGroup a-1-g", "Service a-1"},
 			},
 		},
-		"an autoscaler that is not asked for any more": {
+		"an autoscaler that is no longer in the template": {
 			now: func() *v1alpha1.PodCliqueSet {
 				s := podCliqueSet(3)
 				s.Spec.Template.Cliques[0].Spec.ScaleConfig = nil
@@ -78,7 +78,7 @@ func TestUnwanted(t *testing.T) {
 			},
 			want: [][]string{{"PodGroup a-1"}},
 		},
-		"what is being deleted is not deleted again": {
+		"a terminating object is not deleted again": {
 			now: podCliqueSet(2),
 			change: func(f ownedObjects) {
 				now := metav1.Now()

@@ -34,7 +34,7 @@ func TestValidateNewChildren(t *testing.T) {
 		"a scaling group":                    {group: func(*v1alpha1.PodCliqueScalingGroup) {}},
 		"a scaling group of 0":               {group: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 0 }},
 		"a scaling group without an owner":   {group: func(g *v1alpha1.PodCliqueScalingGroup) { g.OwnerReferences = nil }, want: []string{"Required value: metadata.ownerReferences"}},
-		"a scaling group of somebody else":   {group: func(g *v1alpha1.PodCliqueScalingGroup) { g.OwnerReferences[0].APIVersion = "other/v1" }, want: []string{"Required value: metadata.ownerReferences"}},
+		"a scaling group of another owner":   {group: func(g *v1alpha1.PodCliqueScalingGroup) { g.OwnerReferences[0].APIVersion = "other/v1" }, want: []string{"Required value: metadata.ownerReferences"}},
 		"a scaling group of a scaling group": {group: func(g *v1alpha1.PodCliqueScalingGroup) { g.OwnerReferences[0].Kind = "PodCliqueScalingGroup" }, want: []string{"Required value: metadata.ownerReferences"}},
 		"a scaling group merely owned":       {group: func(g *v1alpha1.PodCliqueScalingGroup) { g.OwnerReferences[0].Controller = nil }, want: []string{"Required value: metadata.ownerReferences"}},
 		"a broken scaling group": {group: func(g *v1alpha1.PodCliqueScalingGroup) {
@@ -200,8 +200,9 @@ func pods(image string) func(*v1alpha1.PodClique) {
 	}
 }
 
-// TestPodsFollowTheTemplate: whatever a PodClique has, its pods can be changed to what the template gives now, which is
-// what muster-controller does in an update; and to nothing else, neither to an earlier template nor to part of the new one.
+// TestPodsFollowTheTemplate: the pod spec of a PodClique can always be changed to that of the current template, which
+// is what muster-controller does in an update. A change to anything else is rejected, also to an earlier template or
+// to a part of the new one.
 func TestPodsFollowTheTemplate(t *testing.T) {
 	set := func(changes ...func(*v1alpha1.PodCliqueSet)) *v1alpha1.PodCliqueSet {
 		s := podCliqueSet()
@@ -278,13 +279,13 @@ func TestPodsFollowTheTemplate(t *testing.T) {
 	}
 }
 
-// TestARefusalNamesTheTemplate: who changed a PodClique is told what to change instead.
+// TestARefusalNamesTheTemplate: the error for a changed PodClique names the field to change instead.
 func TestARefusalNamesTheTemplate(t *testing.T) {
 	old := memberPodClique()
 	pclq := old.DeepCopy()
 	pods("mine")(pclq)
 	errs := validation.ValidatePodCliqueUpdate(pclq, old, validation.OwnerContext{Set: podCliqueSet()})
-	want := `spec.podSpec: Forbidden: is given by the template of the PodCliqueSet: change spec.template.cliques[2].spec.podSpec of PodCliqueSet svc instead`
+	want := `spec.podSpec: Forbidden: is set by the template of the PodCliqueSet: change spec.template.cliques[2].spec.podSpec of PodCliqueSet svc instead`
 	if got := errs.ToAggregate().Error(); got != want {
 		t.Errorf("refusal %q, want %q", got, want)
 	}

@@ -45,8 +45,9 @@ const (
 	// EventPodGroupNotFound: the PodGroup that the pod names does not exist.
 	// There is one event for all pods that name it, on the first of them.
 	EventPodGroupNotFound = "PodGroupNotFound"
-	// EventPodGroupNotNamed: a PodGroup has no pods, and the pod, or the Job that
-	// made it, names it in a place where that has no meaning.
+	// EventPodGroupNotNamed: a PodGroup has no pods, and the pod, or the Job
+	// that created it, names the PodGroup in a place where the name has no
+	// effect.
 	EventPodGroupNotNamed = "PodGroupNotNamed"
 	// EventSubGroupNotFound: the pod does not name a leaf of its PodGroup.
 	// There is one event for all pods with the same cause, on the first of

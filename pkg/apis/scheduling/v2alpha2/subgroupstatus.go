@@ -88,7 +88,7 @@ func (s *SubGroupStatus) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// parseCount reads a number of at most 32 bits. false: it is none.
+// parseCount parses a number of at most 32 bits. It returns false if the text is not such a number.
 func parseCount(text string) (int32, bool) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	return int32(n), err == nil
