@@ -143,7 +143,7 @@ func TestUpdates(t *testing.T) {
 		"replicas":                      {change: []string{"replicas: 0", "replicas: 7"}},
 		"a clique's replicas":           {change: []string{"replicas: 3", "replicas: 5"}, wantWarning: "that have not been scaled"},
 		"the role, in words":            {change: []string{"replicas: 3", "replicas: 3\n        roleName: frontend"}},
-		"the role":                      {change: []string{"replicas: 3", "replicas: 3\n        roleName: other"}, want: []string{"spec.template.cliques[0].spec.roleName", "immutable", "pods that run bear it"}},
+		"the role":                      {change: []string{"replicas: 3", "replicas: 3\n        roleName: other"}, want: []string{"spec.template.cliques[0].spec.roleName", "immutable", "running pods have it"}},
 		"minAvailable":                  {change: []string{"minAvailable: 2", "minAvailable: 3"}, want: []string{"minAvailable", "immutable", "admitted"}},
 		"minAvailable, given":           {change: []string{"replicas: 3", "replicas: 3\n        minAvailable: 3"}, want: []string{"minAvailable", "immutable", "admitted"}},
 		"a group's minimum":             {change: []string{"      replicas: 2\n", "      replicas: 2\n      minAvailable: 2\n"}, want: []string{"minAvailable", "immutable", "admitted"}},
