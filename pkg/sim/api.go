@@ -30,13 +30,14 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// API is an API server in memory for the kinds of the workload API and what these consist of. It keeps the rules that
-// controllers rely on: resourceVersions and conflicts, UIDs, generations, status apart from the rest, preconditions,
-// finalizers, grace periods and propagation of deletions. It validates nothing and has no admission.
+// API is an API server in memory for the kinds of the workload API and the kinds that these own. It implements the rules
+// on which controllers rely: resourceVersions and conflicts, UIDs, generations, the status subresource, preconditions,
+// finalizers, grace periods and propagation of deletions. It has neither validation nor admission.
 //
-// It implements client.Client as the API server answers it, without a cache. Safe for concurrent use.
+// It implements client.Client with the semantics of the API server, without a cache. Safe for concurrent use.
 type API struct {
-	// Refuse, if not nil, is asked before every write, as admission is; its error is the answer. Set it between steps.
+	// Refuse, if not nil, is called before every write, like admission; if it returns an error, the write fails with it.
+	// Set it between steps.
 	Refuse func(verb Verb, object client.Object) error
 
 	clock  clock.PassiveClock
@@ -44,14 +45,14 @@ type API struct {
 	mapper meta.RESTMapper
 
 	mu       sync.Mutex
-	tables   map[schema.GroupVersionKind]*table // guarded by mu, and all below it
+	tables   map[schema.GroupVersionKind]*table // guarded by mu, as all fields below
 	version  int64                              // the newest resourceVersion
 	clean    int64                              // the version at which there was no garbage
-	made     map[string]int                     // objects made so far, by kind and key: a part of their UIDs
+	made     map[string]int                     // number of objects created so far, by kind and key: a part of their UIDs
 	watchers []func(Change)
 }
 
-// Verb is what a write does.
+// Verb is the kind of a write.
 type Verb string
 
 // Verbs.
@@ -62,14 +63,14 @@ const (
 	Delete       Verb = "delete"
 )
 
-// Change is what one write did to an object. Its objects are shared: read-only.
+// Change is the effect of one write on an object. Its objects are shared: read-only.
 type Change struct {
 	GVK      schema.GroupVersionKind
 	Key      types.NamespacedName
-	Old, New client.Object // Old is nil if it was created, New if it is gone
+	Old, New client.Object // Old is nil after a creation, New after a deletion
 }
 
-// table holds the objects of one kind. They are never changed in place.
+// table holds the objects of one kind. The objects are not modified in place.
 type table struct {
 	gvk        schema.GroupVersionKind
 	resource   schema.GroupResource
@@ -77,7 +78,7 @@ type table struct {
 	status     bool // status is a subresource
 	custom     bool // of a CustomResourceDefinition
 	objects    map[types.NamespacedName]client.Object
-	ordered    []client.Object // the same by key; what was read of it is never changed
+	ordered    []client.Object // the same by key; slices that were read are not modified
 }
 
 // NewAPI returns an API server without objects.
@@ -121,8 +122,8 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// watch has f called with every change from now on, in the order of resourceVersions and with no other call at the same
-// time. f must not call the API.
+// watch registers f, which is called with every later change, in the order of resourceVersions and one call at a time. f
+// must not call the API.
 func (a *API) watch(f func(Change)) (stop func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -149,7 +150,8 @@ func (a *API) tableOf(o runtime.Object) (*table, error) {
 	return t, nil
 }
 
-// with returns objects by key with o as the one of its key, nil: without one. The list that is passed stays as it is.
+// with returns objects by key with o in place of the object of its key, or without that object if o is nil. The given
+// list is not modified.
 func with(ordered []client.Object, key types.NamespacedName, o client.Object) []client.Object {
 	i, found := slices.BinarySearchFunc(ordered, key, func(x client.Object, key types.NamespacedName) int {
 		return cmp.Or(strings.Compare(x.GetNamespace(), key.Namespace), strings.Compare(x.GetName(), key.Name))
@@ -181,7 +183,7 @@ func (a *API) Get(_ context.Context, key client.ObjectKey, into client.Object, _
 	return fill(into, there, t.gvk, false)
 }
 
-// List implements client.Reader. Of selectors, namespace and labels are looked at.
+// List implements client.Reader. It supports the selectors namespace and labels.
 func (a *API) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	t, err := a.tableOf(into)
 	if err != nil {
@@ -199,8 +201,8 @@ func (a *API) List(_ context.Context, into client.ObjectList, options ...client.
 	return fillList(into, all, &o, t.gvk)
 }
 
-// fill copies an object into another of its type, or its metadata into a PartialObjectMetadata. shared: what the object
-// points to is not copied.
+// fill copies an object into another of its type, or its metadata into a PartialObjectMetadata. shared: pointers are
+// shared with the object instead of copied.
 func fill(into, from client.Object, gvk schema.GroupVersionKind, shared bool) error {
 	if !shared {
 		from = from.DeepCopyObject().(client.Object)
@@ -219,7 +221,7 @@ func fill(into, from client.Object, gvk schema.GroupVersionKind, shared bool) er
 	return nil
 }
 
-// fillList puts those of the objects into a list whose namespace and labels the options select.
+// fillList puts those objects into a list whose namespace and labels the options select.
 func fillList(into client.ObjectList, all []client.Object, o *client.ListOptions, gvk schema.GroupVersionKind) error {
 	selector := o.LabelSelector
 	if selector == nil {
@@ -242,7 +244,7 @@ func fillList(into client.ObjectList, all []client.Object, o *client.ListOptions
 	return nil
 }
 
-// objectMeta returns the metadata of an object, which it shares.
+// objectMeta returns the metadata of an object without copying it.
 func objectMeta(o client.Object) *metav1.ObjectMeta {
 	return o.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
 }

@@ -18,41 +18,41 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// viewCache is the cache of one process: a view of each kind, which shows what was delivered to it. It implements
-// cache.Cache as far as controllers use it.
+// viewCache is the cache of one process: a view of each kind, with the changes that were delivered to it. It implements
+// the part of cache.Cache that controllers use.
 type viewCache struct {
-	cache.Cache // nil: what is not implemented panics
+	cache.Cache // nil: methods that are not implemented panic
 
 	api  *API
 	stop func()
 
 	mu    sync.RWMutex
-	views map[schema.GroupVersionKind]*view // the map never changes
+	views map[schema.GroupVersionKind]*view // the map is not modified
 }
 
-// view is what a cache has of one kind. Its fields are guarded by viewCache.mu.
+// view is the content of a cache for one kind. Its fields are guarded by viewCache.mu.
 type view struct {
 	table     *table
 	selects   labels.Selector
 	transform toolscache.TransformFunc
 
-	objects map[types.NamespacedName]client.Object // never changed in place
-	ordered []client.Object                        // the same by key; what was read of it is never changed
+	objects map[types.NamespacedName]client.Object // not modified in place
+	ordered []client.Object                        // the same by key; slices that were read are not modified
 	pending []Change                               // not delivered yet
-	settled int                                    // of pending, from the front: those whose order is settled
+	settled int                                    // number of pending changes, from the front, whose order is fixed
 	held    bool
 
 	indexes  map[string]*index
 	handlers []toolscache.ResourceEventHandler
 }
 
-// index finds objects by values.
+// index finds objects by the values of an index function.
 type index struct {
 	values  client.IndexerFunc
 	ordered map[string][]client.Object // by value, as those of the view
 }
 
-// put stores an object in place of another of its key; nil: none.
+// put stores an object in place of the object of its key; nil removes that.
 func (i *index) put(key types.NamespacedName, before, after client.Object) {
 	if before != nil {
 		for _, v := range i.values(before) {
@@ -68,8 +68,8 @@ func (i *index) put(key types.NamespacedName, before, after client.Object) {
 	}
 }
 
-// newViewCache returns a cache that has listed all there is, and watches from now on. By options.ByObject it shows a part
-// of a kind, transformed.
+// newViewCache returns a cache that has listed all objects and watches from now on. options.ByObject can restrict and
+// transform the objects of a kind.
 func newViewCache(api *API, options cache.Options) *viewCache {
 	c := &viewCache{api: api, views: map[schema.GroupVersionKind]*view{}}
 	for gvk, t := range api.tables {
@@ -101,8 +101,8 @@ func newViewCache(api *API, options cache.Options) *viewCache {
 	return c
 }
 
-// show brings one object of the view up to date, nil if it is gone, and returns the view's object before and after; nil if
-// it has none.
+// show updates one object of the view, nil if it is gone, and returns the view's object before and after; nil if the
+// view has none.
 func (v *view) show(key types.NamespacedName, now client.Object) (before, after client.Object) {
 	before = v.objects[key]
 	defer func() {
@@ -126,8 +126,8 @@ func (v *view) show(key types.NamespacedName, now client.Object) (before, after 
 	return before, now
 }
 
-// settle fixes the order of what has come since the last call: what one step did to several objects at the same time is
-// ordered by their names.
+// settle fixes the order of the changes since the last call: changes that one step made to several objects are ordered
+// by the names of the objects.
 func (c *viewCache) settle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +137,7 @@ func (c *viewCache) settle() {
 	}
 }
 
-// waiting returns the kinds of which something can be delivered, sorted.
+// waiting returns the kinds that have changes to deliver, sorted.
 func (c *viewCache) waiting() []schema.GroupVersionKind {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -151,7 +151,7 @@ func (c *viewCache) waiting() []schema.GroupVersionKind {
 	return kinds
 }
 
-// deliver shows the oldest change of a kind that was not delivered, and tells the handlers.
+// deliver applies the oldest pending change of a kind, and calls the handlers.
 func (c *viewCache) deliver(gvk schema.GroupVersionKind) {
 	c.mu.Lock()
 	v := c.views[gvk]
@@ -174,7 +174,7 @@ func (c *viewCache) deliver(gvk schema.GroupVersionKind) {
 	}
 }
 
-// hold stops the delivery of a kind, or lets it go on.
+// hold stops or resumes the delivery of a kind.
 func (c *viewCache) hold(kind client.Object, held bool) {
 	t, err := c.api.tableOf(kind)
 	utilruntime.Must(err)
@@ -218,7 +218,8 @@ func (c *viewCache) List(_ context.Context, into client.ObjectList, options ...c
 	return fillList(into, all, &o, t.gvk)
 }
 
-// selected returns the objects of the view that have the value that a selector asks of an index; all if it asks nothing.
+// selected returns the objects of the view with the index value that a selector requests; all objects if it requests
+// none.
 func (v *view) selected(selector fields.Selector) ([]client.Object, error) {
 	if selector == nil || selector.Empty() {
 		return v.ordered, nil
@@ -267,13 +268,13 @@ func (c *viewCache) WaitForCacheSync(context.Context) bool { return true }
 
 // informer adds handlers to a view.
 type informer struct {
-	cache.Informer // nil: what is not implemented panics
+	cache.Informer // nil: methods that are not implemented panic
 
 	cache *viewCache
 	view  *view
 }
 
-// AddEventHandlerWithOptions implements cache.Informer. The handler is told of what the view shows.
+// AddEventHandlerWithOptions implements cache.Informer. The handler first receives the objects of the view.
 func (i informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.cache.mu.Lock()
 	i.view.handlers = append(i.view.handlers, h)
@@ -287,7 +288,7 @@ func (i informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, 
 
 // synced is the registration of a handler.
 type synced struct {
-	toolscache.ResourceEventHandlerRegistration // nil: what is not implemented panics
+	toolscache.ResourceEventHandlerRegistration // nil: methods that are not implemented panic
 }
 
 // HasSynced implements toolscache.ResourceEventHandlerRegistration.

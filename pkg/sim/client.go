@@ -104,7 +104,7 @@ func (a *API) DeleteAllOf(_ context.Context, o client.Object, options ...client.
 	return nil
 }
 
-// Apply implements client.Writer. No controller applies.
+// Apply implements client.Writer. It is not supported, because no controller uses it.
 func (a *API) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 	return fmt.Errorf("server-side apply is not simulated")
 }
@@ -131,7 +131,7 @@ func (a *API) IsObjectNamespaced(o runtime.Object) (bool, error) {
 	return apiutil.IsObjectNamespaced(o, a.scheme, a.mapper)
 }
 
-// subresource is one of an API's objects.
+// subresource is a subresource of an API's objects.
 type subresource struct {
 	api  *API
 	name string
@@ -142,7 +142,7 @@ func (s subresource) Get(context.Context, client.Object, client.Object, ...clien
 	return fmt.Errorf("subresource %s cannot be read here", s.name)
 }
 
-// Create implements client.SubResourceWriter: an eviction, which no PodDisruptionBudget refuses.
+// Create implements client.SubResourceWriter: an eviction. PodDisruptionBudgets are not checked.
 func (s subresource) Create(ctx context.Context, o, _ client.Object, _ ...client.SubResourceCreateOption) error {
 	if _, isPod := o.(*corev1.Pod); !isPod || s.name != "eviction" {
 		return fmt.Errorf("subresource %s of %T cannot be created here", s.name, o)
@@ -166,7 +166,7 @@ func (s subresource) Patch(_ context.Context, o client.Object, p client.Patch, _
 	return s.api.apply(o, p, UpdateStatus)
 }
 
-// Apply implements client.SubResourceWriter. No controller applies.
+// Apply implements client.SubResourceWriter. It is not supported, because no controller uses it.
 func (s subresource) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
 	return fmt.Errorf("server-side apply is not simulated")
 }

@@ -18,11 +18,11 @@ import (
 
 // Options of a cluster.
 type Options struct {
-	// WithoutControllers: muster-controller does not run.
+	// WithoutControllers runs the cluster without muster-controller.
 	WithoutControllers bool
-	// Nodes are there from the beginning.
+	// Nodes exist from the beginning.
 	Nodes []*corev1.Node
-	// Seed is of the order of steps. 0: the fixed order.
+	// Seed determines the order of steps. 0: the fixed order.
 	Seed int64
 	// Check, if not nil, is called after every step; its error fails the test.
 	Check func(*Cluster) error
@@ -30,13 +30,13 @@ type Options struct {
 
 // Cluster is a simulated cluster. It is used by one goroutine.
 type Cluster struct {
-	// API is what users and tests read and write.
+	// API is the API server, for users and tests.
 	API *API
 	// Clock is the virtual clock. Advance moves it.
 	Clock *clocktesting.FakeClock
 	// Kubelet runs the pods.
 	Kubelet *Kubelet
-	// Timeline tells what happened.
+	// Timeline records the events of the cluster.
 	Timeline *Timeline
 	// Steps counts the steps taken so far, Crashes the crashes of the controllers.
 	Steps, Crashes int
@@ -46,27 +46,27 @@ type Cluster struct {
 	random    *rand.Rand
 	scheduler *scheduler
 	process   *process
-	last      []string // names of the newest steps
+	last      []string // names of the latest steps
 }
 
-// step is one thing that can happen next.
+// step is a step that the cluster can take next.
 type step struct {
 	name string
 	do   func() error
 }
 
-// epoch is when every cluster begins.
+// epoch is the time at which every cluster begins.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const (
-	// stepLimit bounds the steps of one moment: more of them never end.
+	// stepLimit bounds the steps at one moment; more of them are treated as a loop.
 	stepLimit = 100_000
-	// kept is how many steps a failure shows, and told how many lines of the timeline.
+	// kept is the number of steps that a failure shows, told the number of lines of the timeline.
 	kept, told = 40, 400
 )
 
-// New returns a cluster in which nothing has happened yet. Pods start a second after they are bound, are ready two seconds
-// later, and need a second to end.
+// New returns a new cluster. Pods start a second after they are bound, become ready two seconds later, and take a second
+// to terminate.
 func New(t testing.TB, options Options) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, options: options, Clock: clocktesting.NewFakeClock(epoch)}
@@ -90,7 +90,7 @@ func New(t testing.TB, options Options) *Cluster {
 	return c
 }
 
-// start begins a life of the controllers.
+// start starts muster-controller.
 func (c *Cluster) start() {
 	c.t.Helper()
 	if c.options.WithoutControllers {
@@ -118,7 +118,7 @@ func Nodes(count int, gpus int64) []*corev1.Node {
 	return nodes
 }
 
-// steps returns what can happen now. In the fixed order: the first of it.
+// steps returns the steps that are possible now. In the fixed order: only the first of them.
 func (c *Cluster) steps() []step {
 	var steps []step
 	for _, of := range []func() []step{c.deliveries, c.passes, c.scheduler.steps, c.kubeletSteps, c.API.garbage} {
@@ -161,7 +161,7 @@ func (c *Cluster) passes() []step {
 	return steps
 }
 
-// failed notes the error of a pass, if it is one.
+// failed records the error of a pass, if it has one.
 func (c *Cluster) failed(controller, name string, err error) {
 	if err != nil && !errors.Is(err, errCrashed) {
 		c.last = append(c.last, fmt.Sprintf("%s: %s failed: %v", controller, name, err))
@@ -178,7 +178,7 @@ func (c *Cluster) kubeletSteps() []step {
 	return steps
 }
 
-// Step takes one step, if there is one without the clock.
+// Step takes one step, if one is possible without moving the clock.
 func (c *Cluster) Step() bool {
 	c.t.Helper()
 	steps := c.steps()
@@ -208,7 +208,7 @@ func (c *Cluster) Step() bool {
 	return true
 }
 
-// Settle takes steps until nothing is left to do without the clock.
+// Settle takes steps until none is possible without moving the clock.
 func (c *Cluster) Settle() {
 	c.t.Helper()
 	for range stepLimit {
@@ -219,7 +219,7 @@ func (c *Cluster) Settle() {
 	c.Fatalf("there is no end of steps at one moment")
 }
 
-// Advance settles, and goes on through all that becomes due until the clock has moved by d.
+// Advance settles the cluster, and then moves the clock by d, with all steps that become due until then.
 func (c *Cluster) Advance(d time.Duration) {
 	c.t.Helper()
 	end := c.Clock.Now().Add(d)
@@ -235,7 +235,7 @@ func (c *Cluster) Advance(d time.Duration) {
 	c.Settle()
 }
 
-// moveTo moves the clock. Times that have passed leave it alone.
+// moveTo moves the clock. It does not move it back.
 func (c *Cluster) moveTo(to time.Time) {
 	if to.After(c.Clock.Now()) {
 		c.Clock.SetTime(to)
@@ -245,7 +245,7 @@ func (c *Cluster) moveTo(to time.Time) {
 	}
 }
 
-// next returns when the next thing is due that waits for the clock.
+// next returns the earliest time at which a step becomes due.
 func (c *Cluster) next() (next time.Time, ok bool) {
 	consider := func(at time.Time) {
 		if !ok || at.Before(next) {
@@ -268,7 +268,7 @@ func (c *Cluster) next() (next time.Time, ok bool) {
 	return next, ok
 }
 
-// Restart ends the life of the controllers, as a crash does, and begins another with empty memory.
+// Restart ends the controllers' process, like a crash, and starts a new one with empty memory.
 func (c *Cluster) Restart() {
 	c.t.Helper()
 	c.process.end()
@@ -277,17 +277,18 @@ func (c *Cluster) Restart() {
 	c.start()
 }
 
-// CrashAfterWrites makes the controllers crash instead of making a write after n more of them.
+// CrashAfterWrites makes the controllers crash in place of a write, after n further writes.
 func (c *Cluster) CrashAfterWrites(n int) { c.process.writesLeft.Store(int64(n)) }
 
-// RestartScheduler ends the scheduler, with bindings of its that were not posted, and begins another with empty memory.
+// RestartScheduler ends the scheduler, including its bindings that are not posted yet, and starts a new one with empty
+// memory.
 func (c *Cluster) RestartScheduler() {
 	c.scheduler.stop()
 	c.Timeline.say("muster-scheduler restarts")
 	c.scheduler = newScheduler(c.API)
 }
 
-// HoldBack stops the controllers' caches of these kinds, Deliver lets them catch up. A restart ends both.
+// HoldBack stops the controllers' caches of these kinds; Deliver resumes them. A restart resumes them too.
 func (c *Cluster) HoldBack(kinds ...client.Object) {
 	for _, kind := range kinds {
 		c.process.cache.hold(kind, true)
@@ -333,10 +334,10 @@ func Edit[T client.Object](c *Cluster, o T, edit func(T)) {
 // All returns the objects of a kind, by namespace and name. Read-only.
 func All[T client.Object](c *Cluster) []T { return all[T](c.API) }
 
-// Elapsed is the time since the cluster began.
+// Elapsed is the virtual time since the cluster began.
 func (c *Cluster) Elapsed() time.Duration { return c.Clock.Now().Sub(epoch) }
 
-// Fatalf fails the test, with the newest steps and the end of the timeline.
+// Fatalf fails the test, with the latest steps and the end of the timeline.
 func (c *Cluster) Fatalf(format string, arguments ...any) {
 	c.t.Helper()
 	c.t.Fatalf("%s\nseed %d, step %d, after %s\nlast steps:\n  %s\ntimeline:\n%s", fmt.Sprintf(format, arguments...),

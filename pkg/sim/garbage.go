@@ -12,9 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// garbage returns the steps that the garbage collector can take: an object whose owners are all gone is deleted, one that
-// has another owner left loses the references to those that are gone; the dependents of an owner that is deleted with the
-// policy Orphan lose their references to it, those of one that is deleted with Foreground are deleted, and then it goes.
+// garbage returns the steps that the garbage collector can take: an object whose owners are all gone is deleted; one
+// that has another owner left loses the references to those that are gone. The dependents of an owner that is deleted
+// with the policy Orphan lose their references to it; those of an owner that is deleted with Foreground are deleted
+// before it.
 func (a *API) garbage() []step {
 	a.mu.Lock()
 	if a.clean == a.version {
@@ -94,7 +95,7 @@ func (a *API) garbage() []step {
 	return steps
 }
 
-// hasOther reports whether an object has an owner beside this one that exists and is not being deleted.
+// hasOther reports whether an object has another owner than this one that exists and is not being deleted.
 func hasOther(o, owner client.Object, alive map[types.UID]client.Object) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
 		other := alive[r.UID]
@@ -102,20 +103,20 @@ func hasOther(o, owner client.Object, alive map[types.UID]client.Object) bool {
 	})
 }
 
-// collect deletes an object as it was read.
+// collect deletes an object, with its UID and resourceVersion as preconditions.
 func (a *API) collect(o client.Object) error {
 	uid, version := o.GetUID(), o.GetResourceVersion()
 	return tolerant(a.Delete(context.Background(), o, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 }
 
-// dropReferences takes owner references from an object.
+// dropReferences removes owner references from an object.
 func (a *API) dropReferences(o client.Object, which func(metav1.OwnerReference) bool) error {
 	next := o.DeepCopyObject().(client.Object)
 	next.SetOwnerReferences(slices.DeleteFunc(next.GetOwnerReferences(), which))
 	return tolerant(a.Update(context.Background(), next))
 }
 
-// tolerant drops an error that a later look at the objects repairs.
+// tolerant drops an error that a later step corrects.
 func tolerant(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil
@@ -133,7 +134,7 @@ func (a *API) kinds() []schema.GroupVersionKind {
 	return kinds
 }
 
-// describe names an object.
+// describe returns the kind and the name of an object.
 func describe(o client.Object) string {
 	return o.GetObjectKind().GroupVersionKind().Kind + " " + o.GetName()
 }

@@ -20,32 +20,32 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// Kubelet stands in for the kubelets of all nodes: it starts pods that are bound, lets them become ready, and removes
-// those that are being deleted. Pods of nodes that are lost stay as they are; after lostAfter they are deleted, which
-// no kubelet ends. Its durations can be changed at any time.
+// Kubelet simulates the kubelets of all nodes: it starts bound pods, makes them ready, and removes those that are being
+// deleted. Pods of lost nodes keep their state; after lostAfter they are deleted, but remain terminating. Its durations
+// can be changed at any time.
 type Kubelet struct {
-	// StartAfter is the time from the binding of a pod to phase Running, ReadyAfter that from there to Ready. A pod with
-	// the start order's init container starts when what it waits for has started.
+	// StartAfter is the time from the binding of a pod to phase Running, ReadyAfter the time from there to Ready. A pod
+	// with the init container of a start order starts when the PodCliques that it waits for have started.
 	StartAfter, ReadyAfter time.Duration
-	// Linger is how long a pod that is being deleted goes on, at most its grace period. LingerUpTo makes it different from
-	// pod to pod: from Linger up to that, if that is longer.
+	// Linger is how long a pod that is being deleted keeps running, at most its grace period. LingerUpTo, if longer,
+	// makes the time vary between pods: from Linger to LingerUpTo.
 	Linger, LingerUpTo time.Duration
-	// StopCode is what the containers of a pod that is being deleted exit with; nil: their end is not reported.
+	// StopCode is the exit code of the containers of a pod that is being deleted; nil: their exit is not reported.
 	StopCode *int32
 
 	api *API
 
 	mu   sync.Mutex
-	pods map[types.UID]*podState // guarded by mu; of pods that are bound
-	lost map[string]time.Time    // guarded by mu; nodes that do not answer, since when
-	sick map[types.UID]bool      // guarded by mu; pods whose readiness probe fails
+	pods map[types.UID]*podState // guarded by mu; bound pods only
+	lost map[string]time.Time    // guarded by mu; unreachable nodes, and since when
+	sick map[types.UID]bool      // guarded by mu; pods with failing readiness probes
 }
 
-// lostAfter is how long pods stay on a node that does not answer before they are deleted: the toleration that admission
-// gives to pods.
+// lostAfter is how long pods stay on an unreachable node before they are deleted: the toleration that admission adds to
+// pods.
 const lostAfter = 5 * time.Minute
 
-// podState is a pod that is bound, and when the kubelet came to know what it acts on.
+// podState is the kubelet's state of a bound pod: the times at which it observed what it acts on.
 type podState struct {
 	pod                         *corev1.Pod
 	bound, running, terminating time.Time
@@ -86,13 +86,13 @@ func (k *Kubelet) see(c Change) {
 	s.pod = pod
 }
 
-// kubeletAction is what a kubelet does to a pod, and when.
+// kubeletAction is an action of a kubelet on a pod, with its time.
 type kubeletAction struct {
 	at time.Time
 	step
 }
 
-// actions returns what the kubelets will do, the earliest first.
+// actions returns the next actions of the kubelets, the earliest first.
 func (k *Kubelet) actions() []kubeletAction {
 	k.mu.Lock()
 	states := make([]*podState, 0, len(k.pods))
@@ -122,7 +122,7 @@ func (k *Kubelet) actions() []kubeletAction {
 		}
 		switch {
 		case !s.terminating.IsZero() && *pod.DeletionGracePeriodSeconds == 0 && len(pod.Finalizers) > 0:
-			// It has ended, and is there until its finalizers are removed.
+			// It has finished, and exists until its finalizers are removed.
 		case !s.terminating.IsZero():
 			wait := min(k.linger(pod), seconds(*pod.DeletionGracePeriodSeconds))
 			add(s.terminating.Add(wait), "has ended and goes", func() error {
@@ -191,7 +191,7 @@ func (k *Kubelet) waits(pod *corev1.Pod) bool {
 	return false
 }
 
-// setStatus writes a pod's status. The newest version of the pod is edited, as kubelets do.
+// setStatus edits the status of the newest version of a pod, as kubelets do.
 func (k *Kubelet) setStatus(pod *corev1.Pod, edit func(*corev1.Pod)) error {
 	newest := &corev1.Pod{}
 	if err := k.api.Get(context.Background(), client.ObjectKeyFromObject(pod), newest); err != nil || newest.UID != pod.UID {
@@ -207,7 +207,7 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// runs makes the containers of a pod run.
+// runs starts the containers of a pod.
 func (k *Kubelet) runs(pod *corev1.Pod) {
 	now := k.api.now()
 	pod.Status.Phase = corev1.PodRunning
@@ -248,8 +248,8 @@ func (k *Kubelet) setSick(pod *corev1.Pod, sick bool) {
 	}
 }
 
-// Exit makes the containers of a running pod exit with a code. By the pod's restartPolicy they start again, and are
-// ready after ReadyAfter, or the pod Succeeded or Failed.
+// Exit makes the containers of a running pod exit with a code. Depending on the pod's restartPolicy they are restarted,
+// and ready after ReadyAfter, or the pod is Succeeded or Failed.
 func (k *Kubelet) Exit(pod *corev1.Pod, code int32) error {
 	again := pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && code != 0
 	if again {
@@ -280,7 +280,7 @@ func (k *Kubelet) Exit(pod *corev1.Pod, code int32) error {
 	})
 }
 
-// stop reports the end of the containers of a pod that is being deleted, as StopCode has it.
+// stop reports the exit of the containers of a pod that is being deleted, with StopCode.
 func (k *Kubelet) stop(pod *corev1.Pod) error {
 	if k.StopCode == nil || pod.Status.Phase != corev1.PodRunning {
 		return nil
@@ -298,7 +298,7 @@ func (k *Kubelet) stop(pod *corev1.Pod) error {
 	})
 }
 
-// Evict makes a pod Failed, as a kubelet does that is short of memory.
+// Evict makes a pod Failed, like a kubelet under memory pressure.
 func (k *Kubelet) Evict(pod *corev1.Pod) error {
 	return k.setStatus(pod, func(p *corev1.Pod) {
 		k.setReady(p, false)
@@ -306,7 +306,7 @@ func (k *Kubelet) Evict(pod *corev1.Pod) error {
 	})
 }
 
-// LoseNode makes a node unreachable: its pods are not ready any more, and what is deleted of them stays.
+// LoseNode makes a node unreachable: its pods are no longer ready, and deleted ones remain terminating.
 func (k *Kubelet) LoseNode(name string) error {
 	k.mu.Lock()
 	k.lost[name] = k.api.clock.Now()
@@ -324,7 +324,7 @@ func (k *Kubelet) LoseNode(name string) error {
 	return nil
 }
 
-// RestoreNode makes a node that was lost answer again.
+// RestoreNode makes a lost node reachable again.
 func (k *Kubelet) RestoreNode(name string) error {
 	k.mu.Lock()
 	delete(k.lost, name)

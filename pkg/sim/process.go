@@ -26,13 +26,13 @@ import (
 	"github.com/muster-project/muster/pkg/controllers/metrics"
 )
 
-// errCrashed is the answer to every request of a process that has crashed.
+// errCrashed is the error of every request of a process that has crashed.
 var errCrashed = errors.New("the process has crashed")
 
-// process is one life of muster-controller: its controllers, their cache and queues. What it knows ends with it. It is the
-// manager that the controllers are registered with.
+// process is one process of muster-controller, from its start to a crash: its controllers, their cache and queues. It
+// implements the manager with which the controllers are registered.
 type process struct {
-	manager.Manager // nil: what is not implemented panics
+	manager.Manager // nil: methods that are not implemented panic
 
 	api         *API
 	cache       *viewCache
@@ -40,7 +40,7 @@ type process struct {
 	controllers []*controllerQueue
 	cancel      context.CancelFunc
 
-	writesLeft atomic.Int64 // until the crash; below 0: there is none
+	writesLeft atomic.Int64 // until the crash; negative: none is planned
 	crashed    atomic.Bool
 }
 
@@ -51,7 +51,8 @@ type controllerQueue struct {
 	queue *queue
 }
 
-// start begins the life of a process: it registers the controllers, whose caches have all there is, and tells them of it.
+// start starts a process: it registers the controllers, whose caches have all objects, and sends them the initial
+// events.
 func start(api *API, recorder events.EventRecorder) (*process, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	metrics.Restarted()
@@ -65,7 +66,7 @@ func start(api *API, recorder events.EventRecorder) (*process, error) {
 		return nil, fmt.Errorf("setting up the controllers: %w", err)
 	}
 	for _, c := range p.controllers {
-		// Sources are started with no worker.
+		// The sources are started without workers.
 		if err := c.Reconciler.(interface{ Warmup(context.Context) error }).Warmup(ctx); err != nil {
 			return nil, fmt.Errorf("starting the watches: %w", err)
 		}
@@ -73,7 +74,7 @@ func start(api *API, recorder events.EventRecorder) (*process, error) {
 	return p, nil
 }
 
-// end forgets all that the process knew.
+// end ends the process and its watches.
 func (p *process) end() {
 	p.crashed.Store(true)
 	p.cache.stop()
@@ -96,11 +97,12 @@ func (c *controllerQueue) run(ctx context.Context, r reconcile.Request) error {
 	return err
 }
 
-// Add implements manager.Manager. Controllers get our queue in place of theirs; nothing else is started.
+// Add implements manager.Manager. Controllers get the simulated queue in place of their own; other runnables are not
+// started.
 func (p *process) Add(r manager.Runnable) error {
 	controller, ok := r.(reconcile.Reconciler)
 	if !ok {
-		return nil // a cache of kinds that are not required: Roles and RoleBindings, whose changes no controller hears of here
+		return nil // a cache of optional kinds: Roles and RoleBindings, whose changes the controllers do not receive here
 	}
 	c := &controllerQueue{Reconciler: controller}
 	newQueue := func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
@@ -116,7 +118,7 @@ func (p *process) Add(r manager.Runnable) error {
 	return nil
 }
 
-// GetControllerOptions implements manager.Manager. Warm-up is what starts the watches of a controller without its workers.
+// GetControllerOptions implements manager.Manager. Warm-up starts the watches of a controller without its workers.
 func (p *process) GetControllerOptions() config.Controller {
 	yes, no := true, false
 	return config.Controller{SkipNameValidation: &yes, EnableWarmup: &yes, RecoverPanic: &no, Logger: logr.Discard()}
@@ -140,7 +142,7 @@ func (p *process) GetScheme() *runtime.Scheme { return p.api.scheme }
 // GetRESTMapper implements manager.Manager.
 func (p *process) GetRESTMapper() meta.RESTMapper { return p.api.mapper }
 
-// GetConfig implements manager.Manager. Nothing is sent to that host.
+// GetConfig implements manager.Manager. No request is sent to that host.
 func (p *process) GetConfig() *rest.Config { return &rest.Config{Host: "http://sim.invalid"} }
 
 // GetHTTPClient implements manager.Manager.
@@ -152,7 +154,7 @@ func (p *process) GetLogger() logr.Logger { return logr.Discard() }
 // GetEventRecorder implements manager.Manager.
 func (p *process) GetEventRecorder(string) events.EventRecorder { return p.recorder }
 
-// write is asked before every write of the process.
+// write is called before every write of the process. It returns an error if the process has crashed.
 func (p *process) write() error {
 	if p.crashed.Load() {
 		return errCrashed
@@ -164,7 +166,7 @@ func (p *process) write() error {
 	return nil
 }
 
-// liveReader reads past the cache, while the process lives.
+// liveReader reads from the API server while the process runs.
 type liveReader struct{ p *process }
 
 // Get implements client.Reader.
@@ -183,7 +185,7 @@ func (l liveReader) List(ctx context.Context, into client.ObjectList, options ..
 	return l.p.api.List(ctx, into, options...)
 }
 
-// cachedClient reads from the cache of a process and writes to the API server until the process crashes.
+// cachedClient reads from the cache of a process, and writes to the API server until the process crashes.
 type cachedClient struct {
 	*API
 	p *process

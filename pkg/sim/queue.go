@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// queue is the work queue of a controller, with a virtual clock. As in the controllers' real queue a request is in it
-// once, at the earliest of the times for which it was added. Requests leave by take, not by Get.
+// queue is the work queue of a controller, with a virtual clock. As in the real queue, a request is in it only once, at
+// the earliest of the times for which it was added. Requests are removed by take, not by Get.
 type queue struct {
 	clock   clock.PassiveClock
 	limiter workqueue.TypedRateLimiter[reconcile.Request]
@@ -73,7 +73,7 @@ func (q *queue) ShutDownWithDrain() {}
 // ShuttingDown implements workqueue.TypedInterface.
 func (q *queue) ShuttingDown() bool { return false }
 
-// ready returns the requests whose time has come: those of earlier times first, then by name.
+// ready returns the requests that are due: in the order of their times, then by name.
 func (q *queue) ready() []reconcile.Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,7 +90,7 @@ func (q *queue) ready() []reconcile.Request {
 	return ready
 }
 
-// next returns the earliest time at which a request is due. false: there is none.
+// next returns the earliest time at which a request is due; false if there is none.
 func (q *queue) next() (time.Time, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -100,7 +100,7 @@ func (q *queue) next() (time.Time, bool) {
 	return slices.MinFunc(slices.Collect(maps.Values(q.due)), time.Time.Compare), true
 }
 
-// take removes a request, whose pass begins.
+// take removes a request at the beginning of its pass.
 func (q *queue) take(r reconcile.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

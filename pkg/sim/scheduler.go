@@ -21,37 +21,37 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
-// scheduler stands in for muster-scheduler: the real registry elects gangs, the real planner places them on nodes that
-// know resources and node selectors only, and their pods are bound one at a time. What it does not have: kube-scheduler's
-// queue with its back-off, other plugins, a cache that lags, and a reporter that paces what it writes.
+// scheduler simulates muster-scheduler: the real registry elects leaders, the real planner places gangs on nodes with
+// resources and node selectors only, and their pods are bound one at a time. It does not have kube-scheduler's queue
+// with its back-off, other plugins, a cache that lags, and the limited rate of the reporter.
 type scheduler struct {
 	api      *API
 	registry *gangstate.Registry
 	stop     func()
 
 	mu      sync.Mutex
-	changes []Change // guarded by mu; not seen yet
+	changes []Change // guarded by mu; not processed yet
 
 	dirty    map[gangstate.Key]bool // gangs whose status may have changed
 	bindings []binding              // to be posted
-	quiet    bool                   // nothing has changed since a look at all gangs had no effect
+	quiet    bool                   // no change since the last check of all gangs, which had no effect
 	ticked   time.Time
 }
 
-// binding is a pod on its way to its node: its plan's barrier is open.
+// binding is a pod to be bound to its node: the barrier of its plan is open.
 type binding struct {
 	pod        *corev1.Pod
 	node, mark string
 }
 
 const (
-	// tick is how often the registry is asked what is due.
+	// tick is the interval of Registry.Tick.
 	tick = 250 * time.Millisecond
-	// repairTimeout is muster-scheduler's default.
+	// repairTimeout is the default of muster-scheduler.
 	repairTimeout = 30 * time.Second
 )
 
-// newScheduler starts a scheduler that has seen all there is.
+// newScheduler starts a scheduler whose registry has all objects.
 func newScheduler(api *API) *scheduler {
 	s := &scheduler{api: api, registry: gangstate.New(), dirty: map[gangstate.Key]bool{}}
 	now := api.clock.Now()
@@ -79,7 +79,7 @@ func newScheduler(api *API) *scheduler {
 	return s
 }
 
-// effects notes what a call of the registry asks for.
+// effects records the effects of a call of the registry.
 func (s *scheduler) effects(e gangstate.Effects) {
 	s.quiet = s.quiet && len(e.Activate) == 0
 	for _, key := range e.Dirty {
@@ -87,7 +87,7 @@ func (s *scheduler) effects(e gangstate.Effects) {
 	}
 }
 
-// steps returns the next step of the scheduler, none if it has nothing to do.
+// steps returns the next step of the scheduler; none if there is nothing to do.
 func (s *scheduler) steps() []step {
 	s.mu.Lock()
 	changed := len(s.changes) > 0
@@ -107,13 +107,13 @@ func (s *scheduler) steps() []step {
 	}
 }
 
-// see shows the registry what has changed.
+// see passes the changes to the registry.
 func (s *scheduler) see() error {
 	s.mu.Lock()
 	changes := s.changes
 	s.changes = nil
 	s.mu.Unlock()
-	slices.SortStableFunc(changes, func(x, y Change) int { // one step's pods may have been made in any order
+	slices.SortStableFunc(changes, func(x, y Change) int { // pods of one step may have been created in any order
 		return compareKeys(x.Key, y.Key)
 	})
 	now, grew := s.api.clock.Now(), false
@@ -138,7 +138,7 @@ func (s *scheduler) see() error {
 	return nil
 }
 
-// seePod shows the registry a change of a pod, and returns whether it has made room.
+// seePod passes a change of a pod to the registry, and reports whether it has freed room.
 func (s *scheduler) seePod(c Change, now time.Time) bool {
 	s.quiet = false
 	old, _ := c.Old.(*corev1.Pod)
@@ -147,7 +147,7 @@ func (s *scheduler) seePod(c Change, now time.Time) bool {
 			s.effects(s.registry.RemoveSucceededPod(old.UID, now))
 		} else {
 			s.effects(s.registry.RemovePod(old.UID, now))
-			s.effects(s.registry.RemoveFailedPod(old.UID, now)) // no informer of ended pods will tell of it
+			s.effects(s.registry.RemoveFailedPod(old.UID, now)) // no informer of finished pods will report it
 		}
 		return old.Spec.NodeName != ""
 	}
@@ -160,13 +160,13 @@ func (s *scheduler) seePod(c Change, now time.Time) bool {
 	return pod.Status.Phase == corev1.PodSucceeded
 }
 
-// wake makes every gang that was refused be tried again: there may be room.
+// wake makes every refused gang eligible again, because there may be room.
 func (s *scheduler) wake(now time.Time) {
 	s.quiet = false
 	s.effects(s.registry.Wake(s.registry.Keys(), now))
 }
 
-// tick does what is due, and deletes what is to be released of gangs that are bound in part.
+// tick runs what is due, and deletes the pods of partial gangs that are to be released.
 func (s *scheduler) tick(now time.Time) {
 	if _, partial := s.registry.Partial(); partial {
 		for _, pod := range s.registry.PodsToRelease(now.Sub(s.ticked), true) {
@@ -181,7 +181,7 @@ func (s *scheduler) tick(now time.Time) {
 	s.quiet = false
 }
 
-// next returns when the registry has to be asked what is due. false: no pod waits, and no gang is bound in part.
+// next returns the time of the next tick; false if no pod waits and no gang is partly bound.
 func (s *scheduler) next() (time.Time, bool) {
 	_, partial := s.registry.Partial()
 	if !partial && !slices.ContainsFunc(all[*corev1.Pod](s.api), isWaiting) {
@@ -194,7 +194,7 @@ func isWaiting(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0
 }
 
-// schedule makes one attempt for the first gang in order that is worth one.
+// schedule makes one attempt for the first gang in rank order that is worth an attempt.
 func (s *scheduler) schedule() error {
 	now := s.api.clock.Now()
 	var leaders []*corev1.Pod
@@ -242,7 +242,7 @@ func (s *scheduler) attempt(work *gangstate.Work, now time.Time) error {
 		}
 		members = append(members, binding{pod, node, s.registry.Mark(plan, pod.UID)})
 	}
-	// Members arrive beside each other: none returns before the last has arrived.
+	// Members arrive concurrently: none returns before the last one has arrived.
 	errs := make([]error, len(members))
 	var group sync.WaitGroup
 	for i, m := range members {
@@ -259,7 +259,7 @@ func (s *scheduler) attempt(work *gangstate.Work, now time.Time) error {
 	return nil
 }
 
-// place does with the work what the plugin does.
+// place searches a plan in the same way as the plugin.
 func place(work *gangstate.Work, world *world) ([]placement.Placement, *podgroup.Refusal) {
 	var placements []placement.Placement
 	var short *placement.Shortfall
@@ -296,7 +296,7 @@ func (s *scheduler) post() error {
 	s.bindings = s.bindings[1:]
 	now := s.api.clock.Now()
 	if err := s.api.bind(client.ObjectKeyFromObject(b.pod), b.pod.UID, b.node, map[string]string{v2alpha2.BoundForAnnotation: b.mark}); err != nil {
-		s.effects(s.registry.Release(b.pod.UID, now)) // the scheduler goes on without the pod
+		s.effects(s.registry.Release(b.pod.UID, now)) // the scheduler continues without the pod
 		s.wake(now)
 	} else {
 		s.effects(s.registry.Posted(b.pod.UID, now))
@@ -304,7 +304,7 @@ func (s *scheduler) post() error {
 	return nil
 }
 
-// report writes the status of one PodGroup. What only moves numbers is written with the next news.
+// report writes the status of one PodGroup. Changes of counts alone are written together with the next other change.
 func (s *scheduler) report() error {
 	var key gangstate.Key
 	for k := range s.dirty {

@@ -26,8 +26,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden timelines anew")
 
-// Timeline tells what happened in a cluster, as lines of text with the virtual time. What happened within one second to
-// several objects of one kind, or to several pods of one owner, is one line.
+// Timeline records the events of a cluster as lines of text with the virtual time. Events of one second about several
+// objects of one kind, or about several pods of one owner, are one line.
 //
 //	+0s    PodCliqueSet chat created
 //	+1s    Pods chat-0-router-0, chat-0-worker-{0..3} started
@@ -40,19 +40,19 @@ type Timeline struct {
 	begin time.Time
 
 	mu      sync.Mutex
-	written []string // guarded by mu, as all below
+	written []string // guarded by mu, as all fields below
 	second  int64    // of entries
-	entries []*entry // of the second that has not been written yet
-	settled int      // of entries: those of steps that are over
+	entries []*entry // of the second that is not written yet
+	settled int      // number of entries of steps that are over
 	pods    map[types.UID]*corev1.Pod
 	wanted  map[string]int32 // replicas of PodCliques, by namespace and name
 }
 
-// entry is one line to be.
+// entry is one line that is not written yet.
 type entry struct {
 	subject string   // "PodClique chat-0-worker", or a kind alone for a list of names
 	verb    string   // what happened
-	names   []string // of the objects that it happened to; for pods, the indices
+	names   []string // of the objects concerned; for pods, the indices
 	count   int
 	was, is string // for conditions: the value before the second, and at its end
 	note    string
@@ -66,7 +66,7 @@ func newTimeline(api *API, begin time.Time) *Timeline {
 	return l
 }
 
-// see notes a change.
+// see records a change.
 func (l *Timeline) see(c Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +99,7 @@ func (l *Timeline) see(c Change) {
 	l.seeConditions(c)
 }
 
-// seeReplicas notes a change of spec.replicas.
+// seeReplicas records a change of spec.replicas.
 func (l *Timeline) seeReplicas(c Change) {
 	if c.Old == nil {
 		return
@@ -110,7 +110,7 @@ func (l *Timeline) seeReplicas(c Change) {
 	}
 }
 
-// seePhase notes the phase of a Training workload.
+// seePhase records a change of the phase of a Training workload.
 func (l *Timeline) seePhase(c Change) {
 	set, ok := c.New.(*v1alpha1.PodCliqueSet)
 	if !ok || set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining {
@@ -125,7 +125,7 @@ func (l *Timeline) seePhase(c Change) {
 	}
 }
 
-// replicasOf returns spec.replicas as text, "" of kinds that have none.
+// replicasOf returns spec.replicas as text, "" for kinds that have none.
 func replicasOf(o client.Object) string {
 	spec := reflect.ValueOf(o).Elem().FieldByName("Spec")
 	if !spec.IsValid() || spec.Kind() != reflect.Struct {
@@ -138,7 +138,8 @@ func replicasOf(o client.Object) string {
 	return fmt.Sprint(replicas.Interface())
 }
 
-// seeConditions notes conditions whose status or reason differs. Why the minimum is not breached is not noted.
+// seeConditions records conditions whose status or reason has changed. Reasons of MinAvailableBreached=False are not
+// recorded.
 func (l *Timeline) seeConditions(c Change) {
 	before := map[string]string{}
 	if c.Old != nil {
@@ -176,13 +177,13 @@ func short(c metav1.Condition) string {
 	return string(c.Status) + " (" + c.Reason + ")"
 }
 
-// ofCondition begins the verbs of conditions: pods of a PodClique Succeeded, too.
+// ofCondition is the prefix of verbs about conditions; pods of a PodClique can be Succeeded too.
 const ofCondition = "condition "
 
-// notBreached is what the condition MinAvailableBreached is before it is written, too.
+// notBreached is the value of MinAvailableBreached False; an absent condition counts as this too.
 const notBreached = "False"
 
-// conditions returns the conditions in the status of an object of ours.
+// conditions returns the conditions in the status of an object of grove.io or scheduling.run.ai.
 func conditions(o client.Object) []metav1.Condition {
 	s := status(o)
 	if !s.IsValid() || s.Kind() != reflect.Struct {
@@ -196,7 +197,7 @@ func conditions(o client.Object) []metav1.Condition {
 	return list
 }
 
-// seePod notes a change of a pod under its owner.
+// seePod records a change of a pod under its owner.
 func (l *Timeline) seePod(old, now *corev1.Pod) {
 	pod := now
 	if pod == nil {
@@ -260,7 +261,7 @@ func (l *Timeline) Eventf(regarding, _ runtime.Object, kind, reason, _, note str
 	l.entryOf(t.gvk.Kind+" "+o.GetName(), text, "").note = text
 }
 
-// say adds a line of its own.
+// say adds a line that is not merged with others.
 func (l *Timeline) say(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -268,7 +269,7 @@ func (l *Timeline) say(text string) {
 	l.entryOf(text, "", "").note = text
 }
 
-// Say adds a line that tells what the test does next.
+// Say adds a line that describes the next action of the test.
 func (l *Timeline) Say(format string, arguments ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -276,13 +277,13 @@ func (l *Timeline) Say(format string, arguments ...any) {
 	l.written = append(l.written, "", "# "+fmt.Sprintf(format, arguments...))
 }
 
-// add notes that something happened to an object.
+// add records an event of an object.
 func (l *Timeline) add(subject, verb, name string) {
 	e := l.entryOf(subject, verb, "")
 	e.names = append(e.names, name)
 }
 
-// entryOf returns the entry of this second for a subject and what happened to it; a new one begins with a value.
+// entryOf returns the entry of this second for a subject and a verb; a new entry has the given value before.
 func (l *Timeline) entryOf(subject, verb, was string) *entry {
 	for _, e := range l.entries {
 		if e.subject == subject && e.verb == verb {
@@ -295,7 +296,7 @@ func (l *Timeline) entryOf(subject, verb, was string) *entry {
 	return e
 }
 
-// move writes the entries of a second that is over.
+// move writes the entries of the previous second.
 func (l *Timeline) move() {
 	if second := int64(l.api.clock.Now().Sub(l.begin) / time.Second); second != l.second {
 		l.flush()
@@ -303,7 +304,7 @@ func (l *Timeline) move() {
 	}
 }
 
-// endStep fixes the order of what the step did: what it deleted, it may have deleted in any order.
+// endStep fixes the order of the entries of the step: its deletions may have been made in any order.
 func (l *Timeline) endStep() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -347,7 +348,7 @@ func (l *Timeline) flush() {
 	l.entries, l.settled = nil, 0
 }
 
-// line returns the kind of an entry's objects, their names, and what happened to them: "" if in the end nothing changed.
+// line returns the kind of an entry's objects, their names, and the event: "" if there is no net change.
 func (l *Timeline) line(e *entry) (kind string, who []string, what string) {
 	kind, name, single := strings.Cut(e.subject, " ")
 	who = []string{name}
@@ -381,7 +382,7 @@ func (l *Timeline) line(e *entry) (kind string, who []string, what string) {
 	}
 }
 
-// ranges returns numbers in short, "7" or "{0..3,7}"; names as they are.
+// ranges abbreviates numbers as "7" or "{0..3,7}"; names are kept.
 func ranges(names []string) string {
 	var numbers []int
 	for _, name := range names {
@@ -429,7 +430,7 @@ func (l *Timeline) tail(lines int) string {
 	return strings.Join(l.written[max(0, len(l.written)-lines):], "\n") + "\n"
 }
 
-// Golden compares the timeline with testdata/<name>.txt, which go test -update writes anew.
+// Golden compares the timeline with testdata/<name>.txt, which go test -update rewrites.
 func (l *Timeline) Golden(t *testing.T, name string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".txt")

@@ -17,8 +17,8 @@ import (
 
 func compareKeys(x, y types.NamespacedName) int { return strings.Compare(x.String(), y.String()) }
 
-// world is the nodes as the planner sees them: a node takes a pod if it answers, its labels are those that the pod selects,
-// and it has what the pod requests. It implements placement.World and podgroup.Capacities.
+// world is the state of the nodes for the planner: a node accepts a pod if it is reachable, has the labels that the pod
+// selects, and has room for its requests. It implements placement.World and podgroup.Capacities.
 type world struct {
 	nodes   []*worldNode // by name
 	classes []*corev1.Pod
@@ -35,7 +35,7 @@ type taken struct {
 	class int
 }
 
-// newWorld returns the nodes with what is bound to them, or about to be.
+// newWorld returns the nodes with the pods that are bound to them or about to be bound.
 func newWorld(api *API, bindings []binding, classes []*corev1.Pod) *world {
 	w := &world{classes: classes}
 	byName := map[string]*worldNode{}
@@ -75,7 +75,7 @@ func amount(name corev1.ResourceName, list corev1.ResourceList) int64 {
 	return quantity.Value()
 }
 
-// requests returns what the containers of a pod request, and one pod.
+// requests returns the requests of the containers of a pod, and one pod.
 func requests(pod *corev1.Pod) map[corev1.ResourceName]int64 {
 	sum := map[corev1.ResourceName]int64{corev1.ResourcePods: 1}
 	for _, c := range pod.Spec.Containers {
@@ -101,14 +101,14 @@ func (n *worldNode) add(request map[corev1.ResourceName]int64, sign int64) {
 	}
 }
 
-// matches reports whether the node would take the pod if it were empty enough.
+// matches reports whether the node would accept the pod if it were empty enough.
 func (n *worldNode) matches(pod *corev1.Pod) bool {
 	return !n.node.Spec.Unschedulable && !observed.UnreachableNode(n.node) &&
 		labels.SelectorFromSet(pod.Spec.NodeSelector).Matches(labels.Set(n.node.Labels))
 }
 
-// room returns how many pods that request this the node has room for. A resource that a node does not list is not limited
-// if all nodes have it (CPU, memory, pods), and missing otherwise.
+// room returns how many pods with these requests fit into the free room of the node. A resource that a node does not
+// list is unlimited if all nodes have it (CPU, memory, pods), and absent otherwise.
 func (n *worldNode) room(request map[corev1.ResourceName]int64) int {
 	room := int64(math.MaxInt32)
 	for name, v := range request {
@@ -123,7 +123,7 @@ func (n *worldNode) room(request map[corev1.ResourceName]int64) int {
 	return int(room)
 }
 
-// Place implements placement.World: the node with the least room that is enough, by name among equals.
+// Place implements placement.World: it chooses the node with the least sufficient room, by name among equals.
 func (w *world) Place(class int, _ string) (string, bool) {
 	pod := w.classes[class]
 	request := requests(pod)
@@ -190,7 +190,7 @@ func (w *world) Weight(class int) int64 {
 	return requests(pod)[resourceOf(pod)]
 }
 
-// resourceOf returns the resource that a pod is about: the extended one that it requests most of, else CPU.
+// resourceOf returns the dominant resource of a pod: the extended resource of which it requests most, else CPU.
 func resourceOf(pod *corev1.Pod) corev1.ResourceName {
 	request := requests(pod)
 	var names []corev1.ResourceName

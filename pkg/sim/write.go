@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// change stores an object in place of another, nil for none, and tells the watchers. a.mu is held.
+// change stores an object in place of another, nil for none, and notifies the watchers. a.mu is held.
 func (a *API) change(t *table, old, now client.Object) {
 	a.version++
 	c := Change{GVK: t.gvk, Old: old, New: now}
@@ -48,7 +48,7 @@ func (a *API) refused(verb Verb, o client.Object) error {
 	return a.Refuse(verb, o)
 }
 
-// create stores a new object, and returns it as stored.
+// create stores a new object, and returns the stored one.
 func (a *API) create(t *table, o client.Object) (client.Object, error) {
 	if o.GetResourceVersion() != "" {
 		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
@@ -93,11 +93,11 @@ func (a *API) create(t *table, o client.Object) (client.Object, error) {
 	return made, nil
 }
 
-// now returns the time as objects carry it: in whole seconds.
+// now returns the time in the resolution of objects: whole seconds.
 func (a *API) now() metav1.Time { return metav1.NewTime(a.clock.Now()).Rfc3339Copy() }
 
-// update stores what edit makes of a copy of an object: its status only, or all but that. It returns what is stored
-// then.
+// update applies edit to a copy of an object and stores it: only its status, or all but its status. It returns the
+// stored object.
 func (a *API) update(t *table, key types.NamespacedName, verb Verb, edit func(there client.Object) (client.Object, error)) (client.Object, error) {
 	a.mu.Lock()
 	there := t.objects[key]
@@ -156,13 +156,13 @@ func (a *API) update(t *table, key types.NamespacedName, verb Verb, edit func(th
 	return next, nil
 }
 
-// isOver reports whether nothing keeps an object that is being deleted.
+// isOver reports whether no finalizer and no grace period keeps an object that is being deleted.
 func isOver(o client.Object) bool {
 	grace := o.GetDeletionGracePeriodSeconds()
 	return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
 }
 
-// keepSystemMeta gives an object the metadata that no client can write.
+// keepSystemMeta copies the metadata that clients cannot write.
 func keepSystemMeta(next, there client.Object) {
 	next.SetUID(there.GetUID())
 	next.SetResourceVersion(there.GetResourceVersion())
@@ -190,7 +190,7 @@ func clearStatus(o client.Object) {
 	}
 }
 
-// copyStatus gives an object the status of another of its type, which must not be changed afterwards.
+// copyStatus copies the status of another object of the same type, which must not be modified afterwards.
 func copyStatus(to, from client.Object) {
 	status(to).Set(status(from.DeepCopyObject().(client.Object)))
 }
@@ -229,7 +229,7 @@ func (a *API) patch(t *table, key types.NamespacedName, verb Verb, kind types.Pa
 	})
 }
 
-// remove deletes an object, or begins to.
+// remove deletes an object, or marks it as being deleted.
 func (a *API) remove(t *table, key types.NamespacedName, o *client.DeleteOptions) error {
 	a.mu.Lock()
 	there := t.objects[key]
@@ -265,7 +265,7 @@ func (a *API) remove(t *table, key types.NamespacedName, o *client.DeleteOptions
 		if next.GetGeneration() > 0 {
 			next.SetGeneration(next.GetGeneration() + 1)
 		}
-	case was != nil && grace < *was: // only ever shortened, and counted from the first request
+	case was != nil && grace < *was: // the grace period can only be shortened, and is counted from the first request
 		requested = there.GetDeletionTimestamp().Add(-seconds(*was))
 	default:
 		requested = time.Time{}
@@ -284,8 +284,7 @@ func (a *API) remove(t *table, key types.NamespacedName, o *client.DeleteOptions
 	return nil
 }
 
-// gracePeriod returns how long the deletion of an object takes, in seconds: 0 but for pods that a kubelet may have
-// started.
+// gracePeriod returns the grace period of a deletion in seconds: 0 except for pods that a kubelet may have started.
 func gracePeriod(o client.Object, asked *int64) int64 {
 	pod, ok := o.(*corev1.Pod)
 	switch {
@@ -298,7 +297,7 @@ func gracePeriod(o client.Object, asked *int64) int64 {
 	}
 }
 
-// propagate gives an object the finalizer with which the garbage collector sees the propagation policy.
+// propagate adds the finalizer that shows the propagation policy to the garbage collector.
 func propagate(o client.Object, policy metav1.DeletionPropagation) {
 	kept := slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(f string) bool {
 		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
@@ -315,7 +314,7 @@ func propagate(o client.Object, policy metav1.DeletionPropagation) {
 	o.SetFinalizers(kept)
 }
 
-// bind gives a pod its node, as the binding subresource does.
+// bind sets the node of a pod, like the binding subresource.
 func (a *API) bind(key types.NamespacedName, uid types.UID, node string, annotations map[string]string) error {
 	t := a.tables[corev1.SchemeGroupVersion.WithKind("Pod")]
 	a.mu.Lock()
