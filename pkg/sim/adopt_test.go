@@ -18,8 +18,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// beforeUpdates returns a cluster that has the objects of testdata/before-updates.yaml, after changes, to which the present
-// muster-controller comes. Nothing has happened yet.
+// beforeUpdates returns a cluster with the objects of testdata/before-updates.yaml, modified by changes, in which the
+// present muster-controller starts. It has not run yet.
 func beforeUpdates(t *testing.T, seed int64, change func(client.Object)) *Cluster {
 	t.Helper()
 	data, err := os.ReadFile("testdata/before-updates.yaml")
@@ -46,7 +46,7 @@ func beforeUpdates(t *testing.T, seed int64, change func(client.Object)) *Cluste
 	return c
 }
 
-// put stores an object as it is: a backup that is restored.
+// put stores an object unmodified, like the restoration of a backup.
 func put(a *API, o client.Object, kind string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,8 +76,8 @@ func templateHashes[T client.Object](c *Cluster) map[string]string {
 	return m
 }
 
-// wantQuiet fails the test unless nothing that was there was replaced in an upgrade, its hashes are those that it had, no update
-// has begun, and every replica counts as updated.
+// wantQuiet fails the test unless an upgrade has replaced no object and kept all hashes, no update has begun, and every
+// replica counts as updated.
 func wantQuiet(t *testing.T, c *Cluster, upgrade func()) {
 	t.Helper()
 	look := func() []map[string]string {
@@ -91,7 +91,7 @@ func wantQuiet(t *testing.T, c *Cluster, upgrade func()) {
 		c.Fatalf("%d pods, want at least 30", len(before[0]))
 	}
 	upgrade()
-	c.Advance(10 * time.Minute) // the job has an hour
+	c.Advance(10 * time.Minute) // the limit of the job is an hour
 	if diff := cmp.Diff(before, look()); diff != "" {
 		c.Fatalf("an upgrade of muster-controller changed what is there (-before +after):\n%s", diff)
 	}
@@ -127,8 +127,8 @@ func revisionOf(c *Cluster, set string) (int64, string) {
 	return own[0].Revision, strings.TrimPrefix(own[0].Name, set+"-")
 }
 
-// What the version made that stored no revisions is adopted: not a pod is replaced, nothing is written that means another
-// template, and no update begins. When the template changes then, it rolls.
+// Objects of a version that stored no revisions are adopted: no pod is replaced, no object gets a different template,
+// and no update begins. A later change of the template is rolled out.
 func TestAdoption(t *testing.T) {
 	for name, change := range map[string]func(client.Object){
 		"as it was left": nil,
@@ -167,7 +167,7 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// wantQuietRestart is wantQuiet of a restart of the same version, which writes nothing at all.
+// wantQuietRestart is wantQuiet for a restart of the same version, which writes nothing.
 func wantQuietRestart(t *testing.T, c *Cluster) {
 	t.Helper()
 	before := c.API.version
@@ -186,7 +186,8 @@ func theSet(c *Cluster, name string) *v1alpha1.PodCliqueSet {
 	return set
 }
 
-// rewrite changes every object of a kind past the API, as an earlier version would have made it.
+// rewrite changes every object of a kind without the checks of the API, to the form in which an earlier version would
+// have created it.
 func rewrite[T client.Object](c *Cluster, change func(T)) {
 	c.t.Helper()
 	for _, o := range All[T](c) {
@@ -205,8 +206,8 @@ func rewrite[T client.Object](c *Cluster, change func(T)) {
 	}
 }
 
-// What the present version wrote is looked after by a later one without a pod replaced: with labels and annotations of its own
-// that are new, and defaults that are new, which is simulated by taking them from what is stored.
+// A later version manages the objects of the present version without replacing a pod, even if it adds labels,
+// annotations and defaults. New defaults are simulated by removing them from the stored objects.
 func TestUpgradeRollsNothing(t *testing.T) {
 	dropDefaults := func(spec *corev1.PodSpec) {
 		spec.SchedulerName, spec.RestartPolicy, spec.TerminationGracePeriodSeconds = "", "", nil

@@ -43,7 +43,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// What an API server answers to writes, told from outside.
+// Writes have the results that they have on an API server.
 func TestWrites(t *testing.T) {
 	ctx := t.Context()
 	read := func(t *testing.T, a *API) *v1alpha1.PodClique {
@@ -55,7 +55,7 @@ func TestWrites(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do   func(t *testing.T, a *API) error
 		want func(error) bool // nil: success
-		// of the PodClique afterwards; generation 0: it is gone
+		// of the PodClique after the write; generation 0: it is gone
 		generation    int64
 		replicas      int32
 		readyReplicas int32
@@ -202,7 +202,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-func TestWhatAnAPIServerFillsIn(t *testing.T) {
+func TestAPIServerSetsDefaults(t *testing.T) {
 	a, clock := newTestAPI()
 	first := podClique()
 	first.Status.ReadyReplicas = 3
@@ -282,11 +282,11 @@ func TestBindingOfPods(t *testing.T) {
 	}
 }
 
-// The garbage collector, by the policy with which an owner is deleted.
+// The garbage collector acts by the propagation policy with which an owner is deleted.
 func TestGarbageCollection(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy metav1.DeletionPropagation
-		want   []string // what is left, with its owners
+		want   []string // the objects that remain, with their owners
 	}{
 		"background": {policy: metav1.DeletePropagationBackground, want: []string{"shared of other"}},
 		"foreground": {policy: metav1.DeletePropagationForeground, want: []string{"shared of other"}},

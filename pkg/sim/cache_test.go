@@ -17,8 +17,8 @@ import (
 	"github.com/muster-project/muster/pkg/controllers"
 )
 
-// What the controllers' cache shows of pods, and tells its handlers, while these come and go, lose the label by which it
-// selects them, and are held back.
+// The controllers' cache shows pods that are created and deleted, lose the label that it selects, and are held back, and
+// calls its handlers accordingly.
 func TestViews(t *testing.T) {
 	ctx := t.Context()
 	api, _ := newTestAPI()
@@ -45,7 +45,7 @@ func TestViews(t *testing.T) {
 		t.Helper()
 		deliver()
 		if diff := cmp.Diff(events, told); diff != "" {
-			t.Errorf("%s: told (-want +got):\n%s", what, diff)
+			t.Errorf("%s: events of the handler (-want +got):\n%s", what, diff)
 		}
 		told = nil
 		list := &corev1.PodList{}

@@ -15,12 +15,12 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// A pod that is ready for a moment at the deadline, and is not when its PodClique is looked at, delays a termination
+// A pod that is ready for a moment at the deadline, but no longer when its PodClique is reconciled, delays a termination
 // and does not prevent it.
 func TestReadinessFlapsAtTheDeadline(t *testing.T) {
 	for _, clique := range []string{"chat-0-router", "chat-0-model-1-leader"} {
 		c := newWatched(t, watched(time.Minute, 0), 0)
-		c.options.Check = invariants() // nobody has seen that the breach had a break
+		c.options.Check = invariants() // no controller has observed the interruption of the breach
 		before := uids(c)
 		pod := fail(c, clique)
 		c.Advance(58 * time.Second)
@@ -37,7 +37,7 @@ func TestReadinessFlapsAtTheDeadline(t *testing.T) {
 	}
 }
 
-// The PodGroup is deleted while a termination is under way, and while a breach lasts.
+// The PodGroup is deleted during a termination, and during a breach.
 func TestPodGroupIsDeletedInATermination(t *testing.T) {
 	for _, clique := range []string{"chat-0-router", "chat-0-model-1-leader"} {
 		for after := 30 * time.Second; after < 2*time.Minute; after += 3 * time.Second {
@@ -56,7 +56,7 @@ func TestPodGroupIsDeletedInATermination(t *testing.T) {
 	}
 }
 
-// Everything in a namespace is deleted together, as the namespace controller does.
+// All objects of a namespace are deleted together, as by the namespace controller.
 func TestNamespaceIsDeleted(t *testing.T) {
 	for seed := range int64(10) {
 		c := New(t, Options{Nodes: Nodes(3, 4), Seed: seed, Check: invariants()})
@@ -94,8 +94,8 @@ func TestNamespaceIsDeleted(t *testing.T) {
 	}
 }
 
-// Pods that are deleted report an end, as kubelets do: it is neither a success nor another failure, whoever deleted
-// them.
+// Deleted pods report their exit, as from kubelets: it counts neither as a success nor as another failure, whoever
+// deleted them.
 func TestDeletedPodsReportAnEnd(t *testing.T) {
 	for _, code := range []int32{0, 1, 143} {
 		for seed := range int64(8) {
@@ -115,7 +115,7 @@ func TestDeletedPodsReportAnEnd(t *testing.T) {
 			c.Advance(time.Minute)
 			for _, clique := range All[*v1alpha1.PodClique](c) {
 				if clique.Name == "job-1-ring-0-worker" {
-					c.Delete(clique) // made again alone
+					c.Delete(clique) // this PodClique is created again alone
 				}
 			}
 			c.Advance(time.Minute)
@@ -143,7 +143,7 @@ func TestDeletedPodsReportAnEnd(t *testing.T) {
 	}
 }
 
-// A node that is lost comes back at any time of a termination, with its pods still running.
+// A lost node is restored at any time during a termination, with its pods still running.
 func TestNodeComesBackInATermination(t *testing.T) {
 	for away := 30 * time.Second; away < 9*time.Minute; away += 37 * time.Second {
 		c := New(t, Options{Nodes: Nodes(4, 4), Seed: int64(away), Check: both(invariants(), terminations())})
@@ -163,8 +163,8 @@ func TestNodeComesBackInATermination(t *testing.T) {
 	}
 }
 
-// A scaling group is scaled while a replica of it is in breach: what stays in breach is terminated at its time, once,
-// and what is new is not terminated for it.
+// A scaling group is scaled while one of its replicas is in breach: a replica that stays in breach is terminated once,
+// at its deadline, and new replicas are not terminated for it.
 func TestScalingDuringABreach(t *testing.T) {
 	for name, tc := range map[string]struct {
 		scale []int32
@@ -196,7 +196,7 @@ func TestScalingDuringABreach(t *testing.T) {
 	}
 }
 
-// A pod is replaced alone when all that ran beside it have succeeded: nobody waits for these.
+// A failed pod is replaced alone when all pods that ran with it have succeeded: the replacement does not wait for these.
 func TestLastPodOfAJobIsReplacedAlone(t *testing.T) {
 	for seed := range int64(8) {
 		c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Check: invariants()})

@@ -33,8 +33,8 @@ func forge[T client.Object](c *Cluster, prefix string, attempt int32) {
 	}
 }
 
-// Whatever attempt somebody writes on a pod, a PodClique or a scaling group: the workload becomes whole again, a breach is
-// ended as ever, and PodCliques that are deleted come back, again and again.
+// A user may write any attempt on a pod, a PodClique or a scaling group: the workload becomes available again, a breach
+// is terminated as usual, and deleted PodCliques are created again each time.
 func TestForgedAttempts(t *testing.T) {
 	for kind, forge := range map[string]func(c *Cluster, attempt int32){
 		"pod":                  func(c *Cluster, attempt int32) { forge[*corev1.Pod](c, "chat-0-router-0", attempt) },
@@ -47,11 +47,11 @@ func TestForgedAttempts(t *testing.T) {
 	} {
 		for _, attempt := range []int32{5, math.MaxInt32 - 1, math.MaxInt32} {
 			t.Run(fmt.Sprintf("%s %d", kind, attempt), func(t *testing.T) {
-				// An attempt may be skipped, which a check of terminations would take for two.
+				// An attempt may be skipped, which the check of terminations would count as two.
 				c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 				c.Create(watched(time.Minute, 0))
 				c.Advance(time.Minute)
-				fail(c, "chat-0-router") // so that the present attempt is not the first
+				fail(c, "chat-0-router") // so that the present attempt is not 0
 				c.Advance(3 * time.Minute)
 				wantAvailable(c, 8)
 				for range 2 {

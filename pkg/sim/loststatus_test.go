@@ -10,7 +10,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// wipe removes the status of an object, as a backup that is restored without it does.
+// wipe removes the status of an object, like a backup that is restored without status.
 func wipe[T client.Object](c *Cluster, o T) {
 	c.t.Helper()
 	if err := c.API.Get(c.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
@@ -22,7 +22,7 @@ func wipe[T client.Object](c *Cluster, o T) {
 	}
 }
 
-// wipeAll removes all statuses of workloads while muster-controller is away.
+// wipeAll removes all statuses of workloads while muster-controller does not run.
 func wipeAll(c *Cluster) {
 	for _, o := range All[*v1alpha1.PodCliqueSet](c) {
 		wipe(c, o.DeepCopy())
@@ -36,7 +36,7 @@ func wipeAll(c *Cluster) {
 	c.Restart()
 }
 
-// A workload whose statuses are lost after it was replaced goes on with the attempts that its objects carry.
+// A workload whose statuses are lost after it was replaced continues with the attempts that its objects carry.
 func TestStatusIsLost(t *testing.T) {
 	for _, clique := range []string{"chat-0-router", "chat-0-model-1-leader"} {
 		c := newWatched(t, watched(time.Minute, 0), 0)

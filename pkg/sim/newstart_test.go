@@ -20,9 +20,9 @@ func wantBreach(c *Cluster, name, reason string) {
 	}
 }
 
-// A PodClique that is scaled to zero and out again, or deleted alone and made again, is new: it is not terminated because it
-// takes long to start, though one of its name was available in this attempt. From the moment in which it is available it is.
-func TestANewStartIsNoBreach(t *testing.T) {
+// A PodClique that is scaled to zero and out again, or deleted alone and created again, is new: it is not terminated for
+// a slow start, although one of its name was available in this attempt. Once it is available it can be terminated.
+func TestNewStartIsNotABreach(t *testing.T) {
 	for name, begin := range map[string]func(c *Cluster){
 		"scaled to zero and out again": func(c *Cluster) {
 			for _, replicas := range []int32{0, 2} {
@@ -41,7 +41,7 @@ func TestANewStartIsNoBreach(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set := watched(time.Minute, 0)
 			for _, clique := range set.Spec.Template.Cliques {
-				clique.Spec.MinAvailable = nil // which would be a floor
+				clique.Spec.MinAvailable = nil // because it would be a lower bound
 			}
 			c := newWatched(t, set, 0)
 			before := uids(c)
@@ -61,8 +61,8 @@ func TestANewStartIsNoBreach(t *testing.T) {
 	}
 }
 
-// Who deletes the PodCliques of a job replaces its replica, which is no failure of the job and uses no restart, also if none
-// is left. Pods that are deleted are failures. Source: docs/decisions, W10, J4, J8.
+// If a user deletes all PodCliques of a replica of a job, the replica is replaced. This is not a failure of the job and
+// uses no restart, even if none is left. Deleted pods are failures. Source: docs/decisions, W10, J4, J8.
 func TestPodCliquesOfAJobAreDeleted(t *testing.T) {
 	for _, prefix := range []string{"job-0", "job-0-launcher", "job-0-ring-0"} {
 		for _, restarts := range []int32{0, 1} {
@@ -89,7 +89,7 @@ func TestPodCliquesOfAJobAreDeleted(t *testing.T) {
 	}
 }
 
-// With a delay the set shows when a restart is due, as its PodClique does, and no more when that has recovered.
+// With a delay the set and its PodClique show when a restart is due; after a recovery they no longer do.
 func TestDelayedRestartShows(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	set := trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))})

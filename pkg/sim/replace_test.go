@@ -40,7 +40,7 @@ func attempts(c *Cluster) (set, replica int32) {
 	return set, replica
 }
 
-// TestReplace is a set whose units are replaced, on a cluster that it fills.
+// TestReplace replaces units of a set on a cluster that it fills.
 func TestReplace(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	c.Kubelet.Linger = 30 * time.Second
@@ -82,8 +82,8 @@ func TestReplace(t *testing.T) {
 	c.Timeline.Golden(t, "replace")
 }
 
-// TestReplaceWhilePodsOfAnotherUnitEnd: a scaling group waits for pods of the standalone PodCliques, too, and hears when the
-// last of them is gone, long after its own.
+// TestReplaceWhilePodsOfAnotherUnitEnd: a scaling group also waits for pods of the standalone PodCliques, and is
+// reconciled when the last of them is gone, long after its own pods.
 func TestReplaceWhilePodsOfAnotherUnitEnd(t *testing.T) {
 	const finalizer = "example.com/slow"
 	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
@@ -109,7 +109,8 @@ func TestReplaceWhilePodsOfAnotherUnitEnd(t *testing.T) {
 	wantAvailable(c, 8)
 }
 
-// TestReplaceBesideARival: a rival takes the room while the old pods end. The set ends whole, or holding nothing.
+// TestReplaceBesideARival: another gang takes the room while the old pods terminate. In the end the set is either
+// admitted or holds no GPU.
 func TestReplaceBesideARival(t *testing.T) {
 	for name, prefix := range map[string]string{"set replica": "chat", "one PodClique": "chat-0-router", "group replica": "chat-0-model-0"} {
 		for seed := range int64(10) {
@@ -139,7 +140,8 @@ func TestReplaceBesideARival(t *testing.T) {
 	}
 }
 
-// TestCrashAfterEachWriteOfAReplacement: a replacement ends as it does without a crash, wherever the controllers crash.
+// TestCrashAfterEachWriteOfAReplacement: a replacement has the same result as without a crash, after whichever write the
+// controllers crash.
 func TestCrashAfterEachWriteOfAReplacement(t *testing.T) {
 	for _, prefix := range []string{"chat", "chat-0-model-1"} {
 		for n := 0; ; n++ {

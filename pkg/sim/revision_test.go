@@ -22,7 +22,8 @@ func editRouters(c *Cluster, version int) {
 	})
 }
 
-// wantRolled changes the image of the routers of chat, and fails the test unless all of them, and no other pod, are replaced.
+// wantRolled changes the image of the routers of chat, and fails the test unless all routers, and no other pods, are
+// replaced.
 func wantRolled(c *Cluster, version int) {
 	c.t.Helper()
 	before := uids(c)
@@ -46,9 +47,9 @@ func deleteRevisions(c *Cluster) {
 	}
 }
 
-// Somebody deletes the stored revisions, or a backup has them not: they are stored again, the same, and nothing rolls; not
-// though a hash of a template is of a version that computed it otherwise, though there are two such hashes in a set, of which
-// another is the more frequent now, and though nothing is left of a clique.
+// If the stored revisions are deleted, or missing in a backup, they are stored again unchanged, and no pod is replaced.
+// This holds even if a hash of a template was computed by another version, if a set has two such hashes and the other
+// one is more frequent now, and if no object of a clique is left.
 func TestDeletedRevisionsAreStoredAgain(t *testing.T) {
 	for name, change := range map[string]func(client.Object){
 		"": nil,
@@ -81,7 +82,7 @@ func TestDeletedRevisionsAreStoredAgain(t *testing.T) {
 					}
 				}
 				wantRestored(1)
-				Edit(c, scalingGroup(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 0 }) // chat-0: now other hashes are the more frequent
+				Edit(c, scalingGroup(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 0 }) // chat-0: the other hashes are more frequent now
 				c.Advance(time.Minute)
 				wantRestored(1)
 				wantRolled(c, 2)
@@ -93,7 +94,7 @@ func TestDeletedRevisionsAreStoredAgain(t *testing.T) {
 	}
 }
 
-// A set of no replicas has nothing that tells what its revision was.
+// A set without replicas has no object that shows its revision.
 func TestDeletedRevisionOfASetOfNoReplicas(t *testing.T) {
 	c := beforeUpdates(t, 0, nil)
 	c.Advance(time.Minute)
@@ -111,8 +112,8 @@ func TestDeletedRevisionOfASetOfNoReplicas(t *testing.T) {
 	}
 }
 
-// A template that a set has had before is its revision of then, with a new number; ten revisions are kept, and the present one
-// is among them though it is the oldest that was stored.
+// A template that a set has had before gets its former revision, with a new number. Ten revisions are kept, and the
+// present one is among them even if it is the oldest.
 func TestRollBack(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	c.Create(podCliqueSet())
@@ -158,7 +159,8 @@ func TestRollBack(t *testing.T) {
 	}
 }
 
-// A stored revision that cannot be read, whatever its number, stops nothing: it is replaced if it is the present one.
+// A stored revision that cannot be decoded, whatever its number, does not block the set: it is replaced if it is the
+// present one.
 func TestUnreadableRevision(t *testing.T) {
 	for name, spoil := range map[string]func(*appsv1.ControllerRevision){
 		"no JSON":         func(r *appsv1.ControllerRevision) { r.Data.Raw = []byte("spoiled") },
@@ -166,7 +168,7 @@ func TestUnreadableRevision(t *testing.T) {
 		"an empty one":    func(r *appsv1.ControllerRevision) { r.Data.Raw = []byte("{}") },
 		"of another kind": func(r *appsv1.ControllerRevision) { r.Data.Raw = []byte(`{"spec":{"template":{"$patch":"replace"}}}`) },
 		"of another hash": func(r *appsv1.ControllerRevision) {
-			last := strings.LastIndex(string(r.Data.Raw), `"hash":"`) // the revision's own: its keys are sorted
+			last := strings.LastIndex(string(r.Data.Raw), `"hash":"`) // the hash of the revision itself: its keys are sorted
 			r.Data.Raw = []byte(string(r.Data.Raw[:last]) + `"hash":"x` + string(r.Data.Raw[last+len(`"hash":"`):]))
 		},
 	} {
@@ -180,7 +182,7 @@ func TestUnreadableRevision(t *testing.T) {
 				c.Fatalf("status.currentGenerationHash (-before +after):\n%s", diff)
 			}
 			wantQuietRestart(t, c)
-			// One beside the present one, with a higher number.
+			// Another one beside the present one, with a higher number.
 			_, hash := revisionOf(c, "chat")
 			other := &appsv1.ControllerRevision{}
 			must(t, c.API.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "chat-" + hash}, other))
@@ -195,9 +197,9 @@ func TestUnreadableRevision(t *testing.T) {
 	}
 }
 
-// Somebody edits a PodClique, and the set in the same way before the edit is undone: the hash that the PodClique has is that of
-// the template of before.
-func TestPodCliqueAndTemplateAreEditedAtOnce(t *testing.T) {
+// A user edits a PodClique, and then the set in the same way before the edit is reverted: the hash of the PodClique is
+// still that of the previous template.
+func TestPodCliqueAndTemplateAreEditedTogether(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	c.Create(podCliqueSet())
 	c.Advance(time.Minute)

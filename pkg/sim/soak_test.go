@@ -30,8 +30,8 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// How often things happen to a fleet in the soak: the mean time between them, per pod, node or set, or in all. Pods and
-// nodes fail in days and weeks.
+// The mean time between events of each kind in the soak: per pod, node or set, or in total. Pods and nodes fail every
+// few days or weeks.
 const (
 	soakPodMTBF       = 4 * 24 * time.Hour
 	soakNodeMTBF      = 3 * 7 * 24 * time.Hour
@@ -39,18 +39,19 @@ const (
 	soakCrashEvery    = 8 * time.Hour
 	soakSchedulerEach = 12 * time.Hour
 	soakLagEvery      = 3 * time.Hour // a cache is held back
-	// soakCalm is how long nothing happens at the end of each day, after which all has to be well: restarts and
-	// replacements are delayed by at most 5 minutes.
+	// soakCalm is the time without faults at the end of each day, after which all workloads have to be available:
+	// restarts and replacements are delayed by at most 5 minutes.
 	soakCalm = 20 * time.Minute
 	// soakStatusLimit bounds the status of any object, in bytes of JSON.
 	soakStatusLimit = 8 << 10
 )
 
-// TestSoak is the life of many sets, Inference and Training, on a fleet that fails: pods exit, are evicted and are not
-// ready for a while, nodes do not answer and come back, users delete, scale and edit, the controllers and the scheduler
-// crash, and caches lag. Nothing is terminated twice for one breach, early, or without having been available; a failure of
-// a job is one restart, and no more are made than it may; when nothing has happened for a while all are whole; and nothing
-// is left behind, neither objects nor memory. From ROUNDS 20 on it is 50 sets and a month, below it 10 sets and 5 days.
+// TestSoak simulates many sets, Inference and Training, on nodes that fail: pods exit, are evicted and become unready
+// for a while, nodes become unreachable and recover, users delete, scale and edit, the controllers and the scheduler
+// crash, and caches lag. No replica is terminated twice for one breach, early, or without having been available; a
+// failure of a job is one restart, and a job does not exceed maxRestarts; after a time without faults all sets are
+// available; and neither objects nor memory are left behind. With ROUNDS of 20 or more it is 50 sets and a month,
+// otherwise 10 sets and 5 days.
 func TestSoak(t *testing.T) {
 	sets, days := 10, 5
 	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n >= 20 {
@@ -64,7 +65,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// soak is a fleet in use.
+// soak is a simulated cluster with its sets and faults.
 type soak struct {
 	*Cluster
 	random *rand.Rand
@@ -73,7 +74,7 @@ type soak struct {
 	lost   map[string]bool
 	sick   map[types.UID]*corev1.Pod
 	jobs   soakJobs
-	count  map[string]int // what happened, for the log
+	count  map[string]int // number of events by kind, for the log
 }
 
 // soakSlot is a set that is created again, under another name, when it is gone.
@@ -88,10 +89,10 @@ type soakEvent struct {
 	do func()
 }
 
-// soakFleet lets that many sets live for that many days. Everything follows from the seed.
+// soakFleet runs this many sets for this many days. The seed determines the whole run.
 func soakFleet(t *testing.T, seed int64, sets, days int) *soak {
 	t.Helper()
-	must(t, registerMetrics()) // before anything is counted
+	must(t, registerMetrics()) // before the first value is counted
 	s := &soak{
 		random: rand.New(rand.NewSource(seed)), lost: map[string]bool{}, sick: map[types.UID]*corev1.Pod{},
 		jobs: soakJobs{}, count: map[string]int{},
@@ -133,7 +134,7 @@ func soakFleet(t *testing.T, seed int64, sets, days int) *soak {
 	if n := s.scheduler.entries(); n > newEntries(s) {
 		s.Fatalf("the scheduler keeps %d entries of nothing", n)
 	}
-	// The controllers forget what is gone by its age, when they see something else.
+	// The controllers drop state of deleted objects by its age, when they reconcile another object.
 	s.Create(podCliqueSet())
 	s.Advance(soakCalm)
 	s.whole()
@@ -141,17 +142,17 @@ func soakFleet(t *testing.T, seed int64, sets, days int) *soak {
 	return s
 }
 
-// at has something done at a time since the cluster began.
+// at schedules an event at a time since the cluster began.
 func (s *soak) at(at time.Duration, do func()) {
 	i, _ := slices.BinarySearchFunc(s.events, at, func(e soakEvent, at time.Duration) int {
-		return cmp.Or(cmp.Compare(e.at, at), -1) // after its equals
+		return cmp.Or(cmp.Compare(e.at, at), -1) // after those of the same time
 	})
 	s.events = slices.Insert(s.events, i, soakEvent{at, do})
 }
 
 func (s *soak) in(wait time.Duration, do func()) { s.at(s.Elapsed()+wait, do) }
 
-// every has something done at random times of that mean distance.
+// every schedules events at random times with this mean distance.
 func (s *soak) every(mean time.Duration, what string, do func()) {
 	s.in(time.Duration(s.random.ExpFloat64()*float64(mean)), func() {
 		s.count[what]++
@@ -167,7 +168,7 @@ func (s *soak) between(least, most time.Duration) time.Duration {
 
 func (s *soak) likely(one, of int) bool { return s.random.Intn(of) < one }
 
-// fill creates the set of a slot, and looks every hour whether it has to do so again.
+// fill creates the set of a slot, and checks every hour whether it is gone.
 func (s *soak) fill(i int) {
 	slot := &s.slots[i]
 	s.in(time.Hour, func() { s.fill(i) })
@@ -194,7 +195,7 @@ func (s *soak) exists(name string) bool {
 	return slices.ContainsFunc(All[*v1alpha1.PodCliqueSet](s.Cluster), func(set *v1alpha1.PodCliqueSet) bool { return set.Name == name })
 }
 
-// newService is chat with random minimums and delays. One of eight has none.
+// newService returns chat with random minimums and delays. One of eight has no delay.
 func (s *soak) newService() *v1alpha1.PodCliqueSet {
 	set := podCliqueSet()
 	for _, clique := range set.Spec.Template.Cliques {
@@ -216,7 +217,7 @@ func (s *soak) newService() *v1alpha1.PodCliqueSet {
 	return set
 }
 
-// newJob is a job with random limits.
+// newJob returns a job with random limits.
 func (s *soak) newJob() *v1alpha1.PodCliqueSet {
 	limits := v1alpha1.TrainingSpec{
 		MaxRestarts: ptr.To(int32(s.random.Intn(5))), TTLSecondsAfterFinished: ptr.To(int32(s.random.Intn(7200)))}
@@ -230,7 +231,7 @@ func (s *soak) newJob() *v1alpha1.PodCliqueSet {
 	return set
 }
 
-// finish makes the pods of a job exit with 0, those that run; until all of them have.
+// finish makes the running pods of a job exit with 0, again until all pods have succeeded.
 func (s *soak) finish(name string) {
 	for _, pod := range s.running() {
 		if pod.Labels[v1alpha1.LabelPartOf] == name {
@@ -244,14 +245,14 @@ func (s *soak) finish(name string) {
 	}
 }
 
-// running returns the pods that run on nodes that answer.
+// running returns the pods that run on reachable nodes.
 func (s *soak) running() []*corev1.Pod {
 	return slices.DeleteFunc(All[*corev1.Pod](s.Cluster), func(p *corev1.Pod) bool {
 		return p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil || s.lost[p.Spec.NodeName]
 	})
 }
 
-// podFails makes something happen to a random pod.
+// podFails makes a random pod fail in a random way.
 func (s *soak) podFails() {
 	pods := s.running()
 	if len(pods) == 0 {
@@ -285,7 +286,7 @@ func (s *soak) cure(pod *corev1.Pod) {
 	delete(s.sick, pod.UID)
 }
 
-// nodeFails makes a random node not answer, for a minute up to some hours.
+// nodeFails makes a random node unreachable, for a minute up to some hours.
 func (s *soak) nodeFails() {
 	name := fmt.Sprintf("n%d", s.random.Intn(len(All[*corev1.Node](s.Cluster))))
 	if s.lost[name] {
@@ -310,7 +311,7 @@ func (s *soak) restore(name string) {
 	must(s.t, s.Kubelet.RestoreNode(name))
 }
 
-// soakKinds are those of which caches lag.
+// soakKinds are the kinds whose caches lag.
 var soakKinds = []client.Object{
 	&corev1.Pod{}, &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &v2alpha2.PodGroup{}, &v1alpha1.PodCliqueSet{},
 }
@@ -322,7 +323,7 @@ func (s *soak) lag() {
 	s.in(s.between(time.Millisecond, 20*time.Second), func() { s.Deliver(kind) })
 }
 
-// userActs makes a user do something to a random set.
+// userActs performs a random action of a user on a random set.
 func (s *soak) userActs() {
 	sets := All[*v1alpha1.PodCliqueSet](s.Cluster)
 	if len(sets) == 0 {
@@ -355,7 +356,7 @@ func (s *soak) userActs() {
 	}
 }
 
-// calm lets nothing happen for a while, from a time on: nodes answer, pods are ready, and caches are up to date.
+// calm ends all faults at a time, for a while: nodes are reachable, pods are ready, and caches are up to date.
 func (s *soak) calm(from time.Duration) {
 	s.Advance(max(0, from-s.Elapsed()))
 	s.Timeline.say("nothing happens from now on, for a while")
@@ -369,7 +370,7 @@ func (s *soak) calm(from time.Duration) {
 	s.Advance(soakCalm)
 }
 
-// check returns what holds after every step that changed something, or after which the clock has moved.
+// check returns the check that runs after every step that changed an object or moved the clock.
 func (s *soak) check(others func(*Cluster) error) func(*Cluster) error {
 	version, elapsed := int64(-1), time.Duration(-1)
 	return func(c *Cluster) error {
@@ -410,7 +411,7 @@ func attemptsOf(o client.Object) []v1alpha1.ReplicaAttempt {
 	return nil
 }
 
-// soakJobs is what was seen of jobs, by their UIDs.
+// soakJobs is the observed state of jobs, by their UIDs.
 type soakJobs map[types.UID]*soakJob
 
 type soakJob struct {
@@ -447,7 +448,7 @@ func (j soakJobs) check(c *Cluster) error {
 	return nil
 }
 
-// whole fails the test unless all sets are whole, or are jobs that have ended, and nothing else is there.
+// whole fails the test unless all sets are available, or are jobs that have finished, and no other objects exist.
 func (s *soak) whole() {
 	s.t.Helper()
 	want := map[string]int{} // objects by kind
@@ -480,8 +481,8 @@ func (s *soak) whole() {
 	for _, n := range got {
 		objects += n
 	}
-	// One that starts now has seen no pod wait, and so has not the pools of gangs that pods waited in. These stay with the gang,
-	// empty, and are three lists of its groups.
+	// A new scheduler has seen no pod wait, and therefore does not have the pools of gangs in which pods waited. These
+	// remain with the gang, empty, as three lists of its groups.
 	pools := 0
 	for _, pg := range All[*v2alpha2.PodGroup](s.Cluster) {
 		pools += 1 + 3*(len(pg.Spec.SubGroups)+1)
@@ -497,7 +498,7 @@ func (s *soak) whole() {
 	}
 }
 
-// wholeSet fails the test unless a set is whole, and counts the objects that are wanted for it.
+// wholeSet fails the test unless a set is available, and counts the objects that are wanted for it.
 func (s *soak) wholeSet(set *v1alpha1.PodCliqueSet, want map[string]int) {
 	s.t.Helper()
 	training := set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining
@@ -542,7 +543,8 @@ func (s *soak) wholeSet(set *v1alpha1.PodCliqueSet, want map[string]int) {
 			s.Fatalf("PodClique %s has %d pods that run, want %d", clique.Name, running, clique.Spec.Replicas)
 		}
 	}
-	// A replica has a standalone PodClique and a scaling group, of a leader and workers, or of a job of workers only.
+	// A replica has a standalone PodClique and a scaling group with a leader and workers; a replica of a job has workers
+	// only.
 	want[v1alpha1.KindPodCliqueScalingGroup] += int(set.Spec.Replicas)
 	want[v1alpha1.KindPodClique] += int(set.Spec.Replicas)
 	for _, g := range All[*v1alpha1.PodCliqueScalingGroup](s.Cluster) {
@@ -552,10 +554,10 @@ func (s *soak) wholeSet(set *v1alpha1.PodCliqueSet, want map[string]int) {
 	}
 }
 
-// registerMetrics makes the controllers' metrics known to a registry, as muster-controller does.
+// registerMetrics registers the controllers' metrics, as muster-controller does.
 var registerMetrics = sync.OnceValue(metrics.Register)
 
-// underWay is what the metric says of how many replicas are being replaced, of sets and scaling groups.
+// underWay returns the metric of the number of replicas that are being replaced, of sets and scaling groups.
 func underWay(s *soak) float64 {
 	s.t.Helper()
 	must(s.t, registerMetrics())
@@ -572,19 +574,19 @@ func underWay(s *soak) float64 {
 	return sum
 }
 
-// newEntries is what a scheduler would keep that starts now.
+// newEntries returns the number of entries of a scheduler that starts now.
 func newEntries(s *soak) int {
 	fresh := newScheduler(s.API)
 	defer fresh.stop()
 	return fresh.entries()
 }
 
-// entries is how much is in the maps and lists of the scheduler's registry.
+// entries returns the number of entries in the maps and lists of the scheduler's registry.
 func (s *scheduler) entries() int {
 	return entries(reflect.ValueOf(s.registry), map[unsafe.Pointer]bool{})
 }
 
-// entries is how much is in the maps and lists of the controllers.
+// entries returns the number of entries in the maps and lists of the controllers.
 func (p *process) entries() int {
 	sum, seen := 0, map[unsafe.Pointer]bool{}
 	for _, c := range p.controllers {
@@ -593,7 +595,7 @@ func (p *process) entries() int {
 	return sum
 }
 
-// entries counts what is in the maps and lists that can be reached through types of the controllers and of the scheduler.
+// entries counts the entries of maps and lists that are reachable through types of the controllers and of the scheduler.
 func entries(v reflect.Value, seen map[unsafe.Pointer]bool) int {
 	switch v.Kind() {
 	case reflect.Interface:

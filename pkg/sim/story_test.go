@@ -38,7 +38,7 @@ func scalingGroup() *v1alpha1.PodCliqueScalingGroup {
 	return wrappers.MakeScalingGroup("chat", 0, "model", "ns").Replicas(2).MinAvailable(1).Cliques("leader", "worker").Obj()
 }
 
-// TestStory is the life of a set.
+// TestStory creates, scales and deletes a set.
 func TestStory(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
 	c.Timeline.Say("a set is created")
@@ -63,7 +63,7 @@ func TestStory(t *testing.T) {
 	c.Timeline.Golden(t, "story")
 }
 
-// wantAvailable fails the test if the set is not available with so many ready pods.
+// wantAvailable fails the test if the set is not available with this number of ready pods.
 func wantAvailable(c *Cluster, pods int) {
 	c.t.Helper()
 	for _, set := range All[*v1alpha1.PodCliqueSet](c) {
@@ -82,7 +82,7 @@ func wantAvailable(c *Cluster, pods int) {
 	}
 }
 
-// wantNothing fails the test if more than the nodes is left.
+// wantNothing fails the test if objects other than the nodes are left.
 func wantNothing(c *Cluster) {
 	c.t.Helper()
 	for _, gvk := range c.API.kinds() {
@@ -95,13 +95,13 @@ func wantNothing(c *Cluster) {
 	}
 }
 
-// invariants returns what holds after every step: no two pods have one host name unless the first is gone, ended, or lost
-// with its node; and a PodGroup that was never admitted has pods on nodes only while its plan is being bound, in a time in
-// which the clock stands still.
+// invariants returns the check that runs after every step: two pods have the same host name only if the first is gone,
+// finished, or lost with its node; and a PodGroup that has never been admitted has bound pods only while its plan is
+// being bound, during which the clock does not move.
 func invariants() func(*Cluster) error {
-	partial := map[string]time.Duration{} // PodGroups bound in part, since when
-	lost := map[types.UID]bool{}          // pods that were lost once, which a node that answers again still has to end
-	created := map[types.UID]bool{}       // PodCliques that were looked at when they were new
+	partial := map[string]time.Duration{} // partly bound PodGroups, and since when
+	lost := map[types.UID]bool{}          // pods that were lost once, which a restored node still has to stop
+	created := map[types.UID]bool{}       // PodCliques that were checked when they were new
 	return func(c *Cluster) error {
 		for _, clique := range All[*v1alpha1.PodClique](c) {
 			if recorded := recordedAttempt(c, clique); !created[clique.UID] && observed.Attempt(clique).Precedes(recorded) {
@@ -162,8 +162,8 @@ func recordedAttempt(c *Cluster, clique *v1alpha1.PodClique) lifecycle.Attempt {
 	return lifecycle.Attempt{}
 }
 
-// TestAnyOrder is the story in other orders of the same steps, with crashes of the controllers and of the scheduler at
-// random writes and moments, with caches that are held back, and with pods that fail.
+// TestAnyOrder takes the steps of TestStory in other orders, with crashes of the controllers and of the scheduler at
+// random writes and times, with caches that are held back, and with pods that fail.
 func TestAnyOrder(t *testing.T) {
 	runs := 20
 	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
@@ -182,8 +182,8 @@ func TestAnyOrder(t *testing.T) {
 			scale := func(n int32) func() {
 				return func() { Edit(c, scalingGroup(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = n }) }
 			}
-			// Readiness probes of some pods fail, a few of which pass again. What never was available, as far as a status
-			// says, is not terminated: such pods would fail for ever.
+			// Readiness probes of some pods fail, a few of which pass again. A PodClique that was never available
+			// according to its status is not terminated: such pods would fail forever.
 			wasAvailable := func(p *corev1.Pod) bool {
 				return slices.ContainsFunc(All[*v1alpha1.PodClique](c), func(q *v1alpha1.PodClique) bool {
 					return metav1.IsControlledBy(p, q) && q.Status.WasAvailable
@@ -250,7 +250,8 @@ func disturb(c *Cluster, random *rand.Rand) {
 	}
 }
 
-// TestCrashAfterEachWrite: the life of a set ends as it does without a crash, wherever the controllers crash.
+// TestCrashAfterEachWrite: the life of a set has the same result as without a crash, after whichever write the
+// controllers crash.
 func TestCrashAfterEachWrite(t *testing.T) {
 	for n := 0; ; n++ {
 		c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})

@@ -20,7 +20,7 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// watched is chat with a termination delay, and one of its scaling group's own; 0: that of the set.
+// watched is chat with a termination delay, and optionally a delay of its scaling group; 0: that of the set.
 func watched(delay, override time.Duration) *v1alpha1.PodCliqueSet {
 	set := podCliqueSet()
 	set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: delay}
@@ -30,7 +30,7 @@ func watched(delay, override time.Duration) *v1alpha1.PodCliqueSet {
 	return set
 }
 
-// newWatched returns a cluster with room for the set and nothing else, on which the set is available.
+// newWatched returns a cluster with room for the set only, on which the set is available.
 func newWatched(t *testing.T, set *v1alpha1.PodCliqueSet, seed int64) *Cluster {
 	t.Helper()
 	c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Check: both(invariants(), terminations())})
@@ -42,7 +42,7 @@ func newWatched(t *testing.T, set *v1alpha1.PodCliqueSet, seed int64) *Cluster {
 	return c
 }
 
-// both returns two checks as one.
+// both combines two checks.
 func both(a, b func(*Cluster) error) func(*Cluster) error {
 	return func(c *Cluster) error {
 		if err := a(c); err != nil {
@@ -83,14 +83,14 @@ func fail(c *Cluster, clique string) *corev1.Pod {
 	return pod
 }
 
-// shortage is since when PodCliques and scaling groups have been below their minimum without a break, and which ever
-// were not, as their pods show it.
+// shortage records since when PodCliques and scaling groups have been continuously below their minimum, and which of
+// them have ever had it, according to their pods.
 type shortage struct {
 	since     map[string]time.Time
 	available map[string]bool
 }
 
-// see notes whether something is available now.
+// see records whether a PodClique or scaling group is available now.
 func (s shortage) see(key string, available bool, now time.Time) {
 	if available {
 		s.available[key] = true
@@ -100,13 +100,13 @@ func (s shortage) see(key string, available bool, now time.Time) {
 	}
 }
 
-// justifies reports whether something that was available has been short for a delay.
+// justifies reports whether a PodClique or scaling group that was available has been below its minimum for a delay.
 func (s shortage) justifies(key string, delay time.Duration, now time.Time) bool {
 	since, ok := s.since[key]
 	return ok && s.available[key] && !since.Add(delay).After(now)
 }
 
-// observe notes what the pods show. A group is another in each attempt of its set replica.
+// observe records the state of the pods. A group counts as another one in each attempt of its set replica.
 func (s shortage) observe(c *Cluster) {
 	ready := map[types.UID]int32{}
 	for _, pod := range All[*corev1.Pod](c) {
@@ -114,12 +114,12 @@ func (s shortage) observe(c *Cluster) {
 			ready[ref.UID]++
 		}
 	}
-	members := map[string]int{} // of scaling-group replicas, that are available
+	members := map[string]int{} // available members of scaling-group replicas
 	for _, clique := range All[*v1alpha1.PodClique](c) {
 		available := clique.DeletionTimestamp == nil && ready[clique.UID] >= observed.Minimum(clique).Enforced()
 		s.see(string(clique.UID), available, c.Clock.Now())
 		if clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "" && observed.HasTurn(clique) || observed.CliqueProgress(clique).Open() {
-			delete(s.since, string(clique.UID)) // what is being updated is not terminated
+			delete(s.since, string(clique.UID)) // a PodClique that is being updated is not terminated
 		}
 		if available {
 			members[fmt.Sprintf("%s/%d/%d", clique.Labels[v1alpha1.LabelPodCliqueScalingGroup], observed.Attempt(clique).Set, observed.GroupReplicaIndex(clique))]++
@@ -155,10 +155,9 @@ func shortestDelays(c *Cluster) map[string]time.Duration {
 	return delays
 }
 
-// terminations returns what holds after every step: a replica is terminated only if a PodClique of the attempt that
-// ends, or a scaling group in it, was available, has been below its minimum without a break for the shortest delay that
-// applies, and is so still. So nothing is terminated twice for one breach, none early, and none for what never was
-// available.
+// terminations returns the check that runs after every step: a replica is terminated only if a PodClique of the attempt
+// that ends, or a scaling group in it, was available, has been continuously below its minimum for the shortest delay
+// that applies, and still is. So no replica is terminated twice for one breach, early, or without having been available.
 func terminations() func(*Cluster) error {
 	short := shortage{map[string]time.Time{}, map[string]bool{}}
 	attempts := map[string]int32{} // by owner and index
@@ -222,7 +221,7 @@ func terminations() func(*Cluster) error {
 	}
 }
 
-// A breach that recovers ends nothing, and the next one has a timer of its own.
+// A breach that recovers terminates nothing, and the next one has a timer of its own.
 func TestBreachThatRecovers(t *testing.T) {
 	c := newWatched(t, watched(5*time.Minute, 0), 0)
 	before := uids(c)
@@ -258,11 +257,11 @@ func TestTerminationOfAGroupReplica(t *testing.T) {
 	c.Timeline.Golden(t, "termination-group")
 }
 
-// A replica that was replaced and is not available again is not in breach; but when the other breaks, too few are
-// available: the breach climbs to the set, which ends all of its replica, healthy members included, once.
+// A replica that was replaced and is not available again is not in breach. If the other replica breaks too, too few are
+// available: the scaling group is in breach, and the set terminates its whole replica once, including healthy members.
 func TestTerminationThatClimbs(t *testing.T) {
 	c := newWatched(t, watched(5*time.Minute, 0), 0)
-	c.Kubelet.ReadyAfter = time.Hour // what starts from now on is not ready for long
+	c.Kubelet.ReadyAfter = time.Hour // pods that start from now on are not ready for long
 	before := uids(c)
 	podGroup := All[*v2alpha2.PodGroup](c)[0].UID
 	c.Timeline.Say("the readiness probe of the leader of replica 1 fails, and pods that start will need an hour to be ready")
@@ -287,7 +286,7 @@ func TestTerminationThatClimbs(t *testing.T) {
 	c.Timeline.Golden(t, "termination-climbs")
 }
 
-// A standalone PodClique ends its replica of the set, and no other.
+// The breach of a standalone PodClique terminates its replica of the set, and no other.
 func TestTerminationByAStandalonePodClique(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(4, 4), Check: both(invariants(), terminations())})
 	set := watched(5*time.Minute, 0)
@@ -304,12 +303,13 @@ func TestTerminationByAStandalonePodClique(t *testing.T) {
 	wantReplaced(c, before, "chat-1-")
 }
 
-// A scaling group's own delay counts for its replicas and for its breach, shorter or longer than the set's.
+// The delay of a scaling group applies to its replicas and to its breach, whether it is shorter or longer than the
+// set's.
 func TestTerminationDelayOverride(t *testing.T) {
 	for name, tc := range map[string]struct {
 		delay, override time.Duration
 		cliques         []string
-		want            []string      // prefixes of what is replaced
+		want            []string      // host name prefixes of the replaced pods
 		after           time.Duration // at least
 	}{
 		"a replica, shorter":          {time.Hour, time.Minute, []string{"chat-0-model-1-leader"}, []string{"chat-0-model-1-"}, time.Minute},
@@ -328,7 +328,7 @@ func TestTerminationDelayOverride(t *testing.T) {
 		c.Advance(tc.after - time.Second)
 		c.t.Log(name)
 		wantReplaced(c, before)
-		c.Advance(3 * time.Second) // a second to see the breach, one to round it up
+		c.Advance(3 * time.Second) // a second to observe the breach, one to round it up
 		terminating := 0
 		for _, pod := range All[*corev1.Pod](c) {
 			if pod.DeletionTimestamp != nil {
@@ -344,7 +344,8 @@ func TestTerminationDelayOverride(t *testing.T) {
 	}
 }
 
-// The delay may be changed, added and removed while a breach lasts. What counts is its beginning and the present delay.
+// The delay may be changed, added and removed during a breach. The deadline is the beginning of the breach plus the
+// present delay.
 func TestTerminationDelayIsEdited(t *testing.T) {
 	type edit struct {
 		after time.Duration
@@ -401,7 +402,8 @@ func TestTerminationDelayIsEdited(t *testing.T) {
 	}
 }
 
-// A rival takes the room that a termination leaves, or it does not: the set ends whole again, or holding nothing.
+// Another gang takes the room that a termination frees, or does not: in the end the set is either admitted or holds no
+// GPU.
 func TestTerminationBesideARival(t *testing.T) {
 	for name, cliques := range map[string][]string{"set replica": {"chat-0-router"}, "group replica": {"chat-0-model-1-leader"}} {
 		for seed := range int64(6) {
@@ -433,7 +435,7 @@ func TestTerminationBesideARival(t *testing.T) {
 	}
 }
 
-// A termination ends as it does without a crash, wherever the controllers crash: after each of its writes.
+// A termination has the same result as without a crash, after whichever of its writes the controllers crash.
 func TestCrashAfterEachWriteOfATermination(t *testing.T) {
 	for _, clique := range []string{"chat-0-router", "chat-0-model-1-leader"} {
 		for n := 0; ; n++ {
@@ -462,7 +464,7 @@ func TestCrashAfterEachWriteOfATermination(t *testing.T) {
 	}
 }
 
-// A termination ends as it does without a restart, at whichever step the controllers are restarted.
+// A termination has the same result as without a restart, at whichever step the controllers are restarted.
 func TestRestartAtEveryStepOfATermination(t *testing.T) {
 	for _, clique := range []string{"chat-0-router", "chat-0-model-1-leader"} {
 		for n := 0; ; n += 7 {
@@ -492,7 +494,7 @@ func TestRestartAtEveryStepOfATermination(t *testing.T) {
 	}
 }
 
-// What a cache does not show yet ends nothing: the set's delay was removed, or the pods recovered.
+// A stale cache terminates nothing: the set's delay was removed, or the pods recovered.
 func TestTerminationWithHeldBackCaches(t *testing.T) {
 	for name, tc := range map[string]struct {
 		held client.Object
@@ -521,8 +523,8 @@ func TestTerminationWithHeldBackCaches(t *testing.T) {
 	}
 }
 
-// A termination is one attempt, in whatever order the garbage collector, the scheduler and the controllers see it: the
-// PodGroup of the new attempt is not admitted by pods of the one before.
+// A termination is one attempt, in whatever order the garbage collector, the scheduler and the controllers observe it:
+// pods of the previous attempt do not admit the PodGroup of the new one.
 func TestATerminationIsOneAttempt(t *testing.T) {
 	for seed := range int64(40) {
 		c := newWatched(t, watched(time.Minute, 0), seed)

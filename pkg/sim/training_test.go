@@ -26,7 +26,7 @@ func trainingSet(replicas int32, limits v1alpha1.TrainingSpec) *v1alpha1.PodCliq
 		Spec(func(s *v1alpha1.PodCliqueSetSpec) { s.TrainingSpec = &limits }).Obj()
 }
 
-// wantJob fails the test unless the job is in that phase, was restarted so often, and has failed for that reason.
+// wantJob fails the test unless the job is in that phase, with this number of restarts and this reason of its failure.
 func wantJob(c *Cluster, phase v1alpha1.PodCliqueSetPhase, restarts int32, failed string) {
 	c.t.Helper()
 	s := theSet(c, "job").Status
@@ -39,7 +39,7 @@ func wantJob(c *Cluster, phase v1alpha1.PodCliqueSetPhase, restarts int32, faile
 	}
 }
 
-// exit makes the pods of a PodClique that run exit with a code.
+// exit makes the running pods of a PodClique exit with a code.
 func exit(c *Cluster, clique string, code int32) {
 	c.t.Helper()
 	for _, pod := range podsOf(c, clique) {
@@ -55,7 +55,7 @@ func finish(c *Cluster, i int) {
 	exit(c, fmt.Sprintf("job-%d-ring-0-worker", i), 0)
 }
 
-// running fails the test unless so many pods run.
+// running fails the test unless this number of pods runs.
 func running(c *Cluster, pods int) {
 	c.t.Helper()
 	n := 0
@@ -139,7 +139,7 @@ func TestJobThatLosesANode(t *testing.T) {
 	c.Timeline.Say("node %s does not answer", node)
 	must(t, c.Kubelet.LoseNode(node))
 	c.Advance(4 * time.Minute)
-	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "") // not ready is no failure
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "") // an unready pod has not failed
 	c.Timeline.Say("its pods are deleted, which nobody confirms")
 	c.Advance(6 * time.Minute)
 	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
@@ -199,7 +199,7 @@ func TestJobOneOfWhoseReplicasFinishes(t *testing.T) {
 	c.Timeline.Golden(t, "job-replica-finishes")
 }
 
-// What counts for a restart is the present delay, as for a termination.
+// The present delay determines when a restart is due, as for a termination.
 func TestDelayOfAJobIsLengthenedAtTheDeadline(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	set := trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))})
@@ -219,8 +219,8 @@ func TestDelayOfAJobIsLengthenedAtTheDeadline(t *testing.T) {
 	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
 }
 
-// What a cache does not show yet uses no restart: at the deadline the pod that replaces a failed one runs. One that has failed
-// again by the time it is seen is a failure all the same.
+// A stale cache uses no restart: at the deadline the pod that replaces a failed one runs. If that pod has failed again
+// by the time it is observed, it is a failure.
 func TestJobRecoversAtTheDeadline(t *testing.T) {
 	for _, restarts := range []int32{0, 1} {
 		for _, again := range []bool{false, true} {
@@ -253,8 +253,8 @@ func TestJobRecoversAtTheDeadline(t *testing.T) {
 	}
 }
 
-// TestCrashAfterEachWriteOfARestart: wherever the controllers crash, a failure is one restart, and the pods of one attempt follow
-// on those of the other.
+// TestCrashAfterEachWriteOfARestart: a failure is one restart, after whichever write the controllers crash, and the pods
+// of an attempt are created after those of the previous attempt are gone.
 func TestCrashAfterEachWriteOfARestart(t *testing.T) {
 	for n := 0; ; n++ {
 		c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
@@ -298,7 +298,8 @@ func TestCrashAfterEachWriteOfARestart(t *testing.T) {
 	}
 }
 
-// TestCrashAfterEachWriteOfAnEnd: a job ends as it does without a crash, succeeding and failing, and leaves no finalizer.
+// TestCrashAfterEachWriteOfAnEnd: a job ends as without a crash, both in success and in failure, and leaves no
+// finalizer.
 func TestCrashAfterEachWriteOfAnEnd(t *testing.T) {
 	for _, code := range []int32{0, 1} {
 		for n := 0; ; n++ {
@@ -330,8 +331,8 @@ func TestCrashAfterEachWriteOfAnEnd(t *testing.T) {
 	}
 }
 
-// TestFinalizersKeepNothing: what a job has is gone soon after it is deleted while it runs, and pods that are orphaned have no
-// finalizer.
+// TestFinalizersKeepNothing: all objects of a job are gone soon after it is deleted while it runs, and orphaned pods
+// have no finalizer.
 func TestFinalizersKeepNothing(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	c.Create(trainingSet(1, v1alpha1.TrainingSpec{}))
@@ -354,7 +355,8 @@ func TestFinalizersKeepNothing(t *testing.T) {
 	}
 }
 
-// TestPodThatSucceededIsNeverMadeAgain: its object may be removed while muster-controller is away and sees nothing of it.
+// TestPodThatSucceededIsNeverMadeAgain: a pod that has succeeded is not created again, even if its object is deleted
+// while muster-controller does not run.
 func TestPodThatSucceededIsNeverMadeAgain(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	c.Create(trainingSet(1, v1alpha1.TrainingSpec{}))
@@ -377,8 +379,8 @@ func TestPodThatSucceededIsNeverMadeAgain(t *testing.T) {
 	wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 0, "")
 }
 
-// TestJobsInAnyOrder: two replicas fail and succeed in other orders of the same steps, with crashes of the controllers at random
-// writes, and with caches that are held back. Each failure is one restart, and in the end nothing is left.
+// TestJobsInAnyOrder: two replicas fail and succeed, with the steps in random orders, with crashes of the controllers at
+// random writes, and with caches that are held back. Each failure is one restart, and in the end no object is left.
 func TestJobsInAnyOrder(t *testing.T) {
 	for seed := range int64(20) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {

@@ -33,7 +33,7 @@ func podsOf(c *Cluster, clique string) []*corev1.Pod {
 	return pods
 }
 
-// TestTrouble is a set whose pods fail, are evicted and are lost with their node.
+// TestTrouble: pods of a set fail, are evicted and are lost with their node.
 func TestTrouble(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(4, 4), Check: invariants()})
 	c.Create(podCliqueSet())
@@ -62,7 +62,8 @@ func TestTrouble(t *testing.T) {
 	c.Timeline.Golden(t, "trouble")
 }
 
-// TestWaitsForRoom is two sets on nodes for one: the second starts when the first has gone, and none in part.
+// TestWaitsForRoom: two sets on nodes with room for one. The second starts when the first is gone, and neither is partly
+// bound.
 func TestWaitsForRoom(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	c.Create(podCliqueSet())
@@ -90,7 +91,7 @@ func TestWaitsForRoom(t *testing.T) {
 	c.Timeline.Golden(t, "room")
 }
 
-// TestStartOrder: pods start after those of the cliques that theirs names.
+// TestStartOrder: pods start after those of the PodCliques that their PodClique names.
 func TestStartOrder(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
 	set := podCliqueSet()
@@ -104,7 +105,7 @@ func TestStartOrder(t *testing.T) {
 	}
 }
 
-// TestOrphans: what a set leaves behind that is deleted with --cascade=orphan stays, and has no owner.
+// TestOrphans: objects of a set that is deleted with --cascade=orphan are kept, and have no owner.
 func TestOrphans(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(3, 4), Check: func(*Cluster) error { return nil }})
 	c.Create(podCliqueSet())
@@ -119,7 +120,7 @@ func TestOrphans(t *testing.T) {
 			c.Fatalf("PodClique %s belongs to %s", clique.Name, ref.Name)
 		}
 	}
-	// A new set of that name says what is in its way, the revision first.
+	// A new set of that name reports the conflicting objects, the revision first.
 	c.Create(podCliqueSet())
 	c.Advance(time.Minute)
 	set := All[*v1alpha1.PodCliqueSet](c)[0]
@@ -129,7 +130,7 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestQuota: pods that are refused are made when they are not any more, without an event that tells of it.
+// TestQuota: rejected pods are created when the quota allows it, without an event that reports the change.
 func TestQuota(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
 	asked := 0
@@ -150,7 +151,7 @@ func TestQuota(t *testing.T) {
 	wantAvailable(c, 8)
 }
 
-// TestSchedulerRestartsWithinABurst: a gang that a crash of the scheduler leaves bound in part is completed.
+// TestSchedulerRestartsWithinABurst: a gang that a crash of the scheduler leaves partly bound is completed.
 func TestSchedulerRestartsWithinABurst(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(3, 4)})
 	c.Create(podCliqueSet())
@@ -164,7 +165,7 @@ func TestSchedulerRestartsWithinABurst(t *testing.T) {
 	wantAvailable(c, 8)
 }
 
-// TestHeldBackCaches: what a cache does not show is not acted on, until it does.
+// TestHeldBackCaches: the controllers do not act on an object before their cache shows it.
 func TestHeldBackCaches(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
 	c.HoldBack(&v1alpha1.PodClique{})
@@ -178,8 +179,8 @@ func TestHeldBackCaches(t *testing.T) {
 	wantAvailable(c, 8)
 }
 
-// TestPodCliquesThatAreGone: pods of a PodClique that is gone, and which the cache still shows, are not created over and
-// over while the garbage collector deletes them.
+// TestPodCliquesThatAreGone: pods of a PodClique that is gone, but still in the cache, are not created repeatedly while
+// the garbage collector deletes them.
 func TestPodCliquesThatAreGone(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
 	c.Create(podCliqueSet())
@@ -196,8 +197,9 @@ func TestPodCliquesThatAreGone(t *testing.T) {
 	wantAvailable(c, 8)
 }
 
-// TestAttemptThatTheCacheShowsLate: the attempt of a unit was raised, all of its pods are gone, and the cache shows its owner
-// without the new attempt. Nothing is created for the earlier one, which would be replaced as soon as the cache catches up.
+// TestAttemptThatTheCacheShowsLate: the attempt of a unit was raised, all of its pods are gone, and the cache shows its
+// owner without the new attempt. No pod is created for the earlier attempt, because it would be replaced as soon as the
+// cache is up to date.
 func TestAttemptThatTheCacheShowsLate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		owner   client.Object
@@ -229,8 +231,8 @@ func TestAttemptThatTheCacheShowsLate(t *testing.T) {
 	}
 }
 
-// TestPodsThatTheCacheShowsLate: pods were created that the cache does not show, and the template is edited. Pods of the new
-// template have other names, so the API server would not refuse a second pod of the same index.
+// TestPodsThatTheCacheShowsLate: the cache does not show pods that were created, and the template is edited. Pods of the new
+// template have other names, so the API server would accept a second pod of the same index.
 func TestPodsThatTheCacheShowsLate(t *testing.T) {
 	for name, age := range map[string]time.Duration{"before the first status": 0, "with a status": time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -257,8 +259,8 @@ func TestPodsThatTheCacheShowsLate(t *testing.T) {
 	}
 }
 
-// TestStatusThatTheCacheShowsLate: what is well again before the cache shows that the status said otherwise is in the status
-// when it does.
+// TestStatusThatTheCacheShowsLate: if an object recovers before the cache shows the status of its failure, the status
+// reports the recovery once the cache is up to date.
 func TestStatusThatTheCacheShowsLate(t *testing.T) {
 	for name, kind := range map[string]client.Object{
 		"PodClique": &v1alpha1.PodClique{}, "PodCliqueScalingGroup": &v1alpha1.PodCliqueScalingGroup{}, "PodCliqueSet": &v1alpha1.PodCliqueSet{},

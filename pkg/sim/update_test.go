@@ -22,7 +22,7 @@ func image(c *Cluster, set *v1alpha1.PodCliqueSet, image string, cliques ...stri
 	})
 }
 
-// broken is what images begin with whose pods never become ready, with breakImages.
+// broken is the prefix of images whose pods never become ready, with breakImages.
 const broken = "registry.example/broken:"
 
 func breakImages(c *Cluster) {
@@ -33,8 +33,8 @@ func breakImages(c *Cluster) {
 	})
 }
 
-// wantUpdated fails the test unless the update of every set has ended, every pod follows the template of its PodClique, and
-// that the one of the set.
+// wantUpdated fails the test unless the update of every set has ended, every pod follows the template of its PodClique,
+// and every PodClique that of the set.
 func wantUpdated(c *Cluster) {
 	c.t.Helper()
 	sets := map[string]*v1alpha1.PodCliqueSet{}
@@ -61,8 +61,8 @@ func wantUpdated(c *Cluster) {
 	}
 }
 
-// newRollout returns a cluster with room for chat and one more replica of its scaling group, on which chat with so many replicas is
-// available.
+// newRollout returns a cluster with room for chat and one more replica of its scaling group, on which chat with this
+// number of replicas is available.
 func newRollout(t *testing.T, replicas int32, edit func(*v1alpha1.PodCliqueSet)) *Cluster {
 	t.Helper()
 	c := New(t, Options{Nodes: Nodes(2*int(replicas), 4), Check: both(invariants(), both(terminations(), updates()))})
@@ -79,7 +79,8 @@ func newRollout(t *testing.T, replicas int32, edit func(*v1alpha1.PodCliqueSet))
 	return c
 }
 
-// An update of everything goes through two replicas of a set, the highest first, one pod or one replica of a group at a time.
+// An update of all cliques proceeds through two replicas of a set, the highest index first, one pod or one replica of a
+// group at a time.
 func TestRollout(t *testing.T) {
 	c := newRollout(t, 2, nil)
 	before := uids(c)
@@ -92,7 +93,7 @@ func TestRollout(t *testing.T) {
 	c.Timeline.Golden(t, "rollout")
 }
 
-// A change of one clique of a scaling group replaces the group's replicas, and nothing else.
+// A change of one clique of a scaling group replaces the replicas of the group, and no other pods.
 func TestRolloutOfAGroup(t *testing.T) {
 	c := newRollout(t, 1, nil)
 	before := uids(c)

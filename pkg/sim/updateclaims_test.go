@@ -15,8 +15,9 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// claims checks what statuses say to be updated against the pods: where a status describes the present spec and revision, no pod
-// that is there to stay has another template. A set whose update is complete has none at all that terminates.
+// claims compares the counts of updated units in statuses with the pods: where a status describes the present spec and
+// revision, no pod that is not being deleted has another template. A set whose update is complete has not even
+// terminating pods of another template.
 func claims(c *Cluster) error {
 	old := map[string]string{} // a pod of an earlier template than its set's, by its PodClique, scaling group, and replica of the set
 	sets := map[string]*v1alpha1.PodCliqueSet{}
@@ -35,7 +36,7 @@ func claims(c *Cluster) error {
 		unreachable[node.Name] = observed.UnreachableNode(node)
 	}
 	ending := map[string]string{} // a pod of an earlier template that terminates, by set
-	taken := map[string]bool{}    // host names of pods that are to stay: what was lost with its node may have one of them
+	taken := map[string]bool{}    // host names of pods that are not being deleted; a pod that was lost with its node may have one of them
 	for _, pod := range All[*corev1.Pod](c) {
 		taken[pod.Spec.Hostname] = taken[pod.Spec.Hostname] || pod.DeletionTimestamp == nil
 	}

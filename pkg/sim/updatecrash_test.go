@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// generations counts the pods that were made, by host name.
+// generations counts the pods that were created, by host name.
 type generations map[string]map[types.UID]bool
 
 func countGenerations(c *Cluster) generations {
@@ -27,13 +27,14 @@ func countGenerations(c *Cluster) generations {
 	return g
 }
 
-// A rollout ends as it does without a crash, wherever the controllers crash: after each of its writes. Each pod is replaced once.
+// An update has the same result as without a crash, after whichever of its writes the controllers crash. Each pod is
+// replaced once.
 func TestCrashAfterEachWriteOfARollout(t *testing.T) {
 	for name, tc := range map[string]struct {
 		replicas int32
 		cliques  []string
 		least    int // writes
-		every    int // of them, unless ROUNDS asks for all
+		every    int // crash after every nth write, unless ROUNDS asks for all
 	}{
 		"a standalone PodClique": {1, []string{"router"}, 20, 1},
 		"a scaling group":        {1, []string{"worker"}, 25, 2},

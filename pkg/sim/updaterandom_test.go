@@ -18,9 +18,9 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// TestUpdatesInAnyOrder: the template of a random set is edited again and again, while it is scaled, pods and nodes fail, the
-// controllers and the scheduler restart, caches are held back, and new pods take their time or never become ready. Once the
-// world is healthy, every pod is of the newest template.
+// TestUpdatesInAnyOrder: the template of a random set is edited repeatedly, while it is scaled, pods and nodes fail, the
+// controllers and the scheduler restart, caches are held back, and new pods start late or never become ready. After all
+// faults have ended, every pod has the newest template.
 func TestUpdatesInAnyOrder(t *testing.T) {
 	runs := 20
 	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
@@ -55,7 +55,7 @@ type updateFuzz struct {
 	random   *rand.Rand
 	set      *v1alpha1.PodCliqueSet
 	version  int
-	edited   bool // the template was
+	edited   bool // the template was edited
 	onDelete bool // the strategy was OnDelete, or is
 	sick     []*corev1.Pod
 	lost     []string
@@ -124,7 +124,7 @@ func (f *updateFuzz) edit(what string, change func(*v1alpha1.PodCliqueSet)) {
 	})
 }
 
-// images gives some of the cliques another image.
+// images changes the image of some of the cliques.
 func (f *updateFuzz) images(name func(version int) string, all bool) {
 	f.version++
 	f.edit("images "+name(f.version), func(s *v1alpha1.PodCliqueSet) {
@@ -138,14 +138,14 @@ func (f *updateFuzz) images(name func(version int) string, all bool) {
 
 func newImage(version int) string { return fmt.Sprintf("registry.example/main:%d", version) }
 
-// act does one thing that happens to sets and clusters.
+// act performs one random action on the set or the cluster.
 func (f *updateFuzz) act() {
 	random := f.random
 	switch random.Intn(16) {
 	case 0, 1, 2:
 		f.images(newImage, false)
 	case 3:
-		f.images(func(int) string { return newImage(1 + random.Intn(2)) }, true) // a rollback, perhaps
+		f.images(func(int) string { return newImage(1 + random.Intn(2)) }, true) // may be a rollback
 	case 4:
 		f.images(func(v int) string { return broken + strconv.Itoa(v) }, false)
 	case 5:
@@ -263,8 +263,8 @@ func (f *updateFuzz) deletePod() {
 	}
 }
 
-// heal lets all be well: probes pass, nodes answer, new pods are ready soon, and the template is one that works. What OnDelete
-// left is rolled out.
+// heal ends all faults: probes pass, nodes are reachable, new pods are ready soon, and the template works. Pods that
+// OnDelete has kept are rolled out.
 func (f *updateFuzz) heal() {
 	f.Timeline.Say("all is well from now on")
 	for _, node := range f.lost {
@@ -286,7 +286,8 @@ func (f *updateFuzz) heal() {
 	}
 }
 
-// wantEveryPodReady fails the test unless every set has its replicas, and these their PodCliques, scaling groups and pods, all ready.
+// wantEveryPodReady fails the test unless every set has all of its replicas, PodCliques, scaling groups and pods, all
+// ready.
 func wantEveryPodReady(c *Cluster) {
 	c.t.Helper()
 	ready, all := map[string]int32{}, map[string]int32{}

@@ -18,7 +18,8 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// updates returns what holds of updates after every step, by what the API server has then and had a step before:
+// updates returns the check of updates that runs after every step, on the present objects and on those of the step
+// before:
 //
 //   - Per PodClique and per scaling group one ready unit at most is in flight: taken down, its replacement not ready yet. In one
 //     replica of a set only.
@@ -27,8 +28,8 @@ import (
 //   - An update ends once, and what has ended is not open again before the template changes.
 //   - What a status says to be updated is: see claims.
 //
-// Beside updates, ready pods go because their PodClique was scaled in, because a user deletes them (userDeletes), or with their
-// PodClique.
+// Apart from updates, ready pods are deleted because their PodClique was scaled in, because a user deletes them
+// (userDeletes), or with their PodClique.
 func updates() func(*Cluster) error {
 	w := &updateWatch{flying: map[flight]string{}, attempts: map[string]int32{}, ended: map[types.UID]end{}}
 	return func(c *Cluster) error {
@@ -52,7 +53,7 @@ func updates() func(*Cluster) error {
 	}
 }
 
-// onChange returns a check that is made after steps that changed something, or after which the clock has moved.
+// onChange returns a check that runs after steps that changed an object or moved the clock.
 func onChange(check func(*Cluster) error) func(*Cluster) error {
 	version, elapsed := int64(-1), time.Duration(-1)
 	return func(c *Cluster) error {
@@ -66,7 +67,7 @@ func onChange(check func(*Cluster) error) func(*Cluster) error {
 
 const deletedByUser = "deleted-by-user"
 
-// userDeletes deletes a pod as a user does, for which no update is blamed.
+// userDeletes deletes a pod as a user, so that the check does not attribute the deletion to an update.
 func userDeletes(c *Cluster, pod *corev1.Pod) {
 	c.t.Helper()
 	Edit(c, pod.DeepCopy(), func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, deletedByUser, "yes") })
@@ -78,24 +79,24 @@ func userDeletes(c *Cluster, pod *corev1.Pod) {
 	c.Delete(pod)
 }
 
-// updateWatch is what the checks know, of the present step and of the one before.
+// updateWatch is the state of the checks, of the present step and of the one before.
 type updateWatch struct {
 	pods    map[types.UID]*corev1.Pod
 	cliques map[string]*v1alpha1.PodClique
 	groups  map[string]*v1alpha1.PodCliqueScalingGroup
-	members map[string]int // how many members of a replica of a scaling group are available, by memberKey
+	members map[string]int // available members of a replica of a scaling group, by memberKey
 
-	before    map[types.UID]*corev1.Pod // pods a step before
-	available map[string][]int          // replicas of scaling groups, a step before
+	before    map[types.UID]*corev1.Pod // pods of the step before
+	available map[string][]int          // available replicas of scaling groups in the step before
 	flying    map[flight]string         // the replica of the set
 	attempts  map[string]int32          // of replicas of scaling groups
 	ended     map[types.UID]end         // updates that have ended, by object
 }
 
-// flight is a ready unit that was taken down: a host name of a PodClique, or a replica of a scaling group.
+// flight is a ready unit that was deleted: a host name of a PodClique, or a replica of a scaling group.
 type flight struct{ kind, owner, unit string }
 
-// end is when an update ended, and of which revision it was.
+// end is the time at which an update ended, and its revision.
 type end struct {
 	at       metav1.Time
 	revision string
@@ -135,7 +136,7 @@ func owner(o metav1.Object) types.UID {
 	return ""
 }
 
-// cliqueOf returns the PodClique that owns a pod and is there to stay, nil if there is none.
+// cliqueOf returns the PodClique that owns a pod and is not being deleted, nil if there is none.
 func (w *updateWatch) cliqueOf(pod *corev1.Pod) *v1alpha1.PodClique {
 	if q := w.cliques[pod.Labels[v1alpha1.LabelPodClique]]; q != nil && q.DeletionTimestamp == nil && q.UID == owner(pod) {
 		return q
@@ -148,7 +149,7 @@ func isOutdated(pod *corev1.Pod, q *v1alpha1.PodClique) bool {
 	return pod.Labels[v1alpha1.LabelPodTemplateHash] != q.Labels[v1alpha1.LabelPodTemplateHash]
 }
 
-// remember keeps what the next step is compared with.
+// remember stores the objects with which the next step is compared.
 func (w *updateWatch) remember() {
 	w.before, w.available = w.pods, map[string][]int{}
 	for name, g := range w.groups {
@@ -165,7 +166,7 @@ func (w *updateWatch) isAvailable(g *v1alpha1.PodCliqueScalingGroup, j int) bool
 	return w.members[memberKey(g.Name, j, observed.GroupAttempt(g, j))] == len(g.Spec.CliqueNames)
 }
 
-// launch notes that a ready unit was taken down. Another of its owner that is in flight is an error.
+// launch records that a ready unit was deleted. It is an error if another unit of its owner is in flight.
 func (w *updateWatch) launch(kind string, o metav1.Object, unit string) error {
 	f := flight{kind, o.GetName(), unit}
 	for other := range w.flying {
@@ -177,7 +178,8 @@ func (w *updateWatch) launch(kind string, o metav1.Object, unit string) error {
 	return nil
 }
 
-// land forgets units in flight that have landed, or whose update has ended because the strategy is OnDelete now.
+// land removes units in flight whose replacement is ready, or whose update has ended because the strategy is OnDelete
+// now.
 func (w *updateWatch) land() {
 	maps.DeleteFunc(w.flying, func(f flight, _ string) bool {
 		if f.kind == "PodCliqueScalingGroup" {
@@ -201,14 +203,14 @@ func (w *updateWatch) land() {
 				others++
 			}
 		}
-		return others >= q.Spec.Replicas // its index is not wanted any more
+		return others >= q.Spec.Replicas // its index is no longer wanted
 	})
 }
 
-// checkPods checks the pods that were ready a step before and are gone now, or about to.
+// checkPods checks the pods that were ready in the step before and are gone or being deleted now.
 func (w *updateWatch) checkPods() error {
 	w.land()
-	up, excess := map[types.UID]int32{}, map[types.UID]int32{} // a step before
+	up, excess := map[types.UID]int32{}, map[types.UID]int32{} // in the step before
 	var gone []*corev1.Pod
 	for uid, pod := range w.before {
 		q := w.cliqueOf(pod)
@@ -227,7 +229,7 @@ func (w *updateWatch) checkPods() error {
 	for _, q := range w.cliques {
 		excess[q.UID] -= q.Spec.Replicas
 	}
-	slices.SortFunc(gone, func(a, b *corev1.Pod) int { // the first may have been scaled in
+	slices.SortFunc(gone, func(a, b *corev1.Pod) int { // the first ones may have been scaled in
 		rank := func(p *corev1.Pod) int {
 			if isOutdated(p, w.cliqueOf(p)) {
 				return 1
@@ -293,7 +295,7 @@ func (w *updateWatch) checkGroup(g *v1alpha1.PodCliqueScalingGroup) error {
 	return nil
 }
 
-// checkReplicas checks that units of one replica of each set are in flight.
+// checkReplicas checks that only units of one replica of each set are in flight.
 func (w *updateWatch) checkReplicas() error {
 	replicas := map[string]string{}
 	for _, replica := range w.flying {

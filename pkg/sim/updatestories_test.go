@@ -16,7 +16,7 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// service is a set with a standalone clique alone, web, of 3 pods, 2 of which are needed.
+// service is a set with a single standalone clique, web, of 3 pods, 2 of which are needed.
 func service(set *v1alpha1.PodCliqueSet) {
 	web := set.Spec.Template.Cliques[0]
 	web.Name, web.Spec.RoleName, web.Spec.Replicas, web.Spec.MinAvailable = "web", "web", 3, ptr.To(int32(2))
@@ -50,7 +50,7 @@ func theClique(c *Cluster, name string) *v1alpha1.PodClique {
 	return clique
 }
 
-// wantProgress fails the test unless the set says that of its update.
+// wantProgress fails the test unless the set reports this progress of its update.
 func wantProgress(c *Cluster, reason lifecycle.UpdateReason, text string) {
 	c.t.Helper()
 	p := meta.FindStatusCondition(theSet(c, "chat").Status.Conditions, v1alpha1.ConditionProgressing)
@@ -59,7 +59,7 @@ func wantProgress(c *Cluster, reason lifecycle.UpdateReason, text string) {
 	}
 }
 
-// images returns how many pods have which image, by the end of its name.
+// images counts the pods by image, by the end of its name.
 func images(c *Cluster) map[string]int {
 	n := map[string]int{}
 	for _, pod := range All[*corev1.Pod](c) {
@@ -68,7 +68,7 @@ func images(c *Cluster) map[string]int {
 	return n
 }
 
-// A second edit in mid-update: what is in flight becomes ready, and the update goes on to the newest template.
+// A second edit during an update: the unit in flight becomes ready, and the update continues with the newest template.
 func TestSecondEdit(t *testing.T) {
 	c := newService(t, Nodes(1, 4), 1, nil)
 	c.Timeline.Say("the image becomes main:2")
@@ -82,8 +82,8 @@ func TestSecondEdit(t *testing.T) {
 	c.Timeline.Golden(t, "rollout-second-edit")
 }
 
-// An image that is never ready stops the update after one unit, and says so; the rest serves on. A repaired template goes on
-// from there, as does the old one.
+// An image whose pods never become ready stops the update after one unit, and the status reports it; the other pods keep
+// serving. With a corrected template, or the old one, the update continues with that unit.
 func TestBrokenImage(t *testing.T) {
 	for _, repaired := range []string{"registry.example/main:3", "registry.example/main:1"} {
 		c := newService(t, Nodes(2, 4), 2, nil)
@@ -109,8 +109,8 @@ func TestBrokenImage(t *testing.T) {
 	}
 }
 
-// Capacity that is gone in mid-update: the update waits with one pod less, has stalled after 10 minutes, and goes on when there is
-// room.
+// Capacity is removed during an update: the update waits with one pod less, is stalled after 10 minutes, and continues
+// when there is room.
 func TestCapacityIsGone(t *testing.T) {
 	c := newService(t, Nodes(1, 3), 1, nil)
 	node := All[*corev1.Node](c)[0].DeepCopy()
@@ -133,7 +133,8 @@ func TestCapacityIsGone(t *testing.T) {
 	c.Timeline.Golden(t, "rollout-capacity")
 }
 
-// The strategy is switched both ways. OnDelete ends a running update at once; RollingRecreate rolls with the next template only.
+// The strategy is changed in both directions. OnDelete ends a running update immediately; RollingRecreate replaces pods
+// only at the next change of the template.
 func TestStrategyIsSwitched(t *testing.T) {
 	c := newService(t, Nodes(1, 4), 1, nil)
 	strategy := func(to v1alpha1.UpdateStrategyType) {
@@ -168,7 +169,7 @@ func TestStrategyIsSwitched(t *testing.T) {
 	c.Timeline.Golden(t, "rollout-strategy")
 }
 
-// Scaling out and in during an update at all three levels: what is new has the newest template and counts as updated.
+// Scaling out and in during an update at all three levels: new units have the newest template and count as updated.
 func TestScalingDuringAnUpdate(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(8, 4), Check: both(invariants(), both(terminations(), updates()))})
 	c.Kubelet.Linger = 10 * time.Second
@@ -209,8 +210,8 @@ func TestScalingDuringAnUpdate(t *testing.T) {
 	c.Timeline.Golden(t, "rollout-scaling")
 }
 
-// A breach during an update: of the PodClique that is being updated it is Unknown and terminates nothing, of one in another replica of
-// the set it terminates that replica, which comes back with the present template.
+// Breaches during an update: for the PodClique that is being updated the condition is Unknown and terminates nothing. A
+// PodClique in another replica of the set terminates that replica, which is created again with the present template.
 func TestBreachDuringAnUpdate(t *testing.T) {
 	c := newService(t, Nodes(2, 3), 2, func(set *v1alpha1.PodCliqueSet) {
 		*set = *watched(time.Minute, 0)
@@ -246,8 +247,8 @@ func TestBreachDuringAnUpdate(t *testing.T) {
 	c.Timeline.Golden(t, "rollout-breach")
 }
 
-// With minAvailable equal to replicas an update goes below it by exactly one unit; with the highest replica of the set first, and
-// a set at zero replicas is updated by having none.
+// With minAvailable equal to replicas an update goes below it by exactly one unit, with the highest replica of the set
+// first.
 func TestUpdateDipsByOneUnit(t *testing.T) {
 	c := newService(t, Nodes(2, 4), 2, func(set *v1alpha1.PodCliqueSet) {
 		set.Spec.Template.Clique("web").Spec.MinAvailable = ptr.To(int32(3))
@@ -282,7 +283,7 @@ func TestUpdateOfASetAtZero(t *testing.T) {
 	wantUpdated(c)
 	wantAvailable(c, 3)
 
-	// In the middle of an update.
+	// During an update.
 	image(c, podCliqueSet(), "registry.example/main:3", "web")
 	c.Advance(3 * time.Second)
 	scale(0)
@@ -300,7 +301,7 @@ func TestUpdateOfASetAtZero(t *testing.T) {
 	wantUpdated(c)
 }
 
-// Going back to the template before is an edit like others: what is of that template stays.
+// Going back to the previous template is an ordinary edit: pods that have that template are kept.
 func TestRollback(t *testing.T) {
 	c := newService(t, Nodes(1, 4), 1, nil)
 	before := uids(c)
@@ -323,7 +324,7 @@ func TestRollback(t *testing.T) {
 		t.Errorf("%d pods were not replaced, want 1", same)
 	}
 
-	// Of a rollout that is over.
+	// After a complete rollout.
 	image(c, podCliqueSet(), "registry.example/main:2", "web")
 	c.Advance(5 * time.Minute)
 	wantUpdated(c)
@@ -333,8 +334,8 @@ func TestRollback(t *testing.T) {
 	wantAvailable(c, 3)
 }
 
-// A replica of the set that waits for its turn may have pods of the newest template, made for other reasons. Going back to the
-// template before replaces these.
+// A replica of the set that waits for its turn may have pods of the newest template, created for other reasons. Going
+// back to the previous template replaces these.
 func TestRollbackOfAReplicaThatWaits(t *testing.T) {
 	for _, clique := range []string{"router", "leader"} {
 		c := newRollout(t, 2, nil)
@@ -362,13 +363,7 @@ func TestRollbackOfAReplicaThatWaits(t *testing.T) {
 	}
 }
 
-// Under OnDelete nothing is deleted by an edit: pods that a user deletes come back with the new template, scaling in takes those of
-// the old one first, and the statuses count.
-// Scale-in under OnDelete takes no ready pod of an earlier template while that leaves fewer ready pods than minAvailable.
-// A node fails: pods of OnDelete whose template excludes it now come back elsewhere, and no other is touched.
-// In a scaling group under OnDelete a deleted pod and a deleted replica come back with the new template, and a replica counts as
-// updated when all its pods are; uniformly with the standalone clique beside it.
-// A replica of a scaling group that is terminated or made again is no update: the statuses tell of none.
+// The termination or the recreation of a replica of a scaling group is not an update, and the statuses report none.
 func TestReplacementIsNoUpdate(t *testing.T) {
 	c := newWatched(t, watched(time.Minute, 0), 0)
 	image(c, podCliqueSet(), "registry.example/main:2", "router", "leader", "worker")
@@ -388,7 +383,8 @@ func TestReplacementIsNoUpdate(t *testing.T) {
 	wantAvailable(c, 8)
 }
 
-// What is created during an update was available when it was, or when the update of it ends at the latest, and is terminated from then on.
+// A PodClique that is created during an update is available when it was available before, or at the latest when its
+// update ends, and can be terminated from then on.
 func TestCreatedDuringAnUpdate(t *testing.T) {
 	c := newService(t, Nodes(4, 3), 2, func(set *v1alpha1.PodCliqueSet) {
 		*set = *watched(time.Minute, 0)
@@ -415,8 +411,8 @@ func TestCreatedDuringAnUpdate(t *testing.T) {
 	wantAvailable(c, 9)
 }
 
-// A replica whose PodCliques are deleted while another is updated comes back with the present template; the update does not end
-// before its pods of the earlier template are gone.
+// A replica whose PodCliques are deleted while another is updated is created again with the present template; the update
+// does not end before its pods of the earlier template are gone.
 func TestAReplicaIsDeletedDuringAnUpdate(t *testing.T) {
 	for at := range 32 {
 		noneIsLeft := func(c *Cluster) error {

@@ -13,7 +13,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// asBefore takes from all objects what the version before this one did not write, while muster-controller is away.
+// asBefore removes from all objects the fields that the previous version did not write, while muster-controller does not
+// run.
 func asBefore(c *Cluster, edit func()) {
 	c.t.Helper()
 	c.process.end()
@@ -54,8 +55,7 @@ func asBefore(c *Cluster, edit func()) {
 	c.start()
 }
 
-// What runs survives the upgrade from a version that knew neither terminations nor training, and is looked after from
-// then on.
+// Running workloads survive the upgrade from a version without terminations and training, and are managed from then on.
 func TestUpgrade(t *testing.T) {
 	for seed := range int64(10) {
 		c := newWatched(t, watched(time.Minute, 0), seed)
