@@ -27,8 +27,8 @@ import (
 // fieldManager owns what Apply writes.
 const fieldManager = "muster-controlplane"
 
-// ApplyManifests reads the YAML files of the directories, with everything below them, and applies the objects; see
-// Apply. Kustomize's own files are passed over.
+// ApplyManifests reads the YAML files of the directories and their subdirectories, and applies the objects; see Apply.
+// Files of kustomize are skipped.
 func (cp *ControlPlane) ApplyManifests(ctx context.Context, dirs ...string) error {
 	var objects []*unstructured.Unstructured
 	for _, dir := range dirs {
@@ -41,7 +41,7 @@ func (cp *ControlPlane) ApplyManifests(ctx context.Context, dirs ...string) erro
 	return cp.Apply(ctx, objects...)
 }
 
-// ReadManifests returns the objects of all .yaml files at and below root, in the order of the file names.
+// ReadManifests returns the objects of all .yaml files below root, in the order of the file names.
 func ReadManifests(files fs.FS, root string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	err := fs.WalkDir(files, root, func(path string, entry fs.DirEntry, err error) error {
@@ -85,8 +85,8 @@ func ParseManifests(content []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Apply applies the objects server-side: namespaces first, then custom resource definitions, which are established when
-// the others follow in the order given. An object without a namespace whose kind has one goes to "default".
+// Apply applies the objects server-side: namespaces first, then custom resource definitions, then, when these are
+// established, the others in the given order. Objects of namespaced kinds without a namespace are applied to "default".
 func (cp *ControlPlane) Apply(ctx context.Context, objects ...*unstructured.Unstructured) error {
 	client, err := dynamic.NewForConfig(cp.admin)
 	if err != nil {
@@ -172,15 +172,15 @@ func (cp *ControlPlane) waitForDefinitions(ctx context.Context, objects []*unstr
 		})
 }
 
-// kindFinder finds the resource of a kind. It asks the API server once, and again for a kind it does not know.
+// kindFinder finds the resource of a kind. It reads discovery once, and again for each unknown kind.
 type kindFinder struct {
 	cp     *ControlPlane
-	mapper meta.RESTMapper // nil before the first question
+	mapper meta.RESTMapper // nil before the first lookup
 }
 
 func (f *kindFinder) find(ctx context.Context, object *unstructured.Unstructured) (*meta.RESTMapping, error) {
 	kind := object.GroupVersionKind()
-	// Discovery knows a new custom resource a moment after it is established, and tells nobody when.
+	// Discovery has a new custom resource a moment after it is established, and sends no event.
 	deadline := time.Now().Add(10 * time.Second)
 	for {
 		if f.mapper != nil {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// recordDir holds one file per background process: its pid and when it started, in the kernel's clock ticks. The
-// second number tells a process from a later one that was given the same pid.
+// recordDir has one file per background process: its pid and its start time in the kernel's clock ticks. The start time
+// distinguishes a process from a later one with the same pid.
 const recordDir = "pids"
 
 func writeRecord(path string, pid int) error {
@@ -25,8 +25,7 @@ func writeRecord(path string, pid int) error {
 	return os.WriteFile(path, fmt.Appendf(nil, "%d %s\n", pid, startTime(pid)), 0o644)
 }
 
-// Background returns the names and pids of the processes that a control plane started with Background in dir, and that
-// still run.
+// Background returns the names and pids of the running processes that a control plane started with Background in dir.
 func Background(dir string) (map[string]int, error) {
 	entries, err := os.ReadDir(filepath.Join(dir, recordDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,8 +51,8 @@ func Background(dir string) (map[string]int, error) {
 	return running, nil
 }
 
-// StopBackground kills what a control plane started with Background in dir, and returns the names. Only processes that
-// were recorded there, and are still the same, are touched. The directory stays.
+// StopBackground kills the processes that a control plane started with Background in dir, and returns their names. It
+// kills only processes that are recorded there with the same start time. The directory is kept.
 func StopBackground(dir string) ([]string, error) {
 	running, err := Background(dir)
 	if err != nil {
@@ -63,7 +62,7 @@ func StopBackground(dir string) ([]string, error) {
 	for _, name := range names {
 		killGroup(running[name])
 	}
-	// They are nobody's children here, so there is nothing to wait on but the process table.
+	// They are not children of this process, so only the process table shows their end.
 	deadline := time.Now().Add(10 * time.Second)
 	for len(running) > 0 {
 		if running, err = Background(dir); err != nil {
@@ -77,8 +76,8 @@ func StopBackground(dir string) ([]string, error) {
 	return names, nil
 }
 
-// RemoveBackground removes the directory of a control plane that was started with Background and has ended. A directory
-// that does not look like one is refused, a missing one is fine.
+// RemoveBackground removes the directory of a control plane that was started with Background and has ended. It is an
+// error if the directory does not look like one; a missing directory is not an error.
 func RemoveBackground(dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -96,8 +95,8 @@ func RemoveBackground(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// startTime returns the start time of a living process as /proc has it, "" for one that is gone or a zombie, and "?" for
-// a living one where there is no /proc.
+// startTime returns the start time of a running process from /proc, "" if it is gone or a zombie, and "?" for a running
+// process on systems without /proc.
 func startTime(pid int) string {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -106,7 +105,8 @@ func startTime(pid int) string {
 		}
 		return ""
 	}
-	// "pid (command) state ppid ... starttime ...": the command may hold anything, so count from its closing bracket.
+	// "pid (command) state ppid ... starttime ...": the command may contain any character, so count from its closing
+	// bracket.
 	_, rest, _ := strings.Cut(string(content[strings.LastIndexByte(string(content), ')'):]), " ")
 	fields := strings.Fields(rest)
 	const state, start = 0, 19

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// authority is the certificate authority of one control plane. The API server trusts it for clients, and everybody
-// trusts it for the API server.
+// authority is the certificate authority of one control plane. The API server trusts it for clients, and all clients
+// trust it for the API server.
 type authority struct {
 	dir         string
 	key         crypto.Signer
@@ -25,15 +25,15 @@ type authority struct {
 	pem         []byte // of certificate
 }
 
-// Names of the front proxy, as kubeadm has them: whoever has a certificate of this authority with this name is believed
-// when it says in headers who the user is. That is how the API server asks API servers behind it, and what every server
-// that delegates authentication, as schedulers do, reads from the ConfigMap kube-system/extension-apiserver-authentication.
+// Names of the front proxy, as in kubeadm: a client with a certificate of this authority and this name may assert the
+// user in headers. The API server uses it to call API servers behind it, and every server that delegates authentication,
+// such as a scheduler, reads it from the ConfigMap kube-system/extension-apiserver-authentication.
 const (
 	frontProxyCA     = "front-proxy-ca"
 	frontProxyClient = "front-proxy-client"
 )
 
-// certificateLife is long enough for a cluster that somebody keeps in the background.
+// certificateLife is long enough for a cluster that runs in the background.
 const certificateLife = 365 * 24 * time.Hour
 
 // newAuthority writes into dir: ca.crt, the API server's apiserver.crt and apiserver.key, the key pair that signs
@@ -60,7 +60,7 @@ func newAuthority(dir string) (*authority, error) {
 		return nil, err
 	}
 
-	// An authority of its own: a client of ours must not be able to say that it is somebody else.
+	// An authority of its own: clients with certificates of the first one must not be able to assert another user.
 	proxy, err := selfSigned(dir, frontProxyCA, "muster local front proxy")
 	if err != nil {
 		return nil, err

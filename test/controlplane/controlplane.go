@@ -14,34 +14,35 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options says what to start. The zero value is a plain cluster (etcd, API server) in a temporary directory.
+// Options configures a control plane. The zero value is a plain cluster (etcd, API server) in a temporary directory.
 type Options struct {
-	// Dir is where data, logs, certificates and kubeconfigs go. Created when missing. Empty: a temporary directory, which
-	// Stop removes. A given one is left in place by Stop.
+	// Dir is the directory of data, logs, certificates and kubeconfigs. It is created if it does not exist. Empty: a
+	// temporary directory, which Stop removes. Stop does not remove a given directory.
 	Dir string
-	// BinDir holds etcd, kube-apiserver and the others. Empty: bin/ of this repository.
+	// BinDir is the directory of etcd, kube-apiserver and the other programs. Empty: bin/ of this repository.
 	BinDir string
 
 	WithControllerManager bool
-	// WithKwok runs KWOK, which keeps nodes labelled type=kwok ready and walks their pods through their lives.
+	// WithKwok runs KWOK, which keeps nodes labelled type=kwok ready and simulates the phases of their pods.
 	WithKwok bool
 
 	// NodeLease is how long a kwok node's lease is valid; the node lifecycle controller declares a node lost a quarter
 	// later. 0: 40 s, as in real clusters. LoseNode does not wait for it.
 	NodeLease time.Duration
-	// NodeLossToleration is how long pods stay bound to a lost node before they are evicted, unless they say otherwise.
-	// Rounded to seconds. 0: 300 s, the API server's default.
+	// NodeLossToleration is how long pods without a toleration of their own stay bound to a lost node before they are
+	// evicted. Rounded to seconds. 0: 300 s, the API server's default.
 	NodeLossToleration time.Duration
 
 	// AuditPolicy is an audit.k8s.io/v1 Policy as YAML; the log is at AuditLog(). Empty: no audit.
 	AuditPolicy string
-	// Extra arguments; a flag given here wins over ours.
+	// Extra arguments; a flag given here overrides the package's own.
 	APIServerArgs, ControllerManagerArgs []string
 
-	// Background: the processes outlive this one, and are recorded in Dir/pids for StopBackground. Needs Dir.
+	// Background: the processes continue after this process has exited, and are recorded in Dir/pids for StopBackground.
+	// Needs Dir.
 	Background bool
 
-	// Verbose gets one line per step. nil: silence.
+	// Verbose gets one line per step. nil: no output.
 	Verbose io.Writer
 }
 
@@ -59,14 +60,14 @@ type ControlPlane struct {
 	etcd, apiServer, controllerManager, kwok *Process
 
 	mu        sync.Mutex
-	processes []*Process // guarded by mu; everything to kill on Stop, in the order it was started
+	processes []*Process // guarded by mu; the processes that Stop kills, in the order in which they were started
 
 	admin  *rest.Config
 	client kubernetes.Interface
 }
 
-// Start starts a control plane and returns once it serves, with the namespaces that every cluster has. On an error, or when
-// ctx ends first, nothing is left running.
+// Start starts a control plane and returns when it serves requests and has the namespaces that every cluster has. On an
+// error, or when ctx ends first, all processes are stopped.
 func Start(ctx context.Context, options Options) (_ *ControlPlane, err error) {
 	if options.Background && options.Dir == "" {
 		return nil, errors.New("a control plane in the background needs a directory of its own")
@@ -136,16 +137,16 @@ func (cp *ControlPlane) prepare() error {
 	return WriteKubeconfig(cp.admin, cp.path("kubeconfig"))
 }
 
-// Stop kills everything that was started here, StartProcess included, and removes the directory if it was a temporary
-// one. It may be called twice. CONTROLPLANE_KEEP=1 in the environment keeps the directory, for its logs.
+// Stop kills all processes that were started here, including those of StartProcess, and removes the directory if it is a
+// temporary one. It may be called twice. CONTROLPLANE_KEEP=1 in the environment keeps the directory, for its logs.
 func (cp *ControlPlane) Stop() {
 	cp.mu.Lock()
 	processes := cp.processes
 	cp.processes = nil
 	cp.mu.Unlock()
 
-	// Newest first: clients, then the API server, then etcd. All are killed, none is asked: their data is thrown away,
-	// and kube-apiserver takes minutes to go when etcd went before it.
+	// Newest first: clients, then the API server, then etcd. All are killed without SIGTERM, because their data is not
+	// needed, and kube-apiserver takes minutes to exit when etcd has stopped before it.
 	for i := len(processes) - 1; i >= 0; i-- {
 		processes[i].Kill()
 	}
@@ -200,7 +201,7 @@ func (cp *ControlPlane) checkBinaries() error {
 }
 
 // repository returns the root of this repository, found from the working directory upwards: go test and go run start
-// inside it. "." when there is none.
+// inside it. "." if it is not found.
 func repository() string {
 	dir, err := os.Getwd()
 	if err != nil {

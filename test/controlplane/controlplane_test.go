@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// shared has everything running; tests use nodes and namespaces of their own. The ones that stop servers start a
-// control plane for themselves.
+// shared has all servers running; tests use nodes and namespaces of their own. Tests that stop servers start a control
+// plane of their own.
 var shared *ControlPlane
 
 func TestMain(m *testing.M) {
@@ -51,7 +51,7 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	}
 
 	cp.Stop()
-	cp.Stop() // twice does no harm
+	cp.Stop() // a second Stop is allowed
 
 	for _, pid := range pids {
 		if groupAlive(pid) {
@@ -63,7 +63,7 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// abandonIn names the environment variable that makes this test binary start a control plane and die at once.
+// abandonIn names the environment variable that makes this test binary start a control plane and exit immediately.
 const abandonIn = "CONTROLPLANE_TEST_ABANDON_IN"
 
 func abandonControlPlane(tempDir string) {
@@ -96,11 +96,11 @@ func TestKilledProcessLeavesNothingBehind(t *testing.T) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s (%d) outlived the process that started it", name, pid)
 			}
-			time.Sleep(10 * time.Millisecond) // nobody's child any more: only the process table tells
+			time.Sleep(10 * time.Millisecond) // it is no longer a child of this process: only the process table shows it
 		}
 	}
 
-	// Its files are swept away by the next control plane.
+	// The next control plane removes its files.
 	t.Setenv("TMPDIR", temp)
 	abandoned, _ := filepath.Glob(filepath.Join(temp, tempPattern+"*"))
 	if len(abandoned) != 1 {
@@ -272,7 +272,7 @@ func TestPodObeysAnnotationsWhileItRuns(t *testing.T) {
 	nodes := newNodes(t, shared, NodeOptions{Count: 1, NamePrefix: "obeys"})
 	pod := newPod(t, shared, namespace, nodes[0], map[string]string{HoldAnnotation: "true"})
 
-	// A later pod that starts shows that the fake kubelet has seen the held one.
+	// A later pod that starts shows that the fake kubelet has seen the pod with HoldAnnotation.
 	witness := newPod(t, shared, namespace, nodes[0], nil)
 	if err := shared.untilPod(ctx, namespace, witness.Name, PodReady); err != nil {
 		t.Fatal(err)
@@ -329,7 +329,7 @@ func TestJobRunsToItsEnd(t *testing.T) {
 		func(jobs []*batchv1.Job) bool { return jobs[0].Status.CompletionTime != nil }); err != nil {
 		t.Fatal(err)
 	}
-	// The pods carry the Job controller's finalizer until it has counted them; they must go all the same.
+	// The pods have the Job controller's finalizer until it has counted them; they must still be removed.
 	background := metav1.DeletePropagationBackground
 	if err := shared.Client().BatchV1().Jobs(namespace).Delete(ctx, "job", metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
 		t.Fatal(err)
@@ -405,7 +405,7 @@ func TestPodOfLostNodeStaysTerminatingUntilTheNodeIsBack(t *testing.T) {
 	if err := shared.Client().CoreV1().Pods(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// A pod on a living node shows that the fake kubelets have had their turn.
+	// A pod on a reachable node shows that the fake kubelets have processed their pods.
 	living := newNodes(t, shared, NodeOptions{Count: 1, NamePrefix: "terminating-other"})
 	witness := newPod(t, shared, namespace, living[0], nil)
 	if err := shared.untilPod(ctx, namespace, witness.Name, PodReady); err != nil {
@@ -476,7 +476,7 @@ func TestServersComeBackWithTheirData(t *testing.T) {
 
 		waited := make(chan error, 1)
 		later := "later-" + restart.name
-		go func() { // a wait that begins in the outage ends after it
+		go func() { // a wait that begins during the outage returns after it
 			waited <- Until(ctx, cp.Client().CoreV1().Namespaces(), metav1.ListOptions{FieldSelector: "metadata.name=" + later},
 				func(found []*corev1.Namespace) bool { return len(found) == 1 })
 		}()
@@ -500,7 +500,7 @@ func TestServersComeBackWithTheirData(t *testing.T) {
 func TestApplyWaitsForDefinitions(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	// The object comes before its kind and its namespace: Apply brings them into order.
+	// The object comes before its kind and its namespace: Apply reorders them.
 	objects := parse(t, `
 apiVersion: apply.muster.test/v1
 kind: Widget
@@ -520,7 +520,7 @@ apiVersion: v1
 kind: Namespace
 metadata: {name: apply}
 `)
-	for range 2 { // a second time changes nothing
+	for range 2 { // applying again changes nothing
 		if err := shared.Apply(ctx, objects...); err != nil {
 			t.Fatal(err)
 		}
@@ -576,7 +576,7 @@ func newNodes(t *testing.T, cp *ControlPlane, options NodeOptions) []string {
 	return nodes
 }
 
-// newPod creates a pod that is bound already: no scheduler runs here.
+// newPod creates a pod with a node name, because no scheduler runs here.
 func newPod(t *testing.T, cp *ControlPlane, namespace, node string, annotations map[string]string) *corev1.Pod {
 	t.Helper()
 	pod, err := cp.Client().CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{

@@ -11,8 +11,8 @@ import (
 // tempPattern names the temporary directories, so that an abandoned one can be recognised.
 const tempPattern = "muster-controlplane-"
 
-// makeDir creates the directory of the control plane: the given one, or a temporary one held by a lock that the kernel
-// drops when this process ends, however it ends.
+// makeDir creates the directory of the control plane: the given one, or a temporary one with a lock that the kernel
+// releases when this process ends, for whatever reason.
 func (cp *ControlPlane) makeDir() error {
 	if cp.options.Dir != "" {
 		dir, err := filepath.Abs(cp.options.Dir)
@@ -24,8 +24,8 @@ func (cp *ControlPlane) makeDir() error {
 	}
 
 	sweepAbandoned()
-	// It gets the name that sweepers look for when it is locked: packages are tested side by side, and a directory without
-	// a lock is abandoned.
+	// It gets the name for which sweepAbandoned looks only after it is locked: packages are tested in parallel, and a
+	// directory without a lock counts as abandoned.
 	unlocked, err := os.MkdirTemp("", "new-"+tempPattern)
 	if err != nil {
 		return fmt.Errorf("making a directory for the control plane: %w", err)
@@ -38,7 +38,7 @@ func (cp *ControlPlane) makeDir() error {
 }
 
 // sweepAbandoned removes temporary directories whose process was killed before it could Stop. The servers of such a
-// process went with it (see startProcess), its files did not.
+// process were killed with it (see startProcess), its files were not removed.
 func sweepAbandoned() {
 	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), tempPattern+"*", "lock"))
 	for _, path := range locks {
@@ -51,7 +51,7 @@ func sweepAbandoned() {
 	}
 }
 
-// lockFile takes the exclusive lock of the file, which is created when missing. An error when somebody else has it.
+// lockFile locks the file exclusively; it is created if it does not exist. An error if another process has the lock.
 func lockFile(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// UserConfig returns the configuration of a client that is this user, in these groups, by a certificate of its own. It
-// may do what RBAC lets it: nothing, unless roles were bound to it. Works while the API server is down.
+// UserConfig returns the configuration of a client that authenticates as this user, in these groups, with a certificate
+// of its own. The user has no rights unless roles are bound to it. Works while the API server is down.
 func (cp *ControlPlane) UserConfig(name string, groups ...string) (*rest.Config, error) {
 	certificate, key, err := cp.authority.clientCertificate(name, groups)
 	if err != nil {
@@ -28,8 +28,8 @@ func (cp *ControlPlane) UserConfig(name string, groups ...string) (*rest.Config,
 	return config, nil
 }
 
-// ServiceAccountConfig returns the configuration of a client that is the service account, with a token as its pods
-// would have. The account must exist.
+// ServiceAccountConfig returns the configuration of a client that authenticates as the service account, with a token as
+// in its pods. The account must exist.
 func (cp *ControlPlane) ServiceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	life := int64((30 * 24 * time.Hour).Seconds())
 	token, err := cp.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
@@ -61,11 +61,11 @@ func (cp *ControlPlane) ServiceAccountKubeconfig(ctx context.Context, namespace,
 	return cp.writeKubeconfig(config, namespace+"-"+name)
 }
 
-// AdminKubeconfig returns the path of a kubeconfig that may do everything.
+// AdminKubeconfig returns the path of the kubeconfig of an administrator.
 func (cp *ControlPlane) AdminKubeconfig() string { return cp.path("kubeconfig") }
 
 // anonymous returns a configuration that trusts the API server, without credentials, and without a client-side rate
-// limit: what a test measures is the server.
+// limit, so that tests measure the server.
 func (cp *ControlPlane) anonymous() *rest.Config {
 	return &rest.Config{
 		Host:            "https://" + cp.apiPort.address(),
@@ -79,8 +79,8 @@ func (cp *ControlPlane) writeKubeconfig(config *rest.Config, name string) (strin
 	return path, WriteKubeconfig(config, path)
 }
 
-// WriteKubeconfig writes the configuration as a kubeconfig file, everything it needs inside. A program that reads an earlier
-// one meanwhile finds that or this.
+// WriteKubeconfig writes the configuration as a self-contained kubeconfig file, atomically: a program that reads it
+// meanwhile gets the earlier or the new content.
 func WriteKubeconfig(config *rest.Config, path string) error {
 	const name = "muster"
 	kubeconfig := clientcmdapi.NewConfig()

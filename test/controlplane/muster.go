@@ -16,11 +16,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// MusterNamespace is where manifests/ puts Muster; both programs have service accounts of their own names there.
+// MusterNamespace is the namespace of Muster in manifests/; both programs have service accounts of their own names
+// there.
 const MusterNamespace = "muster-system"
 
-// InstallMuster applies what manifests/ has for a cluster (namespace, CRDs, service accounts, RBAC, configuration) except the
-// Deployments, whose images do not exist here, and the webhooks, which come with StartMusterController.
+// InstallMuster applies the objects of manifests/ (namespace, CRDs, service accounts, RBAC, configuration) except the
+// Deployments, whose images do not exist here, and the webhooks, which StartMusterController applies.
 func (cp *ControlPlane) InstallMuster(ctx context.Context) error {
 	cp.say("installing Muster's CRDs, service accounts and roles")
 	objects, err := musterManifests(".", func(object *unstructured.Unstructured) bool {
@@ -36,7 +37,7 @@ func (cp *ControlPlane) InstallMuster(ctx context.Context) error {
 	return cp.Apply(ctx, objects...)
 }
 
-// musterManifests returns the objects of manifests/DIR that are kept. Samples are no part of Muster.
+// musterManifests returns the objects of manifests/DIR that keep selects. Samples are excluded.
 func musterManifests(dir string, keep func(*unstructured.Unstructured) bool) ([]*unstructured.Unstructured, error) {
 	manifests := filepath.Join(repository(), "manifests")
 	folders := []string{"namespace.yaml", "crds", "clusterroles.yaml", "scheduler", "controller", "webhooks"}
@@ -58,24 +59,24 @@ func musterManifests(dir string, keep func(*unstructured.Unstructured) bool) ([]
 	return kept, nil
 }
 
-// SchedulerOptions says how to run muster-scheduler.
+// SchedulerOptions configures muster-scheduler.
 type SchedulerOptions struct {
 	// Name of the process and its log. Empty: muster-scheduler.
 	Name string
-	// Config is a KubeSchedulerConfiguration as YAML. Empty: the one of manifests/scheduler. The kubeconfig is filled in.
+	// Config is a KubeSchedulerConfiguration as YAML. Empty: that of manifests/scheduler. The kubeconfig is filled in.
 	Config []byte
-	// Kubeconfig is the file that says where the API server is and who asks. Empty: one of the scheduler's own identity.
+	// Kubeconfig is the path of a kubeconfig. Empty: one with the scheduler's own identity.
 	Kubeconfig string
 	// LeaderElect turns leader election on. Without it the first binding comes 15 seconds sooner after a crash.
 	LeaderElect bool
-	// Args come last and so win.
+	// Args come last and override others.
 	Args []string
 	// Env is added to this process's environment.
 	Env []string
 }
 
 // StartMusterScheduler runs bin/muster-scheduler as its service account, under the rules of manifests/scheduler, and
-// returns once it is ready. InstallMuster comes first. Kill and Restart it as often as needed.
+// returns when it is ready. It needs InstallMuster. It can be killed and restarted.
 func (cp *ControlPlane) StartMusterScheduler(ctx context.Context, options SchedulerOptions) (*Process, error) {
 	name := cmp.Or(options.Name, "muster-scheduler")
 	var err error
@@ -123,17 +124,16 @@ func (cp *ControlPlane) startScheduler(ctx context.Context, name string, options
 	})
 }
 
-// ControllerOptions says how to run muster-controller.
+// ControllerOptions configures muster-controller.
 type ControllerOptions struct {
 	// Name of the process and its log. Empty: muster-controller.
 	Name string
-	// Args come last and so win.
+	// Args come last and override others.
 	Args []string
 }
 
 // StartMusterController runs bin/muster-controller as its service account, under the rules of manifests/controller, with
-// the webhooks of manifests/webhooks pointing at it, and returns once the API server calls them. InstallMuster comes
-// first.
+// the webhooks of manifests/webhooks pointing at it, and returns when the API server calls them. It needs InstallMuster.
 func (cp *ControlPlane) StartMusterController(ctx context.Context, options ControllerOptions) (*Process, error) {
 	kubeconfig, err := cp.ServiceAccountKubeconfig(ctx, MusterNamespace, "muster-controller")
 	if err != nil {
@@ -206,13 +206,13 @@ func webhooksAt(address string) ([]*unstructured.Unstructured, error) {
 	return configurations, nil
 }
 
-// webhookProbes are objects whose dry-run creation shows that a webhook is called. The API server learns of a new webhook
-// on its own time and tells nobody.
+// webhookProbes are objects whose dry-run creation shows that a webhook is called. The API server observes a new webhook
+// after some time and sends no event about it.
 var webhookProbes = []struct {
 	manifest string
 	called   func(created *unstructured.Unstructured, err error) bool
 }{
-	{ // only the webhook refuses it
+	{ // only the webhook rejects it
 		manifest: `
 apiVersion: scheduling.run.ai/v2alpha2
 kind: PodGroup
@@ -223,7 +223,7 @@ spec:
 `,
 		called: func(_ *unstructured.Unstructured, err error) bool { return refusedByWebhook(err) },
 	},
-	{ // only the webhook refuses it
+	{ // only the webhook rejects it
 		manifest: `
 apiVersion: grove.io/v1alpha1
 kind: PodCliqueSet
@@ -236,7 +236,7 @@ spec:
 `,
 		called: func(_ *unstructured.Unstructured, err error) bool { return refusedByWebhook(err) },
 	},
-	{ // only the webhook fills it in
+	{ // only the webhook sets its defaults
 		manifest: `
 apiVersion: grove.io/v1alpha1
 kind: PodCliqueSet
@@ -261,7 +261,7 @@ func refusedByWebhook(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "admission webhook") && strings.Contains(err.Error(), "denied the request")
 }
 
-// waitForWebhook returns once the API server calls the webhooks.
+// waitForWebhook returns when the API server calls the webhooks.
 func (cp *ControlPlane) waitForWebhook(ctx context.Context) error {
 	client, err := dynamic.NewForConfig(cp.admin)
 	if err != nil {
@@ -321,8 +321,8 @@ func deployedSchedulerConfig() ([]byte, error) {
 	return nil, errors.New("manifests/scheduler has no ConfigMap with the key config.yaml")
 }
 
-// withKubeconfig returns the scheduler configuration with this kubeconfig in it: beside --config, kube-scheduler ignores
-// --kubeconfig.
+// withKubeconfig returns the scheduler configuration with this kubeconfig in it: kube-scheduler ignores --kubeconfig if
+// --config is given.
 func withKubeconfig(config []byte, kubeconfig string) ([]byte, error) {
 	var object map[string]any
 	if err := yaml.Unmarshal(config, &object); err != nil {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// errorLine matches a line that klog writes with severity error, and stockError what every Kubernetes server writes so when
-// it starts without --allow-metric-labels-manifest.
+// errorLine matches a line that klog writes with severity error, and stockError the error that every Kubernetes server
+// logs when it starts without --allow-metric-labels-manifest.
 var (
 	errorLine  = regexp.MustCompile(`^E\d{4} `)
 	stockError = "The manifest file is empty, ignoring."
@@ -27,7 +27,7 @@ func TestMusterRunsUnderItsOwnRules(t *testing.T) {
 	if err := cp.InstallMuster(ctx); err != nil {
 		t.Fatal(err)
 	}
-	controller, err := cp.StartMusterController(ctx, ControllerOptions{}) // returns once its webhook is called
+	controller, err := cp.StartMusterController(ctx, ControllerOptions{}) // returns when its webhook is called
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestMusterRunsUnderItsOwnRules(t *testing.T) {
 		if strings.Contains(log, "is forbidden") {
 			t.Errorf("%s lacks a right:\n%s", p.options.Name, log)
 		}
-		// What a stranger sees in the log of a cluster in which nothing is wrong.
+		// The log of a cluster without faults has no errors.
 		for line := range strings.Lines(log) {
 			if errorLine.MatchString(line) && !strings.Contains(line, stockError) {
 				t.Errorf("%s logs an error: %s", p.options.Name, line)
@@ -70,8 +70,8 @@ func TestMusterRunsUnderItsOwnRules(t *testing.T) {
 	}
 }
 
-// What muster-scheduler would run with can be had without a cluster, and the file from which the stock scheduler reads the
-// built-in profile is not left behind.
+// muster-scheduler writes its configuration without a cluster, and removes the file from which the stock scheduler reads
+// the built-in profile.
 func TestMusterSchedulerWritesItsConfiguration(t *testing.T) {
 	t.Parallel()
 	dir, temp := t.TempDir(), t.TempDir()

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// Labels of the fleet's topology. Every vendor has names of its own for block and rack; these are nobody's.
+// Topology labels of the nodes. The names of labels for block and rack differ between vendors; these are examples.
 const (
 	ZoneLabel  = corev1.LabelTopologyZone     // topology.kubernetes.io/zone
 	BlockLabel = "topology.example.com/block" // racks with a common spine
@@ -60,7 +60,7 @@ func (cp *ControlPlane) CreateNodes(ctx context.Context, options NodeOptions) ([
 	return names, cp.waitForNodes(ctx, names)
 }
 
-// node returns the node with this number, complete with its status, as a kubelet would report it.
+// node returns the node with this number, including its status, as a kubelet would report it.
 func (o NodeOptions) node(number int) *corev1.Node {
 	prefix := o.NamePrefix
 	if prefix == "" {
@@ -125,15 +125,15 @@ func readyCondition(status corev1.ConditionStatus, reason, message string) corev
 	}
 }
 
-// LoseNode makes the node look as it does when its kubelet has stopped reporting: Ready is Unknown, the node has the
-// unreachable taints, its pods are not ready, and nobody finishes their deletion. It does at once what the node
-// lifecycle controller would do when the lease has run out, so that tests need not wait for it.
+// LoseNode makes the node look as if its kubelet had stopped reporting: Ready is Unknown, the node has the unreachable
+// taints, its pods are not ready, and their deletion is not completed. It does immediately what the node lifecycle
+// controller would do when the lease has expired, so that tests need not wait for it.
 func (cp *ControlPlane) LoseNode(ctx context.Context, name string) error {
-	// 1. The fake kubelet lets go.
+	// 1. The fake kubelet stops managing the node.
 	if err := cp.changeNode(ctx, name, func(node *corev1.Node) { delete(node.Labels, kwokLabel) }); err != nil {
 		return err
 	}
-	// 2. The node is unknown; with a node lifecycle controller the taints follow from that.
+	// 2. The node is unknown; a node lifecycle controller adds the taints.
 	if err := cp.setNodeReady(ctx, name, readyCondition(corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.")); err != nil {
 		return err
 	}
@@ -156,8 +156,8 @@ func (cp *ControlPlane) LoseNode(ctx context.Context, name string) error {
 	})
 }
 
-// RestoreNode takes LoseNode back, and returns when the node is ready and free of taints. Its pods become ready again
-// soon after.
+// RestoreNode reverts LoseNode, and returns when the node is ready and free of taints. Its pods become ready again soon
+// after.
 func (cp *ControlPlane) RestoreNode(ctx context.Context, name string) error {
 	if !cp.options.WithKwok {
 		if err := cp.setNodeReady(ctx, name, readyCondition(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")); err != nil {
@@ -178,7 +178,7 @@ func (cp *ControlPlane) RestoreNode(ctx context.Context, name string) error {
 	return cp.waitForNodes(ctx, []string{name})
 }
 
-// RemoveNode deletes the node and returns it as it was, for ReturnNode. Its pods stay until somebody collects them.
+// RemoveNode deletes the node and returns it as it was, for ReturnNode. Its pods are not deleted with it.
 func (cp *ControlPlane) RemoveNode(ctx context.Context, name string) (*corev1.Node, error) {
 	node, err := cp.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -187,7 +187,7 @@ func (cp *ControlPlane) RemoveNode(ctx context.Context, name string) (*corev1.No
 	return node, cp.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
 }
 
-// ReturnNode creates a removed node anew, and returns when it is ready.
+// ReturnNode creates a removed node again, and returns when it is ready.
 func (cp *ControlPlane) ReturnNode(ctx context.Context, removed *corev1.Node) error {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: removed.Name, Labels: removed.Labels, Annotations: removed.Annotations},
@@ -221,7 +221,7 @@ func (cp *ControlPlane) untilNode(ctx context.Context, name string, done func(*c
 		func(nodes []*corev1.Node) bool { return len(nodes) == 1 && done(nodes[0]) })
 }
 
-// nodeReady tells whether pods can be scheduled to the node, as far as its kubelet is concerned.
+// nodeReady reports whether pods can be scheduled to the node, as far as its kubelet is concerned.
 func nodeReady(node *corev1.Node) bool {
 	if len(withoutLifecycleTaints(node.Spec.Taints)) < len(node.Spec.Taints) {
 		return false
@@ -285,7 +285,7 @@ func (cp *ControlPlane) setPodsReady(ctx context.Context, node string, status co
 			continue
 		}
 		err := cp.changePodStatus(ctx, pod.Namespace, pod.Name, func(pod *corev1.Pod) { setReady(pod, status) })
-		if err != nil && !apierrors.IsNotFound(err) { // it may go at any time
+		if err != nil && !apierrors.IsNotFound(err) { // it may be deleted at any time
 			return err
 		}
 	}

@@ -13,25 +13,26 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// Annotations by which a pod on a kwok node tells its fake kubelet what to do. Without any a bound pod starts at once,
-// is ready, runs for ever, and goes at once when it is deleted. They may be set and changed at any time.
+// Annotations of a pod that control its fake kubelet on a kwok node. Without them a bound pod starts immediately,
+// becomes ready, runs until it is deleted, and is then removed immediately. They may be set and changed at any time.
 const (
-	// HoldAnnotation "true": the pod stays Pending though bound.
+	// HoldAnnotation "true": the pod stays Pending after it was bound.
 	HoldAnnotation = "fake-kubelet.muster.test/hold"
-	// StartAfterAnnotation is the time from binding to running, as "2s".
+	// StartAfterAnnotation is the time from binding to running, such as "2s".
 	StartAfterAnnotation = "fake-kubelet.muster.test/start-after"
 	// ReadyAnnotation "false": the pod runs without being ready.
 	ReadyAnnotation = "fake-kubelet.muster.test/ready"
 	// ExitCodeAnnotation ends the pod once it runs: "0" succeeds, any other number fails with that exit code.
 	ExitCodeAnnotation = "fake-kubelet.muster.test/exit-code"
-	// ExitAfterAnnotation delays the exit, as "5s"; counted from the pod's last change. It makes Jobs that end by themselves.
+	// ExitAfterAnnotation delays the exit, such as "5s", counted from the pod's last change. Jobs with such pods
+	// complete by themselves.
 	ExitAfterAnnotation = "fake-kubelet.muster.test/exit-after"
 )
 
 // BrokenImage cannot be pulled: a pod that has it stays Pending on its kwok node, with the reason ErrImagePull.
 const BrokenImage = "registry.invalid/server:1"
 
-// StartPod makes a bound pod Running and Ready where no kwok does it.
+// StartPod makes a bound pod Running and Ready in a cluster without kwok.
 func (cp *ControlPlane) StartPod(ctx context.Context, namespace, name string) error {
 	return cp.changePodStatus(ctx, namespace, name, func(pod *corev1.Pod) {
 		now := metav1.Now()
@@ -40,7 +41,7 @@ func (cp *ControlPlane) StartPod(ctx context.Context, namespace, name string) er
 	})
 }
 
-// ExitPod ends a running pod with this exit code and returns when it has ended: Succeeded for 0, otherwise Failed.
+// ExitPod makes a running pod exit with this code and returns when it has finished: Succeeded for 0, otherwise Failed.
 func (cp *ControlPlane) ExitPod(ctx context.Context, namespace, name string, code int) error {
 	if !cp.options.WithKwok {
 		return cp.changePodStatus(ctx, namespace, name, func(pod *corev1.Pod) { exit(pod, code) })
@@ -63,8 +64,8 @@ func (cp *ControlPlane) AnnotatePod(ctx context.Context, namespace, name string,
 	return err
 }
 
-// RemovePod deletes the pod and returns when it is gone. Where no kwok confirms the deletion, the pod goes at once, as
-// with kubectl delete --force.
+// RemovePod deletes the pod and returns when it is gone. Without kwok, which confirms deletions, the pod is removed
+// immediately, as by kubectl delete --force.
 func (cp *ControlPlane) RemovePod(ctx context.Context, namespace, name string) error {
 	options := metav1.DeleteOptions{}
 	if !cp.options.WithKwok {
@@ -85,7 +86,7 @@ func (cp *ControlPlane) RemovePod(ctx context.Context, namespace, name string) e
 		func(pods []*corev1.Pod) bool { return len(pods) == 0 || pods[0].UID != pod.UID })
 }
 
-// PodReady tells whether the pod's Ready condition is True.
+// PodReady reports whether the pod's Ready condition is True.
 func PodReady(pod *corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady {

@@ -8,18 +8,19 @@ import (
 	"runtime"
 )
 
-// A port is a TCP port of 127.0.0.1 that is ours until released, also while its server is down.
+// A port is a TCP port of 127.0.0.1 that this control plane owns until it is released, even while its server does not
+// run.
 type port struct {
 	number int
-	claim  net.Listener // nil where there is no such thing
+	claim  net.Listener // nil where abstract sockets do not exist
 }
 
-// Below the range from which the kernel picks ports for outgoing connections: a client of anybody must not take the
-// port of an API server that is being restarted.
+// Below the range from which the kernel picks ports for outgoing connections: another client must not get the port of an
+// API server that is being restarted.
 const firstPort, lastPort = 20000, 29999
 
-// freePort returns a port that nobody listens on and no other control plane of this machine has claimed. A claim is an
-// abstract unix socket (Linux): no file, and gone with its process.
+// freePort returns a port on which no process listens and which no other control plane of this machine has claimed. A
+// claim is an abstract unix socket (Linux): it has no file, and ends with its process.
 func freePort() (*port, error) {
 	for range 1000 {
 		number := firstPort + rand.IntN(lastPort-firstPort+1)

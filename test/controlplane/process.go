@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// ProcessOptions describes a program to run beside the control plane.
+// ProcessOptions describes a program to run in addition to the control plane.
 type ProcessOptions struct {
 	// Name is unique within the control plane: the log is Dir/NAME.log.
 	Name string
@@ -23,18 +23,18 @@ type ProcessOptions struct {
 	Env []string
 	// ReadyURL answers a GET with 200 once the program is ready; see Restart. May be empty.
 	ReadyURL string
-	// ReadyAnonymous: the GET brings no certificate, as that of a kubelet. A server of Kubernetes logs an error about a
-	// certificate that comes before it has read which authority to trust.
+	// ReadyAnonymous: the GET sends no certificate, like that of a kubelet. A server of Kubernetes logs an error about a
+	// certificate that it receives before it has read which authority to trust.
 	ReadyAnonymous bool
 }
 
-// Process is one program: a server of the control plane, or muster-scheduler. It can be killed and started again, with
-// the same arguments; the log goes on in the same file. The methods may be called from several goroutines.
+// Process is one program: a server of the control plane, or muster-scheduler. It can be killed and started again with
+// the same arguments; its log is appended to the same file. The methods may be called from several goroutines.
 type Process struct {
 	options    ProcessOptions
 	log        string
 	background bool
-	record     string // file that remembers pid and start time of a background process
+	record     string // file with pid and start time of a background process
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd     // guarded by mu; nil before the first Start
@@ -58,14 +58,14 @@ func (cp *ControlPlane) NewProcess(options ProcessOptions) *Process {
 	return p
 }
 
-// StartProcess is NewProcess and Start.
+// StartProcess combines NewProcess and Start.
 func (cp *ControlPlane) StartProcess(options ProcessOptions) (*Process, error) {
 	p := cp.NewProcess(options)
 	return p, p.Start()
 }
 
 // Start runs the program, in a process group of its own. Unless it is a background process, the kernel kills it when
-// this process dies. An error if it runs already.
+// this process dies. It is an error if the program runs already.
 func (p *Process) Start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +109,7 @@ func (p *Process) Start() error {
 	return nil
 }
 
-// Done returns a channel that is closed when the present run ends. A process that never ran has ended.
+// Done returns a channel that is closed when the present run ends. It is closed if the process has never run.
 func (p *Process) Done() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,7 +121,7 @@ func (p *Process) Done() <-chan struct{} {
 	return p.done
 }
 
-// Running tells whether the program runs.
+// Running reports whether the program runs.
 func (p *Process) Running() bool {
 	select {
 	case <-p.Done():
@@ -148,8 +148,8 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Kill ends the process group with SIGKILL and returns when the program is gone, and what it started as well, unless init
-// is slow to bury that.
+// Kill ends the process group with SIGKILL and returns when the program and its children are gone; it does not wait long
+// for init to reap these.
 func (p *Process) Kill() {
 	pid := p.PID()
 	if pid != 0 && p.Running() {
@@ -157,14 +157,14 @@ func (p *Process) Kill() {
 	}
 	<-p.Done()
 	for deadline := time.Now().Add(2 * time.Second); pid != 0 && groupAlive(pid) && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond) // nobody is told when a process that is not a child ends
+		time.Sleep(time.Millisecond) // the kernel does not notify about the end of a process that is not a child
 	}
 	if p.record != "" {
 		os.Remove(p.record)
 	}
 }
 
-// Terminate asks the program to end (SIGTERM) and kills it if it has not ended within the grace period.
+// Terminate sends SIGTERM to the program, and kills it if it has not exited within the grace period.
 func (p *Process) Terminate(grace time.Duration) {
 	if pid := p.PID(); pid != 0 && p.Running() {
 		syscall.Kill(pid, syscall.SIGTERM)
@@ -176,7 +176,7 @@ func (p *Process) Terminate(grace time.Duration) {
 	p.Kill()
 }
 
-// ReadyURL returns the address that tells whether the program is ready, "" if it has none.
+// ReadyURL returns the address for checking whether the program is ready, "" if it has none.
 func (p *Process) ReadyURL() string { return p.options.ReadyURL }
 
 // Name returns the name of the process.
@@ -195,7 +195,7 @@ func (p *Process) LogTail(lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// EndedEarly is the error for a program that ended while somebody waited for it.
+// EndedEarly returns the error for a program that exited while a caller waited for it.
 func (p *Process) EndedEarly() error {
 	err := p.Err()
 	if err == nil {
@@ -204,8 +204,8 @@ func (p *Process) EndedEarly() error {
 	return fmt.Errorf("%s ended (%w); the end of its log:\n%s", p.options.Name, err, p.LogTail(15))
 }
 
-// startProcess starts the command from one operating system thread that never ends. Linux delivers "the parent died" when
-// the thread that forked dies, not the process, and Go may end the thread of any other goroutine.
+// startProcess starts the command from one operating system thread that does not end. Linux delivers "the parent died"
+// when the thread that forked dies, not the process, and Go may end the thread of any other goroutine.
 func startProcess(cmd *exec.Cmd) error {
 	forker.once.Do(func() {
 		forker.requests = make(chan func())
@@ -226,10 +226,10 @@ var forker struct {
 	requests chan func()
 }
 
-// groupAlive reports whether the process group has any process, dead ones that are not buried yet included.
+// groupAlive reports whether the process group has any process, including zombies.
 func groupAlive(pid int) bool { return syscall.Kill(-pid, 0) == nil }
 
-// killGroup kills the process and everything it started. A group that is gone already is fine.
+// killGroup kills the process and everything it started. A group that is already gone is not an error.
 func killGroup(pid int) {
 	if syscall.Kill(-pid, syscall.SIGKILL) != nil {
 		syscall.Kill(pid, syscall.SIGKILL)

@@ -4,7 +4,8 @@ package controlplane
 
 import "syscall"
 
-// sysProcAttr puts a program into a process group of its own. Without Linux nothing ends it when its parent is killed.
+// sysProcAttr puts a program into a process group of its own. On systems other than Linux it is not killed with its
+// parent.
 func sysProcAttr(background bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: !background, Setsid: background}
 }

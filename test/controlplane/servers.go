@@ -26,7 +26,7 @@ func (cp *ControlPlane) StartEtcd(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// Peers are mandatory, though there are none.
+		// Peer URLs are mandatory, although there are no peers.
 		peer, client := "http://"+peerPort.address(), "http://"+cp.etcdPort.address()
 		cp.etcd = cp.NewProcess(cp.server("etcd", "http://"+cp.etcdPort.address()+"/health", nil,
 			"--name=default",
@@ -36,7 +36,7 @@ func (cp *ControlPlane) StartEtcd(ctx context.Context) error {
 			"--listen-peer-urls="+peer,
 			"--initial-advertise-peer-urls="+peer,
 			"--initial-cluster=default="+peer,
-			// A crash of the machine may lose data here; a crash of etcd does not.
+			// A crash of the machine may lose data; a crash of etcd does not.
 			"--unsafe-no-fsync",
 			"--quota-backend-bytes=8589934592",
 			"--log-level=warn",
@@ -62,7 +62,7 @@ func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return cp.startServer(ctx, cp.apiServer)
 }
 
-// StopAPIServer ends the API server: asked first, killed after two seconds.
+// StopAPIServer terminates the API server with SIGTERM, and kills it after two seconds.
 func (cp *ControlPlane) StopAPIServer() { cp.apiServer.Terminate(2 * time.Second) }
 
 func (cp *ControlPlane) apiServerArgs() ([]string, error) {
@@ -86,7 +86,7 @@ func (cp *ControlPlane) apiServerArgs() ([]string, error) {
 		"--service-account-key-file=" + cp.authority.path("sa.pub"),
 		"--service-account-signing-key-file=" + cp.authority.path("sa.key"),
 		"--service-cluster-ip-range=10.96.0.0/16",
-		// Nobody reaches this API server through the Service "kubernetes", and a loopback address is not allowed there.
+		// No client uses the Service "kubernetes" of this API server, and a loopback address is not allowed there.
 		"--endpoint-reconciler-type=none",
 		"--allow-privileged=true",
 	}
@@ -103,27 +103,28 @@ func (cp *ControlPlane) apiServerArgs() ([]string, error) {
 		if err := os.WriteFile(policy, []byte(cp.options.AuditPolicy), 0o644); err != nil {
 			return nil, err
 		}
-		// One file: by default it is moved away after 100 MB, and whoever counts requests would miss the earlier ones.
+		// One file: by default it is rotated after 100 MB, and tests that count requests would miss the earlier ones.
 		args = append(args, "--audit-policy-file="+policy, "--audit-log-path="+cp.AuditLog(), "--audit-log-maxsize=0")
 	}
 	return args, nil
 }
 
-// disabledAdmission returns the admission plugins that need a controller which does not run here.
+// disabledAdmission returns the admission plugins that need a controller that does not run here.
 func (cp *ControlPlane) disabledAdmission() []string {
 	var disabled []string
 	if !cp.options.WithControllerManager {
-		// Refuses pods until a controller has made the service account "default".
+		// Rejects pods until a controller has created the service account "default".
 		disabled = append(disabled, "ServiceAccount")
 	}
 	if !cp.watchesNodes() {
-		// Taints every new node as not ready until a controller has seen it ready.
+		// Taints every new node as not ready until a controller has observed it ready.
 		disabled = append(disabled, "TaintNodesByCondition")
 	}
 	return disabled
 }
 
-// watchesNodes tells whether the node lifecycle controller runs: it needs somebody who renews the nodes' leases.
+// watchesNodes reports whether the node lifecycle controller runs: it needs a kubelet that renews the leases of the
+// nodes.
 func (cp *ControlPlane) watchesNodes() bool {
 	return cp.options.WithControllerManager && cp.options.WithKwok
 }
@@ -163,7 +164,7 @@ func (cp *ControlPlane) startControllerManager(ctx context.Context) error {
 }
 
 // RestartControllerManager kills kube-controller-manager, starts it and waits until it is ready. After an outage of the
-// API server it would go on where it was only when its back-off is over, up to a minute later.
+// API server it would continue only when its back-off is over, up to a minute later.
 func (cp *ControlPlane) RestartControllerManager(ctx context.Context) error {
 	return cp.Restart(ctx, cp.controllerManager)
 }
@@ -196,7 +197,7 @@ func (cp *ControlPlane) startKwok(ctx context.Context) error {
 	return cp.startServer(ctx, cp.kwok)
 }
 
-// server describes a server of the control plane; extra arguments come last and so win.
+// server describes a server of the control plane; extra arguments come last and override others.
 func (cp *ControlPlane) server(name, readyURL string, extra []string, args ...string) ProcessOptions {
 	return ProcessOptions{Name: name, Path: filepath.Join(cp.options.BinDir, name), Args: append(args, extra...), ReadyURL: readyURL}
 }
@@ -209,8 +210,8 @@ func (cp *ControlPlane) startServer(ctx context.Context, p *Process) error {
 	return cp.WaitReady(ctx, p)
 }
 
-// WaitReady returns once a GET of the process's ReadyURL answers 200. It fails with the end of the log when the process
-// ends before that, or when ctx does; it waits two minutes at most.
+// WaitReady returns when a GET of the process's ReadyURL answers 200. If the process exits before that, or ctx ends, the
+// error has the end of the log; it waits at most two minutes.
 func (cp *ControlPlane) WaitReady(ctx context.Context, p *Process) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("not ready within two minutes"))
 	defer cancel()
@@ -220,7 +221,7 @@ func (cp *ControlPlane) WaitReady(ctx context.Context, p *Process) error {
 	}
 	defer client.CloseIdleConnections()
 
-	// There is nothing to watch before the server is there, hence the polling.
+	// A server that does not answer yet cannot be watched, so this polls.
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	answer := errors.New("not asked yet")
@@ -251,9 +252,9 @@ func (cp *ControlPlane) WaitReady(ctx context.Context, p *Process) error {
 	}
 }
 
-// probe returns an HTTP client for readiness questions, with the admin's certificate unless it is to be anonymous. It
-// takes any certificate for an answer: all servers but the API server sign their own, and it only asks on loopback
-// whether a server answers.
+// probe returns an HTTP client for readiness checks, with the admin's certificate unless it is to be anonymous. It does
+// not verify certificates: all servers except the API server have self-signed ones, and the probe only checks on
+// loopback whether a server answers.
 func (cp *ControlPlane) probe(anonymous bool) (*http.Client, error) {
 	pair, err := tls.X509KeyPair(cp.admin.CertData, cp.admin.KeyData)
 	if err != nil {
@@ -266,7 +267,7 @@ func (cp *ControlPlane) probe(anonymous bool) (*http.Client, error) {
 	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: config}}, nil
 }
 
-// waitForNamespaces waits for those that every cluster has; the API server makes them after it is ready.
+// waitForNamespaces waits for the namespaces that every cluster has; the API server creates them after it is ready.
 func (cp *ControlPlane) waitForNamespaces(ctx context.Context) error {
 	return Until(ctx, cp.client.CoreV1().Namespaces(), metav1.ListOptions{}, func(found []*corev1.Namespace) bool {
 		missing := map[string]bool{metav1.NamespaceDefault: true, metav1.NamespaceSystem: true, corev1.NamespaceNodeLease: true}
@@ -282,7 +283,7 @@ func (cp *ControlPlane) waitForServiceAccount(ctx context.Context, namespace, na
 		func(found []*corev1.ServiceAccount) bool { return len(found) == 1 })
 }
 
-// CreateNamespace creates a namespace in which pods can be created at once.
+// CreateNamespace creates a namespace in which pods can be created immediately.
 func (cp *ControlPlane) CreateNamespace(ctx context.Context, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := cp.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {

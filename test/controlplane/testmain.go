@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Main is the body of a TestMain: it starts a control plane that the package's tests share, does what else is to be done
-// before them, runs them, stops it, and returns the exit status. An interrupted run stops it too.
+// Main is the body of a TestMain: it starts a control plane that the package's tests share, calls the functions that
+// prepare it, runs the tests, stops it, and returns the exit status. An interrupt stops it too.
 //
 //	var cp *controlplane.ControlPlane
 //

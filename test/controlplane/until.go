@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// ListWatcher is what every typed and dynamic client of a resource can do.
+// ListWatcher has the methods that every typed and dynamic client of a resource has.
 type ListWatcher[L runtime.Object] interface {
 	List(ctx context.Context, options metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// Until watches the objects that match the options and returns as soon as done says so; done gets all of them, in no
-// order, once at the beginning and after every change. It outlasts an API server that goes away and comes back. An
-// error: ctx ended, or the client may not list or watch. A ctx without a deadline, as a test's is, ends here after three
-// minutes.
+// Until watches the objects that match the options and returns as soon as done returns true. done gets all of the
+// objects, in no order, once at the beginning and after every change. Until survives a restart of the API server. It
+// returns an error if ctx ends, or if the client may not list or watch. If ctx has no deadline, such as that of a test,
+// Until gives up after three minutes.
 //
 //	err := controlplane.Until(ctx, client.CoreV1().Pods("default"), metav1.ListOptions{},
 //		func(pods []*corev1.Pod) bool { return len(pods) == 8 })
@@ -48,7 +48,7 @@ func Until[P interface {
 				err = ctx.Err()
 			}
 			return fmt.Errorf("gave up waiting (%w), last: %w", context.Cause(ctx), err)
-		case <-time.After(50 * time.Millisecond): // the API server is away, or the watch is too old: list again
+		case <-time.After(50 * time.Millisecond): // the API server is unavailable, or the watch is too old: list again
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Warnings remembers the warnings that the API server gave a client. It is ready for use as it is:
+// Warnings records the warnings that a client receives from the API server. The zero value is ready for use:
 //
 //	var warnings controlplane.Warnings
 //	config := cp.Admin()

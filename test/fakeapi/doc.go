@@ -1,3 +1,3 @@
-// Package fakeapi is an API server for PodGroups, as far as the scheduler needs one: create, replace, list, watch, and
-// status updates with conflicts. Tests call it directly, or through HTTP as a client does.
+// Package fakeapi is an in-memory API server for PodGroups with the requests that the scheduler needs: create, replace,
+// list, watch, and status updates with conflicts. Tests call it directly, or through HTTP like a client.
 package fakeapi

@@ -24,7 +24,7 @@ import (
 type PodGroups struct {
 	mu       sync.Mutex
 	objects  map[types.NamespacedName]*v2alpha2.PodGroup
-	history  []event // the resource version is how many there are
+	history  []event // the resource version is its length
 	watchers map[chan event]bool
 	updates  int
 	failures []error
@@ -41,8 +41,8 @@ func NewPodGroups() *PodGroups {
 	return &PodGroups{objects: map[types.NamespacedName]*v2alpha2.PodGroup{}, watchers: map[chan event]bool{}}
 }
 
-// Serve answers HTTP requests until the test ends, and returns the address. Clients have to end first: register what ends
-// them later.
+// Serve answers HTTP requests until the test ends, and returns the address. Clients have to stop before it does:
+// register their cleanup later.
 func (p *PodGroups) Serve(t *testing.T) (url string) {
 	t.Helper()
 	server := httptest.NewServer(p)
@@ -78,7 +78,7 @@ func (p *PodGroups) Get(key types.NamespacedName) *v2alpha2.PodGroup {
 	return p.objects[key].DeepCopy()
 }
 
-// Delete removes a PodGroup. It is no error if there is none.
+// Delete removes a PodGroup. It is not an error if there is none.
 func (p *PodGroups) Delete(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +102,7 @@ func (p *PodGroups) FailUpdates(errs ...error) {
 	p.failures = errs
 }
 
-// OnUpdate has a function called with every PodGroup whose status was updated.
+// OnUpdate registers a function that is called with every PodGroup whose status was updated.
 func (p *PodGroups) OnUpdate(f func(*v2alpha2.PodGroup)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +141,7 @@ func (p *PodGroups) updateStatus(group *v2alpha2.PodGroup) (*v2alpha2.PodGroup, 
 	return next.DeepCopy(), nil
 }
 
-// store takes over an object as the newest version of it.
+// store stores an object as its newest version. The caller must not modify it afterwards.
 func (p *PodGroups) store(kind watch.EventType, group *v2alpha2.PodGroup) {
 	p.objects[keyOf(group)] = group
 	p.record(kind, group)
@@ -200,7 +200,7 @@ func (p *PodGroups) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// watch sends what has changed since the resource version that the client has listed.
+// watch sends the changes since the resource version that the client has listed.
 func (p *PodGroups) watch(w http.ResponseWriter, r *http.Request) {
 	seen, err := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	if err != nil {

@@ -51,7 +51,7 @@ func TestStatusIsUpdatedAsByAnAPIServer(t *testing.T) {
 	}
 }
 
-// A watch begins with what has happened since the list.
+// A watch begins with the events since the list.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	server := fakeapi.NewPodGroups()

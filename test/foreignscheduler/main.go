@@ -1,5 +1,5 @@
-// Command foreignscheduler is somebody else's scheduler with Muster's plugins compiled in, as the documentation of
-// kube-scheduler shows it: app.WithPlugin and nothing else. A test runs it.
+// Command foreignscheduler is another scheduler with Muster's plugins compiled in as in the documentation of
+// kube-scheduler: it only calls app.WithPlugin. A test runs it.
 package main
 
 import (

@@ -1,11 +1,11 @@
-// Package purity checks that the packages that only compute go on to do just that: facts in, decision out. They know the
-// packages that they name, those of the standard library that compute, and nothing else; they read no clock, print
-// nothing and start no goroutine.
+// Package purity checks that pure packages only compute: facts in, decision out. They import the packages that they name
+// and computing packages of the standard library, and nothing else; they read no clock, print nothing and start no
+// goroutine.
 //
 //	func TestPure(t *testing.T) {
 //		purity.Check(t, "time", purity.Module+"/pkg/naming")
 //	}
 //
-// It looks at the source alone, without its tests and without what it imports: a package of ours that may be imported has
-// such a test itself.
+// It checks only the source of the package itself, without its tests and imports: an imported package of this module
+// that is pure has such a test itself.
 package purity

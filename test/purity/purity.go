@@ -12,12 +12,13 @@ import (
 	"testing"
 )
 
-// Module is the path that our packages begin with.
+// Module is the import path prefix of this module.
 const Module = "github.com/muster-project/muster"
 
-// Check fails the test for whatever makes the package in the test's directory impure. Beside the standard library's
-// packages that only compute it may import those that are allowed, and "path/..." allows all below a path. To allow "time"
-// is to allow its types: its functions that read the clock or wait are refused in every package.
+// Check fails the test for everything that makes the package in the test's directory impure. In addition to the
+// computing packages of the standard library it may import the allowed ones; "path/..." allows all packages below a
+// path. To allow "time" is to allow its types: functions of it that read the clock or wait are rejected in every
+// package.
 func Check(t *testing.T, allowed ...string) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -45,7 +46,7 @@ func Check(t *testing.T, allowed ...string) {
 	}
 }
 
-// computing are the packages of the standard library, with those below them, that do nothing but compute.
+// computing are the packages of the standard library, with those below them, that only compute.
 var computing = []string{"bytes", "cmp", "container", "encoding", "errors", "fmt", "hash", "iter", "maps", "math", "reflect", "regexp",
 	"slices", "sort", "strconv", "strings", "unicode"}
 
@@ -56,8 +57,8 @@ var forbidden = map[string][]string{
 	"fmt":                                  {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
 }
 
-// impurities returns what a file does that it may not, and notes in used which of the allowed patterns it needs. Source is
-// the file's content; nil: it is read.
+// impurities returns the violations in a file, and records in used which of the allowed patterns it needs. Source is the
+// file's content; nil: it is read.
 func impurities(name string, source any, allowed []string, used map[string]bool) ([]string, error) {
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
@@ -69,7 +70,7 @@ func impurities(name string, source any, allowed []string, used map[string]bool)
 		found = append(found, fmt.Sprintf("%s:%d: %s", name, files.Position(at).Line, fmt.Sprintf(format, args...)))
 	}
 
-	functions := map[string][]string{} // that may not be used, by the name of the package in this file
+	functions := map[string][]string{} // forbidden functions, by the name of the package in this file
 	for _, spec := range parsed.Imports {
 		path, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
@@ -108,7 +109,7 @@ func impurities(name string, source any, allowed []string, used map[string]bool)
 	return found, nil
 }
 
-// matches says whether a path is what the pattern says: itself, or with "/..." all below it.
+// matches reports whether a path matches the pattern: it is equal, or below a pattern that ends in "/...".
 func matches(pattern, path string) bool {
 	above, all := strings.CutSuffix(pattern, "/...")
 	if all {

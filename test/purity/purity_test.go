@@ -84,7 +84,7 @@ func TestImpurities(t *testing.T) {
 	}
 }
 
-// The pure packages' tests would pass in a room that holds no Go files but theirs.
+// A pure package must not be accepted because its directory has no Go files except the test.
 func TestThisPackageIsNotPure(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}

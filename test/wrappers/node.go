@@ -9,8 +9,8 @@ import (
 // NodeWrapper builds a Node.
 type NodeWrapper struct{ node corev1.Node }
 
-// MakeNode starts a ready node with 128 CPUs, 1Ti memory, room for 110 pods, no
-// GPUs, and its hostname label.
+// MakeNode returns a builder of a ready node with 128 CPUs, 1Ti memory, room for 110 pods, no GPUs, and its hostname
+// label.
 func MakeNode(name string) *NodeWrapper {
 	w := &NodeWrapper{corev1.Node{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},

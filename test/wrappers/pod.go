@@ -23,8 +23,7 @@ const GPUResource corev1.ResourceName = "nvidia.com/gpu"
 // PodWrapper builds a Pod.
 type PodWrapper struct{ pod corev1.Pod }
 
-// MakePod starts a pending pod for muster-scheduler with one container that
-// asks for nothing.
+// MakePod returns a builder of a pending pod for muster-scheduler with one container without requests.
 func MakePod(name, namespace string) *PodWrapper {
 	grace := int64(0)
 	return &PodWrapper{corev1.Pod{
@@ -68,7 +67,7 @@ func (w *PodWrapper) CreationTimestamp(t time.Time) *PodWrapper {
 	return w
 }
 
-// Terminating sets a deletion timestamp, and a finalizer that explains it.
+// Terminating sets a deletion timestamp, and the finalizer that such an object needs.
 func (w *PodWrapper) Terminating() *PodWrapper {
 	now := metav1.Now()
 	w.pod.DeletionTimestamp = &now
@@ -139,8 +138,7 @@ func (w *PodWrapper) Phase(phase corev1.PodPhase) *PodWrapper {
 	return w
 }
 
-// Priority sets the resolved priority. An API server refuses it without the
-// matching class; see PriorityClass.
+// Priority sets the resolved priority. An API server rejects it without the matching class; see PriorityClass.
 func (w *PodWrapper) Priority(p int32) *PodWrapper {
 	w.pod.Spec.Priority = &p
 	return w
@@ -170,7 +168,7 @@ func (w *PodWrapper) Toleration(key string) *PodWrapper {
 	return w
 }
 
-// HostPort asks for a port of the node, so that two such pods exclude each other.
+// HostPort requests a port of the node, so that two such pods exclude each other.
 func (w *PodWrapper) HostPort(port int32) *PodWrapper {
 	c := &w.pod.Spec.Containers[0]
 	c.Ports = append(c.Ports, corev1.ContainerPort{ContainerPort: port, HostPort: port, Protocol: corev1.ProtocolTCP})

@@ -12,7 +12,7 @@ import (
 // PodGroupWrapper builds a PodGroup.
 type PodGroupWrapper struct{ pg v2alpha2.PodGroup }
 
-// MakePodGroup starts a PodGroup with an empty spec: a gang of one pod.
+// MakePodGroup returns a builder of a PodGroup with an empty spec: a gang of one pod.
 func MakePodGroup(name, namespace string) *PodGroupWrapper {
 	return &PodGroupWrapper{v2alpha2.PodGroup{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroup"},
@@ -41,7 +41,7 @@ func (w *PodGroupWrapper) CreationTimestamp(t time.Time) *PodGroupWrapper {
 	return w
 }
 
-// Terminating sets a deletion timestamp, and a finalizer that explains it.
+// Terminating sets a deletion timestamp, and the finalizer that such an object needs.
 func (w *PodGroupWrapper) Terminating() *PodGroupWrapper {
 	now := metav1.Now()
 	w.pg.DeletionTimestamp = &now
@@ -116,7 +116,7 @@ func (w *PodGroupWrapper) Inner(parent, name string, minSubGroup int32) *PodGrou
 	return w.Append(sg)
 }
 
-// Append appends a sub-group as it is.
+// Append appends a sub-group unmodified.
 func (w *PodGroupWrapper) Append(sg v2alpha2.SubGroup) *PodGroupWrapper {
 	w.pg.Spec.SubGroups = append(w.pg.Spec.SubGroups, sg)
 	return w

@@ -1,9 +1,9 @@
-// Command cluster keeps a control plane with Muster running in the background, for people:
+// Command cluster keeps a control plane with Muster running in the background, for manual use:
 //
 //	go run ./test/controlplane/cluster up -nodes 32 -gpus 8
 //	go run ./test/controlplane/cluster down
 //
-// `make cluster-up` and `make cluster-down` build what it needs first.
+// `make cluster-up` and `make cluster-down` build what they need first.
 package main
 
 import (
@@ -68,8 +68,8 @@ func run(ctx context.Context, args []string) error {
 	}
 }
 
-// lock keeps a second up or down away from this directory's parent until unlock: both look first and act then. The kernel
-// drops the lock of a process that ends.
+// lock excludes other runs of up and down in the parent of this directory until unlock, because both check the state
+// before they act. The kernel releases the lock of a process that ends.
 func lock(dir string) (unlock func(), err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -86,7 +86,8 @@ func lock(dir string) (unlock func(), err error) {
 	return func() { parent.Close() }, nil
 }
 
-// up leaves a cluster running in dir. When it is interrupted it leaves nothing; when it fails the logs stay.
+// up starts a cluster in dir and leaves it running. If it is interrupted it removes the directory; if it fails the logs
+// are kept.
 func up(ctx context.Context, dir string, nodes controlplane.NodeOptions) (err error) {
 	if nodes.Count < 1 || nodes.GPUs < 0 {
 		return fmt.Errorf("%d nodes with %d GPUs each: want at least one node, and no fewer than 0 GPUs", nodes.Count, nodes.GPUs)
@@ -101,7 +102,7 @@ func up(ctx context.Context, dir string, nodes controlplane.NodeOptions) (err er
 	if err := controlplane.RemoveBackground(dir); err != nil {
 		return err
 	}
-	defer func() { // dir is new, and nobody else's
+	defer func() { // up has created dir
 		if err != nil && ctx.Err() != nil {
 			_ = os.RemoveAll(dir)
 		}

@@ -64,7 +64,7 @@ func TestClusterComesUpAndGoesDown(t *testing.T) {
 	if err := run(t.Context(), []string{"up", "-dir", dir}); err == nil {
 		t.Error("want an error for a second cluster in the same place")
 	}
-	for range 2 { // down is fine when nothing is up
+	for range 2 { // down succeeds if no cluster runs
 		if err := run(t.Context(), []string{"down", "-dir", dir}); err != nil {
 			t.Fatal(err)
 		}

@@ -23,8 +23,8 @@ type command struct {
 	output []string // nil: none is shown
 }
 
-// commandsOf returns the lines of the shell blocks of a section. A block without a language that follows shows what the
-// last of them prints.
+// commandsOf returns the lines of the shell blocks of a section. A block without a language shows the output of the last
+// line before it.
 func commandsOf(t *testing.T, heading string) []command {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(repository, "README.md"))
@@ -55,7 +55,7 @@ func commandsOf(t *testing.T, heading string) []command {
 	return commands
 }
 
-// What a new user is told to type works, and prints what the README shows.
+// The commands of the README work, and print the output that it shows.
 func TestYourFirstGang(t *testing.T) {
 	commands := commandsOf(t, "Your first gang")
 	dir := filepath.Join(t.TempDir(), "cluster")
@@ -95,7 +95,7 @@ next:
 				continue next
 			}
 		}
-		// What is shown may take a moment to come true; what nobody shows has to succeed.
+		// Output that is shown may take a moment to appear; a command without output has to succeed.
 		for {
 			output, err := shell(c.line)
 			if err != nil {
@@ -118,7 +118,7 @@ next:
 	}
 }
 
-// elided shortens lines as those shown are that end with "...".
+// elided shortens the lines whose counterpart in shown ends with "...".
 func elided(lines, shown []string) []string {
 	lines = slices.Clone(lines)
 	for i := range min(len(lines), len(shown)) {
