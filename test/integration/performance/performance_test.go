@@ -1,4 +1,4 @@
-// Package performance runs the benchmarks in a small shape, to see that they work. What is fast is not looked at.
+// Package performance runs the benchmarks with small numbers, to check that they work. It does not check performance.
 package performance
 
 import (
@@ -20,7 +20,7 @@ import (
 // repository is the root, seen from this package.
 const repository = "../../.."
 
-// A contestant that `make test` does not build takes part in the drain if somebody has built it: the stock scheduler, and
+// Contestants that `make test` does not build take part in the drain if they are built: the stock scheduler, and
 // Coscheduling, which takes minutes to build.
 func TestBenchmarksWork(t *testing.T) {
 	everyone := []string{"muster", "floor"}
@@ -58,7 +58,7 @@ func TestBenchmarksWork(t *testing.T) {
 			figures:     []string{"first_to_last_bind_seconds", "plain_meanwhile_p99_ms", "plain_alone_p50_ms"},
 		},
 	} {
-		t.Run(test.name, func(t *testing.T) { // one after the other: two control planes at a time would only wait for each other
+		t.Run(test.name, func(t *testing.T) { // one after the other, because two control planes would only slow each other down
 			out := t.TempDir()
 			bench := exec.CommandContext(t.Context(), program)
 			bench.Cancel = func() error { return bench.Process.Signal(syscall.SIGTERM) } // it ends its control plane
@@ -102,7 +102,7 @@ func TestBenchmarksWork(t *testing.T) {
 	}
 }
 
-// run is what is read of a line of the results.
+// run has the fields of a line of the results that the test reads.
 type run struct {
 	Shape, Contestant, Unfinished string
 	Figures                       map[string]float64

@@ -27,9 +27,8 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// TestExternalCertificates: somebody else writes the certificate as files, and
-// what they write later is served without a restart. No right to Secrets is
-// needed.
+// TestExternalCertificates: another program writes the certificate as files, and later versions of these are served
+// without a restart. No right to Secrets is needed.
 func TestExternalCertificates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -111,8 +110,7 @@ func TestExternalCertificates(t *testing.T) {
 	}
 }
 
-// TestCertManagerSample renders the component for cert-manager beside the base,
-// as kubectl apply -k would.
+// TestCertManagerSample renders the component for cert-manager together with the base, as kubectl apply -k would.
 func TestCertManagerSample(t *testing.T) {
 	t.Parallel()
 	objects := renderBesideBase(t, "resources: [BASE]\ncomponents: [BASE/samples/cert-manager]\n")
@@ -214,7 +212,7 @@ func TestOverlayOfTheDocs(t *testing.T) {
 	}
 	objects := renderBesideBase(t, strings.ReplaceAll(overlay.String(), "../muster/manifests", "BASE"))
 
-	got := map[string][]string{} // Deployment -> image, then what it is told
+	got := map[string][]string{} // Deployment -> image, then its arguments
 	certificates := 0
 	for _, object := range objects {
 		switch object.GetKind() {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(controlplane.Main(m, controlplane.Options{}, &cluster, (*controlplane.ControlPlane).InstallMuster))
 }
 
-// user is a client that remembers the warnings it was given.
+// user is a client that records the warnings that it receives.
 type user struct {
 	client.Client
 	namespace string
@@ -64,9 +64,8 @@ func onlyTheWebhookRefuses(namespace string) *v2alpha2.PodGroup {
 	return wrappers.MakePodGroup("probe", namespace).SubGroup("a", 1).Append(v2alpha2.SubGroup{Name: "b"}).Obj()
 }
 
-// waitForWebhook returns once the API server calls the webhook, or no longer
-// does. The API server does not tell when it has taken up a configuration, so
-// it is asked again and again.
+// waitForWebhook returns when the API server calls the webhook, or no longer does. The API server sends no event when it
+// uses a new configuration, so this polls.
 func waitForWebhook(t *testing.T, u *user, called bool) {
 	t.Helper()
 	var answer error
@@ -83,8 +82,7 @@ func waitForWebhook(t *testing.T, u *user, called bool) {
 	u.warnings.Take()
 }
 
-// check fails the test unless err is a refusal that says all the parts, or nil
-// if there are none.
+// check fails the test unless err is a rejection that contains all the parts, or nil if there are none.
 func check(t *testing.T, err error, parts []string) {
 	t.Helper()
 	if len(parts) == 0 {
@@ -123,7 +121,7 @@ func (u *user) apply(t *testing.T, pg *unstructured.Unstructured, owner string) 
 	return u.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(pg), client.FieldOwner(owner))
 }
 
-// typed returns the object as what the API server hands out.
+// typed converts the object to its type, as a client reads it.
 func typed(t *testing.T, object *unstructured.Unstructured) *v2alpha2.PodGroup {
 	t.Helper()
 	pg := &v2alpha2.PodGroup{}

@@ -24,8 +24,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// example is a PodGroup and what becomes of it. Refusals list parts of the
-// message; none means accepted.
+// example is a PodGroup with its expected result. Refusals are parts of the message; none means accepted.
 type example struct {
 	name      string
 	pg        *unstructured.Unstructured
@@ -187,7 +186,7 @@ func TestPodGroups(t *testing.T) {
 					}
 					return
 				}
-				// What the API server let past, the scheduler must refuse.
+				// The scheduler must refuse an invalid PodGroup that the API server has accepted.
 				if _, err := podgroup.Tree(&stored.Spec); (err != nil) != (len(e.byWebhook) > 0) {
 					t.Errorf("accepted, and the scheduler says: %v", err)
 				}
@@ -270,8 +269,8 @@ func testUpdates(t *testing.T) {
 	}
 }
 
-// testOldObject: an object that the webhook would refuse can be labelled,
-// repaired, and deleted past a finalizer; its spec cannot be made worse.
+// testOldObject: an object that the webhook would reject can be labelled, corrected, and deleted with a finalizer; its
+// spec cannot be made worse.
 func testOldObject(t *testing.T, u *user) {
 	ctx := t.Context()
 	pg := &v2alpha2.PodGroup{}
@@ -322,8 +321,7 @@ func startController(t *testing.T, name string) *controlplane.Process {
 	return p
 }
 
-// testFailover: two replicas, one lead; the one that is told to end does so
-// with status 0 and gives the lead away at once.
+// testFailover: two replicas, one of which leads; on SIGTERM it exits with status 0 and releases its lease immediately.
 func testFailover(t *testing.T, first *controlplane.Process) {
 	holder := func(leases []*coordinationv1.Lease) string {
 		if len(leases) != 1 || leases[0].Spec.HolderIdentity == nil {
@@ -396,8 +394,7 @@ func TestServerSideApply(t *testing.T) {
 	}
 }
 
-// TestStatusAndColumns: status is written apart from spec, and `kubectl get pg`
-// shows what a person wants to know.
+// TestStatusAndColumns: status is written separately from spec, and `kubectl get pg` shows the most important fields.
 func TestStatusAndColumns(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)

@@ -27,8 +27,8 @@ func TestGangIsBoundWholeOrNotAtAll(t *testing.T) {
 	c.untilAdmitted("waits")
 }
 
-// Two gangs of 60 % of the cluster each, submitted pod by pod in interleaved order: one must be whole and the other hold
-// nothing, then the other is.
+// Two gangs of 60 % of the cluster each, submitted pod by pod in interleaved order: one is admitted while the other has
+// no pod bound, then the other is admitted.
 func TestTwoGangsOfSixtyPercentNeverDeadlock(t *testing.T) {
 	const nodes, perGang = 5, 24 // 40 GPUs, 60 % = 24
 	c := newCluster(t, nodes)
@@ -41,7 +41,7 @@ func TestTwoGangsOfSixtyPercentNeverDeadlock(t *testing.T) {
 			o.expect(g, perGang)
 			c.apply(c.group(g).MinMember(perGang))
 		}
-		// An interleaving drawn by chance, the same for everybody who runs round n.
+		// A random interleaving, the same in every run of round n.
 		random := rand.New(rand.NewPCG(uint64(round), 60))
 		left := []int{perGang, perGang}
 		for left[0]+left[1] > 0 {

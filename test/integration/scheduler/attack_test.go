@@ -41,7 +41,7 @@ func (c *cluster) tenant() kubernetes.Interface {
 	c.must(err, "making a user")
 	client, err := kubernetes.NewForConfig(config)
 	c.must(err, "making the user's client")
-	// The API server learns of the rules on its own time, and does not say when: hence the polling.
+	// The API server observes the rules after some time and sends no event about it, so this polls.
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if _, err = client.CoreV1().Pods(c.namespace).List(c.ctx, metav1.ListOptions{}); err == nil {
 			return client
@@ -52,8 +52,8 @@ func (c *cluster) tenant() kubernetes.Interface {
 	}
 }
 
-// unsignedMark returns what a user can write without the key: the PodGroup, the number of pods, and the sum of hashes of
-// their UIDs, all of them right.
+// unsignedMark returns the mark that a user can write without the key: the correct PodGroup, number of pods, and sum of
+// hashes of their UIDs.
 func unsignedMark(group types.UID, pods []*corev1.Pod) string {
 	var sum uint64
 	for _, pod := range pods {
@@ -67,8 +67,8 @@ func unsignedMark(group types.UID, pods []*corev1.Pod) string {
 	return fmt.Sprintf("%s/%d/%016x", group, len(pods), sum)
 }
 
-// forge makes a tenant's gang of 4 of which one pod is on a node by hand, and returns that pod. The others have so many GPUs.
-// The tenant patches the pod to look like one that the scheduler bound.
+// forge creates a tenant's gang of 4, one pod of which is bound to a node by the tenant, and returns that pod. The
+// others request this number of GPUs. The tenant patches the pod to look as if the scheduler had bound it.
 func (c *cluster) forge(tenant kubernetes.Interface, gang string, gpus int64, mark func(types.UID, []*corev1.Pod) string) *corev1.Pod {
 	c.t.Helper()
 	c.apply(c.group(gang).MinMember(4))
@@ -93,9 +93,9 @@ func (c *cluster) forge(tenant kubernetes.Interface, gang string, gpus int64, ma
 	return patched
 }
 
-// A tenant who may patch pods and not delete them makes pods look as if a crash had left them: with what the annotation
-// says of a gang, and with the mark of a pod that the scheduler did bind. Nothing is deleted. Beside them a gang that is
-// bound in part is released, whose repair time began later: that is how the test knows that theirs is over.
+// A tenant who may patch pods but not delete them makes pods look as if a crash had left them: with a forged annotation,
+// and with the mark of a pod that the scheduler did bind. No pod is deleted. The test also has a gang that is really
+// partial and whose repair timeout begins later: its release shows that the timeout of the forged gangs is over.
 func TestForgedMarksDeleteNothing(t *testing.T) {
 	c := newCluster(t, 2)
 	tenant := c.tenant()
@@ -145,8 +145,8 @@ func TestForgedMarksDeleteNothing(t *testing.T) {
 	}
 }
 
-// A tenant's pod on a node by hand, with a forged mark, lets its gang go before nothing: a pod of high priority takes the
-// room that both need.
+// A tenant's pod that was bound by the tenant, with a forged mark, does not improve the rank of its gang: a pod of high
+// priority takes the room that both need.
 func TestForgedMarksGiveNoRank(t *testing.T) {
 	c := newCluster(t, 1)
 	tenant := c.tenant()
@@ -175,7 +175,8 @@ func TestForgedMarksGiveNoRank(t *testing.T) {
 	}
 }
 
-// The key is the scheduler's alone, and replaced while it runs: what was signed with the old key is still released.
+// Only the scheduler has the key. It can be replaced while the scheduler runs: a gang whose marks are signed with the
+// old key is still released.
 func TestTheKeyIsReplacedWhileAGangIsBoundInPart(t *testing.T) {
 	c := newCluster(t, 1)
 	lift := c.refuseBindings(names("gang", 2, 4), nil)

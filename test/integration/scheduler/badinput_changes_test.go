@@ -13,7 +13,7 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// A gang that was refused is tried again when something has changed that helps, whatever it is.
+// A refused gang is tried again after any change that can help.
 func TestRefusedGangWakesUp(t *testing.T) {
 	for name, tc := range map[string]struct {
 		node   func(*corev1.Node) // how the second node is at first
@@ -146,7 +146,8 @@ func TestGangThatWantsToBeNearAnother(t *testing.T) {
 	c.stillSchedules()
 }
 
-// A plain pod that waits becomes a member by an edit, a member under whose name a plain pod comes is a member no more.
+// A waiting plain pod becomes a member by an edit; a member that is replaced by a plain pod of the same name is no
+// longer a member.
 func TestPodsThatBecomeMembersAndPlainPods(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()
@@ -196,7 +197,7 @@ func TestStrangePodGroupNames(t *testing.T) {
 	c.stillSchedules()
 }
 
-// The old form (docs/decisions, G3): minMember beside sub-groups means all of them, and its number means nothing.
+// The old form (docs/decisions, G3): minMember together with sub-groups means all of them, and its value is ignored.
 func TestOldFormOfAPodGroup(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()
@@ -213,7 +214,7 @@ func TestOldFormOfAPodGroup(t *testing.T) {
 	c.stillSchedules()
 }
 
-// The label of a bound pod is changed: it counts where it says, and nobody touches it.
+// The label of a bound pod is changed: it counts for the leaf that the label names, and is not deleted.
 func TestSubGroupOfABoundPodChanged(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()
@@ -237,8 +238,8 @@ func TestSubGroupOfABoundPodChanged(t *testing.T) {
 	}
 }
 
-// A bound member that takes its time to end counts no more, but holds its GPUs; its replacement waits for them, first in
-// line.
+// A bound member that terminates slowly no longer counts, but occupies its GPUs; its replacement waits for them, before
+// other gangs.
 func TestMemberThatEndsSlowly(t *testing.T) {
 	c := newCluster(t, 2)
 	c.startQuick()

@@ -55,7 +55,7 @@ func TestPodGroupEditedWhileItsPodsWait(t *testing.T) {
 	c.stillSchedules()
 }
 
-// A member's volume is not there yet, so the gang stands at its barrier, planned and not bound.
+// The volume of a member does not exist yet, so the gang waits at its barrier, planned and not bound.
 func TestPodGroupDeletedWhileItsPodsAreBound(t *testing.T) {
 	c := newCluster(t, 2)
 	c.startQuick()
@@ -124,7 +124,7 @@ func TestMemberWithAClaimRecreatedWhileItsGangIsBound(t *testing.T) {
 }
 
 // createHeldGang creates a gang of n pods with one GPU each, and returns when it is planned; it cannot be bound before
-// provision is called, because its pod 0 has a claim that nobody else provides.
+// provision is called, because its pod 0 has a claim that no provisioner serves.
 func (c *cluster) createHeldGang(name string, n int) (provision func()) {
 	c.t.Helper()
 	class := c.storageClass()
@@ -141,7 +141,8 @@ func (c *cluster) createHeldGang(name string, n int) (provision func()) {
 	return func() { c.t.Helper(); c.provision(name + "-data") }
 }
 
-// storageClass makes a class whose claims are bound where their first pod goes, by somebody outside: provision.
+// storageClass creates a class whose claims are bound on the node of their first pod, by an external provisioner:
+// provision.
 func (c *cluster) storageClass() string {
 	c.t.Helper()
 	wait := storagev1.VolumeBindingWaitForFirstConsumer
@@ -171,7 +172,7 @@ func (c *cluster) claim(name, class string, mode corev1.PersistentVolumeAccessMo
 	c.must(err, "creating claim "+name)
 }
 
-// untilNodeChosen waits until the scheduler has asked for a volume for the claim, and returns the node that it is for.
+// untilNodeChosen waits until the scheduler has requested a volume for the claim, and returns the selected node.
 func (c *cluster) untilNodeChosen(claim string) (node string) {
 	c.t.Helper()
 	c.must(controlplane.Until(c.ctx, cp.Client().CoreV1().PersistentVolumeClaims(c.namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + claim},
@@ -184,8 +185,8 @@ func (c *cluster) untilNodeChosen(claim string) (node string) {
 	return node
 }
 
-// provision makes a volume for the claim, as a provisioner does: one that is written from a single node can be used on
-// the node that the scheduler chose for the claim, and on no other.
+// provision creates a volume for the claim, as a provisioner does: one that is written from a single node can be used on
+// the node that the scheduler selected for the claim, and on no other.
 func (c *cluster) provision(claim string) {
 	c.t.Helper()
 	pvc, err := cp.Client().CoreV1().PersistentVolumeClaims(c.namespace).Get(c.ctx, claim, metav1.GetOptions{})
@@ -250,7 +251,7 @@ func TestPodGroupEditedWhileItsPodsRun(t *testing.T) {
 	c.untilBound("g", 5)
 	c.untilSatisfied("g")
 
-	// A child that is taken away: its pods count nowhere, and nobody touches them.
+	// A sub-group is removed: its pods count for no leaf, and are not deleted.
 	before := map[string]string{}
 	for _, p := range c.pods() {
 		before[p.Name] = string(p.UID)
@@ -289,7 +290,7 @@ func TestPodGroupDeletedWhileItsPodsRun(t *testing.T) {
 			t.Errorf("pod %s was touched", name)
 		}
 	}
-	// A new PodGroup of the name takes them all over.
+	// A new PodGroup of the same name takes over all of its pods.
 	c.apply(c.group("g").MinMember(4))
 	c.untilBound("g", 4)
 	c.untilSatisfied("g")

@@ -12,8 +12,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// A Job whose pods succeed one by one, and one of which fails and is made anew: succeeded pods count as present, so that
-// the new pod is placed by itself (docs/decisions, G9).
+// The pods of a Job succeed one by one, and one of them fails and is created again: succeeded pods count as present, so
+// that the new pod is scheduled by itself (docs/decisions, G9).
 func TestJobWithBackoff(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()
@@ -44,7 +44,7 @@ func TestJobWithBackoff(t *testing.T) {
 	c.untilTold("PodGroup", "train", "GangCompleted")
 }
 
-// One PodGroup for every run of a CronJob: the second run is all or nothing again, though four Succeeded pods of the
+// One PodGroup for every run of a CronJob: the second run is all or nothing again, although four Succeeded pods of the
 // first are kept and Admitted was true.
 func TestSecondRunOfACronJob(t *testing.T) {
 	c := newCluster(t, 2)
@@ -61,7 +61,7 @@ func TestSecondRunOfACronJob(t *testing.T) {
 	o := c.observe()
 	o.expect("nightly", 8)
 	c.deleteNode(c.nodes[1]) // room for two
-	// The Succeeded pods of the lost node may be collected; those of the other stay.
+	// The Succeeded pods of the lost node may be collected; those of the other node are kept.
 	c.job("nightly-2", "nightly", 4, 4)
 	s := c.untilSays("nightly", v2alpha2.ReasonTooLarge, "2 of 4 pods can be placed")
 	if condition(s, v2alpha2.ConditionAdmitted).Status != metav1.ConditionFalse || s.Scheduled != "0/4" {
@@ -93,7 +93,7 @@ func TestSecondRunOfACronJob(t *testing.T) {
 	c.untilSatisfied("nightly")
 }
 
-// Pods that failed for good count nowhere, and an ended pod does not come to life by an edit.
+// Failed pods count for no leaf, and an edit does not make a finished pod count again.
 func TestGangWhosePodsAllFailed(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()
@@ -112,8 +112,8 @@ func TestGangWhosePodsAllFailed(t *testing.T) {
 	c.untilSatisfied("g")
 }
 
-// All pods of a gang fail at once, and their replacements are there in the same moment, as a Job makes them: nothing is
-// left of the gang that was whole, so the new one is all or nothing.
+// All pods of a gang fail together, and their replacements are created at the same moment, as by a Job: no pod of the
+// admitted gang is left, so the new gang is all or nothing.
 func TestGangWhosePodsAllFailAndAreReplacedAtOnce(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startQuick()
@@ -137,7 +137,7 @@ func TestGangWhosePodsAllFailAndAreReplacedAtOnce(t *testing.T) {
 	c.stillSchedules()
 }
 
-// A gang of several Jobs, one of which is over before the others: its pods were bound together with those that run, so
+// A gang of several Jobs, one of which finishes before the others: its pods were bound together with those that run, so
 // they count as present (docs/decisions, G9).
 func TestOneJobOfAGangIsOver(t *testing.T) {
 	c := newCluster(t, 1)
@@ -166,7 +166,8 @@ func TestOneJobOfAGangIsOver(t *testing.T) {
 	c.untilTold("PodGroup", "g", "GangCompleted")
 }
 
-// Two of three pods have succeeded and the third failed: that is not completion, whether or not somebody makes it anew.
+// Two of three pods have succeeded and the third failed: the gang is not completed, whether or not the failed pod is
+// created again.
 func TestGangOfWhichAPodFailed(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()
@@ -190,7 +191,7 @@ func TestGangOfWhichAPodFailed(t *testing.T) {
 	}
 }
 
-// job makes a Job of n pods at once, all members of the gang.
+// job creates a Job of n parallel pods, all members of the gang.
 func (c *cluster) job(name, group string, n int32, gpus int64) {
 	c.t.Helper()
 	pod := c.pod("", group, gpus).Obj()
@@ -207,7 +208,7 @@ func (c *cluster) job(name, group string, n int32, gpus int64) {
 	c.deleteJobsAtTheEnd()
 }
 
-// deleteJobsAtTheEnd keeps Jobs from making pods anew while the test's namespace is cleared.
+// deleteJobsAtTheEnd keeps Jobs from creating pods again while the test's namespace is cleared.
 func (c *cluster) deleteJobsAtTheEnd() {
 	c.t.Cleanup(func() {
 		background := metav1.DeletePropagationBackground

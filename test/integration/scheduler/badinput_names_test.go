@@ -99,7 +99,7 @@ func TestSamePodGroupNameInTwoNamespaces(t *testing.T) {
 	c.stillSchedules()
 }
 
-// As a StatefulSet does: a pod is gone and another of the same name is there at once.
+// As with a StatefulSet: a pod is deleted and another of the same name is created immediately.
 func TestPodsRecreatedUnderTheSameNameWhileTheyWait(t *testing.T) {
 	c := newCluster(t, 2)
 	c.startQuick()
@@ -154,7 +154,7 @@ func TestPodsRecreatedUnderTheSameNameWhileTheyAreBound(t *testing.T) {
 			t.Errorf("pod %s was touched", n)
 		}
 	}
-	// All of them at once: nothing is left that was bound, so it is a new gang, all or nothing.
+	// All of them together: no bound pod is left, so it is a new gang, all or nothing.
 	c.deleteNode(c.nodes[2])
 	c.delete(numbered("sts", 3)...)
 	for _, n := range numbered("sts", 3) {
@@ -167,7 +167,7 @@ func TestPodsRecreatedUnderTheSameNameWhileTheyAreBound(t *testing.T) {
 	c.stillSchedules()
 }
 
-// A pod whose annotation is corrected moves from one gang to another; one whose annotation is taken away is a plain pod.
+// A pod whose annotation is corrected moves from one gang to another; one whose annotation is removed is a plain pod.
 func TestPodsThatChangeTheirGang(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()
@@ -187,7 +187,7 @@ func TestPodsThatChangeTheirGang(t *testing.T) {
 	annotate("c", nil)
 	c.untilPodBound("c")
 
-	// After binding a change means nothing (docs/decisions, G12).
+	// After the binding a change has no effect (docs/decisions, G12).
 	annotate("b", "other")
 	c.apply(c.group("other").MinMember(1))
 	c.untilStatus("other", "waits for a pod", func(s v2Status) bool { return s.Reason == v2alpha2.ReasonWaitingForPods })

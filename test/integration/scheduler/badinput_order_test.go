@@ -7,8 +7,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// A gang that was tried many times goes before a younger one when there is room again (docs/decisions, G16): its place
-// is kept over retries, whatever back-off they earned it.
+// A gang that was tried many times goes before a younger one when there is room again (docs/decisions, G16): it keeps
+// its place over retries, whatever its back-off.
 func TestOldGangGoesFirstHoweverOftenItWasTried(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()

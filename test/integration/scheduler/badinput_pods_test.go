@@ -50,9 +50,8 @@ func TestPodsOfHigherPriorityComeFirstInsideALeaf(t *testing.T) {
 	c.stillSchedules()
 }
 
-// A PodGroup's own class lowers the priority of its gang, and raises it no higher than that of its pods
-// (docs/decisions, G10): quota and admission have judged the pods' classes alone. Priority goes before the age of
-// gangs.
+// A PodGroup's own class can lower the priority of its gang, but not raise it above that of its pods (docs/decisions,
+// G10), because quota and admission check only the classes of pods. Priority goes before the age of gangs.
 func TestPriorityClassOfAPodGroup(t *testing.T) {
 	c := newCluster(t, 1)
 	low, high := c.priorityClass("low", 10), c.priorityClass("high", 30)
@@ -63,7 +62,7 @@ func TestPriorityClassOfAPodGroup(t *testing.T) {
 		}
 	}
 	gang("old", "", low)
-	gang("humble", low, high)  // its pods do not make it urgent
+	gang("humble", low, high)  // although its pods have no priority
 	gang("greedy", high, "")   // nor does its PodGroup
 	gang("urgent", high, high) // both do
 	c.startQuick()
@@ -134,7 +133,7 @@ func TestPodsWithSchedulingGates(t *testing.T) {
 	c.untilSatisfied("g")
 }
 
-// Single pods above the minimum come after it, and one that cannot fit does not hold up the next.
+// Single pods above the minimum are scheduled after it, and one that does not fit does not block the next.
 func TestMorePodsThanTheTreeNeeds(t *testing.T) {
 	c := newCluster(t, 1) // 8 GPUs
 	c.apply(c.group("g").MinMember(2))
@@ -157,7 +156,7 @@ func TestMorePodsThanTheTreeNeeds(t *testing.T) {
 	c.untilBound("g", 5)
 }
 
-// Surplus never delays a minimum of the same priority, whoever came first.
+// Surplus does not delay a minimum of the same priority, whichever is older.
 func TestSurplusAfterMinimums(t *testing.T) {
 	c := newCluster(t, 1) // 8 GPUs
 	c.apply(c.group("first").MinMember(1))
@@ -172,8 +171,8 @@ func TestSurplusAfterMinimums(t *testing.T) {
 	c.stillSchedules()
 }
 
-// Three of four replicas of 8 pods, the document's single-level example, and one more than it has: the third waits for a
-// node label that no node has, the others come as units.
+// Three of four replicas of 8 pods, the single-level example of the proposal, with one more replica: the third waits for
+// a node label that no node has, the others are scheduled as units.
 func TestSurplusSubGroupsComeAsUnits(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startQuick()

@@ -11,7 +11,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// A plain pod of higher priority takes no part of a gang's minimum (docs/decisions, G15): it waits, and is told why.
+// A plain pod of higher priority preempts no part of a gang's minimum (docs/decisions, G15): it waits, and its event
+// gives the reason.
 func TestPlainPodsPreemptNoPartOfAGang(t *testing.T) {
 	c := newCluster(t, 2)
 	high := c.priorityClass("high", 1000)
@@ -34,7 +35,7 @@ func TestPlainPodsPreemptNoPartOfAGang(t *testing.T) {
 	c.stillSchedules()
 }
 
-// Pods above the minimum go one by one, and no more of them than there are, however many preemptors come side by side.
+// Pods above the minimum are preempted one by one, and no others, however many preemptors there are at the same time.
 func TestPlainPodsPreemptSurplusOfAGang(t *testing.T) {
 	c := newCluster(t, 4)
 	high := c.priorityClass("high", 1000)
@@ -65,7 +66,7 @@ func TestPlainPodsPreemptSurplusOfAGang(t *testing.T) {
 	c.stillSchedules()
 }
 
-// A gang that is on one node goes as a whole, and is told by whom.
+// A gang that is on one node is preempted as a whole, and its event names the preemptor.
 func TestPlainPodsPreemptAWholeGang(t *testing.T) {
 	c := newCluster(t, 1)
 	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)

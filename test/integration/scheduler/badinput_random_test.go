@@ -15,10 +15,10 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// Everything at once, drawn by chance: pods of four gangs come, go, come again under the same name, end, change their
-// sub-group, their gang and their gates, PodGroups are edited and deleted, nodes are cordoned. Gangs that nobody disturbs
-// come pod by pod between all this. In the end, with room for all and every mistake corrected, every gang must be
-// satisfied, and no undisturbed gang may ever have been given back in part.
+// Random disturbances: pods of four gangs are created, deleted, created again under the same name, finish, change their
+// sub-group, their gang and their gates, PodGroups are edited and deleted, nodes are cordoned. Undisturbed gangs are
+// created pod by pod meanwhile. In the end, with room for all and every mistake corrected, every gang must be satisfied,
+// and no undisturbed gang may ever have been released.
 func TestRandomDisturbances(t *testing.T) {
 	const disturbed, steps = 4, 150
 	c := newCluster(t, 4)
@@ -28,7 +28,7 @@ func TestRandomDisturbances(t *testing.T) {
 		random := rand.New(rand.NewPCG(uint64(round), 17))
 		d := &disturber{c: c, random: random, round: round}
 		var quiet []string
-		var missing []*wrappers.PodWrapper // pods of undisturbed gangs that are still to come
+		var missing []*wrappers.PodWrapper // pods of undisturbed gangs that are not created yet
 		for step := range steps {
 			if step%25 == 0 {
 				name := fmt.Sprintf("quiet-%d-%d", round, len(quiet))
@@ -89,7 +89,7 @@ func TestRandomDisturbances(t *testing.T) {
 	c.stillSchedules()
 }
 
-// disturber does to gangs what people and controllers do, in any order.
+// disturber performs random actions of users and controllers on gangs.
 type disturber struct {
 	c      *cluster
 	random *rand.Rand

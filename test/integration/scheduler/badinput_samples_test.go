@@ -15,7 +15,7 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// The samples as people apply them, but for the namespace.
+// The samples as users apply them, except for the namespace.
 func TestSamples(t *testing.T) {
 	for name, tc := range map[string]struct {
 		file, group string
@@ -51,7 +51,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// The service starts with any three replicas, and the fourth comes as a whole when there is room.
+// The service starts with any three replicas, and the fourth starts as a whole when there is room.
 func TestSampleOfTheServiceWithRoomForThree(t *testing.T) {
 	c := newCluster(t, 3)
 	c.start()

@@ -35,7 +35,7 @@ func TestOnlyPlainPodsPreempt(t *testing.T) {
 		}
 	}
 
-	// The gang goes, and a plain pod does what its pods must not.
+	// The gang is deleted, and a plain pod uses the name that its pods must not use.
 	c.deleteGang("g")
 	c.create(c.pod("preemptor", "", 8).PriorityClass(high))
 	c.until("the plain pod has preempted", 30*time.Second, func(pods []*corev1.Pod) bool {
@@ -48,7 +48,8 @@ func TestOnlyPlainPodsPreempt(t *testing.T) {
 	})
 }
 
-// Two profiles of one scheduler: gangs of both are admitted; a gang of both is told what it needs.
+// Two profiles of one scheduler: gangs of both are admitted; the status of a gang with pods of both states what it
+// needs.
 func TestTwoProfiles(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick(func(config map[string]any) {
@@ -80,7 +81,7 @@ func TestTwoProfiles(t *testing.T) {
 	c.stillSchedules()
 }
 
-// PodScheduled of held pods (docs/decisions, G13): Unschedulable for those that an autoscaler could help, and for no
+// PodScheduled of gated pods (docs/decisions, G13): Unschedulable for those that an autoscaler could help, and for no
 // others.
 func TestConditionsOfHeldPods(t *testing.T) {
 	c := newCluster(t, 1)
@@ -119,7 +120,7 @@ func TestConditionsOfHeldPods(t *testing.T) {
 	}
 	c.deleteGang("silent")
 
-	// Capacity comes: PodScheduled is True of all.
+	// Capacity is added: PodScheduled becomes True for all.
 	c.addNodes(2)
 	c.untilBound("needs-capacity", 3)
 	c.untilSatisfied("needs-capacity")
@@ -130,7 +131,7 @@ func TestConditionsOfHeldPods(t *testing.T) {
 	}
 }
 
-// A surplus unit asks for a node like a minimum does; single pods above a minimum do not.
+// A surplus unit requests a node like a minimum does; single pods above a minimum do not.
 func TestConditionsOfSurplusPods(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()
@@ -160,7 +161,7 @@ func TestConditionsOfSurplusPods(t *testing.T) {
 	c.stillSchedules()
 }
 
-// What nobody can place is said once, not once per pod and attempt.
+// A gang that cannot be placed causes one event, not one per pod and attempt.
 func TestRefusedGangIsQuiet(t *testing.T) {
 	c := newCluster(t, 2)
 	c.startQuick()
@@ -188,7 +189,7 @@ func TestRefusedGangIsQuiet(t *testing.T) {
 	}
 }
 
-// A member that no node can hold; the node that it asks for comes, and the gang goes.
+// No node matches a member; a matching node is added, and the gang starts.
 func TestGangThatNoNodeMatches(t *testing.T) {
 	c := newCluster(t, 2)
 	c.startQuick()

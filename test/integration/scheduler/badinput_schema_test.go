@@ -21,8 +21,8 @@ import (
 
 var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// Another product may have installed a CRD of the same name, whose schema prunes fields of ours: the scheduler says so, is
-// not ready and binds nothing, and goes on once the CRD is replaced.
+// Another product may have installed a CRD of the same name, whose schema prunes fields of Muster's: the scheduler logs
+// that, is not ready and binds nothing, and continues when the CRD is replaced.
 func TestNotReadyBesideTheCRDOfAnotherProduct(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()
@@ -53,8 +53,8 @@ func TestNotReadyBesideTheCRDOfAnotherProduct(t *testing.T) {
 	c.stillSchedules()
 }
 
-// replaceCRD takes minSubGroup out of the CRD, and returns what puts it back, at the end of the test at the latest. It
-// returns, and so does that, when the API server publishes what it serves.
+// replaceCRD removes minSubGroup from the CRD, and returns a function that restores it; it is also restored at the end
+// of the test. Both return when the API server publishes the schema.
 func (c *cluster) replaceCRD() (restore func()) {
 	c.t.Helper()
 	const name = "podgroups.scheduling.run.ai"
@@ -91,7 +91,7 @@ func (c *cluster) untilPublished(want bool) {
 	c.must(err, "waiting for the schema to be published")
 }
 
-// untilLogged waits until the scheduler's log says the words.
+// untilLogged waits until the scheduler's log contains the words.
 func (c *cluster) untilLogged(words string) {
 	c.t.Helper()
 	err := wait.PollUntilContextTimeout(c.ctx, 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {

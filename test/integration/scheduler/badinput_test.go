@@ -23,12 +23,12 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// The tests in badinput_*_test.go give the scheduler what it should not get, and what it gets seldom. Each asks three
-// things: do people read why, where they look; is nothing lost, so that the correction is enough; and does the scheduler
-// go on with everybody else's pods.
+// The tests in badinput_*_test.go give the scheduler invalid and unusual input. Each checks three things: users find the
+// reason where they look for it; no state is lost, so that the correction is sufficient; and the scheduler continues
+// with all other pods.
 
-// startQuick runs muster-scheduler so that a held pod says so after one second, not ten, and a PodGroup what has changed
-// after 0.2 s, not two.
+// startQuick runs muster-scheduler so that the condition of a gated pod is written after one second, not ten, and
+// changes of a PodGroup's status after 0.2 s, not two.
 func (c *cluster) startQuick(change ...func(config map[string]any)) {
 	c.t.Helper()
 	change = append([]func(map[string]any){func(config map[string]any) {
@@ -97,7 +97,7 @@ func (c *cluster) stillSchedules() {
 	}
 }
 
-// createPlain creates a pod without a gang that asks for next to nothing.
+// createPlain creates a pod without a gang and with small requests.
 func (c *cluster) createPlain(name string) *corev1.Pod {
 	c.t.Helper()
 	return c.create(c.pod(name, "", 0).CPU("100m"))
@@ -133,7 +133,7 @@ func (c *cluster) get(name string) *corev1.Pod {
 	return p
 }
 
-// untilTold waits until an event about an object of the namespace says all of the words.
+// untilTold waits until an event about an object of the namespace contains all of the words.
 func (c *cluster) untilTold(kind, name, reason string, words ...string) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.ctx, 30*time.Second)
@@ -178,7 +178,8 @@ func containsAll(s string, words ...string) bool {
 	return true
 }
 
-// untilSays waits until a PodGroup is not satisfied for this reason, and its condition and summary say all of the words.
+// untilSays waits until a PodGroup is not satisfied for this reason, and its condition and summary contain all of the
+// words.
 func (c *cluster) untilSays(group string, reason v2alpha2.Reason, words ...string) v2Status {
 	c.t.Helper()
 	return c.untilStatus(group, fmt.Sprintf("says %s with %q", reason, words), func(s v2Status) bool {
@@ -249,7 +250,7 @@ func (c *cluster) deleteGroup(name string) {
 	c.must(c.dynamic.Resource(podGroups).Namespace(c.namespace).Delete(c.ctx, name, metav1.DeleteOptions{}), "deleting PodGroup "+name)
 }
 
-// recreate deletes a pod and creates it again under the same name at once.
+// recreate deletes a pod and immediately creates it again under the same name.
 func (c *cluster) recreate(w *wrappers.PodWrapper) *corev1.Pod {
 	c.t.Helper()
 	c.delete(w.Obj().Name)
@@ -265,7 +266,7 @@ func numbered(prefix string, n int) []string {
 	return out
 }
 
-// priorityClass makes a PriorityClass for the time of the test, and returns its name.
+// priorityClass creates a PriorityClass for the duration of the test, and returns its name.
 func (c *cluster) priorityClass(name string, value int32) string {
 	c.t.Helper()
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-" + name}, Value: value}
@@ -300,7 +301,7 @@ func (c *cluster) bind(pod, node string) {
 	}, metav1.CreateOptions{}), "binding pod "+pod)
 }
 
-// released fails the test if a gang that was bound in part was given back.
+// released fails the test if pods of a partly bound gang were deleted.
 func released(t *testing.T, partials []partial) {
 	t.Helper()
 	for _, p := range partials {
@@ -310,7 +311,7 @@ func released(t *testing.T, partials []partial) {
 	}
 }
 
-// deleteNode takes a node away for good.
+// deleteNode deletes a node, and does not restore it.
 func (c *cluster) deleteNode(name string) {
 	c.t.Helper()
 	_, err := cp.RemoveNode(c.ctx, name)

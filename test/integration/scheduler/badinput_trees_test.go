@@ -109,7 +109,7 @@ func TestTreesThatBypassedValidation(t *testing.T) {
 	}
 }
 
-// A running gang whose tree becomes nonsense: nobody touches its pods, and Admitted stays.
+// The tree of a running gang becomes invalid: its pods are not deleted, and Admitted stays True.
 func TestTreeOfARunningGangThatBypassedValidation(t *testing.T) {
 	c := newCluster(t, 1)
 	c.withoutRules()
@@ -144,7 +144,7 @@ func tooDeep(pg *wrappers.PodGroupWrapper) *wrappers.PodGroupWrapper {
 	return pg.SubGroupOf(parent, "level-9", 2)
 }
 
-// withoutRules takes the CRD's rules away (the CEL ones; the schema stays) until the test is over.
+// withoutRules removes the CRD's rules (the CEL ones; the schema stays) until the end of the test.
 func (c *cluster) withoutRules() {
 	c.t.Helper()
 	crds, err := controlplane.ReadManifests(os.DirFS("../../../manifests"), "crds")
@@ -153,7 +153,7 @@ func (c *cluster) withoutRules() {
 	for _, crd := range crds {
 		lax = append(lax, &unstructured.Unstructured{Object: withoutKey(crd.Object, "x-kubernetes-validations").(map[string]any)})
 	}
-	// Whether the API server acts on the new rules is seen from its answer to an invalid PodGroup; it tells nobody when.
+	// The response to an invalid PodGroup shows whether the API server uses the new rules; it sends no event about it.
 	until := func(ctx context.Context, accepted bool) error {
 		probe := wrappers.MakePodGroup("rules-probe", c.namespace).SubGroupOf("nobody", "leaf", 1).Obj()
 		content, err := toUnstructured(probe)
@@ -218,7 +218,7 @@ func toUnstructured(pg *v2alpha2.PodGroup) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// As many sub-groups as there may be, with names as long as they may be: what is said of them fits where it is said.
+// The largest number of sub-groups, with names of the largest length: all messages about them fit into their fields.
 func TestLargestTree(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()

@@ -8,7 +8,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// Members that share one claim which nobody has bound yet, and that fit on no single node (docs/decisions, G18).
+// Members share one claim that is not bound yet, and fit on no single node (docs/decisions, G18).
 func TestMembersThatShareAnUnboundClaim(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startQuick()
@@ -25,7 +25,7 @@ func TestMembersThatShareAnUnboundClaim(t *testing.T) {
 	c.notBound("g-0", "g-1")
 	c.stillSchedules()
 
-	// Bound first, it is no obstacle: another pod asks for it, and goes.
+	// Bound before the attempt it is no obstacle: another pod uses it, and the gang starts.
 	c.create(c.pod("first", "", 0).CPU("100m").Claim("data"))
 	c.untilNodeChosen("data")
 	c.provision("data")
@@ -56,7 +56,7 @@ func TestMembersThatShareAnUnboundClaimOnOneNode(t *testing.T) {
 	c.stillSchedules()
 }
 
-// A claim that does not exist holds the gang, and says so; it works once it appears.
+// A gang with a claim that does not exist waits, with that reason; it starts when the claim exists.
 func TestMemberWhoseClaimDoesNotExist(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()

@@ -29,8 +29,8 @@ type v2Status = v2alpha2.PodGroupStatus
 
 var podGroups = v2alpha2.SchemeGroupVersion.WithResource("podgroups")
 
-// cluster is what one test works in: a namespace, nodes that only its pods select, and maybe a scheduler. Tests of this
-// package run one after another: there is one muster-scheduler at a time, as in a real cluster.
+// cluster is the environment of one test: a namespace, nodes that only its pods select, and optionally a scheduler.
+// Tests of this package run one after another: there is one muster-scheduler at a time, as in a real cluster.
 type cluster struct {
 	t         *testing.T
 	ctx       context.Context
@@ -41,7 +41,7 @@ type cluster struct {
 	audited   int64 // length of the audit log when the test began
 }
 
-// newCluster makes a namespace and nodes with 8 GPUs each, all taken away when the test is over.
+// newCluster creates a namespace and nodes with 8 GPUs each, which are deleted at the end of the test.
 func newCluster(t *testing.T, nodes int) *cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
@@ -74,7 +74,7 @@ func (c *cluster) must(err error, what string) {
 	}
 }
 
-// close takes everything away. It does not wait for pods of nodes that no kubelet runs: they are deleted at once.
+// close deletes everything. It does not wait for pods of nodes without a kubelet: they are deleted immediately.
 func (c *cluster) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -92,7 +92,7 @@ func (c *cluster) close() {
 			c.t.Errorf("deleting node %s: %v", n, err)
 		}
 	}
-	// The next test's scheduler may be given what the API server's cache has, which lags on a busy machine.
+	// The scheduler of the next test may read from the API server's cache, which lags on a busy machine.
 	err := controlplane.Until(ctx, cp.Client().CoreV1().Nodes(), metav1.ListOptions{ResourceVersion: "0"}, func(nodes []*corev1.Node) bool {
 		return !slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return slices.Contains(c.nodes, n.Name) })
 	})
@@ -171,7 +171,7 @@ func (c *cluster) createGang(name string, n int, gpus int64) {
 	}
 }
 
-// delete deletes pods by name, at once: no kubelet would end them.
+// delete deletes pods by name, with a grace period of 0, because no kubelet would end them.
 func (c *cluster) delete(names ...string) {
 	c.t.Helper()
 	now := int64(0)
@@ -276,13 +276,13 @@ func (c *cluster) untilStatus(group, what string, done func(v2alpha2.PodGroupSta
 	return last
 }
 
-// untilReason waits until a PodGroup is not satisfied for this reason, and returns what it says.
+// untilReason waits until a PodGroup is not satisfied for this reason, and returns the message.
 func (c *cluster) untilReason(group string, reason v2alpha2.Reason) v2alpha2.PodGroupStatus {
 	c.t.Helper()
 	return c.untilStatus(group, "says "+string(reason), func(s v2alpha2.PodGroupStatus) bool { return s.Reason == reason })
 }
 
-// untilAdmitted waits until a PodGroup says that it was admitted.
+// untilAdmitted waits until the status of a PodGroup is Admitted.
 func (c *cluster) untilAdmitted(group string) v2alpha2.PodGroupStatus {
 	c.t.Helper()
 	return c.untilStatus(group, "is admitted", func(s v2alpha2.PodGroupStatus) bool {
@@ -306,7 +306,7 @@ func (c *cluster) logGroups() {
 	}
 }
 
-// rounds is how often what depends on chance is repeated.
+// rounds is how often random and timing-dependent parts are repeated.
 func rounds(t *testing.T) int {
 	n, err := strconv.Atoi(os.Getenv("ROUNDS"))
 	if err != nil || n < 1 {
@@ -315,14 +315,15 @@ func rounds(t *testing.T) int {
 	return n
 }
 
-// observer watches the pods of a namespace and records every moment at which a gang is bound in part and never was whole.
+// observer watches the pods of a namespace and records every period in which a gang is partly bound before its minimum
+// was bound.
 type observer struct {
 	mu       sync.Mutex
-	minimum  map[string]int       // pods that make a gang whole
+	minimum  map[string]int       // pods of the minimum
 	since    map[string]time.Time // partial gangs now
 	whole    map[string]bool
 	partials []partial
-	overlaps int // observations of one gang bound in part while another that never was whole has pods bound, too
+	overlaps int // observations of one partly bound gang while another gang that has never been admitted has bound pods too
 	cancel   context.CancelFunc
 	done     chan struct{}
 }
@@ -334,7 +335,7 @@ type partial struct {
 	ended    string // "whole" or "released"
 }
 
-// observe starts an observer. Gangs are told to it with expect, before their pods are created.
+// observe starts an observer. expect registers gangs with it, before their pods are created.
 func (c *cluster) observe() *observer {
 	ctx, cancel := context.WithCancel(c.ctx)
 	o := &observer{minimum: map[string]int{}, since: map[string]time.Time{}, whole: map[string]bool{}, cancel: cancel, done: make(chan struct{})}
@@ -354,7 +355,7 @@ func (o *observer) expect(gang string, minimum int) {
 	o.minimum[gang] = minimum
 }
 
-// forget ends what is known of a gang.
+// forget removes the state of a gang.
 func (o *observer) forget(gang string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -400,7 +401,7 @@ func (o *observer) look(pods []*corev1.Pod, now time.Time) {
 	}
 }
 
-// stop ends the observer and returns what it saw.
+// stop ends the observer and returns its observations.
 func (o *observer) stop() ([]partial, int) {
 	o.cancel()
 	<-o.done

@@ -15,8 +15,9 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// kill -9 at random instants of the admission of several gangs, up to three times in a row, also while it starts again.
-// The gangs fill the cluster to the last GPU, so a gang that kept what it cannot complete would be seen as a deadlock.
+// kill -9 at random moments during the admission of several gangs, up to three times in a row, also while the scheduler
+// restarts. The gangs fill the cluster to the last GPU, so a gang that kept pods of a minimum that cannot be completed
+// would cause a deadlock.
 func TestKilledAtRandomInstants(t *testing.T) {
 	const nodes, gangs, perGang = 8, 8, 8
 	c := newCluster(t, nodes)
@@ -52,8 +53,8 @@ func TestKilledAtRandomInstants(t *testing.T) {
 				}
 			}
 		}()
-		// The last pods of all gangs come at about the same time; the first kill falls somewhere between the first binding
-		// and the last, the others some time after the start.
+		// The last pods of all gangs are created at about the same time; the first kill is between the first binding and
+		// the last, the others some time after the start.
 		at := random.IntN(gangs * perGang)
 		c.until(fmt.Sprintf("%d pods are bound", at), time.Minute, func(pods []*corev1.Pod) bool {
 			return len(boundPods(pods)) >= at
@@ -130,8 +131,8 @@ func (c *cluster) partial(gangs []string, minimum int) int {
 	return n
 }
 
-// The gap after every one of a gang's bindings, one after the other. Another gang has become complete meanwhile, was
-// created before, and would fit into what the first still needs: it comes second.
+// A kill after each single binding of a gang. Another gang has become complete meanwhile, is older, and would fit into
+// the room that the first still needs: it is admitted second.
 func TestKilledBetweenTwoBindings(t *testing.T) {
 	const size = 8
 	after := []int{1, 4, 7}
@@ -219,16 +220,16 @@ func sameUIDs(a, b map[string]types.UID) bool {
 	return true
 }
 
-// Gangs were whole, nobody wrote it down, and a pod of each went while the scheduler was dead: from the objects they could
-// be partial, but they might have been whole, so they are never ended (docs/decisions, G11). Beside them a gang that is
-// partial, which is released after the same time: that is how the test knows that the time is over.
+// Gangs had their minimum, the status was not written, and a pod of each was deleted while the scheduler did not run:
+// according to the objects they may be partial or not, so they are not released (docs/decisions, G11). The test also has
+// a gang that is partial and is released after the same time: its release shows that the time is over.
 func TestGangThatMayHaveBeenWholeIsNeverEnded(t *testing.T) {
 	const size = 8
 	gangs := []struct {
 		name    string
 		surplus int  // pods that wait beyond the minimum
-		lost    int  // the pod that goes
-		again   bool // a pod of the same name comes before the restart
+		lost    int  // the pod that is deleted
+		again   bool // a pod of the same name is created before the restart
 	}{
 		{name: "a-pod-is-gone", lost: 2},
 		{name: "a-pod-is-gone-others-wait", lost: 0, surplus: 3},
@@ -256,7 +257,7 @@ func TestGangThatMayHaveBeenWholeIsNeverEnded(t *testing.T) {
 	c.untilBound("partial", 3)
 	c.scheduler.Kill()
 
-	// No room for anything else: nothing can be completed.
+	// No room for other pods: no gang can be completed.
 	c.cordon(true, c.nodes...)
 	before := map[string]map[string]types.UID{}
 	for _, g := range gangs {
@@ -291,7 +292,7 @@ func TestGangThatMayHaveBeenWholeIsNeverEnded(t *testing.T) {
 	}
 }
 
-// cordon makes nodes unschedulable, or takes that back.
+// cordon makes nodes unschedulable, or schedulable again.
 func (c *cluster) cordon(unschedulable bool, nodes ...string) {
 	c.t.Helper()
 	for _, name := range nodes {
@@ -301,8 +302,8 @@ func (c *cluster) cordon(unschedulable bool, nodes ...string) {
 	}
 }
 
-// After the crash there is no room any more for the rest of the gang. What the scheduler bound for this PodGroup, and a
-// controller replaces, is released after the repair time; nothing else is touched.
+// After the crash there is no longer room for the rest of the gang. Pods that the scheduler bound for this PodGroup, and
+// that a controller replaces, are released after the repair timeout; other pods are not deleted.
 func TestPartialGangWithoutRoomIsReleased(t *testing.T) {
 	c := newCluster(t, 2)
 
@@ -354,8 +355,8 @@ func TestPartialGangWithoutRoomIsReleased(t *testing.T) {
 	t.Logf("released %s after the start with a repair timeout of 3s", ms(took))
 }
 
-// The PodGroup went and another of the same name came while the scheduler was dead: what was bound for the first is not
-// no part of the second, and is never deleted.
+// The PodGroup was deleted and another of the same name created while the scheduler did not run: pods that were bound
+// for the first do not make the second partial, and are not deleted.
 func TestPartialGangOfAnotherPodGroupIsNotTouched(t *testing.T) {
 	c := newCluster(t, 2)
 	lift := c.refuseBindings([]string{"gang-3", "other-3"}, nil)
@@ -381,8 +382,8 @@ func TestPartialGangOfAnotherPodGroupIsNotTouched(t *testing.T) {
 	c.untilAdmitted("gang")
 }
 
-// A second scheduler is started with everything left by a first that was killed, and sees nothing but the objects: two
-// gangs in part, a third whole, a fourth waiting, all in one restart, with room for all but the last.
+// A second scheduler starts after the first was killed, and finds from the objects alone two partial gangs, a third that
+// is admitted and a fourth that waits, with room for all but the last.
 func TestManyGangsAreFoundAgain(t *testing.T) {
 	c := newCluster(t, 4)
 	lift := c.refuseBindings(append(names("a", 5, 8), names("b", 1, 8)...), nil)
@@ -393,7 +394,7 @@ func TestManyGangsAreFoundAgain(t *testing.T) {
 	c.createGang("b", 8, 1)
 	c.untilBound("a", 5)
 	c.untilBound("b", 1)
-	c.scheduler.Kill() // before the next gang comes: a gang that backs off after failed bindings keeps no room
+	c.scheduler.Kill() // before the next gang is created: a gang that backs off after failed bindings keeps no room
 	c.createGang("waits", 16, 1)
 	before := c.uids("whole")
 	lift()

@@ -17,7 +17,7 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// The tests here read what kubectl prints, as users do.
+// These tests check the output of kubectl as users see it.
 
 // kubectl runs bin/kubectl in the namespace and returns what it prints.
 func (c *cluster) kubectl(args ...string) string {
@@ -48,7 +48,7 @@ func TestWhatKubectlDescribesOfALargeGang(t *testing.T) {
 	c.untilSays("chat", v2alpha2.ReasonTooLarge)
 	c.untilTold("PodGroup", "chat", "GangBlocked", "TooLarge")
 
-	// The first pods of eight leaves say why.
+	// The first pods of eight leaves have the reason.
 	leavesTold := map[string]bool{}
 	c.untilNotes("8 leaves have their reason", func(notes map[string][]string) bool {
 		for pod, of := range notes {
@@ -103,7 +103,7 @@ func (c *cluster) untilNotes(what string, done func(notes map[string][]string) b
 	c.must(err, fmt.Sprintf("waiting until %s; events of pods are %q", what, notes))
 }
 
-// Pods of a running gang say what they are: above the minimum, or in the place of a lost one.
+// The conditions of pods of a running gang report their part: above the minimum, or replacing a lost pod.
 func TestWhatKubectlDescribesOfARunningGang(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The API server, or what it stores things in, goes away in the middle of the admission of several gangs. The scheduler
-// lives on, and all gangs are whole soon after the return; so is one that comes then.
+// The API server, or etcd, fails during the admission of several gangs. The scheduler keeps running, and all gangs are
+// admitted soon after the recovery, including one that is created then.
 func TestAPIServerAwayDuringAdmission(t *testing.T) {
 	outage := 2 * time.Second
 	if long(t) {
@@ -22,7 +22,7 @@ func TestAPIServerAwayDuringAdmission(t *testing.T) {
 		stop    func()
 		start   func(c *cluster) error
 		goneFor time.Duration
-		at      string // the binding that is under way when it goes
+		at      string // the binding that is in flight at the failure
 	}{
 		{"API server", cp.StopAPIServer, func(c *cluster) error { return cp.StartAPIServer(c.ctx) }, outage, "gang-1-5"},
 		{"etcd", cp.StopEtcd, func(c *cluster) error { return cp.StartEtcd(c.ctx) }, outage / 2, "gang-2-3"},
@@ -94,8 +94,8 @@ func (c *cluster) untilAnswers() {
 	c.until("the API server answers", time.Minute, func([]*corev1.Pod) bool { return true })
 }
 
-// While the API server is away, the time of a partial gang stands still: the gang is completed after the return, and no pod
-// of it was released, though the outage was longer than the repair timeout.
+// While the API server is down, the repair timeout of a partial gang does not advance: the gang is completed after the
+// recovery, and no pod of it is released, although the outage was longer than the timeout.
 func TestRepairClockStopsWhileTheAPIServerIsAway(t *testing.T) {
 	// The repair timeout is longer than the longest back-off, which the outage may drive up to 10 s.
 	timeout, outage := 13*time.Second, 14*time.Second
@@ -106,7 +106,8 @@ func TestRepairClockStopsWhileTheAPIServerIsAway(t *testing.T) {
 	p := c.startBehindProxy(map[string]any{"repairTimeout": timeout.String()})
 	var refused atomic.Bool
 	refused.Store(true)
-	// Not by a policy: the API server would refuse on after its return, until it learned that the policy is gone.
+	// Not by a policy: after its recovery the API server would continue to refuse until it observes that the policy is
+	// deleted.
 	p.decide("gang-3", func(w http.ResponseWriter, r *http.Request, _ int) {
 		if refused.Load() {
 			http.Error(w, "refused by the test", http.StatusInternalServerError)

@@ -9,8 +9,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// The third of eight bindings fails for a while: the rest of the cluster goes on, the member is tried again, less and less
-// often, and the gang is whole when the reason has gone. None of its pods is lost.
+// The third of eight bindings fails for a while: other gangs are scheduled meanwhile, the binding is retried with
+// back-off, and the gang is admitted when the cause is removed. None of its pods is lost.
 func TestBindingFailsForOneOfEight(t *testing.T) {
 	c := newCluster(t, 8) // enough to try another one each time: where there is none is TestFailingBindingOfBarePodsIsTriedSeldom
 	lift := c.refuseBindings([]string{"gang-2"}, nil)
@@ -59,7 +59,7 @@ func (c *cluster) untilScheduled(name string) {
 	})
 }
 
-// A node whose bindings fail for good, and another that is free: the member goes there.
+// Bindings to one node fail permanently, and another node is free: the member is bound there.
 func TestBindingsToOneNodeFailAndAnotherIsFree(t *testing.T) {
 	const needed = 3
 	c := newCluster(t, needed+1)
@@ -76,8 +76,8 @@ func TestBindingsToOneNodeFailAndAnotherIsFree(t *testing.T) {
 	}
 }
 
-// A node whose bindings fail for good, and a gang that needs all nodes: it is given back every time, its ReplicaSet makes
-// new pods, and the API server is not flooded meanwhile. Another gang gets what is given back.
+// Bindings to one node fail permanently, and a gang needs all nodes: it is released every time, its ReplicaSet creates
+// new pods, and the rate of requests to the API server stays low. Another gang gets the released room.
 func TestBindingsToOneNodeFailForGood(t *testing.T) {
 	const nodes = 4
 	window, repairTimeout := 6*time.Second, "1s"
@@ -100,7 +100,7 @@ func TestBindingsToOneNodeFailForGood(t *testing.T) {
 		return true
 	})
 	gaveBack := time.Since(since)
-	<-time.After(time.Until(since.Add(window))) // what is measured is a rate
+	<-time.After(time.Until(since.Add(window))) // the test measures a rate
 
 	writes := c.writes(since)
 	seconds := time.Since(since).Seconds()
@@ -132,7 +132,7 @@ func TestBindingsToOneNodeFailForGood(t *testing.T) {
 	c.untilAdmitted("gang")
 }
 
-// Pods that nobody would replace are kept, so the binding is tried for ever: seldom.
+// Bare pods are not released, so the binding is retried indefinitely, at a low rate.
 func TestFailingBindingOfBarePodsIsTriedSeldom(t *testing.T) {
 	window, repairTimeout := 8*time.Second, "1s"
 	if long(t) {
@@ -145,7 +145,7 @@ func TestFailingBindingOfBarePodsIsTriedSeldom(t *testing.T) {
 	since := time.Now()
 	c.untilBound("gang", 3)
 	before := c.uids("gang")
-	<-time.After(window) // what is measured is a rate
+	<-time.After(window) // the test measures a rate
 	writes := c.writes(since)
 	_, refused := count(writes, "pods/binding")
 	t.Logf("%d refused bindings, %d writes in all in %s", refused, len(writes), window)

@@ -15,16 +15,17 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// Two gangs of 60 % of the cluster each, pod by pod in interleaved order, while plain pods come and go and members that
-// wait are deleted and created anew under the same name.
+// Two gangs of 60 % of the cluster each, submitted pod by pod in interleaved order, while plain pods are created and
+// deleted, and waiting members are deleted and created again under the same name.
 func TestTwoGangsOfSixtyPercentAmongOthers(t *testing.T) {
 	c := newCluster(t, 5)
 	c.start()
 	contend(c, 2*time.Minute, true)
 }
 
-// contend runs rounds of two gangs of 24 pods on 40 GPUs, among plain pods that come and go, in each round until a gang is
-// whole or the time given is over. With deletions, members that wait are deleted and created anew meanwhile.
+// contend runs rounds of two gangs of 24 pods on 40 GPUs, together with plain pods that are created and deleted, in each
+// round until a gang is admitted or the given time is over. With deletions, waiting members are deleted and created
+// again meanwhile.
 func contend(c *cluster, among time.Duration, deletions bool) {
 	t := c.t
 	const perGang = 24
@@ -92,8 +93,8 @@ func contend(c *cluster, among time.Duration, deletions bool) {
 	}
 }
 
-// recreateWaiting deletes one member of the gangs that waits and creates it anew under its name. A member that was bound a
-// moment ago is left alone. It returns how many it deleted.
+// recreateWaiting deletes one waiting member of the gangs and creates it again under its name. A member that was bound
+// in the meantime is not deleted. It returns the number of deleted pods.
 func (c *cluster) recreateWaiting(gangs []string, random *rand.Rand) int {
 	c.t.Helper()
 	pods := c.pods()
@@ -113,8 +114,8 @@ func (c *cluster) recreateWaiting(gangs []string, random *rand.Rand) int {
 	return 1
 }
 
-// churn keeps so many plain pods of 1 or 2 GPUs in the cluster, one replaced as soon as it is bound, until the returned
-// function is called, which returns how many there were.
+// churn keeps this number of plain pods of 1 or 2 GPUs in the cluster, each replaced as soon as it is bound, until the
+// returned function is called, which returns their total number.
 func (c *cluster) churn(n int) (stop func() int) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	var group sync.WaitGroup
@@ -132,7 +133,7 @@ func (c *cluster) churn(n int) (stop func() int) {
 				mu.Lock()
 				made++
 				mu.Unlock()
-				watching, done := context.WithTimeout(ctx, 2*time.Second) // one that finds no room goes after a while
+				watching, done := context.WithTimeout(ctx, 2*time.Second) // a pod that does not fit is deleted after a while
 				w, err := client.Watch(watching, metav1.ListOptions{FieldSelector: "metadata.name=" + pod.Name})
 				if err == nil {
 					for e := range w.ResultChan() {

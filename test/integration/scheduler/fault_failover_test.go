@@ -15,8 +15,8 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// Two muster-schedulers with a short lease; the one that leads is killed in the middle of an admission, or stopped for
-// longer than its lease and woken again. The other finishes, and never do both write.
+// Two muster-schedulers with a short lease; the leader is killed during an admission, or suspended for longer than its
+// lease and resumed. The other finishes the admission, and they do not write at the same time.
 func TestFailover(t *testing.T) {
 	const gangs, size = 4, 8
 	c := newCluster(t, gangs)
@@ -31,7 +31,7 @@ func TestFailover(t *testing.T) {
 		lease: map[string]any{"leaseDuration": "4s", "renewDeadline": "3s", "retryPeriod": "500ms"},
 	})
 	started := 0
-	// Every start has a token of its own, which the audit log tells apart.
+	// Every start has a token of its own, which distinguishes it in the audit log.
 	start := func() *controlplane.Process {
 		started++
 		p, err := cp.StartMusterScheduler(c.ctx, controlplane.SchedulerOptions{
@@ -92,14 +92,14 @@ func TestFailover(t *testing.T) {
 		for _, g := range all {
 			c.deleteGang(g)
 		}
-		<-leader.Done() // the woken one ends by itself: it has lost its lease
+		<-leader.Done() // the resumed process exits by itself, because it has lost its lease
 		leader = standby
 	}
 	partials, _ := o.stop()
 
-	// One writer after another: the writes of one credential are never followed by those of an earlier one. Only one that
-	// was stopped does not know of its loss when it is woken: then it has the time of a renewal, as any leader of
-	// Kubernetes has, and what it writes is refused or true.
+	// One writer after another: no writes of an earlier credential follow those of a later one. A process that was
+	// suspended is the only exception: it does not know about its loss when it is resumed, has the time of a renewal
+	// like any leader of Kubernetes, and its writes are refused or correct.
 	var writers []string
 	writes := c.writes(since)
 	late := 0
@@ -137,7 +137,7 @@ func (c *cluster) lastWriter(since time.Time) string {
 	return writes[len(writes)-1].credential
 }
 
-// untilLeader waits until somebody else than before leads, and returns who.
+// untilLeader waits until another process than before leads, and returns its identity.
 func (c *cluster) untilLeader(before string) string {
 	c.t.Helper()
 	holder := ""

@@ -13,9 +13,9 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// The plugins in somebody else's scheduler (docs/decisions, G19), which does not hand out the members of a plan back to
-// back: gangs are admitted, and never in part, also among plain pods that take their places. How soon, among those, is
-// not promised: they stop after a while.
+// The plugins in another scheduler (docs/decisions, G19), which does not schedule the members of a plan back to back:
+// gangs are admitted, and are not left partly bound, even if plain pods take their nodes. Progress among such plain pods
+// is not guaranteed: they stop after a while.
 func TestForeignScheduler(t *testing.T) {
 	c := newCluster(t, 5)
 	c.startForeign()
@@ -30,8 +30,8 @@ func TestForeignScheduler(t *testing.T) {
 func (c *cluster) startForeign() {
 	c.t.Helper()
 	binary := filepath.Join(c.t.TempDir(), "foreignscheduler")
-	// With the flags of the Makefile, whatever those of this test are: with others a whole scheduler is compiled once more,
-	// which takes minutes, five or ten of them on a busy machine.
+	// With the flags of the Makefile, whatever those of this test are: with other flags a whole scheduler is compiled
+	// again, which takes five to ten minutes on a busy machine.
 	build := exec.CommandContext(c.ctx, "go", "build", "-o", binary, "../../foreignscheduler")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
 	began := time.Now()

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Many gangs come and go, some of them after waiting or being refused: nothing of them stays in the scheduler.
-// Waits at the barrier, slots and timers are goroutines, so those tell.
+// Many gangs are created and deleted, some of them after waiting or being refused: the scheduler keeps no state of them.
+// Waits at the barrier, slots and timers are goroutines, so the test counts these.
 func TestNothingGrows(t *testing.T) {
 	const size = 8
 	many := 60
@@ -30,7 +30,7 @@ func TestNothingGrows(t *testing.T) {
 			round++
 			g := fmt.Sprintf("gang-%d", round)
 			switch round % 10 {
-			case 3: // its PodGroup comes last
+			case 3: // its PodGroup is created last
 				for _, pod := range names(g, 0, size) {
 					c.create(c.pod(pod, g, 1))
 				}
@@ -47,7 +47,7 @@ func TestNothingGrows(t *testing.T) {
 			c.deleteGang(g)
 		}
 	}
-	gangs(20) // what grows once: connections, caches, informers
+	gangs(20) // growth that happens once: connections, caches, informers
 	before := c.settled(0)
 	start := time.Now()
 	gangs(many)
@@ -66,8 +66,8 @@ func TestNothingGrows(t *testing.T) {
 // sizes is how large a process is.
 type sizes struct{ goroutines, heap float64 }
 
-// settled returns the scheduler's sizes after a garbage collection, once it has at most so many goroutines or half a
-// minute has passed; 0: once their number stands still. Nobody can watch them, hence the polling.
+// settled returns the scheduler's sizes after a garbage collection, when it has at most this number of goroutines or
+// half a minute has passed; 0: when their number no longer changes. They cannot be watched, so this polls.
 func (c *cluster) settled(most int) sizes {
 	c.t.Helper()
 	c.until("no pod is left", time.Minute, func(pods []*corev1.Pod) bool { return len(pods) == 0 })
@@ -85,11 +85,11 @@ func (c *cluster) settled(most int) sizes {
 	return s
 }
 
-// ask returns what the scheduler's own server says.
+// ask returns the response of the scheduler's own server.
 func (c *cluster) ask(path string) string {
 	c.t.Helper()
 	config := cp.Admin()
-	config.CAData, config.Insecure = nil, true // it has a certificate that it made itself
+	config.CAData, config.Insecure = nil, true // its certificate is self-signed
 	client, err := rest.HTTPClientFor(config)
 	c.must(err, "making a client for muster-scheduler")
 	defer client.CloseIdleConnections()

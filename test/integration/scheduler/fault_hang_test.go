@@ -27,22 +27,22 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// proxy stands between muster-scheduler and the API server. It holds up the bindings of some pods, or never answers them, as
-// a network, a load balancer or an admission webhook may.
+// proxy is a proxy between muster-scheduler and the API server. It delays the bindings of some pods, or does not answer
+// them, as a network, a load balancer or an admission webhook may do.
 type proxy struct {
 	api http.Handler // the API server
 
 	mu    sync.Mutex
-	fates map[string]*fate // guarded by mu; by pod; bindings of other pods pass
+	fates map[string]*fate // guarded by mu; by pod; bindings of other pods are forwarded
 }
 
-// fate is what becomes of the bindings of a pod.
+// fate determines how the bindings of a pod are handled.
 type fate struct {
-	// do is called with every binding, attempt counting from 1. The scheduler has no answer before do returns, and has given
-	// up when the request's context ends.
+	// do is called with every binding, attempt counting from 1. The scheduler gets no answer before do returns. The
+	// request's context ends when the scheduler has given up.
 	do       func(w http.ResponseWriter, r *http.Request, attempt int)
 	attempts int           // guarded by the proxy's mu
-	arrived  chan struct{} // one element for every binding that came
+	arrived  chan struct{} // gets one element for every binding that arrives
 }
 
 // startBehindProxy runs muster-scheduler with a proxy before the API server until the test is over.
@@ -76,12 +76,12 @@ func (c *cluster) startBehindProxy(args map[string]any) *proxy {
 		Config: schedulerConfig(c.t, settings{args: args}), Kubeconfig: kubeconfig,
 	})
 	c.must(err, "starting muster-scheduler")
-	// Registered last and so run first: a proxy cannot end while its client waits for answers.
+	// Registered last and therefore run first: the proxy cannot stop while its client waits for answers.
 	c.t.Cleanup(c.scheduler.Kill)
 	return p
 }
 
-// decide sets what becomes of the bindings of a pod, and returns what gets an element for each of them.
+// decide sets how the bindings of a pod are handled, and returns the channel that gets an element for each of them.
 func (p *proxy) decide(pod string, do func(w http.ResponseWriter, r *http.Request, attempt int)) (arrived <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +107,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.api.ServeHTTP(w, r)
 		return
 	}
-	body, err := io.ReadAll(r.Body) // it has come as a whole: what hangs is the answer
+	body, err := io.ReadAll(r.Body) // the request is complete; only the answer is delayed
 	if err != nil {
 		return
 	}
@@ -116,14 +116,14 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.do(w, r, attempt)
 }
 
-// carryOut sends the request to the API server whether or not somebody waits for the answer, which it returns.
+// carryOut sends the request to the API server, even if the client no longer waits for the answer, which it returns.
 func (p *proxy) carryOut(r *http.Request) *httptest.ResponseRecorder {
 	answer := httptest.NewRecorder()
 	p.api.ServeHTTP(answer, r.WithContext(context.WithoutCancel(r.Context())))
 	return answer
 }
 
-// untilArrived waits until so many bindings have come.
+// untilArrived waits until this number of bindings has arrived.
 func (c *cluster) untilArrived(arrived <-chan struct{}, n int, within time.Duration) {
 	c.t.Helper()
 	timer := time.NewTimer(within)
@@ -140,11 +140,11 @@ func (c *cluster) untilArrived(arrived <-chan struct{}, n int, within time.Durat
 // bindTimeout is how long muster-scheduler waits for the answer to a binding.
 const bindTimeout = 30 * time.Second
 
-// A binding of each of five gangs hangs. The other gangs go on meanwhile, and no slot is lost. Four are whole in the end,
-// without losing a pod, whatever has become of the binding: the answer comes late; it was lost on its way; it was carried
-// out and the answer was lost; it is carried out when the scheduler has given it up and tries again. The fifth, whose binding
-// is refused once and then hangs for good, is given back at the end of the attempt in which its time was over, though the
-// next attempt would begin a moment later.
+// A binding of each of five gangs hangs. The other gangs are scheduled meanwhile, and no slot is lost. Four gangs are
+// admitted in the end without losing a pod, in each of these cases: the answer is late; the request is lost; the binding
+// is carried out and the answer is lost; the binding is carried out after the scheduler has given up and tries again.
+// The fifth, whose binding is refused once and then hangs permanently, is released at the end of the attempt in which
+// its repair timeout expires, although the next attempt would begin a moment later.
 func TestBindingsHang(t *testing.T) {
 	const size, slots = 4, 6
 	c := newCluster(t, 5)
@@ -216,7 +216,7 @@ func TestBindingsHang(t *testing.T) {
 		}
 	}
 
-	// One slot is left for everybody else.
+	// One slot is left for all other pods.
 	for _, other := range names("other", 0, 3) {
 		c.createGang(other, size, 1)
 		c.untilBound(other, size)
@@ -227,7 +227,7 @@ func TestBindingsHang(t *testing.T) {
 	if took := time.Since(since); len(gaveUp) > 0 {
 		t.Fatalf("other gangs were bound after %s, when %d bindings hung no more", ms(took), len(gaveUp))
 	}
-	c.untilAdmitted("unanswered") // its pods are bound, whoever was told
+	c.untilAdmitted("unanswered") // its pods are bound, even if the scheduler got no answer
 	t.Logf("5 bindings hang; everything else was bound %s after the first", ms(time.Since(since)))
 
 	close(answer)

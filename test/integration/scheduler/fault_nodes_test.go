@@ -16,8 +16,8 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// Nodes are cordoned, lost or removed while a gang is planned and bound, and come back: the gang is whole in the end, on
-// nodes that exist, and what it held meanwhile kept nobody from being placed.
+// Nodes are cordoned, lost or removed while a gang is planned and bound, and restored: in the end the gang is admitted,
+// on nodes that exist, and the room that it held meanwhile blocked no other pod.
 func TestNodesGoWhileAGangIsBound(t *testing.T) {
 	const nodes, size = 12, 8
 	c := newCluster(t, nodes)
@@ -25,7 +25,7 @@ func TestNodesGoWhileAGangIsBound(t *testing.T) {
 	o := c.observe()
 	n := 2 * rounds(t)
 	random := rand.New(rand.NewPCG(3, 3))
-	stranded := 0 // pods bound to nodes that were gone
+	stranded := 0 // pods bound to nodes that did not exist
 	var toWhole []time.Duration
 	for round := range n {
 		gang := fmt.Sprintf("gang-%d", round)
@@ -34,7 +34,7 @@ func TestNodesGoWhileAGangIsBound(t *testing.T) {
 		at := random.IntN(size + 1)
 		c.until(fmt.Sprintf("%d pods are bound", at), time.Minute, func(pods []*corev1.Pod) bool { return bound(pods, gang) >= at })
 
-		// Half of the nodes go, so that the gang cannot be whole without one that comes back.
+		// Half of the nodes are taken away, so that the gang needs at least one node that is restored.
 		var comeBack []func() error
 		away := map[string]bool{}
 		for _, i := range random.Perm(nodes)[:nodes/2] {
@@ -53,7 +53,7 @@ func TestNodesGoWhileAGangIsBound(t *testing.T) {
 				comeBack = append(comeBack, func() error { return cp.ReturnNode(c.ctx, node) })
 			}
 		}
-		// Pods of nodes that are gone are collected, as the pod collector would in a minute.
+		// Pods of removed nodes are deleted, as the pod garbage collector would do within a minute.
 		for _, p := range c.pods() {
 			if away[p.Spec.NodeName] {
 				stranded++
@@ -82,7 +82,7 @@ func TestNodesGoWhileAGangIsBound(t *testing.T) {
 		n, stranded, ms(median(toWhole)), ms(slices.Max(toWhole)), len(partials), ms(longest(partials)))
 }
 
-// A gang that waits for a node, and what brings it.
+// A gang waits for a node, which becomes available in several ways.
 func TestNodeReturns(t *testing.T) {
 	c := newCluster(t, 2)
 	c.start()
@@ -135,7 +135,7 @@ func (c *cluster) setGPUs(name string, gpus int) error {
 	})
 }
 
-// taint sets the only taint of a node, or takes it away.
+// taint sets the only taint of a node, or removes it.
 func (c *cluster) taint(name string, tainted bool) error {
 	taints := "null"
 	if tainted {
@@ -145,7 +145,7 @@ func (c *cluster) taint(name string, tainted bool) error {
 	return err
 }
 
-// room is what a test knows about one node.
+// room is the test's model of one node.
 type room struct {
 	name                        string
 	removed                     *corev1.Node // nil: it is there
@@ -187,7 +187,7 @@ func TestWaitingGangNeverSleepsThroughAChange(t *testing.T) {
 		return n >= size
 	}
 	pods := 0
-	// change does one thing to one node and says what.
+	// change makes one change to one node and describes it.
 	change := func() string {
 		r := rooms[random.IntN(len(rooms))]
 		if r.removed != nil {
@@ -256,7 +256,7 @@ func TestWaitingGangNeverSleepsThroughAChange(t *testing.T) {
 		for _, name := range names(gang, 0, size) {
 			c.create(c.pod(name, gang, gpus).NodeSelector("test/pool", "gangs"))
 		}
-		if random.IntN(2) == 0 { // half of them have slept already when the changes begin
+		if random.IntN(2) == 0 { // half of them are already asleep when the changes begin
 			c.untilStatus(gang, "has been refused", func(s v2Status) bool {
 				return s.Reason != "" && s.Reason != "WaitingForPods" && s.Reason != "BehindInQueue"
 			})
@@ -269,7 +269,7 @@ func TestWaitingGangNeverSleepsThroughAChange(t *testing.T) {
 			story = append(story, change())
 			changes++
 			if random.IntN(8) == 0 {
-				<-time.After(time.Duration(random.IntN(60)) * time.Millisecond) // changes come at any pace
+				<-time.After(time.Duration(random.IntN(60)) * time.Millisecond) // changes have random intervals
 			}
 		}
 		since := time.Now()
@@ -289,7 +289,7 @@ func TestWaitingGangNeverSleepsThroughAChange(t *testing.T) {
 		len(latencies), changes, ms(median(latencies)), ms(latencies[len(latencies)*95/100]), ms(latencies[len(latencies)-1]))
 }
 
-// pool puts a node into the pool of the test, or takes it out.
+// pool adds a node to the pool of the test, or removes it.
 func (c *cluster) pool(name string, in bool) error {
 	value := "null"
 	if in {

@@ -31,7 +31,7 @@ import (
 // long reports whether this is the run with the full number of rounds.
 func long(t *testing.T) bool { return rounds(t) >= 20 }
 
-// settings are what a test changes in the deployed configuration.
+// settings are the changes of a test to the deployed configuration.
 type settings struct {
 	args  map[string]any // of GangAdmission
 	lease map[string]any // of leaderElection
@@ -61,7 +61,7 @@ func schedulerConfig(t *testing.T, s settings) []byte {
 	return out
 }
 
-// startWith runs muster-scheduler with other arguments of GangAdmission until the test is over.
+// startWith runs muster-scheduler with other arguments of GangAdmission until the end of the test.
 func (c *cluster) startWith(args map[string]any) {
 	c.t.Helper()
 	var err error
@@ -223,7 +223,7 @@ func (c *cluster) writes(since time.Time) []write {
 			User                     struct{ Extra map[string][]string }
 		}
 		if json.Unmarshal(lines.Bytes(), &e) != nil || e.ObjectRef.Namespace != c.namespace || e.RequestReceivedTimestamp.Before(since) {
-			continue // the first line and the last may be half a line
+			continue // the first line and the last may be incomplete
 		}
 		w := write{at: e.RequestReceivedTimestamp, verb: e.Verb, resource: e.ObjectRef.Resource, name: e.ObjectRef.Name, code: e.ResponseStatus.Code,
 			credential: strings.Join(e.User.Extra["authentication.kubernetes.io/credential-id"], ",")}
@@ -358,5 +358,5 @@ func median(all []time.Duration) time.Duration {
 	return sorted[len(sorted)/2]
 }
 
-// ms rounds for people.
+// ms rounds a duration for the log.
 func ms(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

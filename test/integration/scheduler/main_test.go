@@ -1,5 +1,5 @@
-// Package scheduler tests muster-scheduler as it is deployed: its binary, under its service account and its rules, against
-// a real API server. Nodes are objects only; being bound is the end of a pod's way here.
+// Package scheduler tests muster-scheduler as it is deployed: its binary, under its service account and its rules,
+// against a real API server. Nodes are only objects; the tests end when pods are bound.
 package scheduler
 
 import (
@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 		(*controlplane.ControlPlane).InstallMuster))
 }
 
-// auditPolicy logs what the schedulers write.
+// auditPolicy logs the writes of the schedulers.
 const auditPolicy = `
 apiVersion: audit.k8s.io/v1
 kind: Policy

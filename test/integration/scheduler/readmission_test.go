@@ -13,16 +13,16 @@ import (
 )
 
 // A replica of a scaling group, two leaves below one sub-group, is replaced on a full cluster while the rest of its gang
-// runs and rivals wait. Its old pods go one by one, and its new ones come one by one. It ends whole again or holds nothing
-// (docs/decisions, G20).
+// runs and other gangs wait. Its old pods terminate one by one, and its new ones are created one by one. In the end the
+// replica is either complete or has no pod bound (docs/decisions, G20).
 func TestAReplicaIsReplacedAsAWhole(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		rival int32 // its priority; the gang has 10
-		whole bool  // the replica ends whole again
+		whole bool  // the replica is complete again
 	}{
 		{name: "beside nobody", rival: -1, whole: true},
-		{name: "a rival of equal priority waits", rival: 10}, // it takes room that the whole replica does not fit into
+		{name: "a rival of equal priority waits", rival: 10}, // it takes room into which the whole replica does not fit
 		{name: "a rival of higher priority waits", rival: 20},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func admittedGroup(s v2Status, name string) bool {
 	return i >= 0 && s.SubGroups[i].Admitted
 }
 
-// letGo takes the finalizers from pods, if they are still there.
+// letGo removes the finalizers of pods that still exist.
 func (c *cluster) letGo(names ...string) {
 	for _, n := range names {
 		p, err := cp.Client().CoreV1().Pods(c.namespace).Get(context.Background(), n, metav1.GetOptions{})

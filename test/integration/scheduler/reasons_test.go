@@ -9,7 +9,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// What keeps a gang from starting is named as what it is, whatever it looks like to a single node.
+// The reason names the actual obstacle of a gang, whatever the filters of a single node report.
 func TestReasonsMeanWhatTheySay(t *testing.T) {
 	c := newCluster(t, 5)
 	c.startQuick()

@@ -13,16 +13,16 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// A pod of a gang is replaced on a full cluster, as an update does it, while others wait. Its room is its replacement's,
-// but for who has a higher priority, and not for ever.
+// A pod of a gang is replaced on a full cluster, as in an update, while other pods wait. Its room is kept for its
+// replacement, except from pods of a higher priority, and for a limited time.
 func TestReplacementOnAFullCluster(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		rival   int32         // priority of the rivals; the gang has 10
 		timeout time.Duration // of kept room
-		unsaid  bool          // the PodGroup does not say that pods are replaced
+		unsaid  bool          // the PodGroup does not have the annotation
 		graced  bool          // the pod terminates for a while
-		lost    bool          // a rival takes the room
+		lost    bool          // another gang takes the room
 	}{
 		{name: "the replacement gets the room", rival: 10, timeout: 10 * time.Minute},
 		{name: "the replacement gets the room of a pod that terminated for a while", rival: 10, timeout: 10 * time.Minute, graced: true},
@@ -60,7 +60,7 @@ func TestReplacementOnAFullCluster(t *testing.T) {
 			c.create(c.pod("rival", "rival", 8).PriorityClass(theirs))
 			c.untilSays("rival", v2alpha2.ReasonInsufficientGPUs)
 			plain := func(name string) *wrappers.PodWrapper { return c.pod(name, "", 8).PriorityClass(theirs) }
-			if tc.rival <= 10 { // else it preempts what is left of the gang
+			if tc.rival <= 10 { // otherwise it preempts the remaining pods of the gang
 				c.create(plain("plain"))
 				c.untilPodSays(corev1.PodReasonUnschedulable, "plain")
 			}
@@ -88,9 +88,9 @@ func TestReplacementOnAFullCluster(t *testing.T) {
 				}
 				return
 			}
-			c.create(plain("late")) // it comes while the room is kept
+			c.create(plain("late")) // it is created while the room is kept
 			c.apply(c.group("incomplete").MinMember(2))
-			c.create(c.pod("incomplete", "incomplete", 1)) // is told so after a second
+			c.create(c.pod("incomplete", "incomplete", 1)) // its event reports that after a second
 			c.untilPodSays("WaitingForGang", "incomplete")
 			c.untilPodSays(corev1.PodReasonUnschedulable, "late")
 			c.notBound("rival", "plain", "late")
@@ -110,7 +110,7 @@ func (c *cluster) annotate(group, key, value string) {
 	c.must(err, "annotating PodGroup "+group)
 }
 
-// createHeld creates a pod that goes only when it is let go.
+// createHeld creates a pod with a finalizer, which terminates until letGo.
 func (c *cluster) createHeld(w *wrappers.PodWrapper) {
 	c.t.Helper()
 	pod := w.Obj()
@@ -120,8 +120,8 @@ func (c *cluster) createHeld(w *wrappers.PodWrapper) {
 	c.must(err, "creating pod "+pod.Name)
 }
 
-// A tenant keeps no room for longer by what it does afterwards: with pods that never are bound, and the annotation
-// set anew.
+// A tenant cannot prolong the time for which room is kept: neither with pods that are not bound, nor by setting the
+// annotation again.
 func TestTenantDoesNotProlongTheRoomOfItsPods(t *testing.T) {
 	c := newCluster(t, 2) // 16 GPUs
 	const timeout = 4 * time.Second

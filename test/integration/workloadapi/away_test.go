@@ -11,10 +11,9 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// TestNobodyAnswers: while the webhook server is away what would change a
-// workload is refused, and says by whom; what garbage collection, controllers
-// and people with finalizers do passes, and so does everything of an object
-// that is on its way out.
+// TestNobodyAnswers: while the webhook server is unavailable, writes that would change a workload are rejected, with the
+// name of the webhook. Writes of garbage collection, controllers and users to finalizers and status pass, and all writes
+// to an object that is being deleted.
 func TestNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	cp := separate(t)
@@ -62,8 +61,8 @@ func TestNobodyAnswers(t *testing.T) {
 	check(t, u.Create(t.Context(), podGroup))
 }
 
-// TestAnUpdateThatIsNoChange: spec left alone, or an object on its way out,
-// passes whatever the webhook would say of the spec.
+// TestAnUpdateThatIsNoChange: updates that do not change the spec, or of an object that is being deleted, pass even if
+// the webhook would reject the spec.
 func TestAnUpdateThatIsNoChange(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, cluster)
@@ -74,7 +73,7 @@ func TestAnUpdateThatIsNoChange(t *testing.T) {
 	}
 	for _, o := range []client.Object{training, group, standalone, member} {
 		check(t, u.Delete(t.Context(), o))
-		if o != client.Object(training) { // its own rule is the CRD's, which knows of no deletion
+		if o != client.Object(training) { // this rule is the CRD's, which does not distinguish deletion
 			check(t, u.patch(o, `{"spec":{"replicas":7}}`))
 			check(t, u.scale(o, 8))
 		}

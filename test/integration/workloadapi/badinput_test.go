@@ -13,8 +13,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// TestBadInput: what a PodCliqueSet must not say. Everything is refused as
-// invalid, with the field and the reason.
+// TestBadInput: invalid PodCliqueSets. Each is rejected as invalid, with the field and the reason.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, cluster)
@@ -131,8 +130,7 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
-// TestUpdates: what may change of a PodCliqueSet, and what not; the refusal says
-// which field and why.
+// TestUpdates: which fields of a PodCliqueSet may change; a rejection has the field and the reason.
 func TestUpdates(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -205,8 +203,8 @@ func everywhere(old, replacement string, n int) (replacements []string) {
 	return replacements
 }
 
-// TestALargeObject: a PodCliqueSet of a megabyte, of values that only the API
-// server judges, is taken, scaled, labelled and deleted like any other.
+// TestALargeObject: a PodCliqueSet of a megabyte, of values that only the API server checks, is accepted, scaled,
+// labelled and deleted like any other.
 func TestALargeObject(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, cluster)

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestTheCRDsAlone: without webhooks the API server itself keeps the floors and
-// what is immutable, through the scale subresource too.
+// TestTheCRDsAlone: without webhooks the API server itself enforces lower bounds and immutable fields, also through the
+// scale subresource.
 func TestTheCRDsAlone(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, separate(t))

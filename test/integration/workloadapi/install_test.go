@@ -19,7 +19,7 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// installation is a control plane on which Muster is installed as the README says.
+// installation is a control plane on which Muster is installed as described in the README.
 type installation struct {
 	*user
 	cp      *controlplane.ControlPlane
@@ -79,7 +79,7 @@ func (i *installation) pods(ctx context.Context, n int) map[string]types.UID {
 	return uids
 }
 
-// collectGarbage returns when the garbage collector has dealt with what was deleted before.
+// collectGarbage returns when the garbage collector has processed all earlier deletions.
 func (i *installation) collectGarbage(ctx context.Context) {
 	i.t.Helper()
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}
@@ -94,8 +94,8 @@ func (i *installation) collectGarbage(ctx context.Context) {
 	}
 }
 
-// TestInstallAndUninstall follows the README and docs/configuration.md: deleting the programs leaves what runs, installing
-// them again takes it up, and deleting the CRDs ends it.
+// TestInstallAndUninstall follows the README and docs/configuration.md: deleting the programs leaves running workloads,
+// a new installation manages them again, and deleting the CRDs deletes them.
 func TestInstallAndUninstall(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -109,7 +109,7 @@ func TestInstallAndUninstall(t *testing.T) {
 	if _, err := cp.CreateNodes(ctx, controlplane.NodeOptions{Count: 2, GPUs: 8}); err != nil {
 		t.Fatal(err)
 	}
-	i.kubectl("apply -k ../../../manifests/crds") // client-side; what is applied server-side later takes over from it
+	i.kubectl("apply -k ../../../manifests/crds") // client-side; a later server-side apply takes over its fields
 	i.kubectl("wait --for=condition=Established crd --all")
 	i.kubectl("apply -k ../../../manifests")
 	i.install(ctx)

@@ -52,7 +52,7 @@ func webhookServer(cp *controlplane.ControlPlane, ctx context.Context) (*control
 
 func ptr[T any](v T) *T { return &v }
 
-// user is a client that remembers the warnings it was given.
+// user is a client that records the warnings that it receives.
 type user struct {
 	client.Client
 	t         *testing.T
@@ -92,7 +92,7 @@ func (u *user) read(content string) *unstructured.Unstructured {
 	return objects[0]
 }
 
-// apply applies the object server-side and returns what the API server made of it.
+// apply applies the object server-side and returns the resulting object.
 func (u *user) apply(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	applied := object.DeepCopy()
 	err := u.Apply(u.t.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("user"), client.ForceOwnership)
@@ -131,8 +131,7 @@ func (u *user) patch(object client.Object, patch string) error {
 	return u.Patch(u.t.Context(), object.DeepCopyObject().(client.Object), client.RawPatch("application/merge-patch+json", []byte(patch)))
 }
 
-// check fails the test unless err is a refusal as invalid that says all the
-// parts, or nil if there are none.
+// check fails the test unless err is a rejection as invalid that contains all the parts, or nil if there are none.
 func check(t *testing.T, err error, parts ...string) {
 	t.Helper()
 	if len(parts) == 0 || parts[0] == "" {
@@ -193,8 +192,8 @@ spec:
 	return text
 }
 
-// family creates a PodCliqueSet with the children that muster-controller would
-// make, as far as admission looks at them.
+// family creates a PodCliqueSet with the children that muster-controller would create, with the fields that admission
+// checks.
 func (u *user) family(pcs *v1alpha1.PodCliqueSet) (group *v1alpha1.PodCliqueScalingGroup, standalone, member *v1alpha1.PodClique) {
 	u.t.Helper()
 	u.create(pcs)

@@ -15,9 +15,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// TestManifestsApplyUnchanged applies the examples of the requirements (the
-// complete one as it is, fragments completed) and manifests of Grove's shape,
-// server-side. Applied again they change nothing, and every field is kept.
+// TestManifestsApplyUnchanged applies the examples of the requirements (complete ones unchanged, fragments completed)
+// and manifests of Grove's shape, server-side. Applying them again changes nothing, and every field is kept.
 func TestManifestsApplyUnchanged(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]struct {

@@ -23,11 +23,9 @@ const (
 	ofPodGroups = "../podgroup/testdata/"
 )
 
-// TestEveryExampleOfTheRequirements applies every YAML example of the
-// proposals against the API server with all webhooks: complete ones
-// unchanged, fragments with what they leave out. What the proposals reject, or
-// what docs/decisions refuses, is refused with the reason; what does not act yet
-// is accepted with a warning, and without any where everything acts.
+// TestEveryExampleOfTheRequirements applies every YAML example of the proposals against the API server with all
+// webhooks: complete ones unchanged, fragments completed. Examples that the proposals or docs/decisions reject are
+// rejected with the reason; fields without effect are accepted with a warning, and all others without one.
 func TestEveryExampleOfTheRequirements(t *testing.T) {
 	t.Parallel()
 	examples := []struct {

@@ -16,7 +16,7 @@ import (
 // runs creates a pod of the service's first clique that runs on a node.
 func (u *user) runs(set string) {
 	u.t.Helper()
-	// There is no controller that would make the namespace's service account.
+	// No controller runs that would create the namespace's service account.
 	u.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: set + "-0-frontend-0", Labels: map[string]string{
@@ -31,8 +31,8 @@ func (u *user) runs(set string) {
 	check(u.t, u.Status().Update(u.t.Context(), pod))
 }
 
-// TestTemplateOfRunningPods: the template of pods that run may be edited under every update strategy, and the strategy be
-// switched at any time; what that leaves as it is gives a warning, and nothing else does.
+// TestTemplateOfRunningPods: the template of running pods may be edited under every update strategy, and the strategy be
+// changed at any time; only changes that do not reach running pods give a warning.
 func TestTemplateOfRunningPods(t *testing.T) {
 	t.Parallel()
 	const onDelete, nothing = "  updateStrategy: {type: OnDelete}\n", "nothing is replaced: delete pods or PodCliques to replace them"
@@ -93,8 +93,8 @@ func TestTemplateOfRunningPods(t *testing.T) {
 	}
 }
 
-// TestPodCliquesFollowTheTemplate: while the template goes from one to the next and back, and so does the priority class of
-// the set, PodCliques can be given what it says now, and neither what it said before nor anything else.
+// TestPodCliquesFollowTheTemplate: while the template and the priority class of the set change and change back,
+// PodCliques can be updated to the present template, but neither to the previous one nor to another.
 func TestPodCliquesFollowTheTemplate(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, cluster)
