@@ -15,8 +15,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// withoutAdmission does something while no webhook is asked: their configurations are gone, as on a cluster where somebody
-// has deleted them. They are back, and called, when it returns.
+// withoutAdmission runs a function while no webhook is called: their configurations are deleted, as a user of a cluster
+// might do. They are restored, and called, when it returns.
 func (w *world) withoutAdmission(do func()) {
 	w.t.Helper()
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "muster-webhooks"}}
@@ -37,8 +37,8 @@ func (w *world) withoutAdmission(do func()) {
 	do()
 }
 
-// untilJudged waits until the API server asks the webhooks, or does not any more, which it learns on its own time and
-// tells nobody.
+// untilJudged waits until the API server calls the webhooks, or no longer does. It observes a change after some time and
+// sends no event about it.
 func (w *world) untilJudged(judged bool) {
 	w.t.Helper()
 	for {
@@ -57,7 +57,8 @@ func invalid(name, members string) string {
 	return small(name, "one", "two") + "    podCliqueScalingGroups:\n    - {name: g, cliqueNames: " + members + "}\n"
 }
 
-// What got past admission is reported with the reason, nothing is made of it, other workloads go on, and it can be deleted.
+// An invalid set that bypassed admission is reported with the reason, no children are created for it, other workloads
+// are not affected, and it can be deleted.
 func TestInvalidSetsThatGotPastAdmission(t *testing.T) {
 	w := newWorld(t, 1)
 	long := strings.Repeat("x", 30)
@@ -104,7 +105,7 @@ func TestInvalidSetsThatGotPastAdmission(t *testing.T) {
 		}
 	}
 
-	// A running one becomes invalid, and what runs is left alone; then it is repaired.
+	// The spec of a running set becomes invalid, and its pods keep running; then it is corrected.
 	containers := []corev1.Container{}
 	w.withoutAdmission(func() {
 		w.edit("s", func(set *v1alpha1.PodCliqueSet) {
@@ -129,8 +130,8 @@ func TestInvalidSetsThatGotPastAdmission(t *testing.T) {
 	w.untilNames(sets, "good", "s")
 }
 
-// Children that nobody made for a set, or that somebody broke while no webhook was asked, stop nobody: what can be done is
-// done, the rest is told.
+// Children without a set, or that were made invalid while no webhook was called, do not block the controllers:
+// everything else is reconciled, and the rest is reported.
 func TestBrokenChildrenThatGotPastAdmission(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(small("a", "one", "two", "three") + "    podCliqueScalingGroups:\n    - {name: g, cliqueNames: [two, three]}\n")
@@ -148,7 +149,7 @@ func TestBrokenChildrenThatGotPastAdmission(t *testing.T) {
 		} {
 			w.must(w.client.Create(w.ctx, o), "creating "+o.GetName())
 		}
-		// A member is scaled on its own, and the group beyond what a PodGroup lists.
+		// A member is scaled separately, and the group beyond the replicas that a PodGroup lists.
 		w.scale(cliques, "a-0-g-0-two", 3)
 		w.scale(groups, "a-0-g", 1000)
 		w.until("the set tells that the PodGroup is refused", sets, func(objects []*unstructured.Unstructured) bool {
@@ -162,7 +163,7 @@ func TestBrokenChildrenThatGotPastAdmission(t *testing.T) {
 		return conditionOf(objects[0], v1alpha1.ConditionReplicaFailure, "status") == ""
 	})
 
-	// Labels that say where something belongs are taken away, and come back.
+	// Labels of the owner are removed, and restored.
 	for _, name := range []string{"a-0-one", "a-0-g-0-three"} {
 		clique := &v1alpha1.PodClique{ObjectMeta: meta(name, nil)}
 		w.must(w.client.Patch(w.ctx, clique, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil,

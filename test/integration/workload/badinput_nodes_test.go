@@ -43,8 +43,8 @@ func (w *world) uids() []types.UID {
 	return uids
 }
 
-// Pods of a node that does not answer are deleted: their indices are given away when the grace period is over, not
-// sooner, and an event says so. When the node is back the old pods end, and the new ones are not disturbed.
+// Pods of an unreachable node are deleted: their indices are reused when the grace period is over, not earlier, and an
+// event reports it. When the node is reachable again the old pods are gone, and the new ones keep running.
 func TestPodsOfALostNodeAreReplacedAfterTheirGracePeriod(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(strings.Replace(service2, `podSpec: {`, `podSpec: {terminationGracePeriodSeconds: 4, `, 1))

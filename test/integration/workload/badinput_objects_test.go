@@ -19,8 +19,8 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// Names as long as validation lets pass, with indices of two and three digits, become pods, PodGroups, Services and
-// autoscalers that the API server takes; one character more is refused before anything is made.
+// Names of the largest valid length, with indices of two and three digits, become pods, PodGroups, Services and
+// autoscalers that the API server accepts; one character more is rejected before any child is created.
 func TestLongestNames(t *testing.T) {
 	w := newWorld(t, 4)
 	set, group, member, clique := strings.Repeat("s", 15), strings.Repeat("g", 15), strings.Repeat("m", 15), strings.Repeat("c", 30)
@@ -70,7 +70,7 @@ spec:
 	w.untilAvailable(set)
 }
 
-// owned are the kinds of objects that a PodCliqueSet has made, with one of service each.
+// owned are the kinds of objects that are created for a PodCliqueSet, with one of service each.
 var owned = []struct {
 	kind schema.GroupVersionResource
 	name string
@@ -100,8 +100,8 @@ var owned = []struct {
 
 var theirPods = corev1.PodSpec{Containers: []corev1.Container{{Name: "theirs", Image: "registry.example/theirs:1"}}}
 
-// Each kind of object that the controllers own, deleted by hand alone, comes back, under another UID, and the workload is
-// whole again.
+// An object of each kind that the controllers own is deleted by a user: it is created again with another UID, and the
+// workload recovers.
 func TestEachOwnedObjectDeletedByHand(t *testing.T) {
 	w := newWorld(t, 4)
 	w.apply(service)
@@ -139,15 +139,15 @@ func TestEachOwnedObjectDeletedByHand(t *testing.T) {
 	w.untilNames(services, "llm-0")
 }
 
-// A foreign object in the way of each kind of name is left alone and named, whatever can be made without it is made, and
-// all is well when it is gone.
+// A foreign object with a needed name, of each kind: it is not changed and is reported, all other objects are created,
+// and the workload recovers when it is deleted.
 func TestForeignObjectsInTheWayOfEachKind(t *testing.T) {
 	w := newWorld(t, 4)
 	for _, foreign := range owned {
 		t.Run(foreign.kind.Resource+" "+foreign.name, func(t *testing.T) {
 			w.t = t
 			theirs := foreign.make(metav1.ObjectMeta{Namespace: w.namespace, Name: foreign.name, Labels: map[string]string{"whose": "theirs"}})
-			if foreign.kind.Group == v1alpha1.GroupName { // which needs an owner, and this one lives and deletes nothing
+			if foreign.kind.Group == v1alpha1.GroupName { // which needs an owner; this one exists and causes no deletion
 				other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "other-"}}
 				w.must(w.client.Create(w.ctx, other), "creating the owner of theirs")
 				theirs.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(other, corev1.SchemeGroupVersion.WithKind("ConfigMap"))})
@@ -191,15 +191,15 @@ func TestAutoscalerOutAndIn(t *testing.T) {
 	w.apply(strings.Replace(service2, "replicas: 4", "replicas: 4\n        autoScalingConfig: {minReplicas: 1, maxReplicas: 4}", 1))
 	w.untilPods(map[string]int{"s-0-w": 4}, true)
 	w.untilNames(hpas, "s-0-w")
-	// Without metrics an autoscaler only keeps its bounds, so the bounds are what is moved: kube-controller-manager does
-	// the scaling, as its own user, through the scale subresource.
+	// Without metrics an autoscaler only enforces its bounds, so the test changes the bounds: kube-controller-manager
+	// scales, as its own user, through the scale subresource.
 	bounds := func(least, most int32) {
 		w.edit("s", func(set *v1alpha1.PodCliqueSet) {
 			set.Spec.Template.Cliques[0].Spec.Replicas = min(most, 4)
 			set.Spec.Template.Cliques[0].Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MinReplicas: &least, MaxReplicas: most}
 		})
 	}
-	w.scale(cliques, "s-0-w", 3) // somebody has scaled it: the template's replicas hold no more
+	w.scale(cliques, "s-0-w", 3) // it was scaled, so the template's replicas no longer apply
 	w.untilPods(map[string]int{"s-0-w": 3}, true)
 	bounds(1, 2)
 	w.untilPods(map[string]int{"s-0-w": 2}, true)
@@ -210,7 +210,7 @@ func TestAutoscalerOutAndIn(t *testing.T) {
 	w.untilLeaf("s-0", "s-0-w", 4)
 	w.untilAvailable("s")
 
-	// With an explicit minimum nobody gets below it.
+	// An explicit minimum is a lower bound of scaling.
 	w.apply(strings.NewReplacer("name: s}", "name: f}", "replicas: 4", "replicas: 3\n        minAvailable: 2",
 		"nvidia.com/gpu: 2", "cpu: 1").Replace(service2))
 	w.untilPods(map[string]int{"s-0-w": 4, "f-0-w": 3}, true)
@@ -225,7 +225,7 @@ func TestAutoscalerOutAndIn(t *testing.T) {
 	w.untilPods(map[string]int{"s-0-w": 4, "f-0-w": 3}, true)
 }
 
-// A namespace goes with all that is in it, while muster-controller would have every object that is missing back.
+// A namespace is deleted with all of its objects, while muster-controller would create missing objects again.
 func TestNamespaceDeleted(t *testing.T) {
 	w := newWorld(t, 4)
 	w.apply(service)

@@ -25,7 +25,8 @@ import (
 
 func none(objects []*unstructured.Unstructured) bool { return len(objects) == 0 }
 
-// watchIndices fails the test if ever two living pods of one PodClique have the same index. The function returned ends it.
+// watchIndices fails the test if two running pods of one PodClique ever have the same index. The returned function ends
+// the watch.
 func (w *world) watchIndices() (stop func()) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	done := make(chan struct{})
@@ -61,8 +62,8 @@ func small(set string, cliques ...string) string {
 	return text.String()
 }
 
-// Names of which one ends like another, and a set whose name begins like another's children: nobody's children are mixed
-// up, and deleting one workload leaves the others alone.
+// Names that end like other names, and a set whose name begins like the children of another: children are not confused,
+// and deleting one workload does not affect the others.
 func TestConfusableNames(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(small("a", "worker", "prefill-worker"))
@@ -121,8 +122,8 @@ spec:
         podSpec: {containers: [{name: main, image: "registry.example/main:1", resources: {limits: {nvidia.com/gpu: 2}}}]}
 `
 
-// A quota that lets half of the pods through: no half gang starts, the status says why, and when the quota is raised the
-// gang starts by itself.
+// A quota admits half of the pods: no gang is partly started, the status has the reason, and when the quota is raised
+// the gang starts without intervention.
 func TestQuotaStopsHalfOfThePods(t *testing.T) {
 	w := newWorld(t, 1)
 	quota := &corev1.ResourceQuota{
@@ -154,8 +155,8 @@ func TestQuotaStopsHalfOfThePods(t *testing.T) {
 	})
 }
 
-// What the API server refuses for one replica keeps no other from being scaled, and no new one from being made but for what
-// is refused there too.
+// A rejection by the API server for one replica does not prevent scaling of others, nor the creation of new ones, except
+// for objects that are rejected there too.
 func TestRefusedForOneReplica(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(strings.NewReplacer("replicas: 1\n  template", "replicas: 2\n  template", "replicas: 4", "replicas: 2", "nvidia.com/gpu: 2", "cpu: 1").Replace(service2))
@@ -184,8 +185,8 @@ func TestRefusedForOneReplica(t *testing.T) {
 	})
 }
 
-// Somebody else's objects have the names that are needed: they are left alone, the set says so, and goes on when they are
-// gone.
+// Foreign objects have the needed names: they are not changed, the set reports them, and continues when they are
+// deleted.
 func TestForeignObjectInTheWay(t *testing.T) {
 	w := newWorld(t, 1)
 	service := &corev1.Service{
@@ -215,7 +216,8 @@ func TestForeignObjectInTheWay(t *testing.T) {
 	w.untilNames(services, "s-0")
 }
 
-// Deleted and made again under the same name at once: the new workload is complete, and nothing of the old is left.
+// A set is deleted and immediately created again under the same name: the new workload is complete, and no object of the
+// old one is left.
 func TestRecreatedUnderTheSameName(t *testing.T) {
 	w := newWorld(t, 4)
 	w.apply(service)
@@ -241,7 +243,8 @@ func TestRecreatedUnderTheSameName(t *testing.T) {
 	w.checkIndices()
 }
 
-// Objects that the controllers own, deleted by hand, come back, with the replicas that they had been scaled to.
+// Objects that the controllers own and a user deletes are created again, with the replicas to which they had been
+// scaled.
 func TestOwnedObjectsDeletedByHand(t *testing.T) {
 	w := newWorld(t, 4)
 	w.apply(service)
@@ -269,7 +272,7 @@ func TestOwnedObjectsDeletedByHand(t *testing.T) {
 	w.untilAvailable("llm")
 	w.checkIndices()
 
-	// Back to what the template says: nothing is left to remember.
+	// Back to the replicas of the template: nothing is recorded any longer.
 	w.scale(cliques, "llm-0-frontend", 2)
 	w.scale(groups, "llm-0-prefill", 2)
 	w.untilPods(servicePods("llm"), true)
@@ -290,8 +293,8 @@ func (w *world) untilRecorded(want map[string]int64) {
 	})
 }
 
-// Labels that somebody takes away, the one by which muster-controller finds its objects among them, are put back: no
-// object is made twice, and none is lost sight of.
+// Labels that a user removes, including the one by which muster-controller finds its objects, are restored: no object is
+// created twice, and none is missed.
 func TestStrippedLabels(t *testing.T) {
 	w := newWorld(t, 4)
 	w.apply(service)
@@ -325,8 +328,8 @@ func TestStrippedLabels(t *testing.T) {
 	w.untilGone()
 }
 
-// An object that has lost its owner reference is nobody's: it is in the way of its successor, and whoever needs the name
-// says so until a person decides. Nothing is made beside it.
+// An object without its owner reference has no owner: it conflicts with its replacement, and the object that needs the
+// name reports it until a user decides. No second object is created.
 func TestStrippedOwner(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(service2)
@@ -362,8 +365,9 @@ func TestStrippedOwner(t *testing.T) {
 	w.checkIndices()
 }
 
-// untilCollected returns when the garbage collector knows the kinds of the workload API, which takes up to half a minute
-// after they were installed. Until then it does not see who owns what, and may delete what it should orphan.
+// untilCollected returns when the garbage collector watches the kinds of the workload API, up to half a minute after
+// they were installed. Before that it does not know the dependents of their objects, and may delete what it should
+// orphan.
 func (w *world) untilCollected() {
 	w.t.Helper()
 	set := w.apply(strings.Replace(small("canary", "w"), "replicas: 1\n  template", "replicas: 0\n  template", 1))
@@ -371,7 +375,7 @@ func (w *world) untilCollected() {
 	w.until("the canary is gone", sets, none)
 }
 
-// With --cascade=orphan everything below stays as it is; the namesake that comes after reports it and touches nothing.
+// With --cascade=orphan all dependents are kept; a new set of the same name reports them and changes nothing.
 func TestDeletedWithCascadeOrphan(t *testing.T) {
 	w := newWorld(t, 1)
 	w.untilCollected()
@@ -405,7 +409,8 @@ func TestDeletedWithCascadeOrphan(t *testing.T) {
 	w.untilPods(map[string]int{"s-0-w": 4}, true)
 }
 
-// A PodClique that is deleted so leaves its pods: the one that is made anew names them, and doubles none.
+// A PodClique that is deleted with --cascade=orphan leaves its pods: the PodClique that is created again reports them,
+// and creates none of them twice.
 func TestCliqueDeletedWithCascadeOrphan(t *testing.T) {
 	w := newWorld(t, 2)
 	w.untilCollected()
@@ -431,8 +436,8 @@ func TestCliqueDeletedWithCascadeOrphan(t *testing.T) {
 	w.untilGone()
 }
 
-// The same within half a minute of the installation, when the garbage collector does not know the kinds yet: nothing that
-// ran is lost.
+// The same within half a minute of the installation, when the garbage collector does not watch the kinds yet: no running
+// pod is lost.
 func TestDeletedWithCascadeOrphanAfterTheInstallation(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -469,7 +474,7 @@ func TestDeletedWithCascadeOrphanAfterTheInstallation(t *testing.T) {
 	}
 	t.Logf("deleted %s after the installation", time.Since(installed).Round(time.Second))
 	w.until("the sets are gone", sets, none)
-	w.untilCollected() // and the garbage collector has looked at everything
+	w.untilCollected() // and the garbage collector has processed all objects
 	for _, p := range w.pods() {
 		if p.DeletionTimestamp == nil {
 			delete(uids, p.UID)
@@ -488,7 +493,7 @@ func TestDeletedWithCascadeOrphanAfterTheInstallation(t *testing.T) {
 	}
 }
 
-// In the foreground the set stays until all below is gone; nothing is made anew meanwhile.
+// With --cascade=foreground the set stays until all dependents are gone; no object is created again meanwhile.
 func TestDeletedInTheForeground(t *testing.T) {
 	w := newWorld(t, 4)
 	set := w.apply(service)
@@ -497,8 +502,8 @@ func TestDeletedInTheForeground(t *testing.T) {
 	w.untilGone()
 }
 
-// A pod template that the API server refuses: the status says what and why, once; the template is repaired, and all is
-// well.
+// The API server rejects a pod template: the status and one event have the reason; the template is corrected, and the
+// workload recovers.
 func TestTemplateThatTheAPIServerRefuses(t *testing.T) {
 	w := newWorld(t, 1)
 	text := strings.Replace(service2, `podSpec: {`, `podSpec: {priorityClassName: no-such-class, `, 1)
@@ -512,7 +517,7 @@ func TestTemplateThatTheAPIServerRefuses(t *testing.T) {
 	w.untilAvailable("s")
 }
 
-// Pods that end are replaced under the same index and host name.
+// Finished pods are replaced under the same index and host name.
 func TestEndedPodsAreReplaced(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(service2)

@@ -18,12 +18,12 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// besides is what kube-controller-manager writes for any Service with a selector, which each replica has, and whatever
-// runs: tokens of its own, and of nodes that it takes for lost on a machine too busy to renew their leases. 500 Services
-// whose pods get their addresses one by one are about 2.4 writes per pod.
+// besides lists the writes of kube-controller-manager for any Service with a selector, one of which each replica has,
+// and its periodic writes: its own tokens, and nodes that it considers lost on a machine too busy to renew their leases.
+// 500 Services whose pods get their addresses one by one cause about 2.4 writes per pod.
 var besides = []string{"endpoints", "endpointslices", "serviceaccounts", "nodes", "pods"}
 
-// 500 replicas of 2 pods: from apply to Ready, the writes that it takes, and the way back to nothing.
+// 500 replicas of 2 pods: the writes from apply to Ready, and until all objects are deleted.
 func TestCostOfManyReplicas(t *testing.T) {
 	const replicas, perReplica, most, mostRefused = 500, 2, 5.0, 1.0
 	w := newWorld(t, replicas*perReplica/8)
@@ -51,7 +51,7 @@ spec:
 
 	cost := writes(t)
 	share := map[string]float64{} // by program
-	refused := 0.0                // of Muster: a controller whose cache is behind asks for a pod again, and that is no write
+	refused := 0.0                // of Muster: a controller with a stale cache creates a pod again, which is no successful write
 	for _, k := range slices.SortedFunc(maps.Keys(cost), write.compare) {
 		n := cost[k] - before[k]
 		if n == 0 {
@@ -136,7 +136,7 @@ func (k write) String() string {
 
 func (k write) compare(other write) int { return strings.Compare(k.String(), other.String()) }
 
-// writes counts the writes of the audit log, those that were refused too, by the user agent's program and what it wrote.
+// writes counts the writes of the audit log, including rejected ones, by the program of the user agent and the resource.
 func writes(t *testing.T) map[write]int {
 	t.Helper()
 	log, err := os.Open(cp.AuditLog())
@@ -154,7 +154,7 @@ func writes(t *testing.T) map[write]int {
 			ResponseStatus  struct{ Code int }
 		}
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			continue // the last line, half written
+			continue // the last line may be incomplete
 		}
 		program, _, _ := strings.Cut(e.UserAgent, "/")
 		n[write{program, e.Verb, e.ObjectRef.Resource, e.ObjectRef.Subresource, e.ResponseStatus.Code >= 400}]++
@@ -162,7 +162,7 @@ func writes(t *testing.T) map[write]int {
 	return n
 }
 
-// asked returns how often the API server has called admission webhooks, all of which are Muster's.
+// asked returns how often the API server has called admission webhooks. All of them are Muster's.
 func asked(t *testing.T) int {
 	t.Helper()
 	metrics, err := cp.Client().Discovery().RESTClient().Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").DoRaw(t.Context())

@@ -18,9 +18,9 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// muster-controller whose watches come late, each kind by another time of up to some seconds, so that its caches are behind
-// and contradict each other: no index ever has two pods, nothing that is wanted is deleted, and in the end all is as it
-// should be. Now and then another one takes over, whose watches are late by other times.
+// muster-controller with delayed watches, each kind by another time of up to some seconds, so that its caches are stale
+// and inconsistent: no index ever has two pods, no wanted object is deleted, and in the end the state is correct. At
+// times another replica takes over, whose watches have other delays.
 func TestCachesThatAreBehind(t *testing.T) {
 	n := rounds(t)
 	w := newWorldFor(t, 4, time.Duration(n)*2*time.Minute+5*time.Minute)
@@ -37,7 +37,7 @@ func TestCachesThatAreBehind(t *testing.T) {
 	t.Logf("%d rounds took %s, seed %d", n, time.Since(began).Round(time.Second), seed)
 }
 
-// lateController runs muster-controller with every watch held back.
+// lateController runs muster-controller with every watch delayed.
 func (w *world) lateController() *controlplane.Process {
 	return w.controllerBehind("muster-controller-late", func(next http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(request *http.Request) (*http.Response, error) {
@@ -76,7 +76,7 @@ func (w *world) controllerBehind(name string, wrap func(http.RoundTripper) http.
 		FlushInterval: -1,
 		ErrorLog:      log.New(io.Discard, "", 0), // a muster-controller that is killed ends its watches
 	})
-	config.Host = proxy.URL // by TLS: a client sends its token no other way
+	config.Host = proxy.URL // with TLS, because a client does not send its token without it
 	config.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Certificate().Raw})
 	path := filepath.Join(w.t.TempDir(), "kubeconfig")
 	w.must(controlplane.WriteKubeconfig(config, path), "writing a kubeconfig")
@@ -100,7 +100,7 @@ func (w *world) controllerBehind(name string, wrap func(http.RoundTripper) http.
 	return behind
 }
 
-// holdBack returns a body whose data comes that much later, in the same order.
+// holdBack returns a body whose data is delayed by that time, in the same order.
 func holdBack(body io.ReadCloser, delay time.Duration) io.ReadCloser {
 	type chunk struct {
 		data []byte
@@ -126,7 +126,7 @@ func holdBack(body io.ReadCloser, delay time.Duration) io.ReadCloser {
 		for c := range chunks {
 			<-time.After(time.Until(c.due)) // this is the delay
 			if _, err := in.Write(c.data); err != nil {
-				body.Close() // nobody listens any more
+				body.Close() // the reader is gone
 			}
 		}
 		in.Close()

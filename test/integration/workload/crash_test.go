@@ -21,11 +21,10 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// muster-controller killed at random instants while five workloads are made, scaled out, scaled in, made anew under the
-// same name and deleted, all at once: the end state is always the same, and no index ever has two pods.
-//
-// A round is one such step of every workload, with one to three kills in it. There are twice ROUNDS of them, and four times
-// if those are many: 200 in `make test-long`.
+// muster-controller is killed at random moments while five workloads are created, scaled out, scaled in, created again
+// under the same name and deleted, all at the same time: the end state is the same as without a kill, and no index ever
+// has two pods. A round is one such step of every workload, with one to three kills in it. The number of rounds is twice
+// ROUNDS, or four times if ROUNDS is large: 200 in `make test-long`.
 func TestKilledAtRandomInstants(t *testing.T) {
 	n := 2 * rounds(t)
 	if n > 50 {
@@ -46,8 +45,8 @@ func TestKilledAtRandomInstants(t *testing.T) {
 	t.Logf("%d rounds with %d kills took %s, seed %d", n, kills, time.Since(began).Round(time.Second), seed)
 }
 
-// live has workloads live for a number of rounds, all of them at once and each at another step of its life. disturb is
-// called in every round while people act.
+// live runs workloads for a number of rounds, all at the same time and each at another step. disturb is called in every
+// round during the steps.
 func (w *world) live(n, workloads int, random *rand.Rand, disturb func()) {
 	w.t.Helper()
 	stop := w.watchCrashPods()
@@ -55,9 +54,9 @@ func (w *world) live(n, workloads int, random *rand.Rand, disturb func()) {
 	state := make([]step, workloads)
 	for r := range n {
 		var people errgroup.Group
-		kept := map[string]types.UID{} // pods that nobody has a reason to delete, by hostname
+		kept := map[string]types.UID{} // pods that no step has a reason to delete, by hostname
 		for k := range workloads {
-			if r < k { // they start one round after the other, so that every round has all steps in it
+			if r < k { // they start one round after the other, so that every round contains all steps
 				continue
 			}
 			name, now := fmt.Sprintf("crash%d", k), steps[(r-k)%len(steps)]
@@ -78,7 +77,7 @@ func (w *world) live(n, workloads int, random *rand.Rand, disturb func()) {
 		disturb()
 		w.must(people.Wait(), fmt.Sprintf("round %d", r))
 
-		// Numbers in a status may lag behind some seconds; whether they come right is looked at now and then.
+		// Counts in a status may lag by some seconds; the test checks at times whether they become correct.
 		numbers := r%10 == 9 || r == n-1
 		want := map[schema.GroupVersionResource][]string{}
 		for k := range workloads {
@@ -100,7 +99,7 @@ func (w *world) live(n, workloads int, random *rand.Rand, disturb func()) {
 	}
 }
 
-// crashed is a workload that has a bit of everything, but for GPUs.
+// crashed is a workload with all kinds of parts, without GPUs.
 func crashed(name string) string {
 	return `
 metadata: {name: ` + name + `}
@@ -116,7 +115,7 @@ spec:
 `
 }
 
-// step is something that people do to a workload, and what is to come of it.
+// step is an action of a user on a workload, with its expected result.
 type step struct {
 	act func(w *world, name string) error
 	// groups and web are the replicas that the scaling group and the standalone clique have in the end, by replica of
@@ -126,7 +125,7 @@ type step struct {
 	keeps string
 }
 
-// steps are the life of a workload; after the last comes the first.
+// steps are the steps of a workload; the first follows the last.
 var steps = []step{
 	{act: (*world).crashCreate, groups: []int{2}, web: []int{2}},
 	{act: func(w *world, name string) error {
@@ -135,7 +134,7 @@ var steps = []step{
 	{act: func(w *world, name string) error {
 		return w.crashScale(name, 1, 1, 1)
 	}, groups: []int{1}, web: []int{1}, keeps: "-0-g-0-"},
-	{act: func(w *world, name string) error { // the scale of what is gone is gone with it
+	{act: func(w *world, name string) error { // the scale is deleted together with the object
 		if err := w.crashDelete(name); err != nil {
 			return err
 		}
@@ -165,8 +164,8 @@ func (w *world) crashDelete(name string) error {
 	return w.dynamic.Resource(sets).Namespace(w.namespace).Delete(w.ctx, name, metav1.DeleteOptions{})
 }
 
-// persist does what a person does whose request was refused because muster-controller, which has the webhooks, is away:
-// it tries again.
+// persist retries a request that is rejected because muster-controller, which serves the webhooks, is not running, like
+// a user.
 func (w *world) persist(request func() error) error {
 	for {
 		err := request()
@@ -176,7 +175,7 @@ func (w *world) persist(request func() error) error {
 		select {
 		case <-w.ctx.Done():
 			return err
-		case <-time.After(50 * time.Millisecond): // nobody tells when webhooks answer again
+		case <-time.After(50 * time.Millisecond): // there is no event when webhooks answer again
 		}
 	}
 }
@@ -198,7 +197,7 @@ func (s step) expect(want map[schema.GroupVersionResource][]string, name string,
 	}
 	for i := range s.groups {
 		replica := fmt.Sprintf("%s-%d", name, i)
-		web := min(2, s.web[i]) // unset: what it was made with, or less
+		web := min(2, s.web[i]) // unset: the initial replicas, or less
 		leaves := fmt.Sprintf(" %s-web:%d %s-g:1", replica, web, replica)
 		clique(replica+"-web", s.web[i], web)
 		for j := range s.groups[i] {
@@ -219,7 +218,7 @@ func (s step) expect(want map[schema.GroupVersionResource][]string, name string,
 	}
 }
 
-// pictureOf returns what matters of an object as a line.
+// pictureOf returns the relevant fields of an object as a line.
 func pictureOf(o *unstructured.Unstructured, numbers bool) string {
 	if o.GetDeletionTimestamp() != nil {
 		return o.GetName() + " is being deleted"
@@ -291,9 +290,9 @@ func (w *world) untilPicture(round int, kind schema.GroupVersionResource, want [
 	}
 }
 
-// watchCrashPods fails the test if ever two pods of one PodClique have the same index, terminating ones included (all
-// nodes answer here, so an index is free only when its pod is gone), or a pod has an index that nobody has asked for. The
-// function returned ends it.
+// watchCrashPods fails the test if two pods of one PodClique ever have the same index, terminating ones included (all
+// nodes are reachable here, so an index is free only when its pod is gone), or if a pod has an index that no step wants.
+// The returned function ends the watch.
 func (w *world) watchCrashPods() (stop func()) {
 	most := map[string]string{"web": "0123", "leader": "0", "worker": "01"} // indices, by clique
 	ctx, cancel := context.WithCancel(w.ctx)

@@ -23,7 +23,7 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// replacement is a unit whose pods are replaced as a whole, again and again.
+// replacement is a unit whose pods are replaced as a whole, repeatedly.
 type replacement struct {
 	create  func(*world)
 	disturb func(*world)
@@ -62,9 +62,9 @@ var (
 	}
 )
 
-// muster-controller is killed after each single write of a termination and of a restart: the n-th write arrives, everything
-// that it asks after that fails. Its caches are behind as well, of another kind each time. The end is that of a run without
-// a kill: one attempt more, one restart counted, one pod made for each that was to be replaced and none for any other.
+// muster-controller is killed after each single write of a termination and of a restart: the n-th write succeeds, all
+// later requests fail. Its caches are stale as well, of another kind each time. The result is that of a run without a
+// kill: one attempt more, one restart counted, each pod of the unit replaced once, and no other pod.
 func TestKilledAfterEachWrite(t *testing.T) {
 	for name, r := range replacements {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestKilledAfterEachWrite(t *testing.T) {
 			whole := w.replaceOnce(r, 1, 0, c, process, made)
 			for run, n := 2, 1; n <= whole || stride == 1; run, n = run+1, n+stride {
 				if writes := w.replaceOnce(r, run, n, c, process, made); writes < n {
-					break // it needed no more of them
+					break // it needed fewer writes
 				}
 				killed++
 			}
@@ -98,8 +98,8 @@ func TestKilledAfterEachWrite(t *testing.T) {
 	}
 }
 
-// replaceOnce has the unit be replaced once more, with a kill after n writes, 0: without, and returns the number of writes
-// until then or the end.
+// replaceOnce makes the unit be replaced once more, with a kill after n writes, 0: without, and returns the number of
+// writes until then or until the end.
 func (w *world) replaceOnce(r replacement, times, n int, c *crash, process *controlplane.Process, made *podsMade) int {
 	w.t.Helper()
 	broken := c.after(n, w.namespace)
@@ -125,11 +125,11 @@ func (w *world) replaceOnce(r replacement, times, n int, c *crash, process *cont
 	return writes
 }
 
-// untilReplacedSoOften waits until the workload is whole, and its unit was replaced this number of times, each pod of it once
-// each time and no other.
+// untilReplacedSoOften waits until the workload is available, and its unit was replaced this number of times, each pod
+// of it once each time and no other.
 func (w *world) untilReplacedSoOften(r replacement, times int, made *podsMade) {
 	w.t.Helper()
-	want := map[string]int{} // pods made, by host name
+	want := map[string]int{} // pods created, by host name
 	var lines []string
 	for name, replicas := range r.replicas {
 		lines = append(lines, fmt.Sprintf("%s wants %d needs %d available has %d, %d scheduled, %d ready, %d updated", name,
@@ -219,7 +219,7 @@ func (m *podsMade) byHost() map[string]int {
 // crash is muster-controller's way to the API server. It breaks after a number of writes.
 type crash struct {
 	next    http.RoundTripper
-	writing sync.Mutex // one write after the other, so that none is on its way when it breaks
+	writing sync.Mutex // one write after the other, so that none is in flight when it breaks
 
 	mu        sync.Mutex
 	namespace string        // guarded by mu, as all below; of the writes that count, "": none do
@@ -227,12 +227,12 @@ type crash struct {
 	writes    int           // since after was called
 	is        chan struct{} // closed when it breaks
 	broken    bool
-	late      string // the resource whose watches are held back; "": none
+	late      string // the resource whose watches are delayed; "": none
 }
 
 var errBroken = errors.New("muster-controller is as good as dead")
 
-// after makes it break after n writes in a namespace, 0: never. The channel is closed when it does.
+// after makes the proxy break after n writes in a namespace, 0: not at all. The channel is closed when it breaks.
 func (c *crash) after(n int, namespace string) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,7 +240,7 @@ func (c *crash) after(n int, namespace string) <-chan struct{} {
 	return c.is
 }
 
-// disarm has it never break any more, unless it has, and returns the number of writes.
+// disarm prevents the proxy from breaking, unless it has, and returns the number of writes.
 func (c *crash) disarm() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -248,14 +248,14 @@ func (c *crash) disarm() int {
 	return c.writes
 }
 
-// mend makes it whole, for a muster-controller whose watches of a resource come late, "": of none.
+// mend makes the proxy work again, for a muster-controller whose watches of a resource are delayed, "": of none.
 func (c *crash) mend(late string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.namespace, c.broken, c.late = "", false, late
 }
 
-// counts reports whether a request is a write that counts, and whether it can be made.
+// counts reports whether a request is a write that counts, and whether it may be made.
 func (c *crash) counts(r *http.Request) (write bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -266,7 +266,7 @@ func (c *crash) counts(r *http.Request) (write bool, err error) {
 	return r.Method != http.MethodGet && c.namespace != "" && slices.Contains(parts, c.namespace) && !slices.Contains(parts, "events"), nil
 }
 
-// written counts a write that was made.
+// written counts a successful write.
 func (c *crash) written() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

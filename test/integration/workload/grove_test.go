@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files of testdata; read what changed as a reviewer would")
 
-// kubectl runs bin/kubectl in the namespace, as a person does, and returns what it says.
+// kubectl runs bin/kubectl in the namespace, and returns its output.
 func (w *world) kubectl(args ...string) string {
 	w.t.Helper()
 	args = append([]string{"--kubeconfig", cp.AdminKubeconfig(), "--namespace", w.namespace}, args...)
@@ -35,7 +35,7 @@ func (w *world) kubectl(args ...string) string {
 	return string(output)
 }
 
-// golden compares what there is of a set with testdata/<file>, or writes it there.
+// golden compares the objects of a set with testdata/<file>, or writes the file.
 func (w *world) golden(t *testing.T, file string, got inventory) {
 	t.Helper()
 	content, err := yaml.Marshal(got)
@@ -58,11 +58,10 @@ func (w *world) golden(t *testing.T, file string, got inventory) {
 	}
 }
 
-// Manifests of Grove's published shape, applied unchanged by kubectl, reach exactly the pods that they describe: index by
-// index, with the host names, the labels and the environment that Grove gives them (docs/decisions, W6), and everything
-// around them.
+// Manifests of Grove's published shape, applied unchanged by kubectl, result in the pods that they describe: index by
+// index, with the host names, the labels and the environment of Grove (docs/decisions, W6), and all other objects.
 func TestGroveManifests(t *testing.T) {
-	w := newWorld(t, 40) // the small pods may lie on as many nodes as they are, and eight must be left whole
+	w := newWorld(t, 40) // the small pods may use as many nodes as there are pods, and eight nodes must be left empty
 	priority := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "serving"}, Value: 1000}
 	w.must(w.client.Create(w.ctx, priority), "creating the priority class")
 	t.Cleanup(func() { _ = w.client.Delete(w.ctx, priority) })
@@ -108,7 +107,7 @@ func TestGroveManifests(t *testing.T) {
 		t.Errorf("there are %d sets, want %d", len(got), len(manifests))
 	}
 
-	// Applied again nothing happens: the pods stay the same.
+	// Applying them again changes nothing: the pods are the same.
 	before := w.running()
 	for _, file := range manifests {
 		w.kubectl("apply", "--server-side", "-f", "testdata/grove/"+file+".yaml")
@@ -120,10 +119,10 @@ func TestGroveManifests(t *testing.T) {
 	w.untilGone()
 }
 
-// whole matches a status in which everything that is wanted is there; its numbers are equal.
+// whole matches a status that counts all wanted units as present: its numbers are equal.
 var whole = regexp.MustCompile(`^status: replicas (\d+), (?:ready (\d+), )?scheduled (\d+), (?:gated 0, |available (\d+), )updated (\d+)`)
 
-// settled says whether everything that is wanted is there and says so, which is when golden files can be written.
+// settled reports whether all wanted objects exist and their status counts them; then golden files can be written.
 func settled(all map[string]inventory) bool {
 	for _, things := range all {
 		for name, t := range things {
@@ -141,15 +140,15 @@ func settled(all map[string]inventory) bool {
 	return true
 }
 
-// A manifest that names a scheduler keeps it. One whose scheduler is a profile of muster-scheduler is admitted as a gang,
-// whatever its name; of another one the PodGroup says that these pods are somebody else's.
+// A manifest that names a scheduler keeps it. If that is a profile of muster-scheduler, the set is admitted as a gang,
+// whatever the name; otherwise the PodGroup reports pods of another scheduler.
 func TestNamedSchedulers(t *testing.T) {
 	for _, name := range []string{"kai-scheduler", "default-scheduler"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 1)
 			w.kubectl("apply", "--server-side", "-f", "testdata/grove/"+name+".yaml")
 			w.untilPods(map[string]int{"named-0-web": 1, "named-0-engine": 2}, false)
-			// Pods of another scheduler are none of muster-scheduler's business: it says nothing about their PodGroup.
+			// muster-scheduler ignores pods of another scheduler: it does not write the status of their PodGroup.
 			w.until("the PodGroup is left alone", podGroups, func(objects []*unstructured.Unstructured) bool {
 				return len(objects) == 1 && conditionOf(objects[0], v2alpha2.ConditionSatisfied, "status") == ""
 			})

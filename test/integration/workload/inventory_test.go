@@ -23,21 +23,21 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// inventory is everything that there is of one PodCliqueSet, by kind and name: "PodClique llm-0-frontend". Pods stand
-// under their host names.
+// inventory has all objects of one PodCliqueSet, by kind and name: "PodClique llm-0-frontend". Pods are listed by their
+// host names.
 type inventory map[string]thing
 
-// thing is an object in words, whole enough to compare.
+// thing is a textual form of an object, complete enough to compare.
 type thing struct {
 	Owner  string            `json:"owner,omitempty"` // its controller, kind and name
 	Labels map[string]string `json:"labels,omitempty"`
 	Says   []string          `json:"says"` // spec and status, a fact a line
 }
 
-// present stands for a value that has to be there, whatever it is.
+// present stands for any value that is not empty.
 const present = "(present)"
 
-// inventories returns what there is in the namespace, by the PodCliqueSet that it is part of by label.
+// inventories returns the objects of the namespace, by the PodCliqueSet in their label.
 func (w *world) inventories() (map[string]inventory, error) {
 	all := map[string]inventory{}
 	uids := map[types.UID]string{}
@@ -114,8 +114,8 @@ func (w *world) inventories() (map[string]inventory, error) {
 	return all, nil
 }
 
-// untilInventories waits until done says so of what there is, and returns what there was last. It looks again after every
-// change; wait for the pods first, so that there are few.
+// untilInventories waits until done accepts the inventories, and returns the last ones. It checks after every change;
+// wait for the pods first, so that there are few changes.
 func (w *world) untilInventories(done func(map[string]inventory) bool) map[string]inventory {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
@@ -210,7 +210,7 @@ func minimums(minMember, minSubGroup *int32) string {
 	return "all"
 }
 
-// conditions tells the conditions by type, and what is wrong with the status as a whole.
+// conditions returns the conditions by type, and the errors of the status as a whole.
 func conditions(generation, observed int64, conditions []metav1.Condition, errors []v1alpha1.LastError) []string {
 	var says []string
 	for _, c := range conditions {
@@ -241,7 +241,7 @@ func aboutHPA(o *autoscalingv2.HorizontalPodAutoscaler) []string {
 	return says
 }
 
-// podName is the host name and what makes the name of a pod its own.
+// podName is the host name and the unique part of the name of a pod.
 var podName = regexp.MustCompile(`^(.+)-[a-z2-9]{5}$`)
 
 func aboutPod(o *corev1.Pod) []string {

@@ -16,7 +16,7 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// busy is a set whose pods are made and started as fast as the machine can.
+// busy is a set whose pods are created and started as fast as the machine can.
 const (
 	busyReplicas, busyPods = 300, 2
 	busyNodes              = busyReplicas * busyPods / 8
@@ -25,8 +25,8 @@ const (
 // perSecond is how many other pods are created in a second: somewhat more than the 100 that are to start.
 const perSecond = 110
 
-// farAbove is a bound on delays for a machine that does much else. The aims, on one that does nothing else: a first status
-// after 2 s, a changed availability or breach after 1 s, numbers after 5 s.
+// farAbove is a bound on delays for a machine with much other load. The targets, for a machine without other load: a
+// first status within 2 s, a changed availability or breach within 1 s, counts within 5 s.
 const farAbove = 10 * time.Second
 
 // startBusy creates the busy set and waits until 50 of its pods exist.
@@ -46,9 +46,9 @@ spec:
 	w.untilLabelled("the first pods of the busy set exist", v1alpha1.LabelPartOf+"=busy", func(pods []*corev1.Pod) bool { return len(pods) >= 50 })
 }
 
-// startSteadily creates so many pods a second, bound to a node already, until the test ends: more than a control plane on two
-// CPUs can make, schedule and start of PodCliques. They bear the labels of a PodClique's pods: every
-// event about them reaches muster-controller.
+// startSteadily creates this number of pods a second, bound to a node already, until the test ends: more than a control
+// plane on two CPUs can create, schedule and start from PodCliques. They have the labels of a PodClique's pods, so that
+// muster-controller receives every event about them.
 func (w *world) startSteadily(perSecond int) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -107,7 +107,7 @@ func (w *world) untilLabelled(what, labels string, done func([]*corev1.Pod) bool
 	w.must(controlplane.Until(w.ctx, cp.Client().CoreV1().Pods(w.namespace), metav1.ListOptions{LabelSelector: labels}, done), "waiting until "+what)
 }
 
-// The status of a small set is up to date while hundreds of pods of another one are made and started.
+// The status of a small set is up to date while hundreds of pods of another one are created and started.
 func TestStatusBesideManyPods(t *testing.T) {
 	w := newWorld(t, busyNodes+1)
 	w.startBusy()
@@ -185,7 +185,8 @@ spec:
 	}
 }
 
-// A breach shows within 2 s while hundreds of pods of another set are made and started, as fast as the machine can.
+// A breach is reported within 2 s while hundreds of pods of another set are created and started, as fast as the machine
+// can.
 func TestBreachBesideManyPods(t *testing.T) {
 	w := newWorld(t, 1)
 	w.watched("10m")
@@ -207,7 +208,7 @@ func TestBreachBesideAHundredPodsASecond(t *testing.T) {
 	w.measureBreach()
 }
 
-// measureBreach makes a pod of a minimum unready, and logs how long it is until the breach shows.
+// measureBreach makes a pod of a minimum unready, and logs the time until the breach is reported.
 func (w *world) measureBreach() {
 	w.t.Helper()
 	before, began := w.busyReady(), time.Now()

@@ -1,5 +1,5 @@
 // Package workload tests the workload API as it is deployed: muster-controller and muster-scheduler as their service
-// accounts under their rules, on a real API server, kube-controller-manager collecting garbage and KWOK playing the
+// accounts under their rules, on a real API server, with kube-controller-manager for garbage collection and KWOK as the
 // kubelets.
 package workload
 
@@ -40,7 +40,7 @@ func startMuster(cp *controlplane.ControlPlane, ctx context.Context) (err error)
 // controllerArgs are those of muster-controller. The stories of stalled updates would have to wait for ten minutes.
 var controllerArgs = []string{"--stalled-update-after=5s"}
 
-// auditPolicy logs what is written, but for events and leases, to count the cost of a workload.
+// auditPolicy logs writes, except of events and leases, to count the cost of a workload.
 const auditPolicy = `
 apiVersion: audit.k8s.io/v1
 kind: Policy

@@ -18,8 +18,8 @@ func grouped(set, group, clique string) string {
 	return small(set, clique) + "    podCliqueScalingGroups: [{name: " + group + ", cliqueNames: [" + clique + "], replicas: 2}]\n"
 }
 
-// Sets, scaling groups and cliques of which one's name begins or ends like another's, index for index: whose a pod is, is
-// never read from its name. Scaling and deleting one leaves the others as they are.
+// Sets, scaling groups and cliques whose names begin or end like others', index for index: the owner of a pod is not
+// derived from its name. Scaling and deleting one does not affect the others.
 func TestConfusableGroups(t *testing.T) {
 	w := newWorld(t, 1)
 	of := map[string]map[string]int{ // by set
@@ -28,7 +28,7 @@ func TestConfusableGroups(t *testing.T) {
 		"m-0-d": {"m-0-d-0-ec-0-w": 1, "m-0-d-0-ec-1-w": 1},       // dashes elsewhere
 		"mm":    {"mm-0-decode-0-w": 1, "mm-0-decode-1-w": 1},     // decode begins like dec
 		"p":     {"p-0-g-0-0-x": 1, "p-0-g-1-0-x": 1},             // a clique that begins with an index
-		"q":     {"q-0-g-0-x": 1, "q-0-g-1-x": 1, "q-0-0-g-x": 1}, // and one that stands alone beside its namesake
+		"q":     {"q-0-g-0-x": 1, "q-0-g-1-x": 1, "q-0-0-g-x": 1}, // and a standalone one of the same name
 	}
 	w.apply(grouped("m", "dec", "w"))
 	w.apply(grouped("m-0", "dec", "w"))
@@ -90,14 +90,14 @@ func TestConfusableGroups(t *testing.T) {
 	w.untilNames(groups, "m-0-0-dec", "mm-0-decode", "p-0-g")
 }
 
-// Two sets that need an object of the very same name: whoever comes second says so and waits, at each kind of object, and
-// goes on when the first is gone.
+// Two sets need an object of the same name, for each kind of object: the second one reports that and waits, and
+// continues when the first is gone.
 func TestTwoSetsNeedTheSameName(t *testing.T) {
 	for name, tc := range map[string]struct {
 		first, second string // YAML
 		sets          [2]string
 		clash         string                      // the name
-		kind          schema.GroupVersionResource // of who wanted it as well
+		kind          schema.GroupVersionResource // of the second set that needs it
 		object        string
 		pods          [2]map[string]int
 	}{
@@ -155,7 +155,7 @@ func TestTwoSetsNeedTheSameName(t *testing.T) {
 	}
 }
 
-// A name that is taken above the minimum keeps nothing from being available: the set is, and says it all the same.
+// A name conflict above the minimum does not prevent availability: the set is available, and still reports the conflict.
 func TestNameTakenAboveTheMinimum(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(small("a", "b-0-g-0-w"))

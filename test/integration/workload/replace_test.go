@@ -38,8 +38,8 @@ spec:
     - {name: model, cliqueNames: [leader, worker], replicas: 2, minAvailable: 1}
 `
 
-// TestAUnitIsReplacedWhole deletes PodCliques of a set that fills its node, while its pods end slowly and a rival waits for
-// the room. The set ends whole again or holding nothing, and no two pods ever share a host name.
+// TestAUnitIsReplacedWhole deletes PodCliques of a set that fills its node, while its pods terminate slowly and another
+// gang waits for the room. In the end the set is available or has no pod bound, and no two pods ever share a host name.
 func TestAUnitIsReplacedWhole(t *testing.T) {
 	for name, tc := range map[string]struct {
 		prefix string // of the PodCliques that are deleted
@@ -67,7 +67,7 @@ func TestAUnitIsReplacedWhole(t *testing.T) {
 					w.delete(cliques, clique)
 				}
 			}
-			// The pods that end are all that there is of these PodCliques, until they are gone.
+			// Only terminating pods of these PodCliques exist, until they are gone.
 			gone := func(pod *corev1.Pod) bool { return strings.HasPrefix(pod.Labels[v1alpha1.LabelPodClique], tc.prefix) }
 			w.untilPodsAre("the pods of the deleted PodCliques end", func(pods []*corev1.Pod) bool {
 				return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return gone(p) && p.DeletionTimestamp == nil })
@@ -83,7 +83,7 @@ func TestAUnitIsReplacedWhole(t *testing.T) {
 	}
 }
 
-// rival applies a set of this priority that wants the room of chat, and waits until the scheduler has seen that there is none.
+// rival applies a set of this priority that needs the room of chat, and waits until the scheduler has refused it.
 func (w *world) rival(priority int32) {
 	w.t.Helper()
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Value: priority}
@@ -133,7 +133,7 @@ func (w *world) untilPodsAre(what string, done func([]*corev1.Pod) bool) {
 // finalizer keeps a pod that is deleted, as a kubelet does for the grace period.
 const finalizer = "test.example/linger"
 
-// hold makes the pods of a PodGroup stay while they end, until they are released, and returns their names.
+// hold keeps the pods of a PodGroup terminating until they are released, and returns their names.
 func (w *world) hold(podGroup string) []string {
 	w.t.Helper()
 	var names []string
@@ -148,7 +148,7 @@ func (w *world) hold(podGroup string) []string {
 	return names
 }
 
-// release lets the pods go that hold has kept.
+// release removes the finalizers that hold has added.
 func (w *world) release(names []string) {
 	w.t.Helper()
 	for _, name := range names {

@@ -19,7 +19,7 @@ func TestManifestsOfTheRequirementsRun(t *testing.T) {
 	names, err := cp.CreateNodes(w.ctx, controlplane.NodeOptions{Count: 2, GPUs: 8, NamePrefix: w.namespace})
 	w.must(err, "creating nodes")
 	w.nodes = append(w.nodes, names...)
-	for _, node := range names { // what the node affinity of GREP-291's example asks for
+	for _, node := range names { // required by the node affinity of GREP-291's example
 		_, err := cp.Client().CoreV1().Nodes().Patch(w.ctx, node, types.MergePatchType,
 			[]byte(`{"metadata":{"labels":{"node.kubernetes.io/instance-type":"gpu-node"}}}`), metav1.PatchOptions{})
 		w.must(err, "labelling a node")

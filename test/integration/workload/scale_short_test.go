@@ -15,7 +15,7 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// elastic has something to spare at each level, and a GPU in every pod, so that the room says to the pod what runs: the
+// elastic has surplus at each level, and a GPU in every pod, so that the number of GPUs determines which pods run: the
 // minimum is 1 frontend and one decode of 1 leader and 2 workers.
 const elastic = `
 metadata: {name: e}
@@ -41,7 +41,7 @@ spec:
     - {name: decode, cliqueNames: [leader, worker], replicas: 2, minAvailable: 1}
 `
 
-// addGPUs makes one node with that many.
+// addGPUs creates one node with this number of GPUs.
 func (w *world) addGPUs(n int) {
 	w.t.Helper()
 	names, err := cp.CreateNodes(w.ctx, controlplane.NodeOptions{
@@ -70,7 +70,8 @@ func (w *world) untilBindings(what string, alternatives ...bindings) {
 	}
 }
 
-// untilRefused waits until the scheduler has tried what waits and said so: these PodGroups want more than there is.
+// untilRefused waits until the status reports that the scheduler has refused these PodGroups: they need more than is
+// free.
 func (w *world) untilRefused(names ...string) {
 	w.t.Helper()
 	w.until("the scheduler has refused "+strings.Join(names, " and "), podGroups, func(objects []*unstructured.Unstructured) bool {
@@ -95,7 +96,7 @@ func (w *world) running() map[string]string {
 	return uids
 }
 
-// undisturbed fails the test if one of these pods is not there any more.
+// undisturbed fails the test if one of these pods no longer exists.
 func (w *world) undisturbed(before map[string]string) {
 	w.t.Helper()
 	now := w.running()
@@ -106,8 +107,8 @@ func (w *world) undisturbed(before map[string]string) {
 	}
 }
 
-// The room for elastic comes in pieces: first the minimum of the tree, then the minimum of the surplus replica, then
-// single pods. Each piece is exactly as large as what comes next, so that whatever is bound out of turn is seen.
+// Room for elastic is added in pieces: first the minimum of the tree, then the minimum of the surplus replica, then
+// single pods. Each piece is exactly as large as the next unit, so that a pod that is bound out of order is detected.
 func TestRoomComesInPieces(t *testing.T) {
 	w := newWorld(t, 0)
 	w.addGPUs(3)
@@ -123,7 +124,7 @@ func TestRoomComesInPieces(t *testing.T) {
 	w.untilAvailable("e")
 	before := w.running()
 
-	// Three single pods want a GPU each, and the surplus replica wants three: it goes first.
+	// Three single pods need a GPU each, and the surplus replica needs three: it goes first.
 	w.addGPUs(3)
 	both := bindings{"e-0-frontend": 1, "e-0-decode-0-leader": 1, "e-0-decode-0-worker": 2, "e-0-decode-1-leader": 1, "e-0-decode-1-worker": 2}
 	w.untilBindings("the minimum of the surplus replica", both)
@@ -149,21 +150,21 @@ func more(b bindings, cliques ...string) bindings {
 	return b
 }
 
-// Every level is scaled while there is no room: out, in again while the new pods wait, and out once more, whereupon the
-// room comes in two pieces. Nothing that runs is ever disturbed, and what waited and is not wanted any more is gone.
+// Every level is scaled while there is no room: out, in again while the new pods wait, and out once more, after which
+// room is added in two pieces. No running pod is ever affected, and waiting pods that are no longer wanted are deleted.
 func TestScaledWhileThereIsNoRoom(t *testing.T) {
 	full := bindings{"e-0-frontend": 2, "e-0-decode-0-leader": 1, "e-0-decode-0-worker": 3, "e-0-decode-1-leader": 1, "e-0-decode-1-worker": 3}
 	for name, tc := range map[string]struct {
 		kind     schema.GroupVersionResource
 		object   string
 		from, to int
-		// Of the new pods, which wait, first come with the first piece of the room, which is of their size, and rest with
+		// Of the new pods, which wait, first are bound with the first piece of room, which has their size, and rest with
 		// the second.
 		first, rest bindings
 		// The PodGroup gets, or has, this leaf with this minimum.
 		group, leaf string
 		minimum     int64
-		refused     bool // the PodGroup says that there is no room: its minimum waits
+		refused     bool // the PodGroup reports that there is no room: its minimum waits
 	}{
 		"a clique gets single pods": {
 			kind: cliques, object: "e-0-frontend", from: 2, to: 5,
@@ -241,7 +242,7 @@ func TestScaledWhileThereIsNoRoom(t *testing.T) {
 			w.undisturbed(before)
 			w.checkIndices()
 
-			// In again: what came last goes, and nothing else.
+			// Scaled in again: the newest pods are deleted, and no others.
 			w.scale(tc.kind, tc.object, tc.from)
 			w.untilPods(full, true)
 			w.undisturbed(before)
@@ -251,8 +252,8 @@ func TestScaledWhileThereIsNoRoom(t *testing.T) {
 	}
 }
 
-// What waits for room is scaled in until the rest fits, and starts without any node having come: of a clique with its
-// minimum unset fewer pods are enough; of a group or a set that had room for another replica the first takes its place.
+// A waiting workload is scaled in until the rest fits, and starts without a new node: a clique with unset minimum needs
+// fewer pods; of a group or a set that had room for another replica the first takes its place.
 func TestScaledInUntilItFits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		set    string
@@ -266,7 +267,7 @@ func TestScaledInUntilItFits(t *testing.T) {
 			set: strings.Replace(service2, "replicas: 4", "replicas: 6", 1), kind: cliques, object: "s-0-w",
 			made: map[string]int{"s-0-w": 6}, to: 4, want: map[string]int{"s-0-w": 4},
 		},
-		"a set": { // one of two replicas fits, and the one that stays gets the room if the other had it
+		"a set": { // one of two replicas fits, and the remaining one gets the room if the other had it
 			set: strings.Replace(service2, "replicas: 1\n", "replicas: 2\n", 1), kind: sets, object: "s",
 			made: map[string]int{"s-0-w": 4, "s-1-w": 4}, to: 1, want: map[string]int{"s-0-w": 4},
 		},

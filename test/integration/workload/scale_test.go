@@ -39,7 +39,7 @@ func (w *world) untilLeaf(podGroup, name string, minimum int64) {
 	})
 }
 
-// Out, in, to nothing and back at each of the three levels.
+// Scaling out, in, to zero and back at each of the three levels.
 func TestScalingAtEachLevel(t *testing.T) {
 	w := newWorld(t, 8)
 	w.apply(service)
@@ -69,7 +69,7 @@ func TestScalingAtEachLevel(t *testing.T) {
 	w.untilLeaf("llm-0", "llm-0-decode-1-dworker", -1)
 	w.until("the PodCliques of removed replicas are gone", cliques, func(objects []*unstructured.Unstructured) bool { return len(objects) == 5 })
 
-	// A group to nothing and back: its node leaves the tree. Its minAvailable is unset.
+	// A group to zero and back: its node leaves the tree. Its minAvailable is unset.
 	w.scale(groups, "llm-0-prefill", 0)
 	w.untilLeaf("llm-0", "llm-0-prefill", -1)
 	without := maps.Clone(want)
@@ -101,14 +101,14 @@ func TestScalingAtEachLevel(t *testing.T) {
 	w.untilNames(cliques)
 	w.untilNames(hpas)
 	w.scale(sets, "llm", 1)
-	w.untilPods(servicePods("llm"), true) // the scale of what is gone is gone with it
+	w.untilPods(servicePods("llm"), true) // the scale is deleted together with the object
 	w.checkIndices()
 	w.delete(sets, "llm")
 	w.untilGone()
 }
 
-// With minAvailable unset scaling in lowers the minimum, in the PodGroup before any pod goes; scaling out again raises it
-// only when as many pods are ready.
+// With minAvailable unset scaling in lowers the minimum, in the PodGroup before any pod is deleted; scaling out again
+// raises it only when as many pods are ready.
 func TestUnsetMinimumFollowsScalingIn(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(`
@@ -128,7 +128,7 @@ spec:
 	w.untilPods(map[string]int{"a-0-w": 2}, true)
 	w.untilLeaf("a-0", "a-0-w", 2)
 
-	// Out again while there is room for two more: the minimum follows what is ready.
+	// Out again while there is room for two more: the minimum follows the ready pods.
 	w.scale(cliques, "a-0-w", 4)
 	w.untilPods(map[string]int{"a-0-w": 4}, true)
 	w.untilLeaf("a-0", "a-0-w", 4)
@@ -140,9 +140,9 @@ spec:
 	w.untilAvailable("a")
 	w.addNodes(1)
 	w.untilPods(map[string]int{"a-0-w": 6}, true)
-	w.untilLeaf("a-0", "a-0-w", 4) // never above what it was made with
+	w.untilLeaf("a-0", "a-0-w", 4) // not above the initial size
 
-	// To nothing and back.
+	// To zero and back.
 	w.scale(cliques, "a-0-w", 0)
 	w.untilPods(map[string]int{}, true)
 	w.untilNames(podGroups)
@@ -153,8 +153,8 @@ spec:
 	w.checkIndices()
 }
 
-// Capacity is short and then comes: first the minimum of the tree, whole, and of what is left over whole surplus replicas
-// before single pods. Nothing below its own minimum is ever bound, at any of the three levels.
+// Capacity is short and then added: first the minimum of the tree starts as a whole, and with the remaining capacity
+// whole surplus replicas before single pods. No unit below its own minimum is ever bound, at any of the three levels.
 func TestMinimumBeforeSurplus(t *testing.T) {
 	w := newWorld(t, 1)
 	stop := w.watchMinimums()
@@ -178,7 +178,7 @@ func TestMinimumBeforeSurplus(t *testing.T) {
 	want := servicePods("llm")
 	w.untilPods(want, true)
 
-	// Out at each level without room: the pods exist, none is bound, nothing that runs is disturbed.
+	// Out at each level without room: the pods exist, none is bound, and running pods are not affected.
 	w.scale(groups, "llm-0-decode", 3)
 	w.scale(sets, "llm", 2)
 	more := maps.Clone(want)
@@ -207,8 +207,8 @@ func TestMinimumBeforeSurplus(t *testing.T) {
 	stop()
 }
 
-// watchMinimums fails the test if a group replica of service stays bound in part, below the minimum of its cliques, for
-// longer than binding it takes. The function returned ends it.
+// watchMinimums fails the test if a group replica of service is bound below the minimum of its cliques for longer than
+// its bindings take. The returned function ends the watch.
 func (w *world) watchMinimums() (stop func()) {
 	const binding = 10 * time.Second
 	ctx, cancel := context.WithCancel(w.ctx)

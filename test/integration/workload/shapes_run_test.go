@@ -19,7 +19,7 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// What is written down of the shapes holds of what is made from them.
+// The table of the shapes agrees with their manifests.
 func TestShapesAreWhatTheTableSays(t *testing.T) {
 	if len(shapes) < 35 {
 		t.Errorf("%d shapes", len(shapes))
@@ -40,9 +40,9 @@ func TestShapesAreWhatTheTableSays(t *testing.T) {
 	}
 }
 
-// Every shape, all at once in one namespace, goes through the same story. With room for its minimum but for one pod
-// nothing of it is bound. With room for that pod exactly its minimum is. With room for the rest everything runs, and is
-// what it should be to the last label. Deleted, nothing is left.
+// Every shape, all in one namespace at the same time, takes the same steps. With room for its minimum except one pod no
+// pod of it is bound. With room for that pod its minimum is bound, and no other pod. With room for the rest everything
+// runs, and all objects are as expected, including every label. After the deletion no object is left.
 func TestShapes(t *testing.T) {
 	began := time.Now()
 	phase := func(what string) {
@@ -94,7 +94,7 @@ func TestShapes(t *testing.T) {
 	w.eachTree(t)
 	phase(fmt.Sprintf("one pod short, nothing is bound: %v", reasons))
 
-	// That pod's room: the minimum, and no more of what needs GPUs.
+	// Room for that pod: the minimum is bound, and no further pods that need GPUs.
 	w.addRoom(missing)
 	problems := map[string]string{}
 	ctx, cancel := w.patient()
@@ -160,7 +160,7 @@ func TestShapes(t *testing.T) {
 	phase("nothing is left")
 }
 
-// owns says whether the PodClique of that name is of the shape.
+// owns reports whether the PodClique of that name belongs to the shape.
 func (s shape) owns(podClique string) bool {
 	found := false
 	for i := range s.setReplicas() {
@@ -169,9 +169,9 @@ func (s shape) owns(podClique string) bool {
 	return found
 }
 
-// minimumOnly says what is wrong when the shape has room for the minimum of one replica and none to spare: in exactly one
-// replica of the set every standalone clique has its minimum, and as many replicas of each group as it needs have theirs.
-// Surplus without GPUs has room too, but whole group replicas only.
+// minimumOnly returns the deviations when the shape has room for exactly the minimum of one replica: in exactly one
+// replica of the set every standalone clique has its minimum, and the needed number of replicas of each group have
+// theirs. Surplus without GPUs has room too, but only as whole group replicas.
 func (s shape) minimumOnly(bound map[string]int) string {
 	admitted := 0
 	for i := range s.setReplicas() {
@@ -223,7 +223,7 @@ func (s shape) only(bound map[string]int) map[string]int {
 	return mine
 }
 
-// addRoom makes nodes with that many GPUs each, by shape, which alone may use them.
+// addRoom creates nodes with this number of GPUs each, by shape; only that shape may use them.
 func (w *world) addRoom(gpus map[string][]int) {
 	w.t.Helper()
 	var mu sync.Mutex

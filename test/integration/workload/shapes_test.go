@@ -15,11 +15,11 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// shape is an inference deployment as people run them: which pods with how many GPUs make a prefill, a decode, a frontend.
-// Its PodCliqueSet is called after it.
+// shape is an inference deployment as users run them: pods and GPUs of a prefill, a decode, a frontend. Its PodCliqueSet
+// has the same name.
 type shape struct {
 	set   string
-	what  string // what is notable
+	what  string // special features
 	parts []part
 
 	node     int                        // GPUs of a node
@@ -28,12 +28,12 @@ type shape struct {
 	pods     int                        // of one replica, as written down in the table of deployments
 	minimum  int                        // of these, how many must start together
 	gpus     int                        // of all replicas
-	waits    map[string]string          // by clique, what its pods wait for in replica {i} of the set and {j} of the group
+	waits    map[string]string          // by clique, the names that its pods wait for in replica {i} of the set and {j} of the group
 }
 
-// part is what stands below the root: a clique of its own, or a scaling group.
+// part is a child of the root: a clique of its own, or a scaling group.
 type part struct {
-	group    string // "": the one clique stands alone
+	group    string // "": the one clique is standalone
 	replicas int    // of the group
 	need     int    // its minAvailable; 0: unset
 	most     int    // maxReplicas of its autoscaler; 0: none
@@ -61,7 +61,7 @@ func pods(name string, n, gpus int) clique { return clique{name: name, pods: n, 
 // cpu is one pod without GPUs: a frontend, a router, a gateway.
 func cpu(name string) clique { return pods(name, 1, 0) }
 
-// alone are cliques that stand alone.
+// alone are standalone cliques.
 func alone(cliques ...clique) []part {
 	var parts []part
 	for _, c := range cliques {
@@ -77,10 +77,10 @@ func group(name string, n int, cliques ...clique) part {
 
 func of(parts []part, more ...part) []part { return append(parts, more...) }
 
-// shapes are what is deployed: first the deployments that were found in the field, then what else lies within what they
-// have in common: two roles and a frontend without GPUs, 1 to 6 replicas a role, 1 to 8 pods a replica, 1, 2, 4 or 8 GPUs
-// a pod, one wide decode or a few narrow ones, several narrow prefills. The numbers at the end of each are written by
-// hand, and hold the generator to account.
+// shapes are typical deployments: first those that were found in the field, then variations of what they have in common:
+// two roles and a frontend without GPUs, 1 to 6 replicas a role, 1 to 8 pods a replica, 1, 2, 4 or 8 GPUs a pod, one
+// wide decode or a few narrow ones, several narrow prefills. The numbers at the end of each are written by hand, to
+// check the generator.
 var shapes = []shape{
 	{set: "deepseek-r1-trtllm-wide-ep", what: "DeepSeek-R1, TRT-LLM, wide expert parallelism over 8 trays", node: 4,
 		parts: of(alone(cpu("frontend"), pods("prefill", 1, 4)), group("decode", 1, pods("dworker", 8, 4))), pods: 10, minimum: 10, gpus: 36},
@@ -196,7 +196,7 @@ func (c clique) needed() int {
 
 func (p part) needed() int { return max(p.need, 1) }
 
-// eachClique calls do for every PodClique of replica i of the set; j is -1 for a clique that stands alone.
+// eachClique calls do for every PodClique of replica i of the set; j is -1 for a standalone clique.
 func (s shape) eachClique(i int, do func(name string, p part, j int, c clique)) {
 	for _, p := range s.parts {
 		if p.group == "" {
@@ -211,7 +211,7 @@ func (s shape) eachClique(i int, do func(name string, p part, j int, c clique)) 
 	}
 }
 
-// manifest returns the PodCliqueSet as a person would write it: what can be left out is left out.
+// manifest returns the PodCliqueSet as a user would write it, without optional fields.
 func (s shape) manifest(namespace string) *v1alpha1.PodCliqueSet {
 	set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: s.set}}
 	set.Spec.Replicas = int32(s.setReplicas())
@@ -256,8 +256,8 @@ func autoscaler(most int) *v1alpha1.AutoScalingConfig {
 	return &v1alpha1.AutoScalingConfig{MaxReplicas: int32(most)}
 }
 
-// inventory returns what there is of the shape when all of it runs. Names, labels and environment are spelled out here as
-// Grove has them (docs/decisions, W6), not computed by what is tested.
+// inventory returns the objects of the shape when all of it runs. Names, labels and environment are written out here as
+// in Grove (docs/decisions, W6), independent of the code under test.
 func (s shape) inventory(namespace string) inventory {
 	all := inventory{}
 	setOwner := "PodCliqueSet " + s.set
@@ -387,8 +387,8 @@ func (s shape) pod(namespace, name string, i int, p part, j int, c clique, k int
 	return thing{Owner: "PodClique " + name, Labels: labels, Says: says}
 }
 
-// room returns the GPUs of the nodes with which the shape's first replica lacks exactly one pod of its minimum, what that
-// pod takes, and the nodes that the rest needs then.
+// room returns the GPUs of the nodes with which exactly one pod of the minimum of the shape's first replica does not
+// fit, the room for that pod, and the nodes that the rest then needs.
 func (s shape) room() (short []int, missing int, rest []int) {
 	var minimum, surplus []int
 	for i := range s.setReplicas() {
@@ -415,7 +415,7 @@ func (s shape) room() (short []int, missing int, rest []int) {
 	return short, minimum[0], rest
 }
 
-// fill puts pods on nodes of that size, the largest first, and returns what is used of each node.
+// fill packs pods onto nodes of that size, the largest first, and returns the used GPUs of each node.
 func fill(sizes []int, node int) []int {
 	sizes = slices.Clone(sizes)
 	slices.Sort(sizes)

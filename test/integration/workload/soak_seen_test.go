@@ -27,17 +27,17 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// soakKinds are what a workload consists of.
+// soakKinds are the kinds of a workload.
 var soakKinds = []schema.GroupVersionResource{sets, groups, cliques, podGroups, services, hpas, podsKind}
 
-// soakSeen is what there is, and what there ever was of attempts.
+// soakSeen has the present objects, and all attempts that were observed.
 type soakSeen struct {
 	changed chan struct{} // has an element if something did since it was read
 
 	mu      sync.Mutex
 	objects map[schema.GroupVersionResource][]*unstructured.Unstructured // guarded by mu, as all below
-	// attempts are those that statuses recorded last, of replicas of sets and groups. A group's begin anew with each attempt of
-	// its set replica.
+	// attempts are the last recorded attempts in statuses, of replicas of sets and groups. Those of a group restart with
+	// each attempt of its set replica.
 	attempts map[soakUnit]int32
 	raised   []soakRaised
 	// available are the PodCliques and scaling groups that ever were available, by name and attempt.
@@ -99,7 +99,7 @@ func (s *soak) watchSoak() *soakSeen {
 	return seen
 }
 
-// typed returns objects of a kind as what they are.
+// typed converts objects of a kind to their type.
 func typed[T any](objects []*unstructured.Unstructured) []*T {
 	list := make([]*T, 0, len(objects))
 	for _, o := range objects {
@@ -158,7 +158,7 @@ func (s *soakSeen) observe(kind schema.GroupVersionResource, objects []*unstruct
 	}
 }
 
-// raise notes which of the attempts in a status were raised. of says whose they are. s.mu is held.
+// raise records which of the attempts in a status were raised. of identifies their owner. s.mu is held.
 func (s *soakSeen) raise(of soakRaised, entries []v1alpha1.ReplicaAttempt) {
 	there := map[soakUnit]bool{}
 	for _, entry := range entries {
@@ -187,8 +187,8 @@ func (s *soakSeen) reasons() map[string]int {
 
 var terminationText = regexp.MustCompile(`^(PodClique|PodCliqueScalingGroup) (\S+) was below its minimum from (\S+) to the deadline at (\S+): `)
 
-// check fails the test unless each termination has a breach of its own, which was over its deadline, of something that was
-// available in that attempt; and each job was restarted as often as it says.
+// check fails the test unless each termination has a breach of its own, past its deadline, of an object that was
+// available in that attempt; and each job was restarted as often as its status reports.
 func (s *soakSeen) check(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
@@ -228,8 +228,8 @@ func (s *soakSeen) check(t *testing.T) {
 	}
 }
 
-// checkJob fails the test unless the attempts of a job that were raised because of a failure, and those of them of which
-// there were pods, are as many as its restartCount says. s.mu is held.
+// checkJob fails the test unless the attempts of a job that were raised because of a failure, and those of them that had
+// pods, are as many as its restartCount. s.mu is held.
 func (s *soakSeen) checkJob(t *testing.T, uid types.UID, job *v1alpha1.PodCliqueSet) {
 	t.Helper()
 	type life struct{ replica, attempt string }
@@ -273,7 +273,7 @@ func (s *soakSeen) checkJob(t *testing.T, uid types.UID, job *v1alpha1.PodClique
 	}
 }
 
-// untilWhole waits until every set is whole, or a job that has ended, and nothing else is there.
+// untilWhole waits until every set is available, or a job that has finished, and no other objects exist.
 func (s *soak) untilWhole() {
 	s.t.Helper()
 	limit := time.After(soakPatience)
@@ -328,7 +328,7 @@ func (s *soakSeen) notWhole() string {
 	return ""
 }
 
-// setNotWhole is notWhole of one set. It adds what the set is to consist of to want, but for pods. s.mu is held.
+// setNotWhole is notWhole for one set. It adds the objects of the set, except pods, to want. s.mu is held.
 func (s *soakSeen) setNotWhole(set *v1alpha1.PodCliqueSet, want map[string]int) string {
 	training, phase := set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining, set.Status.Phase
 	over := training && (phase == v1alpha1.PodCliqueSetPhaseFailed || phase == v1alpha1.PodCliqueSetPhaseSucceeded)
@@ -380,7 +380,7 @@ func (s *soakSeen) setNotWhole(set *v1alpha1.PodCliqueSet, want map[string]int) 
 	return ""
 }
 
-// alive returns how many pods of a PodClique are ready; -1 if one that ended has a finalizer. s.mu is held.
+// alive returns how many pods of a PodClique are ready; -1 if a finished one has a finalizer. s.mu is held.
 func (s *soakSeen) alive(c *v1alpha1.PodClique) int32 {
 	n := int32(0)
 	for _, p := range typed[corev1.Pod](s.objects[podsKind]) {

@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	// soakDefault is how long the soak lasts unless SOAK says otherwise.
+	// soakDefault is the duration of the soak if SOAK is not set.
 	soakDefault = 30 * time.Second
-	// soakRound is how long there is trouble before all has to be well again.
+	// soakRound is the duration of faults before all workloads have to recover.
 	soakRound = time.Minute
-	// soakPatience is how long that may take: a pod that ended often is replaced after 5 minutes.
+	// soakPatience is how long the recovery may take: a pod that has failed often is replaced after 5 minutes.
 	soakPatience = 7 * time.Minute
 	// soakPause is the mean time between two troubles.
 	soakPause = 700 * time.Millisecond
 )
 
-// TestSoak is the life of four services and three jobs on nodes that fail, for as long as SOAK says (a duration; 30s): pods
-// exit, are deleted and are not ready for a while, nodes do not answer and come back, users delete and scale, and
-// muster-controller and muster-scheduler are killed. After every minute of it nothing happens until all is whole again. Then:
-// nothing was terminated twice for one breach, early, or without having been available; a failure of a job was one restart,
-// as its pods show, and no more than it may; nothing is half alive, and nothing is left behind.
+// TestSoak runs four services and three jobs on nodes that fail, for the duration SOAK (default 30s): pods exit, are
+// deleted and become unready for a while, nodes become unreachable and recover, users delete and scale, and
+// muster-controller and muster-scheduler are killed. After every minute the faults pause until all workloads are
+// available. Then: no replica was terminated twice for one breach, early, or without having been available; a failure of
+// a job was one restart, as its pods show, within maxRestarts; no object is incomplete or left behind.
 func TestSoak(t *testing.T) {
 	length := soakDefault
 	if text := os.Getenv("SOAK"); text != "" {
@@ -77,7 +77,7 @@ type soak struct {
 	lost   map[string]time.Time // until when nodes do not answer
 	sick   []soakPatient
 	seen   *soakSeen
-	count  map[string]int // what happened, for the log
+	count  map[string]int // number of events by kind, for the log
 }
 
 // soakSlot is a set that is created again when it is gone.
@@ -151,7 +151,7 @@ func (s *soak) job(name string) *v1alpha1.PodCliqueSet {
 	return set
 }
 
-// soften gives some cliques a minimum below their replicas, and has pods end soon, also on nodes that are lost.
+// soften gives some cliques a minimum below their replicas, and lets pods terminate quickly, also on lost nodes.
 func (s *soak) soften(set *v1alpha1.PodCliqueSet) {
 	evicted := s.likely(1, 2)
 	for _, c := range set.Spec.Template.Cliques {
@@ -179,7 +179,7 @@ func (s *soak) trouble(length time.Duration) {
 	}
 }
 
-// recover restores the nodes and cures the pods whose time has come.
+// recover restores the nodes and pods whose faults are due to end.
 func (s *soak) recover(now time.Time) {
 	s.t.Helper()
 	for _, node := range s.nodes {
@@ -197,7 +197,7 @@ func (s *soak) recover(now time.Time) {
 	})
 }
 
-// annotate tells the fake kubelet of a pod, unless it is gone, what to do.
+// annotate sets annotations for the fake kubelet on a pod, unless the pod is gone.
 func (s *soak) annotate(pod, key, value string) {
 	s.t.Helper()
 	s.must(client.IgnoreNotFound(cp.AnnotatePod(s.ctx, s.namespace, pod, map[string]string{key: value})), "annotating "+pod)
@@ -211,7 +211,7 @@ func (s *soak) running() []corev1.Pod {
 	})
 }
 
-// somethingFails makes something happen to a random pod, to a node, or to a program.
+// somethingFails makes a random pod, node or program fail.
 func (s *soak) somethingFails() {
 	s.t.Helper()
 	pods := s.running()
@@ -242,7 +242,7 @@ func (s *soak) somethingFails() {
 	case what < 97:
 		s.count["controller killed"]++
 		controller.Kill()
-		<-time.After(s.between(0, 2*time.Second)) // nobody restarts it at once
+		<-time.After(s.between(0, 2*time.Second)) // it is not restarted immediately
 		s.must(cp.Restart(s.ctx, controller), "starting muster-controller")
 	default:
 		s.count["scheduler killed"]++
@@ -290,7 +290,7 @@ func (s *soak) userActs() bool {
 	return true
 }
 
-// calm ends all trouble, waits until all is whole, and looks at what has happened.
+// calm ends all faults, waits until all workloads are available, and checks the observations.
 func (s *soak) calm() {
 	s.t.Helper()
 	s.recover(time.Now().Add(time.Hour))

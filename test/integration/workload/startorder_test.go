@@ -24,7 +24,7 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// ordered is three cliques of which each starts after others; the second is in a group.
+// ordered has three cliques, each of which starts after others; the second is in a group.
 const ordered = `
 metadata: {name: o}
 spec:
@@ -43,8 +43,8 @@ spec:
     - {name: g, cliqueNames: [second], replicas: 2, minAvailable: 2}
 `
 
-// The init container of simulated nodes does nothing, so its program is run here as a process, with the arguments of the
-// pod and as the pod's service account, against the same pods.
+// Simulated nodes do not run the init container, so its program is run here as a process, with the arguments of the pod
+// and as the pod's service account, against the same pods.
 func TestStartOrder(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(ordered)
@@ -117,7 +117,7 @@ func (w *world) wait(pod corev1.Pod) *controlplane.Process {
 	return p
 }
 
-// ended returns when all have ended well.
+// ended returns when all have exited with 0.
 func (w *world) ended(waiting map[string]*controlplane.Process) {
 	w.t.Helper()
 	for name, p := range waiting {
@@ -161,8 +161,8 @@ spec:
       spec: {replicas: 1, startsAfter: [first], podSpec: {serviceAccountName: default}}
 `
 
-// A pod waits as the account that it has anyway, whichever that is, with a token of its own, also if the pod asks for
-// none: and that account may read the PodCliques of its namespace, and nothing else.
+// A pod waits with its own service account, whichever that is, and with a token of its own, even if the pod mounts none:
+// and that account may read the PodCliques of its namespace, and nothing else.
 func TestPodsOfAnyAccountSeeWhomTheyWaitFor(t *testing.T) {
 	w := newWorld(t, 1)
 	w.must(w.client.Create(w.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "theirs"}}), "creating an account")
@@ -226,8 +226,8 @@ func TestPodsOfAnyAccountSeeWhomTheyWaitFor(t *testing.T) {
 	}
 }
 
-// An operator who does not let muster-controller make Roles is told by the set what that means, once; all else goes on,
-// and when the right is there, so is the Role, and again after somebody deletes it.
+// If muster-controller may not create Roles, the set reports the consequence once, and everything else works; when the
+// right is granted the Role is created, and created again after a user deletes it.
 func TestStartOrderWithoutTheRightToGrantAccess(t *testing.T) {
 	w := newWorld(t, 1)
 	key := client.ObjectKey{Name: "muster-controller"}
@@ -274,8 +274,8 @@ func TestStartOrderWithoutTheRightToGrantAccess(t *testing.T) {
 	}
 }
 
-// Deleted and made again under the same name at once: the Role of the first is not taken for that of the second, and does
-// not keep it from being made.
+// A set is deleted and immediately created again under the same name: the Role of the first is not taken for that of the
+// second, and does not prevent its creation.
 func TestStartOrderOfARecreatedSet(t *testing.T) {
 	w := newWorld(t, 1)
 	for range 3 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The events of a set say what became of it.
+// The events of a set report its availability.
 func TestEventsOfASet(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(service2)

@@ -17,7 +17,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// two is a clique that runs and one whose pods no node takes.
+// two has a clique that runs and one whose pods match no node.
 const two = `
 metadata: {name: s}
 spec:
@@ -30,7 +30,8 @@ spec:
       spec: {replicas: 2, podSpec: {containers: [{name: main, image: "registry.example/main:1", resources: {limits: {nvidia.com/gpu: 9}}}]}}
 `
 
-// A template is repaired before a pod of its clique has a node: the pods are made anew, and the other cliques are left alone.
+// A template is corrected before a pod of its clique has a node: its pods are created again, and those of other cliques
+// keep running.
 func TestTemplateIsRepairedBeforeItRuns(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(two)
@@ -67,8 +68,8 @@ func (w *world) uidsOf(clique string) map[string]bool {
 	return uids
 }
 
-// A pod template that the API server refuses is told by the clique, and in words by the set; by one event, though it is tried
-// again and again; and forgotten when it is repaired.
+// A pod template that the API server rejects is reported by the clique, and in a message by the set; by one event,
+// although it is retried; and no longer when it is corrected.
 func TestRefusedTemplateIsToldOnce(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(strings.Replace(service2, `podSpec: {`, `podSpec: {priorityClassName: no-such-class, `, 1))
@@ -76,7 +77,7 @@ func TestRefusedTemplateIsToldOnce(t *testing.T) {
 	w.until("the set says what is the matter", sets, func(objects []*unstructured.Unstructured) bool {
 		return len(objects) == 1 && strings.Contains(conditionOf(objects[0], v1alpha1.ConditionAvailable, "message"), "no-such-class")
 	})
-	// Retried with backoff: a class of that name is all that it takes.
+	// Retried with back-off: a class of that name is sufficient.
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "no-such-class"}, Value: 10}
 	w.must(w.client.Create(w.ctx, class), "creating the class")
 	t.Cleanup(func() { _ = w.client.Delete(w.ctx, class) })
@@ -89,8 +90,8 @@ func TestRefusedTemplateIsToldOnce(t *testing.T) {
 	w.toldOnce("s-0-w", v1alpha1.ReasonCreateRefused)
 }
 
-// What is taken out of a template leaves what was made from it: an annotation that the API server refuses the pods of a new
-// one, and of an autoscaler the metrics. What others have left there stays.
+// A field that is removed from a template is removed from the objects made from it: an annotation because of which the
+// API server rejects pods, and the metrics of an autoscaler. Fields that others have set there are kept.
 func TestTakenOutOfATemplate(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(`

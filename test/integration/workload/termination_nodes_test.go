@@ -15,8 +15,8 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// untilReplacedElsewhere waits until pods whose host names have the prefix run on other nodes, all ready, while those from
-// before are stuck on a node that is lost. It returns the UIDs of the pods that are not stuck, by host name.
+// untilReplacedElsewhere waits until pods whose host names have the prefix run on other nodes, all ready, while the
+// previous ones are terminating on a lost node. It returns the UIDs of the pods that are not terminating, by host name.
 func (w *world) untilReplacedElsewhere(before map[string]types.UID, lost, prefix string) map[string]types.UID {
 	w.t.Helper()
 	var after map[string]types.UID
@@ -58,8 +58,9 @@ func (w *world) untilHosts(want map[string]types.UID) {
 	}), "waiting until the pods that were stuck are gone")
 }
 
-// TestTerminationOnALostNode: the node of all pods does not answer any more. The set replica is ended after the delay; its
-// pods are stuck, and replaced elsewhere when their grace period is over. When the node is back they go, and nothing else.
+// TestTerminationOnALostNode: the node of all pods becomes unreachable. The set replica is terminated after the delay;
+// its pods remain terminating, and are replaced on other nodes when their grace period is over. When the node is
+// reachable again they are gone, and no other pods.
 func TestTerminationOnALostNode(t *testing.T) {
 	w := newWorld(t, 1)
 	before := w.watched("2s")
@@ -81,7 +82,8 @@ func TestTerminationOnALostNode(t *testing.T) {
 	}
 }
 
-// TestTerminationOfAGroupReplicaOnALostNode: only the replica whose node is lost is ended, and runs elsewhere.
+// TestTerminationOfAGroupReplicaOnALostNode: only the replica whose node is lost is terminated, and runs on another
+// node.
 func TestTerminationOfAGroupReplicaOnALostNode(t *testing.T) {
 	w := newWorld(t, 1)
 	set := w.parse(fmt.Sprintf(strings.Replace(eightGPUs, "replicas: 2, minAvailable: 1", "replicas: 1, minAvailable: 1", 1), "chat", ""))
@@ -111,7 +113,7 @@ func TestTerminationOfAGroupReplicaOnALostNode(t *testing.T) {
 	}
 }
 
-// cordon keeps new pods from a node, or lets them.
+// cordon makes a node unschedulable, or schedulable again.
 func (w *world) cordon(node string, unschedulable bool) {
 	w.t.Helper()
 	_, err := cp.Client().CoreV1().Nodes().Patch(w.ctx, node, types.MergePatchType,
@@ -119,7 +121,7 @@ func (w *world) cordon(node string, unschedulable bool) {
 	w.must(err, "cordoning "+node)
 }
 
-// TestNodeBackInTime: a node that answers again before the delay is over ends the breach, and nothing is replaced.
+// TestNodeBackInTime: a node that is reachable again before the delay is over ends the breach, and no pod is replaced.
 func TestNodeBackInTime(t *testing.T) {
 	w := newWorld(t, 1)
 	before := w.watched("10m")
@@ -137,11 +139,11 @@ func TestNodeBackInTime(t *testing.T) {
 	}
 }
 
-// TestTerminationBesideARival: a replica is ended on a full node, its pods end slowly, and a rival waits for the room. The
-// set ends whole again or holding nothing.
+// TestTerminationBesideARival: a replica is terminated on a full node, its pods terminate slowly, and another gang waits
+// for the room. In the end the set is available or has no pod bound.
 func TestTerminationBesideARival(t *testing.T) {
 	for name, tc := range map[string]struct {
-		clique, prefix string // which is in breach, and what is ended
+		clique, prefix string // the PodClique in breach, and the replica that is terminated
 		rival          int32  // its priority above the set's
 	}{
 		"set replica beside one of equal priority":    {"chat-0-router", "chat-0-", 0},

@@ -33,7 +33,7 @@ func (w *world) watched(delay string) map[string]types.UID {
 	return w.untilWatched()
 }
 
-// untilWatched waits until all of the 8 pods are available and every PodClique knows that it was.
+// untilWatched waits until all of the 8 pods are available and every PodClique has wasAvailable.
 func (w *world) untilWatched() map[string]types.UID {
 	w.t.Helper()
 	w.untilAvailable("chat")
@@ -81,7 +81,7 @@ func (w *world) ready(clique string, ready bool) {
 	w.t.Fatalf("PodClique %s has no pod 0", clique)
 }
 
-// untilReplaced waits until the set is whole and exactly the pods of PodCliques with the prefix were replaced.
+// untilReplaced waits until the set is available and exactly the pods of PodCliques with the prefix were replaced.
 func (w *world) untilReplaced(before map[string]types.UID, prefix string) {
 	w.t.Helper()
 	w.untilPodsAre("the pods of "+prefix+" are replaced, and ready", func(pods []*corev1.Pod) bool {
@@ -170,8 +170,8 @@ func (w *world) notEarly(a v1alpha1.ReplicaAttempt, deadline string) {
 	}
 }
 
-// TestTerminationOfAGroupReplica: the replica of a scaling group in which a pod is not ready is replaced after the
-// delay, and nothing else.
+// TestTerminationOfAGroupReplica: the replica of a scaling group with an unready pod is replaced after the delay, and no
+// other pods.
 func TestTerminationOfAGroupReplica(t *testing.T) {
 	w := newWorld(t, 1)
 	before := w.watched("3s")
@@ -198,8 +198,8 @@ func TestTerminationOfAGroupReplica(t *testing.T) {
 	}
 }
 
-// TestTerminationOfASetReplica: a standalone PodClique, or a scaling group of which too few replicas are available,
-// ends all of the set replica and its PodGroup.
+// TestTerminationOfASetReplica: a standalone PodClique, or a scaling group with too few available replicas, terminates
+// all of the set replica and its PodGroup.
 func TestTerminationOfASetReplica(t *testing.T) {
 	for name, unready := range map[string][]string{
 		"standalone PodClique":             {"chat-0-router"},
@@ -241,8 +241,8 @@ func TestTerminationAfterARestart(t *testing.T) {
 	w.notEarly(w.setAttempt(), deadline)
 }
 
-// TestBreachThatRecovers: pods that become ready again in time, and a pod that failed and was replaced, end nothing
-// else.
+// TestBreachThatRecovers: pods that become ready again in time, and a failed pod that was replaced, cause no
+// termination.
 func TestBreachThatRecovers(t *testing.T) {
 	w := newWorld(t, 1)
 	before := w.watched("10m")
@@ -293,8 +293,8 @@ func TestTerminationDelayIsEdited(t *testing.T) {
 	w.untilReplaced(before, "chat-0-")
 }
 
-// TestDebuggingATermination runs the commands of the Gang Termination Design Doc, "Debugging Gang Termination Issues", as
-// they stand there, and shows the columns.
+// TestDebuggingATermination runs the commands of the Gang Termination Design Doc, "Debugging Gang Termination Issues",
+// unchanged, and shows the columns.
 func TestDebuggingATermination(t *testing.T) {
 	w := newWorld(t, 1)
 	w.watched("4h")

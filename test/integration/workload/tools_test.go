@@ -38,7 +38,7 @@ var (
 	podsKind  = corev1.SchemeGroupVersion.WithResource("pods")
 )
 
-// world is what one test works in: a namespace, and nodes that only its pods select.
+// world is the environment of one test: a namespace, and nodes that only its pods select.
 type world struct {
 	t         *testing.T
 	ctx       context.Context
@@ -51,7 +51,7 @@ type world struct {
 // patience is the longest that a test waits for anything.
 const patience = 90 * time.Second
 
-// newWorld makes a namespace and nodes with 8 GPUs each, all taken away when the test is over.
+// newWorld creates a namespace and nodes with 8 GPUs each, which are deleted at the end of the test.
 func newWorld(t *testing.T, nodes int) *world {
 	t.Helper()
 	return newWorldFor(t, nodes, 15*time.Minute)
@@ -92,7 +92,7 @@ func (w *world) addNodes(n int) {
 	w.nodes = append(w.nodes, names...)
 }
 
-// close takes everything away.
+// close deletes everything.
 func (w *world) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -111,7 +111,7 @@ func (w *world) close() {
 	}
 }
 
-// tell logs what there is, for a test that failed.
+// tell logs the objects, for a test that failed.
 func (w *world) tell() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -215,12 +215,12 @@ func (w *world) until(what string, kind schema.GroupVersionResource, done func([
 	}
 }
 
-// patient returns the test's context with the end of its patience.
+// patient returns the test's context with a deadline.
 func (w *world) patient() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(w.ctx, patience)
 }
 
-// untilAvailable waits until the PodCliqueSet says so of its present spec.
+// untilAvailable waits until the PodCliqueSet is Available, for its present generation.
 func (w *world) untilAvailable(name string) {
 	w.t.Helper()
 	w.untilCondition(sets, name, v1alpha1.ConditionAvailable, "True")
@@ -251,8 +251,8 @@ func conditionOf(o *unstructured.Unstructured, condition, key string) string {
 	return ""
 }
 
-// untilPods waits until there are exactly these numbers of pods by PodClique, none terminating, all ready or, if bound is
-// false, in whatever state.
+// untilPods waits until there are exactly these numbers of pods by PodClique, none terminating, all ready or, if bound
+// is false, in any state.
 func (w *world) untilPods(want map[string]int, ready bool) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
@@ -331,8 +331,8 @@ func (w *world) untilGone() {
 	}
 }
 
-// checkIndices fails the test if a PodClique has two pods of one index, or an index that does not fit its host name. A pod that
-// ends counts until its grace period is over.
+// checkIndices fails the test if a PodClique has two pods of one index, or an index that does not agree with its host
+// name. A terminating pod counts until its grace period is over.
 func (w *world) checkIndices() {
 	w.t.Helper()
 	seen := map[string]string{}
@@ -351,7 +351,7 @@ func (w *world) checkIndices() {
 	}
 }
 
-// rounds returns how often to repeat what depends on chance.
+// rounds returns how often to repeat random and timing-dependent parts.
 func rounds(t *testing.T) int {
 	n, err := strconv.Atoi(os.Getenv("ROUNDS"))
 	if err != nil || n < 1 {

@@ -28,8 +28,8 @@ func (w *world) nodeJob(restarts int) {
 	w.untilJob("runs", "Running", 0)
 }
 
-// A worker is killed (137), then the node is lost with all pods: each is one restart, of all pods. The job finishes elsewhere,
-// and the node that comes back disturbs nothing.
+// A worker is killed (137), then the node is lost with all pods: each is one restart, of all pods. The job completes on
+// other nodes, and is not affected when the node is reachable again.
 func TestTrainingLosesANode(t *testing.T) {
 	w := newWorld(t, 1)
 	w.nodeJob(2)
@@ -61,8 +61,8 @@ func TestTrainingLosesANode(t *testing.T) {
 	w.untilJob("it has succeeded", "Succeeded", 2)
 }
 
-// Without restarts a node that is lost is the end. The job is Failed though its pods are stuck, and they go when the node is
-// back.
+// Without restarts a lost node is a final failure. The job is Failed although its pods remain terminating, and they are
+// gone when the node is reachable again.
 func TestTrainingFailsWithItsNode(t *testing.T) {
 	w := newWorld(t, 1)
 	w.nodeJob(0)

@@ -151,7 +151,7 @@ func TestTrainingSucceeds(t *testing.T) {
 	w.untilGone()
 }
 
-// A single failure without restarts: Failed at once, and no GPU is held.
+// A single failure without restarts: Failed immediately, and no GPU is held.
 func TestTrainingFails(t *testing.T) {
 	w := jobWorld(t, "")
 	w.exit(137, "job-0-ring-0-worker-1")
@@ -211,7 +211,7 @@ func TestTrainingRunsOutOfTime(t *testing.T) {
 	w.untilEvents(v1alpha1.EventMaxRuntimeExceeded)
 }
 
-// A namespace in which a job runs goes as fast as any other.
+// A namespace with a running job is deleted as fast as any other.
 func TestTrainingKeepsNoNamespace(t *testing.T) {
 	w := jobWorld(t, "")
 	for _, p := range w.pods() {

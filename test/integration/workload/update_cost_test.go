@@ -15,8 +15,8 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// An update of 40 cliques of 5 pods, 200 cliques from ROUNDS 20 on: the writes that it takes, and the time. Every clique has one pod
-// at a time under way.
+// An update of 40 cliques of 5 pods, with ROUNDS of 20 or more 200 cliques: its number of writes and its duration. Every
+// clique replaces one pod at a time.
 func TestCostOfAnUpdate(t *testing.T) {
 	const pods, most = 5, 8.0
 	n := 40

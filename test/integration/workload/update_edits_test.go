@@ -28,7 +28,7 @@ func TestRolloutMeetsAnEdit(t *testing.T) {
 			w.scale(cliques, "s-0-web", 5)
 			w.image(2, "web")
 			w.untilUpdated()
-			// Of the new ones those that were ready have their turn, the others were replaced at once.
+			// Of the new ones, those that were ready are replaced in order, the others were replaced immediately.
 			of := func(step string) bool { return step[1:] < "3" }
 			if steps := strings.Fields(r.all("s-0-web")); !slices.Equal(keep(steps, of), strings.Fields("-0 +0 -1 +1 -2 +2")) {
 				w.t.Errorf("steps %v", steps)
@@ -59,7 +59,7 @@ func TestRolloutMeetsAnEdit(t *testing.T) {
 				})
 			}, "web")
 			w.untilUpdated()
-			r.was(map[string]string{"s-0-web": "-0 -1 +0 -2 +1"}) // index 0, which went, counts as scaled in, and is the first to be free
+			r.was(map[string]string{"s-0-web": "-0 -1 +0 -2 +1"}) // index 0, which was deleted, counts as scaled in, and is the first to be free
 		},
 		"a scaling group is scaled out in the middle": func(w *world) {
 			r := w.started(fmt.Sprintf(rolled, 1))
@@ -99,7 +99,7 @@ func TestRolloutMeetsAnEdit(t *testing.T) {
 		},
 		"a set is scaled in in the middle": func(w *world) {
 			r := w.started(fmt.Sprintf(rolled, 2))
-			w.midway(2, func() { w.scale(sets, "s", 1) }, "web") // the replica goes whose turn it is
+			w.midway(2, func() { w.scale(sets, "s", 1) }, "web") // the replica that is being updated is deleted
 			w.untilUpdated()
 			if story := r.all("s-0-web"); story != "-0 +0 -1 +1 -2 +2" {
 				w.t.Errorf("replica 0: %s", story)
@@ -113,7 +113,7 @@ func TestRolloutMeetsAnEdit(t *testing.T) {
 			r := w.started(fmt.Sprintf(rolled, 1))
 			w.midway(2, func() { w.image(3, "web") }, "web")
 			w.untilUpdated()
-			r.was(map[string]string{"s-0-web": "-0 +0 -1 +1 -2 +2"}) // the first came back with the newest
+			r.was(map[string]string{"s-0-web": "-0 +0 -1 +1 -2 +2"}) // the first was created again with the newest template
 		},
 		"a second edit of another clique keeps what is done": func(w *world) {
 			r := w.started(fmt.Sprintf(rolled, 1))
@@ -169,8 +169,8 @@ func TestRolloutMeetsAnEdit(t *testing.T) {
 	})
 }
 
-// midway edits the images of cliques, keeps the first unit that goes from coming back, has something happen meanwhile, and lets
-// all go on when the set has seen that.
+// midway edits the images of cliques, keeps the first deleted unit terminating, calls a function meanwhile, and releases
+// the unit when the set has observed that.
 func (w *world) midway(tag int, act func(), names ...string) {
 	w.t.Helper()
 	w.holdAll()
@@ -183,7 +183,7 @@ func (w *world) midway(tag int, act func(), names ...string) {
 	w.letGo()
 }
 
-// holdAll makes all pods that there are stay while they end, until they are let go.
+// holdAll keeps all existing pods terminating after their deletion, until letGo.
 func (w *world) holdAll() {
 	w.t.Helper()
 	for i := range int(w.set().Spec.Replicas) {
@@ -191,7 +191,7 @@ func (w *world) holdAll() {
 	}
 }
 
-// letGo lets pods go that are held: those of these host names, all if there are none.
+// letGo releases pods that were kept: those of these host names, all if there are none.
 func (w *world) letGo(hosts ...string) {
 	w.t.Helper()
 	var names []string

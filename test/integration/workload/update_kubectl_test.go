@@ -11,7 +11,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// What users see of a rollout, and wait for.
+// The output of kubectl get and kubectl wait during a rollout.
 func TestRolloutAsSeenByUsers(t *testing.T) {
 	tellStories(t, map[string]func(*world){
 		"kubectl waits": func(w *world) {
@@ -107,15 +107,15 @@ func (w *world) wantStatus(kind, name, path, want string) {
 	}
 }
 
-// wantTable fails the test unless kubectl get -o wide shows these values in the columns of an object. They are read as the API server
-// prints them: a value may be empty.
+// wantTable fails the test unless kubectl get -o wide shows these values in the columns of an object. They are parsed as
+// the API server prints them: a value may be empty.
 func (w *world) wantTable(kind, name string, want map[string]string) {
 	w.t.Helper()
 	table := w.kubectl("get", kind, name, "-o", "wide")
 	head, row, _ := strings.Cut(strings.TrimSpace(table), "\n")
 	for column, value := range want {
 		at := strings.Index(head+" ", column+" ")
-		for at > 0 && head[at-1] != ' ' { // the end of another column's name
+		for at > 0 && head[at-1] != ' ' { // the end of the name of another column
 			next := strings.Index((head + " ")[at+1:], column+" ")
 			if next < 0 {
 				at = -1
@@ -129,7 +129,7 @@ func (w *world) wantTable(kind, name string, want map[string]string) {
 	}
 }
 
-// heldPod returns the name of the pod of a host name that ends.
+// heldPod returns the name of the terminating pod of a host name.
 func (w *world) heldPod(host string) string {
 	w.t.Helper()
 	for _, p := range w.pods() {

@@ -25,8 +25,8 @@ func setStrategy(strategy v1alpha1.UpdateStrategyType) func(*v1alpha1.PodCliqueS
 	}
 }
 
-// Under OnDelete an edit touches nothing. What is deleted comes back with the new template. The first four are the test cases of
-// GREP-291.
+// Under OnDelete an edit deletes no pod. Deleted pods are created again with the new template. The first four are the
+// test cases of GREP-291.
 func TestOnDelete(t *testing.T) {
 	tellStories(t, map[string]func(*world){
 		"1 pods of a standalone clique": func(w *world) {
@@ -54,7 +54,7 @@ func TestOnDelete(t *testing.T) {
 			r := w.started(onDelete())
 			lost := w.nodes[0]
 			w.addNodes(1)
-			w.edit("s", func(set *v1alpha1.PodCliqueSet) { // not there any more
+			w.edit("s", func(set *v1alpha1.PodCliqueSet) { // no longer exists
 				set.Spec.Template.Clique("web").Spec.PodSpec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 					RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 						MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: []string{lost}}}}}}}}
@@ -69,7 +69,8 @@ func TestOnDelete(t *testing.T) {
 				}
 			}
 
-			// To RollingRecreate: nothing happens before the next change of the template. Mixed templates are all updated then.
+			// To RollingRecreate: no pod is replaced before the next change of the template. Pods of mixed templates are
+			// all updated then.
 			w.edit("s", setStrategy(v1alpha1.RollingRecreateStrategyType))
 			w.untilObserved()
 			w.untilProgressing(sets, "s", "False", v1alpha1.ReasonOnDelete)
@@ -150,7 +151,7 @@ func (w *world) untilNumber(kind schema.GroupVersionResource, name, field string
 // deleteReplica deletes a replica of the scaling group: its PodCliques.
 func (w *world) deleteReplica(j int) {
 	w.t.Helper()
-	w.holdAll() // so that none is back before the other is deleted
+	w.holdAll() // so that none is created again before the other is deleted
 	w.delete(cliques, fmt.Sprintf("s-0-g-%d-leader", j))
 	w.delete(cliques, fmt.Sprintf("s-0-g-%d-worker", j))
 	w.letGo()
@@ -193,7 +194,8 @@ func (w *world) wantGroupUpdated(n int64) {
 	w.untilNumber(groups, "s-0-g", "updatedReplicas", n)
 }
 
-// wantRecorded fails the test unless the statuses say of an update under OnDelete what GREP-291 says. updated: pods of s-0-web.
+// wantRecorded fails the test unless the statuses have the fields that GREP-291 requires for an update under OnDelete.
+// updated: pods of s-0-web.
 func (w *world) wantRecorded(updated int32) {
 	w.t.Helper()
 	clique, set := &v1alpha1.PodClique{}, w.set()

@@ -37,7 +37,7 @@ spec:
     - {name: g, cliqueNames: [leader, worker], replicas: 2, minAvailable: 1}
 `
 
-// tellStories runs stories in parallel, each in a world of its own; each 20 times if ROUNDS is as many.
+// tellStories runs scenarios in parallel, each in a world of its own; each 20 times if ROUNDS is at least 20.
 func tellStories(t *testing.T, stories map[string]func(*world)) {
 	times := 1
 	if rounds(t) >= 20 {
@@ -59,8 +59,8 @@ func (w *world) started(text string) *rollout {
 	return w.startedSet(w.parse(text))
 }
 
-// startedSet is started for a set. Pods, and replicas of scaling groups, are as old as their indices say: they are created in
-// parallel, and a set in which a second began between two of them is made again.
+// startedSet is started for a set. Pods, and replicas of scaling groups, have ages in the order of their indices: they
+// are created in parallel, and a set of which two were created in different seconds is created again.
 func (w *world) startedSet(set *v1alpha1.PodCliqueSet) *rollout {
 	w.t.Helper()
 	for {
@@ -77,7 +77,7 @@ func (w *world) startedSet(set *v1alpha1.PodCliqueSet) *rollout {
 // isAgedInOrder reports whether no pod of a PodClique, and no replica of a scaling group, is older than one of a lower index.
 func (w *world) isAgedInOrder() bool {
 	w.t.Helper()
-	ages := map[string]map[string]time.Time{} // when the units of a scope were made
+	ages := map[string]map[string]time.Time{} // creation times of the units of a scope
 	note := func(scope, index string, made time.Time) {
 		if ages[scope] == nil {
 			ages[scope] = map[string]time.Time{}
@@ -130,7 +130,7 @@ func setImage(set *v1alpha1.PodCliqueSet, tag int, cliques ...string) {
 	}
 }
 
-// broken makes the pods of a clique of the template never ready, or lets them be again.
+// broken makes new pods of a clique of the template never ready, or ready again.
 func broken(set *v1alpha1.PodCliqueSet, clique string, isBroken bool) {
 	c := set.Spec.Template.Clique(clique)
 	if c.Annotations = nil; isBroken {
@@ -145,15 +145,16 @@ func (w *world) set() *v1alpha1.PodCliqueSet {
 	return set
 }
 
-// untilUpdated waits until the set says of its present spec that its update is complete, and fails the test if at that moment it
-// was not. A set that says so is done: the next that can be seen of it is what the next edit does.
+// untilUpdated waits until the set reports for its present spec that its update is complete, and fails the test if it is
+// not complete at that moment. After this report only the next edit changes anything.
 func (w *world) untilUpdated() {
 	w.t.Helper()
 	w.untilProgressing(sets, "s", "False", v1alpha1.ReasonUpdateComplete)
 	w.checkUpdated()
 }
 
-// checkUpdated fails the test unless every pod of set s is of its template and ready, and every status says so.
+// checkUpdated fails the test unless every pod of set s has the newest template and is ready, and every status reports
+// that.
 func (w *world) checkUpdated() {
 	w.t.Helper()
 	// A pod that was scaled out during the update may be created after its end.
@@ -208,14 +209,14 @@ func (w *world) untilProgressing(kind schema.GroupVersionResource, name, status 
 	})
 }
 
-// rollout watches the pods of a namespace and notes what happens to the units that an update replaces: to each pod of a
-// standalone clique, and to each replica of a scaling group.
+// rollout watches the pods of a namespace and records the steps of the units that an update replaces: of each pod of a
+// standalone clique, and of each replica of a scaling group.
 type rollout struct {
 	w *world
 
 	mu       sync.Mutex
 	units    map[string]*unit
-	versions map[types.UID]string // of the pods as they were seen last
+	versions map[types.UID]string // of the pods in their last observed versions
 	steps    []unitStep
 	changed  chan struct{} // closed when there is news
 }
@@ -224,12 +225,12 @@ type rollout struct {
 type unit struct {
 	scope, name string
 	isUp        bool
-	down        map[types.UID]bool // pods that were seen to be there to stay, and of which it was not told yet that they go
+	down        map[types.UID]bool // pods that were observed as not terminating, and whose deletion was not recorded yet
 	ofUp        map[types.UID]bool // its pods when it was up last
 }
 
-// unitStep is what happened to a unit. "-": it was up and is not. "+": it is up. "~": a pod was taken down with which it never was
-// up.
+// unitStep is a step of a unit. "-": it was up and is not. "+": it is up. "~": a pod was deleted with which it had not
+// been up.
 type unitStep struct{ what, scope, unit string }
 
 // follow watches the pods from now on.
@@ -244,7 +245,7 @@ func (w *world) follow() *rollout {
 		_ = controlplane.Until(ctx, cp.Client().CoreV1().Pods(w.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {
 			r.see(pods)
 			if first {
-				first, r.steps = false, nil // what was up before
+				first, r.steps = false, nil // the state before
 				close(begun)
 			}
 			return false
@@ -259,7 +260,7 @@ func (w *world) follow() *rollout {
 	return r
 }
 
-// see notes what has become of the units.
+// see records the steps of the units.
 func (r *rollout) see(pods []*corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -320,7 +321,7 @@ func (r *rollout) see(pods []*corev1.Pod) {
 	r.changed = make(chan struct{})
 }
 
-// note adds a step; the pods of a replica that go one after the other are one.
+// note adds a step; consecutive deletions of pods of one replica are one step.
 func (r *rollout) note(what string, u *unit) {
 	next := unitStep{what, u.scope, u.name}
 	for _, last := range slices.Backward(r.steps) {
@@ -374,8 +375,8 @@ func (r *rollout) reaches(scope, want string) {
 	}
 }
 
-// was fails the test unless these are the steps of all scopes until now. No pod of any other unit was touched, nor is any in deletion
-// or not ready yet.
+// was fails the test unless these are the steps of all scopes until now. No pod of any other unit was replaced, nor is
+// any terminating or not ready yet.
 func (r *rollout) was(want map[string]string) {
 	r.w.t.Helper()
 	r.catchUp()

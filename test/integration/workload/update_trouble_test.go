@@ -14,7 +14,7 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// An update that cannot go on stops after one unit, says what it waits for, and goes on when it can.
+// An update that cannot continue stops after one unit, reports what it waits for, and continues when it can.
 func TestRolloutInTrouble(t *testing.T) {
 	tellStories(t, map[string]func(*world){
 		"a broken template is repaired": func(w *world) {
@@ -68,7 +68,7 @@ func TestRolloutInTrouble(t *testing.T) {
 		},
 		"a pod that is not ready goes first": func(w *world) {
 			r := w.started(fmt.Sprintf(rolled, 1))
-			w.ready("s-0-web", false) // pod 0; the others follow when it is ready again: all three are needed
+			w.ready("s-0-web", false) // pod 0; the others are replaced when it is ready again: all three are needed
 			r.reaches("s-0-web", "-0")
 			w.holdAll()
 			w.image(2, "web")
@@ -98,8 +98,8 @@ func (w *world) untilStalled(name string, words ...string) {
 	})
 }
 
-// A gang of the same priority that waits for room gets none of what an update frees for its own pods: neither while they are
-// being replaced nor afterwards.
+// A waiting gang of the same priority gets none of the room that an update frees for its own pods: neither while they
+// are being replaced nor afterwards.
 func TestRolloutBesideARival(t *testing.T) {
 	stories := map[string]func(*world){}
 	for name, edited := range map[string][]string{

@@ -16,7 +16,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// An edit of the template reaches what it concerns, unit by unit, at every level.
+// An edit of the template replaces the units that it concerns, one by one, at every level.
 func TestRolloutOfEveryLevel(t *testing.T) {
 	tellStories(t, map[string]func(*world){
 		"a standalone clique": func(w *world) {
@@ -126,7 +126,7 @@ func (w *world) uidOf(kind schema.GroupVersionResource, name string) types.UID {
 	return object.GetUID()
 }
 
-// priorityClass makes a class of this priority, of the name of the namespace.
+// priorityClass creates a class of this priority, with the name of the namespace.
 func (w *world) priorityClass(value int32) string {
 	w.t.Helper()
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Value: value}
