@@ -1,5 +1,5 @@
-// Command coscheduling is kube-scheduler with the Coscheduling plugin of sigs.k8s.io/scheduler-plugins, the other gang
-// scheduler that the benchmarks compare with. The module beside it says which versions.
+// Command coscheduling is kube-scheduler with the Coscheduling plugin of sigs.k8s.io/scheduler-plugins, another gang
+// scheduler, for comparison in the benchmarks. The versions are in its go.mod.
 package main
 
 import (

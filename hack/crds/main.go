@@ -1,6 +1,6 @@
-// Command crds shortens the CRDs of a folder: it takes the descriptions out of the schemas of Kubernetes' own types that
-// are embedded in ours (a PodSpec has 500 KB of them), and leaves those of our own fields. What is left fits
-// into the annotation of a client-side apply.
+// Command crds shortens the CRDs of a directory: it removes the descriptions from the schemas of embedded types of
+// Kubernetes (a PodSpec has 500 KB of them), and keeps those of Muster's own fields. The result fits into the annotation
+// of a client-side apply.
 package main
 
 import (
@@ -53,8 +53,8 @@ func shorten(file string) error {
 	return os.WriteFile(file, append([]byte("---\n"), content...), 0o644)
 }
 
-// shortenBelow takes the descriptions out of what is below node if inside is true, else out of what is below the embedded
-// fields in it, and returns whether there was any. The description of an embedded field itself is ours.
+// shortenBelow removes the descriptions below node if inside is true, otherwise those below its embedded fields, and
+// reports whether there were any. The description of an embedded field itself is kept.
 func shortenBelow(node any, inside bool) bool {
 	changed := false
 	switch node := node.(type) {

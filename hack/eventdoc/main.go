@@ -70,7 +70,7 @@ type table struct {
 	rows    []row
 }
 
-// A row is one constant: value, who and what it is about ("" if the comment does not say), and what it means.
+// A row is one constant: its value, its type and object ("" if the comment does not name them), and its meaning.
 type row struct{ value, about, meaning string }
 
 // read returns a table for each block of constants of a folder that has a documented one, conditions first, then their
@@ -153,7 +153,7 @@ func first(list []ast.Expr) ast.Expr {
 
 func nameOf(block *ast.GenDecl) string { return block.Specs[0].(*ast.ValueSpec).Names[0].Name }
 
-// kindOf returns how the name of a documented constant begins, "" for any other.
+// kindOf returns the prefix of the name of a documented constant, "" for any other.
 func kindOf(name string) string {
 	for _, kind := range kinds {
 		if rest, ok := strings.CutPrefix(name, kind); ok && rest != "" {

@@ -53,7 +53,7 @@ import (
 	"honnef.co/go/tools/stylecheck"
 )
 
-// factsOfOthers are the analyzers of packages of other modules.
+// factsOfOthers are the analyzers for packages of other modules.
 var factsOfOthers = []*analysis.Analyzer{deprecated.Analyzer, printf.Analyzer, ctrlflow.Analyzer}
 
 // govet are the analyzers of go vet, in the order of cmd/vet.
@@ -76,8 +76,8 @@ func all() []*analysis.Analyzer {
 		containedctx.Analyzer,   // a context in a struct outlives its call
 		newContextCheck(),       // a call that drops the caller's context
 		loggercheck.NewAnalyzer(loggercheck.WithDisable([]string{"kitlog", "slog", "zap"})), // an odd number of keys and values
-		errcheckAnalyzer, // an error that is not looked at
-		unusedAnalyzer,   // code that nothing calls
+		errcheckAnalyzer, // errors that are not checked
+		unusedAnalyzer,   // unused code
 		unparamAnalyzer,  // a parameter that is always the same
 		misspellAnalyzer,
 		importsAnalyzer,  // imports point down only; their names and order
@@ -98,7 +98,7 @@ func all() []*analysis.Analyzer {
 	return append(analyzers, newSuppressionsAnalyzer(analyzers))
 }
 
-// newContextCheck adds what contextcheck needs of the SSA form and does not name.
+// newContextCheck adds the requirements of contextcheck on the SSA form, which it does not declare.
 func newContextCheck() *analysis.Analyzer {
 	a := contextcheck.NewAnalyzer(contextcheck.Configuration{})
 	a.Requires = append(a.Requires, ctrlflow.Analyzer, inspect.Analyzer)

@@ -80,7 +80,7 @@ func receiverIsExported(fn *ast.FuncDecl) bool {
 	return exported
 }
 
-// wellKnown are methods whose name says what they do.
+// wellKnown are methods that need no comment.
 var wellKnown = map[string]bool{"Error": true, "String": true, "Len": true, "Less": true, "Swap": true, "Unwrap": true, "ServeHTTP": true,
 	"Read": true, "Write": true}
 

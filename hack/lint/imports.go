@@ -43,7 +43,7 @@ type importRule struct {
 	in     []string          // directories, "/..." for those below as well
 	except []string          // directories that the rule is not for
 	tests  bool              // the rule is for test files, too
-	only   []string          // if not nil: beside the standard library, nothing but these
+	only   []string          // if not nil: only the standard library and these
 	never  map[string]string // import paths, with those below them, and why
 }
 
@@ -64,13 +64,13 @@ func (r importRule) problem(file, path string) string {
 	return ""
 }
 
-// needsReason reports whether an import is blank and says nothing, outside of programs and tests.
+// needsReason reports whether an import is blank and has no comment, outside of programs and tests.
 func needsReason(pkg, file string, spec *ast.ImportSpec) bool {
 	return spec.Name != nil && spec.Name.Name == "_" && spec.Doc == nil && spec.Comment == nil && spec.Path.Value != `"embed"` &&
 		pkg != "main" && !strings.HasSuffix(file, "_test.go")
 }
 
-// importName returns what is wrong with the name that a path is imported under; empty if nothing is.
+// importName returns the error of the name under which a path is imported; empty if there is none.
 func importName(path string, name *ast.Ident) string {
 	want, found := importNames[path]
 	if !found || name != nil && (name.Name == want || name.Name == "_") {

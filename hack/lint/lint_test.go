@@ -15,7 +15,7 @@ func TestOwnAnalyzers(t *testing.T) {
 	for _, a := range own {
 		withPolicy(a)
 	}
-	// One analyzer that runs the others, so that all wants of a file are matched together.
+	// One analyzer that runs the others, so that all expectations of a file are matched together.
 	together := newSuppressionsAnalyzer(own)
 	run := together.Run
 	together.Requires = nil
@@ -37,7 +37,8 @@ func TestAnalyzersAreValid(t *testing.T) {
 	}
 }
 
-// TestPackagesOfOthers checks that a package of another module is analyzed for facts alone, and one of ours for everything.
+// TestPackagesOfOthers checks that packages of other modules are analyzed for facts only, and those of this module
+// completely.
 func TestPackagesOfOthers(t *testing.T) {
 	for content, want := range map[string]bool{
 		`{"ImportPath": "k8s.io/api/core/v1", "VetxOnly": true}`:                        true,
@@ -54,7 +55,7 @@ func TestPackagesOfOthers(t *testing.T) {
 	}
 }
 
-// TestPolicyNamesPackages checks that every directory that policy.go names exists: a package that moves takes its rules along.
+// TestPolicyNamesPackages checks that every directory in policy.go exists, so that the rules of a package move with it.
 func TestPolicyNamesPackages(t *testing.T) {
 	named := append(append([]string(nil), takesTime...), waits...)
 	for _, rule := range importRules {

@@ -29,9 +29,9 @@ func analyzersFor(argument string) []*analysis.Analyzer {
 	return all()
 }
 
-// factsOnly reports whether the file describes a package of another module, which is analyzed only for the facts that are cheap
-// to have: what is deprecated, what is a wrapper of Printf, what does not return. Facts that take the SSA form of a thousand
-// vendored packages are not worth the minutes.
+// factsOnly reports whether the file describes a package of another module, which is analyzed only for facts that are
+// cheap to compute: deprecations, wrappers of Printf, functions that do not return. Facts that need the SSA form of a
+// thousand vendored packages would take minutes.
 func factsOnly(file string) bool {
 	var unit struct {
 		ImportPath string

@@ -32,7 +32,7 @@ func split(file string) (dir, base string) {
 	return file[:max(i, 0)], file[i+1:]
 }
 
-// matches reports whether a path is the pattern, or, if that ends with "/...", is below it or it.
+// matches reports whether a path equals the pattern, or, if the pattern ends with "/...", is equal to or below it.
 func matches(pattern, path string) bool {
 	top, below := strings.CutSuffix(pattern, "/...")
 	return path == top || below && (top == "" || strings.HasPrefix(path, top+"/"))

@@ -12,7 +12,8 @@ var staticcheckName = regexp.MustCompile(`^(SA|ST|QF|S)[0-9]+$`)
 
 func isStaticcheck(check string) bool { return staticcheckName.MatchString(check) }
 
-// uncheckedErrors are the functions whose error may be ignored: cleaning up after what has already succeeded or failed.
+// uncheckedErrors are the functions whose errors may be ignored: cleaning up after an operation that has already
+// succeeded or failed.
 var uncheckedErrors = []string{
 	"(io.Closer).Close", "(*os.File).Close", "(net.Listener).Close", "os.Remove", "os.RemoveAll",
 	"fmt.Fprint", "fmt.Fprintf", "fmt.Fprintln", "syscall.Kill",
@@ -109,7 +110,7 @@ var takesTime = []string{
 	"pkg/scheduler/gangadmission/...", "pkg/scheduler/report/...", "pkg/scheduler/repair/...",
 }
 
-// waits are the packages among them that wait by timers; what they must not do is read the clock.
+// waits are the packages among them that wait by timers, but must not read the clock.
 var waits = []string{"pkg/controllers/...", "pkg/webhooks/..."}
 
 var (

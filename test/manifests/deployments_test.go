@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// TestImagesHaveTheUserOfTheManifests: the image that the README describes runs as the Deployments say, so that the kubelet
-// does not refuse it where a pod says runAsNonRoot alone.
+// TestImagesHaveTheUserOfTheManifests: the image of the README runs as the user of the Deployments, so that the kubelet
+// does not reject it where a pod only has runAsNonRoot.
 func TestImagesHaveTheUserOfTheManifests(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
@@ -39,8 +39,8 @@ func TestImagesHaveTheUserOfTheManifests(t *testing.T) {
 	}
 }
 
-// TestADrainTakesOneReplicaAtATime: of either program one replica is left, which takes over, and the last one of a
-// Deployment that was scaled in, or one that is not ready, blocks no drain.
+// TestADrainTakesOneReplicaAtATime: a drain leaves one replica of each program, which takes over. The last replica of a
+// Deployment that was scaled in, or one that is not ready, does not block a drain.
 func TestADrainTakesOneReplicaAtATime(t *testing.T) {
 	t.Parallel()
 	type disruption struct {

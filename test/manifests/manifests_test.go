@@ -59,8 +59,8 @@ type kustomization struct {
 	} `json:"images"`
 }
 
-// readKustomization returns the kustomization of a folder below manifests/, "." for the base, with its resources as paths
-// below manifests/. A resource that is a folder stands for what that folder's kustomization lists.
+// readKustomization returns the kustomization of a directory below manifests/, "." for the base, with its resources as
+// paths below manifests/. A resource that is a directory stands for the resources of its kustomization.
 func readKustomization(t *testing.T, folder string) kustomization {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, folder, "kustomization.yaml"))
@@ -177,8 +177,8 @@ func TestTheKustomizationsListEveryFileAndNoOther(t *testing.T) {
 	}
 }
 
-// Deleting a CRD deletes every object of it and ends every pod of a PodCliqueSet: nothing that is deleted to take the
-// programs away may be a CRD.
+// Deleting a CRD deletes every object of it and every pod of a PodCliqueSet: the objects that are deleted to remove the
+// programs must not include a CRD.
 func TestTheCRDsAreApartFromTheRest(t *testing.T) {
 	t.Parallel()
 	const definition = "CustomResourceDefinition"
@@ -232,7 +232,7 @@ func TestTheShippedProfileIsTheBuiltInOne(t *testing.T) {
 		t.Errorf("the mounted volume is %+v", pod.Volumes[0])
 	}
 
-	// The lock the profile names is the one that may be held.
+	// The Role allows the lock that the profile names.
 	cfg, err := profile.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -266,8 +266,8 @@ func find[T client.Object](t *testing.T, name string) T {
 	return none
 }
 
-// TestEveryObjectOfTheCRDsSaysWhatIsInIt: of an object whose schema has nothing in it the API server drops whatever it is
-// given, as it does of metadata inside of a spec unless controller-gen is told otherwise.
+// TestEveryObjectOfTheCRDsSaysWhatIsInIt: the API server prunes all fields of an object whose schema has no properties,
+// as it does with metadata inside a spec unless controller-gen is configured otherwise.
 func TestEveryObjectOfTheCRDsSaysWhatIsInIt(t *testing.T) {
 	t.Parallel()
 	var look func(path string, schema apiextensionsv1.JSONSchemaProps)
@@ -316,9 +316,9 @@ func TestRightsAreTheLeast(t *testing.T) {
 	}
 }
 
-// startOrderRule is the one exception: muster-controller makes a Role and a RoleBinding for each PodCliqueSet with a start
-// order, with which that set's pods read the PodCliques they wait for. Nobody else can give pods of any account that right
-// in any namespace without giving it to all. What it can grant is bounded by what it holds: it may neither bind nor
+// startOrderRule is the one exception: muster-controller creates a Role and a RoleBinding for each PodCliqueSet with a
+// start order, with which the pods of that set read the PodCliques that they wait for. Without it, that right would have
+// to be granted to all accounts of all namespaces. It can grant only rights that it has: it may neither bind nor
 // escalate, nor delete a Role.
 var startOrderRule = rbacv1.PolicyRule{
 	APIGroups: []string{"rbac.authorization.k8s.io"},
@@ -328,7 +328,7 @@ var startOrderRule = rbacv1.PolicyRule{
 
 func checkRules(t *testing.T, o object, rules []rbacv1.PolicyRule, everywhere bool) {
 	t.Helper()
-	// Verbs that give rights, and things whose reading or making gives rights.
+	// Verbs that grant rights, and resources whose reading or creation grants rights.
 	forbiddenVerbs := []string{"escalate", "bind", "impersonate", "approve", "sign"}
 	forbiddenResources := []string{"pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers", "serviceaccounts/token",
 		"nodes/proxy", "roles", "rolebindings", "clusterroles", "clusterrolebindings"}
@@ -506,7 +506,7 @@ func TestTheTrainingSampleIsWhatItSays(t *testing.T) {
 	}
 }
 
-// What the comments of the sample, the README and the demo say of it.
+// The sample agrees with its comments, the README and the demo.
 func TestThePodCliqueSetSampleIsWhatItSays(t *testing.T) {
 	t.Parallel()
 	set := podCliqueSet(t, podCliqueSetSample)
@@ -531,8 +531,8 @@ func TestThePodCliqueSetSampleIsWhatItSays(t *testing.T) {
 	}
 }
 
-// TestSamplesAreWholeGangs checks that what a sample's workloads create satisfies the PodGroup beside them: the names fit
-// together, and every leaf gets the pods it needs.
+// TestSamplesAreWholeGangs checks that the objects of a sample satisfy its PodGroup: the names match, and every leaf
+// gets the pods that it needs.
 func TestSamplesAreWholeGangs(t *testing.T) {
 	t.Parallel()
 	files := samples(t)
@@ -542,7 +542,7 @@ func TestSamplesAreWholeGangs(t *testing.T) {
 	}
 	for _, file := range files {
 		if file == podCliqueSetSample || file == trainingSample {
-			continue // muster-controller makes its PodGroup
+			continue // muster-controller creates its PodGroup
 		}
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// runArrive has one gang arrive at a scheduler that runs, and looks at its way: created, bound and, with probes, deleted,
-// while plain pods are timed beside it.
+// runArrive creates a gang for a running scheduler, and measures its creation, binding and, with probes, deletion, while
+// plain pods are timed.
 func runArrive(ctx context.Context, r run) (out outcome, err error) {
 	cl, err := newCluster(ctx, r.o, r.c)
 	if err != nil {
@@ -42,7 +42,7 @@ func runArrive(ctx context.Context, r run) (out outcome, err error) {
 	if probing {
 		stopProbes = p.meanwhile(ctx)
 	}
-	defer func() { _, _ = stopProbes() }() // unless it was told below, another error came first
+	defer func() { _, _ = stopProbes() }() // unless it was closed below, another error came first
 
 	// 1. Created.
 	if err := cl.createPodGroups(ctx, g); err != nil {

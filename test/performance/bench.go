@@ -74,9 +74,9 @@ func (p plan) bench(ctx context.Context, out io.Writer) (results, error) {
 	return all, nil
 }
 
-// inTurn returns the contestants in the order of a round: who goes first changes, so that neither always finds the
-// machine as the other left it; the floor comes last, since it repeats what was bound before. It has no part where
-// nothing is to be bound.
+// inTurn returns the contestants in the order of a round: the first one changes, so that neither always finds the
+// machine as the other left it. The floor comes last, since it repeats earlier bindings. It does not take part if no
+// pods are to be bound.
 func (p plan) inTurn(round int) []string {
 	order := inTurn(p.o.contestants, round)
 	if p.room() == 0 || p.shape.name == "restart" {

@@ -25,7 +25,7 @@ const (
 	writers = 32
 )
 
-// unfinished is the error of a contestant that did not do what was asked for in time. The other contestants go on.
+// unfinished is the error of a contestant that did not finish in time. The other contestants continue.
 type unfinished struct{ error }
 
 // cluster is a fresh control plane with nodes, for one run of one contestant.
@@ -38,7 +38,7 @@ type cluster struct {
 	nodes   []string
 	program controlplane.ProcessOptions // the scheduler; prepared, not started
 	process *controlplane.Process       // nil before startScheduler, and for the floor
-	failed  chan error                  // told when the scheduler ends by itself
+	failed  chan error                  // receives an error when the scheduler exits by itself
 }
 
 // newCluster starts a control plane and creates the nodes. The scheduler does not run yet.
@@ -121,7 +121,7 @@ func (cl *cluster) kill() {
 	cl.process.Kill()
 }
 
-// usage returns what the scheduler has used so far; nothing for the floor.
+// usage returns the resource usage of the scheduler so far; zero for the floor.
 func (cl *cluster) usage() (usage, error) {
 	if cl.process == nil {
 		return usage{}, nil
@@ -184,7 +184,7 @@ func (cl *cluster) createPods(ctx context.Context, gangs ...gang) error {
 	})
 }
 
-// deleteGangs deletes the pods, without grace since no kubelet would end them, and the PodGroups.
+// deleteGangs deletes the pods, with a grace period of 0 since no kubelet would end them, and the PodGroups.
 func (cl *cluster) deleteGangs(ctx context.Context, gangs ...gang) error {
 	var names []string
 	for _, g := range gangs {
@@ -214,11 +214,11 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// fillersPerNode pods take all GPUs of a node together. More than one, so that when one of them is replaced no node is
-// free for a moment.
+// fillersPerNode pods take all GPUs of a node together. More than one, so that a node is not empty while one of them is
+// replaced.
 const fillersPerNode = 2
 
-// fill makes every node full, with pods that are bound from the start.
+// fill fills every node with pods that are bound at creation.
 func (cl *cluster) fill(ctx context.Context) error {
 	return inParallel(len(cl.nodes)*fillersPerNode, func(i int) error {
 		return cl.createFiller(ctx, i, 0, func(w *wrappers.PodWrapper) { w.SchedulerName("nobody").Node(cl.nodes[i/fillersPerNode]) })
@@ -241,8 +241,8 @@ const fillerPrefix = "filler-"
 
 func fillerName(i, n int) string { return fmt.Sprintf("%s%05d-%d", fillerPrefix, i, n) }
 
-// churn replaces one filler after the other, perSecond of them, until ctx ends: each is deleted, and another like it is
-// created for the scheduler to bind, which finds room on that node alone.
+// churn replaces one filler after the other, perSecond of them, until ctx ends: each is deleted, and a similar one is
+// created for the scheduler to bind, which fits only on that node.
 func (cl *cluster) churn(ctx context.Context, perSecond int) error {
 	if perSecond == 0 {
 		return nil
@@ -268,8 +268,8 @@ func (cl *cluster) churn(ctx context.Context, perSecond int) error {
 	}
 }
 
-// post is the floor: it posts the bindings that a scheduler made earlier, in the same order; without one, node after node
-// is filled up.
+// post is the floor: it posts the earlier bindings of a scheduler in the same order; without any, it fills node after
+// node.
 func (cl *cluster) post(ctx context.Context, gangs []gang, earlier []binding) error {
 	if earlier == nil {
 		i := 0

@@ -18,11 +18,11 @@ const (
 	coschedulingGangs                // PodGroups of scheduling.x-k8s.io
 )
 
-// contest is how one contestant takes part.
+// contest describes how one contestant takes part.
 type contest struct {
 	name string
 	api  gangAPI
-	// schedulerName is what the pods ask for.
+	// schedulerName is the scheduler that the pods name.
 	schedulerName string
 	// program returns the scheduler to start; nil: no scheduler, a plain client posts the bindings.
 	program func(ctx context.Context, cp *controlplane.ControlPlane, o options) (controlplane.ProcessOptions, error)
@@ -85,8 +85,8 @@ func stockScheduler(_ context.Context, cp *controlplane.ControlPlane, o options)
 }
 
 // coschedulingConfig is the configuration of the plugin's own manifests, with the client limits of the other contestants
-// and the plugin's default of 60 seconds for a gang to be complete in Permit: with the 10 of its manifest a large gang is
-// given up before its last pod had its turn.
+// and the plugin's default of 60 seconds for a gang to be complete in Permit: with the 10 of its manifest a large gang
+// is given up before its last pod is scheduled.
 const coschedulingConfig = `
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -104,7 +104,7 @@ profiles:
     args: {permitWaitingTimeSeconds: 60}
 `
 
-// coschedulingRights are what the project's manifests give to kube-scheduler beside its own rules.
+// coschedulingRights are the rights that the project's manifests give to kube-scheduler in addition to its own.
 const coschedulingRights = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -159,7 +159,7 @@ func (c contest) gangCRD(ctx context.Context, cp *controlplane.ControlPlane, o o
 	return cp.Apply(ctx, objects...)
 }
 
-// scheduler is what all schedulers have in common: no leader election, the default log level.
+// scheduler is the common configuration of all schedulers: no leader election, the default log level.
 func scheduler(path, kubeconfig string, args ...string) (controlplane.ProcessOptions, error) {
 	port, err := controlplane.FreePort()
 	if err != nil {

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// drained is what a drain leaves: raw observations.
+// drained has the raw observations of a drain.
 type drained struct {
 	created  time.Duration // time it took to create the pods
 	load     string        // load average when the clock started
 	start    time.Time     // of the scheduler's process, or of the plain client
-	bindings []binding     // in the order in which the API server made them
+	bindings []binding     // in the API server's order
 	gangOf   map[string]string
 	needed   int              // pods that a gang needs; 0: all that it has
 	process  usage            // the scheduler's, at the last binding; zero for the floor
 	server   time.Duration    // CPU time of API server and etcd, from start to the last binding
-	writes   map[string]int64 // by resource, from start until no more came
+	writes   map[string]int64 // by resource, from the start until writes ended
 	quiet    time.Time        // when the last of them was seen, to a quarter of a second
 }
 
@@ -103,7 +103,7 @@ func drain(ctx context.Context, r run) (*drained, error) {
 		return nil, err
 	}
 
-	// 4. Events and conditions may come later than the bindings they tell of.
+	// 4. Events and conditions may be written later than the bindings to which they refer.
 	if d.writes, d.quiet, err = settledWrites(ctx, cl.client, writesBefore); err != nil {
 		return nil, err
 	}

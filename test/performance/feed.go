@@ -14,22 +14,22 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// tellAbove is how long a feed may be interrupted before anybody is told: what is measured takes many seconds.
+// tellAbove is the shortest interruption of a feed that is reported: measurements take many seconds.
 const tellAbove = 500 * time.Millisecond
 
-// podFeed tells of every change of pods, in the API server's order.
+// podFeed delivers every change of pods, in the API server's order.
 //
-// The API server buffers ten changes for a watch that was opened while there were few, and ends the watch if that is full
-// and stays so: all watches on pods together may keep it waiting for a twentieth of the time. On a busy machine this
-// happens to everybody's, dozens of times while a thousand pods start. Informers go on from where they were and say
-// nothing, and so does this: nothing is lost, and it is some hundredths of a second each time.
+// The API server buffers ten changes for a watch that was opened while there were few, and ends the watch if the buffer
+// stays full: all watches on pods together may delay it for at most a twentieth of the time. On a busy machine this happens
+// to every client, dozens of times while a thousand pods start. Informers resume from the last version without a message,
+// and so does podFeed: no change is lost, and each interruption takes some hundredths of a second.
 type podFeed struct {
 	pods interface {
 		Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 	}
-	version string          // what has been told
-	open    watch.Interface // goes on from there
-	warn    io.Writer       // is told of long interruptions
+	version string          // last version that was delivered
+	open    watch.Interface // continues from version
+	warn    io.Writer       // receives long interruptions
 }
 
 // openFeed returns a feed of the namespace from now on, and a pod if there is one already.
@@ -46,7 +46,7 @@ func openFeed(ctx context.Context, client kubernetes.Interface) (*podFeed, []cor
 	return &podFeed{pods: pods, version: list.ResourceVersion, open: open, warn: os.Stderr}, list.Items, nil
 }
 
-// follow calls note for every change, until ctx ends (nil) or the API server no longer has what comes next.
+// follow calls note for every change, until ctx ends (nil) or the API server no longer has the next version.
 func (f *podFeed) follow(ctx context.Context, note func(pod *corev1.Pod, gone bool)) error {
 	for ctx.Err() == nil {
 		if err := f.read(ctx, note); err != nil {
@@ -59,7 +59,7 @@ func (f *podFeed) follow(ctx context.Context, note func(pod *corev1.Pod, gone bo
 	return nil
 }
 
-// read returns when the watch ends; an error, if none can go on from there.
+// read returns when the watch ends; an error if it cannot be resumed.
 func (f *podFeed) read(ctx context.Context, note func(pod *corev1.Pod, gone bool)) error {
 	defer f.open.Stop()
 	for {
@@ -80,7 +80,7 @@ func (f *podFeed) read(ctx context.Context, note func(pod *corev1.Pod, gone bool
 	}
 }
 
-// reopen returns when there is a watch again, or ctx has ended.
+// reopen returns when a watch is open again, or ctx has ended.
 func (f *podFeed) reopen(ctx context.Context) error {
 	for ended := time.Now(); ctx.Err() == nil; {
 		open, err := f.pods.Watch(ctx, metav1.ListOptions{ResourceVersion: f.version})
@@ -96,13 +96,13 @@ func (f *podFeed) reopen(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(100 * time.Millisecond): // nothing tells when the API server answers again
+		case <-time.After(100 * time.Millisecond): // there is no event when the API server answers again
 		}
 	}
 	return nil
 }
 
-// final returns an error if err says that what comes next is lost; whatever else ends a watch, the next one may work.
+// final returns an error if err means that changes are lost; after any other end of a watch the next one may work.
 func (f *podFeed) final(err error) error {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return fmt.Errorf("watching pods from version %s on: %w", f.version, err)

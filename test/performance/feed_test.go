@@ -15,18 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// watched answers one Watch after the other: with an error or with these pods' changes, after which the watch ends. Then
-// no more come.
+// watched answers one Watch after the other: with an error or with these pods' changes, after which the watch ends.
+// After the last one there are no further changes.
 type watched struct {
 	answers []answer
-	from    []string // versions that were asked for
+	from    []string // requested versions
 }
 
 type answer struct {
 	after    time.Duration
 	err      error
-	versions []string       // of pods that are told
-	end      *metav1.Status // told at last, nil: nothing is said
+	versions []string       // delivered pods
+	end      *metav1.Status // the last notice, nil: none
 }
 
 func (w *watched) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {

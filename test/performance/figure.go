@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// kind is what is measured. The key names it in the JSON lines and ends in its unit; the title names it in the table.
+// kind is a kind of figure. The key names it in the JSON lines and ends in its unit; the title names it in the table.
 type kind struct{ key, title, format string }
 
 // The kinds of figures, in the order of a table. Times are in seconds unless the title says milliseconds.
@@ -44,8 +44,8 @@ var (
 	quietCPU      = kind{"quiet_cpu_percent", "scheduler CPU when nothing changes, % of a core", "%.1f"}
 	quietWrites   = kind{"quiet_writes_per_minute", "API writes per minute when nothing changes", "%.0f"}
 
-	verdictMedian = kind{"verdict_p50_ms", "verdict on the gang, median, ms", "%.0f"}
-	verdict99     = kind{"verdict_p99_ms", "verdict on the gang, 99 of 100, ms", "%.0f"}
+	refusalMedian = kind{"verdict_p50_ms", "refusal of the gang, median, ms", "%.0f"}
+	refusal99     = kind{"verdict_p99_ms", "refusal of the gang, 99 of 100, ms", "%.0f"}
 	podRefused50  = kind{"pod_refused_p50_ms", "first pod told unschedulable, median, ms", "%.0f"}
 	podRefused99  = kind{"pod_refused_p99_ms", "first pod told unschedulable, 99 of 100, ms", "%.0f"}
 
@@ -64,7 +64,7 @@ var allKinds = []kind{
 	firstBind, lastBind, lastWrite, podsPerSecond, gangLatencyMedian, gangLatency99, spreadMedian,
 	spreadLongest, partialGangSeconds, heldGPUSeconds, created, toFirstBind, firstToLast, deleted, aloneMedian,
 	alone99, meanwhile50, meanwhile99, meanwhileMax, plainMedian, plain99, plainNever, fittingMedian, fitting99,
-	fittingNever, probes, busyCPU, quietCPU, quietWrites, verdictMedian, verdict99, podRefused50, podRefused99,
+	fittingNever, probes, busyCPU, quietCPU, quietWrites, refusalMedian, refusal99, podRefused50, podRefused99,
 	restartFirst, restartReady, restartGang, schedulerCPU, schedulerMemory, serverCPU, writesPerPod,
 }
 
@@ -82,13 +82,13 @@ type figure struct {
 // outcome is one run of one contestant in figures.
 type outcome struct {
 	figures []figure
-	// unfinished says why the run ended before its end; the figures may be missing then. "" for a whole run.
+	// unfinished is the reason why the run did not finish; the figures may be missing then. "" for a complete run.
 	unfinished string
 	bindings   []binding // in order, for the floor
 	load       string    // load average before
 }
 
-// add appends a figure, unless it is none: the median of nothing.
+// add appends a figure, unless it is NaN: the median of no values.
 func (r *outcome) add(k kind, value float64) {
 	if !math.IsNaN(value) {
 		r.figures = append(r.figures, figure{k, value})

@@ -14,12 +14,12 @@ import (
 // indexLabel is a label that an operator sets to another value on each pod of a gang.
 const indexLabel = "training.kubeflow.org/replica-index"
 
-// coschedulingLabel names the PodGroup of a pod for Coscheduling, which has PodGroups of its own.
+// coschedulingLabel names the PodGroup of a pod for Coscheduling, whose PodGroups are another kind.
 const coschedulingLabel = "scheduling.x-k8s.io/pod-group"
 
 var coschedulingPodGroups = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
 
-// gang is a set of pods that start together, whoever schedules it.
+// gang is a set of pods that start together, for any scheduler.
 type gang struct {
 	name string
 	pods int
@@ -48,7 +48,7 @@ func (g gang) podNames() []string {
 	return names
 }
 
-// podGroup returns the PodGroup of the gang in the API of the contestant, nil if that knows no gangs.
+// podGroup returns the PodGroup of the gang in the API of the contestant, nil if the contestant has no gangs.
 func (g gang) podGroup(api gangAPI) (schema.GroupVersionResource, *unstructured.Unstructured, error) {
 	switch api {
 	case musterGangs:

@@ -21,11 +21,11 @@ type line struct {
 	GPUs       int                `json:"gpusPerNode"`
 	Gangs      int                `json:"gangs"`
 	Pods       int                `json:"podsPerGang"`
-	Unfinished string             `json:"unfinished,omitempty"` // why the run ended before its end
+	Unfinished string             `json:"unfinished,omitempty"` // the reason why the run did not finish
 	Figures    map[string]float64 `json:"figures"`              // by key, which ends in the unit
 }
 
-// lines adds runs to a file. Without a directory for results it does nothing.
+// lines appends runs to a file. Without a directory for results it does nothing.
 type lines struct {
 	p    plan
 	path string

@@ -22,8 +22,8 @@ func main() {
 	}
 }
 
-// benchmark returns what the arguments ask for: shapes, or if the first is "workload" that benchmark, or if it is "plot" or
-// "markdown" and a directory follows, a picture or tables of the results there.
+// benchmark returns the benchmark that the arguments select: shapes; with "workload" as the first argument that
+// benchmark; with "plot" or "markdown" and a directory, a picture or tables of the results there.
 func benchmark(args []string) (func(context.Context) error, error) {
 	if len(args) > 0 && args[0] == "workload" {
 		o, err := parseWorkload(args[1:])

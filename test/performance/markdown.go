@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// markdown writes a table of each shape that the runs have, for the documentation: a row for each variant and figure, a
-// column for each contestant, medians with their ranges; see alike.
+// markdown writes a table for each shape of the runs, for the documentation: a row for each variant and figure, a column
+// for each contestant, medians with their ranges; see alike.
 func markdown(out io.Writer, runs []line) error {
 	var b strings.Builder
 	for _, s := range allShapes {
@@ -46,7 +46,7 @@ func markdown(out io.Writer, runs []line) error {
 	return err
 }
 
-// entries returns the variants in the order in which they came, and the runs of each contestant in each.
+// entries returns the variants in the order of their first runs, and the runs of each contestant in each.
 func entries(runs []line) (variants []string, byEntry map[entry][]line) {
 	byEntry = map[entry][]line{}
 	for _, r := range runs {

@@ -14,8 +14,8 @@ import (
 // binding is one pod that got its node.
 type binding struct {
 	pod, node string
-	mark      string    // what muster-scheduler binds with, "" otherwise
-	at        time.Time // when the watch told it, on this process's monotonic clock
+	mark      string    // muster-scheduler's mark, "" for others
+	at        time.Time // when the watch delivered it, on this process's monotonic clock
 }
 
 // annotations are those of the Binding: without the mark muster-scheduler's binding would be smaller.
@@ -26,14 +26,14 @@ func (b binding) annotations() map[string]string {
 	return map[string]string{v2alpha2.BoundForAnnotation: b.mark}
 }
 
-// bindingWatch sees bindings in the API server's order, through one watch.
+// bindingWatch records bindings in the API server's order, from one watch.
 type bindingWatch struct {
 	cancel context.CancelFunc
-	bound  chan binding // closed when the watch has ended for good
+	bound  chan binding // closed when the watch has ended and will not resume
 	err    error        // why; read it once bound is closed
 }
 
-// watchBindings begins to watch; what was bound before is not seen.
+// watchBindings starts to watch; earlier bindings are not recorded.
 func watchBindings(ctx context.Context, client kubernetes.Interface) (*bindingWatch, error) {
 	feed, _, err := openFeed(ctx, client)
 	if err != nil {
@@ -58,11 +58,11 @@ func watchBindings(ctx context.Context, client kubernetes.Interface) (*bindingWa
 
 func (b *bindingWatch) stop() {
 	b.cancel()
-	for range b.bound { // let it end
+	for range b.bound { // so that the watch can end
 	}
 }
 
-// wait returns the first n bindings, or an error when one comes on failed, when ctx ends, or when stall passes without one.
+// wait returns the first n bindings, or an error: that of failed, that of ctx, or when stall passes without a binding.
 func (b *bindingWatch) wait(ctx context.Context, n int, stall time.Duration, failed <-chan error) ([]binding, error) {
 	all := make([]binding, 0, n)
 	timer := time.NewTimer(stall)

@@ -14,7 +14,7 @@ import (
 )
 
 // options are the numbers of a shape and how to run it. Each flag has an environment variable for use with make. 0 and
-// empty mean what the shape has.
+// empty mean the default of the shape.
 type options struct {
 	nodes, gpus, gangs, podsPerGang int
 	subGroups, minSubGroups         int // of a gang; 0: flat
@@ -29,7 +29,7 @@ type options struct {
 	contestants                   []string
 	bin                           string        // directory of the programs
 	musterScheduler, musterBefore string        // paths
-	stall                         time.Duration // without a new binding for so long the run is given up
+	stall                         time.Duration // the run is given up after this time without a new binding
 	limit                         time.Duration // likewise, altogether
 	profiles                      string        // directory for CPU profiles of the schedulers; "" = none
 	profileFor                    time.Duration
@@ -72,7 +72,7 @@ type plan struct {
 	o     options
 }
 
-// parse returns what is to be run, shape by shape.
+// parse returns the shapes to run, with their options.
 func parse(args []string) ([]plan, error) {
 	var o options
 	var shapes, contestants, variants string
@@ -134,8 +134,8 @@ func parse(args []string) ([]plan, error) {
 	return plans(shapes, o)
 }
 
-// setContestants takes the names as they are, or the usual ones for none: muster, the other build of it if there is one,
-// and whoever can be compared with.
+// setContestants sets the given names, or the default ones if none are given: muster, the other build of it if there is
+// one, and the contestants that are built.
 func (o *options) setContestants(names string) error {
 	if names == "" {
 		o.contestants = []string{muster}
@@ -160,7 +160,7 @@ func (o *options) setContestants(names string) error {
 	return nil
 }
 
-// plans returns the shapes of these names with the options that are set and their own for the others.
+// plans returns the shapes of these names with the given options, and the shapes' own defaults for the others.
 func plans(names string, o options) ([]plan, error) {
 	if names == "all" {
 		names = strings.Join(shapeNames(), ",")
@@ -199,7 +199,7 @@ func (p plan) room() int {
 	}
 }
 
-// over returns the options with what is not set taken from the shape.
+// over returns the options, with the defaults of the shape for options that are not set.
 func (o options) over(shape options) options {
 	for _, number := range []struct {
 		set  *int

@@ -30,7 +30,7 @@ func readLines(dir string) ([]line, error) {
 	return all, scanner.Err()
 }
 
-// panels returns the plots of the runs: for every shape the figures that it is held to, with a bar for each variant and
+// panels returns the plots of the runs: for every shape the figures that have targets, with a bar for each variant and
 // contestant; see alike.
 func panels(runs []line) []panel {
 	var all []panel
@@ -91,7 +91,7 @@ func (s shape) plotted() []kind {
 	return kinds
 }
 
-// writePicture writes results.svg beside the results.
+// writePicture writes results.svg next to the results.
 func writePicture(dir string) error {
 	runs, err := readLines(dir)
 	if err != nil {

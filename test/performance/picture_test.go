@@ -25,7 +25,7 @@ func TestLinesAndTheirPicture(t *testing.T) {
 		r.add(firstToLast, seconds)
 		return r
 	}
-	// Another number of nodes: nothing that can be compared.
+	// Another number of nodes: not comparable.
 	other := newLines(plan{shape: all[0].shape, o: options{nodes: 5, gpus: 8, gangs: 1, podsPerGang: 1000, out: dir}})
 	if err := other.write(variant{kind: "alike"}, muster, 0, took(100)); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestLinesAndTheirPicture(t *testing.T) {
 			got = append(got, p)
 		}
 	}
-	// The unfinished run has a bar in both, since nothing of it was measured.
+	// The unfinished run has a bar in both, because it has no figures.
 	wantPanels := []panel{
 		{title: "big-gang: first to last bind, s", bars: []bar{
 			{label: "alike muster", class: muster, values: []float64{1, 4}},

@@ -17,7 +17,7 @@ type bar struct {
 
 // panel is one plot: bars from 0, one below the other.
 type panel struct {
-	title string // what, with its unit
+	title string // the figure, with its unit
 	bars  []bar
 }
 
@@ -37,7 +37,7 @@ var colours = map[string]string{
 	muster: "#1b6ca8", musterBefore: "#8fbbd9", coscheduling: "#c8553d", stock: "#8a8f98", stockDefault: "#b9bec6", floor: "#4a9d5f",
 }
 
-// svg writes the panels one below the other as a picture. Text is set in the reader's sans-serif font; nothing else is
+// svg writes the panels below each other as a picture. Text is set in the reader's sans-serif font; no other file is
 // loaded.
 func svg(out io.Writer, panels []panel) error {
 	panels = slices.DeleteFunc(slices.Clone(panels), func(p panel) bool { return len(p.bars) == 0 })

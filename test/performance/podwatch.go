@@ -12,7 +12,7 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// podCounts is how many pods there are, and how far they have come.
+// podCounts has the numbers of pods by state.
 type podCounts struct{ exist, bound, ready int }
 
 func (c podCounts) String() string {
@@ -22,8 +22,8 @@ func (c podCounts) String() string {
 // podWatch counts the pods of the namespace, through one watch.
 type podWatch struct {
 	cancel context.CancelFunc
-	ended  chan struct{} // closed when the watch has ended for good
-	err    error         // why, nil if it was stopped; read it once ended is closed
+	ended  chan struct{} // closed when the watch has ended and will not resume
+	err    error         // the reason, nil if it was stopped; read it once ended is closed
 
 	mu      sync.Mutex
 	pods    map[string]podCounts // guarded by mu; of one pod each, by name
@@ -78,8 +78,7 @@ func (p *podWatch) note(pod *corev1.Pod, gone bool) {
 	p.changed = make(chan struct{})
 }
 
-// until returns when done says so, or an error when one comes on failed, when ctx ends, or when stall passes without a
-// change.
+// until returns when done returns true, or an error: that of failed, that of ctx, or when stall passes without a change.
 func (p *podWatch) until(ctx context.Context, stall time.Duration, failed <-chan error, done func(podCounts) bool) (time.Time, error) {
 	timer := time.NewTimer(stall)
 	defer timer.Stop()

@@ -13,7 +13,7 @@ import (
 
 // latencies are those of one kind of probe.
 type latencies struct {
-	seconds []float64 // of a probe that was given up: how long it was waited for, which is less than the truth
+	seconds []float64 // of a probe that was given up: the time until then, a lower bound of its latency
 	never   int       // how many those are
 }
 
@@ -29,8 +29,8 @@ func (l *latencies) add(took time.Duration, bound bool) {
 	}
 }
 
-// prober creates pods that fit, one probe at a time, and tells how long each took to be bound. They ask for a little CPU,
-// of which every node has plenty.
+// prober creates pods that fit, one probe at a time, and returns the time until each was bound. They request a small
+// amount of CPU, of which every node has plenty.
 type prober struct {
 	cl   *cluster
 	seen *sights
@@ -97,7 +97,7 @@ func pause(ctx context.Context, length time.Duration) error {
 	}
 }
 
-// meanwhile probes with plain pods until the returned function is called, which returns what was measured.
+// meanwhile probes with plain pods until the returned function is called, which returns the measurements.
 func (p *prober) meanwhile(ctx context.Context) (stop func() (latencies, error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	var (
@@ -110,7 +110,7 @@ func (p *prober) meanwhile(ctx context.Context) (stop func() (latencies, error))
 			err = p.plain(ctx, &all)
 		}
 		if ctx.Err() != nil {
-			err = nil // it was told to stop, in the middle of a probe
+			err = nil // it was stopped during a probe
 		}
 	})
 	return func() (latencies, error) {

@@ -25,8 +25,8 @@ type profiler struct {
 	length time.Duration
 }
 
-// newProfiler prepares an identity that may read profiles. A service account, since the local API server tells its
-// schedulers no certificate authority to know clients by.
+// newProfiler creates an identity that may read profiles. It is a service account, since the schedulers here have no
+// certificate authority for clients.
 func newProfiler(ctx context.Context, cp *controlplane.ControlPlane, path string, length time.Duration) (*profiler, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "profiler", Namespace: namespace}}
 	if _, err := cp.Client().CoreV1().ServiceAccounts(namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
@@ -59,8 +59,8 @@ func newProfiler(ctx context.Context, cp *controlplane.ControlPlane, path string
 	return &profiler{client: client, path: path, length: length}, os.MkdirAll(filepath.Dir(path), 0o755)
 }
 
-// begin fetches the profile of a scheduler that is being started, from the moment it serves. The returned function
-// waits for the end and says where the profile is.
+// begin fetches the profile of a scheduler that is being started, from when it answers. The returned function waits for
+// the end and returns the path of the profile.
 func (p *profiler) begin(ctx context.Context, program controlplane.ProcessOptions) (wait func()) {
 	return p.beginAt(ctx, "https://"+hostOf(program))
 }
@@ -82,7 +82,7 @@ func (p *profiler) beginAt(ctx context.Context, address string) (wait func()) {
 	}
 }
 
-// heap fetches what a scheduler keeps: its heap after a collection.
+// heap fetches the heap profile of a scheduler after a garbage collection.
 func (p *profiler) heap(ctx context.Context, program controlplane.ProcessOptions) error {
 	path := strings.TrimSuffix(p.path, ".pprof") + ".heap.pprof"
 	if err := p.fetch(ctx, "https://"+hostOf(program)+"/debug/pprof/heap?gc=1", path); err != nil {
@@ -112,7 +112,7 @@ func (p *profiler) fetch(ctx context.Context, url, path string) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		time.Sleep(10 * time.Millisecond) // it does not serve yet, and nothing tells when
+		time.Sleep(10 * time.Millisecond) // it does not answer yet, and there is no event when it does
 		response, err = p.client.Do(request)
 	}
 	defer response.Body.Close()

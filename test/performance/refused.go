@@ -12,8 +12,8 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// runRefused has a full cluster and times the verdict on gangs that cannot fit, o.probes of them one after the other: from
-// the creation of the last pod until its PodGroup says why, and until a first pod is told that it is unschedulable.
+// runRefused fills a cluster and times the refusal of gangs that cannot fit, o.probes of them one after the other: from
+// the creation of the last pod until its PodGroup has the reason, and until a first pod is marked as unschedulable.
 func runRefused(ctx context.Context, r run) (out outcome, err error) {
 	cl, err := newCluster(ctx, r.o, r.c)
 	if err != nil {
@@ -32,7 +32,7 @@ func runRefused(ctx context.Context, r run) (out outcome, err error) {
 	if err := cl.startReady(ctx); err != nil {
 		return out, err
 	}
-	var verdicts, refusals latencies
+	var answers, refusals latencies
 	for i := range r.o.probes {
 		g := gang{name: fmt.Sprintf("refused-%03d", i), pods: r.o.podsPerGang, gpus: int64(r.o.gpus)}
 		if err := cl.createGangs(ctx, g); err != nil {
@@ -40,11 +40,11 @@ func runRefused(ctx context.Context, r run) (out outcome, err error) {
 		}
 		began := time.Now()
 		if cl.c.api == musterGangs {
-			took, err := cl.untilVerdict(ctx, g, began)
+			took, err := cl.untilRefused(ctx, g, began)
 			if err != nil {
 				return out, cl.withLog(err)
 			}
-			verdicts.add(took, true)
+			answers.add(took, true)
 		}
 		err := seen.until(ctx, 0, r.o.patience, cl.failed, func() bool {
 			for _, name := range g.podNames() {
@@ -65,18 +65,18 @@ func runRefused(ctx context.Context, r run) (out outcome, err error) {
 			return out, err
 		}
 	}
-	if len(verdicts.seconds) > 0 {
-		out.add(verdictMedian, verdicts.ms(0.5))
-		out.add(verdict99, verdicts.ms(0.99))
+	if len(answers.seconds) > 0 {
+		out.add(refusalMedian, answers.ms(0.5))
+		out.add(refusal99, answers.ms(0.99))
 	}
 	out.add(podRefused50, refusals.ms(0.5))
 	out.add(podRefused99, refusals.ms(0.99))
 	return out, addUsage(cl, &out)
 }
 
-// untilVerdict waits for the condition of the PodGroup that says for good why its gang is not admitted.
-func (cl *cluster) untilVerdict(ctx context.Context, g gang, began time.Time) (time.Duration, error) {
-	limited, cancel := context.WithTimeoutCause(ctx, cl.o.patience, unfinished{fmt.Errorf("no verdict on %s after %s", g.name, cl.o.patience)})
+// untilRefused waits for the final condition of the PodGroup: the reason why its gang is not admitted.
+func (cl *cluster) untilRefused(ctx context.Context, g gang, began time.Time) (time.Duration, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, cl.o.patience, unfinished{fmt.Errorf("no refusal of %s after %s", g.name, cl.o.patience)})
 	defer cancel()
 	err := controlplane.Until(limited, cl.dynamic.Resource(podGroups).Namespace(namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + g.name},
 		func(found []*unstructured.Unstructured) bool { return len(found) == 1 && final(found[0]) })
@@ -86,7 +86,7 @@ func (cl *cluster) untilVerdict(ctx context.Context, g gang, began time.Time) (t
 	return time.Since(began), err
 }
 
-// final returns whether a PodGroup says why it cannot be admitted, rather than that it is not its turn yet.
+// final reports whether a PodGroup has the reason why it cannot be admitted, rather than that another gang goes first.
 func final(podGroup *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(podGroup.Object, "status", "conditions")
 	for _, c := range conditions {

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// report prints a table for each variant of the shape, a column for each contestant, and what is held to be reached.
+// report prints a table for each variant of the shape, a column for each contestant, and whether targets are reached.
 func report(out io.Writer, p plan, all results) error {
 	fmt.Fprintf(out, "Median of %d, in parentheses least and most. Clients of the schedulers: %d requests per second, burst %d. %d CPUs for\neverything: scheduler, API server, etcd and the watching client.\n\n",
 		p.o.repeat, p.o.qps, p.o.burst, runtime.NumCPU())
@@ -93,11 +93,11 @@ func (t target) print(out io.Writer, variant string, all results) {
 	if t.atLeast {
 		word, reached = "at least", median >= t.bound
 	}
-	verdict := "reached"
+	result := "reached"
 	if !reached {
-		verdict = "NOT reached"
+		result = "NOT reached"
 	}
-	fmt.Fprintf(out, "%s: %s, to reach: %s %g: %s\n", what, spread(format, values), word, t.bound, verdict)
+	fmt.Fprintf(out, "%s: %s, to reach: %s %g: %s\n", what, spread(format, values), word, t.bound, result)
 }
 
 // ratios returns the first's values as multiples of the second's, round by round. Rounds that either did not finish are

@@ -10,23 +10,23 @@ import (
 // result is one drain in figures. Times in seconds.
 type result struct {
 	firstBind, lastBind float64 // since the start
-	lastWrite           float64 // since the start, of any kind: events and conditions come after the bindings
+	lastWrite           float64 // since the start, of any kind: events and conditions are written after the bindings
 	podsPerSecond       float64 // from the start to the last bind
-	// latency of a gang: from the moment it could be scheduled, here the start of the scheduler since everything exists
-	// before, to the last binding of its minimum.
+	// latency of a gang: from the moment when it could be scheduled, here the start of the scheduler since all pods
+	// exist before, to the last binding of its minimum.
 	latencyMedian, latency99 float64
 	// spread of a gang: from its first binding to the last of its minimum. That long it is observably partial.
 	spreadMedian, spreadLongest float64
 	partialGangSeconds          float64 // sum of the spreads
-	heldGPUSeconds              float64 // GPUs bound to gangs that were not whole yet
+	heldGPUSeconds              float64 // GPUs bound to gangs whose minimum was not bound yet
 	cpu, serverCPU              float64 // the scheduler's; API server's and etcd's
 	memory                      float64 // the scheduler's largest resident set, MiB
 	writesPerPod                float64
 	writes                      map[string]float64 // by resource, per pod
 }
 
-// measure computes the figures of a drain. Every pod has one GPU. Of a gang of sub-groups, the minimum is taken to be
-// bound when as many pods are bound as it needs, whichever they are.
+// measure computes the figures of a drain. Every pod has one GPU. Of a gang with sub-groups, the minimum is assumed to
+// be bound when as many pods are bound as it needs, whichever they are.
 func measure(d *drained) result {
 	r := result{cpu: d.process.cpu.Seconds(), memory: mebibytes(d.process.memory), serverCPU: d.server.Seconds(), writes: map[string]float64{}}
 	pods := float64(len(d.bindings))

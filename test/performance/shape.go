@@ -10,7 +10,7 @@ import (
 // shape is one kind of work for the contestants.
 type shape struct {
 	name, about string
-	// defaults are the numbers that differ from shape to shape; what the user sets wins.
+	// defaults are the numbers that differ from shape to shape; values that the user sets override them.
 	defaults options
 	run      func(ctx context.Context, r run) (outcome, error)
 	targets  []target
@@ -21,11 +21,11 @@ type run struct {
 	o       options
 	c       contest
 	variant variant
-	earlier []binding // what muster bound in this round, for the floor; nil: nothing
+	earlier []binding // the bindings of muster in this round, for the floor; nil: none
 }
 
 // variant is one form of a shape: a kind and up to two numbers, as in "gangs:250" or "trees:10x1024". The zero value is
-// the only form of a shape that has no others.
+// the only form of a shape without variants.
 type variant struct {
 	kind string
 	n, m int
@@ -59,11 +59,11 @@ func parseVariant(s string) (v variant, err error) {
 	return v, nil
 }
 
-// target is what the project holds itself to: a figure of muster, or its ratio to the same figure of another contestant or
-// variant. The bench says whether it is reached and does not fail on it.
+// target is a target of the project: a figure of muster, or its ratio to the same figure of another contestant or
+// variant. The benchmark reports whether it is reached, and does not fail otherwise.
 type target struct {
 	kind    kind
-	variant string // whose; "" with no other: every variant
+	variant string // the variant; "" with no other: every variant
 	// The ratio is to this contestant (same variant) or to muster in this variant; both "": the figure itself.
 	contestant, otherVariant string
 	bound                    float64
@@ -124,10 +124,10 @@ var allShapes = []shape{
 		},
 	},
 	{
-		name: "refused", about: "a gang of 10 x 8 GPUs that cannot fit on a full cluster of 5,000 nodes, until the verdict",
+		name: "refused", about: "a gang of 10 x 8 GPUs that cannot fit on a full cluster of 5,000 nodes, until it is refused",
 		defaults: options{nodes: 5000, gangs: 1, podsPerGang: 10, probes: 10},
 		run:      runRefused,
-		targets:  []target{{kind: verdictMedian, bound: 1000}},
+		targets:  []target{{kind: refusalMedian, bound: 1000}},
 	},
 	{
 		name: "restart", about: "kill -9 with 5,000 nodes and 8,000 bound pods, until the first bind",

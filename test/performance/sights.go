@@ -13,23 +13,23 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// sight is what a watch has told of one pod: when it was seen bound, and when a scheduler first said that it cannot be
-// scheduled. Zero times: not yet.
+// sight has the observations of a watch about one pod: when it was observed as bound, and when a scheduler first marked
+// it as unschedulable. Zero times: not yet.
 type sight struct{ bound, refused time.Time }
 
-// sights is what one watch has told of all pods but fillers, in the API server's order.
+// sights has the observations of one watch about all pods except fillers, in the API server's order.
 type sights struct {
 	cancel context.CancelFunc
-	ended  chan struct{} // closed when the watch has ended for good
-	err    error         // why; read it once ended is closed
+	ended  chan struct{} // closed when the watch has ended and will not resume
+	err    error         // the reason; read it once ended is closed
 
 	mu       sync.Mutex
-	pods     map[string]sight // guarded by mu; without those that are gone
+	pods     map[string]sight // guarded by mu; without deleted pods
 	bindings []binding        // guarded by mu; in order
 	changed  chan struct{}    // guarded by mu; closed at the next change
 }
 
-// watchSights begins to watch; what was there before and does not change is not seen.
+// watchSights starts to watch; objects that existed before and do not change are not recorded.
 func watchSights(ctx context.Context, client kubernetes.Interface) (*sights, error) {
 	feed, _, err := openFeed(ctx, client)
 	if err != nil {
@@ -87,8 +87,8 @@ func unschedulable(pod *corev1.Pod) bool {
 	return false
 }
 
-// until returns once done says so; it is called with the lock held. Otherwise it returns an error: when one comes on failed,
-// when stall passes without a change or most altogether (unfinished), when ctx ends. 0: no such limit.
+// until returns when done returns true; done is called with the lock held. Otherwise it returns an error: that of
+// failed, unfinished when stall passes without a change or most in total, or that of ctx. 0: no such limit.
 func (s *sights) until(ctx context.Context, stall, most time.Duration, failed <-chan error, done func() bool) error {
 	idle, end := newLimit(stall), newLimit(most)
 	defer idle.stop()
@@ -144,7 +144,7 @@ func (l limit) stop() {
 	}
 }
 
-// allBound returns a condition for until: every one of the pods is bound. Names that were found bound are not looked at
+// allBound returns a condition for until: every one of the pods is bound. Names that were found bound are not checked
 // again.
 func (s *sights) allBound(names []string) func() bool {
 	next := 0
@@ -170,7 +170,7 @@ func (s *sights) allGone(names []string) func() bool {
 	}
 }
 
-// boundAt returns when the first and the last of the pods were bound. All are; see allBound.
+// boundAt returns when the first and the last of the pods were bound. All must be bound; see allBound.
 func (s *sights) boundAt(names []string) (first, last time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

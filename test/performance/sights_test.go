@@ -67,7 +67,7 @@ func TestSightsUntil(t *testing.T) {
 		do          func(s *sights, failed chan error) // meanwhile
 		want        string                             // "" for done
 		took        time.Duration
-		late        bool // the error says that a contestant was too slow
+		late        bool // the error reports that a contestant was too slow
 	}{
 		"all are bound": {stall: time.Minute, most: time.Hour, took: 3 * time.Second,
 			do: func(s *sights, _ chan error) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// runThroughput has gangs that fit become ready at the same time, in a full cluster where the gangs of the variant wait,
-// and measures until the last of them is bound. They want CPU only. Their pods are there before; what is missing are their
+// runThroughput makes fitting gangs ready at the same time, in a full cluster where the gangs of the variant wait, and
+// measures the time until the last of them is bound. They request CPU only. Their pods exist before; it creates their
 // PodGroups, or without gangs the pods.
 func runThroughput(ctx context.Context, r run) (out outcome, err error) {
 	cl, err := newCluster(ctx, r.o, r.c)

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// usage is what a process has used since it started.
+// usage is the resource usage of a process since its start.
 type usage struct {
 	cpu    time.Duration
 	memory int64 // largest resident set, in bytes
@@ -145,7 +145,7 @@ func serverMetrics(ctx context.Context, client kubernetes.Interface) (map[string
 // counters are figures that only grow.
 type counters struct {
 	reconciles                   map[string]float64 // by controller
-	webhookSeconds, webhookCalls float64            // of our admission webhooks, as the API server sees them
+	webhookSeconds, webhookCalls float64            // of Muster's admission webhooks, as measured by the API server
 }
 
 // counters reads them.
@@ -185,8 +185,8 @@ func (w *workload) counters(ctx context.Context) (counters, error) {
 	return c, nil
 }
 
-// settledWrites returns the writes since before, once none came for longer than a status is held back, and when the last
-// one was seen.
+// settledWrites returns the writes since before, when there was none for longer than a status is delayed, and when the
+// last one was observed.
 func settledWrites(ctx context.Context, client kubernetes.Interface, before map[string]int64) (map[string]int64, time.Time, error) {
 	const quiet, interval = 2500 * time.Millisecond, 250 * time.Millisecond
 	ticker := time.NewTicker(interval)
@@ -213,7 +213,7 @@ func settledWrites(ctx context.Context, client kubernetes.Interface, before map[
 	return last, since, nil
 }
 
-// addUsage adds what the scheduler has used since it started.
+// addUsage adds the resource usage of the scheduler since its start.
 func addUsage(cl *cluster, out *outcome) error {
 	u, err := cl.usage()
 	if err != nil || cl.process == nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// runWaiting has a full cluster where gangs wait that cannot be scheduled, replaces pods all the time, and times pods
-// that fit. Then nothing changes any more, and what the scheduler still does is measured.
+// runWaiting has a full cluster where gangs wait that cannot be scheduled, replaces pods continuously, and times pods
+// that fit. After that the cluster does not change, and the remaining work of the scheduler is measured.
 func runWaiting(ctx context.Context, r run) (out outcome, err error) {
 	cl, err := newCluster(ctx, r.o, r.c)
 	if err != nil {
@@ -70,7 +70,7 @@ func runWaiting(ctx context.Context, r run) (out outcome, err error) {
 // waitingPods is how many pods a waiting gang has that is not a tree.
 const waitingPods = 8
 
-// waitingGangs returns what a variant has wait. Each pod wants all GPUs of a node.
+// waitingGangs returns the waiting gangs of a variant. Each pod requests all GPUs of a node.
 func waitingGangs(o options, v variant) []gang {
 	var gangs []gang
 	whole := int64(o.gpus)
@@ -119,7 +119,7 @@ func (cl *cluster) probeWhileChurning(ctx context.Context, seen *sights) (plain,
 	return plain, gangs, nil
 }
 
-// quiet measures what the scheduler does when nothing changes.
+// quiet measures the work of the scheduler while nothing changes.
 func (cl *cluster) quiet(ctx context.Context, out *outcome) error {
 	if err := pause(ctx, cl.o.settle); err != nil {
 		return err

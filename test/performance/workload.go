@@ -31,8 +31,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// workloadOptions are the shape of the workload and what is done to it. Each flag has an environment variable for use
-// with make.
+// workloadOptions are the shape of the workload and its steps. Each flag has an environment variable for use with make.
 type workloadOptions struct {
 	sets, replicas, cliques, podsPerClique int
 	groupReplicas, groupMin                int // 0: the cliques are standalone
@@ -50,7 +49,7 @@ func (o workloadOptions) pods() int {
 	return o.sets * o.replicas * max(o.groupReplicas, 1) * o.cliques * o.podsPerClique
 }
 
-// allSteps are what may be done to a workload, in an order that works.
+// allSteps are the possible steps of a workload, in a valid order.
 var allSteps = []string{"create", "half", "up", "zero", "back", "delete"}
 
 func parseWorkload(args []string) (workloadOptions, error) {
@@ -81,7 +80,7 @@ func parseWorkload(args []string) (workloadOptions, error) {
 	}
 	o.steps, o.contestants = strings.Split(steps, ","), []string{"muster"}
 	if floor != 0 {
-		o.contestants = append(o.contestants, "floor") // after muster: it makes what muster made
+		o.contestants = append(o.contestants, "floor") // after muster: it creates the same objects
 	}
 	for i, step := range o.steps {
 		if !slices.Contains(allSteps, step) || (i == 0) != (step == "create") {
@@ -95,14 +94,14 @@ func parseWorkload(args []string) (workloadOptions, error) {
 	return o, nil
 }
 
-// stepResult is one step of one run. Times in seconds since it began; 0 for what does not apply.
+// stepResult is one step of one run. Times in seconds since its beginning; 0 if not applicable.
 type stepResult struct {
 	name                   string
 	created, bound, ready  float64            // the last pod of those wanted
 	gone                   float64            // the last pod of those not wanted
-	settled                float64            // the set is Available, or nothing of it is left
+	settled                float64            // the set is Available, or all of its objects are gone
 	cpu                    map[string]float64 // by program
-	writesPerPod           float64            // until none came
+	writesPerPod           float64            // until writes ended
 	writes                 map[string]float64 // by resource, per pod
 	controllerMiB          float64            // largest resident sets so far
 	schedulerMiB           float64
@@ -208,7 +207,8 @@ func (w *workload) close() {
 	w.cp.Stop()
 }
 
-// muster runs the steps with muster-controller and muster-scheduler, and returns what they made in the first.
+// muster runs the steps with muster-controller and muster-scheduler, and returns the objects that they created in the
+// first.
 func (w *workload) muster(ctx context.Context) ([]stepResult, *objects, error) {
 	port, err := controlplane.FreePort()
 	if err != nil {
@@ -342,7 +342,8 @@ func (w *workload) untilDown(ctx context.Context, n int, r *stepResult, began ti
 	return err
 }
 
-// untilNothing waits until no child of any set is left but what was scaled to zero itself, and stays as long as its set.
+// untilNothing waits until no child of any set is left except objects that were scaled to zero, which stay as long as
+// their set.
 func (w *workload) untilNothing(ctx context.Context, deleted bool, r *stepResult, began time.Time) error {
 	limit, cancel := context.WithTimeout(ctx, w.o.stall)
 	defer cancel()
@@ -368,7 +369,7 @@ func (w *workload) untilNothing(ctx context.Context, deleted bool, r *stepResult
 	return nil
 }
 
-// ours selects what belongs to a PodCliqueSet.
+// ours selects the objects of PodCliqueSets.
 const ours = v1alpha1.LabelManagedBy + "=" + v1alpha1.LabelManagedByValue
 
 func setName(i int) string    { return fmt.Sprintf("set-%03d", i) }
@@ -420,7 +421,7 @@ func (w *workload) set(i int) *v1alpha1.PodCliqueSet {
 	return set
 }
 
-// scaled returns what the steps scale, by name, and to how many replicas it was created: the sets, or if those have but
+// scaled returns the objects that the steps scale, by name, with their initial replicas: the sets, or if those have only
 // one replica their scaling groups, or if they have none their cliques.
 func (w *workload) scaled() (kind schema.GroupVersionResource, names []string, replicas int) {
 	for i := range w.o.sets {
@@ -453,7 +454,7 @@ func (w *workload) share(of int) int {
 	return w.o.pods() / replicas * part(replicas, of)
 }
 
-// scale scales the workload to one part in so many of what it was created with; 0: to nothing.
+// scale scales the workload to this fraction of its initial size; 0: to zero.
 func (w *workload) scale(ctx context.Context, of int) error {
 	kind, names, replicas := w.scaled()
 	return inParallel(len(names), func(i int) error {
@@ -463,13 +464,13 @@ func (w *workload) scale(ctx context.Context, of int) error {
 	})
 }
 
-// programs are those whose CPU time is told.
+// programs are the programs whose CPU time is reported.
 var programs = []string{"muster-controller", "muster-scheduler", "kube-apiserver", "etcd", "kube-controller-manager", "kwok"}
 
 // comm is a program's name in /proc, which is cut there.
 func comm(program string) string { return program[:min(len(program), 15)] }
 
-// measured does one step and adds what it cost.
+// measured runs one step and adds its cost.
 func (w *workload) measured(ctx context.Context, name string, do func(*stepResult, time.Time) error) (stepResult, error) {
 	r := stepResult{name: name, cpu: map[string]float64{}, writes: map[string]float64{}, reconciles: map[string]float64{}}
 	writes, err := countWrites(ctx, w.client)

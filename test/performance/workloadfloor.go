@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// objects are what muster-controller made of a workload.
+// objects are the objects that muster-controller created for a workload.
 type objects struct {
 	pods     []corev1.Pod
 	services []corev1.Service
 	others   map[schema.GroupVersionResource][]unstructured.Unstructured
 }
 
-// read returns what there is, as a plain client could make it.
+// read returns the objects, in the form in which a plain client can create them.
 func (w *workload) read(ctx context.Context) (*objects, error) {
 	made := &objects{others: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
 	pods, err := w.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
@@ -58,8 +58,8 @@ func (w *workload) read(ctx context.Context) (*objects, error) {
 	return made, nil
 }
 
-// floor makes the same objects by a plain client, which binds each pod once it has made it, to the node that muster chose,
-// and deletes them all, one by one.
+// floor creates the same objects with a plain client, which binds each pod after its creation to the node that muster
+// chose, and deletes all of them, one by one.
 func (w *workload) floor(ctx context.Context, made *objects) ([]stepResult, error) {
 	create, err := w.measured(ctx, "create", func(r *stepResult, began time.Time) error {
 		for _, kind := range []schema.GroupVersionResource{podGroups, podCliques} {
