@@ -140,7 +140,7 @@ func TestJobThatLosesANode(t *testing.T) {
 	must(t, c.Kubelet.LoseNode(node))
 	c.Advance(4 * time.Minute)
 	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "") // an unready pod has not failed
-	c.Timeline.Say("its pods are deleted, which nobody confirms")
+	c.Timeline.Say("its pods are deleted, but no kubelet confirms that")
 	c.Advance(6 * time.Minute)
 	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
 	c.Timeline.Say("the node answers again, and the job ends")

@@ -160,8 +160,8 @@ subjects:
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := rest.AnonymousClientConfig(shared.Admin())
-	impostor := rest.CopyConfig(nobody)
+	anonymousUser := rest.AnonymousClientConfig(shared.Admin())
+	impostor := rest.CopyConfig(anonymousUser)
 	impostor.BearerToken = "no-token-of-ours"
 
 	type answer struct{ Nodes, Secrets metav1.StatusReason }
@@ -173,8 +173,8 @@ subjects:
 		"the admin may do everything":                   {shared.Admin(), answer{allowed, allowed}},
 		"a user without roles may do nothing":           {stranger, answer{forbidden, forbidden}},
 		"a service account may do what its role allows": {serviceAccount, answer{allowed, forbidden}},
-		"nobody may do nothing":                         {nobody, answer{forbidden, forbidden}},
-		"an unknown token is nobody at all": {impostor,
+		"anonymous has no rights":                       {anonymousUser, answer{forbidden, forbidden}},
+		"an unknown token is rejected": {impostor,
 			answer{metav1.StatusReasonUnauthorized, metav1.StatusReasonUnauthorized}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -77,7 +77,7 @@ func TestFeed(t *testing.T) {
 			told:    []string{"2"}, from: []string{"1", "2"},
 			failed: "watching pods from version 2 on: too old resource version",
 		},
-		"what is no longer to be had ends it, told at once": {
+		"changes that are lost end it, with an error": {
 			answers: []answer{{versions: []string{"2"}}, {err: expired}},
 			told:    []string{"2"}, from: []string{"1", "2"},
 			failed: "watching pods from version 2 on: too old resource version",

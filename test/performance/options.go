@@ -89,7 +89,7 @@ func parse(args []string) ([]plan, error) {
 	with.number(&o.churn, "churn", 5, "pods replaced each second while gangs wait")
 	with.number(&o.kills, "kills", 3, "restarts in one run of the shape restart")
 	with.number(&settle, "settle", 15, "seconds before a measurement of what is to be steady")
-	with.number(&window, "window", 120, "seconds after which no more probes are begun")
+	with.number(&window, "window", 120, "seconds after which no probe begins")
 	with.number(&quiet, "quiet", 30, "seconds for which what goes on when nothing changes is measured")
 	with.number(&patience, "patience", 30, "seconds after which a probe is given up")
 	with.number(&o.repeat, "repeat", 3, "how often every contestant runs")

@@ -58,7 +58,7 @@ func parseWorkload(args []string) (workloadOptions, error) {
 	var floor int
 	flags := flag.NewFlagSet("performance workload", flag.ContinueOnError)
 	with := &environment{flags: flags}
-	with.number(&o.sets, "sets", 1, "PodCliqueSets, created at once")
+	with.number(&o.sets, "sets", 1, "PodCliqueSets, created together")
 	with.number(&o.replicas, "replicas", 500, "replicas of each")
 	with.number(&o.cliques, "cliques", 1, "cliques of each replica")
 	with.number(&o.podsPerClique, "pods-per-clique", 2, "pods of each clique, each with one GPU, all of them its minimum")

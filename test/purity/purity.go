@@ -41,7 +41,7 @@ func Check(t *testing.T, allowed ...string) {
 	}
 	for _, pattern := range allowed {
 		if !used[pattern] {
-			t.Errorf("%s is allowed, and nobody imports it", pattern)
+			t.Errorf("%s is allowed, but not imported", pattern)
 		}
 	}
 }

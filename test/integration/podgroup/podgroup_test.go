@@ -147,7 +147,7 @@ func ruleExamples(t *testing.T) []example {
 
 		{name: "a leaf without minMember", pg: podGroup().Append(v2alpha2.SubGroup{Name: "a"}), byWebhook: []string{"spec.subGroups[0].minMember: Required value"}},
 		{name: "inner minSubGroup above its children", pg: podGroup().Inner("", "a", 2).SubGroupOf("a", "b", 1), byWebhook: []string{"spec.subGroups[0].minSubGroup", "only 1 direct children"}},
-		{name: "several errors at once", pg: podGroup().Inner("", "a", 2).SubGroupOf("a", "b", 1).Append(v2alpha2.SubGroup{Name: "c"}),
+		{name: "several errors together", pg: podGroup().Inner("", "a", 2).SubGroupOf("a", "b", 1).Append(v2alpha2.SubGroup{Name: "c"}),
 			byWebhook: []string{"spec.subGroups[0].minSubGroup", "spec.subGroups[2].minMember"}},
 		{name: "fields of KAI Scheduler's batch jobs", pg: podGroup().Spec(func(s *v2alpha2.PodGroupSpec) {
 			s.BackoffLimit, s.Completions, s.Parallelism = ptr.To[int32](6), ptr.To[int32](8), ptr.To[int32](8)

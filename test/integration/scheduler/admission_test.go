@@ -74,7 +74,7 @@ func TestTwoGangsOfSixtyPercentNeverDeadlock(t *testing.T) {
 		c.deleteGang(loser)
 	}
 	partials, overlaps := o.stop()
-	t.Logf("%d rounds: no deadlock; %d times a gang was seen bound in part while its own bindings were posted, at the longest for %s; both in part at once: %d times",
+	t.Logf("%d rounds: no deadlock; %d times a gang was visible as partly bound while its own bindings were posted, at the longest for %s; both in part at once: %d times",
 		n, len(partials), longest(partials).Round(time.Millisecond), overlaps)
 	if overlaps > 0 {
 		t.Errorf("two gangs that never were whole were seen bound in part at the same time %d times", overlaps)

@@ -193,7 +193,7 @@ func TestPodsThatChangeTheirGang(t *testing.T) {
 	c.untilStatus("other", "waits for a pod", func(s v2Status) bool { return s.Reason == v2alpha2.ReasonWaitingForPods })
 	c.untilSatisfied("right")
 	c.stillSchedules()
-	c.until("nobody touched b", time.Second, func(pods []*corev1.Pod) bool {
+	c.until("b was not changed", time.Second, func(pods []*corev1.Pod) bool {
 		for _, p := range pods {
 			if p.Name == "b" {
 				return p.DeletionTimestamp == nil && p.Spec.NodeName != ""

@@ -125,7 +125,7 @@ func TestPodsWithSchedulingGates(t *testing.T) {
 	c.notBound("free", "gated")
 	for _, n := range []string{"free", "gated"} {
 		if s := scheduled(c.get(n)); s.Reason == corev1.PodReasonUnschedulable {
-			t.Errorf("pod %s of a gated gang has %v: an autoscaler would buy nodes in vain", n, s)
+			t.Errorf("pod %s of a gated gang has %v: an autoscaler would add nodes without need", n, s)
 		}
 	}
 	c.patchPod("gated", map[string]any{"spec": map[string]any{"schedulingGates": []any{}}})

@@ -225,7 +225,7 @@ func TestBindingsHang(t *testing.T) {
 	c.create(c.pod("plain", "", 1))
 	c.untilScheduled("plain")
 	if took := time.Since(since); len(gaveUp) > 0 {
-		t.Fatalf("other gangs were bound after %s, when %d bindings hung no more", ms(took), len(gaveUp))
+		t.Fatalf("other gangs were bound after %s, when %d bindings no longer hung", ms(took), len(gaveUp))
 	}
 	c.untilAdmitted("unanswered") // its pods are bound, even if the scheduler got no answer
 	t.Logf("5 bindings hang; everything else was bound %s after the first", ms(time.Since(since)))

@@ -84,11 +84,11 @@ func names(prefix string, first, end int) []string {
 	return out
 }
 
-// refuse has the API server refuse requests until lift is called, or the test is over. It returns, and lift does, when
-// the API server acts accordingly; it learns of policies on its own time and tells nobody, hence the polling.
+// refuse makes the API server refuse requests until lift is called, or the test ends. refuse and lift return when the API
+// server acts accordingly; it observes policies after some time and sends no event about it, so they poll.
 //
-// Policies are evaluated inside the API server (CEL). What is refused is what the expression is true for; probe is a
-// request without effect that it is true for.
+// Policies are evaluated inside the API server (CEL). Requests for which the expression is true are refused; probe is a
+// request without effect for which it is true.
 func (c *cluster) refuse(rule admissionv1.Rule, operation admissionv1.OperationType, expression string, probe func(context.Context) error) (lift func()) {
 	c.t.Helper()
 	const message = "refused by the test"

@@ -21,7 +21,7 @@ func TestAReplicaIsReplacedAsAWhole(t *testing.T) {
 		rival int32 // its priority; the gang has 10
 		whole bool  // the replica is complete again
 	}{
-		{name: "beside nobody", rival: -1, whole: true},
+		{name: "without a rival", rival: -1, whole: true},
 		{name: "a rival of equal priority waits", rival: 10}, // it takes room into which the whole replica does not fit
 		{name: "a rival of higher priority waits", rival: 20},
 	} {

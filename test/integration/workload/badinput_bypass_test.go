@@ -152,7 +152,7 @@ func TestBrokenChildrenThatGotPastAdmission(t *testing.T) {
 		// A member is scaled separately, and the group beyond the replicas that a PodGroup lists.
 		w.scale(cliques, "a-0-g-0-two", 3)
 		w.scale(groups, "a-0-g", 1000)
-		w.until("the set tells that the PodGroup is refused", sets, func(objects []*unstructured.Unstructured) bool {
+		w.until("the set reports that the PodGroup is rejected", sets, func(objects []*unstructured.Unstructured) bool {
 			return strings.Contains(conditionOf(objects[0], v1alpha1.ConditionReplicaFailure, "message"), "1024")
 		})
 	})

@@ -53,7 +53,7 @@ func (w *world) live(n, workloads int, random *rand.Rand, disturb func()) {
 	defer stop()
 	state := make([]step, workloads)
 	for r := range n {
-		var people errgroup.Group
+		var users errgroup.Group
 		kept := map[string]types.UID{} // pods that no step has a reason to delete, by hostname
 		for k := range workloads {
 			if r < k { // they start one round after the other, so that every round contains all steps
@@ -69,13 +69,13 @@ func (w *world) live(n, workloads int, random *rand.Rand, disturb func()) {
 				}
 			}
 			wait := time.Duration(random.Int64N(int64(800 * time.Millisecond)))
-			people.Go(func() error {
+			users.Go(func() error {
 				<-time.After(wait) // the instant at which this person acts
 				return now.act(w, name)
 			})
 		}
 		disturb()
-		w.must(people.Wait(), fmt.Sprintf("round %d", r))
+		w.must(users.Wait(), fmt.Sprintf("round %d", r))
 
 		// Counts in a status may lag by some seconds; the test checks at times whether they become correct.
 		numbers := r%10 == 9 || r == n-1
@@ -90,7 +90,7 @@ func (w *world) live(n, workloads int, random *rand.Rand, disturb func()) {
 		}
 		for _, p := range w.pods() {
 			if uid, wasThere := kept[p.Spec.Hostname]; wasThere && uid != p.UID {
-				w.t.Errorf("round %d: pod %s was deleted though nobody wanted it, and came back", r, p.Spec.Hostname)
+				w.t.Errorf("round %d: pod %s was deleted without a reason, and created again", r, p.Spec.Hostname)
 			}
 		}
 		if w.t.Failed() {
@@ -314,7 +314,7 @@ func (w *world) watchCrashPods() (stop func()) {
 					report("pod %s has index %q, asked for were %s", p.Name, index, indices)
 				}
 				if len(p.OwnerReferences) == 0 {
-					report("pod %s belongs to nobody", p.Name)
+					report("pod %s has no owner", p.Name)
 					continue
 				}
 				key := string(p.OwnerReferences[0].UID) + "/" + index

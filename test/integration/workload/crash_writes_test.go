@@ -110,7 +110,7 @@ func (w *world) replaceOnce(r replacement, times, n int, c *crash, process *cont
 		select {
 		case <-broken:
 			process.Kill()
-			c.mend([]string{"", "pods", "podcliques", r.kind.Resource, "podgroups"}[times%5])
+			c.restore([]string{"", "pods", "podcliques", r.kind.Resource, "podgroups"}[times%5])
 			restarted = cp.Restart(w.ctx, process)
 		case <-ended:
 		}
@@ -248,8 +248,8 @@ func (c *crash) disarm() int {
 	return c.writes
 }
 
-// mend makes the proxy work again, for a muster-controller whose watches of a resource are delayed, "": of none.
-func (c *crash) mend(late string) {
+// restore makes the proxy work again, for a muster-controller whose watches of a resource are delayed, "": of none.
+func (c *crash) restore(late string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.namespace, c.broken, c.late = "", false, late

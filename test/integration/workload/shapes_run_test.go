@@ -140,7 +140,7 @@ func TestShapes(t *testing.T) {
 	got := w.untilInventories(func(got map[string]inventory) bool { return cmp.Equal(got, want) })
 	for set := range got {
 		if want[set] == nil {
-			t.Errorf("there is something of %q, which nobody applied: %v", set, got[set])
+			t.Errorf("there are objects of %q, which was not applied: %v", set, got[set])
 		}
 	}
 	for _, s := range shapes {

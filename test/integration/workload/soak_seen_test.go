@@ -268,7 +268,7 @@ func (s *soakSeen) checkJob(t *testing.T, uid types.UID, job *v1alpha1.PodClique
 	}
 	for l := range lives {
 		if l.attempt != "0" && reasons[l] == "" {
-			t.Errorf("job %s: there were pods of attempt %s of replica %s, which nobody raised", job.Name, l.attempt, l.replica)
+			t.Errorf("job %s: there were pods of attempt %s of replica %s, to which it was not raised", job.Name, l.attempt, l.replica)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func TestStartOrder(t *testing.T) {
 		inits := p.Spec.InitContainers
 		if clique == "o-0-first" {
 			if len(inits) != 1 || inits[0].Name != "theirs" {
-				t.Errorf("pod %s, which waits for nobody, has init containers %v", p.Name, inits)
+				t.Errorf("pod %s, which waits for no other, has init containers %v", p.Name, inits)
 			}
 			continue
 		}

@@ -83,7 +83,7 @@ func TestTrainingFailsWithItsNode(t *testing.T) {
 	}), "waiting until the pods that are stuck have no finalizers")
 	w.must(cp.RestoreNode(w.ctx, w.nodes[0]), "restoring the node")
 	w.until("no pod is left", podsKind, func(pods []*unstructured.Unstructured) bool { return len(pods) == 0 })
-	w.untilJob("it has failed for good", "Failed", 0)
+	w.untilJob("it has failed finally", "Failed", 0)
 }
 
 // attemptOf returns the newest attempt of a set.

@@ -23,7 +23,7 @@ var oneReplica = map[string]int{"s-0-web": 3, "s-0-g-0-leader": 1, "s-0-g-0-work
 // template again, and of the strategy.
 func TestRolloutMeetsAnEdit(t *testing.T) {
 	tellStories(t, map[string]func(*world){
-		"a clique is scaled out and updated at once": func(w *world) {
+		"a clique is scaled out and updated together": func(w *world) {
 			r := w.started(fmt.Sprintf(rolled, 1))
 			w.scale(cliques, "s-0-web", 5)
 			w.image(2, "web")

@@ -73,7 +73,7 @@ func TestBadInput(t *testing.T) {
 		"a negative delay of Training":      {change: []string{"spec:\n", "spec:\n  workloadType: Training\n", "cliques:", "terminationDelay: -1s\n    cliques:"}, want: []string{"spec.template.terminationDelay"}},
 		"an unknown workload type":          {change: []string{"spec:\n", "spec:\n  workloadType: Sleeping\n"}, want: []string{"spec.workloadType", "Sleeping"}},
 		"two schedulers":                    {change: []string{"{containers", "{schedulerName: one, containers"}, want: []string{"schedulerName", "must be the same for all cliques"}},
-		"two things at once":                {change: []string{"replicas: 3", "replicas: 3\n        autoScalingConfig: {maxReplicas: 2}", "[leader, worker]", "[leader, nobody]"}, want: []string{"autoScalingConfig.maxReplicas", "cliqueNames[1]"}},
+		"two errors together":               {change: []string{"replicas: 3", "replicas: 3\n        autoScalingConfig: {maxReplicas: 2}", "[leader, worker]", "[leader, nobody]"}, want: []string{"autoScalingConfig.maxReplicas", "cliqueNames[1]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := u.Create(t.Context(), u.read(service(tc.change...)), client.DryRunAll)

@@ -45,7 +45,7 @@ func TestTheCRDsAlone(t *testing.T) {
 		check(t, u.patch(group, `{"spec":{"minAvailable":2}}`), "spec.minAvailable", "immutable")
 		check(t, u.patch(group, `{"spec":{"cliqueNames":["worker"]}}`), "spec.cliqueNames", "immutable")
 	})
-	t.Run("what nobody means, through scale", func(t *testing.T) {
+	t.Run("unintended numbers, through scale", func(t *testing.T) {
 		pcs := u.typed("name: svc", "name: huge")
 		group, standalone, _ := u.family(pcs)
 		for _, o := range []client.Object{pcs, group, standalone} {
