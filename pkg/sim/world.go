@@ -107,10 +107,13 @@ func (n *worldNode) matches(pod *corev1.Pod) bool {
 		labels.SelectorFromSet(pod.Spec.NodeSelector).Matches(labels.Set(n.node.Labels))
 }
 
-// room returns how many pods with these requests fit into the free room of the node. A resource that a node does not
+// room returns how many pods with these requests fit into the free room of the node.
+func (n *worldNode) room(request map[corev1.ResourceName]int64) int { return n.fit(n.free, request) }
+
+// fit returns how many pods with these requests fit into an amount of the node's resources. A resource that a node does not
 // list is unlimited if all nodes have it (CPU, memory, pods), and absent otherwise.
-func (n *worldNode) room(request map[corev1.ResourceName]int64) int {
-	room := int64(math.MaxInt32)
+func (n *worldNode) fit(amount, request map[corev1.ResourceName]int64) int {
+	pods := int64(math.MaxInt32)
 	for name, v := range request {
 		if v == 0 {
 			continue
@@ -118,9 +121,9 @@ func (n *worldNode) room(request map[corev1.ResourceName]int64) int {
 		if _, limited := n.total[name]; !limited && (name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourcePods) {
 			continue
 		}
-		room = min(room, max(0, n.free[name])/v)
+		pods = min(pods, max(0, amount[name])/v)
 	}
-	return int(room)
+	return int(pods)
 }
 
 // Place implements placement.World: it chooses the node with the least sufficient room, by name among equals.
@@ -219,19 +222,8 @@ func (w *world) ResourceCapacity(class int) podgroup.ResourceCapacity {
 			c.Free += max(0, n.free[c.Resource])
 			c.Total += n.total[c.Resource]
 			c.Largest = max(c.Largest, n.total[c.Resource])
-			c.Slots += slots(n.total, requests(pod))
+			c.Slots += n.fit(n.total, requests(pod))
 		}
 	}
 	return c
-}
-
-// slots returns how many pods with these requests a node has room for.
-func slots(total, requests map[corev1.ResourceName]int64) int {
-	most := int64(math.MaxInt32)
-	for name, amount := range requests {
-		if amount > 0 {
-			most = min(most, total[name]/amount)
-		}
-	}
-	return int(most)
 }
