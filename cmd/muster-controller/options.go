@@ -89,7 +89,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.Float32Var(&o.kubeAPIQPS, "kube-api-qps", o.kubeAPIQPS,
 		"How many requests a second are sent to the API server on average. A workload of 1,000 pods takes about 2,500.")
 	fs.IntVar(&o.kubeAPIBurst, "kube-api-burst", o.kubeAPIBurst,
-		"How many requests are sent to the API server at once.")
+		"How many requests are sent to the API server at the same time.")
 	fs.StringVar(&o.schedulerName, "scheduler-name", o.schedulerName,
 		"Scheduler of pods whose template in a PodCliqueSet names none.")
 	fs.StringVar(&o.waitImage, "wait-image", o.waitImage,
@@ -110,7 +110,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"Name of the ValidatingWebhookConfiguration and the MutatingWebhookConfiguration whose caBundles are kept up to date with --cert-management=self.")
 
 	fs.StringVar(&o.certManagement, "cert-management", o.certManagement,
-		"Who makes and renews the webhook's certificate. self: this program, in a Secret that its replicas share. external: somebody else, for instance cert-manager, as tls.crt and tls.key in --webhook-cert-dir; files that change are read again.")
+		"Who creates and renews the webhook's certificate. self: this program, in a Secret that its replicas share. external: another program, for instance cert-manager, as tls.crt and tls.key in --webhook-cert-dir; files that change are read again.")
 	fs.StringVar(&o.certDir, "webhook-cert-dir", o.certDir,
 		"Directory of tls.crt and tls.key with --cert-management=external.")
 	fs.StringVar(&o.certSecret, "cert-secret", o.certSecret,
@@ -125,7 +125,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress,
 		"Address to serve /healthz and /readyz on, by plain HTTP. 0 turns it off.")
 	fs.StringVar(&o.pprofAddress, "pprof-bind-address", o.pprofAddress,
-		"Address to serve Go profiles (/debug/pprof) on, by plain HTTP and to anybody. 0 turns it off.")
+		"Address to serve Go profiles (/debug/pprof) on, by plain HTTP and without authentication. 0 turns it off.")
 
 	fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect,
 		"Let one replica at a time run what must not run twice. Webhooks are served by every replica.")

@@ -10,7 +10,7 @@
 // queue, a loop that schedules the members of a plan consecutively, and wake-ups based on what a refused gang lacks
 // (wakeups.go, waitlist.go) instead of queueing hints (hints.go).
 //
-// Each extension point has a file. The decisions are made in gangstate (which gang is next), placement (which nodes)
-// and kubescheduler (the results of the stock filters). podgroup formats the messages that users see, and report
-// writes them.
+// The extension points are methods of GangGate (gate.go) and GangAdmission (admission.go, bind.go). The decisions
+// are made in gangstate (which gang is next), placement (which nodes) and kubescheduler (the results of the stock
+// filters). podgroup formats the messages that users see, and report writes them.
 package gangadmission

@@ -52,7 +52,7 @@ func TestTemplateOfRunningPods(t *testing.T) {
 		"a member's image":   {[]string{"replicas: 1\n        podSpec: {", "replicas: 1\n        podSpec: {hostNetwork: true, "}, "spec.template.cliques[1].spec.podSpec: updateStrategy is OnDelete"},
 		"a label":            {[]string{"name: frontend", "name: frontend\n      labels: {a: b}"}, "spec.template.cliques[0].labels: updateStrategy is OnDelete"},
 		"an annotation":      {[]string{"name: frontend", "name: frontend\n      annotations: {a: b}"}, "spec.template.cliques[0].annotations: updateStrategy is OnDelete"},
-		"the priority class": {[]string{"cliques:", "priorityClassName: high\n    cliques:"}, "spec.template.priorityClassName: updateStrategy is OnDelete"},
+		"the priority class": {[]string{"cliques:", "priorityClassName: system-cluster-critical\n    cliques:"}, "spec.template.priorityClassName: updateStrategy is OnDelete"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
