@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
 # Builds the local control plane from Go modules into bin/, only what is out of date.
 #
 #   hack/build-controlplane.sh                   # what tests, demo and cluster-up need

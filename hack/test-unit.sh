@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
 # Runs unit tests, under the race detector where that is cheap.
 #
 #   hack/test-unit.sh [-timeout 5m] PACKAGE...

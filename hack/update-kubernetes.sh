@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
 # Moves the project to another Kubernetes version, and (re)writes the replace lines that go with it.
 #
 #   hack/update-kubernetes.sh            # rewrite for the version go.mod already names

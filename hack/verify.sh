@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
 # Regenerates everything that is generated, in a copy, and compares: fails with what differs and the target to run. The
 # tree itself is not touched, and need not be clean: what is compared is what lies there.
 set -eu
@@ -92,7 +94,7 @@ check "docs/events.md" "make docs" eventdoc
 check "go.mod and go.sum of every module" "make vendor" modules
 check "vendor/" "make vendor" vendored
 check "formatting" "make fmt" formatted
-# check "license headers" "hack/license-headers.sh --fix" licensed
+check "license headers" "hack/license-headers.sh --fix" licensed
 
 if [ -n "$failed" ]; then
 	echo "verify failed: see what differs above" >&2

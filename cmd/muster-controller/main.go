@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command muster-controller runs Muster's workload API and serves its admission webhooks.
 package main
 

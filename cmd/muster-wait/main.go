@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command muster-wait is the waiting container of pods that start after others: it ends when the cliques that must be
 // started before have started.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command coscheduling is kube-scheduler with the Coscheduling plugin of sigs.k8s.io/scheduler-plugins, another gang
 // scheduler, for comparison in the benchmarks. The versions are in its go.mod.
 package main

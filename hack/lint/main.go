@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command lint checks the source of this repository. It is a tool of go vet:
 //
 //	go vet -vettool=bin/lint ./...

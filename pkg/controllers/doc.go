@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controllers contains the controllers of the workload API, each in a package of its own.
 //
 //	PodCliqueSet           its PodGroups first, then standalone PodCliques, PodCliqueScalingGroups, Services, autoscalers

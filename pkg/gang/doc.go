@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gang decides whether a PodGroup tree has enough pods.
 //
 // A tree is built once from its specification and never changes. It stores no pods: callers ask the same question

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package gang
 
 // Tally counts pods per leaf of one tree and keeps up to date which groups they satisfy. It returns the same results

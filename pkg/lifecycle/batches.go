@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package lifecycle
 
 // Batches returns the batch sizes in which n objects are created: 1, 2, 4 and so on, the last batch being the rest.

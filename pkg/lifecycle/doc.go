@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lifecycle makes the decisions of the workload controllers: how many pods a clique must keep, which objects
 // count as available, which pods and replicas to create and to delete, and which cliques wait for which others at the
 // start.

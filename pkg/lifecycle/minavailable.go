@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package lifecycle
 
 // Minimum contains the facts that decide how many pods of a clique must run together.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package naming defines the names and labels of the children of a PodCliqueSet.
 //
 // Names are composed here and never parsed, because a name like "a-0-b-1-c" is ambiguous. Code that looks for children

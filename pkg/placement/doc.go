@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package placement decides on which nodes the pods of a gang are placed: either all pods that the tree's minimum
 // needs, or none.
 //

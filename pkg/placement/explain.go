@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package placement
 
 // maxExplained is how many refusals of one Shortfall the World is asked to explain. Users rarely read more than a

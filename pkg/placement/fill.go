@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package placement
 
 // fill satisfies the group in one walk, and places pods on the way. It takes the children in order of preference; if

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package placement
 
 // UnitRef identifies a unit of surplus: a sub-group that its parent does not need for its minimum, while all groups

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package placement
 
 // World is the cluster as the planner sees it. It records placements as a stack. Not safe for concurrent use. Classes

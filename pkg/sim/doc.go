@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sim is a simulated cluster for tests: an API server in memory, caches that lag, garbage collector, kubelets,
 // gang admission, and the real controllers of pkg/controllers, stepped by hand with a virtual clock. All work is done in
 // steps, so a run is repeatable: Cluster takes its steps in a fixed order, or in an order that a seed determines. The

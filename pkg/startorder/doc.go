@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package startorder implements the init container that delays the start of a pod: it watches the PodCliques of its
 // replica of a PodCliqueSet and returns when the cliques that must start before have started.
 //

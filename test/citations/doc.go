@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package citations checks that a reader of the repository can look up everything that its comments and documents refer to:
 //
 //   - a code of a decision, such as the one in "docs/decisions, W1", has a section in docs/decisions;

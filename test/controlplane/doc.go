@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controlplane runs a real Kubernetes control plane on this machine, without containers and without root: etcd,
 // kube-apiserver and, if requested, kube-controller-manager and KWOK, which simulates the kubelets. Integration tests,
 // `make demo` and `make cluster-up` use it.

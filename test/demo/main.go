@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command demo shows Muster on a real control plane; `make demo` runs it. Its steps cover gangs that are admitted as a whole,
 // gangs that wait and their reasons, nodes that are drained and come back, a service from a single PodCliqueSet, a replica
 // that is terminated because it does not recover, updates, and a training job that restarts and succeeds. Each step is

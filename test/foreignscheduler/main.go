@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command foreignscheduler is another scheduler with Muster's plugins compiled in as in the documentation of
 // kube-scheduler: it only calls app.WithPlugin. A test runs it.
 package main

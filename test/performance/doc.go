@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command performance is the benchmarks; docs/performance.md explains the shapes and the figures.
 //
 // "performance workload" measures the workload API: PodCliqueSets are created, scaled and deleted, with muster-controller,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wrappers builds API objects for tests in one readable line each:
 //
 //	wrappers.MakePodGroup("train", "ml").MinSubGroup(2).

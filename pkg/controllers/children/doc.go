@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package children reads, creates, updates and deletes the objects that a controller's object owns.
 //
 // A child is found by the UID of its controlling owner, through an index of the cache; its name is never parsed. Names are

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package metrics defines the metrics of muster-controller's controllers. None has a label per object. All are per
 // process: counters begin at 0 when it starts.
 package metrics

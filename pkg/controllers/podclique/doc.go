@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package podclique contains the controller of PodCliques, which creates and deletes their pods.
 //
 // lifecycle.DecidePods decides which pods to create and to delete; desired.Pod builds a pod. The name of a pod is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package podcliquescalinggroup contains the controller of PodCliqueScalingGroups, which creates, updates and deletes
 // the PodCliques of their replicas.
 //

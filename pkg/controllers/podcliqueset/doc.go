@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package podcliqueset contains the controller of PodCliqueSets, which maintains for each replica a PodGroup, the
 // standalone PodCliques and the PodCliqueScalingGroups, a headless Service, and the autoscalers of the template.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gangadmission implements the two scheduler plugins that admit gangs all or nothing.
 //
 // GangGate keeps the pods of a gang out of the scheduling queue (PreEnqueue, no registered events). GangAdmission

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gangstate records which gangs exist, the state and node of each of their pods, and which gang is tried
 // next.
 //

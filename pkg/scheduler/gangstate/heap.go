@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package gangstate
 
 // orderedHeap provides the first item of a changing set: O(log n) for each change, O(1) for the first item. Each item

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubescheduler contains all code that uses internals of kube-scheduler: the framework's runtime behind the
 // plugin handle, the scheduling queue behind the scheduler's NextPod, the cache's snapshots, and clones of NodeInfo.
 // Updating to the next Kubernetes minor version requires changes in this package only.

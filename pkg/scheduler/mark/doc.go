@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package mark creates and verifies the annotation that muster-scheduler writes to every gang member it binds. It
 // records which plan bound the pod, for which PodGroup, and the facts needed to prove after a crash that the gang
 // never had its minimum.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package markkeys reads the keys with which the marks of bound pods are signed (package mark) from a Secret in the
 // scheduler's namespace, follows their rotation, and creates the first key.
 //

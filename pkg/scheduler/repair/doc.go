@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package repair releases the pods of a gang that a crash or a failed binding left partially bound, if the gang could
 // not be completed within the repair time (docs/decisions, G11).
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package report informs users about their gangs: it writes the status of PodGroups, events, and the condition
 // PodScheduled of gated pods.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package certificates creates and renews the webhook server's certificate in clusters without cert-manager. The
 // certificate is created by the program, shared by all replicas in a Secret, renewed in time, and its authority is
 // published in the ValidatingWebhookConfiguration and the MutatingWebhookConfiguration. The same mechanism works

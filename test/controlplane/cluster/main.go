@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command cluster keeps a control plane with Muster running in the background, for manual use:
 //
 //	go run ./test/controlplane/cluster up -nodes 32 -gpus 8

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package performance runs the benchmarks with small numbers, to check that they work. It does not check performance.
 package performance
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package podgroup tests the responses of a real API server to PodGroups: with the CRD's own rules alone, and with the
 // webhook of a muster-controller that runs under the identity and the rights of manifests/controller.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package scheduler tests muster-scheduler as it is deployed: its binary, under its service account and its rules,
 // against a real API server. Nodes are only objects; the tests end when pods are bound.
 package scheduler

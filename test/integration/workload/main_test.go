@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package workload tests the workload API as it is deployed: muster-controller and muster-scheduler as their service
 // accounts under their rules, on a real API server, with kube-controller-manager for garbage collection and KWOK as the
 // kubelets.

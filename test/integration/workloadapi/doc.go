@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package workloadapi tests the admission of grove.io objects by a real API
 // server: the CRDs alone, and with Muster's webhooks. No controller runs.
 package workloadapi

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package scheme adds the arguments of Muster's plugins to the stock scheduler's configuration scheme. Importing it
 // is sufficient: kube-scheduler's own code then decodes a configuration file strictly (an unknown or duplicate field
 // is an error), defaults it and converts it, with GangAdmissionArgs as one kind among the others.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package validation checks the arguments of Muster's plugins. Pure: no client, no clock.
 package validation
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v1alpha1 contains the workload API of grove.io/v1alpha1.
 //
 // A PodCliqueSet describes a service or a job as replicas of one template. Each

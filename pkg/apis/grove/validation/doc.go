@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package validation validates PodCliqueSets, PodCliqueScalingGroups and PodCliques, and changes of them. It returns
 // all errors together, each with the path of its field, and warnings about fields that are accepted but have no
 // effect. The package is pure: the webhooks, the controllers and the command line call the same functions.

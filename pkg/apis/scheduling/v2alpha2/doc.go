@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v2alpha2 contains the PodGroup of scheduling.run.ai/v2alpha2: a gang
 // of pods, optionally a tree of sub-groups, that is scheduled as a whole or not
 // at all.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package validation validates PodGroups. It returns all errors together, each with the path of its field. The package
 // is pure: the webhook, the scheduler and the command line call the same functions.
 //
