@@ -95,8 +95,8 @@ func TestThisPackageIsNotPure(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"purity.go:8: imports path/filepath: a pure package may not; take what it would give as an argument",
-		"purity.go:12: imports testing: a pure package may not; take what it would give as an argument",
+		"purity.go:10: imports path/filepath: a pure package may not; take what it would give as an argument",
+		"purity.go:14: imports testing: a pure package may not; take what it would give as an argument",
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
