@@ -14,6 +14,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/observed"
 )
 
@@ -27,8 +28,10 @@ func claims(c *Cluster) error {
 		sets[set.Name] = set
 	}
 	cliques, names, unreachable := map[types.UID]bool{}, map[string]bool{}, map[string]bool{}
+	replicas := map[string]int{} // of a PodClique: other pods are deleted, whatever template they have
 	for _, q := range All[*v1alpha1.PodClique](c) {
 		cliques[q.UID], names[q.Name] = q.DeletionTimestamp == nil, q.DeletionTimestamp == nil
+		replicas[q.Name] = int(q.Spec.Replicas)
 	}
 	groups := map[string]int{} // replicas that a scaling group wants: others are deleted, whatever template they have
 	for _, g := range All[*v1alpha1.PodCliqueScalingGroup](c) {
@@ -52,7 +55,7 @@ func claims(c *Cluster) error {
 		}
 		index, _ := strconv.Atoi(pod.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex])
 		if int32(index) < set.Spec.Replicas && names[pod.Labels[v1alpha1.LabelPodClique]] && !unreachable[pod.Spec.NodeName] &&
-			!(pod.DeletionTimestamp != nil && taken[pod.Spec.Hostname]) {
+			!(pod.DeletionTimestamp != nil && (taken[pod.Spec.Hostname] || isSurplus(pod, replicas))) {
 			ending[set.Name] = pod.Name
 		}
 		if pod.DeletionTimestamp != nil || !cliques[owner(pod)] {
@@ -113,4 +116,9 @@ func claims(c *Cluster) error {
 func samePod(pod *corev1.Pod, set *v1alpha1.PodCliqueSet) bool {
 	t := set.Spec.Template.Clique(pod.Labels[v1alpha1.LabelTemplateName])
 	return t != nil && t.Spec.PodSpec.Containers[0].Image == pod.Spec.Containers[0].Image && t.Annotations["version"] == pod.Annotations["version"]
+}
+
+// isSurplus reports whether the index of a pod is beyond what its PodClique wants. replicas are by name.
+func isSurplus(pod *corev1.Pod, replicas map[string]int) bool {
+	return naming.Index(pod.Labels, v1alpha1.LabelPodIndex) >= replicas[pod.Labels[v1alpha1.LabelPodClique]]
 }
