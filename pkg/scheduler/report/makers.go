@@ -9,7 +9,10 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,7 +30,8 @@ const (
 	// makersAfter is how long a gang must have lacked pods before the owners of its pods are examined: most pods are
 	// created within seconds.
 	makersAfter = 10 * time.Second
-	// makersInterval is how long the data of an owner, or of the pods of a namespace, are cached.
+	// makersInterval is the minimum interval between two reads of an owner, and between two searches of the pods of a
+	// namespace.
 	makersInterval = time.Minute
 	// maxReads is the maximum number of owners read per check of a gang or a namespace.
 	maxReads = 5
@@ -36,23 +40,19 @@ const (
 )
 
 // makers determines why the pods that a gang lacks are not created. It watches nothing: pods are in the scheduler's
-// cache, and an owner is read when a gang has waited for makersAfter, at most once a minute. If reading fails, the
-// reason is unknown.
+// cache, and an owner is read when a gang has waited for makersAfter, and then at growing intervals. If the first read
+// fails, the reason is unknown.
 type makers struct {
 	client kubernetes.Interface
 	pods   corelisters.PodLister // nil: pods that name a PodGroup in another way are not searched
 	failed func(gangstate.Key) int
 	clock  clock.PassiveClock
 
-	mu         sync.Mutex
-	owners     map[types.UID]ownerRead  // guarded by mu; entries older than makersInterval are dropped
-	namespaces map[string]namespaceRead // likewise
-}
+	owners reads[podgroup.Owner] // the field Seen and those below it
+	jobs   reads[string]         // PodGroups named by Jobs of pods that are in no gang
 
-// ownerRead caches the data read of an owner: the field Seen and those below it.
-type ownerRead struct {
-	at    time.Time
-	owner podgroup.Owner
+	mu         sync.Mutex
+	namespaces map[string]namespaceRead // guarded by mu; entries older than makersInterval are dropped
 }
 
 // namespaceRead caches the objects of a namespace that name PodGroups in a place without effect, by PodGroup.
@@ -70,7 +70,7 @@ type claim struct {
 func newMakers(o Options) *makers {
 	return &makers{
 		client: o.Client, pods: o.Pods, failed: o.Failed, clock: o.Clock,
-		owners: map[types.UID]ownerRead{}, namespaces: map[string]namespaceRead{},
+		namespaces: map[string]namespaceRead{},
 	}
 }
 
@@ -97,15 +97,10 @@ func (m *makers) complete(ctx context.Context, f *podgroup.Facts) []claim {
 	return found
 }
 
-// forget drops expired entries.
+// forget drops expired data of namespaces.
 func (m *makers) forget(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for uid, read := range m.owners {
-		if now.Sub(read.at) >= makersInterval {
-			delete(m.owners, uid)
-		}
-	}
 	for name, read := range m.namespaces {
 		if now.Sub(read.at) >= makersInterval {
 			delete(m.namespaces, name)
@@ -115,33 +110,29 @@ func (m *makers) forget(now time.Time) {
 
 // owner returns the owner with the data of its object.
 func (m *makers) owner(ctx context.Context, namespace string, o podgroup.Owner, now time.Time) podgroup.Owner {
-	m.mu.Lock()
-	read, known := m.owners[o.UID]
-	m.mu.Unlock()
-	if !known {
-		read = ownerRead{at: now, owner: m.read(ctx, namespace, o)}
-		m.mu.Lock()
-		m.owners[o.UID] = read
-		m.mu.Unlock()
-	}
-	o.Seen, o.Unknown, o.Wants, o.Ordered, o.Suspended = read.owner.Seen, read.owner.Unknown, read.owner.Wants, read.owner.Ordered, read.owner.Suspended
+	read := m.owners.get(o.UID, o.Pods, now, func() (podgroup.Owner, bool) { return m.read(ctx, namespace, o) })
+	o.Seen, o.Unknown, o.Wants, o.Ordered, o.Suspended = read.Seen, read.Unknown, read.Wants, read.Ordered, read.Suspended
 	return o
 }
 
-// read reads the owner from the API server. After an error it returns the owner unchanged.
-func (m *makers) read(ctx context.Context, namespace string, o podgroup.Owner) podgroup.Owner {
+// read reads the owner from the API server. It returns false after an error, and the owner unchanged if it is gone.
+func (m *makers) read(ctx context.Context, namespace string, o podgroup.Owner) (podgroup.Owner, bool) {
+	var err error
 	switch o.Kind {
 	case "StatefulSet":
-		if set, err := m.client.AppsV1().StatefulSets(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && set.UID == o.UID {
+		var set *appsv1.StatefulSet
+		if set, err = m.client.AppsV1().StatefulSets(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && set.UID == o.UID {
 			o.Seen, o.Wants = true, int(ptr.Deref(set.Spec.Replicas, 1))
 			o.Ordered = set.Spec.PodManagementPolicy != "Parallel"
 		}
 	case "ReplicaSet":
-		if set, err := m.client.AppsV1().ReplicaSets(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && set.UID == o.UID {
+		var set *appsv1.ReplicaSet
+		if set, err = m.client.AppsV1().ReplicaSets(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && set.UID == o.UID {
 			o.Seen, o.Wants = true, int(ptr.Deref(set.Spec.Replicas, 1))
 		}
 	case "Job":
-		if job, err := m.client.BatchV1().Jobs(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && job.UID == o.UID {
+		var job *batchv1.Job
+		if job, err = m.client.BatchV1().Jobs(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && job.UID == o.UID {
 			o.Seen, o.Wants = true, int(ptr.Deref(job.Spec.Parallelism, 1))
 			if job.Spec.Completions != nil {
 				o.Wants = min(o.Wants, int(*job.Spec.Completions-job.Status.Succeeded))
@@ -151,7 +142,7 @@ func (m *makers) read(ctx context.Context, namespace string, o podgroup.Owner) p
 	default:
 		o.Unknown = true
 	}
-	return o
+	return o, err == nil || apierrors.IsNotFound(err)
 }
 
 // otherKeys are the labels and annotations in which pods name their group for other gang schedulers, or by mistake.
@@ -178,7 +169,7 @@ func (m *makers) claims(ctx context.Context, namespace string, now time.Time) ma
 	if err != nil {
 		return nil
 	}
-	found := findClaims(pods, func(name string, uid types.UID) string { return m.jobNames(ctx, namespace, name, uid) })
+	found := findClaims(pods, func(name string, uid types.UID) string { return m.jobNames(ctx, namespace, name, uid, now) })
 	m.mu.Lock()
 	m.namespaces[namespace] = namespaceRead{at: now, found: found}
 	m.mu.Unlock()
@@ -186,12 +177,14 @@ func (m *makers) claims(ctx context.Context, namespace string, now time.Time) ma
 }
 
 // jobNames returns the PodGroup named by a Job's own annotation, "" if it names none.
-func (m *makers) jobNames(ctx context.Context, namespace, name string, uid types.UID) string {
-	job, err := m.client.BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil || job.UID != uid {
-		return ""
-	}
-	return job.Annotations[v2alpha2.PodGroupAnnotation]
+func (m *makers) jobNames(ctx context.Context, namespace, name string, uid types.UID, now time.Time) string {
+	return m.jobs.get(uid, 0, now, func() (string, bool) {
+		job, err := m.client.BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil || job.UID != uid {
+			return "", err == nil || apierrors.IsNotFound(err)
+		}
+		return job.Annotations[v2alpha2.PodGroupAnnotation], true
+	})
 }
 
 // findClaims examines pods that are in no gang. jobNames is called for the Jobs of these pods, first by name, at most

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -10,9 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
@@ -238,5 +241,79 @@ func TestPodsThatNameThePodGroupOtherwise(t *testing.T) {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// While nothing changes, the intervals between reads of an owner and of the Jobs of a namespace grow, whether the reads
+// succeed or fail. After a change of the owner's pods it is read within a minute.
+func TestOwnersAreReadLessOften(t *testing.T) {
+	t.Parallel()
+	job := &batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}}
+	for name, tc := range map[string]struct {
+		member    bool
+		forbidden bool
+	}{
+		"an owner":                     {member: true},
+		"an owner that cannot be read": {member: true, forbidden: true},
+		"a Job of other pods":          {},
+		"a Job that cannot be read":    {forbidden: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			c.withMakers(0, wrappers.MakePod("other", namespace).UID("other").Controller("Job", "job", "1"))
+			c.adds(job.DeepCopy())
+			if tc.forbidden {
+				c.pods.PrependReactor("get", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, apierrors.NewForbidden(batchv1.Resource("jobs"), "job", errors.New("no right"))
+				})
+			}
+			c.group(podGroup("train").MinMember(4))
+			if tc.member {
+				c.pod(member("train", "a").Controller("Job", "job", "1"))
+			}
+			for range 300 {
+				c.mustLook("train")
+				c.passes(lookInterval)
+			}
+			if n := c.reads(); n < 2 || n > 12 {
+				t.Errorf("%d reads in five hours", n)
+			}
+			if !tc.member {
+				return
+			}
+			before := c.reads()
+			c.pod(member("train", "b").Controller("Job", "job", "1"))
+			c.mustLook("train")
+			if n := c.reads(); n != before+1 {
+				t.Errorf("%d reads after the owner has created a pod, want one", n-before)
+			}
+		})
+	}
+}
+
+// An error of the API server does not remove the advice that an earlier read allows.
+func TestAdviceOutlastsAFailedRead(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.withMakers(0)
+	c.adds(&batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}})
+	c.group(podGroup("train").MinMember(4))
+	c.pod(member("train", "a").Controller("Job", "job", "1"))
+	c.lastsFor("train", makersAfter+5*time.Second)
+	want := c.summary("train")
+	if !strings.Contains(want, "Job job is to have 4 pods") {
+		t.Fatalf("summary %q", want)
+	}
+	c.pods.PrependReactor("get", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewInternalError(errors.New("etcd is slow"))
+	})
+	before := c.reads()
+	c.lastsFor("train", makersInterval+5*time.Second)
+	if c.reads() == before {
+		t.Error("the owner was not read again")
+	}
+	if diff := cmp.Diff(want, c.summary("train")); diff != "" {
+		t.Errorf("summary (-want +got):\n%s", diff)
 	}
 }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// maxReadInterval is the maximum interval between two reads of an object.
+	maxReadInterval = time.Hour
+	// unusedAfter is how long data that no check has used remain in the cache. Every waiting gang is checked once in
+	// lookInterval.
+	unusedAfter = 10 * time.Minute
+)
+
+// reads caches what was read of objects, by UID. The interval between two reads of an object begins with makersInterval
+// and doubles while its number of pods stays the same, so that thousands of gangs that wait for days cause few requests.
+type reads[T any] struct {
+	mu        sync.Mutex
+	entries   map[types.UID]entry[T] // guarded by mu
+	droppedAt time.Time              // guarded by mu: when unused entries were last dropped
+}
+
+type entry[T any] struct {
+	at, used time.Time
+	interval time.Duration
+	pods     int
+	value    T
+}
+
+// get returns what is known of an object that has this number of pods, and reads it if that is due. If reading fails (read
+// returns false), the value of an earlier read remains.
+func (r *reads[T]) get(uid types.UID, pods int, now time.Time, read func() (T, bool)) T {
+	r.mu.Lock()
+	r.dropUnused(now)
+	e, known := r.entries[uid]
+	age := now.Sub(e.at)
+	if known && age < e.interval && (pods == e.pods || age < makersInterval) {
+		e.used = now
+		r.entries[uid] = e
+		r.mu.Unlock()
+		return e.value
+	}
+	r.mu.Unlock()
+
+	if known && pods == e.pods {
+		e.interval = min(2*e.interval, maxReadInterval)
+	} else {
+		e.interval = makersInterval
+	}
+	if value, ok := read(); ok {
+		e.value = value
+	}
+	e.at, e.used, e.pods = now, now, pods
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.entries == nil {
+		r.entries = map[types.UID]entry[T]{}
+	}
+	r.entries[uid] = e
+	return e.value
+}
+
+// dropUnused drops unused entries, at most once in unusedAfter. The caller holds the lock.
+func (r *reads[T]) dropUnused(now time.Time) {
+	if now.Sub(r.droppedAt) < unusedAfter {
+		return
+	}
+	r.droppedAt = now
+	for uid, e := range r.entries {
+		if now.Sub(e.used) >= unusedAfter {
+			delete(r.entries, uid)
+		}
+	}
+}
