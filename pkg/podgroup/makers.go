@@ -10,9 +10,9 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// LacksPods reports whether fewer pods exist than the minimum of a valid tree needs.
+// LacksPods reports whether fewer pods exist than the minimum of a valid tree needs, and the gang has not completed.
 func LacksPods(f Facts) bool {
-	return f.Group != nil && f.Tree != nil && !f.Ended && f.Tree.MissingPods(f.Created) > 0
+	return f.Group != nil && f.Tree != nil && !f.Ended && !staysCompleted(f) && f.Tree.MissingPods(f.Created) > 0
 }
 
 // maxOwners is the maximum number of owners in a message.

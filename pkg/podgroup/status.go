@@ -40,8 +40,7 @@ const maxNamed = 5
 // A plan and a refusal never apply together, so the order of these two does not matter.
 func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 	old := &f.Group.Status
-	if old.Phase == v2alpha2.PodGroupCompleted && old.ObservedGeneration == f.Group.Generation && (f.Pods == 0 || f.Ended) {
-		// Its pods are being cleaned up one by one, as a Job's are after some time. The gang stays completed.
+	if staysCompleted(f) {
 		return *old.DeepCopy()
 	}
 	v := judge(f)
@@ -85,6 +84,13 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	return s
+}
+
+// staysCompleted reports whether the gang has completed, and at most its pods are being cleaned up one by one, as a Job's
+// are after some time.
+func staysCompleted(f Facts) bool {
+	old := &f.Group.Status
+	return old.Phase == v2alpha2.PodGroupCompleted && old.ObservedGeneration == f.Group.Generation && (f.Pods == 0 || f.Ended)
 }
 
 // assessment is the state of a gang in terms of its status.

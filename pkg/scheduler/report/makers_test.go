@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -315,5 +316,28 @@ func TestAdviceOutlastsAFailedRead(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, c.summary("train")); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
+	}
+}
+
+// A gang that has completed does not lack the pods that have been cleaned up.
+func TestCompletedGangLacksNoPods(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.withMakers(0, wrappers.MakePod("other", namespace).UID("other").Label(v2alpha2.PodGroupAnnotation, "train"),
+		wrappers.MakePod("more", namespace).UID("more").Controller("Job", "job", "1"))
+	c.group(podGroup("train").MinMember(1))
+	c.pod(member("train", "a").Node("n").Phase(corev1.PodSucceeded))
+	c.lastsFor("train", 5*time.Second)
+	if phase := c.groups.Get(keyOf("train")).Status.Phase; phase != v2alpha2.PodGroupCompleted {
+		t.Fatalf("phase %s", phase)
+	}
+	c.registry.RemoveSucceededPod("a", c.clock.Now())
+	before := len(c.events.list())
+	c.lastsFor("train", 2*makersAfter)
+	if n := c.reads(); n > 0 {
+		t.Errorf("%d reads", n)
+	}
+	if more := c.events.list()[before:]; len(more) > 0 {
+		t.Errorf("events: %v", more)
 	}
 }
