@@ -4,6 +4,7 @@ package report
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -339,5 +340,32 @@ func TestCompletedGangLacksNoPods(t *testing.T) {
 	}
 	if more := c.events.list()[before:]; len(more) > 0 {
 		t.Errorf("events: %v", more)
+	}
+}
+
+// A controller may create pods that name a PodGroup by a label without end; the events about them end.
+func TestEventsAboutPodsThatNameThePodGroupOtherwiseEnd(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.withMakers(0)
+	c.group(podGroup("train").MinMember(1))
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	c.reporter.statuses.makers.pods = corelisters.NewPodLister(indexer)
+	for i := range 60 {
+		name := "cron-" + strconv.Itoa(i)
+		if err := indexer.Replace([]any{wrappers.MakePod(name, namespace).UID(name).Label(v2alpha2.PodGroupAnnotation, "train").Obj()}, ""); err != nil {
+			t.Fatal(err)
+		}
+		c.mustLook("train")
+		c.passes(lookInterval)
+	}
+	n := 0
+	for _, e := range c.events.list() {
+		if strings.Contains(e, v2alpha2.EventPodGroupNotNamed) {
+			n++
+		}
+	}
+	if n == 0 || n > maxAnnounced {
+		t.Errorf("%d events in an hour, want at most %d", n, maxAnnounced)
 	}
 }

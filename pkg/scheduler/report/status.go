@@ -72,7 +72,7 @@ type groupStatus struct {
 	// event has reported it.
 	lackingSince time.Time
 	warned       bool
-	// claims contains the pods with an event that they name the PodGroup in a place without effect.
+	// claims contains the pods with an event that they name the PodGroup in a place without effect; at most maxAnnounced.
 	claims sets.Set[types.UID]
 }
 
@@ -208,7 +208,7 @@ func (s *statuses) lookForMakers(ctx context.Context, st *groupStatus, f *podgro
 		return wait
 	}
 	for _, c := range s.makers.complete(ctx, f) {
-		if !st.claims.Has(c.pod.UID) {
+		if !st.claims.Has(c.pod.UID) && len(st.claims) < maxAnnounced {
 			st.claims.Insert(c.pod.UID)
 			emit(s.recorder, c.pod, true, v2alpha2.EventPodGroupNotNamed,
 				fmt.Sprintf("the pod is in no gang, and PodGroup %s has no pods: %s", f.Name, podgroup.UnclaimedAdvice(c.Unclaimed)))
