@@ -369,3 +369,23 @@ func TestEventsAboutPodsThatNameThePodGroupOtherwiseEnd(t *testing.T) {
 		t.Errorf("%d events in an hour, want at most %d", n, maxAnnounced)
 	}
 }
+
+// A restarted scheduler writes nothing for a gang that still lacks the same pods.
+func TestRestartKeepsTheAdviceAboutMissingPods(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.withMakers(0)
+	c.adds(&batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}})
+	c.group(podGroup("train").MinMember(4))
+	c.pod(member("train", "a").Controller("Job", "job", "1"))
+	c.lastsFor("train", makersAfter+5*time.Second)
+	before := c.groups.Get(keyOf("train"))
+	if !strings.Contains(before.Status.Summary, "Job job is to have 4 pods") {
+		t.Fatalf("summary %q", before.Status.Summary)
+	}
+	c.withMakers(0)
+	c.lastsFor("train", makersAfter+5*time.Second)
+	if after := c.groups.Get(keyOf("train")); after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("the status was written: %q", after.Status.Summary)
+	}
+}

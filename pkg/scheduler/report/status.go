@@ -203,6 +203,10 @@ func (s *statuses) lookForMakers(ctx context.Context, st *groupStatus, f *podgro
 	}
 	if st.lackingSince.IsZero() {
 		st.lackingSince = now
+		if reason := f.Group.Status.Reason; reason == v2alpha2.ReasonWaitingForPods || reason == v2alpha2.ReasonInvalid {
+			// After a restart the status already says why. Without the owners it would be rewritten twice.
+			st.lackingSince = now.Add(-makersAfter)
+		}
 	}
 	if wait := st.lackingSince.Add(makersAfter).Sub(now); wait > 0 {
 		return wait
