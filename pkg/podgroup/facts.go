@@ -117,6 +117,9 @@ type Owner struct {
 
 	// Seen: its object was read, and the fields below are known. Unknown: objects of its kind are not read.
 	Seen, Unknown bool
+	// ControllerKind and ControllerName are those of its own controller, for example a Deployment, which reverts changes
+	// of the owner. "": it has none.
+	ControllerKind, ControllerName string
 	// Wants is the number of pods that it should have at the same time.
 	Wants int
 	// Ordered: it creates a pod only when the previous ones are ready. Suspended: it creates none.

@@ -56,16 +56,30 @@ func makerOf(f Facts, o Owner) string {
 		return ""
 	case o.Suspended:
 		return who + " is suspended: resume it"
+	case o.Ordered && o.Wants > o.Pods && o.ControllerKind != "":
+		return fmt.Sprintf("%s of %s makes a pod only when the one before it is ready: it needs podManagementPolicy Parallel", who, o.controller())
 	case o.Ordered && o.Wants > o.Pods:
 		return who + " makes a pod only when the one before it is ready: recreate it with podManagementPolicy Parallel"
 	case o.Wants > o.Pods:
 		return fmt.Sprintf("%s is to have %s and has %d: see its events, a quota or an admission webhook may refuse the others",
 			who, message.Count(o.Wants, "pod"), o.Pods)
 	case short > 0 && f.alone(o):
-		return fmt.Sprintf("%s has the %s it is to have: set its %s to %d, or lower the minimum",
-			who, message.Count(o.Wants, "pod"), sizeField(o.Kind), o.Wants+short)
+		advice := fmt.Sprintf("set its %s to %d", sizeField(o.Kind), o.Wants+short)
+		switch o.ControllerKind {
+		case "":
+		case "Deployment":
+			advice = fmt.Sprintf("set replicas of %s to %d", o.controller(), o.Wants+short)
+		default:
+			advice = "change this in " + o.controller()
+		}
+		return fmt.Sprintf("%s has the %s it is to have: %s, or lower the minimum", who, message.Count(o.Wants, "pod"), advice)
 	}
 	return ""
+}
+
+// controller names the owner's own controller.
+func (o Owner) controller() string {
+	return o.ControllerKind + " " + message.Truncate(o.ControllerName, maxShown)
 }
 
 // alone reports whether no other owner creates pods of the owner's leaf.

@@ -31,6 +31,10 @@ func TestMakers(t *testing.T) {
 			facts: Facts{Owners: []Owner{{Kind: "ReplicaSet", Name: "web-7d9", Pods: 4, Seen: true, Wants: 4}}},
 			want:  "; ReplicaSet web-7d9 has the 4 pods it is to have: set its replicas to 8, or lower the minimum",
 		},
+		"a ReplicaSet of a Deployment that has fewer": {
+			facts: Facts{Owners: []Owner{{Kind: "ReplicaSet", Name: "web-7d9", Pods: 4, Seen: true, Wants: 4, ControllerKind: "Deployment", ControllerName: "web"}}},
+			want:  "; ReplicaSet web-7d9 has the 4 pods it is to have: set replicas of Deployment web to 8, or lower the minimum",
+		},
 		"an owner that could not create all of its pods": {
 			facts: Facts{Owners: []Owner{{Kind: "Job", Name: "train", Pods: 4, Seen: true, Wants: 8}}},
 			want:  "; Job train is to have 8 pods and has 4: see its events, a quota or an admission webhook may refuse the others",

@@ -91,9 +91,18 @@ func (w *PodWrapper) Annotation(key, value string) *PodWrapper {
 
 // Controller sets the controlling owner.
 func (w *PodWrapper) Controller(kind, name, uid string) *PodWrapper {
-	yes := true
+	yes, version := true, "batch/v1"
+	if kind == "StatefulSet" || kind == "ReplicaSet" {
+		version = "apps/v1"
+	}
 	w.pod.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: "batch/v1", Kind: kind, Name: name, UID: types.UID(uid), Controller: &yes, BlockOwnerDeletion: &yes}}
+		APIVersion: version, Kind: kind, Name: name, UID: types.UID(uid), Controller: &yes, BlockOwnerDeletion: &yes}}
+	return w
+}
+
+// ControllerVersion sets the API version of the controller.
+func (w *PodWrapper) ControllerVersion(version string) *PodWrapper {
+	w.pod.OwnerReferences[0].APIVersion = version
 	return w
 }
 

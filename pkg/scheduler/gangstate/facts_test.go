@@ -108,7 +108,7 @@ func TestFacts(t *testing.T) {
 				Owners: []podgroup.Owner{
 					{APIVersion: "batch/v1", Kind: "Job", Name: "both", UID: "2", Leaf: "y", Pods: 1},
 					{APIVersion: "batch/v1", Kind: "Job", Name: "stray", UID: "3", Mixed: true, Pods: 1},
-					{APIVersion: "batch/v1", Kind: "StatefulSet", Name: "web", UID: "1", Leaf: "x", Pods: 2},
+					{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "1", Leaf: "x", Pods: 2},
 				},
 				Waiting: []podgroup.WaitingPod{
 					{Pod: pod("a").Obj()}, {Pod: pod("c").Obj()}, {Pod: pod("e").Obj(), Misplaced: `carries sub-group "z", which the PodGroup does not have`}, {Pod: pod("f").Obj()},

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -112,27 +113,35 @@ func (m *makers) forget(now time.Time) {
 func (m *makers) owner(ctx context.Context, namespace string, o podgroup.Owner, now time.Time) podgroup.Owner {
 	read := m.owners.get(o.UID, o.Pods, now, func() (podgroup.Owner, bool) { return m.read(ctx, namespace, o) })
 	o.Seen, o.Unknown, o.Wants, o.Ordered, o.Suspended = read.Seen, read.Unknown, read.Wants, read.Ordered, read.Suspended
+	o.ControllerKind, o.ControllerName = read.ControllerKind, read.ControllerName
 	return o
 }
 
 // read reads the owner from the API server. It returns false after an error, and the owner unchanged if it is gone.
 func (m *makers) read(ctx context.Context, namespace string, o podgroup.Owner) (podgroup.Owner, bool) {
-	var err error
-	switch o.Kind {
-	case "StatefulSet":
+	version, err := schema.ParseGroupVersion(o.APIVersion)
+	if err != nil { // not possible: the API server validates it
+		o.Unknown = true
+		return o, true
+	}
+	switch (schema.GroupKind{Group: version.Group, Kind: o.Kind}) {
+	case schema.GroupKind{Group: appsv1.GroupName, Kind: "StatefulSet"}:
 		var set *appsv1.StatefulSet
 		if set, err = m.client.AppsV1().StatefulSets(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && set.UID == o.UID {
+			o = controlledBy(o, set)
 			o.Seen, o.Wants = true, int(ptr.Deref(set.Spec.Replicas, 1))
 			o.Ordered = set.Spec.PodManagementPolicy != "Parallel"
 		}
-	case "ReplicaSet":
+	case schema.GroupKind{Group: appsv1.GroupName, Kind: "ReplicaSet"}:
 		var set *appsv1.ReplicaSet
 		if set, err = m.client.AppsV1().ReplicaSets(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && set.UID == o.UID {
+			o = controlledBy(o, set)
 			o.Seen, o.Wants = true, int(ptr.Deref(set.Spec.Replicas, 1))
 		}
-	case "Job":
+	case schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}:
 		var job *batchv1.Job
 		if job, err = m.client.BatchV1().Jobs(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && job.UID == o.UID {
+			o = controlledBy(o, job)
 			o.Seen, o.Wants = true, int(ptr.Deref(job.Spec.Parallelism, 1))
 			if job.Spec.Completions != nil {
 				o.Wants = min(o.Wants, int(*job.Spec.Completions-job.Status.Succeeded))
@@ -143,6 +152,14 @@ func (m *makers) read(ctx context.Context, namespace string, o podgroup.Owner) (
 		o.Unknown = true
 	}
 	return o, err == nil || apierrors.IsNotFound(err)
+}
+
+// controlledBy returns the owner with the controller of its object.
+func controlledBy(o podgroup.Owner, object metav1.Object) podgroup.Owner {
+	if ref := metav1.GetControllerOfNoCopy(object); ref != nil {
+		o.ControllerKind, o.ControllerName = ref.Kind, ref.Name
+	}
+	return o
 }
 
 // otherKeys are the labels and annotations in which pods name their group for other gang schedulers, or by mistake.
@@ -220,7 +237,7 @@ func findClaims(pods []*corev1.Pod, jobNames func(name string, uid types.UID) st
 				add(place{group, "Pod", where + k.key}, pod.Name, pod)
 			}
 		}
-		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && ref.Kind == "Job" && !named && !asked[ref.UID] && len(asked) < maxReads {
+		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && ref.Kind == "Job" && strings.HasPrefix(ref.APIVersion, batchv1.GroupName+"/") && !named && !asked[ref.UID] && len(asked) < maxReads {
 			asked[ref.UID] = true
 			if group := jobNames(ref.Name, ref.UID); group != "" {
 				add(place{group, "Job", "annotation " + v2alpha2.PodGroupAnnotation}, ref.Name, pod)

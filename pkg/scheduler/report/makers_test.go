@@ -78,6 +78,12 @@ func owned(name, uid string) metav1.ObjectMeta {
 	return wrappers.MakePod(name, namespace).UID(uid).Obj().ObjectMeta
 }
 
+// controlled returns the metadata with a controller.
+func controlled(meta metav1.ObjectMeta, kind, name string) metav1.ObjectMeta {
+	meta.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: name, Controller: ptr.To(true)}}
+	return meta
+}
+
 func TestOwnersOfMissingPods(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -120,6 +126,26 @@ func TestOwnersOfMissingPods(t *testing.T) {
 		"an owner that is gone": {
 			pods: []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job", "1")},
 			want: "0/4 pods bound; needs 4 pods, 1 exist",
+		},
+		"a ReplicaSet of a Deployment": {
+			objects: []runtime.Object{&appsv1.ReplicaSet{ObjectMeta: controlled(owned("web-7d9", "1"), "Deployment", "web"), Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](1)}}},
+			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("ReplicaSet", "web-7d9", "1")},
+			want:    "0/4 pods bound; needs 4 pods, 1 exist; ReplicaSet web-7d9 has the 1 pod it is to have: set replicas of Deployment web to 4, or lower the minimum",
+		},
+		"a Job of a JobSet": {
+			objects: []runtime.Object{&batchv1.Job{ObjectMeta: controlled(owned("job-0", "1"), "JobSet", "job"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](1)}}},
+			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job-0", "1")},
+			want:    "0/4 pods bound; needs 4 pods, 1 exist; Job job-0 has the 1 pod it is to have: change this in JobSet job, or lower the minimum",
+		},
+		"an ordered StatefulSet of a LeaderWorkerSet": {
+			objects: []runtime.Object{&appsv1.StatefulSet{ObjectMeta: controlled(owned("lws-0", "1"), "LeaderWorkerSet", "lws"), Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](4)}}},
+			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("StatefulSet", "lws-0", "1")},
+			want:    "0/4 pods bound; needs 4 pods, 1 exist; StatefulSet lws-0 of LeaderWorkerSet lws makes a pod only when the one before it is ready: it needs podManagementPolicy Parallel",
+		},
+		"an owner of a known kind of another API group": {
+			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](1)}}},
+			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job", "1").ControllerVersion("batch.volcano.sh/v1alpha1")},
+			want:    "0/4 pods bound; needs 4 pods, 1 exist; Job job makes its pods: see its events",
 		},
 		"an owner of another kind": {
 			pods: []*wrappers.PodWrapper{member("train", "a").Controller("LeaderWorkerSet", "lws", "1")},
