@@ -31,6 +31,10 @@ import (
 // the PodGroup before it deletes pods.
 const arrivalGrace = 2 * time.Second
 
+// maxRefused is the number of failed writes, conflicts excluded, after which a check of a gang ends and is retried later.
+// The API server may be down, and a gang may have thousands of waiting pods.
+const maxRefused = 10
+
 // gatedPods writes the information about gated pods for users: the condition PodScheduled, and events.
 type gatedPods struct {
 	pace                                    *pacer
@@ -88,6 +92,7 @@ func (h *gatedPods) sync(ctx context.Context, key gangstate.Key) (time.Duration,
 
 	next := h.reportLost(f, gated, now)
 	var errs []error
+	refused := 0
 	notes := podgroup.NotesOf(f)
 	for _, w := range f.Waiting {
 		note := notes.Of(w)
@@ -100,6 +105,12 @@ func (h *gatedPods) sync(ctx context.Context, key gangstate.Key) (time.Duration,
 			written, err := h.write(ctx, w, gated.pods[w.Pod.UID], reason, note, now)
 			if err != nil {
 				errs = append(errs, err)
+				if !apierrors.IsConflict(err) {
+					refused++
+				}
+				if refused == maxRefused {
+					return next, errors.Join(errs...)
+				}
 			}
 			if written {
 				h.announce(f, w, gated, reason, note)

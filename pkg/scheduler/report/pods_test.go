@@ -3,7 +3,9 @@
 package report
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -457,5 +459,27 @@ func TestTheMessageOfAPodFollowsTheReasonOfItsPodGroup(t *testing.T) {
 	passes(60)
 	if len(c.patches) != n {
 		t.Errorf("patches after a restart: %q", c.patches[n:])
+	}
+}
+
+// While the API server refuses the conditions, a large gang causes few requests and a short error.
+func TestFewRequestsWhileConditionsAreRefused(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	refused := 0
+	c.pods.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		refused++
+		return true, nil, apierrors.NewInternalError(errors.New("etcd is slow"))
+	})
+	c.group(podGroup("train").MinMember(200))
+	for i := range 100 {
+		c.pod(member("train", fmt.Sprintf("pod-%03d", i)))
+	}
+	c.passes(11 * time.Second)
+	if _, err := c.reporter.pods.sync(context.Background(), keyOf("train")); err == nil {
+		t.Error("no error")
+	}
+	if refused == 0 || refused > maxRefused {
+		t.Errorf("%d requests in one check, want at most %d", refused, maxRefused)
 	}
 }
