@@ -93,7 +93,9 @@ func (c *cluster) stillSchedules() {
 	log, err := os.ReadFile(c.scheduler.Log())
 	c.must(err, "reading the scheduler's log")
 	for _, line := range strings.Split(string(log), "\n") {
-		if strings.Contains(line, "panic") || strings.Contains(line, "is forbidden: User") {
+		// Earlier tests of the same log may have taken the scheduler's rights away.
+		earlier := len(line) > 1 && line[1:] < c.began.Format("0102 15:04:05.000000")
+		if strings.Contains(line, "panic") || strings.Contains(line, "is forbidden: User") && !earlier {
 			c.t.Errorf("in the scheduler's log: %s", line)
 		}
 	}

@@ -41,6 +41,7 @@ type cluster struct {
 	scheduler *controlplane.Process
 	dynamic   dynamic.Interface
 	audited   int64 // length of the audit log when the test began
+	began     time.Time
 }
 
 // newCluster creates a namespace and nodes with 8 GPUs each, which are deleted at the end of the test.
@@ -52,7 +53,8 @@ func newCluster(t *testing.T, nodes int) *cluster {
 	if len(name) > 40 {
 		name = name[:40]
 	}
-	c := &cluster{t: t, ctx: ctx, namespace: fmt.Sprintf("%s-%d", strings.Trim(name, "-"), time.Now().UnixNano()%1_000_000)}
+	began := time.Now()
+	c := &cluster{t: t, ctx: ctx, began: began, namespace: fmt.Sprintf("%s-%d", strings.Trim(name, "-"), began.UnixNano()%1_000_000)}
 	var err error
 	c.dynamic, err = dynamic.NewForConfig(cp.Admin())
 	c.must(err, "making a dynamic client")
