@@ -28,17 +28,13 @@ type HeldNote struct {
 // HeldNotes computes the notes of the waiting pods of one gang.
 type HeldNotes struct {
 	facts  Facts
-	now    assessment
+	judged *assessment // of the facts; nil: no note needed it yet
 	byLeaf map[string]HeldNote
 }
 
 // NotesOf returns the notes of the waiting pods of a gang. They are computed on demand.
 func NotesOf(f Facts) *HeldNotes {
-	n := &HeldNotes{facts: f, byLeaf: map[string]HeldNote{}}
-	if f.Group != nil {
-		n.now = judge(f)
-	}
-	return n
+	return &HeldNotes{facts: f, byLeaf: map[string]HeldNote{}}
 }
 
 // Of returns the note of a waiting pod of the gang. Pods of one leaf have equal notes.
@@ -82,13 +78,18 @@ func (n *HeldNotes) ofLeaf(name, label string) HeldNote {
 	case part == partOfSurplus:
 		head = fmt.Sprintf("above the minimum of PodGroup %s, which runs without it", name)
 	}
-	reason, text := n.now.reason, n.now.message
+	if n.judged == nil {
+		now := judge(n.facts)
+		n.judged = &now
+	}
+	now := n.judged
+	reason, text := now.reason, now.message
 	switch {
-	case part == partOfSurplus && !n.now.satisfied:
+	case part == partOfSurplus && !now.satisfied:
 		// The reason of the minimum does not apply to this pod.
 		text := head + "; what the minimum has lost is replaced first"
 		return HeldNote{Head: text, Text: text, Kind: part}
-	case n.now.satisfied:
+	case now.satisfied:
 		reason, text = n.facts.Refused.Reason, clauseOf(n.facts.Refused.Message, n.facts.Tree, unit)
 		if missing > 0 {
 			reason, text = v2alpha2.ReasonWaitingForPods, fmt.Sprintf("it lacks %s that must be created first", message.Count(missing, "pod"))

@@ -95,13 +95,13 @@ func (h *gatedPods) sync(ctx context.Context, key gangstate.Key) (time.Duration,
 	refused := 0
 	notes := podgroup.NotesOf(f)
 	for _, w := range f.Waiting {
-		note := notes.Of(w)
-		reason, due := h.reasonFor(f, w, gated, note, now)
+		reason, due := h.reasonFor(f, w, gated, notes, now)
 		switch {
 		case reason == "":
 		case due > 0:
 			next = sooner(next, due)
 		default:
+			note := notes.Of(w)
 			written, err := h.write(ctx, w, gated.pods[w.Pod.UID], reason, note, now)
 			if err != nil {
 				errs = append(errs, err)
@@ -178,13 +178,16 @@ func (gated *gatedGang) observe(f podgroup.Facts, now time.Time) {
 
 // reasonFor returns the reason for PodScheduled=False that the pod should have, and the time until it should be
 // written. "": none, or the written reason is still correct.
-func (h *gatedPods) reasonFor(f podgroup.Facts, w podgroup.WaitingPod, gated *gatedGang, note podgroup.HeldNote, now time.Time) (string, time.Duration) {
+func (h *gatedPods) reasonFor(f podgroup.Facts, w podgroup.WaitingPod, gated *gatedGang, notes *podgroup.HeldNotes, now time.Time) (string, time.Duration) {
 	if w.Gated {
 		return "", 0 // the API server sets the condition, with its own reason
 	}
 	p := gated.pods[w.Pod.UID]
-	if p.note != note.Head {
-		p.note, p.noteSince = note.Head, now
+	var note podgroup.HeldNote
+	if p.written != "" { // before the first write, which most pods do not wait for, no note is compared
+		if note = notes.Of(w); p.note != note.Head {
+			p.note, p.noteSince = note.Head, now
+		}
 	}
 	unschedulable := f.Group == nil || f.Group.Spec.MarkUnschedulable == nil || *f.Group.Spec.MarkUnschedulable
 	reason, since, after := v2alpha2.EventWaitingForGang, p.idleSince, h.waitingForGangAfter
