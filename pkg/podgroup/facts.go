@@ -89,11 +89,10 @@ type Facts struct {
 	// NoSuchClass is the PriorityClass that the PodGroup names if it does not exist; "": it exists, or none is named.
 	NoSuchClass string
 
-	// Owners are the controllers of the existing pods of a gang that lacks pods; sorted by kind and name, at most 10.
-	Owners []Owner
-	// Failed is the number of failed pods of the gang whose objects still exist. The reporter sets it, and Unclaimed,
-	// only for a gang that has lacked pods for a while. Unclaimed contains objects that name the PodGroup in another
-	// way than pods must.
+	// The reporter sets Owners, Failed and Unclaimed, and only for a gang that has lacked pods for a while. Owners are the
+	// controllers of its existing pods, sorted by kind and name, at most 10; Failed is the number of its failed pods whose
+	// objects still exist; Unclaimed contains objects that name the PodGroup in another way than pods must.
+	Owners    []Owner
 	Failed    int
 	Unclaimed []Unclaimed
 

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -211,40 +209,8 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 			f.NoSuchClass = g.group.Spec.PriorityClassName
 		}
 	}
-	if g.tree != nil && !n.created.Satisfied(g.tree.Root()) {
-		f.Owners = g.owners()
-	}
 	*buffer = append(*buffer, g.rows...)
 	return f, g.lacking(f), true
-}
-
-// maxOwners is the maximum number of owners in Facts: a gang of bare ReplicaSets may have one for each pod.
-const maxOwners = 10
-
-// owners returns the controllers of the existing pods. It visits all members, but only of a gang that lacks pods.
-func (g *gangState) owners() []podgroup.Owner {
-	found := map[types.UID]*podgroup.Owner{}
-	for _, m := range g.members {
-		ref := metav1.GetControllerOfNoCopy(m.pod)
-		if ref == nil || !m.share.has(isLive) || m.pod.Status.Phase == corev1.PodFailed {
-			continue
-		}
-		o := found[ref.UID]
-		if o == nil {
-			o = &podgroup.Owner{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: ref.UID, Leaf: m.leaf}
-			found[ref.UID] = o
-		}
-		o.Mixed = o.Mixed || m.misplaced != "" || m.leaf != o.Leaf
-		o.Pods++
-	}
-	out := make([]podgroup.Owner, 0, len(found))
-	for _, o := range found {
-		out = append(out, *o)
-	}
-	slices.SortFunc(out, func(a, b podgroup.Owner) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
-	})
-	return out[:min(len(out), maxOwners)]
 }
 
 // lacking returns, per leaf, the number of waiting pods for which the refused attempt found no capacity: of the

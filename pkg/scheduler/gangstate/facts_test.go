@@ -95,7 +95,7 @@ func TestFacts(t *testing.T) {
 				StrayTotal: 1, Stray: []podgroup.Misplaced{{Why: `carries sub-group "x", which the PodGroup does not have`, Pods: []string{"c"}, Total: 1}},
 			},
 		},
-		"a gang that lacks pods names the owners of those that exist": {
+		"a gang that lacks pods": {
 			group: wrappers.MakePodGroup("g", "ml").UID("group").SubGroup("x", 3).SubGroup("y", 1),
 			pods: []*wrappers.PodWrapper{
 				pod("a").SubGroup("x").Controller("StatefulSet", "web", "1"), pod("b").SubGroup("x").Controller("StatefulSet", "web", "1").Node("n1"),
@@ -105,11 +105,6 @@ func TestFacts(t *testing.T) {
 			want: podgroup.Facts{
 				Profile: "muster-scheduler", Created: gang.Counts{"x": 2, "y": 2}, Usable: gang.Counts{"x": 2, "y": 2}, Bound: gang.Counts{"x": 1}, Terminating: 1,
 				MisplacedTotal: 1, Misplaced: []podgroup.Misplaced{{Why: `carries sub-group "z", which the PodGroup does not have`, Pods: []string{"e"}, Total: 1}},
-				Owners: []podgroup.Owner{
-					{APIVersion: "batch/v1", Kind: "Job", Name: "both", UID: "2", Leaf: "y", Pods: 1},
-					{APIVersion: "batch/v1", Kind: "Job", Name: "stray", UID: "3", Mixed: true, Pods: 1},
-					{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "1", Leaf: "x", Pods: 2},
-				},
 				Waiting: []podgroup.WaitingPod{
 					{Pod: pod("a").Obj()}, {Pod: pod("c").Obj()}, {Pod: pod("e").Obj(), Misplaced: `carries sub-group "z", which the PodGroup does not have`}, {Pod: pod("f").Obj()},
 				},

@@ -45,7 +45,8 @@ const (
 // fails, the reason is unknown.
 type makers struct {
 	client kubernetes.Interface
-	pods   corelisters.PodLister // nil: pods that name a PodGroup in another way are not searched
+	pods   corelisters.PodLister                // nil: pods that name a PodGroup in another way are not searched
+	listed func(gangstate.Key) []podgroup.Owner // Registry.Owners
 	failed func(gangstate.Key) int
 	clock  clock.PassiveClock
 
@@ -70,7 +71,7 @@ type claim struct {
 
 func newMakers(o Options) *makers {
 	return &makers{
-		client: o.Client, pods: o.Pods, failed: o.Failed, clock: o.Clock,
+		client: o.Client, pods: o.Pods, listed: o.Registry.Owners, failed: o.Failed, clock: o.Clock,
 		namespaces: map[string]namespaceRead{},
 	}
 }
@@ -81,12 +82,13 @@ func (m *makers) complete(ctx context.Context, f *podgroup.Facts) []claim {
 	defer cancel()
 	now := m.clock.Now()
 	m.forget(now)
-	f.Owners = slices.Clone(f.Owners)
+	key := gangstate.Key{Namespace: f.Namespace, Name: f.Name}
+	f.Owners = m.listed(key)
 	for i := range f.Owners[:min(len(f.Owners), maxReads)] {
 		f.Owners[i] = m.owner(reading, f.Namespace, f.Owners[i], now)
 	}
 	if m.failed != nil {
-		f.Failed = m.failed(gangstate.Key{Namespace: f.Namespace, Name: f.Name})
+		f.Failed = m.failed(key)
 	}
 	if f.Pods > 0 || m.pods == nil {
 		return nil

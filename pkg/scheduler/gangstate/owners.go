@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangstate
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/podgroup"
+)
+
+// maxOwners is the maximum number of owners returned: a gang of bare ReplicaSets may have one for each pod.
+const maxOwners = 10
+
+// Owners returns the controllers of the existing pods of a gang, sorted by kind and name, at most 10; their objects were
+// not read. It visits all members and is not part of Facts, because only a gang that has lacked pods for a while needs
+// it. An unknown gang has none.
+func (r *Registry) Owners(key Key) []podgroup.Owner {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.gangs[key]
+	if g == nil {
+		return nil
+	}
+	found := map[types.UID]*podgroup.Owner{}
+	for _, m := range g.members {
+		ref := metav1.GetControllerOfNoCopy(m.pod)
+		if ref == nil || !m.share.has(isLive) || m.pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		o := found[ref.UID]
+		if o == nil {
+			o = &podgroup.Owner{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: ref.UID, Leaf: m.leaf}
+			found[ref.UID] = o
+		}
+		o.Mixed = o.Mixed || m.misplaced != "" || m.leaf != o.Leaf
+		o.Pods++
+	}
+	out := make([]podgroup.Owner, 0, len(found))
+	for _, o := range found {
+		out = append(out, *o)
+	}
+	slices.SortFunc(out, func(a, b podgroup.Owner) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	return out[:min(len(out), maxOwners)]
+}
