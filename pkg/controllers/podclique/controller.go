@@ -45,7 +45,9 @@ type Reconciler struct {
 	options   Options
 	recorder  events.EventRecorder // nil before SetupWithManager
 	unwritten children.Since       // statuses that differ from the written ones, by UID
-	templates templates            // templates of the pods that were created last
+	// templates contains the template hash of the latest pods of each PodClique; nil: this process created none. This is
+	// safe, because the cache of a new process begins with a list of all pods.
+	templates children.Memory[*string]
 }
 
 // New returns a Reconciler. c reads from the cache, live from the API server.

@@ -9,14 +9,43 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
 )
+
+// ensureNoneHidden returns a conflict if the PodClique has pods that were created from an earlier template and that
+// are not in the cache yet. The API server rejects a second pod of the same template and index, because its name is in
+// use; a pod of another template has another name (docs/decisions, U8). pods are the PodClique's own pods in the
+// cache.
+func (r *Reconciler) ensureNoneHidden(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod) error {
+	isNew := clique.Status.ObservedGeneration == 0
+	last := *r.templates.Of(clique, nil)
+	if (last == nil || *last == clique.Labels[v1alpha1.LabelPodTemplateHash]) && (isNew || clique.Status.ObservedRevision == observed.Revision(clique)) {
+		return nil
+	}
+	cached := make(map[types.UID]bool, len(pods))
+	for _, p := range pods {
+		cached[p.UID] = true
+	}
+	live, err := r.livePods(ctx, clique)
+	if err != nil {
+		return fmt.Errorf("listing the pods of PodClique %s before others are created from a new template: %w", clique.Name, err)
+	}
+	for i := range live {
+		if p := &live[i]; metav1.IsControlledBy(p, clique) && !cached[p.UID] {
+			return apierrors.NewConflict(corev1.Resource("pods"), p.Name, errors.New("was created a moment ago, and is not in the cache yet"))
+		}
+	}
+	return nil
+}
 
 // createPod creates one pod.
 func (r *Reconciler) createPod(ctx context.Context, clique *v1alpha1.PodClique, n lifecycle.NewPod) error {

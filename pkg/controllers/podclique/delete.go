@@ -45,7 +45,7 @@ func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodCli
 		}
 	}
 	takesReady := slices.ContainsFunc(deletions, func(d lifecycle.Deletion) bool { return d.Reason == lifecycle.DeletedUpdate && d.Pod.Ready })
-	there, ready, err := r.livePods(ctx, clique, takesReady)
+	there, ready, err := r.countLive(ctx, clique, takesReady)
 	if err != nil {
 		return fmt.Errorf("counting the pods before some are deleted: %w", err)
 	}
@@ -61,22 +61,27 @@ func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodCli
 	return nil
 }
 
-// livePods returns the pods with the clique's label in the API server, true for those that are not being deleted, and
+// livePods returns the metadata of the pods with the clique's label in the API server.
+func (r *Reconciler) livePods(ctx context.Context, clique *v1alpha1.PodClique) ([]metav1.PartialObjectMetadata, error) {
+	live := &metav1.PartialObjectMetadataList{}
+	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	err := r.live.List(ctx, live, withLabelOf(clique)...)
+	return live.Items, err
+}
+
+// countLive returns the pods with the clique's label in the API server, true for those that are not being deleted, and
 // with status the number of the clique's own pods that are ready.
-func (r *Reconciler) livePods(ctx context.Context, clique *v1alpha1.PodClique, status bool) (there map[types.UID]bool, ready int32, err error) {
+func (r *Reconciler) countLive(ctx context.Context, clique *v1alpha1.PodClique, status bool) (there map[types.UID]bool, ready int32, err error) {
 	there = map[types.UID]bool{}
-	options := withLabelOf(clique)
 	if !status {
-		live := &metav1.PartialObjectMetadataList{}
-		live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-		err = r.live.List(ctx, live, options...)
-		for i := range live.Items {
-			there[live.Items[i].UID] = live.Items[i].DeletionTimestamp == nil
+		live, err := r.livePods(ctx, clique)
+		for i := range live {
+			there[live[i].UID] = live[i].DeletionTimestamp == nil
 		}
 		return there, 0, err
 	}
 	live := &corev1.PodList{}
-	err = r.live.List(ctx, live, options...)
+	err = r.live.List(ctx, live, withLabelOf(clique)...)
 	for i := range live.Items {
 		pod := &live.Items[i]
 		there[pod.UID] = pod.DeletionTimestamp == nil

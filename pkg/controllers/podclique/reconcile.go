@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,7 +37,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	clique := &v1alpha1.PodClique{}
 	err := r.client.Get(ctx, request.NamespacedName, clique)
 	if err != nil {
-		r.templates.forget(request.NamespacedName)
+		r.templates.Forget(request.NamespacedName)
 		return r.children.Result(ctx, request.NamespacedName, now, 0, client.IgnoreNotFound(err), releaseErr)
 	}
 	if clique.DeletionTimestamp != nil { // the garbage collector deletes its pods
@@ -98,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if err := r.ensureNoneHidden(ctx, clique, pods); err != nil {
 			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 		}
-		r.templates.created(clique)
+		*r.templates.Of(clique, nil) = ptr.To(clique.Labels[v1alpha1.LabelPodTemplateHash])
 	}
 
 	// 4. Create what is missing. No later step waits for the pods: indices are disjoint.

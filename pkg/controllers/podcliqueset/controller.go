@@ -40,7 +40,7 @@ type Reconciler struct {
 	// stalledUpdateAfter is the time without progress after which an update has stalled. Not positive: never.
 	stalledUpdateAfter time.Duration
 	recorder           events.EventRecorder // nil before SetupWithManager
-	stories            stories
+	stories            children.Memory[story]
 }
 
 // New returns a Reconciler. c reads from the cache, live from the API server. schedulerName is set on pods whose

@@ -51,7 +51,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	live := &v1alpha1.PodCliqueSet{}
 	if err := r.client.Get(ctx, request.NamespacedName, live); err != nil {
 		metrics.UnderWay(v1alpha1.KindPodCliqueSet, request.String(), 0)
-		r.stories.forget(request.NamespacedName)
+		r.stories.Forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if live.DeletionTimestamp != nil {

@@ -3,62 +3,32 @@
 package podcliqueset
 
 import (
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/observed"
 )
 
 // settleTime is the delay between a change of availability and its event. A set may go through several states in a
 // short time, and the event describes only the last of them.
 const settleTime = 2 * time.Second
 
-// stories stores the state of sets that the latest events about their availability described. It is lost when the
-// process ends; it then begins with the state in the status.
-type stories struct {
-	mu   sync.Mutex
-	sets map[types.NamespacedName]*story // guarded by mu; only the worker that processes the name accesses its entry
-}
-
+// story is the state of a set that the latest events about its availability described.
 type story struct {
-	uid      types.UID
 	reported desired.SetOutline
 	at       time.Time // when the events about changes since then are due; zero: no change
-}
-
-// of returns the story of a set, which has its status from before this pass.
-func (s *stories) of(set *v1alpha1.PodCliqueSet) *story {
-	name := types.NamespacedName{Namespace: set.Namespace, Name: set.Name}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := s.sets[name]; t != nil && t.uid == set.UID {
-		return t
-	}
-	if s.sets == nil {
-		s.sets = map[types.NamespacedName]*story{}
-	}
-	t := &story{uid: set.UID, reported: desired.OutlineOf(set)}
-	s.sets[name] = t
-	return t
-}
-
-func (s *stories) forget(name types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.sets, name)
 }
 
 // tell emits the events about the availability of a set that are due, and returns the time until the next ones are
 // due, 0: there are none. before and after are the set before and after this pass. An update has events of its own:
 // pods that it deletes are reported here only if they are not replaced in time.
 func (r *Reconciler) tell(before, after *v1alpha1.PodCliqueSet, now time.Time) time.Duration {
-	t := r.stories.of(before)
-	if p := after.Status.UpdateProgress; p != nil && p.UpdateEndedAt == nil {
+	t := r.stories.Of(before, func() story { return story{reported: desired.OutlineOf(before)} })
+	if observed.SetProgress(after).Open() {
 		t.at = time.Time{}
 		return 0
 	}

@@ -86,8 +86,8 @@ func TestStoryOfASet(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
-			r.stories.forget(types.NamespacedName{Namespace: "ml", Name: "chat"})
-			if len(r.stories.sets) != 0 {
+			r.stories.Forget(types.NamespacedName{Namespace: "ml", Name: "chat"})
+			if r.stories.Len() != 0 {
 				t.Error("a set that is gone is remembered")
 			}
 		})
