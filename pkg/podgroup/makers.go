@@ -118,6 +118,7 @@ func UnclaimedAdvice(u Unclaimed) string {
 		}
 		return fmt.Sprintf("%s %s it by %s: make it annotation %s", podsNamed("pod", u.Names, u.Total), verb, u.Where, v2alpha2.PodGroupAnnotation)
 	}
-	return fmt.Sprintf("%s %s names it by %s of its own: move that to spec.template.metadata.annotations",
+	// The template of a Job is immutable.
+	return fmt.Sprintf("%s %s names it by %s of its own: recreate it with that in spec.template.metadata.annotations",
 		u.Kind, message.Truncate(u.Names[0], maxShown), u.Where)
 }

@@ -81,7 +81,7 @@ func TestUnclaimed(t *testing.T) {
 		"pods with the label of another product": {[]Unclaimed{{Kind: "Pod", Names: []string{"a", "b", "c"}, Total: 3, Where: "label scheduling.x-k8s.io/pod-group"}},
 			"3 pods (a, b, …) name it by label scheduling.x-k8s.io/pod-group: make it annotation pod-group-name"},
 		"a Job": {[]Unclaimed{{Kind: "Job", Names: []string{"train"}, Total: 1, Where: "annotation pod-group-name"}},
-			"Job train names it by annotation pod-group-name of its own: move that to spec.template.metadata.annotations"},
+			"Job train names it by annotation pod-group-name of its own: recreate it with that in spec.template.metadata.annotations"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

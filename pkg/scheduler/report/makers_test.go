@@ -236,8 +236,8 @@ func TestPodsThatNameThePodGroupOtherwise(t *testing.T) {
 		"by their Job's own annotation": {
 			objects: []runtime.Object{job},
 			pods:    []*wrappers.PodWrapper{plain("a").Controller("Job", "job", "1"), plain("b").Controller("Job", "job", "1")},
-			want:    "0/2 pods bound; needs 2 pods, 0 exist; Job job names it by annotation pod-group-name of its own: move that to spec.template.metadata.annotations",
-			event:   "Warning PodGroupNotNamed Pod/a: the pod is in no gang, and PodGroup train has no pods: Job job names it by annotation pod-group-name of its own: move that to spec.template.metadata.annotations",
+			want:    "0/2 pods bound; needs 2 pods, 0 exist; Job job names it by annotation pod-group-name of its own: recreate it with that in spec.template.metadata.annotations",
+			event:   "Warning PodGroupNotNamed Pod/a: the pod is in no gang, and PodGroup train has no pods: Job job names it by annotation pod-group-name of its own: recreate it with that in spec.template.metadata.annotations",
 		},
 		"not: a member of another gang, and one that is being deleted": {
 			pods: []*wrappers.PodWrapper{
