@@ -9,14 +9,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/server"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-base/cli"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
@@ -125,6 +121,8 @@ func run(cmd *cobra.Command, opts *options.Options) error {
 	}()
 
 	gangs := gangadmission.New()
+	answers := make(chan struct{})
+	gangs.StartAfter(answers)
 	newGate := func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		remove() // read when plugins are made; with --write-config-to Setup does not return
 		return gangs.NewGate(ctx, args, handle)
@@ -140,38 +138,16 @@ func run(cmd *cobra.Command, opts *options.Options) error {
 	gates.(featuregate.MutableFeatureGate).AddMetrics()
 	opts.ComponentGlobalsRegistry.AddMetrics()
 	klog.FromContext(ctx).Info("Starting muster-scheduler", "version", version.String())
-	waitForAPIServer(ctx, config.Client)
+	go func() {
+		defer close(answers)
+		waitForAPIServer(ctx, config.Client.Discovery().RESTClient(), apiServerPoll, apiServerUnready)
+	}()
 	podGroups, err := report.NewPodGroupClient(config.KubeConfig)
 	if err != nil {
 		return err
 	}
-	config.InformerFactory = informersWithSchema{SharedInformerFactory: config.InformerFactory, check: podGroups.CheckSchema}
+	config.InformerFactory = lateInformers{SharedInformerFactory: config.InformerFactory, answers: answers, check: podGroups.CheckSchema}
 	return app.Run(ctx, config, sched)
-}
-
-const (
-	apiServerPoll = 250 * time.Millisecond
-	// apiServerWait is shorter than what a liveness probe allows: the program serves /livez only once it runs.
-	apiServerWait = 20 * time.Second
-)
-
-// waitForAPIServer returns when the API server is ready, or after some time without an answer. Informers that meet an API
-// server that is away come back after up to 30 seconds; a gang that a crash left bound in part would wait for them.
-func waitForAPIServer(ctx context.Context, client kubernetes.Interface) {
-	ctx, cancel := context.WithTimeout(ctx, apiServerWait)
-	defer cancel()
-	logger := klog.FromContext(ctx)
-	waited := false
-	_ = wait.PollUntilContextCancel(ctx, apiServerPoll, true, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		err := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
-		if err != nil && !waited {
-			waited = true
-			logger.Info("Waiting for the API server to be ready", "reason", err)
-		}
-		return err == nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err), nil
-	})
 }
 
 // builtinProfile writes the built-in configuration to a file and makes it --config, if none was given: the stock

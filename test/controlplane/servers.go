@@ -67,6 +67,9 @@ func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
 // StopAPIServer terminates the API server with SIGTERM, and kills it after two seconds.
 func (cp *ControlPlane) StopAPIServer() { cp.apiServer.Terminate(2 * time.Second) }
 
+// KillAPIServer kills the API server with SIGKILL.
+func (cp *ControlPlane) KillAPIServer() { cp.apiServer.Kill() }
+
 func (cp *ControlPlane) apiServerArgs() ([]string, error) {
 	args := []string{
 		"--bind-address=127.0.0.1",

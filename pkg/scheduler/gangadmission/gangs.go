@@ -60,6 +60,8 @@ type Gangs struct {
 
 	podLister corelisters.PodLister // of the scheduler's informer; nil until the first NewAdmission
 
+	startAfter <-chan struct{} // nil: immediately
+
 	mu       sync.Mutex
 	args     *config.GangAdmissionArgs // nil until the first NewAdmission
 	reporter *report.Reporter
@@ -81,6 +83,10 @@ func New() *Gangs {
 		gated:    sets.New[string](),
 	}
 }
+
+// StartAfter makes the informers of gangs start after the channel is closed, instead of immediately. It must be called
+// before app.Setup.
+func (g *Gangs) StartAfter(ready <-chan struct{}) { g.startAfter = ready }
 
 // Attach checks that the plugins are enabled at the required extension points of every profile, makes the scheduling
 // loop hand out the members of a plan consecutively, and delays their events until their bindings are posted. It must

@@ -32,7 +32,7 @@ const tickInterval = 50 * time.Millisecond
 // ticksPerLook is the number of ticks between checks that are made once a second.
 const ticksPerLook = int(time.Second / tickInterval)
 
-// start connects the core to the API server: it starts the informers now, and the writers once this process leads.
+// start connects the core to the API server: it starts the informers (StartAfter), and the writers once this process leads.
 // The scheduler starts its own informers.
 func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	register()
@@ -108,9 +108,18 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		}
 		synced = append(synced, registration.HasSynced)
 	}
-	ended.Start(ctx.Done())
-	go g.keys.Run(ctx, g.leading)
-	go groups.Run(ctx.Done())
+	go func() {
+		if g.startAfter != nil {
+			select {
+			case <-g.startAfter:
+			case <-ctx.Done():
+				return
+			}
+		}
+		ended.Start(ctx.Done())
+		go g.keys.Run(ctx, g.leading)
+		groups.Run(ctx.Done())
+	}()
 	go func() {
 		if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 			return

@@ -90,6 +90,84 @@ func TestAPIServerAwayDuringAdmission(t *testing.T) {
 	}
 }
 
+// The API server and the scheduler are killed together during the admission of several gangs, as when their machine fails.
+// The new scheduler starts before the API server is back, or after it.
+func TestKilledTogetherWithTheAPIServer(t *testing.T) {
+	const gangs, size = 4, 8
+	outage := 4 * time.Second
+	if long(t) {
+		outage = 60 * time.Second
+	}
+	for _, tc := range []struct {
+		name        string
+		beforeStart time.Duration // from the kill to the start of the scheduler
+	}{
+		{"the scheduler starts first", outage / 4},
+		{"the API server starts first", outage},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := newCluster(t, gangs)
+			p := c.startBehindProxy(map[string]any{"bindParallelism": 1})
+			o := c.observe()
+			all := names("gang", 0, gangs)
+			killed := make(chan struct{})
+			arrived := p.decide("gang-1-5", func(w http.ResponseWriter, r *http.Request, attempt int) {
+				if attempt == 1 {
+					<-killed
+				}
+				p.api.ServeHTTP(w, r)
+			})
+			for _, g := range all {
+				o.expect(g, size)
+				c.apply(c.group(g).MinMember(size))
+			}
+			for i := range size {
+				for _, g := range all {
+					c.create(c.pod(fmt.Sprintf("%s-%d", g, i), g, 1))
+				}
+			}
+			c.untilArrived(arrived, 1, time.Minute)
+			if c.partial(all, size) == 0 {
+				t.Errorf("no gang is bound in part when gang-1-5 is about to be bound")
+			}
+			cp.KillAPIServer()
+			c.scheduler.Kill()
+			close(killed)
+			<-time.After(tc.beforeStart) // the outage itself, as below
+			restarts := 0
+			if tc.beforeStart < outage {
+				c.must(c.scheduler.Start(), "starting muster-scheduler")
+				<-time.After(outage - tc.beforeStart)
+			}
+			c.must(cp.StartAPIServer(c.ctx), "starting the API server")
+			back := time.Now()
+			if !c.scheduler.Running() { // as a kubelet does
+				restarts++
+				c.must(c.scheduler.Start(), "starting muster-scheduler")
+			}
+			c.untilAnswers()
+			for _, g := range all {
+				c.untilBound(g, size)
+			}
+			whole := time.Since(back)
+			for _, g := range all {
+				c.untilAdmitted(g)
+			}
+			partials, _ := o.stop()
+			for _, p := range partials {
+				if p.ended != "whole" {
+					t.Errorf("gang %s was bound in part for %s and then released", p.gang, p.duration)
+				}
+			}
+			if whole > 30*time.Second {
+				t.Errorf("gangs were bound in part for %s after the API server was back, longer than the repair timeout", whole)
+			}
+			t.Logf("both away for %s: all whole %s after the API server was back (%d starts of the scheduler then)", outage, ms(whole), restarts)
+			c.must(cp.RestartControllerManager(c.ctx), "restarting kube-controller-manager") // the next test needs it
+		})
+	}
+}
+
 // untilAnswers waits until the API server and its storage answer: it is ready a moment before.
 func (c *cluster) untilAnswers() {
 	c.t.Helper()

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/muster-project/muster/pkg/scheduler/report"
+)
+
+const (
+	apiServerPoll    = 250 * time.Millisecond
+	apiServerTimeout = 3 * time.Second // of one request
+	// apiServerUnready is how long an API server that says that it is not ready holds up the start.
+	apiServerUnready = 20 * time.Second
+
+	schemaPoll = 2 * time.Second
+	// schemaWait is how long a schema that cannot be read holds up the start: without an answer it is taken to fit.
+	schemaWait = 20 * time.Second
+)
+
+// lateInformers are the scheduler's informers. They start when the API server answers, and are not in sync before
+// PodGroups have Muster's schema: beside a CRD of the same name of another product gangs would be read without the fields
+// that were pruned. Until then /readyz fails and nothing is scheduled, and /healthz is served.
+type lateInformers struct {
+	informers.SharedInformerFactory
+	answers <-chan struct{} // closed when the API server answers
+	check   func(ctx context.Context) error
+}
+
+// Start implements informers.SharedInformerFactory.
+func (f lateInformers) Start(stop <-chan struct{}) {
+	select {
+	case <-f.answers:
+	case <-stop:
+	}
+	f.SharedInformerFactory.Start(stop)
+}
+
+// WaitForCacheSync implements informers.SharedInformerFactory.
+func (f lateInformers) WaitForCacheSync(stop <-chan struct{}) map[reflect.Type]bool {
+	waitForSchema(wait.ContextForChannel(stop), f.check, schemaPoll, schemaWait)
+	return f.SharedInformerFactory.WaitForCacheSync(stop)
+}
+
+// waitForAPIServer returns when the API server is ready, or has answered for the time unready that it is not, or ctx ends.
+// Informers that meet an API server that is away retry after up to 30 seconds; a gang that a crash left bound in part
+// would wait for them.
+func waitForAPIServer(ctx context.Context, server rest.Interface, poll, unready time.Duration) {
+	logger := klog.FromContext(ctx)
+	logged, answered := false, time.Duration(0)
+	_ = wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, apiServerTimeout)
+		defer cancel()
+		err := server.Get().AbsPath("/readyz").MaxRetries(0).Do(ctx).Error()
+		if err == nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			return true, nil
+		}
+		if !logged {
+			logged = true
+			logger.Info("Waiting for the API server to be ready", "reason", err)
+		}
+		if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+			answered += poll
+		}
+		return answered >= unready, nil
+	})
+}
+
+// waitForSchema returns when the schema of PodGroups fits, or cannot be read for so long, or ctx ends.
+func waitForSchema(ctx context.Context, check func(ctx context.Context) error, poll, unread time.Duration) {
+	logger := klog.FromContext(ctx)
+	waited, told := time.Duration(0), ""
+	_ = wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
+		err := check(ctx)
+		switch {
+		case err == nil:
+			if told != "" {
+				logger.Info("PodGroups have the schema of Muster now")
+			}
+			return true, nil
+		case errors.Is(err, report.ErrForeignSchema):
+			waited = 0
+			if told != err.Error() {
+				told = err.Error()
+				logger.Error(err, "muster-scheduler is not ready and schedules nothing until the CRD is replaced by the one in manifests/crds; another product that needs its own cannot run in this cluster beside Muster")
+			}
+		default:
+			if waited += poll; waited >= unread {
+				logger.Error(err, "The schema of PodGroups is unknown; it is taken to be that of Muster")
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+}
