@@ -207,16 +207,11 @@ func (g *Gangs) wake(logger klog.Logger, r ready) {
 	g.activate(logger, r.pods)
 }
 
-// activate moves pods to the active queue.
+// activate moves pods to the active queue, in this order.
 func (g *Gangs) activate(logger klog.Logger, pods []*corev1.Pod) {
-	if len(pods) == 0 {
-		return
+	if len(pods) > 0 {
+		g.wakeups.queue.ActivateInOrder(logger, pods)
 	}
-	byName := make(map[string]*corev1.Pod, len(pods))
-	for _, p := range pods {
-		byName[p.Namespace+"/"+p.Name] = p
-	}
-	g.wakeups.queue.Activate(logger, byName)
 }
 
 // refuseWithoutNodes records a refusal for the gang of a leader that the scheduler did not try because there are no

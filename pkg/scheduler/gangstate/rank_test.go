@@ -3,6 +3,8 @@
 package gangstate
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +12,27 @@ import (
 
 	"github.com/muster-project/muster/test/wrappers"
 )
+
+// After a restart all gangs become known together. The scheduling loop may pop a leader while others are being activated,
+// so they are activated in the order of the queue.
+func TestLeadersAreActivatedInTheOrderOfTheQueue(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	r := New()
+	r.AddProfile(wrappers.SchedulerName)
+	for i := range int32(20) {
+		name := fmt.Sprintf("g-%02d", i)
+		r.SetGroup(wrappers.MakePodGroup(name, testNamespace).UID("group-"+name).MinMember(1).Obj(), now)
+		r.SetPod(wrappers.MakePod(name, testNamespace).UID(name).Gang(name).Priority(i).Obj(), now)
+	}
+	var got []int32
+	for _, pod := range r.Synced(now).Activate {
+		got = append(got, *pod.Spec.Priority)
+	}
+	if !slices.IsSortedFunc(got, func(a, b int32) int { return int(b - a) }) || len(got) != 20 {
+		t.Errorf("priorities in the order of activation: %v", got)
+	}
+}
 
 // TestLeaderComesBefore compares the leader of a gang "g" of three with other pods that have waited for longer.
 func TestLeaderComesBefore(t *testing.T) {

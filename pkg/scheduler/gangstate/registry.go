@@ -3,6 +3,7 @@
 package gangstate
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +22,7 @@ type Key = types.NamespacedName
 
 // Effects are the actions that the caller must perform after a change, without holding any lock of this package.
 type Effects struct {
-	// Activate: pods to move to the active queue (leaders).
+	// Activate: pods to move to the active queue (leaders), in its order.
 	Activate []*corev1.Pod
 	// Dirty: gangs whose PodGroup status may have changed.
 	Dirty []Key
@@ -139,8 +140,19 @@ func (r *Registry) enter(now time.Time) {
 }
 
 // leave ends a call: it adds the cancellations of plans that were aborted during the call, and the vacated pods, to
-// the effects.
+// the effects, and sorts the pods to activate. Without the order the scheduling loop could pop any of them first.
 func (r *Registry) leave(e Effects) Effects {
+	if len(e.Activate) > 1 {
+		ranks := make(map[types.UID]Rank, len(e.Activate))
+		for _, pod := range e.Activate {
+			if m := r.members[pod.UID]; m != nil {
+				ranks[pod.UID] = r.leaderRank(m.gang)
+			} else {
+				ranks[pod.UID] = Rank{Priority: podPriority(pod), Tier: TierNormal, Time: r.now}
+			}
+		}
+		slices.SortStableFunc(e.Activate, func(a, b *corev1.Pod) int { return ranks[a.UID].Compare(ranks[b.UID]) })
+	}
 	if len(r.cancelled) > 0 {
 		e.Cancel = append(e.Cancel, r.cancelled...)
 		r.cancelled = nil

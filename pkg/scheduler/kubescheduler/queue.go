@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -123,10 +124,16 @@ func (q *Queue) Delete(pod *corev1.Pod) {
 // Activate implements queue.SchedulingQueue: gated pods enter the stock queue. A pod whose cycle is running enters
 // again when the cycle has failed.
 func (q *Queue) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
-	others := maps.Clone(pods)
-	for key, pod := range pods {
-		if q.enter(logger, pod) {
-			delete(others, key)
+	q.ActivateInOrder(logger, slices.Collect(maps.Values(pods)))
+}
+
+// ActivateInOrder is Activate for pods in the order of the queue. The scheduling loop may pop the first of them before
+// the others have entered.
+func (q *Queue) ActivateInOrder(logger klog.Logger, pods []*corev1.Pod) {
+	others := map[string]*corev1.Pod{}
+	for _, pod := range pods {
+		if !q.enter(logger, pod) {
+			others[pod.Namespace+"/"+pod.Name] = pod
 		}
 	}
 	if len(others) > 0 {

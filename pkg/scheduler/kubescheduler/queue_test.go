@@ -116,6 +116,33 @@ func TestPodsOfGangsStayOutOfTheStockQueue(t *testing.T) {
 	}
 }
 
+// added records the order in which pods enter the stock queue.
+type added struct {
+	queue.SchedulingQueue
+	names []string
+}
+
+func (a *added) Add(ctx context.Context, pod *corev1.Pod) {
+	a.names = append(a.names, pod.Name)
+	a.SchedulingQueue.Add(ctx, pod)
+}
+
+func TestPodsEnterInTheGivenOrder(t *testing.T) {
+	s := newQueueScene(t)
+	stock := &added{SchedulingQueue: s.stock}
+	s.q.SchedulingQueue = stock
+	want := []string{"e", "a", "d", "b", "f", "c"}
+	var pods []*corev1.Pod
+	for _, name := range want {
+		pods = append(pods, gangPod(name))
+	}
+	s.add(pods...)
+	s.q.ActivateInOrder(klog.Background(), pods)
+	if diff := cmp.Diff(want, stock.names); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
 func TestMemberIsPoppedByName(t *testing.T) {
 	s := newQueueScene(t)
 	s.add(plainPod("a-plain"), gangPod("b"))
