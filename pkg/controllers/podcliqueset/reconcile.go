@@ -87,9 +87,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	var update *lifecycle.SetUpdateDecision
 	var removals []removal
 	if revision != nil {
-		// 4. Create missing objects, update those that differ.
-		childrenOf, replicas := owned.children(), int(max(set.Spec.Replicas, 0))
-		childrenOf.PodGroups = owned.presentPodGroups(set)
+		current, replicas := owned.children(), int(max(set.Spec.Replicas, 0))
+		current.PodGroups = owned.presentPodGroups(set)
 		termination = lifecycle.DecideSetTermination(facts, now)
 		if training, err = r.decideTraining(ctx, set, owned, now); err != nil {
 			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
@@ -104,7 +103,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			facts[i].Waits = decisions[i].Note()
 		}
 		update = r.decideUpdate(set, facts, cliques, groups, now) // an update does not end while a replica waits for pods of an earlier attempt
-		recordedReplicas = desired.RecordedReplicas(set, childrenOf)
+		recordedReplicas = desired.RecordedReplicas(set, current)
+
+		// 4. Create missing objects, update those that differ.
 		names, services := make([][]lifecycle.Child, replicas), make([]*corev1.Service, replicas)
 		accessErr := r.createOrUpdateAccess(ctx, set) // before the pods that need it
 		createOrUpdate := func(i int) error {
@@ -114,8 +115,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			if decisions[i].Attempt != observed.SetAttempt(set, i) || training != nil && training.Failure != "" {
 				return nil // the replica is replaced, or the workload fails, which must be recorded first
 			}
-			want := wanted(set, revision, i, owned, childrenOf)
-			names[i] = want.children()
+			want := wanted(set, revision, i, owned, current)
+			names[i] = want.names()
 			if observed.IsFrozen(set, i) {
 				want = want.existing(owned)
 			}
@@ -136,7 +137,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		createErr = errors.Join(accessErr, existingErr, missingErr, serviceErr)
 		for i := range names {
 			if names[i] == nil { // the replica is replaced, or the batches ended before it
-				names[i] = wanted(set, revision, i, owned, childrenOf).children()
+				names[i] = wanted(set, revision, i, owned, current).names()
 			}
 		}
 		removals = append(replacements(set, decisions, owned), unwanted(names, owned)...)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,32 +118,4 @@ func (g *Gangs) withoutGated(logger klog.Logger, pods []*corev1.Pod) []*corev1.P
 		g.setGates(logger, gated)
 	}
 	return kept
-}
-
-// cancel cancels the preparation (PreBind) of assumed members of aborted plans, which occupy their room until it
-// ends. A member whose preparation has not begun yet is cancelled by a later call; each call also processes the
-// members left by earlier ones.
-func (g *Gangs) cancel(uids []types.UID) {
-	g.unwinds.mu.Lock()
-	defer g.unwinds.mu.Unlock()
-	g.unwinds.pods = append(g.unwinds.pods, uids...)
-	g.unwinds.pods = slices.DeleteFunc(g.unwinds.pods, func(uid types.UID) bool {
-		if !g.registry.Unwinds(uid) {
-			return true
-		}
-		found := false
-		for _, h := range g.handles {
-			if pod := h.GetPodInPreBind(uid); pod != nil {
-				found = true
-				pod.CancelPod("the plan of its gang was aborted")
-			}
-		}
-		return found
-	})
-}
-
-// unwinds contains assumed members of aborted plans whose preparation must be cancelled.
-type unwinds struct {
-	mu   sync.Mutex
-	pods []types.UID
 }

@@ -36,9 +36,9 @@ func wanted(set *v1alpha1.PodCliqueSet, r *desired.Revision, i int, owned ownedO
 	}
 }
 
-// children returns the names of the replica's objects. For a set with very many replicas, only the names can be kept
+// names returns the names of the replica's objects. For a set with very many replicas, only the names can be kept
 // in memory.
-func (r replica) children() []lifecycle.Child {
+func (r replica) names() []lifecycle.Child {
 	children := []lifecycle.Child{{Kind: kindService, Name: r.service.Name}}
 	if r.podGroup != nil {
 		children = append(children, lifecycle.Child{Kind: lifecycle.KindPodGroup, Name: r.podGroup.Name})

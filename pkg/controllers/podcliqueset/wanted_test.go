@@ -99,7 +99,7 @@ func TestUnwanted(t *testing.T) {
 			var got [][]string
 			var names [][]lifecycle.Child
 			for i := range int(tc.now.Spec.Replicas) {
-				names = append(names, wanted(tc.now, desired.NewRevision(tc.now, "", nil, nil), i, f, f.children()).children())
+				names = append(names, wanted(tc.now, desired.NewRevision(tc.now, "", nil, nil), i, f, f.children()).names())
 			}
 			for _, r := range unwanted(names, f) {
 				var names []string
