@@ -215,7 +215,7 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 				r.recount(m)
 			}
 		}
-		r.reindex(g)
+		r.evaluate(g, r.now) // it may no longer be complete; Tick repeats an activation
 	}
 	slices.SortFunc(out, func(a, b *corev1.Pod) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/mark"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -479,6 +480,43 @@ func TestAPlanThatDependsOnReleasedPodsIsRefused(t *testing.T) {
 	}
 	if plan, _ := r.Commit(work, placementsOf("b"), now); plan != nil {
 		t.Error("committed a plan of one pod, though the other is being deleted")
+	}
+}
+
+// The release ends the completeness of the gang while its leader's cycle is running, and a replacement arrives before the
+// deletion is observed.
+func TestAGangIsTriedAgainAfterARelease(t *testing.T) {
+	t.Parallel()
+	first := planFor("group", "a", "b")
+	s := begin(t)
+	s.r.WokenByCaller()
+	s.group(podGroup().MinMember(2)).pods(first.bound("a"), owned("b"))
+	leader := s.r.members["b"].pod
+	s.leads("b")
+	s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, s.now)
+	s.r.Wake([]Key{gangG}, s.now)
+	if ok, why := s.r.Pass(leader); !ok {
+		t.Fatal(why)
+	}
+	s.r.Popped(leader.UID)
+	released := 0
+	for range 31 {
+		released = len(s.r.PodsToRelease(time.Second, true))
+	}
+	if released != 1 {
+		t.Fatalf("%d pods are released, want 1", released)
+	}
+	if work, _ := s.r.Begin(leader); work != nil {
+		t.Fatal("an attempt began that counts on a released pod")
+	}
+	s.pods(owned("c"))
+	woken := slices.Contains(s.activated(), "b")
+	for range 3 {
+		s.after(time.Second)
+		woken = woken || slices.Contains(s.activated(), "b")
+	}
+	if !woken {
+		t.Error("the gang is complete again, and its leader is not activated")
 	}
 }
 

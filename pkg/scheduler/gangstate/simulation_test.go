@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +33,13 @@ func TestAnyOrderOfEvents(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
 		rounds *= n
 	}
+	var released atomic.Int64
+	t.Cleanup(func() { // when all seeds are over
+		t.Logf("%d pods of partial gangs were released", released.Load())
+		if released.Load() == 0 && !t.Failed() {
+			t.Error("no pod of a partial gang was released")
+		}
+	})
 	for round := range rounds {
 		t.Run(fmt.Sprintf("seed %d", round), func(t *testing.T) {
 			t.Parallel()
@@ -41,6 +49,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 			}
 			s.settleDown()
 			s.deleteAll()
+			released.Add(int64(s.released))
 		})
 	}
 }
@@ -55,7 +64,13 @@ type simulation struct {
 	calm    bool // no more faults are injected
 	checks  int
 	exact   bool      // refused gangs are woken by the caller
+	scarce  bool      // there is little room
 	standby *Registry // receives the same events, and does not lead
+
+	repairTimeout time.Duration
+	repaired      time.Time          // when PodsToRelease was called last
+	ran           map[types.UID]bool // pods that were bound while the minimum of their gang was
+	released      int                // pods
 
 	// the API server
 	pods   map[types.UID]*corev1.Pod
@@ -106,22 +121,34 @@ func newSimulation(t *testing.T, seed int64) *simulation {
 		t: t, rand: rand.New(rand.NewSource(seed)), r: New(), now: time.Unix(1_000_000, 0),
 		pods: map[types.UID]*corev1.Pod{}, groups: map[Key]*v2alpha2.PodGroup{},
 		queue: map[string]*queued{}, inFlight: map[types.UID]bool{}, again: map[types.UID]bool{},
-		nodes: map[string]int{"n0": 4, "n1": 4, "n2": 3}, used: map[types.UID]string{}, seenPods: map[string]*corev1.Pod{},
+		used: map[types.UID]string{}, seenPods: map[string]*corev1.Pod{},
 		trees: map[uint64]*gang.Tree{}, plans: map[uint64]*Plan{}, opened: map[uint64]bool{},
+		repairTimeout: 30 * time.Second, ran: map[types.UID]bool{},
+	}
+	s.repaired = s.now
+	if seed%3 == 0 {
+		s.repairTimeout = 300 * time.Millisecond // partial gangs are released
 	}
 	s.exact = seed%2 == 1
-	if seed%4 < 2 { // room is scarce: gangs and sub-groups are refused
-		s.nodes = map[string]int{"n0": 2, "n1": 2, "n2": 1}
-	}
+	s.scarce = seed%4 < 2
+	s.nodes = s.capacity()
 	s.r, s.standby = s.newRegistry(), s.newRegistry()
 	s.apply(s.r.Synced(s.now))
 	s.standby.Synced(s.now)
 	return s
 }
 
+// capacity returns the number of pods that each node takes.
+func (s *simulation) capacity() map[string]int {
+	if s.scarce { // gangs and sub-groups are refused
+		return map[string]int{"n0": 2, "n1": 2, "n2": 1}
+	}
+	return map[string]int{"n0": 4, "n1": 4, "n2": 3}
+}
+
 func (s *simulation) newRegistry() *Registry {
 	r := New()
-	r.Configure(Options{Resync: 5 * time.Second, RepairTimeout: 30 * time.Second, SingleSurplusAfter: 300 * time.Millisecond})
+	r.Configure(Options{Resync: 5 * time.Second, RepairTimeout: s.repairTimeout, SingleSurplusAfter: 300 * time.Millisecond})
 	r.AddProfile(wrappers.SchedulerName)
 	r.AddProfile("second")
 	r.SetKeys(testKeys, s.now)
@@ -152,6 +179,64 @@ func (s *simulation) writeStatus(key Key) {
 	s.say("status of %s is written", key.Name)
 	s.groups[key] = group
 	s.toGroups = append(s.toGroups, func() { s.feed(func(r *Registry) Effects { return r.SetGroup(group, s.now) }) })
+}
+
+// repair does the work of package repair: the pods of partial gangs are deleted, after all of them have the condition
+// that records it. No pod of a gang whose minimum was bound together with the pod is released.
+func (s *simulation) repair() {
+	s.t.Helper()
+	pods := s.r.PodsToRelease(s.now.Sub(s.repaired), true)
+	s.repaired = s.now
+	for _, pod := range pods {
+		if s.ran[pod.UID] {
+			s.fail("%s is released, and its gang has had its minimum", pod.UID)
+		}
+		if p := s.pods[pod.UID]; p != nil && !HasReleaseCondition(p) {
+			s.say("the release of %s is recorded", pod.UID)
+			s.update(p, func(p *corev1.Pod) {
+				p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+					Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: v2alpha2.PodReasonPartialGangReleased})
+			})
+		}
+	}
+	if !s.calm && s.chance(10) {
+		return // it is killed in between, or a request fails
+	}
+	for _, pod := range pods {
+		switch p := s.pods[pod.UID]; {
+		case p == nil || p.DeletionTimestamp != nil || !s.calm && s.chance(20):
+		case s.chance(50):
+			s.released++
+			s.say("%s is released", pod.UID)
+			s.update(p, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: s.now} })
+		default:
+			s.released++
+			s.say("%s is released", pod.UID)
+			s.deletePod(p)
+		}
+	}
+}
+
+// noteMinimums records the pods of gangs whose minimum is bound.
+func (s *simulation) noteMinimums() {
+	for key, group := range s.groups {
+		tree, err := podgroup.Tree(&group.Spec)
+		if err != nil {
+			continue
+		}
+		bound, pods := gang.Counts{}, []types.UID{}
+		for uid, p := range s.pods {
+			if p.Annotations[v2alpha2.PodGroupAnnotation] == key.Name && p.Spec.NodeName != "" && p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodFailed {
+				bound[p.Labels[v2alpha2.SubGroupLabel]]++
+				pods = append(pods, uid)
+			}
+		}
+		if tree.Root().Satisfied(bound) {
+			for _, uid := range pods {
+				s.ran[uid] = true
+			}
+		}
+	}
 }
 
 // restart kills the scheduler. The next one reads the existing objects, or it is the standby.
@@ -223,8 +308,13 @@ func (s *simulation) step() {
 				s.writeStatus(key)
 			}
 		}
+		s.repair()
 		if s.chance(1) {
 			s.restart()
+		}
+		if s.chance(2) {
+			s.nodes = s.capacity()
+			s.capacityChanged(true)
 		}
 		if s.chance(3) {
 			s.say("the API server is back")
@@ -594,7 +684,7 @@ func (s *simulation) backToQueue(pod *corev1.Pod) {
 	}
 	q := &queued{pod: seen}
 	s.queue[pod.Name] = q
-	if s.again[pod.UID] {
+	if s.again[pod.UID] || seen.Annotations[v2alpha2.PodGroupAnnotation] == "" { // the queue retries a pod without a gang itself
 		delete(s.again, pod.UID)
 		s.pass(q)
 	}
@@ -908,6 +998,14 @@ func (s *simulation) bind() {
 				p.Annotations[v2alpha2.BoundForAnnotation] = s.r.Mark(b.plan, p.UID)
 			}
 		})
+		s.noteMinimums()
+		if !s.calm && s.repairTimeout < time.Second && s.chance(30) {
+			s.restart()
+			for n := range s.nodes { // without room a gang that is partial now is not completed
+				s.nodes[n] = 0
+			}
+			return
+		}
 		if !s.calm && s.chance(6) {
 			s.say("the binding of %s is posted, and its answer lost", b.pod.UID)
 			end(false)
@@ -1008,7 +1106,7 @@ func (s *simulation) check() {
 		}
 		s.opened[id] = true
 		s.say("the barrier of plan %d opens", id)
-		counts, before := gang.Counts{}, gang.Counts{}
+		counts, before, placed := gang.Counts{}, gang.Counts{}, gang.Counts{}
 		order := make([]*member, len(p.members))
 		for i, x := range p.members {
 			m := x.member
@@ -1017,6 +1115,7 @@ func (s *simulation) check() {
 				s.fail("the barrier of plan %d is open, and %s is not assumed", id, m.pod.UID)
 			}
 			counts[m.pod.Labels[v2alpha2.SubGroupLabel]]++
+			placed[m.pod.Labels[v2alpha2.SubGroupLabel]]++
 		}
 		strays := 0
 		for _, m := range p.gang.members {
@@ -1031,7 +1130,7 @@ func (s *simulation) check() {
 			}
 		}
 		for _, group := range append(s.trees[id].Groups(), s.trees[id].Root()) {
-			if p.Task == Minimum || p.gang.group == nil || podsOf(group, before) > 0 || podsOf(group, counts) == 0 || group.Satisfied(counts) {
+			if p.Task == Minimum || p.gang.group == nil || podsOf(group, before) > 0 || podsOf(group, placed) == 0 || group.Satisfied(counts) {
 				continue
 			}
 			if group.Parent() != nil && podsOf(group.Parent(), before) > 0 || group.Parent() == nil && strays == 0 {
@@ -1089,6 +1188,7 @@ func (s *simulation) settleDown() {
 		s.now = s.now.Add(100 * time.Millisecond)
 		s.standby.Tick(s.now)
 		s.apply(s.r.Tick(s.now))
+		s.repair()
 		for _, key := range simulatedKeys {
 			s.writeStatus(key)
 		}
