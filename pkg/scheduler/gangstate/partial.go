@@ -13,6 +13,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
 // A partial gang is partially bound and never had its minimum: a crash or a failed binding interrupted it. It is
@@ -30,7 +31,8 @@ import (
 //  3. A member that this plan's marks name still waits. A pod is never unbound, so it was not bound in the meantime. With 1,
 //     the pods bound since the plan was made do not satisfy the tree.
 //  4. The PodGroup has the generation that was planned, so the tree is the same. A scheduler that had the proof and has
-//     watched the gang since then does not need this: it has observed that no later tree was satisfied.
+//     watched the gang since then does not need this: it has observed that no later tree was satisfied. It may observe the
+//     last binding of the plan after a change of the tree; then the proof is void (completedPlan).
 //  5. The pods that are known to have been bound do not satisfy the tree. This covers pods that another scheduler bound.
 //
 // Members are named in the order in which they are bound, cyclically. If a plan was cut short, some bound member
@@ -74,13 +76,38 @@ func (g *gangState) look() *partial {
 	for _, m := range g.members {
 		p.holds = p.holds || m.isBound() && m.mark.Group == g.group.UID
 	}
-	p.known = p.holds && (p.known || g.provesPartial())
+	p.known = p.holds && (p.known && !g.completedPlan() || g.provesPartial())
 	p.neverWhole = p.known
 	return p
 }
 
 // isPartial reports whether the gang is partially bound, provably never had its minimum, and has no plan in force.
 func (g *gangState) isPartial() bool { return g.plan == nil && g.look().neverWhole }
+
+// completedPlan reports whether every member that the marks of a bound pod's plan name has been bound. Then the tree of that
+// plan may have been satisfied, although the current one is not.
+func (g *gangState) completedPlan() bool {
+	bound := sets.New[uint64]()
+	for _, m := range g.members {
+		if !m.neverBound() {
+			bound.Insert(tagOf(m))
+		}
+	}
+	incomplete := map[mark.Plan]bool{}
+	controllers := g.liveControllers()
+	for _, m := range g.members {
+		if !m.neverBound() && m.mark.Group == g.group.UID && !m.isOfEarlierRun(controllers) {
+			plan := m.mark.Plan()
+			incomplete[plan] = incomplete[plan] || !bound.HasAll(m.mark.Next...)
+		}
+	}
+	for _, is := range incomplete {
+		if !is {
+			return true
+		}
+	}
+	return false
+}
 
 // provesPartial reports whether the marks prove that the gang never was whole (see above).
 func (g *gangState) provesPartial() bool {
@@ -195,15 +222,18 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 		out = append(out, g.podsToRelease()...)
 		p := g.look()
 		g.proven = p.neverWhole
-		if !p.holds {
+		switch {
+		case !p.holds:
 			g.incompleteFor = 0
-			continue
-		}
-		if g.inFirstBurst() {
-			continue // a later plan does not stop the clock
-		}
-		if answering {
+		case g.inFirstBurst(): // a later plan does not stop the clock
+		case answering:
 			g.incompleteFor += min(elapsed, watched)
+		}
+		if g.inRipe > 0 && g.rank.Compare(r.leaderRank(g)) != 0 {
+			r.reindex(g) // both determine its rank
+		}
+		if !p.holds || g.inFirstBurst() {
+			continue
 		}
 		if !p.neverWhole || g.plan != nil || g.incompleteFor < r.opts.RepairTimeout {
 			continue

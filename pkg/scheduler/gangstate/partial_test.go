@@ -483,6 +483,39 @@ func TestAPlanThatDependsOnReleasedPodsIsRefused(t *testing.T) {
 	}
 }
 
+// A gang whose PodGroup is edited may have had its minimum before: the binding that completed it is observed after the
+// edit. It is kept, unless the plan that was cut short still is.
+func TestAGangThatWasCompletedBeforeAnEditIsKept(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		shown []string // pods that are observed bound after the edit
+		want  int      // pods that are released
+	}{
+		"the last binding is observed after the edit": {shown: []string{"b", "c"}, want: 0},
+		"one of the missing pods is observed bound":   {shown: []string{"b"}, want: 2},
+		"none is": {want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan := planFor("group", "a", "b", "c")
+			s := begin(t)
+			s.group(podGroup().MinMember(3)).pods(plan.bound("a"), owned("b"), owned("c"))
+			s.r.PodsToRelease(time.Second, true)
+			s.group(podGroup().MinMember(4).Generation(2))
+			for _, pod := range tc.shown {
+				s.pods(plan.bound(pod))
+			}
+			var released []*corev1.Pod
+			for range 31 {
+				released = s.r.PodsToRelease(time.Second, true)
+			}
+			if len(released) != tc.want {
+				t.Errorf("%d pods are released, want %d", len(released), tc.want)
+			}
+		})
+	}
+}
+
 // The release ends the completeness of the gang while its leader's cycle is running, and a replacement arrives before the
 // deletion is observed.
 func TestAGangIsTriedAgainAfterARelease(t *testing.T) {
