@@ -232,9 +232,6 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 		if g.inRipe > 0 && g.rank.Compare(r.leaderRank(g)) != 0 {
 			r.reindex(g) // both determine its rank
 		}
-		if !p.holds || g.inFirstBurst() {
-			continue
-		}
 		if !p.neverWhole || g.plan != nil || g.incompleteFor < r.opts.RepairTimeout {
 			continue
 		}

@@ -37,28 +37,9 @@ func TestAPIServerAwayDuringAdmission(t *testing.T) {
 			pid := c.scheduler.PID()
 			o := c.observe()
 			all := names("gang", 0, gangs)
-			gone := make(chan struct{})
-			arrived := p.decide(tc.at, func(w http.ResponseWriter, r *http.Request, attempt int) {
-				if attempt == 1 {
-					<-gone
-				}
-				p.api.ServeHTTP(w, r)
-			})
-			for _, g := range all {
-				o.expect(g, size)
-				c.apply(c.group(g).MinMember(size))
-			}
-			for i := range size {
-				for _, g := range all {
-					c.create(c.pod(fmt.Sprintf("%s-%d", g, i), g, 1))
-				}
-			}
-			c.untilArrived(arrived, 1, time.Minute)
-			if c.partial(all, size) == 0 {
-				t.Errorf("no gang is bound in part when %s is about to be bound", tc.at)
-			}
+			proceed := c.createUntilBinding(p, o, all, size, tc.at)
 			tc.stop()
-			close(gone)
+			proceed()
 			<-time.After(tc.goneFor) // the outage itself
 			c.must(tc.start(c), "starting it again")
 			back := time.Now()
@@ -110,29 +91,10 @@ func TestKilledTogetherWithTheAPIServer(t *testing.T) {
 			p := c.startBehindProxy(map[string]any{"bindParallelism": 1})
 			o := c.observe()
 			all := names("gang", 0, gangs)
-			killed := make(chan struct{})
-			arrived := p.decide("gang-1-5", func(w http.ResponseWriter, r *http.Request, attempt int) {
-				if attempt == 1 {
-					<-killed
-				}
-				p.api.ServeHTTP(w, r)
-			})
-			for _, g := range all {
-				o.expect(g, size)
-				c.apply(c.group(g).MinMember(size))
-			}
-			for i := range size {
-				for _, g := range all {
-					c.create(c.pod(fmt.Sprintf("%s-%d", g, i), g, 1))
-				}
-			}
-			c.untilArrived(arrived, 1, time.Minute)
-			if c.partial(all, size) == 0 {
-				t.Errorf("no gang is bound in part when gang-1-5 is about to be bound")
-			}
+			proceed := c.createUntilBinding(p, o, all, size, "gang-1-5")
 			cp.KillAPIServer()
 			c.scheduler.Kill()
-			close(killed)
+			proceed()
 			<-time.After(tc.beforeStart) // the outage itself, as below
 			restarts := 0
 			if tc.beforeStart < outage {
@@ -166,6 +128,33 @@ func TestKilledTogetherWithTheAPIServer(t *testing.T) {
 			c.must(cp.RestartControllerManager(c.ctx), "restarting kube-controller-manager") // the next test needs it
 		})
 	}
+}
+
+// createUntilBinding creates gangs whose last pods arrive at about the same time, and returns when the first attempt to bind
+// pod at is in flight. The attempt waits until proceed is called.
+func (c *cluster) createUntilBinding(p *proxy, o *observer, gangs []string, size int, at string) (proceed func()) {
+	c.t.Helper()
+	held := make(chan struct{})
+	arrived := p.decide(at, func(w http.ResponseWriter, r *http.Request, attempt int) {
+		if attempt == 1 {
+			<-held
+		}
+		p.api.ServeHTTP(w, r)
+	})
+	for _, g := range gangs {
+		o.expect(g, size)
+		c.apply(c.group(g).MinMember(int32(size)))
+	}
+	for i := range size {
+		for _, g := range gangs {
+			c.create(c.pod(fmt.Sprintf("%s-%d", g, i), g, 1))
+		}
+	}
+	c.untilArrived(arrived, 1, time.Minute)
+	if c.partial(gangs, size) == 0 {
+		c.t.Errorf("no gang is bound in part when %s is about to be bound", at)
+	}
+	return func() { close(held) }
 }
 
 // untilAnswers waits until the API server and its storage answer: it is ready a moment before.
