@@ -2,27 +2,7 @@
 
 package gangstate
 
-import (
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
-)
-
-// wake returns the leader, to be activated.
-func (r *Registry) wake(g *gangState, now time.Time) []*corev1.Pod {
-	m := g.members[g.leader]
-	if m == nil {
-		return nil
-	}
-	g.woken = now
-	return []*corev1.Pod{m.pod}
-}
-
-// again lets Tick wake the leader once more, because its cycle ended without a plan or a refusal.
-func (r *Registry) again(g *gangState) {
-	g.seen = false
-	r.reindex(g)
-}
+import "time"
 
 // Tick repeats activations that may have been lost and starts attempts whose waiting time is over. It must be called
 // several times a second.

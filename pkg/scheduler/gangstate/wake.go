@@ -141,6 +141,22 @@ func (r *Registry) revive(g *gangState, now time.Time) Effects {
 	return e
 }
 
+// wake returns the leader, to be activated.
+func (r *Registry) wake(g *gangState, now time.Time) []*corev1.Pod {
+	m := g.members[g.leader]
+	if m == nil {
+		return nil
+	}
+	g.woken = now
+	return []*corev1.Pod{m.pod}
+}
+
+// again lets Tick wake the leader once more, because its cycle ended without a plan or a refusal.
+func (r *Registry) again(g *gangState) {
+	g.seen = false
+	r.reindex(g)
+}
+
 // Retry makes a refused gang eligible immediately: the state its last attempt was based on has changed.
 func (r *Registry) Retry(key Key, now time.Time) Effects {
 	r.mu.Lock()
