@@ -50,8 +50,8 @@ type Options struct {
 	Recorder  events.EventRecorder
 	Clock     clock.WithTicker
 
-	// Busy reports whether bindings are being posted. A changed condition then waits, but not longer than StatusInterval:
-	// a status costs the API server as much work as a binding, and the next gangs wait for their bindings.
+	// Busy reports whether there is a burst of bindings. Statuses then wait, but not longer than five seconds: a status costs
+	// the API server as much work as a binding, and the next gangs wait for their bindings.
 	Busy func() bool
 	// Pods lists the pods of the scheduler's cache; Failed returns how many pods that name a PodGroup have failed. Both
 	// explain why a gang lacks pods. nil: this information is omitted.

@@ -31,8 +31,13 @@ const firstInterval = 200 * time.Millisecond
 // changes them.
 const numbersInterval = 30 * time.Second
 
-// busyInterval is the pause before a status that was deferred in favor of bindings is checked again.
-const busyInterval = 100 * time.Millisecond
+const (
+	// busyInterval is the pause before a status that was deferred in favor of bindings is checked again.
+	busyInterval = 100 * time.Millisecond
+	// busyLimit is how long a status may be deferred in favor of bindings. Most bursts are over by then, and each gang of
+	// them gets one status instead of one before its last binding and one after it.
+	busyLimit = 5 * time.Second
+)
 
 // settleTime is the delay of the event after a change of reason. A gang may pass through several reasons in a short
 // time; the event reports the last one.
@@ -161,13 +166,13 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 	return sooner(later, s.reportSettled(st, written, &after, now)), nil
 }
 
-// makesWay reports whether the PodGroup's status must wait because bindings are being posted. It waits at most for the
-// interval.
+// makesWay reports whether the PodGroup's status must wait because bindings are being posted. It waits at most for
+// busyLimit.
 func (s *statuses) makesWay(key gangstate.Key, now time.Time) bool {
 	s.mu.Lock()
 	st := s.groups[key]
 	s.mu.Unlock()
-	return st != nil && !st.pendingSince.IsZero() && now.Before(st.pendingSince.Add(s.interval)) && s.busy()
+	return st != nil && !st.pendingSince.IsZero() && now.Before(st.pendingSince.Add(busyLimit)) && s.busy()
 }
 
 // reportSettled emits the event about the changes since the last event, after they have settled and the reason has been

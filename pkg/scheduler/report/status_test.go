@@ -133,7 +133,12 @@ func TestConditionMakesWayForBindings(t *testing.T) {
 	c.busy = true
 	c.pod(member("eval", "b").Node("n1"))
 	c.mustLook("eval")
-	c.passes(2 * time.Second)
+	c.passes(busyLimit - time.Millisecond)
+	c.mustLook("eval")
+	if s := c.groups.Get(keyOf("eval")).Status; len(s.Conditions) > 0 {
+		t.Fatalf("written while bindings are posted: %v", s.Conditions)
+	}
+	c.passes(time.Millisecond)
 	c.mustLook("eval")
 	c.wantStatus("eval", 2, "1/1 pods bound", "")
 }
@@ -143,7 +148,7 @@ func TestFirstStatusMakesWayForBindings(t *testing.T) {
 	c := newCluster(t)
 	c.group(podGroup("train").MinMember(2))
 	c.busy = true
-	for c.clock.Since(start) < 2*time.Second {
+	for c.clock.Since(start) < busyLimit {
 		again := c.mustLook("train")
 		if again <= 0 || again > firstInterval {
 			t.Fatalf("look again in %s, want at most %s", again, firstInterval)
