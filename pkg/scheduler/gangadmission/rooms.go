@@ -40,7 +40,7 @@ func (g *Gangs) reserved() *kubescheduler.Reserved {
 		for i, x := range list {
 			all[i] = kubescheduler.Reservation{Gang: x.Owner.Gang, Leaf: x.Owner.Leaf, Priority: x.Priority, Node: x.Node, Pod: x.Pod}
 		}
-		g.rooms.version, g.rooms.reserved = version, kubescheduler.NewReserved(all)
+		g.rooms.version, g.rooms.reserved = version, kubescheduler.NewReserved(all, g.rooms.reserved)
 	}
 	return g.rooms.reserved
 }

@@ -44,6 +44,7 @@ type rooms struct {
 	max, maxOfGang int
 
 	byPod   map[types.UID]*keptRoom
+	inOrder []*keptRoom // by seq
 	byTaker map[types.UID]*keptRoom
 	byOwner map[Owner][]*keptRoom // the oldest first
 	ofGang  map[Key]int
@@ -84,6 +85,7 @@ func (s *rooms) keep(x Room, until, now time.Time) bool {
 	s.seq++
 	kept := &keptRoom{Room: x, seq: s.seq, until: until}
 	s.byPod[uid] = kept
+	s.inOrder = append(s.inOrder, kept)
 	s.byOwner[x.Owner] = append(s.byOwner[x.Owner], kept)
 	s.ofGang[x.Owner.Gang]++
 	s.due.set(kept)
@@ -170,12 +172,11 @@ func (s *rooms) expire(now time.Time) []Room {
 // endIf ends the rooms for which `is` returns true, in the order in which they were kept.
 func (s *rooms) endIf(is func(*keptRoom) bool) []Room {
 	var ends []*keptRoom
-	for _, x := range s.byPod {
+	for _, x := range s.inOrder {
 		if is(x) {
 			ends = append(ends, x)
 		}
 	}
-	slices.SortFunc(ends, func(a, b *keptRoom) int { return cmp.Compare(a.seq, b.seq) })
 	out := make([]Room, 0, len(ends))
 	for _, x := range ends {
 		out = append(out, s.end(x)...)
@@ -186,6 +187,9 @@ func (s *rooms) endIf(is func(*keptRoom) bool) []Room {
 // end removes a room, and returns it.
 func (s *rooms) end(x *keptRoom) []Room {
 	delete(s.byPod, x.Pod.UID)
+	if i, ok := slices.BinarySearchFunc(s.inOrder, x.seq, func(o *keptRoom, seq int) int { return cmp.Compare(o.seq, seq) }); ok {
+		s.inOrder = slices.Delete(s.inOrder, i, i+1)
+	}
 	if x.taker != "" {
 		delete(s.byTaker, x.taker)
 	}
@@ -210,17 +214,12 @@ func (s *rooms) list() []Room {
 	if !s.changed {
 		return s.view
 	}
-	s.changed, s.view = false, nil
+	s.changed, s.view = false, make([]Room, 0, len(s.inOrder))
 	s.version++
-	kept := make([]*keptRoom, 0, len(s.byPod))
-	for _, x := range s.byPod {
+	for _, x := range s.inOrder {
 		if x.taker == "" {
-			kept = append(kept, x)
+			s.view = append(s.view, x.Room)
 		}
-	}
-	slices.SortFunc(kept, func(a, b *keptRoom) int { return cmp.Compare(a.seq, b.seq) })
-	for _, x := range kept {
-		s.view = append(s.view, x.Room)
 	}
 	return s.view
 }

@@ -194,6 +194,46 @@ func BenchmarkGangOf16(b *testing.B) {
 	b.ReportMetric(float64(cpu.Nanoseconds())/float64(b.N), "cpu-ns/op")
 }
 
+// BenchmarkKeptRooms plans a gang of 16 on 5,000 nodes while as many rooms as possible are kept for pods that are being
+// replaced: with the same rooms as before, and after one of them has ended.
+func BenchmarkKeptRooms(b *testing.B) {
+	for _, n := range []int{1024, 8192} {
+		c := large(b, 5000)
+		g := flat(members(16, worker))
+		rooms := make([]Reservation, n)
+		for i := range rooms {
+			name := fmt.Sprintf("old-%d", i)
+			rooms[i] = Reservation{Gang: gangNamed(fmt.Sprintf("other-%d", i/1024)), Node: fmt.Sprintf("n%05d", i/8), Pod: wrappers.MakePod(name, "ml").UID(name).GPUs(1).Obj()}
+		}
+		cache := NewFilterCache()
+		p, classes := c.problem(cache, g)
+		plan := func(reserved *Reserved) {
+			w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, Options{Cache: cache, Pods: classes.Size, Reserved: reserved, Asker: Asker{Gang: gangNamed("g")}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, short := placement.Minimum(p, w, placement.Budget{}); short != nil {
+				b.Fatalf("no plan: %+v", short)
+			}
+		}
+		reserved := NewReserved(rooms, nil)
+		plan(reserved)
+		b.Run(fmt.Sprintf("%d/same", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				plan(reserved)
+			}
+		})
+		b.Run(fmt.Sprintf("%d/changed", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				reserved = NewReserved(rooms, reserved)
+				plan(reserved)
+			}
+		})
+	}
+}
+
 // cpuTime returns the CPU time of the process: on a machine with other load the elapsed time is not meaningful.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()

@@ -41,9 +41,9 @@ func (r *Reservation) against(a Asker) bool {
 // Reserved is the room that is kept on nodes at one point in time: requests and the number of pods. Host ports,
 // volumes and devices of claims are not kept. Immutable; nil: no room is kept.
 type Reserved struct {
+	byPod  map[types.UID]*reservation
 	byNode map[string][]*reservation
 	gangs  map[types.NamespacedName]bool
-	count  int
 }
 
 type reservation struct {
@@ -57,18 +57,32 @@ type room struct {
 	amounts map[corev1.ResourceName]int64
 }
 
-// NewReserved returns the given rooms as Reserved, nil if there are none.
-func NewReserved(list []Reservation) *Reserved {
+// NewReserved returns the given rooms, one per pod, as Reserved, nil if there are none. before is an earlier result, nil
+// if there is none: what was computed for rooms that it contains too is used again, since rooms of large gangs end one
+// after the other.
+func NewReserved(list []Reservation, before *Reserved) *Reserved {
 	if len(list) == 0 {
 		return nil
 	}
-	r := &Reserved{byNode: map[string][]*reservation{}, gangs: map[types.NamespacedName]bool{}, count: len(list)}
+	r := &Reserved{byPod: make(map[types.UID]*reservation, len(list)), byNode: map[string][]*reservation{}, gangs: map[types.NamespacedName]bool{}}
 	for i := range list {
-		x := &reservation{Reservation: list[i], room: roomOf(list[i].Pod)}
+		x := before.of(list[i].Pod.UID)
+		if x == nil || x.Reservation != list[i] {
+			x = &reservation{Reservation: list[i], room: roomOf(list[i].Pod)}
+		}
+		r.byPod[x.Pod.UID] = x
 		r.byNode[x.Node] = append(r.byNode[x.Node], x)
 		r.gangs[x.Gang] = true
 	}
 	return r
+}
+
+// of returns the room of the pod that had it, nil if it is not kept.
+func (r *Reserved) of(pod types.UID) *reservation {
+	if r == nil {
+		return nil
+	}
+	return r.byPod[pod]
 }
 
 // Len returns the number of rooms.
@@ -76,7 +90,7 @@ func (r *Reserved) Len() int {
 	if r == nil {
 		return 0
 	}
-	return r.count
+	return len(r.byPod)
 }
 
 // roomOf returns the resources that a pod uses on a node.
