@@ -14,11 +14,14 @@ import (
 // bindLimiter bounds the number of bindings in flight and grants them in order: the older plan first, then by the
 // member's index in the plan.
 type bindLimiter struct {
+	clock clock.Clock
+
 	mu      sync.Mutex
 	unused  int
 	all     int
 	waiting waiters
 	short   chan struct{} // closed and set to nil when the queue becomes short; nil: no caller waits for it
+	lastAt  time.Time     // when a plan last came into force or a slot became unused; zero: never
 }
 
 // turn is a position in the order of bindings.
@@ -37,7 +40,9 @@ type waiter struct {
 	at      int           // in the heap; -1 = not in it
 }
 
-func newBindLimiter(n int) *bindLimiter { return &bindLimiter{unused: n, all: n} }
+func newBindLimiter(c clock.Clock, n int) *bindLimiter {
+	return &bindLimiter{clock: c, unused: n, all: n}
+}
 
 // acquire waits for a slot. If it returns an error, which is that of ctx, there is no slot to release.
 func (l *bindLimiter) acquire(ctx context.Context, at turn) error {
@@ -76,6 +81,7 @@ func (l *bindLimiter) release() {
 func (l *bindLimiter) grantNext() {
 	if len(l.waiting) == 0 {
 		l.unused++
+		l.lastAt = l.clock.Now()
 		return
 	}
 	close(heap.Pop(&l.waiting).(*waiter).granted)
@@ -98,7 +104,7 @@ func (l *bindLimiter) shorter() {
 
 // settle waits until the queue of bindings is short, but not longer than the limit. It reports whether the queue is
 // short.
-func (l *bindLimiter) settle(c clock.Clock, limit time.Duration) bool {
+func (l *bindLimiter) settle(limit time.Duration) bool {
 	l.mu.Lock()
 	if l.isShort() {
 		l.mu.Unlock()
@@ -109,7 +115,7 @@ func (l *bindLimiter) settle(c clock.Clock, limit time.Duration) bool {
 	}
 	short := l.short
 	l.mu.Unlock()
-	timer := c.NewTimer(limit)
+	timer := l.clock.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-short:
@@ -119,11 +125,22 @@ func (l *bindLimiter) settle(c clock.Clock, limit time.Duration) bool {
 	}
 }
 
-// busy reports whether a binding is in flight.
+// burstGap is the longest pause between two bindings of one burst: a plan is in force somewhat earlier than its first
+// binding is posted, and the last minimum of a burst is bound somewhat earlier than the first surplus is planned.
+const burstGap = 200 * time.Millisecond
+
+// expect makes the limiter busy: a plan is in force, its bindings follow.
+func (l *bindLimiter) expect() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lastAt = l.clock.Now()
+}
+
+// busy reports whether there is a burst of bindings: one is in flight, or was or is expected within burstGap.
 func (l *bindLimiter) busy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.unused < l.all
+	return l.unused < l.all || l.clock.Since(l.lastAt) < burstGap
 }
 
 // waiters is a heap with the next waiter to be granted on top.

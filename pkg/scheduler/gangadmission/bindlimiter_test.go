@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 )
 
 // waitsFor returns when n takers wait for a slot.
@@ -28,7 +29,7 @@ func (l *bindLimiter) waitsFor(n int) {
 
 func TestSlotsAreGrantedInOrderOfPlans(t *testing.T) {
 	t.Parallel()
-	l := newBindLimiter(1)
+	l := newBindLimiter(clock.RealClock{}, 1)
 	if err := l.acquire(t.Context(), turn{plan: 9, index: 9}); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func TestSlotsAreGrantedInOrderOfPlans(t *testing.T) {
 func TestSlotsAreNeverMoreThanAllowed(t *testing.T) {
 	t.Parallel()
 	const limit, takers = 3, 200
-	l := newBindLimiter(limit)
+	l := newBindLimiter(clock.RealClock{}, limit)
 	var held, most atomic.Int64
 	var group sync.WaitGroup
 	for i := range takers {
@@ -126,17 +127,17 @@ func (l *bindLimiter) asked() bool {
 
 func TestSlotsSettleWhenFewBindingsWait(t *testing.T) {
 	t.Parallel()
-	l := newBindLimiter(2)
-	if !l.settle(clock.RealClock{}, 0) {
+	l := newBindLimiter(clock.RealClock{}, 2)
+	if !l.settle(0) {
 		t.Error("does not settle with nothing to bind")
 	}
 	short := 2 * queuedPerBinding
 	goOn := l.takers(t, short+2) // in addition to the two in flight
-	if l.settle(clock.RealClock{}, time.Nanosecond) {
+	if l.settle(time.Nanosecond) {
 		t.Errorf("settles with %d bindings waiting for 2 places", short+2)
 	}
 	settled := make(chan bool)
-	go func() { settled <- l.settle(clock.RealClock{}, time.Hour) }()
+	go func() { settled <- l.settle(time.Hour) }()
 	for !l.asked() {
 	}
 	goOn <- struct{}{}
@@ -153,14 +154,14 @@ func TestSlotsSettleWhenFewBindingsWait(t *testing.T) {
 
 func TestSlotsSettleWhenABindingGivesUp(t *testing.T) {
 	t.Parallel()
-	l := newBindLimiter(1)
+	l := newBindLimiter(clock.RealClock{}, 1)
 	goOn := l.takers(t, queuedPerBinding)
 	ctx, cancel := context.WithCancel(t.Context())
 	given := make(chan error)
 	go func() { given <- l.acquire(ctx, turn{plan: 1}) }()
 	l.waitsFor(queuedPerBinding + 1)
 	settled := make(chan bool)
-	go func() { settled <- l.settle(clock.RealClock{}, time.Hour) }()
+	go func() { settled <- l.settle(time.Hour) }()
 	for !l.asked() {
 	}
 	cancel()
@@ -173,11 +174,39 @@ func TestSlotsSettleWhenABindingGivesUp(t *testing.T) {
 	close(goOn)
 }
 
+// Statuses and events make way for a whole burst, also between a plan and its first binding, and between two bindings.
+func TestSlotsAreBusyForAWholeBurst(t *testing.T) {
+	t.Parallel()
+	c := testingclock.NewFakeClock(time.Now())
+	l := newBindLimiter(c, 2)
+	want := func(busy bool, when string) {
+		t.Helper()
+		if l.busy() != busy {
+			t.Errorf("busy %v %s, want %v", !busy, when, busy)
+		}
+	}
+	want(false, "before the first plan")
+	l.expect()
+	want(true, "before the first binding")
+	c.Step(burstGap)
+	want(false, "long after a plan without bindings")
+	if err := l.acquire(t.Context(), turn{plan: 1}); err != nil {
+		t.Fatal(err)
+	}
+	c.Step(time.Hour)
+	want(true, "while a binding is in flight")
+	l.release()
+	c.Step(burstGap - 1)
+	want(true, "right after a binding")
+	c.Step(1)
+	want(false, "long after a binding")
+}
+
 // The loop waits for bindings once per plan: a leader that is refused in the meantime is not delayed.
 func TestLoopWaitsOncePerPlan(t *testing.T) {
 	t.Parallel()
 	g := New()
-	g.binds = newBindLimiter(1)
+	g.binds = newBindLimiter(g.clock, 1)
 	goOn := g.binds.takers(t, queuedPerBinding+1)
 	memberSource{g}.Pace()
 	if g.binds.asked() {

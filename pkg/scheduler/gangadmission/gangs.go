@@ -152,7 +152,7 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 	g.handles[h.ProfileName()] = h
 	if g.args == nil {
 		g.args = args.DeepCopy()
-		g.binds = newBindLimiter(int(args.BindParallelism))
+		g.binds = newBindLimiter(g.clock, int(args.BindParallelism))
 		if err := g.start(ctx, h); err != nil {
 			return nil, err
 		}
@@ -264,7 +264,7 @@ const paceLimit = 50 * time.Millisecond
 func (s memberSource) Pace() {
 	if s.g.committed {
 		s.g.committed = false
-		s.g.binds.settle(s.g.clock, paceLimit)
+		s.g.binds.settle(paceLimit)
 	}
 }
 

@@ -75,6 +75,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	}
 	result = "committed"
 	pl.gangs.committed = true
+	pl.gangs.binds.expect()
 	if pl.gangs.wakeups != nil {
 		pl.gangs.wakeups.placed(work.Gang, work.Task == gangstate.SurplusSingle)
 	}
