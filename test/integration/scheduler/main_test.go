@@ -15,9 +15,15 @@ import (
 var cp *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
-	os.Exit(controlplane.Main(m, controlplane.Options{WithControllerManager: true, AuditPolicy: auditPolicy}, &cp,
-		(*controlplane.ControlPlane).InstallMuster))
+	os.Exit(controlplane.Main(m, controlplane.Options{
+		WithControllerManager: true, ControllerManagerArgs: []string{withoutPodGC}, AuditPolicy: auditPolicy,
+	}, &cp, (*controlplane.ControlPlane).InstallMuster))
 }
+
+// withoutPodGC ends kube-controller-manager's garbage collection of pods. Every 20 seconds it deletes waiting pods that have
+// a deletionTimestamp, by name and without their UID. The API server writes that timestamp a moment before it deletes such
+// a pod, and tests create another pod with the same name right afterwards, which would then be deleted instead.
+const withoutPodGC = "--controllers=-pod-garbage-collector-controller"
 
 // auditPolicy logs the writes of the schedulers.
 const auditPolicy = `
