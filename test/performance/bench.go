@@ -45,13 +45,13 @@ func bench(ctx context.Context, plans []plan, out io.Writer) error {
 	return failed
 }
 
-// bench runs every contestant in every variant o.repeat times, interleaved.
+// bench runs every contestant in every variant o.repeat times, interleaved. Every round begins with another variant.
 func (p plan) bench(ctx context.Context, out io.Writer) (results, error) {
 	fmt.Fprintf(out, "%s: %s.\n%d nodes x %d GPUs, %d rounds.\n\n", p.shape.name, p.shape.about, p.o.nodes, p.o.gpus, p.o.repeat)
 	all := results{}
 	lines := newLines(p)
 	for round := range p.o.repeat {
-		for _, v := range p.o.variants {
+		for _, v := range rotated(p.o.variants, round) {
 			var bindings []binding // of the round, for the floor
 			for _, name := range p.inTurn(round) {
 				r, err := p.shape.run(ctx, run{o: p.o, c: contests[name], variant: v, earlier: bindings})
@@ -97,8 +97,14 @@ func inTurn(contestants []string, round int) []string {
 			schedulers = append(schedulers, name)
 		}
 	}
-	if n := len(schedulers); n > 0 {
-		schedulers = append(schedulers[round%n:n:n], schedulers[:round%n]...)
+	return append(rotated(schedulers, round), last...)
+}
+
+// rotated returns the list from another element on in every round, and what is before it at the end.
+func rotated[T any](list []T, round int) []T {
+	if len(list) == 0 {
+		return nil
 	}
-	return append(schedulers, last...)
+	first := round % len(list)
+	return slices.Concat(list[first:], list[:first])
 }

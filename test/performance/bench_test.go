@@ -21,6 +21,21 @@ func TestInTurn(t *testing.T) {
 	}
 }
 
+func TestEveryRoundBeginsWithAnotherVariant(t *testing.T) {
+	t.Parallel()
+	var got [][]string
+	for round := range 4 {
+		got = append(got, rotated([]string{"trees", "whole", "flat"}, round))
+	}
+	want := [][]string{{"trees", "whole", "flat"}, {"whole", "flat", "trees"}, {"flat", "trees", "whole"}, {"trees", "whole", "flat"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rotated (-want +got):\n%s", diff)
+	}
+	if got := rotated([]string{}, 1); len(got) != 0 {
+		t.Errorf("rotated returns %v for an empty list", got)
+	}
+}
+
 func TestTheFloorHasNoPartWhereNothingIsBound(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{

@@ -11,26 +11,22 @@ import (
 
 // drained has the raw observations of a drain.
 type drained struct {
-	created  time.Duration // time it took to create the pods
-	load     string        // load average when the clock started
-	start    time.Time     // of the scheduler's process, or of the plain client
-	bindings []binding     // in the API server's order
-	gangOf   map[string]string
-	needed   int              // pods that a gang needs; 0: all that it has
-	process  usage            // the scheduler's, at the last binding; zero for the floor
-	server   time.Duration    // CPU time of API server and etcd, from start to the last binding
-	writes   map[string]int64 // by resource, from the start until writes ended
-	quiet    time.Time        // when the last of them was seen, to a quarter of a second
+	created     time.Duration // time it took to create the pods
+	load        string        // load average when the clock started
+	start       time.Time     // of the scheduler's process, or of the plain client
+	bindings    []binding     // in the API server's order
+	gangOf      map[string]string
+	needed      int              // pods that a gang needs; 0: all that it has
+	process     usage            // the scheduler's, at the last binding; zero for the floor
+	server      time.Duration    // CPU time of API server and etcd, from start to the last binding
+	collections float64          // of garbage by the API server, as long
+	writes      map[string]int64 // by resource, from the start until writes ended
+	quiet       time.Time        // when the last of them was seen, to a quarter of a second
 }
 
 // runDrain creates all pods before the scheduler starts, and measures until the last is bound.
 func runDrain(ctx context.Context, r run) (outcome, error) {
-	switch r.variant.kind {
-	case "flat":
-		r.o.subGroups, r.o.minSubGroups = 0, 0
-	case "whole":
-		r.o.minSubGroups = r.o.subGroups
-	}
+	r.o = r.o.inVariant(r.variant)
 	d, err := drain(ctx, r)
 	if err != nil {
 		return outcome{}, err
@@ -76,6 +72,13 @@ func drain(ctx context.Context, r run) (*drained, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := collectGarbage(ctx, cl.client); err != nil {
+		return nil, err
+	}
+	collectionsBefore, err := countCollections(ctx, cl.client)
+	if err != nil {
+		return nil, err
+	}
 	serverBefore := childrenCPU("kube-apiserver", "etcd")
 	d.load = loadAverage()
 
@@ -104,6 +107,10 @@ func drain(ctx context.Context, r run) (*drained, error) {
 	if d.process, err = cl.usage(); err != nil {
 		return nil, err
 	}
+	if d.collections, err = countCollections(ctx, cl.client); err != nil {
+		return nil, err
+	}
+	d.collections -= collectionsBefore
 
 	// 4. Events and conditions may be written later than the bindings to which they refer.
 	if d.writes, d.quiet, err = settledWrites(ctx, cl.client, writesBefore); err != nil {

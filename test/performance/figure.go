@@ -58,6 +58,7 @@ var (
 	schedulerCPU    = kind{"scheduler_cpu_seconds", "scheduler CPU, s", "%.2f"}
 	schedulerMemory = kind{"scheduler_peak_mib", "scheduler peak memory, MiB", "%.0f"}
 	serverCPU       = kind{"server_cpu_seconds", "API server and etcd CPU, s", "%.2f"}
+	serverCollected = kind{"server_collections", "API server garbage collections", "%.0f"}
 	writesPerPod    = kind{"writes_per_pod", "API writes per pod", "%.2f"}
 )
 
@@ -67,7 +68,7 @@ var allKinds = []kind{
 	spreadLongest, partialGangSeconds, heldGPUSeconds, created, toFirstBind, firstToLast, deleted, aloneMedian,
 	alone99, meanwhile50, meanwhile99, meanwhileMax, plainMedian, plain99, plainNever, fittingMedian, fitting99,
 	fittingNever, probes, busyCPU, quietCPU, quietWrites, refusalMedian, refusal99, podRefused50, podRefused99,
-	restartFirst, restartReady, restartGang, schedulerCPU, schedulerMemory, serverCPU, writesPerPod,
+	restartFirst, restartReady, restartGang, schedulerCPU, schedulerMemory, serverCPU, serverCollected, writesPerPod,
 }
 
 // writesOf is the share of one resource in writesPerPod.

@@ -16,6 +16,9 @@ import (
 // indexLabel is a label that an operator sets to another value on each pod of a gang.
 const indexLabel = "training.kubeflow.org/replica-index"
 
+// roleLabel is the label in which pods of flat gangs name their role. It is as long as the label of the sub-group.
+const roleLabel = "app.kubernetes.io/component"
+
 // coschedulingLabel names the PodGroup of a pod for Coscheduling, whose PodGroups are another kind.
 const coschedulingLabel = "scheduling.x-k8s.io/pod-group"
 
@@ -27,9 +30,12 @@ type gang struct {
 	pods int
 	// subGroups of equal size, of which minSubGroups are needed. 0: the gang is flat and needs all of its pods.
 	subGroups, minSubGroups int
-	gpus                    int64 // of each pod; 0: a little CPU instead
-	indexed                 bool  // each pod has a label with its number
-	image                   string
+	// roles of equal size that the pods of a flat gang name in a label, as long as the one with which the pods of a tree
+	// name their sub-group: the API server's work grows with the pod. 0: no label.
+	roles   int
+	gpus    int64 // of each pod; 0: a little CPU instead
+	indexed bool  // each pod has a label with its number
+	image   string
 }
 
 // needed is how many pods the gang cannot start without.
@@ -99,6 +105,9 @@ func (g gang) pod(c contest, i int) *corev1.Pod {
 		w.Gang(g.name)
 		if g.subGroups > 0 {
 			w.SubGroup(subGroupName(i / (g.pods / g.subGroups)))
+		}
+		if g.roles > 0 {
+			w.Label(roleLabel, subGroupName(i/(g.pods/g.roles)))
 		}
 	case coschedulingGangs:
 		w.Label(coschedulingLabel, g.name)

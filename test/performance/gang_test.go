@@ -78,6 +78,26 @@ func TestPodsOfAGang(t *testing.T) {
 	}
 }
 
+// The pods of flat gangs are as large as those of the trees with which they are compared.
+func TestPodsOfTreesAndFlatGangsAreOfOneSize(t *testing.T) {
+	t.Parallel()
+	found, err := plans("trees", options{repeat: 1, gpus: 8, contestants: []string{muster}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := func(kind string) int {
+		g := found[0].o.inVariant(variant{kind: kind}).equalGangs()[0]
+		content, err := g.pod(contests[muster], 31).Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(content)
+	}
+	if trees, whole, flat, bare := size("trees"), size("whole"), size("flat"), size("bare"); whole != trees || flat != trees || bare >= trees {
+		t.Errorf("pods of trees have %d bytes, of whole %d, of flat %d, of bare %d", trees, whole, flat, bare)
+	}
+}
+
 func TestWaitingGangs(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]struct{ gangs, pods, subGroups int }{

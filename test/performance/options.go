@@ -20,6 +20,7 @@ import (
 type options struct {
 	nodes, gpus, gangs, podsPerGang int
 	subGroups, minSubGroups         int // of a gang; 0: flat
+	roles                           int // of a flat gang; 0: none
 	variants                        []variant
 	probes                          int // of each kind, in a run
 	noProbes                        bool

@@ -23,7 +23,7 @@ func TestParse(t *testing.T) {
 		"shapes have numbers of their own": {
 			env: map[string]string{"SHAPE": "drain-5000,trees"},
 			want: "drain-5000: 5000 nodes, 8 GPUs, 500 gangs of 16, 3 times, [muster stock floor], bin/muster-scheduler; " +
-				"trees: 1000 nodes, 8 GPUs, 100 gangs of 32, 3 times, [muster stock floor], bin/muster-scheduler, trees whole flat",
+				"trees: 1000 nodes, 8 GPUs, 100 gangs of 32, 3 times, [muster stock floor], bin/muster-scheduler, trees whole flat bare",
 		},
 		"what is set holds for every shape": {
 			env:  map[string]string{"SHAPE": "waiting", "NODES": "10", "VARIANTS": "none,gangs:25,trees:2x8"},

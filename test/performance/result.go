@@ -23,6 +23,7 @@ type result struct {
 	heldGPUSeconds              float64 // GPUs bound to gangs whose minimum was not bound yet
 	cpu, serverCPU              float64 // the scheduler's; API server's and etcd's
 	memory                      float64 // the scheduler's largest resident set, MiB
+	serverCollections           float64
 	writesPerPod                float64
 	writes                      map[string]float64 // by resource, per pod
 }
@@ -30,7 +31,7 @@ type result struct {
 // measure computes the figures of a drain. Every pod has one GPU. Of a gang with sub-groups, the minimum is assumed to
 // be bound when as many pods are bound as it needs, whichever they are.
 func measure(d *drained) result {
-	r := result{cpu: d.process.cpu.Seconds(), memory: mebibytes(d.process.memory), serverCPU: d.server.Seconds(), writes: map[string]float64{}}
+	r := result{cpu: d.process.cpu.Seconds(), memory: mebibytes(d.process.memory), serverCPU: d.server.Seconds(), serverCollections: d.collections, writes: map[string]float64{}}
 	pods := float64(len(d.bindings))
 	for resource, n := range d.writes {
 		r.writes[resource] = float64(n) / pods
@@ -87,6 +88,7 @@ func (r result) outcome(scheduler bool) outcome {
 		out.add(schedulerMemory, r.memory)
 	}
 	out.add(serverCPU, r.serverCPU)
+	out.add(serverCollected, r.serverCollections)
 	out.add(writesPerPod, r.writesPerPod)
 	for _, resource := range slices.Sorted(maps.Keys(r.writes)) {
 		if perPod := r.writes[resource]; perPod >= 0.005 {

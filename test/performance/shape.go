@@ -102,8 +102,8 @@ var allShapes = []shape{
 		targets:  []target{{kind: lastBind, contestant: floor, bound: mostOfFloorSmall}},
 	},
 	{
-		name: "trees", about: "100 trees of 4 sub-groups of 8, three needed; beside them such of which all are needed, and 100 flat gangs of 32",
-		defaults: options{nodes: 1000, gangs: 100, podsPerGang: 32, subGroups: 4, minSubGroups: 3, variants: []variant{{kind: "trees"}, {kind: "whole"}, {kind: "flat"}}},
+		name: "trees", about: "100 trees of 4 sub-groups of 8, three needed; beside them such of which all are needed, and 100 flat gangs of 32, with a label for the role or bare",
+		defaults: options{nodes: 1000, gangs: 100, podsPerGang: 32, subGroups: 4, minSubGroups: 3, variants: []variant{{kind: "trees"}, {kind: "whole"}, {kind: "flat"}, {kind: "bare"}}},
 		run:      runDrain,
 		targets: []target{
 			{kind: lastBind, variant: "trees", otherVariant: "flat", bound: 1},
@@ -172,11 +172,24 @@ func withoutGangs(do func(context.Context, run) (outcome, error)) func(context.C
 	}
 }
 
+// inVariant returns the options for a variant of the trees.
+func (o options) inVariant(v variant) options {
+	switch v.kind {
+	case "whole":
+		o.minSubGroups = o.subGroups
+	case "flat":
+		o.roles, o.subGroups, o.minSubGroups = o.subGroups, 0, 0
+	case "bare":
+		o.subGroups, o.minSubGroups = 0, 0
+	}
+	return o
+}
+
 // equalGangs returns the gangs of a drain: every pod wants one GPU.
 func (o options) equalGangs() []gang {
 	gangs := make([]gang, o.gangs)
 	for i := range gangs {
-		gangs[i] = gang{name: fmt.Sprintf("gang-%04d", i), pods: o.podsPerGang, subGroups: o.subGroups, minSubGroups: o.minSubGroups, gpus: 1}
+		gangs[i] = gang{name: fmt.Sprintf("gang-%04d", i), pods: o.podsPerGang, subGroups: o.subGroups, minSubGroups: o.minSubGroups, roles: o.roles, gpus: 1}
 	}
 	return gangs
 }

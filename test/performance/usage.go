@@ -130,6 +130,29 @@ func countWrites(ctx context.Context, client kubernetes.Interface) (map[string]i
 	return writes, nil
 }
 
+// collectGarbage has the API server collect its garbage. How much creating the objects has left would otherwise decide how
+// often it collects while bindings are posted: two or three times in a drain of 3,200 pods, each of which takes 2 to 4 % of its
+// CPU time.
+func collectGarbage(ctx context.Context, client kubernetes.Interface) error {
+	if _, err := client.Discovery().RESTClient().Get().AbsPath("/debug/pprof/heap").Param("gc", "1").DoRaw(ctx); err != nil {
+		return fmt.Errorf("having the API server collect its garbage: %w", err)
+	}
+	return nil
+}
+
+// countCollections returns how often the API server has collected its garbage since its start.
+func countCollections(ctx context.Context, client kubernetes.Interface) (float64, error) {
+	families, err := serverMetrics(ctx, client)
+	if err != nil {
+		return 0, err
+	}
+	n := 0.0
+	for _, metric := range families["go_gc_cycles_total_gc_cycles_total"].GetMetric() {
+		n += metric.GetCounter().GetValue()
+	}
+	return n, nil
+}
+
 // serverMetrics returns the API server's metrics, by name.
 func serverMetrics(ctx context.Context, client kubernetes.Interface) (map[string]*dto.MetricFamily, error) {
 	content, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").DoRaw(ctx)
