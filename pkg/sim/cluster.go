@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +27,9 @@ type Options struct {
 	Nodes []*corev1.Node
 	// Seed determines the order of steps. 0: the fixed order.
 	Seed int64
+	// Interleaved lets the other controllers take steps before each write of a pass. Otherwise nothing else happens
+	// during a pass.
+	Interleaved bool
 	// Check, if not nil, is called after every step; its error fails the test.
 	Check func(*Cluster) error
 }
@@ -48,7 +52,10 @@ type Cluster struct {
 	random    *rand.Rand
 	scheduler *scheduler
 	process   *process
-	last      []string // names of the latest steps
+	passing   *controllerQueue // the controller of the current pass; nil: none is under way
+	nested    sync.Mutex       // held while the other controllers take steps before a write
+	broken    error            // the first error of Options.Check
+	last      []string         // names of the latest steps
 }
 
 // step is a step that the cluster can take next.
@@ -102,6 +109,42 @@ func (c *Cluster) start() {
 	if c.process, err = start(c.API, c.Timeline); err != nil {
 		c.t.Fatal(err)
 	}
+	if c.options.Interleaved {
+		c.process.before = c.interleave
+	}
+}
+
+// interleave lets the controllers that are not passing take steps in the middle of a pass, until none is possible.
+func (c *Cluster) interleave() {
+	if !c.nested.TryLock() {
+		return // a write of such a step, or one that the pass makes in parallel
+	}
+	defer c.nested.Unlock()
+	for range stepLimit {
+		steps := c.deliveries()
+		for _, q := range c.process.controllers {
+			if q != c.passing && len(steps) == 0 {
+				steps = c.passesOf(q)
+			}
+		}
+		if len(steps) == 0 {
+			return
+		}
+		c.last = append(c.last, "in between: "+steps[0].name)
+		_ = steps[0].do() // passes and deliveries return no error
+		c.check("in between: " + steps[0].name)
+	}
+}
+
+// check records the first error of Options.Check. Only the test's goroutine may fail the test, and writes of a pass are
+// made by others.
+func (c *Cluster) check(step string) {
+	if c.options.Check == nil || c.broken != nil {
+		return
+	}
+	if err := c.options.Check(c); err != nil {
+		c.broken = fmt.Errorf("after %s: %w", step, err)
+	}
 }
 
 // Nodes returns nodes n0, n1, ... that have GPUs.
@@ -153,12 +196,23 @@ func (c *Cluster) passes() []step {
 	}
 	var steps []step
 	for _, q := range c.process.controllers {
-		for _, r := range q.queue.ready() {
-			steps = append(steps, step{fmt.Sprintf("%s: %s", q.name, r.Name), func() error {
-				c.failed(q.name, r.Name, q.run(context.Background(), r)) // retried, as it is in a cluster
-				return nil
-			}})
-		}
+		steps = append(steps, c.passesOf(q)...)
+	}
+	return steps
+}
+
+// passesOf returns the passes of one controller.
+func (c *Cluster) passesOf(q *controllerQueue) []step {
+	var steps []step
+	for _, r := range q.queue.ready() {
+		steps = append(steps, step{fmt.Sprintf("%s: %s", q.name, r.Name), func() error {
+			if c.passing == nil {
+				c.passing = q
+				defer func() { c.passing = nil }()
+			}
+			c.failed(q.name, r.Name, q.run(context.Background(), r)) // retried, as it is in a cluster
+			return nil
+		}})
 	}
 	return steps
 }
@@ -202,10 +256,8 @@ func (c *Cluster) Step() bool {
 	if c.process != nil && c.process.crashed.Load() {
 		c.Restart()
 	}
-	if c.options.Check != nil {
-		if err := c.options.Check(c); err != nil {
-			c.Fatalf("after %s: %v", next.name, err)
-		}
+	if c.check(next.name); c.broken != nil {
+		c.Fatalf("%v", c.broken)
 	}
 	return true
 }
@@ -281,6 +333,13 @@ func (c *Cluster) Restart() {
 
 // CrashAfterWrites makes the controllers crash in place of a write, after n further writes.
 func (c *Cluster) CrashAfterWrites(n int) { c.process.writesLeft.Store(int64(n)) }
+
+// RefuseWrite makes one write of the controllers a conflict, after n further writes, as if another client had changed
+// the object at the last moment.
+func (c *Cluster) RefuseWrite(n int) { c.process.acceptsLeft.Store(int64(n)) }
+
+// RefusesWrite reports whether the write of RefuseWrite is still to come.
+func (c *Cluster) RefusesWrite() bool { return c.process.acceptsLeft.Load() >= 0 }
 
 // RestartScheduler ends the scheduler, including its bindings that are not posted yet, and starts a new one with empty
 // memory.

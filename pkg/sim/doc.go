@@ -4,7 +4,8 @@
 // gang admission, and the real controllers of pkg/controllers, stepped by hand with a virtual clock. All work is done in
 // steps, so a run is repeatable: Cluster takes its steps in a fixed order, or in an order that a seed determines. The
 // seed does not determine the order of requests that one pass of a controller sends in parallel, and therefore not which
-// of them are the last before a crash; their effects are shown ordered by name.
+// of them are the last before a crash; their effects are shown ordered by name. Nothing else happens during a pass,
+// unless Options.Interleaved lets the other controllers take steps before each of its writes.
 //
 //	c := sim.New(t, sim.Options{Nodes: sim.Nodes(3, 8)})
 //	c.Create(set)

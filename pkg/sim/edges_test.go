@@ -61,7 +61,7 @@ func TestPodGroupIsDeletedInATermination(t *testing.T) {
 // All objects of a namespace are deleted together, as by the namespace controller.
 func TestNamespaceIsDeleted(t *testing.T) {
 	for seed := range int64(10) {
-		c := New(t, Options{Nodes: Nodes(3, 4), Seed: seed, Check: invariants()})
+		c := New(t, Options{Nodes: Nodes(3, 4), Seed: seed, Interleaved: seed%2 == 1, Check: invariants()})
 		c.Kubelet.Linger = 20 * time.Second
 		c.Create(trainingSet(2, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))}))
 		c.Advance(time.Minute)
@@ -101,7 +101,7 @@ func TestNamespaceIsDeleted(t *testing.T) {
 func TestDeletedPodsReportAnEnd(t *testing.T) {
 	for _, code := range []int32{0, 1, 143} {
 		for seed := range int64(8) {
-			c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Check: invariants()})
+			c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Interleaved: seed%2 == 1, Check: invariants()})
 			c.Kubelet.Linger, c.Kubelet.StopCode = time.Duration(seed)*time.Second, ptr.To(code)
 			c.Create(trainingSet(2, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(3))}))
 			c.Advance(time.Minute)
@@ -148,7 +148,7 @@ func TestDeletedPodsReportAnEnd(t *testing.T) {
 // A lost node is restored at any time during a termination, with its pods still running.
 func TestNodeComesBackInATermination(t *testing.T) {
 	for away := 30 * time.Second; away < 9*time.Minute; away += 37 * time.Second {
-		c := New(t, Options{Nodes: Nodes(4, 4), Seed: int64(away), Check: both(invariants(), terminations())})
+		c := New(t, Options{Nodes: Nodes(4, 4), Seed: int64(away), Interleaved: true, Check: both(invariants(), terminations())})
 		c.Kubelet.Linger, c.Kubelet.StopCode = 10*time.Second, ptr.To(int32(0))
 		c.Create(watched(2*time.Minute, 0))
 		c.Advance(time.Minute)
@@ -180,7 +180,7 @@ func TestScalingDuringABreach(t *testing.T) {
 		"zero and up": {[]int32{0, 2}, 0, 8},
 	} {
 		for seed := range int64(4) {
-			c := New(t, Options{Nodes: Nodes(4, 4), Seed: seed, Check: both(invariants(), terminations())})
+			c := New(t, Options{Nodes: Nodes(4, 4), Seed: seed, Interleaved: seed%2 == 1, Check: both(invariants(), terminations())})
 			c.Create(watched(2*time.Minute, 0))
 			c.Advance(time.Minute)
 			fail(c, "chat-0-model-1-leader")
@@ -201,7 +201,7 @@ func TestScalingDuringABreach(t *testing.T) {
 // A failed pod is replaced alone when all pods that ran with it have succeeded: the replacement does not wait for these.
 func TestLastPodOfAJobIsReplacedAlone(t *testing.T) {
 	for seed := range int64(8) {
-		c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Check: invariants()})
+		c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Interleaved: seed%2 == 1, Check: invariants()})
 		set := trainingSet(1, v1alpha1.TrainingSpec{})
 		set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: 5 * time.Minute}
 		set.Spec.Template.Cliques[1].Spec.Replicas = 1

@@ -42,8 +42,10 @@ type process struct {
 	controllers []*controllerQueue
 	cancel      context.CancelFunc
 
-	writesLeft atomic.Int64 // until the crash; negative: none is planned
-	crashed    atomic.Bool
+	writesLeft  atomic.Int64 // until the crash; negative: none is planned
+	acceptsLeft atomic.Int64 // until the write that is refused; negative: none is
+	crashed     atomic.Bool
+	before      func() // called before every write; nil: nothing is
 }
 
 // controllerQueue is a controller with its queue.
@@ -62,6 +64,7 @@ func start(api *API, recorder events.EventRecorder) (*process, error) {
 	controllers.AddCacheOptions(&options)
 	p := &process{api: api, cache: newViewCache(api, options), recorder: recorder, cancel: cancel}
 	p.writesLeft.Store(-1)
+	p.acceptsLeft.Store(-1)
 	if err := controllers.Setup(ctx, p, controllers.Options{
 		SchedulerName: v1alpha1.DefaultSchedulerName, WaitImage: "registry.example/muster-wait:sim", Clock: api.clock,
 		StalledUpdateAfter: 10 * time.Minute}); err != nil {
@@ -156,14 +159,25 @@ func (p *process) GetLogger() logr.Logger { return logr.Discard() }
 // GetEventRecorder implements manager.Manager.
 func (p *process) GetEventRecorder(string) events.EventRecorder { return p.recorder }
 
-// write is called before every write of the process. It returns an error if the process has crashed.
-func (p *process) write() error {
+// write is called before every write of the process, of the object o. It returns an error if the process has crashed,
+// and a conflict for the write that is refused.
+func (p *process) write(o client.Object) error {
+	if p.before != nil {
+		p.before()
+	}
 	if p.crashed.Load() {
 		return errCrashed
 	}
 	if p.writesLeft.Load() >= 0 && p.writesLeft.Add(-1) < 0 {
 		p.crashed.Store(true)
 		return errCrashed
+	}
+	if p.acceptsLeft.Load() >= 0 && p.acceptsLeft.Add(-1) < 0 {
+		t, err := p.api.tableOf(o)
+		if err != nil {
+			return err
+		}
+		return conflict(t, o.GetName(), "refused")
 	}
 	return nil
 }
@@ -205,7 +219,7 @@ func (c cachedClient) List(ctx context.Context, into client.ObjectList, options 
 
 // Create implements client.Writer.
 func (c cachedClient) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
-	if err := c.p.write(); err != nil {
+	if err := c.p.write(o); err != nil {
 		return err
 	}
 	return c.API.Create(ctx, o, options...)
@@ -213,7 +227,7 @@ func (c cachedClient) Create(ctx context.Context, o client.Object, options ...cl
 
 // Update implements client.Writer.
 func (c cachedClient) Update(ctx context.Context, o client.Object, options ...client.UpdateOption) error {
-	if err := c.p.write(); err != nil {
+	if err := c.p.write(o); err != nil {
 		return err
 	}
 	return c.API.Update(ctx, o, options...)
@@ -221,7 +235,7 @@ func (c cachedClient) Update(ctx context.Context, o client.Object, options ...cl
 
 // Patch implements client.Writer.
 func (c cachedClient) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
-	if err := c.p.write(); err != nil {
+	if err := c.p.write(o); err != nil {
 		return err
 	}
 	return c.API.Patch(ctx, o, patch, options...)
@@ -229,7 +243,7 @@ func (c cachedClient) Patch(ctx context.Context, o client.Object, patch client.P
 
 // Delete implements client.Writer.
 func (c cachedClient) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
-	if err := c.p.write(); err != nil {
+	if err := c.p.write(o); err != nil {
 		return err
 	}
 	return c.API.Delete(ctx, o, options...)
@@ -237,7 +251,7 @@ func (c cachedClient) Delete(ctx context.Context, o client.Object, options ...cl
 
 // DeleteAllOf implements client.Writer.
 func (c cachedClient) DeleteAllOf(ctx context.Context, o client.Object, options ...client.DeleteAllOfOption) error {
-	if err := c.p.write(); err != nil {
+	if err := c.p.write(o); err != nil {
 		return err
 	}
 	return c.API.DeleteAllOf(ctx, o, options...)
@@ -259,7 +273,7 @@ type cachedSubresource struct {
 
 // Create implements client.SubResourceWriter.
 func (s cachedSubresource) Create(ctx context.Context, o, sub client.Object, options ...client.SubResourceCreateOption) error {
-	if err := s.p.write(); err != nil {
+	if err := s.p.write(o); err != nil {
 		return err
 	}
 	return s.subresource.Create(ctx, o, sub, options...)
@@ -267,7 +281,7 @@ func (s cachedSubresource) Create(ctx context.Context, o, sub client.Object, opt
 
 // Update implements client.SubResourceWriter.
 func (s cachedSubresource) Update(ctx context.Context, o client.Object, options ...client.SubResourceUpdateOption) error {
-	if err := s.p.write(); err != nil {
+	if err := s.p.write(o); err != nil {
 		return err
 	}
 	return s.subresource.Update(ctx, o, options...)
@@ -275,7 +289,7 @@ func (s cachedSubresource) Update(ctx context.Context, o client.Object, options 
 
 // Patch implements client.SubResourceWriter.
 func (s cachedSubresource) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-	if err := s.p.write(); err != nil {
+	if err := s.p.write(o); err != nil {
 		return err
 	}
 	return s.subresource.Patch(ctx, o, patch, options...)

@@ -116,7 +116,7 @@ func TestReplaceWhilePodsOfAnotherUnitEnd(t *testing.T) {
 func TestReplaceBesideARival(t *testing.T) {
 	for name, prefix := range map[string]string{"set replica": "chat", "one PodClique": "chat-0-router", "group replica": "chat-0-model-0"} {
 		for seed := range int64(10) {
-			c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Check: invariants()})
+			c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Interleaved: seed%2 == 1, Check: invariants()})
 			c.Kubelet.Linger = 30 * time.Second
 			c.Create(podCliqueSet())
 			c.Advance(time.Minute)

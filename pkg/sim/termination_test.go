@@ -35,7 +35,7 @@ func watched(delay, override time.Duration) *v1alpha1.PodCliqueSet {
 // newWatched returns a cluster with room for the set only, on which the set is available.
 func newWatched(t *testing.T, set *v1alpha1.PodCliqueSet, seed int64) *Cluster {
 	t.Helper()
-	c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Check: both(invariants(), terminations())})
+	c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Interleaved: seed%2 == 1, Check: both(invariants(), terminations())})
 	c.Kubelet.Linger = 30 * time.Second
 	c.Timeline.Say("a set is created that fills the cluster")
 	c.Create(set)

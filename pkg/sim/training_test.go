@@ -259,38 +259,11 @@ func TestJobRecoversAtTheDeadline(t *testing.T) {
 // of an attempt are created after those of the previous attempt are gone.
 func TestCrashAfterEachWriteOfARestart(t *testing.T) {
 	for n := 0; ; n++ {
-		c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
-		c.Kubelet.Linger = 10 * time.Second
-		made := map[string]map[string]bool{} // UIDs of pods, by host name
-		check := c.options.Check
-		c.options.Check = func(c *Cluster) error {
-			if err := check(c); err != nil {
-				return err
-			}
-			for _, pod := range All[*corev1.Pod](c) {
-				if made[pod.Spec.Hostname] == nil {
-					made[pod.Spec.Hostname] = map[string]bool{}
-				}
-				made[pod.Spec.Hostname][string(pod.UID)] = true
-			}
-			return nil
-		}
-		c.Create(trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(2))}))
-		c.Advance(time.Minute)
-		running(c, 3)
+		c, made := newRestart(t, Options{})
 		c.CrashAfterWrites(n)
 		exit(c, "job-0-ring-0-worker", 1)
 		c.Advance(2 * time.Minute)
-		wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
-		running(c, 3)
-		for host, uids := range made {
-			if len(made) != 3 || len(uids) != 2 {
-				c.Fatalf("crash after %d writes: %d pods were made of %s, want 2", n, len(uids), host)
-			}
-		}
-		finish(c, 0)
-		c.Advance(time.Minute)
-		wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 1, "")
+		wantOneRestart(c, made)
 		if c.Crashes == 0 {
 			if n < 10 {
 				t.Errorf("only %d writes were made", n)
@@ -298,6 +271,71 @@ func TestCrashAfterEachWriteOfARestart(t *testing.T) {
 			return
 		}
 	}
+}
+
+// TestEachWriteOfARestartIsRefused: no pod is created twice for a restart, whichever write is a conflict. The pods are
+// known to be lost with their node when the restart is decided: a PodClique that is deleted could be created again at
+// once, without waiting for its pods.
+func TestEachWriteOfARestartIsRefused(t *testing.T) {
+	for seed := range int64(3) {
+		for n := 0; ; n++ {
+			c, made := newRestart(t, Options{Seed: seed, Interleaved: true})
+			node := podsOf(c, "job-0-launcher")[0].Spec.NodeName
+			must(t, c.Kubelet.LoseNode(node))
+			c.HoldBack(&corev1.Pod{})
+			c.Advance(10 * time.Minute)
+			c.RefuseWrite(n)
+			c.Deliver(&corev1.Pod{})
+			c.Advance(time.Minute)
+			refused := !c.RefusesWrite()
+			must(t, c.Kubelet.RestoreNode(node))
+			c.Advance(time.Minute)
+			wantOneRestart(c, made)
+			if !refused {
+				if n < 10 {
+					t.Errorf("only %d writes were made", n)
+				}
+				break
+			}
+		}
+	}
+}
+
+// newRestart returns a cluster with the options in which a job with 2 restarts runs, and the UIDs of the pods that are created, by host
+// name.
+func newRestart(t *testing.T, options Options) (*Cluster, map[string]map[string]bool) {
+	made := map[string]map[string]bool{}
+	options.Nodes = Nodes(2, 4)
+	options.Check = both(invariants(), func(c *Cluster) error {
+		for _, pod := range All[*corev1.Pod](c) {
+			if made[pod.Spec.Hostname] == nil {
+				made[pod.Spec.Hostname] = map[string]bool{}
+			}
+			made[pod.Spec.Hostname][string(pod.UID)] = true
+		}
+		return nil
+	})
+	c := New(t, options)
+	c.Kubelet.Linger = 10 * time.Second
+	c.Create(trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(2))}))
+	c.Advance(time.Minute)
+	running(c, 3)
+	return c, made
+}
+
+// wantOneRestart fails the test unless the job of newRestart was restarted once, with 3 new pods, and can succeed.
+func wantOneRestart(c *Cluster, made map[string]map[string]bool) {
+	c.t.Helper()
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
+	running(c, 3)
+	for host, uids := range made {
+		if len(made) != 3 || len(uids) != 2 {
+			c.Fatalf("%d pods were made of %s, want 2", len(uids), host)
+		}
+	}
+	finish(c, 0)
+	c.Advance(time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 1, "")
 }
 
 // TestCrashAfterEachWriteOfAnEnd: a job ends as without a crash, both in success and in failure, and leaves no
@@ -387,7 +425,7 @@ func TestJobsInAnyOrder(t *testing.T) {
 	for seed := range int64(20) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			random := rand.New(rand.NewSource(seed))
-			c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed + 1, Check: invariants()})
+			c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed + 1, Interleaved: seed%2 == 1, Check: invariants()})
 			c.Kubelet.Linger = time.Duration(random.Intn(20)) * time.Second
 			act := func(what func()) {
 				what()

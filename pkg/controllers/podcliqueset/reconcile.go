@@ -107,6 +107,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 		// 4. Create missing objects, update those that differ.
 		names, services := make([][]lifecycle.Child, replicas), make([]*corev1.Service, replicas)
+		raisedGroups := make([]bool, replicas) // whether the scaling groups of the replica have its attempt
+
 		accessErr := r.createOrUpdateAccess(ctx, set) // before the pods that need it
 		createOrUpdate := func(i int) error {
 			if err := r.children.SpecUnchanged(ctx, live); err != nil {
@@ -120,6 +122,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			if observed.IsFrozen(set, i) {
 				want = want.existing(owned)
 			}
+			if err := r.updateGroups(ctx, want, owned, ofOtherAttempt); err != nil {
+				return err
+			}
+			raisedGroups[i] = true
 			var err error
 			services[i], err = r.createOrUpdate(ctx, want, owned, decisions[i])
 			return err
@@ -140,7 +146,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 				names[i] = wanted(set, revision, i, owned, current).names()
 			}
 		}
-		removals = append(replacements(set, decisions, owned), unwanted(names, owned)...)
+		removals = append(replacements(set, decisions, raisedGroups, owned), unwanted(names, owned)...)
 	}
 
 	// 5. Record, before any object is deleted.
@@ -233,15 +239,15 @@ func (r *Reconciler) liveIfMissing(ctx context.Context, set *v1alpha1.PodCliqueS
 	return live, nil
 }
 
-// createOrUpdate creates and updates the objects of one replica: first its PodGroup, without which no other object is
-// created. Of the missing PodCliques it creates those in the decision. A PodGroup of an earlier attempt is not
-// updated: it is deleted, and its successor is created when it and all pods of that attempt are gone. If the Service
-// is missing, it is returned for the caller to create.
+// createOrUpdate creates and updates the objects of one replica, whose existing scaling groups have its attempt: first
+// its PodGroup, without which no other object is created. Of the missing PodCliques it creates those in the decision. A
+// PodGroup of an earlier attempt is not updated: it is deleted, and its successor is created when it and all pods of
+// that attempt are gone. If the Service is missing, it is returned for the caller to create.
 func (r *Reconciler) createOrUpdate(ctx context.Context, want replica, owned ownedObjects, d lifecycle.UnitDecision) (missing *corev1.Service, err error) {
 	if want.podGroup != nil {
 		existing := owned.podGroups[want.podGroup.Name]
 		if isEarlier(existing, d.Attempt) || existing == nil && d.Earlier {
-			return nil, r.updateGroups(ctx, want, owned)
+			return nil, r.updateGroups(ctx, want, owned, ofSameAttempt)
 		}
 		if err := children.CreateOrUpdate(ctx, r.children, existing, want.podGroup); err != nil {
 			return nil, err
@@ -260,20 +266,32 @@ func (r *Reconciler) createOrUpdate(ctx context.Context, want replica, owned own
 			errs = append(errs, children.CreateOrUpdate(ctx, r.children, existing, c))
 		}
 	}
-	errs = append(errs, r.updateGroups(ctx, want, owned))
+	errs = append(errs, r.updateGroups(ctx, want, owned, ofSameAttempt))
 	for _, h := range want.hpas {
 		errs = append(errs, children.CreateOrUpdate(ctx, r.children, owned.hpas[h.Name], h))
 	}
 	return missing, errors.Join(errs...)
 }
 
-// updateGroups creates and updates the scaling groups of one replica. It also writes a new attempt to existing ones.
-func (r *Reconciler) updateGroups(ctx context.Context, want replica, owned ownedObjects) error {
+// updateGroups creates and updates those scaling groups of one replica for which is returns true. Existing ones of
+// another attempt are updated before anything else is created or deleted: a scaling group recreates its PodCliques for
+// the attempt that it has, and would do so for the previous one.
+func (r *Reconciler) updateGroups(ctx context.Context, want replica, owned ownedObjects, is func(existing, want *v1alpha1.PodCliqueScalingGroup) bool) error {
 	var errs []error
 	for _, g := range want.groups {
-		errs = append(errs, children.CreateOrUpdate(ctx, r.children, owned.groups[g.Name], g))
+		if existing := owned.groups[g.Name]; is(existing, g) {
+			errs = append(errs, children.CreateOrUpdate(ctx, r.children, existing, g))
+		}
 	}
 	return errors.Join(errs...)
+}
+
+func ofOtherAttempt(existing, want *v1alpha1.PodCliqueScalingGroup) bool {
+	return existing != nil && observed.Attempt(existing).Set != observed.Attempt(want).Set
+}
+
+func ofSameAttempt(existing, want *v1alpha1.PodCliqueScalingGroup) bool {
+	return !ofOtherAttempt(existing, want)
 }
 
 // createOrUpdateAccess allows the waiting containers of the set to read the objects they wait for. The cliques of a

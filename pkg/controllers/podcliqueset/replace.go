@@ -106,8 +106,8 @@ func (o ownedObjects) cliquesByReplica() map[int][]*v1alpha1.PodClique {
 }
 
 // replacements returns the objects to delete of replicas that are replaced: PodGroups of an earlier attempt, and the
-// PodCliques in the decisions.
-func replacements(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision, owned ownedObjects) []removal {
+// PodCliques in the decisions if the replica's scaling groups have its attempt (raisedGroups, by replica).
+func replacements(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision, raisedGroups []bool, owned ownedObjects) []removal {
 	cliques := owned.children().Cliques
 	var removals []removal
 	for i, d := range decisions {
@@ -116,7 +116,7 @@ func replacements(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision
 			gone.podGroup = pg
 		}
 		for _, name := range d.Delete {
-			if c := cliques[name]; c != nil && observed.Attempt(c).Believed(d.Attempt.Set).Set < d.Attempt.Set {
+			if c := cliques[name]; c != nil && raisedGroups[i] && observed.Attempt(c).Believed(d.Attempt.Set).Set < d.Attempt.Set {
 				gone.rest = append(gone.rest, client.Object(c))
 			}
 		}
