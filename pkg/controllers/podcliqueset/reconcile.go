@@ -273,9 +273,9 @@ func (r *Reconciler) createOrUpdate(ctx context.Context, want replica, owned own
 	return missing, errors.Join(errs...)
 }
 
-// updateGroups creates and updates those scaling groups of one replica for which is returns true. Existing ones of
-// another attempt are updated before anything else is created or deleted: a scaling group recreates its PodCliques for
-// the attempt that it has, and would do so for the previous one.
+// updateGroups creates and updates those scaling groups of one replica for which `is` returns true. Existing groups of
+// another attempt are updated first: until then a group recreates PodCliques that are deleted for the previous attempt,
+// and their pods would count towards the new PodGroup.
 func (r *Reconciler) updateGroups(ctx context.Context, want replica, owned ownedObjects, is func(existing, want *v1alpha1.PodCliqueScalingGroup) bool) error {
 	var errs []error
 	for _, g := range want.groups {
