@@ -130,9 +130,10 @@ func (c *Cluster) interleave() {
 		if len(steps) == 0 {
 			return
 		}
-		c.last = append(c.last, "in between: "+steps[0].name)
+		name := "in between: " + steps[0].name
+		c.note(name)
 		_ = steps[0].do() // passes and deliveries return no error
-		c.check("in between: " + steps[0].name)
+		c.check(name)
 	}
 }
 
@@ -220,7 +221,7 @@ func (c *Cluster) passesOf(q *controllerQueue) []step {
 // failed records the error of a pass, if it has one.
 func (c *Cluster) failed(controller, name string, err error) {
 	if err != nil && !errors.Is(err, errCrashed) {
-		c.last = append(c.last, fmt.Sprintf("%s: %s failed: %v", controller, name, err))
+		c.note(fmt.Sprintf("%s: %s failed: %v", controller, name, err))
 	}
 }
 
@@ -246,9 +247,7 @@ func (c *Cluster) Step() bool {
 		next = steps[c.random.Intn(len(steps))]
 	}
 	c.Steps++
-	if c.last = append(c.last, next.name); len(c.last) > 2*kept {
-		c.last = c.last[kept:]
-	}
+	c.note(next.name)
 	if err := next.do(); err != nil {
 		c.Fatalf("%s: %v", next.name, err)
 	}
@@ -260,6 +259,13 @@ func (c *Cluster) Step() bool {
 		c.Fatalf("%v", c.broken)
 	}
 	return true
+}
+
+// note adds a line to the latest steps.
+func (c *Cluster) note(line string) {
+	if c.last = append(c.last, line); len(c.last) > 2*kept {
+		c.last = c.last[kept:]
+	}
 }
 
 // Settle takes steps until none is possible without moving the clock.

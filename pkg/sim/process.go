@@ -172,7 +172,7 @@ func (p *process) write(o client.Object) error {
 		p.crashed.Store(true)
 		return errCrashed
 	}
-	if p.acceptsLeft.Load() >= 0 && p.acceptsLeft.Add(-1) < 0 {
+	if p.acceptsLeft.Load() >= 0 && p.acceptsLeft.Add(-1) == -1 { // only one of parallel writes
 		t, err := p.api.tableOf(o)
 		if err != nil {
 			return err

@@ -301,21 +301,12 @@ func TestEachWriteOfARestartIsRefused(t *testing.T) {
 	}
 }
 
-// newRestart returns a cluster with the options in which a job with 2 restarts runs, and the UIDs of the pods that are created, by host
-// name.
-func newRestart(t *testing.T, options Options) (*Cluster, map[string]map[string]bool) {
-	made := map[string]map[string]bool{}
-	options.Nodes = Nodes(2, 4)
-	options.Check = both(invariants(), func(c *Cluster) error {
-		for _, pod := range All[*corev1.Pod](c) {
-			if made[pod.Spec.Hostname] == nil {
-				made[pod.Spec.Hostname] = map[string]bool{}
-			}
-			made[pod.Spec.Hostname][string(pod.UID)] = true
-		}
-		return nil
-	})
+// newRestart returns a cluster with the options in which a job with 2 restarts runs, and the pods that are created.
+func newRestart(t *testing.T, options Options) (*Cluster, generations) {
+	t.Helper()
+	options.Nodes, options.Check = Nodes(2, 4), invariants()
 	c := New(t, options)
+	made := countGenerations(c)
 	c.Kubelet.Linger = 10 * time.Second
 	c.Create(trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(2))}))
 	c.Advance(time.Minute)
@@ -324,7 +315,7 @@ func newRestart(t *testing.T, options Options) (*Cluster, map[string]map[string]
 }
 
 // wantOneRestart fails the test unless the job of newRestart was restarted once, with 3 new pods, and can succeed.
-func wantOneRestart(c *Cluster, made map[string]map[string]bool) {
+func wantOneRestart(c *Cluster, made generations) {
 	c.t.Helper()
 	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
 	running(c, 3)
