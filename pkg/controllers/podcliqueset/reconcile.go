@@ -122,11 +122,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			if observed.IsFrozen(set, i) {
 				want = want.existing(owned)
 			}
-			if err := r.updateGroups(ctx, want, owned, ofOtherAttempt); err != nil {
+			var err error
+			if want.groups, err = r.raiseGroups(ctx, want.groups, owned); err != nil {
 				return err
 			}
 			raisedGroups[i] = true
-			var err error
 			services[i], err = r.createOrUpdate(ctx, want, owned, decisions[i])
 			return err
 		}
@@ -239,15 +239,15 @@ func (r *Reconciler) liveIfMissing(ctx context.Context, set *v1alpha1.PodCliqueS
 	return live, nil
 }
 
-// createOrUpdate creates and updates the objects of one replica, whose existing scaling groups have its attempt: first
-// its PodGroup, without which no other object is created. Of the missing PodCliques it creates those in the decision. A
-// PodGroup of an earlier attempt is not updated: it is deleted, and its successor is created when it and all pods of
-// that attempt are gone. If the Service is missing, it is returned for the caller to create.
+// createOrUpdate creates and updates the objects of one replica after raiseGroups: first its PodGroup, without which no
+// other object is created. Of the missing PodCliques it creates those in the decision. A PodGroup of an earlier attempt
+// is not updated: it is deleted, and its successor is created when it and all pods of that attempt are gone. If the
+// Service is missing, it is returned for the caller to create.
 func (r *Reconciler) createOrUpdate(ctx context.Context, want replica, owned ownedObjects, d lifecycle.UnitDecision) (missing *corev1.Service, err error) {
 	if want.podGroup != nil {
 		existing := owned.podGroups[want.podGroup.Name]
 		if isEarlier(existing, d.Attempt) || existing == nil && d.Earlier {
-			return nil, r.updateGroups(ctx, want, owned, ofSameAttempt)
+			return nil, r.updateGroups(ctx, want, owned)
 		}
 		if err := children.CreateOrUpdate(ctx, r.children, existing, want.podGroup); err != nil {
 			return nil, err
@@ -266,32 +266,36 @@ func (r *Reconciler) createOrUpdate(ctx context.Context, want replica, owned own
 			errs = append(errs, children.CreateOrUpdate(ctx, r.children, existing, c))
 		}
 	}
-	errs = append(errs, r.updateGroups(ctx, want, owned, ofSameAttempt))
+	errs = append(errs, r.updateGroups(ctx, want, owned))
 	for _, h := range want.hpas {
 		errs = append(errs, children.CreateOrUpdate(ctx, r.children, owned.hpas[h.Name], h))
 	}
 	return missing, errors.Join(errs...)
 }
 
-// updateGroups creates and updates those scaling groups of one replica for which `is` returns true. Existing groups of
-// another attempt are updated first: until then a group recreates PodCliques that are deleted for the previous attempt,
-// and their pods would count towards the new PodGroup.
-func (r *Reconciler) updateGroups(ctx context.Context, want replica, owned ownedObjects, is func(existing, want *v1alpha1.PodCliqueScalingGroup) bool) error {
+// raiseGroups updates the existing scaling groups of one replica that have another attempt than desired, and returns the
+// others. Until it has the attempt, a group recreates PodCliques that are deleted for the previous attempt, and their
+// pods would count towards the new PodGroup.
+func (r *Reconciler) raiseGroups(ctx context.Context, groups []*v1alpha1.PodCliqueScalingGroup, owned ownedObjects) (others []*v1alpha1.PodCliqueScalingGroup, err error) {
+	var errs []error
+	for _, g := range groups {
+		existing := owned.groups[g.Name]
+		if existing == nil || observed.Attempt(existing).Set == observed.Attempt(g).Set {
+			others = append(others, g)
+			continue
+		}
+		errs = append(errs, children.CreateOrUpdate(ctx, r.children, existing, g))
+	}
+	return others, errors.Join(errs...)
+}
+
+// updateGroups creates and updates the scaling groups of one replica.
+func (r *Reconciler) updateGroups(ctx context.Context, want replica, owned ownedObjects) error {
 	var errs []error
 	for _, g := range want.groups {
-		if existing := owned.groups[g.Name]; is(existing, g) {
-			errs = append(errs, children.CreateOrUpdate(ctx, r.children, existing, g))
-		}
+		errs = append(errs, children.CreateOrUpdate(ctx, r.children, owned.groups[g.Name], g))
 	}
 	return errors.Join(errs...)
-}
-
-func ofOtherAttempt(existing, want *v1alpha1.PodCliqueScalingGroup) bool {
-	return existing != nil && observed.Attempt(existing).Set != observed.Attempt(want).Set
-}
-
-func ofSameAttempt(existing, want *v1alpha1.PodCliqueScalingGroup) bool {
-	return !ofOtherAttempt(existing, want)
 }
 
 // createOrUpdateAccess allows the waiting containers of the set to read the objects they wait for. The cliques of a
