@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
@@ -50,7 +51,7 @@ func setCliqueUpdate(clique *v1alpha1.PodClique, s *v1alpha1.PodCliqueStatus, d 
 		s.UpdateProgress = &v1alpha1.PodCliqueUpdateProgress{
 			UpdateStartedAt: metav1.NewTime(p.StartedAt), UpdateEndedAt: optionalTime(p.EndedAt), LastProgressTime: optionalTime(p.LastProgress),
 			PodCliqueSetGenerationHash: p.Target.Generation, PodTemplateHash: p.Target.Template}
-		if p.Selected != "" {
+		if p.Selected != "" || len(p.Completed) > 0 {
 			s.UpdateProgress.ReadyPodsSelectedToUpdate = &v1alpha1.PodsSelectedToUpdate{Current: p.Selected, Completed: p.Completed}
 		}
 	}
@@ -69,13 +70,16 @@ func setGroupUpdate(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodClique
 			UpdateStartedAt: metav1.NewTime(p.StartedAt), UpdateEndedAt: optionalTime(p.EndedAt), LastProgressTime: optionalTime(p.LastProgress),
 			PodCliqueSetGenerationHash: p.Target.Generation,
 			UpdatedPodCliquesCount:     d.UpdatedCliques, TotalPodCliquesCount: d.TotalCliques}
+		selected := &v1alpha1.ReplicaIndicesSelectedToUpdate{}
 		if index, err := strconv.ParseInt(p.Selected, 10, 32); err == nil {
-			selected := &v1alpha1.ReplicaIndicesSelectedToUpdate{Current: int32(index)}
-			for _, done := range p.Completed {
-				if i, err := strconv.ParseInt(done, 10, 32); err == nil {
-					selected.Completed = append(selected.Completed, int32(i))
-				}
+			selected.Current = ptr.To(int32(index))
+		}
+		for _, done := range p.Completed {
+			if i, err := strconv.ParseInt(done, 10, 32); err == nil {
+				selected.Completed = append(selected.Completed, int32(i))
 			}
+		}
+		if selected.Current != nil || len(selected.Completed) > 0 {
 			s.UpdateProgress.ReadyReplicaIndicesSelectedToUpdate = selected
 		}
 	}

@@ -77,7 +77,9 @@ func GroupProgress(group *v1alpha1.PodCliqueScalingGroup) *lifecycle.Progress {
 		Target:    lifecycle.Target{Generation: p.PodCliqueSetGenerationHash},
 		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime)}
 	if s := p.ReadyReplicaIndicesSelectedToUpdate; s != nil {
-		progress.Selected = strconv.Itoa(int(s.Current))
+		if s.Current != nil {
+			progress.Selected = strconv.Itoa(int(*s.Current))
+		}
 		for _, index := range s.Completed {
 			progress.Completed = append(progress.Completed, strconv.Itoa(int(index)))
 		}

@@ -107,7 +107,7 @@ func TestProgress(t *testing.T) {
 		"one with nothing selected": {group(&v1alpha1.PodCliqueScalingGroupUpdateProgress{UpdateStartedAt: began, PodCliqueSetGenerationHash: "gen-b"}),
 			&lifecycle.Progress{Target: lifecycle.Target{Generation: "gen-b"}, StartedAt: t0}},
 		"replica 0 is replaced": {group(&v1alpha1.PodCliqueScalingGroupUpdateProgress{UpdateStartedAt: began, LastProgressTime: &last, UpdateEndedAt: &ended,
-			ReadyReplicaIndicesSelectedToUpdate: &v1alpha1.ReplicaIndicesSelectedToUpdate{Current: 0, Completed: []int32{2, 10}}}),
+			ReadyReplicaIndicesSelectedToUpdate: &v1alpha1.ReplicaIndicesSelectedToUpdate{Current: ptr.To(int32(0)), Completed: []int32{2, 10}}}),
 			&lifecycle.Progress{StartedAt: t0, LastProgress: last.Time, EndedAt: ended.Time, Selected: "0", Completed: []string{"2", "10"}}},
 		"a set that was never updated": {set(nil), nil},
 		"a set":                        {set(&v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: began}), &lifecycle.Progress{Target: lifecycle.Target{Generation: "gen-b"}, StartedAt: t0}},

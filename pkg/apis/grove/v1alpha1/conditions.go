@@ -100,16 +100,28 @@ const (
 	ReasonMaxRuntimeExceeded = "MaxRuntimeExceeded"
 )
 
-// Reasons of ConditionProgressing. UpdateComplete, OnDelete and WaitingForTurn
-// have status False, the others True.
+// Reasons of ConditionProgressing. UpdateComplete, OnDelete, UpdateDeferred,
+// UpdatePaused, PartitionReached and WaitingForTurn have status False, the
+// others True.
 const (
 	// ReasonUpdateComplete: every pod was created from the current template;
 	// pods that do not exist yet will be.
 	ReasonUpdateComplete = "UpdateComplete"
-	// ReasonOnDelete: the update strategy is OnDelete, or was OnDelete at the
-	// latest change of the template. Some pods were created from an earlier
-	// template, and stay until they are deleted.
+	// ReasonOnDelete: the update strategy is OnDelete. Some pods were created
+	// from an earlier template, and stay until they are deleted.
 	ReasonOnDelete = "OnDelete"
+	// ReasonUpdateDeferred: the update strategy is RollingRecreate, and was
+	// OnDelete at the latest change of the template. Some pods were created
+	// from an earlier template, and stay until they are deleted or the template
+	// changes again.
+	ReasonUpdateDeferred = "UpdateDeferred"
+	// ReasonUpdatePaused: updateStrategy.rollingRecreate.paused is set, and no
+	// further pod or replica is replaced until it is unset.
+	ReasonUpdatePaused = "UpdatePaused"
+	// ReasonPartitionReached: all replicas from
+	// updateStrategy.rollingRecreate.partition on are updated; the others keep
+	// their template until the partition is lowered.
+	ReasonPartitionReached = "PartitionReached"
 	// ReasonWaitingForTurn: another replica of the PodCliqueSet is updated
 	// first. Used on PodCliques and scaling groups.
 	ReasonWaitingForTurn = "WaitingForTurn"
@@ -129,6 +141,9 @@ const (
 	// ReasonWaitingForMinAvailable: no further pod or replica is deleted while
 	// fewer than minAvailable are available.
 	ReasonWaitingForMinAvailable = "WaitingForMinAvailable"
+	// ReasonTemplateRejected: the API server rejects a pod of the new template.
+	// Nothing is replaced until it is accepted or the template is changed.
+	ReasonTemplateRejected = "TemplateRejected"
 	// ReasonUpdateStalled: the update has made no progress for longer than
 	// --stalled-update-after of muster-controller. The message says what it
 	// waits for. The update continues as soon as it can.

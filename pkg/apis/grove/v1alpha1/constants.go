@@ -117,6 +117,9 @@ const (
 	// for its turn. On a member of a scaling group it is present as long as the
 	// group is updated.
 	AnnotationUpdateTurn = "grove.io/update-turn"
+	// AnnotationUpdatePaused, on the same objects, is present while their update
+	// is paused.
+	AnnotationUpdatePaused = "grove.io/update-paused"
 	// AnnotationMNNVLGroup requests a multi-node NVLink domain in Grove. Not
 	// implemented.
 	AnnotationMNNVLGroup = "grove.io/mnnvl-group"

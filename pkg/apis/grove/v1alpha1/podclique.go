@@ -95,6 +95,14 @@ type PodCliqueSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
 
+	// minReadySeconds is the time in seconds for which a pod must be ready
+	// before it counts as available: for updates, and for the condition
+	// Available. Breaches of minAvailable depend on ready pods only. Unset means
+	// 0. Not used in Training workloads.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+
 	// startsAfter are the names of the cliques in the template that must have
 	// started before this one. Used only with CliqueStartupTypeExplicit.
 	// Immutable.
@@ -154,10 +162,10 @@ type PodCliqueStatus struct {
 	// +kubebuilder:validation:MaxLength=512
 	Selector *string `json:"hpaPodSelector,omitempty"`
 
-	// availableReplicas is the number of pods that count towards minAvailable
-	// in a Training workload: running pods of which no container has failed,
-	// whether they are ready or not, and pods that have succeeded. Unset for
-	// Inference workloads, where ready pods count.
+	// availableReplicas is the number of pods that have been ready for
+	// minReadySeconds. In a Training workload it is the number of pods that
+	// count towards minAvailable: running pods of which no container has
+	// failed, whether they are ready or not, and pods that have succeeded.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
 
@@ -205,7 +213,7 @@ type PodCliqueStatus struct {
 	// +optional
 	TerminationDeadline *metav1.Time `json:"terminationDeadline,omitempty"`
 
-	// conditions include Available (minAvailable pods are ready),
+	// conditions include Available (minAvailable pods are available),
 	// MinAvailableBreached (minAvailable pods were ready once, and are not
 	// ready now), PodCliqueScheduled (minAvailable pods are bound), Progressing
 	// (the state of an update; Inference only) and, only while they are True,
@@ -303,6 +311,15 @@ type PodCliqueUpdateProgress struct {
 	// +kubebuilder:validation:MaxLength=63
 	PodTemplateHash string `json:"podTemplateHash,omitempty"`
 
+	// reachedIndices are the indices of the pods that the update has reached,
+	// in the form 0-3,7: those that were replaced, and those that were created
+	// from the current template. Other pods are recreated from their previous
+	// template as long as the update is in progress. Unset with update strategy
+	// OnDelete.
+	// +optional
+	// +kubebuilder:validation:MaxLength=131072
+	ReachedIndices string `json:"reachedIndices,omitempty"`
+
 	// readyPodsSelectedToUpdate are the ready pods that the update has selected
 	// for replacement, one at a time.
 	// +optional
@@ -311,11 +328,11 @@ type PodCliqueUpdateProgress struct {
 
 // PodsSelectedToUpdate are pods of a PodClique that an update has selected.
 type PodsSelectedToUpdate struct {
-	// current is the name of the pod that is being replaced; after the last pod
-	// was replaced, the name of that pod.
-	// +required
+	// current is the name of the pod that is being replaced. Unset between
+	// pods, and after the update.
+	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	Current string `json:"current"`
+	Current string `json:"current,omitempty"`
 
 	// completed are the names of the latest 64 pods that were replaced, in the
 	// order in which they were selected.

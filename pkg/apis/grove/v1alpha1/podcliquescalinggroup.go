@@ -79,6 +79,13 @@ type PodCliqueScalingGroupSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
 
+	// minReadySeconds is the time in seconds for which the pods of a replica
+	// must be ready before they count as available. For each clique the larger
+	// of this number and its own minReadySeconds applies. Unset means 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+
 	// cliqueNames are the names of the cliques in the PodCliqueSet's template
 	// that belong to the group. Each replica has one PodClique for each of
 	// them. Immutable.
@@ -108,7 +115,7 @@ type PodCliqueScalingGroupStatus struct {
 	ScheduledReplicas int32 `json:"scheduledReplicas"`
 
 	// availableReplicas is the number of replicas in which every PodClique has
-	// its minimum of ready pods and no PodClique is terminating.
+	// its minimum of available pods and no PodClique is terminating.
 	// +optional
 	// +kubebuilder:default=0
 	AvailableReplicas int32 `json:"availableReplicas"`
@@ -218,6 +225,14 @@ type PodCliqueScalingGroupUpdateProgress struct {
 	// +kubebuilder:validation:MaxLength=63
 	PodCliqueSetGenerationHash string `json:"podCliqueSetGenerationHash,omitempty"`
 
+	// reachedIndices are the indices of the replicas that the update has
+	// reached, in the form 0-3,7: those that were replaced, and those that were
+	// created from the current template. Other replicas are recreated from
+	// their previous template. Unset with update strategy OnDelete.
+	// +optional
+	// +kubebuilder:validation:MaxLength=131072
+	ReachedIndices string `json:"reachedIndices,omitempty"`
+
 	// updatedPodCliquesCount is the number of updated PodCliques of the group.
 	// +optional
 	UpdatedPodCliquesCount int32 `json:"updatedPodCliquesCount"`
@@ -235,10 +250,10 @@ type PodCliqueScalingGroupUpdateProgress struct {
 // ReplicaIndicesSelectedToUpdate are replicas of a scaling group that an update
 // has selected.
 type ReplicaIndicesSelectedToUpdate struct {
-	// current is the index of the replica that is being updated; after the last
-	// replica was updated, the index of that replica.
-	// +required
-	Current int32 `json:"current"`
+	// current is the index of the replica that is being updated. Unset between
+	// replicas, and after the update.
+	// +optional
+	Current *int32 `json:"current,omitempty"`
 
 	// completed are the indices of the latest 64 replicas that were updated, in
 	// the order in which they were selected.

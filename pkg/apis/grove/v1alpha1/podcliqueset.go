@@ -165,11 +165,48 @@ type PodCliqueSetUpdateStrategy struct {
 	// +optional
 	// +kubebuilder:default=RollingRecreate
 	Type UpdateStrategyType `json:"type,omitempty"`
+
+	// rollingRecreate controls an update with type RollingRecreate. It may only
+	// be set with that type.
+	// +optional
+	RollingRecreate *RollingRecreateUpdateStrategy `json:"rollingRecreate,omitempty"`
+}
+
+// RollingRecreateUpdateStrategy controls an update with the update strategy
+// RollingRecreate.
+type RollingRecreateUpdateStrategy struct {
+	// paused stops an update before its next pod or replica. What is being
+	// replaced is completed. Units that the update has not reached keep their
+	// template, also when pods of them are recreated.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// partition is the index of the first replica that is updated: replicas with
+	// a lower index keep their template, also when they are recreated. Unset
+	// means 0. With a partition that is not less than replicas, no replica is
+	// updated.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Partition *int32 `json:"partition,omitempty"`
 }
 
 // IsOnDelete reports whether the update strategy is OnDelete. It returns false if no strategy is set.
 func (s *PodCliqueSetSpec) IsOnDelete() bool {
 	return s.UpdateStrategy != nil && s.UpdateStrategy.Type == OnDeleteStrategyType
+}
+
+// IsPaused reports whether updates are paused. It returns false under OnDelete, whose updates replace nothing.
+func (s *PodCliqueSetSpec) IsPaused() bool {
+	return !s.IsOnDelete() && s.UpdateStrategy != nil && s.UpdateStrategy.RollingRecreate != nil && s.UpdateStrategy.RollingRecreate.Paused
+}
+
+// Partition returns the index of the first replica that updates replace, not negative. 0 if it is unset, and under
+// OnDelete.
+func (s *PodCliqueSetSpec) Partition() int32 {
+	if s.IsOnDelete() || s.UpdateStrategy == nil || s.UpdateStrategy.RollingRecreate == nil || s.UpdateStrategy.RollingRecreate.Partition == nil {
+		return 0
+	}
+	return max(*s.UpdateStrategy.RollingRecreate.Partition, 0)
 }
 
 // CliqueStartupType defines the order in which the cliques of a replica start.
@@ -348,6 +385,14 @@ type PodCliqueScalingGroupConfig struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
+
+	// minReadySeconds is the time in seconds for which the pods of a replica of
+	// the group must be ready before they count as available. For each clique
+	// the larger of this number and its own minReadySeconds applies. Unset
+	// means 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
 	// terminationDelay overrides the terminationDelay of the template for this
 	// group. It may only be set if the template has a terminationDelay.
@@ -586,6 +631,12 @@ type ReplicaAttempt struct {
 	// +required
 	StartedAt metav1.Time `json:"startedAt"`
 
+	// notBefore is when the pods of the attempt are created at the earliest: a
+	// Training workload that keeps failing is restarted after a growing delay.
+	// Unset: without a delay.
+	// +optional
+	NotBefore *metav1.Time `json:"notBefore,omitempty"`
+
 	// availableAt is when the replica first became available in this attempt.
 	// Unset until then.
 	// +optional
@@ -628,6 +679,20 @@ type PodCliqueSetUpdateProgress struct {
 	// group was updated.
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
+
+	// previousGenerationHash identifies the revision that replicas which the
+	// update has not reached are recreated with. Unset with update strategy
+	// OnDelete, and if no such revision is known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	PreviousGenerationHash string `json:"previousGenerationHash,omitempty"`
+
+	// reachedIndices are the indices of the replicas that the update has
+	// reached, in the form 0-3,7: those that were selected, and those that were
+	// created from the current template. Unset with update strategy OnDelete.
+	// +optional
+	// +kubebuilder:validation:MaxLength=131072
+	ReachedIndices string `json:"reachedIndices,omitempty"`
 
 	// currentlyUpdating is the replica that is being updated. Unset between
 	// replicas, and with update strategy OnDelete.
