@@ -118,14 +118,14 @@ func checkMade(t *testing.T, set *v1alpha1.PodCliqueSet) {
 				t.Errorf("HPA %s scales from %d to %d", hpa.Name, *hpa.Spec.MinReplicas, hpa.Spec.MaxReplicas)
 			}
 		}
-		for _, clique := range desired.PodCliques(set, revision, i, nil) {
+		for _, clique := range desired.PodCliques(set, revision, i, nil, nil) {
 			pods(clique)
 		}
-		for _, group := range desired.ScalingGroups(set, revision, i, nil) {
+		for _, group := range desired.ScalingGroups(set, revision, i, nil, nil) {
 			group.UID = "group"
 			check("PodCliqueScalingGroup", group, subdomain)
 			for _, j := range ends(group.Spec.Replicas) {
-				for _, clique := range desired.MemberPodCliques(set, revision, group, j, nil) {
+				for _, clique := range desired.MemberPodCliques(set, revision, group, j, nil, nil) {
 					pods(clique)
 				}
 			}

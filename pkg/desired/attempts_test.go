@@ -77,7 +77,7 @@ func TestScalingGroupStartsAfreshWithTheSetsAttempt(t *testing.T) {
 		t.Errorf("in the same attempt: %+v", s)
 	}
 	set.Status.ReplicaAttempts = []v1alpha1.ReplicaAttempt{{Index: 0, Attempt: 1}}
-	group, differs := Updated(group, ScalingGroups(set, present(set, Children{}), 0, map[string]*v1alpha1.PodCliqueScalingGroup{group.Name: group})[0])
+	group, differs := Updated(group, ScalingGroups(set, present(set, Children{}), 0, map[string]*v1alpha1.PodCliqueScalingGroup{group.Name: group}, nil)[0])
 	if !differs {
 		t.Fatal("the group does not learn of the set's attempt")
 	}
@@ -97,10 +97,10 @@ func TestAttemptsAreCarried(t *testing.T) {
 	if got := PodGroup(set, 0, Children{}).Annotations[key]; got != "2" {
 		t.Errorf("PodGroup: attempt %q, want 2", got)
 	}
-	if got := PodCliques(set, present(set, first), 0, nil)[0].Annotations[key]; got != "2" {
+	if got := PodCliques(set, present(set, first), 0, nil, nil)[0].Annotations[key]; got != "2" {
 		t.Errorf("a new PodClique: attempt %q, want 2", got)
 	}
-	if got, ok := PodCliques(set, present(set, first), 0, first.Cliques)[0].Annotations[key]; ok {
+	if got, ok := PodCliques(set, present(set, first), 0, first.Cliques, nil)[0].Annotations[key]; ok {
 		t.Errorf("a PodClique of the first attempt: attempt %q, want none", got)
 	}
 }

@@ -106,7 +106,7 @@ func TestTerminationDelayIsKeptOnPodCliques(t *testing.T) {
 	}
 	hash := live.Cliques["s-0-a"].Labels[v1alpha1.LabelPodTemplateHash]
 	set.Spec.Template.TerminationDelay = nil
-	clique, differs := Updated(live.Cliques["s-0-a"], PodCliques(set, present(set, live), 0, live.Cliques)[0])
+	clique, differs := Updated(live.Cliques["s-0-a"], PodCliques(set, present(set, live), 0, live.Cliques, nil)[0])
 	if _, has := clique.Annotations[v1alpha1.AnnotationTerminationDelay]; has || !differs || clique.Labels[v1alpha1.LabelPodTemplateHash] != hash {
 		t.Errorf("the delay is removed: %v %v", clique.Annotations, clique.Labels)
 	}

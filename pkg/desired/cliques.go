@@ -17,8 +17,9 @@ import (
 
 // PodCliques returns the standalone PodCliques of replica i of a set, in the order of the template that r is the
 // revision of. live are the existing ones, by name: they keep their replicas once they have been scaled. The caller
-// creates a missing PodClique as returned, and applies an existing one with Updated.
-func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]*v1alpha1.PodClique) []*v1alpha1.PodClique {
+// creates a missing PodClique as returned, and applies an existing one with Updated. hold is the previous revision if the
+// update in progress has not reached the replica, otherwise nil.
+func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]*v1alpha1.PodClique, hold *Hold) []*v1alpha1.PodClique {
 	template := &set.Spec.Template
 	var cliques []*v1alpha1.PodClique
 	for _, t := range template.CliquesInOrder() {
@@ -28,20 +29,35 @@ func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]
 		name := naming.PodClique(set.Name, i, t.Name)
 		labels := naming.PodCliqueLabels(set.Name, i, t.Name)
 		requirements := observed.StartOrder(template).Requirements(set.Name, i, t.Name, -1)
-		c := podClique(set, t, requirements, recordedScale(set, i, t.Name, t.Spec.Replicas), live[name])
+		from, follows, isKept := set, r, hold != nil && r.isOld(live[name])
+		switch {
+		case isKept:
+			t = keptTemplate(t, live[name])
+		case live[name] == nil:
+			from, follows, t = hold.forMissing(set, r, t)
+		}
+		c := podClique(from, t, requirements, recordedScale(set, i, t.Name, t.Spec.Replicas), live[name])
 		withTerminationDelay(c.Annotations, observed.BreachDelay(set, ""))
 		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueSetAttempt, attemptOf(live[name], observed.SetAttempt(set, i)).Set)
 		c.ObjectMeta = objectMeta(set, v1alpha1.KindPodCliqueSet, name, withTemplate(t.Labels, labels), c.Annotations)
-		r.follow(set, c, t, r.hasTurn(set, i, live[name]), live[name])
+		if isKept {
+			keepRevision(c, live[name], observed.HasTurn(live[name]))
+		} else {
+			follows.follow(set, c, t, follows == r && r.hasTurn(set, i, live[name]), live[name])
+			if set.Spec.IsPaused() && observed.IsCurrentlyUpdating(set, i) {
+				c.Annotations[v1alpha1.AnnotationUpdatePaused] = "true"
+			}
+		}
 		cliques = append(cliques, c)
 	}
 	return cliques
 }
 
 // MemberPodCliques returns the PodCliques of replica j of a scaling group, in the order of its cliqueNames, owned by
-// the group; see PodCliques. set must have the template of the revision, Revision.Template. nil if the labels of the
+// the group; see PodCliques. set must have the template of the revision, Revision.Template. Existing PodCliques with
+// another template keep it, because the replica is replaced as a whole, except under OnDelete. nil if the labels of the
 // group do not identify it.
-func MemberPodCliques(set *v1alpha1.PodCliqueSet, r *Revision, group *v1alpha1.PodCliqueScalingGroup, j int, live map[string]*v1alpha1.PodClique) []*v1alpha1.PodClique {
+func MemberPodCliques(set *v1alpha1.PodCliqueSet, r *Revision, group *v1alpha1.PodCliqueScalingGroup, j int, live map[string]*v1alpha1.PodClique, hold *Hold) []*v1alpha1.PodClique {
 	template := &set.Spec.Template
 	i, config := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), group.Labels[v1alpha1.LabelTemplateName]
 	if i < 0 || config == "" || naming.ScalingGroup(set.Name, i, config) != group.Name {
@@ -63,21 +79,33 @@ func MemberPodCliques(set *v1alpha1.PodCliqueSet, r *Revision, group *v1alpha1.P
 		name := naming.MemberPodClique(set.Name, i, config, j, clique)
 		labels := naming.MemberLabels(set.Name, i, config, j, minAvailable, clique)
 		requirements := observed.StartOrder(template).Requirements(set.Name, i, clique, j)
-		c := podClique(set, t, requirements, templateScale(t.Spec.Replicas), live[name])
+		from, follows := set, r
+		isKept := !set.Spec.IsOnDelete() && set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining && r.isOld(live[name])
+		switch {
+		case isKept:
+			t = keptTemplate(t, live[name])
+		case live[name] == nil:
+			from, follows, t = hold.forMissing(set, r, t)
+		}
+		c := podClique(from, t, requirements, templateScale(t.Spec.Replicas), live[name])
 		withTerminationDelay(c.Annotations, observed.BreachDelay(set, config))
 		attempt := attemptOf(live[name], observed.GroupAttempt(group, j))
 		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueSetAttempt, attempt.Set)
 		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueScalingGroupAttempt, attempt.Group)
 		c.Annotations[naming.AnnotationGroupPods] = strconv.Itoa(int(pods))
 		c.ObjectMeta = objectMeta(group, v1alpha1.KindPodCliqueScalingGroup, name, withTemplate(t.Labels, labels), c.Annotations)
-		r.follow(set, c, t, observed.IsGroupUpdating(group), live[name])
+		if isKept {
+			keepRevision(c, live[name], observed.IsGroupUpdating(group))
+		} else {
+			follows.follow(set, c, t, observed.IsGroupUpdating(group), live[name])
+		}
 		cliques = append(cliques, c)
 	}
 	return cliques
 }
 
 // ScalingGroups returns the PodCliqueScalingGroups of replica i of a set, in the order of the template; see PodCliques.
-func ScalingGroups(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]*v1alpha1.PodCliqueScalingGroup) []*v1alpha1.PodCliqueScalingGroup {
+func ScalingGroups(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]*v1alpha1.PodCliqueScalingGroup, hold *Hold) []*v1alpha1.PodCliqueScalingGroup {
 	var groups []*v1alpha1.PodCliqueScalingGroup
 	for k := range set.Spec.Template.PodCliqueScalingGroupConfigs {
 		config := &set.Spec.Template.PodCliqueScalingGroupConfigs[k]
@@ -91,7 +119,18 @@ func ScalingGroups(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[stri
 			ours[v1alpha1.AnnotationTemplateReplicas] = text(groupReplicas(config))
 		}
 		withAttempt(ours, v1alpha1.AnnotationPodCliqueSetAttempt, observed.ReplicaAttempt(set.Status.ReplicaAttempts, i))
-		r.tell(set, ours, r.hasTurn(set, i, live[name]))
+		switch g := live[name]; {
+		case hold != nil && g != nil && hold.Groups[name]:
+			for _, key := range []string{v1alpha1.AnnotationGenerationHash, v1alpha1.AnnotationRevision, v1alpha1.AnnotationUpdateTurn} {
+				if value := g.Annotations[key]; value != "" {
+					ours[key] = value
+				}
+			}
+		case hold != nil && g == nil && hold.Revision != nil:
+			hold.Revision.tell(set, ours, false)
+		default:
+			r.tell(set, ours, r.hasTurn(set, i, g))
+		}
 		noteKeys(ours, nil, config.Annotations)
 		groups = append(groups, &v1alpha1.PodCliqueScalingGroup{
 			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindPodCliqueScalingGroup},

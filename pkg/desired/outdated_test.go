@@ -77,7 +77,7 @@ func TestNothingIsUpdatedBeforeItKnowsTheRevision(t *testing.T) {
 				tc.change(live)
 			}
 			of := func(cliques, groups bool) bool {
-				r := observed.SetReplicas(set, number, slices.Collect(maps.Values(live.Cliques)), slices.Collect(maps.Values(live.Groups)))[0]
+				r := observed.SetReplicas(set, number, nil, slices.Collect(maps.Values(live.Cliques)), slices.Collect(maps.Values(live.Groups)))[0]
 				if !cliques {
 					r.Cliques = nil
 				}
@@ -86,7 +86,7 @@ func TestNothingIsUpdatedBeforeItKnowsTheRevision(t *testing.T) {
 				}
 				return r.IsUpdated()
 			}
-			members := observed.GroupReplicas(live.Groups["s-0-g"], []*v1alpha1.PodClique{live.Cliques["s-0-g-0-b"]})
+			members := observed.GroupReplicas(live.Groups["s-0-g"], nil, []*v1alpha1.PodClique{live.Cliques["s-0-g-0-b"]})
 			got := [3]bool{of(true, false), of(false, true), members[0].IsUpdated()}
 			if got != tc.want {
 				t.Errorf("updated: %v, want %v", got, tc.want)

@@ -44,6 +44,7 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 	s.MinAvailable = &needed
 	s.Selector = selector(naming.OfPodClique(clique.Name))
 	s.EndedPods = endedPods(f.Ends)
+	minReady := observed.MinReady(clique)
 	alive, bound := n.Ready, n.Scheduled
 	var breach lifecycle.Breach
 	if f.Training != nil {
@@ -59,6 +60,8 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 			Delay:         observed.CliqueTerminationDelay(clique),
 			Cause:         lifecycle.LostNodes(f.Pods),
 		}, now.Time)
+		s.AvailableReplicas = lifecycle.CountAvailablePods(f.Pods, minReady, now.Time)
+		alive = s.AvailableReplicas
 	}
 	s.WasAvailable = breach.WasAvailable
 	s.TerminationDeadline = optionalTime(breach.Deadline)
@@ -69,7 +72,10 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 
 	available := yesNo(v1alpha1.ConditionAvailable, alive >= needed, v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonInsufficientReadyPods)
 	available.Message = fmt.Sprintf("%s ready, %d needed", message.Are(int(n.Ready), "pod"), needed)
-	if f.Training != nil {
+	switch {
+	case f.Training == nil && minReady > 0:
+		available.Message = fmt.Sprintf("%s ready for %s, %d needed", message.Are(int(alive), "pod"), minReady, needed)
+	case f.Training != nil:
 		available.Message = fmt.Sprintf("%s running or succeeded, %d needed", message.Are(int(alive), "pod"), needed)
 	}
 	scheduled := yesNo(v1alpha1.ConditionPodCliqueScheduled, bound >= needed, v1alpha1.ReasonSufficientScheduledPods, v1alpha1.ReasonInsufficientScheduledPods)

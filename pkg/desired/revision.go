@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -20,6 +21,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/observed"
 )
@@ -60,6 +62,24 @@ func (r *Revision) clique(name string) *RevisionClique {
 		}
 	}
 	return nil
+}
+
+// Templates returns the hashes of the templates of the revision.
+func (r *Revision) Templates() lifecycle.Templates {
+	templates := make(lifecycle.Templates, len(r.Cliques))
+	for _, c := range r.Cliques {
+		templates[c.Name] = append([]string{c.Hash}, c.Adopted...)
+	}
+	return templates
+}
+
+// isOld reports whether an existing PodClique has another template than the revision; false if live is nil.
+func (r *Revision) isOld(live *v1alpha1.PodClique) bool {
+	if live == nil {
+		return false
+	}
+	c, hash := r.clique(live.Labels[v1alpha1.LabelTemplateName]), live.Labels[v1alpha1.LabelPodTemplateHash]
+	return c != nil && hash != "" && hash != c.Hash && !slices.Contains(c.Adopted, hash)
 }
 
 // ReadRevision returns a stored revision. It returns an error if the object does not contain one.
@@ -280,6 +300,73 @@ func (r *Revision) follow(set *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique, t *
 	}
 	c.Labels[v1alpha1.LabelPodTemplateHash] = hash
 	r.tell(set, c.Annotations, turn)
+}
+
+// Hold is the previous revision of objects that an update has not reached.
+type Hold struct {
+	// Revision is nil if it is not known; missing objects are then created from the current revision.
+	Revision *Revision
+	// Set is the set with the template of Revision and with defaults; nil if Revision is.
+	Set *v1alpha1.PodCliqueSet
+	// Groups are the names of the existing scaling groups that keep their revision.
+	Groups map[string]bool
+}
+
+// NewHold returns a Hold. previous may be nil.
+func NewHold(set *v1alpha1.PodCliqueSet, previous *Revision, schedulerName string) *Hold {
+	if previous == nil {
+		return &Hold{}
+	}
+	return &Hold{Revision: previous, Set: withDefaults(previous.Template(set), schedulerName)}
+}
+
+// forMissing returns the set, the revision and the template from which a missing PodClique of the clique t is created,
+// given those of the current revision. h may be nil.
+func (h *Hold) forMissing(set *v1alpha1.PodCliqueSet, r *Revision, t *v1alpha1.PodCliqueTemplateSpec) (*v1alpha1.PodCliqueSet, *Revision, *v1alpha1.PodCliqueTemplateSpec) {
+	if h == nil || h.Revision == nil || h.Set.Spec.Template.Clique(t.Name) == nil {
+		return set, r, t
+	}
+	return h.Set, h.Revision, h.Set.Spec.Template.Clique(t.Name)
+}
+
+// keptTemplate returns the template of a clique with the pod template that the existing PodClique has.
+func keptTemplate(t *v1alpha1.PodCliqueTemplateSpec, live *v1alpha1.PodClique) *v1alpha1.PodCliqueTemplateSpec {
+	kept := t.DeepCopy()
+	kept.Labels, kept.Annotations = givenBy(live)
+	kept.Spec.PodSpec = *live.Spec.PodSpec.DeepCopy()
+	return kept
+}
+
+// keepRevision makes a desired PodClique follow the revision that the existing one follows. turn: its scaling group is
+// being updated.
+func keepRevision(c, live *v1alpha1.PodClique, turn bool) {
+	c.Spec.PodSpec = *live.Spec.PodSpec.DeepCopy() // without the priority class of the current template
+	c.Labels[v1alpha1.LabelPodTemplateHash] = live.Labels[v1alpha1.LabelPodTemplateHash]
+	for _, key := range []string{v1alpha1.AnnotationGenerationHash, v1alpha1.AnnotationRevision} {
+		if value := live.Annotations[key]; value != "" {
+			c.Annotations[key] = value
+		}
+	}
+	if turn {
+		c.Annotations[v1alpha1.AnnotationUpdateTurn] = live.Annotations[v1alpha1.AnnotationRevision]
+	}
+}
+
+// PodClique returns a copy of a PodClique with the pod template of the revision. set is the PodClique's set with the
+// template of the revision and with defaults. nil if the revision does not have the clique.
+func (r *Revision) PodClique(set *v1alpha1.PodCliqueSet, clique *v1alpha1.PodClique) *v1alpha1.PodClique {
+	t, own := set.Spec.Template.Clique(clique.Labels[v1alpha1.LabelTemplateName]), r.clique(clique.Labels[v1alpha1.LabelTemplateName])
+	if t == nil || own == nil {
+		return nil
+	}
+	then := clique.DeepCopy()
+	labels, annotations := givenBy(clique)
+	maps.DeleteFunc(then.Labels, func(key, _ string) bool { _, given := labels[key]; return given })
+	maps.DeleteFunc(then.Annotations, func(key, _ string) bool { _, given := annotations[key]; return given })
+	then.Labels, then.Annotations = withTemplate(t.Labels, then.Labels), withTemplate(t.Annotations, then.Annotations)
+	then.Labels[v1alpha1.LabelPodTemplateHash] = own.Hash
+	then.Spec.PodSpec = set.Spec.Template.PodCliqueSpec(t).PodSpec
+	return then
 }
 
 // tell sets in the annotations of a PodClique or scaling group the revision that it must follow, the update strategy,

@@ -372,10 +372,10 @@ func TestTell(t *testing.T) {
 			r.Number = 7
 			for i, want := range tc.wantTurn {
 				var children []metav1.Object
-				for _, c := range PodCliques(set, r, i, live.Cliques) {
+				for _, c := range PodCliques(set, r, i, live.Cliques, nil) {
 					children = append(children, c)
 				}
-				for _, g := range ScalingGroups(set, r, i, live.Groups) {
+				for _, g := range ScalingGroups(set, r, i, live.Groups, nil) {
 					children = append(children, g)
 				}
 				for _, o := range children {
@@ -401,7 +401,7 @@ func TestUpdatedWritesNoEarlierRevision(t *testing.T) {
 		clique.Annotations[v1alpha1.AnnotationRevision] = number
 		r := present(set, live)
 		r.Number = 7
-		wanted := PodCliques(set, r, 0, live.Cliques)[0]
+		wanted := PodCliques(set, r, 0, live.Cliques, nil)[0]
 		wanted.Spec.PodSpec.Containers[0].Image = "registry.example/main:2"
 		if _, differs := Updated(clique, wanted); differs != want {
 			t.Errorf("over number %q: %v, want %v", number, differs, want)
@@ -420,11 +420,11 @@ func TestBegin(t *testing.T) {
 		want     *v1alpha1.PodCliqueSetUpdateProgress
 	}{
 		"the first revision": {},
-		"another":            {hash: ptr.To("h"), want: &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: at, LastProgressTime: &at}},
-		"in an update: its replica stays the one": {ptr.To("h"), &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: earlier, CurrentlyUpdating: current, UpdatedPodCliquesCount: 4}, nil,
-			&v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: at, LastProgressTime: &at, CurrentlyUpdating: current}},
+		"another":            {hash: ptr.To("h"), want: &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: at, LastProgressTime: &at, PreviousGenerationHash: "h"}},
+		"in an update: its replica stays the one": {ptr.To("h"), &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: earlier, CurrentlyUpdating: current, UpdatedPodCliquesCount: 4, PreviousGenerationHash: "g", ReachedIndices: "3-4"}, nil,
+			&v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: at, LastProgressTime: &at, CurrentlyUpdating: current, PreviousGenerationHash: "g", ReachedIndices: "3"}},
 		"after one": {ptr.To("h"), &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: earlier, UpdateEndedAt: &earlier, CurrentlyUpdating: current}, nil,
-			&v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: at, LastProgressTime: &at}},
+			&v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: at, LastProgressTime: &at, PreviousGenerationHash: "h"}},
 		"OnDelete": {ptr.To("h"), &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: earlier, CurrentlyUpdating: current}, &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType},
 			&v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: at, UpdateEndedAt: &at, LastProgressTime: &at}},
 	} {

@@ -34,6 +34,28 @@ func noteKeys(ours, labels, annotations map[string]string) {
 	ours[naming.AnnotationTemplateKeys] = string(text)
 }
 
+// givenBy returns the labels and annotations that an object has from its template; nil if their keys are not stored on
+// it.
+func givenBy(live metav1.Object) (labels, annotations map[string]string) {
+	var given templateKeys
+	if text := live.GetAnnotations()[naming.AnnotationTemplateKeys]; text == "" || json.Unmarshal([]byte(text), &given) != nil {
+		return nil, nil
+	}
+	of := func(keys []string, has map[string]string) map[string]string {
+		var values map[string]string
+		for _, key := range keys {
+			if value, ok := has[key]; ok && !naming.Internal(key) {
+				if values == nil {
+					values = map[string]string{}
+				}
+				values[key] = value
+			}
+		}
+		return values
+	}
+	return of(given.Labels, live.GetLabels()), of(given.Annotations, live.GetAnnotations())
+}
+
 // takenOut returns the keys that live has from its template and that are no longer desired. None if the keys of the
 // template are not stored on live.
 func takenOut(live, want metav1.Object) templateKeys {

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
@@ -30,12 +29,16 @@ func Begin(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alpha1.Po
 	s.UpdatedReplicas = 0 // the counted replicas are of the previous template
 	before, wasOpen := s.UpdateProgress, observed.SetProgress(set).Open()
 	s.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: now, LastProgressTime: &now}
-	switch {
-	case set.Spec.IsOnDelete():
+	if set.Spec.IsOnDelete() {
 		s.UpdateProgress.UpdateEndedAt = &now
 		return s
-	case wasOpen:
-		s.UpdateProgress.CurrentlyUpdating = before.CurrentlyUpdating
+	}
+	s.UpdateProgress.PreviousGenerationHash = *set.Status.CurrentGenerationHash
+	if wasOpen { // replicas that the previous update has not reached have an earlier template
+		s.UpdateProgress.PreviousGenerationHash = before.PreviousGenerationHash
+		if c := before.CurrentlyUpdating; c != nil {
+			s.UpdateProgress.CurrentlyUpdating, s.UpdateProgress.ReachedIndices = c, lifecycle.FormatIndices([]int{int(c.ReplicaIndex)})
+		}
 	}
 	setProgressing(&s.Conditions, set.Generation, lifecycle.UpdateState{Reason: lifecycle.Updating, Message: "the template has changed"}, true, now)
 	return s
@@ -50,7 +53,7 @@ func setCliqueUpdate(clique *v1alpha1.PodClique, s *v1alpha1.PodCliqueStatus, d 
 	if p := d.Progress; p != nil {
 		s.UpdateProgress = &v1alpha1.PodCliqueUpdateProgress{
 			UpdateStartedAt: metav1.NewTime(p.StartedAt), UpdateEndedAt: optionalTime(p.EndedAt), LastProgressTime: optionalTime(p.LastProgress),
-			PodCliqueSetGenerationHash: p.Target.Generation, PodTemplateHash: p.Target.Template}
+			PodCliqueSetGenerationHash: p.Target.Generation, PodTemplateHash: p.Target.Template, ReachedIndices: p.Reached.String()}
 		if p.Selected != "" || len(p.Completed) > 0 {
 			s.UpdateProgress.ReadyPodsSelectedToUpdate = &v1alpha1.PodsSelectedToUpdate{Current: p.Selected, Completed: p.Completed}
 		}
@@ -68,11 +71,12 @@ func setGroupUpdate(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodClique
 	if p := d.Progress; p != nil {
 		s.UpdateProgress = &v1alpha1.PodCliqueScalingGroupUpdateProgress{
 			UpdateStartedAt: metav1.NewTime(p.StartedAt), UpdateEndedAt: optionalTime(p.EndedAt), LastProgressTime: optionalTime(p.LastProgress),
-			PodCliqueSetGenerationHash: p.Target.Generation,
-			UpdatedPodCliquesCount:     d.UpdatedCliques, TotalPodCliquesCount: d.TotalCliques}
+			PodCliqueSetGenerationHash: p.Target.Generation, ReachedIndices: p.Reached.String(),
+			UpdatedPodCliquesCount: d.UpdatedCliques, TotalPodCliquesCount: d.TotalCliques}
 		selected := &v1alpha1.ReplicaIndicesSelectedToUpdate{}
-		if index, err := strconv.ParseInt(p.Selected, 10, 32); err == nil {
-			selected.Current = ptr.To(int32(index))
+		if n, err := strconv.ParseInt(p.Selected, 10, 32); err == nil {
+			index := int32(n)
+			selected.Current = &index
 		}
 		for _, done := range p.Completed {
 			if i, err := strconv.ParseInt(done, 10, 32); err == nil {
@@ -88,9 +92,11 @@ func setGroupUpdate(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodClique
 
 // setSetUpdate is setCliqueUpdate for a set.
 func setSetUpdate(set *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, d *lifecycle.SetUpdateDecision, now metav1.Time) {
+	before := s.UpdateProgress
 	s.UpdateProgress = nil
 	if p := d.Progress; p != nil {
 		s.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{
+			ReachedIndices:  p.Reached.String(),
 			UpdateStartedAt: metav1.NewTime(p.StartedAt), UpdateEndedAt: optionalTime(p.EndedAt), LastProgressTime: optionalTime(p.LastProgress),
 			UpdatedPodCliques: d.Cliques, UpdatedPodCliqueScalingGroups: d.Groups,
 			UpdatedPodCliquesCount: d.UpdatedCliques, TotalPodCliquesCount: d.TotalCliques,
@@ -98,6 +104,9 @@ func setSetUpdate(set *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, d 
 		if d.Current != nil {
 			s.UpdateProgress.CurrentlyUpdating = &v1alpha1.PodCliqueSetReplicaUpdateProgress{
 				ReplicaIndex: int32(*d.Current), UpdateStartedAt: metav1.NewTime(d.CurrentSince)}
+		}
+		if before != nil && p.Open() {
+			s.UpdateProgress.PreviousGenerationHash = before.PreviousGenerationHash
 		}
 	}
 	setProgressing(&s.Conditions, set.Generation, d.State, true, now)

@@ -42,7 +42,7 @@ func Updated[T Object](live, want T) (T, bool) {
 	}
 	gone := takenOut(live, want)
 	for _, key := range []string{naming.AnnotationTemplateKeys, v1alpha1.AnnotationTerminationDelay,
-		v1alpha1.AnnotationUpdateStrategy, v1alpha1.AnnotationUpdateTurn, v2alpha2.ReplacingAnnotation} {
+		v1alpha1.AnnotationUpdateStrategy, v1alpha1.AnnotationUpdateTurn, v1alpha1.AnnotationUpdatePaused, v2alpha2.ReplacingAnnotation} {
 		if want.GetAnnotations()[key] == "" {
 			gone.Annotations = append(gone.Annotations, key)
 		}

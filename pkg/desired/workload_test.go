@@ -68,10 +68,10 @@ func apply(set *v1alpha1.PodCliqueSet, live Children) Children {
 	}
 	r := present(set, live)
 	for i := range int(set.Spec.Replicas) {
-		for _, clique := range PodCliques(set, r, i, live.Cliques) {
+		for _, clique := range PodCliques(set, r, i, live.Cliques, nil) {
 			put(clique)
 		}
-		for _, group := range ScalingGroups(set, r, i, live.Groups) {
+		for _, group := range ScalingGroups(set, r, i, live.Groups, nil) {
 			if old := live.Groups[group.Name]; old != nil {
 				group, _ = Updated(old, group)
 			} else {
@@ -79,7 +79,7 @@ func apply(set *v1alpha1.PodCliqueSet, live Children) Children {
 			}
 			after.Groups[group.Name] = group
 			for j := range int(group.Spec.Replicas) {
-				for _, clique := range MemberPodCliques(set, r, group, j, live.Cliques) {
+				for _, clique := range MemberPodCliques(set, r, group, j, live.Cliques, nil) {
 					put(clique)
 				}
 			}
@@ -458,12 +458,12 @@ func TestUpdatedComesToRest(t *testing.T) {
 	c.Spec.PodSpec.Volumes = []corev1.Volume{}
 	before := c.DeepCopy()
 	for i := range 2 {
-		for _, want := range PodCliques(set, present(set, live), i, live.Cliques) {
+		for _, want := range PodCliques(set, present(set, live), i, live.Cliques, nil) {
 			if _, differs := Updated(live.Cliques[want.Name], want); differs {
 				t.Errorf("%s differs from itself", want.Name)
 			}
 		}
-		for _, want := range ScalingGroups(set, present(set, live), i, live.Groups) {
+		for _, want := range ScalingGroups(set, present(set, live), i, live.Groups, nil) {
 			if _, differs := Updated(live.Groups[want.Name], want); differs {
 				t.Errorf("%s differs from itself", want.Name)
 			}
@@ -471,7 +471,7 @@ func TestUpdatedComesToRest(t *testing.T) {
 	}
 
 	set.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Image = "registry.example/main:2"
-	want := PodCliques(set, present(set, live), 0, live.Cliques)[0]
+	want := PodCliques(set, present(set, live), 0, live.Cliques, nil)[0]
 	updated, differs := Updated(c, want)
 	if !differs || updated.Spec.PodSpec.Containers[0].Image != "registry.example/main:2" || updated.Labels["argocd.argoproj.io/instance"] != "prod" || updated.ResourceVersion != "17" {
 		t.Errorf("differs: %v; %+v", differs, updated)
@@ -495,7 +495,7 @@ func TestHashIsStored(t *testing.T) {
 		t.Errorf("hashes of one template: %q and %q", a, b)
 	}
 	live.Cliques["llm-0-worker"].Labels[v1alpha1.LabelPodTemplateHash] = "of-an-older-version"
-	if got := PodCliques(set, present(set, live), 0, live.Cliques)[0].Labels[v1alpha1.LabelPodTemplateHash]; got != "of-an-older-version" {
+	if got := PodCliques(set, present(set, live), 0, live.Cliques, nil)[0].Labels[v1alpha1.LabelPodTemplateHash]; got != "of-an-older-version" {
 		t.Errorf("the stored hash became %q", got)
 	}
 }
@@ -792,7 +792,7 @@ func TestKeysTakenOutOfATemplate(t *testing.T) {
 		t.Errorf("all taken out (-want +got):\n%s", diff)
 	}
 	clique := live.Cliques["llm-0-worker"]
-	if _, differs := Updated(clique, PodCliques(set, present(set, live), 0, live.Cliques)[0]); differs {
+	if _, differs := Updated(clique, PodCliques(set, present(set, live), 0, live.Cliques, nil)[0]); differs {
 		t.Error("differs from itself")
 	}
 }

@@ -71,7 +71,7 @@ func TestPodCliqueStatus(t *testing.T) {
 		"available; what terminates or has ended does not count": {
 			spec:  v1alpha1.PodCliqueSpec{Replicas: 3, MinAvailable: ptr.To[int32](1)},
 			facts: CliqueFacts{Pods: somePods(1, 1, 1, 1), Leaf: 1},
-			want: v1alpha1.PodCliqueStatus{Replicas: 3, ReadyReplicas: 1, ScheduledReplicas: 1, ScheduleGatedReplicas: 1, UpdatedReplicas: 2,
+			want: v1alpha1.PodCliqueStatus{Replicas: 3, ReadyReplicas: 1, AvailableReplicas: 1, ScheduledReplicas: 1, ScheduleGatedReplicas: 1, UpdatedReplicas: 2,
 				MinAvailable: ptr.To[int32](1), WasAvailable: true, CurrentPodTemplateHash: ptr.To("h")},
 			told: []string{
 				"Available=True SufficientReadyPods: 1 pod is ready, 1 needed",
@@ -82,7 +82,7 @@ func TestPodCliqueStatus(t *testing.T) {
 			spec:   v1alpha1.PodCliqueSpec{Replicas: 3, MinAvailable: ptr.To[int32](2)},
 			status: v1alpha1.PodCliqueStatus{WasAvailable: true, MinAvailable: ptr.To[int32](2)},
 			facts:  CliqueFacts{Pods: somePods(1, 0, 1, 1), Leaf: 2},
-			want: v1alpha1.PodCliqueStatus{Replicas: 2, ReadyReplicas: 1, ScheduledReplicas: 1, UpdatedReplicas: 1, MinAvailable: ptr.To[int32](2),
+			want: v1alpha1.PodCliqueStatus{Replicas: 2, ReadyReplicas: 1, AvailableReplicas: 1, ScheduledReplicas: 1, UpdatedReplicas: 1, MinAvailable: ptr.To[int32](2),
 				WasAvailable: true, CurrentPodTemplateHash: ptr.To("h"), MinAvailableBreachedSince: &now, TerminationDeadline: ptr.To(metav1.NewTime(now.Add(90 * time.Second)))},
 			told: []string{
 				"Available=False InsufficientReadyPods: 1 pod is ready, 2 needed",

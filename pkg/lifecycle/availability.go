@@ -33,7 +33,11 @@ type Clique struct {
 	Revision int64
 	Followed string
 	Updating bool
+	// Old: its pod template is not that of the revision that its owner follows. The update has not reached it.
+	Old bool
 
+	// NotYetAvailable is the number of ready pods that have not been ready for minReadySeconds.
+	NotYetAvailable int32
 	// Training: its workload is a Training workload. For such a workload, Alive counts the pods that run or have
 	// succeeded, Succeeded those that have succeeded, and Finished: the PodClique has succeeded.
 	Training, Finished bool
@@ -45,14 +49,21 @@ type Clique struct {
 	Cause         string
 }
 
-// Available reports whether the clique has at least minAvailable ready pods and is not being deleted; in a Training
+// Available reports whether the clique has at least minAvailable available pods and is not being deleted; in a Training
 // workload, pods that run or have succeeded count. A clique scaled to zero is available. Source: docs/decisions, W3,
 // J2.
 func (c Clique) Available() bool {
 	if c.Training {
 		return !c.Terminating && c.Alive >= c.MinAvailable
 	}
-	return !c.Terminating && c.Ready >= c.MinAvailable
+	return !c.Terminating && c.Ready-c.NotYetAvailable >= c.MinAvailable
+}
+
+// isReady reports whether the minimum of the clique is ready, whether the pods have been ready for minReadySeconds or
+// not; in a Training workload, whether the clique is available.
+func (c Clique) isReady() bool {
+	c.NotYetAvailable = 0
+	return c.Available()
 }
 
 // IsStarted reports whether minAvailable pods are ready or have succeeded, and the clique is not being deleted: pods
@@ -132,10 +143,15 @@ type ScalingGroup struct {
 	// ScheduledReplicas, AvailableReplicas and UpdatedReplicas are the counts in its status.
 	ScheduledReplicas, AvailableReplicas, UpdatedReplicas int32
 
-	// Revision, Followed and Updating are as in Clique.
+	// Revision, Followed and Updating are as in Clique. Old: a PodClique of the group is Old.
 	Revision int64
 	Followed string
 	Updating bool
+	Old      bool
+	// Told is the hash of the revision that the set's controller has told the group to follow. HasMembers: a PodClique of
+	// the group exists.
+	Told       string
+	HasMembers bool
 
 	// Attempt is the attempt of the set replica that its status belongs to.
 	Attempt int32
@@ -188,6 +204,8 @@ type SetReplica struct {
 	Missing []string
 	// Succeeded: the replica of a Training workload has succeeded, whichever of its objects still exist.
 	Succeeded bool
+	// Replaced is the recorded attempt of the replica.
+	Replaced Raised
 	// Waits describes what the creation of PodCliques of the replica waits for: UnitDecision.Note.
 	Waits string
 	// Trouble is the message of the first clique or scaling group whose objects cannot be created as specified, "" if

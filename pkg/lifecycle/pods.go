@@ -19,6 +19,8 @@ type Pod struct {
 	// Gated: it has scheduling gates. Scheduled: it is bound to a node. Running: its phase is Running. Ready: its
 	// condition Ready is True.
 	Gated, Scheduled, Running, Ready bool
+	// ReadySince is when the controller observed that the pod is ready. Zero: it is not ready.
+	ReadySince time.Time
 	// Outdated: it was created from a template that differs from the clique's current one.
 	Outdated bool
 
@@ -49,6 +51,15 @@ type Pod struct {
 	Stopped bool
 	// Tracked: it has the finalizer that prevents the removal of its object until its end has been recorded.
 	Tracked bool
+}
+
+// isReady reports whether the pod is ready and has not ended. A terminating pod can be ready.
+func (p Pod) isReady() bool { return p.Ready && !p.Ended }
+
+// IsAvailable reports whether the pod has been ready for minReady and is not being deleted. Source: docs/decisions, U2,
+// W3.
+func (p Pod) IsAvailable(minReady time.Duration, now time.Time) bool {
+	return p.isReady() && !p.Terminating && (minReady <= 0 || !now.Before(p.ReadySince.Add(minReady)))
 }
 
 // lost reports whether a terminating pod is considered lost: its node is unreachable and its grace period is over.

@@ -85,11 +85,12 @@ type Replacement struct {
 // Requested reports whether a replacement is requested.
 func (r Replacement) Requested() bool { return r.Reason != "" }
 
-// Raised is an attempt to record, and why it was raised.
+// Raised is an attempt, and why and when it was raised. The zero value: the first attempt.
 type Raised struct {
-	// Attempt is the new number.
 	Attempt int32
 	Replacement
+	// At is when a recorded attempt was raised. Zero for one that is to be recorded.
+	At time.Time
 }
 
 // Unit contains the facts about a unit that is replaced as a whole: a replica of a PodCliqueSet or of a

@@ -171,7 +171,7 @@ func (r SetReplica) due() due {
 }
 
 func (c Clique) due(delay *time.Duration) due {
-	if c.Terminating || !c.Observed || c.BreachedSince.IsZero() || c.Available() {
+	if c.Terminating || !c.Observed || c.BreachedSince.IsZero() || c.isReady() {
 		return due{}
 	}
 	return due{kind: "PodClique", name: c.Name, counts: withCause(readyPods(c.Ready, c.MinAvailable), c.Cause), since: c.BreachedSince,

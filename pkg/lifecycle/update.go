@@ -25,11 +25,26 @@ type Progress struct {
 	StartedAt, EndedAt time.Time
 	// LastProgress is when the update last made progress.
 	LastProgress time.Time
-	// Selected is the ready unit that was deleted last: the name of a pod, or the index of a replica as text. "": none
-	// was. Completed are the units whose replacements became ready, in the order of selection, at most maxCompleted.
-	// Selected is in flight until it is the last of Completed.
+	// Selected is the ready unit in flight: it was deleted, and its replacement has not become ready yet. It is the name
+	// of a pod, or the index of a replica as text. "": none is in flight. Completed are the units whose replacements
+	// became ready, in the order of selection, at most maxCompleted.
 	Selected  string
 	Completed []string
+	// Reached are the indices of the units that the update has reached: it has selected or deleted them, or they were
+	// created from the template of the target. Other units are recreated from their previous template. Empty under
+	// OnDelete.
+	Reached IndexSet
+}
+
+// Templates contains the hashes of the template of each clique of a revision, by the name of the clique. A clique can
+// have several hashes with the same meaning.
+type Templates map[string][]string
+
+// IsOld reports whether a hash is that of another template of the clique. It returns false if the hash is unknown ("")
+// or the revision has no such clique.
+func (t Templates) IsOld(clique, hash string) bool {
+	hashes, ok := t[clique]
+	return ok && hash != "" && !slices.Contains(hashes, hash)
 }
 
 // maxCompleted is the maximum number of completed units in a status.
@@ -40,7 +55,15 @@ func (p *Progress) Open() bool { return p != nil && p.EndedAt.IsZero() }
 
 // InFlight reports whether a ready unit was deleted whose replacement has not become ready yet.
 func (p *Progress) InFlight() bool {
+	// An earlier version left Selected in the status after the replacement had become ready.
 	return p != nil && p.Selected != "" && (len(p.Completed) == 0 || p.Completed[len(p.Completed)-1] != p.Selected)
+}
+
+// reach records that the update has reached the units with these indices. Negative ones are ignored.
+func (p *Progress) reach(indices ...int) {
+	if reached := p.Reached.Union(Indices(indices...)); len(reached.String()) <= MaxIndicesLength {
+		p.Reached = reached
+	}
 }
 
 // towards returns the progress of an update to the target that continues from p. A unit that is in flight stays in
@@ -65,7 +88,7 @@ func (p *Progress) onDelete(target Target, outdated bool, now time.Time) *Progre
 		p = &Progress{Target: target, StartedAt: now}
 	case p.Open():
 		next := *p
-		next.Selected, next.Completed = "", nil
+		next.Completed, next.Reached = nil, IndexSet{}
 		p = &next
 	default:
 		return p
@@ -97,7 +120,7 @@ func (p *Progress) withoutTurn(target Target, waitsFor func(unit string) UpdateS
 // complete records that the replacement of the selected unit is ready.
 func (p *Progress) complete(now time.Time) {
 	completed := append(slices.Clone(p.Completed), p.Selected)
-	p.Completed = completed[max(0, len(completed)-maxCompleted):]
+	p.Completed, p.Selected = completed[max(0, len(completed)-maxCompleted):], ""
 	p.LastProgress = now
 }
 
@@ -109,7 +132,13 @@ func (p *Progress) pick(unit string, now time.Time) {
 
 // end records that the update has ended.
 func (p *Progress) end(now time.Time) {
-	p.EndedAt, p.LastProgress = now, now
+	p.Selected, p.EndedAt, p.LastProgress = "", now, now
+}
+
+// sparesOne reports whether one more ready unit may be deleted, given the number of other units that are available:
+// they are enough, or all units are needed and all others are available. Source: docs/decisions, U2.
+func sparesOne(others, minAvailable, wanted int32) bool {
+	return others >= minAvailable || minAvailable >= wanted && others >= wanted-1
 }
 
 // UpdateReason is the state of an update in one word, with the values of the API: the reasons of
@@ -120,6 +149,9 @@ type UpdateReason string
 const (
 	UpdateComplete             UpdateReason = "UpdateComplete"
 	UpdateOnDelete             UpdateReason = "OnDelete"
+	UpdateDeferred             UpdateReason = "UpdateDeferred"
+	UpdatePaused               UpdateReason = "UpdatePaused"
+	UpdatePartitionReached     UpdateReason = "PartitionReached"
 	UpdateWaitsForTurn         UpdateReason = "WaitingForTurn"
 	Updating                   UpdateReason = "Updating"
 	UpdateWaitsForDeletion     UpdateReason = "WaitingForDeletion"
@@ -140,7 +172,7 @@ type UpdateState struct {
 // Progressing reports whether the condition is True.
 func (s UpdateState) Progressing() bool {
 	switch s.Reason {
-	case UpdateComplete, UpdateOnDelete, UpdateWaitsForTurn:
+	case UpdateComplete, UpdateOnDelete, UpdateDeferred, UpdatePaused, UpdatePartitionReached, UpdateWaitsForTurn:
 		return false
 	}
 	return true

@@ -3,7 +3,11 @@
 package lifecycle_test
 
 import (
+	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
@@ -30,6 +34,12 @@ func over(p *lifecycle.Progress) {
 }
 func atOnce(p *lifecycle.Progress) { p.EndedAt = p.StartedAt }
 
+// notReached ignores which units an update has reached; TestReached and the tests of HoldsPrevious are about them.
+var notReached = cmp.Options{
+	cmpopts.IgnoreFields(lifecycle.Progress{}, "Reached"),
+	cmp.Comparer(func(a, b lifecycle.IndexSet) bool { return a.String() == b.String() }),
+}
+
 // selected records a unit that was deleted, and the completed ones before it.
 func selected(unit string, completed ...string) func(*lifecycle.Progress) {
 	return func(p *lifecycle.Progress) { p.Selected, p.Completed = unit, completed }
@@ -45,4 +55,73 @@ func overNow(p *lifecycle.Progress)    { p.EndedAt, p.LastProgress = now, now }
 
 func state(reason lifecycle.UpdateReason, message string) lifecycle.UpdateState {
 	return lifecycle.UpdateState{Reason: reason, Message: message}
+}
+
+// TestReached: an update of a clique records the indices that it has reached, and while it cannot go on, pods at other
+// indices are created from the previous template.
+func TestReached(t *testing.T) {
+	t.Parallel()
+	creates := func(u lifecycle.CliqueUpdate, indices ...int) lifecycle.CliqueUpdate {
+		u.Created = indices
+		return u
+	}
+	reached := func(indices ...int) func(*lifecycle.Progress) {
+		return func(p *lifecycle.Progress) { p.Reached = lifecycle.Indices(indices...) }
+	}
+	for name, tc := range map[string]struct {
+		u                 lifecycle.CliqueUpdate
+		reached, previous string
+	}{
+		"the selected pod, and pods of the target":             {rolling(begun(targetB), 1, old(0), old(1), fresh(2)), "1-2", ""},
+		"pods that are not ready":                              {rolling(begun(targetB), 3, old(0), old(1, pending), old(2, notReady)), "1-2", ""},
+		"nothing is against the update: a lost pod follows it": {creates(rolling(begun(targetB), 3, old(0), fresh(2)), 1), "1-2", ""},
+		"an updated pod has failed: a lost pod comes back":     {creates(rolling(begun(targetB), 1, old(0), fresh(2, notReady)), 1), "2", "1"},
+		"the replacement is not created yet":                   {creates(rolling(begun(targetB, selected("web-2-a"), reached(2)), 1, old(0)), 1, 2), "2", "1"},
+		"an updated pod is lost":                               {creates(rolling(begun(targetB, reached(1, 2)), 1, old(0), fresh(2, notReady)), 1), "1-2", ""},
+		"scaled out while an updated pod has failed":           {creates(rolling(begun(targetB), 1, old(0), old(1), fresh(2, notReady)), 3, 4), "2", "3-4"},
+		"paused": {creates(lifecycle.CliqueUpdate{Target: targetB, Turn: true, Paused: true, Progress: begun(targetB), Replicas: 3, MinAvailable: 1, Pods: []lifecycle.Pod{old(0), fresh(2)}}, 1), "2", "1"},
+		"the template changes again: only the target counts": {creates(rolling(begun(targetA, reached(1, 2)), 1, old(0), fresh(2, notReady)), 1), "2", "1"},
+		"the update ends under OnDelete":                     {lifecycle.CliqueUpdate{Target: targetB, OnDelete: true, Progress: begun(targetB, reached(1)), Replicas: 1, Pods: []lifecycle.Pod{old(0)}}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := lifecycle.DecideCliqueUpdate(tc.u, now)
+			if got := d.Progress.Reached.String(); got != tc.reached {
+				t.Errorf("reached %q, want %q", got, tc.reached)
+			}
+			if got := d.Previous.String(); got != tc.previous {
+				t.Errorf("created from the previous template: %q, want %q", got, tc.previous)
+			}
+		})
+	}
+}
+
+// TestGroupHoldsPrevious: with which template missing PodCliques of a scaling-group replica are created.
+func TestGroupHoldsPrevious(t *testing.T) {
+	t.Parallel()
+	reached := func(p *lifecycle.Progress) { p.Reached = lifecycle.Indices(1) }
+	some, other := replica(1, held), replica(1)
+	terminated := lifecycle.Raised{Attempt: 1, Replacement: lifecycle.Replacement{Reason: lifecycle.ReplacedTermination}, At: now}
+	deleted := lifecycle.Raised{Attempt: 1, Replacement: lifecycle.Replacement{Reason: lifecycle.ReplacedDeleted}, At: now}
+	for name, tc := range map[string]struct {
+		u        lifecycle.GroupUpdate
+		existing *lifecycle.GroupReplica
+		replaced lifecycle.Raised
+		want     bool
+	}{
+		"others of the replica have the previous template": {u: lifecycle.GroupUpdate{Progress: begun(targetB)}, existing: &some, want: true},
+		"before the update is recorded too":                {existing: &some, want: true},
+		"others of the replica have the current template":  {u: lifecycle.GroupUpdate{Progress: begun(targetB)}, existing: &other},
+		"OnDelete":         {u: lifecycle.GroupUpdate{OnDelete: true}, existing: &some},
+		"it is new":        {u: lifecycle.GroupUpdate{Progress: begun(targetB)}},
+		"it is terminated": {u: lifecycle.GroupUpdate{Progress: begun(targetB)}, replaced: terminated, want: true},
+		"it is terminated after the update has reached it": {u: lifecycle.GroupUpdate{Progress: begun(targetB, reached)}, replaced: terminated},
+		"it is terminated, and there is no update":         {u: lifecycle.GroupUpdate{Progress: begun(targetB, overNow)}, replaced: terminated},
+		"a user deletes it as a whole":                     {u: lifecycle.GroupUpdate{Progress: begun(targetB)}, replaced: deleted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.u.HoldsPrevious(1, tc.existing, tc.replaced); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
 }

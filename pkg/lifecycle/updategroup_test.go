@@ -33,7 +33,15 @@ func replica(index int, changes ...func(*lifecycle.Clique)) lifecycle.GroupRepli
 		Members: []lifecycle.Clique{member("leader"), second}}
 }
 
+// unbound returns a replica of which no pod has a node.
+func unbound(index int) lifecycle.GroupReplica {
+	r := replica(index, unscheduled)
+	unscheduled(&r.Members[0])
+	return r
+}
+
 func before(c *lifecycle.Clique)       { c.Updated, c.Followed = 0, "gen-a" }
+func held(c *lifecycle.Clique)         { c.Old, c.Revision, c.Followed = true, 1, "gen-a" }
 func unscheduled(c *lifecycle.Clique)  { c.Scheduled, c.Ready = 0, 0 }
 func unavailable(c *lifecycle.Clique)  { c.Ready = 0 }
 func unknown(c *lifecycle.Clique)      { c.Revision, c.Followed, c.Updated = 1, "gen-a", 2 }
@@ -72,6 +80,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 	stalledAfter := func(d time.Duration) func(*lifecycle.GroupUpdate) {
 		return func(u *lifecycle.GroupUpdate) { u.StalledAfter = d }
 	}
+	pausedGroup := func(u *lifecycle.GroupUpdate) { u.Paused = true }
 	a, b := lifecycle.Target{Generation: "gen-a"}, lifecycle.Target{Generation: "gen-b"}
 	because := func(was string) lifecycle.Replacement {
 		return lifecycle.Replacement{Reason: lifecycle.ReplacedUpdate, Message: "it has pods of an earlier template, and " + was}
@@ -98,7 +107,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 
 		// The order.
 		"unscheduled and unavailable replicas are replaced immediately, and the oldest available one": {
-			u: rollingGroup(nil, 2, replica(0, before), replica(1, before, unavailable), replica(2, before, unscheduled), replica(3, before)),
+			u: rollingGroup(nil, 1, replica(0, before), replica(1, before, unavailable), replica(2, before, unscheduled), replica(3, before)),
 			want: decision{Known: true, Progress: begun(b, startedNow, selected("3")),
 				Replace: replacements{1: because("is not available"), 2: because("is not scheduled"), 3: because("is the oldest available one")},
 				State:   state(lifecycle.Updating, "replacing replica 3; 4 replicas are of an earlier template")},
@@ -120,7 +129,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		"below the minimum only unavailable replicas are replaced": {
 			u: rollingGroup(nil, 3, replica(0, before), replica(1, before, unavailable), replica(2)),
 			want: decision{Known: true, Progress: begun(b, startedNow), Replace: replacements{1: because("is not available")},
-				State: state(lifecycle.UpdateWaitsForMinAvailable, "no available replica is replaced while fewer are available than needed: 2 of 3 replicas available, 3 needed")},
+				State: state(lifecycle.UpdateWaitsForMinAvailable, "no available replica is replaced, because too few others are available: 2 of 3 replicas available, 3 needed")},
 		},
 		"only unavailable replicas are left": {
 			u: rollingGroup(nil, 1, replica(0), replica(1, before, unavailable)),
@@ -177,8 +186,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		"another one is not available: not yet": {
 			u: rollingGroup(begun(b, selected("1", "1")), 3, replica(0, before), replica(1), replica(2, unavailable)),
 			want: decision{Known: true, Progress: begun(b, selected("1", "1")),
-				State: state(lifecycle.UpdateWaitsForMinAvailable,
-					"no available replica is replaced while fewer are available than needed: replica 2 is not available: PodClique worker is below its minimum; 2 of 3 replicas available, 3 needed")},
+				State: state(lifecycle.UpdateWaitsForReadiness, "an updated replica is not available: replica 2 is not available: PodClique worker is below its minimum")},
 		},
 		"availability according to a status of the previous revision does not count": {
 			u: rollingGroup(begun(b), 2, replica(0, before), replica(1, unobserved)),
@@ -189,7 +197,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		// The end.
 		"the last one is available: the end": {
 			u: rollingGroup(begun(b, selected("0", "1")), 2, replica(0), replica(1)),
-			want: decision{Known: true, Current: true, Progress: begun(b, selected("0", "1", "0"), overNow),
+			want: decision{Known: true, Current: true, Progress: begun(b, selected("", "1", "0"), overNow),
 				State: state(lifecycle.UpdateComplete, complete)},
 		},
 		"one that was unavailable still leaves": {
@@ -203,12 +211,12 @@ func TestDecideGroupUpdate(t *testing.T) {
 				State: state(lifecycle.UpdateWaitsForCreation, "1 replica is not created yet")},
 		},
 		"all follow, too few are available": {
-			u: rollingGroup(begun(b), 2, replica(0), replica(1, unscheduled)),
+			u: rollingGroup(begun(b), 2, replica(0), unbound(1)),
 			want: decision{Known: true, Current: true, Progress: begun(b),
-				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1 is not bound to nodes: PodClique worker is below its minimum; 1 of 2 replicas available, 2 needed")},
+				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1 is not bound to nodes: PodClique leader is below its minimum; 1 of 2 replicas available, 2 needed")},
 		},
-		"a replica beyond the minimum need not be available": {
-			u: rollingGroup(begun(b), 1, replica(0), replica(1, unscheduled)),
+		"a replica beyond the minimum need not be bound": {
+			u: rollingGroup(begun(b), 1, replica(0), unbound(1)),
 			want: decision{Known: true, Current: true, Progress: begun(b, overNow),
 				State: state(lifecycle.UpdateComplete, complete)},
 		},
@@ -229,9 +237,40 @@ func TestDecideGroupUpdate(t *testing.T) {
 			want: decision{Known: true, Progress: begun(b, selected("1", "2"), progressed(now)), Replace: replacements{1: because("is the oldest available one")},
 				State: state(lifecycle.Updating, "replacing replica 1; 2 replicas are of an earlier template")},
 		},
+		"an updated replica that was available once has failed: no replica is replaced, whether it is available or not": {
+			u: rollingGroup(begun(b, selected("", "1", "2")), 1, replica(0, before), replica(1), replica(2, unavailable), replica(3, before, unavailable)),
+			want: decision{Known: true, Progress: begun(b, selected("", "1", "2")),
+				State: state(lifecycle.UpdateWaitsForReadiness, "an updated replica is not available: replica 2 is not available: PodClique worker is below its minimum")},
+		},
+		"all are updated, and one above the minimum has failed: not complete": {
+			u: rollingGroup(begun(b), 1, replica(0), replica(1, unavailable)),
+			want: decision{Known: true, Current: true, Progress: begun(b),
+				State: state(lifecycle.UpdateWaitsForReadiness, "an updated replica is not available: replica 1 is not available: PodClique worker is below its minimum")},
+		},
+		"an updated replica of which some pods have no node has failed too": {
+			u: rollingGroup(begun(b), 1, replica(0), replica(1, unscheduled)),
+			want: decision{Known: true, Current: true, Progress: begun(b),
+				State: state(lifecycle.UpdateWaitsForCapacity, "an updated replica is not available: replica 1 is not bound to nodes: PodClique worker is below its minimum")},
+		},
+		"without the next replica fewer than minAvailable would be available: not replaced": {
+			u: rollingGroup(begun(b), 2, replica(0, before), replica(1, before), unbound(2)),
+			want: decision{Known: true, Progress: begun(b),
+				State: state(lifecycle.UpdateWaitsForMinAvailable,
+					"no available replica is replaced, because too few others are available: replica 2 is not bound to nodes: PodClique leader is below its minimum; 2 of 3 replicas available, 2 needed")},
+		},
+		"a replica whose PodCliques have an earlier template is outdated, whatever their status says": {
+			u: rollingGroup(begun(b), 1, replica(0, held), replica(1)),
+			want: decision{Known: true, Progress: begun(b, selected("0"), progressed(now)), Replace: replacements{0: because("is the oldest available one")},
+				State: state(lifecycle.Updating, "replacing replica 0; 1 replica is of an earlier template")},
+		},
+		"paused: no replica is replaced": {
+			u: change(rollingGroup(begun(b), 1, replica(0, before), replica(1, before, unavailable)), pausedGroup),
+			want: decision{Known: true, Progress: begun(b),
+				State: state(lifecycle.UpdatePaused, "the update is paused; 2 replicas are of an earlier template")},
+		},
 		"scaled to zero: the end": {
 			u: rollingGroup(begun(b, selected("2")), 0),
-			want: decision{Known: true, Current: true, Progress: begun(b, selected("2", "2"), overNow),
+			want: decision{Known: true, Current: true, Progress: begun(b, selected("", "2"), overNow),
 				State: state(lifecycle.UpdateComplete, complete)},
 		},
 
@@ -303,7 +342,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		"OnDelete -> RollingRecreate: no replacement, and it does not wait for a turn": {
 			u: change(rollingGroup(begun(b, atOnce), 1, replica(0, before)), noTurn),
 			want: decision{Known: true, Progress: begun(b, atOnce),
-				State: state(lifecycle.UpdateOnDelete, "1 replica is of an earlier template; it is replaced when it is deleted")},
+				State: state(lifecycle.UpdateDeferred, "1 replica is of an earlier template; it is replaced when it is deleted, or the template changes again")},
 		},
 		"the next edit is rolled out": {
 			u: rollingGroup(begun(a, atOnce), 1, replica(0, before)),
@@ -328,14 +367,14 @@ func TestDecideGroupUpdate(t *testing.T) {
 			got := lifecycle.DecideGroupUpdate(tc.u, now)
 			for _, r := range tc.u.Replicas {
 				old := func(c lifecycle.Clique) bool {
-					return c.Updated < c.Pods && c.Followed != tc.u.Generation && !c.Terminating
+					return (c.Old || c.Updated < c.Pods && c.Followed != tc.u.Generation) && !c.Terminating
 				}
-				known := !slices.ContainsFunc(r.Members, func(c lifecycle.Clique) bool { return c.Revision != r.Revision || !c.Observed })
+				known := !slices.ContainsFunc(r.Members, func(c lifecycle.Clique) bool { return !c.Old && (c.Revision != r.Revision || !c.Observed) })
 				leaves := slices.ContainsFunc(r.Members, func(c lifecycle.Clique) bool { return c.Attempt.Precedes(r.Attempt) })
 				tc.want.Outdated = tc.want.Outdated || known && !leaves && slices.ContainsFunc(r.Members, old)
 			}
 			counts := cmpopts.IgnoreFields(decision{}, "UpdatedCliques", "TotalCliques")
-			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty(), counts); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty(), counts, notReached); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -20,17 +20,21 @@ const DeletedUpdate DeletionReason = "Update"
 type CliqueUpdate struct {
 	// Target is the revision and template that the PodClique must follow.
 	Target Target
-	// OnDelete: the update strategy is OnDelete. Turn: under RollingRecreate, pods may be replaced. Member: the
-	// PodClique belongs to a scaling group, whose replicas are replaced as a whole.
-	OnDelete, Turn, Member bool
+	// OnDelete: the update strategy is OnDelete. Turn: under RollingRecreate, pods may be replaced. Paused: no further
+	// pod is replaced. Member: the PodClique belongs to a scaling group, whose replicas are replaced as a whole.
+	OnDelete, Turn, Paused, Member bool
 	// Progress is the progress recorded in the status.
 	Progress *Progress
-	// Replicas is the desired number of pods, MinAvailable the number that must be ready.
+	// Replicas is the desired number of pods, MinAvailable the number that must be available. MinReady is the time for
+	// which a pod must be ready before it is available.
 	Replicas, MinAvailable int32
+	MinReady               time.Duration
 	// Pods are the pods that the PodClique owns.
 	Pods []Pod
-	// Deleted are the UIDs of pods that are deleted in this pass for another reason.
+	// Deleted are the UIDs of pods that are deleted in this pass for another reason, Created the indices of the pods
+	// that this pass creates.
 	Deleted map[string]bool
+	Created []int
 	// StalledAfter is the time without progress after which an update has stalled. Not positive: never.
 	StalledAfter time.Duration
 }
@@ -41,6 +45,8 @@ type CliqueUpdateDecision struct {
 	Progress *Progress
 	// Delete are the pods to replace.
 	Delete []Deletion
+	// Previous are those of CliqueUpdate.Created whose pods are created from the previous template of the PodClique.
+	Previous IndexSet
 	// Current: every pod was created from the template of the target. If false, the status must not claim that all
 	// pods follow the target.
 	Current bool
@@ -50,130 +56,263 @@ type CliqueUpdateDecision struct {
 	RequeueAfter time.Duration
 }
 
+// cliqueCount divides the pods of a clique that is updated.
+type cliqueCount struct {
+	// outdated are the pods of an earlier template that are not being deleted, the oldest first. leaving is the number of
+	// those that are being deleted and not lost.
+	outdated []Pod
+	leaving  int
+	// present, bound and available count the pods that are not being deleted.
+	present, bound, available int32
+	// unhealthy are the pods of the target that are bound and not available. ripens is when the first of them becomes
+	// available if all of them are ready; zero: one is not, or there are none.
+	unhealthy []Pod
+	ripens    time.Time
+	// updated are the indices of the pods of the target.
+	updated []int
+}
+
+func (u CliqueUpdate) count(now time.Time) cliqueCount {
+	var c cliqueCount
+	unready := false
+	for _, pod := range u.Pods {
+		if pod.Terminating || u.Deleted[pod.UID] {
+			if pod.Outdated && !pod.lost(now) {
+				c.leaving++
+			}
+			continue
+		}
+		c.present++
+		if pod.Scheduled {
+			c.bound++
+		}
+		available := pod.IsAvailable(u.MinReady, now)
+		if available {
+			c.available++
+		}
+		if pod.Outdated {
+			c.outdated = append(c.outdated, pod)
+			continue
+		}
+		c.updated = append(c.updated, pod.Index)
+		if pod.Scheduled && !available {
+			c.unhealthy = append(c.unhealthy, pod)
+			unready = unready || !pod.isReady()
+			if at := pod.ReadySince.Add(u.MinReady); c.ripens.IsZero() || at.Before(c.ripens) {
+				c.ripens = at
+			}
+		}
+	}
+	if unready {
+		c.ripens = time.Time{}
+	}
+	slices.SortFunc(c.outdated, byAge)
+	return c
+}
+
 // DecideCliqueUpdate returns which pods of a PodClique are replaced because of an update. Source: Rolling Update,
-// "PodClique (PCLQ) Pod Selection"; GREP-291, "OnDelete Strategy"; docs/decisions, U2 to U6, U8.
+// "PodClique (PCLQ) Pod Selection" and "PCLQ Update Completion"; GREP-291, "OnDelete Strategy"; docs/decisions, U2 to
+// U6, U8, U9.
 //
 //   - Under OnDelete no pod is deleted. An update begins and ends at the same time; one that was in progress ends.
 //   - In the clique's turn, pods of an earlier template that are not ready are replaced immediately: first those without a
-//     node, then the others. The oldest ready pod is replaced when minAvailable pods are ready and the previous replacement
-//     has become ready; then the next one.
-//   - The update is complete when no pod of an earlier template exists, except lost ones, all desired pods exist, the last
-//     replacement has become ready, and minAvailable pods are ready.
+//     node, then the others. The oldest ready pod is replaced when the previous replacement has become available, and when
+//     without this pod minAvailable pods are available, or all others if every pod is needed.
+//   - No pod at all is replaced while a pod of the current template is bound and not available, whenever it was created, nor
+//     while the update is paused. Pods that are created meanwhile at indices that the update has not reached get the
+//     previous template.
+//   - The update is complete when no pod of an earlier template exists, except lost ones, all desired pods exist, all that
+//     are bound are available, and minAvailable pods are. If no pod is bound, it is complete without available ones.
 //   - A unit in flight stays in flight when the target changes or the turn is lost: no other unit is deleted before its
-//     replacement is ready.
+//     replacement is available.
 //   - A member of a scaling group is not updated by itself: the group replaces the replica that it belongs to.
 func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
-	var outdated []Pod // that are not deleted for another reason
-	ready, present, leaving := int32(0), int32(0), 0
-	for _, p := range u.Pods {
-		switch {
-		case p.Terminating || u.Deleted[p.UID]:
-			if p.Outdated && !p.lost(now) {
-				leaving++
-			}
-			continue
-		case p.Ready && !p.Ended:
-			ready++
-		}
-		present++
-		if p.Outdated {
-			outdated = append(outdated, p)
-		}
-	}
-	d := CliqueUpdateDecision{Progress: u.Progress, Current: len(outdated)+leaving == 0}
-	old := message.Are(len(outdated), "pod") + " of an earlier template"
-	stays := UpdateState{UpdateOnDelete, old + message.Plural(len(outdated), "; it is replaced when it is deleted", "; each is replaced when it is deleted")}
+	c := u.count(now)
+	d := CliqueUpdateDecision{Progress: u.Progress, Current: len(c.outdated)+c.leaving == 0}
+	complete := UpdateState{UpdateComplete, "every pod is of the present template"}
+	old := message.Are(len(c.outdated), "pod") + " of an earlier template"
+	stays := old + message.Plural(len(c.outdated), "; it is replaced when it is deleted", "; each is replaced when it is deleted")
 	switch {
 	case u.Member:
 		d.Progress, d.State = nil, UpdateState{}
 		return d
 	case u.OnDelete:
-		d.Progress = u.Progress.onDelete(u.Target, len(outdated) > 0, now)
-		d.State = UpdateState{UpdateComplete, "every pod is of the present template"}
-		if len(outdated) > 0 {
-			d.State = stays
+		d.Progress = u.Progress.onDelete(u.Target, len(c.outdated) > 0, now)
+		d.State = complete
+		if len(c.outdated) > 0 {
+			d.State = UpdateState{UpdateOnDelete, stays}
 		}
 		return d
-	case len(outdated) > 0 && !u.Turn:
+	case len(c.outdated) > 0 && !u.Turn:
 		turn := UpdateState{UpdateWaitsForTurn, old + "; the update of the PodCliqueSet has not reached this replica"}
 		waitsFor := func(unit string) UpdateState { return u.inFlight(unit, now) }
-		d.Progress, d.State = u.Progress.withoutTurn(u.Target, waitsFor, turn, stays)
+		d.Progress, d.State = u.Progress.withoutTurn(u.Target, waitsFor, turn, deferred(stays))
 		d.State, d.RequeueAfter = d.State.stalled(d.Progress, u.StalledAfter, now)
 		return d
-	case len(outdated) == 0 && !u.Progress.Open():
-		d.State = UpdateState{UpdateComplete, "every pod is of the present template"}
+	case len(c.outdated) == 0 && !u.Progress.Open():
+		d.State = complete
 		return d
 	}
 
 	p := u.Progress.towards(u.Target, now)
 	d.Progress = p
+	p.reach(c.updated...)
 	waits := UpdateState{}
 	if p.InFlight() {
 		if waits = u.inFlight(p.Selected, now); waits.Reason == "" {
 			p.complete(now)
 		}
 	}
-	slices.SortFunc(outdated, byAge)
+	isBlocked := u.Paused || len(c.unhealthy) > 0 || waits.Reason == UpdateWaitsForCapacity || waits.Reason == UpdateWaitsForReadiness
+	d.place(u.replacement(p, waits), u.Created, isBlocked || waits.Reason != "")
+
+	// 1. Replace pods that are not ready.
 	var readyOutdated []Pod
 	var unhealthy []Deletion
-	for _, pod := range outdated {
+	for _, pod := range c.outdated {
 		switch {
+		case pod.isReady():
+			readyOutdated = append(readyOutdated, pod)
+		case isBlocked && !(p.InFlight() && pod.Index == naming.PodIndex(p.Selected)): // there: of an intermediate template
 		case !pod.Scheduled:
 			d.Delete = append(d.Delete, Deletion{pod, DeletedUpdate})
-		case !pod.Ready || pod.Ended:
-			unhealthy = append(unhealthy, Deletion{pod, DeletedUpdate})
-		case pod.Name == p.Selected && p.InFlight() && ready >= u.MinAvailable: // selected earlier, but not deleted
-			d.Delete = append(d.Delete, Deletion{pod, DeletedUpdate})
 		default:
-			readyOutdated = append(readyOutdated, pod)
+			unhealthy = append(unhealthy, Deletion{pod, DeletedUpdate})
 		}
 	}
 	d.Delete = append(d.Delete, unhealthy...)
+
+	// 2. Replace a ready pod, if nothing is against it.
+	var next *Pod
+	at := slices.IndexFunc(readyOutdated, func(pod Pod) bool { return p.InFlight() && pod.Name == p.Selected }) // selected earlier, but not deleted
+	if at < 0 && waits.Reason == "" && len(readyOutdated) > 0 {
+		at = 0
+	}
+	if at >= 0 {
+		next = &readyOutdated[at]
+	}
 	switch {
-	case waits.Reason != "" && ready < u.MinAvailable && slices.ContainsFunc(readyOutdated, func(pod Pod) bool { return pod.Name == p.Selected }):
-		d.State = u.belowMinimum(ready) // ready pods fell below the minimum between selection and deletion
-	case waits.Reason != "":
+	case next == nil && waits.Reason != "":
 		d.State = waits
-	case ready < u.MinAvailable && len(readyOutdated) > 0:
-		d.State = u.belowMinimum(ready)
-	case len(readyOutdated) > 0:
-		next := readyOutdated[0]
-		p.pick(next.Name, now)
-		d.Delete = append(d.Delete, Deletion{next, DeletedUpdate})
+	case len(c.unhealthy) > 0:
+		d.State = u.updatedUnhealthy(c, now)
+	case u.Paused && len(c.outdated) > 0:
+		d.State = UpdateState{UpdatePaused, "the update is paused; " + old}
+	case next != nil && !sparesOne(u.othersAvailable(c, *next, now), u.MinAvailable, u.Replicas):
+		d.State = u.belowMinimum(c.available, now)
+	case next != nil:
+		if p.Selected != next.Name {
+			p.pick(next.Name, now)
+		}
+		d.Delete = append(d.Delete, Deletion{*next, DeletedUpdate})
 		d.State = UpdateState{Updating, fmt.Sprintf("replacing pod %s; %s", next.Name, old)}
-	case len(outdated) > 0:
-		d.State = UpdateState{Updating, fmt.Sprintf("replacing %s that %s not ready", message.Count(len(outdated), "pod"), message.Plural(len(outdated), "is", "are"))}
-	case leaving > 0:
-		d.State = UpdateState{UpdateWaitsForDeletion, message.Count(leaving, "pod") + " of an earlier template " + message.Plural(leaving, "terminates", "terminate")}
-	case present < u.Replicas:
-		d.State = UpdateState{UpdateWaitsForCreation, message.Are(int(u.Replicas-present), "pod") + " not created yet"}
-	case ready < u.MinAvailable:
-		d.State = UpdateState{UpdateWaitsForReadiness, readyPods(ready, u.MinAvailable)}
-		if wait := u.notReady(); wait.Reason != "" {
+	case len(c.outdated) > 0:
+		d.State = UpdateState{Updating, fmt.Sprintf("replacing %s that %s not ready", message.Count(len(c.outdated), "pod"), message.Plural(len(c.outdated), "is", "are"))}
+	case c.leaving > 0:
+		d.State = UpdateState{UpdateWaitsForDeletion, message.Count(c.leaving, "pod") + " of an earlier template " + message.Plural(c.leaving, "terminates", "terminate")}
+	case c.present < u.Replicas:
+		d.State = UpdateState{UpdateWaitsForCreation, message.Are(int(u.Replicas-c.present), "pod") + " not created yet"}
+	case c.bound > 0 && c.available < u.MinAvailable:
+		d.State = UpdateState{UpdateWaitsForReadiness, availablePods(c.available, u.MinAvailable)}
+		if wait := u.notReady(now); wait.Reason != "" {
 			d.State = UpdateState{wait.Reason, wait.Message + "; " + d.State.Message}
 		}
 	default:
 		p.end(now)
-		d.State = UpdateState{UpdateComplete, "every pod is of the present template"}
+		d.State = complete
 	}
-	d.State, d.RequeueAfter = d.State.stalled(p, u.StalledAfter, now)
+	var deleted []int
+	for _, deletion := range d.Delete {
+		deleted = append(deleted, deletion.Pod.Index)
+	}
+	p.reach(deleted...)
+	if c.ripens.IsZero() {
+		d.State, d.RequeueAfter = d.State.stalled(p, u.StalledAfter, now)
+	} else { // to wait for minReadySeconds is no stall
+		d.RequeueAfter = max(c.ripens.Sub(now), time.Millisecond)
+	}
 	return d
 }
 
+// deferred returns the state of an object whose pods keep an earlier template, because the strategy was OnDelete when
+// the template changed.
+func deferred(stays string) UpdateState {
+	return UpdateState{UpdateDeferred, stays + ", or the template changes again"}
+}
+
+// replacement returns the index at which this pass creates the replacement of the pod in flight, -1 if it does not. It is
+// the index of that pod, or a lower one that was free.
+func (u CliqueUpdate) replacement(p *Progress, waits UpdateState) int {
+	switch {
+	case waits.Reason != UpdateWaitsForCreation || len(u.Created) == 0:
+		return -1
+	case slices.Contains(u.Created, naming.PodIndex(p.Selected)):
+		return naming.PodIndex(p.Selected)
+	}
+	return slices.Min(u.Created)
+}
+
+// place decides from which template the pods of these indices are created. An index that the update has not reached
+// gets the previous template while the update could not go on to that pod; otherwise the update would replace the new
+// pod immediately. replacement is the index of the replacement of the pod in flight, -1: none. Source: docs/decisions,
+// U9.
+func (d *CliqueUpdateDecision) place(replacement int, indices []int, isBlocked bool) {
+	var previous, updated []int
+	for _, i := range indices {
+		if isBlocked && i != replacement && !d.Progress.Reached.Has(i) {
+			previous = append(previous, i)
+		} else {
+			updated = append(updated, i)
+		}
+	}
+	d.Previous = Indices(previous...)
+	d.Progress.reach(updated...)
+}
+
+// updatedUnhealthy returns the state of an update of which pods of the current template are not available.
+func (u CliqueUpdate) updatedUnhealthy(c cliqueCount, now time.Time) UpdateState {
+	unready := 0
+	var first, firstUnready *Pod
+	for i := range c.unhealthy {
+		p := &c.unhealthy[i]
+		first = firstOf(first, p)
+		if !p.isReady() {
+			unready++
+			firstUnready = firstOf(firstUnready, p)
+		}
+	}
+	if unready == 0 {
+		return u.waitsFor(*first, now)
+	}
+	return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("%s not ready: %s", message.Are(unready, "updated pod"), u.waitsFor(*firstUnready, now).Message)}
+}
+
+// othersAvailable returns the number of available pods besides the given one.
+func (u CliqueUpdate) othersAvailable(c cliqueCount, pod Pod, now time.Time) int32 {
+	if pod.IsAvailable(u.MinReady, now) {
+		return c.available - 1
+	}
+	return c.available
+}
+
 // belowMinimum returns why no ready pod is replaced now.
-func (u CliqueUpdate) belowMinimum(ready int32) UpdateState {
-	message := "no ready pod is replaced while fewer are ready than needed: " + readyPods(ready, u.MinAvailable)
-	if wait := u.notReady(); wait.Reason != "" {
+func (u CliqueUpdate) belowMinimum(available int32, now time.Time) UpdateState {
+	message := "no ready pod is replaced, because too few others are available: " + availablePods(available, u.MinAvailable)
+	if wait := u.notReady(now); wait.Reason != "" {
 		message += "; " + wait.Message
 	}
 	return UpdateState{UpdateWaitsForMinAvailable, message}
 }
 
-// inFlight returns what the replacement of a selected pod waits for. The zero value: it is ready, or no longer
+func availablePods(available, needed int32) string {
+	return fmt.Sprintf("%s available, %d needed", message.Are(int(available), "pod"), needed)
+}
+
+// inFlight returns what the replacement of a selected pod waits for. The zero value: it is available, or no longer
 // desired. A lost pod is not waited for.
 func (u CliqueUpdate) inFlight(selected string, now time.Time) UpdateState {
 	index, others := naming.PodIndex(selected), int32(0)
-	var same, lower *Pod // the pod of its index, and the first of a lower index that is not ready
+	var same, lower *Pod // the pod of its index, and the first of a lower index that is not available
 	for i := range u.Pods {
 		p := &u.Pods[i]
 		switch {
@@ -187,36 +326,36 @@ func (u CliqueUpdate) inFlight(selected string, now time.Time) UpdateState {
 			same = firstOf(same, p)
 		default:
 			others++
-			if p.Index < index && !p.Ready {
+			if p.Index < index && !p.IsAvailable(u.MinReady, now) {
 				lower = firstOf(lower, p)
 			}
 		}
 	}
 	switch {
-	case same != nil && same.Ready: // of the current template, or of one between the current and the selected pod's
+	case same != nil && same.IsAvailable(u.MinReady, now): // of the current template, or of one between the current and the selected pod's
 		return UpdateState{}
 	case same != nil:
-		return waitsFor(*same)
+		return u.waitsFor(*same, now)
 	case others < u.Replicas:
 		return UpdateState{UpdateWaitsForCreation, fmt.Sprintf("the replacement of pod %s is not created yet", selected)}
 	case lower != nil:
-		return waitsFor(*lower) // a lower index was free, and the replacement has that index
+		return u.waitsFor(*lower, now) // a lower index was free, and the replacement has that index
 	}
 	return UpdateState{} // scaled in
 }
 
-// notReady returns what the first pod that is neither ready nor being deleted waits for.
-func (u CliqueUpdate) notReady() UpdateState {
+// notReady returns what the first pod that is neither available nor being deleted waits for.
+func (u CliqueUpdate) notReady(now time.Time) UpdateState {
 	var found *Pod
 	for i := range u.Pods {
-		if p := &u.Pods[i]; !p.Terminating && !p.Ready && !p.Outdated && !u.Deleted[p.UID] {
+		if p := &u.Pods[i]; !p.Terminating && !p.IsAvailable(u.MinReady, now) && !p.Outdated && !u.Deleted[p.UID] {
 			found = firstOf(found, p)
 		}
 	}
 	if found == nil {
 		return UpdateState{}
 	}
-	return waitsFor(*found)
+	return u.waitsFor(*found, now)
 }
 
 // firstOf returns the pod with the lower index, so that a message does not depend on the order of the pods. a may be nil.
@@ -227,8 +366,8 @@ func firstOf(a, b *Pod) *Pod {
 	return a
 }
 
-// waitsFor returns what a pod that is not ready waits for, with the cause if it is known.
-func waitsFor(p Pod) UpdateState {
+// waitsFor returns what a pod that is not available waits for, with the cause if it is known.
+func (u CliqueUpdate) waitsFor(p Pod, now time.Time) UpdateState {
 	cause := p.Cause
 	if p.LostNode != "" {
 		cause = "node " + p.LostNode + " does not answer"
@@ -241,6 +380,8 @@ func waitsFor(p Pod) UpdateState {
 		return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("pod %s ended; it is replaced after a back-off", p.Name)}
 	case !p.Scheduled:
 		return UpdateState{UpdateWaitsForCapacity, fmt.Sprintf("pod %s is not bound to a node", p.Name) + cause}
+	case p.isReady():
+		return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("pod %s is ready, and counts as available at %s, after minReadySeconds", p.Name, Timestamp(p.ReadySince.Add(u.MinReady)))}
 	}
 	return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("pod %s is not ready", p.Name) + cause}
 }

@@ -71,6 +71,13 @@ func TestDecideCliqueUpdate(t *testing.T) {
 	stalledAfter := func(d time.Duration) func(*lifecycle.CliqueUpdate) {
 		return func(u *lifecycle.CliqueUpdate) { u.StalledAfter = d }
 	}
+	minReady := func(d time.Duration) func(*lifecycle.CliqueUpdate) {
+		return func(u *lifecycle.CliqueUpdate) { u.MinReady = d }
+	}
+	readyFor := func(d time.Duration) func(*lifecycle.Pod) {
+		return func(p *lifecycle.Pod) { p.ReadySince = ago(d) }
+	}
+	paused := func(u *lifecycle.CliqueUpdate) { u.Paused = true }
 	because := func(cause string) func(*lifecycle.Pod) {
 		return func(p *lifecycle.Pod) { p.Cause = cause }
 	}
@@ -97,10 +104,10 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		"pods without a node are deleted immediately, then those that are not ready, below the minimum too": {
 			u: rolling(nil, 3, old(0), old(1, pending), old(2, notReady)),
 			want: decision{Progress: begun(targetB, startedNow), Delete: replaced(old(1, pending), old(2, notReady)),
-				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced while fewer are ready than needed: 1 pod is ready, 3 needed")},
+				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced, because too few others are available: 1 pod is available, 3 needed")},
 		},
 		"together with them the oldest ready pod, if enough are ready": {
-			u: rolling(nil, 2, old(0), old(1, pending), old(2)),
+			u: rolling(nil, 1, old(0), old(1, pending), old(2)),
 			want: decision{Progress: begun(targetB, startedNow, selected("web-2-a")), Delete: replaced(old(1, pending), old(2)),
 				State: state(lifecycle.Updating, "replacing pod web-2-a; 3 pods are of an earlier template")},
 		},
@@ -125,7 +132,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 				State: state(lifecycle.Updating, "replacing 2 pods that are not ready")},
 		},
 		"a pod deleted for another reason is not counted and not deleted twice": {
-			u: change(rolling(nil, 2, old(0), old(1), old(2)), deleted(old(2))),
+			u: change(rolling(nil, 1, old(0), old(1), old(2)), deleted(old(2))),
 			want: decision{Progress: begun(targetB, startedNow, selected("web-1-a")), Delete: replaced(old(1)),
 				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
 		},
@@ -164,12 +171,12 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		"the deletion was recorded but not carried out: retried": {
 			u: rolling(begun(targetB, selected("web-2-a")), 3, old(0), old(1), old(2)),
 			want: decision{Progress: begun(targetB, selected("web-2-a")), Delete: replaced(old(2)),
-				State: state(lifecycle.Updating, "replacing pod web-2-a")},
+				State: state(lifecycle.Updating, "replacing pod web-2-a; 3 pods are of an earlier template")},
 		},
 		"not retried if the clique fell below its minimum in the meantime": {
-			u: rolling(begun(targetB, selected("web-2-a")), 3, old(0), fresh(1, notReady), old(2)),
-			want: decision{Progress: begun(targetB, selected("web-2-a")),
-				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced while fewer are ready than needed: 2 pods are ready, 3 needed; pod web-1-b is not ready")},
+			u: rolling(begun(targetB, selected("web-2-a")), 3, old(0), old(1, notReady), old(2)),
+			want: decision{Progress: begun(targetB, selected("web-2-a")), Delete: replaced(old(1, notReady)),
+				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced, because too few others are available: 2 pods are available, 3 needed")},
 		},
 		"the selected pod became unhealthy before its deletion: it is deleted, whatever the minimum": {
 			u: rolling(begun(targetB, selected("web-2-a")), 3, old(0), old(1), old(2, notReady)),
@@ -201,12 +208,12 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		"a pod of the current template is no longer ready: no ready pod is deleted": {
 			u: rolling(begun(targetB, selected("web-2-a", "web-2-a")), 3, old(0), old(1), fresh(2, notReady)),
 			want: decision{Progress: begun(targetB, selected("web-2-a", "web-2-a")),
-				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced while fewer are ready than needed: 2 pods are ready, 3 needed; pod web-2-b is not ready")},
+				State: state(lifecycle.UpdateWaitsForReadiness, "1 updated pod is not ready: pod web-2-b is not ready")},
 		},
 		"all follow, too few are ready: the reason is what they wait for": {
 			u: rolling(begun(targetB), 3, fresh(0), fresh(1, notReady), fresh(2, pending)),
 			want: decision{Current: true, Progress: begun(targetB),
-				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-1-b is not ready; 1 pod is ready, 3 needed")},
+				State: state(lifecycle.UpdateWaitsForReadiness, "1 updated pod is not ready: pod web-1-b is not ready")},
 		},
 		"with the cause, if it is known": {
 			u: rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1), fresh(2, notReady, because("the image cannot be pulled"))),
@@ -227,7 +234,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		"the message does not depend on the order of the pods": {
 			u: rolling(begun(targetB), 3, fresh(2, pending), fresh(1, notReady), fresh(0)),
 			want: decision{Current: true, Progress: begun(targetB),
-				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-1-b is not ready; 1 pod is ready, 3 needed")},
+				State: state(lifecycle.UpdateWaitsForReadiness, "1 updated pod is not ready: pod web-1-b is not ready")},
 		},
 		"all follow, one is not created yet": {
 			u: rolling(begun(targetB), 3, fresh(0), fresh(1)),
@@ -253,12 +260,12 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		// The end.
 		"the last replacement is ready: the end": {
 			u: rolling(begun(targetB, selected("web-0-a", "web-2-a", "web-1-a")), 1, fresh(0), fresh(1), fresh(2)),
-			want: decision{Current: true, Progress: begun(targetB, selected("web-0-a", "web-2-a", "web-1-a", "web-0-a"), overNow),
+			want: decision{Current: true, Progress: begun(targetB, selected("", "web-2-a", "web-1-a", "web-0-a"), overNow),
 				State: state(lifecycle.UpdateComplete, complete)},
 		},
-		"a pod beyond the minimum need not be ready": {
+		"a pod beyond the minimum need not be bound": {
 			u: rolling(begun(targetB, selected("web-0-a", "web-0-a")), 2, fresh(0), fresh(1), fresh(2, pending)),
-			want: decision{Current: true, Progress: begun(targetB, selected("web-0-a", "web-0-a"), overNow),
+			want: decision{Current: true, Progress: begun(targetB, selected("", "web-0-a"), overNow),
 				State: state(lifecycle.UpdateComplete, complete)},
 		},
 		"a pod of the previous template is still terminating: not complete": {
@@ -290,13 +297,88 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		},
 		"scaled to zero: the end": {
 			u: change(rolling(begun(targetB, selected("web-2-a")), 0), replicas(0)),
-			want: decision{Current: true, Progress: begun(targetB, selected("web-2-a", "web-2-a"), overNow),
+			want: decision{Current: true, Progress: begun(targetB, selected("", "web-2-a"), overNow),
 				State: state(lifecycle.UpdateComplete, complete)},
 		},
 		"scaled to zero, pods of the previous template still terminate: not complete": {
 			u: change(rolling(begun(targetB), 0, old(0, terminating), old(1, terminating)), replicas(0)),
 			want: decision{Progress: begun(targetB),
 				State: state(lifecycle.UpdateWaitsForDeletion, "2 pods of an earlier template terminate")},
+		},
+
+		// An update looks back.
+		"an updated pod that was ready once has failed: no pod is replaced, whether it is ready or not": {
+			u: change(rolling(begun(targetB, selected("", "web-3-a", "web-2-a")), 1, old(0), old(1, notReady), fresh(2, notReady), fresh(3)), replicas(4)),
+			want: decision{Progress: begun(targetB, selected("", "web-3-a", "web-2-a")),
+				State: state(lifecycle.UpdateWaitsForReadiness, "1 updated pod is not ready: pod web-2-b is not ready")},
+		},
+		"two of them: the first is named": {
+			u: change(rolling(begun(targetB), 1, old(0), fresh(3, notReady), fresh(2, notReady, because("it crashes"))), replicas(4)),
+			want: decision{Progress: begun(targetB),
+				State: state(lifecycle.UpdateWaitsForReadiness, "2 updated pods are not ready: pod web-2-b is not ready: it crashes")},
+		},
+		"all pods are updated, and one above the minimum has failed: not complete": {
+			u: rolling(begun(targetB), 1, fresh(0), fresh(1), fresh(2, notReady)),
+			want: decision{Current: true, Progress: begun(targetB),
+				State: state(lifecycle.UpdateWaitsForReadiness, "1 updated pod is not ready: pod web-2-b is not ready")},
+		},
+		"an updated pod without a node says nothing about the template: the next": {
+			u: change(rolling(begun(targetB), 1, old(0), old(1), fresh(2, pending)), replicas(3)),
+			want: decision{Progress: begun(targetB, selected("web-1-a"), progressed(now)), Delete: replaced(old(1)),
+				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
+		},
+		"no pod has a node: complete without ready ones": {
+			u: rolling(begun(targetB), 3, fresh(0, pending), fresh(1, pending), fresh(2, pending)),
+			want: decision{Current: true, Progress: begun(targetB, overNow),
+				State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"but not if a ready pod was deleted for it": {
+			u: change(rolling(begun(targetB, selected("web-0-a")), 1, fresh(0, pending)), replicas(1)),
+			want: decision{Current: true, Progress: begun(targetB, selected("web-0-a")),
+				State: state(lifecycle.UpdateWaitsForCapacity, "pod web-0-b is not bound to a node")},
+		},
+		"without the next pod fewer than minAvailable would be ready: not deleted": {
+			u: rolling(begun(targetB), 2, old(0), old(1)),
+			want: decision{Progress: begun(targetB),
+				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced, because too few others are available: 2 pods are available, 2 needed")},
+		},
+		"every pod is needed, and all are ready: one is deleted": {
+			u: rolling(begun(targetB), 3, old(0), old(1), fresh(2)),
+			want: decision{Progress: begun(targetB, selected("web-1-a"), progressed(now)), Delete: replaced(old(1)),
+				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
+		},
+
+		// minReadySeconds.
+		"the replacement is ready, but not for long enough": {
+			u: change(rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1), fresh(2, readyFor(20*time.Second))), minReady(time.Minute), stalledAfter(time.Second)),
+			want: decision{Progress: begun(targetB, selected("web-2-a")), RequeueAfter: 40 * time.Second,
+				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-2-b is ready, and counts as available at 2026-05-01T12:00:40Z, after minReadySeconds")},
+		},
+		"long enough: the next": {
+			u: change(rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1), fresh(2, readyFor(time.Minute))), minReady(time.Minute)),
+			want: decision{Progress: begun(targetB, selected("web-1-a", "web-2-a"), progressed(now)), Delete: replaced(old(1)),
+				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
+		},
+		"pods of the earlier template that are not ready for long enough do not count": {
+			u: change(rolling(begun(targetB), 2, old(0, readyFor(time.Second)), old(1), old(2)), minReady(time.Minute)),
+			want: decision{Progress: begun(targetB),
+				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced, because too few others are available: 2 pods are available, 2 needed")},
+		},
+
+		// Paused.
+		"paused: no pod is replaced, whether it is ready or not": {
+			u: change(rolling(begun(targetB), 1, old(0), old(1, notReady), fresh(2)), paused),
+			want: decision{Progress: begun(targetB),
+				State: state(lifecycle.UpdatePaused, "the update is paused; 2 pods are of an earlier template")},
+		},
+		"paused: the replacement in flight is completed": {
+			u: change(rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1), fresh(2, notReady)), paused),
+			want: decision{Progress: begun(targetB, selected("web-2-a")),
+				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-2-b is not ready")},
+		},
+		"paused, and nothing is left to replace: the end": {
+			u:    change(rolling(begun(targetB), 1, fresh(0), fresh(1), fresh(2)), paused),
+			want: decision{Current: true, Progress: begun(targetB, overNow), State: state(lifecycle.UpdateComplete, complete)},
 		},
 
 		// A second edit.
@@ -308,7 +390,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		"nothing was in flight": {
 			u: change(rolling(begun(targetB, selected("web-2-a", "web-2-a")), 3, old(0), old(1), web(2, "b", outdated, notReady)), towards(targetC)),
 			want: decision{Progress: begun(targetC, startedNow), Delete: replaced(web(2, "b", outdated, notReady)),
-				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced while fewer are ready than needed: 2 pods are ready, 3 needed")},
+				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced, because too few others are available: 2 pods are available, 3 needed")},
 		},
 		"the replacement from the intermediate template became ready": {
 			u: change(rolling(begun(targetB, selected("web-2-a")), 3, old(0), old(1), web(2, "b", outdated)), towards(targetC)),
@@ -317,7 +399,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		},
 		"A->B->A: the selected pod was not deleted yet and is up to date again": {
 			u: change(rolling(begun(targetB, selected("web-2-a")), 3, web(0, "a"), web(1, "a"), web(2, "a")), towards(targetA)),
-			want: decision{Current: true, Progress: begun(targetA, startedNow, selected("web-2-a", "web-2-a"), overNow),
+			want: decision{Current: true, Progress: begun(targetA, startedNow, selected("", "web-2-a"), overNow),
 				State: state(lifecycle.UpdateComplete, complete)},
 		},
 		"A->B->A: it terminates, and its replacement has its name": {
@@ -333,7 +415,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		"A->B->A->B: the replacement with its name is outdated again, and is deleted": {
 			u: rolling(begun(targetA, selected("web-2-a")), 3, old(0), old(1), old(2)),
 			want: decision{Progress: begun(targetB, startedNow, selected("web-2-a")), Delete: replaced(old(2)),
-				State: state(lifecycle.Updating, "replacing pod web-2-a")},
+				State: state(lifecycle.Updating, "replacing pod web-2-a; 3 pods are of an earlier template")},
 		},
 
 		// Turns.
@@ -398,7 +480,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		"OnDelete -> RollingRecreate: no replacement, and it does not wait for a turn": {
 			u: change(rolling(begun(targetB, atOnce), 2, old(0), fresh(1)), noTurn),
 			want: decision{Progress: begun(targetB, atOnce),
-				State: state(lifecycle.UpdateOnDelete, "1 pod is of an earlier template; it is replaced when it is deleted")},
+				State: state(lifecycle.UpdateDeferred, "1 pod is of an earlier template; it is replaced when it is deleted, or the template changes again")},
 		},
 		"the next edit is rolled out, also to pods from before the previous edit": {
 			u: change(rolling(begun(targetB, atOnce), 1, web(0, "b", outdated), old(1)), towards(targetC)),
@@ -433,10 +515,10 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			for seed := range int64(4) { // the order of the pods does not matter
 				given := *copyOf(tc.u.Progress)
 				got := lifecycle.DecideCliqueUpdate(tc.u, now)
-				if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty(), notReached); diff != "" {
 					t.Fatalf("(-want +got):\n%s", diff)
 				}
-				if diff := cmp.Diff(given, *copyOf(tc.u.Progress)); diff != "" {
+				if diff := cmp.Diff(given, *copyOf(tc.u.Progress), notReached); diff != "" {
 					t.Fatalf("the progress that was given was changed (-before +after):\n%s", diff)
 				}
 				tc.u.Pods = slices.Clone(tc.u.Pods)

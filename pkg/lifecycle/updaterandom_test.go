@@ -52,7 +52,7 @@ type cliqueWorld struct {
 	template    map[string]string // of pods, by UID
 	made        int
 
-	wanted                 string
+	wanted, previous       string // templates: the current one, and the last that all pods had
 	replicas, minAvailable int32
 	turn                   bool
 	progress               *lifecycle.Progress
@@ -76,7 +76,7 @@ func (w *cliqueWorld) done() bool {
 }
 
 func newCliqueWorld(r *rand.Rand, quiet bool) *cliqueWorld {
-	w := &cliqueWorld{r: r, quiet: quiet, clock: now, template: map[string]string{}, wanted: "A", replicas: 1 + r.Int31n(6), turn: true}
+	w := &cliqueWorld{r: r, quiet: quiet, clock: now, template: map[string]string{}, wanted: "A", previous: "A", replicas: 1 + r.Int31n(6), turn: true}
 	w.minAvailable = 1 + r.Int31n(w.replicas)
 	if r.Intn(3) == 0 {
 		w.minAvailable = w.replicas
@@ -85,21 +85,21 @@ func newCliqueWorld(r *rand.Rand, quiet bool) *cliqueWorld {
 		if r.Intn(4) == 0 {
 			continue // scaling in has left a gap
 		}
-		w.create(lifecycle.NewPod{Index: i})
+		w.create(lifecycle.NewPod{Index: i}, w.wanted)
 		p := &w.pods[len(w.pods)-1]
 		p.Created, p.Scheduled, p.Running, p.Ready = now.Add(time.Duration(r.Intn(5))*time.Second-time.Hour), true, true, true
 	}
 	return w
 }
 
-func (w *cliqueWorld) create(n lifecycle.NewPod) {
-	name := naming.Pod("web", "clique", w.wanted, n.Index, n.Replaces)
+func (w *cliqueWorld) create(n lifecycle.NewPod, template string) {
+	name := naming.Pod("web", "clique", template, n.Index, n.Replaces)
 	if slices.ContainsFunc(w.pods, func(p lifecycle.Pod) bool { return p.Name == name }) {
 		return // the API server rejects it
 	}
 	w.made++
 	uid := fmt.Sprint(w.made)
-	w.template[uid] = w.wanted
+	w.template[uid] = template
 	w.pods = append(w.pods, lifecycle.Pod{Name: name, UID: uid, Index: n.Index, Created: w.clock})
 }
 
@@ -168,14 +168,21 @@ func (w *cliqueWorld) pass(whole bool) string {
 	for _, deletion := range d.Delete {
 		u.Deleted[deletion.Pod.UID] = true
 	}
+	for _, n := range d.Create {
+		u.Created = append(u.Created, n.Index)
+	}
 	update := lifecycle.DecideCliqueUpdate(u, w.clock)
 	if fault := w.check(u, update); fault != "" {
 		return fault
 	}
 	stays := func() bool { return whole || w.r.Intn(2) == 0 }
 	for _, n := range d.Create {
+		template := w.wanted
+		if update.Previous.Has(n.Index) {
+			template = w.previous
+		}
 		if stays() {
-			w.create(n)
+			w.create(n, template)
 		}
 	}
 	if !stays() {
@@ -185,6 +192,9 @@ func (w *cliqueWorld) pass(whole bool) string {
 		w.edited = false
 	}
 	w.progress, w.ends = update.Progress, d.Ends
+	if update.Current {
+		w.previous = w.wanted
+	}
 	for _, deletion := range append(d.Delete, update.Delete...) {
 		if i := slices.IndexFunc(w.pods, func(p lifecycle.Pod) bool { return p.UID == deletion.Pod.UID }); i >= 0 && stays() {
 			w.pods[i].Terminating, w.pods[i].GraceEnds = true, w.clock.Add(30*time.Second)

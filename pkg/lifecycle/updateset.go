@@ -15,8 +15,10 @@ import (
 type SetUpdate struct {
 	// Generation is the hash of the current revision.
 	Generation string
-	// OnDelete: the update strategy is OnDelete.
-	OnDelete bool
+	// OnDelete: the update strategy is OnDelete. Paused: no further replica is updated. Partition is the index of the first
+	// replica that is updated.
+	OnDelete, Paused bool
+	Partition        int
 	// Progress is the progress recorded in the status, without units; nil: the template has not changed yet.
 	Progress *Progress
 	// Current is the replica that is being updated, nil: none. CurrentSince is when its update began.
@@ -54,21 +56,24 @@ type SetUpdateDecision struct {
 // this is known of all that are not being deleted.
 func (r SetReplica) changes() (pending, known bool) {
 	known = true
-	see := func(terminating, knows, follows bool) {
+	see := func(terminating, old, knows, follows bool) {
 		if terminating {
 			return
 		}
-		known = known && knows
-		pending = pending || knows && !follows
+		known = known && (old || knows)
+		pending = pending || old || knows && !follows
 	}
 	for _, c := range r.Cliques {
-		see(c.Terminating, c.knows(r.Revision), c.follows(r.Generation))
+		see(c.Terminating, c.Old, c.knows(r.Revision), c.follows(r.Generation))
 	}
 	for _, g := range r.Groups {
-		see(g.Terminating, g.knows(r.Revision), g.follows(r.Generation))
+		see(g.Terminating, g.isHeld(r.Generation), g.knows(r.Revision), g.follows(r.Generation))
 	}
 	return pending, known
 }
+
+// isHeld reports whether the group keeps an earlier revision, because the update has not reached it.
+func (g ScalingGroup) isHeld(generation string) bool { return g.Old && g.Told != generation }
 
 // hasScheduled reports whether a pod of a standalone clique, or the minimum of a replica of a scaling group, is scheduled.
 func (r SetReplica) hasScheduled() bool {
@@ -76,13 +81,41 @@ func (r SetReplica) hasScheduled() bool {
 		slices.ContainsFunc(r.Groups, func(g ScalingGroup) bool { return g.ScheduledReplicas > 0 })
 }
 
+// HoldsPrevious reports whether the replica keeps its template, and missing objects of it are created from the previous
+// one, because the update in progress has not reached it. A replica that is new, or that a user deleted as a whole, has
+// the current template, unless it is below the partition. Source: docs/decisions, U3, U9.
+func (u SetUpdate) HoldsPrevious(r SetReplica) bool {
+	if u.OnDelete || !u.Progress.Open() || u.Progress.Reached.Has(r.Index) {
+		return false
+	}
+	since := func(reason ReplacementReason) bool {
+		return r.Replaced.Reason == reason && !r.Replaced.At.Before(u.Progress.StartedAt)
+	}
+	isOld := slices.ContainsFunc(r.Cliques, func(c Clique) bool { return c.Old }) ||
+		slices.ContainsFunc(r.Groups, func(g ScalingGroup) bool { return g.isHeld(u.Generation) })
+	switch {
+	case r.Index < u.Partition, isOld:
+		return true
+	case since(ReplacedDeleted):
+		return false
+	}
+	return since(ReplacedTermination)
+}
+
+// HoldsGroup reports whether a scaling group of the replica keeps its revision. One whose PodCliques were all deleted
+// keeps it too; one that is scaled to zero has nothing to keep.
+func (u SetUpdate) HoldsGroup(r SetReplica, g ScalingGroup) bool {
+	return u.HoldsPrevious(r) && g.Told != u.Generation && (g.Old || !g.HasMembers && g.Replicas > 0)
+}
+
 // DecideSetUpdate returns which replica of a set is updated. Source: Rolling Update, "PodGangSet (PGS) Replica
-// Selection" and "PGS Replica Update Completion"; GREP-291; docs/decisions, U2 to U6.
+// Selection" and "PGS Replica Update Completion"; GREP-291; docs/decisions, U2 to U6, U9.
 //
 //   - Replicas are updated one at a time: first those of which nothing is scheduled, then those in breach of a minimum, then
-//     the others; of each kind the highest index first. Replicas that are due to be terminated are recreated from the current
-//     template.
-//   - The next replica follows when all objects of the current one exist, follow the current revision and are available.
+//     the others; of each kind the highest index first. Replicas that are due to be terminated are recreated.
+//   - The next replica follows when all objects of the current one exist, follow the current revision and are available, or
+//     if nothing of it is scheduled; and when no replica that follows the revision has scheduled pods and is unavailable.
+//   - No replica is selected while the update is paused, and none below the partition.
 //   - A replica that is being updated when the template changes again stays the current one.
 //   - Unknown states select no replica, and do not complete the update. Neither does a replica with objects that are being
 //     deleted, or that must be gone before the replica is recreated: their pods are of an earlier template.
@@ -90,31 +123,39 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	d := SetUpdateDecision{Progress: u.Progress, Current: u.Current, CurrentSince: u.CurrentSince}
 	known := true
 	var pending []SetReplica
-	var current, leaving *SetReplica
+	var current, leaving, unhealthy *SetReplica
+	below := 0 // pending replicas below the partition
 	for i := range u.Replicas {
 		r := &u.Replicas[i]
 		d.count(*r)
 		changes, knows := r.changes()
 		known = known && knows
 		switch {
+		case changes && r.Index < u.Partition:
+			below++
 		case changes:
 			pending = append(pending, *r)
 		case leaving == nil && (r.Terminating() != "" || r.Waits != ""):
 			leaving = r
+		case unhealthy == nil && knows && r.hasScheduled() && !r.Available():
+			unhealthy = r
 		}
 		if u.Current != nil && *u.Current == r.Index {
 			current = r
 		}
 	}
-	old := message.Count(len(pending), "replica") + message.Plural(len(pending), " has", " have") + " pods of an earlier template"
+	count := len(pending) + below
+	old := message.Count(count, "replica") + message.Plural(count, " has", " have") + " pods of an earlier template"
 	complete := UpdateState{UpdateComplete, "every replica is of the present template"}
 	switch {
 	case u.OnDelete || !u.Progress.Open():
 		d.Progress = u.Progress.onDelete(Target{Generation: u.Generation}, false, now)
 		d.Current, d.CurrentSince = nil, time.Time{}
 		switch {
-		case len(pending) > 0:
+		case count > 0 && u.OnDelete:
 			d.State = UpdateState{UpdateOnDelete, old + "; they stay until they are deleted"}
+		case count > 0:
+			d.State = deferred(old + "; they stay until they are deleted")
 		case known:
 			d.State = complete
 		}
@@ -122,6 +163,7 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	}
 	p := u.Progress.towards(Target{Generation: u.Generation}, now)
 	d.Progress = p
+	u.reach(p)
 	if updated := int(d.UpdatedCliques + d.UpdatedGroups); updated > u.Updated {
 		p.LastProgress = now
 	}
@@ -130,16 +172,22 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	}
 	if current != nil {
 		changes, knows := current.changes()
-		if changes || !knows || len(current.Missing) > 0 || current.Terminating() != "" || !current.Available() {
+		isWhole := !changes && knows && len(current.Missing) == 0 && current.Terminating() == ""
+		if !isWhole || !current.Available() && current.hasScheduled() {
 			d.list(*current)
 			ofChild := false
 			if d.State, ofChild = u.currentState(*current); !ofChild {
 				d.State, d.RequeueAfter = d.State.stalled(p, u.StalledAfter, now)
 			}
+			if u.Paused {
+				d.State = UpdateState{UpdatePaused, "the update is paused; " + d.State.Message}
+			}
 			return d
 		}
-		done := current.Index
-		d.Done, d.Current, d.CurrentSince = &done, nil, time.Time{}
+		if done := current.Index; current.Available() { // otherwise it is passed
+			d.Done = &done
+		}
+		d.Current, d.CurrentSince = nil, time.Time{}
 		p.LastProgress = now
 	}
 	switch {
@@ -148,19 +196,42 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	case len(pending) == 0 && leaving != nil:
 		wait := leaving.waitsFor()
 		d.State = UpdateState{wait.Reason, fmt.Sprintf("replica %d: %s", leaving.Index, wait.Message)}
-	case len(pending) == 0:
-		p.end(now)
-		d.State = complete
+	case unhealthy != nil:
+		wait := unhealthy.waitsFor()
+		d.State = UpdateState{wait.Reason, fmt.Sprintf("replica %d, which is updated, is not available: %s", unhealthy.Index, wait.Message)}
+	case len(pending) > 0 && u.Paused:
+		d.State = UpdateState{UpdatePaused, "the update is paused; " + old}
 		return d
-	default:
+	case len(pending) > 0:
 		next := slices.MinFunc(pending, before)
 		index := next.Index
 		d.Current, d.CurrentSince, p.LastProgress = &index, now, now
+		p.reach(index)
 		d.list(next)
 		d.State = UpdateState{Updating, fmt.Sprintf("updating replica %d since %s; %s", index, Timestamp(now), old)}
+	case below > 0:
+		d.State = UpdateState{UpdatePartitionReached, fmt.Sprintf("replicas from index %d on are of the present template; %s", u.Partition, old)}
+		return d
+	default:
+		p.end(now)
+		d.State = complete
+		return d
 	}
 	d.State, d.RequeueAfter = d.State.stalled(p, u.StalledAfter, now)
 	return d
+}
+
+// reach records the replicas that the update has reached: the current one, and those that are created from the current
+// template. Replicas that are no longer desired are forgotten.
+func (u SetUpdate) reach(p *Progress) {
+	p.Reached = p.Reached.Below(len(u.Replicas))
+	var reached []int
+	for _, r := range u.Replicas {
+		if u.Current != nil && *u.Current == r.Index || !u.HoldsPrevious(r) {
+			reached = append(reached, r.Index)
+		}
+	}
+	p.reach(reached...)
 }
 
 // before compares replicas by the order in which they are updated.

@@ -67,8 +67,60 @@ func rollingSet(p *lifecycle.Progress, current int, replicas ...lifecycle.SetRep
 	return u
 }
 
+// heldBack makes a replica keep the previous revision.
+func heldBack(r *lifecycle.SetReplica) {
+	cliqueIs(held)(r)
+	groupIs(func(g *lifecycle.ScalingGroup) {
+		g.Old, g.HasMembers, g.Told, g.Revision, g.Followed = true, true, "gen-a", 1, "gen-a"
+	})(r)
+}
+
+// HoldsPrevious tells with which template a replica is recreated.
+func TestSetHoldsPrevious(t *testing.T) {
+	t.Parallel()
+	replaced := func(reason lifecycle.ReplacementReason, at time.Time) func(*lifecycle.SetReplica) {
+		return func(r *lifecycle.SetReplica) {
+			r.Replaced = lifecycle.Raised{Attempt: 1, Replacement: lifecycle.Replacement{Reason: reason}, At: at}
+		}
+	}
+	gone := func(r *lifecycle.SetReplica) { r.Cliques, r.Groups = nil, nil }
+	reached := func(p *lifecycle.Progress) { p.Reached = lifecycle.Indices(1) }
+	b := lifecycle.Target{Generation: "gen-b"}
+	for name, tc := range map[string]struct {
+		progress  *lifecycle.Progress
+		partition int
+		onDelete  bool
+		replica   lifecycle.SetReplica
+		want      bool
+	}{
+		"the update has not reached it":              {progress: begun(b), replica: inSet(1, heldBack), want: true},
+		"the update has reached it":                  {progress: begun(b, reached), replica: inSet(1, heldBack)},
+		"there is no update":                         {progress: begun(b, overNow), replica: inSet(1, heldBack)},
+		"there never was one":                        {replica: inSet(1, heldBack)},
+		"OnDelete":                                   {progress: begun(b), onDelete: true, replica: inSet(1, heldBack)},
+		"it is new":                                  {progress: begun(b), replica: inSet(1, gone)},
+		"all of it is of the current template":       {progress: begun(b), replica: inSet(1)},
+		"it is terminated":                           {progress: begun(b), replica: inSet(1, gone, replaced(lifecycle.ReplacedTermination, now)), want: true},
+		"it was terminated before the update":        {progress: begun(b), replica: inSet(1, gone, replaced(lifecycle.ReplacedTermination, ago(time.Hour)))},
+		"it is terminated after the update reached":  {progress: begun(b, reached), replica: inSet(1, gone, replaced(lifecycle.ReplacedTermination, now))},
+		"a user deletes it":                          {progress: begun(b), replica: inSet(1, gone, replaced(lifecycle.ReplacedDeleted, now))},
+		"below the partition a user deletes it":      {progress: begun(b), partition: 2, replica: inSet(1, gone, replaced(lifecycle.ReplacedDeleted, now)), want: true},
+		"below the partition it is new":              {progress: begun(b), partition: 2, replica: inSet(1, gone), want: true},
+		"below the partition, but updated before it": {progress: begun(b, reached), partition: 2, replica: inSet(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := lifecycle.SetUpdate{Generation: "gen-b", Progress: tc.progress, Partition: tc.partition, OnDelete: tc.onDelete}
+			if got := u.HoldsPrevious(tc.replica); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestDecideSetUpdate(t *testing.T) {
 	t.Parallel()
+	pausedSet := func(u *lifecycle.SetUpdate) { u.Paused = true }
+	partition := func(n int) func(*lifecycle.SetUpdate) { return func(u *lifecycle.SetUpdate) { u.Partition = n } }
 	change := func(u lifecycle.SetUpdate, changes ...func(*lifecycle.SetUpdate)) lifecycle.SetUpdate {
 		for _, change := range changes {
 			change(&u)
@@ -158,6 +210,54 @@ func TestDecideSetUpdate(t *testing.T) {
 			u: change(rollingSet(begun(b), -1, inSet(0, groupIs(groupBefore)), inSet(1)), updatedBefore(3)),
 			want: picks(0, decision{Progress: begun(b, progressed(now)), Cliques: []string{"router"},
 				State: state(lifecycle.Updating, "updating replica 0"+nowText+"1 replica has pods of an earlier template")}),
+		},
+
+		// An update looks back.
+		"a replica that is updated was available once and has failed: no other is updated": {
+			u: rollingSet(begun(b), -1, inSet(0, behind), inSet(1, cliqueIs(unavailable)), inSet(2, behind, scheduledNowhere)),
+			want: decision{Progress: begun(b, progressed(now)),
+				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1, which is updated, is not available: PodClique router is not available")},
+		},
+		"a replica without scheduled pods is passed": {
+			u: change(rollingSet(begun(b), 2, inSet(0, behind), inSet(1, behind), inSet(2, scheduledNowhere)), updatedBefore(2)),
+			want: picks(1, decision{Progress: begun(b, progressed(now)),
+				State: state(lifecycle.Updating, "updating replica 1"+nowText+"2 replicas have pods of an earlier template")}),
+		},
+		"and does not prevent the end": {
+			u:    change(rollingSet(begun(b), -1, inSet(0), inSet(1, scheduledNowhere)), updatedBefore(4)),
+			want: decision{Progress: begun(b, overNow), State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"replicas that keep an earlier revision have pods of it, although their statuses do not describe the current one": {
+			u: change(rollingSet(begun(b), -1, inSet(0, heldBack), inSet(1)), updatedBefore(2)),
+			want: picks(0, decision{Progress: begun(b, progressed(now)),
+				State: state(lifecycle.Updating, "updating replica 0"+nowText+"1 replica has pods of an earlier template")}),
+		},
+
+		// Paused, and with a partition.
+		"paused: no replica is selected": {
+			u: change(rollingSet(begun(b), -1, inSet(0, behind), inSet(1)), updatedBefore(2), pausedSet),
+			want: decision{Progress: begun(b),
+				State: state(lifecycle.UpdatePaused, "the update is paused; 1 replica has pods of an earlier template")},
+		},
+		"paused while a replica is updated: it stays the current one": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind)), pausedSet),
+			want: at(1, decision{Progress: begun(b),
+				State: state(lifecycle.UpdatePaused, "the update is paused; updating replica 1 since 2026-05-01T11:59:00Z: it is about to be updated")}),
+		},
+		"replicas below the partition stay": {
+			u: change(rollingSet(begun(b), -1, inSet(0, behind), inSet(1, behind), inSet(2)), updatedBefore(2), partition(2)),
+			want: decision{Progress: begun(b),
+				State: state(lifecycle.UpdatePartitionReached, "replicas from index 2 on are of the present template; 2 replicas have pods of an earlier template")},
+		},
+		"those from the partition on are updated": {
+			u: change(rollingSet(begun(b), -1, inSet(0, behind, scheduledNowhere), inSet(1, behind), inSet(2)), updatedBefore(2), partition(1)),
+			want: picks(1, decision{Progress: begun(b, progressed(now)),
+				State: state(lifecycle.Updating, "updating replica 1"+nowText+"2 replicas have pods of an earlier template")}),
+		},
+		"a partition above the replicas": {
+			u: change(rollingSet(begun(b), -1, inSet(0, behind)), partition(7)),
+			want: decision{Progress: begun(b),
+				State: state(lifecycle.UpdatePartitionReached, "replicas from index 7 on are of the present template; 1 replica has pods of an earlier template")},
 		},
 
 		// One at a time.
@@ -254,9 +354,9 @@ func TestDecideSetUpdate(t *testing.T) {
 			u:    change(rollingSet(begun(b), 0, inSet(0), inSet(1)), updatedBefore(4)),
 			want: decision{Progress: begun(b, overNow), Done: index(0), State: state(lifecycle.UpdateComplete, complete)},
 		},
-		"another replica is not available: the update does not wait for it": {
+		"another replica is not available: not complete": {
 			u:    change(rollingSet(begun(b), 0, inSet(0), inSet(1, cliqueIs(unavailable))), updatedBefore(4)),
-			want: decision{Progress: begun(b, overNow), Done: index(0), State: state(lifecycle.UpdateComplete, complete)},
+			want: decision{Progress: begun(b, progressed(now)), Done: index(0), State: state(lifecycle.UpdateWaitsForReadiness, "replica 1, which is updated, is not available: PodClique router is not available")},
 		},
 		"another replica is being deleted: not yet": {
 			u: change(rollingSet(begun(b), 0, inSet(0), inSet(1, cliqueIs(before, leavingClique))), updatedBefore(4)),
@@ -324,7 +424,7 @@ func TestDecideSetUpdate(t *testing.T) {
 		"OnDelete -> RollingRecreate: no replica is updated": {
 			u: rollingSet(begun(b, atOnce), -1, inSet(0, behind), inSet(1, behind, scheduledNowhere)),
 			want: decision{Progress: begun(b, atOnce),
-				State: state(lifecycle.UpdateOnDelete, "2 replicas have pods of an earlier template; they stay until they are deleted")},
+				State: state(lifecycle.UpdateDeferred, "2 replicas have pods of an earlier template; they stay until they are deleted, or the template changes again")},
 		},
 		"OnDelete: all were deleted": {
 			u:    change(rollingSet(begun(b, atOnce), -1, inSet(0), inSet(1)), onDelete),
@@ -351,7 +451,7 @@ func TestDecideSetUpdate(t *testing.T) {
 			t.Parallel()
 			got := lifecycle.DecideSetUpdate(tc.u, now)
 			counts := cmpopts.IgnoreFields(decision{}, "UpdatedCliques", "TotalCliques", "UpdatedGroups", "TotalGroups")
-			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty(), counts); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty(), counts, notReached); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

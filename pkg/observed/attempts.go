@@ -43,6 +43,17 @@ func ReplicaAttempt(attempts []v1alpha1.ReplicaAttempt, index int) int32 {
 	return 0
 }
 
+// Replaced returns the attempt that a status records for a replica, with its reason and time.
+func Replaced(attempts []v1alpha1.ReplicaAttempt, index int) lifecycle.Raised {
+	for i := range attempts {
+		if a := &attempts[i]; a.Index == int32(index) {
+			return lifecycle.Raised{Attempt: a.Attempt, At: a.StartedAt.Time,
+				Replacement: lifecycle.Replacement{Reason: lifecycle.ReplacementReason(a.Reason), Message: a.Message}}
+		}
+	}
+	return lifecycle.Raised{}
+}
+
 // SetAttempt returns the current attempt of replica i of a set.
 func SetAttempt(set *v1alpha1.PodCliqueSet, i int) lifecycle.Attempt {
 	return lifecycle.Attempt{Set: ReplicaAttempt(set.Status.ReplicaAttempts, i)}
@@ -57,6 +68,14 @@ func GroupAttempt(group *v1alpha1.PodCliqueScalingGroup, j int) lifecycle.Attemp
 		a.Group = ReplicaAttempt(group.Status.ReplicaAttempts, j)
 	}
 	return a
+}
+
+// GroupReplaced is Replaced for replica j of a scaling group, in its current attempt of the set replica.
+func GroupReplaced(group *v1alpha1.PodCliqueScalingGroup, j int) lifecycle.Raised {
+	if group.Status.PodCliqueSetAttempt != attempt(group, v1alpha1.AnnotationPodCliqueSetAttempt) {
+		return lifecycle.Raised{}
+	}
+	return Replaced(group.Status.ReplicaAttempts, j)
 }
 
 // GroupReplicaIndex returns the index of the scaling-group replica in the label of a PodClique or pod, -1 if there is

@@ -85,6 +85,7 @@ func timeOf(t *metav1.Time) time.Time {
 func WithReady(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.PodClique {
 	return recounted(cliques, pods, func(c *v1alpha1.PodClique, facts []lifecycle.Pod) {
 		c.Status.ReadyReplicas = lifecycle.Count(facts).Ready
+		c.Status.AvailableReplicas = min(c.Status.AvailableReplicas, c.Status.ReadyReplicas)
 	})
 }
 

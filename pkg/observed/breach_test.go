@@ -133,7 +133,7 @@ func TestFactsOfABreach(t *testing.T) {
 	set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: time.Hour}
 	set.Spec.Template.PodCliqueScalingGroupConfigs = []v1alpha1.PodCliqueScalingGroupConfig{{Name: "g", TerminationDelay: &metav1.Duration{Duration: time.Minute}}}
 	set.Status.ReplicaAttempts = []v1alpha1.ReplicaAttempt{{Index: 0, Attempt: 3}}
-	r := observed.SetReplicas(set, 1, nil, []*v1alpha1.PodCliqueScalingGroup{g})[0]
+	r := observed.SetReplicas(set, 1, nil, nil, []*v1alpha1.PodCliqueScalingGroup{g})[0]
 	if got := r.Groups[0]; r.Attempt != 3 || *r.Delay != time.Hour || got.Attempt != 3 || *got.Delay != time.Minute ||
 		!got.BreachedSince.Equal(since.Time) || !got.TerminationDeadline.Equal(deadline.Time) {
 		t.Errorf("replica of the set: %+v", r)

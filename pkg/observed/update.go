@@ -5,6 +5,7 @@ package observed
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -40,6 +41,16 @@ func FollowsOnDelete(object metav1.Object) bool {
 	return object.GetAnnotations()[v1alpha1.AnnotationUpdateStrategy] == string(v1alpha1.OnDeleteStrategyType)
 }
 
+// MinReady returns the time for which a pod of a PodClique must be ready before it is available.
+func MinReady(clique *v1alpha1.PodClique) time.Duration {
+	return time.Duration(max(clique.Spec.MinReadySeconds, 0)) * time.Second
+}
+
+// IsPaused reports whether the annotation of a PodClique pauses its update.
+func IsPaused(object metav1.Object) bool {
+	return object.GetAnnotations()[v1alpha1.AnnotationUpdatePaused] != ""
+}
+
 // IsCurrentlyUpdating reports whether replica i of a set is the one that is being updated.
 func IsCurrentlyUpdating(set *v1alpha1.PodCliqueSet, i int) bool {
 	if !SetProgress(set).Open() {
@@ -60,7 +71,8 @@ func CliqueProgress(clique *v1alpha1.PodClique) *lifecycle.Progress {
 	}
 	progress := &lifecycle.Progress{
 		Target:    lifecycle.Target{Generation: p.PodCliqueSetGenerationHash, Template: p.PodTemplateHash},
-		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime)}
+		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime),
+		Reached: lifecycle.ParseIndices(p.ReachedIndices)}
 	if s := p.ReadyPodsSelectedToUpdate; s != nil {
 		progress.Selected, progress.Completed = s.Current, s.Completed
 	}
@@ -75,7 +87,8 @@ func GroupProgress(group *v1alpha1.PodCliqueScalingGroup) *lifecycle.Progress {
 	}
 	progress := &lifecycle.Progress{
 		Target:    lifecycle.Target{Generation: p.PodCliqueSetGenerationHash},
-		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime)}
+		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime),
+		Reached: lifecycle.ParseIndices(p.ReachedIndices)}
 	if s := p.ReadyReplicaIndicesSelectedToUpdate; s != nil {
 		if s.Current != nil {
 			progress.Selected = strconv.Itoa(int(*s.Current))
@@ -95,7 +108,8 @@ func SetProgress(set *v1alpha1.PodCliqueSet) *lifecycle.Progress {
 	}
 	return &lifecycle.Progress{
 		Target:    lifecycle.Target{Generation: textOf(set.Status.CurrentGenerationHash)},
-		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime)}
+		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime),
+		Reached: lifecycle.ParseIndices(p.ReachedIndices)}
 }
 
 // SetUpdate returns the facts that decide how an update of a set continues, without StalledAfter. replicas are the
@@ -103,7 +117,8 @@ func SetProgress(set *v1alpha1.PodCliqueSet) *lifecycle.Progress {
 // its scaling groups.
 func SetUpdate(set *v1alpha1.PodCliqueSet, replicas []lifecycle.SetReplica, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) lifecycle.SetUpdate {
 	u := lifecycle.SetUpdate{
-		Generation: textOf(set.Status.CurrentGenerationHash), OnDelete: set.Spec.IsOnDelete(), Progress: SetProgress(set),
+		Generation: textOf(set.Status.CurrentGenerationHash), Progress: SetProgress(set),
+		OnDelete: set.Spec.IsOnDelete(), Paused: set.Spec.IsPaused(), Partition: int(set.Spec.Partition()),
 		Replicas: replicas, Waits: map[string]lifecycle.UpdateState{}}
 	if p := set.Status.UpdateProgress; p != nil {
 		u.Updated = int(p.UpdatedPodCliquesCount + p.UpdatedPodCliqueScalingGroupsCount)
@@ -136,6 +151,7 @@ func WithCounts(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.P
 	return recounted(cliques, pods, func(c *v1alpha1.PodClique, facts []lifecycle.Pod) {
 		n := lifecycle.Count(facts)
 		c.Status.Replicas, c.Status.ScheduledReplicas, c.Status.ReadyReplicas, c.Status.UpdatedReplicas = n.Pods, n.Scheduled, n.Ready, n.Updated
+		c.Status.AvailableReplicas = min(c.Status.AvailableReplicas, n.Ready)
 		c.Status.ObservedGeneration, c.Status.ObservedRevision = c.Generation, Revision(c)
 		c.Status.CurrentPodCliqueSetGenerationHash = nil
 		if hash := GenerationHash(c); !slices.ContainsFunc(facts, func(p lifecycle.Pod) bool { return p.Outdated }) {

@@ -44,24 +44,25 @@ func replicasAnnotation(annotations map[string]string, key string, otherwise int
 // Clique returns the facts in a PodClique.
 func Clique(clique *v1alpha1.PodClique) lifecycle.Clique {
 	return lifecycle.Clique{
-		Name:         clique.Name,
-		Template:     clique.Labels[v1alpha1.LabelTemplateName],
-		Group:        clique.Labels[v1alpha1.LabelPodCliqueScalingGroup],
-		GroupReplica: naming.Index(clique.Labels, v1alpha1.LabelPodCliqueScalingGroupReplicaIndex),
-		UID:          string(clique.UID),
-		Created:      clique.CreationTimestamp.Time,
-		Attempt:      Attempt(clique),
-		Terminating:  clique.DeletionTimestamp != nil,
-		Observed:     clique.Status.ObservedGeneration == clique.Generation,
-		Replicas:     max(clique.Spec.Replicas, 0),
-		MinAvailable: Minimum(clique).Enforced(),
-		Pods:         clique.Status.Replicas,
-		Scheduled:    clique.Status.ScheduledReplicas,
-		Ready:        clique.Status.ReadyReplicas,
-		Updated:      clique.Status.UpdatedReplicas,
-		Revision:     clique.Status.ObservedRevision,
-		Followed:     textOf(clique.Status.CurrentPodCliqueSetGenerationHash),
-		Updating:     CliqueProgress(clique).Open(),
+		Name:            clique.Name,
+		Template:        clique.Labels[v1alpha1.LabelTemplateName],
+		Group:           clique.Labels[v1alpha1.LabelPodCliqueScalingGroup],
+		GroupReplica:    naming.Index(clique.Labels, v1alpha1.LabelPodCliqueScalingGroupReplicaIndex),
+		UID:             string(clique.UID),
+		Created:         clique.CreationTimestamp.Time,
+		Attempt:         Attempt(clique),
+		Terminating:     clique.DeletionTimestamp != nil,
+		Observed:        clique.Status.ObservedGeneration == clique.Generation,
+		Replicas:        max(clique.Spec.Replicas, 0),
+		MinAvailable:    Minimum(clique).Enforced(),
+		Pods:            clique.Status.Replicas,
+		Scheduled:       clique.Status.ScheduledReplicas,
+		Ready:           clique.Status.ReadyReplicas,
+		Updated:         clique.Status.UpdatedReplicas,
+		NotYetAvailable: notYetAvailable(clique),
+		Revision:        clique.Status.ObservedRevision,
+		Followed:        textOf(clique.Status.CurrentPodCliqueSetGenerationHash),
+		Updating:        CliqueProgress(clique).Open(),
 
 		Training:  IsTraining(clique),
 		Finished:  meta.IsStatusConditionTrue(clique.Status.Conditions, v1alpha1.ConditionSucceeded),
@@ -73,17 +74,34 @@ func Clique(clique *v1alpha1.PodClique) lifecycle.Clique {
 	}
 }
 
-// Cliques returns the facts in PodCliques, by name.
-func Cliques(cliques []*v1alpha1.PodClique) []lifecycle.Clique {
+// Cliques returns the facts in PodCliques, by name. templates are those of the revision that their owner follows; nil: no
+// template is old.
+func Cliques(templates lifecycle.Templates, cliques []*v1alpha1.PodClique) []lifecycle.Clique {
 	facts := make([]lifecycle.Clique, 0, len(cliques))
-	for _, c := range cliques {
-		facts = append(facts, Clique(c))
+	for _, clique := range cliques {
+		c := Clique(clique)
+		c.Old = isOld(templates, clique)
+		facts = append(facts, c)
 	}
 	slices.SortFunc(facts, func(a, b lifecycle.Clique) int { return cmp.Compare(a.Name, b.Name) })
 	return facts
 }
 
-// ScalingGroup returns the facts in a PodCliqueScalingGroup, without its Delay.
+// isOld reports whether a PodClique has another template than the revision of templates.
+func isOld(templates lifecycle.Templates, c *v1alpha1.PodClique) bool {
+	return templates.IsOld(c.Labels[v1alpha1.LabelTemplateName], c.Labels[v1alpha1.LabelPodTemplateHash])
+}
+
+// notYetAvailable returns the number of ready pods of a PodClique that have not been ready for minReadySeconds, according
+// to its status.
+func notYetAvailable(c *v1alpha1.PodClique) int32 {
+	if c.Spec.MinReadySeconds <= 0 {
+		return 0 // earlier versions did not count available pods
+	}
+	return max(0, c.Status.ReadyReplicas-c.Status.AvailableReplicas)
+}
+
+// ScalingGroup returns the facts in a PodCliqueScalingGroup, without its Delay and the facts about its PodCliques.
 func ScalingGroup(group *v1alpha1.PodCliqueScalingGroup) lifecycle.ScalingGroup {
 	return lifecycle.ScalingGroup{
 		Name:              group.Name,
@@ -99,6 +117,7 @@ func ScalingGroup(group *v1alpha1.PodCliqueScalingGroup) lifecycle.ScalingGroup 
 		Revision:          group.Status.ObservedRevision,
 		Followed:          textOf(group.Status.CurrentPodCliqueSetGenerationHash),
 		Updating:          GroupProgress(group).Open(),
+		Told:              GenerationHash(group),
 
 		Attempt:             group.Status.PodCliqueSetAttempt,
 		BreachedSince:       BreachedSince(group.Status.Conditions, group.Status.MinAvailableBreachedSince),
@@ -109,10 +128,11 @@ func ScalingGroup(group *v1alpha1.PodCliqueScalingGroup) lifecycle.ScalingGroup 
 
 // GroupReplicas returns the replicas of a scaling group of which a PodClique exists, by index. members are the
 // PodCliques that the group owns, in any order; those without a replica index are ignored. A PodClique of an earlier
-// spec.cliqueNames counts like the others: the names are immutable.
-func GroupReplicas(group *v1alpha1.PodCliqueScalingGroup, members []*v1alpha1.PodClique) []lifecycle.GroupReplica {
+// spec.cliqueNames counts like the others: the names are immutable. templates are those of the revision that the group
+// follows; nil: no template is old.
+func GroupReplicas(group *v1alpha1.PodCliqueScalingGroup, templates lifecycle.Templates, members []*v1alpha1.PodClique) []lifecycle.GroupReplica {
 	byIndex := map[int]*lifecycle.GroupReplica{}
-	for _, c := range Cliques(members) {
+	for _, c := range Cliques(templates, members) {
 		if c.GroupReplica < 0 {
 			continue
 		}
@@ -153,10 +173,10 @@ func Trouble(conditions []metav1.Condition) string {
 }
 
 // SetReplicas returns replicas 0 to spec.replicas-1 of a PodCliqueSet. revision is the number of its current revision,
-// whose hash is in its status. cliques are the PodCliques and groups the scaling groups of the set, in any order. For
-// members of scaling groups only their trouble is reported; objects without a replica, or of a replica that is no
-// longer desired, are ignored.
-func SetReplicas(set *v1alpha1.PodCliqueSet, revision int64, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) []lifecycle.SetReplica {
+// whose hash is in its status, and templates are those of that revision; nil: no template is old. cliques are the
+// PodCliques and groups the scaling groups of the set, in any order. Of members of scaling groups only their trouble is
+// reported, and whether one is old; objects without a replica, or of a replica that is no longer desired, are ignored.
+func SetReplicas(set *v1alpha1.PodCliqueSet, revision int64, templates lifecycle.Templates, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) []lifecycle.SetReplica {
 	replicas := make([]lifecycle.SetReplica, max(set.Spec.Replicas, 0))
 	of := func(labels map[string]string) *lifecycle.SetReplica {
 		i := naming.Index(labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
@@ -171,8 +191,10 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, revision int64, cliques []*v1alpha1
 		replicas[i].Attempt, replicas[i].Delay = SetAttempt(set, i).Set, TerminationDelay(set, "")
 		replicas[i].Revision, replicas[i].Generation = revision, textOf(set.Status.CurrentGenerationHash)
 		replicas[i].Succeeded = hasSucceeded(set, i)
+		replicas[i].Replaced = Replaced(set.Status.ReplicaAttempts, i)
 	}
-	troubled := make([]string, len(replicas)) // the name of the first child with trouble
+	hasMembers, hasOld := map[string]bool{}, map[string]bool{} // scaling groups, by name
+	troubled := make([]string, len(replicas))                  // the name of the first child with trouble
 	tell := func(r *lifecycle.SetReplica, kind, name string, conditions []metav1.Condition) {
 		if text := Trouble(conditions); text != "" && (troubled[r.Index] == "" || name < troubled[r.Index]) {
 			troubled[r.Index], r.Trouble = name, kind+" "+name+": "+text
@@ -183,8 +205,12 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, revision int64, cliques []*v1alpha1
 		if r != nil {
 			tell(r, v1alpha1.KindPodClique, c.Name, c.Status.Conditions)
 		}
-		if r != nil && c.Labels[v1alpha1.LabelPodCliqueScalingGroup] == "" {
+		if group := c.Labels[v1alpha1.LabelPodCliqueScalingGroup]; group != "" {
+			hasMembers[group] = true
+			hasOld[group] = hasOld[group] || isOld(templates, c)
+		} else if r != nil {
 			facts := Clique(c)
+			facts.Old = isOld(templates, c)
 			facts.Attempt = facts.Attempt.Believed(r.Attempt)
 			r.Cliques = append(r.Cliques, facts)
 			exists[r.Index][facts.Template] = true
@@ -194,6 +220,7 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, revision int64, cliques []*v1alpha1
 		if r := of(g.Labels); r != nil {
 			tell(r, v1alpha1.KindPodCliqueScalingGroup, g.Name, g.Status.Conditions)
 			facts := ScalingGroup(g)
+			facts.HasMembers, facts.Old = hasMembers[g.Name], hasOld[g.Name]
 			facts.Delay = TerminationDelay(set, facts.Template)
 			facts.Attempt = lifecycle.Attempt{Set: facts.Attempt}.Believed(r.Attempt).Set
 			r.Groups = append(r.Groups, facts)

@@ -71,7 +71,7 @@ func TestGroupReplicas(t *testing.T) {
 	group := wrappers.MakeScalingGroup("s", 0, "g", "ns").Replicas(2).Cliques("worker", "leader", "big-worker").Obj()
 	lost := memberPodClique(1, "leader")
 	delete(lost.Labels, v1alpha1.LabelPodCliqueScalingGroupReplicaIndex)
-	got := observed.GroupReplicas(group, []*v1alpha1.PodClique{
+	got := observed.GroupReplicas(group, nil, []*v1alpha1.PodClique{
 		memberPodClique(10, "worker"), memberPodClique(1, "big-worker"), memberPodClique(0, "worker"), memberPodClique(0, "leader"), memberPodClique(0, "big-worker"), lost})
 	names := func(cs []lifecycle.Clique) []string {
 		var names []string
@@ -107,12 +107,12 @@ func TestSetReplicas(t *testing.T) {
 		Status(func(s *v1alpha1.PodCliqueScalingGroupStatus) {
 			*s = v1alpha1.PodCliqueScalingGroupStatus{ObservedGeneration: 1, ScheduledReplicas: 3, AvailableReplicas: 2, UpdatedReplicas: 1}
 		}).Obj()
-	got := observed.SetReplicas(set, 4,
+	got := observed.SetReplicas(set, 4, nil,
 		[]*v1alpha1.PodClique{podClique(0, "b"), podClique(1, "a"), podClique(0, "a"), podClique(2, "a"), memberPodClique(0, "worker")},
 		[]*v1alpha1.PodCliqueScalingGroup{group})
 	want := []lifecycle.SetReplica{
 		{Index: 0, Revision: 4, Generation: "present", Cliques: []lifecycle.Clique{observed.Clique(podClique(0, "a")), observed.Clique(podClique(0, "b"))},
-			Groups: []lifecycle.ScalingGroup{{Name: "s-0-g", Template: "g", Replicas: 3, MinAvailable: 2, ScheduledReplicas: 3, AvailableReplicas: 2, UpdatedReplicas: 1}}},
+			Groups: []lifecycle.ScalingGroup{{Name: "s-0-g", Template: "g", HasMembers: true, Replicas: 3, MinAvailable: 2, ScheduledReplicas: 3, AvailableReplicas: 2, UpdatedReplicas: 1}}},
 		{Index: 1, Revision: 4, Generation: "present", Cliques: []lifecycle.Clique{observed.Clique(podClique(1, "a"))}, Missing: []string{"b", "g"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -137,7 +137,7 @@ func TestTroubleOfSetReplicas(t *testing.T) {
 	}).Obj()
 	set := wrappers.MakePodCliqueSet("s", "ns").Replicas(3).Obj()
 	var got []string
-	for _, r := range observed.SetReplicas(set, 1, []*v1alpha1.PodClique{worker, b, a}, []*v1alpha1.PodCliqueScalingGroup{group}) {
+	for _, r := range observed.SetReplicas(set, 1, nil, []*v1alpha1.PodClique{worker, b, a}, []*v1alpha1.PodCliqueScalingGroup{group}) {
 		got = append(got, r.Trouble)
 	}
 	want := []string{"PodClique s-0-b: no quota", "PodCliqueScalingGroup s-1-g: refused", ""}

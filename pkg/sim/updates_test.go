@@ -83,6 +83,7 @@ func userDeletes(c *Cluster, pod *corev1.Pod) {
 
 // updateWatch is the state of the checks, of the present step and of the one before.
 type updateWatch struct {
+	sets    map[string]*v1alpha1.PodCliqueSet
 	pods    map[types.UID]*corev1.Pod
 	cliques map[string]*v1alpha1.PodClique
 	groups  map[string]*v1alpha1.PodCliqueScalingGroup
@@ -107,6 +108,10 @@ type end struct {
 func (w *updateWatch) read(c *Cluster) {
 	w.pods, w.cliques = map[types.UID]*corev1.Pod{}, map[string]*v1alpha1.PodClique{}
 	w.groups, w.members = map[string]*v1alpha1.PodCliqueScalingGroup{}, map[string]int{}
+	w.sets = map[string]*v1alpha1.PodCliqueSet{}
+	for _, set := range All[*v1alpha1.PodCliqueSet](c) {
+		w.sets[set.Name] = set
+	}
 	up := map[types.UID]int32{}
 	for _, pod := range All[*corev1.Pod](c) {
 		w.pods[pod.UID] = pod
@@ -146,9 +151,11 @@ func (w *updateWatch) cliqueOf(pod *corev1.Pod) *v1alpha1.PodClique {
 	return nil
 }
 
-// isOutdated reports whether a pod has another template than its PodClique.
-func isOutdated(pod *corev1.Pod, q *v1alpha1.PodClique) bool {
-	return pod.Labels[v1alpha1.LabelPodTemplateHash] != q.Labels[v1alpha1.LabelPodTemplateHash]
+// isOutdated reports whether a pod has another template than its PodClique, or than its set, whose template PodCliques get
+// when the update reaches them.
+func (w *updateWatch) isOutdated(pod *corev1.Pod, q *v1alpha1.PodClique) bool {
+	set := w.sets[pod.Labels[v1alpha1.LabelPartOf]]
+	return pod.Labels[v1alpha1.LabelPodTemplateHash] != q.Labels[v1alpha1.LabelPodTemplateHash] || set != nil && !samePod(pod, set)
 }
 
 // remember stores the objects with which the next step is compared.
@@ -233,7 +240,7 @@ func (w *updateWatch) checkPods() error {
 	}
 	slices.SortFunc(gone, func(a, b *corev1.Pod) int { // the first ones may have been scaled in
 		rank := func(p *corev1.Pod) int {
-			if isOutdated(p, w.cliqueOf(p)) {
+			if w.isOutdated(p, w.cliqueOf(p)) {
 				return 1
 			}
 			return 0
@@ -249,7 +256,7 @@ func (w *updateWatch) checkPods() error {
 		switch needed := observed.Minimum(q).Enforced(); {
 		case q.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "":
 			return fmt.Errorf("ready pod %s of a scaling group was deleted alone", pod.Name)
-		case !isOutdated(pod, q):
+		case !w.isOutdated(pod, q):
 			return fmt.Errorf("ready pod %s, which has the present template, was deleted", pod.Name)
 		case observed.FollowsOnDelete(q):
 			return fmt.Errorf("ready pod %s was deleted under OnDelete", pod.Name)
@@ -276,7 +283,7 @@ func (w *updateWatch) checkGroup(g *v1alpha1.PodCliqueScalingGroup) error {
 		outdated := false
 		for _, pod := range w.pods {
 			q := w.cliqueOf(pod)
-			outdated = outdated || q != nil && owner(q) == g.UID && observed.GroupReplicaIndex(q) == j && isOutdated(pod, q)
+			outdated = outdated || q != nil && owner(q) == g.UID && observed.GroupReplicaIndex(q) == j && w.isOutdated(pod, q)
 		}
 		switch available, needed := w.available[g.Name], lifecycle.GroupMinimum(g.Spec.MinAvailable, g.Spec.Replicas); {
 		case !outdated:

@@ -241,7 +241,7 @@ func TestBreachDuringAnUpdate(t *testing.T) {
 	if !q.Status.WasAvailable {
 		c.Fatalf("wasAvailable has been changed by the update")
 	}
-	wantReplaced(c, before, "chat-0-", "chat-1-web-0", "chat-1-web-1")
+	wantReplaced(c, before, "chat-0-", "chat-1-web-0") // not the other of that replica: the replacement of the first is not ready
 	c.Kubelet.ReadyAfter = 2 * time.Second
 	c.Advance(10 * time.Minute)
 	wantUpdated(c)

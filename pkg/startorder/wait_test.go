@@ -41,13 +41,13 @@ type replica struct {
 func made(set *v1alpha1.PodCliqueSet) replica {
 	r := replica{map[string]*v1alpha1.PodClique{}, map[string]*v1alpha1.PodCliqueScalingGroup{}}
 	revision := desired.NewRevision(set, v1alpha1.DefaultSchedulerName, nil, nil)
-	for _, c := range desired.PodCliques(set, revision, 0, nil) {
+	for _, c := range desired.PodCliques(set, revision, 0, nil, nil) {
 		r.cliques[c.Name] = c
 	}
-	for _, g := range desired.ScalingGroups(set, revision, 0, nil) {
+	for _, g := range desired.ScalingGroups(set, revision, 0, nil, nil) {
 		r.groups[g.Name] = g
 		for j := range int(g.Spec.Replicas) {
-			for _, c := range desired.MemberPodCliques(set, revision, g, j, nil) {
+			for _, c := range desired.MemberPodCliques(set, revision, g, j, nil, nil) {
 				r.cliques[c.Name] = c
 			}
 		}

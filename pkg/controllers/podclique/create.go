@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
@@ -21,14 +22,15 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 )
 
-// ensureNoneHidden returns a conflict if the PodClique has pods that were created from an earlier template and that
-// are not in the cache yet. The API server rejects a second pod of the same template and index, because its name is in
-// use; a pod of another template has another name (docs/decisions, U8). pods are the PodClique's own pods in the
-// cache.
-func (r *Reconciler) ensureNoneHidden(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod) error {
+// ensureNoneHidden returns a conflict if the PodClique has pods that were created from another template and that are not
+// in the cache yet. The API server rejects a second pod of the same template and index, because its name is in use; a
+// pod of another template has another name (docs/decisions, U8). pods are the PodClique's own pods in the cache, update
+// is the decision on an update; nil: Training. During an update pods are created from two templates.
+func (r *Reconciler) ensureNoneHidden(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, update *lifecycle.CliqueUpdateDecision) error {
 	isNew := clique.Status.ObservedGeneration == 0
 	last := *r.templates.Of(clique, nil)
-	if (last == nil || *last == clique.Labels[v1alpha1.LabelPodTemplateHash]) && (isNew || clique.Status.ObservedRevision == observed.Revision(clique)) {
+	mixes := update != nil && (update.Progress.Open() || observed.CliqueProgress(clique).Open())
+	if !mixes && (last == nil || *last == clique.Labels[v1alpha1.LabelPodTemplateHash]) && (isNew || clique.Status.ObservedRevision == observed.Revision(clique)) {
 		return nil
 	}
 	cached := make(map[types.UID]bool, len(pods))
@@ -45,6 +47,28 @@ func (r *Reconciler) ensureNoneHidden(ctx context.Context, clique *v1alpha1.PodC
 		}
 	}
 	return nil
+}
+
+// withPreviousTemplate returns a copy of the PodClique with the template that all its pods had before the update in
+// progress; the PodClique itself if that is not known.
+func (r *Reconciler) withPreviousTemplate(ctx context.Context, clique *v1alpha1.PodClique) (*v1alpha1.PodClique, error) {
+	hash := clique.Status.CurrentPodCliqueSetGenerationHash
+	set := &v1alpha1.PodCliqueSet{}
+	name := client.ObjectKey{Namespace: clique.Namespace, Name: clique.Labels[v1alpha1.LabelPartOf]}
+	if err := r.client.Get(ctx, name, set); hash == nil || apierrors.IsNotFound(err) {
+		return clique, nil
+	} else if err != nil {
+		return nil, err
+	}
+	revision, err := r.children.Revision(ctx, set, *hash)
+	if revision == nil || err != nil {
+		return clique, err
+	}
+	hold := desired.NewHold(set, revision, r.options.SchedulerName)
+	if previous := revision.PodClique(hold.Set, clique); previous != nil {
+		return previous, nil
+	}
+	return clique, nil
 }
 
 // createPod creates one pod.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,9 +27,10 @@ import (
 
 // ensureUpToDate returns nil if the API server has the state that the deletions were decided on: the clique, its
 // minimum in the PodGroup, and every pod that was counted. With a cache that is behind, too many pods would be
-// deleted. The deletion of ended pods needs no check. minAvailable is the number of pods that must be ready before a
-// ready pod is deleted in an update.
-func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, leaf, minAvailable int32, deletions []lifecycle.Deletion) error {
+// deleted. The deletion of ended pods needs no check. minAvailable is the number of pods that must be available besides a
+// ready pod that is deleted in an update.
+func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, leaf, minAvailable int32, d lifecycle.PodDecision, now time.Time) error {
+	deletions := d.Delete
 	if !slices.ContainsFunc(deletions, func(d lifecycle.Deletion) bool { return dependsOnCount(d.Reason) }) {
 		return nil
 	}
@@ -44,10 +46,35 @@ func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodCli
 			return apierrors.NewConflict(v2alpha2.Resource("podgroups"), group.Name, errors.New("requires more pods than when it was read"))
 		}
 	}
-	takesReady := slices.ContainsFunc(deletions, func(d lifecycle.Deletion) bool { return d.Reason == lifecycle.DeletedUpdate && d.Pod.Ready })
-	there, ready, err := r.countLive(ctx, clique, takesReady)
-	if err != nil {
-		return fmt.Errorf("counting the pods before some are deleted: %w", err)
+	there := map[types.UID]bool{}
+	if slices.ContainsFunc(deletions, takesReady) {
+		live := &corev1.PodList{}
+		if err := r.live.List(ctx, live, withLabelOf(clique)...); err != nil {
+			return fmt.Errorf("counting the pods before some are deleted: %w", err)
+		}
+		var own []*corev1.Pod
+		for i := range live.Items {
+			pod := &live.Items[i]
+			there[pod.UID] = pod.DeletionTimestamp == nil
+			if metav1.IsControlledBy(pod, clique) {
+				own = append(own, pod)
+			}
+		}
+		// The update must come to the same decision on these pods.
+		again := r.decideUpdate(clique, observed.CliquePods(clique, own, r.children.Unreachable(ctx)), minAvailable, d, now)
+		for _, deletion := range deletions {
+			if takesReady(deletion) && !slices.ContainsFunc(again.Delete, func(other lifecycle.Deletion) bool { return other.Pod.UID == deletion.Pod.UID }) {
+				return apierrors.NewConflict(v1alpha1.Resource("podcliques"), clique.Name, fmt.Errorf("no ready pod is deleted: %s", again.State.Message))
+			}
+		}
+	} else {
+		live, err := r.livePods(ctx, clique)
+		if err != nil {
+			return fmt.Errorf("counting the pods before some are deleted: %w", err)
+		}
+		for i := range live {
+			there[live[i].UID] = live[i].DeletionTimestamp == nil
+		}
 	}
 	selector := labels.SelectorFromSet(naming.OfPodClique(clique.Name))
 	for _, p := range pods {
@@ -55,11 +82,11 @@ func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodCli
 			return apierrors.NewConflict(corev1.Resource("pods"), p.Name, errors.New("is gone or being deleted, but was counted"))
 		}
 	}
-	if takesReady && ready < minAvailable {
-		return apierrors.NewConflict(v1alpha1.Resource("podcliques"), clique.Name, fmt.Errorf("%d pods are ready and %d needed: no ready pod is deleted", ready, minAvailable))
-	}
 	return nil
 }
+
+// takesReady reports whether an update deletes a ready pod.
+func takesReady(d lifecycle.Deletion) bool { return d.Reason == lifecycle.DeletedUpdate && d.Pod.Ready }
 
 // livePods returns the metadata of the pods with the clique's label in the API server.
 func (r *Reconciler) livePods(ctx context.Context, clique *v1alpha1.PodClique) ([]metav1.PartialObjectMetadata, error) {
@@ -67,29 +94,6 @@ func (r *Reconciler) livePods(ctx context.Context, clique *v1alpha1.PodClique) (
 	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 	err := r.live.List(ctx, live, withLabelOf(clique)...)
 	return live.Items, err
-}
-
-// countLive returns the pods with the clique's label in the API server, true for those that are not being deleted, and
-// with status the number of the clique's own pods that are ready.
-func (r *Reconciler) countLive(ctx context.Context, clique *v1alpha1.PodClique, status bool) (there map[types.UID]bool, ready int32, err error) {
-	there = map[types.UID]bool{}
-	if !status {
-		live, err := r.livePods(ctx, clique)
-		for i := range live {
-			there[live[i].UID] = live[i].DeletionTimestamp == nil
-		}
-		return there, 0, err
-	}
-	live := &corev1.PodList{}
-	err = r.live.List(ctx, live, withLabelOf(clique)...)
-	for i := range live.Items {
-		pod := &live.Items[i]
-		there[pod.UID] = pod.DeletionTimestamp == nil
-		if there[pod.UID] && metav1.IsControlledBy(pod, clique) && !ended(pod) && observed.IsReady(pod) {
-			ready++
-		}
-	}
-	return there, ready, err
 }
 
 // withLabelOf selects the pods that have the clique's label.

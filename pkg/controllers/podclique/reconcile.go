@@ -79,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		d = lifecycle.DecidePods(lifecycle.CliquePods{
 			Replicas: clique.Spec.Replicas, LeafMinMember: leafMinMember, MinAvailable: minAvailable, OnDelete: observed.FollowsOnDelete(clique),
 			Pods: facts, Others: otherFacts, Ends: observed.Ends(clique)}, now)
-		update = r.decideUpdate(clique, facts, minAvailable, d.Delete, now)
+		update = r.decideUpdate(clique, facts, minAvailable, d, now)
 		d.Delete = append(d.Delete, update.Delete...)
 		d.RequeueAfter = lifecycle.Sooner(d.RequeueAfter, update.RequeueAfter)
 	}
@@ -95,11 +95,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 		}
 	}
+	previous := clique // with the template of pods that the update has not reached
 	if len(d.Create) > 0 {
-		if err := r.ensureNoneHidden(ctx, clique, pods); err != nil {
+		if err := r.ensureNoneHidden(ctx, clique, pods, update); err != nil {
 			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 		}
 		*r.templates.Of(clique, nil) = ptr.To(clique.Labels[v1alpha1.LabelPodTemplateHash])
+		if update != nil && update.Previous.Len() > 0 {
+			if previous, err = r.withPreviousTemplate(ctx, clique); err != nil {
+				return r.children.Result(ctx, request.NamespacedName, now, 0, err)
+			}
+		}
 	}
 
 	// 4. Create what is missing. No later step waits for the pods: indices are disjoint.
@@ -107,6 +113,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	created, createErr := r.children.SlowStart(r.clock, request.NamespacedName, len(d.Create), maxParallel, func(i int) error {
 		if err := r.children.SpecUnchanged(ctx, clique); err != nil {
 			return err
+		}
+		if update != nil && update.Previous.Has(d.Create[i].Index) {
+			return r.createPod(ctx, previous, d.Create[i])
 		}
 		return r.createPod(ctx, clique, d.Create[i])
 	})
@@ -116,7 +125,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	recorded := clique.DeepCopy()
 	recorded.Status = desired.PodCliqueStatus(clique, desired.CliqueFacts{
 		Pods: facts, Leaf: leafMinMember, Ends: d.Ends, Training: training, Update: update, Problems: r.children.Problems(clique, createErr, now)}, metav1.NewTime(now))
-	after := d.RequeueAfter
+	after := lifecycle.Sooner(d.RequeueAfter, lifecycle.NextAvailable(facts, observed.MinReady(clique), now))
 	if after > 0 {
 		after = max(time.Millisecond, after-r.clock.Since(now)) // the creation of pods may have taken some time
 	}
@@ -138,7 +147,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if training != nil {
 		releaseErr = errors.Join(releaseErr, r.release(ctx, pods, training.Release))
 	}
-	deleteErr := r.ensureUpToDate(ctx, clique, pods, leafMinMember, minAvailable, d.Delete)
+	deleteErr := r.ensureUpToDate(ctx, clique, pods, leafMinMember, minAvailable, d, now)
 	if deleteErr == nil {
 		deleteErr = r.deletePods(ctx, clique, pods, d.Delete)
 	}
@@ -150,21 +159,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.children.Result(ctx, request.NamespacedName, now, after, releaseErr, restoreErr, createErr, deleteErr)
 }
 
-// decideUpdate returns the decision on an update of a PodClique. deleted are the pods that this pass deletes for other
-// reasons.
-func (r *Reconciler) decideUpdate(clique *v1alpha1.PodClique, pods []lifecycle.Pod, minAvailable int32, deleted []lifecycle.Deletion, now time.Time) *lifecycle.CliqueUpdateDecision {
+// decideUpdate returns the decision on an update of a PodClique. d are the pods that this pass creates, and deletes for
+// other reasons.
+func (r *Reconciler) decideUpdate(clique *v1alpha1.PodClique, pods []lifecycle.Pod, minAvailable int32, d lifecycle.PodDecision, now time.Time) *lifecycle.CliqueUpdateDecision {
 	u := lifecycle.CliqueUpdate{
 		Target:   lifecycle.Target{Generation: observed.GenerationHash(clique), Template: clique.Labels[v1alpha1.LabelPodTemplateHash]},
-		OnDelete: observed.FollowsOnDelete(clique), Turn: observed.HasTurn(clique),
+		OnDelete: observed.FollowsOnDelete(clique), Turn: observed.HasTurn(clique), Paused: observed.IsPaused(clique),
 		Member:   clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "",
-		Progress: observed.CliqueProgress(clique), Replicas: clique.Spec.Replicas, MinAvailable: minAvailable,
+		Progress: observed.CliqueProgress(clique), Replicas: clique.Spec.Replicas, MinAvailable: minAvailable, MinReady: observed.MinReady(clique),
 		Pods: pods, Deleted: map[string]bool{}, StalledAfter: r.options.StalledUpdateAfter,
 	}
-	for _, d := range deleted {
-		u.Deleted[d.Pod.UID] = true
+	for _, deletion := range d.Delete {
+		if deletion.Reason != lifecycle.DeletedUpdate {
+			u.Deleted[deletion.Pod.UID] = true
+		}
 	}
-	d := lifecycle.DecideCliqueUpdate(u, now)
-	return &d
+	for _, n := range d.Create {
+		u.Created = append(u.Created, n.Index)
+	}
+	decision := lifecycle.DecideCliqueUpdate(u, now)
+	return &decision
 }
 
 // withWorkloadType returns the clique with the annotation for the workload type if its set is a Training workload. If

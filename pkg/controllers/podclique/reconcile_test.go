@@ -540,7 +540,7 @@ func TestPodsOfAnEarlierTemplate(t *testing.T) {
 			}
 			d := (&Reconciler{}).decideUpdate(clique, []lifecycle.Pod{
 				pod("new", false, false), pod("never-scheduled", false, true), pod("bound", true, true), pod("deleted-anyway", false, true),
-			}, 4, []lifecycle.Deletion{{Pod: pod("deleted-anyway", false, true), Reason: lifecycle.DeletedScaleIn}}, now)
+			}, 4, lifecycle.PodDecision{Delete: []lifecycle.Deletion{{Pod: pod("deleted-anyway", false, true), Reason: lifecycle.DeletedScaleIn}}}, now)
 			var gone []string
 			for _, del := range d.Delete {
 				gone = append(gone, del.Pod.Name)

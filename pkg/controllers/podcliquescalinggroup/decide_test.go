@@ -21,7 +21,7 @@ func scene(replicas, listed int32) (*v1alpha1.PodCliqueSet, *v1alpha1.PodCliqueS
 		ScalingGroup("g", 0, 0, "leader", "worker").Obj()
 	v1alpha1.SetDefaults(set, "")
 	revision := desired.NewRevision(set, "", nil, nil)
-	group := desired.ScalingGroups(set, revision, 0, nil)[0]
+	group := desired.ScalingGroups(set, revision, 0, nil, nil)[0]
 	group.Spec.Replicas = listed
 	podGroup := desired.PodGroup(set, 0, desired.Children{Groups: map[string]*v1alpha1.PodCliqueScalingGroup{group.Name: group}})
 	group = group.DeepCopy()
@@ -59,12 +59,12 @@ func TestDecide(t *testing.T) {
 			set, group, podGroup, revision := scene(tc.replicas, tc.listed)
 			var members []*v1alpha1.PodClique
 			for j := range tc.exist {
-				members = append(members, desired.MemberPodCliques(set, revision, group, j, nil)...)
+				members = append(members, desired.MemberPodCliques(set, revision, group, j, nil, nil)...)
 			}
 			if tc.noSet {
 				set = nil
 			}
-			existing, missing, remove := decide(group, set, revision, podGroup, members, all(group, set))
+			existing, missing, remove := decide(group, set, revision, podGroup, members, decisions{units: all(group, set)}, nil)
 			var made, removed []string
 			for _, k := range missing {
 				made = append(made, k.want.Name)
@@ -90,8 +90,8 @@ func TestDecide(t *testing.T) {
 // TestAHoleIsFilledAndWhatIsTooHighGoes: replicas whose index is too high are deleted, whatever the number of replicas.
 func TestAHoleIsFilledAndWhatIsTooHighGoes(t *testing.T) {
 	set, group, podGroup, revision := scene(2, 2)
-	members := append(desired.MemberPodCliques(set, revision, group, 0, nil), desired.MemberPodCliques(set, revision, group, 3, nil)...)
-	_, missing, remove := decide(group, set, revision, podGroup, members, all(group, set))
+	members := append(desired.MemberPodCliques(set, revision, group, 0, nil, nil), desired.MemberPodCliques(set, revision, group, 3, nil, nil)...)
+	_, missing, remove := decide(group, set, revision, podGroup, members, decisions{units: all(group, set)}, nil)
 	if len(missing) != 2 || len(remove) != 2 || remove[0].Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex] != strconv.Itoa(3) {
 		t.Errorf("%v to be made, %v to be removed", missing, remove)
 	}

@@ -58,13 +58,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 
 	// 2. Observe, 3. decide.
-	replicas := observed.GroupReplicas(group, members)
-	d, err := r.decideUnits(ctx, group, set, members, now)
+	var templates lifecycle.Templates
+	if revision != nil {
+		templates = revision.Templates()
+	}
+	replicas := observed.GroupReplicas(group, templates, members)
+	d, err := r.decideUnits(ctx, group, set, revision, members, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 	}
 	units, termination := d.units, d.termination
-	existing, missing, remove := decide(group, set, revision, podGroup, members, units)
+	hold, err := r.previous(ctx, set, group, d.holds)
+	if err != nil {
+		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
+	}
+	existing, missing, remove := decide(group, set, revision, podGroup, members, d, hold)
 
 	metrics.UnderWay(v1alpha1.KindPodCliqueScalingGroup, request.String(), lifecycle.UnderWay(units)+len(units.raised(group)))
 
@@ -157,16 +165,33 @@ func (r *Reconciler) setOf(ctx context.Context, group *v1alpha1.PodCliqueScaling
 	return set, revision, nil
 }
 
+// previous returns the revision that all pods of the group followed before the update in progress; an empty Hold if it is
+// not known, nil if no replica is held or the group has no set.
+func (r *Reconciler) previous(ctx context.Context, set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup, holds map[int]bool) (*desired.Hold, error) {
+	if set == nil || len(holds) == 0 {
+		return nil, nil
+	}
+	hash := group.Status.CurrentPodCliqueSetGenerationHash
+	if hash == nil {
+		return &desired.Hold{}, nil
+	}
+	revision, err := r.children.Revision(ctx, set, *hash)
+	if err != nil {
+		return nil, err
+	}
+	return desired.NewHold(set, revision, r.schedulerName), nil
+}
+
 // member is a desired PodClique, and the existing one, nil if there is none.
 type member struct{ existing, want *v1alpha1.PodClique }
 
 // decide returns the PodCliques to update and those to create, lowest replica first, and those to delete; see
-// lifecycle.DecideMembers. It returns none without a set.
-func decide(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, revision *desired.Revision, podGroup *v2alpha2.PodGroup, members []*v1alpha1.PodClique, units units) (existing, missing []member, remove []*v1alpha1.PodClique) {
+// lifecycle.DecideMembers. hold is the previous revision, for the replicas in dec.holds. It returns none without a set.
+func decide(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, revision *desired.Revision, podGroup *v2alpha2.PodGroup, members []*v1alpha1.PodClique, dec decisions, hold *desired.Hold) (existing, missing []member, remove []*v1alpha1.PodClique) {
 	if set == nil {
 		return nil, nil, nil
 	}
-	facts := lifecycle.Members{Listed: map[string]bool{}, Units: units}
+	facts := lifecycle.Members{Listed: map[string]bool{}, Units: dec.units}
 	list := func(name string) { _, facts.Listed[name] = observed.Leaf(podGroup, name) }
 	live, wanted := map[string]*v1alpha1.PodClique{}, map[string]*v1alpha1.PodClique{}
 	for _, c := range members {
@@ -176,7 +201,11 @@ func decide(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, r
 	}
 	for j := range int(max(group.Spec.Replicas, 0)) {
 		var names []string
-		for _, want := range desired.MemberPodCliques(set, revision, group, j, live) {
+		var previous *desired.Hold
+		if dec.holds[j] {
+			previous = hold
+		}
+		for _, want := range desired.MemberPodCliques(set, revision, group, j, live, previous) {
 			wanted[want.Name] = want
 			list(want.Name)
 			names = append(names, want.Name)

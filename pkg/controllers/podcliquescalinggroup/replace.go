@@ -5,12 +5,14 @@ package podcliquescalinggroup
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/observed"
@@ -24,6 +26,8 @@ type decisions struct {
 	units       units
 	termination lifecycle.Termination
 	update      *lifecycle.GroupUpdateDecision // nil: Training, or there is no set
+	// holds are the replicas whose missing PodCliques are created from the previous revision.
+	holds map[int]bool
 }
 
 // replace returns the replicas to replace, by index, with the reasons. It includes the replicas to terminate.
@@ -40,13 +44,13 @@ func (d decisions) replace() map[int]lifecycle.Replacement {
 // members are the group's PodCliques in the cache. The cached objects are sufficient to leave a replica alone; before
 // a PodClique is created or a replica is replaced, in a group that had PodCliques before, decideUnits reads from the
 // API server.
-func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, members []*v1alpha1.PodClique, now time.Time) (decisions, error) {
+func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, revision *desired.Revision, members []*v1alpha1.PodClique, now time.Time) (decisions, error) {
 	i, config := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), group.Labels[v1alpha1.LabelTemplateName]
 	if set == nil {
 		return decisions{}, nil
 	}
-	d := decisions{units: make(units, max(group.Spec.Replicas, 0)), termination: decideTermination(set, group, members, now),
-		update: r.decideUpdate(set, group, members, now)}
+	d := decisions{units: make(units, max(group.Spec.Replicas, 0)), termination: decideTermination(set, group, members, now)}
+	d.update, d.holds = r.decideUpdate(set, group, revision, members, now)
 	if i < 0 {
 		return d, nil
 	}
@@ -96,7 +100,7 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 		if len(d.termination.Replicas) > 0 {
 			d.termination = decideTermination(set, group, observed.WithReady(children.ControlledBy(group, cliques), pods), now)
 		}
-		d.update = r.decideUpdate(set, group, counted, now)
+		d.update, d.holds = r.decideUpdate(set, group, revision, counted, now)
 		replace = d.replace()
 	}
 	for j := range d.units {
@@ -108,21 +112,33 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 	return d, nil
 }
 
-// decideUpdate returns the decision on an update of the group. members are its PodCliques. nil for a Training
+// decideUpdate returns the decision on an update of the group, and the replicas whose missing PodCliques are created from
+// the previous revision. revision is the one that the group follows, members are its PodCliques. nil for a Training
 // workload, whose template is not rolled out.
-func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup, members []*v1alpha1.PodClique, now time.Time) *lifecycle.GroupUpdateDecision {
+func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup, revision *desired.Revision, members []*v1alpha1.PodClique, now time.Time) (*lifecycle.GroupUpdateDecision, map[int]bool) {
 	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
-		return nil
+		return nil, nil
 	}
-	d := lifecycle.DecideGroupUpdate(lifecycle.GroupUpdate{
+	u := lifecycle.GroupUpdate{
 		Revision: observed.Revision(group), Generation: observed.GenerationHash(group),
-		OnDelete: observed.FollowsOnDelete(group), Turn: observed.HasTurn(group),
+		OnDelete: observed.FollowsOnDelete(group), Turn: observed.HasTurn(group), Paused: set.Spec.IsPaused(),
 		Progress: observed.GroupProgress(group),
-		Replicas: wantedReplicas(group, members), Wanted: max(group.Spec.Replicas, 0),
+		Replicas: wantedReplicas(group, revision.Templates(), members), Wanted: max(group.Spec.Replicas, 0),
 		MinAvailable: lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas),
 		StalledAfter: r.stalledUpdateAfter,
-	}, now)
-	return &d
+	}
+	holds := map[int]bool{}
+	for j := range int(u.Wanted) {
+		var existing *lifecycle.GroupReplica
+		if at := slices.IndexFunc(u.Replicas, func(r lifecycle.GroupReplica) bool { return r.Index == j }); at >= 0 {
+			existing = &u.Replicas[at]
+		}
+		if u.HoldsPrevious(j, existing, observed.GroupReplaced(group, j)) {
+			holds[j] = true
+		}
+	}
+	d := lifecycle.DecideGroupUpdate(u, now)
+	return &d, holds
 }
 
 // memberNames returns the names of the PodCliques of replica j of a group.

@@ -25,14 +25,14 @@ func decideTermination(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScal
 		return lifecycle.Termination{}
 	}
 	return lifecycle.DecideGroupTermination(lifecycle.GroupTermination{
-		Replicas:     wantedReplicas(group, members),
+		Replicas:     wantedReplicas(group, nil, members),
 		MinAvailable: lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas),
 		Delay:        delayOf(set, group),
 		ReportsOnly:  set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining,
 	}, now)
 }
 
-// wantedReplicas returns the desired replicas of a group of which a PodClique exists.
-func wantedReplicas(group *v1alpha1.PodCliqueScalingGroup, members []*v1alpha1.PodClique) []lifecycle.GroupReplica {
-	return slices.DeleteFunc(observed.GroupReplicas(group, members), func(r lifecycle.GroupReplica) bool { return r.Index >= int(group.Spec.Replicas) })
+// wantedReplicas returns the desired replicas of a group of which a PodClique exists. See observed.GroupReplicas.
+func wantedReplicas(group *v1alpha1.PodCliqueScalingGroup, templates lifecycle.Templates, members []*v1alpha1.PodClique) []lifecycle.GroupReplica {
+	return slices.DeleteFunc(observed.GroupReplicas(group, templates, members), func(r lifecycle.GroupReplica) bool { return r.Index >= int(group.Spec.Replicas) })
 }

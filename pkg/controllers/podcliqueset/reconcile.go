@@ -104,6 +104,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		update = r.decideUpdate(set, facts, cliques, groups, now) // an update does not end while a replica waits for pods of an earlier attempt
 		recordedReplicas = desired.RecordedReplicas(set, current)
+		holds, err := r.holds(ctx, set, facts)
+		if err != nil {
+			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
+		}
 
 		// 4. Create missing objects, update those that differ.
 		names, services := make([][]lifecycle.Child, replicas), make([]*corev1.Service, replicas)
@@ -117,7 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			if decisions[i].Attempt != observed.SetAttempt(set, i) || training != nil && training.Failure != "" {
 				return nil // the replica is replaced, or the workload fails, which must be recorded first
 			}
-			want := wanted(set, revision, i, owned, current)
+			want := wanted(set, revision, i, owned, current, holds[i])
 			names[i] = want.names()
 			if observed.IsFrozen(set, i) {
 				want = want.existing(owned)
@@ -143,7 +147,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		createErr = errors.Join(accessErr, existingErr, missingErr, serviceErr)
 		for i := range names {
 			if names[i] == nil { // the replica is replaced, or the batches ended before it
-				names[i] = wanted(set, revision, i, owned, current).names()
+				names[i] = wanted(set, revision, i, owned, current, holds[i]).names()
 			}
 		}
 		removals = append(replacements(set, decisions, raisedGroups, owned), unwanted(names, owned)...)
@@ -212,11 +216,10 @@ func (r *Reconciler) prepare(ctx context.Context, set *v1alpha1.PodCliqueSet, ow
 func (r *Reconciler) observe(live *v1alpha1.PodCliqueSet, revision *desired.Revision, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) (*v1alpha1.PodCliqueSet, []lifecycle.SetReplica) {
 	set := live.DeepCopy()
 	v1alpha1.SetDefaults(set, r.schedulerName)
-	number := int64(0)
-	if revision != nil {
-		number = revision.Number
+	if revision == nil {
+		return set, observed.SetReplicas(set, 0, nil, cliques, groups)
 	}
-	return set, observed.SetReplicas(set, number, cliques, groups)
+	return set, observed.SetReplicas(set, revision.Number, revision.Templates(), cliques, groups)
 }
 
 // liveIfMissing returns the set as it was read, or, if an object of a set that was complete before is missing, as it

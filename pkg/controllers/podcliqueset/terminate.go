@@ -37,7 +37,7 @@ func (r *Reconciler) liveTermination(ctx context.Context, set *v1alpha1.PodCliqu
 			groups = append(groups, live)
 		}
 	}
-	facts := observed.SetReplicas(set, 0, standalone, groups)[i]
+	facts := observed.SetReplicas(set, 0, nil, standalone, groups)[i]
 	for k := range facts.Groups {
 		g := &facts.Groups[k]
 		for _, live := range groups {
@@ -57,6 +57,6 @@ func availableAtMost(group *v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.
 			members = append(members, c)
 		}
 	}
-	available, unknown := lifecycle.CountAvailable(observed.GroupReplicas(group, members))
+	available, unknown := lifecycle.CountAvailable(observed.GroupReplicas(group, nil, members))
 	return available + unknown
 }

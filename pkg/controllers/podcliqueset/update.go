@@ -49,7 +49,7 @@ func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSe
 		if err := r.children.StoreRevision(ctx, set, revision); err != nil {
 			return nil, nil, fmt.Errorf("storing the template as a revision: %w", err)
 		}
-		if err := r.trimRevisions(ctx, set, revision, revisions); err != nil {
+		if err := r.trimRevisions(ctx, set, revision, revisions, owned); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -103,15 +103,77 @@ func presentRevision(revisions []*desired.Revision, set *v1alpha1.PodCliqueSet, 
 }
 
 // trimRevisions deletes the oldest stored revisions. revisions are those besides the current one, the latest first;
-// the latest maxRevisions-1 of them are kept.
-func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet, present *desired.Revision, revisions []*desired.Revision) error {
+// the latest maxRevisions-1 of them are kept, and those that objects follow or are recreated with.
+func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet, present *desired.Revision, revisions []*desired.Revision, owned ownedObjects) error {
+	inUse := map[string]bool{present.Hash: true}
+	if p := set.Status.UpdateProgress; p != nil {
+		inUse[p.PreviousGenerationHash] = true
+	}
+	cliques, groups := owned.listed()
+	for _, c := range cliques {
+		inUse[observed.GenerationHash(c)] = true
+		if hash := c.Status.CurrentPodCliqueSetGenerationHash; hash != nil {
+			inUse[*hash] = true
+		}
+	}
+	for _, g := range groups {
+		inUse[observed.GenerationHash(g)] = true
+		if hash := g.Status.CurrentPodCliqueSetGenerationHash; hash != nil {
+			inUse[*hash] = true
+		}
+	}
+	if hash := set.Status.CurrentGenerationHash; hash != nil {
+		inUse[*hash] = true
+	}
 	others := slices.DeleteFunc(slices.Clone(revisions), func(old *desired.Revision) bool { return old.Hash == present.Hash })
 	for _, old := range others[min(len(others), maxRevisions-1):] {
+		if inUse[old.Hash] {
+			continue
+		}
 		if err := r.children.DeleteRevision(ctx, set, old); err != nil {
 			return fmt.Errorf("deleting revision %d: %w", old.Number, err)
 		}
 	}
 	return nil
+}
+
+// holds returns the previous revision of the replicas that the update in progress has not reached, by index; the others
+// have no entry.
+func (r *Reconciler) holds(ctx context.Context, set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica) (map[int]*desired.Hold, error) {
+	u := observed.SetUpdate(set, facts, nil, nil)
+	var base *desired.Hold
+	holds := map[int]*desired.Hold{}
+	for _, replica := range facts {
+		if !u.HoldsPrevious(replica) {
+			continue
+		}
+		if base == nil {
+			var err error
+			if base, err = r.previous(ctx, set); err != nil {
+				return nil, err
+			}
+		}
+		hold := *base
+		hold.Groups = map[string]bool{}
+		for _, g := range replica.Groups {
+			hold.Groups[g.Name] = u.HoldsGroup(replica, g)
+		}
+		holds[replica.Index] = &hold
+	}
+	return holds, nil
+}
+
+// previous returns the revision before the update in progress; an empty Hold if it is not known.
+func (r *Reconciler) previous(ctx context.Context, set *v1alpha1.PodCliqueSet) (*desired.Hold, error) {
+	hash := set.Status.UpdateProgress.PreviousGenerationHash
+	if hash == "" {
+		return &desired.Hold{}, nil
+	}
+	revision, err := r.children.Revision(ctx, set, hash)
+	if err != nil {
+		return nil, err
+	}
+	return desired.NewHold(set, revision, r.schedulerName), nil
 }
 
 // decideUpdate returns the decision on an update of the set; nil for Training, whose template is not rolled out.

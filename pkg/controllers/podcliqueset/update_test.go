@@ -202,7 +202,7 @@ func TestTrimRevisions(t *testing.T) {
 			}
 			api := builder.Build()
 			r := &Reconciler{client: api, live: api, children: children.NewClient(api, api)}
-			if err := r.trimRevisions(t.Context(), s, revision(tc.present), revisions); err != nil {
+			if err := r.trimRevisions(t.Context(), s, revision(tc.present), revisions, ownedObjects{}); err != nil {
 				t.Fatal(err)
 			}
 			left := &appsv1.ControllerRevisionList{}

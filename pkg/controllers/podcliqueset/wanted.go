@@ -25,13 +25,13 @@ type replica struct {
 }
 
 // wanted returns the desired objects of replica i of a set with defaults. r is the revision of its template, live are
-// owned.children().
-func wanted(set *v1alpha1.PodCliqueSet, r *desired.Revision, i int, owned ownedObjects, live desired.Children) replica {
+// owned.children(). hold is the previous revision if the update in progress has not reached the replica, otherwise nil.
+func wanted(set *v1alpha1.PodCliqueSet, r *desired.Revision, i int, owned ownedObjects, live desired.Children, hold *desired.Hold) replica {
 	return replica{
 		podGroup: desired.PodGroup(set, i, live),
 		service:  desired.Service(set, i),
-		cliques:  desired.PodCliques(set, r, i, owned.cliques),
-		groups:   desired.ScalingGroups(set, r, i, owned.groups),
+		cliques:  desired.PodCliques(set, r, i, owned.cliques, hold),
+		groups:   desired.ScalingGroups(set, r, i, owned.groups, hold),
 		hpas:     desired.HPAs(set, i),
 	}
 }
