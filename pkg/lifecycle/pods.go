@@ -19,7 +19,8 @@ type Pod struct {
 	// Gated: it has scheduling gates. Scheduled: it is bound to a node. Running: its phase is Running. Ready: its
 	// condition Ready is True.
 	Gated, Scheduled, Running, Ready bool
-	// ReadySince is when the controller observed that the pod is ready. Zero: it is not ready.
+	// ReadySince is when this process saw that the pod had become ready, never later than now; zero: it is not ready.
+	// See Sightings.
 	ReadySince time.Time
 	// Outdated: it was created from a template that differs from the clique's current one.
 	Outdated bool

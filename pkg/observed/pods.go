@@ -17,7 +17,8 @@ import (
 )
 
 // CliquePods returns the facts about the pods of a PodClique, in the given order. unreachable reports whether the node
-// with the given name does not respond; it is called for pods that are terminating, or running and not ready.
+// with the given name does not respond; it is called for pods that are terminating, or running and not ready. The times
+// of their states are those that the kubelets wrote: lifecycle.Sightings.Date replaces them.
 func CliquePods(clique *v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) []lifecycle.Pod {
 	facts := make([]lifecycle.Pod, 0, len(pods))
 	for _, p := range pods {
@@ -50,7 +51,9 @@ func Pod(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node stri
 	if p.Ended {
 		p.EndedAt = endedAt(pod)
 	} else {
-		p.Ready = IsReady(pod)
+		if c := podCondition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
+			p.Ready, p.ReadySince = true, c.LastTransitionTime.Time
+		}
 		if !p.Ready && !p.Terminating {
 			p.Cause = causeOf(pod)
 		}

@@ -193,12 +193,13 @@ func TestPod(t *testing.T) {
 	base := lifecycle.Pod{Name: "p", UID: "u", Index: 4, Created: t0}
 	alive := base
 	alive.Scheduled, alive.Running, alive.Started = true, true, t0.Add(time.Minute)
+	ready := func(p *lifecycle.Pod) { p.Ready, p.ReadySince = true, t0.Add(2*time.Minute) }
 	for name, tc := range map[string]struct {
 		pod  *corev1.Pod
 		want func(*lifecycle.Pod)
 	}{
 		"pending": {pod(), func(p *lifecycle.Pod) { *p = base }},
-		"ready":   {pod(running), func(p *lifecycle.Pod) { p.Ready = true }},
+		"ready":   {pod(running), ready},
 		"not ready": {pod(running, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }),
 			func(*lifecycle.Pod) {}},
 		"without an owner": {pod(func(p *corev1.Pod) { p.OwnerReferences = nil }),
@@ -206,7 +207,7 @@ func TestPod(t *testing.T) {
 		"gated": {pod(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} }),
 			func(p *lifecycle.Pod) { *p = base; p.Gated, p.Cause = true, "it has the scheduling gate x" }},
 		"of another template": {pod(running, func(p *corev1.Pod) { p.Labels[v1alpha1.LabelPodTemplateHash] = "old" }),
-			func(p *lifecycle.Pod) { p.Ready, p.Outdated = true, true }},
+			func(p *lifecycle.Pod) { ready(p); p.Outdated = true }},
 		"failed, its containers contain the time": {pod(running, failed, func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{
 				{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(t0.Add(5 * time.Minute))}}},
@@ -223,23 +224,24 @@ func TestPod(t *testing.T) {
 		"terminating on a node that does not respond": {pod(running, func(p *corev1.Pod) {
 			p.DeletionTimestamp, p.Spec.NodeName = &metav1.Time{Time: t0.Add(time.Hour)}, "gone"
 		}), func(p *lifecycle.Pod) {
-			p.Ready, p.Terminating, p.Unreachable, p.GraceEnds, p.LostNode = true, true, true, t0.Add(time.Hour), "gone"
+			ready(p)
+			p.Terminating, p.Unreachable, p.GraceEnds, p.LostNode = true, true, t0.Add(time.Hour), "gone"
 		}},
 		"not ready on a node that does not respond": {pod(running, func(p *corev1.Pod) {
 			p.Status.Conditions, p.Spec.NodeName = nil, "gone"
 		}), func(p *lifecycle.Pod) { p.LostNode = "gone" }},
 		"ready on a node that does not respond": {pod(running, func(p *corev1.Pod) { p.Spec.NodeName = "gone" }),
-			func(p *lifecycle.Pod) { p.Ready = true }},
+			ready},
 		"terminating, never scheduled": {pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: t0} }),
 			func(p *lifecycle.Pod) { *p = base; p.Terminating, p.Stopped, p.GraceEnds = true, true, t0 }},
 		"its index label was removed": {pod(running, func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelPodIndex) }),
-			func(p *lifecycle.Pod) { p.Ready = true }},
+			ready},
 		"its index label was changed": {pod(running, func(p *corev1.Pod) { p.Labels[v1alpha1.LabelPodIndex] = "9" }),
-			func(p *lifecycle.Pod) { p.Ready = true }},
+			ready},
 		"another hostname: the index is read from the label": {pod(running, func(p *corev1.Pod) { p.Spec.Hostname = "s-0-a-04" }),
-			func(p *lifecycle.Pod) { p.Ready = true }},
+			ready},
 		"neither contains an index": {pod(running, func(p *corev1.Pod) { p.Spec.Hostname, p.Labels[v1alpha1.LabelPodIndex] = "s-0-a-b-4", "x" }),
-			func(p *lifecycle.Pod) { p.Ready, p.Index = true, -1 }},
+			func(p *lifecycle.Pod) { ready(p); p.Index = -1 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,6 +23,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/observed"
 )
 
@@ -48,6 +49,8 @@ type Reconciler struct {
 	// templates contains the template hash of the latest pods of each PodClique; nil: this process created none. This is
 	// safe, because the cache of a new process begins with a list of all pods.
 	templates children.Memory[*string]
+	// sightings contains when this process saw the states of the pods of each PodClique.
+	sightings children.Memory[lifecycle.Sightings]
 }
 
 // New returns a Reconciler. c reads from the cache, live from the API server.

@@ -38,6 +38,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	err := r.client.Get(ctx, request.NamespacedName, clique)
 	if err != nil {
 		r.templates.Forget(request.NamespacedName)
+		r.sightings.Forget(request.NamespacedName)
 		return r.children.Result(ctx, request.NamespacedName, now, 0, client.IgnoreNotFound(err), releaseErr)
 	}
 	if clique.DeletionTimestamp != nil { // the garbage collector deletes its pods
@@ -57,7 +58,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 	// 2. Observe.
 	unreachable := r.children.Unreachable(ctx)
-	facts := observed.CliquePods(clique, pods, unreachable)
+	seen := r.sightings.Of(clique, nil)
+	facts, sightings := seen.Date(observed.CliquePods(clique, pods, unreachable), now)
+	*seen = sightings
 	leafMinMember, listed := observed.Leaf(group, clique.Name)
 	if m := observed.Minimum(clique); m.Effective(0, leafMinMember) > m.Enforced() {
 		// A new PodGroup raises the minimum, but not one that is lower in the API server than in the cache.

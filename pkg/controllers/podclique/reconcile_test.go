@@ -31,6 +31,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/observed"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -645,5 +646,38 @@ func TestEndedPodsAreRecordedBeforeTheyAreDeleted(t *testing.T) {
 	want := []v1alpha1.EndedPods{{Index: 1, Count: 1, LastEndedAt: metav1.NewTime(s.clock.Now().Truncate(time.Second))}}
 	if diff := cmp.Diff(want, s.clique().Status.EndedPods); diff != "" || len(s.pods()) != 1 {
 		t.Errorf("%d pods, history (-want +got):\n%s", len(s.pods()), diff)
+	}
+}
+
+// TestReadinessIsDatedByTheClockOfTheController: a kubelet whose clock is a day ahead has no say in it, and nothing is
+// remembered of a PodClique that is gone.
+func TestReadinessIsDatedByTheClockOfTheController(t *testing.T) {
+	s := newStage(t, 1, 1)
+	s.pass(s.pass(0))
+	pod := s.pods()[0]
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(24 * time.Hour))}}
+	if err := s.api.Status().Update(t.Context(), &pod); err != nil {
+		t.Fatal(err)
+	}
+	readySince := func() time.Time {
+		t.Helper()
+		s.mustReconcile()
+		pods, _ := s.r.sightings.Of(s.clique(), nil).Date(observed.CliquePods(s.clique(), []*corev1.Pod{&pod}, nil), s.clock.Now())
+		return pods[0].ReadySince
+	}
+	seen := s.clock.Now()
+	for range 2 {
+		if got := readySince(); !got.Equal(seen) {
+			t.Errorf("ready since %s, want %s", got, seen)
+		}
+		s.clock.SetTime(seen.Add(time.Hour))
+	}
+	if err := s.api.Delete(t.Context(), s.clique()); err != nil {
+		t.Fatal(err)
+	}
+	s.mustReconcile()
+	if n := s.r.sightings.Len(); n != 0 {
+		t.Errorf("%d PodCliques are remembered", n)
 	}
 }
