@@ -87,11 +87,7 @@ func boundedEnds(ends map[int]Ends) map[int]Ends {
 
 // ends returns the history that applies to the end of p: none if p lived for steadyAfter.
 func (p Pod) ends(before Ends) Ends {
-	began := p.Started
-	if began.IsZero() {
-		began = p.Created
-	}
-	if p.EndedAt.Sub(began) >= steadyAfter {
+	if p.Lived >= steadyAfter {
 		return Ends{}
 	}
 	return before

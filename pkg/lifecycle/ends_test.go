@@ -18,9 +18,7 @@ func TestTheHistoryOfEndedPodsIsBounded(t *testing.T) {
 	const pods = 6000
 	c := lifecycle.CliquePods{Replicas: pods, Ends: map[int]lifecycle.Ends{7: {Count: 3, Last: ago(3 * time.Minute)}}}
 	for i := range pods {
-		c.Pods = append(c.Pods, with(ready(i), ended(time.Minute, time.Hour), func(p *lifecycle.Pod) {
-			p.Created = p.EndedAt.Add(-time.Minute)
-		}))
+		c.Pods = append(c.Pods, with(ready(i), ended(time.Minute, time.Minute)))
 	}
 	d := lifecycle.DecidePods(c, now)
 	if len(d.Delete) != pods || len(d.Ends) != 257 {
@@ -35,7 +33,7 @@ func TestTheHistoryOfEndedPodsIsBounded(t *testing.T) {
 
 	// The pods end again: those that share a history wait like those with a history of their own, and are replaced.
 	for i := range c.Pods {
-		c.Pods[i].Created, c.Pods[i].EndedAt = ago(40*time.Second), ago(5*time.Second)
+		c.Pods[i].EndedAt = ago(5 * time.Second)
 	}
 	c.Ends = d.Ends
 	if d = lifecycle.DecidePods(c, now); len(d.Delete) != 0 || d.RequeueAfter != 5*time.Second {

@@ -13,8 +13,8 @@ type Pod struct {
 	Name, UID string
 	// Index is its index in the clique; -1: the pod has none.
 	Index int
-	// Created is the creation time of the object, Started when its kubelet accepted it; zero: not yet.
-	Created, Started time.Time
+	// Created is the creation time of the object.
+	Created time.Time
 
 	// Gated: it has scheduling gates. Scheduled: it is bound to a node. Running: its phase is Running. Ready: its
 	// condition Ready is True.
@@ -25,11 +25,13 @@ type Pod struct {
 	// Outdated: it was created from a template that differs from the clique's current one.
 	Outdated bool
 
-	// Ended: its phase is Failed or Succeeded; EndedAt is when it ended.
+	// Ended: its phase is Failed or Succeeded. EndedAt is when this process saw that it had ended, or failed, in whole
+	// seconds; see Sightings. Lived is how long it existed on its node until then, by the clock of its kubelet; 0: no
+	// kubelet accepted it.
 	Ended   bool
 	EndedAt time.Time
-	// Succeeded: it ended by itself, with success. A pod that ended because it was deleted has not succeeded, whatever
-	// its phase.
+	Lived   time.Duration
+	// Succeeded: it ended with success, and this was recorded before it was deleted, or it is not being deleted.
 	Succeeded bool
 	// Failed: its phase is Failed, or a container that will not be restarted exited non-zero. End describes the failure.
 	Failed bool

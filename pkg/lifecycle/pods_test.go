@@ -47,7 +47,7 @@ func ended(when, lived time.Duration) func(*lifecycle.Pod) {
 	return func(p *lifecycle.Pod) {
 		p.Ended, p.Running, p.Ready = true, false, false
 		p.EndedAt = ago(when)
-		p.Created = p.EndedAt.Add(-lived)
+		p.Created, p.Lived = p.EndedAt.Add(-lived), lived
 	}
 }
 
@@ -391,7 +391,7 @@ func (w *world) happen(calm bool) {
 			p.Unreachable = p.Scheduled
 		case p.Terminating, p.Ended:
 		case calm || event < 5:
-			p.Scheduled, p.Running, p.Ready, p.Started = true, true, p.Scheduled, w.clock
+			p.Scheduled, p.Running, p.Ready = true, true, p.Scheduled
 		case event == 5 && p.Scheduled:
 			p.Ended, p.Running, p.Ready, p.EndedAt = true, false, false, w.clock
 		case event == 6:

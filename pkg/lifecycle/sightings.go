@@ -13,6 +13,8 @@ type Sightings map[string]Sighting
 // Sighting is what was seen of one pod. The zero value: no state with a time.
 type Sighting struct {
 	ready seen
+	// ended is when it was seen that the pod has ended or failed, in whole seconds; zero: it has not.
+	ended time.Time
 }
 
 // seen is the beginning of a state; the zero value: the pod is not in it.
@@ -23,8 +25,9 @@ type seen struct {
 
 // Date returns the pods with the times at which this process saw their states instead of those that kubelets wrote, and
 // the sightings for the next call, which no longer contain pods that are gone. pods are all pods of the clique with the
-// times of the kubelets.
-func (s Sightings) Date(pods []Pod, now time.Time) ([]Pod, Sightings) {
+// times of the kubelets. ends is the recorded history of pods that ended: a time that an earlier process recorded for a
+// pod takes precedence over the kubelet's.
+func (s Sightings) Date(pods []Pod, ends map[int]Ends, now time.Time) ([]Pod, Sightings) {
 	dated, next := make([]Pod, len(pods)), make(Sightings, len(pods))
 	for i, p := range pods {
 		before := s[p.UID]
@@ -32,6 +35,20 @@ func (s Sightings) Date(pods []Pod, now time.Time) ([]Pod, Sightings) {
 		if p.Ready {
 			after.ready = before.ready.at(p.ReadySince, p.Created, now, s == nil)
 			p.ReadySince = after.ready.since
+		}
+		if p.Ended || p.Failed {
+			recorded := ends[p.Index].Last
+			switch {
+			case !before.ended.IsZero():
+				after.ended = before.ended
+			case s == nil && !recorded.Before(p.Created) && !recorded.After(now):
+				after.ended = recorded
+			case s == nil:
+				after.ended = earliest(latest(p.EndedAt, p.Created), now).Truncate(time.Second)
+			default:
+				after.ended = now.Truncate(time.Second)
+			}
+			p.EndedAt = after.ended
 		}
 		dated[i], next[p.UID] = p, after
 	}

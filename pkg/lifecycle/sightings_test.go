@@ -58,7 +58,7 @@ func TestReadySince(t *testing.T) {
 					pass.pod.Created = ago(tc.created)
 				}
 				var pods []lifecycle.Pod
-				pods, seen = seen.Date([]lifecycle.Pod{pass.pod}, pass.at)
+				pods, seen = seen.Date([]lifecycle.Pod{pass.pod}, nil, pass.at)
 				want := pass.pod
 				want.ReadySince = pass.want
 				if diff := cmp.Diff([]lifecycle.Pod{want}, pods); diff != "" {
@@ -69,11 +69,49 @@ func TestReadySince(t *testing.T) {
 	}
 }
 
+func TestEndedAt(t *testing.T) {
+	t.Parallel()
+	// endedAt is the pod whose kubelet wrote that it ended a time ago.
+	endedAt := func(d time.Duration) lifecycle.Pod {
+		return with(ready(0), ended(d, time.Minute), created(time.Hour))
+	}
+	for name, tc := range map[string]struct {
+		before lifecycle.Sightings
+		pod    lifecycle.Pod
+		ends   map[int]lifecycle.Ends
+		at     time.Time
+		want   time.Time
+	}{
+		"seen now, a clock that is a day ahead":   {lifecycle.Sightings{}, endedAt(-24 * time.Hour), nil, now, now},
+		"seen now, a clock that is a day behind":  {lifecycle.Sightings{}, endedAt(24 * time.Hour), nil, now, now},
+		"whole seconds, as in the status":         {lifecycle.Sightings{}, endedAt(0), nil, now.Add(700 * time.Millisecond), now},
+		"after a restart of the process":          {nil, endedAt(time.Minute), nil, now, ago(time.Minute)},
+		"after a restart, a clock that is ahead":  {nil, endedAt(-time.Hour), nil, now, now},
+		"after a restart, a clock that is behind": {nil, endedAt(24 * time.Hour), nil, now, ago(time.Hour)},
+		"after a restart, it was recorded before": {nil, endedAt(-time.Hour), map[int]lifecycle.Ends{0: {Count: 2, Last: ago(time.Minute)}}, now, ago(time.Minute)},
+		"after a restart, its predecessor was":    {nil, endedAt(time.Minute), map[int]lifecycle.Ends{0: {Count: 2, Last: ago(2 * time.Hour)}}, now, ago(time.Minute)},
+		"a container failed, the rest still runs": {lifecycle.Sightings{}, with(ready(0), func(p *lifecycle.Pod) { p.Failed = true }), nil, now, now},
+		"it runs: no time":                        {lifecycle.Sightings{}, ready(0), nil, now, time.Time{}},
+		"its predecessor's end is not its own":    {lifecycle.Sightings{}, endedAt(time.Minute), map[int]lifecycle.Ends{0: {Count: 2, Last: ago(time.Second)}}, now, now},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pods, seen := tc.before.Date([]lifecycle.Pod{tc.pod}, tc.ends, tc.at)
+			if got := pods[0].EndedAt; !got.Equal(tc.want) {
+				t.Errorf("ended at %s, want %s", got, tc.want)
+			}
+			if pods, _ = seen.Date([]lifecycle.Pod{tc.pod}, tc.ends, tc.at.Add(time.Hour)); !pods[0].EndedAt.Equal(tc.want) {
+				t.Errorf("an hour later: ended at %s, want %s", pods[0].EndedAt, tc.want)
+			}
+		})
+	}
+}
+
 // TestPodsThatAreGoneAreForgotten: a clique that replaces pods for years needs no more memory than its pods do.
 func TestPodsThatAreGoneAreForgotten(t *testing.T) {
 	t.Parallel()
-	_, seen := lifecycle.Sightings(nil).Date([]lifecycle.Pod{ready(0), ready(1)}, now)
-	if _, seen = seen.Date([]lifecycle.Pod{ready(1)}, now); len(seen) != 1 {
+	_, seen := lifecycle.Sightings(nil).Date([]lifecycle.Pod{ready(0), ready(1)}, nil, now)
+	if _, seen = seen.Date([]lifecycle.Pod{ready(1)}, nil, now); len(seen) != 1 {
 		t.Errorf("%d pods are remembered, want 1", len(seen))
 	}
 }

@@ -34,7 +34,7 @@ func crashed(code int32) func(*lifecycle.Pod) {
 
 // hangs is a pod of which one container has failed while another is still running.
 func hangs(p *lifecycle.Pod) {
-	p.Failed, p.EndedAt, p.End = true, ago(time.Minute), lifecycle.PodEnd{Container: "main", ExitCode: 1}
+	p.Failed, p.Lived, p.EndedAt, p.End = true, time.Hour, ago(time.Minute), lifecycle.PodEnd{Container: "main", ExitCode: 1}
 }
 
 func TestDecideTrainingPods(t *testing.T) {
@@ -99,7 +99,7 @@ func TestDecideTrainingPods(t *testing.T) {
 			clique(func(c *lifecycle.TrainingPods) {
 				elastic(c)
 				c.Ends = map[int]lifecycle.Ends{0: {Count: 4, Last: ago(2 * time.Minute)}}
-			}, worker(0, crashed(1), func(p *lifecycle.Pod) { p.Created = ago(2 * time.Minute) }), worker(1), worker(2), worker(3)),
+			}, worker(0, crashed(1), func(p *lifecycle.Pod) { p.Lived = time.Minute }), worker(1), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 3, Failure: "pod p0: container main exited with code 1", Release: []string{"p0"}, After: 20 * time.Second}},
 		"a pod is being deleted by a user: it no longer counts": {clique(was, worker(0, terminating), worker(1), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 3, Breach: breached, Failure: "pod 0 is being deleted"}},

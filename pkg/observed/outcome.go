@@ -8,8 +8,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
+
+// podSucceeded reports whether a pod of a PodClique ended with success. A program that exits with 0 because it was
+// terminated has not completed its work, and whose clock could tell which came first: so a pod that is being deleted has
+// succeeded only if that was recorded before. Source: docs/decisions, J10.
+func podSucceeded(clique *v1alpha1.PodClique, pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded &&
+		(pod.DeletionTimestamp == nil || lifecycle.ContainsIndex(clique.Status.SucceededIndices, PodIndex(clique.Name, pod)))
+}
 
 // podFailure returns why a pod failed, when it failed if a container status contains the time, and whether it failed.
 // As for a Job, the phase decides: the kubelet ignores sidecars and includes init containers. In addition, a pod has
@@ -78,24 +87,4 @@ func startedAgain(pod *corev1.Pod, c *corev1.Container, code int32) bool {
 		return *c.RestartPolicy != corev1.ContainerRestartPolicyNever
 	}
 	return pod.Spec.RestartPolicy != corev1.RestartPolicyNever
-}
-
-// endedByDeletion reports whether the containers of a pod exited only after its deletion was requested: a program that
-// exits with 0 because it was terminated has not completed its work. If both happened within the same second, the
-// order is unknown, and the pod counts as ended by the deletion.
-func endedByDeletion(pod *corev1.Pod) bool {
-	if pod.DeletionTimestamp == nil {
-		return false
-	}
-	requested := pod.DeletionTimestamp.Time
-	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
-		requested = requested.Add(-time.Duration(*grace) * time.Second) // the API server adds the grace period, and subtracts it when it is shortened
-	}
-	var last time.Time
-	for i := range pod.Status.ContainerStatuses {
-		if t := pod.Status.ContainerStatuses[i].State.Terminated; t != nil && t.FinishedAt.After(last) {
-			last = t.FinishedAt.Time
-		}
-	}
-	return !last.IsZero() && !last.Before(requested)
 }

@@ -66,6 +66,7 @@ func TestHowAPodEnded(t *testing.T) {
 	main := func(code int32) lifecycle.PodEnd { return lifecycle.PodEnd{Container: "main", ExitCode: code} }
 	for name, tc := range map[string]struct {
 		pod               *corev1.Pod
+		recorded          string // status.succeededIndices
 		succeeded, failed bool
 		end               lifecycle.PodEnd
 		text              string
@@ -111,18 +112,21 @@ func TestHowAPodEnded(t *testing.T) {
 			failed: true, end: lifecycle.PodEnd{Reason: "Evicted"}, text: "Evicted"},
 		"failed without a reason": {
 			pod: workerPod(phase(corev1.PodFailed)), failed: true, text: "failed"},
-		"deleted after it succeeded": {
-			pod: workerPod(exited("main", 0, 1), phase(corev1.PodSucceeded), deleted(5, 0)), succeeded: true},
+		"deleted after its success was recorded": {
+			pod: workerPod(exited("main", 0, 1), phase(corev1.PodSucceeded), deleted(5, 0)), recorded: "0", succeeded: true},
+		"deleted after its success was recorded, its grace period still runs": {
+			pod: workerPod(exited("main", 0, 4), phase(corev1.PodSucceeded), deleted(5, 30)), recorded: "0,3", succeeded: true},
 		"deleted, and it exited with 0 when it was terminated": {
 			pod: workerPod(exited("main", 0, 7), phase(corev1.PodSucceeded), deleted(5, 0))},
-		"ended in the second of its deletion": {
-			pod: workerPod(exited("main", 0, 5), phase(corev1.PodSucceeded), deleted(5, 0))},
-		"ended before its deletion, whose grace period still runs": {
-			pod: workerPod(exited("main", 0, 4), phase(corev1.PodSucceeded), deleted(5, 30)), succeeded: true},
+		"deleted, and a kubelet behind wrote that it exited before": {
+			pod: workerPod(exited("main", 0, 2), phase(corev1.PodSucceeded), deleted(5, 0)), recorded: "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := Pod(&v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: "w"}}, tc.pod, func(string) bool { return false })
+			clique := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: "w"}}
+			clique.Status.SucceededIndices = tc.recorded
+			tc.pod.Spec.Hostname = "w-0"
+			p := Pod(clique, tc.pod, func(string) bool { return false })
 			if p.Succeeded != tc.succeeded || p.Failed != tc.failed || p.End != tc.end {
 				t.Errorf("succeeded %t, failed %t, end %+v", p.Succeeded, p.Failed, p.End)
 			}

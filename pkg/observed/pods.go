@@ -44,10 +44,7 @@ func Pod(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node stri
 		Tracked:     slices.Contains(pod.Finalizers, v1alpha1.FinalizerPodTracking),
 	}
 	p.End, p.EndedAt, p.Failed = podFailure(pod)
-	p.Succeeded = pod.Status.Phase == corev1.PodSucceeded && !endedByDeletion(pod)
-	if pod.Status.StartTime != nil {
-		p.Started = pod.Status.StartTime.Time
-	}
+	p.Succeeded = podSucceeded(clique, pod)
 	if p.Ended {
 		p.EndedAt = endedAt(pod)
 	} else {
@@ -57,6 +54,9 @@ func Pod(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node stri
 		if !p.Ready && !p.Terminating {
 			p.Cause = causeOf(pod)
 		}
+	}
+	if start := pod.Status.StartTime; start != nil && !p.EndedAt.IsZero() {
+		p.Lived = max(0, p.EndedAt.Sub(start.Time))
 	}
 	if p.Terminating {
 		p.GraceEnds = pod.DeletionTimestamp.Time // the API server adds the grace period to the time of the request

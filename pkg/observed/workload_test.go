@@ -192,7 +192,7 @@ func TestPod(t *testing.T) {
 	failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
 	base := lifecycle.Pod{Name: "p", UID: "u", Index: 4, Created: t0}
 	alive := base
-	alive.Scheduled, alive.Running, alive.Started = true, true, t0.Add(time.Minute)
+	alive.Scheduled, alive.Running = true, true
 	ready := func(p *lifecycle.Pod) { p.Ready, p.ReadySince = true, t0.Add(2*time.Minute) }
 	for name, tc := range map[string]struct {
 		pod  *corev1.Pod
@@ -213,11 +213,11 @@ func TestPod(t *testing.T) {
 				{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(t0.Add(5 * time.Minute))}}},
 				{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(t0.Add(3 * time.Minute))}}}}
 		}), func(p *lifecycle.Pod) {
-			p.Running, p.Ended, p.Failed, p.EndedAt = false, true, true, t0.Add(5*time.Minute)
+			p.Running, p.Ended, p.Failed, p.EndedAt, p.Lived = false, true, true, t0.Add(5*time.Minute), 4*time.Minute
 		}},
 		"evicted, its conditions contain the time": {pod(running, failed),
 			func(p *lifecycle.Pod) {
-				p.Running, p.Ended, p.Failed, p.EndedAt = false, true, true, t0.Add(2*time.Minute)
+				p.Running, p.Ended, p.Failed, p.EndedAt, p.Lived = false, true, true, t0.Add(2*time.Minute), time.Minute
 			}},
 		"failed, without a time": {pod(failed),
 			func(p *lifecycle.Pod) { *p = base; p.Ended, p.Failed, p.EndedAt = true, true, t0 }},

@@ -59,7 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	// 2. Observe.
 	unreachable := r.children.Unreachable(ctx)
 	seen := r.sightings.Of(clique, nil)
-	facts, sightings := seen.Date(observed.CliquePods(clique, pods, unreachable), now)
+	facts, sightings := seen.Date(observed.CliquePods(clique, pods, unreachable), observed.Ends(clique), now)
 	*seen = sightings
 	leafMinMember, listed := observed.Leaf(group, clique.Name)
 	if m := observed.Minimum(clique); m.Effective(0, leafMinMember) > m.Enforced() {

@@ -46,8 +46,10 @@ type stage struct {
 	frozenGroup  *v2alpha2.PodGroup
 	// refuse, if not nil, is called when a pod is created.
 	refuse func(*corev1.Pod) error
-	events *events.FakeRecorder
-	clock  *clocktesting.FakePassiveClock
+	// refusePatch, if not nil, is returned once when a pod is patched.
+	refusePatch error
+	events      *events.FakeRecorder
+	clock       *clocktesting.FakePassiveClock
 }
 
 // now is the time of the controller's clock.
@@ -103,6 +105,13 @@ func newStage(t *testing.T, replicas, minimum int32) *stage {
 			}
 			o.SetUID("uid-of-" + types.UID(o.GetName())) // the fake API server does not set it
 			return c.Create(ctx, o, options...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if err := s.refusePatch; err != nil {
+				s.refusePatch = nil
+				return err
+			}
+			return c.Patch(ctx, o, patch, options...)
 		},
 	})
 	s.clock = clocktesting.NewFakePassiveClock(now)
@@ -663,7 +672,7 @@ func TestReadinessIsDatedByTheClockOfTheController(t *testing.T) {
 	readySince := func() time.Time {
 		t.Helper()
 		s.mustReconcile()
-		pods, _ := s.r.sightings.Of(s.clique(), nil).Date(observed.CliquePods(s.clique(), []*corev1.Pod{&pod}, nil), s.clock.Now())
+		pods, _ := s.r.sightings.Of(s.clique(), nil).Date(observed.CliquePods(s.clique(), []*corev1.Pod{&pod}, nil), nil, s.clock.Now())
 		return pods[0].ReadySince
 	}
 	seen := s.clock.Now()
@@ -679,5 +688,40 @@ func TestReadinessIsDatedByTheClockOfTheController(t *testing.T) {
 	s.mustReconcile()
 	if n := s.r.sightings.Len(); n != 0 {
 		t.Errorf("%d PodCliques are remembered", n)
+	}
+}
+
+// TestAConflictOnAFinalizerIsRetried: a conflict does not mean that another pod has the name. Otherwise the finalizer
+// would stay, and the pod and the job would hang.
+func TestAConflictOnAFinalizerIsRetried(t *testing.T) {
+	for name, tc := range map[string]struct {
+		replaced bool // another pod has the name
+		want     int  // finalizers, after the pass that fails and the next one
+	}{
+		"the same pod":                   {false, 0},
+		"another pod has the name: left": {true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, 1, 1)
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "one", Finalizers: []string{v1alpha1.FinalizerPodTracking}}}
+			if err := s.api.Create(t.Context(), pod.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+			if tc.replaced {
+				pod.UID = "an earlier one"
+			}
+			s.refusePatch = apierrors.NewConflict(corev1.Resource("pods"), "p", errors.New("changed"))
+			err := s.r.releasePod(t.Context(), pod)
+			if got := apierrors.IsConflict(err); got == tc.replaced {
+				t.Errorf("error %v", err)
+			}
+			if err != nil {
+				err = s.r.releasePod(t.Context(), pod)
+			}
+			left := &corev1.Pod{}
+			if getErr := s.api.Get(t.Context(), client.ObjectKeyFromObject(pod), left); err != nil || getErr != nil || len(left.Finalizers) != tc.want {
+				t.Errorf("finalizers %v, errors %v, %v", left.Finalizers, err, getErr)
+			}
+		})
 	}
 }
