@@ -37,8 +37,11 @@ func (r *Reconciler) releasePod(ctx context.Context, pod *corev1.Pod) error {
 	}
 	released := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 	err = r.client.Patch(ctx, released, client.RawPatch(types.StrategicMergePatchType, patch))
-	if apierrors.IsConflict(err) { // another pod of the name: the UID differs
-		return nil
+	if apierrors.IsConflict(err) { // another pod has the name, or this one was written by others all the time
+		present := &corev1.Pod{}
+		if readErr := r.live.Get(ctx, client.ObjectKeyFromObject(pod), present); readErr == nil && present.UID != pod.UID {
+			return nil
+		}
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizer from pod %s: %w", pod.Name, err)
