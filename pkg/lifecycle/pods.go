@@ -17,7 +17,7 @@ type Pod struct {
 	Created time.Time
 
 	// Gated: it has scheduling gates. Scheduled: it is bound to a node. Running: its phase is Running. Ready: its
-	// condition Ready is True.
+	// condition Ready is True, and its node responds.
 	Gated, Scheduled, Running, Ready bool
 	// ReadySince is when this process saw that the pod had become ready, never later than now; zero: it is not ready.
 	// See Sightings.
@@ -45,7 +45,7 @@ type Pod struct {
 	Terminating bool
 	GraceEnds   time.Time
 	Unreachable bool
-	// LostNode is the name of its node if the node does not respond and the pod is terminating, or running and not ready.
+	// LostNode is the name of its node if that does not respond and the pod is terminating or has not ended.
 	LostNode string
 	// Cause is text for a message about why the pod is not ready or not bound; "" if the cause is unknown, or the pod
 	// is starting. It does not change while the pod retries the same step.
@@ -64,6 +64,9 @@ func (p Pod) isReady() bool { return p.Ready && !p.Ended }
 func (p Pod) IsAvailable(minReady time.Duration, now time.Time) bool {
 	return p.isReady() && !p.Terminating && (minReady <= 0 || !now.Before(p.ReadySince.Add(minReady)))
 }
+
+// runs reports whether the pod runs on a node that responds. Source: docs/decisions, J11.
+func (p Pod) runs() bool { return p.Running && p.LostNode == "" }
 
 // lost reports whether a terminating pod is considered lost: its node is unreachable and its grace period is over.
 func (p Pod) lost(now time.Time) bool {

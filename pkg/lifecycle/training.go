@@ -49,8 +49,8 @@ type Training struct {
 
 	// Replicas are the desired replicas.
 	Replicas []TrainingReplica
-	// Running: a pod is running. Started: a pod is running or has ended. Draining: a pod exists that has not ended and
-	// is not terminating on a node that does not respond.
+	// Running: a pod is running on a node that responds. Started: a pod is running or has ended. Draining: a pod exists
+	// that has not ended and is not terminating on a node that does not respond.
 	Running, Started, Draining bool
 }
 

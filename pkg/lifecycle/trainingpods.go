@@ -47,7 +47,7 @@ type TrainingDecision struct {
 	Succeeded, Started IndexSet
 	// SucceededGone is the number of pods that have succeeded and whose objects are gone.
 	SucceededGone int32
-	// Running counts running pods of which no container has failed; Available also counts pods that have succeeded.
+	// Running counts running pods, on nodes that respond, of which no container has failed; Available also counts pods that have succeeded.
 	Running, Available int32
 	// Done: the clique has succeeded. Cancelled is the number of its pods that never started.
 	Done      bool
@@ -66,8 +66,9 @@ type trainingIndex struct {
 }
 
 // DecideTrainingPods returns which pods of a Training workload to create and to delete, and of which to remove the
-// finalizer. Sources: GREP-0285, "PodClique Controller"; docs/decisions, J2, J3, J5, J6, J8.
+// finalizer. Sources: GREP-0285, "PodClique Controller"; docs/decisions, J2, J3, J5, J6, J8, J11.
 //
+//   - A pod on a node that does not respond is not available, but keeps its index until it is deleted and lost.
 //   - A pod that succeeded is recorded and never recreated, and its object is kept for its logs.
 //   - A pod that failed or is gone is replaced under its index as long as the clique is not below its minimum, a failed pod
 //     after a back-off. Below the minimum it is replaced only if there is a delay, in which the replacement may end the
@@ -201,7 +202,7 @@ func (s IndexSet) hull() IndexSet {
 func (d *TrainingDecision) countAvailable(t TrainingPods, n int, indices map[int]*trainingIndex) {
 	succeeded := d.succeeded(t.Pods).Below(n)
 	for i, x := range indices {
-		if i >= 0 && i < n && !succeeded.Has(i) && x.live != nil && x.live.Running {
+		if i >= 0 && i < n && !succeeded.Has(i) && x.live != nil && x.live.runs() {
 			d.Running++
 		}
 	}
@@ -228,13 +229,14 @@ func (d *TrainingDecision) judge(t TrainingPods, n int, indices map[int]*trainin
 	succeeded := d.succeeded(t.Pods)
 	for i := range n {
 		x := indices[i]
-		if succeeded.Has(i) || x != nil && x.live != nil {
-			if x != nil && x.live != nil && x.live.Scheduled && !x.live.Running && !succeeded.Has(i) {
+		switch {
+		case succeeded.Has(i):
+		case x != nil && x.live != nil && x.live.LostNode != "":
+			causes = append(causes, fmt.Sprintf("the node %s of pod %s does not answer", x.live.LostNode, x.live.Name))
+		case x != nil && x.live != nil:
+			if x.live.Scheduled && !x.live.Running {
 				starting++
 			}
-			continue
-		}
-		switch {
 		case x != nil && x.failed != nil:
 			failed++
 			causes = append(causes, fmt.Sprintf("pod %s: %s", x.failed.Name, x.failed.End))

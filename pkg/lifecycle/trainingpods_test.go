@@ -17,9 +17,10 @@ func worker(index int, changes ...func(*lifecycle.Pod)) lifecycle.Pod {
 	return with(p, changes...)
 }
 
-func tracked(p *lifecycle.Pod)  { p.Tracked = true }
-func stopped(p *lifecycle.Pod)  { p.Terminating, p.Stopped, p.GraceEnds = true, true, now }
-func starting(p *lifecycle.Pod) { p.Running, p.Ready = false, false }
+func tracked(p *lifecycle.Pod)    { p.Tracked = true }
+func stopped(p *lifecycle.Pod)    { p.Terminating, p.Stopped, p.GraceEnds = true, true, now }
+func onLostNode(p *lifecycle.Pod) { p.LostNode = "n0" }
+func starting(p *lifecycle.Pod)   { p.Running, p.Ready = false, false }
 func succeeded(p *lifecycle.Pod) {
 	ended(time.Minute, time.Hour)(p)
 	p.Succeeded = true
@@ -112,6 +113,12 @@ func TestDecideTrainingPods(t *testing.T) {
 			outcome{Started: "0-3", Available: 3, Failure: "pod p0 was lost with its node n0", Create: []int{0}, Release: []string{"p0"}}},
 		"a pod on a node that does not respond has its grace period": {clique(elastic, worker(0, terminating, unreachable), worker(1), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 3, Failure: "pod 0 is being deleted, its node n0 does not answer", After: 30 * time.Second}},
+		"a pod on a node that does not respond does not run": {clique(was, worker(0, onLostNode), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 3, Breach: breached, Failure: "the node n0 of pod p0 does not answer"}},
+		"above the minimum it is left to the taint manager": {clique(elastic, worker(0, onLostNode), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 3, Failure: "the node n0 of pod p0 does not answer"}},
+		"starting on a node that does not respond, it may never have started": {clique(nil, worker(0, starting, onLostNode), worker(1), worker(2), worker(3)),
+			outcome{Started: "1-3", Available: 3, Breach: never, Failure: "the node n0 of pod p0 does not answer"}},
 		"one has succeeded: it counts, stays, and its object may be removed": {clique(was, worker(0, succeeded), worker(1), worker(2), worker(3)),
 			outcome{Succeeded: "0", Started: "0-3", Available: 4, Release: []string{"p0"}}},
 		"one has succeeded, and its object is gone": {

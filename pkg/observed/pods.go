@@ -17,8 +17,8 @@ import (
 )
 
 // CliquePods returns the facts about the pods of a PodClique, in the given order. unreachable reports whether the node
-// with the given name does not respond; it is called for pods that are terminating, or running and not ready. The times
-// of their states are those that the kubelets wrote: lifecycle.Sightings.Date replaces them.
+// with the given name does not respond; it is called for pods that are bound and have not ended. The times of their
+// states are those that the kubelets wrote: lifecycle.Sightings.Date replaces them.
 func CliquePods(clique *v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) []lifecycle.Pod {
 	facts := make([]lifecycle.Pod, 0, len(pods))
 	for _, p := range pods {
@@ -61,13 +61,11 @@ func Pod(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node stri
 	if p.Terminating {
 		p.GraceEnds = pod.DeletionTimestamp.Time // the API server adds the grace period to the time of the request
 		p.Unreachable = p.Scheduled && unreachable(pod.Spec.NodeName)
-		if p.Unreachable {
-			p.LostNode = pod.Spec.NodeName
-		}
 		grace := pod.DeletionGracePeriodSeconds
 		p.Stopped = !p.Scheduled || grace != nil && *grace == 0
-	} else if p.Running && !p.Ready && p.Scheduled && unreachable(pod.Spec.NodeName) {
-		p.LostNode = pod.Spec.NodeName
+	}
+	if p.Unreachable || p.Scheduled && !p.Ended && unreachable(pod.Spec.NodeName) {
+		p.LostNode, p.Ready, p.ReadySince = pod.Spec.NodeName, false, time.Time{}
 	}
 	return p
 }

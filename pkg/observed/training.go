@@ -170,10 +170,10 @@ func Training(set *v1alpha1.PodCliqueSet, replicas []lifecycle.TrainingReplica, 
 			continue
 		}
 		ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
-		t.Running = t.Running || pod.Status.Phase == corev1.PodRunning
 		t.Started = t.Started || ended || pod.Status.Phase == corev1.PodRunning
-		given := pod.DeletionTimestamp != nil && pod.Spec.NodeName != "" && unreachable(pod.Spec.NodeName)
-		t.Draining = t.Draining || !ended && !given
+		onLostNode := !ended && pod.Spec.NodeName != "" && unreachable(pod.Spec.NodeName)
+		t.Running = t.Running || pod.Status.Phase == corev1.PodRunning && !onLostNode
+		t.Draining = t.Draining || !ended && !(onLostNode && pod.DeletionTimestamp != nil)
 	}
 	return t
 }

@@ -92,8 +92,8 @@ func TestTraining(t *testing.T) {
 		"one runs":                        {[]*corev1.Pod{pod(corev1.PodPending), pod(corev1.PodRunning)}, facts{true, true, true}},
 		"one has succeeded, one failed":   {[]*corev1.Pod{pod(corev1.PodSucceeded), pod(corev1.PodFailed)}, facts{Started: true}},
 		"one ends":                        {[]*corev1.Pod{pod(corev1.PodRunning, going)}, facts{true, true, true}},
-		"one ends on an unreachable node": {[]*corev1.Pod{pod(corev1.PodRunning, going, away)}, facts{Running: true, Started: true}},
-		"one runs on an unreachable node": {[]*corev1.Pod{pod(corev1.PodRunning, away)}, facts{true, true, true}},
+		"one ends on an unreachable node": {[]*corev1.Pod{pod(corev1.PodRunning, going, away)}, facts{Started: true}},
+		"one runs on an unreachable node": {[]*corev1.Pod{pod(corev1.PodRunning, away)}, facts{Started: true, Draining: true}},
 		"one without an owner":            {[]*corev1.Pod{pod(corev1.PodRunning, orphan)}, facts{}},
 	} {
 		set := &v1alpha1.PodCliqueSet{}

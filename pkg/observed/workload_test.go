@@ -224,14 +224,19 @@ func TestPod(t *testing.T) {
 		"terminating on a node that does not respond": {pod(running, func(p *corev1.Pod) {
 			p.DeletionTimestamp, p.Spec.NodeName = &metav1.Time{Time: t0.Add(time.Hour)}, "gone"
 		}), func(p *lifecycle.Pod) {
-			ready(p)
 			p.Terminating, p.Unreachable, p.GraceEnds, p.LostNode = true, true, t0.Add(time.Hour), "gone"
 		}},
 		"not ready on a node that does not respond": {pod(running, func(p *corev1.Pod) {
 			p.Status.Conditions, p.Spec.NodeName = nil, "gone"
 		}), func(p *lifecycle.Pod) { p.LostNode = "gone" }},
 		"ready on a node that does not respond": {pod(running, func(p *corev1.Pod) { p.Spec.NodeName = "gone" }),
-			ready},
+			func(p *lifecycle.Pod) { p.LostNode = "gone" }},
+		"bound to a node that does not respond": {pod(func(p *corev1.Pod) { p.Spec.NodeName = "gone" }),
+			func(p *lifecycle.Pod) { *p = base; p.Scheduled, p.LostNode = true, "gone" }},
+		"ended on a node that does not respond": {pod(running, failed, func(p *corev1.Pod) { p.Spec.NodeName = "gone" }),
+			func(p *lifecycle.Pod) {
+				p.Running, p.Ended, p.Failed, p.EndedAt, p.Lived = false, true, true, t0.Add(2*time.Minute), time.Minute
+			}},
 		"terminating, never scheduled": {pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: t0} }),
 			func(p *lifecycle.Pod) { *p = base; p.Terminating, p.Stopped, p.GraceEnds = true, true, t0 }},
 		"its index label was removed": {pod(running, func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelPodIndex) }),

@@ -140,10 +140,10 @@ func TestJobThatLosesANode(t *testing.T) {
 	node := podsOf(c, "job-0-launcher")[0].Spec.NodeName
 	c.Timeline.Say("node %s does not answer", node)
 	must(t, c.Kubelet.LoseNode(node))
-	c.Advance(4 * time.Minute)
-	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "") // an unready pod has not failed
-	c.Timeline.Say("its pods are deleted, but no kubelet confirms that")
-	c.Advance(6 * time.Minute)
+	c.Advance(20 * time.Second) // pods on it do not run, and a job without a delay is restarted
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
+	c.Timeline.Say("its pods are lost after their grace period, for no kubelet confirms that they are gone")
+	c.Advance(20 * time.Second)
 	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
 	c.Timeline.Say("the node answers again, and the job ends")
 	must(t, c.Kubelet.RestoreNode(node))

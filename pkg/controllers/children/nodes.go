@@ -33,6 +33,15 @@ func IndexPodsByNode(ctx context.Context, indexer client.FieldIndexer) error {
 // TerminatingOn returns a function for ChangeHandler.Map that maps a node to the results of the function of for its
 // terminating pods.
 func (c *Client) TerminatingOn(of func(context.Context, client.Object) []types.NamespacedName) func(context.Context, client.Object) []types.NamespacedName {
+	return c.podsOn(of, func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+}
+
+// PodsOn is TerminatingOn for all pods of the node: those that are not available while it does not respond.
+func (c *Client) PodsOn(of func(context.Context, client.Object) []types.NamespacedName) func(context.Context, client.Object) []types.NamespacedName {
+	return c.podsOn(of, func(*corev1.Pod) bool { return true })
+}
+
+func (c *Client) podsOn(of func(context.Context, client.Object) []types.NamespacedName, selected func(*corev1.Pod) bool) func(context.Context, client.Object) []types.NamespacedName {
 	return func(ctx context.Context, node client.Object) []types.NamespacedName {
 		pods := &corev1.PodList{}
 		if err := c.client.List(ctx, pods, client.MatchingFields{byNode: node.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -40,7 +49,7 @@ func (c *Client) TerminatingOn(of func(context.Context, client.Object) []types.N
 		}
 		var keys []types.NamespacedName
 		for i := range pods.Items {
-			if pods.Items[i].DeletionTimestamp != nil {
+			if selected(&pods.Items[i]) {
 				keys = append(keys, of(ctx, &pods.Items[i])...)
 			}
 		}
@@ -64,14 +73,34 @@ func (c *Client) EndsUnreachable(ctx context.Context, before, after *corev1.Pod)
 	return !before.DeletionTimestamp.Equal(after.DeletionTimestamp) && c.Unreachable(ctx)(after.Spec.NodeName)
 }
 
-// Unreachable returns a function that reports whether a node does not respond or does not exist.
+// Unreachable returns a function that reports whether a node does not respond or does not exist. A node that the cache
+// does not show is looked up in the API server: pods may run on a new node before the cache shows it. The function is
+// for one goroutine. An error counts as a response: what is not known ends nothing.
 func (c *Client) Unreachable(ctx context.Context) func(node string) bool {
+	live := c.LiveUnreachable(ctx)
 	return func(name string) bool {
 		node := &corev1.Node{}
 		err := c.client.Get(ctx, types.NamespacedName{Name: name}, node, client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(err) {
-			return observed.UnreachableNode(nil)
+			return live(name)
 		}
 		return err == nil && observed.UnreachableNode(node)
+	}
+}
+
+// LiveUnreachable is Unreachable according to the API server. Every node is read once.
+func (c *Client) LiveUnreachable(ctx context.Context) func(node string) bool {
+	read := map[string]bool{}
+	return func(name string) bool {
+		if unreachable, known := read[name]; known {
+			return unreachable
+		}
+		node := &corev1.Node{}
+		err := c.live.Get(ctx, types.NamespacedName{Name: name}, node)
+		if apierrors.IsNotFound(err) {
+			node = nil
+		}
+		read[name] = client.IgnoreNotFound(err) == nil && observed.UnreachableNode(node)
+		return read[name]
 	}
 }

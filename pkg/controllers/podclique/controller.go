@@ -95,7 +95,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v2alpha2.PodGroup{}, children.ChangeHandler{
 			Map: r.children.InPodGroup(&v1alpha1.PodCliqueList{}), Urgency: children.SpecChanged}.Handler()).
 		Watches(&corev1.Node{}, children.ChangeHandler{
-			Map: r.children.TerminatingOn(cliqueOf), Urgency: children.ReachabilityChanged}.Handler()).
+			Map: r.children.PodsOn(cliqueOf), Urgency: children.ReachabilityChanged}.Handler()).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 32, // they wait for the API server most of the time
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](

@@ -36,7 +36,7 @@ func (r *Reconciler) decideTraining(ctx context.Context, set *v1alpha1.PodClique
 	cached := outcome
 	read := func(ctx context.Context, namespace, name string, i int) ([]*v1alpha1.PodClique, []*corev1.Pod, error) {
 		cliques, pods, err := r.children.LiveSetReplica(ctx, namespace, name, i)
-		return observed.WithoutRecovered(cliques, pods, r.children.Unreachable(ctx), now), pods, err
+		return observed.WithoutRecovered(cliques, pods, r.children.LiveUnreachable(ctx), now), pods, err
 	}
 	if outcome, err = r.trainingOutcome(ctx, set, owned, read, now); err != nil {
 		return nil, err
