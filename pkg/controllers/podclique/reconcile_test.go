@@ -66,8 +66,9 @@ func newStage(t *testing.T, replicas, minimum int32) *stage {
 	clique := wrappers.MakePodClique("a", 0, "w", "ns").UID("clique").Generation(1).CreationTimestamp(now.Add(-time.Hour)).
 		Label(v1alpha1.LabelPodTemplateHash, "one").Replicas(replicas).Obj()
 	group := wrappers.MakePodGroup("a-0", "ns").SubGroup("a-0-w", minimum).Obj()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
 	s := &stage{t: t, events: events.NewFakeRecorder(100)}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(clique, group).WithStatusSubresource(clique)
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(clique, group, node).WithStatusSubresource(clique)
 	indexer := indexes{builder}
 	if err := children.Index(t.Context(), indexer, &corev1.Pod{}); err != nil {
 		t.Fatal(err)
@@ -416,13 +417,13 @@ func TestPodsOfAFormerPodCliqueKeepTheirIndices(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, 2, 2)
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"},
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "former-node"},
 				Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: tc.ready}}}}
 			pod := &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-0-w-1-former", UID: "former-pod", Finalizers: []string{"example.com/lingers"},
 					Labels:          map[string]string{v1alpha1.LabelPodClique: "a-0-w", v1alpha1.LabelPodIndex: "1"},
 					OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindPodClique, Name: "a-0-w", UID: "former", Controller: ptr.To(true)}}},
-				Spec: corev1.PodSpec{Hostname: "a-0-w-1", NodeName: "n"},
+				Spec: corev1.PodSpec{Hostname: "a-0-w-1", NodeName: "former-node"},
 			}
 			for _, o := range []client.Object{node, pod} {
 				if err := s.api.Create(t.Context(), o); err != nil {
