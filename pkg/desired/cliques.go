@@ -137,9 +137,10 @@ func ScalingGroups(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[stri
 			ObjectMeta: objectMeta(set, v1alpha1.KindPodCliqueSet, name,
 				naming.ScalingGroupLabels(set.Name, i, config.Name), withTemplate(config.Annotations, ours)),
 			Spec: v1alpha1.PodCliqueScalingGroupSpec{
-				Replicas:     replicas,
-				MinAvailable: clone(config.MinAvailable),
-				CliqueNames:  append([]string(nil), config.CliqueNames...),
+				Replicas:        replicas,
+				MinAvailable:    clone(config.MinAvailable),
+				MinReadySeconds: config.MinReadySeconds,
+				CliqueNames:     append([]string(nil), config.CliqueNames...),
 			},
 		})
 	}

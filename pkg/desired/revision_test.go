@@ -90,6 +90,15 @@ func TestDescribes(t *testing.T) {
 			s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
 			return s
 		}, true},
+		"minReadySeconds, paused, partition": {func(s *v1alpha1.PodCliqueSet) *v1alpha1.PodCliqueSet {
+			worker(s).Spec.MinReadySeconds = 60
+			for i := range s.Spec.Template.PodCliqueScalingGroupConfigs {
+				s.Spec.Template.PodCliqueScalingGroupConfigs[i].MinReadySeconds = 90
+			}
+			s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{
+				RollingRecreate: &v1alpha1.RollingRecreateUpdateStrategy{Paused: true, Partition: ptr.To[int32](1)}}
+			return s
+		}, true},
 		"an image": {func(s *v1alpha1.PodCliqueSet) *v1alpha1.PodCliqueSet {
 			worker(s).Spec.PodSpec.Containers[0].Image = "registry.example/main:2"
 			return s

@@ -446,6 +446,27 @@ func TestPodCliquesFollowTheirTemplateUntilScaled(t *testing.T) {
 	}
 }
 
+// TestMinReadySecondsReachTheChildren: existing children follow the template's minReadySeconds, a member with the larger
+// one of clique and group, and their pods keep their template.
+func TestMinReadySecondsReachTheChildren(t *testing.T) {
+	t.Parallel()
+	set := makePodCliqueSet("s", 1).Clique("a", 3).Clique("b", 1).Clique("c", 1).ScalingGroup("g", 1, 0, "b", "c").Obj()
+	before := apply(set, Children{})
+	set.Spec.Template.Cliques[0].Spec.MinReadySeconds, set.Spec.Template.Cliques[1].Spec.MinReadySeconds = 10, 40
+	set.Spec.Template.PodCliqueScalingGroupConfigs[0].MinReadySeconds = 20
+	after := apply(set, before)
+	got := map[string]int32{"s-0-g": after.Groups["s-0-g"].Spec.MinReadySeconds}
+	for name, clique := range after.Cliques {
+		got[name] = clique.Spec.MinReadySeconds
+		if was, is := before.Cliques[name].Labels[v1alpha1.LabelPodTemplateHash], clique.Labels[v1alpha1.LabelPodTemplateHash]; was != is {
+			t.Errorf("%s: the template hash was %s and is %s", name, was, is)
+		}
+	}
+	if diff := cmp.Diff(map[string]int32{"s-0-a": 10, "s-0-g": 20, "s-0-g-0-b": 40, "s-0-g-0-c": 20}, got); diff != "" {
+		t.Errorf("minReadySeconds (-want +got):\n%s", diff)
+	}
+}
+
 func TestUpdatedComesToRest(t *testing.T) {
 	t.Parallel()
 	set := podCliqueSet()

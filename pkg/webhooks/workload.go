@@ -150,7 +150,7 @@ func (v podCliqueScalingGroupValidator) ValidateCreate(_ context.Context, pcsg *
 // ValidateUpdate validates a changed PodCliqueScalingGroup.
 func (v podCliqueScalingGroupValidator) ValidateUpdate(ctx context.Context, old, pcsg *v1alpha1.PodCliqueScalingGroup) (admission.Warnings, error) {
 	var owners validation.OwnerContext
-	if pcsg.DeletionTimestamp == nil && pcsg.Spec.Replicas != old.Spec.Replicas {
+	if pcsg.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(pcsg.Spec, old.Spec) {
 		var err error
 		if owners, err = v.ownerContextOf(ctx, old); err != nil {
 			return nil, err

@@ -29,7 +29,8 @@ func (t *PodCliqueSetTemplateSpec) CliquesInOrder() []*PodCliqueTemplateSpec {
 }
 
 // PodCliqueSpec returns the spec that PodCliques of the clique are created with: the spec of the clique, with the
-// priority class of the set, and with the name of the clique as the role if the clique has no role name.
+// priority class of the set, with the name of the clique as the role if the clique has no role name, and in a scaling
+// group with the larger minReadySeconds of the two.
 func (t *PodCliqueSetTemplateSpec) PodCliqueSpec(clique *PodCliqueTemplateSpec) *PodCliqueSpec {
 	spec := clique.Spec.DeepCopy()
 	if spec.RoleName == "" {
@@ -37,6 +38,9 @@ func (t *PodCliqueSetTemplateSpec) PodCliqueSpec(clique *PodCliqueTemplateSpec) 
 	}
 	if t.PriorityClassName != "" {
 		spec.PodSpec.PriorityClassName = t.PriorityClassName
+	}
+	if group := t.ScalingGroupOf(clique.Name); group != nil {
+		spec.MinReadySeconds = max(spec.MinReadySeconds, group.MinReadySeconds)
 	}
 	return spec
 }

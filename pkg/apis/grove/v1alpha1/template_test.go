@@ -41,6 +41,12 @@ func TestTemplateNavigation(t *testing.T) {
 			t.Errorf("ScalingGroupOf(%q) = %v, want %v", clique, got, want)
 		}
 	}
+	template.PodCliqueScalingGroupConfigs[0].MinReadySeconds, template.Cliques[4].Spec.MinReadySeconds, template.Cliques[2].Spec.MinReadySeconds = 30, 40, 5
+	for clique, want := range map[string]int32{"worker": 30, "leader": 40, "front": 5} {
+		if got := template.PodCliqueSpec(template.Clique(clique)).MinReadySeconds; got != want {
+			t.Errorf("minReadySeconds of PodCliques of %s: %d, want %d", clique, got, want)
+		}
+	}
 	template.Cliques, template.PodCliqueScalingGroupConfigs = template.Cliques[:3], template.PodCliqueScalingGroupConfigs[:1]
 	if diff := cmp.Diff([]string{"decode", "front"}, template.TopLevelNames()); diff != "" {
 		t.Errorf("TopLevelNames (-want +got):\n%s", diff)

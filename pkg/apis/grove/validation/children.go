@@ -109,7 +109,34 @@ func ValidatePodCliqueScalingGroupUpdate(pcsg, old *v1alpha1.PodCliqueScalingGro
 	if !equality.Semantic.DeepEqual(pcsg.Spec.CliqueNames, old.Spec.CliqueNames) {
 		errs = append(errs, immutable(specPath.Child("cliqueNames"), whyFollow))
 	}
+	errs = append(errs, validateGroupFromTemplate(pcsg, old, owners)...)
 	return append(errs, scaleGroup(old, pcsg.Spec.Replicas, owners)...)
+}
+
+// validateGroupFromTemplate rejects changes of minReadySeconds, which the template of the PodCliqueSet sets, unless the
+// new value is that of the current template; see validateFromTemplate.
+func validateGroupFromTemplate(pcsg, old *v1alpha1.PodCliqueScalingGroup, owners OwnerContext) field.ErrorList {
+	if owners.Set == nil || pcsg.Spec.MinReadySeconds == old.Spec.MinReadySeconds {
+		return nil
+	}
+	path := groupsPath
+	configs, name := owners.Set.Spec.Template.PodCliqueScalingGroupConfigs, old.Labels[v1alpha1.LabelTemplateName]
+	for i := range configs {
+		if configs[i].Name != name {
+			continue
+		}
+		if configs[i].MinReadySeconds == pcsg.Spec.MinReadySeconds {
+			return nil
+		}
+		path = groupsPath.Index(i).Child("minReadySeconds")
+	}
+	return field.ErrorList{setByTemplate(specPath.Child("minReadySeconds"), path, owners.Set)}
+}
+
+// setByTemplate returns the error for a change of a field that the template of a set sets at another path.
+func setByTemplate(path, where *field.Path, set *v1alpha1.PodCliqueSet) *field.Error {
+	return field.Forbidden(path, fmt.Sprintf(
+		"is set by the template of the PodCliqueSet: change %s of PodCliqueSet %s instead", where, set.Name))
 }
 
 // ValidatePodCliqueScalingGroupScale returns the errors of scaling a
@@ -222,6 +249,7 @@ func validateFromTemplate(pclq, old *v1alpha1.PodClique, owners OwnerContext) fi
 	}{
 		{"podSpec", pclq.Spec.PodSpec, old.Spec.PodSpec, want.PodSpec},
 		{"autoScalingConfig", pclq.Spec.ScaleConfig, old.Spec.ScaleConfig, want.ScaleConfig},
+		{"minReadySeconds", pclq.Spec.MinReadySeconds, old.Spec.MinReadySeconds, want.MinReadySeconds},
 	} {
 		if equality.Semantic.DeepEqual(given.now, given.before) || index >= 0 && equality.Semantic.DeepEqual(given.now, given.want) {
 			continue
@@ -230,8 +258,7 @@ func validateFromTemplate(pclq, old *v1alpha1.PodClique, owners OwnerContext) fi
 		if index >= 0 {
 			where = cliquesPath.Index(index).Child("spec", given.field)
 		}
-		errs = append(errs, field.Forbidden(specPath.Child(given.field), fmt.Sprintf(
-			"is set by the template of the PodCliqueSet: change %s of PodCliqueSet %s instead", where, set.Name)))
+		errs = append(errs, setByTemplate(specPath.Child(given.field), where, set))
 	}
 	return errs
 }

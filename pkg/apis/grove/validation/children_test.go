@@ -96,7 +96,11 @@ func TestValidatePodCliqueScalingGroupUpdate(t *testing.T) {
 		"what it has, though invalid":      {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(9)) }, replicas: 2},
 		"the minimum":                      {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(1)) }, want: []string{"Forbidden: spec.minAvailable"}},
 		"the cliques":                      {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.CliqueNames = []string{"worker"} }, want: []string{"Forbidden: spec.cliqueNames"}},
-		"metadata":                         {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.OwnerReferences = nil }},
+		"when pods are available": {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinReadySeconds = 5 },
+			owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.minReadySeconds"}},
+		"when pods are available, as the template": {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinReadySeconds = 5 },
+			owners: validation.OwnerContext{Set: groupReadyFor(5)}},
+		"metadata": {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.OwnerReferences = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := scalingGroup()
@@ -113,6 +117,13 @@ func TestValidatePodCliqueScalingGroupUpdate(t *testing.T) {
 			compare(t, validation.ValidatePodCliqueScalingGroupUpdate(pcsg, old, tc.owners), nil, tc.want, nil)
 		})
 	}
+}
+
+// groupReadyFor returns the set with these minReadySeconds of its scaling group.
+func groupReadyFor(seconds int32) *v1alpha1.PodCliqueSet {
+	s := podCliqueSet()
+	s.Spec.Template.PodCliqueScalingGroupConfigs[0].MinReadySeconds = seconds
+	return s
 }
 
 func trainingSet() *v1alpha1.PodCliqueSet {
@@ -173,6 +184,10 @@ func TestValidatePodCliqueUpdate(t *testing.T) {
 			s.Spec.Template.Cliques[0].Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 9}
 			return s
 		}()}},
+		"when pods are available": {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.MinReadySeconds = 5 },
+			owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.minReadySeconds"}},
+		"when pods of a member are available, as its group": {old: memberPodClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.MinReadySeconds = 5 },
+			owners: validation.OwnerContext{Set: groupReadyFor(5)}},
 		"pods that differ from the template already": {old: func() *v1alpha1.PodClique { c := podClique(); pods("mine")(c); return c }(), replicas: 9,
 			owners: validation.OwnerContext{Set: podCliqueSet()}},
 		"metadata": {old: withMinimum(podClique(), 9), replicas: 3, change: func(c *v1alpha1.PodClique) { c.OwnerReferences = nil }},

@@ -27,6 +27,7 @@ var (
 	delayPath     = templatePath.Child("terminationDelay")
 	startTypePath = templatePath.Child("cliqueStartupType")
 	strategyPath  = specPath.Child("updateStrategy", "type")
+	rollingPath   = specPath.Child("updateStrategy", "rollingRecreate")
 )
 
 // ValidatePodCliqueSet returns the errors of a PodCliqueSet, none for a valid one, and warnings about fields that are
@@ -63,6 +64,7 @@ func validate(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	if s := pcs.Spec.UpdateStrategy; s != nil {
 		errs = append(errs, oneOf(strategyPath, s.Type,
 			v1alpha1.RollingRecreateStrategyType, v1alpha1.OnDeleteStrategyType)...)
+		errs = append(errs, validateRollingRecreate(s)...)
 	}
 	errs = append(errs, validateWorkload(&pcs.Spec)...)
 
@@ -124,6 +126,29 @@ func validateWorkload(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("maxRuntime"), d.Duration.String(), "must be greater than 0; leave it out for no limit"))
 	}
 	return errs
+}
+
+// validateRollingRecreate validates the settings of an update strategy that apply only to RollingRecreate. A partition
+// above replicas is valid: replicas may be scaled at any time.
+func validateRollingRecreate(s *v1alpha1.PodCliqueSetUpdateStrategy) field.ErrorList {
+	if s.RollingRecreate == nil {
+		return nil
+	}
+	if s.Type == v1alpha1.OnDeleteStrategyType {
+		return field.ErrorList{field.Forbidden(rollingPath, fmt.Sprintf("only allowed with type %s", v1alpha1.RollingRecreateStrategyType))}
+	}
+	if n := s.RollingRecreate.Partition; n != nil && *n < 0 {
+		return field.ErrorList{field.Invalid(rollingPath.Child("partition"), *n, "must not be negative")}
+	}
+	return nil
+}
+
+// validateMinReadySeconds validates the minReadySeconds of a clique or scaling group at path.
+func validateMinReadySeconds(path *field.Path, seconds int32) field.ErrorList {
+	if seconds < 0 {
+		return field.ErrorList{field.Invalid(path.Child("minReadySeconds"), seconds, "must not be negative")}
+	}
+	return nil
 }
 
 func isTraining(spec *v1alpha1.PodCliqueSetSpec) bool {
@@ -222,6 +247,7 @@ func validateCliques(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 		} else {
 			errs = append(errs, validateReplicas(path, spec.Replicas, spec.MinAvailable)...)
 		}
+		errs = append(errs, validateMinReadySeconds(path, spec.MinReadySeconds)...)
 		if spec.ScaleConfig != nil {
 			if group := groups[clique.Name]; group != "" {
 				errs = append(errs, field.Forbidden(path.Child("autoScalingConfig"), fmt.Sprintf(
@@ -380,6 +406,7 @@ func validateGroups(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
 		} else {
 			errs = append(errs, validateReplicas(path, *group.Replicas, group.MinAvailable)...)
 		}
+		errs = append(errs, validateMinReadySeconds(path, group.MinReadySeconds)...)
 		errs = append(errs, validateAutoScaling(path.Child("scaleConfig"), spec, group.ScaleConfig, *group.Replicas, group.MinAvailable)...)
 	}
 	return errs

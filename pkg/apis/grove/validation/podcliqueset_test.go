@@ -80,6 +80,11 @@ func TestValidatePodCliqueSet(t *testing.T) {
 			}
 		}
 	}
+	minReady := func(clique, group int32) func(*v1alpha1.PodCliqueSet) {
+		return template(func(s *v1alpha1.PodCliqueSetTemplateSpec) {
+			s.Cliques[0].Spec.MinReadySeconds, s.PodCliqueScalingGroupConfigs[0].MinReadySeconds = clique, group
+		})
+	}
 	const fits = "a-name-of-22-characters" // 23 with svc's 3 less than 45
 
 	for name, tc := range map[string]struct {
@@ -122,6 +127,14 @@ func TestValidatePodCliqueSet(t *testing.T) {
 		"OnDelete of Training": {change: both(training, func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
 		}), wantWarnings: []string{"spec.updateStrategy.type: has no effect: "}},
+		"paused at creation, a partition above replicas": {change: rolling(v1alpha1.RollingRecreateUpdateStrategy{Paused: true, Partition: ptr(int32(100))})},
+		"rollingRecreate without a type": {change: both(rolling(v1alpha1.RollingRecreateUpdateStrategy{Partition: ptr(int32(0))}),
+			func(s *v1alpha1.PodCliqueSet) { s.Spec.UpdateStrategy.Type = "" })},
+		"rollingRecreate of Training": {change: both(training, rolling(v1alpha1.RollingRecreateUpdateStrategy{Paused: true})),
+			wantWarnings: []string{"spec.updateStrategy.rollingRecreate: has no effect: "}},
+		"minReadySeconds of a year": {change: minReady(365*24*60*60, 1)},
+		"minReadySeconds of Training": {change: both(training, minReady(1, 1)),
+			wantWarnings: []string{"spec.template.cliques[0].spec.minReadySeconds (and 1 more): has no effect: "}},
 		"preferred topology": {
 			change: both(
 				template(func(s *v1alpha1.PodCliqueSetTemplateSpec) {
@@ -168,6 +181,12 @@ func TestValidatePodCliqueSet(t *testing.T) {
 			s.Spec.WorkloadType = "X"
 			s.Spec.Template.StartupType = ptr(v1alpha1.CliqueStartupType("X"))
 		}, want: []string{"Unsupported value: spec.updateStrategy.type", "Unsupported value: spec.workloadType", "Unsupported value: spec.template.cliqueStartupType"}},
+		"rollingRecreate with OnDelete": {change: both(rolling(v1alpha1.RollingRecreateUpdateStrategy{}), func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategyType
+		}), want: []string{"Forbidden: spec.updateStrategy.rollingRecreate"}},
+		"a negative partition": {change: rolling(v1alpha1.RollingRecreateUpdateStrategy{Partition: ptr(int32(-1))}), want: []string{"Invalid value: spec.updateStrategy.rollingRecreate.partition"}},
+		"negative minReadySeconds": {change: minReady(-1, -1), want: []string{
+			"Invalid value: spec.template.cliques[0].spec.minReadySeconds", "Invalid value: spec.template.podCliqueScalingGroups[0].minReadySeconds"}},
 		"no clique":                {change: cliques(), want: []string{"Required value: spec.template.cliques"}},
 		"an empty clique":          {change: cliques(nil, clique("a", 1)), want: []string{"Required value: spec.template.cliques[0]"}},
 		"two cliques of one name":  {change: cliques(clique("a", 1), clique("a", 1)), want: []string{"Duplicate value: spec.template.cliques[1].name"}},
@@ -288,6 +307,13 @@ func TestValidatePodCliqueSet(t *testing.T) {
 				t.Errorf("the object was changed: %s", diff)
 			}
 		})
+	}
+}
+
+// rolling sets the update strategy RollingRecreate with these settings.
+func rolling(settings v1alpha1.RollingRecreateUpdateStrategy) func(*v1alpha1.PodCliqueSet) {
+	return func(s *v1alpha1.PodCliqueSet) {
+		s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.RollingRecreateStrategyType, RollingRecreate: &settings}
 	}
 }
 

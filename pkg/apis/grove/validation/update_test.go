@@ -74,6 +74,17 @@ func TestValidatePodCliqueSetUpdate(t *testing.T) {
 				s.Spec.Template.PodCliqueScalingGroupConfigs[0].Annotations = map[string]string{"a": "b"}
 			},
 		},
+		"paused, partition and minReadySeconds": {
+			old: rolling(v1alpha1.RollingRecreateUpdateStrategy{Paused: true, Partition: ptr(int32(1))}),
+			change: both(rolling(v1alpha1.RollingRecreateUpdateStrategy{Partition: ptr(int32(0))}), func(s *v1alpha1.PodCliqueSet) {
+				s.Spec.Template.Cliques[0].Spec.MinReadySeconds, s.Spec.Template.PodCliqueScalingGroupConfigs[0].MinReadySeconds = 10, 20
+			}),
+		},
+		"OnDelete, with the settings of RollingRecreate left in place": {
+			old:    rolling(v1alpha1.RollingRecreateUpdateStrategy{Paused: true}),
+			change: func(s *v1alpha1.PodCliqueSet) { s.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategyType },
+			want:   []string{"Forbidden: spec.updateStrategy.rollingRecreate"},
+		},
 		"the pods of a clique":           {change: image},
 		"the pods of a clique, OnDelete": {old: strategy(v1alpha1.OnDeleteStrategyType), change: image, wantWarnings: []string{"spec.template.cliques[0].spec.podSpec: updateStrategy is OnDelete"}},
 		"labels and annotations of one": {change: firstClique(func(c *v1alpha1.PodCliqueTemplateSpec) {

@@ -44,6 +44,14 @@ func warnings(pcs *v1alpha1.PodCliqueSet) []string {
 	if pcs.Spec.IsOnDelete() && isTraining(&pcs.Spec) {
 		warn(strategyPath, "has no effect: the template of a Training workload is immutable")
 	}
+	if s := pcs.Spec.UpdateStrategy; s != nil && s.RollingRecreate != nil && isTraining(&pcs.Spec) {
+		warn(rollingPath, "has no effect: the template of a Training workload is immutable")
+	}
+	minReadySeconds := func(path *field.Path, seconds int32) {
+		if seconds != 0 && isTraining(&pcs.Spec) {
+			warn(path.Child("minReadySeconds"), "has no effect: pods of a Training workload are available while they run")
+		}
+	}
 	topology := func(path *field.Path, tc *v1alpha1.TopologyConstraint) {
 		if tc != nil && tc.PackDomain == "" && (tc.Pack == nil || tc.Pack.Required == "") {
 			warn(path.Child("topologyConstraint"), "stored, but has no effect: pods are placed without regard to it; use preferred pod affinity")
@@ -89,6 +97,7 @@ func warnings(pcs *v1alpha1.PodCliqueSet) []string {
 				}
 			}
 		}
+		minReadySeconds(path.Child("spec"), clique.Spec.MinReadySeconds)
 		if len(clique.Spec.StartsAfter) > 0 && *template.StartupType != v1alpha1.CliqueStartupTypeExplicit {
 			warn(path.Child("spec", "startsAfter"), fmt.Sprintf("has no effect: cliqueStartupType is %s, startsAfter is for %s", *template.StartupType, v1alpha1.CliqueStartupTypeExplicit))
 		}
@@ -109,6 +118,7 @@ func warnings(pcs *v1alpha1.PodCliqueSet) []string {
 	for i, group := range template.PodCliqueScalingGroupConfigs {
 		path := groupsPath.Index(i)
 		topology(path, group.TopologyConstraint)
+		minReadySeconds(path, group.MinReadySeconds)
 		if len(group.ResourceSharing) > 0 {
 			warn(path.Child("resourceSharing"), claims)
 		}
