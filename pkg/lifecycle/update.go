@@ -159,6 +159,7 @@ const (
 	UpdateWaitsForCapacity     UpdateReason = "WaitingForCapacity"
 	UpdateWaitsForReadiness    UpdateReason = "WaitingForReadiness"
 	UpdateWaitsForMinAvailable UpdateReason = "WaitingForMinAvailable"
+	UpdateTemplateRejected     UpdateReason = "TemplateRejected"
 	UpdateStalled              UpdateReason = "UpdateStalled"
 )
 

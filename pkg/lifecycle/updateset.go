@@ -30,6 +30,8 @@ type SetUpdate struct {
 	Replicas []SetReplica
 	// Waits contains the condition Progressing of the PodCliques and scaling groups of the current replica, by name.
 	Waits map[string]UpdateState
+	// Rejected is why the API server rejects pods of the revision, "": it does not, or that is unknown.
+	Rejected string
 	// StalledAfter is the time without progress after which an update has stalled. Not positive: never.
 	StalledAfter time.Duration
 }
@@ -117,6 +119,7 @@ func (u SetUpdate) HoldsGroup(r SetReplica, g ScalingGroup) bool {
 //     if nothing of it is scheduled; and when no replica that follows the revision has scheduled pods and is unavailable.
 //   - No replica is selected while the update is paused, and none below the partition.
 //   - A replica that is being updated when the template changes again stays the current one.
+//   - While the API server rejects pods of the revision, no replica is selected, and none is the current one.
 //   - Unknown states select no replica, and do not complete the update. Neither does a replica with objects that are being
 //     deleted, or that must be gone before the replica is recreated: their pods are of an earlier template.
 func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
@@ -166,6 +169,9 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	u.reach(p)
 	if updated := int(d.UpdatedCliques + d.UpdatedGroups); updated > u.Updated {
 		p.LastProgress = now
+	}
+	if u.Rejected != "" && (len(pending) > 0 || !known) {
+		return u.rejected(d)
 	}
 	if u.Current != nil && current == nil {
 		d.Current, d.CurrentSince = nil, time.Time{} // scaled in
@@ -232,6 +238,17 @@ func (u SetUpdate) reach(p *Progress) {
 		}
 	}
 	p.reach(reached...)
+}
+
+// RetryRejected is how often the API server is asked again whether it accepts pods that it rejects.
+const RetryRejected = 30 * time.Second
+
+// rejected returns the decision while the API server rejects pods of the revision: no replica is updated. Source:
+// docs/decisions, U9.
+func (u SetUpdate) rejected(d SetUpdateDecision) SetUpdateDecision {
+	d.Current, d.CurrentSince = nil, time.Time{}
+	d.State, d.RequeueAfter = UpdateState{UpdateTemplateRejected, u.Rejected}, RetryRejected
+	return d
 }
 
 // before compares replicas by the order in which they are updated.

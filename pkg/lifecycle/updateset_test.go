@@ -137,6 +137,7 @@ func TestDecideSetUpdate(t *testing.T) {
 	stalledAfter := func(d time.Duration) func(*lifecycle.SetUpdate) {
 		return func(u *lifecycle.SetUpdate) { u.StalledAfter = d }
 	}
+	rejected := func(u *lifecycle.SetUpdate) { u.Rejected = "nothing is replaced: no such volume" }
 	a, b := lifecycle.Target{Generation: "gen-a"}, lifecycle.Target{Generation: "gen-b"}
 	index := func(i int) *int { return &i }
 	const (
@@ -173,6 +174,31 @@ func TestDecideSetUpdate(t *testing.T) {
 		"a change that affects no replica ends when it begins": {
 			u:    change(rollingSet(begun(b), -1, inSet(0), inSet(1)), updatedBefore(4)),
 			want: decision{Progress: begun(b, overNow), State: state(lifecycle.UpdateComplete, complete)},
+		},
+
+		// The API server rejects pods of the template.
+		"a rejected template: no replica is selected": {
+			u: change(rollingSet(begun(b), -1, inSet(0, behind), inSet(1, behind)), rejected, stalledAfter(time.Nanosecond)),
+			want: decision{Progress: begun(b), State: state(lifecycle.UpdateTemplateRejected, "nothing is replaced: no such volume"),
+				RequeueAfter: lifecycle.RetryRejected},
+		},
+		"a rejected template: the replica that the update before was at is not updated": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind)), rejected),
+			want: decision{Progress: begun(b), State: state(lifecycle.UpdateTemplateRejected, "nothing is replaced: no such volume"),
+				RequeueAfter: lifecycle.RetryRejected},
+		},
+		"a rejected template that the PodCliques do not know yet": {
+			u: change(rollingSet(begun(b), 1, inSet(1, groupIs(groupUnknown))), rejected, updatedBefore(1)),
+			want: decision{Progress: begun(b), State: state(lifecycle.UpdateTemplateRejected, "nothing is replaced: no such volume"),
+				RequeueAfter: lifecycle.RetryRejected},
+		},
+		"a rejected template that no replica needs": {
+			u:    change(rollingSet(begun(b), -1, inSet(0)), rejected, updatedBefore(2)),
+			want: decision{Progress: begun(b, overNow), State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"a rejected template under OnDelete": {
+			u:    change(rollingSet(nil, -1, inSet(0, behind)), rejected, onDelete),
+			want: decision{State: state(lifecycle.UpdateOnDelete, "1 replica has pods of an earlier template; they stay until they are deleted")},
 		},
 
 		// The order.
