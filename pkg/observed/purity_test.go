@@ -11,6 +11,6 @@ import (
 // The package converts API objects to facts.
 func TestPure(t *testing.T) {
 	t.Parallel()
-	purity.Check(t, "time", "k8s.io/api/...", "k8s.io/apimachinery/...",
+	purity.Check(t, "time", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/resource",
 		purity.Module+"/pkg/apis/...", purity.Module+"/pkg/lifecycle", purity.Module+"/pkg/message", purity.Module+"/pkg/naming")
 }
