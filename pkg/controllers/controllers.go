@@ -58,7 +58,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		name  string
 		setup func(ctrl.Manager) error
 	}{
-		{"PodCliqueSet", podcliqueset.New(cached, live, o.Clock, o.SchedulerName, o.StalledUpdateAfter).SetupWithManager},
+		{"PodCliqueSet", podcliqueset.New(cached, live, o.Clock, o.SchedulerName, o.WaitImage, o.StalledUpdateAfter).SetupWithManager},
 		{"PodCliqueScalingGroup", podcliquescalinggroup.New(cached, live, o.Clock, o.SchedulerName, o.StalledUpdateAfter).SetupWithManager},
 		{"PodClique", podclique.New(cached, live, o.Clock, podclique.Options{
 			SchedulerName: o.SchedulerName, WaitImage: o.WaitImage, StalledUpdateAfter: o.StalledUpdateAfter}).SetupWithManager},

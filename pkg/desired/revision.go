@@ -392,3 +392,10 @@ func (r *Revision) hasTurn(set *v1alpha1.PodCliqueSet, i int, live metav1.Object
 }
 
 func text64(n int64) string { return strconv.FormatInt(n, 10) }
+
+// Created reports whether a pod of the set was created from the template that its clique has in the revision. It is
+// assumed of a pod that does not say so.
+func (r *Revision) Created(pod *corev1.Pod) bool {
+	hash, c := pod.Labels[v1alpha1.LabelPodTemplateHash], r.clique(pod.Labels[v1alpha1.LabelTemplateName])
+	return hash == "" || c == nil || hash == c.Hash || slices.Contains(c.Adopted, hash)
+}

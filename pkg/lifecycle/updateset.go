@@ -119,7 +119,8 @@ func (u SetUpdate) HoldsGroup(r SetReplica, g ScalingGroup) bool {
 //     if nothing of it is scheduled; and when no replica that follows the revision has scheduled pods and is unavailable.
 //   - No replica is selected while the update is paused, and none below the partition.
 //   - A replica that is being updated when the template changes again stays the current one.
-//   - While the API server rejects pods of the revision, no replica is selected, and none is the current one.
+//   - While the API server rejects pods of the revision, no replica is selected, and the current one, if there is one, is
+//     not updated to it.
 //   - Unknown states select no replica, and do not complete the update. Neither does a replica with objects that are being
 //     deleted, or that must be gone before the replica is recreated: their pods are of an earlier template.
 func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
@@ -170,11 +171,11 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	if updated := int(d.UpdatedCliques + d.UpdatedGroups); updated > u.Updated {
 		p.LastProgress = now
 	}
-	if u.Rejected != "" && (len(pending) > 0 || !known) {
-		return u.rejected(d)
-	}
 	if u.Current != nil && current == nil {
 		d.Current, d.CurrentSince = nil, time.Time{} // scaled in
+	}
+	if u.Rejected != "" && (len(pending) > 0 || !known) {
+		return u.rejected(d)
 	}
 	if current != nil {
 		changes, knows := current.changes()
@@ -243,10 +244,10 @@ func (u SetUpdate) reach(p *Progress) {
 // RetryRejected is how often the API server is asked again whether it accepts pods that it rejects.
 const RetryRejected = 30 * time.Second
 
-// rejected returns the decision while the API server rejects pods of the revision: no replica is updated. Source:
-// docs/decisions, U9.
+// rejected returns the decision while the API server rejects pods of the revision: no replica is selected. The one that
+// the update was at when the template changed stays the current one, so that the update goes on with it; its children
+// get no turn meanwhile. Source: docs/decisions, U9.
 func (u SetUpdate) rejected(d SetUpdateDecision) SetUpdateDecision {
-	d.Current, d.CurrentSince = nil, time.Time{}
 	d.State, d.RequeueAfter = UpdateState{UpdateTemplateRejected, u.Rejected}, RetryRejected
 	return d
 }

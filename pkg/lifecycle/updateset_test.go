@@ -182,15 +182,15 @@ func TestDecideSetUpdate(t *testing.T) {
 			want: decision{Progress: begun(b), State: state(lifecycle.UpdateTemplateRejected, "nothing is replaced: no such volume"),
 				RequeueAfter: lifecycle.RetryRejected},
 		},
-		"a rejected template: the replica that the update before was at is not updated": {
+		"a rejected template: the replica that the update before was at stays the current one": {
 			u: change(rollingSet(begun(b), 1, inSet(0, behind), inSet(1, behind)), rejected),
-			want: decision{Progress: begun(b), State: state(lifecycle.UpdateTemplateRejected, "nothing is replaced: no such volume"),
-				RequeueAfter: lifecycle.RetryRejected},
+			want: at(1, decision{Progress: begun(b), State: state(lifecycle.UpdateTemplateRejected, "nothing is replaced: no such volume"),
+				RequeueAfter: lifecycle.RetryRejected}),
 		},
 		"a rejected template that the PodCliques do not know yet": {
 			u: change(rollingSet(begun(b), 1, inSet(1, groupIs(groupUnknown))), rejected, updatedBefore(1)),
-			want: decision{Progress: begun(b), State: state(lifecycle.UpdateTemplateRejected, "nothing is replaced: no such volume"),
-				RequeueAfter: lifecycle.RetryRejected},
+			want: at(1, decision{Progress: begun(b), State: state(lifecycle.UpdateTemplateRejected, "nothing is replaced: no such volume"),
+				RequeueAfter: lifecycle.RetryRejected}),
 		},
 		"a rejected template that no replica needs": {
 			u:    change(rollingSet(begun(b), -1, inSet(0)), rejected, updatedBefore(2)),

@@ -20,17 +20,23 @@ var _ client.Client = &API{}
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-// Create implements client.Writer.
-func (a *API) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+// Create implements client.Writer. With dry-run, Refuse is asked, and nothing is stored.
+func (a *API) Create(_ context.Context, o client.Object, options ...client.CreateOption) error {
 	t, err := a.tableOf(o)
 	if err != nil {
 		return err
 	}
-	made, err := a.create(t, o)
+	made, err := a.create(t, o, isDryRun(options))
 	if err != nil {
 		return err
 	}
 	return fill(o, made, t.gvk, false)
+}
+
+func isDryRun(options []client.CreateOption) bool {
+	o := &client.CreateOptions{}
+	o.ApplyOptions(options)
+	return len(o.DryRun) > 0
 }
 
 // Update implements client.Writer.

@@ -217,9 +217,13 @@ func (c cachedClient) List(ctx context.Context, into client.ObjectList, options 
 	return c.p.cache.List(ctx, into, options...)
 }
 
-// Create implements client.Writer.
+// Create implements client.Writer. A creation with dry-run writes nothing.
 func (c cachedClient) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
-	if err := c.p.write(o); err != nil {
+	if isDryRun(options) {
+		if c.p.crashed.Load() {
+			return errCrashed
+		}
+	} else if err := c.p.write(o); err != nil {
 		return err
 	}
 	return c.API.Create(ctx, o, options...)

@@ -50,8 +50,8 @@ func (a *API) refused(verb Verb, o client.Object) error {
 	return a.Refuse(verb, o)
 }
 
-// create stores a new object, and returns the stored one.
-func (a *API) create(t *table, o client.Object) (client.Object, error) {
+// create stores a new object, except with dry-run, and returns it.
+func (a *API) create(t *table, o client.Object, dryRun bool) (client.Object, error) {
 	if o.GetResourceVersion() != "" {
 		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
@@ -63,6 +63,9 @@ func (a *API) create(t *table, o client.Object) (client.Object, error) {
 	key := client.ObjectKeyFromObject(o)
 	if t.objects[key] != nil {
 		return nil, apierrors.NewAlreadyExists(t.resource, key.Name)
+	}
+	if dryRun {
+		return o, nil
 	}
 	made := o.DeepCopyObject().(client.Object)
 	made.GetObjectKind().SetGroupVersionKind(t.gvk)

@@ -83,7 +83,7 @@ func (c *Client) Problems(object client.Object, err error, now time.Time) []desi
 			problems = append(problems, p)
 			continue
 		}
-		key := withoutDigits(p.Message)
+		key := WithoutDigits(p.Message)
 		passing, reasons[key] = append(passing, Fact{Key: key, Text: p.Message}), p.Reason
 	}
 	for _, f := range c.passing.Observe(string(object.GetUID()), now, passing...) {
@@ -97,8 +97,8 @@ func (c *Client) Problems(object client.Object, err error, now time.Time) []desi
 	return slices.Compact(problems)
 }
 
-// withoutDigits returns a text without its digits.
-func withoutDigits(text string) string {
+// WithoutDigits returns a text without its digits.
+func WithoutDigits(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsDigit(r) {
 			return -1
@@ -140,6 +140,12 @@ func isTransient(err error) bool {
 	}
 	status := apierrors.APIStatus(nil)
 	return !errors.As(err, &status) // not a response of the API server
+}
+
+// IsRejection reports whether an error of a request to create an object with dry-run says that the object cannot be
+// created. Other errors say nothing about it: it is unknown to a webhook that does not support dry-run, for instance.
+func IsRejection(err error) bool {
+	return !isTransient(err) && !apierrors.IsAlreadyExists(err) && !strings.Contains(err.Error(), "does not support dry run")
 }
 
 // isRefusal reports whether admission rejects an object: a quota, a limit range, a policy or a webhook. The status reports

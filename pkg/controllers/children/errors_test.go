@@ -3,6 +3,7 @@
 package children
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -210,5 +211,29 @@ func TestARefusalIsOneLineOfTheLog(t *testing.T) {
 	}
 	if _, err := c.Result(ctx, key, now.Add(time.Minute), 0, refused); err != nil || len(lines) != 2 {
 		t.Errorf("error %v, log %q; want a second line", err, lines)
+	}
+}
+
+// TestIsRejection: only an answer about the object itself rejects it.
+func TestIsRejection(t *testing.T) {
+	t.Parallel()
+	pods := corev1.Resource("pods")
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"invalid":         {apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), "p", nil), true},
+		"forbidden":       {apierrors.NewForbidden(pods, "p", errors.New("maximum cpu usage per Container is 1")), true},
+		"denied":          {apierrors.NewBadRequest(`admission webhook "images.example" denied the request: not signed`), true},
+		"no dry-run":      {apierrors.NewBadRequest(`admission webhook "images.example" does not support dry run`), false},
+		"the name exists": {apierrors.NewAlreadyExists(pods, "p"), false},
+		"a webhook fails": {apierrors.NewInternalError(errors.New(`failed calling webhook "images.example"`)), false},
+		"too slow":        {fmt.Errorf("creating: %w", context.DeadlineExceeded), false},
+		"throttled":       {apierrors.NewTooManyRequests("later", 1), false},
+		"conflict":        {apierrors.NewConflict(pods, "p", errors.New("changed")), false},
+	} {
+		if got := IsRejection(tc.err); got != tc.want {
+			t.Errorf("%s: %t, want %t", name, got, tc.want)
+		}
 	}
 }

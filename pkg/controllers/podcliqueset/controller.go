@@ -37,18 +37,20 @@ type Reconciler struct {
 	children      *children.Client
 	clock         clock.PassiveClock
 	schedulerName string
+	waitImage     string // see desired.PodOptions
 	// stalledUpdateAfter is the time without progress after which an update has stalled. Not positive: never.
 	stalledUpdateAfter time.Duration
 	recorder           events.EventRecorder // nil before SetupWithManager
 	stories            children.Memory[story]
+	trials             children.Memory[trial]
 }
 
 // New returns a Reconciler. c reads from the cache, live from the API server. schedulerName is set on pods whose
-// template has no schedulerName. stalledUpdateAfter is the time without progress after which an update has stalled;
+// template has no schedulerName; waitImage is the image of the container that waits for other cliques. stalledUpdateAfter is the time without progress after which an update has stalled;
 // not positive: never.
-func New(c client.Client, live client.Reader, clock clock.PassiveClock, schedulerName string, stalledUpdateAfter time.Duration) *Reconciler {
+func New(c client.Client, live client.Reader, clock clock.PassiveClock, schedulerName, waitImage string, stalledUpdateAfter time.Duration) *Reconciler {
 	return &Reconciler{client: c, live: live, children: children.NewClient(c, live), clock: clock, schedulerName: schedulerName,
-		stalledUpdateAfter: stalledUpdateAfter}
+		waitImage: waitImage, stalledUpdateAfter: stalledUpdateAfter}
 }
 
 // SetupWithManager registers the controller. The cache finds children by owner (children.Index).

@@ -52,6 +52,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.client.Get(ctx, request.NamespacedName, live); err != nil {
 		metrics.UnderWay(v1alpha1.KindPodCliqueSet, request.String(), 0)
 		r.stories.Forget(request.NamespacedName)
+		r.trials.Forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if live.DeletionTimestamp != nil {
@@ -102,7 +103,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		for i := range decisions {
 			facts[i].Waits = decisions[i].Note()
 		}
-		update = r.decideUpdate(set, facts, cliques, groups, now) // an update does not end while a replica waits for pods of an earlier attempt
+		rejected, err := r.tryTemplate(ctx, set, revision, owned, now)
+		if err != nil {
+			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
+		}
+		update = r.decideUpdate(set, facts, cliques, groups, rejected, now) // an update does not end while a replica waits for pods of an earlier attempt
+		if rejected != "" {
+			set.Status.UpdateProgress.CurrentlyUpdating = nil // its children get no turn
+		}
 		recordedReplicas = desired.RecordedReplicas(set, current)
 		holds, err := r.holds(ctx, set, facts)
 		if err != nil {

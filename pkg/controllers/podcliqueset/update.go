@@ -177,12 +177,13 @@ func (r *Reconciler) previous(ctx context.Context, set *v1alpha1.PodCliqueSet) (
 }
 
 // decideUpdate returns the decision on an update of the set; nil for Training, whose template is not rolled out.
-func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup, now time.Time) *lifecycle.SetUpdateDecision {
+// rejected is the result of tryTemplate.
+func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup, rejected string, now time.Time) *lifecycle.SetUpdateDecision {
 	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
 		return nil
 	}
 	u := observed.SetUpdate(set, facts, cliques, groups)
-	u.StalledAfter = r.stalledUpdateAfter
+	u.Rejected, u.StalledAfter = rejected, r.stalledUpdateAfter
 	d := lifecycle.DecideSetUpdate(u, now)
 	return &d
 }

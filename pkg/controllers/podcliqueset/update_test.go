@@ -229,7 +229,7 @@ func TestDecideUpdateIsNotForTraining(t *testing.T) {
 	for kind, want := range map[v1alpha1.WorkloadType]bool{v1alpha1.WorkloadTypeInference: true, "": true, v1alpha1.WorkloadTypeTraining: false} {
 		s := podCliqueSet(0)
 		s.Spec.WorkloadType = kind
-		if d := (&Reconciler{}).decideUpdate(s, nil, nil, nil, time.Unix(0, 0)); (d != nil) != want {
+		if d := (&Reconciler{}).decideUpdate(s, nil, nil, nil, "", time.Unix(0, 0)); (d != nil) != want {
 			t.Errorf("%q: %+v", kind, d)
 		}
 	}

@@ -39,6 +39,12 @@ const (
 	// EventUpdateStalled, Warning, on a PodCliqueSet: an update has made no progress for longer than
 	// --stalled-update-after.
 	EventUpdateStalled = "UpdateStalled"
+	// EventTemplateRejected, Warning, on a PodCliqueSet: the template has changed, and the API server rejects a pod of
+	// the new one, which was created with dry-run. Nothing is replaced until it is accepted or the template is changed.
+	EventTemplateRejected = "TemplateRejected"
+	// EventTemplateUnchecked, Normal, on a PodCliqueSet: an update begins although it is unknown whether the API server
+	// accepts pods of the new template, because a webhook does not support dry-run or does not answer.
+	EventTemplateUnchecked = "TemplateUnchecked"
 	// EventReplicaReplaced, Normal, on a PodCliqueSet or PodCliqueScalingGroup: the whole replica is replaced, because
 	// its PodCliques were deleted. Its attempt was raised.
 	EventReplicaReplaced = "ReplicaReplaced"

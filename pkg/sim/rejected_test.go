@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+// rejectImages makes the API server reject pods whose image ends with the given text, as an admission policy does.
+func rejectImages(c *Cluster, suffix string) {
+	c.API.Refuse = func(verb Verb, o client.Object) error {
+		if pod, ok := o.(*corev1.Pod); ok && verb == Create && strings.HasSuffix(pod.Spec.Containers[0].Image, suffix) {
+			return apierrors.NewForbidden(corev1.Resource("pods"), pod.Name, errors.New("the image is not allowed"))
+		}
+		return nil
+	}
+}
+
+// wantEvents fails the test unless the timeline has n events with the reason.
+func wantEvents(c *Cluster, n int, reason string) {
+	c.t.Helper()
+	if got := strings.Count(c.Timeline.String(), "event "+reason); got != n {
+		c.Fatalf("%d events %s, want %d", got, reason, n)
+	}
+}
+
+// A template whose pods the API server rejects replaces nothing, however long; with a corrected template, or when pods
+// are accepted, the update goes on.
+func TestRejectedTemplate(t *testing.T) {
+	for _, policyIsChanged := range []bool{false, true} {
+		c := newService(t, Nodes(2, 4), 2, nil)
+		before := uids(c)
+		c.Timeline.Say("the image becomes one that a policy forbids")
+		rejectImages(c, "main:2")
+		image(c, podCliqueSet(), "registry.example/main:2", "web")
+		c.Advance(20 * time.Minute)
+		wantReplaced(c, before)
+		wantAvailable(c, 6)
+		wantProgress(c, lifecycle.UpdateTemplateRejected, "clique web: ")
+		wantEvents(c, 1, v1alpha1.EventTemplateRejected)
+		if policyIsChanged {
+			c.API.Refuse = nil
+			c.Advance(5 * time.Minute)
+			wantUpdated(c)
+			wantAvailable(c, 6)
+			continue
+		}
+		c.Timeline.Say("it becomes main:3")
+		image(c, podCliqueSet(), "registry.example/main:3", "web")
+		c.Advance(5 * time.Minute)
+		wantUpdated(c)
+		wantAvailable(c, 6)
+		wantEvents(c, 1, v1alpha1.EventTemplateRejected)
+		c.Timeline.Golden(t, "rollout-rejected")
+	}
+}
+
+// A rejected template that follows one that is being rolled out stops the update: the replica that it was at keeps its
+// ready pods.
+func TestRejectedTemplateDuringAnUpdate(t *testing.T) {
+	for seed := range int64(10) {
+		c := newService(t, Nodes(2, 4), 2, nil)
+		rejectImages(c, "main:3")
+		image(c, podCliqueSet(), "registry.example/main:2", "web")
+		c.Advance(time.Duration(seed) * 5 * time.Second)
+		before := uids(c)
+		image(c, podCliqueSet(), "registry.example/main:3", "web")
+		c.Advance(5 * time.Minute)
+		gone := 0
+		now := uids(c)
+		for name := range before {
+			if now[name] != before[name] {
+				gone++
+			}
+		}
+		if gone > 1 { // the pod in flight
+			c.Fatalf("%d pods were replaced since the template is rejected", gone)
+		}
+		wantProgress(c, lifecycle.UpdateTemplateRejected, "clique web: ")
+		image(c, podCliqueSet(), "registry.example/main:4", "web")
+		c.Advance(10 * time.Minute)
+		wantUpdated(c)
+		wantAvailable(c, 6)
+	}
+}
+
+// Of a scaling group whose replicas are replaced whole, the cliques without a change are tried, too.
+func TestRejectedTemplateOfAScalingGroup(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(8, 4), Check: both(invariants(), both(terminations(), updates()))})
+	c.Create(podCliqueSet())
+	c.Advance(time.Minute)
+	before := uids(c)
+	c.API.Refuse = func(verb Verb, o client.Object) error {
+		if pod, ok := o.(*corev1.Pod); ok && verb == Create && pod.Labels[v1alpha1.LabelTemplateName] != "worker" {
+			return apierrors.NewForbidden(corev1.Resource("pods"), pod.Name, errors.New("no new leaders"))
+		}
+		return nil
+	}
+	image(c, podCliqueSet(), "registry.example/main:2", "worker")
+	c.Advance(5 * time.Minute)
+	wantReplaced(c, before)
+	wantProgress(c, lifecycle.UpdateTemplateRejected, "clique leader: ")
+	c.API.Refuse = nil
+	c.Advance(5 * time.Minute)
+	wantUpdated(c)
+}
+
+// An API server that cannot say whether it accepts pods does not stop an update; one event says that it is unknown.
+func TestUncheckedTemplate(t *testing.T) {
+	c := newService(t, Nodes(2, 4), 2, nil)
+	asked := false
+	c.API.Refuse = func(verb Verb, o client.Object) error {
+		if _, ok := o.(*corev1.Pod); ok && verb == Create && !asked {
+			asked = true
+			return apierrors.NewBadRequest(`admission webhook "images.example" does not support dry run`)
+		}
+		return nil
+	}
+	image(c, podCliqueSet(), "registry.example/main:2", "web")
+	c.Advance(5 * time.Minute)
+	wantUpdated(c)
+	wantAvailable(c, 6)
+	wantEvents(c, 1, v1alpha1.EventTemplateUnchecked)
+	wantEvents(c, 0, v1alpha1.EventTemplateRejected)
+}
+
+// Under OnDelete a rejected template is told once, and changes nothing else.
+func TestRejectedTemplateOnDelete(t *testing.T) {
+	c := newService(t, Nodes(2, 4), 2, func(set *v1alpha1.PodCliqueSet) {
+		set.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
+	})
+	before := uids(c)
+	rejectImages(c, "main:2")
+	image(c, podCliqueSet(), "registry.example/main:2", "web")
+	c.Advance(20 * time.Minute)
+	wantReplaced(c, before)
+	wantProgress(c, lifecycle.UpdateOnDelete, "")
+	wantEvents(c, 1, v1alpha1.EventTemplateRejected)
+}
