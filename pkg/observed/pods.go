@@ -37,7 +37,7 @@ func Pod(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node stri
 		Gated:       len(pod.Spec.SchedulingGates) > 0,
 		Scheduled:   pod.Spec.NodeName != "",
 		Running:     pod.Status.Phase == corev1.PodRunning,
-		Outdated:    pod.Labels[v1alpha1.LabelPodTemplateHash] != clique.Labels[v1alpha1.LabelPodTemplateHash],
+		Outdated:    isOutdated(clique, pod),
 		Ended:       pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		Terminating: pod.DeletionTimestamp != nil,
 		Orphan:      metav1.GetControllerOfNoCopy(pod) == nil,
@@ -68,6 +68,29 @@ func Pod(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node stri
 		p.LostNode, p.Ready, p.ReadySince = pod.Spec.NodeName, false, time.Time{}
 	}
 	return p
+}
+
+// isOutdated reports whether a pod was created from another template than that of its PodClique. A pod whose template is
+// unknown was not: no ready pod is replaced because a user has removed its label.
+func isOutdated(clique *v1alpha1.PodClique, pod *corev1.Pod) bool {
+	hash := PodTemplateHash(clique, pod)
+	return hash != "" && hash != clique.Labels[v1alpha1.LabelPodTemplateHash]
+}
+
+// PodTemplateHash returns the hash of the template that a pod of a PodClique was created from: its label; without one,
+// the hash that its name proves, which may be that of the current template or of the one that all pods of the PodClique
+// followed before. "": unknown.
+func PodTemplateHash(clique *v1alpha1.PodClique, pod *corev1.Pod) string {
+	if hash := pod.Labels[v1alpha1.LabelPodTemplateHash]; hash != "" {
+		return hash
+	}
+	index := PodIndex(clique.Name, pod)
+	for _, hash := range []string{clique.Labels[v1alpha1.LabelPodTemplateHash], textOf(clique.Status.CurrentPodTemplateHash)} {
+		if hash != "" && pod.Name == naming.Pod(clique.Name, string(clique.UID), hash, index, "") {
+			return hash
+		}
+	}
+	return ""
 }
 
 // PodIndex returns the index of a pod in the PodClique with the given name, -1 if it has none. It is read from the

@@ -15,6 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/observed"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -171,7 +172,7 @@ var t0 = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 func TestPod(t *testing.T) {
 	t.Parallel()
 	clique := podClique(0, "a")
-	clique.Labels[v1alpha1.LabelPodTemplateHash] = "h"
+	clique.Labels[v1alpha1.LabelPodTemplateHash], clique.Status.CurrentPodTemplateHash = "h", ptr.To("before")
 	pod := func(changes ...func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", CreationTimestamp: metav1.NewTime(t0),
@@ -208,6 +209,14 @@ func TestPod(t *testing.T) {
 			func(p *lifecycle.Pod) { *p = base; p.Gated, p.Cause = true, "it has the scheduling gate x" }},
 		"of another template": {pod(running, func(p *corev1.Pod) { p.Labels[v1alpha1.LabelPodTemplateHash] = "old" }),
 			func(p *lifecycle.Pod) { ready(p); p.Outdated = true }},
+		"without the hash of its template": {pod(running, func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelPodTemplateHash) }), ready},
+		"without the hash of its template, which its name proves": {pod(running, func(p *corev1.Pod) {
+			delete(p.Labels, v1alpha1.LabelPodTemplateHash)
+			p.Name = naming.Pod(clique.Name, string(clique.UID), "before", 4, "")
+		}), func(p *lifecycle.Pod) {
+			ready(p)
+			p.Name, p.Outdated = naming.Pod(clique.Name, string(clique.UID), "before", 4, ""), true
+		}},
 		"failed, its containers contain the time": {pod(running, failed, func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{
 				{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(t0.Add(5 * time.Minute))}}},

@@ -104,7 +104,8 @@ func blockedErr(clique *v1alpha1.PodClique, others []*corev1.Pod, blocked []life
 	return errors.Join(errs...)
 }
 
-// restoreLabels restores the labels that identify the workload of pods. Without them the Service does not select the pod.
+// restoreLabels restores the labels that identify the workload of pods, without which the Service does not select them,
+// and the template hash of pods that have none, if it is known.
 func (r *Reconciler) restoreLabels(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, facts []lifecycle.Pod) error {
 	indices := make(map[string]int, len(facts))
 	for _, f := range facts {
@@ -118,6 +119,11 @@ func (r *Reconciler) restoreLabels(ctx context.Context, clique *v1alpha1.PodCliq
 			continue
 		}
 		want[v1alpha1.LabelPodIndex] = strconv.Itoa(index)
+		if hash := observed.PodTemplateHash(clique, pod); hash != "" {
+			want[v1alpha1.LabelPodTemplateHash] = hash
+		} else {
+			delete(want, v1alpha1.LabelPodTemplateHash)
+		}
 		for k, v := range want {
 			if pod.Labels[k] != v {
 				errs = append(errs, r.children.RestoreLabels(ctx, pod, want))
