@@ -41,7 +41,7 @@ func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]
 		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueSetAttempt, attemptOf(live[name], observed.SetAttempt(set, i)).Set)
 		c.ObjectMeta = objectMeta(set, v1alpha1.KindPodCliqueSet, name, withTemplate(t.Labels, labels), c.Annotations)
 		if isKept {
-			keepRevision(c, live[name], observed.HasTurn(live[name]))
+			keepRevision(c, live[name], observed.HasTurn(live[name]) && !observed.CliqueProgress(live[name]).Open())
 		} else {
 			follows.follow(set, c, t, follows == r && r.hasTurn(set, i, live[name]), live[name])
 			if set.Spec.IsPaused() && observed.IsCurrentlyUpdating(set, i) {
@@ -122,7 +122,7 @@ func ScalingGroups(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[stri
 		switch g := live[name]; {
 		case hold != nil && g != nil && hold.Groups[name]:
 			for _, key := range []string{v1alpha1.AnnotationGenerationHash, v1alpha1.AnnotationRevision, v1alpha1.AnnotationUpdateTurn} {
-				if value := g.Annotations[key]; value != "" {
+				if value := g.Annotations[key]; value != "" && !(key == v1alpha1.AnnotationUpdateTurn && observed.IsGroupUpdating(g)) {
 					ours[key] = value
 				}
 			}

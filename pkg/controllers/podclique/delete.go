@@ -61,7 +61,8 @@ func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodCli
 			}
 		}
 		// The update must come to the same decision on these pods.
-		again := r.decideUpdate(clique, observed.CliquePods(clique, own, r.children.Unreachable(ctx)), minAvailable, d, now)
+		facts, _ := r.sightings.Of(clique, nil).Date(observed.CliquePods(clique, own, r.children.Unreachable(ctx)), observed.Ends(clique), now)
+		again := r.decideUpdate(clique, facts, minAvailable, d, now)
 		for _, deletion := range deletions {
 			if takesReady(deletion) && !slices.ContainsFunc(again.Delete, func(other lifecycle.Deletion) bool { return other.Pod.UID == deletion.Pod.UID }) {
 				return apierrors.NewConflict(v1alpha1.Resource("podcliques"), clique.Name, fmt.Errorf("no ready pod is deleted: %s", again.State.Message))

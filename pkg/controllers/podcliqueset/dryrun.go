@@ -174,10 +174,10 @@ func (r *Reconciler) trialPods(ctx context.Context, set *v1alpha1.PodCliqueSet, 
 // scaling-group replica that it belongs to, in place of all pods of the replica.
 func (r *Reconciler) trialUnit(ctx context.Context, set *v1alpha1.PodCliqueSet, revision *desired.Revision, c *v1alpha1.PodClique, pods []*corev1.Pod, owned ownedObjects) ([]trialPod, error) {
 	i := naming.Index(c.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
-	wanted, live := desired.PodCliques(set, revision, i, owned.cliques), owned.cliques
+	wanted, live := desired.PodCliques(set, revision, i, nil, nil), owned.cliques
 	group := owned.groups[c.Labels[v1alpha1.LabelPodCliqueScalingGroup]]
 	if group != nil {
-		wanted, live = desired.MemberPodCliques(set, revision, group, observed.GroupReplicaIndex(c), owned.members), owned.members
+		wanted, live = desired.MemberPodCliques(set, revision, group, observed.GroupReplicaIndex(c), nil, nil), owned.members
 		pods = nil
 	}
 	var trials []trialPod
@@ -187,6 +187,7 @@ func (r *Reconciler) trialUnit(ctx context.Context, set *v1alpha1.PodCliqueSet, 
 		if existing == nil || group == nil && existing != c {
 			continue
 		}
+		want.Spec.Replicas = existing.Spec.Replicas
 		described, _ := desired.Updated(existing, want)
 		// The suffix of the name is not that of any pod: pods replace pods with a UID, or none.
 		pod, err := desired.Pod(described, lifecycle.NewPod{Replaces: "dry-run"}, desired.PodOptions{SchedulerName: r.schedulerName, WaitImage: r.waitImage})

@@ -109,7 +109,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		update = r.decideUpdate(set, facts, cliques, groups, rejected, now) // an update does not end while a replica waits for pods of an earlier attempt
 		if rejected != "" {
-			set.Status.UpdateProgress.CurrentlyUpdating = nil // its children get no turn
+			// No child gets a turn, and none is told the revision, also not of the replica that was being updated.
+			set.Status.UpdateProgress.CurrentlyUpdating, set.Status.UpdateProgress.ReachedIndices = nil, ""
 		}
 		recordedReplicas = desired.RecordedReplicas(set, current)
 		holds, err := r.holds(ctx, set, facts)
