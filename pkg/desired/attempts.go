@@ -5,6 +5,7 @@ package desired
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,7 +19,9 @@ import (
 // exist are dropped. nil if there are no entries. Source: docs/decisions, T7.
 func replicaAttempts(before []v1alpha1.ReplicaAttempt, n int, raised map[int]lifecycle.Raised, available map[int]bool, now metav1.Time) []v1alpha1.ReplicaAttempt {
 	var attempts []v1alpha1.ReplicaAttempt
+	previous := map[int]v1alpha1.ReplicaAttempt{}
 	for _, a := range before {
+		previous[int(a.Index)] = a
 		if _, isRaised := raised[int(a.Index)]; int(a.Index) < n && !isRaised {
 			if a.AvailableAt == nil && available[int(a.Index)] {
 				a.AvailableAt = now.DeepCopy()
@@ -29,9 +32,31 @@ func replicaAttempts(before []v1alpha1.ReplicaAttempt, n int, raised map[int]lif
 	for i, r := range raised {
 		if i < n {
 			attempts = append(attempts, v1alpha1.ReplicaAttempt{
-				Index: int32(i), Attempt: r.Attempt, Reason: string(r.Reason), Message: message.Truncate(r.Message, maxDescription), StartedAt: now})
+				Index: int32(i), Attempt: r.Attempt, Reason: string(r.Reason), Message: message.Truncate(r.Message, maxDescription), StartedAt: now,
+				NotBefore: notBefore(previous[i], r, now)})
 		}
 	}
 	slices.SortFunc(attempts, func(a, b v1alpha1.ReplicaAttempt) int { return cmp.Compare(a.Index, b.Index) })
 	return attempts
+}
+
+// notBefore returns when the pods of a raised attempt are created at the earliest, in whole seconds: only restarts of
+// Training workloads wait, given the attempt before. nil: immediately. Source: docs/decisions, J12.
+func notBefore(before v1alpha1.ReplicaAttempt, r lifecycle.Raised, now metav1.Time) *metav1.Time {
+	if r.Reason != lifecycle.ReplacedRestart {
+		return nil
+	}
+	previous, ran := time.Duration(0), time.Duration(0)
+	if before.NotBefore != nil {
+		previous = before.NotBefore.Sub(before.StartedAt.Time)
+	}
+	if before.AvailableAt != nil {
+		ran = r.Since.Sub(before.AvailableAt.Time)
+	}
+	delay := lifecycle.RestartDelay(before.Reason != string(lifecycle.ReplacedRestart), previous, ran)
+	if delay == 0 {
+		return nil
+	}
+	at := metav1.NewTime(now.Add(delay + time.Second - time.Nanosecond).Truncate(time.Second))
+	return &at
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
@@ -28,6 +29,17 @@ func TestReplicaAttempts(t *testing.T) {
 		why := lifecycle.Replacement{Reason: lifecycle.ReplacedTermination, Message: "why"}
 		return map[int]lifecycle.Raised{index: {Attempt: attempt, Replacement: why}}
 	}
+	restart := func(index int, attempt int32, since metav1.Time) map[int]lifecycle.Raised {
+		why := lifecycle.Replacement{Reason: lifecycle.ReplacedRestart, Message: "why", Since: since.Time}
+		return map[int]lifecycle.Raised{index: {Attempt: attempt, Replacement: why}}
+	}
+	restarted := func(index int32, attempt int32, at metav1.Time, delay time.Duration) v1alpha1.ReplicaAttempt {
+		a := entry(index, attempt, at)
+		if a.Reason = v1alpha1.ReasonRestart; delay > 0 {
+			a.NotBefore = ptr.To(metav1.NewTime(at.Add(delay)))
+		}
+		return a
+	}
 	for name, tc := range map[string]struct {
 		before    []v1alpha1.ReplicaAttempt
 		n         int
@@ -35,9 +47,18 @@ func TestReplicaAttempts(t *testing.T) {
 		available map[int]bool
 		want      []v1alpha1.ReplicaAttempt
 	}{
-		"none":                           {nil, 3, nil, nil, nil},
-		"raised for the first time":      {nil, 3, raise(2, 1), nil, []v1alpha1.ReplicaAttempt{entry(2, 1, now)}},
-		"raised again, another is kept":  {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 3, raise(2, 2), nil, []v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 2, now)}},
+		"none":                          {nil, 3, nil, nil, nil},
+		"raised for the first time":     {nil, 3, raise(2, 1), nil, []v1alpha1.ReplicaAttempt{entry(2, 1, now)}},
+		"raised again, another is kept": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 3, raise(2, 2), nil, []v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 2, now)}},
+		"the first restart":             {[]v1alpha1.ReplicaAttempt{entry(2, 1, earlier)}, 3, restart(2, 2, now), nil, []v1alpha1.ReplicaAttempt{restarted(2, 2, now, 0)}},
+		"the second one waits": {[]v1alpha1.ReplicaAttempt{restarted(2, 1, earlier, 0)}, 3, restart(2, 2, now), nil,
+			[]v1alpha1.ReplicaAttempt{restarted(2, 2, now, 10*time.Second)}},
+		"the third one waits longer": {[]v1alpha1.ReplicaAttempt{restarted(2, 1, earlier, 10*time.Second)}, 3, restart(2, 2, now), nil,
+			[]v1alpha1.ReplicaAttempt{restarted(2, 2, now, 20*time.Second)}},
+		"restarted after ten minutes": {[]v1alpha1.ReplicaAttempt{since(restarted(2, 1, earlier, 10*time.Second), metav1.NewTime(now.Add(-10*time.Minute)))}, 3, restart(2, 2, now), nil,
+			[]v1alpha1.ReplicaAttempt{restarted(2, 2, now, 0)}},
+		"ten minutes, most of which it was in breach": {[]v1alpha1.ReplicaAttempt{since(restarted(2, 1, earlier, 10*time.Second), metav1.NewTime(now.Add(-10*time.Minute)))}, 3,
+			restart(2, 2, metav1.NewTime(now.Add(-time.Minute))), nil, []v1alpha1.ReplicaAttempt{restarted(2, 2, now, 20*time.Second)}},
 		"a replica is no longer desired": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 2, nil, nil, []v1alpha1.ReplicaAttempt{entry(0, 4, earlier)}},
 		"available again, for the first time": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 3, nil, map[int]bool{1: true, 2: true},
 			[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), since(entry(2, 1, earlier), now)}},

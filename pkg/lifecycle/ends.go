@@ -46,6 +46,20 @@ func EndedDelay(ends int) time.Duration {
 	return min(delay, maxEndedDelay)
 }
 
+// RestartDelay returns how long the creation of the pods of a restarted replica waits. previous is the delay of the
+// restart before, ran how long the replica was available after it. The first restart is immediate, the next ones wait
+// for 10 s, doubling up to 5 min, and one that ran for steadyAfter begins again. Source: docs/decisions, J12.
+func RestartDelay(first bool, previous, ran time.Duration) time.Duration {
+	if first || ran >= steadyAfter {
+		return 0
+	}
+	delay := firstEndedDelay
+	for delay <= previous && delay < maxEndedDelay {
+		delay *= 2
+	}
+	return min(delay, maxEndedDelay)
+}
+
 // endsOf returns the history of an index: its own if there is one, otherwise the shared one.
 func endsOf(ends map[int]Ends, index int) Ends {
 	if e, own := ends[index]; own {

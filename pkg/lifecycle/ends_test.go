@@ -44,3 +44,28 @@ func TestTheHistoryOfEndedPodsIsBounded(t *testing.T) {
 		t.Errorf("%d pods are replaced, the history has %d entries, the shared one %+v", len(d.Delete), len(d.Ends), d.Ends[-1])
 	}
 }
+
+func TestRestartDelay(t *testing.T) {
+	t.Parallel()
+	const s, m = time.Second, time.Minute
+	for name, tc := range map[string]struct {
+		first               bool
+		previous, ran, want time.Duration
+	}{
+		"the first restart":                     {true, 0, 0, 0},
+		"the second":                            {false, 0, 5 * s, 10 * s},
+		"the third, whose times were rounded":   {false, 11 * s, 5 * s, 20 * s},
+		"the sixth":                             {false, 80 * s, 0, 160 * s},
+		"at most five minutes":                  {false, 160 * s, 0, 5 * m},
+		"still":                                 {false, 5*m + s, 0, 5 * m},
+		"it ran for ten minutes":                {false, 5 * m, 10 * m, 0},
+		"a breach before it was seen available": {false, 10 * s, -time.Hour, 20 * s},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := lifecycle.RestartDelay(tc.first, tc.previous, tc.ran); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+}

@@ -80,6 +80,8 @@ type Replacement struct {
 	Reason ReplacementReason
 	// Message is one sentence for users, without a full stop.
 	Message string
+	// Since is when the breach began because of which the unit is restarted; zero: there is no such breach.
+	Since time.Time
 }
 
 // Requested reports whether a replacement is requested.
@@ -111,6 +113,10 @@ type Unit struct {
 	Pods []UnitPod
 	// Admitted: the unit has a PodGroup of its own, which was created for Attempt and is admitted.
 	Admitted bool
+	// NotBefore is when PodCliques of Attempt are created at the earliest, zero: immediately; RaisedAt is when Attempt was
+	// raised. Restart is the number of the restart that waits, for the message.
+	NotBefore, RaisedAt time.Time
+	Restart             int32
 	// Replace requests that the unit is replaced because of the state of its PodCliques of Attempt. It has no effect
 	// if all of them are being deleted, because the unit is then replaced already.
 	Replace Replacement
@@ -159,16 +165,21 @@ type UnitDecision struct {
 	// Earlier: an object of an earlier attempt exists. The PodGroup of the current attempt is not created before it is
 	// gone, because its pods would count towards that PodGroup.
 	Earlier bool
+	// Paused describes until when the creation of the PodGroup and the PodCliques waits because the unit has failed
+	// repeatedly, "" if it does not wait.
+	Paused string
 	// RequeueAfter is when the decision changes without an event; 0: it does not.
 	RequeueAfter time.Duration
 }
 
-// DecideUnit returns which PodCliques of a unit to create and which to delete. Source: docs/decisions, W10, T7.
+// DecideUnit returns which PodCliques of a unit to create and which to delete. Source: docs/decisions, W10, T7, J12.
 //
 //   - PodCliques of an earlier attempt are deleted. As long as one of them or a pod of an earlier attempt exists, no PodClique
 //     is created.
 //   - If all PodCliques of a unit are gone or being deleted, while pods of them exist or the unit is admitted, the whole unit
 //     is replaced, whoever deleted the PodCliques: its attempt is raised.
+//   - The PodCliques of an attempt are not created before Unit.NotBefore. A clock that was ahead when that was recorded, so
+//     that the attempt was raised in the future, delays nothing.
 //   - If Unit.Replace requests a replacement, the attempt is raised and healthy PodCliques are replaced too.
 //   - If a single PodClique is gone, it is recreated when its remaining pods are gone. By then it is known whether other
 //     PodCliques were deleted with it.
@@ -243,6 +254,11 @@ func DecideUnit(u Unit, now time.Time) UnitDecision {
 		d.Earlier = true
 		return d
 	}
+	if now.Before(u.NotBefore) && !now.Before(u.RaisedAt) {
+		d.Paused = fmt.Sprintf("waits until %s before restart %d", Timestamp(u.NotBefore), u.Restart)
+		d.RequeueAfter = Sooner(d.RequeueAfter, u.NotBefore.Sub(now))
+		return d
+	}
 	for _, name := range u.Wanted {
 		if !exists[name] && !waits[name] {
 			d.Create = append(d.Create, name)
@@ -296,6 +312,9 @@ func (d UnitDecision) Frozen(attempt Attempt) UnitDecision {
 		return UnitDecision{Attempt: attempt}
 	}
 	d.Create = nil
+	if d.Paused != "" {
+		d.Paused, d.RequeueAfter = "", 0
+	}
 	return d
 }
 
@@ -312,5 +331,5 @@ func (d UnitDecision) Note() string {
 		}
 		return fmt.Sprintf("waits until pod %s of an earlier PodClique is gone", message.List(names, shown, len(names), ", "))
 	}
-	return ""
+	return d.Paused
 }

@@ -195,7 +195,7 @@ func DecideTraining(t Training, now time.Time) TrainingOutcome {
 			if o.Restart == nil {
 				o.Restart = map[int]Replacement{}
 			}
-			o.Restart[r.Index] = Replacement{Reason: ReplacedRestart, Message: due.message}
+			o.Restart[r.Index] = Replacement{Reason: ReplacedRestart, Message: due.message, Since: due.since}
 		}
 	}
 	return o
@@ -232,8 +232,8 @@ func (r TrainingReplica) succeeded() bool {
 
 // restartDue is a breach for which a replica is restarted.
 type restartDue struct {
-	deadline time.Time
-	message  string
+	since, deadline time.Time
+	message         string
 }
 
 // due returns the first breach of a PodClique of the replica's current attempt, and whether there is one. Unknown
@@ -244,7 +244,7 @@ func (r TrainingReplica) due() (restartDue, bool) {
 		if c.Terminating || !c.Observed || c.Succeeded || c.BreachedSince.IsZero() || c.Attempt.Set < r.Attempt {
 			continue
 		}
-		dues = append(dues, restartDue{Deadline(c.BreachedSince, &c.Delay), fmt.Sprintf("PodClique %s: %s", c.Name, c.Message)})
+		dues = append(dues, restartDue{c.BreachedSince, Deadline(c.BreachedSince, &c.Delay), fmt.Sprintf("PodClique %s: %s", c.Name, c.Message)})
 	}
 	if len(dues) == 0 {
 		return restartDue{}, false

@@ -44,7 +44,7 @@ func TestDecideTraining(t *testing.T) {
 		}
 		return o
 	}
-	restarted := lifecycle.Replacement{Reason: lifecycle.ReplacedRestart, Message: "PodClique w: pod w-0: container main exited with code 1"}
+	restarted := lifecycle.Replacement{Reason: lifecycle.ReplacedRestart, Message: "PodClique w: pod w-0: container main exited with code 1", Since: ago(time.Second)}
 	for name, tc := range map[string]struct {
 		workload lifecycle.Training
 		want     lifecycle.TrainingOutcome

@@ -162,6 +162,11 @@ func SetUnit(set *v1alpha1.PodCliqueSet, i int, wanted []string, cliques []*v1al
 	u := unit(set.Name, SetAttempt(set, i), wanted, cliques, cliques, pods, unreachable)
 	u.Admitted = podGroup != nil && podGroup.DeletionTimestamp == nil && Attempt(podGroup).Believed(u.Attempt.Set).Set >= u.Attempt.Set &&
 		meta.IsStatusConditionTrue(podGroup.Status.Conditions, v2alpha2.ConditionAdmitted)
+	for _, a := range set.Status.ReplicaAttempts {
+		if a.Index == int32(i) && a.NotBefore != nil {
+			u.NotBefore, u.RaisedAt, u.Restart = a.NotBefore.Time, a.StartedAt.Time, set.Status.RestartCount
+		}
+	}
 	for k := range u.Cliques {
 		u.Cliques[k].Attempt.Group = 0
 	}

@@ -5,6 +5,7 @@ package sim
 import (
 	"fmt"
 	"math/rand"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,6 +113,46 @@ func TestJobThatFailsTwiceAndSucceeds(t *testing.T) {
 	c.Advance(time.Minute)
 	wantNothing(c)
 	c.Timeline.Golden(t, "job-restarts")
+}
+
+// TestJobThatKeepsFailing: its restarts wait longer and longer, its GPUs are free meanwhile, and a restart that ran for
+// ten minutes begins again.
+func TestJobThatKeepsFailing(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+	c.Create(trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(20))}))
+	c.Advance(10 * time.Second)
+	fail := func(restart int32, wait time.Duration) {
+		t.Helper()
+		exit(c, "job-0-launcher", 1)
+		failed := c.Clock.Now()
+		c.Advance(2 * time.Second)
+		until := failed
+		if wait > 0 {
+			until = theSet(c, "job").Status.ReplicaAttempts[0].NotBefore.Time
+			if after := until.Sub(failed); after < wait || after > wait+2*time.Second {
+				c.Fatalf("restart %d waits for %s, want %s", restart, after, wait)
+			}
+			wantJob(c, v1alpha1.PodCliqueSetPhasePending, restart, "")
+			condition := meta.FindStatusCondition(theSet(c, "job").Status.Conditions, v1alpha1.ConditionAvailable)
+			if want := fmt.Sprintf("waits until %s before restart %d", until.UTC().Format(time.RFC3339), restart); !strings.Contains(condition.Message, want) {
+				c.Fatalf("message %q, want %q", condition.Message, want)
+			}
+		}
+		c.Advance(until.Add(-time.Millisecond).Sub(c.Clock.Now()))
+		if n := len(All[*v1alpha1.PodClique](c)) + len(All[*corev1.Pod](c)); wait > 0 && n > 0 {
+			c.Fatalf("%d objects exist before %s are over", n, wait)
+		}
+		c.Advance(5 * time.Second)
+		running(c, 3)
+		wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, restart, "")
+	}
+	for i, wait := range []time.Duration{0, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 5 * time.Minute, 5 * time.Minute} {
+		fail(int32(i)+1, wait)
+	}
+	c.Restart()
+	c.Advance(10 * time.Minute)
+	fail(9, 0)
+	fail(10, 10*time.Second)
 }
 
 func TestJobThatRunsOutOfTimeInARestart(t *testing.T) {
@@ -392,10 +433,10 @@ func TestPodThatSucceededIsNeverMadeAgain(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	c.Create(trainingSet(1, v1alpha1.TrainingSpec{}))
 	c.Advance(time.Minute)
-	c.HoldBack(&corev1.Pod{})
 	worker := podsOf(c, "job-0-ring-0-worker")[0]
 	must(t, c.Kubelet.Exit(worker, 0))
 	c.Advance(2 * time.Second)
+	c.HoldBack(&v1alpha1.PodClique{}, &corev1.Pod{})
 	c.Delete(worker)
 	c.Advance(time.Minute)
 	c.Restart()

@@ -253,12 +253,13 @@ func (r *Reconciler) liveIfMissing(ctx context.Context, set *v1alpha1.PodCliqueS
 
 // createOrUpdate creates and updates the objects of one replica after raiseGroups: first its PodGroup, without which no
 // other object is created. Of the missing PodCliques it creates those in the decision. A PodGroup of an earlier attempt
-// is not updated: it is deleted, and its successor is created when it and all pods of that attempt are gone. If the
+// is not updated: it is deleted, and its successor is created when it and all pods of that attempt are gone, and the
+// decision does not pause: members of scaling groups wait for it, too. If the
 // Service is missing, it is returned for the caller to create.
 func (r *Reconciler) createOrUpdate(ctx context.Context, want replica, owned ownedObjects, d lifecycle.UnitDecision) (missing *corev1.Service, err error) {
 	if want.podGroup != nil {
 		existing := owned.podGroups[want.podGroup.Name]
-		if isEarlier(existing, d.Attempt) || existing == nil && d.Earlier {
+		if isEarlier(existing, d.Attempt) || existing == nil && (d.Earlier || d.Paused != "") {
 			return nil, r.updateGroups(ctx, want, owned)
 		}
 		if err := children.CreateOrUpdate(ctx, r.children, existing, want.podGroup); err != nil {

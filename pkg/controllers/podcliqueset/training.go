@@ -103,8 +103,12 @@ func (r *Reconciler) emitOutcome(before, after *v1alpha1.PodCliqueSet, o *lifecy
 	for _, a := range after.Status.ReplicaAttempts {
 		if a.Reason == v1alpha1.ReasonRestart && a.Attempt != observed.ReplicaAttempt(before.Status.ReplicaAttempts, int(a.Index)) {
 			count++
+			wait := ""
+			if a.NotBefore != nil {
+				wait = ", not before " + lifecycle.Timestamp(a.NotBefore.Time)
+			}
 			event(corev1.EventTypeNormal, v1alpha1.EventReplicaRestarting, v1alpha1.ActionReplaceReplica,
-				"Restarting replica %d (restart %d of %d): %s", a.Index, count, maxRestarts(after), a.Message)
+				"Restarting replica %d (restart %d of %d%s): %s", a.Index, count, maxRestarts(after), wait, a.Message)
 		}
 	}
 	switch {
