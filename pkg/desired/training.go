@@ -24,10 +24,22 @@ func setTraining(clique *v1alpha1.PodClique, s *v1alpha1.PodCliqueStatus, d *lif
 	}
 	succeeded := yesNo(v1alpha1.ConditionSucceeded, true, v1alpha1.ReasonAllPodsSucceeded, "")
 	succeeded.Message = fmt.Sprintf("%s succeeded", message.Count(d.Succeeded.Len(), "pod"))
+	if failed := d.GivenUp.Len(); failed > 0 {
+		succeeded.Message += fmt.Sprintf(", %d given up", failed)
+	}
 	if d.Cancelled > 0 {
 		succeeded.Message += fmt.Sprintf(", %d that never started cancelled", d.Cancelled)
 	}
 	setConditions(&s.Conditions, clique.Generation, now, succeeded)
+}
+
+// givenUp returns the problem that pods of a Training workload are no longer replaced; ok is false if all are.
+func givenUp(d *lifecycle.TrainingDecision) (p Problem, ok bool) {
+	if d == nil || d.GivenUp.Len() == 0 {
+		return Problem{}, false
+	}
+	return Problem{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonPodsGivenUp,
+		Message: fmt.Sprintf("pods %s have failed 6 times in a row and are not replaced in this attempt", message.Truncate(d.GivenUp.String(), maxDescription/2))}, true
 }
 
 // setOutcome records the decision on a Training workload in the status of a PodCliqueSet. raised are the attempts that

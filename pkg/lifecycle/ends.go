@@ -28,6 +28,9 @@ const (
 	maxEndedDelay   = 5 * time.Minute
 	// steadyAfter is the lifetime after which the end of a pod counts as the first one again, as in the kubelet.
 	steadyAfter = 2 * maxEndedDelay
+	// maxFailures is the number of failures in a row after which a pod of a Training workload is not replaced. Source:
+	// docs/decisions, J12.
+	maxFailures = 6
 	// forgetEnds is the age at which a history no longer has any effect: by then a successor has lived long enough, or
 	// has ended and started a history of its own.
 	forgetEnds = steadyAfter + maxEndedDelay
@@ -99,10 +102,20 @@ func boundedEnds(ends map[int]Ends) map[int]Ends {
 	return bounded
 }
 
-// ends returns the history that applies to the end of p: none if p lived for steadyAfter.
-func (p Pod) ends(before Ends) Ends {
+// endsBefore returns the history of the index of p, which has ended, without that end: none if p lived for steadyAfter.
+func (p Pod) endsBefore(recorded map[int]Ends) Ends {
 	if p.Lived >= steadyAfter {
 		return Ends{}
 	}
-	return before
+	ends := endsOf(recorded, p.Index)
+	if own := recorded[p.Index]; p.Index >= 0 && own == ends && own.Last.Equal(p.EndedAt) && ends.Count > 0 {
+		ends.Count-- // an earlier pass counted it, but failed to delete it
+	}
+	return ends
+}
+
+// isGivenUp reports whether maxFailures pods of a Training workload have ended in a row at an index, so that it gets no
+// other pod.
+func isGivenUp(ends map[int]Ends, index int) bool {
+	return index >= 0 && ends[index].Count >= maxFailures
 }

@@ -250,10 +250,7 @@ func (d *PodDecision) after(t, now time.Time) {
 // replaceEnded deletes a pod that ended once its back-off is over, and adds the end to the history; its successor is
 // created when the pod is gone. before is the recorded history.
 func (d *PodDecision) replaceEnded(p Pod, before map[int]Ends, now time.Time) {
-	ends := p.ends(endsOf(before, p.Index))
-	if own := before[p.Index]; p.Index >= 0 && own == ends && own.Last.Equal(p.EndedAt) && ends.Count > 0 {
-		ends.Count-- // an earlier pass counted it, but failed to delete it
-	}
+	ends := p.endsBefore(before)
 	if due := p.EndedAt.Add(EndedDelay(ends.Count)); now.Before(due) {
 		d.after(due, now)
 		return

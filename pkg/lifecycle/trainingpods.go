@@ -14,6 +14,8 @@ import (
 const (
 	// DeletedCancelled: every pod of the clique that started has succeeded, and this one never started.
 	DeletedCancelled DeletionReason = "Cancelled"
+	// DeletedGivenUp: a container has failed, as in maxFailures pods in a row, and others are running.
+	DeletedGivenUp DeletionReason = "GivenUp"
 	// DeletedHalted: the workload has failed.
 	DeletedHalted DeletionReason = "WorkloadFailed"
 )
@@ -52,6 +54,8 @@ type TrainingDecision struct {
 	// Done: the clique has succeeded. Cancelled is the number of its pods that never started.
 	Done      bool
 	Cancelled int
+	// GivenUp are the indices whose pods failed too often to be replaced. The clique can succeed without them.
+	GivenUp IndexSet
 	// Breach is the breach status. Failure describes which pods are missing from the minimum, "" if none is known.
 	Breach  Breach
 	Failure string
@@ -71,7 +75,7 @@ type trainingIndex struct {
 //   - A pod on a node that does not respond is not available, but keeps its index until it is deleted and lost.
 //   - A pod that succeeded is recorded and never recreated, and its object is kept for its logs.
 //   - A pod that failed or is gone is replaced under its index as long as the clique is not below its minimum, a failed pod
-//     after a back-off. Below the minimum it is replaced only if there is a delay, in which the replacement may end the
+//     after a back-off, and no longer after maxFailures in a row. Below the minimum it is replaced only if there is a delay, in which the replacement may end the
 //     breach: without a delay the replica of the set is restarted anyway.
 //   - Once every index that started has succeeded, and these are enough, the pods that never started are deleted; when they
 //     are gone the clique has succeeded.
@@ -87,7 +91,7 @@ func DecideTrainingPods(t TrainingPods, now time.Time) TrainingDecision {
 
 	// 2. Decide which pods to create and to delete.
 	ran := d.Started.Below(n)
-	finished := d.Succeeded.Below(n).Len() >= int(t.MinAvailable) && ran.Within(d.Succeeded)
+	finished := d.Succeeded.Below(n).Len() >= int(t.MinAvailable) && ran.Within(d.Succeeded.Union(givenUp(t.Ends, n)))
 	switch {
 	case t.Halted:
 		for _, p := range t.Pods {
@@ -101,11 +105,12 @@ func DecideTrainingPods(t TrainingPods, now time.Time) TrainingDecision {
 		d.replace(t, n, indices, now)
 	}
 	for i, e := range t.Ends {
-		if _, newer := d.Ends[i]; !newer && now.Sub(e.Last) < forgetEnds {
+		if _, newer := d.Ends[i]; !newer && (now.Sub(e.Last) < forgetEnds || isGivenUp(t.Ends, i)) {
 			d.Ends[i] = e
 		}
 	}
 	d.Ends = boundedEnds(d.Ends)
+	d.GivenUp = givenUp(d.Ends, n)
 	slices.SortFunc(d.Delete, func(a, b Deletion) int { return byAge(a.Pod, b.Pod) })
 
 	// 3. Find the finalizers that are no longer needed.
@@ -284,7 +289,7 @@ func (d *TrainingDecision) cancel(t TrainingPods, n int, now time.Time) {
 	}
 	d.Done = d.Done || t.Done
 	if d.Done {
-		d.Cancelled = n - d.Succeeded.Below(n).Len()
+		d.Cancelled = n - d.Succeeded.Union(givenUp(t.Ends, n)).Below(n).Len()
 	}
 }
 
@@ -303,6 +308,9 @@ func (d *TrainingDecision) replace(t TrainingPods, n int, indices map[int]*train
 		x := indices[i]
 		switch {
 		case succeeded.Has(i):
+		case x != nil && x.failed != nil && (isGivenUp(t.Ends, i) || x.failed.endsBefore(t.Ends).Count == maxFailures-1):
+			d.giveUp(*x.failed, t.Ends)
+		case isGivenUp(t.Ends, i):
 		case x == nil:
 			d.Create = append(d.Create, NewPod{Index: i})
 		case x.live != nil || x.leaving != nil:
@@ -319,6 +327,28 @@ func (d *TrainingDecision) replace(t TrainingPods, n int, indices map[int]*train
 			d.Create = append(d.Create, created)
 		}
 	}
+}
+
+// giveUp records that a pod is not replaced. Its object is kept for its logs if it has ended; otherwise it is deleted,
+// because containers of it still run.
+func (d *TrainingDecision) giveUp(p Pod, recorded map[int]Ends) {
+	if !isGivenUp(recorded, p.Index) {
+		d.Ends[p.Index] = Ends{Count: maxFailures, Last: p.EndedAt}
+	}
+	if !p.Ended {
+		d.Delete = append(d.Delete, Deletion{p, DeletedGivenUp})
+	}
+}
+
+// givenUp returns the indices below n that are given up according to a history.
+func givenUp(ends map[int]Ends, n int) IndexSet {
+	var indices []int
+	for i := range ends {
+		if i < n && isGivenUp(ends, i) {
+			indices = append(indices, i)
+		}
+	}
+	return Indices(indices...)
 }
 
 // isRecorded reports whether the values to record already contain everything that the pod's object could still show:

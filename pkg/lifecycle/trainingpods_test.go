@@ -51,7 +51,7 @@ func TestDecideTrainingPods(t *testing.T) {
 		Done               bool
 		Cancelled          int
 		Breach             string // the reason, if the status is True or the clique was never available
-		Failure            string
+		Failure, GivenUp   string
 		After              time.Duration
 	}
 	const four = 4
@@ -102,6 +102,39 @@ func TestDecideTrainingPods(t *testing.T) {
 				c.Ends = map[int]lifecycle.Ends{0: {Count: 4, Last: ago(2 * time.Minute)}}
 			}, worker(0, crashed(1), func(p *lifecycle.Pod) { p.Lived = time.Minute }), worker(1), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 3, Failure: "pod p0: container main exited with code 1", Release: []string{"p0"}, After: 20 * time.Second}},
+		"a pod has failed six times in a row: it is kept, and not replaced": {
+			clique(func(c *lifecycle.TrainingPods) {
+				elastic(c)
+				c.Ends = map[int]lifecycle.Ends{0: {Count: 5, Last: ago(6 * time.Minute)}}
+			}, worker(0, crashed(1), func(p *lifecycle.Pod) { p.Lived = time.Minute }), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 3, Failure: "pod p0: container main exited with code 1", Release: []string{"p0"}, GivenUp: "0"}},
+		"a container of it has failed six times while others run: it is deleted": {
+			clique(func(c *lifecycle.TrainingPods) {
+				elastic(c)
+				c.Ends = map[int]lifecycle.Ends{0: {Count: 5, Last: ago(6 * time.Minute)}}
+			}, worker(0, hangs, func(p *lifecycle.Pod) { p.Lived = time.Minute }), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 3, Failure: "pod p0: container main exited with code 1", GivenUp: "0",
+				Delete: map[string]lifecycle.DeletionReason{"p0": lifecycle.DeletedGivenUp}}},
+		"it was given up a day ago, and its object is gone": {
+			clique(func(c *lifecycle.TrainingPods) {
+				elastic(c)
+				c.Ends = map[int]lifecycle.Ends{0: {Count: 6, Last: ago(24 * time.Hour)}}
+			}, worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 3, Failure: "pod 0 is gone", GivenUp: "0"}},
+		"all but one that was given up have succeeded": {
+			clique(func(c *lifecycle.TrainingPods) {
+				elastic(c)
+				c.Ends = map[int]lifecycle.Ends{0: {Count: 6, Last: ago(time.Minute)}}
+			}, worker(0, crashed(1)), worker(1, succeeded), worker(2, succeeded), worker(3, succeeded)),
+			outcome{Succeeded: "1-3", Started: "0-3", Available: 3, Done: true, GivenUp: "0", Failure: "pod p0: container main exited with code 1",
+				Release: []string{"p0", "p1", "p2", "p3"}}},
+		"it lived long before it failed: the first failure": {
+			clique(func(c *lifecycle.TrainingPods) {
+				elastic(c)
+				c.Ends = map[int]lifecycle.Ends{0: {Count: 5, Last: ago(12 * time.Minute)}}
+			}, worker(0, crashed(1)), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 3, Failure: "pod p0: container main exited with code 1", Release: []string{"p0"},
+				Delete: map[string]lifecycle.DeletionReason{"p0": lifecycle.DeletedEnded}}},
 		"a pod is being deleted by a user: it no longer counts": {clique(was, worker(0, terminating), worker(1), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 3, Breach: breached, Failure: "pod 0 is being deleted"}},
 		"its containers have ended: its object may be removed": {clique(was, worker(0, stopped), worker(1), worker(2), worker(3)),
@@ -181,7 +214,7 @@ func TestDecideTrainingPods(t *testing.T) {
 			t.Parallel()
 			d := lifecycle.DecideTrainingPods(tc.clique, now)
 			got := outcome{Succeeded: d.Succeeded.String(), Started: d.Started.String(), Available: d.Available, Gone: d.SucceededGone,
-				Done: d.Done, Cancelled: d.Cancelled, Failure: d.Failure, After: d.RequeueAfter}
+				Done: d.Done, Cancelled: d.Cancelled, Failure: d.Failure, GivenUp: d.GivenUp.String(), After: d.RequeueAfter}
 			for _, p := range d.Create {
 				got.Create = append(got.Create, p.Index)
 			}

@@ -5,6 +5,7 @@ package sim
 import (
 	"fmt"
 	"math/rand"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -153,6 +155,45 @@ func TestJobThatKeepsFailing(t *testing.T) {
 	c.Advance(10 * time.Minute)
 	fail(9, 0)
 	fail(10, 10*time.Second)
+}
+
+// TestJobThatGivesUpAPod: a pod above the minimum that always fails is replaced with a growing delay, five times, and the
+// job succeeds without it.
+func TestJobThatGivesUpAPod(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+	c.Create(wrappers.MakePodCliqueSet("job", "ns").Replicas(1).Training().
+		Clique("worker", 3, wrappers.RestartPolicy(corev1.RestartPolicyNever), wrappers.GPUs(1), wrappers.MinAvailable(2)).Obj())
+	c.Advance(10 * time.Second)
+	var made []time.Duration // when the pods of index 2 were created, after the first failure
+	seen := map[types.UID]bool{}
+	began := c.Clock.Now()
+	for range 1800 {
+		for _, pod := range podsOf(c, "job-0-worker") {
+			if pod.Labels[v1alpha1.LabelPodIndex] != "2" || pod.DeletionTimestamp != nil {
+				continue
+			}
+			if !seen[pod.UID] {
+				seen[pod.UID] = true
+				made = append(made, c.Clock.Now().Sub(began).Round(10*time.Second))
+			}
+			if pod.Status.Phase == corev1.PodRunning {
+				must(t, c.Kubelet.Exit(pod, 1))
+			}
+		}
+		c.Advance(time.Second)
+	}
+	if want := []time.Duration{0, 0, 10 * time.Second, 30 * time.Second, 70 * time.Second, 150 * time.Second}; !slices.Equal(made, want) {
+		c.Fatalf("pods were created after %s, want %s", made, want)
+	}
+	clique := All[*v1alpha1.PodClique](c)[0]
+	failure := meta.FindStatusCondition(clique.Status.Conditions, v1alpha1.ConditionReplicaFailure)
+	if failure == nil || failure.Reason != v1alpha1.ReasonPodsGivenUp {
+		c.Fatalf("conditions %v", clique.Status.Conditions)
+	}
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
+	exit(c, "job-0-worker", 0)
+	c.Advance(10 * time.Second)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 0, "")
 }
 
 func TestJobThatRunsOutOfTimeInARestart(t *testing.T) {

@@ -106,7 +106,7 @@ func withLabelOf(clique *v1alpha1.PodClique) []client.ListOption {
 // whatever the cache shows about other pods.
 func dependsOnCount(reason lifecycle.DeletionReason) bool {
 	switch reason {
-	case lifecycle.DeletedEnded, lifecycle.DeletedCancelled, lifecycle.DeletedHalted:
+	case lifecycle.DeletedEnded, lifecycle.DeletedCancelled, lifecycle.DeletedGivenUp, lifecycle.DeletedHalted:
 		return false
 	}
 	return true
@@ -147,6 +147,7 @@ func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique,
 	}{
 		{lifecycle.DeletedScaleIn, corev1.EventTypeNormal, v1alpha1.EventScaledIn, "%s removed: there are more pods than replicas"},
 		{lifecycle.DeletedEnded, corev1.EventTypeNormal, v1alpha1.EventPodEnded, "%s ended and will be replaced"},
+		{lifecycle.DeletedGivenUp, corev1.EventTypeWarning, v1alpha1.EventPodEnded, "%s removed: it failed too often, and is not replaced"},
 		{lifecycle.DeletedDuplicate, corev1.EventTypeWarning, v1alpha1.EventDuplicateIndex, "%s removed: an older pod has the same index"},
 		{lifecycle.DeletedCancelled, corev1.EventTypeNormal, v1alpha1.EventPodsCancelled, "%s removed: it never started, and all that started have succeeded"},
 		{lifecycle.DeletedHalted, corev1.EventTypeNormal, v1alpha1.EventPodsStopped, "%s removed: the workload has failed"},

@@ -180,4 +180,7 @@ const (
 	ReasonNameTerminating = "NameTerminating"
 	// ReasonInvalidSpec: the spec passed admission although it is invalid.
 	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonPodsGivenUp: pods of a Training workload above minAvailable have
+	// failed 6 times in a row, and are not replaced in this attempt.
+	ReasonPodsGivenUp = "PodsGivenUp"
 )

@@ -4,7 +4,7 @@ package v1alpha1
 
 // Events of all workloads. Events about ConditionReplicaFailure and ConditionForeignObject, on all three kinds, use
 // the reason of the condition: ReasonCreateRefused, ReasonCreateFailed, ReasonNameTerminating, ReasonInvalidSpec,
-// ReasonNameTaken.
+// ReasonNameTaken, ReasonPodsGivenUp.
 const (
 	// EventScaledIn, Normal, on a PodClique: pods were deleted because there were more than spec.replicas.
 	EventScaledIn = "ScaledIn"
