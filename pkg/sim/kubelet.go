@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,6 +35,8 @@ type Kubelet struct {
 	Linger, LingerUpTo time.Duration
 	// StopCode is the exit code of the containers of a pod that is being deleted; nil: their exit is not reported.
 	StopCode *int32
+	// Skew is how far the clocks of nodes are ahead, by node; negative: behind. Kubelets write times of their own clocks.
+	Skew map[string]time.Duration
 
 	api *API
 
@@ -203,6 +206,11 @@ func (k *Kubelet) setStatus(pod *corev1.Pod, edit func(*corev1.Pod)) error {
 	return tolerant(k.api.Status().Update(context.Background(), newest))
 }
 
+// nowOn returns the time by the clock of the pod's node.
+func (k *Kubelet) nowOn(pod *corev1.Pod) metav1.Time {
+	return metav1.NewTime(k.api.now().Add(k.Skew[pod.Spec.NodeName]))
+}
+
 func isReady(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
@@ -211,7 +219,7 @@ func isReady(pod *corev1.Pod) bool {
 
 // runs starts the containers of a pod.
 func (k *Kubelet) runs(pod *corev1.Pod) {
-	now := k.api.now()
+	now := k.nowOn(pod)
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.StartTime = &now
 	setPodCondition(pod, corev1.PodInitialized, true, now)
@@ -224,8 +232,8 @@ func (k *Kubelet) runs(pod *corev1.Pod) {
 }
 
 func (k *Kubelet) setReady(pod *corev1.Pod, ready bool) {
-	setPodCondition(pod, corev1.ContainersReady, ready, k.api.now())
-	setPodCondition(pod, corev1.PodReady, ready, k.api.now())
+	setPodCondition(pod, corev1.ContainersReady, ready, k.nowOn(pod))
+	setPodCondition(pod, corev1.PodReady, ready, k.nowOn(pod))
 	for i := range pod.Status.ContainerStatuses {
 		pod.Status.ContainerStatuses[i].Ready = ready
 	}
@@ -263,7 +271,7 @@ func (k *Kubelet) Exit(pod *corev1.Pod, code int32) error {
 	}
 	return k.setStatus(pod, func(p *corev1.Pod) {
 		k.setReady(p, false)
-		ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: k.api.now()}}
+		ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: k.nowOn(p)}}
 		for i := range p.Status.ContainerStatuses {
 			if again {
 				p.Status.ContainerStatuses[i].LastTerminationState = ended
@@ -291,7 +299,7 @@ func (k *Kubelet) stop(pod *corev1.Pod) error {
 		k.setReady(p, false)
 		for i := range p.Status.ContainerStatuses {
 			p.Status.ContainerStatuses[i].State = corev1.ContainerState{
-				Terminated: &corev1.ContainerStateTerminated{ExitCode: *k.StopCode, FinishedAt: k.api.now()}}
+				Terminated: &corev1.ContainerStateTerminated{ExitCode: *k.StopCode, FinishedAt: k.nowOn(p)}}
 		}
 		p.Status.Phase = corev1.PodFailed
 		if *k.StopCode == 0 {

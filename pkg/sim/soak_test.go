@@ -103,6 +103,7 @@ func soakFleet(t *testing.T, seed int64, sets, days int) *soak {
 	s.Cluster = New(t, Options{Nodes: Nodes(2*sets+4, 8), Check: s.check(both(invariants(), terminations()))})
 	s.API.watch(s.tally)
 	s.Kubelet.Linger, s.Kubelet.LingerUpTo = time.Second, 40*time.Second
+	s.Kubelet.Skew = skewed(seed)
 	for i := range sets {
 		s.slots = append(s.slots, soakSlot{training: i%3 == 2})
 		s.at(time.Duration(s.random.Int63n(int64(10*time.Minute))), func() { s.fill(i) })

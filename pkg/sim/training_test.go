@@ -494,12 +494,51 @@ func TestPodThatSucceededIsNeverMadeAgain(t *testing.T) {
 
 // TestJobsInAnyOrder: two replicas fail and succeed, with the steps in random orders, with crashes of the controllers at
 // random writes, and with caches that are held back. Each failure is one restart, and in the end no object is left.
+// skewed returns clocks for nodes n0 and n1, of which one or both are wrong, by seconds or by a day.
+func skewed(seed int64) map[string]time.Duration {
+	skews := []time.Duration{0, 3 * time.Second, -3 * time.Second, 5 * time.Minute, -5 * time.Minute, 24 * time.Hour, -24 * time.Hour}
+	return map[string]time.Duration{"n0": skews[seed%7], "n1": skews[seed/7%7]}
+}
+
+// TestClocksOfNodes: the clock of a kubelet decides neither whether a deleted pod has succeeded, nor when a failed one is
+// replaced, nor whether it is replaced with a back-off.
+func TestClocksOfNodes(t *testing.T) {
+	for seed := range int64(7) {
+		t.Run(skewed(seed)["n0"].String(), func(t *testing.T) {
+			c := New(t, Options{Nodes: Nodes(1, 8), Check: invariants()})
+			c.Kubelet.Skew, c.Kubelet.StopCode = skewed(seed), ptr.To(int32(0))
+			c.Create(wrappers.MakePodCliqueSet("job", "ns").Replicas(1).Training().
+				Clique("worker", 3, wrappers.RestartPolicy(corev1.RestartPolicyNever), wrappers.GPUs(1), wrappers.MinAvailable(2)).Obj())
+			c.Advance(10 * time.Second)
+			for i, wait := range []time.Duration{0, 10 * time.Second, 20 * time.Second} {
+				pod := podsOf(c, "job-0-worker")[0]
+				must(t, c.Kubelet.Exit(pod, 1))
+				if c.Advance(max(0, wait-2*time.Second)); wait > 0 && podsOf(c, "job-0-worker")[0].UID != pod.UID {
+					c.Fatalf("failure %d: replaced before %s were over", i+1, wait)
+				}
+				c.Advance(6 * time.Second)
+				running(c, 3)
+			}
+			c.Delete(podsOf(c, "job-0-worker")[0])
+			c.Advance(time.Minute)
+			running(c, 3) // it exited with 0 on SIGTERM, and was replaced
+			if indices := All[*v1alpha1.PodClique](c)[0].Status.SucceededIndices; indices != "" {
+				c.Fatalf("%s have succeeded", indices)
+			}
+			exit(c, "job-0-worker", 0)
+			c.Advance(10 * time.Second)
+			wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 0, "")
+		})
+	}
+}
+
 func TestJobsInAnyOrder(t *testing.T) {
 	for seed := range int64(20) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			random := rand.New(rand.NewSource(seed))
 			c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed + 1, Interleaved: seed%2 == 1, Check: invariants()})
 			c.Kubelet.Linger = time.Duration(random.Intn(20)) * time.Second
+			c.Kubelet.Skew = skewed(seed)
 			act := func(what func()) {
 				what()
 				disturb(c, random)
