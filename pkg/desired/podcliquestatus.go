@@ -86,6 +86,9 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 	}
 	setConditions(&s.Conditions, clique.Generation, now, available, scheduled)
 	setBreach(&s.Conditions, &s.MinAvailableBreachedSince, breach, clique.Generation, now)
+	if f.Training != nil && clique.Annotations[v1alpha1.AnnotationWorkloadFailed] != "" {
+		s.MinAvailableBreachedSince = nil // the condition still says what was missing
+	}
 	if p, ok := givenUp(f.Training); ok {
 		f.Problems = append(slices.Clone(f.Problems), p)
 	}

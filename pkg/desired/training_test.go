@@ -170,6 +170,10 @@ func TestSetStatusOfTraining(t *testing.T) {
 		t.Errorf("%d restarts, condition %+v", s.RestartCount, failed)
 	}
 	set.Status = s
+	inBreach := []lifecycle.SetReplica{{Cliques: []lifecycle.Clique{{BreachedSince: at.Time}}}}
+	if s = PodCliqueSetStatus(set, SetFacts{Replicas: inBreach, NextTermination: at.Time}, at); s.MinAvailableBreachedSince != nil || s.TerminationDeadline != nil {
+		t.Errorf("in breach since %v, although the workload has failed", s.MinAvailableBreachedSince)
+	}
 	if s = PodCliqueSetStatus(set, SetFacts{}, at); s.Phase != v1alpha1.PodCliqueSetPhaseRunning {
 		t.Errorf("phase %s of a workload that is not reconciled", s.Phase)
 	}
@@ -199,5 +203,16 @@ func TestPodCliqueStatusOfTraining(t *testing.T) {
 	done := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSucceeded)
 	if done == nil || done.Message != "3 pods succeeded, 1 that never started cancelled" {
 		t.Errorf("condition %+v", done)
+	}
+
+	// Pods that were given up are reported, and the workload that has failed counts no breach.
+	clique.Status.EndedPods = []v1alpha1.EndedPods{{Index: 3, Count: 6}}
+	clique.Status.MinAvailableBreachedSince = &at
+	clique.Annotations[v1alpha1.AnnotationWorkloadFailed] = "x"
+	d = lifecycle.DecideTrainingPods(observed.TrainingPods(clique, pods, nil), at.Time)
+	s = PodCliqueStatus(clique, CliqueFacts{Pods: pods, Training: &d}, at)
+	failure := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReplicaFailure)
+	if failure == nil || failure.Message != "pods 3 have failed 6 times in a row and are not replaced in this attempt" || s.MinAvailableBreachedSince != nil {
+		t.Errorf("condition %+v, in breach since %v", failure, s.MinAvailableBreachedSince)
 	}
 }

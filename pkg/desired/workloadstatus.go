@@ -192,6 +192,9 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 	default:
 		s.Phase = v1alpha1.PodCliqueSetPhasePending
 	}
+	if s.CompletionTime != nil || meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionFailed) {
+		s.MinAvailableBreachedSince, s.TerminationDeadline = nil, nil // nothing follows from a breach of a job that is over
+	}
 	available := yesNo(v1alpha1.ConditionAvailable, s.AvailableReplicas >= s.Replicas, v1alpha1.ReasonAllReplicasAvailable, v1alpha1.ReasonReplicasUnavailable)
 	available.Message = fmt.Sprintf("%d of %s available", s.AvailableReplicas, message.Are(int(s.Replicas), "replica"))
 	switch {

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -119,7 +120,7 @@ func (v podCliqueSetValidator) ValidateCreate(ctx context.Context, pcs *v1alpha1
 	if len(errs) == 0 {
 		warnings = append(warnings, v.warn(ctx, "spec.template.priorityClassName", pcs.Spec.Template.PriorityClassName, untilClassOfSet)...)
 	}
-	return warnings, invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueSet), pcs, errs)
+	return unlessRejected(warnings, errs), invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueSet), pcs, errs)
 }
 
 // ValidateUpdate validates a changed PodCliqueSet.
@@ -128,7 +129,16 @@ func (v podCliqueSetValidator) ValidateUpdate(ctx context.Context, old, pcs *v1a
 	if name := pcs.Spec.Template.PriorityClassName; len(errs) == 0 && pcs.DeletionTimestamp == nil && name != old.Spec.Template.PriorityClassName {
 		warnings = append(warnings, v.warn(ctx, "spec.template.priorityClassName", name, untilClassOfSet)...)
 	}
-	return warnings, invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueSet), pcs, errs)
+	return unlessRejected(warnings, errs), invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueSet), pcs, errs)
+}
+
+// unlessRejected returns the warnings of a request that is accepted: one that is rejected has none of the effects that
+// they describe.
+func unlessRejected(warnings []string, errs field.ErrorList) admission.Warnings {
+	if len(errs) > 0 {
+		return nil
+	}
+	return warnings
 }
 
 // ValidateDelete allows every deletion.

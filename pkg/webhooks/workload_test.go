@@ -212,6 +212,24 @@ func TestPodCliqueSetWithAPriorityClass(t *testing.T) {
 	}
 }
 
+// TestARejectedRequestGetsNoWarnings: they would describe effects that it does not have.
+func TestARejectedRequestGetsNoWarnings(t *testing.T) {
+	t.Parallel()
+	v := podCliqueSetValidator{PriorityClasses{classReader{}}}
+	old := podCliqueSet()
+	old.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
+	set := old.DeepCopy()
+	set.Spec.Template.Cliques[0].Spec.Replicas++
+	set.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Image = "another"
+	for name, replicas := range map[string]int32{"accepted": 1, "rejected": -1} {
+		set.Spec.Replicas = replicas
+		warnings, err := v.ValidateUpdate(t.Context(), old, set)
+		if rejected := replicas < 0; rejected != (err != nil) || rejected == (len(warnings) > 0) {
+			t.Errorf("%s: warnings %q, error %v", name, warnings, err)
+		}
+	}
+}
+
 func answer(t *testing.T, response admission.Response, want string) {
 	t.Helper()
 	switch {

@@ -72,7 +72,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.PodClique{}, children.ChangeHandler{Map: setOfClique, Urgency: cliqueUrgency, DelayCreate: true}.Handler()).
 		Watches(&v1alpha1.PodCliqueScalingGroup{}, children.ChangeHandler{
 			Map: children.Owner(v1alpha1.KindPodCliqueSet), Urgency: children.SpecOrStatusChanged, DelayCreate: true}.Handler()).
-		Watches(&corev1.Pod{}, handler.Funcs{UpdateFunc: r.enqueueForPodPhase, DeleteFunc: enqueueForDeletedPod}).
+		Watches(&corev1.Pod{}, handler.Funcs{UpdateFunc: r.enqueueForPodPhase, DeleteFunc: r.enqueueForDeletedPod}).
 		Watches(&corev1.Node{}, children.ChangeHandler{
 			Map: r.children.TerminatingOn(setOfPod), Urgency: children.ReachabilityChanged}.Handler()).
 		Watches(&v2alpha2.PodGroup{}, owned).
@@ -101,7 +101,7 @@ func (r *Reconciler) enqueueForPodPhase(ctx context.Context, e event.UpdateEvent
 	}
 	key := types.NamespacedName{Namespace: is.Namespace, Name: name}
 	set, delay := &v1alpha1.PodCliqueSet{}, children.SyncBatchPeriod
-	if err := r.client.Get(ctx, key, set, client.UnsafeDisableDeepCopy); err == nil && set.Status.Phase != v1alpha1.PodCliqueSetPhaseRunning {
+	if err := r.client.Get(ctx, key, set, client.UnsafeDisableDeepCopy); err == nil && (set.Status.Phase != v1alpha1.PodCliqueSetPhaseRunning || observed.Failed(set) != "") {
 		delay = children.PromptBatchPeriod
 	}
 	q.AddAfter(reconcile.Request{NamespacedName: key}, delay)
@@ -111,10 +111,15 @@ func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
-// enqueueForDeletedPod enqueues the set of a pod that is gone: the PodCliques of a replica that is replaced wait for it.
-func enqueueForDeletedPod(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+// enqueueForDeletedPod enqueues the set of a pod that is gone: the PodCliques of a replica that is replaced wait for it,
+// and so does the phase of a workload that has failed, which is not final before its last pod is gone.
+func (r *Reconciler) enqueueForDeletedPod(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	for _, key := range setOfPod(ctx, e.Object) {
-		q.AddAfter(reconcile.Request{NamespacedName: key}, children.SyncBatchPeriod)
+		set, delay := &v1alpha1.PodCliqueSet{}, children.SyncBatchPeriod
+		if err := r.client.Get(ctx, key, set, client.UnsafeDisableDeepCopy); err == nil && observed.Failed(set) != "" {
+			delay = children.PromptBatchPeriod
+		}
+		q.AddAfter(reconcile.Request{NamespacedName: key}, delay)
 	}
 }
 
