@@ -63,6 +63,7 @@ const toldAfter = 10 * time.Second
 func (c *Client) Problems(object client.Object, err error, now time.Time) []desired.Problem {
 	var problems []desired.Problem
 	var passing []Fact
+	var orphans []*NameConflictError
 	reasons := map[string]string{} // of transient errors, by key
 	for _, e := range flatten(err) {
 		conflict, invalid := (*NameConflictError)(nil), (*InvalidError)(nil)
@@ -74,6 +75,11 @@ func (c *Client) Problems(object client.Object, err error, now time.Time) []desi
 			p.Reason = v1alpha1.ReasonNameTerminating
 		case errors.As(e, &conflict):
 			p.Condition, p.Reason = v1alpha1.ConditionForeignObject, v1alpha1.ReasonNameTaken
+			if conflict.Owner == "" {
+				if orphans = append(orphans, conflict); len(orphans) > 1 {
+					continue // one message is about all of them
+				}
+			}
 		case errors.As(e, &invalid):
 			p.Reason = v1alpha1.ReasonInvalidSpec
 		case isTransient(e):
@@ -91,10 +97,28 @@ func (c *Client) Problems(object client.Object, err error, now time.Time) []desi
 			problems = append(problems, desired.Problem{Condition: v1alpha1.ConditionReplicaFailure, Reason: reasons[f.Key], Message: f.Text})
 		}
 	}
+	if len(orphans) > 1 {
+		first := slices.MinFunc(orphans, func(a, b *NameConflictError) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+		problems = slices.DeleteFunc(problems, func(p desired.Problem) bool {
+			return p.Condition == v1alpha1.ConditionForeignObject && strings.Contains(p.Message, orphans[0].Error())
+		})
+		problems = append(problems, desired.Problem{Condition: v1alpha1.ConditionForeignObject, Reason: v1alpha1.ReasonNameTaken,
+			Message: fmt.Sprintf("%s %s exists and has no owner, like %s; they are left alone%s", first.Kind, first.Name, message.Count(len(orphans)-1, "other object"), deleteOrphans(object))})
+	}
 	slices.SortFunc(problems, func(a, b desired.Problem) int {
 		return cmp.Or(cmp.Compare(a.Condition, b.Condition), cmp.Compare(a.Message, b.Message))
 	})
 	return slices.Compact(problems)
+}
+
+// deleteOrphans returns the end of a sentence that says how several objects without an owner are created again. For a
+// PodCliqueSet it is a command: the set of the same name was deleted with --cascade=orphan, and left others, too.
+func deleteOrphans(object client.Object) string {
+	if _, isSet := object.(*v1alpha1.PodCliqueSet); !isSet {
+		return "; delete them to have them created again"
+	}
+	return fmt.Sprintf("; to have them created again: kubectl delete -n %s podgroups.scheduling.run.ai,podcliquescalinggroups,podcliques,services -l %s=%s",
+		object.GetNamespace(), v1alpha1.LabelPartOf, object.GetName())
 }
 
 // WithoutDigits returns a text without its digits.

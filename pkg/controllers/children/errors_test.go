@@ -56,6 +56,34 @@ func TestNewFailures(t *testing.T) {
 	}
 }
 
+// TestOrphansAreReportedTogether: a set that was deleted with --cascade=orphan and applied again finds all its objects
+// without an owner. One message counts them and names a command that helps.
+func TestOrphansAreReportedTogether(t *testing.T) {
+	t.Parallel()
+	orphan := func(kind, name string) error {
+		return fmt.Errorf("creating: %w", &NameConflictError{Kind: kind, Name: name})
+	}
+	owned := &NameConflictError{Kind: "Service", Name: "a-0", Owner: "PodCliqueSet b"}
+	err := errors.Join(orphan("Service", "a-0"), orphan("PodGroup", "a-1"), orphan("PodGroup", "a-0"), owned)
+	set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
+	foreign := func(message string) desired.Problem {
+		return desired.Problem{Condition: v1alpha1.ConditionForeignObject, Reason: v1alpha1.ReasonNameTaken, Message: message}
+	}
+	want := []desired.Problem{
+		foreign("PodGroup a-0 exists and has no owner, like 2 other objects; they are left alone; to have them created again: " +
+			"kubectl delete -n ns podgroups.scheduling.run.ai,podcliquescalinggroups,podcliques,services -l app.kubernetes.io/part-of=a"),
+		foreign(owned.Error()),
+	}
+	if diff := cmp.Diff(want, NewClient(nil, nil).Problems(set, err, time.Now())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	err = errors.Join(orphan("Pod", "p"), orphan("Pod", "q"))
+	want = []desired.Problem{foreign("Pod p exists and has no owner, like 1 other object; they are left alone; delete them to have them created again")}
+	if diff := cmp.Diff(want, NewClient(nil, nil).Problems(&v1alpha1.PodClique{}, err, time.Now())); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+}
+
 func TestReportedAndRetriedErrors(t *testing.T) {
 	pods := corev1.Resource("pods")
 	foreign := &NameConflictError{Kind: "Service", Name: "a-0"}
