@@ -19,6 +19,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/observed"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -120,7 +121,7 @@ func TestJobThatFailsTwiceAndSucceeds(t *testing.T) {
 // TestJobThatKeepsFailing: its restarts wait longer and longer, its GPUs are free meanwhile, and a restart that ran for
 // ten minutes begins again.
 func TestJobThatKeepsFailing(t *testing.T) {
-	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+	c := New(t, Options{Nodes: Nodes(2, 4), Check: both(invariants(), backOffs)})
 	c.Create(trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(20))}))
 	c.Advance(10 * time.Second)
 	fail := func(restart int32, wait time.Duration) {
@@ -494,6 +495,24 @@ func TestPodThatSucceededIsNeverMadeAgain(t *testing.T) {
 
 // TestJobsInAnyOrder: two replicas fail and succeed, with the steps in random orders, with crashes of the controllers at
 // random writes, and with caches that are held back. Each failure is one restart, and in the end no object is left.
+// backOffs is a check: nothing is created for an attempt before its time. Source: docs/decisions, J12.
+func backOffs(c *Cluster) error {
+	for _, set := range All[*v1alpha1.PodCliqueSet](c) {
+		for _, a := range set.Status.ReplicaAttempts {
+			if a.NotBefore == nil || !c.Clock.Now().Before(a.NotBefore.Time) {
+				continue
+			}
+			for _, clique := range All[*v1alpha1.PodClique](c) {
+				if clique.Labels[v1alpha1.LabelPartOf] == set.Name && clique.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex] == fmt.Sprint(a.Index) &&
+					observed.Attempt(clique).Set >= a.Attempt {
+					return fmt.Errorf("PodClique %s of attempt %d exists before %s", clique.Name, a.Attempt, a.NotBefore)
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // skewed returns clocks for nodes n0 and n1, of which one or both are wrong, by seconds or by a day.
 func skewed(seed int64) map[string]time.Duration {
 	skews := []time.Duration{0, 3 * time.Second, -3 * time.Second, 5 * time.Minute, -5 * time.Minute, 24 * time.Hour, -24 * time.Hour}
@@ -536,7 +555,7 @@ func TestJobsInAnyOrder(t *testing.T) {
 	for seed := range int64(20) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			random := rand.New(rand.NewSource(seed))
-			c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed + 1, Interleaved: seed%2 == 1, Check: invariants()})
+			c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed + 1, Interleaved: seed%2 == 1, Check: both(invariants(), backOffs)})
 			c.Kubelet.Linger = time.Duration(random.Intn(20)) * time.Second
 			c.Kubelet.Skew = skewed(seed)
 			act := func(what func()) {

@@ -98,7 +98,9 @@ func (c *Client) Problems(object client.Object, err error, now time.Time) []desi
 		}
 	}
 	if len(orphans) > 1 {
-		first := slices.MinFunc(orphans, func(a, b *NameConflictError) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+		first := slices.MinFunc(orphans, func(a, b *NameConflictError) int {
+			return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+		})
 		problems = slices.DeleteFunc(problems, func(p desired.Problem) bool {
 			return p.Condition == v1alpha1.ConditionForeignObject && strings.Contains(p.Message, orphans[0].Error())
 		})
