@@ -399,3 +399,9 @@ func (r *Revision) Created(pod *corev1.Pod) bool {
 	hash, c := pod.Labels[v1alpha1.LabelPodTemplateHash], r.clique(pod.Labels[v1alpha1.LabelTemplateName])
 	return hash == "" || c == nil || hash == c.Hash || slices.Contains(c.Adopted, hash)
 }
+
+// Changes reports whether the template of a clique differs from that in an earlier revision.
+func (r *Revision) Changes(earlier *Revision, clique string) bool {
+	now, then := r.clique(clique), earlier.clique(clique)
+	return now != nil && then != nil && now.Hash != then.Hash
+}

@@ -5,6 +5,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -159,6 +160,10 @@ func TestOnDeleteOfAGroup(t *testing.T) {
 	c.Advance(time.Minute)
 	wantReplaced(c, before, pod.Spec.Hostname)
 	want(0, "after a pod was deleted")
+	wantEvents(c, 1, v1alpha1.EventMixedTemplates)
+	if text := c.Timeline.String(); !strings.Contains(text, "kubectl delete pclq -n ns -l grove.io/podcliquescalinggroup=chat-0-model,grove.io/podcliquescalinggroup-replica-index=0") {
+		c.Fatalf("the event does not name the command:\n%s", text)
+	}
 	deleteCliques(c, "chat-0-model-1-")
 	c.Advance(time.Minute)
 	wantReplaced(c, before, pod.Spec.Hostname, "chat-0-model-1-")
@@ -174,6 +179,7 @@ func TestOnDeleteOfAGroup(t *testing.T) {
 	c.Advance(time.Minute)
 	wantAvailable(c, 8)
 	wantUpdated(c)
+	wantEvents(c, 1, v1alpha1.EventMixedTemplates)
 	if s := fmt.Sprint(images(c)); s != "map[main:2:8]" {
 		c.Fatalf("images %s", s)
 	}

@@ -38,6 +38,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	group := &v1alpha1.PodCliqueScalingGroup{}
 	if err := r.client.Get(ctx, request.NamespacedName, group); err != nil {
 		metrics.UnderWay(v1alpha1.KindPodCliqueScalingGroup, request.String(), 0)
+		r.mixed.Forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if group.DeletionTimestamp != nil {
@@ -95,6 +96,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 	}
+
+	r.reportMixed(ctx, recorded, set, revision, members)
 
 	// 6. Delete.
 	var removeErr error

@@ -12,6 +12,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/observed"
 )
 
 // writeStatus writes the status of a group if it has changed, emits events about replaced replicas, breaches of the minimum
@@ -34,6 +35,27 @@ func (r *Reconciler) writeStatus(ctx context.Context, group *v1alpha1.PodCliqueS
 		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, c.Reason, v1alpha1.ActionCreatePodClique, "%s", c.Message)
 	}
 	return recorded, nil
+}
+
+// reportMixed emits an event, once for each update under OnDelete, about a replica in which only some pods have followed a
+// change of their template: Muster does not know whether they work together.
+// set and revision are those that the group follows, nil if they are unknown.
+func (r *Reconciler) reportMixed(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, revision *desired.Revision, members []*v1alpha1.PodClique) {
+	reported := r.mixed.Of(group, nil)
+	if set == nil || !observed.FollowsOnDelete(group) || *reported == observed.Revision(group) {
+		return
+	}
+	j := observed.MixedReplica(members, func(clique, since string) bool {
+		earlier, err := r.children.Revision(ctx, set, since)
+		return err == nil && earlier != nil && revision.Changes(earlier, clique)
+	})
+	if j < 0 {
+		return
+	}
+	*reported = observed.Revision(group)
+	r.recorder.Eventf(group, nil, corev1.EventTypeWarning, v1alpha1.EventMixedTemplates, v1alpha1.ActionUpdate,
+		"Replica %d has pods of the new template beside pods of an earlier one; to replace it whole: kubectl delete pclq -n %s -l %s=%s,%s=%d",
+		j, group.Namespace, v1alpha1.LabelPodCliqueScalingGroup, group.Name, v1alpha1.LabelPodCliqueScalingGroupReplicaIndex, j)
 }
 
 func breachStatus(s *v1alpha1.PodCliqueScalingGroupStatus) children.BreachStatus {

@@ -122,7 +122,9 @@ func (r *Reconciler) reportTrial(set *v1alpha1.PodCliqueSet, t *trial, kind, rea
 // isReached reports whether the update to the revision has begun to replace pods: the turn of a PodClique or scaling
 // group has come.
 func (o ownedObjects) isReached(revision *desired.Revision) bool {
-	isTurn := func(child metav1.Object) bool { return observed.Revision(child) == revision.Number && observed.HasTurn(child) }
+	isTurn := func(child metav1.Object) bool {
+		return observed.Revision(child) == revision.Number && observed.HasTurn(child)
+	}
 	for _, c := range o.cliques {
 		if isTurn(c) {
 			return true

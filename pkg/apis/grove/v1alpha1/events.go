@@ -45,6 +45,9 @@ const (
 	// EventTemplateUnchecked, Normal, on a PodCliqueSet: an update begins although it is unknown whether the API server
 	// accepts pods of the new template, because a webhook does not support dry-run or does not answer.
 	EventTemplateUnchecked = "TemplateUnchecked"
+	// EventMixedTemplates, Warning, on a PodCliqueScalingGroup: with update strategy OnDelete, single pods of a replica
+	// were deleted, and their successors have the new template beside pods of an earlier one. Once for each update.
+	EventMixedTemplates = "MixedTemplates"
 	// EventReplicaReplaced, Normal, on a PodCliqueSet or PodCliqueScalingGroup: the whole replica is replaced, because
 	// its PodCliques were deleted. Its attempt was raised.
 	EventReplicaReplaced = "ReplicaReplaced"
