@@ -194,7 +194,7 @@ func (r *Reconciler) trialUnit(ctx context.Context, set *v1alpha1.PodCliqueSet, 
 		// The suffix of the name is not that of any pod: pods replace pods with a UID, or none.
 		pod, err := desired.Pod(described, lifecycle.NewPod{Replaces: "dry-run"}, desired.PodOptions{SchedulerName: r.schedulerName, WaitImage: r.waitImage})
 		if err != nil {
-			return nil, &children.InvalidError{Err: err}
+			continue // the PodClique's controller reports it
 		}
 		trials = append(trials, trialPod{Pod: pod, clique: existing.Labels[v1alpha1.LabelTemplateName]})
 		if group == nil {
