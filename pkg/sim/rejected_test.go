@@ -147,3 +147,33 @@ func TestRejectedTemplateOnDelete(t *testing.T) {
 	wantProgress(c, lifecycle.UpdateOnDelete, "")
 	wantEvents(c, 1, v1alpha1.EventTemplateRejected)
 }
+
+// Whichever write is the last before a crash, or is a conflict: a rejected template replaces nothing, the update goes on
+// with a template that is accepted, and a restarted process does not repeat the event.
+func TestRejectedTemplateCrashes(t *testing.T) {
+	for n := range 8 {
+		for _, crash := range []bool{false, true} {
+			c := newService(t, Nodes(2, 4), 2, nil)
+			before := uids(c)
+			rejectImages(c, "main:2")
+			if crash {
+				c.CrashAfterWrites(n)
+			} else {
+				c.RefuseWrite(n)
+			}
+			image(c, podCliqueSet(), "registry.example/main:2", "web")
+			c.Advance(5 * time.Minute)
+			c.Restart()
+			c.Advance(5 * time.Minute)
+			wantReplaced(c, before)
+			wantAvailable(c, 6)
+			wantProgress(c, lifecycle.UpdateTemplateRejected, "clique web: ")
+			if told := strings.Count(c.Timeline.String(), "event "+v1alpha1.EventTemplateRejected); told > 2 || !crash && told > 1 {
+				c.Fatalf("write %d, crash %t: %d events", n, crash, told)
+			}
+			image(c, podCliqueSet(), "registry.example/main:3", "web")
+			c.Advance(5 * time.Minute)
+			wantUpdated(c)
+		}
+	}
+}
