@@ -49,15 +49,15 @@ type binding struct {
 const (
 	// tick is the interval of Registry.Tick.
 	tick = 250 * time.Millisecond
-	// repairTimeout is the default of muster-scheduler.
-	repairTimeout = 30 * time.Second
+	// repairTimeout and replacementTimeout are the defaults of muster-scheduler.
+	repairTimeout, replacementTimeout = 30 * time.Second, 5 * time.Minute
 )
 
 // newScheduler starts a scheduler whose registry has all objects.
 func newScheduler(api *API) *scheduler {
 	s := &scheduler{api: api, registry: gangstate.New(), dirty: map[gangstate.Key]bool{}}
 	now := api.clock.Now()
-	s.registry.Configure(gangstate.Options{Resync: 5 * time.Second, RepairTimeout: repairTimeout, SingleSurplusAfter: 300 * time.Millisecond})
+	s.registry.Configure(gangstate.Options{Resync: 5 * time.Second, RepairTimeout: repairTimeout, ReplacementTimeout: replacementTimeout, SingleSurplusAfter: 300 * time.Millisecond})
 	s.registry.AddProfile(v1alpha1.DefaultSchedulerName)
 	keys, err := mark.NewKeys("sim", map[string][]byte{"sim": []byte("0123456789abcdef0123456789abcdef")})
 	utilruntime.Must(err)
@@ -226,6 +226,8 @@ func (s *scheduler) schedule() error {
 // attempt plans a gang, and takes its members to the barrier.
 func (s *scheduler) attempt(work *gangstate.Work, now time.Time) error {
 	world := newWorld(s.api, s.bindings, work.Classes)
+	rooms, _ := s.registry.Rooms()
+	world.keep(rooms, work)
 	placements, refusal := place(work, world)
 	if refusal != nil {
 		s.effects(s.registry.Refuse(work.Gang, *refusal, now))

@@ -15,6 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
 
 func compareKeys(x, y types.NamespacedName) int { return strings.Compare(x.String(), y.String()) }
@@ -25,6 +26,7 @@ type world struct {
 	nodes   []*worldNode // by name
 	classes []*corev1.Pod
 	placed  []taken
+	pods    map[types.UID]bool // existing pods
 }
 
 type worldNode struct {
@@ -39,7 +41,7 @@ type taken struct {
 
 // newWorld returns the nodes with the pods that are bound to them or about to be bound.
 func newWorld(api *API, bindings []binding, classes []*corev1.Pod) *world {
-	w := &world{classes: classes}
+	w := &world{classes: classes, pods: map[types.UID]bool{}}
 	byName := map[string]*worldNode{}
 	for _, node := range all[*corev1.Node](api) {
 		n := &worldNode{node: node, total: amounts(node.Status.Allocatable), free: amounts(node.Status.Allocatable)}
@@ -52,12 +54,28 @@ func newWorld(api *API, bindings []binding, classes []*corev1.Pod) *world {
 		}
 	}
 	for _, pod := range all[*corev1.Pod](api) {
+		w.pods[pod.UID] = true
 		take(pod, pod.Spec.NodeName)
 	}
 	for _, b := range bindings {
 		take(b.pod, b.node)
 	}
 	return w
+}
+
+// keep takes the rooms that are kept for replacement pods of other gangs, unless the work has a higher priority. A pod
+// that is still on its node occupies its room itself.
+func (w *world) keep(rooms []gangstate.Room, work *gangstate.Work) {
+	for _, room := range rooms {
+		if room.Owner.Gang == work.Gang || room.Priority < work.Priority || w.pods[room.Pod.UID] {
+			continue
+		}
+		for _, n := range w.nodes {
+			if n.node.Name == room.Node {
+				n.add(requests(room.Pod), -1)
+			}
+		}
+	}
 }
 
 func amounts(list corev1.ResourceList) map[corev1.ResourceName]int64 {
