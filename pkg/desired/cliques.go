@@ -162,6 +162,9 @@ func podClique(set *v1alpha1.PodCliqueSet, t *v1alpha1.PodCliqueTemplateSpec, re
 		ours[v1alpha1.AnnotationTemplateReplicas] = text(t.Spec.Replicas)
 	}
 	ours[v1alpha1.AnnotationInitialReplicas] = text(initial)
+	if live == nil || live.Annotations[v1alpha1.AnnotationPodCliqueSetUID] != "" { // not added later, so that an upgrade writes no PodClique
+		ours[v1alpha1.AnnotationPodCliqueSetUID] = string(set.UID)
+	}
 	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
 		ours[v1alpha1.AnnotationWorkloadType] = string(v1alpha1.WorkloadTypeTraining)
 	}

@@ -42,6 +42,9 @@ func Pod(clique *v1alpha1.PodClique, n lifecycle.NewPod, o PodOptions) (*corev1.
 			annotations[k] = v
 		}
 	}
+	if uid := clique.Annotations[v1alpha1.AnnotationPodCliqueSetUID]; uid != "" {
+		annotations[v1alpha1.AnnotationPodCliqueSetUID] = uid // it tells whose pod it is when the PodClique is gone
+	}
 	annotations[v2alpha2.PodGroupAnnotation] = naming.PodGroup(set, i)
 	labels := naming.PodLabels(clique.Labels, clique.Name, n.Index)
 	labels[v2alpha2.SubGroupLabel] = clique.Name

@@ -560,7 +560,7 @@ func TestPod(t *testing.T) {
 	if diff := cmp.Diff(labels, pod.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"note": "y", "pod-group-name": "llm-1"}, pod.Annotations); diff != "" {
+	if diff := cmp.Diff(map[string]string{"note": "y", "pod-group-name": "llm-1", "grove.io/podcliqueset-uid": "llm-uid"}, pod.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 	ours := []corev1.EnvVar{
@@ -762,7 +762,7 @@ func TestKeysTakenOutOfATemplate(t *testing.T) {
 			t.Fatal(err)
 		}
 		for k := range pod.Annotations {
-			if strings.HasPrefix(k, "grove.io/") {
+			if strings.HasPrefix(k, "grove.io/") && k != v1alpha1.AnnotationPodCliqueSetUID {
 				t.Errorf("the pod has our annotation %s", k)
 			}
 		}

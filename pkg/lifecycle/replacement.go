@@ -28,6 +28,11 @@ func (a Attempt) Compare(b Attempt) int {
 	return cmp.Or(cmp.Compare(a.Set, b.Set), cmp.Compare(a.Group, b.Group))
 }
 
+// OfFormerSet is the attempt of objects that a deleted PodCliqueSet of the same name has left. It precedes every
+// attempt: the objects are waited for, and are no evidence about the units of their successor. Source: docs/decisions,
+// W10.
+var OfFormerSet = Attempt{Set: -1, Group: -1}
+
 // maxLead is the maximum difference by which the attempt of an object may exceed the recorded one.
 const maxLead = 1 << 20
 
@@ -111,6 +116,9 @@ type Unit struct {
 	// they also include the other pods of the set replica, because pods of an earlier attempt of the set replica must
 	// be gone too.
 	Pods []UnitPod
+	// Replacing: a part of the unit has no PodCliques at present, because the status of a scaling group records that it
+	// replaces it.
+	Replacing bool
 	// Admitted: the unit has a PodGroup of its own, which was created for Attempt and is admitted.
 	Admitted bool
 	// NotBefore is when PodCliques of Attempt are created at the earliest, zero: immediately; RaisedAt is when Attempt was
@@ -127,6 +135,9 @@ type UnitClique struct {
 	Name, UID   string
 	Attempt     Attempt
 	Terminating bool
+	// Explained: in a set replica, the PodClique is replaced by its scaling group: it precedes the attempt that the
+	// status of the group records.
+	Explained bool
 }
 
 // UnitPod contains the facts about a pod that is relevant to a unit.
@@ -138,6 +149,8 @@ type UnitPod struct {
 	Attempt           Attempt
 	// Elsewhere: the pod belongs to another unit of the same set replica.
 	Elsewhere bool
+	// Explained is as in UnitClique.
+	Explained bool
 	// Terminating, Unreachable and GraceEnds are as in Pod.
 	Terminating, Unreachable bool
 	GraceEnds                time.Time
@@ -176,8 +189,9 @@ type UnitDecision struct {
 //
 //   - PodCliques of an earlier attempt are deleted. As long as one of them or a pod of an earlier attempt exists, no PodClique
 //     is created.
-//   - If all PodCliques of a unit are gone or being deleted, while pods of them exist or the unit is admitted, the whole unit
-//     is replaced, whoever deleted the PodCliques: its attempt is raised.
+//   - If all PodCliques of a unit are gone or being deleted, while pods of them exist or the unit is admitted, a user has
+//     deleted them, and the whole unit is replaced: its attempt is raised. In a set replica this is not inferred while a
+//     scaling group replaces a part of it, because the group has deleted these PodCliques.
 //   - The PodCliques of an attempt are not created before Unit.NotBefore. A clock that was ahead when that was recorded, so
 //     that the attempt was raised in the future, delays nothing.
 //   - If Unit.Replace requests a replacement, the attempt is raised and healthy PodCliques are replaced too.
@@ -191,10 +205,11 @@ func DecideUnit(u Unit, now time.Time) UnitDecision {
 	d := UnitDecision{Attempt: u.Attempt}
 	exists := map[string]bool{} // of any attempt, terminating or not
 	owners := map[string]bool{} // UIDs of PodCliques that are not being deleted
-	earlier, going := false, false
+	earlier, going, explained := false, false, u.Replacing
 	latest := u.Attempt
 	for _, c := range u.Cliques {
 		exists[c.Name] = true
+		explained = explained || c.Explained
 		switch {
 		case c.Attempt.Compare(u.Attempt) < 0:
 			earlier = true
@@ -222,6 +237,7 @@ func DecideUnit(u Unit, now time.Time) UnitDecision {
 		if !isEarlier && (p.Elsewhere || owners[p.CliqueUID] || !slices.Contains(u.Wanted, p.Clique)) {
 			continue
 		}
+		explained = explained || p.Explained
 		if isEarlier {
 			earlier = true
 		} else {
@@ -243,7 +259,7 @@ func DecideUnit(u Unit, now time.Time) UnitDecision {
 	switch {
 	case u.Replace.Requested() && len(owners) > 0:
 		replacement = u.Replace
-	case len(u.Wanted) > 0 && len(owners) == 0 && len(d.Delete) == 0 && (going || len(waits) > 0 || u.Admitted):
+	case len(u.Wanted) > 0 && len(owners) == 0 && len(d.Delete) == 0 && !explained && (going || len(waits) > 0 || u.Admitted):
 		replacement = Replacement{Reason: ReplacedDeleted, Message: "all its PodCliques were deleted"}
 	}
 	if replacement.Requested() {
@@ -292,6 +308,12 @@ func following(n int32) int32 {
 func (d UnitDecision) Recheck() UnitDecision {
 	d.RequeueAfter = Sooner(d.RequeueAfter, RecheckAfter)
 	return d
+}
+
+// LeftToSet returns the decision for a scaling-group replica of the given attempt whose PodCliques were deleted together
+// with all others of the set replica: the set replaces all of them. Until then nothing is created.
+func (d UnitDecision) LeftToSet(attempt Attempt) UnitDecision {
+	return UnitDecision{Attempt: attempt, Waits: d.Waits, WaitsFor: d.WaitsFor, RequeueAfter: d.RequeueAfter}.Recheck()
 }
 
 // UnderWay returns the number of units of which an object of an earlier attempt exists.

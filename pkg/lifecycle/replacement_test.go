@@ -27,6 +27,10 @@ func TestDecideUnit(t *testing.T) {
 	}
 	deleted := Replacement{Reason: ReplacedDeleted, Message: "all its PodCliques were deleted"}
 	terminated := Replacement{Reason: ReplacedTermination, Message: "PodClique w-0-worker has too few ready pods"}
+	explained := func(c UnitClique) UnitClique { c.Explained = true; return c }
+	explainedPod := func(p UnitPod) UnitPod { p.Explained = true; return p }
+	former := func(c UnitClique) UnitClique { c.Attempt = OfFormerSet; return c }
+	formerPod := func(p UnitPod) UnitPod { p.Attempt = OfFormerSet; return p }
 	unreachable := func(p UnitPod) UnitPod { p.Unreachable = true; return p }
 
 	tests := map[string]struct {
@@ -64,6 +68,28 @@ func TestDecideUnit(t *testing.T) {
 		"all are gone or being deleted: the unit is replaced": {
 			Unit{Wanted: wanted, Cliques: []UnitClique{going(clique("w-0-worker", "w", 0))}},
 			UnitDecision{Attempt: Attempt{Set: 1}, Replacement: deleted, WaitsFor: []string{"w-0-worker"}},
+		},
+		"all are gone or being deleted, one of them by its scaling group: no user has deleted them": {
+			Unit{Wanted: wanted, Cliques: []UnitClique{explained(going(clique("w-0-worker", "w", 0)))}},
+			UnitDecision{WaitsFor: []string{"w-0-worker"}, Create: []string{"w-0-leader"}},
+		},
+		"a pod is left of a PodClique that its scaling group has deleted: no user has deleted it": {
+			Unit{Wanted: wanted, Pods: []UnitPod{explainedPod(pod("q", "w-0-worker", "w", 0))}},
+			UnitDecision{Waits: []UnitPod{explainedPod(pod("q", "w-0-worker", "w", 0))}, Create: []string{"w-0-leader"}},
+		},
+		"a lost pod of a PodClique that its scaling group has deleted hides no deletion": {
+			Unit{Wanted: wanted, Cliques: []UnitClique{going(clique("w-0-leader", "l", 0))},
+				Pods: []UnitPod{explainedPod(unreachable(terminating(pod("q", "w-0-worker", "w", 0), 0)))}},
+			UnitDecision{Attempt: Attempt{Set: 1}, Replacement: deleted, WaitsFor: []string{"w-0-leader"}},
+		},
+		"a scaling group is about to create the PodCliques, and the PodGroup is admitted: no user has deleted them": {
+			Unit{Wanted: wanted, Admitted: true, Replacing: true},
+			UnitDecision{Create: wanted},
+		},
+		"a new set waits for what a deleted one of its name has left": {
+			Unit{Wanted: wanted, Cliques: []UnitClique{former(going(clique("w-0-worker", "w", 0)))},
+				Pods: []UnitPod{formerPod(pod("q", "w-0-leader", "l", 0))}},
+			UnitDecision{Earlier: true, WaitsFor: []string{"w-0-worker"}, Waits: []UnitPod{formerPod(pod("q", "w-0-leader", "l", 0))}},
 		},
 		"all are gone, pods too, and the PodGroup is admitted: the unit is replaced": {
 			Unit{Wanted: wanted, Admitted: true},
@@ -166,6 +192,16 @@ func TestDecideUnit(t *testing.T) {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestLeftToSet(t *testing.T) {
+	t.Parallel()
+	waits := []UnitPod{{Name: "q"}}
+	d := UnitDecision{Attempt: Attempt{Set: 2, Group: 1}, Replacement: Replacement{Reason: ReplacedDeleted}, WaitsFor: []string{"c"}, Waits: waits}
+	want := UnitDecision{Attempt: Attempt{Set: 2}, WaitsFor: []string{"c"}, Waits: waits, RequeueAfter: RecheckAfter}
+	if diff := cmp.Diff(want, d.LeftToSet(Attempt{Set: 2})); diff != "" {
+		t.Errorf("decision (-want +got):\n%s", diff)
 	}
 }
 

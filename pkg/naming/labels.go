@@ -26,7 +26,7 @@ const (
 func Internal(annotation string) bool {
 	switch annotation {
 	case AnnotationStartRequirements, AnnotationGroupPods, AnnotationTemplateKeys,
-		v1alpha1.AnnotationInitialReplicas, v1alpha1.AnnotationTemplateReplicas, v1alpha1.AnnotationTerminationDelay,
+		v1alpha1.AnnotationInitialReplicas, v1alpha1.AnnotationTemplateReplicas, v1alpha1.AnnotationPodCliqueSetUID, v1alpha1.AnnotationTerminationDelay,
 		v1alpha1.AnnotationWorkloadType, v1alpha1.AnnotationWorkloadFailed,
 		v1alpha1.AnnotationGenerationHash, v1alpha1.AnnotationRevision, v1alpha1.AnnotationUpdateStrategy, v1alpha1.AnnotationUpdateTurn,
 		v1alpha1.AnnotationUpdatePaused:

@@ -23,7 +23,7 @@ func ownedBy(kind, name, uid string) []metav1.OwnerReference {
 
 func TestSetUnit(t *testing.T) {
 	t.Parallel()
-	set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
+	set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "set"}}
 	set.Status.ReplicaAttempts = []v1alpha1.ReplicaAttempt{{Index: 0, Attempt: 2}}
 	clique := func(name, uid string, owner []metav1.OwnerReference, attempts ...string) *v1alpha1.PodClique {
 		c := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), OwnerReferences: owner, Annotations: map[string]string{}}}
@@ -51,7 +51,7 @@ func TestSetUnit(t *testing.T) {
 	group := &v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationPodCliqueSetAttempt: "1"}}}
 	group.Status.Conditions = []metav1.Condition{{Type: v2alpha2.ConditionAdmitted, Status: metav1.ConditionTrue}}
 
-	got := observed.SetUnit(set, 0, []string{"s-0-a", "s-0-g-0-b", "s-0-c"}, cliques, pods, group, func(string) bool { return false })
+	got := observed.SetUnit(set, 0, []string{"s-0-a", "s-0-g-0-b", "s-0-c"}, cliques, pods, nil, group, func(string) bool { return false })
 	second, first := lifecycle.Attempt{Set: 2}, lifecycle.Attempt{Set: 1}
 	want := lifecycle.Unit{
 		Attempt: second, Wanted: []string{"s-0-a", "s-0-g-0-b", "s-0-c"},
@@ -63,7 +63,7 @@ func TestSetUnit(t *testing.T) {
 		t.Errorf("unit (-want +got):\n%s", diff)
 	}
 	group.Annotations[v1alpha1.AnnotationPodCliqueSetAttempt] = "2"
-	if !observed.SetUnit(set, 0, nil, nil, nil, group, nil).Admitted {
+	if !observed.SetUnit(set, 0, nil, nil, nil, nil, group, nil).Admitted {
 		t.Error("the PodGroup of this attempt is admitted, the unit is not")
 	}
 }

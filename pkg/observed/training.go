@@ -111,12 +111,12 @@ func WithoutRecovered(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreach
 }
 
 // TrainingReplica returns the facts about replica i of a set of a Training workload. wanted are the names of its
-// PodCliques; complete: these are all PodCliques of the replica. cliques are the existing PodCliques with the labels
-// of the replica, in any order.
+// PodCliques; complete: these are all PodCliques of the replica. cliques are the existing PodCliques of the replica
+// that belong to the set (Ownership), in any order.
 func TrainingReplica(set *v1alpha1.PodCliqueSet, i int, wanted []string, complete bool, cliques []*v1alpha1.PodClique) lifecycle.TrainingReplica {
 	r := lifecycle.TrainingReplica{Index: i, Attempt: SetAttempt(set, i).Set}
 	for _, c := range cliques {
-		if !slices.Contains(wanted, c.Name) || isForeign(set.Name, c) {
+		if !slices.Contains(wanted, c.Name) {
 			continue
 		}
 		facts := lifecycle.TrainingClique{Clique: Clique(c), Succeeded: meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionSucceeded)}
@@ -140,7 +140,7 @@ func TrainingReplica(set *v1alpha1.PodCliqueSet, i int, wanted []string, complet
 }
 
 // Training returns the facts about a Training workload; set must have its defaults. replicas are the desired ones, and
-// pods all pods with the labels of the set; unreachable reports whether a node does not respond.
+// pods all pods that belong to the set (Ownership); unreachable reports whether a node does not respond.
 func Training(set *v1alpha1.PodCliqueSet, replicas []lifecycle.TrainingReplica, pods []*corev1.Pod, unreachable func(node string) bool) lifecycle.Training {
 	s := &set.Status
 	t := lifecycle.Training{
@@ -166,9 +166,6 @@ func Training(set *v1alpha1.PodCliqueSet, replicas []lifecycle.TrainingReplica, 
 		}
 	}
 	for _, pod := range pods {
-		if owner := metav1.GetControllerOfNoCopy(pod); owner == nil || owner.Kind != v1alpha1.KindPodClique {
-			continue
-		}
 		ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 		t.Started = t.Started || ended || pod.Status.Phase == corev1.PodRunning
 		onLostNode := !ended && pod.Spec.NodeName != "" && unreachable(pod.Spec.NodeName)

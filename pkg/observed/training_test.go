@@ -42,7 +42,6 @@ func TestTrainingReplica(t *testing.T) {
 		c.Status.MinAvailableBreachedSince = &since
 		c.Labels = map[string]string{v1alpha1.LabelTemplateName: "b"}
 	}
-	foreign := trainingClique("b", "2", func(c *v1alpha1.PodClique) { c.OwnerReferences[0].Name = "other" })
 	for name, tc := range map[string]struct {
 		complete bool
 		cliques  []*v1alpha1.PodClique
@@ -51,7 +50,6 @@ func TestTrainingReplica(t *testing.T) {
 		"both are there":             {true, []*v1alpha1.PodClique{trainingClique("b", "2"), trainingClique("a", "2")}, true},
 		"one is missing":             {true, []*v1alpha1.PodClique{trainingClique("a", "2")}, false},
 		"a scaling group is missing": {false, []*v1alpha1.PodClique{trainingClique("b", "2"), trainingClique("a", "2")}, false},
-		"one belongs to another set": {true, []*v1alpha1.PodClique{foreign, trainingClique("a", "2")}, false},
 		"a superfluous one exists":   {true, []*v1alpha1.PodClique{trainingClique("x", "2"), trainingClique("a", "2")}, false},
 	} {
 		if got := TrainingReplica(set, 0, []string{"job-0-a", "job-0-b"}, tc.complete, tc.cliques); got.Complete != tc.want || got.Attempt != 2 {
@@ -81,7 +79,6 @@ func TestTraining(t *testing.T) {
 		p.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
 	}
 	away := func(p *corev1.Pod) { p.Spec.NodeName = "away" }
-	orphan := func(p *corev1.Pod) { p.OwnerReferences = nil }
 	type facts struct{ Running, Started, Draining bool }
 	for name, tc := range map[string]struct {
 		pods []*corev1.Pod
@@ -94,7 +91,6 @@ func TestTraining(t *testing.T) {
 		"one ends":                        {[]*corev1.Pod{pod(corev1.PodRunning, going)}, facts{true, true, true}},
 		"one ends on an unreachable node": {[]*corev1.Pod{pod(corev1.PodRunning, going, away)}, facts{Started: true}},
 		"one runs on an unreachable node": {[]*corev1.Pod{pod(corev1.PodRunning, away)}, facts{Started: true, Draining: true}},
-		"one without an owner":            {[]*corev1.Pod{pod(corev1.PodRunning, orphan)}, facts{}},
 	} {
 		set := &v1alpha1.PodCliqueSet{}
 		got := Training(set, nil, tc.pods, func(node string) bool { return node == "away" })

@@ -167,7 +167,8 @@ func objects(list client.ObjectList) []client.Object {
 	return items
 }
 
-// PodGroup returns the PodGroup that lists a PodClique or a scaling group, nil if it does not exist. Read-only.
+// PodGroup returns the PodGroup that lists a PodClique or a scaling group, nil if it does not exist, or belongs to a
+// deleted set of the same name. Read-only.
 func (c *Client) PodGroup(ctx context.Context, object client.Object) (*v2alpha2.PodGroup, error) {
 	return podGroupOf(ctx, c.client, object)
 }
@@ -190,6 +191,9 @@ func podGroupOf(ctx context.Context, reader client.Reader, object client.Object)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading PodGroup %s: %w", name, err)
+	}
+	if its, set := observed.PodCliqueSetUID(group), observed.PodCliqueSetUID(object); its != "" && set != "" && its != set {
+		return nil, nil
 	}
 	return group, nil
 }

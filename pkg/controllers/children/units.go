@@ -12,7 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/observed"
 )
 
 // bySetReplica is the cache's index of PodCliques and pods by the replica of the PodCliqueSet in their labels.
@@ -38,7 +40,8 @@ func IndexBySetReplica(ctx context.Context, indexer client.FieldIndexer) error {
 // setReplica is a key of the index bySetReplica.
 func setReplica(set string, i int) string { return set + "/" + strconv.Itoa(i) }
 
-// SetReplica returns the cached PodCliques and pods of replica i of a set by their labels, whatever owns them. Read-only.
+// SetReplica returns the cached PodCliques and pods of replica i of a set by their labels, whatever owns them: a deleted
+// set of the same name may have left some (observed.Ownership). Read-only.
 func (c *Client) SetReplica(ctx context.Context, namespace, set string, i int) ([]*v1alpha1.PodClique, []*corev1.Pod, error) {
 	return listSetReplica(ctx, c.client, namespace, set, i,
 		client.MatchingFields{bySetReplica: setReplica(set, i)}, client.UnsafeDisableDeepCopy)
@@ -61,6 +64,32 @@ func listSetReplica(ctx context.Context, reader client.Reader, namespace, set st
 		}
 	}
 	return pointers(cliques.Items), pointers(pods.Items), nil
+}
+
+// LiveGroups returns those of the scaling groups that still exist, read from the API server.
+func (c *Client) LiveGroups(ctx context.Context, groups []*v1alpha1.PodCliqueScalingGroup) ([]*v1alpha1.PodCliqueScalingGroup, error) {
+	var live []*v1alpha1.PodCliqueScalingGroup
+	for _, g := range groups {
+		now := &v1alpha1.PodCliqueScalingGroup{}
+		if err := c.live.Get(ctx, client.ObjectKeyFromObject(g), now); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading PodCliqueScalingGroup %s from the API server: %w", g.Name, err)
+		} else if err == nil && now.UID == g.UID {
+			live = append(live, now)
+		}
+	}
+	return live, nil
+}
+
+// LiveSetAttempt returns the attempt of replica i of a set that the API server has recorded. A conflict: the set is gone.
+func (c *Client) LiveSetAttempt(ctx context.Context, set *v1alpha1.PodCliqueSet, i int) (lifecycle.Attempt, error) {
+	now := &v1alpha1.PodCliqueSet{}
+	if err := c.live.Get(ctx, client.ObjectKeyFromObject(set), now); client.IgnoreNotFound(err) != nil {
+		return lifecycle.Attempt{}, fmt.Errorf("reading PodCliqueSet %s: %w", set.Name, err)
+	}
+	if now.UID != set.UID {
+		return lifecycle.Attempt{}, changed(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindPodCliqueSet), set)
+	}
+	return observed.SetAttempt(now, i), nil
 }
 
 // ControlledBy returns those of the PodCliques whose controlling owner is owner.

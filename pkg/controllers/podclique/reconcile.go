@@ -196,12 +196,18 @@ func (r *Reconciler) withWorkloadType(ctx context.Context, clique *v1alpha1.PodC
 	if err := r.client.Get(ctx, name, set, client.UnsafeDisableDeepCopy); err != nil {
 		return clique, client.IgnoreNotFound(err)
 	}
-	if set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining {
+	if set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining || !belongsTo(clique, set) {
 		return clique, nil
 	}
 	clique = clique.DeepCopy()
 	metav1.SetMetaDataAnnotation(&clique.ObjectMeta, v1alpha1.AnnotationWorkloadType, string(v1alpha1.WorkloadTypeTraining))
 	return clique, nil
+}
+
+// belongsTo reports whether a PodClique belongs to the set in its label, and not to a deleted one of the same name.
+func belongsTo(clique *v1alpha1.PodClique, set *v1alpha1.PodCliqueSet) bool {
+	uid := observed.PodCliqueSetUID(clique)
+	return uid == "" || uid == set.UID
 }
 
 // podsOf returns the pods that the clique owns, and other pods labelled with its name. Read-only.

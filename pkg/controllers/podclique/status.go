@@ -45,7 +45,7 @@ func (r *Reconciler) emitFailed(ctx context.Context, before, after *v1alpha1.Pod
 	}
 	set := &v1alpha1.PodCliqueSet{}
 	name := client.ObjectKey{Namespace: after.Namespace, Name: after.Labels[v1alpha1.LabelPartOf]}
-	if err := r.client.Get(ctx, name, set); err != nil {
+	if err := r.client.Get(ctx, name, set); err != nil || !belongsTo(after, set) {
 		return // it is gone
 	}
 	r.recorder.Eventf(set, nil, corev1.EventTypeWarning, v1alpha1.EventPodCliqueFailed, v1alpha1.ActionWatchMinimum,

@@ -99,7 +99,8 @@ func (r *Reconciler) enqueueForUnreachablePod(ctx context.Context, e event.Updat
 }
 
 // groupsThatWaitFor returns the scaling groups whose PodCliques may wait until the pod is gone: the one in its label,
-// and if the pod belongs to an earlier attempt of the set replica, all groups of that replica.
+// and if the pod belongs to an earlier attempt of the set replica, or may have been left by a deleted set of the same
+// name, all groups of that replica.
 func (r *Reconciler) groupsThatWaitFor(ctx context.Context, pod client.Object) []types.NamespacedName {
 	groups := &v1alpha1.PodCliqueScalingGroupList{}
 	if err := r.children.ListSetReplica(ctx, pod, groups); err != nil {
@@ -108,7 +109,8 @@ func (r *Reconciler) groupsThatWaitFor(ctx context.Context, pod client.Object) [
 	var keys []types.NamespacedName
 	for i := range groups.Items {
 		g := &groups.Items[i]
-		if g.Name == pod.GetLabels()[v1alpha1.LabelPodCliqueScalingGroup] || observed.Attempt(pod).Set < observed.Attempt(g).Set {
+		if g.Name == pod.GetLabels()[v1alpha1.LabelPodCliqueScalingGroup] || observed.Attempt(pod).Set < observed.Attempt(g).Set ||
+			observed.PodCliqueSetUID(pod) != observed.PodCliqueSetUID(g) {
 			keys = append(keys, client.ObjectKeyFromObject(g))
 		}
 	}

@@ -4,11 +4,14 @@ package podcliquescalinggroup
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
@@ -59,13 +62,14 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 	if err != nil {
 		return decisions{}, err
 	}
+	own := observed.OwnershipOf(set, []*v1alpha1.PodCliqueScalingGroup{group}, cliques)
 	decide := func(j int, cliques []*v1alpha1.PodClique, pods []*corev1.Pod) lifecycle.UnitDecision {
 		names := memberNames(group, set, i, config, j)
-		own := replicaOf(group, cliques, j)
-		if !replace[j].Requested() && observed.Complete(observed.GroupAttempt(group, j), names, own) {
+		named := replicaOf(group, cliques, j)
+		if !replace[j].Requested() && observed.Complete(observed.GroupAttempt(group, j), names, own.Cliques(named)) {
 			return lifecycle.UnitDecision{Attempt: observed.GroupAttempt(group, j)}
 		}
-		unit := observed.GroupUnit(set.Name, group, j, names, own, cliques, pods, r.children.Unreachable(ctx))
+		unit := observed.GroupUnit(own, group, j, names, named, cliques, pods, r.children.Unreachable(ctx))
 		unit.Replace = replace[j]
 		d := lifecycle.DecideUnit(unit, now)
 		if observed.IsFrozen(set, i) {
@@ -90,6 +94,16 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 	if err != nil {
 		return decisions{}, err
 	}
+	own = observed.OwnershipOf(set, []*v1alpha1.PodCliqueScalingGroup{group}, cliques)
+	// What an attempt of the set explains is replaced by the set, which is about to tell the group.
+	recorded, err := r.children.LiveSetAttempt(ctx, set, i)
+	if err != nil {
+		return decisions{}, err
+	}
+	if recorded.Set > observed.GroupAttempt(group, 0).Set {
+		return decisions{}, apierrors.NewConflict(v1alpha1.Resource("podcliquescalinggroups"), group.Name,
+			fmt.Errorf("replica %d of PodCliqueSet %s is replaced", i, set.Name))
+	}
 	asked := replace
 	if len(asked) > 0 {
 		// The delay and the strategy must be current, too.
@@ -109,7 +123,42 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 			d.units[j] = d.units[j].Recheck()
 		}
 	}
-	return d, nil
+	return d, r.leaveToSet(ctx, group, set, i, cliques, pods, d.units, now)
+}
+
+// leaveToSet changes the decisions on replicas whose PodCliques were deleted by a user if all other PodCliques of the
+// set replica were deleted, too: one replacement is enough, and it is the set's. cliques and pods are all of the set
+// replica, read from the API server.
+func (r *Reconciler) leaveToSet(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, i int, cliques []*v1alpha1.PodClique, pods []*corev1.Pod, units units, now time.Time) error {
+	deleted := func(d lifecycle.UnitDecision) bool { return d.Replacement.Reason == lifecycle.ReplacedDeleted }
+	if !slices.ContainsFunc(units, deleted) {
+		return nil
+	}
+	list := &v1alpha1.PodCliqueScalingGroupList{}
+	if err := r.children.ListSetReplica(ctx, group, list); err != nil {
+		return err
+	}
+	var groups []*v1alpha1.PodCliqueScalingGroup
+	for k := range list.Items {
+		if metav1.IsControlledBy(&list.Items[k], set) {
+			groups = append(groups, &list.Items[k])
+		}
+	}
+	groups, err := r.children.LiveGroups(ctx, groups)
+	if err != nil {
+		return err
+	}
+	standalone, members := observed.UnitNames(set, i, groups)
+	whole := observed.SetUnit(set, i, slices.Concat(standalone, members), cliques, pods, groups, nil, r.children.Unreachable(ctx))
+	if !deleted(lifecycle.DecideUnit(whole, now)) {
+		return nil
+	}
+	for j := range units {
+		if deleted(units[j]) {
+			units[j] = units[j].LeftToSet(observed.GroupAttempt(group, j))
+		}
+	}
+	return nil
 }
 
 // decideUpdate returns the decision on an update of the group, and the replicas whose missing PodCliques are created from

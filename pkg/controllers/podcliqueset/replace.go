@@ -36,14 +36,15 @@ func (r *Reconciler) decideUnits(ctx context.Context, set *v1alpha1.PodCliqueSet
 
 func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet, i int, owned ownedObjects, cliques []*v1alpha1.PodClique, replace lifecycle.Replacement, now time.Time) (lifecycle.UnitDecision, error) {
 	attempt := observed.SetAttempt(set, i)
-	standalone, members := cliqueNames(set, i, owned)
+	groups := owned.groupsOf(i)
+	standalone, members := observed.UnitNames(set, i, groups)
 	names := slices.Concat(standalone, members)
 	if !replace.Requested() && observed.Complete(attempt, names, cliques) {
 		return lifecycle.UnitDecision{Attempt: attempt}, nil
 	}
 	decide := func(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) lifecycle.UnitDecision {
 		podGroup := owned.podGroups[naming.PodGroup(set.Name, i)]
-		unit := observed.SetUnit(set, i, names, cliques, pods, podGroup, r.children.Unreachable(ctx))
+		unit := observed.SetUnit(set, i, names, cliques, pods, groups, podGroup, r.children.Unreachable(ctx))
 		unit.Replace = replace
 		return lifecycle.DecideUnit(unit, now)
 	}
@@ -60,39 +61,17 @@ func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet,
 	if cliques, pods, err = r.children.LiveSetReplica(ctx, set.Namespace, set.Name, i); err != nil {
 		return lifecycle.UnitDecision{}, err
 	}
+	// The groups are read after the PodCliques that they may have deleted.
+	if groups, err = r.children.LiveGroups(ctx, groups); err != nil {
+		return lifecycle.UnitDecision{}, err
+	}
 	if replace.Reason == lifecycle.ReplacedTermination { // a restart was decided on live objects
-		if replace, err = r.liveTermination(ctx, set, i, owned, observed.WithReady(cliques, pods), now); err != nil {
-			return lifecycle.UnitDecision{}, err
-		}
+		replace = liveTermination(set, i, groups, observed.WithReady(cliques, pods), now)
 		if !replace.Requested() {
 			return decide(cliques, pods).Recheck(), nil
 		}
 	}
 	return decide(cliques, pods), nil
-}
-
-// cliqueNames returns the names of the PodCliques of replica i of a set: standalone ones, and members of the existing
-// scaling groups.
-func cliqueNames(set *v1alpha1.PodCliqueSet, i int, owned ownedObjects) (standalone, members []string) {
-	template := &set.Spec.Template
-	for _, c := range template.CliquesInOrder() {
-		if template.ScalingGroupOf(c.Name) == nil {
-			standalone = append(standalone, naming.PodClique(set.Name, i, c.Name))
-		}
-	}
-	for k := range template.PodCliqueScalingGroupConfigs {
-		config := &template.PodCliqueScalingGroupConfigs[k]
-		g := owned.groups[naming.ScalingGroup(set.Name, i, config.Name)]
-		if g == nil {
-			continue
-		}
-		for j := range int(max(g.Spec.Replicas, 0)) {
-			for _, clique := range g.Spec.CliqueNames {
-				members = append(members, naming.MemberPodClique(set.Name, i, config.Name, j, clique))
-			}
-		}
-	}
-	return standalone, members
 }
 
 // cliquesByReplica returns the PodCliques by the replica of the set in their labels.

@@ -55,8 +55,11 @@ func (r *Reconciler) trainingOutcome(ctx context.Context, set *v1alpha1.PodCliqu
 		if cliques, pods[i], errs[i] = read(ctx, set.Namespace, set.Name, i); errs[i] != nil {
 			return errs[i]
 		}
-		standalone, members := cliqueNames(set, i, owned)
-		complete := owned.groupsOf(i) == len(set.Spec.Template.PodCliqueScalingGroupConfigs)
+		groups := owned.groupsOf(i)
+		own := observed.OwnershipOf(set, groups, cliques)
+		cliques, pods[i] = own.Cliques(cliques), own.Pods(pods[i])
+		standalone, members := observed.UnitNames(set, i, groups)
+		complete := len(groups) == len(set.Spec.Template.PodCliqueScalingGroupConfigs)
 		replicas[i] = observed.TrainingReplica(set, i, slices.Concat(standalone, members), complete, cliques)
 		return nil
 	}); err != nil {
@@ -66,15 +69,15 @@ func (r *Reconciler) trainingOutcome(ctx context.Context, set *v1alpha1.PodCliqu
 	return lifecycle.DecideTraining(facts, now), nil
 }
 
-// groupsOf returns the number of existing scaling groups of replica i.
-func (o ownedObjects) groupsOf(i int) int {
-	n := 0
+// groupsOf returns the existing scaling groups of replica i, in no order.
+func (o ownedObjects) groupsOf(i int) []*v1alpha1.PodCliqueScalingGroup {
+	var groups []*v1alpha1.PodCliqueScalingGroup
 	for _, g := range o.groups {
 		if naming.Index(g.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex) == i {
-			n++
+			groups = append(groups, g)
 		}
 	}
-	return n
+	return groups
 }
 
 // existing returns the replica without the objects that do not exist.

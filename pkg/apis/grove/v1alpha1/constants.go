@@ -86,6 +86,12 @@ const (
 	// pods, holds the attempt of the scaling group's replica that the object
 	// was created for. Absent: 0.
 	AnnotationPodCliqueScalingGroupAttempt = "grove.io/podcliquescalinggroup-attempt"
+	// AnnotationPodCliqueSetUID, on PodCliques and pods, holds the UID of the
+	// PodCliqueSet that the object was created for. It distinguishes the object
+	// from those of a deleted PodCliqueSet of the same name when the owners
+	// between them are gone. Absent: created by a version that did not write
+	// it.
+	AnnotationPodCliqueSetUID = "grove.io/podcliqueset-uid"
 	// AnnotationTerminationDelay, on a PodClique, holds the effective
 	// terminationDelay. The controller of the owner keeps it up to date.
 	// Absent: none.
