@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -94,6 +95,81 @@ func TestJobIsCreatedAgain(t *testing.T) {
 		wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 0, "")
 		if story != "" {
 			c.Timeline.Golden(t, story)
+		}
+	}
+}
+
+// A job is created again ten times within the grace period of its pods: the last one runs, and no pod is created for the
+// others once they are gone. The pods may date from a version that did not write whose they are.
+func TestJobIsCreatedAgainTenTimes(t *testing.T) {
+	for seed := range int64(6) {
+		c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Interleaved: seed%2 == 1, Check: invariants()})
+		c.Kubelet.Linger = 30 * time.Second
+		limits := v1alpha1.TrainingSpec{MaxRuntime: &metav1.Duration{Duration: 40 * time.Second}}
+		c.Create(trainingSet(1, limits))
+		c.Advance(10 * time.Second)
+		running(c, 3)
+		if seed >= 3 {
+			for _, pod := range All[*corev1.Pod](c) {
+				Edit(c, pod.DeepCopy(), func(p *corev1.Pod) { delete(p.Annotations, v1alpha1.AnnotationPodCliqueSetUID) })
+			}
+		}
+		for range 10 {
+			c.Delete(theSet(c, "job"))
+			c.Create(trainingSet(1, limits))
+			c.Advance(2 * time.Second)
+			wantJob(c, v1alpha1.PodCliqueSetPhasePending, 0, "")
+		}
+		c.Advance(30 * time.Second)
+		wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
+		running(c, 3)
+		if s := theSet(c, "job").Status; s.StartTime.Sub(theSet(c, "job").CreationTimestamp.Time) < 10*time.Second || len(s.ReplicaAttempts) != 0 {
+			c.Fatalf("the job started at %s, attempts %v", s.StartTime, s.ReplicaAttempts)
+		}
+		finish(c, 0)
+		c.Advance(10 * time.Second)
+		wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 0, "")
+	}
+}
+
+// A service that is created again while the pods of the deleted one terminate raises no attempt, whatever its shape, and
+// also if the deleted one had raised some. A replica of a set that is scaled in and out again raises at most one.
+func TestServiceIsCreatedAgain(t *testing.T) {
+	for name, s := range shapes {
+		for seed := range int64(4) {
+			c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Interleaved: seed%2 == 1, Check: invariants()})
+			c.Kubelet.Linger, c.Kubelet.LingerUpTo = 5*time.Second, 30*time.Second
+			c.Create(s.named("chat"))
+			c.Advance(time.Minute)
+			wantAvailable(c, 4)
+			if seed > 1 {
+				deleteCliques(c, "chat-")
+				c.Advance(time.Minute)
+				wantAvailable(c, 4)
+			}
+			count := countRaises(c)
+			c.Delete(theSet(c, "chat"))
+			c.Create(s.named("chat"))
+			c.Advance(2 * time.Minute)
+			wantAvailable(c, 4)
+			if len(count) != 0 || len(theSet(c, "chat").Status.ReplicaAttempts) != 0 {
+				c.Fatalf("%s: attempts raised: %v", name, count)
+			}
+
+			scale := func(n int32) {
+				Edit(c, theSet(c, "chat").DeepCopy(), func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = n })
+				c.Advance(2 * time.Second)
+			}
+			scale(2)
+			c.Advance(time.Minute)
+			wantAvailable(c, 8)
+			scale(1)
+			scale(2)
+			c.Advance(2 * time.Minute)
+			wantAvailable(c, 8)
+			if len(count) > 1 || count["set"] > 1 {
+				c.Fatalf("%s: attempts raised: %v", name, count)
+			}
 		}
 	}
 }

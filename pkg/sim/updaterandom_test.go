@@ -78,7 +78,7 @@ func newUpdateFuzz(t *testing.T, seed int64) *updateFuzz {
 	return f
 }
 
-// randomSet returns a set of 1 to 3 standalone cliques and up to 2 scaling groups.
+// randomSet returns a set of up to 3 standalone cliques and up to 2 scaling groups, in one of four cases of groups alone.
 func (f *updateFuzz) randomSet() *v1alpha1.PodCliqueSet {
 	random, set := f.random, podCliqueSet()
 	template := set.Spec.Template.Cliques[0]
@@ -89,12 +89,16 @@ func (f *updateFuzz) randomSet() *v1alpha1.PodCliqueSet {
 		clique.Spec.MinAvailable = ptr.To(1 + random.Int31n(replicas))
 		set.Spec.Template.Cliques = append(set.Spec.Template.Cliques, clique)
 	}
-	for i := range 1 + random.Intn(3) {
+	groups, standalone := random.Intn(3), 1+random.Intn(3)
+	if random.Intn(4) == 0 {
+		groups, standalone = max(1, groups), 0
+	}
+	for i := range standalone {
 		name := fmt.Sprintf("s%d", i)
 		add(name, 1+random.Int31n(3))
 		f.least[name] = *set.Spec.Template.Clique(name).Spec.MinAvailable
 	}
-	for i := range random.Intn(3) {
+	for i := range groups {
 		g := v1alpha1.PodCliqueScalingGroupConfig{Name: fmt.Sprintf("g%d", i), Replicas: ptr.To(1 + random.Int31n(3))}
 		g.MinAvailable = ptr.To(1 + random.Int31n(*g.Replicas))
 		for j := range 1 + random.Intn(2) {

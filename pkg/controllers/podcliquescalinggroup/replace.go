@@ -45,7 +45,7 @@ func (d decisions) replace() map[int]lifecycle.Replacement {
 
 // decideUnits returns the decisions on the PodCliques of each replica of a group; the zero value without a set.
 // members are the group's PodCliques in the cache. The cached objects are sufficient to leave a replica alone; before
-// a PodClique is created or a replica is replaced, in a group that had PodCliques before, decideUnits reads from the
+// a replica is replaced, or a PodClique is created in a group that had PodCliques before, decideUnits reads from the
 // API server.
 func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, revision *desired.Revision, members []*v1alpha1.PodClique, now time.Time) (decisions, error) {
 	i, config := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), group.Labels[v1alpha1.LabelTemplateName]
@@ -77,12 +77,12 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 		}
 		return d
 	}
-	askServer := false
+	askServer, isNew := false, group.Status.ObservedGeneration == 0
 	for j := range d.units {
 		d.units[j] = decide(j, cliques, pods)
-		askServer = askServer || d.units[j].Attempt != observed.GroupAttempt(group, j) || len(d.units[j].Create) > 0
+		askServer = askServer || d.units[j].Attempt != observed.GroupAttempt(group, j) || len(d.units[j].Create) > 0 && !isNew
 	}
-	if !askServer || group.Status.ObservedGeneration == 0 && len(replace) == 0 {
+	if !askServer {
 		return d, nil
 	}
 	// An attempt that was raised but is not in the cache yet has no PodCliques: without this check, those of the
