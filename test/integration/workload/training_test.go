@@ -263,3 +263,38 @@ func TestTrainingRefusals(t *testing.T) {
 	w.delete(sets, "job")
 	w.untilGone()
 }
+
+// A job is deleted and created again while its pods terminate: the new job waits for them, and neither runs, begins its
+// maxRuntime nor replaces anything before it has pods of its own. Source: docs/decisions, W10.
+func TestJobIsCreatedAgain(t *testing.T) {
+	const lines = "  trainingSpec: {maxRuntime: 10m}"
+	w := jobWorld(t, lines)
+	before := w.untilRunning(nil)
+	held := w.hold("job-0")
+	w.must(w.client.Delete(w.ctx, &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "job"}}), "deleting the job")
+	w.untilPodsAre("all terminate", func(pods []*corev1.Pod) bool {
+		return len(pods) == 3 && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
+	})
+	w.apply(fmt.Sprintf(trainingJob, lines))
+	w.until("the new job waits for the pods of the deleted one", sets, func(objects []*unstructured.Unstructured) bool {
+		if len(objects) != 1 {
+			return false
+		}
+		conditions, _, _ := unstructured.NestedSlice(objects[0].Object, "status", "conditions")
+		return strings.Contains(fmt.Sprint(conditions), "of an earlier PodClique is gone")
+	})
+	check := func(phase string, began bool) {
+		t.Helper()
+		status, _, _ := unstructured.NestedMap(w.only(sets).Object, "status")
+		if status["phase"] != phase || (status["startTime"] != nil) != began || status["replicaAttempts"] != nil {
+			t.Fatalf("phase %v, start %v, attempts %v", status["phase"], status["startTime"], status["replicaAttempts"])
+		}
+	}
+	check("Pending", false)
+	w.release(held)
+	w.untilRunning(before)
+	w.untilJob("runs", "Running", 0)
+	check("Running", true)
+	w.finish()
+	w.untilJob("has succeeded", "Succeeded", 0)
+}
