@@ -27,8 +27,11 @@ type Options struct {
 	WithControllerManager bool
 	// WithKwok runs KWOK, which keeps nodes labelled type=kwok ready and simulates the phases of their pods.
 	WithKwok bool
+	// WithKubelets runs Kubelets instead, in this process: pods end with exit codes and grace periods, and nodes have
+	// clocks of their own and die.
+	WithKubelets bool
 
-	// NodeLease is how long a kwok node's lease is valid; the node lifecycle controller declares a node lost a quarter
+	// NodeLease is how long a node's lease is valid; the node lifecycle controller declares a node lost a quarter
 	// later. 0: 40 s, as in real clusters. LoseNode does not wait for it.
 	NodeLease time.Duration
 	// NodeLossToleration is how long pods without a toleration of their own stay bound to a lost node before they are
@@ -60,6 +63,8 @@ type ControlPlane struct {
 	apiPort   *port
 
 	etcd, apiServer, controllerManager, kwok *Process
+	kubelets                                 *Kubelets // nil without WithKubelets
+	stopKubelets                             context.CancelFunc
 
 	mu        sync.Mutex
 	processes []*Process // guarded by mu; the processes that Stop kills, in the order in which they were started
@@ -73,6 +78,12 @@ type ControlPlane struct {
 func Start(ctx context.Context, options Options) (_ *ControlPlane, err error) {
 	if options.Background && options.Dir == "" {
 		return nil, errors.New("a control plane in the background needs a directory of its own")
+	}
+	if options.WithKwok && options.WithKubelets {
+		return nil, errors.New("WithKwok and WithKubelets both manage the nodes; choose one")
+	}
+	if options.Background && options.WithKubelets {
+		return nil, errors.New("kubelets end with this process, and a control plane in the background does not")
 	}
 	if options.BinDir == "" {
 		options.BinDir = filepath.Join(repository(), "bin")
@@ -106,6 +117,9 @@ func Start(ctx context.Context, options Options) (_ *ControlPlane, err error) {
 	}
 	if options.WithKwok {
 		steps = append(steps, cp.startKwok)
+	}
+	if options.WithKubelets {
+		steps = append(steps, cp.startKubelets)
 	}
 	if options.WithControllerManager {
 		steps = append(steps, func(ctx context.Context) error { return cp.waitForServiceAccount(ctx, "default", "default") })
@@ -147,6 +161,9 @@ func (cp *ControlPlane) Stop() {
 	cp.processes = nil
 	cp.mu.Unlock()
 
+	if cp.stopKubelets != nil {
+		cp.stopKubelets()
+	}
 	// Newest first: clients, then the API server, then etcd. All are killed without SIGTERM, because their data is not
 	// needed, and kube-apiserver takes minutes to exit when etcd has stopped before it.
 	for i := len(processes) - 1; i >= 0; i-- {

@@ -32,7 +32,11 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(abandonIn); dir != "" {
 		abandonControlPlane(dir)
 	}
-	os.Exit(Main(m, Options{WithControllerManager: true, WithKwok: true}, &shared))
+	status := Main(m, Options{WithControllerManager: true, WithKwok: true}, &shared, startStandIn)
+	if standIn != nil {
+		standIn.Stop()
+	}
+	os.Exit(status)
 }
 
 func TestStopLeavesNothingBehind(t *testing.T) {

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package controlplane runs a real Kubernetes control plane on this machine, without containers and without root: etcd,
-// kube-apiserver and, if requested, kube-controller-manager and KWOK, which simulates the kubelets. Integration tests,
-// `make demo` and `make cluster-up` use it.
+// kube-apiserver and, if requested, kube-controller-manager and something that simulates the kubelets: KWOK or Kubelets.
+// Integration tests, `make demo` and `make cluster-up` use it.
 //
 //	cp, err := controlplane.Start(ctx, controlplane.Options{})
 //	defer cp.Stop()
 //	nodes, err := cp.CreateNodes(ctx, controlplane.NodeOptions{Count: 8, GPUs: 8})
 //	client := cp.Client()
 //
-// There are two kinds of cluster. The plain one (etcd and API server, ready in about two seconds) has nodes that are
+// There are several kinds of cluster. The plain one (etcd and API server, ready in about two seconds) has nodes that are
 // only API objects, which is enough for tests that end with a binding. With WithControllerManager and WithKwok, pods
 // start, become ready, finish and are removed, Jobs create pods, owners are collected with their dependents, and nodes
-// are watched. LoseNode, RestoreNode and ExitPod work in both.
+// are watched. WithKubelets does that instead of WithKwok, in this process: its pods take time to start and to end, end
+// with exit codes, and run on nodes with clocks of their own. LoseNode, RestoreNode and ExitPod always work.
 //
-// Authentication and RBAC are on in both. Clients of the API server use a client certificate (UserConfig) or a service
+// Authentication and RBAC are always on. Clients of the API server use a client certificate (UserConfig) or a service
 // account (ServiceAccountConfig); none is anonymous.
 //
 // The binaries come from `make controlplane`, built from Go modules.

@@ -132,7 +132,9 @@ func readyCondition(status corev1.ConditionStatus, reason, message string) corev
 // controller would do when the lease has expired, so that tests need not wait for it.
 func (cp *ControlPlane) LoseNode(ctx context.Context, name string) error {
 	// 1. The fake kubelet stops managing the node.
-	if err := cp.changeNode(ctx, name, func(node *corev1.Node) { delete(node.Labels, kwokLabel) }); err != nil {
+	if cp.kubelets != nil {
+		cp.kubelets.Kill(name)
+	} else if err := cp.changeNode(ctx, name, func(node *corev1.Node) { delete(node.Labels, kwokLabel) }); err != nil {
 		return err
 	}
 	// 2. The node is unknown; a node lifecycle controller adds the taints.
@@ -161,7 +163,7 @@ func (cp *ControlPlane) LoseNode(ctx context.Context, name string) error {
 // RestoreNode reverts LoseNode, and returns when the node is ready and free of taints. Its pods become ready again soon
 // after.
 func (cp *ControlPlane) RestoreNode(ctx context.Context, name string) error {
-	if !cp.options.WithKwok {
+	if !cp.hasKubelets() {
 		if err := cp.setNodeReady(ctx, name, readyCondition(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")); err != nil {
 			return err
 		}
@@ -176,6 +178,9 @@ func (cp *ControlPlane) RestoreNode(ctx context.Context, name string) error {
 		}
 	}); err != nil {
 		return err
+	}
+	if cp.kubelets != nil {
+		cp.kubelets.Revive(name)
 	}
 	return cp.waitForNodes(ctx, []string{name})
 }

@@ -15,8 +15,9 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// Annotations of a pod that control its fake kubelet on a kwok node. Without them a bound pod starts immediately,
-// becomes ready, runs until it is deleted, and is then removed immediately. They may be set and changed at any time.
+// Annotations of a pod that control its fake kubelet, that of kwok or Kubelets. Without them a bound pod starts
+// immediately, becomes ready, runs until it is deleted, and is then removed immediately; with Kubelets it does what the
+// programs of its images do. They may be set and changed at any time.
 const (
 	// HoldAnnotation "true": the pod stays Pending after it was bound.
 	HoldAnnotation = "fake-kubelet.muster.test/hold"
@@ -24,17 +25,33 @@ const (
 	StartAfterAnnotation = "fake-kubelet.muster.test/start-after"
 	// ReadyAnnotation "false": the pod runs without being ready.
 	ReadyAnnotation = "fake-kubelet.muster.test/ready"
-	// ExitCodeAnnotation ends the pod once it runs: "0" succeeds, any other number fails with that exit code.
+	// ExitCodeAnnotation ends the pod once it runs, whatever its restart policy is: "0" succeeds, any other number fails
+	// with that exit code.
 	ExitCodeAnnotation = "fake-kubelet.muster.test/exit-code"
 	// ExitAfterAnnotation delays the exit, such as "5s", counted from the pod's last change. Jobs with such pods
 	// complete by themselves.
 	ExitAfterAnnotation = "fake-kubelet.muster.test/exit-after"
+
+	// The following are for Kubelets: a pod on a kwok node is removed as soon as it is deleted.
+
+	// LingerAnnotation is the time from SIGTERM to the exit of the containers, such as "3s"; at the end of the grace
+	// period they are killed.
+	LingerAnnotation = "fake-kubelet.muster.test/linger"
+	// StopCodeAnnotation is the exit code of the containers after SIGTERM.
+	StopCodeAnnotation = "fake-kubelet.muster.test/stop-code"
+	// StuckAnnotation "true": the containers cannot be killed, such as for a hung volume, and the pod remains terminating
+	// beyond its grace period.
+	StuckAnnotation = "fake-kubelet.muster.test/stuck"
 )
 
-// BrokenImage cannot be pulled: a pod that has it stays Pending on its kwok node, with the reason ErrImagePull.
-const BrokenImage = "registry.invalid/server:1"
+// BrokenImage cannot be pulled: a pod that has it stays Pending on its node, with the reason ErrImagePull, with Kubelets
+// and ImagePullBackOff in turn.
+const BrokenImage = unpullable + "server:1"
 
-// StartPod makes a bound pod Running and Ready in a cluster without kwok.
+// unpullable is the registry that does not exist.
+const unpullable = "registry.invalid/"
+
+// StartPod makes a bound pod Running and Ready in a cluster without kubelets.
 func (cp *ControlPlane) StartPod(ctx context.Context, namespace, name string) error {
 	return cp.changePodStatus(ctx, namespace, name, func(pod *corev1.Pod) {
 		now := metav1.Now()
@@ -45,7 +62,7 @@ func (cp *ControlPlane) StartPod(ctx context.Context, namespace, name string) er
 
 // ExitPod makes a running pod exit with this code and returns when it has finished: Succeeded for 0, otherwise Failed.
 func (cp *ControlPlane) ExitPod(ctx context.Context, namespace, name string, code int) error {
-	if !cp.options.WithKwok {
+	if !cp.hasKubelets() {
 		return cp.changePodStatus(ctx, namespace, name, func(pod *corev1.Pod) { exit(pod, code) })
 	}
 	if err := cp.AnnotatePod(ctx, namespace, name, map[string]string{ExitCodeAnnotation: strconv.Itoa(code)}); err != nil {
@@ -66,11 +83,11 @@ func (cp *ControlPlane) AnnotatePod(ctx context.Context, namespace, name string,
 	return err
 }
 
-// RemovePod deletes the pod and returns when it is gone. Without kwok, which confirms deletions, the pod is removed
+// RemovePod deletes the pod and returns when it is gone. Without kubelets, which confirm deletions, the pod is removed
 // immediately, as by kubectl delete --force.
 func (cp *ControlPlane) RemovePod(ctx context.Context, namespace, name string) error {
 	options := metav1.DeleteOptions{}
-	if !cp.options.WithKwok {
+	if !cp.hasKubelets() {
 		atOnce := int64(0)
 		options.GracePeriodSeconds = &atOnce
 	}

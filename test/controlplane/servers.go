@@ -131,7 +131,7 @@ func (cp *ControlPlane) disabledAdmission() []string {
 // watchesNodes reports whether the node lifecycle controller runs: it needs a kubelet that renews the leases of the
 // nodes.
 func (cp *ControlPlane) watchesNodes() bool {
-	return cp.options.WithControllerManager && cp.options.WithKwok
+	return cp.options.WithControllerManager && cp.hasKubelets()
 }
 
 func (cp *ControlPlane) startControllerManager(ctx context.Context) error {

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+)
+
+// Kubelets stands in for the kubelets of all nodes. It runs in this process, watches the nodes and pods of a real API
+// server, and reports what containers would do that do not exist. Unlike those of KWOK, its nodes have clocks of their
+// own (SetClock) and can stop reporting (Kill), and its pods take time to start and to end, and end with an exit code.
+//
+// What the containers of an image do is a Program (SetProgram). The annotations of pods.go control single pods, and
+// ExitContainer and EvictPod act on one.
+//
+// A deleted pod gets SIGTERM when its kubelet sees the deletion. Its containers exit when their program does, at the
+// latest at the end of the grace period, sidecars after the others; then the pod is reported as Succeeded or Failed, and
+// deleted with a grace period of 0. Finalizers keep it in the API server until their owners remove them.
+//
+// A real kubelet differs in this:
+//   - Seconds pass until an image is pulled, a sandbox is created and a probe has passed, and status is reported with
+//     delays under load. Back-off begins with 10 s, not with 1 s, and takes at most 5 min.
+//   - Init containers, hooks and probes run. Here the init containers of an image without a program of its own succeed
+//     immediately, also the one that waits for other cliques; preStop hooks and startup probes take no time.
+//   - After a reboot of the node containers are lost. Here a node that is killed keeps running its containers: it is cut
+//     off from the API server, and its pods continue where they are when it is revived.
+//   - It rejects pods that do not fit its node, and enforces activeDeadlineSeconds, restartPolicyRules and memory limits.
+//   - It serves logs and exec, reports observedGeneration, and sets node conditions other than Ready.
+type Kubelets struct {
+	client kubernetes.Interface
+	lease  time.Duration // validity of a node's lease; 0: nothing watches the nodes, and they have no leases
+	pods   cache.Indexer // by namespace/name, and by node
+	nodes  cache.Indexer
+	queue  workqueue.TypedRateLimitingInterface[work]
+
+	mu       sync.Mutex
+	machines map[string]*machine // guarded by mu; by node name, made on demand and kept
+	programs map[string]Program  // guarded by mu; by prefix of the image
+	lives    map[string]*podLife // guarded by mu, their content by the queue, which has a pod in one worker at a time
+	orders   map[string][]order  // guarded by mu; what is still to be done to pods, by namespace/name
+	lastIP   int                 // guarded by mu
+}
+
+// work is a node or a pod (namespace/name) to look at. One of the two is "".
+type work struct{ node, pod string }
+
+// order is what a test wants to happen to a pod.
+type order func(*podLife)
+
+// machine is a node, apart from its object.
+type machine struct {
+	// mu is held for reading while a node or one of its pods is reported, so that nothing is reported after Kill returned.
+	mu      sync.RWMutex
+	dead    bool          // guarded by mu
+	skew    time.Duration // guarded by mu; by how much its clock is fast
+	renewed time.Time     // when its lease was renewed; accessed by the one worker that has the node
+}
+
+// kubeletWorkers is how many statuses are written at a time.
+const kubeletWorkers = 16
+
+// byNode is an index of pods.
+const byNode = "node"
+
+// StartKubelets runs kubelets for all nodes of a cluster until ctx ends. nodeLease is how long the lease of a node is
+// valid, which is renewed four times in that time; 0: without leases.
+func StartKubelets(ctx context.Context, client kubernetes.Interface, nodeLease time.Duration) (*Kubelets, error) {
+	k := &Kubelets{
+		client: client, lease: nodeLease,
+		queue:    workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[work](5*time.Millisecond, time.Second)),
+		machines: map[string]*machine{}, programs: map[string]Program{"": {}}, lives: map[string]*podLife{}, orders: map[string][]order{},
+	}
+	factory := informers.NewSharedInformerFactory(client, 0)
+	pods, nodes := factory.Core().V1().Pods().Informer(), factory.Core().V1().Nodes().Informer()
+	if err := pods.AddIndexers(cache.Indexers{byNode: func(object any) ([]string, error) {
+		return []string{object.(*corev1.Pod).Spec.NodeName}, nil
+	}}); err != nil {
+		return nil, err
+	}
+	k.pods, k.nodes = pods.GetIndexer(), nodes.GetIndexer()
+	if _, err := pods.AddEventHandler(eachEvent(func(key string) { k.queue.Add(work{pod: key}) })); err != nil {
+		return nil, err
+	}
+	if _, err := nodes.AddEventHandler(eachEvent(func(key string) { k.queue.Add(work{node: key}) })); err != nil {
+		return nil, err
+	}
+	factory.Start(ctx.Done())
+	for kind, synced := range factory.WaitForCacheSync(ctx.Done()) {
+		if !synced {
+			return nil, fmt.Errorf("listing %s: %w", kind, context.Cause(ctx))
+		}
+	}
+	for range kubeletWorkers {
+		go k.work(ctx)
+	}
+	context.AfterFunc(ctx, k.queue.ShutDown)
+	return k, nil
+}
+
+func eachEvent(see func(key string)) cache.ResourceEventHandler {
+	seeObject := func(object any) {
+		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
+			see(key)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: seeObject, UpdateFunc: func(_, object any) { seeObject(object) }, DeleteFunc: seeObject,
+	}
+}
+
+// SetProgram sets what the containers do whose image has this prefix; of several the longest applies. The empty prefix is
+// all images that have no other, at first with the zero Program. Containers that run already keep the program they have.
+func (k *Kubelets) SetProgram(imagePrefix string, program Program) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.programs[imagePrefix] = program
+}
+
+// SetClock sets by how much the clock of a node is fast, or slow if it is negative. Every time that its kubelet writes
+// from then on is of this clock.
+func (k *Kubelets) SetClock(node string, fast time.Duration) {
+	m := k.machine(node)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.skew = fast
+}
+
+// Kill makes a node stop reporting: neither its status nor that of its pods changes any more, and deleted pods stay.
+// Nothing else happens: the node lifecycle controller marks the node as unreachable when its lease has expired. LoseNode
+// does both.
+func (k *Kubelets) Kill(node string) {
+	m := k.machine(node)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dead = true
+}
+
+// Revive reverts Kill. What its containers did meanwhile is reported, and pods that were deleted get SIGTERM now.
+func (k *Kubelets) Revive(node string) {
+	m := k.machine(node)
+	m.mu.Lock()
+	m.dead = false
+	m.mu.Unlock()
+	k.queue.Add(work{node: node})
+}
+
+// ExitContainer makes a running container exit with this code, as a process does that ends by itself, and returns when
+// the API server has it. Whether the container is started again is up to its restart policy. A sidecar is a container,
+// too.
+func (k *Kubelets) ExitContainer(ctx context.Context, namespace, pod, container string, code int) error {
+	var before int32
+	known := false
+	return k.order(ctx, namespace, pod, func(l *podLife) { l.exitNow(container, code) }, func(p *corev1.Pod) bool {
+		for _, c := range append(p.Status.InitContainerStatuses, p.Status.ContainerStatuses...) {
+			if c.Name == container {
+				if !known {
+					before, known = c.RestartCount, true
+				}
+				return c.State.Terminated != nil || c.RestartCount > before || c.State.Waiting != nil && c.LastTerminationState.Terminated != nil
+			}
+		}
+		return false
+	})
+}
+
+// EvictPod makes the kubelet evict a pod for lack of memory on its node: its containers are killed, it is Failed with
+// reason Evicted, and it has the condition DisruptionTarget. Its object is not deleted.
+func (k *Kubelets) EvictPod(ctx context.Context, namespace, pod string) error {
+	return k.order(ctx, namespace, pod, (*podLife).evict, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed })
+}
+
+// order has something happen to a pod that exists, and waits for its effect.
+func (k *Kubelets) order(ctx context.Context, namespace, name string, do order, done func(*corev1.Pod) bool) error {
+	pod, err := k.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if done(pod) {
+		return fmt.Errorf("pod %s/%s: its containers do not run", namespace, name)
+	}
+	key := namespace + "/" + name
+	k.mu.Lock()
+	k.orders[key] = append(k.orders[key], do)
+	k.mu.Unlock()
+	k.queue.Add(work{pod: key})
+	return Until(ctx, k.client.CoreV1().Pods(namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + name},
+		func(pods []*corev1.Pod) bool { return len(pods) == 0 || done(pods[0]) })
+}
+
+func (k *Kubelets) machine(node string) *machine {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.machines[node] == nil {
+		k.machines[node] = &machine{}
+	}
+	return k.machines[node]
+}
+
+// program returns what containers of this image do, and whether that was set for images like it and not for all.
+func (k *Kubelets) program(image string) (program Program, own bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	longest := ""
+	for prefix := range k.programs {
+		if strings.HasPrefix(image, prefix) && len(prefix) > len(longest) {
+			longest = prefix
+		}
+	}
+	return k.programs[longest], longest != ""
+}
+
+func (k *Kubelets) work(ctx context.Context) {
+	for {
+		item, stopped := k.queue.Get()
+		if stopped {
+			return
+		}
+		again, err := k.sync(ctx, item)
+		switch {
+		case err != nil: // the API server is away: tests restart it
+			k.queue.AddRateLimited(item)
+		case again > 0:
+			k.queue.Forget(item)
+			k.queue.AddAfter(item, again)
+		default:
+			k.queue.Forget(item)
+		}
+		k.queue.Done(item)
+	}
+}
+
+// sync looks at a node or a pod, and returns after what time to look again; 0: after its next event.
+func (k *Kubelets) sync(ctx context.Context, item work) (time.Duration, error) {
+	if item.node != "" {
+		return k.syncNode(ctx, item.node)
+	}
+	return k.syncPod(ctx, item.pod)
+}
+
+// syncNode reports a node as ready, and renews its lease.
+func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, error) {
+	object, exists, err := k.nodes.GetByKey(name)
+	if err != nil || !exists {
+		return 0, err
+	}
+	node, m := object.(*corev1.Node), k.machine(name)
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.dead {
+		return 0, nil
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
+			patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{m.ready()}}})
+			if err != nil {
+				return 0, err
+			}
+			if _, err := k.client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+				return 0, ignoreGone(err)
+			}
+		}
+	}
+	// A node that comes back, or whose object does, has pods that wait.
+	keys, err := k.pods.IndexKeys(byNode, name)
+	if err != nil {
+		return 0, err
+	}
+	for _, key := range keys {
+		k.queue.Add(work{pod: key})
+	}
+	return k.renewLease(ctx, node, m)
+}
+
+func (m *machine) ready() corev1.NodeCondition {
+	ready := readyCondition(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")
+	ready.LastHeartbeatTime = metav1.NewTime(time.Now().Add(m.skew))
+	ready.LastTransitionTime = ready.LastHeartbeatTime
+	return ready
+}
+
+// renewLease returns when the lease is to be renewed again.
+func (k *Kubelets) renewLease(ctx context.Context, node *corev1.Node, m *machine) (time.Duration, error) {
+	if k.lease == 0 {
+		return 0, nil
+	}
+	if wait := time.Until(m.renewed.Add(k.lease / 4)); wait > 0 {
+		return wait, nil
+	}
+	leases := k.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	renewed := time.Now()
+	spec := coordinationv1.LeaseSpec{
+		HolderIdentity: &node.Name, LeaseDurationSeconds: ptr.To(int32(k.lease.Seconds())), RenewTime: &metav1.MicroTime{Time: renewed.Add(m.skew)},
+	}
+	patch, err := json.Marshal(map[string]any{"spec": spec})
+	if err != nil {
+		return 0, err
+	}
+	_, err = leases.Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = leases.Create(ctx, &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: node.Name, OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
+			}},
+			Spec: spec,
+		}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return 0, err
+	}
+	m.renewed = renewed
+	return k.lease / 4, nil
+}
+
+// syncPod lets the time pass for a pod, and reports its status, or that it has ended.
+func (k *Kubelets) syncPod(ctx context.Context, key string) (time.Duration, error) {
+	object, exists, err := k.pods.GetByKey(key)
+	if err != nil {
+		return 0, err
+	}
+	if !exists {
+		k.forget(key)
+		return 0, nil
+	}
+	pod := object.(*corev1.Pod)
+	if pod.Spec.NodeName == "" {
+		return 0, nil
+	}
+	object, exists, err = k.nodes.GetByKey(pod.Spec.NodeName)
+	if err != nil || !exists {
+		return 0, err // looked at again with its node
+	}
+	m := k.machine(pod.Spec.NodeName)
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.dead {
+		return 0, nil
+	}
+
+	life, orders := k.life(key, pod)
+	pod = newer(pod, life.reported)
+	life.skew = m.skew
+	life.advance(time.Now())
+	life.observe(pod)
+	for _, do := range orders {
+		do(life)
+	}
+	life.advance(life.now)
+
+	if phase := pod.Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+		if pod, err = k.report(ctx, pod, life, object.(*corev1.Node)); err != nil {
+			return 0, ignoreGone(err)
+		}
+	}
+	if pod.DeletionTimestamp != nil && life.over && !life.removed {
+		err := k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+			GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &pod.UID},
+		})
+		if err := ignoreGone(err); err != nil {
+			return 0, err
+		}
+		life.removed = true
+	}
+	return life.untilNext(), nil
+}
+
+// life returns the pod's containers, which are created with the pod, and the orders for it.
+func (k *Kubelets) life(key string, pod *corev1.Pod) (*podLife, []order) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	life := k.lives[key]
+	if life == nil || life.uid != pod.UID {
+		k.lastIP++
+		life = newPodLife(pod, time.Now(), k.program)
+		life.ip = fmt.Sprintf("10.244.%d.%d", k.lastIP>>8&0xff, k.lastIP&0xff)
+		k.lives[key] = life
+	}
+	orders := k.orders[key]
+	delete(k.orders, key)
+	return life, orders
+}
+
+func (k *Kubelets) forget(key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.lives, key)
+	delete(k.orders, key)
+}
+
+// report writes the pod's status if it differs, and returns the pod as it is then. Like a kubelet it overwrites what
+// others wrote in its fields, and leaves other fields and conditions alone.
+func (k *Kubelets) report(ctx context.Context, pod *corev1.Pod, life *podLife, node *corev1.Node) (*corev1.Pod, error) {
+	status := life.status(node)
+	if status == nil {
+		return pod, nil
+	}
+	after := overlay(pod.Status, *status)
+	if equality.Semantic.DeepEqual(after, pod.Status) {
+		return pod, nil
+	}
+	patch, err := statusPatch(pod, after)
+	if err != nil {
+		return nil, err
+	}
+	pod, err = k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return nil, err
+	}
+	life.reported = pod
+	return pod, nil
+}
+
+// statusPatch returns the difference of a pod's status to this one, for the pod with this UID.
+func statusPatch(pod *corev1.Pod, status corev1.PodStatus) ([]byte, error) {
+	before, err := json.Marshal(corev1.Pod{Status: pod.Status})
+	if err != nil {
+		return nil, err
+	}
+	after, err := json.Marshal(corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod.UID}, Status: status})
+	if err != nil {
+		return nil, err
+	}
+	return strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Pod{})
+}
+
+// newer returns the newer one of two versions of a pod. The second may be nil, or of an earlier pod.
+func newer(pod, reported *corev1.Pod) *corev1.Pod {
+	if reported == nil || reported.UID != pod.UID || revision(reported) < revision(pod) {
+		return pod
+	}
+	return reported
+}
+
+// revision returns the resource version as a number: those of the API server are comparable.
+func revision(pod *corev1.Pod) uint64 {
+	n, _ := strconv.ParseUint(pod.ResourceVersion, 10, 64)
+	return n
+}
+
+// ignoreGone returns nil if the object is gone, or replaced by another of its name.
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// startKubelets runs the stand-in until Stop.
+func (cp *ControlPlane) startKubelets(context.Context) error {
+	ctx, stop := context.WithCancel(context.Background()) // like the servers, it outlives the context of Start
+	lease := time.Duration(0)
+	if cp.watchesNodes() {
+		lease = cp.options.NodeLease
+	}
+	kubelets, err := StartKubelets(ctx, cp.client, lease)
+	if err != nil {
+		stop()
+		return err
+	}
+	cp.kubelets, cp.stopKubelets = kubelets, stop
+	return nil
+}
+
+// Kubelets returns the stand-in for the kubelets, nil without WithKubelets.
+func (cp *ControlPlane) Kubelets() *Kubelets { return cp.kubelets }
+
+// hasKubelets reports whether something reports the status of nodes and pods.
+func (cp *ControlPlane) hasKubelets() bool { return cp.options.WithKwok || cp.options.WithKubelets }
+
+// grace returns the grace period of a deleted pod.
+func grace(pod *corev1.Pod) time.Duration {
+	seconds := cmp.Or(pod.DeletionGracePeriodSeconds, ptr.To[int64](0))
+	return time.Duration(*seconds) * time.Second
+}
