@@ -446,7 +446,7 @@ func TestDeletedWithCascadeOrphanAfterTheInstallation(t *testing.T) {
 	oldPlane, oldController, oldScheduler := cp, controller, scheduler
 	t.Cleanup(func() { cp, controller, scheduler = oldPlane, oldController, oldScheduler })
 	var err error
-	if cp, err = controlplane.Start(ctx, controlplane.Options{WithControllerManager: true, WithKwok: true}); err != nil {
+	if cp, err = controlplane.Start(ctx, controlplane.Options{WithControllerManager: true, WithKubelets: true}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(cp.Stop)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package workload tests the workload API as it is deployed: muster-controller and muster-scheduler as their service
-// accounts under their rules, on a real API server, with kube-controller-manager for garbage collection and KWOK as the
-// kubelets.
+// accounts under their rules, on a real API server, with kube-controller-manager for garbage collection and
+// controlplane.Kubelets as the kubelets.
 package workload
 
 import (
@@ -10,6 +10,7 @@ import (
 	"flag"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/muster-project/muster/test/controlplane"
 )
@@ -27,17 +28,22 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Exit(controlplane.Main(m, controlplane.Options{
-		WithControllerManager: true, WithKwok: true, AuditPolicy: auditPolicy,
+		WithControllerManager: true, WithKubelets: true, AuditPolicy: auditPolicy,
 	}, &cp, (*controlplane.ControlPlane).InstallMuster, startMuster))
 }
 
 func startMuster(cp *controlplane.ControlPlane, ctx context.Context) (err error) {
+	cp.Kubelets().SetProgram("", usual)
 	if scheduler, err = cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{}); err != nil {
 		return err
 	}
 	controller, err = cp.StartMusterController(ctx, controlplane.ControllerOptions{Args: controllerArgs})
 	return err
 }
+
+// usual is what containers do unless a test says otherwise. They start in one write, as nothing here depends on the
+// states before, and linger for as long as shows that they do.
+var usual = controlplane.Program{StopsAfter: 100 * time.Millisecond}
 
 // controllerArgs are those of muster-controller. The stories of stalled updates would have to wait for ten minutes.
 var controllerArgs = []string{"--stalled-update-after=5s"}

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -132,30 +131,28 @@ func (w *world) untilPodsAre(what string, done func([]*corev1.Pod) bool) {
 	}
 }
 
-// finalizer keeps a pod that is deleted, as a kubelet does for the grace period.
-const finalizer = "test.example/linger"
-
-// hold keeps the pods of a PodGroup terminating until they are released, and returns their names.
+// hold keeps the pods of a PodGroup terminating, with running containers, until they are released. It returns their
+// names.
 func (w *world) hold(podGroup string) []string {
 	w.t.Helper()
 	var names []string
 	for _, p := range w.pods() {
 		if p.Annotations[v2alpha2.PodGroupAnnotation] == podGroup {
-			_, err := cp.Client().CoreV1().Pods(w.namespace).Patch(w.ctx, p.Name, types.MergePatchType,
-				fmt.Appendf(nil, `{"metadata":{"finalizers":[%q]}}`, finalizer), metav1.PatchOptions{})
-			w.must(err, "holding pod "+p.Name)
+			w.must(w.stick(p.Name, true), "holding pod "+p.Name)
 			names = append(names, p.Name)
 		}
 	}
 	return names
 }
 
-// release removes the finalizers that hold has added.
+// release lets pods end that were held.
 func (w *world) release(names []string) {
 	w.t.Helper()
 	for _, name := range names {
-		_, err := cp.Client().CoreV1().Pods(w.namespace).Patch(w.ctx, name, types.MergePatchType,
-			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-		w.must(err, "releasing pod "+name)
+		w.must(w.stick(name, false), "releasing pod "+name)
 	}
+}
+
+func (w *world) stick(pod string, stuck bool) error {
+	return cp.AnnotatePod(w.ctx, w.namespace, pod, map[string]string{controlplane.StuckAnnotation: fmt.Sprint(stuck)})
 }

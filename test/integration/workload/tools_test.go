@@ -100,6 +100,7 @@ func (w *world) close() {
 	defer cancel()
 	if w.t.Failed() {
 		w.tell()
+		w.letPodsEnd()
 	}
 	if err := w.client.DeleteAllOf(ctx, &v1alpha1.PodCliqueSet{}, client.InNamespace(w.namespace)); err != nil {
 		w.t.Errorf("deleting the PodCliqueSets: %v", err)
@@ -110,6 +111,20 @@ func (w *world) close() {
 	}
 	for _, node := range w.nodes {
 		_ = cp.Client().CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{})
+	}
+}
+
+// letPodsEnd revives the nodes that a failed test left dead, and releases the pods that it held.
+func (w *world) letPodsEnd() {
+	for _, node := range w.nodes {
+		cp.Kubelets().Revive(node)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	pods := &corev1.PodList{}
+	_ = w.client.List(ctx, pods, client.InNamespace(w.namespace))
+	for _, p := range pods.Items {
+		_ = cp.AnnotatePod(ctx, w.namespace, p.Name, map[string]string{controlplane.StuckAnnotation: "false"})
 	}
 }
 

@@ -198,7 +198,7 @@ func (w *world) letGo(hosts ...string) {
 	w.t.Helper()
 	var names []string
 	for _, p := range w.pods() {
-		if slices.Contains(p.Finalizers, finalizer) && (len(hosts) == 0 || slices.Contains(hosts, p.Spec.Hostname)) {
+		if p.Annotations[controlplane.StuckAnnotation] == "true" && (len(hosts) == 0 || slices.Contains(hosts, p.Spec.Hostname)) {
 			names = append(names, p.Name)
 		}
 	}
