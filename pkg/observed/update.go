@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
@@ -143,6 +144,27 @@ func UpdateState(conditions []metav1.Condition) lifecycle.UpdateState {
 		return lifecycle.UpdateState{}
 	}
 	return lifecycle.UpdateState{Reason: lifecycle.UpdateReason(c.Reason), Message: c.Message}
+}
+
+// WithScheduled returns the PodCliques with the number of bound pods counted from the given pods, which may belong to any
+// PodClique, so that an update does not say that it waits for nodes when it no longer does. PodCliques whose statuses have
+// another number are copied.
+func WithScheduled(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.PodClique {
+	bound := map[types.UID]int32{}
+	for _, pod := range pods {
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil &&
+			pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+			bound[owner.UID]++
+		}
+	}
+	counted := slices.Clone(cliques)
+	for i, c := range counted {
+		if n := bound[c.UID]; n != c.Status.ScheduledReplicas {
+			counted[i] = c.DeepCopy()
+			counted[i].Status.ScheduledReplicas = n
+		}
+	}
+	return counted
 }
 
 // WithCounts returns copies of PodCliques in whose status pods are counted from the given pods: a status may be

@@ -53,15 +53,18 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 		return decisions{}, nil
 	}
 	d := decisions{units: make(units, max(group.Spec.Replicas, 0)), termination: decideTermination(set, group, members, now)}
-	d.update, d.holds = r.decideUpdate(set, group, revision, members, now)
 	if i < 0 {
 		return d, nil
 	}
-	replace := d.replace()
 	cliques, pods, err := r.children.SetReplica(ctx, group.Namespace, set.Name, i)
 	if err != nil {
 		return decisions{}, err
 	}
+	if observed.IsGroupUpdating(group) { // statuses are some seconds behind
+		members = observed.WithScheduled(members, pods)
+	}
+	d.update, d.holds = r.decideUpdate(set, group, revision, members, now)
+	replace := d.replace()
 	own := observed.OwnershipOf(set, []*v1alpha1.PodCliqueScalingGroup{group}, cliques)
 	decide := func(j int, cliques []*v1alpha1.PodClique, pods []*corev1.Pod) lifecycle.UnitDecision {
 		names := memberNames(group, set, i, config, j)
