@@ -64,17 +64,16 @@ type cliqueCount struct {
 	leaving  int
 	// present, bound and available count the pods that are not being deleted.
 	present, bound, available int32
-	// unhealthy are the pods of the target that are bound and not available. ripens is when the first of them becomes
-	// available if all of them are ready; zero: one is not, or there are none.
+	// unhealthy are the pods of the target that are bound and not available. isUnready: one of them is not ready; the
+	// others wait for minReadySeconds.
 	unhealthy []Pod
-	ripens    time.Time
+	isUnready bool
 	// updated are the indices of the pods of the target.
 	updated []int
 }
 
 func (u CliqueUpdate) count(now time.Time) cliqueCount {
 	var c cliqueCount
-	unready := false
 	for _, pod := range u.Pods {
 		if pod.Terminating || u.Deleted[pod.UID] {
 			if pod.Outdated && !pod.lost(now) {
@@ -97,14 +96,8 @@ func (u CliqueUpdate) count(now time.Time) cliqueCount {
 		c.updated = append(c.updated, pod.Index)
 		if pod.Scheduled && !available {
 			c.unhealthy = append(c.unhealthy, pod)
-			unready = unready || !pod.isReady()
-			if at := pod.ReadySince.Add(u.MinReady); c.ripens.IsZero() || at.Before(c.ripens) {
-				c.ripens = at
-			}
+			c.isUnready = c.isUnready || !pod.isReady()
 		}
-	}
-	if unready {
-		c.ripens = time.Time{}
 	}
 	slices.SortFunc(c.outdated, byAge)
 	return c
@@ -226,10 +219,11 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 		deleted = append(deleted, deletion.Pod.Index)
 	}
 	p.reach(deleted...)
-	if c.ripens.IsZero() {
+	ripens := NextAvailable(u.Pods, u.MinReady, now)
+	if ripens > 0 && (d.State.Reason == UpdateWaitsForMinAvailable || len(c.unhealthy) > 0 && !c.isUnready) {
+		d.RequeueAfter = ripens // to wait for minReadySeconds is no stall
+	} else {
 		d.State, d.RequeueAfter = d.State.stalled(p, u.StalledAfter, now)
-	} else { // to wait for minReadySeconds is no stall
-		d.RequeueAfter = max(c.ripens.Sub(now), time.Millisecond)
 	}
 	return d
 }

@@ -361,7 +361,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		},
 		"pods of the earlier template that are not ready for long enough do not count": {
 			u: change(rolling(begun(targetB), 2, old(0, readyFor(time.Second)), old(1), old(2)), minReady(time.Minute)),
-			want: decision{Progress: begun(targetB),
+			want: decision{Progress: begun(targetB), RequeueAfter: 59 * time.Second,
 				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced, because too few others are available: 2 pods are available, 2 needed")},
 		},
 

@@ -33,6 +33,9 @@ type Kubelet struct {
 	// Linger is how long a pod that is being deleted keeps running, at most its grace period. LingerUpTo, if longer,
 	// makes the time vary between pods: from Linger to LingerUpTo.
 	Linger, LingerUpTo time.Duration
+	// FadeAfter is the time after which ready pods of images with the prefix FadingImage are no longer ready; 0: never.
+	FadeAfter   time.Duration
+	FadingImage string
 	// StopCode is the exit code of the containers of a pod that is being deleted; nil: their exit is not reported.
 	StopCode *int32
 	// Skew is how far the clocks of nodes are ahead, by node; negative: behind. Kubelets write times of their own clocks.
@@ -52,8 +55,8 @@ const lostAfter = 5 * time.Minute
 
 // podState is the kubelet's state of a bound pod: the times at which it observed what it acts on.
 type podState struct {
-	pod                         *corev1.Pod
-	bound, running, terminating time.Time
+	pod                                *corev1.Pod
+	bound, running, ready, terminating time.Time
 }
 
 func newKubelet(api *API) *Kubelet {
@@ -84,6 +87,9 @@ func (k *Kubelet) see(c Change) {
 	}
 	if pod.Status.Phase == corev1.PodRunning && s.running.IsZero() {
 		s.running = now
+	}
+	if isReady(pod) && s.ready.IsZero() {
+		s.ready = now
 	}
 	if pod.DeletionTimestamp != nil && s.terminating.IsZero() {
 		s.terminating = now
@@ -140,6 +146,8 @@ func (k *Kubelet) actions() []kubeletAction {
 		case over:
 		case pod.Status.Phase == corev1.PodPending && !k.waits(pod):
 			add(s.bound.Add(k.StartAfter), "starts", func() error { return k.setStatus(pod, k.runs) })
+		case k.FadeAfter > 0 && isReady(pod) && strings.HasPrefix(pod.Spec.Containers[0].Image, k.FadingImage):
+			add(s.ready.Add(k.FadeAfter), "is no longer ready", func() error { return k.FailReadiness(pod) })
 		case pod.Status.Phase == corev1.PodRunning && !isReady(pod) && !sick[pod.UID]:
 			add(s.running.Add(k.ReadyAfter), "becomes ready", func() error {
 				return k.setStatus(pod, func(p *corev1.Pod) { k.setReady(p, true) })

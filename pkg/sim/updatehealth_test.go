@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// fading is the prefix of images whose pods become ready and are not ready 1.5 s later.
+const fading = "registry.example/fading:"
+
+// withImage returns the number of pods with an image that are ready, and that are not, without those being deleted.
+func withImage(c *Cluster, image string) (ready, unready int) {
+	for _, pod := range All[*corev1.Pod](c) {
+		switch {
+		case pod.Spec.Containers[0].Image != image || pod.DeletionTimestamp != nil:
+		case isUp(pod):
+			ready++
+		default:
+			unready++
+		}
+	}
+	return ready, unready
+}
+
+// progressing returns the reason and the message of the condition Progressing of the set chat.
+func progressing(c *Cluster) (reason, message string) {
+	p := meta.FindStatusCondition(theSet(c, "chat").Status.Conditions, v1alpha1.ConditionProgressing)
+	return p.Reason, p.Message
+}
+
+// A release whose pods become ready and then fail reaches one unit with minReadySeconds, and without them the units that
+// were replaced before the first of them failed; never all. At the level of pods, of replicas of a scaling group, and of
+// replicas of a set. The update goes on when the template is corrected.
+func TestReleaseThatFades(t *testing.T) {
+	for level, set := range map[string]*v1alpha1.PodCliqueSet{
+		"pods": wrappers.MakePodCliqueSet("chat", "ns").Clique("web", 8, wrappers.MinAvailable(2), wrappers.GPUs(1)).Obj(),
+		"replicas of a group": wrappers.MakePodCliqueSet("chat", "ns").Clique("leader", 1, wrappers.GPUs(1)).Clique("worker", 1, wrappers.GPUs(1)).
+			ScalingGroup("model", 6, 1, "leader", "worker").Obj(),
+		"replicas of a set": wrappers.MakePodCliqueSet("chat", "ns").Replicas(5).Clique("web", 2, wrappers.MinAvailable(2), wrappers.GPUs(1)).Obj(),
+	} {
+		for _, minReady := range []int32{0, 10} {
+			t.Run(fmt.Sprintf("%s, minReadySeconds %d", level, minReady), func(t *testing.T) {
+				c := New(t, Options{Nodes: Nodes(4, 4), Check: both(invariants(), both(terminations(), updates()))})
+				c.Kubelet.FadingImage, c.Kubelet.FadeAfter, c.Kubelet.Linger = fading, 1500*time.Millisecond, 10*time.Second
+				set := set.DeepCopy()
+				cliques, unit := []string{}, 1
+				for _, clique := range set.Spec.Template.Cliques {
+					clique.Spec.PodSpec.Containers[0].Image = "registry.example/main:1"
+					clique.Spec.MinReadySeconds = minReady
+					cliques = append(cliques, clique.Name)
+				}
+				if level != "pods" {
+					unit = 2 // pods in a unit
+				}
+				c.Create(set)
+				c.Advance(2 * time.Minute)
+				all, _ := withImage(c, "registry.example/main:1")
+
+				c.Timeline.Say("an image whose pods fail 1.5 s after they became ready")
+				image(c, set.DeepCopy(), fading+"2", cliques...)
+				c.Advance(20 * time.Minute)
+				kept, _ := withImage(c, "registry.example/main:1")
+				units := (all - kept + unit - 1) / unit
+				if most := map[int32]int{0: 2, 10: 1}[minReady]; units > most {
+					c.Fatalf("%d of %d units were replaced, want %d at most", units, all/unit, most)
+				}
+				if reason, message := progressing(c); reason != v1alpha1.ReasonUpdateStalled || !strings.Contains(message, v1alpha1.ReasonWaitingForReadiness) {
+					c.Fatalf("Progressing: %s: %s", reason, message)
+				}
+
+				c.Timeline.Say("the image is corrected")
+				image(c, set.DeepCopy(), "registry.example/main:3", cliques...)
+				c.Advance(20 * time.Minute)
+				wantUpdated(c)
+				wantAvailable(c, all)
+				if minReady > 0 {
+					c.Timeline.Golden(t, "rollout-fades-"+strings.ReplaceAll(level, " ", "-"))
+				}
+			})
+		}
+	}
+}
+
+// While an update is stuck, pods that are evicted, lost with their node or scaled out come back with the template of the
+// others: a broken release does not spread, whatever happens meanwhile. Source: docs/decisions, U9.
+func TestNothingSpreadsABrokenRelease(t *testing.T) {
+	for _, replicas := range []int32{1, 2} {
+		c := newService(t, Nodes(10, 4), replicas, func(set *v1alpha1.PodCliqueSet) {
+			web := set.Spec.Template.Clique("web")
+			web.Spec.Replicas, web.Spec.MinAvailable = 3, ptr.To(int32(1))
+		})
+		web := fmt.Sprintf("chat-%d-web", replicas-1) // the one that is updated
+		c.Timeline.Say("the update to a broken image stops at its first pod")
+		image(c, podCliqueSet(), broken+"2", "web")
+		c.Advance(2 * time.Minute)
+		c.Timeline.Say("the PodClique is scaled to 6, pods are evicted, and a node is lost")
+		scaleClique(c, web, 6)
+		c.Advance(time.Minute)
+		for _, pod := range podsOf(c, web)[1:3] { // not the broken one
+			must(t, c.Kubelet.Evict(pod))
+		}
+		pods := podsOf(c, "chat-0-web")
+		must(t, c.Kubelet.LoseNode(pods[len(pods)-1].Spec.NodeName))
+		c.Advance(20 * time.Minute)
+		if ready, unready := withImage(c, broken+"2"); ready+unready != 1 {
+			c.Fatalf("%d pods have the broken image, want 1: %v", ready+unready, podsOf(c, web)[0].Spec.NodeName)
+		}
+		if ready, _ := withImage(c, "registry.example/main:1"); ready != int(3*replicas)+2 {
+			c.Fatalf("%d pods serve, want %d", ready, 3*replicas+2)
+		}
+		for _, node := range All[*corev1.Node](c) {
+			must(t, c.Kubelet.RestoreNode(node.Name))
+		}
+		c.Timeline.Say("the image is corrected")
+		image(c, podCliqueSet(), "registry.example/main:3", "web")
+		c.Advance(20 * time.Minute)
+		wantUpdated(c)
+		if ready, _ := withImage(c, "registry.example/main:3"); ready != int(3*replicas)+3 {
+			c.Fatalf("%d pods serve, want %d", ready, 3*replicas+3)
+		}
+	}
+}
+
+func scaleClique(c *Cluster, name string, replicas int32) {
+	c.t.Helper()
+	Edit(c, theClique(c, name).DeepCopy(), func(q *v1alpha1.PodClique) { q.Spec.Replicas = replicas })
+}
+
+// A replica of a set for which there is no room does not keep the others from being updated. It starts with the new
+// template when there is room.
+func TestUpdateOfASetThatDoesNotFit(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(2, 3), Check: both(invariants(), both(terminations(), updates()))})
+	set := podCliqueSet()
+	service(set)
+	set.Spec.Replicas = 3
+	set.Spec.Template.Clique("web").Spec.MinAvailable = ptr.To(int32(3))
+	c.Timeline.Say("a set of 3 replicas with 3 pods each, and nodes for 2 of them")
+	c.Create(set)
+	c.Advance(time.Minute)
+	c.Timeline.Say("the image is edited")
+	image(c, podCliqueSet(), "registry.example/main:2", "web")
+	c.Advance(10 * time.Minute)
+	if ready, _ := withImage(c, "registry.example/main:2"); ready != 6 {
+		c.Fatalf("%d pods of the new image are ready, want 6", ready)
+	}
+	if reason, message := progressing(c); reason != v1alpha1.ReasonUpdateComplete {
+		c.Fatalf("Progressing: %s: %s", reason, message)
+	}
+	c.Timeline.Say("a node is added")
+	node := Nodes(3, 3)[2]
+	c.Create(node)
+	c.Advance(time.Minute)
+	wantAvailable(c, 9)
+	wantUpdated(c)
+	c.Timeline.Golden(t, "rollout-no-room")
+}
+
+// A canary: with a partition only the replicas from that index on are updated; those below come back with their own
+// template, also when the whole replica is terminated or deleted. Lowering the partition goes on, paused stops.
+func TestPartitionAndPause(t *testing.T) {
+	c := newService(t, Nodes(6, 3), 3, nil)
+	strategy := func(paused bool, partition int32) {
+		Edit(c, podCliqueSet(), func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.RollingRecreateStrategyType,
+				RollingRecreate: &v1alpha1.RollingRecreateUpdateStrategy{Paused: paused, Partition: &partition}}
+		})
+	}
+	want := func(reason string, updated int) {
+		t.Helper()
+		if got, message := progressing(c); got != reason {
+			c.Fatalf("Progressing: %s (%s), want %s", got, message, reason)
+		}
+		if ready, _ := withImage(c, "registry.example/main:2"); ready != updated {
+			c.Fatalf("%d pods have the new image, want %d", ready, updated)
+		}
+		wantAvailable(c, 9)
+	}
+	c.Timeline.Say("partition 2, and the image is edited")
+	strategy(false, 2)
+	image(c, podCliqueSet(), "registry.example/main:2", "web")
+	c.Advance(5 * time.Minute)
+	want(v1alpha1.ReasonPartitionReached, 3)
+	c.Timeline.Say("a user deletes the PodClique of replica 0, and a pod of replica 1 is evicted")
+	deleteCliques(c, "chat-0")
+	must(t, c.Kubelet.Evict(podsOf(c, "chat-1-web")[0]))
+	c.Advance(2 * time.Minute)
+	want(v1alpha1.ReasonPartitionReached, 3)
+	c.Timeline.Say("partition 0: the update goes on, and is paused at its first pod")
+	strategy(false, 0)
+	c.Advance(5 * time.Second)
+	strategy(true, 0)
+	c.Advance(10 * time.Minute)
+	want(v1alpha1.ReasonUpdatePaused, 4)
+	c.Timeline.Say("a pod of the replica that is updated is evicted")
+	must(t, c.Kubelet.Evict(podsOf(c, "chat-1-web")[2]))
+	c.Advance(2 * time.Minute)
+	want(v1alpha1.ReasonUpdatePaused, 4)
+	c.Timeline.Say("it goes on")
+	strategy(false, 0)
+	c.Advance(10 * time.Minute)
+	want(v1alpha1.ReasonUpdateComplete, 9)
+	wantUpdated(c)
+	c.Timeline.Golden(t, "rollout-canary")
+}
+
+// A set that is created paused starts, and a minReadySeconds of a year neither stalls nor loses an update: it waits, and
+// says until when; removing it goes on.
+func TestPausedAtCreationAndAYearOfReadiness(t *testing.T) {
+	c := newService(t, Nodes(4, 3), 2, func(set *v1alpha1.PodCliqueSet) {
+		set.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.RollingRecreateStrategyType,
+			RollingRecreate: &v1alpha1.RollingRecreateUpdateStrategy{Paused: true, Partition: ptr.To(int32(7))}}
+	})
+	minReady := func(seconds int32) {
+		Edit(c, podCliqueSet(), func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.UpdateStrategy = nil
+			s.Spec.Template.Clique("web").Spec.MinReadySeconds = seconds
+		})
+	}
+	minReady(365 * 24 * 3600)
+	image(c, podCliqueSet(), "registry.example/main:2", "web")
+	c.Advance(30 * time.Minute)
+	if ready, unready := withImage(c, "registry.example/main:2"); ready+unready > 1 {
+		c.Fatalf("%d pods were replaced", ready+unready)
+	}
+	if reason, message := progressing(c); reason == v1alpha1.ReasonUpdateStalled || reason == v1alpha1.ReasonUpdateComplete {
+		c.Fatalf("Progressing: %s: %s", reason, message)
+	}
+	minReady(0)
+	c.Advance(10 * time.Minute)
+	wantUpdated(c)
+	wantAvailable(c, 6)
+}
