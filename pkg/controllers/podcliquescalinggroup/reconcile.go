@@ -20,6 +20,7 @@ import (
 	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/observed"
 )
 
@@ -69,6 +70,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 	}
 	units, termination := d.units, d.termination
+	awaitsRevision := false
+	if awaitsNewest(set, group) {
+		awaitsRevision = units.postponeNew(replicas)
+	}
 	hold, err := r.previous(ctx, set, group, d.holds)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
@@ -111,6 +116,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	klog.FromContext(ctx).V(4).Info("Reconciled PodCliqueScalingGroup", "podCliques", len(members), "deleted", len(remove))
 	after := lifecycle.Sooner(lifecycle.RequeueAfter(units, len(units.raised(group)) > 0), termination.RequeueAfter(now))
+	if awaitsRevision {
+		after = lifecycle.Sooner(after, revisionPeriod)
+	}
 	if d.update != nil {
 		after = lifecycle.Sooner(after, d.update.RequeueAfter)
 		if observed.GroupProgress(group).Open() != d.update.Progress.Open() {
@@ -118,6 +126,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	}
 	return r.children.Result(ctx, request.NamespacedName, now, after, createErr, removeErr)
+}
+
+// revisionPeriod is how often a group that waits for the newest revision looks at its set.
+const revisionPeriod = time.Second
+
+// awaitsNewest reports whether the group is about to be told a newer revision than the one that it follows. A new replica
+// waits for it, because it would be replaced at once. A group that the update has not reached is not told. set may be nil.
+func awaitsNewest(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup) bool {
+	if set == nil || set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining || set.Status.CurrentGenerationHash == nil {
+		return false
+	}
+	i := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
+	if p := observed.SetProgress(set); p.Open() && !set.Spec.IsOnDelete() && !p.Reached.Has(i) {
+		return false
+	}
+	return *set.Status.CurrentGenerationHash != observed.GenerationHash(group)
 }
 
 // membersOf returns the PodCliques that the group owns. Read-only.

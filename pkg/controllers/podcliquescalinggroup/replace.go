@@ -224,6 +224,19 @@ func (u units) raised(group *v1alpha1.PodCliqueScalingGroup) map[int]lifecycle.R
 	return attempts
 }
 
+// postponeNew removes the creation of replicas of which no PodClique exists, and reports whether there were any. existing
+// are the others.
+func (u units) postponeNew(existing []lifecycle.GroupReplica) bool {
+	postponed := false
+	for j := range u {
+		isNew := !slices.ContainsFunc(existing, func(r lifecycle.GroupReplica) bool { return r.Index == j })
+		if isNew && len(u[j].Create) > 0 {
+			u[j].Create, postponed = nil, true
+		}
+	}
+	return postponed
+}
+
 // note returns what the first waiting replica waits for, "" if none waits.
 func (u units) note() string {
 	for _, d := range u {
