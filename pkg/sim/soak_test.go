@@ -100,7 +100,7 @@ func soakFleet(t *testing.T, seed int64, sets, days int) *soak {
 		jobs: soakJobs{}, count: map[string]int{},
 	}
 	defer func() { t.Logf("seed %d, %d sets, %d days: %v", seed, sets, days, s.count) }()
-	s.Cluster = New(t, Options{Nodes: Nodes(2*sets+4, 8), Check: s.check(both(invariants(), terminations()))})
+	s.Cluster = New(t, Options{Nodes: Nodes(2*sets+4, 8), Check: s.check(both(invariants(), both(terminations(), overdue())))})
 	s.API.watch(s.tally)
 	s.Kubelet.Linger, s.Kubelet.LingerUpTo = time.Second, 40*time.Second
 	s.Kubelet.Skew = skewed(seed)

@@ -174,7 +174,7 @@ func TestAnyOrder(t *testing.T) {
 	for seed := range int64(runs) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			random := rand.New(rand.NewSource(seed))
-			c := New(t, Options{Nodes: Nodes(3, 4), Seed: seed + 1, Interleaved: seed%2 == 1, Check: both(invariants(), terminations())})
+			c := New(t, Options{Nodes: Nodes(3, 4), Seed: seed + 1, Interleaved: seed%2 == 1, Check: both(invariants(), both(terminations(), overdue()))})
 			c.Kubelet.Linger = time.Duration(random.Intn(20)) * time.Second
 			c.Kubelet.LingerUpTo = time.Duration(random.Intn(40)) * time.Second
 			act := func(what func()) {

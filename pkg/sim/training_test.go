@@ -493,8 +493,6 @@ func TestPodThatSucceededIsNeverMadeAgain(t *testing.T) {
 	wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 0, "")
 }
 
-// TestJobsInAnyOrder: two replicas fail and succeed, with the steps in random orders, with crashes of the controllers at
-// random writes, and with caches that are held back. Each failure is one restart, and in the end no object is left.
 // backOffs is a check: nothing is created for an attempt before its time. Source: docs/decisions, J12.
 func backOffs(c *Cluster) error {
 	for _, set := range All[*v1alpha1.PodCliqueSet](c) {
@@ -551,11 +549,14 @@ func TestClocksOfNodes(t *testing.T) {
 	}
 }
 
+// TestJobsInAnyOrder: two replicas fail and succeed, with the steps in random orders, with crashes of the controllers at
+// random writes, with caches that are held back, and with nodes whose clocks are wrong. Each failure is one restart, and
+// in the end no object is left.
 func TestJobsInAnyOrder(t *testing.T) {
 	for seed := range int64(20) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			random := rand.New(rand.NewSource(seed))
-			c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed + 1, Interleaved: seed%2 == 1, Check: both(invariants(), backOffs)})
+			c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed + 1, Interleaved: seed%2 == 1, Check: both(invariants(), both(backOffs, overdue()))})
 			c.Kubelet.Linger = time.Duration(random.Intn(20)) * time.Second
 			c.Kubelet.Skew = skewed(seed)
 			act := func(what func()) {

@@ -68,7 +68,7 @@ func newUpdateFuzz(t *testing.T, seed int64) *updateFuzz {
 	random := rand.New(rand.NewSource(seed))
 	f := &updateFuzz{random: random, least: map[string]int32{}, version: 1}
 	f.set = f.randomSet()
-	f.Cluster = New(t, Options{Nodes: Nodes(30, 4), Seed: seed, Check: onChange(both(invariants(), both(terminations(), updates())))})
+	f.Cluster = New(t, Options{Nodes: Nodes(30, 4), Seed: seed, Check: onChange(both(invariants(), both(both(terminations(), overdue()), updates())))})
 	breakImages(f.Cluster)
 	f.Kubelet.Linger = time.Duration(random.Intn(10)) * time.Second
 	f.Kubelet.LingerUpTo = time.Duration(random.Intn(20)) * time.Second
