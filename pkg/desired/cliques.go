@@ -41,7 +41,10 @@ func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]
 		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueSetAttempt, attemptOf(live[name], observed.SetAttempt(set, i)).Set)
 		c.ObjectMeta = objectMeta(set, v1alpha1.KindPodCliqueSet, name, withTemplate(t.Labels, labels), c.Annotations)
 		if isKept {
-			keepRevision(c, live[name], observed.HasTurn(live[name]) && !observed.CliqueProgress(live[name]).Open())
+			keepRevision(c, live[name], observed.HasTurn(live[name]))
+			if observed.CliqueProgress(live[name]).Open() { // an update that is no longer wanted goes no further
+				c.Annotations[v1alpha1.AnnotationUpdatePaused] = "true"
+			}
 		} else {
 			follows.follow(set, c, t, follows == r && r.hasTurn(set, i, live[name]), live[name])
 			if set.Spec.IsPaused() && observed.IsCurrentlyUpdating(set, i) {
@@ -122,9 +125,12 @@ func ScalingGroups(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[stri
 		switch g := live[name]; {
 		case hold != nil && g != nil && hold.Groups[name]:
 			for _, key := range []string{v1alpha1.AnnotationGenerationHash, v1alpha1.AnnotationRevision, v1alpha1.AnnotationUpdateTurn} {
-				if value := g.Annotations[key]; value != "" && !(key == v1alpha1.AnnotationUpdateTurn && observed.IsGroupUpdating(g)) {
+				if value := g.Annotations[key]; value != "" {
 					ours[key] = value
 				}
+			}
+			if observed.IsGroupUpdating(g) {
+				ours[v1alpha1.AnnotationUpdatePaused] = "true"
 			}
 		case hold != nil && g == nil && hold.Revision != nil:
 			hold.Revision.tell(set, ours, false)

@@ -36,7 +36,7 @@ func Begin(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alpha1.Po
 	s.UpdateProgress.PreviousGenerationHash = *set.Status.CurrentGenerationHash
 	if wasOpen { // replicas that the previous update has not reached have an earlier template
 		s.UpdateProgress.PreviousGenerationHash = before.PreviousGenerationHash
-		if c := before.CurrentlyUpdating; c != nil {
+		if c := before.CurrentlyUpdating; c != nil && c.ReplicaIndex >= set.Spec.Partition() {
 			s.UpdateProgress.CurrentlyUpdating, s.UpdateProgress.ReachedIndices = c, lifecycle.FormatIndices([]int{int(c.ReplicaIndex)})
 		}
 	}
@@ -47,13 +47,14 @@ func Begin(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alpha1.Po
 // setCliqueUpdate sets the update fields in the status of a PodClique.
 func setCliqueUpdate(clique *v1alpha1.PodClique, s *v1alpha1.PodCliqueStatus, d *lifecycle.CliqueUpdateDecision, now metav1.Time) {
 	s.ObservedRevision = observed.Revision(clique)
-	follow(&s.CurrentPodCliqueSetGenerationHash, observed.GenerationHash(clique), d.Current, !d.Current)
-	follow(&s.CurrentPodTemplateHash, clique.Labels[v1alpha1.LabelPodTemplateHash], d.Current, !d.Current)
+	follow(&s.CurrentPodCliqueSetGenerationHash, observed.GenerationHash(clique), d.Current, d.Outdated)
+	follow(&s.CurrentPodTemplateHash, clique.Labels[v1alpha1.LabelPodTemplateHash], d.Current, d.Outdated)
 	s.UpdateProgress = nil
 	if p := d.Progress; p != nil {
 		s.UpdateProgress = &v1alpha1.PodCliqueUpdateProgress{
 			UpdateStartedAt: metav1.NewTime(p.StartedAt), UpdateEndedAt: optionalTime(p.EndedAt), LastProgressTime: optionalTime(p.LastProgress),
-			PodCliqueSetGenerationHash: p.Target.Generation, PodTemplateHash: p.Target.Template, ReachedIndices: p.Reached.String()}
+			PodCliqueSetGenerationHash: p.Target.Generation, PodTemplateHash: p.Target.Template, ReachedIndices: p.Reached.String(),
+			PreviousGenerationHash: p.Previous}
 		if p.Selected != "" || len(p.Completed) > 0 {
 			s.UpdateProgress.ReadyPodsSelectedToUpdate = &v1alpha1.PodsSelectedToUpdate{Current: p.Selected, Completed: p.Completed}
 		}
@@ -71,7 +72,7 @@ func setGroupUpdate(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodClique
 	if p := d.Progress; p != nil {
 		s.UpdateProgress = &v1alpha1.PodCliqueScalingGroupUpdateProgress{
 			UpdateStartedAt: metav1.NewTime(p.StartedAt), UpdateEndedAt: optionalTime(p.EndedAt), LastProgressTime: optionalTime(p.LastProgress),
-			PodCliqueSetGenerationHash: p.Target.Generation, ReachedIndices: p.Reached.String(),
+			PodCliqueSetGenerationHash: p.Target.Generation, ReachedIndices: p.Reached.String(), PreviousGenerationHash: p.Previous,
 			UpdatedPodCliquesCount: d.UpdatedCliques, TotalPodCliquesCount: d.TotalCliques}
 		selected := &v1alpha1.ReplicaIndicesSelectedToUpdate{}
 		if n, err := strconv.ParseInt(p.Selected, 10, 32); err == nil {
@@ -92,11 +93,10 @@ func setGroupUpdate(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodClique
 
 // setSetUpdate is setCliqueUpdate for a set.
 func setSetUpdate(set *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, d *lifecycle.SetUpdateDecision, now metav1.Time) {
-	before := s.UpdateProgress
 	s.UpdateProgress = nil
 	if p := d.Progress; p != nil {
 		s.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{
-			ReachedIndices:  p.Reached.String(),
+			ReachedIndices: p.Reached.String(), PreviousGenerationHash: p.Previous,
 			UpdateStartedAt: metav1.NewTime(p.StartedAt), UpdateEndedAt: optionalTime(p.EndedAt), LastProgressTime: optionalTime(p.LastProgress),
 			UpdatedPodCliques: d.Cliques, UpdatedPodCliqueScalingGroups: d.Groups,
 			UpdatedPodCliquesCount: d.UpdatedCliques, TotalPodCliquesCount: d.TotalCliques,
@@ -104,9 +104,6 @@ func setSetUpdate(set *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, d 
 		if d.Current != nil {
 			s.UpdateProgress.CurrentlyUpdating = &v1alpha1.PodCliqueSetReplicaUpdateProgress{
 				ReplicaIndex: int32(*d.Current), UpdateStartedAt: metav1.NewTime(d.CurrentSince)}
-		}
-		if before != nil && p.Open() {
-			s.UpdateProgress.PreviousGenerationHash = before.PreviousGenerationHash
 		}
 	}
 	setProgressing(&s.Conditions, set.Generation, d.State, true, now)

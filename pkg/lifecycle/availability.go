@@ -152,6 +152,8 @@ type ScalingGroup struct {
 	// the group exists.
 	Told       string
 	HasMembers bool
+	// Newest is the creation time of its youngest PodClique, zero if there is none.
+	Newest time.Time
 
 	// Attempt is the attempt of the set replica that its status belongs to.
 	Attempt int32

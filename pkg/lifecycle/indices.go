@@ -106,6 +106,28 @@ func (s IndexSet) Has(index int) bool {
 	return found
 }
 
+// common returns how many of the given indices are in the set.
+func (s IndexSet) common(indices []int) int {
+	n := 0
+	for _, i := range indices {
+		if s.Has(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// of returns the indices of the set that are those of one of the pods.
+func (s IndexSet) of(pods []Pod) IndexSet {
+	var kept []int
+	for _, p := range pods {
+		if s.Has(p.Index) {
+			kept = append(kept, p.Index)
+		}
+	}
+	return Indices(kept...)
+}
+
 // Union returns the indices that are in either set.
 func (s IndexSet) Union(other IndexSet) IndexSet {
 	return normalized(append(slices.Clone(s.ranges), other.ranges...))

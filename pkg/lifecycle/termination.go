@@ -94,10 +94,11 @@ func DecideSetTermination(replicas []SetReplica, now time.Time) Termination {
 }
 
 // CountAvailable returns how many replicas of a scaling group are certainly available, and how many more may be.
+// minReadySeconds does not count here: a replica whose pods are all ready is not in breach.
 func CountAvailable(replicas []GroupReplica) (available, unknown int32) {
 	for _, r := range replicas {
 		switch {
-		case !r.Available():
+		case !r.isReady():
 			// A replica with outdated statuses counts as unknown: a status that is behind may have been better or
 			// worse than the state.
 			if r.mayBeAvailable() {
@@ -112,13 +113,20 @@ func CountAvailable(replicas []GroupReplica) (available, unknown int32) {
 	return available, unknown
 }
 
+// isReady is Available without minReadySeconds.
+func (r GroupReplica) isReady() bool { return r.all(r.isReadyMember) }
+
+func (r GroupReplica) isReadyMember(c Clique) bool {
+	return !c.Attempt.Precedes(r.Attempt) && c.isReady()
+}
+
 // observed reports whether the status of every member PodClique describes its current spec.
 func (r GroupReplica) observed() bool { return r.all(func(c Clique) bool { return c.Observed }) }
 
 // mayBeAvailable reports whether the replica would be available if all members with an unknown state were available.
 func (r GroupReplica) mayBeAvailable() bool {
 	return r.all(func(c Clique) bool {
-		return r.available(c) || !c.Attempt.Precedes(r.Attempt) && !c.Terminating && !c.Observed
+		return r.isReadyMember(c) || !c.Attempt.Precedes(r.Attempt) && !c.Terminating && !c.Observed
 	})
 }
 

@@ -233,7 +233,7 @@ func (d *TrainingDecision) judge(t TrainingPods, n int, indices map[int]*trainin
 	var causes []string
 	succeeded := d.succeeded(t.Pods)
 	for i := range n {
-		x := indices[i]
+		x, had := indices[i], len(causes)
 		switch {
 		case succeeded.Has(i):
 		case x != nil && x.live != nil && x.live.LostNode != "":
@@ -243,7 +243,6 @@ func (d *TrainingDecision) judge(t TrainingPods, n int, indices map[int]*trainin
 				starting++
 			}
 		case x != nil && x.failed != nil:
-			failed++
 			causes = append(causes, fmt.Sprintf("pod %s: %s", x.failed.Name, x.failed.End))
 		case x != nil && x.leaving != nil && x.leaving.LostNode != "":
 			causes = append(causes, fmt.Sprintf("pod %d is being deleted, its node %s does not answer", i, x.leaving.LostNode))
@@ -253,6 +252,9 @@ func (d *TrainingDecision) judge(t TrainingPods, n int, indices map[int]*trainin
 			causes = append(causes, fmt.Sprintf("pod %s was lost with its node %s", x.lost.Name, x.lost.LostNode))
 		case d.Started.Has(i):
 			causes = append(causes, fmt.Sprintf("pod %d is gone", i))
+		}
+		if len(causes) > had && (x != nil && x.failed != nil || d.Started.Has(i)) { // one that ran and is gone has failed (docs/decisions, J8)
+			failed++
 		}
 	}
 	d.Failure = message.List(causes, 3, len(causes), "; ")

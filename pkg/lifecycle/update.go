@@ -3,6 +3,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -30,10 +31,12 @@ type Progress struct {
 	// became ready, in the order of selection, at most maxCompleted.
 	Selected  string
 	Completed []string
-	// Reached are the indices of the units that the update has reached: it has selected or deleted them, or they were
-	// created from the template of the target. Other units are recreated from their previous template. Empty under
-	// OnDelete.
+	// Reached are the indices of the units that the update has made or will make: it has selected or deleted them, or
+	// they were created from the template of the target. Other units are recreated from their previous template. Empty
+	// under OnDelete.
 	Reached IndexSet
+	// Previous is the hash of the revision with that template, "" if it is not known.
+	Previous string
 }
 
 // Templates contains the hashes of the template of each clique of a revision, by the name of the clique. A clique can
@@ -67,17 +70,42 @@ func (p *Progress) reach(indices ...int) {
 }
 
 // towards returns the progress of an update to the target that continues from p. A unit that is in flight stays in
-// flight.
-func (p *Progress) towards(target Target, now time.Time) *Progress {
+// flight. followed is the hash of the revision that all units followed last.
+func (p *Progress) towards(target Target, followed string, now time.Time) *Progress {
 	if p.Open() && p.Target == target {
 		next := *p
 		return &next
 	}
-	next := &Progress{Target: target, StartedAt: now, LastProgress: now}
+	next := &Progress{Target: target, StartedAt: now, LastProgress: now, Previous: followed}
+	if p.Open() {
+		next.Previous = cmp.Or(p.Previous, followed)
+	}
 	if p.Open() && p.InFlight() {
 		next.Selected = p.Selected
 	}
 	return next
+}
+
+// rest counts the time in which an update must not go on, because it is paused or its template is rejected, as progress,
+// so that it has not stalled when it goes on. It returns when it must be called again, 0: it need not.
+func (p *Progress) rest(limit time.Duration, now time.Time) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	if now.Sub(p.LastProgress) >= limit/2 {
+		p.LastProgress = now
+	}
+	return max(p.LastProgress.Add(limit/2).Sub(now), time.Millisecond)
+}
+
+// settleTime is how long a unit of the target may have no node before it is taken for one that does not fit. A unit that
+// does not fit does not keep an update from going on; one that is about to be bound does.
+const settleTime = 30 * time.Second
+
+// lacking returns how many of the reached units are missing, given the indices of those of the target that exist and the
+// number of units that are wanted and do not exist.
+func (p *Progress) lacking(existing []int, missing int) int {
+	return max(0, min(missing, p.Reached.Len()-p.Reached.common(existing)))
 }
 
 // onDelete returns the progress under OnDelete: an update in progress ends, with no unit selected; an update to
@@ -88,7 +116,7 @@ func (p *Progress) onDelete(target Target, outdated bool, now time.Time) *Progre
 		p = &Progress{Target: target, StartedAt: now}
 	case p.Open():
 		next := *p
-		next.Completed, next.Reached = nil, IndexSet{}
+		next.Completed, next.Reached, next.Previous = nil, IndexSet{}, ""
 		p = &next
 	default:
 		return p

@@ -65,23 +65,22 @@ func TestReached(t *testing.T) {
 		u.Created = indices
 		return u
 	}
-	reached := func(indices ...int) func(*lifecycle.Progress) {
-		return func(p *lifecycle.Progress) { p.Reached = lifecycle.Indices(indices...) }
-	}
 	for name, tc := range map[string]struct {
 		u                 lifecycle.CliqueUpdate
 		reached, previous string
 	}{
-		"the selected pod, and pods of the target":             {rolling(begun(targetB), 1, old(0), old(1), fresh(2)), "1-2", ""},
-		"pods that are not ready":                              {rolling(begun(targetB), 3, old(0), old(1, pending), old(2, notReady)), "1-2", ""},
-		"nothing is against the update: a lost pod follows it": {creates(rolling(begun(targetB), 3, old(0), fresh(2)), 1), "1-2", ""},
-		"an updated pod has failed: a lost pod comes back":     {creates(rolling(begun(targetB), 1, old(0), fresh(2, notReady)), 1), "2", "1"},
-		"the replacement is not created yet":                   {creates(rolling(begun(targetB, selected("web-2-a"), reached(2)), 1, old(0)), 1, 2), "2", "1"},
-		"an updated pod is lost":                               {creates(rolling(begun(targetB, reached(1, 2)), 1, old(0), fresh(2, notReady)), 1), "1-2", ""},
-		"scaled out while an updated pod has failed":           {creates(rolling(begun(targetB), 1, old(0), old(1), fresh(2, notReady)), 3, 4), "2", "3-4"},
-		"paused": {creates(lifecycle.CliqueUpdate{Target: targetB, Turn: true, Paused: true, Progress: begun(targetB), Replicas: 3, MinAvailable: 1, Pods: []lifecycle.Pod{old(0), fresh(2)}}, 1), "2", "1"},
-		"the template changes again: only the target counts": {creates(rolling(begun(targetA, reached(1, 2)), 1, old(0), fresh(2, notReady)), 1), "2", "1"},
-		"the update ends under OnDelete":                     {lifecycle.CliqueUpdate{Target: targetB, OnDelete: true, Progress: begun(targetB, reached(1)), Replicas: 1, Pods: []lifecycle.Pod{old(0)}}, "", ""},
+		"the selected pod; pods of the target were not made by it": {rolling(begun(targetB), 1, old(0), old(1), fresh(2)), "1", ""},
+		"pods that are not ready":                                  {rolling(begun(targetB), 3, old(0), old(1, pending), old(2, notReady)), "1-2", ""},
+		"nothing is against the update: a lost pod follows it":     {creates(rolling(begun(targetB), 3, old(0), fresh(2)), 1), "1", ""},
+		"a pod that it made has failed: a lost pod comes back":     {creates(rolling(begun(targetB, made(2)), 1, old(0), fresh(2, notReady)), 1), "2", "1"},
+		"a pod of the target that it did not make has failed":      {creates(rolling(begun(targetB), 1, old(0), fresh(2, notReady)), 1), "1", ""},
+		"the replacement is not created yet":                       {creates(rolling(begun(targetB, selected("web-2-a"), made(2)), 1, old(0)), 1, 2), "1-2", ""},
+		"the replacement has no node yet":                          {creates(rolling(begun(targetB, made(2)), 1, old(0), fresh(2, pending, created(time.Second))), 1), "2", "1"},
+		"an updated pod is lost":                                   {creates(rolling(begun(targetB, made(1, 2)), 1, old(0), fresh(2, notReady)), 1), "1-2", ""},
+		"scaled out while a pod that it made has failed":           {creates(rolling(begun(targetB, made(2)), 1, old(0), old(1), fresh(2, notReady)), 3, 4), "2", "3-4"},
+		"paused": {creates(lifecycle.CliqueUpdate{Target: targetB, Turn: true, Paused: true, Progress: begun(targetB), Replicas: 3, MinAvailable: 1, Pods: []lifecycle.Pod{old(0), fresh(2)}}, 1), "", "1"},
+		"the template changes again: what the update before made does not count": {creates(rolling(begun(targetA, made(1, 2)), 1, old(0), fresh(2, notReady)), 1), "1", ""},
+		"the update ends under OnDelete":                                         {lifecycle.CliqueUpdate{Target: targetB, OnDelete: true, Progress: begun(targetB, made(1)), Replicas: 1, Pods: []lifecycle.Pod{old(0)}}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := lifecycle.DecideCliqueUpdate(tc.u, now)
@@ -98,7 +97,7 @@ func TestReached(t *testing.T) {
 // TestGroupHoldsPrevious: with which template missing PodCliques of a scaling-group replica are created.
 func TestGroupHoldsPrevious(t *testing.T) {
 	t.Parallel()
-	reached := func(p *lifecycle.Progress) { p.Reached = lifecycle.Indices(1) }
+	reached := made(1)
 	some, other := replica(1, held), replica(1)
 	terminated := lifecycle.Raised{Attempt: 1, Replacement: lifecycle.Replacement{Reason: lifecycle.ReplacedTermination}, At: now}
 	deleted := lifecycle.Raised{Attempt: 1, Replacement: lifecycle.Replacement{Reason: lifecycle.ReplacedDeleted}, At: now}

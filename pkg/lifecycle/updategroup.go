@@ -20,11 +20,14 @@ type GroupUpdate struct {
 	// OnDelete: the update strategy is OnDelete. Turn: under RollingRecreate, replicas may be replaced. Paused: no
 	// further replica is replaced.
 	OnDelete, Turn, Paused bool
-	// Progress is the progress recorded in the status.
+	// Progress is the progress recorded in the status, Followed the hash of the revision that all replicas followed last.
 	Progress *Progress
+	Followed string
 	// Replicas are the desired replicas of which a PodClique exists; Wanted is the desired number.
 	Replicas []GroupReplica
 	Wanted   int32
+	// New are the desired replicas of which no PodClique exists and that do not hold the previous template.
+	New map[int]bool
 	// MinAvailable is the number of replicas that must be available.
 	MinAvailable int32
 	// StalledAfter is the time without progress after which an update has stalled. Not positive: never.
@@ -82,8 +85,10 @@ func (u GroupUpdate) HoldsPrevious(j int, existing *GroupReplica, replaced Raise
 		return true
 	case !u.Progress.Open() || u.Progress.Reached.Has(j):
 		return false
+	case existing != nil:
+		return len(existing.Missing) > 0
 	}
-	return existing == nil && replaced.Reason == ReplacedTermination && !replaced.At.Before(u.Progress.StartedAt)
+	return replaced.Reason == ReplacedTermination
 }
 
 // groupCount divides the replicas of a group that is updated.
@@ -95,13 +100,27 @@ type groupCount struct {
 	// available counts the replicas that are certainly available. bound: a pod of a replica is bound.
 	available int32
 	bound     bool
-	// unhealthy is the first replica of the target that has bound pods and is not available; nil: there is none.
-	unhealthy *GroupReplica
-	// ripens: such a replica only waits for minReadySeconds.
+	// unhealthy is the first replica of the target that is not available; nil: there is none. A replica of which no pod
+	// has had a node for settleTime does not fit, and is left out. made is the first of them that the update has made.
+	// settles is when an unbound one is left out; zero: there is none.
+	unhealthy, made *GroupReplica
+	settles         time.Time
+	// ripens: unhealthy only waits for minReadySeconds.
 	ripens bool
+	// updated are the indices of the replicas of the target.
+	updated []int
 }
 
-func (u GroupUpdate) count(d *GroupUpdateDecision) groupCount {
+// newest returns the creation time of the youngest PodClique of the replica.
+func (r GroupReplica) newest() time.Time {
+	var newest time.Time
+	for _, c := range r.Members {
+		newest = latest(newest, c.Created)
+	}
+	return newest
+}
+
+func (u GroupUpdate) count(d *GroupUpdateDecision, now time.Time) groupCount {
 	var c groupCount
 	for i := range u.Replicas {
 		r := &u.Replicas[i]
@@ -123,8 +142,21 @@ func (u GroupUpdate) count(d *GroupUpdateDecision) groupCount {
 			d.Known = false
 		case r.outdated(u.Generation):
 			c.outdated = append(c.outdated, *r)
-		case c.unhealthy == nil && r.hasScheduled() && !available:
-			c.unhealthy, c.ripens = r, r.all(Clique.isReady)
+		default:
+			c.updated = append(c.updated, r.Index)
+			settles := r.newest().Add(settleTime)
+			if available || !r.hasScheduled() && !now.Before(settles) {
+				continue
+			}
+			if !r.hasScheduled() {
+				c.settles = latest(c.settles, settles)
+			}
+			if c.unhealthy == nil {
+				c.unhealthy, c.ripens = r, r.all(Clique.isReady)
+			}
+			if c.made == nil && u.Progress.Open() && u.Progress.Reached.Has(r.Index) {
+				c.made = r
+			}
 		}
 	}
 	slices.SortFunc(c.outdated, func(a, b GroupReplica) int {
@@ -140,15 +172,16 @@ func (u GroupUpdate) count(d *GroupUpdateDecision) groupCount {
 //   - In the group's turn, replicas that are not scheduled or not available are replaced immediately. The oldest available
 //     replica is replaced when the previous replacement has become available, and when without this replica minAvailable
 //     replicas are available, or all others if every replica is needed.
-//   - No replica at all is replaced while one of the current template has bound pods and is not available, nor while the
-//     update is paused.
+//   - No available replica is replaced while one of the current template is not available or is being replaced, unless no
+//     pod of it has had a node for settleTime. No replica at all is replaced while this holds for one that the update has
+//     made, nor while the update is paused.
 //   - The update is complete when every replica exists, every pod was created from the current template, all replicas with
 //     bound pods are available, and minAvailable replicas are. If no pod is bound, it is complete without available ones.
 //   - A replica in flight stays in flight when the target changes or the turn is lost.
 //   - Unknown states replace no replica, and do not complete the update.
 func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	d := GroupUpdateDecision{Progress: u.Progress, Known: true}
-	c := u.count(&d)
+	c := u.count(&d, now)
 	d.Current, d.Outdated = d.Known && c.leaving == 0 && len(c.outdated) == 0, len(c.outdated) > 0
 	old := message.Are(len(c.outdated), "replica") + " of an earlier template"
 	target := Target{Generation: u.Generation}
@@ -176,7 +209,7 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 		return d
 	}
 
-	p := u.Progress.towards(target, now)
+	p := u.Progress.towards(target, u.Followed, now)
 	d.Progress = p
 	u.reach(p)
 	var waits UpdateState
@@ -185,7 +218,8 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 			p.complete(now)
 		}
 	}
-	isBlocked := u.Paused || c.unhealthy != nil || waits.Reason == UpdateWaitsForCapacity || waits.Reason == UpdateWaitsForReadiness
+	lacking := p.lacking(c.updated, int(u.Wanted)-len(c.outdated)-len(c.updated))
+	isBlocked := u.Paused || c.made != nil || waits.Reason == UpdateWaitsForCapacity || waits.Reason == UpdateWaitsForReadiness
 	replace := func(r GroupReplica, was string) {
 		if d.Replace == nil {
 			d.Replace = map[int]Replacement{}
@@ -210,11 +244,16 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 		d.State = waits
 	case !d.Known:
 		d.State = UpdateState{Updating, "the statuses of PodCliques do not describe the present template yet"}
-	case c.unhealthy != nil:
+	case c.unhealthy != nil && (len(ready) > 0 || c.made != nil || len(c.outdated) == 0):
 		wait := c.unhealthy.waitsFor()
+		if c.made != nil {
+			wait = c.made.waitsFor()
+		}
 		d.State = UpdateState{wait.Reason, "an updated replica is not available: " + wait.Message}
 	case u.Paused && len(c.outdated) > 0:
 		d.State = UpdateState{UpdatePaused, "the update is paused; " + old}
+	case len(ready) > 0 && lacking > 0:
+		d.State = UpdateState{UpdateWaitsForCreation, message.Are(lacking, "updated replica") + " not created yet"}
 	case len(ready) > 0 && !sparesOne(c.available-1, u.MinAvailable, u.Wanted):
 		wait := u.belowMinimum(c.available)
 		d.State = UpdateState{UpdateWaitsForMinAvailable, "no available replica is replaced, because too few others are available: " + wait.Message}
@@ -232,21 +271,26 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 		p.end(now)
 		d.State = complete
 	}
+	d.Current = d.Known && !d.Outdated && c.leaving == 0 && !p.Open()
 	if !c.ripens { // to wait for minReadySeconds is no stall, and its end changes the status of a PodClique
 		d.State, d.RequeueAfter = d.State.stalled(p, u.StalledAfter, now)
+	}
+	if u.Paused && p.Open() {
+		d.RequeueAfter = Sooner(d.RequeueAfter, p.rest(u.StalledAfter, now))
+	}
+	if !c.settles.IsZero() {
+		d.RequeueAfter = Sooner(d.RequeueAfter, max(c.settles.Sub(now), time.Millisecond))
 	}
 	return d
 }
 
-// reach records the replicas whose PodCliques are all of the current template.
+// reach records the replicas that do not exist and are created from the current template.
 func (u GroupUpdate) reach(p *Progress) {
-	var reached []int
-	for _, r := range u.Replicas {
-		if !r.leaves() && r.known() && !r.outdated(u.Generation) {
-			reached = append(reached, r.Index)
+	for j := range int(u.Wanted) {
+		if u.New[j] {
+			p.reach(j)
 		}
 	}
-	p.reach(reached...)
 }
 
 // belowMinimum returns what the first unavailable replica that is not being replaced waits for.

@@ -207,12 +207,12 @@ func TestDecideGroupUpdate(t *testing.T) {
 		},
 		"it is gone, and its pods may not be": {
 			u: change(rollingGroup(begun(b), 1, replica(0)), wanted(2)),
-			want: decision{Known: true, Current: true, Progress: begun(b),
+			want: decision{Known: true, Progress: begun(b),
 				State: state(lifecycle.UpdateWaitsForCreation, "1 replica is not created yet")},
 		},
 		"all follow, too few are available": {
 			u: rollingGroup(begun(b), 2, replica(0), unbound(1)),
-			want: decision{Known: true, Current: true, Progress: begun(b),
+			want: decision{Known: true, Progress: begun(b),
 				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1 is not bound to nodes: PodClique leader is below its minimum; 1 of 2 replicas available, 2 needed")},
 		},
 		"a replica beyond the minimum need not be bound": {
@@ -237,19 +237,19 @@ func TestDecideGroupUpdate(t *testing.T) {
 			want: decision{Known: true, Progress: begun(b, selected("1", "2"), progressed(now)), Replace: replacements{1: because("is the oldest available one")},
 				State: state(lifecycle.Updating, "replacing replica 1; 2 replicas are of an earlier template")},
 		},
-		"an updated replica that was available once has failed: no replica is replaced, whether it is available or not": {
-			u: rollingGroup(begun(b, selected("", "1", "2")), 1, replica(0, before), replica(1), replica(2, unavailable), replica(3, before, unavailable)),
+		"a replica that the update made was available once and has failed: no replica is replaced, whether it is available or not": {
+			u: rollingGroup(begun(b, selected("", "1", "2"), made(1, 2)), 1, replica(0, before), replica(1), replica(2, unavailable), replica(3, before, unavailable)),
 			want: decision{Known: true, Progress: begun(b, selected("", "1", "2")),
 				State: state(lifecycle.UpdateWaitsForReadiness, "an updated replica is not available: replica 2 is not available: PodClique worker is below its minimum")},
 		},
 		"all are updated, and one above the minimum has failed: not complete": {
 			u: rollingGroup(begun(b), 1, replica(0), replica(1, unavailable)),
-			want: decision{Known: true, Current: true, Progress: begun(b),
+			want: decision{Known: true, Progress: begun(b),
 				State: state(lifecycle.UpdateWaitsForReadiness, "an updated replica is not available: replica 1 is not available: PodClique worker is below its minimum")},
 		},
 		"an updated replica of which some pods have no node has failed too": {
 			u: rollingGroup(begun(b), 1, replica(0), replica(1, unscheduled)),
-			want: decision{Known: true, Current: true, Progress: begun(b),
+			want: decision{Known: true, Progress: begun(b),
 				State: state(lifecycle.UpdateWaitsForCapacity, "an updated replica is not available: replica 1 is not bound to nodes: PodClique worker is below its minimum")},
 		},
 		"without the next replica fewer than minAvailable would be available: not replaced": {
@@ -353,12 +353,12 @@ func TestDecideGroupUpdate(t *testing.T) {
 		// Stalled.
 		"some time without progress: the time until it stalls": {
 			u: change(rollingGroup(begun(b, selected("1")), 1, replica(0), replica(1, unscheduled)), stalledAfter(90*time.Second)),
-			want: decision{Known: true, Current: true, Progress: begun(b, selected("1")), RequeueAfter: 30 * time.Second,
+			want: decision{Known: true, Progress: begun(b, selected("1")), RequeueAfter: 30 * time.Second,
 				State: state(lifecycle.UpdateWaitsForCapacity, "replica 1 is not bound to nodes: PodClique worker is below its minimum")},
 		},
 		"stalled": {
 			u: change(rollingGroup(begun(b, selected("1")), 1, replica(0), replica(1, unscheduled)), stalledAfter(time.Second)),
-			want: decision{Known: true, Current: true, Progress: begun(b, selected("1")),
+			want: decision{Known: true, Progress: begun(b, selected("1")),
 				State: state(lifecycle.UpdateStalled, "no progress since 2026-05-01T11:59:00Z; WaitingForCapacity: replica 1 is not bound to nodes: PodClique worker is below its minimum")},
 		},
 	} {

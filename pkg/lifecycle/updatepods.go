@@ -23,8 +23,9 @@ type CliqueUpdate struct {
 	// OnDelete: the update strategy is OnDelete. Turn: under RollingRecreate, pods may be replaced. Paused: no further
 	// pod is replaced. Member: the PodClique belongs to a scaling group, whose replicas are replaced as a whole.
 	OnDelete, Turn, Paused, Member bool
-	// Progress is the progress recorded in the status.
+	// Progress is the progress recorded in the status, Followed the hash of the revision that all pods followed last.
 	Progress *Progress
+	Followed string
 	// Replicas is the desired number of pods, MinAvailable the number that must be available. MinReady is the time for
 	// which a pod must be ready before it is available.
 	Replicas, MinAvailable int32
@@ -47,9 +48,9 @@ type CliqueUpdateDecision struct {
 	Delete []Deletion
 	// Previous are those of CliqueUpdate.Created whose pods are created from the previous template of the PodClique.
 	Previous IndexSet
-	// Current: every pod was created from the template of the target. If false, the status must not claim that all
-	// pods follow the target.
-	Current bool
+	// Current: every pod was created from the template of the target, and no update is in progress. Outdated: a pod was
+	// not, so that the status must not claim that all pods follow the target.
+	Current, Outdated bool
 	// State is the content of the condition Progressing.
 	State UpdateState
 	// RequeueAfter is when the decision changes without an event; 0: it does not.
@@ -68,6 +69,8 @@ type cliqueCount struct {
 	// others wait for minReadySeconds.
 	unhealthy []Pod
 	isUnready bool
+	// unsettled is a pod of the target that may be about to be bound, nil: there is none.
+	unsettled *Pod
 	// updated are the indices of the pods of the target.
 	updated []int
 }
@@ -94,6 +97,9 @@ func (u CliqueUpdate) count(now time.Time) cliqueCount {
 			continue
 		}
 		c.updated = append(c.updated, pod.Index)
+		if !pod.Scheduled && now.Before(pod.Created.Add(settleTime)) {
+			c.unsettled = firstOf(c.unsettled, &pod)
+		}
 		if pod.Scheduled && !available {
 			c.unhealthy = append(c.unhealthy, pod)
 			c.isUnready = c.isUnready || !pod.isReady()
@@ -111,9 +117,9 @@ func (u CliqueUpdate) count(now time.Time) cliqueCount {
 //   - In the clique's turn, pods of an earlier template that are not ready are replaced immediately: first those without a
 //     node, then the others. The oldest ready pod is replaced when the previous replacement has become available, and when
 //     without this pod minAvailable pods are available, or all others if every pod is needed.
-//   - No pod at all is replaced while a pod of the current template is bound and not available, whenever it was created, nor
-//     while the update is paused. Pods that are created meanwhile at indices that the update has not reached get the
-//     previous template.
+//   - No ready pod is replaced while a pod of the current template is not available, unless it has had no node for
+//     settleTime. No pod at all is replaced while this holds for a pod that the update has made, nor while the update is
+//     paused. Pods that are created meanwhile at indices that the update has not reached get the previous template.
 //   - The update is complete when no pod of an earlier template exists, except lost ones, all desired pods exist, all that
 //     are bound are available, and minAvailable pods are. If no pod is bound, it is complete without available ones.
 //   - A unit in flight stays in flight when the target changes or the turn is lost: no other unit is deleted before its
@@ -121,7 +127,7 @@ func (u CliqueUpdate) count(now time.Time) cliqueCount {
 //   - A member of a scaling group is not updated by itself: the group replaces the replica that it belongs to.
 func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	c := u.count(now)
-	d := CliqueUpdateDecision{Progress: u.Progress, Current: len(c.outdated)+c.leaving == 0}
+	d := CliqueUpdateDecision{Progress: u.Progress, Current: len(c.outdated)+c.leaving == 0, Outdated: len(c.outdated)+c.leaving > 0}
 	complete := UpdateState{UpdateComplete, "every pod is of the present template"}
 	old := message.Are(len(c.outdated), "pod") + " of an earlier template"
 	stays := old + message.Plural(len(c.outdated), "; it is replaced when it is deleted", "; each is replaced when it is deleted")
@@ -138,7 +144,10 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 		return d
 	case len(c.outdated) > 0 && !u.Turn:
 		turn := UpdateState{UpdateWaitsForTurn, old + "; the update of the PodCliqueSet has not reached this replica"}
-		waitsFor := func(unit string) UpdateState { return u.inFlight(unit, now) }
+		waitsFor := func(unit string) UpdateState {
+			waits, _ := u.inFlight(unit, now)
+			return waits
+		}
 		d.Progress, d.State = u.Progress.withoutTurn(u.Target, waitsFor, turn, deferred(stays))
 		d.State, d.RequeueAfter = d.State.stalled(d.Progress, u.StalledAfter, now)
 		return d
@@ -147,17 +156,22 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 		return d
 	}
 
-	p := u.Progress.towards(u.Target, now)
+	p := u.Progress.towards(u.Target, u.Followed, now)
 	d.Progress = p
-	p.reach(c.updated...)
 	waits := UpdateState{}
+	var awaited *Pod
 	if p.InFlight() {
-		if waits = u.inFlight(p.Selected, now); waits.Reason == "" {
+		if waits, awaited = u.inFlight(p.Selected, now); waits.Reason == "" {
 			p.complete(now)
 		}
 	}
-	isBlocked := u.Paused || len(c.unhealthy) > 0 || waits.Reason == UpdateWaitsForCapacity || waits.Reason == UpdateWaitsForReadiness
-	d.place(u.replacement(p, waits), u.Created, isBlocked || waits.Reason != "")
+	if c.present >= u.Replicas {
+		p.Reached = p.Reached.of(u.Pods) // what was scaled in is forgotten
+	}
+	lacking := p.lacking(c.updated, int(u.Replicas-c.present))
+	hasFailed := slices.ContainsFunc(c.unhealthy, func(pod Pod) bool { return p.Reached.Has(pod.Index) })
+	isBlocked := u.Paused || hasFailed || c.unsettled != nil || waits.Reason == UpdateWaitsForCapacity || waits.Reason == UpdateWaitsForReadiness
+	d.place(u.replacement(p, waits), u.Created, isBlocked)
 
 	// 1. Replace pods that are not ready.
 	var readyOutdated []Pod
@@ -166,7 +180,7 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 		switch {
 		case pod.isReady():
 			readyOutdated = append(readyOutdated, pod)
-		case isBlocked && !(p.InFlight() && pod.Index == naming.PodIndex(p.Selected)): // there: of an intermediate template
+		case isBlocked && (awaited == nil || awaited.UID != pod.UID): // the awaited one is of an intermediate template
 		case !pod.Scheduled:
 			d.Delete = append(d.Delete, Deletion{pod, DeletedUpdate})
 		default:
@@ -178,7 +192,7 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	// 2. Replace a ready pod, if nothing is against it.
 	var next *Pod
 	at := slices.IndexFunc(readyOutdated, func(pod Pod) bool { return p.InFlight() && pod.Name == p.Selected }) // selected earlier, but not deleted
-	if at < 0 && waits.Reason == "" && len(readyOutdated) > 0 {
+	if at < 0 && waits.Reason == "" && lacking == 0 && len(readyOutdated) > 0 {
 		at = 0
 	}
 	if at >= 0 {
@@ -187,8 +201,10 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	switch {
 	case next == nil && waits.Reason != "":
 		d.State = waits
-	case len(c.unhealthy) > 0:
+	case len(c.unhealthy) > 0 && (next != nil || hasFailed || len(c.outdated) == 0):
 		d.State = u.updatedUnhealthy(c, now)
+	case c.unsettled != nil && (next != nil || len(c.outdated) == 0):
+		d.State = u.waitsFor(*c.unsettled, now)
 	case u.Paused && len(c.outdated) > 0:
 		d.State = UpdateState{UpdatePaused, "the update is paused; " + old}
 	case next != nil && !sparesOne(u.othersAvailable(c, *next, now), u.MinAvailable, u.Replicas):
@@ -199,6 +215,8 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 		}
 		d.Delete = append(d.Delete, Deletion{*next, DeletedUpdate})
 		d.State = UpdateState{Updating, fmt.Sprintf("replacing pod %s; %s", next.Name, old)}
+	case len(readyOutdated) > 0:
+		d.State = UpdateState{UpdateWaitsForCreation, message.Are(lacking, "updated pod") + " not created yet"}
 	case len(c.outdated) > 0:
 		d.State = UpdateState{Updating, fmt.Sprintf("replacing %s that %s not ready", message.Count(len(c.outdated), "pod"), message.Plural(len(c.outdated), "is", "are"))}
 	case c.leaving > 0:
@@ -219,11 +237,18 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 		deleted = append(deleted, deletion.Pod.Index)
 	}
 	p.reach(deleted...)
+	d.Current = !d.Outdated && !p.Open()
 	ripens := NextAvailable(u.Pods, u.MinReady, now)
 	if ripens > 0 && (d.State.Reason == UpdateWaitsForMinAvailable || len(c.unhealthy) > 0 && !c.isUnready) {
 		d.RequeueAfter = ripens // to wait for minReadySeconds is no stall
 	} else {
 		d.State, d.RequeueAfter = d.State.stalled(p, u.StalledAfter, now)
+	}
+	if u.Paused && p.Open() {
+		d.RequeueAfter = Sooner(d.RequeueAfter, p.rest(u.StalledAfter, now))
+	}
+	if c.unsettled != nil {
+		d.RequeueAfter = Sooner(d.RequeueAfter, max(c.unsettled.Created.Add(settleTime).Sub(now), time.Millisecond))
 	}
 	return d
 }
@@ -237,13 +262,17 @@ func deferred(stays string) UpdateState {
 // replacement returns the index at which this pass creates the replacement of the pod in flight, -1 if it does not. It is
 // the index of that pod, or a lower one that was free.
 func (u CliqueUpdate) replacement(p *Progress, waits UpdateState) int {
-	switch {
-	case waits.Reason != UpdateWaitsForCreation || len(u.Created) == 0:
+	if len(u.Created) == 0 || waits.Reason != UpdateWaitsForCreation && waits.Reason != UpdateWaitsForDeletion {
 		return -1
-	case slices.Contains(u.Created, naming.PodIndex(p.Selected)):
-		return naming.PodIndex(p.Selected)
 	}
-	return slices.Min(u.Created)
+	selected, lowest := naming.PodIndex(p.Selected), slices.Min(u.Created)
+	switch {
+	case slices.Contains(u.Created, selected):
+		return selected
+	case waits.Reason == UpdateWaitsForDeletion && lowest > selected:
+		return -1
+	}
+	return lowest
 }
 
 // place decides from which template the pods of these indices are created. An index that the update has not reached
@@ -302,9 +331,9 @@ func availablePods(available, needed int32) string {
 	return fmt.Sprintf("%s available, %d needed", message.Are(int(available), "pod"), needed)
 }
 
-// inFlight returns what the replacement of a selected pod waits for. The zero value: it is available, or no longer
-// desired. A lost pod is not waited for.
-func (u CliqueUpdate) inFlight(selected string, now time.Time) UpdateState {
+// inFlight returns what the replacement of a selected pod waits for, and the replacement if it exists and is of an
+// earlier template. The zero value: it is available, or no longer desired. A lost pod is not waited for.
+func (u CliqueUpdate) inFlight(selected string, now time.Time) (waits UpdateState, outdated *Pod) {
 	index, others := naming.PodIndex(selected), int32(0)
 	var same, lower *Pod // the pod of its index, and the first of a lower index that is not available
 	for i := range u.Pods {
@@ -312,9 +341,9 @@ func (u CliqueUpdate) inFlight(selected string, now time.Time) UpdateState {
 		switch {
 		case p.lost(now):
 		case p.Name == selected && p.Terminating:
-			return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("pod %s terminates; its replacement is created when it is gone", p.Name)}
+			return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("pod %s terminates; its replacement is created when it is gone", p.Name)}, nil
 		case p.Name == selected && p.Outdated:
-			return UpdateState{Updating, fmt.Sprintf("replacing pod %s", p.Name)}
+			return UpdateState{Updating, fmt.Sprintf("replacing pod %s", p.Name)}, nil
 		case p.Terminating, u.Deleted[p.UID]:
 		case p.Index == index && index >= 0:
 			same = firstOf(same, p)
@@ -327,15 +356,19 @@ func (u CliqueUpdate) inFlight(selected string, now time.Time) UpdateState {
 	}
 	switch {
 	case same != nil && same.IsAvailable(u.MinReady, now): // of the current template, or of one between the current and the selected pod's
-		return UpdateState{}
-	case same != nil:
-		return u.waitsFor(*same, now)
-	case others < u.Replicas:
-		return UpdateState{UpdateWaitsForCreation, fmt.Sprintf("the replacement of pod %s is not created yet", selected)}
-	case lower != nil:
-		return u.waitsFor(*lower, now) // a lower index was free, and the replacement has that index
+		return UpdateState{}, nil
+	case same == nil && others < u.Replicas:
+		return UpdateState{UpdateWaitsForCreation, fmt.Sprintf("the replacement of pod %s is not created yet", selected)}, nil
+	case same == nil:
+		same = lower // a lower index was free, and the replacement has that index
 	}
-	return UpdateState{} // scaled in
+	switch {
+	case same == nil:
+		return UpdateState{}, nil // scaled in
+	case same.Outdated:
+		return u.waitsFor(*same, now), same
+	}
+	return u.waitsFor(*same, now), nil
 }
 
 // notReady returns what the first pod that is neither available nor being deleted waits for.

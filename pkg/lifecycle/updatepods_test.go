@@ -55,6 +55,11 @@ func replaced(pods ...lifecycle.Pod) []lifecycle.Deletion {
 	return deletions
 }
 
+// made records the units that the update has made.
+func made(indices ...int) func(*lifecycle.Progress) {
+	return func(p *lifecycle.Progress) { p.Reached = lifecycle.Indices(indices...) }
+}
+
 func TestDecideCliqueUpdate(t *testing.T) {
 	t.Parallel()
 	noTurn := func(u *lifecycle.CliqueUpdate) { u.Turn = false }
@@ -97,7 +102,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		},
 		"a member of a scaling group is not updated by itself": {
 			u:    change(rolling(begun(targetB), 2, old(0)), func(u *lifecycle.CliqueUpdate) { u.Member = true }),
-			want: decision{},
+			want: decision{Outdated: true},
 		},
 
 		// The order.
@@ -212,7 +217,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		},
 		"all follow, too few are ready: the reason is what they wait for": {
 			u: rolling(begun(targetB), 3, fresh(0), fresh(1, notReady), fresh(2, pending)),
-			want: decision{Current: true, Progress: begun(targetB),
+			want: decision{Progress: begun(targetB),
 				State: state(lifecycle.UpdateWaitsForReadiness, "1 updated pod is not ready: pod web-1-b is not ready")},
 		},
 		"with the cause, if it is known": {
@@ -233,27 +238,27 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		},
 		"the message does not depend on the order of the pods": {
 			u: rolling(begun(targetB), 3, fresh(2, pending), fresh(1, notReady), fresh(0)),
-			want: decision{Current: true, Progress: begun(targetB),
+			want: decision{Progress: begun(targetB),
 				State: state(lifecycle.UpdateWaitsForReadiness, "1 updated pod is not ready: pod web-1-b is not ready")},
 		},
 		"all follow, one is not created yet": {
 			u: rolling(begun(targetB), 3, fresh(0), fresh(1)),
-			want: decision{Current: true, Progress: begun(targetB),
+			want: decision{Progress: begun(targetB),
 				State: state(lifecycle.UpdateWaitsForCreation, "1 pod is not created yet")},
 		},
 		"enough are ready, the pods that are scaled out are not created yet": {
 			u: change(rolling(begun(targetB, selected("web-0-a", "web-0-a")), 2, fresh(0), fresh(1), fresh(2)), replicas(5)),
-			want: decision{Current: true, Progress: begun(targetB, selected("web-0-a", "web-0-a")),
+			want: decision{Progress: begun(targetB, selected("web-0-a", "web-0-a")),
 				State: state(lifecycle.UpdateWaitsForCreation, "2 pods are not created yet")},
 		},
 		"enough are ready, the replacement of one that was not is not created yet": {
 			u: rolling(begun(targetB), 2, fresh(0), fresh(2)),
-			want: decision{Current: true, Progress: begun(targetB),
+			want: decision{Progress: begun(targetB),
 				State: state(lifecycle.UpdateWaitsForCreation, "1 pod is not created yet")},
 		},
 		"a pod that is deleted in this pass for another reason is missing": {
 			u: change(rolling(begun(targetB), 2, fresh(0), fresh(1), fresh(2)), deleted(fresh(2))),
-			want: decision{Current: true, Progress: begun(targetB),
+			want: decision{Progress: begun(targetB),
 				State: state(lifecycle.UpdateWaitsForCreation, "1 pod is not created yet")},
 		},
 
@@ -307,8 +312,8 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		},
 
 		// An update looks back.
-		"an updated pod that was ready once has failed: no pod is replaced, whether it is ready or not": {
-			u: change(rolling(begun(targetB, selected("", "web-3-a", "web-2-a")), 1, old(0), old(1, notReady), fresh(2, notReady), fresh(3)), replicas(4)),
+		"a pod that the update made was ready once and has failed: no pod is replaced, whether it is ready or not": {
+			u: change(rolling(begun(targetB, selected("", "web-3-a", "web-2-a"), made(2, 3)), 1, old(0), old(1, notReady), fresh(2, notReady), fresh(3)), replicas(4)),
 			want: decision{Progress: begun(targetB, selected("", "web-3-a", "web-2-a")),
 				State: state(lifecycle.UpdateWaitsForReadiness, "1 updated pod is not ready: pod web-2-b is not ready")},
 		},
@@ -319,7 +324,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		},
 		"all pods are updated, and one above the minimum has failed: not complete": {
 			u: rolling(begun(targetB), 1, fresh(0), fresh(1), fresh(2, notReady)),
-			want: decision{Current: true, Progress: begun(targetB),
+			want: decision{Progress: begun(targetB),
 				State: state(lifecycle.UpdateWaitsForReadiness, "1 updated pod is not ready: pod web-2-b is not ready")},
 		},
 		"an updated pod without a node says nothing about the template: the next": {
@@ -334,7 +339,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		},
 		"but not if a ready pod was deleted for it": {
 			u: change(rolling(begun(targetB, selected("web-0-a")), 1, fresh(0, pending)), replicas(1)),
-			want: decision{Current: true, Progress: begun(targetB, selected("web-0-a")),
+			want: decision{Progress: begun(targetB, selected("web-0-a")),
 				State: state(lifecycle.UpdateWaitsForCapacity, "pod web-0-b is not bound to a node")},
 		},
 		"without the next pod fewer than minAvailable would be ready: not deleted": {
@@ -404,12 +409,12 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		},
 		"A->B->A: it terminates, and its replacement has its name": {
 			u: change(rolling(begun(targetB, selected("web-2-a")), 3, web(0, "a"), web(1, "a"), web(2, "a", terminating)), towards(targetA)),
-			want: decision{Current: true, Progress: begun(targetA, startedNow, selected("web-2-a")),
+			want: decision{Progress: begun(targetA, startedNow, selected("web-2-a")),
 				State: state(lifecycle.UpdateWaitsForDeletion, "pod web-2-a terminates; its replacement is created when it is gone")},
 		},
 		"A->B->A: its replacement with its name is not ready yet": {
 			u: change(rolling(begun(targetA, selected("web-2-a")), 3, web(0, "a"), web(1, "a"), web(2, "a", notReady)), towards(targetA)),
-			want: decision{Current: true, Progress: begun(targetA, selected("web-2-a")),
+			want: decision{Progress: begun(targetA, selected("web-2-a")),
 				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-2-a is not ready")},
 		},
 		"A->B->A->B: the replacement with its name is outdated again, and is deleted": {
@@ -515,6 +520,10 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			for seed := range int64(4) { // the order of the pods does not matter
 				given := *copyOf(tc.u.Progress)
 				got := lifecycle.DecideCliqueUpdate(tc.u, now)
+				tc.want.Outdated = slices.ContainsFunc(tc.u.Pods, func(p lifecycle.Pod) bool {
+					isLost := p.Terminating && p.Unreachable && !now.Before(p.GraceEnds)
+					return p.Outdated && !isLost
+				})
 				if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty(), notReached); diff != "" {
 					t.Fatalf("(-want +got):\n%s", diff)
 				}
@@ -535,4 +544,34 @@ func copyOf(p *lifecycle.Progress) *lifecycle.Progress {
 	c := *p
 	c.Completed = slices.Clone(p.Completed)
 	return &c
+}
+
+// TestUpdatedPodIsLost: while a pod that the update made is gone, or about to be, no ready pod is replaced.
+func TestUpdatedPodIsLost(t *testing.T) {
+	t.Parallel()
+	for name, pods := range map[string][]lifecycle.Pod{
+		"terminating": {fresh(0, terminating), old(1), old(2)},
+		"gone":        {old(1), old(2)},
+		"not bound":   {fresh(0, pending, created(time.Second)), old(1), old(2)},
+		"not ready":   {fresh(0, notReady), old(1), old(2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := rolling(begun(targetB, selected("", "web-0-a"), made(0)), 1, pods...)
+			if d := lifecycle.DecideCliqueUpdate(u, now); len(d.Delete) > 0 {
+				t.Errorf("deletes %s, %+v", d.Delete[0].Pod.Name, d.State)
+			}
+		})
+	}
+}
+
+// TestReplacementOfAnIntermediateTemplate: the replacement of pod 2 took the free index 1, it is not ready, and the
+// template has changed since: it is replaced, since nothing else could make progress.
+func TestReplacementOfAnIntermediateTemplate(t *testing.T) {
+	t.Parallel()
+	for _, intermediate := range []lifecycle.Pod{web(1, "x", outdated, pending), web(1, "x", outdated, notReady)} {
+		u := rolling(begun(targetA, selected("web-2-a")), 1, old(0), intermediate, old(3))
+		if d := lifecycle.DecideCliqueUpdate(u, now); len(d.Delete) != 1 || d.Delete[0].Pod.Name != intermediate.Name {
+			t.Errorf("deletes %v, want %s; %+v", d.Delete, intermediate.Name, d.State)
+		}
+	}
 }

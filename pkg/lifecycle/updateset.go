@@ -90,18 +90,29 @@ func (u SetUpdate) HoldsPrevious(r SetReplica) bool {
 	if u.OnDelete || !u.Progress.Open() || u.Progress.Reached.Has(r.Index) {
 		return false
 	}
-	since := func(reason ReplacementReason) bool {
-		return r.Replaced.Reason == reason && !r.Replaced.At.Before(u.Progress.StartedAt)
-	}
 	isOld := slices.ContainsFunc(r.Cliques, func(c Clique) bool { return c.Old }) ||
 		slices.ContainsFunc(r.Groups, func(g ScalingGroup) bool { return g.isHeld(u.Generation) })
 	switch {
 	case r.Index < u.Partition, isOld:
 		return true
-	case since(ReplacedDeleted):
+	case len(r.Cliques)+len(r.Groups) > 0 && len(r.Missing) > 0:
+		return true // it exists, and the objects that have changed are missing
+	case r.Replaced.Reason == ReplacedDeleted && !r.Replaced.At.Before(u.Progress.StartedAt):
 		return false
 	}
-	return since(ReplacedTermination)
+	return r.Replaced.Reason == ReplacedTermination && !r.exists()
+}
+
+// exists reports whether a PodClique of the replica exists.
+func (r SetReplica) exists() bool {
+	return len(r.Cliques) > 0 || slices.ContainsFunc(r.Groups, func(g ScalingGroup) bool { return g.HasMembers })
+}
+
+// isUnfinished reports whether an update of a PodClique or scaling group of the replica is in progress, and not all of its
+// units are ready.
+func (r SetReplica) isUnfinished() bool {
+	return slices.ContainsFunc(r.Cliques, func(c Clique) bool { return c.Updating && c.Ready < c.Replicas }) ||
+		slices.ContainsFunc(r.Groups, func(g ScalingGroup) bool { return g.Updating && g.AvailableReplicas < g.Replicas })
 }
 
 // HoldsGroup reports whether a scaling group of the replica keeps its revision. One whose PodCliques were all deleted
@@ -116,7 +127,8 @@ func (u SetUpdate) HoldsGroup(r SetReplica, g ScalingGroup) bool {
 //   - Replicas are updated one at a time: first those of which nothing is scheduled, then those in breach of a minimum, then
 //     the others; of each kind the highest index first. Replicas that are due to be terminated are recreated.
 //   - The next replica follows when all objects of the current one exist, follow the current revision and are available, or
-//     if nothing of it is scheduled; and when no replica that follows the revision has scheduled pods and is unavailable.
+//     if nothing of it is scheduled for settleTime; and when all replicas that follow the revision are available, except
+//     those that do not fit. While one that the update has not made is not, unavailable replicas are still selected.
 //   - No replica is selected while the update is paused, and none below the partition.
 //   - A replica that is being updated when the template changes again stays the current one.
 //   - While the API server rejects pods of the revision, no replica is selected, and the current one, if there is one, is
@@ -127,22 +139,34 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	d := SetUpdateDecision{Progress: u.Progress, Current: u.Current, CurrentSince: u.CurrentSince}
 	known := true
 	var pending []SetReplica
-	var current, leaving, unhealthy *SetReplica
+	var current, leaving, unhealthy, made *SetReplica
 	below := 0 // pending replicas below the partition
 	for i := range u.Replicas {
 		r := &u.Replicas[i]
 		d.count(*r)
 		changes, knows := r.changes()
 		known = known && knows
+		if changes && r.isUnfinished() && made == nil && (u.Current == nil || *u.Current != r.Index) {
+			unhealthy, made = r, r // of an update that is no longer wanted: what it has deleted comes back first
+		}
 		switch {
 		case changes && r.Index < u.Partition:
 			below++
 		case changes:
 			pending = append(pending, *r)
-		case leaving == nil && (r.Terminating() != "" || r.Waits != ""):
-			leaving = r
-		case unhealthy == nil && knows && r.hasScheduled() && !r.Available():
-			unhealthy = r
+		default:
+			if leaving == nil && (r.Terminating() != "" || r.Waits != "") {
+				leaving = r
+			}
+			if r.Available() || r.isUnfit(now) {
+				break
+			}
+			if unhealthy == nil {
+				unhealthy = r
+			}
+			if made == nil && u.Progress != nil && u.Progress.Reached.Has(r.Index) {
+				made = r
+			}
 		}
 		if u.Current != nil && *u.Current == r.Index {
 			current = r
@@ -165,7 +189,7 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 		}
 		return d
 	}
-	p := u.Progress.towards(Target{Generation: u.Generation}, now)
+	p := u.Progress.towards(Target{Generation: u.Generation}, "", now)
 	d.Progress = p
 	u.reach(p)
 	if updated := int(d.UpdatedCliques + d.UpdatedGroups); updated > u.Updated {
@@ -175,19 +199,23 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 		d.Current, d.CurrentSince = nil, time.Time{} // scaled in
 	}
 	if u.Rejected != "" && (len(pending) > 0 || !known) {
-		return u.rejected(d)
+		return u.rejected(d, now)
 	}
 	if current != nil {
 		changes, knows := current.changes()
 		isWhole := !changes && knows && len(current.Missing) == 0 && current.Terminating() == ""
-		if !isWhole || !current.Available() && current.hasScheduled() {
+		if !isWhole || !current.Available() && !current.isUnfit(now) {
 			d.list(*current)
 			ofChild := false
-			if d.State, ofChild = u.currentState(*current); !ofChild {
+			d.State, ofChild = u.currentState(*current)
+			switch {
+			case u.Paused:
+				d.State, d.RequeueAfter = UpdateState{UpdatePaused, "the update is paused; " + d.State.Message}, p.rest(u.StalledAfter, now)
+			case !ofChild && !current.ripens():
 				d.State, d.RequeueAfter = d.State.stalled(p, u.StalledAfter, now)
 			}
-			if u.Paused {
-				d.State = UpdateState{UpdatePaused, "the update is paused; " + d.State.Message}
+			if isWhole && !current.hasScheduled() {
+				d.RequeueAfter = Sooner(d.RequeueAfter, max(current.newest().Add(settleTime).Sub(now), time.Millisecond))
 			}
 			return d
 		}
@@ -200,16 +228,31 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	switch {
 	case !known:
 		d.State = UpdateState{Updating, "the statuses of PodCliques and scaling groups do not describe the present template yet"}
+	case len(pending) > 0 && u.Paused:
+		d.State, d.RequeueAfter = UpdateState{UpdatePaused, "the update is paused; " + old}, p.rest(u.StalledAfter, now)
+		return d
 	case len(pending) == 0 && leaving != nil:
 		wait := leaving.waitsFor()
 		d.State = UpdateState{wait.Reason, fmt.Sprintf("replica %d: %s", leaving.Index, wait.Message)}
-	case unhealthy != nil:
+	case unhealthy != nil && (made != nil || !slices.ContainsFunc(pending, isUnavailable)):
+		if made != nil {
+			unhealthy = made
+		}
 		wait := unhealthy.waitsFor()
 		d.State = UpdateState{wait.Reason, fmt.Sprintf("replica %d, which is updated, is not available: %s", unhealthy.Index, wait.Message)}
-	case len(pending) > 0 && u.Paused:
-		d.State = UpdateState{UpdatePaused, "the update is paused; " + old}
+		if !unhealthy.hasScheduled() {
+			d.RequeueAfter = max(unhealthy.newest().Add(settleTime).Sub(now), time.Millisecond)
+		}
+		if unhealthy.ripens() {
+			return d // to wait for minReadySeconds is no stall
+		}
+		state, after := d.State.stalled(p, u.StalledAfter, now)
+		d.State, d.RequeueAfter = state, Sooner(d.RequeueAfter, after)
 		return d
 	case len(pending) > 0:
+		if unhealthy != nil { // only what is down already
+			pending = slices.DeleteFunc(pending, func(r SetReplica) bool { return !isUnavailable(r) })
+		}
 		next := slices.MinFunc(pending, before)
 		index := next.Index
 		d.Current, d.CurrentSince, p.LastProgress = &index, now, now
@@ -228,13 +271,39 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	return d
 }
 
-// reach records the replicas that the update has reached: the current one, and those that are created from the current
-// template. Replicas that are no longer desired are forgotten.
+func isUnavailable(r SetReplica) bool { return !r.Available() }
+
+// isUnfit reports whether nothing of the replica is scheduled, although all of its objects exist for settleTime: it does
+// not fit.
+func (r SetReplica) isUnfit(now time.Time) bool {
+	return !r.hasScheduled() && r.Terminating() == "" && r.Waits == "" && len(r.Missing) == 0 && !now.Before(r.newest().Add(settleTime))
+}
+
+// newest returns the creation time of the youngest PodClique of the replica, zero if there is none.
+func (r SetReplica) newest() time.Time {
+	var newest time.Time
+	for _, c := range r.Cliques {
+		newest = latest(newest, c.Created)
+	}
+	for _, g := range r.Groups {
+		newest = latest(newest, g.Newest)
+	}
+	return newest
+}
+
+// ripens reports whether the replica is unavailable only because pods of its standalone cliques have not been ready for
+// minReadySeconds.
+func (r SetReplica) ripens() bool {
+	return !r.Available() && r.all(func(c Clique) bool { return c.Attempt.Set >= r.Attempt && c.isReady() }, r.groupAvailable)
+}
+
+// reach records the replicas that the update has reached: the current one, and those that do not exist and are created
+// from the current template. Replicas that are no longer desired are forgotten.
 func (u SetUpdate) reach(p *Progress) {
 	p.Reached = p.Reached.Below(len(u.Replicas))
 	var reached []int
 	for _, r := range u.Replicas {
-		if u.Current != nil && *u.Current == r.Index || !u.HoldsPrevious(r) {
+		if u.Current != nil && *u.Current == r.Index || !r.exists() && !u.HoldsPrevious(r) {
 			reached = append(reached, r.Index)
 		}
 	}
@@ -247,7 +316,8 @@ const RetryRejected = 30 * time.Second
 // rejected returns the decision while the API server rejects pods of the revision: no replica is selected. The one that
 // the update was at when the template changed stays the current one, so that the update goes on with it; its children
 // get no turn meanwhile. Source: docs/decisions, U9.
-func (u SetUpdate) rejected(d SetUpdateDecision) SetUpdateDecision {
+func (u SetUpdate) rejected(d SetUpdateDecision, now time.Time) SetUpdateDecision {
+	d.Progress.rest(u.StalledAfter, now)
 	d.State, d.RequeueAfter = UpdateState{UpdateTemplateRejected, u.Rejected}, RetryRejected
 	return d
 }

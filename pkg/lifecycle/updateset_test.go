@@ -84,7 +84,7 @@ func TestSetHoldsPrevious(t *testing.T) {
 		}
 	}
 	gone := func(r *lifecycle.SetReplica) { r.Cliques, r.Groups = nil, nil }
-	reached := func(p *lifecycle.Progress) { p.Reached = lifecycle.Indices(1) }
+	reached := made(1)
 	b := lifecycle.Target{Generation: "gen-b"}
 	for name, tc := range map[string]struct {
 		progress  *lifecycle.Progress
@@ -93,16 +93,16 @@ func TestSetHoldsPrevious(t *testing.T) {
 		replica   lifecycle.SetReplica
 		want      bool
 	}{
-		"the update has not reached it":              {progress: begun(b), replica: inSet(1, heldBack), want: true},
-		"the update has reached it":                  {progress: begun(b, reached), replica: inSet(1, heldBack)},
-		"there is no update":                         {progress: begun(b, overNow), replica: inSet(1, heldBack)},
-		"there never was one":                        {replica: inSet(1, heldBack)},
-		"OnDelete":                                   {progress: begun(b), onDelete: true, replica: inSet(1, heldBack)},
-		"it is new":                                  {progress: begun(b), replica: inSet(1, gone)},
-		"all of it is of the current template":       {progress: begun(b), replica: inSet(1)},
-		"it is terminated":                           {progress: begun(b), replica: inSet(1, gone, replaced(lifecycle.ReplacedTermination, now)), want: true},
-		"it was terminated before the update":        {progress: begun(b), replica: inSet(1, gone, replaced(lifecycle.ReplacedTermination, ago(time.Hour)))},
-		"it is terminated after the update reached":  {progress: begun(b, reached), replica: inSet(1, gone, replaced(lifecycle.ReplacedTermination, now))},
+		"the update has not reached it":        {progress: begun(b), replica: inSet(1, heldBack), want: true},
+		"the update has reached it":            {progress: begun(b, reached), replica: inSet(1, heldBack)},
+		"there is no update":                   {progress: begun(b, overNow), replica: inSet(1, heldBack)},
+		"there never was one":                  {replica: inSet(1, heldBack)},
+		"OnDelete":                             {progress: begun(b), onDelete: true, replica: inSet(1, heldBack)},
+		"it is new":                            {progress: begun(b), replica: inSet(1, gone)},
+		"all of it is of the current template": {progress: begun(b), replica: inSet(1)},
+		"it is terminated":                     {progress: begun(b), replica: inSet(1, gone, replaced(lifecycle.ReplacedTermination, now)), want: true},
+		"it was terminated before the update, and is not created yet": {progress: begun(b), replica: inSet(1, gone, replaced(lifecycle.ReplacedTermination, ago(time.Hour))), want: true},
+		"it is terminated after the update reached":                   {progress: begun(b, reached), replica: inSet(1, gone, replaced(lifecycle.ReplacedTermination, now))},
 		"a user deletes it":                          {progress: begun(b), replica: inSet(1, gone, replaced(lifecycle.ReplacedDeleted, now))},
 		"below the partition a user deletes it":      {progress: begun(b), partition: 2, replica: inSet(1, gone, replaced(lifecycle.ReplacedDeleted, now)), want: true},
 		"below the partition it is new":              {progress: begun(b), partition: 2, replica: inSet(1, gone), want: true},
@@ -177,9 +177,9 @@ func TestDecideSetUpdate(t *testing.T) {
 		},
 
 		// The API server rejects pods of the template.
-		"a rejected template: no replica is selected": {
+		"a rejected template: no replica is selected, and it does not stall": {
 			u: change(rollingSet(begun(b), -1, inSet(0, behind), inSet(1, behind)), rejected, stalledAfter(time.Nanosecond)),
-			want: decision{Progress: begun(b), State: state(lifecycle.UpdateTemplateRejected, "nothing is replaced: no such volume"),
+			want: decision{Progress: begun(b, progressed(now)), State: state(lifecycle.UpdateTemplateRejected, "nothing is replaced: no such volume"),
 				RequeueAfter: lifecycle.RetryRejected},
 		},
 		"a rejected template: the replica that the update before was at stays the current one": {
@@ -239,8 +239,13 @@ func TestDecideSetUpdate(t *testing.T) {
 		},
 
 		// An update looks back.
-		"a replica that is updated was available once and has failed: no other is updated": {
+		"a replica of the target that the update did not make has failed: one that is not available is updated": {
 			u: rollingSet(begun(b), -1, inSet(0, behind), inSet(1, cliqueIs(unavailable)), inSet(2, behind, scheduledNowhere)),
+			want: picks(2, decision{Progress: begun(b, progressed(now)),
+				State: state(lifecycle.Updating, "updating replica 2"+nowText+"2 replicas have pods of an earlier template")}),
+		},
+		"a replica that the update made was available once and has failed: no other is updated": {
+			u: rollingSet(begun(b, made(1)), -1, inSet(0, behind), inSet(1, cliqueIs(unavailable)), inSet(2, behind, scheduledNowhere)),
 			want: decision{Progress: begun(b, progressed(now)),
 				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1, which is updated, is not available: PodClique router is not available")},
 		},

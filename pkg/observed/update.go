@@ -73,7 +73,7 @@ func CliqueProgress(clique *v1alpha1.PodClique) *lifecycle.Progress {
 	progress := &lifecycle.Progress{
 		Target:    lifecycle.Target{Generation: p.PodCliqueSetGenerationHash, Template: p.PodTemplateHash},
 		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime),
-		Reached: lifecycle.ParseIndices(p.ReachedIndices)}
+		Reached: lifecycle.ParseIndices(p.ReachedIndices), Previous: p.PreviousGenerationHash}
 	if s := p.ReadyPodsSelectedToUpdate; s != nil {
 		progress.Selected, progress.Completed = s.Current, s.Completed
 	}
@@ -89,7 +89,7 @@ func GroupProgress(group *v1alpha1.PodCliqueScalingGroup) *lifecycle.Progress {
 	progress := &lifecycle.Progress{
 		Target:    lifecycle.Target{Generation: p.PodCliqueSetGenerationHash},
 		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime),
-		Reached: lifecycle.ParseIndices(p.ReachedIndices)}
+		Reached: lifecycle.ParseIndices(p.ReachedIndices), Previous: p.PreviousGenerationHash}
 	if s := p.ReadyReplicaIndicesSelectedToUpdate; s != nil {
 		if s.Current != nil {
 			progress.Selected = strconv.Itoa(int(*s.Current))
@@ -110,7 +110,7 @@ func SetProgress(set *v1alpha1.PodCliqueSet) *lifecycle.Progress {
 	return &lifecycle.Progress{
 		Target:    lifecycle.Target{Generation: textOf(set.Status.CurrentGenerationHash)},
 		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime),
-		Reached: lifecycle.ParseIndices(p.ReachedIndices)}
+		Reached: lifecycle.ParseIndices(p.ReachedIndices), Previous: p.PreviousGenerationHash}
 }
 
 // SetUpdate returns the facts that decide how an update of a set continues, without StalledAfter. replicas are the

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -193,8 +194,8 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, revision int64, templates lifecycle
 		replicas[i].Succeeded = hasSucceeded(set, i)
 		replicas[i].Replaced = Replaced(set.Status.ReplicaAttempts, i)
 	}
-	hasMembers, hasOld := map[string]bool{}, map[string]bool{} // scaling groups, by name
-	troubled := make([]string, len(replicas))                  // the name of the first child with trouble
+	hasOld, newest := map[string]bool{}, map[string]time.Time{} // scaling groups, by name
+	troubled := make([]string, len(replicas))                   // the name of the first child with trouble
 	tell := func(r *lifecycle.SetReplica, kind, name string, conditions []metav1.Condition) {
 		if text := Trouble(conditions); text != "" && (troubled[r.Index] == "" || name < troubled[r.Index]) {
 			troubled[r.Index], r.Trouble = name, kind+" "+name+": "+text
@@ -206,8 +207,10 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, revision int64, templates lifecycle
 			tell(r, v1alpha1.KindPodClique, c.Name, c.Status.Conditions)
 		}
 		if group := c.Labels[v1alpha1.LabelPodCliqueScalingGroup]; group != "" {
-			hasMembers[group] = true
 			hasOld[group] = hasOld[group] || isOld(templates, c)
+			if at, ok := newest[group]; !ok || c.CreationTimestamp.After(at) {
+				newest[group] = c.CreationTimestamp.Time
+			}
 		} else if r != nil {
 			facts := Clique(c)
 			facts.Old = isOld(templates, c)
@@ -220,7 +223,8 @@ func SetReplicas(set *v1alpha1.PodCliqueSet, revision int64, templates lifecycle
 		if r := of(g.Labels); r != nil {
 			tell(r, v1alpha1.KindPodCliqueScalingGroup, g.Name, g.Status.Conditions)
 			facts := ScalingGroup(g)
-			facts.HasMembers, facts.Old = hasMembers[g.Name], hasOld[g.Name]
+			facts.Newest, facts.HasMembers = newest[g.Name]
+			facts.Old = hasOld[g.Name]
 			facts.Delay = TerminationDelay(set, facts.Template)
 			facts.Attempt = lifecycle.Attempt{Set: facts.Attempt}.Believed(r.Attempt).Set
 			r.Groups = append(r.Groups, facts)

@@ -3,6 +3,7 @@
 package podclique
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -52,15 +54,18 @@ func (r *Reconciler) ensureNoneHidden(ctx context.Context, clique *v1alpha1.PodC
 // withPreviousTemplate returns a copy of the PodClique with the template that all its pods had before the update in
 // progress; the PodClique itself if that is not known.
 func (r *Reconciler) withPreviousTemplate(ctx context.Context, clique *v1alpha1.PodClique) (*v1alpha1.PodClique, error) {
-	hash := clique.Status.CurrentPodCliqueSetGenerationHash
+	hash := ptr.Deref(clique.Status.CurrentPodCliqueSetGenerationHash, "")
+	if p := observed.CliqueProgress(clique); p.Open() {
+		hash = cmp.Or(p.Previous, hash)
+	}
 	set := &v1alpha1.PodCliqueSet{}
 	name := client.ObjectKey{Namespace: clique.Namespace, Name: clique.Labels[v1alpha1.LabelPartOf]}
-	if err := r.client.Get(ctx, name, set); hash == nil || apierrors.IsNotFound(err) {
+	if err := r.client.Get(ctx, name, set); hash == "" || apierrors.IsNotFound(err) {
 		return clique, nil
 	} else if err != nil {
 		return nil, err
 	}
-	revision, err := r.children.Revision(ctx, set, *hash)
+	revision, err := r.children.Revision(ctx, set, hash)
 	if revision == nil || err != nil {
 		return clique, err
 	}

@@ -3,6 +3,7 @@
 package podcliquescalinggroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -198,11 +200,14 @@ func (r *Reconciler) previous(ctx context.Context, set *v1alpha1.PodCliqueSet, g
 	if set == nil || len(holds) == 0 {
 		return nil, nil
 	}
-	hash := group.Status.CurrentPodCliqueSetGenerationHash
-	if hash == nil {
+	hash := ptr.Deref(group.Status.CurrentPodCliqueSetGenerationHash, "")
+	if p := observed.GroupProgress(group); p.Open() {
+		hash = cmp.Or(p.Previous, hash)
+	}
+	if hash == "" {
 		return &desired.Hold{}, nil
 	}
-	revision, err := r.children.Revision(ctx, set, *hash)
+	revision, err := r.children.Revision(ctx, set, hash)
 	if err != nil {
 		return nil, err
 	}

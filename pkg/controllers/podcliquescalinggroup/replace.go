@@ -19,6 +19,7 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/observed"
+	"k8s.io/utils/ptr"
 )
 
 // units are the decisions on the replicas of a scaling group, by index.
@@ -173,11 +174,11 @@ func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, group *v1alpha1.Po
 	}
 	u := lifecycle.GroupUpdate{
 		Revision: observed.Revision(group), Generation: observed.GenerationHash(group),
-		OnDelete: observed.FollowsOnDelete(group), Turn: observed.HasTurn(group), Paused: set.Spec.IsPaused(),
+		OnDelete: observed.FollowsOnDelete(group), Turn: observed.HasTurn(group), Paused: set.Spec.IsPaused() || observed.IsPaused(group),
 		Progress: observed.GroupProgress(group),
 		Replicas: wantedReplicas(group, revision.Templates(), members), Wanted: max(group.Spec.Replicas, 0),
 		MinAvailable: lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas),
-		StalledAfter: r.stalledUpdateAfter,
+		StalledAfter: r.stalledUpdateAfter, Followed: ptr.Deref(group.Status.CurrentPodCliqueSetGenerationHash, ""), New: map[int]bool{},
 	}
 	holds := map[int]bool{}
 	for j := range int(u.Wanted) {
@@ -185,8 +186,11 @@ func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, group *v1alpha1.Po
 		if at := slices.IndexFunc(u.Replicas, func(r lifecycle.GroupReplica) bool { return r.Index == j }); at >= 0 {
 			existing = &u.Replicas[at]
 		}
-		if u.HoldsPrevious(j, existing, observed.GroupReplaced(group, j)) {
+		switch {
+		case u.HoldsPrevious(j, existing, observed.GroupReplaced(group, j)):
 			holds[j] = true
+		case existing == nil:
+			u.New[j] = true
 		}
 	}
 	d := lifecycle.DecideGroupUpdate(u, now)

@@ -50,7 +50,7 @@ type trialPod struct {
 func (r *Reconciler) tryTemplate(ctx context.Context, set *v1alpha1.PodCliqueSet, revision *desired.Revision, owned ownedObjects, now time.Time) (rejected string, err error) {
 	onDelete := set.Spec.IsOnDelete()
 	if progress := observed.SetProgress(set); set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining || progress == nil ||
-		!progress.Open() && !onDelete || set.Spec.IsPaused() || owned.isReached(revision) {
+		!progress.Open() && !onDelete || owned.isReached(revision) {
 		return "", nil
 	}
 	t := r.trials.Of(set, nil)

@@ -113,7 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			set.Status.UpdateProgress.CurrentlyUpdating, set.Status.UpdateProgress.ReachedIndices = nil, ""
 		}
 		recordedReplicas = desired.RecordedReplicas(set, current)
-		holds, err := r.holds(ctx, set, facts)
+		holds, err := r.holds(ctx, set, facts, owned)
 		if err != nil {
 			return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 		}

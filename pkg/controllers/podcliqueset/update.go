@@ -115,11 +115,17 @@ func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueS
 		if hash := c.Status.CurrentPodCliqueSetGenerationHash; hash != nil {
 			inUse[*hash] = true
 		}
+		if p := c.Status.UpdateProgress; p != nil {
+			inUse[p.PreviousGenerationHash] = true
+		}
 	}
 	for _, g := range groups {
 		inUse[observed.GenerationHash(g)] = true
 		if hash := g.Status.CurrentPodCliqueSetGenerationHash; hash != nil {
 			inUse[*hash] = true
+		}
+		if p := g.Status.UpdateProgress; p != nil {
+			inUse[p.PreviousGenerationHash] = true
 		}
 	}
 	if hash := set.Status.CurrentGenerationHash; hash != nil {
@@ -139,7 +145,7 @@ func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueS
 
 // holds returns the previous revision of the replicas that the update in progress has not reached, by index; the others
 // have no entry.
-func (r *Reconciler) holds(ctx context.Context, set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica) (map[int]*desired.Hold, error) {
+func (r *Reconciler) holds(ctx context.Context, set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica, owned ownedObjects) (map[int]*desired.Hold, error) {
 	u := observed.SetUpdate(set, facts, nil, nil)
 	var base *desired.Hold
 	holds := map[int]*desired.Hold{}
@@ -149,7 +155,7 @@ func (r *Reconciler) holds(ctx context.Context, set *v1alpha1.PodCliqueSet, fact
 		}
 		if base == nil {
 			var err error
-			if base, err = r.previous(ctx, set); err != nil {
+			if base, err = r.previous(ctx, set, owned); err != nil {
 				return nil, err
 			}
 		}
@@ -164,8 +170,15 @@ func (r *Reconciler) holds(ctx context.Context, set *v1alpha1.PodCliqueSet, fact
 }
 
 // previous returns the revision before the update in progress; an empty Hold if it is not known.
-func (r *Reconciler) previous(ctx context.Context, set *v1alpha1.PodCliqueSet) (*desired.Hold, error) {
+func (r *Reconciler) previous(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects) (*desired.Hold, error) {
 	hash := set.Status.UpdateProgress.PreviousGenerationHash
+	if hash == "" { // the update was begun by a version that did not record it
+		for _, c := range owned.children().Cliques {
+			if follows := c.Status.CurrentPodCliqueSetGenerationHash; follows != nil && *follows != *set.Status.CurrentGenerationHash {
+				hash = max(hash, *follows) // any of them, but always the same
+			}
+		}
+	}
 	if hash == "" {
 		return &desired.Hold{}, nil
 	}

@@ -311,6 +311,13 @@ type PodCliqueUpdateProgress struct {
 	// +kubebuilder:validation:MaxLength=63
 	PodTemplateHash string `json:"podTemplateHash,omitempty"`
 
+	// previousGenerationHash identifies the revision that what the update has
+	// not reached is recreated with. Unset with update strategy OnDelete, and if
+	// no such revision is known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	PreviousGenerationHash string `json:"previousGenerationHash,omitempty"`
+
 	// reachedIndices are the indices of the pods that the update has reached,
 	// in the form 0-3,7: those that were replaced, and those that were created
 	// from the current template. Other pods are recreated from their previous

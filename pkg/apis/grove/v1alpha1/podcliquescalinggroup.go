@@ -225,6 +225,13 @@ type PodCliqueScalingGroupUpdateProgress struct {
 	// +kubebuilder:validation:MaxLength=63
 	PodCliqueSetGenerationHash string `json:"podCliqueSetGenerationHash,omitempty"`
 
+	// previousGenerationHash identifies the revision that what the update has
+	// not reached is recreated with. Unset with update strategy OnDelete, and if
+	// no such revision is known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	PreviousGenerationHash string `json:"previousGenerationHash,omitempty"`
+
 	// reachedIndices are the indices of the replicas that the update has
 	// reached, in the form 0-3,7: those that were replaced, and those that were
 	// created from the current template. Other replicas are recreated from
