@@ -6,7 +6,8 @@ package v1alpha1
 const (
 	// ConditionAvailable, on all three kinds: a PodCliqueSet is available if
 	// every replica is, a scaling group if minAvailable replicas are, a
-	// PodClique if minAvailable pods are ready.
+	// PodClique if minAvailable pods have been ready for minReadySeconds; of a
+	// Training workload, if as many run or have succeeded.
 	ConditionAvailable = "Available"
 
 	// ConditionMinAvailableBreached, on a PodClique and a
@@ -19,8 +20,10 @@ const (
 
 	// ConditionProgressing, on all three kinds, Inference only: an update
 	// replaces pods. The message describes the state of the update and what it
-	// waits for. On a PodCliqueSet it is False once the update is complete, for
-	// kubectl wait --for=condition=Progressing=False.
+	// waits for. On a PodCliqueSet it is False when no pod or replica will be
+	// replaced until somebody acts: the update is complete, paused, at its
+	// partition, or left to deletions. kubectl wait
+	// --for=condition=Progressing=False waits for that.
 	ConditionProgressing = "Progressing"
 
 	// ConditionSucceeded, on a PodClique of a Training workload: all its pods
@@ -105,7 +108,8 @@ const (
 // others True.
 const (
 	// ReasonUpdateComplete: every pod was created from the current template;
-	// pods that do not exist yet will be.
+	// pods that do not exist yet will be. On a PodClique or scaling group that
+	// an update has not reached, this is about the template that it has.
 	ReasonUpdateComplete = "UpdateComplete"
 	// ReasonOnDelete: the update strategy is OnDelete. Some pods were created
 	// from an earlier template, and stay until they are deleted.
@@ -116,14 +120,17 @@ const (
 	// changes again.
 	ReasonUpdateDeferred = "UpdateDeferred"
 	// ReasonUpdatePaused: updateStrategy.rollingRecreate.paused is set, and no
-	// further pod or replica is replaced until it is unset.
+	// further pod or replica is replaced until it is unset. The message says
+	// what is left, or what the replica that is being updated waits for.
 	ReasonUpdatePaused = "UpdatePaused"
 	// ReasonPartitionReached: all replicas from
 	// updateStrategy.rollingRecreate.partition on are updated; the others keep
 	// their template until the partition is lowered.
 	ReasonPartitionReached = "PartitionReached"
-	// ReasonWaitingForTurn: another replica of the PodCliqueSet is updated
-	// first. Used on PodCliques and scaling groups.
+	// ReasonWaitingForTurn: on a PodClique or scaling group that has pods of an
+	// earlier template than its own, and whose replica of the PodCliqueSet is not
+	// being updated. What an update has not reached usually keeps its template,
+	// and does not have this reason.
 	ReasonWaitingForTurn = "WaitingForTurn"
 	// ReasonUpdating: the next pods or replicas to replace are being selected
 	// or deleted.
@@ -136,13 +143,15 @@ const (
 	ReasonWaitingForCreation = "WaitingForCreation"
 	// ReasonWaitingForCapacity: a replacement is not bound to a node yet.
 	ReasonWaitingForCapacity = "WaitingForCapacity"
-	// ReasonWaitingForReadiness: a replacement is not ready yet.
+	// ReasonWaitingForReadiness: a replacement, or another pod or replica of the
+	// current template, is not ready, or not for minReadySeconds yet.
 	ReasonWaitingForReadiness = "WaitingForReadiness"
-	// ReasonWaitingForMinAvailable: no further pod or replica is deleted while
-	// fewer than minAvailable are available.
+	// ReasonWaitingForMinAvailable: no ready pod and no available replica is
+	// deleted, because fewer than minAvailable others are available.
 	ReasonWaitingForMinAvailable = "WaitingForMinAvailable"
-	// ReasonTemplateRejected: the API server rejects a pod of the new template.
-	// Nothing is replaced until it is accepted or the template is changed.
+	// ReasonTemplateRejected: on a PodCliqueSet, the API server rejects a pod of
+	// the new template. Nothing is replaced until it is accepted or the template
+	// is changed.
 	ReasonTemplateRejected = "TemplateRejected"
 	// ReasonUpdateStalled: the update has made no progress for longer than
 	// --stalled-update-after of muster-controller. The message says what it

@@ -107,7 +107,8 @@ const (
 	AnnotationWorkloadFailed = "grove.io/workload-failed"
 	// AnnotationGenerationHash, on a PodClique and a PodCliqueScalingGroup,
 	// holds the generation hash of the PodCliqueSet's revision that the object
-	// is to follow. The controller of the owner keeps it up to date.
+	// is to follow. The controller of the owner keeps it up to date. It does not
+	// change before an update that changes the object's template reaches it.
 	AnnotationGenerationHash = "grove.io/podcliqueset-generation-hash"
 	// AnnotationRevision, on the same objects, holds the number of that
 	// revision. A controller that still observes an older revision does not
@@ -123,8 +124,8 @@ const (
 	// for its turn. On a member of a scaling group it is present as long as the
 	// group is updated.
 	AnnotationUpdateTurn = "grove.io/update-turn"
-	// AnnotationUpdatePaused, on the same objects, is present while their update
-	// is paused.
+	// AnnotationUpdatePaused, on a standalone PodClique, is present while its
+	// update is paused. Scaling groups read that from the PodCliqueSet.
 	AnnotationUpdatePaused = "grove.io/update-paused"
 	// AnnotationMNNVLGroup requests a multi-node NVLink domain in Grove. Not
 	// implemented.

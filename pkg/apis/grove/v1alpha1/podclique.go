@@ -20,7 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Desired number of pods"
 // +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduledReplicas`,description="Pods bound to nodes"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Pods ready"
-// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Pods created from the current template"
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Pods created from the template that the PodClique has; an update that has not reached it has not changed it"
 // +kubebuilder:printcolumn:name="Breached",type=date,JSONPath=`.status.minAvailableBreachedSince`,description="How long minAvailable has been breached; empty if it is not"
 // +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.terminationDeadline`,description="When termination is due because of the breach"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -96,9 +96,10 @@ type PodCliqueSpec struct {
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
 
 	// minReadySeconds is the time in seconds for which a pod must be ready
-	// before it counts as available: for updates, and for the condition
-	// Available. Breaches of minAvailable depend on ready pods only. Unset means
-	// 0. Not used in Training workloads.
+	// before it counts as available: for updates, for the condition Available,
+	// and for the available replicas of a scaling group, on which the breach of
+	// its minAvailable depends. The breach of a PodClique depends on ready pods
+	// only. Unset means 0. Not used in Training workloads.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
@@ -146,7 +147,9 @@ type PodCliqueStatus struct {
 	// +kubebuilder:default=0
 	ScheduleGatedReplicas int32 `json:"scheduleGatedReplicas"`
 
-	// updatedReplicas is the number of pods created from the current template.
+	// updatedReplicas is the number of pods created from the template that the
+	// PodClique has. That is its previous template as long as an update of the
+	// PodCliqueSet has not reached it.
 	// +optional
 	// +kubebuilder:default=0
 	UpdatedReplicas int32 `json:"updatedReplicas"`
@@ -238,13 +241,15 @@ type PodCliqueStatus struct {
 	ObservedRevision int64 `json:"observedRevision,omitempty"`
 
 	// currentPodCliqueSetGenerationHash is the generation hash of the
-	// PodCliqueSet that all pods of the PodClique correspond to.
+	// PodCliqueSet that all pods of the PodClique correspond to. During an
+	// update of the PodClique it is the hash before the update.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	CurrentPodCliqueSetGenerationHash *string `json:"currentPodCliqueSetGenerationHash,omitempty"`
 
 	// currentPodTemplateHash is the hash of the template that all pods of the
-	// PodClique were created from.
+	// PodClique were created from. During an update of the PodClique it is the
+	// hash before the update.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	CurrentPodTemplateHash *string `json:"currentPodTemplateHash,omitempty"`
@@ -319,16 +324,17 @@ type PodCliqueUpdateProgress struct {
 	PreviousGenerationHash string `json:"previousGenerationHash,omitempty"`
 
 	// reachedIndices are the indices of the pods that the update has reached,
-	// in the form 0-3,7: those that were replaced, and those that were created
-	// from the current template. Other pods are recreated from their previous
-	// template as long as the update is in progress. Unset with update strategy
-	// OnDelete.
+	// in the form 0-3,7: those that were selected, and those that were created
+	// from the current template. Pods at other indices are created from the
+	// previous template while the update cannot replace the next pod. Unset with
+	// update strategy OnDelete.
 	// +optional
 	// +kubebuilder:validation:MaxLength=131072
 	ReachedIndices string `json:"reachedIndices,omitempty"`
 
 	// readyPodsSelectedToUpdate are the ready pods that the update has selected
-	// for replacement, one at a time.
+	// for replacement, one at a time. Pods that are not ready are replaced
+	// without being listed.
 	// +optional
 	ReadyPodsSelectedToUpdate *PodsSelectedToUpdate `json:"readyPodsSelectedToUpdate,omitempty"`
 }

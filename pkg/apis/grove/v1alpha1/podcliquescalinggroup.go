@@ -18,8 +18,8 @@ import (
 // +kubebuilder:printcolumn:name="MinAvail",type=integer,JSONPath=`.status.minAvailable`,description="Replicas that must be available"
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Desired number of replicas"
 // +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduledReplicas`,description="Replicas whose minimum is bound"
-// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Replicas whose minimum is ready"
-// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Replicas created from the current template"
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Replicas whose minimum is available"
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Replicas created from the template that the group follows; an update that has not reached the group has not changed it"
 // +kubebuilder:printcolumn:name="Breached",type=date,JSONPath=`.status.minAvailableBreachedSince`,description="How long minAvailable has been breached; empty if it is not"
 // +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.terminationDeadline`,description="When the next termination is due: of a replica of the group, or of the PodCliqueSet's replica that it is part of"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -120,7 +120,9 @@ type PodCliqueScalingGroupStatus struct {
 	// +kubebuilder:default=0
 	AvailableReplicas int32 `json:"availableReplicas"`
 
-	// updatedReplicas is the number of replicas whose pods were all created from the current template.
+	// updatedReplicas is the number of replicas whose pods were all created from
+	// the template that the group follows. That is its previous template as long
+	// as an update of the PodCliqueSet has not reached the group.
 	// +optional
 	// +kubebuilder:default=0
 	UpdatedReplicas int32 `json:"updatedReplicas"`
@@ -233,9 +235,9 @@ type PodCliqueScalingGroupUpdateProgress struct {
 	PreviousGenerationHash string `json:"previousGenerationHash,omitempty"`
 
 	// reachedIndices are the indices of the replicas that the update has
-	// reached, in the form 0-3,7: those that were replaced, and those that were
-	// created from the current template. Other replicas are recreated from
-	// their previous template. Unset with update strategy OnDelete.
+	// reached, in the form 0-3,7: those that were selected, and those that were
+	// created from the current template. In other replicas, what is missing is
+	// created from the previous template. Unset with update strategy OnDelete.
 	// +optional
 	// +kubebuilder:validation:MaxLength=131072
 	ReachedIndices string `json:"reachedIndices,omitempty"`
@@ -248,8 +250,9 @@ type PodCliqueScalingGroupUpdateProgress struct {
 	// +optional
 	TotalPodCliquesCount int32 `json:"totalPodCliquesCount"`
 
-	// readyReplicaIndicesSelectedToUpdate are the ready replicas that the
-	// update has selected for replacement, one at a time.
+	// readyReplicaIndicesSelectedToUpdate are the available replicas that the
+	// update has selected for replacement, one at a time. Replicas that are not
+	// available are replaced without being listed.
 	// +optional
 	ReadyReplicaIndicesSelectedToUpdate *ReplicaIndicesSelectedToUpdate `json:"readyReplicaIndicesSelectedToUpdate,omitempty"`
 }
@@ -257,7 +260,7 @@ type PodCliqueScalingGroupUpdateProgress struct {
 // ReplicaIndicesSelectedToUpdate are replicas of a scaling group that an update
 // has selected.
 type ReplicaIndicesSelectedToUpdate struct {
-	// current is the index of the replica that is being updated. Unset between
+	// current is the index of the replica that is being replaced. Unset between
 	// replicas, and after the update.
 	// +optional
 	Current *int32 `json:"current,omitempty"`

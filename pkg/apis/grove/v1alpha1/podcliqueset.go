@@ -15,7 +15,7 @@ import (
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.hpaPodSelector
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Desired number of replicas"
 // +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduledReplicas`,description="Replicas whose minimum is bound"
-// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Replicas whose minimum is ready"
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Replicas whose minimum is available"
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Replicas created from the current template"
 // +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,description="State of the latest update, or what it waits for"
 // +kubebuilder:printcolumn:name="Breached",type=date,JSONPath=`.status.minAvailableBreachedSince`,description="How long a replica has been below its minimum; empty if no replica is"
@@ -176,15 +176,15 @@ type PodCliqueSetUpdateStrategy struct {
 // RollingRecreate.
 type RollingRecreateUpdateStrategy struct {
 	// paused stops an update before its next pod or replica. What is being
-	// replaced is completed. Units that the update has not reached keep their
-	// template, also when pods of them are recreated.
+	// replaced is completed. Pods and replicas that the update has not reached
+	// keep their template, also when they are lost and recreated.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
 	// partition is the index of the first replica that is updated: replicas with
-	// a lower index keep their template, also when they are recreated. Unset
-	// means 0. With a partition that is not less than replicas, no replica is
-	// updated.
+	// a lower index that the update has not reached keep their template, also
+	// when they are recreated. Unset means 0. With a partition that is not less
+	// than replicas, no replica is updated.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Partition *int32 `json:"partition,omitempty"`
@@ -680,9 +680,9 @@ type PodCliqueSetUpdateProgress struct {
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 
-	// previousGenerationHash identifies the revision that replicas which the
-	// update has not reached are recreated with. Unset with update strategy
-	// OnDelete, and if no such revision is known.
+	// previousGenerationHash identifies the revision with which missing objects
+	// of replicas are created that the update has not reached. Unset with update
+	// strategy OnDelete, after the update, and if no such revision is known.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	PreviousGenerationHash string `json:"previousGenerationHash,omitempty"`
@@ -695,7 +695,7 @@ type PodCliqueSetUpdateProgress struct {
 	ReachedIndices string `json:"reachedIndices,omitempty"`
 
 	// currentlyUpdating is the replica that is being updated. Unset between
-	// replicas, and with update strategy OnDelete.
+	// replicas, after the update, and with update strategy OnDelete.
 	// +optional
 	CurrentlyUpdating *PodCliqueSetReplicaUpdateProgress `json:"currentlyUpdating,omitempty"`
 
