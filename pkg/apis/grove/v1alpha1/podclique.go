@@ -97,9 +97,9 @@ type PodCliqueSpec struct {
 
 	// minReadySeconds is the time in seconds for which a pod must be ready
 	// before it counts as available: for updates, for the condition Available,
-	// and for the available replicas of a scaling group, on which the breach of
-	// its minAvailable depends. The breach of a PodClique depends on ready pods
-	// only. Unset means 0. Not used in Training workloads.
+	// and for the counts of available pods and replicas. A breach of
+	// minAvailable depends on ready pods only. Unset means 0. Not used in
+	// Training workloads.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
