@@ -256,7 +256,8 @@ func aboutPod(o *corev1.Pod) []string {
 		says = append(says, "name "+o.Name)
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Annotations)) {
-		if k != v2alpha2.PodGroupAnnotation && k != v2alpha2.BoundForAnnotation {
+		// The UID of the set is another one in each run; TestJobIsCreatedAgain rests on it.
+		if k != v2alpha2.PodGroupAnnotation && k != v2alpha2.BoundForAnnotation && k != v1alpha1.AnnotationPodCliqueSetUID {
 			says = append(says, "annotation "+k+"="+o.Annotations[k])
 		}
 	}

@@ -75,7 +75,7 @@ func TestOnDelete(t *testing.T) {
 			// all updated then.
 			w.edit("s", setStrategy(v1alpha1.RollingRecreateStrategyType))
 			w.untilObserved()
-			w.untilProgressing(sets, "s", "False", v1alpha1.ReasonOnDelete)
+			w.untilProgressing(sets, "s", "False", v1alpha1.ReasonUpdateDeferred)
 			w.scale(cliques, "s-0-web", 4) // a new pod is of the new template
 			w.untilUpdatedReplicas("s-0-web", 2)
 			r.was(map[string]string{"s-0-web": "-2 +2 +3"})
