@@ -45,7 +45,8 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 	s.Selector = selector(naming.OfPodClique(clique.Name))
 	s.EndedPods = endedPods(f.Ends)
 	minReady := observed.MinReady(clique)
-	alive, bound := n.Ready, n.Scheduled
+	bound := n.Scheduled
+	var alive int32
 	var breach lifecycle.Breach
 	if f.Training != nil {
 		needed = observed.Minimum(clique).Target()
@@ -66,7 +67,8 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 	s.WasAvailable = breach.WasAvailable
 	s.TerminationDeadline = optionalTime(breach.Deadline)
 	if f.Update == nil {
-		f.Update = &lifecycle.CliqueUpdateDecision{Current: !slices.ContainsFunc(f.Pods, func(p lifecycle.Pod) bool { return p.Outdated })}
+		isOutdated := slices.ContainsFunc(f.Pods, func(p lifecycle.Pod) bool { return p.Outdated })
+		f.Update = &lifecycle.CliqueUpdateDecision{Current: !isOutdated, Outdated: isOutdated}
 	}
 	setCliqueUpdate(clique, &s, f.Update, now)
 

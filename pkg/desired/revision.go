@@ -382,13 +382,14 @@ func (r *Revision) tell(set *v1alpha1.PodCliqueSet, annotations map[string]strin
 }
 
 // hasTurn reports whether an existing object of replica i of the set (nil if there is none) may be updated: because
-// the replica is being updated, or because it had its turn earlier in the same update. In the latter case usually no
-// pod is left to be replaced.
+// the replica is being updated and not all of the object follows the revision yet, or because it had its turn earlier in
+// the same update. In the latter case usually no pod is left to be replaced.
 func (r *Revision) hasTurn(set *v1alpha1.PodCliqueSet, i int, live metav1.Object) bool {
-	if observed.IsCurrentlyUpdating(set, i) {
+	exists := !reflect.ValueOf(live).IsNil()
+	if observed.IsCurrentlyUpdating(set, i) && !(exists && observed.Follows(live, r.Hash, r.Number)) {
 		return true
 	}
-	return !reflect.ValueOf(live).IsNil() && live.GetAnnotations()[v1alpha1.AnnotationUpdateTurn] == text64(r.Number)
+	return exists && live.GetAnnotations()[v1alpha1.AnnotationUpdateTurn] == text64(r.Number)
 }
 
 func text64(n int64) string { return strconv.FormatInt(n, 10) }

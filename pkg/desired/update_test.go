@@ -41,7 +41,7 @@ func TestFollowedHashes(t *testing.T) {
 			cliqueStatus.CurrentPodTemplateHash = ptr.To("tpl-" + *tc.before)
 		}
 		groupStatus := v1alpha1.PodCliqueScalingGroupStatus{CurrentPodCliqueSetGenerationHash: tc.before}
-		setCliqueUpdate(clique, &cliqueStatus, &lifecycle.CliqueUpdateDecision{Current: tc.current}, now)
+		setCliqueUpdate(clique, &cliqueStatus, &lifecycle.CliqueUpdateDecision{Current: tc.current, Outdated: !tc.current}, now)
 		setGroupUpdate(group, &groupStatus, &lifecycle.GroupUpdateDecision{Current: tc.current, Outdated: !tc.current, Known: true}, now)
 		if got := cliqueStatus.CurrentPodCliqueSetGenerationHash; !ptr.Equal(got, tc.want) {
 			t.Errorf("%s: the PodClique follows %q, want %q", name, ptr.Deref(got, ""), ptr.Deref(tc.want, ""))

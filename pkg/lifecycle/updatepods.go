@@ -202,9 +202,9 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	case next == nil && waits.Reason != "":
 		d.State = waits
 	case len(c.unhealthy) > 0 && (next != nil || hasFailed || len(c.outdated) == 0):
-		d.State = u.updatedUnhealthy(c, now)
+		d.State = u.updatedUnhealthy(c)
 	case c.unsettled != nil && (next != nil || len(c.outdated) == 0):
-		d.State = u.waitsFor(*c.unsettled, now)
+		d.State = u.waitsFor(*c.unsettled)
 	case u.Paused && len(c.outdated) > 0:
 		d.State = UpdateState{UpdatePaused, "the update is paused; " + old}
 	case next != nil && !sparesOne(u.othersAvailable(c, *next, now), u.MinAvailable, u.Replicas):
@@ -293,7 +293,7 @@ func (d *CliqueUpdateDecision) place(replacement int, indices []int, isBlocked b
 }
 
 // updatedUnhealthy returns the state of an update of which pods of the current template are not available.
-func (u CliqueUpdate) updatedUnhealthy(c cliqueCount, now time.Time) UpdateState {
+func (u CliqueUpdate) updatedUnhealthy(c cliqueCount) UpdateState {
 	unready := 0
 	var first, firstUnready *Pod
 	for i := range c.unhealthy {
@@ -305,9 +305,9 @@ func (u CliqueUpdate) updatedUnhealthy(c cliqueCount, now time.Time) UpdateState
 		}
 	}
 	if unready == 0 {
-		return u.waitsFor(*first, now)
+		return u.waitsFor(*first)
 	}
-	return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("%s not ready: %s", message.Are(unready, "updated pod"), u.waitsFor(*firstUnready, now).Message)}
+	return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("%s not ready: %s", message.Are(unready, "updated pod"), u.waitsFor(*firstUnready).Message)}
 }
 
 // othersAvailable returns the number of available pods besides the given one.
@@ -366,9 +366,9 @@ func (u CliqueUpdate) inFlight(selected string, now time.Time) (waits UpdateStat
 	case same == nil:
 		return UpdateState{}, nil // scaled in
 	case same.Outdated:
-		return u.waitsFor(*same, now), same
+		return u.waitsFor(*same), same
 	}
-	return u.waitsFor(*same, now), nil
+	return u.waitsFor(*same), nil
 }
 
 // notReady returns what the first pod that is neither available nor being deleted waits for.
@@ -382,7 +382,7 @@ func (u CliqueUpdate) notReady(now time.Time) UpdateState {
 	if found == nil {
 		return UpdateState{}
 	}
-	return u.waitsFor(*found, now)
+	return u.waitsFor(*found)
 }
 
 // firstOf returns the pod with the lower index, so that a message does not depend on the order of the pods. a may be nil.
@@ -394,7 +394,7 @@ func firstOf(a, b *Pod) *Pod {
 }
 
 // waitsFor returns what a pod that is not available waits for, with the cause if it is known.
-func (u CliqueUpdate) waitsFor(p Pod, now time.Time) UpdateState {
+func (u CliqueUpdate) waitsFor(p Pod) UpdateState {
 	cause := p.Cause
 	if p.LostNode != "" {
 		cause = "node " + p.LostNode + " does not answer"

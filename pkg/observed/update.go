@@ -31,6 +31,21 @@ func GenerationHash(object metav1.Object) string {
 	return object.GetAnnotations()[v1alpha1.AnnotationGenerationHash]
 }
 
+// Follows reports whether every pod of a PodClique or PodCliqueScalingGroup follows the revision with this hash and
+// number, according to a status that is not older than its metadata.
+func Follows(object metav1.Object, hash string, number int64) bool {
+	if Revision(object) != number || GenerationHash(object) != hash {
+		return false
+	}
+	switch o := object.(type) {
+	case *v1alpha1.PodClique:
+		return o.Status.ObservedRevision == number && textOf(o.Status.CurrentPodCliqueSetGenerationHash) == hash
+	case *v1alpha1.PodCliqueScalingGroup:
+		return o.Status.ObservedRevision == number && textOf(o.Status.CurrentPodCliqueSetGenerationHash) == hash
+	}
+	return false
+}
+
 // HasTurn reports whether the turn of a PodClique or PodCliqueScalingGroup has come in the update to its revision.
 func HasTurn(object metav1.Object) bool {
 	turn := object.GetAnnotations()[v1alpha1.AnnotationUpdateTurn]

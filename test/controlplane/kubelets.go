@@ -465,8 +465,8 @@ func ignoreGone(err error) error {
 }
 
 // startKubelets runs the stand-in until Stop.
-func (cp *ControlPlane) startKubelets(context.Context) error {
-	ctx, stop := context.WithCancel(context.Background()) // like the servers, it outlives the context of Start
+func (cp *ControlPlane) startKubelets(ctx context.Context) error {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // like the servers, it outlives the context of Start
 	lease := time.Duration(0)
 	if cp.watchesNodes() {
 		lease = cp.options.NodeLease

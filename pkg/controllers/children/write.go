@@ -4,6 +4,7 @@ package children
 
 import (
 	"context"
+	"errors"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -225,7 +226,8 @@ func (c *Client) Release(ctx context.Context, owner client.Object, parallel int,
 	})
 }
 
-// CleanUpFormerOwner deletes the objects, of the kinds of lists, that earlier owners of that kind and name have left.
+// CleanUpFormerOwner deletes the objects, of the kinds of lists, that earlier owners of that kind and name have left, one
+// kind after the other.
 // The garbage collector would also delete them, but it deletes only some tens of objects per second in the whole
 // cluster.
 //
@@ -238,19 +240,19 @@ func (c *Client) CleanUpFormerOwner(ctx context.Context, owner client.Object, ki
 	} else if err != nil {
 		owner.SetUID("")
 	}
-	var left []client.Object
-	for _, list := range lists {
+	left, some := make([][]client.Object, len(lists)), false
+	for k, list := range lists {
 		if err := c.client.List(ctx, list, client.InNamespace(name.Namespace),
 			client.MatchingFields{byFormerOwner: formerOwner(v1alpha1.SchemeGroupVersion.String(), kind, name.Name)}, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing %T left by %s %s: %w", list, kind, name.Name, err)
 		}
 		for _, object := range objects(list) {
 			if object.GetDeletionTimestamp() == nil && metav1.GetControllerOfNoCopy(object).UID != owner.GetUID() {
-				left = append(left, object)
+				left[k], some = append(left[k], object), true
 			}
 		}
 	}
-	if len(left) == 0 {
+	if !some {
 		return nil
 	}
 	// This read finds an owner that is not in the cache yet.
@@ -259,12 +261,16 @@ func (c *Client) CleanUpFormerOwner(ctx context.Context, owner client.Object, ki
 	} else if err != nil {
 		owner.SetUID("")
 	}
-	return ForEach(len(left), parallel, func(i int) error {
-		if metav1.GetControllerOfNoCopy(left[i]).UID == owner.GetUID() {
-			return nil
-		}
-		return c.DeleteVersion(ctx, left[i])
-	})
+	var errs []error
+	for _, objects := range left {
+		errs = append(errs, ForEach(len(objects), parallel, func(i int) error {
+			if metav1.GetControllerOfNoCopy(objects[i]).UID == owner.GetUID() {
+				return nil
+			}
+			return c.DeleteVersion(ctx, objects[i])
+		}))
+	}
+	return errors.Join(errs...)
 }
 
 // logChange logs a change of an object: at level 5 for pods, because there are so many, otherwise at level 2.
