@@ -124,11 +124,7 @@ func ScalingGroups(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[stri
 		withAttempt(ours, v1alpha1.AnnotationPodCliqueSetAttempt, observed.ReplicaAttempt(set.Status.ReplicaAttempts, i))
 		switch g := live[name]; {
 		case hold != nil && g != nil && hold.Groups[name]:
-			for _, key := range []string{v1alpha1.AnnotationGenerationHash, v1alpha1.AnnotationRevision, v1alpha1.AnnotationUpdateTurn} {
-				if value := g.Annotations[key]; value != "" {
-					ours[key] = value
-				}
-			}
+			keepKeys(ours, g.Annotations, v1alpha1.AnnotationGenerationHash, v1alpha1.AnnotationRevision, v1alpha1.AnnotationUpdateTurn)
 			if observed.IsGroupUpdating(g) {
 				ours[v1alpha1.AnnotationUpdatePaused] = "true"
 			}

@@ -342,13 +342,18 @@ func keptTemplate(t *v1alpha1.PodCliqueTemplateSpec, live *v1alpha1.PodClique) *
 func keepRevision(c, live *v1alpha1.PodClique, turn bool) {
 	c.Spec.PodSpec = *live.Spec.PodSpec.DeepCopy() // without the priority class of the current template
 	c.Labels[v1alpha1.LabelPodTemplateHash] = live.Labels[v1alpha1.LabelPodTemplateHash]
-	for _, key := range []string{v1alpha1.AnnotationGenerationHash, v1alpha1.AnnotationRevision} {
-		if value := live.Annotations[key]; value != "" {
-			c.Annotations[key] = value
-		}
-	}
+	keepKeys(c.Annotations, live.Annotations, v1alpha1.AnnotationGenerationHash, v1alpha1.AnnotationRevision)
 	if turn {
 		c.Annotations[v1alpha1.AnnotationUpdateTurn] = live.Annotations[v1alpha1.AnnotationRevision]
+	}
+}
+
+// keepKeys copies the values of these keys that are set.
+func keepKeys(to, from map[string]string, keys ...string) {
+	for _, key := range keys {
+		if value := from[key]; value != "" {
+			to[key] = value
+		}
 	}
 }
 

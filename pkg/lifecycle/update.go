@@ -76,14 +76,21 @@ func (p *Progress) towards(target Target, followed string, now time.Time) *Progr
 		next := *p
 		return &next
 	}
-	next := &Progress{Target: target, StartedAt: now, LastProgress: now, Previous: followed}
-	if p.Open() {
-		next.Previous = cmp.Or(p.Previous, followed)
-	}
+	next := &Progress{Target: target, StartedAt: now, LastProgress: now, Previous: p.PreviousOr(followed)}
 	if p.Open() && p.InFlight() {
 		next.Selected = p.Selected
 	}
 	return next
+}
+
+// PreviousOr returns the hash of the revision with which units are recreated that an update has not reached. followed is
+// that of the revision that all units followed last: it applies if no update is in progress, or an earlier version began
+// it and did not record the hash. p may be nil.
+func (p *Progress) PreviousOr(followed string) string {
+	if !p.Open() {
+		return followed
+	}
+	return cmp.Or(p.Previous, followed)
 }
 
 // rest counts the time in which an update must not go on, because it is paused or its template is rejected, as progress,
@@ -95,7 +102,7 @@ func (p *Progress) rest(limit time.Duration, now time.Time) time.Duration {
 	if now.Sub(p.LastProgress) >= limit/2 {
 		p.LastProgress = now
 	}
-	return max(p.LastProgress.Add(limit/2).Sub(now), time.Millisecond)
+	return until(p.LastProgress.Add(limit/2), now)
 }
 
 // settleTime is how long a unit of the target may have no node before it is taken for one that does not fit. A unit that

@@ -34,6 +34,28 @@ func imageOf(p *corev1.Pod) string {
 	return strings.TrimPrefix(p.Spec.Containers[0].Image, "registry.example/")
 }
 
+// loseOne deletes a pod of chat-0-web with the image.
+func loseOne(c *Cluster, image string) {
+	for _, p := range podsOf(c, "chat-0-web") {
+		if imageOf(p) == image {
+			userDeletes(c, p)
+			return
+		}
+	}
+	c.Fatalf("no pod of %s to lose", image)
+}
+
+// advanceUntil advances the cluster by seconds until a condition holds, at most 10 minutes.
+func advanceUntil(c *Cluster, what string, holds func() bool) {
+	for range 600 {
+		c.Advance(time.Second)
+		if holds() {
+			return
+		}
+	}
+	c.Fatalf("after 10 minutes it is not so that %s", what)
+}
+
 func newSized(t *testing.T, nodes int, replicas, n, minimum int32) *Cluster {
 	t.Helper()
 	c := New(t, Options{Nodes: Nodes(nodes, 4), Check: both(invariants(), both(terminations(), updates()))})
@@ -140,12 +162,7 @@ func TestRollbackThenEdit(t *testing.T) {
 	image(c, podCliqueSet(), broken+"3", "web")
 	c.Advance(5 * time.Minute)
 	n1 := images(c)
-	for _, p := range podsOf(c, "chat-0-web") {
-		if imageOf(p) == "main:1" {
-			userDeletes(c, p)
-			break
-		}
-	}
+	loseOne(c, "main:1")
 	c.Advance(time.Minute)
 	if n := images(c); n["broken:3"] != n1["broken:3"] {
 		c.Fatalf("images at edit %v, stuck %v, after one pod of main:1 was lost %v", n0, n1, n)
@@ -190,12 +207,7 @@ func TestRejectedAfterBroken(t *testing.T) {
 	image(c, podCliqueSet(), "registry.example/main:3", "web")
 	c.Advance(2 * time.Minute)
 	n0 := images(c)
-	for _, p := range podsOf(c, "chat-0-web") {
-		if imageOf(p) == "main:1" {
-			userDeletes(c, p)
-			break
-		}
-	}
+	loseOne(c, "main:1")
 	c.Advance(time.Minute)
 	if n := images(c); n["main:1"] != n0["main:1"] {
 		c.Fatalf("before %v, after one was lost %v: %s", n0, n, progressOf(c))
@@ -266,12 +278,10 @@ func TestPartitionAndEdit(t *testing.T) {
 	t.Parallel()
 	c := newService(t, Nodes(3, 4), 3, nil)
 	image(c, podCliqueSet(), "registry.example/main:2", "web")
-	for range 600 {
-		c.Advance(time.Second)
-		if p := theSet(c, "chat").Status.UpdateProgress; p.CurrentlyUpdating != nil && p.CurrentlyUpdating.ReplicaIndex == 1 {
-			break
-		}
-	}
+	advanceUntil(c, "replica 1 is being updated", func() bool {
+		p := theSet(c, "chat").Status.UpdateProgress
+		return p.CurrentlyUpdating != nil && p.CurrentlyUpdating.ReplicaIndex == 1
+	})
 	c.Advance(10 * time.Second)
 	rolled(c, func(r *v1alpha1.RollingRecreateUpdateStrategy, s *v1alpha1.PodCliqueSet) {
 		r.Partition = ptr.To(int32(2))
@@ -296,12 +306,10 @@ func TestUpdatedReplicaIsTerminated(t *testing.T) {
 	})
 	before := uids(c)
 	image(c, podCliqueSet(), "registry.example/main:2", "web")
-	for range 600 {
-		c.Advance(time.Second)
-		if p := theSet(c, "chat").Status.UpdateProgress; p.CurrentlyUpdating != nil && p.CurrentlyUpdating.ReplicaIndex == 1 {
-			break
-		}
-	}
+	advanceUntil(c, "replica 1 is being updated", func() bool {
+		p := theSet(c, "chat").Status.UpdateProgress
+		return p.CurrentlyUpdating != nil && p.CurrentlyUpdating.ReplicaIndex == 1
+	})
 	c.API.watch(func(change Change) {
 		if pod, ok := change.New.(*corev1.Pod); ok && change.Old == nil && strings.HasPrefix(pod.Name, "chat-2-") {
 			c.Kubelet.setSick(pod, true)
@@ -327,12 +335,7 @@ func TestUpdatedGroupReplicaIsDeleted(t *testing.T) {
 	c.Create(set)
 	c.Advance(time.Minute)
 	image(c, podCliqueSet(), "registry.example/main:2", "leader")
-	for range 600 {
-		c.Advance(time.Second)
-		if images(c)["main:2"] == 2 {
-			break
-		}
-	}
+	advanceUntil(c, "2 pods are of main:2", func() bool { return images(c)["main:2"] == 2 })
 	// Replica 0 is done, replica 1 in flight.
 	must(t, c.Kubelet.FailReadiness(podsOf(c, "chat-0-model-0-leader")[0]))
 	c.Advance(time.Minute)

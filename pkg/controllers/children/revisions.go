@@ -116,6 +116,19 @@ func (c *Client) Revision(ctx context.Context, set *v1alpha1.PodCliqueSet, hash 
 	return nil, nil
 }
 
+// Hold returns the revision of a set with the given hash as the previous one of objects that an update has not reached.
+// It is empty if there is no such revision, or hash is "".
+func (c *Client) Hold(ctx context.Context, set *v1alpha1.PodCliqueSet, hash, schedulerName string) (*desired.Hold, error) {
+	if hash == "" {
+		return &desired.Hold{}, nil
+	}
+	revision, err := c.Revision(ctx, set, hash)
+	if err != nil {
+		return nil, err
+	}
+	return desired.NewHold(set, revision, schedulerName), nil
+}
+
 // StoreRevision creates the ControllerRevision of a revision, or sets the number of the existing one. An existing one
 // that cannot be read is replaced.
 func (c *Client) StoreRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, r *desired.Revision) error {

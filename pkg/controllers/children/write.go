@@ -227,9 +227,8 @@ func (c *Client) Release(ctx context.Context, owner client.Object, parallel int,
 }
 
 // CleanUpFormerOwner deletes the objects, of the kinds of lists, that earlier owners of that kind and name have left, one
-// kind after the other.
-// The garbage collector would also delete them, but it deletes only some tens of objects per second in the whole
-// cluster.
+// kind after the other. The garbage collector would also delete them, but it deletes only some tens of objects per second
+// in the whole cluster.
 //
 // The cache alone is not sufficient: CleanUpFormerOwner asks the API server whether the owner is gone. An object that
 // has lost its owner reference since it was read (deleted with --cascade=orphan) is left alone, because a change since

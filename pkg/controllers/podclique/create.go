@@ -3,7 +3,6 @@
 package podclique
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,10 +53,7 @@ func (r *Reconciler) ensureNoneHidden(ctx context.Context, clique *v1alpha1.PodC
 // withPreviousTemplate returns a copy of the PodClique with the template that all its pods had before the update in
 // progress; the PodClique itself if that is not known.
 func (r *Reconciler) withPreviousTemplate(ctx context.Context, clique *v1alpha1.PodClique) (*v1alpha1.PodClique, error) {
-	hash := ptr.Deref(clique.Status.CurrentPodCliqueSetGenerationHash, "")
-	if p := observed.CliqueProgress(clique); p.Open() {
-		hash = cmp.Or(p.Previous, hash)
-	}
+	hash := observed.CliqueProgress(clique).PreviousOr(ptr.Deref(clique.Status.CurrentPodCliqueSetGenerationHash, ""))
 	set := &v1alpha1.PodCliqueSet{}
 	name := client.ObjectKey{Namespace: clique.Namespace, Name: clique.Labels[v1alpha1.LabelPartOf]}
 	if err := r.client.Get(ctx, name, set); hash == "" || apierrors.IsNotFound(err) {
@@ -65,12 +61,14 @@ func (r *Reconciler) withPreviousTemplate(ctx context.Context, clique *v1alpha1.
 	} else if err != nil {
 		return nil, err
 	}
-	revision, err := r.children.Revision(ctx, set, hash)
-	if revision == nil || err != nil {
-		return clique, err
+	hold, err := r.children.Hold(ctx, set, hash, r.options.SchedulerName)
+	if err != nil {
+		return nil, err
 	}
-	hold := desired.NewHold(set, revision, r.options.SchedulerName)
-	if previous := revision.PodClique(hold.Set, clique); previous != nil {
+	if hold.Revision == nil {
+		return clique, nil
+	}
+	if previous := hold.Revision.PodClique(hold.Set, clique); previous != nil {
 		return previous, nil
 	}
 	return clique, nil

@@ -169,7 +169,8 @@ func (r *Reconciler) decideUpdate(clique *v1alpha1.PodClique, pods []lifecycle.P
 		Target:   lifecycle.Target{Generation: observed.GenerationHash(clique), Template: clique.Labels[v1alpha1.LabelPodTemplateHash]},
 		OnDelete: observed.FollowsOnDelete(clique), Turn: observed.HasTurn(clique), Paused: observed.IsPaused(clique),
 		Member:   clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "",
-		Progress: observed.CliqueProgress(clique), Followed: ptr.Deref(clique.Status.CurrentPodCliqueSetGenerationHash, ""), Replicas: clique.Spec.Replicas, MinAvailable: minAvailable, MinReady: observed.MinReady(clique),
+		Progress: observed.CliqueProgress(clique), Followed: ptr.Deref(clique.Status.CurrentPodCliqueSetGenerationHash, ""),
+		Replicas: clique.Spec.Replicas, MinAvailable: minAvailable, MinReady: observed.MinReady(clique),
 		Pods: pods, Deleted: map[string]bool{}, StalledAfter: r.options.StalledUpdateAfter,
 	}
 	for _, deletion := range d.Delete {

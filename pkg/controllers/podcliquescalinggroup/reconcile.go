@@ -3,7 +3,6 @@
 package podcliquescalinggroup
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -200,18 +199,8 @@ func (r *Reconciler) previous(ctx context.Context, set *v1alpha1.PodCliqueSet, g
 	if set == nil || len(holds) == 0 {
 		return nil, nil
 	}
-	hash := ptr.Deref(group.Status.CurrentPodCliqueSetGenerationHash, "")
-	if p := observed.GroupProgress(group); p.Open() {
-		hash = cmp.Or(p.Previous, hash)
-	}
-	if hash == "" {
-		return &desired.Hold{}, nil
-	}
-	revision, err := r.children.Revision(ctx, set, hash)
-	if err != nil {
-		return nil, err
-	}
-	return desired.NewHold(set, revision, r.schedulerName), nil
+	hash := observed.GroupProgress(group).PreviousOr(ptr.Deref(group.Status.CurrentPodCliqueSetGenerationHash, ""))
+	return r.children.Hold(ctx, set, hash, r.schedulerName)
 }
 
 // member is a desired PodClique, and the existing one, nil if there is none.

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/metrics"
@@ -106,30 +107,19 @@ func presentRevision(revisions []*desired.Revision, set *v1alpha1.PodCliqueSet, 
 // the latest maxRevisions-1 of them are kept, and those that objects follow or are recreated with.
 func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet, present *desired.Revision, revisions []*desired.Revision, owned ownedObjects) error {
 	inUse := map[string]bool{present.Hash: true}
-	if p := set.Status.UpdateProgress; p != nil {
-		inUse[p.PreviousGenerationHash] = true
+	use := func(told string, followed *string, p *lifecycle.Progress) {
+		inUse[told], inUse[ptr.Deref(followed, "")] = true, true
+		if p != nil {
+			inUse[p.Previous] = true
+		}
 	}
+	use("", set.Status.CurrentGenerationHash, observed.SetProgress(set))
 	cliques, groups := owned.listed()
 	for _, c := range cliques {
-		inUse[observed.GenerationHash(c)] = true
-		if hash := c.Status.CurrentPodCliqueSetGenerationHash; hash != nil {
-			inUse[*hash] = true
-		}
-		if p := c.Status.UpdateProgress; p != nil {
-			inUse[p.PreviousGenerationHash] = true
-		}
+		use(observed.GenerationHash(c), c.Status.CurrentPodCliqueSetGenerationHash, observed.CliqueProgress(c))
 	}
 	for _, g := range groups {
-		inUse[observed.GenerationHash(g)] = true
-		if hash := g.Status.CurrentPodCliqueSetGenerationHash; hash != nil {
-			inUse[*hash] = true
-		}
-		if p := g.Status.UpdateProgress; p != nil {
-			inUse[p.PreviousGenerationHash] = true
-		}
-	}
-	if hash := set.Status.CurrentGenerationHash; hash != nil {
-		inUse[*hash] = true
+		use(observed.GenerationHash(g), g.Status.CurrentPodCliqueSetGenerationHash, observed.GroupProgress(g))
 	}
 	others := slices.DeleteFunc(slices.Clone(revisions), func(old *desired.Revision) bool { return old.Hash == present.Hash })
 	for _, old := range others[min(len(others), maxRevisions-1):] {
@@ -179,14 +169,7 @@ func (r *Reconciler) previous(ctx context.Context, set *v1alpha1.PodCliqueSet, o
 			}
 		}
 	}
-	if hash == "" {
-		return &desired.Hold{}, nil
-	}
-	revision, err := r.children.Revision(ctx, set, hash)
-	if err != nil {
-		return nil, err
-	}
-	return desired.NewHold(set, revision, r.schedulerName), nil
+	return r.children.Hold(ctx, set, hash, r.schedulerName)
 }
 
 // decideUpdate returns the decision on an update of the set; nil for Training, whose template is not rolled out.
