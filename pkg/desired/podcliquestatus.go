@@ -75,8 +75,11 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 	available := yesNo(v1alpha1.ConditionAvailable, alive >= needed, v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonInsufficientReadyPods)
 	available.Message = fmt.Sprintf("%s ready, %d needed", message.Are(int(n.Ready), "pod"), needed)
 	switch {
-	case f.Training == nil && minReady > 0:
-		available.Message = fmt.Sprintf("%s ready for %s, %d needed", message.Are(int(alive), "pod"), minReady, needed)
+	case f.Training == nil && alive < n.Ready:
+		available.Message = fmt.Sprintf("%s ready, %d for %s, %d needed", message.Are(int(n.Ready), "pod"), alive, minReady, needed)
+		if alive < needed && n.Ready >= needed {
+			available.Reason = v1alpha1.ReasonWaitingForMinReadySeconds
+		}
 	case f.Training != nil:
 		available.Message = fmt.Sprintf("%s running or succeeded, %d needed", message.Are(int(alive), "pod"), needed)
 	}

@@ -28,6 +28,33 @@ func TestEndsWrittenAndReadAgain(t *testing.T) {
 	}
 }
 
+// TestWaitingForMinReadySeconds: the condition Available distinguishes pods that are not ready from those that have not been
+// ready for long enough.
+func TestWaitingForMinReadySeconds(t *testing.T) {
+	t.Parallel()
+	now := metav1.NewTime(time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC))
+	clique := &v1alpha1.PodClique{Spec: v1alpha1.PodCliqueSpec{Replicas: 3, MinAvailable: ptr.To[int32](2), MinReadySeconds: 60}}
+	readyFor := func(times ...time.Duration) []lifecycle.Pod {
+		var pods []lifecycle.Pod
+		for _, d := range times {
+			pods = append(pods, lifecycle.Pod{Scheduled: true, Running: true, Ready: true, ReadySince: now.Add(-d)})
+		}
+		return pods
+	}
+	for want, pods := range map[string][]lifecycle.Pod{
+		"Available=False InsufficientReadyPods: 1 pod is ready, 2 needed":                   readyFor(time.Minute),
+		"Available=False InsufficientReadyPods: 1 pod is ready, 0 for 1m0s, 2 needed":       readyFor(time.Second),
+		"Available=False WaitingForMinReadySeconds: 2 pods are ready, 1 for 1m0s, 2 needed": readyFor(time.Minute, time.Second),
+		"Available=True SufficientReadyPods: 3 pods are ready, 2 for 1m0s, 2 needed":        readyFor(time.Minute, time.Second, time.Hour),
+		"Available=True SufficientReadyPods: 2 pods are ready, 2 needed":                    readyFor(time.Minute, time.Hour),
+	} {
+		s := PodCliqueStatus(clique, CliqueFacts{Pods: pods, Leaf: 2}, now)
+		if got := conditionText(s.Conditions)[0]; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestPodCliqueStatusChange(t *testing.T) {
 	t.Parallel()
 	with := func(change func(*v1alpha1.PodCliqueStatus)) v1alpha1.PodCliqueStatus {

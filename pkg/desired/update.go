@@ -149,3 +149,26 @@ func updateDiffers(before, after *v1alpha1.PodCliqueStatus) bool {
 		!equality.Semantic.DeepEqual(before.UpdateProgress, after.UpdateProgress) ||
 		!equality.Semantic.DeepEqual(before.CurrentPodCliqueSetGenerationHash, after.CurrentPodCliqueSetGenerationHash))
 }
+
+// PodCliqueSetStatusChange returns how the status of a set changes, without Since, and whether it changes. What an update
+// in progress waits for, and which objects follow it, can wait: it changes several times for each pod that is replaced,
+// and no controller acts on it.
+func PodCliqueSetStatusChange(before, after *v1alpha1.PodCliqueSetStatus) (lifecycle.StatusChange, bool) {
+	if equality.Semantic.DeepEqual(before, after) {
+		return lifecycle.StatusChange{}, false
+	}
+	return lifecycle.StatusChange{Urgent: !equality.Semantic.DeepEqual(withoutWaits(before), withoutWaits(after)), Settling: true}, true
+}
+
+// withoutWaits returns a copy of the status without what an update in progress waits for, and which objects follow it.
+func withoutWaits(s *v1alpha1.PodCliqueSetStatus) *v1alpha1.PodCliqueSetStatus {
+	s = s.DeepCopy()
+	if p := s.UpdateProgress; p != nil {
+		p.LastProgressTime, p.UpdatedPodCliques, p.UpdatedPodCliqueScalingGroups = nil, nil, nil
+		p.UpdatedPodCliquesCount, p.UpdatedPodCliqueScalingGroupsCount = 0, 0
+	}
+	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing); c != nil && lifecycle.UpdateReason(c.Reason).IsWait() {
+		c.Reason, c.Message = "", ""
+	}
+	return s
+}

@@ -4,6 +4,7 @@ package desired
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,5 +92,55 @@ func TestBeginClaimsNothingOfTheRevisionBefore(t *testing.T) {
 		if diff := cmp.Diff([]metav1.Condition{tc.want}, got.Conditions); diff != "" {
 			t.Errorf("%s: conditions (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestPodCliqueSetStatusChange: only what an update waits for, and which objects follow it, may be written later.
+func TestPodCliqueSetStatusChange(t *testing.T) {
+	t.Parallel()
+	status := func(change func(*v1alpha1.PodCliqueSetStatus)) *v1alpha1.PodCliqueSetStatus {
+		s := &v1alpha1.PodCliqueSetStatus{ObservedGeneration: 2, Replicas: 3, AvailableReplicas: 3,
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: "Updating", Message: "updating replica 2"}},
+			UpdateProgress: &v1alpha1.PodCliqueSetUpdateProgress{ReachedIndices: "2", TotalPodCliquesCount: 3,
+				CurrentlyUpdating: &v1alpha1.PodCliqueSetReplicaUpdateProgress{ReplicaIndex: 2}}}
+		change(s)
+		return s
+	}
+	says := func(status metav1.ConditionStatus, reason, message string) func(*v1alpha1.PodCliqueSetStatus) {
+		return func(s *v1alpha1.PodCliqueSetStatus) {
+			c := &s.Conditions[0]
+			c.Status, c.Reason, c.Message = status, reason, message
+		}
+	}
+	nothing := func(*v1alpha1.PodCliqueSetStatus) {}
+	for name, tc := range map[string]struct {
+		before, after func(*v1alpha1.PodCliqueSetStatus)
+		urgent        bool
+	}{
+		"another message": {nothing, says(metav1.ConditionTrue, "Updating", "updating replica 2: PodClique a"), false},
+		"another reason":  {nothing, says(metav1.ConditionTrue, "WaitingForDeletion", "updating replica 2: PodClique a"), false},
+		"another number that follows": {nothing, func(s *v1alpha1.PodCliqueSetStatus) {
+			s.UpdateProgress.UpdatedPodCliquesCount, s.UpdateProgress.UpdatedPodCliques = 1, []string{"a"}
+			s.UpdateProgress.LastProgressTime = &metav1.Time{Time: time.Unix(1, 0)}
+		}, false},
+		"complete":           {nothing, says(metav1.ConditionFalse, "UpdateComplete", "every replica"), true},
+		"paused":             {nothing, says(metav1.ConditionFalse, "UpdatePaused", "the update is paused"), true},
+		"stalled":            {nothing, says(metav1.ConditionTrue, "UpdateStalled", "no progress"), true},
+		"goes on":            {says(metav1.ConditionTrue, "UpdateStalled", "no progress"), nothing, true},
+		"rejected":           {nothing, says(metav1.ConditionTrue, "TemplateRejected", "no"), true},
+		"rejected otherwise": {says(metav1.ConditionTrue, "TemplateRejected", "no"), says(metav1.ConditionTrue, "TemplateRejected", "not so"), true},
+		"another replica":    {nothing, func(s *v1alpha1.PodCliqueSetStatus) { s.UpdateProgress.CurrentlyUpdating.ReplicaIndex = 1 }, true},
+		"reached another":    {nothing, func(s *v1alpha1.PodCliqueSetStatus) { s.UpdateProgress.ReachedIndices = "1-2" }, true},
+		"a number":           {nothing, func(s *v1alpha1.PodCliqueSetStatus) { s.AvailableReplicas = 2 }, true},
+		"observed":           {nothing, func(s *v1alpha1.PodCliqueSetStatus) { s.ObservedGeneration = 3 }, true},
+		"ended":              {nothing, func(s *v1alpha1.PodCliqueSetStatus) { s.UpdateProgress = nil }, true},
+	} {
+		change, differs := PodCliqueSetStatusChange(status(tc.before), status(tc.after))
+		if !differs || change.Urgent != tc.urgent || !change.Settling {
+			t.Errorf("%s: differs: %v, %+v", name, differs, change)
+		}
+	}
+	if _, differs := PodCliqueSetStatusChange(status(nothing), status(nothing)); differs {
+		t.Error("the same status differs")
 	}
 }

@@ -21,8 +21,8 @@ import (
 )
 
 // The functions below return the object's own status with current values; fields they do not manage are kept. Equal
-// facts give an equal status at any time: now is used only as the transition time of a condition whose status changes,
-// and as the time of a new error. The caller compares with equality.Semantic and writes only differences.
+// facts give an equal status at any time, except that pods become available after minReadySeconds: otherwise now is used
+// only as the transition time of a condition whose status changes, and as the time of a new error. The caller compares with equality.Semantic and writes only differences.
 
 // Problem is a reason why the desired state of an object cannot be reached.
 type Problem struct {
@@ -47,8 +47,8 @@ type GroupFacts struct {
 	Delay           *time.Duration
 	NextTermination time.Time
 	// Training: the set restarts its replicas as a whole and emits the events about it. A breach of the group is only
-	// reported in its status.
-	Training bool
+	// reported in its status. Failed: the workload has failed, so that nothing follows from a breach.
+	Training, Failed bool
 	// Raised are the attempts of replicas that are replaced, by index. Waits describes what the first waiting replica
 	// waits for: UnitDecision.Note.
 	Raised map[int]lifecycle.Raised
@@ -104,6 +104,9 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupFacts, now
 	}
 	setConditions(&s.Conditions, group.Generation, now, available)
 	setBreach(&s.Conditions, &s.MinAvailableBreachedSince, breach, group.Generation, now)
+	if f.Failed {
+		s.MinAvailableBreachedSince = nil // as in PodCliqueStatus
+	}
 	setProblems(&s.Conditions, &s.LastErrors, f.Problems, group.Generation, now)
 	return s
 }

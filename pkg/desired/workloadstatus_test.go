@@ -195,6 +195,14 @@ func TestScalingGroupStatus(t *testing.T) {
 	if !group.Status.WasAvailable {
 		t.Error("wasAvailable is not set")
 	}
+	below := GroupFacts{Replicas: []lifecycle.GroupReplica{replica(0, 2, 2)}}
+	if since := ScalingGroupStatus(group, below, now).MinAvailableBreachedSince; since == nil {
+		t.Error("a breach has no beginning")
+	}
+	below.Failed = true
+	if since := ScalingGroupStatus(group, below, now).MinAvailableBreachedSince; since != nil {
+		t.Errorf("the group of a workload that has failed is in breach since %v", since)
+	}
 	group.Spec.MinAvailable = nil
 	if got := *ScalingGroupStatus(group, GroupFacts{}, now).MinAvailable; got != 1 {
 		t.Errorf("minAvailable = %d where none is given, want 1", got)

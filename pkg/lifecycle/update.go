@@ -214,6 +214,11 @@ func (s UpdateState) Progressing() bool {
 	return true
 }
 
+// IsWait reports whether the reason is one of an update that goes on by itself, such as WaitingForReadiness.
+func (r UpdateReason) IsWait() bool {
+	return UpdateState{Reason: r}.Progressing() && r != UpdateTemplateRejected && r != UpdateStalled
+}
+
 // stalled returns the state of an update in progress, which becomes Stalled after limit without progress, and the time
 // until then; 0: it has stalled, or never will. A limit that is not positive means never.
 func (s UpdateState) stalled(p *Progress, limit time.Duration, now time.Time) (UpdateState, time.Duration) {

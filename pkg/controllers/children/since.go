@@ -5,6 +5,8 @@ package children
 import (
 	"sync"
 	"time"
+
+	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
 // Fact is a state of an object that lasts for some time, such as an error.
@@ -58,6 +60,18 @@ func (s *Since) Observe(object string, now time.Time, facts ...Fact) []Fact {
 	}
 	s.objects[object] = observation{facts: observed, at: now}
 	return observed
+}
+
+// StatusDelay returns how long to wait before the status of an object is written, 0: write it now. change is how it
+// changes, without Since; differs: it changes. began is when the pass began: the first pass that finds a difference sets
+// Since. The caller calls Observe without facts when it has written the status.
+func (s *Since) StatusDelay(object string, change lifecycle.StatusChange, differs bool, began, now time.Time) time.Duration {
+	if !differs {
+		s.Observe(object, began)
+		return 0
+	}
+	change.Since = s.Observe(object, began, Fact{})[0].Since
+	return lifecycle.StatusDelay(change, now)
 }
 
 // Holds reports whether the object has facts.

@@ -132,7 +132,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if after > 0 {
 		after = max(time.Millisecond, after-r.clock.Since(now)) // the creation of pods may have taken some time
 	}
-	delay := r.statusDelay(clique, recorded, facts, created > 0 || waiting, now)
+	change, differs := desired.PodCliqueStatusChange(&clique.Status, &recorded.Status, facts)
+	change.Settling = change.Settling || created > 0 || waiting
+	delay := r.unwritten.StatusDelay(string(clique.UID), change, differs, now, r.clock.Now())
 	if delay == 0 && created > 0 && !errors.Is(createErr, children.ErrUnfinished) && recorded.Status.ObservedGeneration != clique.Status.ObservedGeneration {
 		delay = children.PromptBatchPeriod // the next pass observes the pods of this one
 	}

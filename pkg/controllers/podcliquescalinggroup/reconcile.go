@@ -97,8 +97,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	// 5. Record, before any PodClique is deleted.
 	recorded, err := r.writeStatus(ctx, group, desired.GroupFacts{
 		Replicas: replicas, Delay: delayOf(set, group), NextTermination: termination.Next,
-		Training: set != nil && set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining,
-		Raised:   units.raised(group), Waits: units.note(), Update: d.update, Problems: r.children.Problems(group, createErr, now)}, now)
+		Training: set != nil && set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining, Failed: set != nil && observed.Failed(set) != "",
+		Raised: units.raised(group), Waits: units.note(), Update: d.update, Problems: r.children.Problems(group, createErr, now)}, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 	}

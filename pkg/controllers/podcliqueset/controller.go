@@ -41,6 +41,7 @@ type Reconciler struct {
 	// stalledUpdateAfter is the time without progress after which an update has stalled. Not positive: never.
 	stalledUpdateAfter time.Duration
 	recorder           events.EventRecorder // nil before SetupWithManager
+	unwritten          children.Since       // statuses that differ from the written ones, by UID
 	stories            children.Memory[story]
 	trials             children.Memory[trial]
 }

@@ -169,9 +169,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	raisedAttempts := raised(set, decisions)
 	metrics.UnderWay(v1alpha1.KindPodCliqueSet, request.String(), lifecycle.UnderWay(decisions)+len(raisedAttempts))
-	recorded, err := r.writeStatus(ctx, live, desired.SetFacts{
+	recorded, delay, err := r.writeStatus(ctx, live, desired.SetFacts{
 		Replicas: facts, Running: running, Recorded: recordedReplicas, Raised: raisedAttempts, Training: training, NextTermination: termination.Next,
-		Update: update, SchedulerName: r.schedulerName, Problems: r.children.Problems(live, createErr, now)}, now)
+		Update: update, SchedulerName: r.schedulerName, Problems: r.children.Problems(live, createErr, now)}, len(removals) > 0, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 	}
@@ -189,6 +189,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	}
 	after := lifecycle.Sooner(lifecycle.RequeueAfter(decisions, len(raisedAttempts) > 0), termination.RequeueAfter(now))
+	after = lifecycle.Sooner(after, delay)
 	after = lifecycle.Sooner(after, r.tell(live, recorded, now))
 	if update != nil {
 		after = lifecycle.Sooner(after, update.RequeueAfter)

@@ -15,20 +15,26 @@ import (
 )
 
 // writeStatus writes the status of a set if it has changed, emits events about replaced replicas, the outcome of a
-// Training workload and new failures, and returns the set with that status.
-func (r *Reconciler) writeStatus(ctx context.Context, set *v1alpha1.PodCliqueSet, facts desired.SetFacts, now time.Time) (*v1alpha1.PodCliqueSet, error) {
+// Training workload and new failures, and returns the set with that status. A change that can wait is not written unless
+// removing, that is, unless objects are deleted afterwards: the set is then returned as it is, with the time to wait.
+func (r *Reconciler) writeStatus(ctx context.Context, set *v1alpha1.PodCliqueSet, facts desired.SetFacts, removing bool, now time.Time) (*v1alpha1.PodCliqueSet, time.Duration, error) {
 	recorded := set.DeepCopy()
 	recorded.Status = desired.PodCliqueSetStatus(set, facts, metav1.NewTime(now))
-	if err := r.children.WriteStatus(ctx, set, recorded); err != nil {
-		return nil, err
+	change, differs := desired.PodCliqueSetStatusChange(&set.Status, &recorded.Status)
+	if delay := r.unwritten.StatusDelay(string(set.UID), change, differs, now, r.clock.Now()); delay > 0 && !removing {
+		return set, delay, nil
 	}
+	if err := r.children.WriteStatus(ctx, set, recorded); err != nil {
+		return nil, 0, err
+	}
+	r.unwritten.Observe(string(set.UID), now)
 	children.ReportReplaced(r.recorder, set, v1alpha1.KindPodCliqueSet, set.Status.ReplicaAttempts, recorded.Status.ReplicaAttempts)
 	r.emitOutcome(set, recorded, facts.Training)
 	r.reportUpdate(set, recorded, facts.Update)
 	for _, c := range children.NewFailures(set.Status.Conditions, recorded.Status.Conditions) {
 		r.recorder.Eventf(set, nil, corev1.EventTypeWarning, c.Reason, v1alpha1.ActionCreateChild, "%s", c.Message)
 	}
-	return recorded, nil
+	return recorded, 0, nil
 }
 
 // anyRunning reports whether a pod of the set is running. The counts of PodCliques may lag behind their pods.

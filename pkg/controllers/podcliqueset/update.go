@@ -201,8 +201,16 @@ func (r *Reconciler) reportUpdate(before, after *v1alpha1.PodCliqueSet, d *lifec
 		}
 		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventUpdateCompleted, v1alpha1.ActionUpdate, "%s", text)
 	}
-	if d.State.Reason == lifecycle.UpdateStalled && observed.UpdateState(before.Status.Conditions).Reason != lifecycle.UpdateStalled {
+	if d.State.Reason == observed.UpdateState(before.Status.Conditions).Reason {
+		return
+	}
+	switch d.State.Reason {
+	case lifecycle.UpdateStalled:
 		metrics.UpdateStalled()
 		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventUpdateStalled, v1alpha1.ActionUpdate, "The update has stalled: %s", d.State.Message)
+	case lifecycle.UpdatePaused:
+		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventUpdatePaused, v1alpha1.ActionUpdate, "No further unit is replaced: %s", d.State.Message)
+	case lifecycle.UpdatePartitionReached:
+		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventPartitionReached, v1alpha1.ActionUpdate, "No further replica is updated: %s", d.State.Message)
 	}
 }

@@ -56,7 +56,7 @@ func TestCostOfAnUpdate(t *testing.T) {
 // replica: 6 tell the three others the revision, 3 are the scheduler's, and the rest are the pod, its PodClique, the
 // PodGroup, and the status of the set.
 func TestCostOfAPartialUpdate(t *testing.T) {
-	const most = 22.0
+	const most = 21.0
 	n := 12
 	if rounds(t) >= 20 {
 		n = 50

@@ -56,6 +56,9 @@ const (
 	ReasonReplicasUnavailable = "ReplicasUnavailable"
 	// ReasonScaledToZero: True, the desired number of replicas is 0.
 	ReasonScaledToZero = "ScaledToZero"
+	// ReasonWaitingForMinReadySeconds: False, minAvailable pods of the PodClique
+	// are ready, but not all of them for minReadySeconds yet.
+	ReasonWaitingForMinReadySeconds = "WaitingForMinReadySeconds"
 )
 
 // Reasons of ConditionMinAvailableBreached. Those that begin with Sufficient and
