@@ -28,8 +28,8 @@ const (
 )
 
 // Bind implements fwk.BindPlugin. It is the barrier: no member of a gang is bound before every member of the plan has
-// its reservation and its volumes. Members are then bound in the order of plans, so that one gang finishes before the
-// next one starts, and in the same way as the stock binder does.
+// its reservation and its volumes. Members are then bound in the order of priorities and plans, so that one gang
+// finishes before the next one of its priority starts, and in the same way as the stock binder does.
 func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	if !isMember(pod) {
 		return fwk.NewStatus(fwk.Skip)
@@ -42,7 +42,7 @@ func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 		return fwk.AsStatus(fmt.Errorf("binding pod %s: %w", klog.KObj(pod), err))
 	}
 	mark := pl.gangs.mark(ctx, plan, pod)
-	if err := pl.gangs.binds.acquire(ctx, turn{plan: plan.ID, index: plan.Index(pod.UID)}); err != nil {
+	if err := pl.gangs.binds.acquire(ctx, turn{priority: plan.Priority, plan: plan.ID, index: plan.Index(pod.UID)}); err != nil {
 		return fwk.AsStatus(fmt.Errorf("binding pod %s: waiting for a free slot: %w", klog.KObj(pod), err))
 	}
 	err := pl.post(ctx, pod, node, mark)

@@ -3,6 +3,7 @@
 package gangadmission
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"sync"
@@ -11,8 +12,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// bindLimiter bounds the number of bindings in flight and grants them in order: the older plan first, then by the
-// member's index in the plan.
+// bindLimiter bounds the number of bindings in flight and grants them in order: the plan of the higher priority first,
+// then the older one, then by the member's index in the plan. A plan of a higher priority thus waits for the bindings in
+// flight only, also if thousands of a lower priority wait.
 type bindLimiter struct {
 	clock clock.Clock
 
@@ -26,12 +28,13 @@ type bindLimiter struct {
 
 // turn is a position in the order of bindings.
 type turn struct {
-	plan  uint64
-	index int
+	priority int32
+	plan     uint64
+	index    int
 }
 
 func (a turn) before(b turn) bool {
-	return a.plan < b.plan || a.plan == b.plan && a.index < b.index
+	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.plan, b.plan), cmp.Compare(a.index, b.index)) < 0
 }
 
 type waiter struct {

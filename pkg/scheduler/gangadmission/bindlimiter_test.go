@@ -5,6 +5,7 @@ package gangadmission
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -27,16 +28,18 @@ func (l *bindLimiter) waitsFor(n int) {
 	}
 }
 
-func TestSlotsAreGrantedInOrderOfPlans(t *testing.T) {
+func TestSlotsAreGrantedInOrder(t *testing.T) {
 	t.Parallel()
 	l := newBindLimiter(clock.RealClock{}, 1)
 	if err := l.acquire(t.Context(), turn{plan: 9, index: 9}); err != nil {
 		t.Fatal(err)
 	}
 	var wanted []turn
-	for plan := range uint64(5) {
-		for index := range 4 {
-			wanted = append(wanted, turn{plan, index})
+	for _, priority := range []int32{math.MaxInt32, 1, 0, math.MinInt32} {
+		for plan := range uint64(3) {
+			for index := range 3 {
+				wanted = append(wanted, turn{priority, plan, index})
+			}
 		}
 	}
 	var mu sync.Mutex
@@ -58,7 +61,7 @@ func TestSlotsAreGrantedInOrderOfPlans(t *testing.T) {
 	group.Wait()
 	for i := range wanted {
 		if got[i] != wanted[i] {
-			t.Fatalf("places were granted as %v, want the order of plans and members %v", got, wanted)
+			t.Fatalf("places were granted as %v, want the order of priorities, plans and members %v", got, wanted)
 		}
 	}
 	if l.unused != 1 {

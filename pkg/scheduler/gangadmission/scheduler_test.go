@@ -230,6 +230,44 @@ func TestBindingThatHangsDelaysNoOtherGang(t *testing.T) {
 	})
 }
 
+// The bindings of a gang overtake those of a gang with a lower priority that was planned before it and has only begun to
+// be bound.
+func TestBindingsOfAHigherPriorityFirst(t *testing.T) {
+	t.Parallel()
+	const low = 40
+	oneSlot := func(_ *cluster, _ *bool, args *config.GangAdmissionArgs) { args.BindParallelism = 1 }
+	c := newCluster(t, oneSlot).node(wrappers.MakeNode("n0").GPUs(low+2)).gang("low", low)
+	goOn := make(chan struct{})
+	c.answer = func(context.Context, string) error {
+		<-goOn
+		return nil
+	}
+	c.run()
+	limiter := c.gangs.binds
+	waiting := func(n int) func() bool {
+		return func() bool {
+			limiter.mu.Lock()
+			defer limiter.mu.Unlock()
+			return len(limiter.waiting) == n
+		}
+	}
+	c.eventually("all bindings of low but one waiting", waiting(low-1))
+	c.groups.Put(wrappers.MakePodGroup("urgent", "ml").UID("urgent").Generation(1).MinMember(2).Obj())
+	for _, pod := range members("urgent", 2) {
+		c.pod(pod.Priority(1000))
+	}
+	c.eventually("both bindings of urgent waiting, too", waiting(low+1))
+	close(goOn)
+	c.wholeOf("urgent", 2).wholeOf("low", low)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range c.bound[1:3] {
+		if !strings.HasPrefix(name, "urgent-") {
+			t.Fatalf("bound in the order %v, want both pods of urgent after the first binding of low", c.bound)
+		}
+	}
+}
+
 func TestMemberDeletedBetweenPlanAndBind(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).gang("a", 4)

@@ -18,8 +18,10 @@ import (
 // Plan is a plan in force: which pods are bound to which nodes. Until the barrier opens, either all of them are bound
 // or none. All fields except the immutable first ones are guarded by Registry.mu.
 type Plan struct {
-	// ID orders plans: the older is bound first.
-	ID uint64
+	// Priority and ID order plans: that with the higher priority is bound first, then the older one. Priority is that of
+	// the gang when the plan was committed; math.MaxInt32 for a gang that is repaired (TierRepair).
+	Priority int32
+	ID       uint64
 	// Gang is the PodGroup.
 	Gang Key
 	// Task is what was planned.
@@ -100,7 +102,7 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 	profile := g.profile()
 	r.planSeq++
 	p := &Plan{
-		ID: r.planSeq, Gang: g.key, Task: w.Task, gang: g, progress: now,
+		Priority: r.leaderRank(g).Priority, ID: r.planSeq, Gang: g.key, Task: w.Task, gang: g, progress: now,
 		tree: w.Tree, places: places, members: make([]plannedMember, 0, len(placements)),
 		opened: make(chan struct{}), failed: make(chan struct{}),
 	}
