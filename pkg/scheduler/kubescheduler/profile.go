@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -25,13 +27,16 @@ func Framework(handle fwk.Handle) (framework.Framework, error) {
 
 // CheckOrder returns an error that lists the misplaced plugins of every profile with the admission plugin. The
 // admission plugin must be first at every extension point, in particular before the default binder at Bind, and must
-// not be enabled without the gate.
+// not be enabled without the gate. The queue must get all events, as with the feature gate SchedulerQueueingHints.
 func CheckOrder(sched *scheduler.Scheduler, gate, admission string) error {
 	var problems []string
 	for name, profile := range sched.Profiles {
 		problems = append(problems, orderProblems(name, profile.ListPlugins(), gate, admission)...)
 	}
 	problems = append(problems, binderProblems(sched.Extenders, admission)...)
+	if !utilfeature.DefaultFeatureGate.Enabled(features.SchedulerQueueingHints) {
+		problems = append(problems, "the feature gate SchedulerQueueingHints is off: then pods that are bound or deleted do not pass the queue, and no gang that waits would learn of them; leave it on")
+	}
 	if len(problems) == 0 {
 		return nil
 	}

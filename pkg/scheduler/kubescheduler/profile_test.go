@@ -3,10 +3,14 @@
 package kubescheduler
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/version"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -100,5 +104,26 @@ func TestAnExtenderThatBindsIsRefused(t *testing.T) {
   extender http://127.0.0.1/binder binds pods: bindings of gangs have to pass Admission; remove its bindVerb`
 	if err == nil || err.Error() != want {
 		t.Errorf("error (-want +got):\n%s", cmp.Diff(want, fmt.Sprint(err)))
+	}
+}
+
+// Not parallel: the feature gate is that of the process. Kubernetes locks it, except when it emulates an older version.
+func TestQueueingHintsAreRequired(t *testing.T) {
+	gate := utilfeature.DefaultMutableFeatureGate
+	set := func(emulated *version.Version, on string) {
+		t.Helper()
+		if err := errors.Join(gate.SetEmulationVersion(emulated), gate.Set("SchedulerQueueingHints="+on)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	present := gate.EmulationVersion()
+	set(version.MustParse("1.33"), "false")
+	defer func() {
+		set(version.MustParse("1.33"), "true")
+		set(present, "true")
+	}()
+	err := CheckOrder(&scheduler.Scheduler{}, "Gate", "Admission")
+	if err == nil || !strings.Contains(err.Error(), "SchedulerQueueingHints is off") {
+		t.Errorf("error %v", err)
 	}
 }
