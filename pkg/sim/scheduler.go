@@ -57,12 +57,11 @@ const (
 func newScheduler(api *API) *scheduler {
 	s := &scheduler{api: api, registry: gangstate.New(), dirty: map[gangstate.Key]bool{}}
 	now := api.clock.Now()
-	s.registry.Configure(gangstate.Options{Resync: 5 * time.Second, RepairTimeout: repairTimeout, ReplacementTimeout: replacementTimeout, SingleSurplusAfter: 300 * time.Millisecond})
+	s.registry.Configure(gangstate.Options{RepairTimeout: repairTimeout, ReplacementTimeout: replacementTimeout, SingleSurplusAfter: 300 * time.Millisecond})
 	s.registry.AddProfile(v1alpha1.DefaultSchedulerName)
 	keys, err := mark.NewKeys("sim", map[string][]byte{"sim": []byte("0123456789abcdef0123456789abcdef")})
 	utilruntime.Must(err)
 	s.registry.SetKeys(keys, now)
-	s.registry.WokenByCaller()
 	s.stop = api.watch(func(c Change) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

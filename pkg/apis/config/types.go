@@ -39,11 +39,6 @@ type GangAdmissionArgs struct {
 	// immediately. Default 2s; 100ms to 1h.
 	StatusInterval metav1.Duration
 
-	// ResyncInterval is the maximum time that a refused gang waits after a change in the cluster if the plugins are
-	// compiled into another scheduler, whose queue may lose wake-ups. muster-scheduler wakes each gang by the changes
-	// it waits for and does not use this field. Default 5s; 1s to 5m.
-	ResyncInterval metav1.Duration
-
 	// WaitingForGangAfter is how long a pod of an incomplete gang is gated before it gets PodScheduled=False with
 	// reason WaitingForGang. Default 10s; 1s to 1h. Source: docs/decisions, G13.
 	WaitingForGangAfter metav1.Duration

@@ -29,8 +29,6 @@ type Admission struct {
 	tried       map[gangstate.Key]int      // choices tried by an attempt that was cut short; used only by the scheduling loop
 	// triedLimit is the number of entries in tried at which keepTried drops unneeded ones.
 	triedLimit int
-	order      func() error // checks the extension points of the plugins; evaluated once, when all plugins exist
-	guard      func() error // keeps default preemption from parts of gangs; evaluated once, like order
 }
 
 var (
@@ -73,9 +71,6 @@ func (pl *Admission) PreFilter(ctx context.Context, state fwk.CycleState, pod *c
 	pl.gangs.leads()
 	if !isMember(pod) {
 		return nil, pl.preFilterPlain(state, pod)
-	}
-	if pl.gangs.wakeups == nil {
-		pl.registry.Popped(pod.UID)
 	}
 	node, ok := pl.registry.PlannedNode(pod.UID)
 	if !ok {
@@ -123,9 +118,6 @@ func (pl *Admission) Filter(ctx context.Context, state fwk.CycleState, pod *core
 // part of a gang's minimum.
 func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if !isMember(pod) {
-		if err := pl.guard(); err != nil { // only possible without Attach, which checks this itself
-			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
-		}
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	if data, err := state.Read(stateKey); err == nil {
@@ -159,7 +151,7 @@ func (pl *Admission) limit(p *gangstate.Plan, refused *corev1.Pod, node string, 
 // Reserve implements fwk.ReservePlugin.
 func (pl *Admission) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	if !isMember(pod) {
-		if kept := pod.Status.NominatedNodeName; kept != "" && kept != node && pl.gangs.wakeups != nil {
+		if kept := pod.Status.NominatedNodeName; kept != "" && kept != node {
 			pl.gangs.wakeups.note(nominationGone) // no event reports that the room kept for it is free
 		}
 		return nil
@@ -175,9 +167,7 @@ func (pl *Admission) Unreserve(ctx context.Context, _ fwk.CycleState, pod *corev
 	if !isMember(pod) {
 		return
 	}
-	if pl.gangs.wakeups != nil { // otherwise the end of the cycle is not reported (memberSource.Failed)
-		pl.gangs.released.add(pod.UID)
-	}
+	pl.gangs.released.add(pod.UID) // until memberSource.Failed
 	pl.gangs.apply(klog.FromContext(ctx), pl.registry.Release(pod.UID, pl.gangs.clock.Now()))
 }
 

@@ -57,6 +57,7 @@ type cluster struct {
 	onPop   func(pod string)
 	onCycle func(pod string) bool                         // used by the plugin moody: whether the real cycle refuses the node
 	plugins func(p *kubeconfig.Plugins)                   // modifies the built-in profile
+	end     func(error)                                   // instead of ending the process; nil: the usual
 	wrap    func(framework.Framework) framework.Framework // wraps the profile before any pod is scheduled; nil: no wrapper
 }
 
@@ -123,9 +124,6 @@ func (s slowPods) Bind(ctx context.Context, binding *corev1.Binding, o metav1.Cr
 
 type clusterOption func(c *cluster, attach *bool, args *config.GangAdmissionArgs)
 
-// unattached leaves out Attach, like a scheduler of another vendor (docs/decisions, G19).
-func unattached(_ *cluster, attach *bool, _ *config.GangAdmissionArgs) { *attach = false }
-
 func newCluster(t *testing.T, options ...clusterOption) *cluster {
 	t.Helper()
 	groups := fakeapi.NewPodGroups()
@@ -155,7 +153,6 @@ func newCluster(t *testing.T, options ...clusterOption) *cluster {
 		}
 		if p.Name == Name {
 			args := p.Args.(*config.GangAdmissionArgs)
-			args.ResyncInterval.Duration = time.Second
 			args.BarrierTimeout.Duration = 5 * time.Second
 			for _, o := range options {
 				o(c, &attach, args)
@@ -166,6 +163,9 @@ func newCluster(t *testing.T, options ...clusterOption) *cluster {
 		c.plugins(cfg.Profiles[0].Plugins)
 	}
 	c.gangs = New()
+	if c.end != nil {
+		c.gangs.end = c.end
+	}
 	informers := scheduler.NewInformerFactory(c.client, 0)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: c.client.EventsV1()})
 	t.Cleanup(broadcaster.Shutdown)

@@ -4,13 +4,12 @@
 //
 // GangGate keeps the pods of a gang out of the scheduling queue (PreEnqueue, no registered events). GangAdmission
 // does the rest: its PreFilter plans the whole tree when the gang's leader is scheduled and returns the one planned
-// node of each member, and its Bind is the barrier at which members wait for each other. There are two plugins
-// because, in a scheduler without Attach, every cluster event would visit all gated pods if the plugin that gates
-// them had registered for events. Both share one core, Gangs, one per process.
+// node of each member, and its Bind is the barrier at which members wait for each other. Both share one core, Gangs, one
+// per process.
 //
 // Attach adds the parts that need access to the scheduler itself: a queue that keeps gated pods out of the stock
 // queue, a loop that schedules the members of a plan consecutively, and wake-ups based on what a refused gang lacks
-// (wakeups.go, waitlist.go) instead of queueing hints (hints.go).
+// (wakeups.go, waitlist.go). It is required.
 //
 // The extension points are methods of GangGate (gate.go) and GangAdmission (admission.go, bind.go). The decisions
 // are made in gangstate (which gang is next), placement (which nodes) and kubescheduler (the results of the stock

@@ -4,6 +4,7 @@ package gangadmission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
@@ -39,9 +40,8 @@ const (
 
 // Gangs is the state that the plugins of one scheduler share across all its profiles.
 //
-// A scheduler built with app.WithPlugin(GateName, gangs.NewGate) and app.WithPlugin(Name, gangs.NewAdmission) never
-// binds a gang partially (docs/decisions, G19). Attach, which needs the scheduler itself, additionally schedules the
-// members of a gang consecutively.
+// A scheduler is built with app.WithPlugin(GateName, gangs.NewGate) and app.WithPlugin(Name, gangs.NewAdmission), and then
+// given to Attach. Without Attach its process ends before it schedules a gang (docs/decisions, G19).
 type Gangs struct {
 	clock    clock.WithTickerAndDelayedExecution
 	registry *gangstate.Registry
@@ -56,11 +56,12 @@ type Gangs struct {
 
 	leading chan struct{} // closed when this process schedules: it must not write before
 	lead    sync.Once
-	wakeups *wakeups // nil: not attached to a scheduler; its queue then wakes gangs by its own hints
+	wakeups *wakeups // nil before Attach
 
 	podLister corelisters.PodLister // of the scheduler's informer; nil until the first NewAdmission
 
 	startAfter <-chan struct{} // nil: immediately
+	end        func(error)     // ends the process
 
 	mu       sync.Mutex
 	args     *config.GangAdmissionArgs // nil until the first NewAdmission
@@ -74,7 +75,11 @@ type Gangs struct {
 // New returns the shared core of one scheduler.
 func New() *Gangs {
 	return &Gangs{
-		clock:    clock.RealClock{},
+		clock: clock.RealClock{},
+		end: func(err error) {
+			klog.Background().Error(err, "muster: ending the process")
+			klog.FlushAndExit(klog.ExitFlushTimeout, 1)
+		},
 		registry: gangstate.New(),
 		avoid:    avoidedNodes{lasts: avoidFor},
 		leading:  make(chan struct{}),
@@ -83,6 +88,8 @@ func New() *Gangs {
 		gated:    sets.New[string](),
 	}
 }
+
+var errNotAttached = errors.New("the plugins " + GateName + " and " + Name + " run in a scheduler that was not given to Gangs.Attach: gangs would not be scheduled as a whole; build the scheduler with pkg/scheduler.NewCommand")
 
 // StartAfter makes the informers of gangs start after the channel is closed, instead of immediately. It must be called
 // before app.Setup.
@@ -100,7 +107,6 @@ func (g *Gangs) Attach(sched *scheduler.Scheduler) error {
 			return err
 		}
 	}
-	g.registry.WokenByCaller()
 	g.wakeups = newWakeups(g.clock, kubescheduler.NewShapes(sched), g.registry.SortByRank)
 	g.wakeups.reserved = g.reserved
 	g.wakeups.queue = kubescheduler.Attach(sched, memberSource{g}, kubescheduler.QueueHooks{
@@ -159,9 +165,7 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 	} else if !reflect.DeepEqual(g.args, args) {
 		return nil, fmt.Errorf("profile %s: arguments of %s differ from those of another profile; the profiles of one scheduler share one core, make them equal", h.ProfileName(), Name)
 	}
-	return &Admission{gangs: g, registry: g.registry, handle: h, framework: f, args: g.args, filterCache: kubescheduler.NewFilterCache(), tried: map[gangstate.Key]int{},
-		order: sync.OnceValue(func() error { return kubescheduler.CheckProfile(f, GateName, Name) }),
-		guard: sync.OnceValue(func() error { return kubescheduler.GuardPreemption(f, g.preemptionHooks(h)) })}, nil
+	return &Admission{gangs: g, registry: g.registry, handle: h, framework: f, args: g.args, filterCache: kubescheduler.NewFilterCache(), tried: map[gangstate.Key]int{}}, nil
 }
 
 // apply performs the actions that the registry requested. It must not be called while holding a lock that PreEnqueue
@@ -175,28 +179,12 @@ func (g *Gangs) apply(logger klog.Logger, e gangstate.Effects) {
 	if len(e.Activate) == 0 {
 		return
 	}
-	if g.wakeups != nil {
-		g.activate(logger, g.withoutGated(logger, e.Activate))
-		return
-	}
-	for profile, h := range g.handles {
-		pods := map[string]*corev1.Pod{}
-		for _, p := range e.Activate {
-			if p.Spec.SchedulerName == profile {
-				pods[p.Namespace+"/"+p.Name] = p
-			}
-		}
-		if len(pods) > 0 {
-			h.Activate(logger, pods)
-		}
-	}
+	g.activate(logger, g.withoutGated(logger, e.Activate))
 }
 
 // wakeReady wakes the refused gangs that recent changes in the cluster may help.
 func (g *Gangs) wakeReady(logger klog.Logger) {
-	if g.wakeups != nil {
-		g.wake(logger, g.wakeups.look(logger))
-	}
+	g.wake(logger, g.wakeups.look(logger))
 }
 
 func (g *Gangs) wake(logger klog.Logger, r ready) {

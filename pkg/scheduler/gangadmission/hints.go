@@ -8,14 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-
-	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
 
-// EventsToRegister implements fwk.EnqueueExtensions: every event that may make a refused gang fit. The list is rather
-// too wide than too narrow: waking a leader unnecessarily costs one plan, not waking it leaves the whole gang
-// unscheduled.
+// EventsToRegister implements fwk.EnqueueExtensions: every event that may make a refused gang fit. The scheduler passes
+// only registered events to its queue, which reports them to the wait list (wakeups.observe). The hints concern pods
+// without a gang that were refused because of kept room (filterPlain).
 func (pl *Admission) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	all := func(resource fwk.EventResource, action fwk.ActionType) fwk.ClusterEventWithHint {
 		return fwk.ClusterEventWithHint{Event: fwk.ClusterEvent{Resource: resource, ActionType: action}, QueueingHintFn: pl.afterChange}
@@ -40,36 +37,27 @@ func (pl *Admission) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHi
 	}, nil
 }
 
-// afterChange wakes the leader. It also counts the change before the leader can be popped: the informer's handlers
-// may run later, and until then the registry would not know that an older gang in back-off is worth another attempt
-// (docs/decisions, G16).
-func (pl *Admission) afterChange(_ klog.Logger, _ *corev1.Pod, _, _ any) (fwk.QueueingHint, error) {
-	pl.registry.ClusterChanged()
+// afterChange wakes the pod.
+func (pl *Admission) afterChange(klog.Logger, *corev1.Pod, any, any) (fwk.QueueingHint, error) {
 	return fwk.Queue, nil
 }
 
-// afterPod wakes the leader after an event of a pod with a node, which may release resources or match a pod affinity,
-// and after any event of a pod of its own gang, because this pod may be the cause of the refusal.
-func (pl *Admission) afterPod(logger klog.Logger, pod *corev1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
+// afterPod wakes the pod after an event of a pod with a node, which may release resources or match a pod affinity, and
+// after a change of itself.
+func (pl *Admission) afterPod(_ klog.Logger, pod *corev1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
 	old, _ := oldObj.(*corev1.Pod)
 	updated, _ := newObj.(*corev1.Pod)
+	helps := false
 	switch {
-	case old != nil && updated == nil: // deleted
-		if old.Spec.NodeName != "" {
-			return pl.afterChange(logger, pod, oldObj, newObj)
-		}
-	case old != nil && updated != nil && gangOf(pod) == gangOf(updated):
-		return pl.afterChange(logger, pod, oldObj, newObj)
-	case old == nil && updated != nil: // newly bound: this can help only by affinity to it
-		if updated.Spec.NodeName != "" && pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAffinity != nil {
-			return pl.afterChange(logger, pod, oldObj, newObj)
-		}
-	case updated != nil && updated.Spec.NodeName != "":
-		return pl.afterChange(logger, pod, oldObj, newObj)
+	case updated == nil: // deleted
+		helps = old != nil && old.Spec.NodeName != ""
+	case old == nil: // newly bound: this can help only by affinity to it
+		helps = updated.Spec.NodeName != "" && pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAffinity != nil
+	default:
+		helps = updated.Spec.NodeName != "" || updated.UID == pod.UID
+	}
+	if helps {
+		return fwk.Queue, nil
 	}
 	return fwk.QueueSkip, nil
-}
-
-func gangOf(pod *corev1.Pod) gangstate.Key {
-	return gangstate.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}
 }

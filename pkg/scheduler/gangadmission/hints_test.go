@@ -57,36 +57,28 @@ func TestEveryEventThatWakesAPodWakesAGang(t *testing.T) {
 	}
 }
 
-func TestWhichPodsWakeARefusedGang(t *testing.T) {
+// Pods without a gang that were refused because of kept room.
+func TestWhichPodsWakeARefusedPod(t *testing.T) {
 	t.Parallel()
-	leader := wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").GPUs(1)
 	pod := func(name string) *wrappers.PodWrapper { return wrappers.MakePod(name, "ml").UID(name) }
-	attached := func() *wrappers.PodWrapper {
-		return wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").TogetherWith("zone", "app", "db")
-	}
-	tests := map[string]struct {
-		leader       *wrappers.PodWrapper // nil: the leader of a gang without affinity
+	refused := pod("a").GPUs(1)
+	attached := pod("a").GPUs(1).TogetherWith("zone", "app", "db")
+	for name, tc := range map[string]struct {
+		refused      *wrappers.PodWrapper // nil: the pod without affinity
 		old, updated *wrappers.PodWrapper
 		want         bool
 	}{
-		"a bound pod is deleted":                              {old: pod("x").Node("n0"), want: true},
-		"a waiting pod is deleted":                            {old: pod("x")},
-		"a waiting pod of the gang is deleted":                {old: pod("a-1").Gang("a")},
-		"a pod is bound":                                      {updated: pod("x").Node("n0")},
-		"a pod is bound that the gang may have affinity to":   {leader: attached(), updated: pod("x").Node("n0"), want: true},
-		"a pod is created that the gang may have affinity to": {leader: attached(), updated: pod("x")},
-		"a bound pod changes its labels or asks for less":     {old: pod("x").Node("n0"), updated: pod("x").Node("n0").Label("app", "db"), want: true},
-		"a waiting pod changes its labels":                    {old: pod("x"), updated: pod("x").Label("app", "db")},
-		"the claim of a waiting pod of the gang is created":   {old: pod("a-1").Gang("a"), updated: pod("a-1").Gang("a"), want: true},
-		"the claim of another gang's pod is created":          {old: pod("b-1").Gang("b"), updated: pod("b-1").Gang("b")},
-		"a pod of a gang of that name in another namespace": {
-			old: wrappers.MakePod("a-1", "other").Gang("a"), updated: wrappers.MakePod("a-1", "other").Gang("a")},
-		"the leader changes": {old: leader, updated: wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").Label("app", "db"), want: true},
-	}
-	for name, tc := range tests {
+		"a bound pod is deleted":                          {old: pod("x").Node("n0"), want: true},
+		"a waiting pod is deleted":                        {old: pod("x")},
+		"a pod is bound":                                  {updated: pod("x").Node("n0")},
+		"a pod is bound to which it may have affinity":    {refused: attached, updated: pod("x").Node("n0"), want: true},
+		"a pod is created to which it may have affinity":  {refused: attached, updated: pod("x")},
+		"a bound pod changes its labels or asks for less": {old: pod("x").Node("n0"), updated: pod("x").Node("n0").Label("app", "db"), want: true},
+		"a waiting pod changes its labels":                {old: pod("x"), updated: pod("x").Label("app", "db")},
+		"it changes itself":                               {old: refused, updated: pod("a").GPUs(1).Label("app", "db"), want: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pl := &Admission{registry: New().registry}
 			var old, updated any
 			if tc.old != nil {
 				old = tc.old.Obj()
@@ -94,13 +86,13 @@ func TestWhichPodsWakeARefusedGang(t *testing.T) {
 			if tc.updated != nil {
 				updated = tc.updated.Obj()
 			}
-			l := tc.leader
-			if l == nil {
-				l = leader
+			of := refused
+			if tc.refused != nil {
+				of = tc.refused
 			}
-			got, err := pl.afterPod(klog.Background(), l.Obj(), old, updated)
+			got, err := (&Admission{}).afterPod(klog.Background(), of.Obj(), old, updated)
 			if err != nil || (got == fwk.Queue) != tc.want {
-				t.Errorf("hint %v, error %v; want that the gang is woken: %t", got, err, tc.want)
+				t.Errorf("hint %v, error %v; want that the pod is woken: %t", got, err, tc.want)
 			}
 		})
 	}

@@ -31,11 +31,6 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		planDuration.WithLabelValues(result).Observe(pl.gangs.clock.Since(start).Seconds())
 	}()
 
-	if err := pl.order(); err != nil { // only possible without Attach
-		logger.Error(err, "Planning is not allowed")
-		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}, attempt{})
-		return false
-	}
 	if gates := pl.gates(ctx, work); len(gates) > 0 {
 		logger.V(2).Info("Gang has pods that another plugin gates, planning again without them", "pods", len(gates))
 		result = "stale"
@@ -76,21 +71,10 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	result = "committed"
 	pl.gangs.committed = true
 	pl.gangs.binds.expect()
-	if pl.gangs.wakeups != nil {
-		pl.gangs.wakeups.placed(work.Gang, work.Task == gangstate.SurplusSingle)
-	}
+	pl.gangs.wakeups.placed(work.Gang, work.Task == gangstate.SurplusSingle)
 	planPods.Observe(float64(len(placements)))
 	logger.V(2).Info("Plan is in force", "plan", plan.ID, "pods", len(placements), "took", pl.gangs.clock.Since(start))
 	pl.gangs.apply(logger, gangstate.Effects{Dirty: []gangstate.Key{work.Gang}})
-	if pl.gangs.wakeups == nil {
-		// The stock loop does not hand out members: they pass through the queue, ahead of all other pods.
-		members := map[string]*corev1.Pod{}
-		for _, p := range placements {
-			pod := work.Pods[p.Pod.ID]
-			members[pod.Namespace+"/"+pod.Name] = pod
-		}
-		pl.handle.Activate(logger, members)
-	}
 	return true
 }
 
@@ -162,9 +146,7 @@ const minTriedLimit = 64
 // refuse records why there is no plan, and which changes make another attempt worthwhile.
 func (pl *Admission) refuse(logger klog.Logger, work *gangstate.Work, why podgroup.Refusal, a attempt) {
 	logger.V(2).Info("Gang does not fit", "reason", why.Reason, "message", why.Message)
-	if w := pl.gangs.wakeups; w != nil {
-		a.key = work.Gang
-		pl.gangs.wake(logger, w.park(logger, a))
-	}
+	a.key = work.Gang
+	pl.gangs.wake(logger, pl.gangs.wakeups.park(logger, a))
 	pl.gangs.apply(logger, pl.registry.Refuse(work.Gang, why, pl.gangs.clock.Now()))
 }

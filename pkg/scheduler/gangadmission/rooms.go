@@ -48,7 +48,7 @@ func (g *Gangs) reserved() *kubescheduler.Reserved {
 // vacate reports the removal of pods whose room is no longer kept. At the time of their deletion the room was
 // available only to their replacements.
 func (g *Gangs) vacate(logger klog.Logger, pods []*corev1.Pod) {
-	if len(pods) == 0 || g.wakeups == nil {
+	if len(pods) == 0 {
 		return
 	}
 	g.wakeups.vacated.Store(true)
@@ -70,12 +70,8 @@ type roomAsked struct {
 // Clone implements fwk.StateData.
 func (a *roomAsked) Clone() fwk.StateData { return a }
 
-// preFilterPlain prepares the comparison of nodes with the room that is kept. Without Attach events are not evaluated
-// exactly, and a refused pod might wait long after the room is free; in that case pods without a gang may use kept room.
+// preFilterPlain prepares the comparison of nodes with the room that is kept.
 func (pl *Admission) preFilterPlain(state fwk.CycleState, pod *corev1.Pod) *fwk.Status {
-	if pl.gangs.wakeups == nil {
-		return fwk.NewStatus(fwk.Skip)
-	}
 	reserved := pl.gangs.reserved()
 	if reserved == nil {
 		return fwk.NewStatus(fwk.Skip)

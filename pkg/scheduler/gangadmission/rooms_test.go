@@ -223,18 +223,6 @@ func TestAUnitHasTheRoomOfItsPods(t *testing.T) {
 	}
 }
 
-// Without Attach plans respect kept room; pods without a gang, which nothing would wake, may use it.
-func TestRoomIsKeptFromGangsInAnotherScheduler(t *testing.T) {
-	t.Parallel()
-	c := updated(t, unattached, keepsFor(time.Hour))
-	c.deletePod("a-x")
-	c.eventually("kept", func() bool { return c.gangs.reserved().Len() == 1 })
-	c.rival("b", 10).replace("a-new").eventually("replaced", c.isBound("a-new"))
-	if c.isBound("b-0")() {
-		t.Error("the rival is bound")
-	}
-}
-
 // The scheduler's cache and the registry learn of a deletion by handlers that are not synchronized. The room is kept
 // before the first of them shows it as free.
 func TestRoomIsKeptBeforeTheCacheForgetsThePod(t *testing.T) {

@@ -21,12 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	fwk "k8s.io/kube-scheduler/framework"
-	kubeconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/apis/config"
-	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -390,38 +387,20 @@ func TestNominationsOfMembersAreNotCountedTwice(t *testing.T) {
 	c.run().wholeOf("a", 4)
 }
 
-func TestWithoutAttachNothingIsPartial(t *testing.T) {
+// A scheduler that was built with the plugins and not attached ends, and binds no pod of a gang before.
+func TestWithoutAttachTheProcessEnds(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, unattached).node(wrappers.MakeNode("n0").GPUs(10)).gang("a", 6).gang("b", 6)
-	for i := range 3 {
-		c.pod(wrappers.MakePod(fmt.Sprintf("plain-%d", i), "ml").GPUs(1))
-	}
-	c.run().eventually("one gang bound", func() bool { return len(c.boundOf("a-"))+len(c.boundOf("b-")) == 6 })
-	c.eventually("plain pods bound", func() bool { return len(c.boundOf("plain-")) == 3 })
-	c.neverPartial(map[string]int{"a": 6, "b": 6})
-}
-
-// Attach checks the order of plugins at start. Without it the first plan does: after DefaultBinder there is no
-// barrier.
-func TestWithoutAttachAWrongOrderOfPluginsBindsNothing(t *testing.T) {
-	t.Parallel()
-	bindLast := func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
-		c.plugins = func(p *kubeconfig.Plugins) { slices.Reverse(p.Bind.Enabled) }
-	}
-	c := newCluster(t, unattached, bindLast).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4).run().refused("a")
-	f, _ := c.gangs.registry.Facts(key("a"))
-	want := podgroup.Refusal{
-		Reason: v2alpha2.ReasonSchedulerError,
-		Message: "the scheduler configuration does not let gangs be admitted as a whole: profile muster-scheduler: GangAdmission must be first at bind, " +
-			"but comes after DefaultBinder; name it under bind itself, not only under multiPoint",
-		At: f.Refused.At,
-	}
-	if diff := cmp.Diff(want, f.Refused); diff != "" {
-		t.Errorf("refusal (-want +got):\n%s", diff)
-	}
+	ended := make(chan error, 1)
+	c := newCluster(t, func(c *cluster, attach *bool, _ *config.GangAdmissionArgs) {
+		*attach = false
+		c.end = func(err error) { ended <- err }
+	}).node(wrappers.MakeNode("n0").GPUs(10)).gang("a", 2).run()
 	c.pod(wrappers.MakePod("plain", "ml")).eventually("a plain pod bound", func() bool { return len(c.boundOf("plain")) == 1 })
+	if err := <-ended; !strings.Contains(err.Error(), "pkg/scheduler.NewCommand") {
+		t.Errorf("error %v", err)
+	}
 	if got := c.boundOf("a-"); len(got) > 0 {
-		t.Errorf("bound without a barrier: %v", got)
+		t.Errorf("bound %v", got)
 	}
 }
 

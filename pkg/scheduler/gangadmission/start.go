@@ -40,7 +40,6 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	classes := h.SharedInformerFactory().Scheduling().V1().PriorityClasses()
 	g.registry.Configure(gangstate.Options{
 		Clock:              g.clock,
-		Resync:             g.args.ResyncInterval.Duration,
 		RepairTimeout:      g.args.RepairTimeout.Duration,
 		SingleSurplusAfter: g.args.SingleSurplusAfter.Duration,
 		ReplacementTimeout: g.args.ReplacementTimeout.Duration,
@@ -129,11 +128,13 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		case <-ctx.Done():
 			return
 		}
+		if g.wakeups == nil {
+			g.end(errNotAttached)
+			return
+		}
 		g.apply(logger, g.registry.Synced(g.clock.Now()))
 		logger.Info("Existing gangs were read, scheduling of gangs starts", "gangs", len(g.registry.Keys()))
-		if g.wakeups != nil {
-			go g.wakeups.run(ctx, func(r ready) { g.wake(logger, r) })
-		}
+		go g.wakeups.run(ctx, func(r ready) { g.wake(logger, r) })
 		g.tick(ctx)
 	}()
 	repairs := repair.New(repair.Options{
@@ -192,7 +193,7 @@ func (g *Gangs) tick(ctx context.Context) {
 			g.apply(logger, g.registry.Tick(now))
 			g.wakeReady(logger) // pauses may be over
 			g.cancel(nil)
-			if g.wakeups != nil && ticks%ticksPerLook == 0 {
+			if ticks%ticksPerLook == 0 {
 				g.activate(logger, g.wakeups.lookAgain(logger))
 				g.wakeups.leaveIdle(g.wakeups.list.keys(), g.registry.Idle)
 				g.liftGates(ctx)
@@ -246,7 +247,7 @@ func (g *Gangs) podHandler(logger klog.Logger) cache.ResourceEventHandler {
 	remove := func(obj any) {
 		if uid, pod, ok := deleted(obj); ok {
 			if pod.Spec.NodeName != "" && !isMember(pod) {
-				g.registry.ClusterChanged()
+				g.registry.RoomGrew()
 			}
 			g.apply(logger, g.registry.RemovePod(uid, g.clock.Now()))
 		}
@@ -308,11 +309,10 @@ func (g *Gangs) groupHandler(logger klog.Logger) cache.ResourceEventHandler {
 	}
 }
 
-// nodeHandler counts changes that may help a refused gang. The queue itself wakes the gang's leader; this covers the
-// wake-ups that it drops. A node that has changed is no longer avoided.
+// nodeHandler records that room may have grown. A node that has changed is no longer avoided.
 func (g *Gangs) nodeHandler(logger klog.Logger) cache.ResourceEventHandler {
 	changed := func(name string) {
-		g.registry.ClusterChanged()
+		g.registry.RoomGrew()
 		for _, key := range g.avoid.forget(name) {
 			g.apply(logger, g.registry.Retry(key, g.clock.Now()))
 		}
@@ -330,7 +330,7 @@ func (g *Gangs) nodeHandler(logger klog.Logger) cache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(obj any) {
-			g.registry.ClusterChanged()
+			g.registry.RoomGrew()
 			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
 				g.registry.RemoveNode(name)
 			}

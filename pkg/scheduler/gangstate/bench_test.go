@@ -19,7 +19,7 @@ var benchStart = time.Unix(1_000_000, 0)
 // newBenchRegistry returns a synced Registry without gangs.
 func newBenchRegistry() *Registry {
 	r := New()
-	r.Configure(Options{Resync: time.Minute, RepairTimeout: 30 * time.Second})
+	r.Configure(Options{RepairTimeout: 30 * time.Second})
 	r.AddProfile(wrappers.SchedulerName)
 	return r
 }

@@ -203,7 +203,7 @@ func (r *Registry) task(g *gangState, profile string, now time.Time) (Task, read
 		return Minimum, ready
 	case !n.bound.Satisfied(root), g.isTorn(profile):
 		return Refill, ready
-	case n.unitsOf(profile) > 0 && !r.haveUnitsFailed(g):
+	case n.unitsOf(profile) > 0 && !g.unitsTried:
 		return SurplusUnit, ready
 	}
 	if until := r.index.grewAt.Add(r.opts.SingleSurplusAfter); r.opts.SingleSurplusAfter > 0 && now.Before(until) && r.unitsWaitAt(g) {
@@ -211,12 +211,6 @@ func (r *Registry) task(g *gangState, profile string, now time.Time) (Task, read
 		return SurplusSingle, gated
 	}
 	return SurplusSingle, ready
-}
-
-// haveUnitsFailed reports whether the gang's surplus sub-groups were refused and nothing that could help them has
-// changed.
-func (r *Registry) haveUnitsFailed(g *gangState) bool {
-	return g.unitsTried && (r.index.wokenByCaller || g.unitsTriedAt == r.index.cluster)
 }
 
 // unitsWaitAt reports whether a surplus sub-group of the gang's priority waits.

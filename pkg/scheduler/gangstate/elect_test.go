@@ -267,9 +267,11 @@ func TestWakeUpsAreRepeated(t *testing.T) {
 	if s.after(time.Minute); len(s.activated()) != 0 {
 		t.Fatalf("activated %v although nothing has changed", s.activated())
 	}
-	s.r.ClusterChanged()
-	if s.after(time.Millisecond); !cmp.Equal(s.activated(), []string{"a"}) {
-		t.Fatalf("activated %v, want a: a change was slept through", s.activated())
+	s.wakes(gangG)
+	for range 3 {
+		if s.after(wakeInterval); !cmp.Equal(s.activated(), []string{"a"}) {
+			t.Fatalf("activated %v, want a until the queue has seen it again", s.activated())
+		}
 	}
 }
 
@@ -399,7 +401,6 @@ func TestYoungGangLetsARefusedOlderOneGoFirst(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	r := New()
-	r.Configure(Options{Resync: time.Minute})
 	r.AddProfile(wrappers.SchedulerName)
 	leader := map[string]*corev1.Pod{}
 	for _, g := range []string{"old", "young"} {
@@ -411,6 +412,7 @@ func TestYoungGangLetsARefusedOlderOneGoFirst(t *testing.T) {
 		r.Pass(pod)
 		now = now.Add(time.Second)
 	}
+	both := []Key{{Namespace: "ml", Name: "old"}, {Namespace: "ml", Name: "young"}}
 	refuse := func(g string) {
 		t.Helper()
 		if work, why := r.Begin(leader[g]); work == nil {
@@ -431,7 +433,7 @@ func TestYoungGangLetsARefusedOlderOneGoFirst(t *testing.T) {
 		t.Error("yields to a gang that was tried in the cluster as it is")
 	}
 	refuse("young")
-	r.ClusterChanged()
+	r.Wake(both, now)
 	if r.Yields(leader["old"], now) {
 		t.Error("the older gang yields to the younger")
 	}
@@ -451,7 +453,7 @@ func TestYoungGangLetsARefusedOlderOneGoFirst(t *testing.T) {
 	}
 
 	refuse("young")
-	r.ClusterChanged()
+	r.Wake(both, now)
 	if !r.Yields(leader["young"], now) {
 		t.Fatal("does not yield after another change")
 	}

@@ -100,18 +100,16 @@ type election struct {
 
 // attempt is the result of the last attempt to plan.
 type attempt struct {
-	refusal    podgroup.Refusal // why the attempt failed
-	refusedAt  time.Time        // when; zero = the last attempt was not refused
-	generation uint64           // indices.cluster when it began
-	changed    bool             // the gang's own pods changed since the attempt began
-	parked     bool             // the last attempt was refused, and the next one has not begun
-	ripe       bool             // parked, and the cause of the refusal may be gone
-	missed     bool             // the cause of a possible refusal changed while the attempt is running
+	refusal   podgroup.Refusal // why the attempt failed
+	refusedAt time.Time        // when; zero = the last attempt was not refused
+	changed   bool             // the gang's own pods changed since the attempt began
+	parked    bool             // the last attempt was refused, and the next one has not begun
+	ripe      bool             // parked, and the cause of the refusal may be gone
+	missed    bool             // the cause of a possible refusal changed while the attempt is running
 
 	// State of surplus sub-groups that were refused while single pods are tried.
-	unitsTried   bool             // the gang's units were refused, and its single pods are tried now
-	unitsTriedAt uint64           // indices.cluster when that attempt began
-	unitRefusal  podgroup.Refusal // why the units were refused; At is when
+	unitsTried  bool             // the gang's units were refused, and its single pods are tried now
+	unitRefusal podgroup.Refusal // why the units were refused; At is when
 }
 
 // backoff is the pause after plans that were aborted or bound only in part.

@@ -66,7 +66,7 @@ func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
 	if g.leader != pod.UID {
 		return false, g.why
 	}
-	if r.index.wokenByCaller && g.parked && !g.ripe {
+	if g.parked && !g.ripe {
 		return false, "its gang was refused, and no relevant change has been observed since"
 	}
 	// After a failure the pod may enter the queue's own back-off, which can be longer than the gang's.

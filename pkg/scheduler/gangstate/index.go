@@ -16,13 +16,7 @@ type indices struct {
 	partials sets.Set[Key]            // gangs that PodsToRelease must check
 	units    map[int32]int            // number of gangs that wait with a surplus sub-group, by priority
 	gated    map[*gangState]struct{}  // gangs whose single surplus pods wait for units
-
-	// Unless the caller wakes gangs individually, every change in the cluster makes every parked gang ripe.
-	wokenByCaller bool
-	cluster       uint64                  // counts changes that may help a refused gang
-	ripened       uint64                  // value of cluster when the parked gangs were last made ripe
-	parked        map[*gangState]struct{} // parked and not ripe
-	grewAt        time.Time               // when room was last freed or added
+	grewAt   time.Time                // when room was last freed or added
 }
 
 // indexed is the entries of a gang in the indices.
@@ -45,7 +39,7 @@ func newIndices() indices {
 			less:  func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 },
 			place: func(g *gangState) *int { return &g.inRipe },
 		},
-		partials: sets.New[Key](), units: map[int32]int{}, gated: map[*gangState]struct{}{}, parked: map[*gangState]struct{}{},
+		partials: sets.New[Key](), units: map[int32]int{}, gated: map[*gangState]struct{}{},
 	}
 }
 
@@ -63,11 +57,6 @@ func (r *Registry) reindex(g *gangState) {
 	} else {
 		x.ripe.remove(g)
 		r.endYields(g)
-	}
-	if g.parked && !g.ripe && g.leader != "" {
-		x.parked[g] = struct{}{}
-	} else {
-		delete(x.parked, g)
 	}
 	if g.isCandidate() || g.numbers.flag(isLeaver) > 0 {
 		x.partials.Insert(g.key)
@@ -96,7 +85,6 @@ func (r *Registry) unindex(g *gangState) {
 		h.yielders = slices.DeleteFunc(h.yielders, func(y *gangState) bool { return y == g })
 		g.yieldedTo = nil
 	}
-	delete(x.parked, g)
 	delete(x.gated, g)
 	x.partials.Delete(g.key)
 	r.countUnit(g, false)
@@ -160,26 +148,7 @@ func (n *numbers) unitsOf(profile string) int {
 }
 
 // grew records that room was freed or added.
-func (r *Registry) grew() {
-	r.index.cluster++
-	r.index.grewAt = r.now
-}
-
-// ripen makes the parked gangs ripe after a change in the cluster, unless the caller wakes gangs individually.
-func (r *Registry) ripen() {
-	x := &r.index
-	if x.wokenByCaller || x.ripened == x.cluster {
-		return
-	}
-	x.ripened = x.cluster
-	for g := range x.parked {
-		if g.ripe = true; g.unitsTried {
-			g.leader, g.unitsTried = "", false // a new leader is elected, for the units
-			g.parked, g.ripe = false, false
-		}
-		r.reindex(g)
-	}
-}
+func (r *Registry) grew() { r.index.grewAt = r.now }
 
 // dueAt returns when Tick must check the gang; zero: never.
 func (r *Registry) dueAt(g *gangState) time.Time {
@@ -211,9 +180,6 @@ func (r *Registry) dueAt(g *gangState) time.Time {
 	tried := later(g.refusedAt, g.woken)
 	if g.changed {
 		next(tried.Add(retryInterval))
-	}
-	if g.ripe && !r.index.wokenByCaller {
-		next(tried.Add(r.opts.Resync))
 	}
 	if g.task == SurplusUnit && !g.ripe && !g.unitsTried && g.hasSingles() {
 		next(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter))

@@ -522,7 +522,6 @@ func TestAGangIsTriedAgainAfterARelease(t *testing.T) {
 	t.Parallel()
 	first := planFor("group", "a", "b")
 	s := begin(t)
-	s.r.WokenByCaller()
 	s.group(podGroup().MinMember(2)).pods(first.bound("a"), owned("b"))
 	leader := s.r.members["b"].pod
 	s.leads("b")

@@ -169,9 +169,9 @@ func TestPlanLife(t *testing.T) {
 			}
 		},
 		"a node that came while a plan was made is not overlooked": func(t *testing.T, s *story) {
-			s.r.ClusterChanged() // while the plan is being made
+			s.wakes(gangG) // while the plan is being made
 			s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.now)
-			s.after(5 * time.Second)
+			s.after(wakeInterval)
 			if got := s.activated(); !cmp.Equal(got, []string{"a"}) {
 				t.Fatalf("activated %v, want the leader a", got)
 			}

@@ -43,9 +43,6 @@ func (e *Effects) add(o Effects) {
 
 // Options are the limits and the dependencies of a Registry.
 type Options struct {
-	// Resync is the maximum time that a refused gang waits after a change in the cluster. It compensates for wake-ups
-	// that the scheduling queue dropped.
-	Resync time.Duration
 	// RepairTimeout is how long a gang that never had its minimum may stay partially bound (docs/decisions, G11).
 	RepairTimeout time.Duration
 	// SingleSurplusAfter is how long the free room must not have grown before single surplus pods are placed while a

@@ -49,7 +49,7 @@ func TestReleasedAfterACrash(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := New()
 			now := time.Unix(1_000_000, 0)
-			r.Configure(Options{Resync: 5 * time.Second, RepairTimeout: 30 * time.Second})
+			r.Configure(Options{RepairTimeout: 30 * time.Second})
 			r.AddProfile(wrappers.SchedulerName)
 			r.SetKeys(testKeys, now)
 			r.SetGroup(podGroup().MinMember(4).Obj(), now)

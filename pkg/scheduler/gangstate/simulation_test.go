@@ -63,7 +63,6 @@ type simulation struct {
 	log     []string
 	calm    bool // no more faults are injected
 	checks  int
-	exact   bool      // refused gangs are woken by the caller
 	scarce  bool      // there is little room
 	standby *Registry // receives the same events, and does not lead
 
@@ -129,7 +128,6 @@ func newSimulation(t *testing.T, seed int64) *simulation {
 	if seed%3 == 0 {
 		s.repairTimeout = 300 * time.Millisecond // partial gangs are released
 	}
-	s.exact = seed%2 == 1
 	s.scarce = seed%4 < 2
 	s.nodes = s.capacity()
 	s.r, s.standby = s.newRegistry(), s.newRegistry()
@@ -148,13 +146,10 @@ func (s *simulation) capacity() map[string]int {
 
 func (s *simulation) newRegistry() *Registry {
 	r := New()
-	r.Configure(Options{Resync: 5 * time.Second, RepairTimeout: s.repairTimeout, SingleSurplusAfter: 300 * time.Millisecond})
+	r.Configure(Options{RepairTimeout: s.repairTimeout, SingleSurplusAfter: 300 * time.Millisecond})
 	r.AddProfile(wrappers.SchedulerName)
 	r.AddProfile("second")
 	r.SetKeys(testKeys, s.now)
-	if s.exact {
-		r.WokenByCaller()
-	}
 	return r
 }
 
@@ -617,32 +612,17 @@ func (s *simulation) inBinding(uid types.UID) bool {
 	return slices.ContainsFunc(s.bindings, func(b *bindingCycle) bool { return b.pod.UID == uid })
 }
 
-// capacityChanged is the event that wakes refused leaders in most cases.
+// capacityChanged is the event that wakes refused leaders.
 func (s *simulation) capacityChanged(really bool) {
-	if !really {
-		return
-	}
-	if s.exact {
+	if really {
+		s.r.RoomGrew()
 		s.wakeAll()
-		return
-	}
-	s.r.ClusterChanged()
-	if !s.calm && s.chance(50) {
-		s.say("a vanished node wakes no leader")
-		return
-	}
-	for _, name := range s.queuedNames() {
-		if q := s.queue[name]; !q.active {
-			s.pass(q)
-		}
 	}
 }
 
 // wakeAll is a caller that does not know which gangs to wake.
 func (s *simulation) wakeAll() {
-	if s.exact {
-		s.apply(s.r.Wake(simulatedKeys, s.now))
-	}
+	s.apply(s.r.Wake(simulatedKeys, s.now))
 }
 
 func (s *simulation) queuedNames() []string {
@@ -1086,7 +1066,7 @@ func (s *simulation) check() {
 		// A gated leader was refused, or will be woken. If the leader is being deleted, the queue may learn of it
 		// before the registry, which then elects another leader.
 		truth := s.pods[g.leader]
-		if g.leader != "" && g.seen && g.inTimers == 0 && (!g.parked || g.ripe && s.exact) && truth != nil && truth.Spec.NodeName == "" && truth.DeletionTimestamp == nil {
+		if g.leader != "" && g.seen && g.inTimers == 0 && (!g.parked || g.ripe) && truth != nil && truth.Spec.NodeName == "" && truth.DeletionTimestamp == nil {
 			pod := g.members[g.leader].pod
 			q := s.queue[pod.Name]
 			if !s.inFlight[g.leader] && (q == nil || !q.active) && !(s.cycle != nil && s.cycle.pod.UID == g.leader) {
@@ -1246,7 +1226,7 @@ func (s *simulation) deleteAll() {
 	ranks := 0
 	s.r.ranks.Range(func(any, any) bool { ranks++; return true })
 	if n := len(s.r.gangs) + len(s.r.members) + len(s.r.plans) + len(s.r.vanished) + len(s.r.leftGang) + len(s.r.index.partials) + len(s.r.index.timers.items) + len(s.r.index.ripe.items) +
-		len(s.r.index.units) + len(s.r.index.gated) + len(s.r.index.parked) + ranks; n > 0 {
+		len(s.r.index.units) + len(s.r.index.gated) + ranks; n > 0 {
 		s.fail("left: gangs %v, members %v, %d plans, vanished %v, leftGang %v, %d ranks, indices %+v",
 			s.r.Keys(), s.r.members, len(s.r.plans), s.r.vanished, s.r.leftGang, ranks, s.r.index)
 	}

@@ -32,7 +32,7 @@ const testNamespace = "ml"
 func begin(t *testing.T) *story {
 	t.Helper()
 	s := &story{t: t, r: New(), now: time.Unix(1_000_000, 0)}
-	s.r.Configure(Options{Resync: 5 * time.Second, RepairTimeout: 30 * time.Second, Priority: func(name string) (int32, bool) {
+	s.r.Configure(Options{RepairTimeout: 30 * time.Second, Priority: func(name string) (int32, bool) {
 		switch name {
 		case "urgent":
 			return 1000, true

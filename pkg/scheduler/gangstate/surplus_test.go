@@ -87,7 +87,7 @@ func TestSurplusComesInUnits(t *testing.T) {
 func TestSinglesLetUnitsGoFirst(t *testing.T) {
 	t.Parallel()
 	start := func(t *testing.T) *story {
-		s := wokenByName(t)
+		s := begin(t)
 		s.r.opts.SingleSurplusAfter = 2 * time.Second
 		s.group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 2)).pods(sub("x", "x0", "x1")...).binds("x0", "x0").
 			pods(sub("y", "y0", "y1")...)
@@ -119,18 +119,11 @@ func TestSinglesLetUnitsGoFirst(t *testing.T) {
 	t.Run("the unit is tried again when it may fit while single pods wait for their turn", func(t *testing.T) {
 		t.Parallel()
 		s := start(t).after(2*time.Second).wantActivated("x1").wantPasses("x1", true)
-		s.r.ClusterChanged()
+		s.r.RoomGrew()
 		if work, _ := s.r.Begin(s.r.members["x1"].pod); work != nil {
 			t.Fatal("single pods are planned although room has grown just now")
 		}
 		s.wakes(gangG).wantActivated("y0").leads("y0").wantTask(SurplusUnit)
-	})
-	t.Run("without a caller that wakes, the unit is tried again after any change", func(t *testing.T) {
-		t.Parallel()
-		s := start(t)
-		s.r.index.wokenByCaller = false
-		s.after(2 * time.Second).leads("x1").refuses().r.ClusterChanged()
-		s.after(time.Millisecond).wantActivated("y0").leads("y0").wantTask(SurplusUnit)
 	})
 	t.Run("single pods of another gang wait too, until no unit does", func(t *testing.T) {
 		t.Parallel()
@@ -140,7 +133,7 @@ func TestSinglesLetUnitsGoFirst(t *testing.T) {
 		}
 		s.r.SetGroup(wrappers.MakePodGroup("h", testNamespace).UID("group-h").MinMember(1).Obj(), s.now)
 		s.pods(other("h0").Node("n"))
-		s.r.ClusterChanged()
+		s.r.RoomGrew()
 		s.pods(other("h1")).wantActivated()
 		s.gone("y0") // the unit cannot be completed
 		s.after(time.Millisecond)

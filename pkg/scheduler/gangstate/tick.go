@@ -32,7 +32,6 @@ func (r *Registry) Tick(now time.Time) Effects {
 		}
 	}
 	r.endRooms(r.rooms.expire(now))
-	r.ripen()
 	var due []*gangState
 	for {
 		g, ok := r.index.timers.first()
@@ -64,14 +63,13 @@ func (r *Registry) fire(g *gangState, now time.Time) Effects {
 		return Effects{}
 	case g.changed && now.Sub(later(g.refusedAt, g.woken)) >= retryInterval:
 		g.ripe = true
-	case g.ripe && !r.index.wokenByCaller && now.Sub(later(g.refusedAt, g.woken)) >= r.opts.Resync:
 	case g.task == SurplusUnit && !g.ripe && !g.unitsTried:
 		if now.Before(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter)) || !g.hasSingles() {
 			return Effects{}
 		}
 		g.unitRefusal = g.refusal
 		g.unitRefusal.At = g.refusedAt
-		g.unitsTried, g.unitsTriedAt = true, g.generation
+		g.unitsTried = true
 		return r.evaluate(g, now)
 	default:
 		return Effects{}

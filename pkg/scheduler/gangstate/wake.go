@@ -11,17 +11,10 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 )
 
-// WokenByCaller makes refused gangs wait until Wake names them, because the caller knows on which facts each refusal
-// is based. It must be called before any other method. Without it every change in the cluster (ClusterChanged) may
-// help every refused gang, and Tick wakes gangs that the scheduling queue dropped after Options.Resync.
-func (r *Registry) WokenByCaller() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.index.wokenByCaller = true
-}
-
-// ClusterChanged records a change that may help a refused gang: a node was added or has grown, or a pod was removed.
-func (r *Registry) ClusterChanged() {
+// RoomGrew records that a node was added or has grown, or a bound pod was removed. Single surplus pods wait for some time
+// after it (Options.SingleSurplusAfter). It wakes no gang: the caller knows on which facts each refusal is based, and
+// names the gangs to Wake.
+func (r *Registry) RoomGrew() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.grew()
@@ -63,8 +56,7 @@ func (r *Registry) Refuse(key Key, v podgroup.Refusal, now time.Time) Effects {
 	g.refusal, g.refusedAt = v, now
 	e := Effects{Dirty: []Key{key}}
 	if g.leader != "" {
-		// Already ripe if another leader was elected in the meantime, or the cluster changed.
-		g.parked, g.ripe = true, !g.seen || !r.index.wokenByCaller && g.generation != r.index.cluster
+		g.parked, g.ripe = true, !g.seen // already ripe if another leader was elected in the meantime
 		if g.missed {
 			g.missed = false
 			e.add(r.revive(g, now))
@@ -183,7 +175,6 @@ func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.enter(now)
-	r.ripen()
 	m := r.members[pod.UID]
 	if m == nil || m.gang.leader != pod.UID {
 		return false

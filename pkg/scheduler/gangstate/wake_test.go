@@ -37,13 +37,6 @@ func (s *story) wantActivated(names ...string) *story {
 	return s
 }
 
-// wokenByName starts a story whose caller wakes refused gangs by name.
-func wokenByName(t *testing.T) *story {
-	s := begin(t)
-	s.r.WokenByCaller()
-	return s
-}
-
 func (s *story) wantPasses(name string, want bool) *story {
 	s.t.Helper()
 	if got, why := s.r.Pass(s.r.members[types.UID(name)].pod); got != want {
@@ -57,7 +50,7 @@ func TestRefusedGangIsWokenByName(t *testing.T) {
 	for name, tell := range map[string]func(s *story){
 		"it sleeps whatever else happens": func(s *story) {
 			s.leads("a").refuses().wantPasses("a", false)
-			s.r.ClusterChanged()
+			s.r.RoomGrew()
 			s.after(time.Hour).wantActivated().wakes(Key{Namespace: testNamespace, Name: "other"}).wantActivated()
 		},
 		"its leader is activated until the queue has seen it": func(s *story) {
@@ -91,14 +84,14 @@ func TestRefusedGangIsWokenByName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tell(wokenByName(t).group(podGroup().MinMember(2)).members("a", "b"))
+			tell(begin(t).group(podGroup().MinMember(2)).members("a", "b"))
 		})
 	}
 }
 
 func TestYoungGangLetsARipeOlderOneGoFirst(t *testing.T) {
 	t.Parallel()
-	s := wokenByName(t).group(podGroup().MinMember(1)).members("a")
+	s := begin(t).group(podGroup().MinMember(1)).members("a")
 	s.now = s.now.Add(time.Second)
 	young := wrappers.MakePod("x", testNamespace).UID("x").Gang("h").Obj()
 	s.r.SetGroup(wrappers.MakePodGroup("h", testNamespace).UID("group-h").MinMember(1).Obj(), s.now)
@@ -256,14 +249,14 @@ func TestLeaderWhoseCycleEndsWithoutAResultIsTriedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tell(wokenByName(t).group(podGroup().MinMember(2)).members("a", "b"))
+			tell(begin(t).group(podGroup().MinMember(2)).members("a", "b"))
 		})
 	}
 }
 
 func TestIdleGangs(t *testing.T) {
 	t.Parallel()
-	s := wokenByName(t).group(podGroup().MinMember(2)).members("a", "b")
+	s := begin(t).group(podGroup().MinMember(2)).members("a", "b")
 	unknown := Key{Namespace: testNamespace, Name: "unknown"}
 	s.leads("a").refuses()
 	if diff := cmp.Diff([]Key{unknown}, s.r.Idle([]Key{gangG, unknown})); diff != "" {

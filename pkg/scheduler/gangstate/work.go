@@ -94,7 +94,7 @@ func (r *Registry) begin(pod *corev1.Pod) (*Work, []*row, standing, string) {
 	g.seen, g.yieldedAt = true, time.Time{}
 	g.popped, g.lost = false, 0
 	g.keepUntil = time.Time{}
-	g.changed, g.generation = false, r.index.cluster // changes from here on are not part of this attempt
+	g.changed = false // changes from here on are not part of this attempt
 	g.parked, g.ripe = false, false
 	if state == ready {
 		g.task = task

@@ -48,8 +48,7 @@ const (
 
 // Attach installs a Queue in front of the scheduler's own queue and makes the scheduling loop take the members of a
 // committed plan consecutively, so that no other pod is scheduled between them. It must be called once, before the
-// scheduler runs. Without it members pass through the stock queue like other pods, and plans may become stale; gangs
-// are never bound partially in either case.
+// scheduler runs.
 //
 // hooks are those of the Queue.
 func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) *Queue {

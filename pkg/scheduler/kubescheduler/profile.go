@@ -44,16 +44,6 @@ func CheckOrder(sched *scheduler.Scheduler, gate, admission string) error {
 	return fmt.Errorf("%s:\n  %s", notWhole, strings.Join(problems, "\n  "))
 }
 
-// CheckProfile is CheckOrder for one profile of a scheduler without Attach. It must not be called in a plugin's
-// factory, because the profile is not complete then.
-func CheckProfile(f framework.Framework, gate, admission string) error {
-	problems := append(orderProblems(f.ProfileName(), f.ListPlugins(), gate, admission), binderProblems(f.Extenders(), admission)...)
-	if len(problems) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s: %s", notWhole, strings.Join(problems, "; "))
-}
-
 const notWhole = "the scheduler configuration does not let gangs be admitted as a whole"
 
 func binderProblems(extenders []fwk.Extender, admission string) []string {

@@ -48,7 +48,7 @@ func newCluster(t *testing.T) *cluster {
 		t: t, clock: testclock.NewFakeClock(start), registry: gangstate.New(), pods: fake.NewClientset(),
 		groups: fakeapi.NewPodGroups(), events: &eventLog{},
 	}
-	c.registry.Configure(gangstate.Options{Resync: 5 * time.Second, RepairTimeout: 30 * time.Second})
+	c.registry.Configure(gangstate.Options{RepairTimeout: 30 * time.Second})
 	c.registry.AddProfile(wrappers.SchedulerName)
 	c.registry.Synced(start)
 	c.pods.PrependReactor("patch", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {

@@ -22,14 +22,6 @@ import (
 func TestTwoGangsOfSixtyPercentAmongOthers(t *testing.T) {
 	c := newCluster(t, 5)
 	c.start()
-	contend(c, 2*time.Minute, true)
-}
-
-// contend runs rounds of two gangs of 24 pods on 40 GPUs, together with plain pods that are created and deleted, in each
-// round until a gang is admitted or the given time is over. With deletions, waiting members are deleted and created
-// again meanwhile.
-func contend(c *cluster, among time.Duration, deletions bool) {
-	t := c.t
 	const perGang = 24
 	n := 2 * rounds(t)
 	o := c.observe()
@@ -50,16 +42,13 @@ func contend(c *cluster, among time.Duration, deletions bool) {
 			}
 			left[g]--
 			c.create(c.pod(fmt.Sprintf("%s-%d", gangs[g], left[g]), gangs[g], 1))
-			if deletions && random.IntN(8) == 0 {
+			if random.IntN(8) == 0 {
 				deleted += c.recreateWaiting(gangs, random)
 			}
 		}
 		for range 8 {
-			if deletions {
-				deleted += c.recreateWaiting(gangs, random)
-			}
+			deleted += c.recreateWaiting(gangs, random)
 		}
-		over := time.AfterFunc(among, func() { stop() })
 		var winner, loser string
 		c.until("one of the gangs is whole", 2*time.Minute, func(pods []*corev1.Pod) bool {
 			for i, g := range gangs {
@@ -70,7 +59,6 @@ func contend(c *cluster, among time.Duration, deletions bool) {
 			}
 			return false
 		})
-		over.Stop()
 		others += stop()
 		if held := c.boundNow(loser); held != 0 {
 			t.Fatalf("round %d: %s is whole and %s holds %d pods", round, winner, loser, held)

@@ -16,7 +16,6 @@ const (
 	DefaultPlanBudget          = int32(100_000)
 	DefaultPlanDeadline        = 200 * time.Millisecond
 	DefaultStatusInterval      = 2 * time.Second
-	DefaultResyncInterval      = 5 * time.Second
 	DefaultWaitingForGangAfter = 10 * time.Second
 	DefaultNeedsCapacityAfter  = 2 * time.Second
 	DefaultSingleSurplusAfter  = 2 * time.Second
@@ -32,7 +31,6 @@ func SetDefaults_GangAdmissionArgs(args *GangAdmissionArgs) {
 	setDefault(&args.PlanBudget, DefaultPlanBudget)
 	setDefault(&args.PlanDeadline, metav1.Duration{Duration: DefaultPlanDeadline})
 	setDefault(&args.StatusInterval, metav1.Duration{Duration: DefaultStatusInterval})
-	setDefault(&args.ResyncInterval, metav1.Duration{Duration: DefaultResyncInterval})
 	setDefault(&args.WaitingForGangAfter, metav1.Duration{Duration: DefaultWaitingForGangAfter})
 	setDefault(&args.NeedsCapacityAfter, metav1.Duration{Duration: DefaultNeedsCapacityAfter})
 	setDefault(&args.SingleSurplusAfter, metav1.Duration{Duration: DefaultSingleSurplusAfter})

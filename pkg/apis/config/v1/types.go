@@ -40,9 +40,7 @@ type GangAdmissionArgs struct {
 	// immediately. nil: 2s. From 100ms to 1h.
 	StatusInterval *metav1.Duration `json:"statusInterval,omitempty"`
 
-	// ResyncInterval is the maximum time that a refused gang waits after a change in the cluster if the plugins are
-	// compiled into another scheduler, whose queue may lose wake-ups. muster-scheduler wakes each gang by the changes
-	// it waits for and does not use this field. nil: 5s. From 1s to 5m.
+	// ResyncInterval has no effect. It is accepted, because configuration files of earlier versions have it.
 	ResyncInterval *metav1.Duration `json:"resyncInterval,omitempty"`
 
 	// WaitingForGangAfter is how long a pod of an incomplete gang is gated before it gets PodScheduled=False with

@@ -20,7 +20,6 @@ const (
 	minPlanBudget                          = 1000
 	minPlanDeadline, maxPlanDeadline       = 10 * time.Millisecond, 10 * time.Second
 	minStatusInterval, maxStatusInterval   = 100 * time.Millisecond, time.Hour
-	minResyncInterval, maxResyncInterval   = time.Second, 5 * time.Minute
 	minHeldFor, maxHeldFor                 = time.Second, time.Hour
 	minSurplusAfter, maxSurplusAfter       = 100 * time.Millisecond, time.Hour
 )
@@ -40,7 +39,6 @@ func ValidateGangAdmissionArgs(path *field.Path, args *config.GangAdmissionArgs)
 	}
 	errs = append(errs, validateDuration(path.Child("planDeadline"), args.PlanDeadline, minPlanDeadline, maxPlanDeadline)...)
 	errs = append(errs, validateDuration(path.Child("statusInterval"), args.StatusInterval, minStatusInterval, maxStatusInterval)...)
-	errs = append(errs, validateDuration(path.Child("resyncInterval"), args.ResyncInterval, minResyncInterval, maxResyncInterval)...)
 	errs = append(errs, validateDuration(path.Child("waitingForGangAfter"), args.WaitingForGangAfter, minHeldFor, maxHeldFor)...)
 	errs = append(errs, validateDuration(path.Child("needsCapacityAfter"), args.NeedsCapacityAfter, minHeldFor, maxHeldFor)...)
 	errs = append(errs, validateDuration(path.Child("singleSurplusAfter"), args.SingleSurplusAfter, minSurplusAfter, maxSurplusAfter)...)

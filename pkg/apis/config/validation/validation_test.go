@@ -22,7 +22,6 @@ func valid() *config.GangAdmissionArgs {
 		PlanBudget:          100_000,
 		PlanDeadline:        metav1.Duration{Duration: 200 * time.Millisecond},
 		StatusInterval:      metav1.Duration{Duration: 2 * time.Second},
-		ResyncInterval:      metav1.Duration{Duration: 5 * time.Second},
 		WaitingForGangAfter: metav1.Duration{Duration: 10 * time.Second},
 		NeedsCapacityAfter:  metav1.Duration{Duration: 2 * time.Second},
 		SingleSurplusAfter:  metav1.Duration{Duration: 2 * time.Second},
@@ -47,10 +46,6 @@ func TestBoundsOfDurations(t *testing.T) {
 		"statusInterval": {
 			argument: func(a *config.GangAdmissionArgs) *metav1.Duration { return &a.StatusInterval },
 			shortest: 100 * time.Millisecond, longest: time.Hour,
-		},
-		"resyncInterval": {
-			argument: func(a *config.GangAdmissionArgs) *metav1.Duration { return &a.ResyncInterval },
-			shortest: time.Second, longest: 5 * time.Minute,
 		},
 		"waitingForGangAfter": {
 			argument: func(a *config.GangAdmissionArgs) *metav1.Duration { return &a.WaitingForGangAfter },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package scheduler
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // The help begins with what the program is and how to configure it, in half a page, before the flags of the stock scheduler.
 func TestHelpBeginsWithWhatTheProgramIs(t *testing.T) {
 	t.Parallel()
-	cmd := newCommand()
+	cmd := NewCommand()
 	var out bytes.Buffer
 	cmd.SetOut(&out)
 	cmd.SetArgs([]string{"--help"})
@@ -61,12 +61,29 @@ func TestHelpPointsToTheArguments(t *testing.T) {
 
 func TestLogFormats(t *testing.T) {
 	t.Parallel()
-	if usage := newCommand().Flags().Lookup("logging-format").Usage; !strings.Contains(usage, `"json"`) || !strings.Contains(usage, `"text"`) {
+	if usage := NewCommand().Flags().Lookup("logging-format").Usage; !strings.Contains(usage, `"json"`) || !strings.Contains(usage, `"text"`) {
 		t.Errorf("--logging-format: %s", usage)
 	}
 	c := logsapi.NewLoggingConfiguration()
 	c.Format = logsapi.JSONLogFormat
 	if err := logsapi.Validate(c, nil, nil); len(err) > 0 {
 		t.Errorf("format json: %v", err)
+	}
+}
+
+// The guide shows the scheduler of a site that a test runs.
+func TestTheGuideShowsASiteScheduler(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("../../test/sitescheduler/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(source), "package main\n")
+	if !strings.Contains(string(page), "package main\n"+code) {
+		t.Error("docs/configuration.md does not show test/sitescheduler/main.go")
 	}
 }

@@ -10,35 +10,36 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// The plugins in another scheduler (docs/decisions, G19), which does not schedule the members of a plan back to back:
-// gangs are admitted, and are not left partly bound, even if plain pods take their nodes. Progress among such plain pods
-// is not guaranteed: they stop after a while.
-func TestForeignScheduler(t *testing.T) {
+// A site's own plugin in muster-scheduler (docs/decisions, G19): plans of gangs ask it, and its nodes stay empty.
+func TestPluginOfASite(t *testing.T) {
 	c := newCluster(t, 5)
-	c.startForeign()
-	c.createGang("alone", 8, 4)
-	c.untilBound("alone", 8)
-	c.untilAdmitted("alone")
-	c.deleteGang("alone")
-	contend(c, 3*time.Second, false)
+	c.change(c.nodes[0], func(n *corev1.Node) { n.Labels["example.com/quarantine"] = "yes" })
+	c.startSite()
+	c.createGang("too-large", 5, 8)
+	c.untilSays("too-large", v2alpha2.ReasonFragmented, "4 of 5 pods can be placed", "1 node: node(s) are in quarantine")
+	c.createGang("fits", 4, 8) // all other nodes
+	c.untilBound("fits", 4)
+	c.untilAdmitted("fits")
 }
 
-// startForeign builds test/foreignscheduler and runs it with the deployed configuration.
-func (c *cluster) startForeign() {
+// startSite builds test/sitescheduler and runs it with the deployed configuration and its plugin.
+func (c *cluster) startSite() {
 	c.t.Helper()
-	binary := filepath.Join(c.t.TempDir(), "foreignscheduler")
+	binary := filepath.Join(c.t.TempDir(), "sitescheduler")
 	// With the flags of the Makefile, whatever those of this test are: with other flags a whole scheduler is compiled
 	// again, which takes five to ten minutes on a busy machine.
-	build := exec.CommandContext(c.ctx, "go", "build", "-o", binary, "../../foreignscheduler")
+	build := exec.CommandContext(c.ctx, "go", "build", "-o", binary, "../../sitescheduler")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
 	began := time.Now()
 	if out, err := build.CombinedOutput(); err != nil {
-		c.t.Fatalf("building a foreign scheduler: %v after %s\n%s", err, time.Since(began), out)
+		c.t.Fatalf("building the scheduler of the site: %v after %s\n%s", err, time.Since(began), out)
 	}
 	c.t.Logf("built in %s", ms(time.Since(began)))
 	kubeconfig, err := cp.ServiceAccountKubeconfig(c.ctx, controlplane.MusterNamespace, "muster-scheduler")
@@ -46,6 +47,8 @@ func (c *cluster) startForeign() {
 	var config map[string]any
 	c.must(yaml.Unmarshal(schedulerConfig(c.t, settings{lease: map[string]any{"leaderElect": false}}), &config), "reading the configuration")
 	config["clientConnection"].(map[string]any)["kubeconfig"] = kubeconfig
+	filter := config["profiles"].([]any)[0].(map[string]any)["plugins"].(map[string]any)["filter"].(map[string]any)
+	filter["enabled"] = append(filter["enabled"].([]any), map[string]any{"name": "Quarantine"})
 	content, err := yaml.Marshal(config)
 	c.must(err, "writing the configuration")
 	file := filepath.Join(c.t.TempDir(), "config.yaml")
@@ -53,7 +56,7 @@ func (c *cluster) startForeign() {
 	port, err := controlplane.FreePort()
 	c.must(err, "finding a port")
 	c.scheduler = cp.NewProcess(controlplane.ProcessOptions{
-		Name: "foreignscheduler", Path: binary, ReadyURL: fmt.Sprintf("https://127.0.0.1:%d/readyz", port),
+		Name: "sitescheduler", Path: binary, ReadyURL: fmt.Sprintf("https://127.0.0.1:%d/readyz", port),
 		Args: []string{"--config=" + file, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "-v=2"},
 	})
