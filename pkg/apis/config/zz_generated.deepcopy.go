@@ -19,7 +19,6 @@ func (in *GangAdmissionArgs) DeepCopyInto(out *GangAdmissionArgs) {
 	out.BarrierTimeout = in.BarrierTimeout
 	out.PlanDeadline = in.PlanDeadline
 	out.StatusInterval = in.StatusInterval
-	out.ResyncInterval = in.ResyncInterval
 	out.WaitingForGangAfter = in.WaitingForGangAfter
 	out.NeedsCapacityAfter = in.NeedsCapacityAfter
 	out.SingleSurplusAfter = in.SingleSurplusAfter
