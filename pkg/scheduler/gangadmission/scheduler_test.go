@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-base/metrics/legacyregistry"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -133,6 +134,26 @@ func TestGangThatDoesNotFitCostsOneAttempt(t *testing.T) {
 		t.Errorf("cycles (-want +got):\n%s", diff)
 	}
 	c.node(wrappers.MakeNode("n1").GPUs(4)).wholeOf("a", 6)
+}
+
+// Not parallel: the counters are those of the process.
+func TestRefusedGangsCountAsAttempts(t *testing.T) {
+	refused := func() float64 {
+		families, err := legacyregistry.DefaultGatherer.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			for _, m := range family.Metric {
+				if labels := fmt.Sprint(m.Label); family.GetName() == "scheduler_schedule_attempts_total" && strings.Contains(labels, `"unschedulable"`) {
+					return m.Counter.GetValue()
+				}
+			}
+		}
+		return 0
+	}
+	before := refused()
+	newCluster(t).node(wrappers.MakeNode("n0").GPUs(3)).gang("a", 4).run().refused("a").eventually("counted", func() bool { return refused() > before })
 }
 
 func TestFailedBindingIsRepaired(t *testing.T) {

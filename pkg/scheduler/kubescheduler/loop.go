@@ -13,6 +13,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
 // MemberSource provides the members of a plan to the scheduling loop.
@@ -58,6 +59,7 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 	sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
 		members.Failed(info.Pod.UID)
 		if hooks.Gated(info.Pod) && members.Explained(ctx, info.Pod, status.AsError()) {
+			countRefusal(f, status, start)
 			queue.requeue(f, info.Pod)
 		} else {
 			failed(ctx, f, info, status, nominating, start)
@@ -106,6 +108,15 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 		return info, err
 	}
 	return queue
+}
+
+// countRefusal counts a failed cycle as the stock failure handler does.
+func countRefusal(f framework.Framework, status *fwk.Status, start time.Time) {
+	if status.IsRejected() {
+		metrics.PodUnschedulable(f.ProfileName(), metrics.SinceInSeconds(start))
+	} else {
+		metrics.PodScheduleError(f.ProfileName(), metrics.SinceInSeconds(start))
+	}
 }
 
 // requeue gates a pod again whose cycle has failed for a reason that the status of its PodGroup explains. It does
