@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -133,13 +134,13 @@ type SetFacts struct {
 }
 
 // whereWhy returns a text about where users find the reason why the minimum of replica i is not bound: in its
-// PodGroup, unless all of its pods name other schedulers. muster-scheduler ignores the PodGroup of such pods, so that
-// it has no status.
+// PodGroup, unless all of its pods name other schedulers than the default one. muster-scheduler ignores the PodGroup of
+// such pods, so that it has no status.
 func whereWhy(pcs *v1alpha1.PodCliqueSet, i int, ours string) string {
 	var names []string
 	for _, c := range pcs.Spec.Template.CliquesInOrder() {
 		name := cmp.Or(c.Spec.PodSpec.SchedulerName, ours)
-		if name == ours || name == v1alpha1.DefaultSchedulerName {
+		if name == ours || name == v1alpha1.DefaultSchedulerName || name == corev1.DefaultSchedulerName {
 			return fmt.Sprintf("PodGroup %s says why", naming.PodGroup(pcs.Name, i))
 		}
 		names = append(names, name)

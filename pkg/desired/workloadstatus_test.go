@@ -9,12 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 // conditionText returns conditions as text, one per line.
@@ -343,5 +345,23 @@ func TestRecordedReplicas(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The scheduler leaves the PodGroup of pods of another scheduler alone, unless it is the default one.
+func TestWhereUsersFindWhyPodsAreNotBound(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"":                            "PodGroup s-0 says why",
+		"ours":                        "PodGroup s-0 says why",
+		corev1.DefaultSchedulerName:   "PodGroup s-0 says why",
+		v1alpha1.DefaultSchedulerName: "PodGroup s-0 says why",
+		"another":                     "its pods are left to another, and their events say why",
+	} {
+		set := wrappers.MakePodCliqueSet("s", "ns").Clique("a", 1).Obj()
+		set.Spec.Template.Cliques[0].Spec.PodSpec.SchedulerName = name
+		if got := whereWhy(set, 0, "ours"); got != want {
+			t.Errorf("scheduler %q: %q, want %q", name, got, want)
+		}
 	}
 }

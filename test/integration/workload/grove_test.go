@@ -143,15 +143,18 @@ func settled(all map[string]inventory) bool {
 }
 
 // A manifest that names a scheduler keeps it. If that is a profile of muster-scheduler, the set is admitted as a gang,
-// whatever the name; otherwise the PodGroup reports pods of another scheduler.
+// whatever the name. Otherwise muster-scheduler leaves the PodGroup alone, except that it says what to change if the pods
+// are those of the default scheduler: their schedulerName may have been forgotten.
 func TestNamedSchedulers(t *testing.T) {
 	for _, name := range []string{"kai-scheduler", "default-scheduler"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 1)
 			w.kubectl("apply", "--server-side", "-f", "testdata/grove/"+name+".yaml")
 			w.untilPods(map[string]int{"named-0-web": 1, "named-0-engine": 2}, false)
-			// muster-scheduler ignores pods of another scheduler: it does not write the status of their PodGroup.
-			w.until("the PodGroup is left alone", podGroups, func(objects []*unstructured.Unstructured) bool {
+			w.until("the PodGroup is left alone, or says what to change", podGroups, func(objects []*unstructured.Unstructured) bool {
+				if name == corev1.DefaultSchedulerName {
+					return len(objects) == 1 && strings.Contains(conditionOf(objects[0], v2alpha2.ConditionSatisfied, "message"), "set schedulerName muster-scheduler")
+				}
 				return len(objects) == 1 && conditionOf(objects[0], v2alpha2.ConditionSatisfied, "status") == ""
 			})
 			for _, p := range w.pods() {
