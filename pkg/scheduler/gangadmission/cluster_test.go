@@ -56,6 +56,7 @@ type cluster struct {
 	answer  func(ctx context.Context, pod string) error // called before a binding reaches the API server
 	onPop   func(pod string)
 	onCycle func(pod string) bool                         // used by the plugin moody: whether the real cycle refuses the node
+	cycles  int                                           // of onCycle
 	plugins func(p *kubeconfig.Plugins)                   // modifies the built-in profile
 	end     func(error)                                   // instead of ending the process; nil: the usual
 	wrap    func(framework.Framework) framework.Framework // wraps the profile before any pod is scheduled; nil: no wrapper

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 
@@ -256,12 +257,14 @@ func (s memberSource) Pace() {
 	}
 }
 
+// Explained implements kubescheduler.MemberSource. Of a plan that was aborted only the member that is the cause is
+// reported by the stock scheduler.
 func (s memberSource) Explained(ctx context.Context, pod *corev1.Pod, err error) bool {
 	if kubescheduler.NoNodes(err) {
 		s.g.refuseWithoutNodes(ctx, pod)
 		return true
 	}
-	return kubescheduler.RejectedBy(err, Name)
+	return kubescheduler.RejectedBy(err, Name) || err != nil && strings.Contains(err.Error(), gangstate.PlanAborted)
 }
 
 func (s memberSource) Failed(uid types.UID) {

@@ -156,6 +156,38 @@ func TestRefusedGangsCountAsAttempts(t *testing.T) {
 	newCluster(t).node(wrappers.MakeNode("n0").GPUs(3)).gang("a", 4).run().refused("a").eventually("counted", func() bool { return refused() > before })
 }
 
+// The member whose node refuses it has the condition, and event, of the stock scheduler. The others, which were assumed and wait for it,
+// have none: there is one cause, and the PodGroup reports it.
+func TestAnAbortIsToldOnce(t *testing.T) {
+	t.Parallel()
+	const n = 20
+	c := newCluster(t)
+	refused := ""
+	c.onCycle = func(pod string) bool { // the last one, once
+		c.cycles++
+		if c.cycles == n && refused == "" {
+			refused = pod
+		}
+		return pod == refused && c.cycles == n
+	}
+	c.node(wrappers.MakeNode("n0").GPUs(n)).gang("a", n).run().wholeOf("a", n)
+	var told []string
+	for _, a := range c.client.Actions() {
+		patch, ok := a.(clienttesting.PatchAction)
+		if !ok || a.GetSubresource() != "status" {
+			continue
+		}
+		for _, why := range []string{"in a bad mood", gangstate.PlanAborted} {
+			if strings.Contains(string(patch.GetPatch()), why) {
+				told = append(told, patch.GetName()+": "+why)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{refused + ": in a bad mood"}, told); diff != "" {
+		t.Errorf("conditions of pods (-want +got):\n%s", diff)
+	}
+}
+
 func TestFailedBindingIsRepaired(t *testing.T) {
 	for name, post := range map[string]bool{"not posted": false, "posted, and the answer lost": true} {
 		t.Run(name, func(t *testing.T) {

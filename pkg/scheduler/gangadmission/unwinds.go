@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
 
 // unwinds contains assumed members of aborted plans whose preparation must be cancelled.
@@ -30,7 +32,7 @@ func (g *Gangs) cancel(uids []types.UID) {
 		for _, h := range g.handles {
 			if pod := h.GetPodInPreBind(uid); pod != nil {
 				found = true
-				pod.CancelPod("the plan of its gang was aborted")
+				pod.CancelPod(gangstate.PlanAborted)
 			}
 		}
 		return found

@@ -24,7 +24,7 @@ func (r *Registry) Arrive(ctx context.Context, uid types.UID, timeout time.Durat
 	select {
 	case <-p.opened:
 	case <-p.failed:
-		err = fmt.Errorf("the plan of its gang was aborted: %s", p.Reason(r))
+		err = fmt.Errorf(PlanAborted+": %s", p.Reason(r))
 	case <-timer.C():
 		r.Abort(uid, AbortLate, fmt.Sprintf("a member was not ready to be bound within %s", timeout), r.clock.Now())
 		err = fmt.Errorf("waited %s for the other members of the gang to be ready to be bound", timeout)

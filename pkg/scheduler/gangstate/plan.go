@@ -58,6 +58,9 @@ type plannedMember struct {
 	settled bool
 }
 
+// PlanAborted is what errors of members of an aborted plan begin with.
+const PlanAborted = "the plan of its gang was aborted"
+
 // Has reports whether the pod is a member of the plan. The leader need not be a member: a gang may start without it.
 func (p *Plan) Has(uid types.UID) bool {
 	_, ok := p.places[uid]
@@ -191,7 +194,7 @@ func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
 	case p == nil || m == nil:
 		return fmt.Errorf("no plan of its gang is in force")
 	case p.aborted:
-		return fmt.Errorf("the plan of its gang was aborted: %s", p.reason)
+		return fmt.Errorf(PlanAborted+": %s", p.reason)
 	case m.state != pending:
 		return fmt.Errorf("the pod already has a node")
 	case p.member(uid).node != node:
@@ -222,7 +225,7 @@ func (r *Registry) Permit(uid types.UID) error {
 	case p == nil:
 		return fmt.Errorf("no plan of its gang is in force")
 	case p.aborted:
-		return fmt.Errorf("the plan of its gang was aborted: %s", p.reason)
+		return fmt.Errorf(PlanAborted+": %s", p.reason)
 	}
 	return nil
 }
