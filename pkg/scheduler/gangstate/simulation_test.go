@@ -212,7 +212,8 @@ func (s *simulation) repair() {
 	}
 }
 
-// noteMinimums records the pods of gangs whose minimum is bound.
+// noteMinimums records the pods of gangs whose minimum is bound. A pod whose release was recorded before is not counted: the
+// decision stands, and the gang may start without it before it is deleted.
 func (s *simulation) noteMinimums() {
 	for key, group := range s.groups {
 		tree, err := podgroup.Tree(&group.Spec)
@@ -221,7 +222,7 @@ func (s *simulation) noteMinimums() {
 		}
 		bound, pods := gang.Counts{}, []types.UID{}
 		for uid, p := range s.pods {
-			if p.Annotations[v2alpha2.PodGroupAnnotation] == key.Name && p.Spec.NodeName != "" && p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodFailed {
+			if p.Annotations[v2alpha2.PodGroupAnnotation] == key.Name && p.Spec.NodeName != "" && p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodFailed && !HasReleaseCondition(p) {
 				bound[p.Labels[v2alpha2.SubGroupLabel]]++
 				pods = append(pods, uid)
 			}
