@@ -23,7 +23,8 @@ import (
 
 // The functions below return the object's own status with current values; fields they do not manage are kept. Equal
 // facts give an equal status at any time, except that pods become available after minReadySeconds: otherwise now is used
-// only as the transition time of a condition whose status changes, and as the time of a new error. The caller compares with equality.Semantic and writes only differences.
+// only as the transition time of a condition whose status changes, and as the time of a new error. The caller compares
+// with equality.Semantic and writes only differences.
 
 // Problem is a reason why the desired state of an object cannot be reached.
 type Problem struct {
@@ -93,6 +94,9 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupFacts, now
 		follow(&s.CurrentPodCliqueSetGenerationHash, observed.GenerationHash(group), s.UpdatedReplicas >= group.Spec.Replicas, false)
 	}
 	breach := judgeGroup(group, &s, wanted, needed, f.Delay, now.Time)
+	if f.Failed && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionMinAvailableBreached) {
+		breach = lifecycle.Breach{Undecided: true, WasAvailable: s.WasAvailable} // the condition still says what was missing
+	}
 	s.WasAvailable = breach.WasAvailable
 	s.TerminationDeadline = optionalTime(earliest(breach.Deadline, f.NextTermination))
 	available := yesNo(v1alpha1.ConditionAvailable, s.AvailableReplicas >= needed, v1alpha1.ReasonSufficientReplicas, v1alpha1.ReasonInsufficientReplicas)

@@ -201,9 +201,13 @@ func TestScalingGroupStatus(t *testing.T) {
 	if since := ScalingGroupStatus(group, below, now).MinAvailableBreachedSince; since == nil {
 		t.Error("a breach has no beginning")
 	}
-	below.Failed = true
-	if since := ScalingGroupStatus(group, below, now).MinAvailableBreachedSince; since != nil {
-		t.Errorf("the group of a workload that has failed is in breach since %v", since)
+	breached := group.DeepCopy()
+	breached.Status, below.Failed = ScalingGroupStatus(group, below, now), true
+	if breached.Status = ScalingGroupStatus(breached, below, now); breached.Status.MinAvailableBreachedSince != nil {
+		t.Errorf("the group of a workload that has failed is in breach since %v", breached.Status.MinAvailableBreachedSince)
+	}
+	if diff := cmp.Diff(breached.Status, ScalingGroupStatus(breached, below, metav1.NewTime(now.Add(time.Hour)))); diff != "" {
+		t.Errorf("an hour later (-before +after):\n%s", diff)
 	}
 	group.Spec.MinAvailable = nil
 	if got := *ScalingGroupStatus(group, GroupFacts{}, now).MinAvailable; got != 1 {

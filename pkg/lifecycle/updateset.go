@@ -261,6 +261,7 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 		d.State = UpdateState{Updating, fmt.Sprintf("updating replica %d since %s; %s", index, Timestamp(now), old)}
 	case below > 0:
 		d.State = UpdateState{UpdatePartitionReached, fmt.Sprintf("replicas from index %d on are of the present template; %s", u.Partition, old)}
+		d.RequeueAfter = p.rest(u.StalledAfter, now)
 		return d
 	default:
 		p.end(now)

@@ -93,6 +93,28 @@ func TestJobThatCrashesAtTheStart(t *testing.T) {
 	c.Timeline.Golden(t, "job-crashes")
 }
 
+// TestJobThatHasFailedIsLeftAlone: nothing is written any more.
+func TestJobThatHasFailedIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+	c.Create(trainingSet(1, v1alpha1.TrainingSpec{}))
+	c.Advance(time.Minute)
+	exit(c, "job-0-launcher", 1)
+	c.Advance(time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseFailed, 0, v1alpha1.ReasonMaxRestartsExceeded)
+	writes := 0
+	c.API.watch(func(Change) { writes++ })
+	c.Advance(10 * time.Minute)
+	if writes > 0 {
+		c.Fatalf("%d writes in ten minutes", writes)
+	}
+	for _, g := range All[*v1alpha1.PodCliqueScalingGroup](c) {
+		if since := g.Status.MinAvailableBreachedSince; since != nil {
+			c.Fatalf("%s is in breach since %s", g.Name, since)
+		}
+	}
+}
+
 func TestJobThatFailsTwiceAndSucceeds(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	c.Timeline.Say("a job with 2 restarts is created")

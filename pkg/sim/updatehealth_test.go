@@ -241,3 +241,24 @@ func TestPausedAtCreationAndAYearOfReadiness(t *testing.T) {
 	wantUpdated(c)
 	wantAvailable(c, 6)
 }
+
+// TestACanaryThatStays: what the updated replica loses while the partition is reached neither stalls the update, which has
+// nothing to do, nor reports the partition again.
+func TestACanaryThatStays(t *testing.T) {
+	t.Parallel()
+	c := newService(t, Nodes(6, 3), 3, func(s *v1alpha1.PodCliqueSet) {
+		s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.RollingRecreateStrategyType,
+			RollingRecreate: &v1alpha1.RollingRecreateUpdateStrategy{Partition: ptr.To(int32(2))}}
+	})
+	image(c, podCliqueSet(), "registry.example/main:2", "web")
+	c.Advance(5 * time.Minute)
+	for range 4 {
+		c.Advance(time.Hour)
+		for _, pod := range podsOf(c, "chat-2-web")[:2] {
+			userDeletes(c, pod)
+		}
+		c.Advance(time.Minute)
+	}
+	wantEvents(c, 1, v1alpha1.EventPartitionReached)
+	wantEvents(c, 0, v1alpha1.EventUpdateStalled)
+}

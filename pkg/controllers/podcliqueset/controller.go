@@ -44,6 +44,7 @@ type Reconciler struct {
 	unwritten          children.Since       // statuses that differ from the written ones, by UID
 	stories            children.Memory[story]
 	trials             children.Memory[trial]
+	stops              children.Memory[string] // the latest reason and generation with which a stop of an update was reported
 }
 
 // New returns a Reconciler. c reads from the cache, live from the API server. schedulerName is set on pods whose

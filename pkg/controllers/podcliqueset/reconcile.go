@@ -53,6 +53,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		metrics.UnderWay(v1alpha1.KindPodCliqueSet, request.String(), 0)
 		r.stories.Forget(request.NamespacedName)
 		r.trials.Forget(request.NamespacedName)
+		r.stops.Forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if live.DeletionTimestamp != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/observed"
 )
 
@@ -209,8 +210,20 @@ func (r *Reconciler) reportUpdate(before, after *v1alpha1.PodCliqueSet, d *lifec
 		metrics.UpdateStalled()
 		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventUpdateStalled, v1alpha1.ActionUpdate, "The update has stalled: %s", d.State.Message)
 	case lifecycle.UpdatePaused:
-		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventUpdatePaused, v1alpha1.ActionUpdate, "No further unit is replaced: %s", d.State.Message)
+		r.reportStop(before, after, v1alpha1.EventUpdatePaused, "No further unit is replaced: "+d.State.Message)
 	case lifecycle.UpdatePartitionReached:
-		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventPartitionReached, v1alpha1.ActionUpdate, "No further replica is updated: %s", d.State.Message)
+		r.reportStop(before, after, v1alpha1.EventPartitionReached, "No further replica is updated: "+d.State.Message)
 	}
+}
+
+// reportStop emits the event that an update stops because the spec says so, once for each version of the spec: the state may
+// be interrupted, for example by an updated replica that loses a pod.
+func (r *Reconciler) reportStop(before, after *v1alpha1.PodCliqueSet, event, note string) {
+	key := func(reason string) string { return fmt.Sprintf("%s/%d", reason, after.Generation) }
+	reported := r.stops.Of(after, func() string { return key(string(observed.UpdateState(before.Status.Conditions).Reason)) })
+	if *reported == key(event) {
+		return
+	}
+	*reported = key(event)
+	r.recorder.Eventf(after, nil, corev1.EventTypeNormal, event, v1alpha1.ActionUpdate, "%s", message.Truncate(note, message.MaxCondition))
 }

@@ -40,10 +40,10 @@ const (
 	// --stalled-update-after.
 	EventUpdateStalled = "UpdateStalled"
 	// EventUpdatePaused, Normal, on a PodCliqueSet: updateStrategy.rollingRecreate.paused stops an update. What is being
-	// replaced is completed.
+	// replaced is completed. Once for each version of the spec.
 	EventUpdatePaused = "UpdatePaused"
 	// EventPartitionReached, Normal, on a PodCliqueSet: the replicas from updateStrategy.rollingRecreate.partition on have
-	// been updated; those below keep their template.
+	// been updated; those below keep their template. Once for each version of the spec.
 	EventPartitionReached = "PartitionReached"
 	// EventTemplateRejected, Warning, on a PodCliqueSet: the template has changed, and the API server rejects a pod of
 	// the new one, which was created with dry-run. Nothing is replaced until it is accepted or the template is changed.
