@@ -57,6 +57,7 @@ type cluster struct {
 	onPop   func(pod string)
 	onCycle func(pod string) bool                         // used by the plugin moody: whether the real cycle refuses the node
 	cycles  int                                           // of onCycle
+	prepare func(pod string) *fwk.Status                  // PreBind of the plugin moody
 	plugins func(p *kubeconfig.Plugins)                   // modifies the built-in profile
 	end     func(error)                                   // instead of ending the process; nil: the usual
 	wrap    func(framework.Framework) framework.Framework // wraps the profile before any pod is scheduled; nil: no wrapper
@@ -87,6 +88,26 @@ func (m moody) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, 
 		return fwk.NewStatus(fwk.Unschedulable, "in a bad mood")
 	}
 	return nil
+}
+
+// PreBindPreFlight implements fwk.PreBindPlugin.
+func (moody) PreBindPreFlight(context.Context, fwk.CycleState, *corev1.Pod, string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
+	return nil, nil
+}
+
+// PreBind implements fwk.PreBindPlugin, in clusters with prepares.
+func (m moody) PreBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
+	return m.c.prepare(pod.Name)
+}
+
+// prepares is the option of a cluster in which the plugin moody prepares pods.
+func prepares(pod func(name string) *fwk.Status) clusterOption {
+	return func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
+		c.prepare = pod
+		c.plugins = func(p *kubeconfig.Plugins) {
+			p.PreBind.Enabled = append(p.PreBind.Enabled, kubeconfig.Plugin{Name: "Moody"})
+		}
+	}
 }
 
 // slowClient delays a binding until answer returns. The fake clientset itself processes one request at a time.

@@ -219,6 +219,9 @@ func (g *Gangs) refuseWithoutNodes(ctx context.Context, pod *corev1.Pod) {
 // leads records that the scheduling loop runs in this process.
 func (g *Gangs) leads() {
 	g.lead.Do(func() {
+		if g.wakeups == nil {
+			g.end(errNotAttached)
+		}
 		g.registry.SetLeading()
 		close(g.leading)
 	})
@@ -257,8 +260,8 @@ func (s memberSource) Pace() {
 	}
 }
 
-// Explained implements kubescheduler.MemberSource. Of a plan that was aborted only the member that is the cause is
-// reported by the stock scheduler.
+// Explained implements kubescheduler.MemberSource. Of a plan that was aborted, only a member that is the cause is reported by
+// the stock scheduler; the log has the reason of every abort.
 func (s memberSource) Explained(ctx context.Context, pod *corev1.Pod, err error) bool {
 	if kubescheduler.NoNodes(err) {
 		s.g.refuseWithoutNodes(ctx, pod)

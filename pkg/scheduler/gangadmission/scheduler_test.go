@@ -188,6 +188,46 @@ func TestAnAbortIsToldOnce(t *testing.T) {
 	}
 }
 
+// The stock scheduler announces the node of a pod that is prepared before its binding (status.nominatedNodeName). The
+// members of an aborted plan have none left while the gang waits.
+func TestMembersOfAnAbortedPlanHaveNoNominatedNode(t *testing.T) {
+	t.Parallel()
+	var attempts atomic.Int32
+	again := make(chan struct{})
+	c := newCluster(t, prepares(func(pod string) *fwk.Status {
+		if pod != "a-2" {
+			return nil
+		}
+		if attempts.Add(1) > 1 {
+			<-again
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond) // the others wait for it
+		return fwk.NewStatus(fwk.Error, "no volume")
+	})).node(wrappers.MakeNode("n0").GPUs(3)).gang("a", 3)
+	nominated := func() int {
+		n := 0
+		for _, a := range c.client.Actions() {
+			if patch, ok := a.(clienttesting.PatchAction); ok && strings.Contains(string(patch.GetPatch()), `"nominatedNodeName":"n0"`) {
+				n++
+			}
+		}
+		return n
+	}
+	removed := func() int {
+		n := 0
+		for _, a := range c.client.Actions() {
+			if patch, ok := a.(clienttesting.PatchAction); ok && strings.Contains(string(patch.GetPatch()), `"nominatedNodeName":null`) {
+				n++
+			}
+		}
+		return n
+	}
+	c.run().eventually("the nodes of all three announced and removed", func() bool { return nominated() >= 3 && removed() >= 3 })
+	close(again)
+	c.wholeOf("a", 3)
+}
+
 func TestFailedBindingIsRepaired(t *testing.T) {
 	for name, post := range map[string]bool{"not posted": false, "posted, and the answer lost": true} {
 		t.Run(name, func(t *testing.T) {
@@ -446,9 +486,13 @@ func TestWithoutAttachTheProcessEnds(t *testing.T) {
 	ended := make(chan error, 1)
 	c := newCluster(t, func(c *cluster, attach *bool, _ *config.GangAdmissionArgs) {
 		*attach = false
-		c.end = func(err error) { ended <- err }
+		c.end = func(err error) {
+			select {
+			case ended <- err:
+			default: // the process would have ended
+			}
+		}
 	}).node(wrappers.MakeNode("n0").GPUs(10)).gang("a", 2).run()
-	c.pod(wrappers.MakePod("plain", "ml")).eventually("a plain pod bound", func() bool { return len(c.boundOf("plain")) == 1 })
 	if err := <-ended; !strings.Contains(err.Error(), "pkg/scheduler.NewCommand") {
 		t.Errorf("error %v", err)
 	}

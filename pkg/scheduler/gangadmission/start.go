@@ -50,7 +50,10 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 			}
 			return class.Value, true
 		},
-		Aborted:    func(cause gangstate.AbortCause) { plansAborted.WithLabelValues(string(cause)).Inc() },
+		Aborted: func(gang gangstate.Key, cause gangstate.AbortCause, reason string) {
+			plansAborted.WithLabelValues(string(cause)).Inc()
+			logger.V(2).Info("Plan aborted", "podGroup", gang, "cause", cause, "reason", reason)
+		},
 		UnknownKey: func() { g.keys.Ask() },
 	})
 	g.keys = markkeys.New(markkeys.Options{

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/message"
 )
 
 // Arrive is called by the binding of a member when the member itself is ready to be bound. It returns nil when all
@@ -26,8 +27,9 @@ func (r *Registry) Arrive(ctx context.Context, uid types.UID, timeout time.Durat
 	case <-p.failed:
 		err = fmt.Errorf(PlanAborted+": %s", p.Reason(r))
 	case <-timer.C():
-		r.Abort(uid, AbortLate, fmt.Sprintf("a member was not ready to be bound within %s", timeout), r.clock.Now())
-		err = fmt.Errorf("waited %s for the other members of the gang to be ready to be bound", timeout)
+		missing := p.notArrived(r)
+		r.Abort(uid, AbortLate, fmt.Sprintf("not ready to be bound within %s: %s", timeout, missing), r.clock.Now())
+		err = fmt.Errorf("waited %s for other members of the gang to be ready to be bound: %s", timeout, missing)
 	case <-ctx.Done():
 		r.Abort(uid, AbortLate, "the scheduler is stopping", r.clock.Now())
 		err = ctx.Err()
@@ -50,6 +52,7 @@ func (r *Registry) arrive(uid types.UID) (*Plan, error) {
 		return nil, fmt.Errorf("no plan of its gang is in force")
 	}
 	if !p.aborted {
+		p.member(uid).arrived = true
 		p.arrived++
 		if p.arrived == len(p.members) && !p.open {
 			if r.makesWhole(p) {
@@ -63,6 +66,22 @@ func (r *Registry) arrive(uid types.UID) (*Plan, error) {
 	}
 	return p, nil
 }
+
+// notArrived returns the names of the members that have not arrived at the barrier.
+func (p *Plan) notArrived(r *Registry) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var names []string
+	for i := range p.members {
+		if m := &p.members[i]; !m.arrived {
+			names = append(names, m.member.pod.Name)
+		}
+	}
+	return message.List(names, maxLate, len(names), ", ")
+}
+
+// maxLate is the number of members that are named because they are not ready to be bound.
+const maxLate = 5
 
 // makesWhole reports whether the groups that the plan starts have their minimum, counting the plan's members and the
 // other bound pods. For a minimum this is the tree that was planned; for any other plan it is each sub-group without

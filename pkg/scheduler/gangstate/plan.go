@@ -55,6 +55,7 @@ type plannedMember struct {
 	leaf    string // of Plan.tree
 	node    string
 	assumed bool
+	arrived bool // at the barrier
 	settled bool
 }
 
@@ -328,7 +329,7 @@ func (r *Registry) abort(p *Plan, cause AbortCause, reason string) {
 	p.aborted, p.reason = true, reason
 	close(p.failed)
 	if r.opts.Aborted != nil {
-		r.opts.Aborted(cause)
+		r.opts.Aborted(p.Gang, cause, reason)
 	}
 	if r.committing == p {
 		r.committing = nil

@@ -339,7 +339,7 @@ func TestAbortsAreCountedByCause(t *testing.T) {
 			t.Parallel()
 			s := begin(t).group(podGroup().MinMember(2)).members("a", "b").leads("a").commits("a", "b")
 			var got []AbortCause
-			s.r.opts.Aborted = func(cause AbortCause) { got = append(got, cause) }
+			s.r.opts.Aborted = func(_ Key, cause AbortCause, _ string) { got = append(got, cause) }
 			tc.fails(s)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("causes (-want +got):\n%s", diff)

@@ -58,7 +58,7 @@ type Options struct {
 	Priority func(name string) (int32, bool)
 	// Aborted is called for every plan that is aborted before any member was bound; nil: no callback. It must not
 	// call the Registry.
-	Aborted func(cause AbortCause)
+	Aborted func(gang Key, cause AbortCause, reason string)
 	// UnknownKey is called when a pod's mark names an unknown key; nil: no callback. It must not call the Registry.
 	UnknownKey func()
 }

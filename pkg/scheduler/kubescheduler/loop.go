@@ -8,12 +8,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
+	"k8s.io/kubernetes/pkg/scheduler/util"
 )
 
 // MemberSource provides the members of a plan to the scheduling loop.
@@ -60,6 +62,9 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 		members.Failed(info.Pod.UID)
 		if hooks.Gated(info.Pod) && members.Explained(ctx, info.Pod, status.AsError()) {
 			countRefusal(f, status, start)
+			if nominating.Mode() == fwk.ModeOverride {
+				clearNomination(ctx, f, info.Pod)
+			}
 			queue.requeue(f, info.Pod)
 		} else {
 			failed(ctx, f, info, status, nominating, start)
@@ -116,6 +121,20 @@ func countRefusal(f framework.Framework, status *fwk.Status, start time.Time) {
 		metrics.PodUnschedulable(f.ProfileName(), metrics.SinceInSeconds(start))
 	} else {
 		metrics.PodScheduleError(f.ProfileName(), metrics.SinceInSeconds(start))
+	}
+}
+
+// clearNomination removes the node that the binding cycle announced for a pod (status.nominatedNodeName), as the stock
+// failure handler does.
+func clearNomination(ctx context.Context, f framework.Framework, pod *corev1.Pod) {
+	newest, err := f.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
+	if err != nil || newest.UID != pod.UID || newest.Status.NominatedNodeName == "" {
+		return
+	}
+	cleared := newest.Status.DeepCopy()
+	cleared.NominatedNodeName = ""
+	if err := util.PatchPodStatus(ctx, f.ClientSet(), newest.Name, newest.Namespace, &newest.Status, cleared); err != nil && !apierrors.IsNotFound(err) {
+		klog.FromContext(ctx).Error(err, "Failed to remove the nominated node of a pod; its next attempt will", "pod", klog.KObj(newest))
 	}
 }
 
