@@ -118,6 +118,12 @@ func samePod(pod *corev1.Pod, set *v1alpha1.PodCliqueSet) bool {
 	return t != nil && t.Spec.PodSpec.Containers[0].Image == pod.Spec.Containers[0].Image && t.Annotations["version"] == pod.Annotations["version"]
 }
 
+// sameClique is samePod for a PodClique.
+func sameClique(q *v1alpha1.PodClique, set *v1alpha1.PodCliqueSet) bool {
+	t := set.Spec.Template.Clique(q.Labels[v1alpha1.LabelTemplateName])
+	return t != nil && t.Spec.PodSpec.Containers[0].Image == q.Spec.PodSpec.Containers[0].Image && t.Annotations["version"] == q.Annotations["version"]
+}
+
 // isSurplus reports whether the index of a pod is beyond what its PodClique wants. replicas are by name.
 func isSurplus(pod *corev1.Pod, replicas map[string]int) bool {
 	return naming.Index(pod.Labels, v1alpha1.LabelPodIndex) >= replicas[pod.Labels[v1alpha1.LabelPodClique]]

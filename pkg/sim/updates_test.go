@@ -280,10 +280,14 @@ func (w *updateWatch) checkGroup(g *v1alpha1.PodCliqueScalingGroup) error {
 		if w.attempts[key] = entry.Attempt; entry.Attempt <= was || entry.Reason != v1alpha1.ReasonUpdate {
 			continue
 		}
-		outdated := false
+		set := w.sets[g.Labels[v1alpha1.LabelPartOf]]
+		outdated := set != nil && set.Status.ObservedGeneration != set.Generation // edited a moment ago: the controllers go by the former template
 		for _, pod := range w.pods {
 			q := w.cliqueOf(pod)
 			outdated = outdated || q != nil && owner(q) == g.UID && observed.GroupReplicaIndex(q) == j && w.isOutdated(pod, q)
+		}
+		for _, q := range w.cliques { // one that has no pods yet
+			outdated = outdated || set != nil && owner(q) == g.UID && observed.GroupReplicaIndex(q) == j && !sameClique(q, set)
 		}
 		switch available, needed := w.available[g.Name], lifecycle.GroupMinimum(g.Spec.MinAvailable, g.Spec.Replicas); {
 		case !outdated:

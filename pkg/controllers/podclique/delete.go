@@ -126,7 +126,7 @@ func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique,
 		switch deletions[i].Reason {
 		case lifecycle.DeletedUpdate:
 			if !deletions[i].Pod.Ready {
-				return r.children.DeleteVersion(ctx, pod) // it may have become ready
+				return r.deleteUnready(ctx, pod)
 			}
 		case lifecycle.DeletedCancelled:
 			return r.children.DeleteVersion(ctx, pod) // it may have been given a node, or have started
@@ -158,6 +158,15 @@ func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique,
 		}
 	}
 	return nil
+}
+
+// deleteUnready deletes a pod that is not ready, unless it has become ready: it may have changed, or its node may respond
+// again and the cache not show it yet.
+func (r *Reconciler) deleteUnready(ctx context.Context, pod *corev1.Pod) error {
+	if observed.IsReady(pod) && !r.children.LiveUnreachable(ctx)(pod.Spec.NodeName) {
+		return apierrors.NewConflict(corev1.Resource("pods"), pod.Name, errors.New("its node responds again"))
+	}
+	return r.children.DeleteVersion(ctx, pod)
 }
 
 // describe returns a text that names a few pods.
