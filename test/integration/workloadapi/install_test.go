@@ -86,10 +86,24 @@ func (i *installation) collectGarbage(ctx context.Context) {
 	i.t.Helper()
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}
 	i.create(owner)
-	i.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owned", OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}}})
-	check(i.t, i.Delete(ctx, owner))
-	err := controlplane.Until(ctx, i.cp.Client().CoreV1().ConfigMaps(i.namespace), metav1.ListOptions{FieldSelector: "metadata.name=owned"},
+	i.collected(ctx, "owned", metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID},
+		func() { check(i.t, i.Delete(ctx, owner)) })
+}
+
+// knowPodCliques waits until the garbage collector knows the kind PodClique: it discovers kinds twice a minute, and what a
+// CRD takes with it before is not seen by it.
+func (i *installation) knowPodCliques(ctx context.Context) {
+	i.t.Helper()
+	i.collected(ctx, "owned-by-a-podclique", metav1.OwnerReference{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindPodClique, Name: "gone", UID: "gone"}, func() {})
+}
+
+// collected creates an object with an owner, calls remove, which removes the owner, and waits until the object is gone.
+func (i *installation) collected(ctx context.Context, name string, owner metav1.OwnerReference, remove func()) {
+	i.t.Helper()
+	i.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{owner}}})
+	remove()
+	err := controlplane.Until(ctx, i.cp.Client().CoreV1().ConfigMaps(i.namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + name},
 		func(owned []*corev1.ConfigMap) bool { return len(owned) == 0 })
 	if err != nil {
 		i.t.Fatalf("waiting for the garbage collector: %v", err)
@@ -147,6 +161,7 @@ func TestInstallAndUninstall(t *testing.T) {
 	i.create(job)
 	i.pods(ctx, 15+int(job.Spec.Template.Cliques[0].Spec.Replicas))
 
+	i.knowPodCliques(ctx)
 	i.kubectl("delete -k ../../../manifests")
 	for _, p := range i.running {
 		p.Kill()
