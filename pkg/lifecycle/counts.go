@@ -27,7 +27,7 @@ func NextAvailable(pods []Pod, minReady time.Duration, now time.Time) time.Durat
 	next := time.Duration(0)
 	for _, p := range pods {
 		if p.isReady() && !p.Terminating && !p.IsAvailable(minReady, now) {
-			next = Sooner(next, until(p.ReadySince.Add(minReady), now))
+			next = Sooner(next, delayUntil(p.ReadySince.Add(minReady), now))
 		}
 	}
 	return next

@@ -244,7 +244,7 @@ func DecidePods(c CliquePods, now time.Time) PodDecision {
 
 // after requests the next decision at time t.
 func (d *PodDecision) after(t, now time.Time) {
-	d.RequeueAfter = Sooner(d.RequeueAfter, until(t, now))
+	d.RequeueAfter = Sooner(d.RequeueAfter, delayUntil(t, now))
 }
 
 // replaceEnded deletes a pod that ended once its back-off is over, and adds the end to the history; its successor is

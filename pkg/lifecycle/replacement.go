@@ -248,7 +248,7 @@ func DecideUnit(u Unit, now time.Time) UnitDecision {
 		}
 		d.Waits = append(d.Waits, p)
 		if p.Terminating && p.Unreachable {
-			d.RequeueAfter = Sooner(d.RequeueAfter, until(p.GraceEnds, now))
+			d.RequeueAfter = Sooner(d.RequeueAfter, delayUntil(p.GraceEnds, now))
 		}
 	}
 	slices.Sort(d.Delete)

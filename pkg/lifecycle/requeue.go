@@ -17,8 +17,8 @@ func RequeueAfter(decisions []UnitDecision, raised bool) time.Duration {
 	return after
 }
 
-// until returns the time from now until t, at least a millisecond: a delay of 0 means that none is set.
-func until(t, now time.Time) time.Duration { return max(t.Sub(now), time.Millisecond) }
+// delayUntil returns the time from now until t, at least a millisecond: a delay of 0 means that none is set.
+func delayUntil(t, now time.Time) time.Duration { return max(t.Sub(now), time.Millisecond) }
 
 // Sooner returns the shorter of two delays, where 0 means no delay is set.
 func Sooner(a, b time.Duration) time.Duration {

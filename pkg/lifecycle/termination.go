@@ -43,7 +43,7 @@ func (t Termination) RequeueAfter(now time.Time) time.Duration {
 	if t.Next.IsZero() {
 		return 0
 	}
-	return until(t.Next, now)
+	return delayUntil(t.Next, now)
 }
 
 // RecheckAfter is the time after which the controller decides again on a termination or restart that is due according

@@ -202,7 +202,7 @@ func DecideTraining(t Training, now time.Time) TrainingOutcome {
 }
 
 func (o *TrainingOutcome) after(t, now time.Time) {
-	o.RequeueAfter = Sooner(o.RequeueAfter, until(t, now))
+	o.RequeueAfter = Sooner(o.RequeueAfter, delayUntil(t, now))
 }
 
 // Recheck returns the outcome with a requeue after RecheckAfter at the latest.

@@ -102,7 +102,7 @@ func (p *Progress) rest(limit time.Duration, now time.Time) time.Duration {
 	if now.Sub(p.LastProgress) >= limit/2 {
 		p.LastProgress = now
 	}
-	return until(p.LastProgress.Add(limit/2), now)
+	return delayUntil(p.LastProgress.Add(limit/2), now)
 }
 
 // settleTime is how long a unit of the target may have no node before it is taken for one that does not fit. A unit that

@@ -279,7 +279,7 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 		d.RequeueAfter = Sooner(d.RequeueAfter, p.rest(u.StalledAfter, now))
 	}
 	if !c.settles.IsZero() {
-		d.RequeueAfter = Sooner(d.RequeueAfter, until(c.settles, now))
+		d.RequeueAfter = Sooner(d.RequeueAfter, delayUntil(c.settles, now))
 	}
 	return d
 }

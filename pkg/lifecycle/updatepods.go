@@ -248,7 +248,7 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 		d.RequeueAfter = Sooner(d.RequeueAfter, p.rest(u.StalledAfter, now))
 	}
 	if c.unsettled != nil {
-		d.RequeueAfter = Sooner(d.RequeueAfter, until(c.unsettled.Created.Add(settleTime), now))
+		d.RequeueAfter = Sooner(d.RequeueAfter, delayUntil(c.unsettled.Created.Add(settleTime), now))
 	}
 	return d
 }

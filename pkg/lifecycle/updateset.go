@@ -215,7 +215,7 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 				d.State, d.RequeueAfter = d.State.stalled(p, u.StalledAfter, now)
 			}
 			if isWhole && !current.hasScheduled() {
-				d.RequeueAfter = Sooner(d.RequeueAfter, until(current.newest().Add(settleTime), now))
+				d.RequeueAfter = Sooner(d.RequeueAfter, delayUntil(current.newest().Add(settleTime), now))
 			}
 			return d
 		}
@@ -241,7 +241,7 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 		wait := unhealthy.waitsFor()
 		d.State = UpdateState{wait.Reason, fmt.Sprintf("replica %d, which is updated, is not available: %s", unhealthy.Index, wait.Message)}
 		if !unhealthy.hasScheduled() {
-			d.RequeueAfter = until(unhealthy.newest().Add(settleTime), now)
+			d.RequeueAfter = delayUntil(unhealthy.newest().Add(settleTime), now)
 		}
 		if unhealthy.ripens() {
 			return d // to wait for minReadySeconds is no stall

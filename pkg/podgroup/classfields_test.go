@@ -72,7 +72,7 @@ func TestEveryFieldIsInTheClassKey(t *testing.T) {
 			key := podgroup.ClassKey(pod(func(s *corev1.PodSpec) {
 				field := place(s).Elem().Field(i)
 				field.SetZero()
-				fill(t, field, 0)
+				fillNonZero(t, field, 0)
 			}))
 			switch inKey := key != base; {
 			case !inKey && !unread.Has(name):
@@ -88,8 +88,8 @@ func TestEveryFieldIsInTheClassKey(t *testing.T) {
 	}
 }
 
-// fill sets a value, and those below it, to something else than zero.
-func fill(t *testing.T, v reflect.Value, depth int) {
+// fillNonZero sets a value, and those below it, to something else than zero.
+func fillNonZero(t *testing.T, v reflect.Value, depth int) {
 	t.Helper()
 	if depth > 12 {
 		return // of a type that contains itself
@@ -113,20 +113,20 @@ func fill(t *testing.T, v reflect.Value, depth int) {
 		v.SetString("x")
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		fill(t, v.Elem(), depth+1)
+		fillNonZero(t, v.Elem(), depth+1)
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		fill(t, v.Index(0), depth+1)
+		fillNonZero(t, v.Index(0), depth+1)
 	case reflect.Map:
 		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		fill(t, key, depth+1)
-		fill(t, value, depth+1)
+		fillNonZero(t, key, depth+1)
+		fillNonZero(t, value, depth+1)
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(key, value)
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				fill(t, v.Field(i), depth+1)
+				fillNonZero(t, v.Field(i), depth+1)
 			}
 		}
 	default:

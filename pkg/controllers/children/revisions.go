@@ -116,9 +116,9 @@ func (c *Client) Revision(ctx context.Context, set *v1alpha1.PodCliqueSet, hash 
 	return nil, nil
 }
 
-// Hold returns the revision of a set with the given hash as the previous one of objects that an update has not reached.
+// ReadHold returns the revision of a set with the given hash as the previous one of objects that an update has not reached.
 // It is empty if there is no such revision, or hash is "".
-func (c *Client) Hold(ctx context.Context, set *v1alpha1.PodCliqueSet, hash, schedulerName string) (*desired.Hold, error) {
+func (c *Client) ReadHold(ctx context.Context, set *v1alpha1.PodCliqueSet, hash, schedulerName string) (*desired.Hold, error) {
 	if hash == "" {
 		return &desired.Hold{}, nil
 	}

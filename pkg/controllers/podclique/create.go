@@ -61,7 +61,7 @@ func (r *Reconciler) withPreviousTemplate(ctx context.Context, clique *v1alpha1.
 	} else if err != nil {
 		return nil, err
 	}
-	hold, err := r.children.Hold(ctx, set, hash, r.options.SchedulerName)
+	hold, err := r.children.ReadHold(ctx, set, hash, r.options.SchedulerName)
 	if err != nil {
 		return nil, err
 	}

@@ -200,7 +200,7 @@ func (r *Reconciler) previous(ctx context.Context, set *v1alpha1.PodCliqueSet, g
 		return nil, nil
 	}
 	hash := observed.GroupProgress(group).PreviousOr(ptr.Deref(group.Status.CurrentPodCliqueSetGenerationHash, ""))
-	return r.children.Hold(ctx, set, hash, r.schedulerName)
+	return r.children.ReadHold(ctx, set, hash, r.schedulerName)
 }
 
 // member is a desired PodClique, and the existing one, nil if there is none.

@@ -170,7 +170,7 @@ func (r *Reconciler) previous(ctx context.Context, set *v1alpha1.PodCliqueSet, o
 			}
 		}
 	}
-	return r.children.Hold(ctx, set, hash, r.schedulerName)
+	return r.children.ReadHold(ctx, set, hash, r.schedulerName)
 }
 
 // decideUpdate returns the decision on an update of the set; nil for Training, whose template is not rolled out.

@@ -193,11 +193,12 @@ func TestAnAbortIsToldOnce(t *testing.T) {
 func TestMembersOfAnAbortedPlanHaveNoNominatedNode(t *testing.T) {
 	t.Parallel()
 	var attempts atomic.Int32
+	announced := make(chan struct{})
 	c := newCluster(t, prepares(func(pod string) *fwk.Status {
 		if pod != "a-2" || attempts.Add(1) > 1 {
 			return nil
 		}
-		time.Sleep(100 * time.Millisecond) // the others wait for it
+		<-announced
 		return fwk.NewStatus(fwk.Error, "no volume")
 	})).node(wrappers.MakeNode("n0").GPUs(3)).gang("a", 3)
 	patched := func(text string) int {
@@ -209,9 +210,11 @@ func TestMembersOfAnAbortedPlanHaveNoNominatedNode(t *testing.T) {
 		}
 		return len(pods)
 	}
-	c.run().wholeOf("a", 3)
-	if announced, removed := patched(`"nominatedNodeName":"n0"`), patched(`"nominatedNodeName":null`); announced != 3 || removed != 3 {
-		t.Errorf("%d nodes announced and %d removed before the second attempt, want 3", announced, removed)
+	c.run().eventually("the nodes of all three announced", func() bool { return patched(`"nominatedNodeName":"n0"`) == 3 })
+	close(announced)
+	c.wholeOf("a", 3)
+	if removed := patched(`"nominatedNodeName":null`); removed != 3 {
+		t.Errorf("%d nodes removed before the second attempt, want 3", removed)
 	}
 }
 

@@ -133,7 +133,7 @@ func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 		return Effects{}
 	}
 	if m.state == bound || m.state == posted {
-		r.grew()
+		r.recordGrowth()
 		if m.pod.DeletionTimestamp == nil {
 			if _, known := r.vanished[uid]; !known {
 				r.vanishes(m, now)
@@ -156,7 +156,7 @@ func (r *Registry) RemoveFailedPod(uid types.UID, now time.Time) Effects {
 	if m == nil {
 		return Effects{}
 	}
-	r.grew()
+	r.recordGrowth()
 	r.endedByItself(m)
 	return r.leave(r.remove(m, now))
 }

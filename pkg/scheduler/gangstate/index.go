@@ -147,8 +147,8 @@ func (n *numbers) unitsOf(profile string) int {
 	return 0
 }
 
-// grew records that room was freed or added.
-func (r *Registry) grew() { r.index.grewAt = r.now }
+// recordGrowth records that room was freed or added.
+func (r *Registry) recordGrowth() { r.index.grewAt = r.now }
 
 // dueAt returns when Tick must check the gang; zero: never.
 func (r *Registry) dueAt(g *gangState) time.Time {

@@ -237,7 +237,7 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.enter(now)
-	r.grew()
+	r.recordGrowth()
 	r.rooms.restore(uid)
 	p, m := r.plans[uid], r.members[uid]
 	if m != nil && m.state == assumed {

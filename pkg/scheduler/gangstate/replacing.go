@@ -140,7 +140,7 @@ func (r *Registry) endRooms(ended []Room) {
 		r.vacated = append(r.vacated, x.Pod)
 	}
 	if len(r.vacated) > 0 {
-		r.grew()
+		r.recordGrowth()
 	}
 	r.haveRooms.Store(len(r.rooms.byPod) > 0)
 }

@@ -17,7 +17,7 @@ import (
 func (r *Registry) RoomGrew() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.grew()
+	r.recordGrowth()
 }
 
 // CycleFailed records that the pod's scheduling cycle or binding has failed. If the attempt of a leader ended without
