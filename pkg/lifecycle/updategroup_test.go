@@ -80,6 +80,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 	stalledAfter := func(d time.Duration) func(*lifecycle.GroupUpdate) {
 		return func(u *lifecycle.GroupUpdate) { u.StalledAfter = d }
 	}
+	followedBefore := func(u *lifecycle.GroupUpdate) { u.Followed = "gen-a" }
 	pausedGroup := func(u *lifecycle.GroupUpdate) { u.Paused = true }
 	a, b := lifecycle.Target{Generation: "gen-a"}, lifecycle.Target{Generation: "gen-b"}
 	because := func(was string) lifecycle.Replacement {
@@ -99,6 +100,18 @@ func TestDecideGroupUpdate(t *testing.T) {
 		"a group without replicas is up to date": {
 			u:    rollingGroup(nil, 0),
 			want: decision{Known: true, Current: true, State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"a new group of which no replica exists has nothing of an earlier template": {
+			u:    change(rollingGroup(nil, 1), wanted(2)),
+			want: decision{Known: true, Current: true, State: state(lifecycle.UpdateComplete, complete)},
+		},
+		"a group that followed another template claims nothing while it sees no replica": {
+			u:    change(rollingGroup(nil, 1), wanted(2), followedBefore),
+			want: decision{Known: true},
+		},
+		"OnDelete: it claims nothing either": {
+			u:    change(rollingGroup(nil, 1), wanted(2), followedBefore, onDelete),
+			want: decision{Known: true},
 		},
 		"a pod of the current template that ended is not outdated": {
 			u:    rollingGroup(nil, 1, replica(0), replica(1, withEndedPod)),
