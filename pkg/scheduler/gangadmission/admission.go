@@ -74,7 +74,7 @@ func (pl *Admission) PreFilter(ctx context.Context, state fwk.CycleState, pod *c
 	}
 	node, ok := pl.registry.PlannedNode(pod.UID)
 	if !ok {
-		pl.gangs.wakeReady(klog.FromContext(ctx)) // an older gang that may fit by now goes first
+		pl.gangs.wakeReady(klog.FromContext(ctx), gangstate.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}) // a gang that precedes it and may fit by now goes first
 		if pl.registry.Yields(pod, pl.gangs.clock.Now()) {
 			return nil, waits(pod)
 		}

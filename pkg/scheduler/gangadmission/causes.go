@@ -3,6 +3,8 @@
 package gangadmission
 
 import (
+	"iter"
+
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 )
@@ -13,20 +15,35 @@ type causes uint8
 const (
 	// moreRoom: a node was added or changed, or a pod released resources.
 	moreRoom causes = 1 << iota
-	// otherPods: pods were added, removed or changed labels, or nodes changed labels. Affinity and topology spread
-	// depend on both.
+	// otherPods: pods were removed or changed labels, or nodes changed labels. Affinity and topology spread depend on
+	// both.
 	otherPods
+	// boundPod: a pod was bound. It helps only pods that must be near another pod, or that spread over domains.
+	boundPod
 	// otherVolumes: a storage object changed.
 	otherVolumes
 	// otherClaims: an object of dynamic resource allocation changed.
 	otherClaims
 	// nominationGone: a pod for which nodes kept room is gone, or its room is on another node.
 	nominationGone
+
+	allCauses = iota
 )
+
+// each returns the index of every cause in the set.
+func (c causes) each() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range allCauses {
+			if c&(1<<i) != 0 && !yield(i) {
+				return
+			}
+		}
+	}
+}
 
 // anything contains every cause. It is used for gangs with pods that are filtered by more than the free resources of
 // nodes.
-const anything = moreRoom | otherPods | otherVolumes | otherClaims | nominationGone
+const anything = moreRoom | otherPods | boundPod | otherVolumes | otherClaims | nominationGone
 
 // causesOf returns which causes an event of the scheduler's cache has. 0: none.
 func causesOf(event fwk.ClusterEvent, oldObj, newObj any) causes {
@@ -37,12 +54,12 @@ func causesOf(event fwk.ClusterEvent, oldObj, newObj any) causes {
 		old, _ := oldObj.(*corev1.Pod)
 		updated, _ := newObj.(*corev1.Pod)
 		switch {
-		case updated == nil && old != nil && old.Spec.NodeName == "":
+		case updated == nil && old != nil && old.Spec.NodeName == "" && old.Status.NominatedNodeName != "":
 			return nominationGone
 		case updated == nil:
 			return moreRoom | otherPods
 		case old == nil:
-			return otherPods
+			return boundPod
 		case event.ActionType&fwk.UpdatePodScaleDown != 0:
 			return moreRoom | otherPods
 		default:
@@ -57,4 +74,16 @@ func causesOf(event fwk.ClusterEvent, oldObj, newObj any) causes {
 	default:
 		return otherPods
 	}
+}
+
+// dependsOnBound reports whether a pod that is bound may help this one: by required affinity, or because spreading
+// counts it.
+func dependsOnBound(pod *corev1.Pod) bool {
+	for _, c := range pod.Spec.TopologySpreadConstraints {
+		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
+			return true
+		}
+	}
+	a := pod.Spec.Affinity
+	return a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
 }

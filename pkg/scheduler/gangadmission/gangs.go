@@ -183,9 +183,9 @@ func (g *Gangs) apply(logger klog.Logger, e gangstate.Effects) {
 	g.activate(logger, g.withoutGated(logger, e.Activate))
 }
 
-// wakeReady wakes the refused gangs that recent changes in the cluster may help.
-func (g *Gangs) wakeReady(logger klog.Logger) {
-	g.wake(logger, g.wakeups.look(logger))
+// wakeReady wakes the refused gangs that recent changes in the cluster may help. before: as in wakeups.look.
+func (g *Gangs) wakeReady(logger klog.Logger, before gangstate.Key) {
+	g.wake(logger, g.wakeups.look(logger, before))
 }
 
 func (g *Gangs) wake(logger klog.Logger, r ready) {

@@ -194,7 +194,7 @@ func (g *Gangs) tick(ctx context.Context) {
 		select {
 		case now := <-ticker.C():
 			g.apply(logger, g.registry.Tick(now))
-			g.wakeReady(logger) // pauses may be over
+			g.wakeReady(logger, gangstate.Key{}) // pauses may be over
 			g.cancel(nil)
 			if ticks%ticksPerLook == 0 {
 				g.activate(logger, g.wakeups.lookAgain(logger))

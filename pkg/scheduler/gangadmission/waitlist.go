@@ -20,17 +20,22 @@ import (
 //
 // A gang is woken when the necessary condition of a plan holds (enough of its pods fit into the free resources of the
 // nodes) and either it did not hold when the gang was refused, or the possible cause of the refusal has changed. In
-// the second case the attempt may fail again, so attempts are spaced: see pause. Safe for concurrent use.
+// the second case the attempt may fail again. Gangs that saw such an event since their last attempt are woken in the
+// order of the queue, whatever their pause; the others are repeated after a pause. Both have a share of the scheduling
+// loop: see budget. Safe for concurrent use.
 type waitlist struct {
 	clock clock.PassiveClock
 
 	mu     sync.Mutex
 	gangs  map[gangstate.Key]*parkedGang
-	beside map[gangstate.Key]*parkedGang     // refused sub-groups of gangs whose single surplus pods were refused later
-	byRoom map[room]map[*parkedGang]struct{} // gangs that wait for room of a shape
-	others map[*parkedGang]struct{}          // gangs that wait for other changes than room
-	paused map[*parkedGang]struct{}          // gangs that will be woken when their pause is over
-	spent  time.Time                         // until when the share of attempts that may fail again is used up
+	beside map[gangstate.Key]*parkedGang       // refused sub-groups of gangs whose single surplus pods were refused later
+	byRoom map[room][]neededBy                 // gangs that wait for room of a shape, by the number of pods
+	others [allCauses]map[*parkedGang]struct{} // gangs that wait for other changes than room of a shape, by cause
+	// informed contains the gangs that saw an event since their last attempt that may help, and were not woken since;
+	// paused those that are tried without an event: their attempt was cut short, or they have waited very long.
+	informed, paused map[*parkedGang]struct{}
+	// afterEvents and withoutEvent are the loop's time for attempts that may fail again, of informed gangs and of others.
+	afterEvents, withoutEvent budget
 
 	// claimed is how much of each room is assigned to gangs that were woken and have not been tried yet, so that the
 	// same room does not wake every gang that fits into it.
@@ -53,11 +58,10 @@ type parkedGang struct {
 	lacked  bool      // the necessary condition has not held since the gang was refused
 	woken   time.Time // when the gang was woken; zero: not woken since it was refused
 	claims  bool      // its needs are included in claimed
-	notYet  time.Time // earliest time of the next attempt, unless lacked
+	notYet  time.Time // when an attempt that was cut short is continued, unless an event comes before
 	parked  time.Time // when it was refused
 	unit    bool      // the refused attempt was for a surplus sub-group
 	took    time.Duration
-	tries   int // consecutive refused attempts that the necessary condition did not explain
 	release func()
 }
 
@@ -66,6 +70,14 @@ type need struct {
 	room room
 	pods int
 }
+
+// neededBy is a gang that waits until so many pods of a shape fit.
+type neededBy struct {
+	pods int
+	*parkedGang
+}
+
+func (w neededBy) compare(pods int) int { return cmp.Compare(w.pods, pods) }
 
 // refused describes an attempt that found no plan.
 type refused struct {
@@ -91,35 +103,28 @@ type refused struct {
 }
 
 const (
-	// minPause and maxPause bound the pause between two attempts of a gang that is refused although enough of its
-	// pods fit. Each such attempt doubles the pause.
-	minPause = 100 * time.Millisecond
-	maxPause = 5 * time.Second
-	// pauseShare limits the attempts that may fail again (those of gangs that were refused although enough fits), of
-	// all gangs together, to 1/20 = 5 % of the scheduling loop's time.
-	pauseShare = 20
+	// fairAfter is the time after which a gang that saw an event may use the share of repeated attempts too, the longest
+	// waiting one first. Otherwise gangs of higher rank with constant events could use up the share of both.
+	fairAfter = 5 * time.Second
+	// repeatShare and informedShare limit the attempts that may fail again (those of gangs that were refused although
+	// enough fits), of all gangs together, to 1/20 = 5 % of the scheduling loop's time if no event occurred since the
+	// last attempt of the gang, and to 1/4 after one.
+	repeatShare, informedShare = 20, 4
 	// maxSpent is how far these attempts may exceed their share temporarily, so that a few gangs do not wait for each
-	// other.
-	maxSpent = 250 * time.Millisecond
-	// sliceShare determines the minimum pause after an attempt that was cut short and will be continued, as a
-	// multiple of its duration.
+	// other. maxSpentBefore is this limit for gangs that precede one which is about to be planned.
+	maxSpent, maxSpentBefore = 250 * time.Millisecond, time.Second
+	// sliceShare determines the pause after an attempt that was cut short and will be continued, as a multiple of its
+	// duration, at least minPause.
 	sliceShare = 4
+	minPause   = 100 * time.Millisecond
 )
-
-// pause returns the minimum pause of a gang after the given number of consecutive refused attempts; took is the
-// duration of the last one.
-func pause(tries int, took time.Duration, cut bool) time.Duration {
-	if cut {
-		return max(minPause, sliceShare*took)
-	}
-	return min(maxPause, minPause<<min(max(tries-1, 0), 10))
-}
 
 // newWaitlist returns an empty list. byRank sorts gangs in the order of the queue.
 func newWaitlist(c clock.PassiveClock, byRank func([]gangstate.Key)) *waitlist {
 	return &waitlist{
-		clock: c, byRank: byRank, claimed: map[room]int{}, freed: map[room]struct{}{}, gangs: map[gangstate.Key]*parkedGang{}, beside: map[gangstate.Key]*parkedGang{}, byRoom: map[room]map[*parkedGang]struct{}{},
-		others: map[*parkedGang]struct{}{}, paused: map[*parkedGang]struct{}{},
+		clock: c, byRank: byRank, claimed: map[room]int{}, freed: map[room]struct{}{}, gangs: map[gangstate.Key]*parkedGang{}, beside: map[gangstate.Key]*parkedGang{}, byRoom: map[room][]neededBy{},
+		informed: map[*parkedGang]struct{}{}, paused: map[*parkedGang]struct{}{},
+		afterEvents: budget{share: informedShare}, withoutEvent: budget{share: repeatShare},
 	}
 }
 
@@ -137,30 +142,33 @@ func (l *waitlist) park(key gangstate.Key, r refused) {
 		old.woken = time.Time{}
 		l.beside[key] = old
 	case old != nil:
-		w.tries = old.tries
 		l.forget(old)
 	}
 	if other := l.beside[key]; other != nil && !r.single {
 		l.forget(other)
 	}
-	if w.lacked {
-		w.tries = 0
-	} else {
-		w.tries++
-		w.notYet = now.Add(pause(w.tries, r.took, r.cut))
+	if r.cut {
+		w.notYet = now.Add(max(minPause, sliceShare*r.took))
 	}
 	l.gangs[key] = w
 	for _, n := range w.needs {
-		if l.byRoom[n.room] == nil {
-			l.byRoom[n.room] = map[*parkedGang]struct{}{}
-		}
-		l.byRoom[n.room][w] = struct{}{}
+		waiters := l.byRoom[n.room]
+		i, _ := slices.BinarySearchFunc(waiters, n.pods, neededBy.compare)
+		l.byRoom[n.room] = slices.Insert(waiters, i, neededBy{n.pods, w})
 	}
 	if w.causes&^moreRoom != 0 {
-		l.others[w] = struct{}{}
+		for cause := range w.causes.each() {
+			if l.others[cause] == nil {
+				l.others[cause] = map[*parkedGang]struct{}{}
+			}
+			l.others[cause][w] = struct{}{}
+		}
 	}
-	if r.cut || r.recheck && !w.lacked {
+	if r.cut {
 		l.paused[w] = struct{}{}
+	}
+	if r.recheck && !w.lacked {
+		l.informed[w] = struct{}{}
 	}
 }
 
@@ -239,13 +247,22 @@ func (l *waitlist) forget(w *parkedGang) {
 	} else {
 		delete(l.beside, w.key)
 	}
-	delete(l.others, w)
+	for cause := range w.causes.each() {
+		delete(l.others[cause], w)
+	}
 	delete(l.paused, w)
+	delete(l.informed, w)
 	l.disclaim(w)
 	for _, n := range w.needs {
-		delete(l.byRoom[n.room], w)
-		if len(l.byRoom[n.room]) == 0 {
+		waiters := l.byRoom[n.room]
+		i, _ := slices.BinarySearchFunc(waiters, n.pods, neededBy.compare)
+		for i < len(waiters) && waiters[i] != (neededBy{n.pods, w}) {
+			i++
+		}
+		if waiters = slices.Delete(waiters, i, i+1); len(waiters) == 0 {
 			delete(l.byRoom, n.room)
+		} else {
+			l.byRoom[n.room] = waiters
 		}
 	}
 	if w.release != nil {
@@ -261,63 +278,143 @@ func (l *waitlist) len() int {
 }
 
 // changed returns the gangs to be woken, sorted, after more pods of the raised shapes fit on some node, and events of
-// the given causes occurred. It must be called when either may have happened, and periodically for pauses that are
-// over.
-func (l *waitlist) changed(raised []room, events causes) []gangstate.Key {
+// the given causes occurred. It must be called when either may have happened, periodically for pauses that are over,
+// and before a gang is planned, which is then passed as before.
+func (l *waitlist) changed(raised []room, events causes, before gangstate.Key) []gangstate.Key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Now()
-	candidates := map[*parkedGang]struct{}{}
-	for _, r := range raised {
-		maps.Copy(candidates, l.byRoom[r])
+	candidates := map[*parkedGang]bool{} // true: an event may help it
+	for w := range l.paused {
+		if w.lacked {
+			candidates[w] = false
+		}
 	}
 	for r := range l.freed {
-		maps.Copy(candidates, l.byRoom[r])
+		l.fitting(r, func(w *parkedGang) { candidates[w] = false })
 	}
 	clear(l.freed)
-	if events != 0 {
-		for w := range l.others {
-			if w.causes&events != 0 {
-				candidates[w] = struct{}{}
-			}
+	helped := func(w *parkedGang) { candidates[w] = true }
+	for _, r := range raised {
+		l.fitting(r, helped)
+	}
+	for cause := range events.each() {
+		for w := range l.others[cause] {
+			helped(w)
 		}
 	}
 	if events&nominationGone != 0 {
 		for key := range l.gangs {
 			for _, w := range l.of(key) {
-				candidates[w] = struct{}{}
+				helped(w)
 			}
 		}
 	}
-	for w := range l.paused {
-		if !now.Before(w.notYet) {
-			candidates[w] = struct{}{}
-		}
-	}
-	var sure, again []*parkedGang
-	for w := range candidates {
+	var lacked []*parkedGang
+	for w, helped := range candidates {
 		switch {
 		case !w.woken.IsZero() || !l.holds(w):
 			delete(l.paused, w)
 		case w.lacked:
-			sure = append(sure, w)
-		default:
-			again = append(again, w)
+			lacked = append(lacked, w)
+		case helped:
+			l.informed[w] = struct{}{}
 		}
 	}
-	keys := l.claim(sure, now)
-	slices.SortFunc(again, func(a, b *parkedGang) int { return cmp.Or(a.notYet.Compare(b.notYet), compareKeys(a.key, b.key)) })
-	for _, w := range again {
-		if now.Before(w.notYet) || !l.affords(w, now) {
-			l.paused[w] = struct{}{}
-			continue
-		}
-		delete(l.paused, w)
-		w.woken = now
-		keys = append(keys, w.key)
-	}
+	keys := slices.Concat(l.claim(lacked, now), l.wakeInformed(before, now), l.repeat(now))
 	slices.SortFunc(keys, compareKeys)
 	return slices.Compact(keys)
+}
+
+// fitting calls visit with the gangs that wait for room of a shape and of which enough pods fit by now.
+func (l *waitlist) fitting(at room, visit func(*parkedGang)) {
+	fits := at.Fits()
+	for _, w := range l.byRoom[at] {
+		if w.pods > fits {
+			return
+		}
+		visit(w.parkedGang)
+	}
+}
+
+// wakeInformed wakes those gangs that saw an event since their last attempt, in the order of the queue. before is a
+// gang that is about to be planned, zero if none: those that precede it go first, unless that has delayed gangs by
+// maxSpentBefore already.
+func (l *waitlist) wakeInformed(before gangstate.Key, now time.Time) []gangstate.Key {
+	most, precede := maxSpent, before != gangstate.Key{}
+	if precede {
+		most = maxSpentBefore
+	}
+	if len(l.informed) == 0 || !l.afterEvents.isOpen(most, now) {
+		return nil
+	}
+	byKey := map[gangstate.Key][]*parkedGang{}
+	for w := range l.informed {
+		if !w.woken.IsZero() || !l.holds(w) { // if it does not hold, another event has to change that
+			delete(l.informed, w)
+		} else {
+			byKey[w.key] = append(byKey[w.key], w)
+		}
+	}
+	if precede {
+		byKey[before] = nil // its attempt begins
+	}
+	keys := slices.Collect(maps.Keys(byKey))
+	l.byRank(keys)
+	var woken []gangstate.Key
+	for _, key := range keys {
+		if key == before {
+			most = maxSpent
+		}
+		for _, w := range byKey[key] {
+			if !l.afterEvents.affords(w.took, most, now) {
+				return woken
+			}
+			woken = append(woken, l.wake(w, now))
+		}
+	}
+	return woken
+}
+
+// repeat wakes gangs without an event: those whose attempt was cut short, and those that wait for a very long time; and
+// gangs that saw an event long ago, and were not tried because of others.
+func (l *waitlist) repeat(now time.Time) []gangstate.Key {
+	if len(l.paused)+len(l.informed) == 0 || !l.withoutEvent.isOpen(maxSpent, now) {
+		return nil
+	}
+	var due []*parkedGang
+	for w := range l.paused {
+		switch {
+		case !w.woken.IsZero() || !l.holds(w):
+			delete(l.paused, w)
+		case !w.lacked && !now.Before(w.notYet):
+			due = append(due, w)
+		}
+	}
+	for w := range l.informed {
+		if w.woken.IsZero() && now.Sub(w.parked) >= fairAfter && l.holds(w) {
+			due = append(due, w)
+		}
+	}
+	slices.SortFunc(due, func(a, b *parkedGang) int { return cmp.Or(a.parked.Compare(b.parked), compareKeys(a.key, b.key)) })
+	var woken []gangstate.Key
+	for _, w := range due {
+		if w.woken.IsZero() { // it may be in both sets
+			if !l.withoutEvent.affords(w.took, maxSpent, now) {
+				break
+			}
+			woken = append(woken, l.wake(w, now))
+		}
+	}
+	return woken
+}
+
+// wake records that the gang is woken for an attempt that may fail again.
+func (l *waitlist) wake(w *parkedGang, now time.Time) gangstate.Key {
+	delete(l.paused, w)
+	delete(l.informed, w)
+	w.woken = now
+	return w.key
 }
 
 // claim wakes gangs that lacked room until now, in rank order, as long as the room is sufficient for all woken gangs
@@ -375,6 +472,9 @@ func (l *waitlist) forgetful(after time.Duration) {
 	for key := range l.gangs {
 		for _, w := range l.of(key) {
 			if !w.woken.IsZero() && now.Sub(w.woken) >= after {
+				if !w.lacked && !w.claims {
+					l.informed[w] = struct{}{}
+				}
 				w.lacked = w.lacked || w.claims
 				l.disclaim(w)
 				w.woken = time.Time{}
@@ -386,16 +486,32 @@ func (l *waitlist) forgetful(after time.Duration) {
 	}
 }
 
-// affords reports whether another attempt of the gang keeps the attempts that may fail again, of all gangs together,
-// within their share of the loop's time. If so, it accounts for the attempt.
-func (l *waitlist) affords(w *parkedGang, now time.Time) bool {
-	if l.spent.Before(now) {
-		l.spent = now
+// budget is the time of the scheduling loop, 1/share of it, that attempts may use.
+type budget struct {
+	share int
+	spent time.Time // until when it is used up
+	// closed is until when nothing is afforded, by limit. One that was reached is open again when less than a quarter is
+	// used, so that waiting gangs are not sorted for each attempt.
+	closed map[time.Duration]time.Time
+}
+
+// isOpen reports whether an attempt may be affordable with this limit.
+func (b *budget) isOpen(most time.Duration, now time.Time) bool { return !now.Before(b.closed[most]) }
+
+// affords reports whether the budget exceeds its share by at most the given time. If so, it accounts for an attempt of
+// the given duration.
+func (b *budget) affords(took, most time.Duration, now time.Time) bool {
+	if b.spent.Before(now) {
+		b.spent = now
 	}
-	if l.spent.Sub(now) > maxSpent {
+	if b.spent.Sub(now) > most {
+		if b.closed == nil {
+			b.closed = map[time.Duration]time.Time{}
+		}
+		b.closed[most] = b.spent.Add(-most / 4)
 		return false
 	}
-	l.spent = l.spent.Add(pauseShare * w.took)
+	b.spent = b.spent.Add(time.Duration(b.share) * took)
 	return true
 }
 

@@ -30,14 +30,10 @@ type wakeups struct {
 	queue *kubescheduler.Queue
 	list  *waitlist
 
-	// events contains the causes that have not been evaluated; roomSeq and otherSeq count the events that may add
-	// room and the other events. An attempt during which they changed may not have seen these events.
-	events            atomic.Uint32
-	roomSeq, otherSeq atomic.Uint64
-	signal            chan struct{} // contains one element if events occurred that have not been evaluated
-
-	// The counts at the beginning of the current cycle. Used only by the scheduling loop.
-	beganRoom, beganOther uint64
+	// events contains the causes that have not been evaluated; during those of events since the current cycle began,
+	// which its attempt may not have seen.
+	events, during atomic.Uint32
+	signal         chan struct{} // contains one element if events occurred that have not been evaluated
 
 	clock clock.Clock
 	// vacated: room that was kept when its pods were removed is no longer kept. More pods of any shape may fit.
@@ -74,12 +70,7 @@ func (w *wakeups) observe(event fwk.ClusterEvent, oldObj, newObj any) {
 	if c == 0 {
 		return
 	}
-	if c&(moreRoom|nominationGone) != 0 {
-		w.roomSeq.Add(1)
-	}
-	if c&^moreRoom != 0 {
-		w.otherSeq.Add(1)
-	}
+	w.during.Or(uint32(c))
 	if pod, ok := newObj.(*corev1.Pod); ok && oldObj == nil && pod.Spec.NodeName != "" {
 		priority := corev1helpers.PodPriority(pod)
 		for seen := w.lowest.Load(); priority < seen && !w.lowest.CompareAndSwap(seen, priority); {
@@ -99,9 +90,7 @@ func (w *wakeups) note(c causes) {
 }
 
 // attemptBegins is called when a pod is popped, before its cycle takes its snapshot.
-func (w *wakeups) attemptBegins() {
-	w.beganRoom, w.beganOther = w.roomSeq.Load(), w.otherSeq.Load()
-}
+func (w *wakeups) attemptBegins() { w.during.Store(0) }
 
 // ready contains the gangs and pods to be tried again.
 type ready struct {
@@ -109,19 +98,20 @@ type ready struct {
 	pods  []*corev1.Pod // without a gang
 }
 
-// look returns the gangs and pods that the events since the last look may help.
-func (w *wakeups) look(logger klog.Logger) ready {
+// look returns the gangs and pods that the events since the last look may help. before is a gang that is about to be
+// planned: those that precede it are woken in any case. Zero: none.
+func (w *wakeups) look(logger klog.Logger, before gangstate.Key) ready {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.lookLocked(logger)
+	return w.lookLocked(logger, before)
 }
 
-func (w *wakeups) lookLocked(logger klog.Logger) ready {
+func (w *wakeups) lookLocked(logger klog.Logger, before gangstate.Key) ready {
 	if w.list.len() == 0 && len(w.roomless.pods) == 0 {
 		return ready{} // the events are evaluated when a gang has been refused
 	}
 	events := causes(w.events.Swap(0))
-	if events&(moreRoom|nominationGone) != 0 { // for a deletion that was missed it is unknown which of the two it was
+	if events&(moreRoom|nominationGone) != 0 { // a nominated pod may have been assumed
 		w.count(logger)
 	}
 	if w.vacated.Swap(false) {
@@ -131,7 +121,7 @@ func (w *wakeups) lookLocked(logger klog.Logger) ready {
 	}
 	raised := slices.Collect(maps.Keys(w.raised))
 	clear(w.raised)
-	return ready{gangs: w.list.changed(raised, events), pods: w.roomless.wake(raised, w.list.clock.Now())}
+	return ready{gangs: w.list.changed(raised, events, before), pods: w.roomless.wake(raised, w.list.clock.Now())}
 }
 
 // count updates the numbers of fitting pods, and records the shapes of which more pods fit.
@@ -276,15 +266,18 @@ func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 			}
 		}
 	}
+	if r.causes&boundPod != 0 && !slices.ContainsFunc(a.classes, dependsOnBound) {
+		r.causes &^= boundPod
+	}
 	r.release = func() {
 		for _, s := range shapes {
 			w.shapes.Release(s)
 		}
 	}
 	// The cache may contain the effect of an event that the attempt has not seen and that has not been observed yet.
-	r.recheck = w.shapes.RaisedSince(a.nodes, shapes) || w.roomSeq.Load() != w.beganRoom || r.causes&^moreRoom != 0 && w.otherSeq.Load() != w.beganOther
+	r.recheck = w.shapes.RaisedSince(a.nodes, shapes) || causes(w.during.Load())&(r.causes|nominationGone) != 0
 	w.list.park(a.key, r)
-	return w.lookLocked(logger)
+	return w.lookLocked(logger, gangstate.Key{})
 }
 
 // unlimited represents unknown room.
@@ -369,6 +362,6 @@ func (w *wakeups) run(ctx context.Context, wake func(ready)) {
 			return
 		case <-timer.C():
 		}
-		wake(w.look(logger))
+		wake(w.look(logger, gangstate.Key{}))
 	}
 }
