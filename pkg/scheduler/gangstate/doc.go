@@ -22,5 +22,24 @@
 // members is bound. The same applies to a plan whose sub-group or gang lost its last bound pod in the meantime,
 // unless the plan itself satisfies that group.
 //
+// The Phase of a gang is where it stands on this way. A gang without trouble passes Idle, Complete, Elected, Queued,
+// Popped, Planning and Committed, and surplus begins again with Complete. A refused one is Parked until Wake. The
+// changes that exist (a test compares them with those of the simulation):
+//
+//	Idle      -> Complete, Gated, Committed
+//	Complete  -> Idle, Gated, Elected
+//	Gated     -> Idle, Complete
+//	Elected   -> Queued, Popped, Committed
+//	Queued    -> Elected, Popped, Committed
+//	Popped    -> Elected, Yielding, Planning
+//	Yielding  -> Elected
+//	Planning  -> Elected, Parked, Committed
+//	Parked    -> Elected
+//	Committed -> Complete
+//
+// Idle, Complete and Gated follow from any phase with a leader too: when the pods of the gang change, the leader or the
+// task may be another one. Committed follows from Idle, Elected and Queued if the gang changes while its attempt is
+// running, in a way that the plan allows.
+//
 // Victims and Preempt determine which pods of gangs may be preempted by pods without a gang.
 package gangstate

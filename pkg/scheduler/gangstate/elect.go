@@ -19,6 +19,8 @@ const (
 	// keepFor is how long other gangs let a gang go first after a failed binding left it partially bound. Its next
 	// attempt needs the room that the failed member has just freed.
 	keepFor = time.Second
+	// growLimit is how long surplus waits in all while room grows.
+	growLimit = 10 * time.Second
 	// departure is how long a bound pod that vanished from the informer still counts. If the pod has finished,
 	// another informer reports it.
 	departure = 2 * time.Second
@@ -43,10 +45,10 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	profile := g.profile()
 	task, state := r.task(g, profile, now)
 	if state == idle {
-		g.leader, g.gatedUntil = "", time.Time{}
-		g.unpark()
+		g.gatedUntil, g.unitsTried = time.Time{}, false
 		if g.plan == nil {
 			g.completeAt, g.refusedAt = time.Time{}, time.Time{}
+			r.enterPhase(g, Idle)
 		}
 		r.reindex(g)
 		return e
@@ -62,21 +64,20 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 		g.task = task
 		g.leader = "" // the rank and the plan differ
 		g.refusedAt = time.Time{}
-		g.parked, g.ripe = false, false
 	}
 	if state == gated {
-		g.leader, g.parked, g.ripe = "", false, false
+		r.enterPhase(g, Gated)
 		r.reindex(g)
 		return e
 	}
 	g.gatedUntil = time.Time{}
 	if m := g.members[g.leader]; m == nil || !m.usable(profile) {
-		g.leader = ""
+		r.enterPhase(g, Complete)
 	}
 	if g.leader == "" && !now.Before(g.notBefore) && !r.releaseDue(g) {
 		if m := g.elect(profile); m != nil {
-			g.leader, g.seen, g.popped = m.pod.UID, false, false
-			g.parked, g.ripe = false, false
+			r.enterPhase(g, Elected)
+			g.leader, g.retried = m.pod.UID, false
 			g.proven = g.isCandidate() && g.look().neverWhole
 			e.Activate = append(e.Activate, r.wake(g, now)...)
 		}
@@ -203,18 +204,37 @@ func (r *Registry) task(g *gangState, profile string, now time.Time) (Task, read
 		return Minimum, ready
 	case !n.bound.Satisfied(root), g.isTorn(profile):
 		return Refill, ready
-	case n.unitsOf(profile) > 0 && !g.unitsTried:
-		return SurplusUnit, ready
 	}
-	if until := r.index.grewAt.Add(r.opts.SingleSurplusAfter); r.opts.SingleSurplusAfter > 0 && now.Before(until) && r.unitsWaitAt(g) {
-		g.gatedUntil = until
-		return SurplusSingle, gated
+	task := SurplusSingle
+	if n.unitsOf(profile) > 0 && !g.unitsTried {
+		task = SurplusUnit
 	}
-	return SurplusSingle, ready
+	if r.letsRoomGrow(g, task, now) {
+		return task, gated
+	}
+	return task, ready
 }
 
-// unitsWaitAt reports whether a surplus sub-group of the gang's priority waits.
-func (r *Registry) unitsWaitAt(g *gangState) bool { return r.index.units[r.priority(g)] > 0 }
+// letsRoomGrow reports whether a surplus task waits, until gatedUntil, because free room has grown lately, and a minimum
+// or, for single pods, a sub-group may need what it becomes. Nodes that come one by one are thus not used up by surplus.
+func (r *Registry) letsRoomGrow(g *gangState, task Task, now time.Time) bool {
+	until, priority := r.index.grewAt.Add(r.opts.SingleSurplusAfter), r.priority(g)
+	if r.opts.SingleSurplusAfter <= 0 || !now.Before(until) {
+		g.gatedSince = time.Time{}
+		return false
+	}
+	if !r.index.minimums.waitFrom(priority) && (task == SurplusUnit || r.index.units.count[priority] == 0) {
+		return false
+	}
+	if g.gatedSince.IsZero() {
+		g.gatedSince = now
+	}
+	if end := g.gatedSince.Add(growLimit); end.Before(until) { // room may never stand still
+		until = end
+	}
+	g.gatedUntil = until
+	return now.Before(until)
+}
 
 // isTorn reports whether an admitted gang has a partially bound sub-group that waiting pods can complete: a sub-group
 // that lost pods, or one with a failed binding. Such a sub-group occupies resources that it cannot use.

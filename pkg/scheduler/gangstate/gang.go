@@ -88,14 +88,15 @@ type gangState struct {
 
 // election is the state of the gang's leader.
 type election struct {
-	leader     types.UID // "" = none elected
-	seen       bool      // PreEnqueue has admitted the leader since its election; after a failed plan: its cycle has begun
+	phase      Phase     // set by Registry.enterPhase only
+	leader     types.UID // "" = none elected; see Phase.hasLeader
 	woken      time.Time // when it was last activated
-	popped     bool      // its scheduling cycle has begun, but not its attempt
+	retried    bool      // it was refused, and the cause may be gone: gangs of lower rank let it go first until its attempt begins
 	lost       int       // consecutive cycles that failed before the attempt began
 	task       Task      // what the leader must plan
 	completeAt time.Time // since when the pods can satisfy the tree; zero = they cannot
-	gatedUntil time.Time // single surplus pods: units go first until then; zero = no wait
+	gatedUntil time.Time // in phase Gated: sub-groups or minimums go first until then; zero = no wait
+	gatedSince time.Time // when this began, while room grows; zero = it stands still
 }
 
 // attempt is the result of the last attempt to plan.
@@ -103,8 +104,6 @@ type attempt struct {
 	refusal   podgroup.Refusal // why the attempt failed
 	refusedAt time.Time        // when; zero = the last attempt was not refused
 	changed   bool             // the gang's own pods changed since the attempt began
-	parked    bool             // the last attempt was refused, and the next one has not begun
-	ripe      bool             // parked, and the cause of the refusal may be gone
 	missed    bool             // the cause of a possible refusal changed while the attempt is running
 
 	// State of surplus sub-groups that were refused while single pods are tried.
@@ -151,9 +150,6 @@ func (g *gangState) ownChange() {
 	g.changed = true
 	g.unitsTried = false
 }
-
-// unpark ends the wait of a refused gang.
-func (g *gangState) unpark() { g.parked, g.ripe, g.unitsTried = false, false, false }
 
 // Task is what a leader's cycle must plan.
 type Task int

@@ -33,7 +33,7 @@ func (r *Registry) SetGates(gates map[types.UID]string, now time.Time) Effects {
 	var e Effects
 	for g := range changed {
 		e.add(r.evaluate(g, now))
-		if g.leader != "" && g.seen && !g.parked && g.plan == nil { // this attempt ends; another one begins without the gated pods
+		if g.phase == Queued || g.phase == Popped || g.phase == Planning { // this attempt ends; another one begins without the gated pods
 			r.again(g)
 			e.Activate = append(e.Activate, r.wake(g, now)...)
 		}
@@ -66,12 +66,12 @@ func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
 	if g.leader != pod.UID {
 		return false, g.why
 	}
-	if g.parked && !g.ripe {
+	if g.phase == Parked {
 		return false, "its gang was refused, and no relevant change has been observed since"
 	}
 	// After a failure the pod may enter the queue's own back-off, which can be longer than the gang's.
-	if !g.seen && g.failures == 0 {
-		g.seen = true
+	if g.phase == Elected && g.failures == 0 {
+		r.enterPhase(g, Queued)
 		r.reindex(g)
 	}
 	r.stamp(pod.UID, r.leaderRank(g))
@@ -85,6 +85,7 @@ func (r *Registry) Popped(uid types.UID) {
 	defer r.mu.Unlock()
 	if m := r.members[uid]; m != nil && m.gang.leader == uid {
 		m.gang.missed = false // its cycle begins, with the current state of the cluster
-		m.gang.popped = true
+		r.enterPhase(m.gang, Popped)
+		r.reindex(m.gang)
 	}
 }

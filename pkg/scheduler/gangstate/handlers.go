@@ -205,10 +205,9 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	r.setReplacing(g)
 	g.markAll()
 	g.ownChange() // for an attempt that is running
-	g.unpark()    // another tree may fit: try immediately
 	g.refusedAt, g.notBefore = time.Time{}, time.Time{}
 	e := r.evaluate(g, now)
-	if g.leader != "" && g.seen {
+	if g.leader != "" && g.phase != Elected { // another tree may fit: try immediately
 		r.again(g)
 		e.Activate = append(e.Activate, r.wake(g, now)...)
 	}
@@ -272,7 +271,7 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 	delete(r.members, m.pod.UID)
 	r.ranks.Delete(m.pod.UID)
 	if g.leader == m.pod.UID {
-		g.leader = ""
+		r.enterPhase(g, Complete)
 	}
 	return r.evaluate(g, now)
 }

@@ -3,7 +3,6 @@
 package gangstate
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -12,21 +11,58 @@ import (
 // indices find the gangs that a question concerns without visiting all gangs. Registry.reindex keeps them up to date.
 type indices struct {
 	timers   *orderedHeap[*gangState] // by the time at which Tick must check the gang
-	ripe     *orderedHeap[*gangState] // by rank: parked gangs that are worth an attempt, and gangs whose room is kept
+	first    *orderedHeap[*gangState] // by rank: gangs that gangs of lower rank let go first, see Yields
 	partials sets.Set[Key]            // gangs that PodsToRelease must check
-	units    map[int32]int            // number of gangs that wait with a surplus sub-group, by priority
-	gated    map[*gangState]struct{}  // gangs whose single surplus pods wait for units
+	units    waiting                  // gangs that wait with a surplus sub-group
+	minimums waiting                  // gangs whose minimum was refused
+	gated    map[*gangState]struct{}  // gangs whose surplus waits for these
 	grewAt   time.Time                // when room was last freed or added
 }
 
 // indexed is the entries of a gang in the indices.
 type indexed struct {
-	due       time.Time // in timers; zero: no entry
-	inTimers  int
-	rank      Rank // in ripe
-	inRipe    int
-	unitAt    int32 // in units
-	unitWaits bool  // counted in units
+	due      time.Time // in timers; zero: no entry
+	inTimers int
+	rank     Rank // in first
+	inFirst  int
+}
+
+// waiting counts gangs by priority.
+type waiting struct {
+	count map[int32]int
+	of    map[*gangState]int32 // the priority with which a gang is counted
+}
+
+func newWaiting() waiting { return waiting{map[int32]int{}, map[*gangState]int32{}} }
+
+// set counts the gang, or not. gone: it was the last one of its earlier priority, was.
+func (w *waiting) set(g *gangState, waits bool, priority int32) (was int32, gone bool) {
+	was, counted := w.of[g]
+	if counted == waits && (!waits || was == priority) {
+		return was, false
+	}
+	if counted {
+		delete(w.of, g)
+		if w.count[was]--; w.count[was] == 0 {
+			delete(w.count, was)
+			gone = true
+		}
+	}
+	if waits {
+		w.of[g] = priority
+		w.count[priority]++
+	}
+	return was, gone
+}
+
+// waitFrom reports whether a gang of this or a higher priority is counted.
+func (w *waiting) waitFrom(priority int32) bool {
+	for p := range w.count {
+		if p >= priority {
+			return true
+		}
+	}
+	return false
 }
 
 func newIndices() indices {
@@ -35,11 +71,11 @@ func newIndices() indices {
 			less:  func(a, b *gangState) bool { return a.due.Before(b.due) },
 			place: func(g *gangState) *int { return &g.inTimers },
 		},
-		ripe: &orderedHeap[*gangState]{
+		first: &orderedHeap[*gangState]{
 			less:  func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 },
-			place: func(g *gangState) *int { return &g.inRipe },
+			place: func(g *gangState) *int { return &g.inFirst },
 		},
-		partials: sets.New[Key](), units: map[int32]int{}, gated: map[*gangState]struct{}{},
+		partials: sets.New[Key](), units: newWaiting(), minimums: newWaiting(), gated: map[*gangState]struct{}{},
 	}
 }
 
@@ -50,14 +86,6 @@ func (r *Registry) reindex(g *gangState) {
 		r.unindex(g)
 		return
 	}
-	if g.leader != "" && (g.parked && g.ripe || r.now.Before(g.keepUntil)) {
-		x.ripe.remove(g)
-		g.rank = r.leaderRank(g)
-		x.ripe.set(g)
-	} else {
-		x.ripe.remove(g)
-		r.endYields(g)
-	}
 	if g.isCandidate() || g.numbers.flag(isLeaver) > 0 {
 		x.partials.Insert(g.key)
 	} else if x.partials.Has(g.key) {
@@ -67,27 +95,33 @@ func (r *Registry) reindex(g *gangState) {
 			g.incompleteFor = 0
 		}
 	}
+	if g.leader != "" && (g.retried || r.now.Before(g.keepUntil)) {
+		x.first.remove(g)
+		g.rank = r.leaderRank(g) // after proven is up to date
+		x.first.set(g)
+	} else {
+		x.first.remove(g)
+		r.endYields(g)
+	}
 	if g.gatedUntil.IsZero() {
 		delete(x.gated, g)
 	} else {
 		x.gated[g] = struct{}{}
 	}
-	r.countUnit(g, g.admitted && g.tree != nil && g.numbers.unitsOf(g.profile()) > 0)
+	r.countWaiting(g, g.admitted && g.tree != nil && g.numbers.unitsOf(g.profile()) > 0,
+		g.leader != "" && !g.task.isSurplus() && !g.refusedAt.IsZero())
 	r.setDue(g, r.dueAt(g))
 }
 
 // unindex removes a forgotten gang from the indices.
 func (r *Registry) unindex(g *gangState) {
 	x := &r.index
-	x.ripe.remove(g)
+	x.first.remove(g)
 	r.endYields(g)
-	if h := g.yieldedTo; h != nil {
-		h.yielders = slices.DeleteFunc(h.yielders, func(y *gangState) bool { return y == g })
-		g.yieldedTo = nil
-	}
+	g.endYield()
 	delete(x.gated, g)
 	x.partials.Delete(g.key)
-	r.countUnit(g, false)
+	r.countWaiting(g, false, false)
 	x.timers.remove(g)
 }
 
@@ -115,28 +149,24 @@ func (r *Registry) setDue(g *gangState, due time.Time) {
 	}
 }
 
-// countUnit updates the number of gangs that wait with a surplus sub-group. When the last of them at a priority is
-// gone, single pods of this priority may proceed.
-func (r *Registry) countUnit(g *gangState, waits bool) {
+// countWaiting updates the numbers of gangs that wait with a surplus sub-group, and with a refused minimum. When the last
+// of them at a priority is gone, the surplus that waited for it may proceed.
+func (r *Registry) countWaiting(g *gangState, unit, minimum bool) {
 	x, priority := &r.index, r.priority(g)
-	if waits == g.unitWaits && (!waits || priority == g.unitAt) {
-		return
-	}
-	if g.unitWaits {
-		if x.units[g.unitAt]--; x.units[g.unitAt] == 0 {
-			delete(x.units, g.unitAt)
-			for h := range x.gated {
-				if h != g && r.priority(h) == g.unitAt {
-					h.gatedUntil = r.now
-					r.setDue(h, r.dueAt(h))
-				}
+	proceed := func(may func(priority int32) bool) {
+		for h := range x.gated {
+			if h != g && may(r.priority(h)) {
+				h.gatedUntil = r.now
+				r.setDue(h, r.dueAt(h))
 			}
 		}
 	}
-	if waits {
-		x.units[priority]++
+	if was, gone := x.units.set(g, unit, priority); gone {
+		proceed(func(p int32) bool { return p == was })
 	}
-	g.unitWaits, g.unitAt = waits, priority
+	if was, gone := x.minimums.set(g, minimum, priority); gone {
+		proceed(func(p int32) bool { return p <= was })
+	}
 }
 
 // unitsOf returns how many groups could have another surplus sub-group if planned with this profile.
@@ -162,13 +192,13 @@ func (r *Registry) dueAt(g *gangState) time.Time {
 			due = later(due, r.now.Add(retryInterval)) // it is being released
 		}
 		return later(due, soon)
-	case g.yieldedTo != nil && g.yieldOver:
+	case g.phase == Yielding && g.yieldOver:
 		return soon
-	case g.yieldedTo != nil:
+	case g.phase == Yielding:
 		return g.yieldedAt.Add(yieldLimit)
-	case !g.seen:
+	case g.phase == Elected:
 		return g.woken.Add(wakeInterval)
-	case !g.parked:
+	case g.phase != Parked:
 		return time.Time{}
 	}
 	var due time.Time
@@ -181,7 +211,7 @@ func (r *Registry) dueAt(g *gangState) time.Time {
 	if g.changed {
 		next(tried.Add(retryInterval))
 	}
-	if g.task == SurplusUnit && !g.ripe && !g.unitsTried && g.hasSingles() {
+	if g.task == SurplusUnit && !g.unitsTried && g.hasSingles() {
 		next(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter))
 	}
 	return due

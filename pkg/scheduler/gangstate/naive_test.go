@@ -97,7 +97,7 @@ func naiveElect(g *gangState, profile string, bound gang.Counts) *member {
 // checkNumbers compares all incrementally maintained values with the results of visiting every member.
 func checkNumbers(s *simulation, r *Registry) {
 	s.t.Helper()
-	vanished, units := map[*gangState]int{}, map[int32]int{}
+	vanished, units, minimums := map[*gangState]int{}, map[int32]int{}, map[int32]int{}
 	for uid := range r.vanished {
 		vanished[r.members[uid].gang]++
 	}
@@ -153,17 +153,25 @@ func checkNumbers(s *simulation, r *Registry) {
 				s.fail("sub-group %q of %s has no pod and is admitted", group.Name(), key)
 			}
 		}
-		checkUnits(s, g, profile, want)
-		if g.unitWaits {
-			units[g.unitAt]++
+		if g.phase.hasLeader() != (g.leader != "") || (g.phase == Committed) != (g.plan != nil) || (g.phase == Yielding) != (g.yieldedTo != nil) || g.phase == Gated && g.gatedUntil.IsZero() {
+			s.fail("%s is %s with leader %q, plan %v, yielding to %v, gated until %v", key, g.phase, g.leader, g.plan, g.yieldedTo, g.gatedUntil)
 		}
-		inRipe := g.leader != "" && (g.parked && g.ripe)
-		if inRipe && (g.inRipe == 0 || g.rank != r.leaderRank(g)) {
-			s.fail("%s is ripe, and is not where it belongs: rank %+v, want %+v", key, g.rank, r.leaderRank(g))
+		checkUnits(s, g, profile, want)
+		if g.tree != nil && g.leader != "" && (g.task == Minimum || g.task == Refill) && !g.refusedAt.IsZero() {
+			minimums[r.priority(g)]++
+		}
+		if at, ok := r.index.units.of[g]; ok {
+			units[at]++
+		}
+		if g.retried && (g.inFirst == 0 || g.rank != r.leaderRank(g)) {
+			s.fail("%s is retried, and is not where it belongs: rank %+v, want %+v", key, g.rank, r.leaderRank(g))
 		}
 	}
-	if !maps.Equal(units, r.index.units) {
-		s.fail("gangs that wait with units: %v, want %v", r.index.units, units)
+	if !maps.Equal(units, r.index.units.count) {
+		s.fail("gangs that wait with units: %v, want %v", r.index.units.count, units)
+	}
+	if !maps.Equal(minimums, r.index.minimums.count) {
+		s.fail("gangs whose minimum was refused: %v, want %v", r.index.minimums.count, minimums)
 	}
 }
 

@@ -229,7 +229,7 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 		case answering:
 			g.incompleteFor += min(elapsed, watched)
 		}
-		if g.inRipe > 0 && g.rank.Compare(r.leaderRank(g)) != 0 {
+		if g.inFirst > 0 && g.rank.Compare(r.leaderRank(g)) != 0 {
 			r.reindex(g) // both determine its rank
 		}
 		if !p.neverWhole || g.plan != nil || g.incompleteFor < r.opts.RepairTimeout {

@@ -126,11 +126,11 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 	}
 	g.markPlan(p)
 	g.plan, r.committing = p, p
-	g.leader, g.refusedAt, g.refusal = "", time.Time{}, podgroup.Refusal{}
+	g.refusedAt, g.refusal = time.Time{}, podgroup.Refusal{}
 	if g.missed {
 		g.missed, g.unitsTried = false, false
 	}
-	g.parked, g.ripe = false, false
+	r.enterPhase(g, Committed)
 	for i := range p.members {
 		m := p.members[i].member
 		r.plans[m.pod.UID] = p
@@ -381,6 +381,7 @@ func (r *Registry) finish(p *Plan) {
 	g := p.gang
 	if g.plan == p {
 		g.plan = nil
+		r.enterPhase(g, Complete)
 		if !p.lost {
 			g.failures = 0
 		}

@@ -45,9 +45,10 @@ func (e *Effects) add(o Effects) {
 type Options struct {
 	// RepairTimeout is how long a gang that never had its minimum may stay partially bound (docs/decisions, G11).
 	RepairTimeout time.Duration
-	// SingleSurplusAfter is how long the free room must not have grown before single surplus pods are placed while a
-	// surplus sub-group of the same priority waits. Nodes that are added one by one can thus make up room for the
-	// sub-group first. Zero: no wait.
+	// SingleSurplusAfter is how long the free room must not have grown before surplus is placed while a minimum of the
+	// same or a higher priority was refused, and before single surplus pods are placed while a surplus sub-group of the
+	// same priority waits. Nodes that are added one by one can thus make up room for these first. Surplus waits 10 s at
+	// most. Zero: no wait.
 	SingleSurplusAfter time.Duration
 	// ReplacementTimeout is how long the room of a deleted pod is kept for its replacement, counted from the time at
 	// which the pod began to terminate. Zero: no room is kept.
@@ -108,6 +109,8 @@ type Registry struct {
 	haveRooms atomic.Bool // rooms is not empty
 
 	index indices
+
+	entered func(from, to Phase) // called by enterPhase; nil except in tests
 
 	keys atomic.Pointer[mark.Keys] // signing keys of marks; nil = none
 

@@ -34,7 +34,11 @@ func TestAnyOrderOfEvents(t *testing.T) {
 		rounds *= n
 	}
 	var released atomic.Int64
+	phases := newTransitions()
 	t.Cleanup(func() { // when all seeds are over
+		if !t.Failed() {
+			phases.check(t, rounds >= 400)
+		}
 		t.Logf("%d pods of partial gangs were released", released.Load())
 		if released.Load() == 0 && !t.Failed() {
 			t.Error("no pod of a partial gang was released")
@@ -43,7 +47,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 	for round := range rounds {
 		t.Run(fmt.Sprintf("seed %d", round), func(t *testing.T) {
 			t.Parallel()
-			s := newSimulation(t, int64(round))
+			s := newSimulation(t, int64(round), phases)
 			for range 1000 {
 				s.step()
 			}
@@ -65,6 +69,7 @@ type simulation struct {
 	checks  int
 	scarce  bool      // there is little room
 	standby *Registry // receives the same events, and does not lead
+	phases  *transitions
 
 	repairTimeout time.Duration
 	repaired      time.Time          // when PodsToRelease was called last
@@ -115,9 +120,9 @@ type bindingCycle struct {
 	stage int // 0 preparing, 1 at the barrier, 2 posting
 }
 
-func newSimulation(t *testing.T, seed int64) *simulation {
+func newSimulation(t *testing.T, seed int64, phases *transitions) *simulation {
 	s := &simulation{
-		t: t, rand: rand.New(rand.NewSource(seed)), r: New(), now: time.Unix(1_000_000, 0),
+		t: t, phases: phases, rand: rand.New(rand.NewSource(seed)), r: New(), now: time.Unix(1_000_000, 0),
 		pods: map[types.UID]*corev1.Pod{}, groups: map[Key]*v2alpha2.PodGroup{},
 		queue: map[string]*queued{}, inFlight: map[types.UID]bool{}, again: map[types.UID]bool{},
 		used: map[types.UID]string{}, seenPods: map[string]*corev1.Pod{},
@@ -150,6 +155,7 @@ func (s *simulation) newRegistry() *Registry {
 	r.AddProfile(wrappers.SchedulerName)
 	r.AddProfile("second")
 	r.SetKeys(testKeys, s.now)
+	r.entered = s.phases.record
 	return r
 }
 
@@ -657,6 +663,7 @@ func (s *simulation) activate(pod *corev1.Pod) {
 
 // backToQueue ends a pod's cycle or binding without success.
 func (s *simulation) backToQueue(pod *corev1.Pod) {
+	s.r.CycleFailed(pod.UID, s.now)
 	delete(s.inFlight, pod.UID)
 	seen := s.seenPods[pod.Name]
 	if seen == nil || seen.UID != pod.UID || seen.Spec.NodeName != "" {
@@ -728,6 +735,11 @@ func (s *simulation) startCycle(q *queued) {
 	}
 	if node, ok := s.r.PlannedNode(pod.UID); ok {
 		s.place(pod, node)
+		return
+	}
+	if !s.calm && s.chance(2) {
+		s.say("the cycle of %s fails before its attempt", pod.UID)
+		s.backToQueue(pod)
 		return
 	}
 	if s.r.Yields(pod, s.now) {
@@ -1016,7 +1028,7 @@ func (s *simulation) checkOrder(pod *corev1.Pod) {
 		return
 	}
 	for key, g := range s.r.gangs {
-		if g != m.gang && g.leader != "" && g.parked && g.ripe && s.r.leaderRank(g).Compare(s.r.leaderRank(m.gang)) < 0 {
+		if g != m.gang && g.retried && s.r.leaderRank(g).Compare(s.r.leaderRank(m.gang)) < 0 {
 			s.fail("%s is planned (%s) before %s (%s), which goes before it", m.gang.key, m.gang.task, key, g.task)
 		}
 	}
@@ -1067,7 +1079,7 @@ func (s *simulation) check() {
 		// A gated leader was refused, or will be woken. If the leader is being deleted, the queue may learn of it
 		// before the registry, which then elects another leader.
 		truth := s.pods[g.leader]
-		if g.leader != "" && g.seen && g.inTimers == 0 && (!g.parked || g.ripe) && truth != nil && truth.Spec.NodeName == "" && truth.DeletionTimestamp == nil {
+		if g.leader != "" && g.phase != Elected && g.phase != Parked && g.inTimers == 0 && truth != nil && truth.Spec.NodeName == "" && truth.DeletionTimestamp == nil {
 			pod := g.members[g.leader].pod
 			q := s.queue[pod.Name]
 			if !s.inFlight[g.leader] && (q == nil || !q.active) && !(s.cycle != nil && s.cycle.pod.UID == g.leader) {
@@ -1184,14 +1196,14 @@ func (s *simulation) settleDown() {
 		}
 		root, c := g.tree.Root(), naiveCounts(s.r, g)
 		if root.Satisfied(c.usable) && !g.admitted {
-			s.fail("gang %s can have its minimum, there is room, and it is not admitted: leader %q seen %t parked %t ripe %t refused %v plan %v", key, g.leader, g.seen, g.parked, g.ripe, g.refusedAt, g.plan)
+			s.fail("gang %s can have its minimum, there is room, and it is not admitted: phase %s leader %q refused %v plan %v", key, g.phase, g.leader, g.refusedAt, g.plan)
 		}
 		if g.admitted && !root.Satisfied(c.bound) && root.Satisfied(c.usable) {
 			s.fail("gang %s is not refilled: needs %+v, has %+v, admitted %v, leader %q, refused %v", key, g.group.Spec, c, g.admittedGroups, g.leader, g.refusedAt)
 		}
 		for _, leaf := range g.tree.Leaves() { // surplus too: there is room for all pods
 			if g.admitted && g.isWhole(leaf) && c.usable[leaf.Name()] > c.bound[leaf.Name()] {
-				s.fail("surplus of %s in %q is not placed: %+v, task %s, leader %q, gated until %v, now %v, parked %t ripe %t", key, leaf.Name(), c, g.task, g.leader, g.gatedUntil, s.now, g.parked, g.ripe)
+				s.fail("surplus of %s in %q is not placed: %+v, task %s, leader %q, gated until %v, now %v, phase %s", key, leaf.Name(), c, g.task, g.leader, g.gatedUntil, s.now, g.phase)
 			}
 			if g.admitted && !leaf.Satisfied(c.bound) && leaf.Satisfied(c.usable) && leaf.Parent() != nil && g.isWhole(leaf.Parent()) {
 				s.fail("sub-group %q of %s could have its minimum: %+v, task %s, leader %q", leaf.Name(), key, c, g.task, g.leader)
@@ -1226,8 +1238,8 @@ func (s *simulation) deleteAll() {
 	}
 	ranks := 0
 	s.r.ranks.Range(func(any, any) bool { ranks++; return true })
-	if n := len(s.r.gangs) + len(s.r.members) + len(s.r.plans) + len(s.r.vanished) + len(s.r.leftGang) + len(s.r.index.partials) + len(s.r.index.timers.items) + len(s.r.index.ripe.items) +
-		len(s.r.index.units) + len(s.r.index.gated) + ranks; n > 0 {
+	if n := len(s.r.gangs) + len(s.r.members) + len(s.r.plans) + len(s.r.vanished) + len(s.r.leftGang) + len(s.r.index.partials) + len(s.r.index.timers.items) + len(s.r.index.first.items) +
+		len(s.r.index.units.of) + len(s.r.index.minimums.of) + len(s.r.index.minimums.count) + len(s.r.index.gated) + ranks; n > 0 {
 		s.fail("left: gangs %v, members %v, %d plans, vanished %v, leftGang %v, %d ranks, indices %+v",
 			s.r.Keys(), s.r.members, len(s.r.plans), s.r.vanished, s.r.leftGang, ranks, s.r.index)
 	}

@@ -111,6 +111,11 @@ func TestSinglesLetUnitsGoFirst(t *testing.T) {
 		s := start(t).after(2 * time.Second).leads("x1").refuses().wakes(gangG).wantActivated("y0")
 		s.leads("y0").wantTask(SurplusUnit)
 	})
+	t.Run("the unit is tried again when it may fit before the attempt of single pods", func(t *testing.T) {
+		t.Parallel()
+		s := start(t).after(2 * time.Second).wantActivated("x1").wakes(gangG).wantActivated("y0")
+		s.leads("y0").wantTask(SurplusUnit)
+	})
 	t.Run("the unit is tried again when room grew while single pods were bound", func(t *testing.T) {
 		t.Parallel()
 		s := start(t).pods(sub("x", "x2")...).after(retryInterval).leads("y0").refuses().after(2 * time.Second).leads("x1").commits("x1").assumes("x1").wakes(gangG)
@@ -140,6 +145,76 @@ func TestSinglesLetUnitsGoFirst(t *testing.T) {
 		if !slices.Contains(s.activated(), "h1") {
 			t.Errorf("activated %v, want h1: no unit waits any more", s.activated())
 		}
+	})
+}
+
+// refuseMinimum refuses the minimum of another gang than that of the story, whose first pod is h0.
+func refuseMinimum(s *story, h Key) {
+	s.t.Helper()
+	work, why := s.r.Begin(s.r.members["h0"].pod)
+	if work == nil || work.Task != Minimum {
+		s.t.Fatalf("no minimum is planned: %v, %s", work, why)
+	}
+	s.effects = s.r.Refuse(h, noRoom, s.now)
+}
+
+// TestSurplusLetsMinimumsHaveRoomThatGrows: nodes are uncordoned one after another. A surplus sub-group must not take the
+// first of them, which the next would make enough for the minimum of another gang.
+func TestSurplusLetsMinimumsHaveRoomThatGrows(t *testing.T) {
+	t.Parallel()
+	h := Key{Namespace: testNamespace, Name: "h"}
+	start := func(t *testing.T) *story {
+		s := begin(t)
+		s.r.opts.SingleSurplusAfter = 2 * time.Second
+		s.group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 1)).pods(sub("x", "x0")...).binds("x0", "x0").
+			pods(sub("y", "y0")...).leads("y0").wantTask(SurplusUnit).refuses()
+		s.r.SetGroup(wrappers.MakePodGroup("h", testNamespace).UID("group-h").MinMember(2).Obj(), s.now)
+		for _, name := range []string{"h0", "h1"} {
+			s.pods(wrappers.MakePod(name, testNamespace).UID(name).Gang("h"))
+		}
+		refuseMinimum(s, h)
+		return s.after(10 * time.Second)
+	}
+	t.Run("a minimum that is refused again may get the room that comes next", func(t *testing.T) {
+		t.Parallel()
+		s := start(t).wakes(gangG).wantActivated().after(1500 * time.Millisecond).wantActivated()
+		s.wakes(gangG, h).wantActivated("h0")
+		refuseMinimum(s, h)
+		s.after(1500 * time.Millisecond).wantActivated().wakes(h).wantActivated("h0")
+		work, why := s.r.Begin(s.r.members["h0"].pod)
+		if work == nil {
+			t.Fatal(why)
+		}
+		if p, why := s.r.Commit(work, simulatedPlan(work, &room{left: 2}), s.now); p == nil {
+			t.Fatal(why)
+		}
+		s.after(time.Millisecond).wantActivated("y0")
+	})
+	t.Run("room that stands still is used", func(t *testing.T) {
+		t.Parallel()
+		start(t).wakes(gangG).after(2 * time.Second).wantActivated("y0").leads("y0").wantTask(SurplusUnit)
+	})
+	t.Run("churn does not starve surplus", func(t *testing.T) {
+		t.Parallel()
+		s := start(t).wakes(gangG)
+		for range 9 {
+			s.r.RoomGrew()
+			s.after(time.Second).wantActivated()
+		}
+		s.r.RoomGrew()
+		s.after(time.Second).wantActivated("y0")
+	})
+	t.Run("a minimum of lower priority does not matter", func(t *testing.T) {
+		t.Parallel()
+		s := start(t)
+		s.r.SetPod(memberPod("x0").SubGroup("x").Node("n").Priority(1).Obj(), s.now)
+		s.r.SetPod(memberPod("y0").SubGroup("y").Priority(1).Obj(), s.now)
+		s.wakes(gangG).wantActivated("y0")
+	})
+	t.Run("nor does one that is gone", func(t *testing.T) {
+		t.Parallel()
+		s := start(t).wakes(gangG).wantActivated()
+		s.gone("h0").after(time.Millisecond).wantActivated("y0")
 	})
 }
 

@@ -55,15 +55,15 @@ func (r *Registry) fire(g *gangState, now time.Time) Effects {
 		return Effects{}
 	case g.leader == "":
 		return r.evaluate(g, now)
-	case g.yieldedTo != nil:
-		g.endYield()
-		g.seen = false // the queue drops this activation if the leader's own cycle has not ended yet
-	case !g.seen:
-	case !g.parked:
+	case g.phase == Yielding:
+		r.enterPhase(g, Elected) // the queue drops this activation if the leader's own cycle has not ended yet
+	case g.phase == Elected:
+	case g.phase != Parked:
 		return Effects{}
 	case g.changed && now.Sub(later(g.refusedAt, g.woken)) >= retryInterval:
-		g.ripe = true
-	case g.task == SurplusUnit && !g.ripe && !g.unitsTried:
+		r.enterPhase(g, Elected)
+		g.retried = true
+	case g.task == SurplusUnit && !g.unitsTried:
 		if now.Before(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter)) || !g.hasSingles() {
 			return Effects{}
 		}

@@ -31,15 +31,16 @@ func (r *Registry) CycleFailed(uid types.UID, now time.Time) {
 		return
 	}
 	g := m.gang
-	if g.leader != uid || !g.seen && !g.popped || g.parked && !g.ripe || g.plan != nil || g.yieldedTo != nil {
+	if g.leader != uid || g.phase != Queued && g.phase != Popped && g.phase != Planning {
 		return
 	}
 	r.enter(now)
 	pause := min(retryInterval<<min(g.lost, 10), maxBackoff)
-	if g.popped { // a failure before any attempt may persist
+	if g.phase == Popped { // a failure before any attempt may persist
 		g.lost++
 	}
-	g.seen, g.popped, g.woken = false, false, now.Add(pause-wakeInterval)
+	r.enterPhase(g, Elected)
+	g.woken = now.Add(pause - wakeInterval)
 	r.reindex(g)
 }
 
@@ -55,19 +56,22 @@ func (r *Registry) Refuse(key Key, v podgroup.Refusal, now time.Time) Effects {
 	}
 	g.refusal, g.refusedAt = v, now
 	e := Effects{Dirty: []Key{key}}
-	if g.leader != "" {
-		g.parked, g.ripe = true, !g.seen // already ripe if another leader was elected in the meantime
-		if g.missed {
-			g.missed = false
-			e.add(r.revive(g, now))
-		}
+	switch {
+	case g.phase != Planning:
+		g.retried = g.leader != "" // another leader was elected in the meantime
+	case g.missed:
+		g.missed = false
+		r.enterPhase(g, Parked)
+		e.add(r.revive(g, now))
+	default:
+		r.enterPhase(g, Parked)
 	}
 	r.reindex(g)
 	return r.leave(e)
 }
 
 // Wake reports that the facts on which the refusals of these gangs were based may have changed. Each parked gang
-// among them becomes ripe: its leader is activated, and it stays ripe until its next attempt begins, or it has
+// among them is retried: its leader is activated, and gangs of lower rank let it go first until its attempt begins, or it has
 // nothing left to plan. Gangs that are unknown or not parked are ignored; if an attempt of such a gang is running and
 // is refused, it is repeated.
 func (r *Registry) Wake(keys []Key, now time.Time) Effects {
@@ -85,19 +89,19 @@ func (r *Registry) Wake(keys []Key, now time.Time) Effects {
 			g.unitsTried = false // single pods are being bound, and units come next
 			continue
 		}
-		if !grown && (g.parked || g.leader != "") {
+		if !grown && g.leader != "" {
 			grown = true
 			r.index.grewAt = now
 		}
-		if !g.parked {
-			g.missed = g.leader != ""
-			if !g.gatedUntil.IsZero() && g.unitsTried { // its single pods wait, and its units may fit by now
-				g.unitsTried = false
-				e.add(r.evaluate(g, now))
-			}
-			continue
+		switch {
+		case g.phase == Parked:
+			e.add(r.revive(g, now))
+		case g.phase == Popped, g.phase == Planning:
+			g.missed = true
+		case g.unitsTried: // its single pods wait, and its units may fit by now
+			g.unitsTried = false
+			e.add(r.evaluate(g, now))
 		}
-		e.add(r.revive(g, now))
 	}
 	return r.leave(e)
 }
@@ -115,18 +119,14 @@ func (r *Registry) Idle(keys []Key) []Key {
 	return out
 }
 
-// revive makes a parked gang ripe.
+// revive lets a parked gang be tried again.
 func (r *Registry) revive(g *gangState, now time.Time) Effects {
 	g.unitsTried = false
-	if g.ripe {
-		return Effects{}
-	}
-	g.ripe = true
-	before := g.leader
 	e := r.evaluate(g, now) // its single pods may have to let units go first now
 	e.Dirty = nil
-	if g.leader != "" && g.leader == before && g.parked {
-		g.seen = false
+	if g.phase == Parked {
+		r.enterPhase(g, Elected)
+		g.retried = true
 		e.Activate = append(e.Activate, r.wake(g, now)...)
 	}
 	r.reindex(g)
@@ -145,7 +145,9 @@ func (r *Registry) wake(g *gangState, now time.Time) []*corev1.Pod {
 
 // again lets Tick wake the leader once more, because its cycle ended without a plan or a refusal.
 func (r *Registry) again(g *gangState) {
-	g.seen = false
+	if g.leader != "" {
+		r.enterPhase(g, Elected)
+	}
 	r.reindex(g)
 }
 
@@ -159,14 +161,13 @@ func (r *Registry) Retry(key Key, now time.Time) Effects {
 		return Effects{}
 	}
 	g.changed = true // for an attempt that is running
-	if !g.parked {
+	if g.phase != Parked {
 		return Effects{}
 	}
-	g.ripe = false
 	return r.leave(r.revive(g, now))
 }
 
-// Yields reports whether the leader's gang must let another gang go first. This is either a ripe gang that precedes
+// Yields reports whether the leader's gang must let another gang go first. This is either a retried gang that precedes
 // it in the queue (docs/decisions, G16) but whose leader is delayed by the queue's back-off or was activated only
 // just now, or a gang that a failed binding left partially bound a moment ago. Without this rule, room that an old
 // gang waits for would go to the youngest. The gang that yields is woken when the other one was tried, and yields for
@@ -183,11 +184,11 @@ func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
 	if !g.yieldedAt.IsZero() && now.Sub(g.yieldedAt) >= yieldLimit {
 		return false
 	}
-	first := r.firstRipe(g)
+	first := r.firstBefore(g)
 	if first == nil || first.rank.Compare(r.leaderRank(g)) >= 0 {
 		return false
 	}
-	g.endYield()
+	r.enterPhase(g, Yielding)
 	g.yieldedTo = first
 	first.yielders = append(first.yielders, g)
 	if g.yieldedAt.IsZero() {
@@ -198,11 +199,11 @@ func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
 	return true
 }
 
-// firstRipe returns the first gang in rank order that is worth an attempt, except the given one. nil: none.
-func (r *Registry) firstRipe(but *gangState) *gangState {
+// firstBefore returns the first gang in rank order that is worth an attempt, except the given one. nil: none.
+func (r *Registry) firstBefore(but *gangState) *gangState {
 	for {
 		var first *gangState
-		items := r.index.ripe.items
+		items := r.index.first.items
 		for _, g := range items[:min(len(items), 3)] { // the heap's first item, or one of the two next to it
 			if g != but && (first == nil || g.rank.Compare(first.rank) < 0) {
 				first = g
@@ -211,7 +212,7 @@ func (r *Registry) firstRipe(but *gangState) *gangState {
 		if first == nil {
 			return nil
 		}
-		if r.reindex(first); first.inRipe > 0 { // room is not kept forever
+		if r.reindex(first); first.inFirst > 0 { // room is not kept forever
 			return first
 		}
 	}

@@ -85,17 +85,14 @@ func (r *Registry) begin(pod *corev1.Pod) (*Work, []*row, standing, string) {
 	profile := g.profile()
 	task, state := r.task(g, profile, r.now)
 	if state == gated {
-		g.leader = "" // a leader is elected again when the gate ends
-		g.parked, g.ripe = false, false
+		r.enterPhase(g, Gated) // a leader is elected again when the gate ends
 		r.reindex(g)
-		return nil, nil, standing{}, "surplus sub-groups go first"
+		return nil, nil, standing{}, "room grows, and minimums or surplus sub-groups go first"
 	}
-	g.endYield()
-	g.seen, g.yieldedAt = true, time.Time{}
-	g.popped, g.lost = false, 0
+	r.enterPhase(g, Planning)
+	g.yieldedAt, g.lost = time.Time{}, 0
 	g.keepUntil = time.Time{}
 	g.changed = false // changes from here on are not part of this attempt
-	g.parked, g.ripe = false, false
 	if state == ready {
 		g.task = task
 	}
