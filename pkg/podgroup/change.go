@@ -79,7 +79,7 @@ func Compare(before, after *v2alpha2.PodGroupStatus) Change {
 // textChange compares two texts with the same reason. Texts consisting of counts are exact; texts about a refused
 // attempt, or about refused surplus ("" is the reason of a satisfied gang), may contain outdated numbers for a while.
 func textChange(before, after string, reason v2alpha2.Reason) Change {
-	if passing.Has(reason) || reason == v2alpha2.ReasonInvalid || reason == v2alpha2.ReasonGated {
+	if passing.Has(reason) || reason == v2alpha2.ReasonInvalid || reason == v2alpha2.ReasonOtherScheduler || reason == v2alpha2.ReasonGated {
 		return Content
 	}
 	if slices.Equal(blockingSet(before), blockingSet(after)) {

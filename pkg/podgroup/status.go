@@ -26,10 +26,11 @@ const maxNamed = 5
 // the first that applies of:
 //
 //	Completed        every pod that is left has succeeded, and these are the minimum
-//	Invalid          the spec is not valid; or pods are missing, and those that count towards no leaf, or that name another
-//	                 scheduler, would make up for them
+//	Invalid          the spec is not valid; or pods are missing, and those that count towards no leaf would make up for
+//	                 them
 //	Satisfied        the minimum is bound; only the summary describes the surplus
 //	WaitingForPods   fewer pods exist than the minimum needs
+//	OtherScheduler   they exist, but too many of them name another scheduler
 //	Gated            they exist, but too many of them have scheduling gates
 //	Binding          a plan for the minimum is in force
 //
@@ -177,7 +178,7 @@ func blocked(f Facts) (v2alpha2.Reason, string) {
 		if f.Foreign > 0 {
 			text += "; " + foreign(f)
 			if missing > f.Gated { // the gates are the reason only if removing them is sufficient
-				reason = v2alpha2.ReasonInvalid
+				reason = v2alpha2.ReasonOtherScheduler
 			}
 		}
 		if f.Gated > 0 {

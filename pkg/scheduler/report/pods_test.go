@@ -93,7 +93,7 @@ func TestConditionsOfGatedPods(t *testing.T) {
 		},
 		"pods of another scheduler are ignored": {
 			group: podGroup("train").MinMember(2), pods: []*wrappers.PodWrapper{member("train", "a").SchedulerName("default-scheduler"), member("train", "b")}, after: time.Minute,
-			want: map[string]string{"b": "WaitingForGang: PodGroup train: Invalid: needs 2 pods, they exist, but only 1 can be placed"},
+			want: map[string]string{"b": "WaitingForGang: PodGroup train: OtherScheduler: needs 2 pods, they exist, but only 1 can be placed"},
 		},
 		"a repeated refusal counts from the first one": {
 			group: podGroup("train").MinMember(1), pods: []*wrappers.PodWrapper{member("train", "a")},

@@ -75,7 +75,7 @@ func TestTwoProfiles(t *testing.T) {
 	c.apply(c.group("mixed").MinMember(2))
 	c.create(c.pod("mixed-0", "mixed", 1))
 	c.create(c.pod("mixed-1", "mixed", 1).SchedulerName("muster-second"))
-	c.untilSays("mixed", v2alpha2.ReasonInvalid, "muster-second", "muster-scheduler")
+	c.untilSays("mixed", v2alpha2.ReasonOtherScheduler, "muster-second", "muster-scheduler")
 	c.notBound("mixed-0", "mixed-1")
 	c.recreate(c.pod("mixed-1", "mixed", 1))
 	c.untilBound("mixed", 2)

@@ -53,9 +53,9 @@ func TestPodsWithoutSchedulerName(t *testing.T) {
 	for _, n := range names {
 		c.create(c.pod(n, "g", 1).SchedulerName(corev1.DefaultSchedulerName))
 	}
-	c.untilSays("g", v2alpha2.ReasonInvalid, "set schedulerName muster-scheduler in all pods of the gang: 2 pods of scheduler default-scheduler")
+	c.untilSays("g", v2alpha2.ReasonOtherScheduler, "set schedulerName muster-scheduler in all pods of the gang: 2 pods of scheduler default-scheduler")
 	c.bind(names[0], c.nodes[0]) // as the stock scheduler would
-	c.untilSays("g", v2alpha2.ReasonInvalid, "1 pod bound one by one by scheduler default-scheduler")
+	c.untilSays("g", v2alpha2.ReasonOtherScheduler, "1 pod bound one by one by scheduler default-scheduler")
 	c.bind(names[1], c.nodes[0])
 	c.untilStatus("g", "says that its pods were bound one by one", func(s v2Status) bool {
 		return containsAll(s.Summary, "2/2 pods bound", "2 pods bound one by one by scheduler default-scheduler", "set schedulerName muster-scheduler")

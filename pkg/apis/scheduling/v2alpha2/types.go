@@ -358,11 +358,13 @@ type Reason string
 // Reasons of conditions that are False. If several apply, the first in this
 // order is shown.
 const (
-	// ReasonInvalid: the spec is not valid, or members cannot count, for
-	// example because they name another scheduler.
+	// ReasonInvalid: the spec is not valid, or members name no leaf of it.
 	ReasonInvalid Reason = "Invalid"
 	// ReasonWaitingForPods: fewer pods exist than the minimum needs.
 	ReasonWaitingForPods Reason = "WaitingForPods"
+	// ReasonOtherScheduler: pods exist, but their schedulerName is that of
+	// another scheduler. The message contains the name to set.
+	ReasonOtherScheduler Reason = "OtherScheduler"
 	// ReasonGated: pods exist but have scheduling gates.
 	ReasonGated Reason = "Gated"
 	// ReasonBehindInQueue: other gangs are tried first.
