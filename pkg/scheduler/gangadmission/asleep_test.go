@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -276,20 +275,25 @@ func TestPreparationThatBeginsAfterTheAbortIsCancelled(t *testing.T) {
 	}
 }
 
-func TestGangRefusedDuringTheIdleCheckKeepsWaiting(t *testing.T) {
+// TestIdleGangsClaimNothing: a gang that was woken for room, and is deleted before its attempt, does not keep the room.
+func TestIdleGangsClaimNothing(t *testing.T) {
 	t.Parallel()
 	s := newWaitScene(t)
-	keys := []gangstate.Key{key("a"), key("b"), key("c")}
-	for _, k := range keys {
-		s.l.park(k, refused{})
+	queue := s.l.queue.(*byName)
+	r := &fakeRoom{}
+	for _, k := range []gangstate.Key{key("a"), key("b"), key("c")} {
+		s.l.park(k, refused{needs: []need{{r, 2}}})
 	}
-	left := s.l.leaveIdle(append(keys, key("unknown")), func(asked []gangstate.Key) []gangstate.Key {
-		s.l.park(key("b"), refused{})
-		return []gangstate.Key{key("a"), key("b"), key("unknown")}
-	})
-	got := s.l.keys()
-	slices.SortFunc(got, compareKeys)
-	if diff := cmp.Diff([]gangstate.Key{key("b"), key("c")}, got); diff != "" || !left {
-		t.Errorf("left: %t; waiting (-want +got):\n%s", left, diff)
+	r.fits = 2
+	s.wakes([]room{r}, moreRoom, "a")
+	s.wakes([]room{r}, moreRoom)
+	queue.idle = []gangstate.Key{key("a"), key("unknown")}
+	s.wakes([]room{r}, moreRoom, "b")
+	if s.l.leaveIdle([]gangstate.Key{key("a"), key("b"), key("unknown")}) || s.l.len() != 2 {
+		t.Errorf("%d gangs wait, want two, and the idle one gone already", s.l.len())
+	}
+	queue.idle = append(queue.idle, key("c"))
+	if !s.l.leaveIdle(s.l.keys()) || s.l.len() != 1 {
+		t.Errorf("%d gangs wait, want one", s.l.len())
 	}
 }

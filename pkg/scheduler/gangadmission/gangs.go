@@ -108,7 +108,7 @@ func (g *Gangs) Attach(sched *scheduler.Scheduler) error {
 			return err
 		}
 	}
-	g.wakeups = newWakeups(g.clock, kubescheduler.NewShapes(sched), g.registry.SortByRank)
+	g.wakeups = newWakeups(g.clock, kubescheduler.NewShapes(sched), g.registry)
 	g.wakeups.reserved = g.reserved
 	g.wakeups.queue = kubescheduler.Attach(sched, memberSource{g}, kubescheduler.QueueHooks{
 		Gated: g.admits, Observe: g.wakeups.observe, WaitsForRoom: g.wakeups.waitsForRoom, Gone: g.wakeups.gone,
@@ -191,7 +191,7 @@ func (g *Gangs) wakeReady(logger klog.Logger, before gangstate.Key) {
 func (g *Gangs) wake(logger klog.Logger, r ready) {
 	if len(r.gangs) > 0 {
 		g.apply(logger, g.registry.Wake(r.gangs, g.clock.Now()))
-		g.wakeups.leaveIdle(r.gangs, g.registry.Idle)
+		g.wakeups.leaveIdle(r.gangs)
 	}
 	g.activate(logger, r.pods)
 }

@@ -198,7 +198,7 @@ func (g *Gangs) tick(ctx context.Context) {
 			g.cancel(nil)
 			if ticks%ticksPerLook == 0 {
 				g.activate(logger, g.wakeups.lookAgain(logger))
-				g.wakeups.leaveIdle(g.wakeups.list.keys(), g.registry.Idle)
+				g.wakeups.leaveIdle(g.wakeups.list.keys())
 				g.liftGates(ctx)
 				gatedPods.Set(float64(g.wakeups.queue.Gated()))
 				waitingGangs.Set(float64(g.wakeups.list.len()))

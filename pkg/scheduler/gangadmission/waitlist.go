@@ -37,12 +37,20 @@ type waitlist struct {
 	// afterEvents and withoutEvent are the loop's time for attempts that may fail again, of informed gangs and of others.
 	afterEvents, withoutEvent budget
 
-	// claimed is how much of each room is assigned to gangs that were woken and have not been tried yet, so that the
-	// same room does not wake every gang that fits into it.
-	claimed map[room]int
-	freed   map[room]struct{} // rooms of which less is claimed than at the last call of changed
-	byRank  func([]gangstate.Key)
-	kept    func(at room, key gangstate.Key, priority int32) int // fitting pods whose room is kept from the gang; nil: none
+	// claiming contains the gangs that lacked room, were woken, and have not been tried yet. What they need is not promised
+	// to gangs that follow them, so that the same room does not wake every gang that fits into it.
+	claiming map[*parkedGang]struct{}
+	freed    map[room]struct{} // rooms of which less is claimed than at the last call of changed
+	queue    queueOrder
+	kept     func(at room, key gangstate.Key, priority int32) int // fitting pods whose room is kept from the gang; nil: none
+}
+
+// queueOrder is what the list asks the registry. The list calls it while it holds its lock.
+type queueOrder interface {
+	// SortByRank sorts gangs in the order of the queue.
+	SortByRank([]gangstate.Key)
+	// Idle returns those gangs that have nothing to plan.
+	Idle([]gangstate.Key) []gangstate.Key
 }
 
 // room is an upper bound of how many pods of one shape fit on all nodes.
@@ -57,7 +65,6 @@ type parkedGang struct {
 	causes  causes    // causes of events, other than more room, that may help
 	lacked  bool      // the necessary condition has not held since the gang was refused
 	woken   time.Time // when the gang was woken; zero: not woken since it was refused
-	claims  bool      // its needs are included in claimed
 	notYet  time.Time // when an attempt that was cut short is continued, unless an event comes before
 	parked  time.Time // when it was refused
 	unit    bool      // the refused attempt was for a surplus sub-group
@@ -119,10 +126,10 @@ const (
 	minPause   = 100 * time.Millisecond
 )
 
-// newWaitlist returns an empty list. byRank sorts gangs in the order of the queue.
-func newWaitlist(c clock.PassiveClock, byRank func([]gangstate.Key)) *waitlist {
+// newWaitlist returns an empty list.
+func newWaitlist(c clock.PassiveClock, queue queueOrder) *waitlist {
 	return &waitlist{
-		clock: c, byRank: byRank, claimed: map[room]int{}, freed: map[room]struct{}{}, gangs: map[gangstate.Key]*parkedGang{}, beside: map[gangstate.Key]*parkedGang{}, byRoom: map[room][]neededBy{},
+		clock: c, queue: queue, claiming: map[*parkedGang]struct{}{}, freed: map[room]struct{}{}, gangs: map[gangstate.Key]*parkedGang{}, beside: map[gangstate.Key]*parkedGang{}, byRoom: map[room][]neededBy{},
 		informed: map[*parkedGang]struct{}{}, paused: map[*parkedGang]struct{}{},
 		afterEvents: budget{share: informedShare}, withoutEvent: budget{share: repeatShare},
 	}
@@ -181,25 +188,18 @@ func (l *waitlist) leave(key gangstate.Key) {
 	}
 }
 
-// leaveIdle removes those gangs that idle returns, and reports whether there were any. A gang that is refused again
-// during the call of idle is kept. idle is called without holding the lock.
-func (l *waitlist) leaveIdle(keys []gangstate.Key, idle func([]gangstate.Key) []gangstate.Key) bool {
-	l.mu.Lock()
-	before := make(map[gangstate.Key]*parkedGang, len(keys))
-	for _, key := range keys {
-		before[key] = l.gangs[key]
-	}
-	l.mu.Unlock()
-	over := idle(keys)
+// leaveIdle removes those gangs that have nothing to plan, and reports whether there were any.
+func (l *waitlist) leaveIdle(keys []gangstate.Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.forgetIdle(keys)
+}
+
+func (l *waitlist) forgetIdle(keys []gangstate.Key) bool {
 	left := false
-	for _, key := range over {
-		if w := l.gangs[key]; w == nil || w != before[key] {
-			continue
-		}
-		left = true
+	for _, key := range l.queue.Idle(keys) {
 		for _, w := range l.of(key) {
+			left = true
 			l.forget(w)
 		}
 	}
@@ -284,6 +284,13 @@ func (l *waitlist) changed(raised []room, events causes, before gangstate.Key) [
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Now()
+	if len(l.claiming) > 0 {
+		var claiming []gangstate.Key
+		for w := range l.claiming {
+			claiming = append(claiming, w.key)
+		}
+		l.forgetIdle(claiming) // they will not be tried
+	}
 	candidates := map[*parkedGang]bool{} // true: an event may help it
 	for w := range l.paused {
 		if w.lacked {
@@ -360,7 +367,7 @@ func (l *waitlist) wakeInformed(before gangstate.Key, now time.Time) []gangstate
 		byKey[before] = nil // its attempt begins
 	}
 	keys := slices.Collect(maps.Keys(byKey))
-	l.byRank(keys)
+	l.queue.SortByRank(keys)
 	var woken []gangstate.Key
 	for _, key := range keys {
 		if key == before {
@@ -417,45 +424,50 @@ func (l *waitlist) wake(w *parkedGang, now time.Time) gangstate.Key {
 	return w.key
 }
 
-// claim wakes gangs that lacked room until now, in rank order, as long as the room is sufficient for all woken gangs
-// together. The other gangs are checked again when these have been tried.
-func (l *waitlist) claim(gangs []*parkedGang, now time.Time) []gangstate.Key {
+// claim wakes gangs that lacked room until now, in rank order, as long as the room is sufficient for all woken gangs up
+// to this one together. The other gangs are checked again when these have been tried.
+func (l *waitlist) claim(lacked []*parkedGang, now time.Time) []gangstate.Key {
+	if len(lacked) == 0 {
+		return nil
+	}
 	byKey := map[gangstate.Key][]*parkedGang{}
-	for _, w := range gangs {
+	for _, w := range slices.AppendSeq(lacked, maps.Keys(l.claiming)) {
 		byKey[w.key] = append(byKey[w.key], w)
 	}
 	keys := slices.SortedFunc(maps.Keys(byKey), compareKeys)
 	if len(keys) > 1 {
-		l.byRank(keys)
+		l.queue.SortByRank(keys)
 	}
 	var woken []gangstate.Key
+	claimed := map[room]int{}
 	for _, key := range keys {
 		for _, w := range byKey[key] {
-			if slices.ContainsFunc(w.needs, func(n need) bool { return l.fits(n.room, w)-l.claimed[n.room] < n.pods }) {
-				continue
+			if _, claims := l.claiming[w]; !claims {
+				if slices.ContainsFunc(w.needs, func(n need) bool { return l.fits(n.room, w)-claimed[n.room] < n.pods }) {
+					continue
+				}
+				w.woken, w.lacked = now, false
+				l.claiming[w] = struct{}{}
+				woken = append(woken, key)
 			}
 			for _, n := range w.needs {
-				l.claimed[n.room] += n.pods
+				claimed[n.room] += n.pods
 			}
-			w.woken, w.lacked, w.claims = now, false, true
-			woken = append(woken, key)
 		}
 	}
 	return woken
 }
 
-// disclaim releases the claims of a gang.
-func (l *waitlist) disclaim(w *parkedGang) {
-	if !w.claims {
-		return
+// disclaim releases the claims of a gang. It reports whether there were any.
+func (l *waitlist) disclaim(w *parkedGang) bool {
+	if _, claims := l.claiming[w]; !claims {
+		return false
 	}
-	w.claims = false
+	delete(l.claiming, w)
 	for _, n := range w.needs {
-		if l.claimed[n.room] -= n.pods; l.claimed[n.room] == 0 {
-			delete(l.claimed, n.room)
-		}
 		l.freed[n.room] = struct{}{}
 	}
+	return true
 }
 
 // longest is the maximum time that a refused gang waits if enough of its pods fit, as in the stock scheduler: not
@@ -472,11 +484,9 @@ func (l *waitlist) forgetful(after time.Duration) {
 	for key := range l.gangs {
 		for _, w := range l.of(key) {
 			if !w.woken.IsZero() && now.Sub(w.woken) >= after {
-				if !w.lacked && !w.claims {
+				if w.lacked = l.disclaim(w); !w.lacked {
 					l.informed[w] = struct{}{}
 				}
-				w.lacked = w.lacked || w.claims
-				l.disclaim(w)
 				w.woken = time.Time{}
 			}
 			if w.woken.IsZero() && (w.lacked && l.holds(w) || !w.lacked && now.Sub(w.parked) >= longest) {

@@ -52,6 +52,15 @@ func TestCausesOfEvents(t *testing.T) {
 	}
 }
 
+// byName is an order of the queue.
+type byName struct{ idle []gangstate.Key }
+
+func (*byName) SortByRank(keys []gangstate.Key) { slices.SortFunc(keys, compareKeys) }
+
+func (q *byName) Idle(keys []gangstate.Key) []gangstate.Key {
+	return slices.DeleteFunc(slices.Clone(keys), func(k gangstate.Key) bool { return !slices.Contains(q.idle, k) })
+}
+
 // waitScene is a waitlist with a clock that advances only on request.
 type waitScene struct {
 	t     *testing.T
@@ -61,7 +70,7 @@ type waitScene struct {
 
 func newWaitScene(t *testing.T) *waitScene {
 	c := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	return &waitScene{t: t, clock: c, l: newWaitlist(c, func(keys []gangstate.Key) { slices.SortFunc(keys, compareKeys) })}
+	return &waitScene{t: t, clock: c, l: newWaitlist(c, &byName{})}
 }
 
 // entries returns the number of entries in the list and its indices.
@@ -265,7 +274,7 @@ func BenchmarkLookOfEvents(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			c := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-			l := newWaitlist(c, func(keys []gangstate.Key) { slices.SortFunc(keys, compareKeys) })
+			l := newWaitlist(c, &byName{})
 			r := &fakeRoom{fits: tc.fits}
 			for i := range 10_000 {
 				why := moreRoom

@@ -53,10 +53,10 @@ type wakeups struct {
 // settle is how long events are collected before they are evaluated.
 const settle = 2 * time.Millisecond
 
-// newWakeups returns wakeups for a scheduler's cache. byRank sorts gangs in the order of the queue.
-func newWakeups(c clock.Clock, shapes *kubescheduler.Shapes, byRank func([]gangstate.Key)) *wakeups {
+// newWakeups returns wakeups for a scheduler's cache.
+func newWakeups(c clock.Clock, shapes *kubescheduler.Shapes, queue queueOrder) *wakeups {
 	w := &wakeups{
-		clock: c, list: newWaitlist(c, byRank), shapes: shapes, signal: make(chan struct{}, 1),
+		clock: c, list: newWaitlist(c, queue), shapes: shapes, signal: make(chan struct{}, 1),
 		raised: map[room]struct{}{}, roomless: newRoomless(),
 	}
 	w.list.kept, w.roomless.kept = w.kept, w.kept
@@ -322,12 +322,12 @@ func (w *wakeups) leave(key gangstate.Key) {
 	w.note(0) // other gangs may have waited for the room that this one claimed
 }
 
-// leaveIdle ends the wait of those gangs that idle returns: they have nothing to plan, and must not keep claims on
+// leaveIdle ends the wait of those gangs that have nothing to plan, and must not keep claims on
 // free room.
-func (w *wakeups) leaveIdle(keys []gangstate.Key, idle func([]gangstate.Key) []gangstate.Key) {
+func (w *wakeups) leaveIdle(keys []gangstate.Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.list.leaveIdle(keys, idle) {
+	if w.list.leaveIdle(keys) {
 		w.note(0)
 	}
 }

@@ -28,7 +28,7 @@
 //
 //	Idle      -> Complete, Gated, Committed
 //	Complete  -> Idle, Gated, Elected
-//	Gated     -> Idle, Complete
+//	Gated     -> Idle, Complete, Committed
 //	Elected   -> Queued, Popped, Committed
 //	Queued    -> Elected, Popped, Committed
 //	Popped    -> Elected, Yielding, Planning
@@ -38,7 +38,7 @@
 //	Committed -> Complete
 //
 // Idle, Complete and Gated follow from any phase with a leader too: when the pods of the gang change, the leader or the
-// task may be another one. Committed follows from Idle, Elected and Queued if the gang changes while its attempt is
+// task may be another one. Committed follows from Idle, Gated, Elected and Queued if the gang changes while its attempt is
 // running, in a way that the plan allows.
 //
 // Victims and Preempt determine which pods of gangs may be preempted by pods without a gang.

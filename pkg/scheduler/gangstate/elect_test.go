@@ -509,8 +509,9 @@ func TestRoomOfAFailedBindingIsKeptForAMoment(t *testing.T) {
 	t.Run("until it is refused", func(t *testing.T) {
 		t.Parallel()
 		s, other := failed(t)
-		s.leads("b").r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.now)
-		if s.after(time.Millisecond); !slices.Equal(s.activated(), []string{"x"}) {
+		s.leads("b")
+		s.effects = s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.now)
+		if !slices.Equal(s.activated(), []string{"x"}) {
 			t.Errorf("activated %v, want the gang that let it go first", s.activated())
 		}
 		if s.r.Yields(other, s.now) {

@@ -95,7 +95,7 @@ func (r *Registry) reindex(g *gangState) {
 			g.incompleteFor = 0
 		}
 	}
-	if g.leader != "" && (g.retried || r.now.Before(g.keepUntil)) {
+	if g.leader != "" && (g.retried || g.phase == Yielding || r.now.Before(g.keepUntil)) {
 		x.first.remove(g)
 		g.rank = r.leaderRank(g) // after proven is up to date
 		x.first.set(g)
@@ -131,6 +131,7 @@ func (r *Registry) endYields(g *gangState) {
 		if y.yieldedTo == g {
 			y.yieldOver = true
 			r.setDue(y, r.dueAt(y))
+			r.resumed = append(r.resumed, y)
 		}
 	}
 	g.yielders = nil

@@ -105,8 +105,7 @@ func TestYoungGangLetsARipeOlderOneGoFirst(t *testing.T) {
 	if !s.r.Yields(young, s.now) {
 		t.Fatal("takes the room that an older gang was woken for")
 	}
-	s.leads("a").refuses()
-	if s.after(time.Millisecond); !slices.Equal(s.activated(), []string{"x"}) {
+	if s.leads("a").refuses(); !slices.Equal(s.activated(), []string{"x"}) {
 		t.Fatalf("activated %v, want the gang that yielded, now that the older was tried", s.activated())
 	}
 	if s.r.Yields(young, s.now) {
