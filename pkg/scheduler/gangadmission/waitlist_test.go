@@ -99,17 +99,22 @@ func TestGangThatLacksRoomIsWokenWhenItMayFit(t *testing.T) {
 	t.Parallel()
 	s := newWaitScene(t)
 	r := &fakeRoom{fits: 3}
-	s.l.park(key("a"), refused{needs: []need{{r, 8}}, took: time.Second})
-	s.l.park(key("b"), refused{needs: []need{{r, 5}}, took: time.Second})
+	s.l.park(key("first"), refused{needs: []need{{r, 9}}, took: time.Second})
+	s.l.park(key("small"), refused{needs: []need{{r, 5}}, took: time.Second})
+	s.l.park(key("third"), refused{needs: []need{{r, 8}}, took: time.Second})
 	r.fits = 4
 	s.wakes([]room{r}, moreRoom|otherPods)
 	r.fits = 5
-	s.wakes([]room{r}, moreRoom, "b")
-	s.wakes([]room{r}, moreRoom) // b is already woken
+	s.wakes([]room{r}, moreRoom, "small")
+	s.wakes([]room{r}, moreRoom) // it is already woken
 	r.fits = 8
 	s.wakes([]room{r}, moreRoom) // and claims what it needs
-	s.l.leave(key("b"))          // it was placed elsewhere
-	s.wakes(nil, 0, "a")
+	r.fits = 9
+	s.wakes([]room{r}, moreRoom, "first") // but not before gangs that precede it
+	s.l.leave(key("first"))               // it was placed elsewhere
+	s.wakes(nil, 0)
+	s.l.leave(key("small"))
+	s.wakes(nil, 0, "third")
 }
 
 func TestRoomIsPromisedOnce(t *testing.T) {
