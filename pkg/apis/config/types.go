@@ -13,9 +13,9 @@ import (
 type GangAdmissionArgs struct {
 	metav1.TypeMeta
 
-	// RepairTimeout is how long a gang that never had its minimum may stay partially bound after a crash or a failed
-	// binding, before the pods that this scheduler bound for it are released. The time runs only while the API server
-	// answers. Default 30s; 1s to 1h. Source: docs/decisions, G11.
+	// RepairTimeout is how long a gang, or a sub-group above its minimum, that never had its minimum may stay partially
+	// bound after a crash or a failed binding, before the pods that this scheduler bound for it are released. The time
+	// runs only while the API server answers. Default 30s; 1s to 1h. Source: docs/decisions, G11, G20.
 	RepairTimeout metav1.Duration
 
 	// BarrierTimeout is the maximum time that an assumed member waits at Bind for the volumes and claims of its

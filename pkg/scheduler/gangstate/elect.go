@@ -92,6 +92,7 @@ func (r *Registry) recordWhole(g *gangState) {
 	n := g.numbers
 	touched := n.touched
 	n.touched = n.touched[:0]
+	defer g.dropUnits()
 	if g.tree == nil {
 		return
 	}

@@ -74,6 +74,8 @@ type gangState struct {
 	vanished       int              // members in Registry.vanished
 	plan           *Plan            // committed and not finished; nil = none
 
+	begun map[string]*begunUnit // surplus sub-groups that were begun and may be torn, by name (torn.go); nil = none
+
 	replacing bool // its PodGroup reports that pods are being replaced
 
 	victims map[*member]time.Time // members that are being preempted, and since when; nil = none

@@ -116,6 +116,7 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 		}
 	}
 	r.recount(m)
+	m.gang.noteStranger(m)
 	e.add(r.evaluate(m.gang, now))
 	return e
 }
@@ -201,6 +202,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 		g.adopt(group)
 	}
 	g.tree, g.treeErr = podgroup.Tree(&group.Spec)
+	g.begun = nil
 	r.recountAll(g)
 	r.setReplacing(g)
 	g.markAll()
@@ -225,7 +227,7 @@ func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 		return Effects{}
 	}
 	g.group, g.tree, g.treeErr = nil, nil, nil
-	g.admitted, g.admittedGroups = false, nil
+	g.admitted, g.admittedGroups, g.begun = false, nil, nil
 	r.setReplacing(g)
 	r.recountAll(g)
 	return r.leave(r.evaluate(g, now))

@@ -86,7 +86,7 @@ func (r *Registry) reindex(g *gangState) {
 		r.unindex(g)
 		return
 	}
-	if g.isCandidate() || g.numbers.flag(isLeaver) > 0 {
+	if g.isCandidate() || g.numbers.flag(isLeaver) > 0 || len(g.begun) > 0 {
 		x.partials.Insert(g.key)
 	} else if x.partials.Has(g.key) {
 		x.partials.Delete(g.key)

@@ -189,7 +189,7 @@ func (r *Registry) Partial() (Key, bool) {
 		return Key{}, false
 	}
 	for key := range r.index.partials {
-		if g := r.gangs[key]; g != nil && (r.isRepairing(g) || g.look().neverWhole && g.hasReplaceable() || len(g.podsToRelease()) > 0) {
+		if g := r.gangs[key]; g != nil && (r.isRepairing(g) || g.look().neverWhole && g.hasReplaceable() || r.repairsUnit(g) || len(g.podsToRelease()) > 0) {
 			return key, true
 		}
 	}
@@ -202,8 +202,8 @@ const watched = 5 * time.Second
 
 // PodsToRelease adds the time since the last call (at most `watched`: the rest of a longer pause does not count) to
 // the clock of every gang that occupies resources it cannot use. It returns the pods to be released: the pods of
-// partial gangs whose repair time is over, bound by this scheduler for this PodGroup UID. answering reports whether
-// the API server has answered since the last call; the clock runs only then.
+// partial gangs and torn units (torn.go) whose repair time is over, bound by this scheduler for this PodGroup UID.
+// answering reports whether the API server has answered since the last call; the clock runs only then.
 //
 // Pods that a controller will replace no longer count from now on, so that no plan depends on them. They must be
 // deleted, and are returned until they are. Pods without a controller continue to count, and must not be deleted.
@@ -220,6 +220,10 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 			continue
 		}
 		out = append(out, g.podsToRelease()...)
+		if len(g.begun) > 0 {
+			out = append(out, r.unitsToRelease(g, elapsed, answering)...)
+			r.evaluate(g, r.now) // Tick repeats an activation
+		}
 		p := g.look()
 		g.proven = p.neverWhole
 		switch {
@@ -257,10 +261,10 @@ func (r *Registry) isRepairing(g *gangState) bool {
 	return g.incompleteFor < r.opts.RepairTimeout && g.look().holds
 }
 
-// releaseDue reports whether the gang is partial and will be released by the next call of PodsToRelease. Another
-// attempt would only delay the release, for as long as an unanswered binding takes.
+// releaseDue reports whether the gang is partial, or has a torn unit, and will be released by the next calls of
+// PodsToRelease. Another attempt would only delay the release, for as long as an unanswered binding takes.
 func (r *Registry) releaseDue(g *gangState) bool {
-	return g.incompleteFor >= r.opts.RepairTimeout && g.isPartial() && g.hasReplaceable()
+	return g.incompleteFor >= r.opts.RepairTimeout && g.isPartial() && g.hasReplaceable() || r.unitDue(g)
 }
 
 // hasReplaceable reports whether a pod that was bound for the gang has a controller that would replace it.

@@ -125,6 +125,7 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 		return nil, "a bound pod of the gang was removed while it was planned"
 	}
 	g.markPlan(p)
+	g.noteUnits(p)
 	g.plan, r.committing = p, p
 	g.refusedAt, g.refusal = time.Time{}, podgroup.Refusal{}
 	if g.missed {

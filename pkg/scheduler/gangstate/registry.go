@@ -43,7 +43,8 @@ func (e *Effects) add(o Effects) {
 
 // Options are the limits and the dependencies of a Registry.
 type Options struct {
-	// RepairTimeout is how long a gang that never had its minimum may stay partially bound (docs/decisions, G11).
+	// RepairTimeout is how long a gang, or a sub-group above its minimum, that never had its minimum may stay partially
+	// bound (docs/decisions, G11, G20).
 	RepairTimeout time.Duration
 	// SingleSurplusAfter is how long the free room must not have grown before surplus is placed while a minimum of the
 	// same or a higher priority was refused, and before single surplus pods are placed while a surplus sub-group of the

@@ -182,15 +182,15 @@ func (s *simulation) writeStatus(key Key) {
 	s.toGroups = append(s.toGroups, func() { s.feed(func(r *Registry) Effects { return r.SetGroup(group, s.now) }) })
 }
 
-// repair does the work of package repair: the pods of partial gangs are deleted, after all of them have the condition
-// that records it. No pod of a gang whose minimum was bound together with the pod is released.
+// repair does the work of package repair: the pods of partial gangs and torn units are deleted, after all of them have the
+// condition that records it. No pod is released that ran: see noteMinimums.
 func (s *simulation) repair() {
 	s.t.Helper()
 	pods := s.r.PodsToRelease(s.now.Sub(s.repaired), true)
 	s.repaired = s.now
 	for _, pod := range pods {
 		if s.ran[pod.UID] {
-			s.fail("%s is released, and its gang has had its minimum", pod.UID)
+			s.fail("%s is released, and its gang and its sub-groups have had their minimum", pod.UID)
 		}
 		if p := s.pods[pod.UID]; p != nil && !HasReleaseCondition(p) {
 			s.say("the release of %s is recorded", pod.UID)
@@ -218,7 +218,7 @@ func (s *simulation) repair() {
 	}
 }
 
-// noteMinimums records the pods of gangs whose minimum is bound. A pod whose release was recorded before is not counted: the
+// noteMinimums records the pods that are bound together with the minimum of their gang and of each of their sub-groups. A pod whose release was recorded before is not counted: the
 // decision stands, and the gang may start without it before it is deleted.
 func (s *simulation) noteMinimums() {
 	for key, group := range s.groups {
@@ -235,7 +235,11 @@ func (s *simulation) noteMinimums() {
 		}
 		if tree.Root().Satisfied(bound) {
 			for _, uid := range pods {
-				s.ran[uid] = true
+				whole := true
+				for group := tree.Group(s.pods[uid].Labels[v2alpha2.SubGroupLabel]); group != nil; group = group.Parent() {
+					whole = whole && group.Satisfied(bound)
+				}
+				s.ran[uid] = s.ran[uid] || whole
 			}
 		}
 	}

@@ -48,7 +48,7 @@ type Options struct {
 	Apply func(gangstate.Effects)
 }
 
-// Worker releases partial gangs. Not safe for concurrent use.
+// Worker releases partial gangs and torn units of surplus. Not safe for concurrent use.
 type Worker struct {
 	Options
 
@@ -137,16 +137,21 @@ func (w *Worker) answering(ctx context.Context, key gangstate.Key) bool {
 	return err == nil || apierrors.IsNotFound(err)
 }
 
-// release deletes the pods of a gang that a controller will replace, and emits events about all of them, once.
+// release deletes the pods of a gang, or of its torn units, that a controller will replace, and emits events about all of them, once.
 func (w *Worker) release(ctx context.Context, key gangstate.Key, pods []*corev1.Pod) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "podGroup", key)
+	f, ok := w.Registry.Facts(key)
+	what := "gang"
+	if ok && f.Admitted {
+		what = "sub-group above the gang's minimum"
+	}
 	var leaving []*corev1.Pod
 	for _, pod := range pods {
 		if metav1.GetControllerOf(pod) == nil {
 			if !w.reported.Has(pod.UID) {
 				w.reported.Insert(pod.UID)
 				w.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, v2alpha2.EventPartialGangKept, "Repairing",
-					"bound for PodGroup %s, which never became whole and cannot be completed now; no controller would replace the pod, so it is kept: delete it to free what it holds", key.Name)
+					"bound for PodGroup %s; its %s never became whole and cannot be completed now; no controller would replace the pod, so it is kept: delete it to free what it holds", key.Name, what)
 				logger.Info("Kept a pod of a partial gang, because it has no controller", "pod", klog.KObj(pod))
 			}
 			continue
@@ -156,7 +161,7 @@ func (w *Worker) release(ctx context.Context, key gangstate.Key, pods []*corev1.
 	// All releases are recorded before the first deletion: after a crash in between, the remaining pods have the
 	// condition.
 	for _, pod := range leaving {
-		if err := w.record(ctx, pod); err != nil {
+		if err := w.record(ctx, pod, what); err != nil {
 			w.refused(logger, pod, err)
 			return
 		}
@@ -176,13 +181,12 @@ func (w *Worker) release(ctx context.Context, key gangstate.Key, pods []*corev1.
 	if len(deleted) == 0 {
 		return
 	}
-	f, ok := w.Registry.Facts(key)
 	if !ok || f.Group == nil {
 		return // the PodGroup is gone, or is another one of the same name
 	}
 	w.Recorder.Eventf(report.Reference(f.Group), nil, corev1.EventTypeWarning, v2alpha2.EventPartialGangReleased, "Repairing",
-		"%d bound pods were deleted, because the gang never became whole after a crash or a failed binding and could not be completed in time; their controllers replace them: %s",
-		len(deleted), names(deleted))
+		"%d bound pods were deleted, because their %s never became whole after a crash or a failed binding and could not be completed in time; their controllers replace them: %s",
+		len(deleted), what, names(deleted))
 }
 
 // refused logs once why a pod cannot be released.
@@ -193,8 +197,8 @@ func (w *Worker) refused(logger klog.Logger, pod *corev1.Pod, err error) {
 	}
 }
 
-// record writes the condition that states why the pod will be deleted, unless the pod has it.
-func (w *Worker) record(ctx context.Context, pod *corev1.Pod) error {
+// record writes the condition that states why the pod will be deleted, unless the pod has it. what never became whole.
+func (w *Worker) record(ctx context.Context, pod *corev1.Pod, what string) error {
 	if w.recorded.Has(pod.UID) || gangstate.HasReleaseCondition(pod) {
 		return nil
 	}
@@ -202,7 +206,7 @@ func (w *Worker) record(ctx context.Context, pod *corev1.Pod) error {
 		"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []corev1.PodCondition{{
 			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: v2alpha2.PodReasonPartialGangReleased,
-			Message:            "its gang never became whole after a crash or a failed binding, and could not be completed in time",
+			Message:            "its " + what + " never became whole after a crash or a failed binding, and could not be completed in time",
 			LastTransitionTime: metav1.NewTime(w.Clock.Now()),
 		}}},
 	})
@@ -222,7 +226,7 @@ func (w *Worker) record(ctx context.Context, pod *corev1.Pod) error {
 // delete deletes the pod, unless another pod has its name by now.
 //
 // The precondition is only the UID, not the resourceVersion: regardless of changes in the pod's status, its gang
-// never had its minimum and does not count the pod since the registry returned it. With a resourceVersion the
+// or unit never had its minimum and does not count the pod since the registry returned it. With a resourceVersion the
 // deletion would fail whenever a kubelet has updated the status.
 func (w *Worker) delete(ctx context.Context, pod *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

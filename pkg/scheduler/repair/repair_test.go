@@ -111,13 +111,19 @@ func pod(name string) *wrappers.PodWrapper {
 func (w *ward) partial() (marks map[string]string) {
 	w.registry.SetGroup(wrappers.MakePodGroup("train", "ml").UID("group").MinMember(4).Obj(), start)
 	bare := wrappers.MakePod("bare", "ml").UID("uid-bare").Gang("train")
-	pods := []*wrappers.PodWrapper{pod("a"), pod("b"), bare, pod("d")}
+	marks = w.bind("", 3, pod("a"), pod("b"), bare, pod("d"))
+	w.registry.SetPod(pod("d").SchedulingGate("test/hold").Obj(), start)
+	return marks
+}
+
+// bind plans these pods of a leaf and binds them as the scheduler does. The bindings after the first n fail. It returns the
+// marks of the pods.
+func (w *ward) bind(leaf string, n int, pods ...*wrappers.PodWrapper) (marks map[string]string) {
 	var placements []placement.Placement
 	for _, p := range pods {
 		w.registry.SetPod(p.Obj(), start)
-		placements = append(placements, placement.Placement{Pod: placement.Pod{ID: string(p.Obj().UID)}, Node: "n1"})
+		placements = append(placements, placement.Placement{Pod: placement.Pod{ID: string(p.Obj().UID)}, Leaf: leaf, Node: "n1"})
 	}
-	// Plan and bind the gang as the scheduler does, up to the third binding.
 	var work *gangstate.Work
 	for _, p := range pods {
 		if got, _ := w.registry.Begin(p.Obj()); got != nil {
@@ -143,14 +149,15 @@ func (w *ward) partial() (marks map[string]string) {
 	}
 	arrived.Wait()
 	marks = map[string]string{}
-	for _, p := range pods[:3] {
+	for _, p := range pods[:n] {
 		uid := p.Obj().UID
 		marks[p.Obj().Name] = w.registry.Mark(plan, uid)
 		w.registry.Posted(uid, start)
 		w.registry.SetPod(p.Node("n1").BoundFor(marks[p.Obj().Name]).Obj(), start)
 	}
-	w.registry.Release("uid-d", start)
-	w.registry.SetPod(pod("d").SchedulingGate("test/hold").Obj(), start)
+	for _, p := range pods[n:] {
+		w.registry.Release(p.Obj().UID, start)
+	}
 	return marks
 }
 
@@ -167,8 +174,8 @@ func TestAPartialGangIsReleased(t *testing.T) {
 		t.Errorf("deleted (-want +got):\n%s", diff)
 	}
 	want := []string{
-		"Warning PartialGangKept Pod/bare: bound for PodGroup train, which never became whole and cannot be completed now; no controller would replace the pod, so it is kept: delete it to free what it holds",
-		"Warning PartialGangReleased PodGroup/train: 2 bound pods were deleted, because the gang never became whole after a crash or a failed binding and could not be completed in time; their controllers replace them: a, b",
+		"Warning PartialGangKept Pod/bare: bound for PodGroup train; its gang never became whole and cannot be completed now; no controller would replace the pod, so it is kept: delete it to free what it holds",
+		"Warning PartialGangReleased PodGroup/train: 2 bound pods were deleted, because their gang never became whole after a crash or a failed binding and could not be completed in time; their controllers replace them: a, b",
 	}
 	if diff := cmp.Diff(want, w.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
@@ -186,6 +193,32 @@ func TestAPartialGangIsReleased(t *testing.T) {
 	w.seconds(60)
 	if len(w.deleted) != n {
 		t.Errorf("deleted %q after the deletion was seen", w.deleted[n:])
+	}
+	if diff := cmp.Diff(want, w.events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// A sub-group above the minimum that was bound in part is given back while the rest of the gang runs.
+func TestATornUnitIsReleased(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.registry.SetGroup(wrappers.MakePodGroup("train", "ml").UID("group").MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 3).Obj(), start)
+	w.registry.SetPod(pod("x").SubGroup("x").Node("n1").Obj(), start)
+	pods := []*wrappers.PodWrapper{pod("a").SubGroup("y"), wrappers.MakePod("bare", "ml").UID("uid-bare").Gang("train").SubGroup("y"), pod("c").SubGroup("y")}
+	w.bind("y", 2, pods...)
+	w.registry.SetPod(pod("c").SubGroup("y").SchedulingGate("test/hold").Obj(), start)
+	w.seconds(29)
+	if len(w.deleted) > 0 || len(w.events) > 0 {
+		t.Fatalf("deleted %q, events %q before the repair time was over", w.deleted, w.events)
+	}
+	w.seconds(1)
+	if diff := cmp.Diff([]string{"a uid-a"}, w.deleted); diff != "" {
+		t.Errorf("deleted (-want +got):\n%s", diff)
+	}
+	want := []string{
+		"Warning PartialGangKept Pod/bare: bound for PodGroup train; its sub-group above the gang's minimum never became whole and cannot be completed now; no controller would replace the pod, so it is kept: delete it to free what it holds",
+		"Warning PartialGangReleased PodGroup/train: 1 bound pods were deleted, because their sub-group above the gang's minimum never became whole after a crash or a failed binding and could not be completed in time; their controllers replace them: a",
 	}
 	if diff := cmp.Diff(want, w.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)

@@ -161,3 +161,47 @@ func TestFailingBindingOfBarePodsIsTriedSeldom(t *testing.T) {
 	c.untilBound("gang", 4)
 	c.untilAdmitted("gang")
 }
+
+// The API server refuses one binding of a sub-group above the minimum for ever. What was bound of it is given back after the
+// repair timeout, for a gang that has room only then; the minimum runs on. Later the sub-group starts as a unit.
+func TestATornUnitIsGivenBack(t *testing.T) {
+	c := newCluster(t, 1) // 8 GPUs
+	lift := c.refuseBindings([]string{"y-2"}, nil)
+	c.startWith(map[string]any{"repairTimeout": "4s"})
+	c.apply(c.group("gang").MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 3))
+	owner := c.owner("gang")
+	c.createOwned(c.pod("x-0", "gang", 2).SubGroup("x"), owner)
+	c.untilAdmitted("gang")
+	for _, name := range numbered("y", 3) {
+		c.createOwned(c.pod(name, "gang", 2).SubGroup("y"), owner)
+	}
+	c.untilBound("gang", 3)
+	since := time.Now()
+	minimum := c.get("x-0").UID
+
+	c.createGang("waits", 3, 2)
+	c.untilBound("waits", 3)
+	if took := time.Since(since); took < 3*time.Second {
+		t.Errorf("given back after %s, which is less than the repair timeout", took)
+	}
+	if left := c.uids("gang"); left["x-0"] != minimum || left["y-0"] != "" || left["y-1"] != "" {
+		t.Errorf("bound pods %v are left, want x-0 alone", left)
+	}
+	t.Logf("%s", c.untilEvent("gang", v2alpha2.EventPartialGangReleased, 20*time.Second))
+
+	lift()
+	for _, name := range numbered("y", 2) {
+		c.createOwned(c.pod(name, "gang", 2).SubGroup("y"), owner)
+	}
+	c.deleteGang("waits")
+	c.untilBound("gang", 4)
+	c.untilStatus("gang", "says that y is admitted", func(s v2Status) bool {
+		for _, g := range s.SubGroups {
+			if g.Name == "y" {
+				return g.Admitted
+			}
+		}
+		return false
+	})
+	c.stillSchedules()
+}

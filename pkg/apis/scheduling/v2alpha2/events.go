@@ -26,16 +26,17 @@ const (
 	// EventSurplusPreempted: a pod without a gang preempted a pod above the
 	// gang's minimum. The note names both.
 	EventSurplusPreempted = "SurplusPreempted"
-	// EventPartialGangReleased: bound pods of a gang whose minimum was never
-	// bound were deleted, because the missing pods could not be bound in time.
+	// EventPartialGangReleased: bound pods of a gang, or of a sub-group above the
+	// gang's minimum, were deleted, because its minimum was never bound and the
+	// missing pods could not be bound in time.
 	EventPartialGangReleased = "PartialGangReleased"
 )
 
 // Reasons of events about pods.
 const (
-	// EventPartialGangKept: the pod belongs to a gang whose minimum was never
-	// bound and cannot be completed. The pod is kept because no controller
-	// would replace it.
+	// EventPartialGangKept: the pod belongs to a gang, or to a sub-group above the
+	// gang's minimum, whose minimum was never bound and cannot be completed. The
+	// pod is kept because no controller would replace it.
 	EventPartialGangKept = "PartialGangKept"
 	// EventWaitingForGang: the pod waits until its gang can start, for a reason
 	// other than missing capacity. It is also the reason of the pod's condition
@@ -60,7 +61,8 @@ const (
 // Reasons of conditions of pods.
 const (
 	// PodReasonPartialGangReleased, on condition DisruptionTarget: the pod is
-	// deleted because the minimum of its gang was never bound. The
-	// podFailurePolicy of a Job can match this reason.
+	// deleted because the minimum of its gang, or of its sub-group above the
+	// gang's minimum, was never bound. The podFailurePolicy of a Job can match
+	// this reason.
 	PodReasonPartialGangReleased = "PartialGangReleased"
 )
