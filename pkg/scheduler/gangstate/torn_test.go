@@ -158,6 +158,12 @@ func TestATornUnitIsReleased(t *testing.T) {
 			s.group(podGroup().Generation(2).MinSubGroup(1).SubGroup("x", 1).SubGroup("z", 1))
 			s.group(podGroup().Generation(3).MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 3).SubGroup("z", 1)).wantReleased(60)
 		},
+		"and a plan that was begun before depends on the released pods, so it is refused": func(t *testing.T, s *story) {
+			s.after(maxBackoff).leads("y2").wantPlan(9, "y2").wantReleased(30, "y0", "y1")
+			if plan, _ := s.tryCommit("y2"); plan != nil {
+				t.Error("a plan of one pod is in force, though the others are being deleted")
+			}
+		},
 		"not while it is unknown what became of a pod of the minimum": func(t *testing.T, s *story) {
 			s.wantReleased(29).gone("x0").wantReleased(1).wantReleased(60)
 		},
