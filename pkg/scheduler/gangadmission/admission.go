@@ -113,7 +113,7 @@ func (pl *Admission) Filter(ctx context.Context, state fwk.CycleState, pod *core
 	return nil
 }
 
-// PostFilter implements fwk.PostFilterPlugin. A member that was refused by its planned node aborts the plan; a single
+// PostFilter implements fwk.PostFilterPlugin. A plan of which a member was refused by its node is not bound; a single
 // pod of a gang never preempts (docs/decisions, G15). For other pods default preemption runs next, which preempts no
 // part of a gang's minimum.
 func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
@@ -121,31 +121,9 @@ func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	if data, err := state.Read(stateKey); err == nil {
-		node := string(data.(planned))
-		now := pl.gangs.clock.Now()
-		why := statuses.Get(node)
-		klog.FromContext(ctx).V(2).Info("Planned node refused the pod, plan is aborted", "pod", klog.KObj(pod), "node", node, "status", why)
-		if p := pl.registry.PlanOf(pod.UID); p != nil && !pl.limit(p, pod, node, why, now) {
-			pl.gangs.avoidNode(p.Gang, node)
-		}
-		pl.gangs.apply(klog.FromContext(ctx), pl.registry.Abort(pod.UID, gangstate.AbortRefused, "node "+node+" refused a member: "+why.Message(), now))
+		pl.refused(ctx, pod, string(data.(planned)), statuses)
 	}
 	return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
-}
-
-// limit records that a node had devices for fewer pods of a plan than were planned on it: the filters do not see that
-// planned siblings allocate devices (docs/decisions, G18). It returns false if the refusal has another reason, or the
-// node accepted none of the pods.
-func (pl *Admission) limit(p *gangstate.Plan, refused *corev1.Pod, node string, why *fwk.Status, now time.Time) bool {
-	if !kubescheduler.LacksDevices(why) {
-		return false
-	}
-	info, err := pl.framework.SnapshotSharedLister().NodeInfos().Get(node)
-	if err != nil || !pl.filterCache.Limit(pl.framework, info, p.Members(), refused, now) {
-		return false
-	}
-	pl.gangs.retryAfter(kubescheduler.LimitLasts, p.Gang)
-	return true
 }
 
 // Reserve implements fwk.ReservePlugin.
@@ -167,17 +145,28 @@ func (pl *Admission) Unreserve(ctx context.Context, _ fwk.CycleState, pod *corev
 	if !isMember(pod) {
 		return
 	}
-	pl.gangs.released.add(pod.UID) // until memberSource.Failed
-	pl.gangs.apply(klog.FromContext(ctx), pl.registry.Release(pod.UID, pl.gangs.clock.Now()))
+	pl.gangs.released.add(pod.UID, false) // until memberSource.Failed
+	effects, fails, first := pl.registry.Return(pod.UID, pl.gangs.clock.Now())
+	if fails {
+		pl.gangs.released.add(pod.UID, true)
+		if !first {
+			pl.gangs.explained.add(pod.UID)
+		}
+	}
+	pl.gangs.apply(klog.FromContext(ctx), effects)
 }
 
-// Permit implements fwk.PermitPlugin: a member passes only if its plan is in force. No pod waits here.
-func (pl *Admission) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.Status, time.Duration) {
+// Permit implements fwk.PermitPlugin: a member passes only if its plan is in force. If the plan is doomed, a member that
+// would be prepared waits until the plan is aborted; one that would not waits at the barrier.
+func (pl *Admission) Permit(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) (*fwk.Status, time.Duration) {
 	if !isMember(pod) {
 		return nil, 0
 	}
 	if err := pl.registry.Permit(pod.UID); err != nil {
 		return fwk.NewStatus(fwk.Unschedulable, err.Error()), 0
+	}
+	if pl.registry.Doomed(pod.UID) && !pl.framework.RunPreBindPreFlights(ctx, state, pod, node).IsSkip() && pl.registry.Hold(pod.UID) {
+		return fwk.NewStatus(fwk.Wait), pl.args.BarrierTimeout.Duration
 	}
 	return nil, 0
 }

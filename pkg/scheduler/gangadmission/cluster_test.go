@@ -58,6 +58,7 @@ type cluster struct {
 	onCycle func(pod string) bool                         // used by the plugin moody: whether the real cycle refuses the node
 	cycles  int                                           // of onCycle
 	prepare func(pod string) *fwk.Status                  // PreBind of the plugin moody
+	onNode  func(point, pod, node string) *fwk.Status     // what the plugin moody says about a node in real cycles, at Filter, Reserve and PreBind; nil: nothing
 	plugins func(p *kubeconfig.Plugins)                   // modifies the built-in profile
 	end     func(error)                                   // instead of ending the process; nil: the usual
 	wrap    func(framework.Framework) framework.Framework // wraps the profile before any pod is scheduled; nil: no wrapper
@@ -81,7 +82,10 @@ func (moody) PreFilter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, _
 
 func (moody) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
-func (m moody) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeInfo) *fwk.Status {
+func (m moody) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	if m.c.onNode != nil {
+		return m.c.onNode("Filter", pod.Name, node.Node().Name)
+	}
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
 	if !kubescheduler.IsPlanning(state) && m.c.onCycle != nil && m.c.onCycle(pod.Name) {
@@ -96,8 +100,29 @@ func (moody) PreBindPreFlight(context.Context, fwk.CycleState, *corev1.Pod, stri
 }
 
 // PreBind implements fwk.PreBindPlugin, in clusters with prepares.
-func (m moody) PreBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
+func (m moody) PreBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+	if m.c.onNode != nil {
+		return m.c.onNode("PreBind", pod.Name, node)
+	}
 	return m.c.prepare(pod.Name)
+}
+
+// Reserve implements fwk.ReservePlugin, in clusters with opinions.
+func (m moody) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+	return m.c.onNode("Reserve", pod.Name, node)
+}
+
+func (moody) Unreserve(context.Context, fwk.CycleState, *corev1.Pod, string) {}
+
+// opinions is the option of a cluster in which the plugin moody refuses nodes in real cycles.
+func opinions(onNode func(point, pod, node string) *fwk.Status) clusterOption {
+	return func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
+		c.onNode = onNode
+		c.plugins = func(p *kubeconfig.Plugins) {
+			p.Reserve.Enabled = append(p.Reserve.Enabled, kubeconfig.Plugin{Name: "Moody"})
+			p.PreBind.Enabled = append(p.PreBind.Enabled, kubeconfig.Plugin{Name: "Moody"})
+		}
+	}
 }
 
 // prepares is the option of a cluster in which the plugin moody prepares pods.

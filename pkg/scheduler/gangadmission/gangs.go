@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/config"
@@ -44,13 +44,14 @@ const (
 // A scheduler is built with app.WithPlugin(GateName, gangs.NewGate) and app.WithPlugin(Name, gangs.NewAdmission), and then
 // given to Attach. Without Attach its process ends before it schedules a gang (docs/decisions, G19).
 type Gangs struct {
-	clock    clock.WithTickerAndDelayedExecution
-	registry *gangstate.Registry
-	binds    *bindLimiter
-	avoid    avoidedNodes
-	released released
-	unwinds  unwinds
-	rooms    keptRooms
+	clock     clock.WithTickerAndDelayedExecution
+	registry  *gangstate.Registry
+	binds     *bindLimiter
+	refusals  *kubescheduler.Refusals
+	released  released
+	explained explained
+	unwinds   unwinds
+	rooms     keptRooms
 	// committed: a plan was put in force since the loop last waited for bindings (memberSource.Pace). Used only by
 	// the scheduling loop.
 	committed bool
@@ -82,7 +83,7 @@ func New() *Gangs {
 			klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 		},
 		registry: gangstate.New(),
-		avoid:    avoidedNodes{lasts: avoidFor},
+		refusals: kubescheduler.NewRefusals(),
 		leading:  make(chan struct{}),
 		handles:  map[string]fwk.Handle{},
 		gates:    gates{pods: map[types.UID]*corev1.Pod{}},
@@ -267,117 +268,26 @@ func (s memberSource) Explained(ctx context.Context, pod *corev1.Pod, err error)
 		s.g.refuseWithoutNodes(ctx, pod)
 		return true
 	}
-	return kubescheduler.RejectedBy(err, Name) || err != nil && strings.Contains(err.Error(), gangstate.PlanAborted)
+	return s.g.explains(pod, err)
 }
 
-func (s memberSource) Failed(uid types.UID) {
-	s.g.released.remove(uid)
-	s.g.registry.CycleFailed(uid, s.g.clock.Now())
+func (s memberSource) Failed(ctx context.Context, f framework.Framework, pod *corev1.Pod, status *fwk.Status) {
+	s.g.failed(ctx, f, pod, status)
+	s.g.released.remove(pod.UID)
+	s.g.registry.CycleFailed(pod.UID, s.g.clock.Now())
 }
 
-func (s memberSource) Unwinding() bool { return s.g.registry.Unwinding() || s.g.released.any() }
-
-// released contains the members whose reservation the plugins have released, but the scheduler's cache possibly has
-// not, because the scheduler calls Unreserve first. A plan made in between would be refused although the room is
-// about to become free.
-type released struct {
-	mu   sync.Mutex
-	pods sets.Set[types.UID]
-}
-
-func (r *released) add(uid types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.pods == nil {
-		r.pods = sets.New[types.UID]()
-	}
-	r.pods.Insert(uid)
-}
-
-func (r *released) remove(uid types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.pods.Delete(uid)
-}
-
-func (r *released) any() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.pods) > 0
+func (s memberSource) Unwinding() bool {
+	s.g.apply(klog.Background(), s.g.registry.EndDoomed(s.g.clock.Now()))
+	return s.g.registry.Unwinding() || s.g.released.any()
 }
 
 // isMember reports whether the pod belongs to a gang (docs/decisions, G1).
 func isMember(pod *corev1.Pod) bool { return pod.Annotations[v2alpha2.PodGroupAnnotation] != "" }
 
-// avoidNode keeps the gang's plans off the node for a short time.
-func (g *Gangs) avoidNode(key gangstate.Key, node string) {
-	g.avoid.add(key, node, g.clock.Now())
-	// The gang may need this node: then it is refused in the meantime, and must be tried again.
-	g.retryAfter(g.avoid.lasts, key)
-}
-
-// retryAfter retries the gang when the reason that kept its plans off a node has expired.
-func (g *Gangs) retryAfter(d time.Duration, key gangstate.Key) {
-	g.clock.AfterFunc(d, func() {
-		g.avoid.of(key, g.clock.Now()) // removes expired entries
+// retryAt retries a refused gang when what a node refused is no longer known.
+func (g *Gangs) retryAt(at time.Time, key gangstate.Key) {
+	g.clock.AfterFunc(at.Sub(g.clock.Now()), func() {
 		g.apply(klog.Background(), g.registry.Retry(key, g.clock.Now()))
 	})
-}
-
-// avoidedNodes stores, for a short time, nodes that a plan chose and that the real cycle, or the API server, refused,
-// so that the next plan of the gang uses other nodes (docs/decisions, G18).
-type avoidedNodes struct {
-	lasts time.Duration
-
-	mu    sync.Mutex
-	nodes map[gangstate.Key]map[string]time.Time // by gang and node: end of the avoidance
-}
-
-const avoidFor = 5 * time.Second
-
-func (a *avoidedNodes) add(key gangstate.Key, node string, now time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.nodes == nil {
-		a.nodes = map[gangstate.Key]map[string]time.Time{}
-	}
-	if a.nodes[key] == nil {
-		a.nodes[key] = map[string]time.Time{}
-	}
-	a.nodes[key][node] = now.Add(a.lasts)
-}
-
-// forget removes the entries of a node that has changed, and returns the gangs that avoided it.
-func (a *avoidedNodes) forget(node string) []gangstate.Key {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var keys []gangstate.Key
-	for key, nodes := range a.nodes {
-		if _, ok := nodes[node]; ok {
-			keys = append(keys, key)
-			delete(nodes, node)
-		}
-	}
-	return keys
-}
-
-// of returns the nodes to be avoided now, nil if there are none, and removes expired entries.
-func (a *avoidedNodes) of(key gangstate.Key, now time.Time) map[string]bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var out map[string]bool
-	for node, until := range a.nodes[key] {
-		if now.After(until) {
-			delete(a.nodes[key], node)
-			continue
-		}
-		if out == nil {
-			out = map[string]bool{}
-		}
-		out[node] = true
-	}
-	if len(a.nodes[key]) == 0 {
-		delete(a.nodes, key)
-	}
-	return out
 }

@@ -46,7 +46,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	deadline := start.Add(pl.args.PlanDeadline.Duration)
 	expired := func() bool { return pl.gangs.clock.Now().After(deadline) }
 	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.framework, nodes, work.Classes,
-		kubescheduler.Options{Cache: pl.filterCache, Avoid: pl.gangs.avoid.of(work.Gang, start), Pods: sizes, Now: start, Expired: expired,
+		kubescheduler.Options{Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Pods: sizes, Now: start, Expired: expired,
 			Reserved: pl.gangs.reserved(), Asker: kubescheduler.Asker{Gang: work.Gang, Priority: work.Priority}, Leaves: work.Leaves()})
 	if err != nil {
 		logger.Error(err, "Planning failed")
@@ -60,6 +60,9 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 			nodes: nodes, task: work.Task, priority: work.Priority,
 			took: pl.gangs.clock.Since(start), cut: cut,
 		})
+		if until := snapshot.KnownUntil(); !until.IsZero() {
+			pl.gangs.retryAt(until, work.Gang)
+		}
 		return false
 	}
 	plan, why := pl.registry.Commit(work, placements, pl.gangs.clock.Now())

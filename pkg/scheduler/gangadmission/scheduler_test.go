@@ -162,6 +162,7 @@ func TestAnAbortIsToldOnce(t *testing.T) {
 	t.Parallel()
 	const n = 20
 	c := newCluster(t)
+	c.gangs.refusals.KnownFor = 300 * time.Millisecond
 	refused := ""
 	c.onCycle = func(pod string) bool { // the last one, once
 		c.cycles++
@@ -498,11 +499,12 @@ func TestPodGroupDeletedAndCreatedAgain(t *testing.T) {
 	c.wholeOf("a", 2)
 }
 
-// TestNodeThatRefusedAMemberIsTriedAgain: the node is avoided for a short time (docs/decisions, G18). If the gang
-// needs it, the gang must be woken when this time is over, even if no other event occurs in the cluster.
+// TestNodeThatRefusedAMemberIsTriedAgain: what a node refused is known for a limited time (docs/decisions, G18). If the
+// gang needs the node, the gang must be woken when this time is over, even if no other event occurs in the cluster.
 func TestNodeThatRefusedAMemberIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4)
+	c.gangs.refusals.KnownFor = 300 * time.Millisecond
 	refusals := 0
 	c.onCycle = func(pod string) bool {
 		if pod == "a-2" {
@@ -577,7 +579,7 @@ func TestPodRecreatedWhileTheWatchWasInterrupted(t *testing.T) {
 	c.pod(pods[1]).wholeOf("a", 2)
 }
 
-// A node that refused a member is worth another attempt when it has changed, even while it is avoided.
+// A node that refused a member is worth another attempt when it has changed.
 func TestNodeThatRefusedAMemberIsTriedAgainWhenItChanges(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(c *cluster){
@@ -597,7 +599,6 @@ func TestNodeThatRefusedAMemberIsTriedAgainWhenItChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4)
-			c.gangs.avoid.lasts = time.Hour
 			refusals := 0
 			c.onCycle = func(pod string) bool {
 				if pod == "a-2" {

@@ -98,7 +98,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		handler  cache.ResourceEventHandler
 	}{
 		{h.SharedInformerFactory().Core().V1().Pods().Informer(), g.podHandler(logger)},
-		{nodes, g.nodeHandler(logger)},
+		{nodes, g.nodeHandler()},
 		{ended.Core().V1().Pods().Informer(), g.endedHandler(logger)},
 		{groups, g.groupHandler(logger)},
 	}
@@ -312,16 +312,10 @@ func (g *Gangs) groupHandler(logger klog.Logger) cache.ResourceEventHandler {
 	}
 }
 
-// nodeHandler records that room may have grown. A node that has changed is no longer avoided.
-func (g *Gangs) nodeHandler(logger klog.Logger) cache.ResourceEventHandler {
-	changed := func(name string) {
-		g.registry.RoomGrew()
-		for _, key := range g.avoid.forget(name) {
-			g.apply(logger, g.registry.Retry(key, g.clock.Now()))
-		}
-	}
+// nodeHandler records that room may have grown.
+func (g *Gangs) nodeHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { changed(obj.(*corev1.Node).Name) },
+		AddFunc: func(any) { g.registry.RoomGrew() },
 		UpdateFunc: func(oldObj, newObj any) {
 			before, after := oldObj.(*corev1.Node), newObj.(*corev1.Node)
 			if before.Spec.Unschedulable != after.Spec.Unschedulable ||
@@ -329,13 +323,14 @@ func (g *Gangs) nodeHandler(logger klog.Logger) cache.ResourceEventHandler {
 				!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
 				!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) ||
 				!slices.Equal(before.Status.DeclaredFeatures, after.Status.DeclaredFeatures) {
-				changed(after.Name)
+				g.registry.RoomGrew()
 			}
 		},
 		DeleteFunc: func(obj any) {
 			g.registry.RoomGrew()
 			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
 				g.registry.RemoveNode(name)
+				g.refusals.Forget(name)
 			}
 		},
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
 
-// unwinds contains assumed members of aborted plans whose preparation must be cancelled.
+// unwinds contains assumed members of aborted plans whose preparation, or wait for it, must be cancelled.
 type unwinds struct {
 	mu   sync.Mutex
 	pods []types.UID
@@ -33,6 +33,10 @@ func (g *Gangs) cancel(uids []types.UID) {
 			if pod := h.GetPodInPreBind(uid); pod != nil {
 				found = true
 				pod.CancelPod(gangstate.PlanAborted)
+			}
+			if pod := h.GetWaitingPod(uid); pod != nil {
+				found = true
+				pod.Reject(Name, gangstate.PlanAborted)
 			}
 		}
 		return found

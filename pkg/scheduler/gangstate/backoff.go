@@ -6,8 +6,13 @@ import "time"
 
 // pause delays the next election after a failed plan, except after the first failure that leaves the gang partially
 // bound. The bound pods are of no use without the others, so the remaining pods are tried immediately, before other
-// gangs take their room.
+// gangs take their room. There is no pause either after a plan that was wrong about its nodes, if the next one will be
+// a different one.
 func (g *gangState) pause(p *Plan, now time.Time) {
+	if p.doom.taught && !p.open {
+		g.notBefore = time.Time{}
+		return
+	}
 	g.broken = g.broken || p.open && !g.admitted && g.numbers.flag(isStanding) > 0
 	if g.broken && p.open && g.failures == 0 {
 		g.failures++

@@ -39,6 +39,7 @@ type Plan struct {
 	open      bool // the barrier: bindings may be posted
 	aborted   bool
 	overtaken bool // aborted in favor of a refill of the gang
+	doom      doom // refused.go
 	reason    string
 	progress  time.Time     // when the last member was assumed; initially when the plan was committed
 	opened    chan struct{} // closed when the barrier opens
@@ -57,6 +58,8 @@ type plannedMember struct {
 	assumed bool
 	arrived bool // at the barrier
 	settled bool
+
+	permitted bool // its scheduling cycle succeeded: what follows is its preparation
 }
 
 // PlanAborted is what errors of members of an aborted plan begin with.
@@ -150,18 +153,18 @@ func (r *Registry) Next() *corev1.Pod {
 	if p == nil {
 		return nil
 	}
-	if p.handed > 0 && !p.members[p.handed-1].assumed {
+	if last := p.handed - 1; last >= 0 && !p.members[last].assumed && !p.members[last].settled {
 		g := p.gang
 		r.abort(p, AbortRefused, "a member was not placed where it was planned")
 		g.backOff(p.progress)
 		r.reindex(g)
 		return nil
 	}
-	for p.next < len(p.members) && p.members[p.next].assumed {
-		p.next++ // the leader, which was assumed in its own cycle
+	for p.next < len(p.members) && (p.members[p.next].assumed || p.passOver(r.now)) {
+		p.next++ // also the leader, which was assumed in its own cycle
 	}
 	if p.next == len(p.members) {
-		r.committing = nil
+		r.handedOut(p, r.now)
 		return nil
 	}
 	p.handed = p.next + 1
@@ -229,6 +232,7 @@ func (r *Registry) Permit(uid types.UID) error {
 	case p.aborted:
 		return fmt.Errorf(PlanAborted+": %s", p.reason)
 	}
+	p.member(uid).permitted = true
 	return nil
 }
 
@@ -255,7 +259,9 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 			r.unwinding--
 		}
 	}
-	r.abort(p, AbortUnprepared, "a member could not be placed or prepared")
+	if !p.doomed() {
+		r.abort(p, AbortUnprepared, "a member could not be placed or prepared")
+	}
 	p.settle(uid, false)
 	g := p.gang
 	r.finish(p)
@@ -371,7 +377,7 @@ func (p *Plan) settle(uid types.UID, isBound bool) {
 
 // finish ends a plan when all of its members are settled.
 func (r *Registry) finish(p *Plan) {
-	if p.settled < len(p.members) {
+	if p.settled < len(p.members) || p.doomed() {
 		return
 	}
 	for i := range p.members {
@@ -399,11 +405,12 @@ func (r *Registry) finish(p *Plan) {
 	}
 }
 
-// Unwinding reports whether members of aborted plans are still assumed. A plan made now would see their reservations.
+// Unwinding reports whether members of aborted plans, or of plans that will be, are still assumed. A plan made now
+// would see their reservations.
 func (r *Registry) Unwinding() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.unwinding > 0
+	return r.unwinding > 0 || len(r.doomed) > 0
 }
 
 // Unwinds reports whether the pod is assumed for a plan that was aborted.

@@ -97,6 +97,8 @@ type Registry struct {
 	plans   map[types.UID]*Plan // by member, from Commit until the member is bound or released
 
 	committing      *Plan                      // the one plan whose members are being handed out; nil = none
+	doomed          []*Plan                    // plans that will be aborted; some may have been aborted (refused.go)
+	judging         map[types.UID]*Plan        // members that failed for a reason that is not known yet, and their plans
 	unwinding       int                        // members of aborted plans that are still assumed
 	vanished        map[types.UID]time.Time    // bound pods that vanished from the scheduler's informer, and when
 	vanishedInOrder []vanishedPod              // the same in chronological order; some may be resolved already
@@ -127,6 +129,7 @@ func New() *Registry {
 		gangs:    map[Key]*gangState{},
 		members:  map[types.UID]*member{},
 		plans:    map[types.UID]*Plan{},
+		judging:  map[types.UID]*Plan{},
 		vanished: map[types.UID]time.Time{},
 		leftGang: map[types.UID]formerMember{},
 		rooms:    newRooms(),

@@ -18,6 +18,7 @@ func (r *Registry) Tick(now time.Time) Effects {
 		g.backOff(now)
 		e.add(r.evaluate(g, now))
 	}
+	e.add(r.endDoomed(now))
 	for len(r.vanishedInOrder) > 0 && now.Sub(r.vanishedInOrder[0].since) >= departure {
 		d := r.vanishedInOrder[0]
 		r.vanishedInOrder = r.vanishedInOrder[1:]

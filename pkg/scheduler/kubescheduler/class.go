@@ -39,30 +39,31 @@ type class struct {
 	listens bool
 	kind    placement.Kind
 
-	blocked   []*blocked          // counts of planned pods of other classes that exclude this class
-	blocks    []*blocked          // counts of other classes to which its pods contribute
-	spread    *spreadCounts       // nil: no hard spread constraint
-	near      *nearness           // nil: no required affinity, or more than one topology key
-	attracts  []*nearness         // of the classes that its pods attract
-	links     []*class            // classes that must be in the same domain
-	domainKey string              // for sharesDomain: the topology key
-	exclusive []string            // claims that only one pod of the cluster may use (ReadWriteOncePod)
-	unbound   []string            // claims without a volume: until the claim is bound, pods that share it must be on one node
-	limits    map[int]int         // by node: how many more pods the real cycles accept; nil: no limit is known
-	plannedOn map[int]int         // by node: planned pods; maintained if limits is not nil
-	known     *filterResults      // nil: not judged yet
-	scan      scan                // over all nodes
-	scans     map[string]*scan    // by domain
-	rank      []int32             // by node: index in scan.order; nil: not computed
-	resource  corev1.ResourceName // the main resource
-	request   int64
+	blocked     []*blocked          // counts of planned pods of other classes that exclude this class
+	blocks      []*blocked          // counts of other classes to which its pods contribute
+	spread      *spreadCounts       // nil: no hard spread constraint
+	near        *nearness           // nil: no required affinity, or more than one topology key
+	attracts    []*nearness         // of the classes that its pods attract
+	links       []*class            // classes that must be in the same domain
+	domainKey   string              // for sharesDomain: the topology key
+	exclusive   []string            // claims that only one pod of the cluster may use (ReadWriteOncePod)
+	unbound     []string            // claims without a volume: until the claim is bound, pods that share it must be on one node
+	limits      map[int]limit       // by node: how many more pods the real cycles accept; nil: no limit is known
+	limitsUntil time.Time           // when the first of the limits expires
+	plannedOn   map[int]int         // by node: planned pods; maintained if limits is not nil
+	known       *filterResults      // nil: not judged yet
+	scan        scan                // over all nodes
+	scans       map[string]*scan    // by domain
+	rank        []int32             // by node: index in scan.order; nil: not computed
+	resource    corev1.ResourceName // the main resource
+	request     int64
 
 	leaf  string // of its pods, if room is kept for that leaf
 	takes room   // resources that one of its pods uses; set if Snapshot.reserved is not nil
 }
 
 // newClass runs the profile's PreFilter plugins for a class, in its own CycleState.
-func (w *Snapshot) newClass(pod *corev1.Pod, pods int, now time.Time) (*class, error) {
+func (w *Snapshot) newClass(pod *corev1.Pod, pods int, opts *Options, devices func(string) uint64) (*class, error) {
 	// If the pod kept its nomination, it would compete with itself.
 	if pod.Status.NominatedNodeName != "" {
 		pod = pod.DeepCopy()
@@ -107,8 +108,7 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int, now time.Time) (*class, e
 			c.unbound = append(c.unbound, key)
 		}
 	}
-	c.limits = w.limitsOf(pod, now)
-	if c.limits != nil {
+	if c.limits, c.limitsUntil = opts.Refusals.of(w.f, w.nodes, pod, opts.Unwinds, opts.Now, devices); c.limits != nil {
 		c.plannedOn = map[int]int{}
 	}
 	return c, nil
@@ -152,11 +152,9 @@ func (w *Snapshot) Capacity(index int) placement.Capacity {
 	c := w.classes[index]
 	w.judge(c)
 	out := placement.Capacity{Nodes: c.known.feasible, Pods: c.known.pods}
-	for name := range w.avoid {
-		if i, ok := w.nodes.position[name]; ok && c.known.reasons[i] == 0 && c.refuse == nil {
-			out.Nodes--
-			out.Pods -= int(c.known.slots[i])
-		}
+	if c.limits != nil {
+		nodes, slots := w.limitedSlots(c)
+		out.Nodes, out.Pods = out.Nodes-nodes, out.Pods-slots
 	}
 	if w.reserved != nil {
 		nodes, slots := w.reservedSlots(c)

@@ -165,7 +165,7 @@ func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods
 			}
 			b = append(b, ',') // neither a key nor a value can contain a comma
 		}
-		id := identity{base[i], string(b), v.claimsOf(f, pod)}
+		id := identity{base[i], string(b), claimsOf(f, pod)}
 		class, ok := index[id]
 		if !ok {
 			class = len(out.Pods)
@@ -179,17 +179,17 @@ func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods
 }
 
 // claimsOf describes the pod's persistent volume claims as far as the filters distinguish them.
-func (v *FilterCache) claimsOf(f framework.Framework, pod *corev1.Pod) string {
+func claimsOf(f framework.Framework, pod *corev1.Pod) string {
 	out := ""
 	for i := range pod.Spec.Volumes {
 		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
-			out += v.claimKey(f, pod.Namespace, source.ClaimName) + "\n"
+			out += claimKey(f, pod.Namespace, source.ClaimName) + "\n"
 		}
 	}
 	return out
 }
 
-func (v *FilterCache) claimKey(f framework.Framework, namespace, name string) string {
+func claimKey(f framework.Framework, namespace, name string) string {
 	core := f.SharedInformerFactory().Core().V1()
 	claim, err := core.PersistentVolumeClaims().Lister().PersistentVolumeClaims(namespace).Get(name)
 	if err != nil || claim.Spec.VolumeName == "" || claim.DeletionTimestamp != nil || claim.Status.Phase != corev1.ClaimBound ||

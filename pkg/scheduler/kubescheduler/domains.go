@@ -114,7 +114,7 @@ func (w *Snapshot) roomIn(main corev1.ResourceName, nodes []int32, linked []*cla
 	for _, i := range nodes {
 		takesAny := false
 		for k, o := range linked {
-			if o.known.reasons[i] == 0 && w.barred(o, w.nodes.objects[i].Name) == "" {
+			if o.known.reasons[i] == 0 && w.barred(o, int(i)) == "" {
 				slots[k] += int(o.known.slots[i])
 				takesAny = true
 			}

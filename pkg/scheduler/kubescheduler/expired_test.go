@@ -26,17 +26,17 @@ func TestPlaceEndsWithTheTime(t *testing.T) {
 	t.Parallel()
 	f := newCounted(t)
 	nodes := manyNodes(200)
-	avoid := map[string]bool{}
+	refuse := map[string]bool{}
 	for _, n := range nodes {
-		avoid[n.Node().Name] = true
+		refuse[n.Node().Name] = true
 	}
-	delete(avoid, "n199")
+	delete(refuse, "n199")
 	for _, tc := range []struct {
 		expired bool
 		want    string
 	}{{false, "n199"}, {true, ""}} {
 		w, err := NewSnapshot(context.Background(), f, nodes, []*corev1.Pod{worker(0).Obj()},
-			Options{Avoid: avoid, Expired: func() bool { return tc.expired }})
+			Options{Refusals: refusing(f, worker(0).Obj(), refuse), Expired: func() bool { return tc.expired }})
 		if err != nil {
 			t.Fatal(err)
 		}

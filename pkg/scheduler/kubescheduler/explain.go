@@ -39,7 +39,7 @@ func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 	}
 	for _, n := range positions {
 		i := int(n)
-		why := w.barred(c, w.nodes.objects[i].Name)
+		why := w.barred(c, i)
 		switch {
 		case why != "":
 		case c.known.reasons[i] != 0:
@@ -52,7 +52,7 @@ func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 		case w.reserved != nil && w.keeps(c, i):
 			why = RoomKept
 		case c.limits != nil && w.limited(c, i):
-			why = "node(s) recently accepted no further pods of this kind"
+			why = c.limits[i].why
 		case c.plain && w.nodes.clones[i] == nil && len(w.f.NominatedPodsForNode(w.nodes.objects[i].Name)) == 0:
 			why = w.conflict(c, i)
 		default:
@@ -156,7 +156,7 @@ var claimPlugins = sets.New(names.VolumeBinding, names.VolumeRestrictions, names
 // matches reports whether a node takes the class or is refused only for lack of resources. For a closed node it reports
 // whether this would be the case if the node were open.
 func (w *Snapshot) matches(c *class, i int, required *nodeaffinity.RequiredNodeAffinity, closed bool) bool {
-	if c.refuse != nil || w.barred(c, w.nodes.objects[i].Name) != "" {
+	if c.refuse != nil || w.barred(c, i) != "" {
 		return false
 	}
 	why := w.cache.reasons[c.known.reasons[i]]

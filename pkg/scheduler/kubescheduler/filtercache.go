@@ -34,7 +34,6 @@ type FilterCache struct {
 	uses     int64 // counts lookups: the least recently used entry is dropped first
 	reasons  []string
 	reasonOf map[string]uint16 // index into reasons
-	limits   map[string]*limit // by node
 	// hardSpread: the profile's PodTopologySpread has hard default constraints. This is detected at the first pod to
 	// which they apply, because the arguments of a plugin cannot be read.
 	hardSpread bool
@@ -42,7 +41,7 @@ type FilterCache struct {
 
 // NewFilterCache returns an empty cache for one profile.
 func NewFilterCache() *FilterCache {
-	return &FilterCache{kinds: map[string]*filterResults{}, reasons: []string{""}, reasonOf: map[string]uint16{"": 0}, limits: map[string]*limit{}}
+	return &FilterCache{kinds: map[string]*filterResults{}, reasons: []string{""}, reasonOf: map[string]uint16{"": 0}}
 }
 
 // filterResults are the results for one kind of pod, by the node's position.

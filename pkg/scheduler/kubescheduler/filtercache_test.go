@@ -63,10 +63,10 @@ func newCounted(t *testing.T, objects ...runtime.Object) *counted {
 }
 
 // judged returns the result of a plan for the pod for each of the nodes, and how many of them were filtered for it.
-func judged(t *testing.T, f *counted, memory *FilterCache, nodes []fwk.NodeInfo, pod *corev1.Pod, avoid map[string]bool) ([]string, int) {
+func judged(t *testing.T, f *counted, memory *FilterCache, nodes []fwk.NodeInfo, pod *corev1.Pod, refuse map[string]bool) ([]string, int) {
 	t.Helper()
 	before := f.filtered.Load()
-	w, err := NewSnapshot(context.Background(), f, nodes, []*corev1.Pod{pod}, Options{Cache: memory, Avoid: avoid})
+	w, err := NewSnapshot(context.Background(), f, nodes, []*corev1.Pod{pod}, Options{Cache: memory, Refusals: refusing(f, pod, refuse)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func judged(t *testing.T, f *counted, memory *FilterCache, nodes []fwk.NodeInfo,
 		if why != 0 {
 			reasons = append(reasons, w.cache.reasons[why])
 		} else if c.plain && len(f.NominatedPodsForNode(nodes[i].Node().Name)) == 0 {
-			reasons = append(reasons, w.barred(c, nodes[i].Node().Name))
+			reasons = append(reasons, w.barred(c, i))
 		} else {
 			reasons = append(reasons, w.filter(c, i))
 		}
@@ -126,9 +126,9 @@ func TestResultsAreKeptForUnchangedNodes(t *testing.T) {
 	worker := func(name string) *wrappers.PodWrapper {
 		return wrappers.MakePod(name, "ns").UID(name).GPUs(8).Gang("g").Label("job", name)
 	}
-	step := func(what string, pod *corev1.Pod, avoid map[string]bool, wantFiltered, wantPass int) {
+	step := func(what string, pod *corev1.Pod, refuse map[string]bool, wantFiltered, wantPass int) {
 		t.Helper()
-		reasons, filtered := judged(t, f, memory, nodes, pod, avoid)
+		reasons, filtered := judged(t, f, memory, nodes, pod, refuse)
 		pass := 0
 		for _, r := range reasons {
 			if r == "" {
@@ -150,7 +150,7 @@ func TestResultsAreKeptForUnchangedNodes(t *testing.T) {
 	}
 	step("the pod is gone", worker("e").Obj(), nil, 1, 10)
 
-	step("a node to be avoided is not known to be bad", worker("f").Obj(), map[string]bool{"n1": true}, 0, 9)
+	step("a node that refused the pod is not known to be bad", worker("f").Obj(), map[string]bool{"n1": true}, 0, 9)
 	step("and good again afterwards", worker("g").Obj(), nil, 0, 10)
 
 	f.nominated["n5"] = []fwk.PodInfo{podInfo(t, worker("nominated").Obj())}

@@ -30,8 +30,8 @@ type MemberSource interface {
 	// Popped is called when the queue has handed out a pod, member or not.
 	Popped(uid types.UID)
 	// Failed is called when the pod's cycle or binding has failed and the scheduler's cache contains nothing of it
-	// any longer.
-	Failed(uid types.UID)
+	// any longer. A pod that was assumed has its node.
+	Failed(ctx context.Context, f framework.Framework, pod *corev1.Pod, status *fwk.Status)
 	// Explained reports whether the status of its PodGroup explains why the cycle of a gang's pod failed. If so, the
 	// stock scheduler writes neither an event nor a condition.
 	Explained(ctx context.Context, pod *corev1.Pod, err error) bool
@@ -59,7 +59,7 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 	sched.SchedulingQueue = queue
 	failed := sched.FailureHandler
 	sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
-		members.Failed(info.Pod.UID)
+		members.Failed(ctx, f, info.Pod, status)
 		if hooks.Gated(info.Pod) && members.Explained(ctx, info.Pod, status.AsError()) {
 			countRefusal(f, status, start)
 			if nominating.Mode() == fwk.ModeOverride {

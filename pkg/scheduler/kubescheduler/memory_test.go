@@ -84,10 +84,10 @@ func TestPlansWithMemoryAreAnsweredAsWithout(t *testing.T) {
 		if random.IntN(3) == 0 {
 			f.nominated["n3"] = []fwk.PodInfo{podInfo(t, wrappers.MakePod("nominated", "ns").UID("nominated").GPUs(1).Obj())}
 		}
-		avoid := map[string]bool{"n5": random.IntN(2) == 0}
+		refuse := map[string]bool{"n5": random.IntN(2) == 0}
 		var worlds []*Snapshot
 		for _, memory := range []*FilterCache{nil, memory} {
-			w, err := NewSnapshot(context.Background(), f, nodes, classes, Options{Cache: memory, Avoid: avoid})
+			w, err := NewSnapshot(context.Background(), f, nodes, classes, Options{Cache: memory, Refusals: refusing(f, classes[0], refuse)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -268,7 +268,7 @@ func (w *Snapshot) noteReserved(c *class, i, delta int) {
 // only in room that is kept for others. Avoided nodes do not count.
 func (w *Snapshot) reservedSlots(c *class) (nodes, slots int) {
 	for i, on := range w.reserved {
-		if c.known.reasons[i] != 0 || c.refuse != nil || w.avoid[w.nodes.objects[i].Name] {
+		if c.known.reasons[i] != 0 || c.refuse != nil || w.barred(c, i) != "" {
 			continue
 		}
 		left := min(c.known.demand.slotsBeside(w.nodes.nodes[i], on.against(c.leaf)), int(c.known.slots[i]))

@@ -332,10 +332,10 @@ func (s *Shapes) Kept(shape *Shape, reserved *Reserved, a Asker) int {
 var roomPlugins = sets.New(names.NodeUnschedulable, names.NodeName, names.TaintToleration, names.NodeAffinity, names.NodeResourcesFit)
 
 // RoomDecides reports whether a class is filtered only by what Shapes counts. counted is false if not even the counts
-// apply to it, because its resources may not come from the nodes.
+// apply to it, because its resources may not come from the nodes. What nodes refused in real cycles is not counted.
 func (w *Snapshot) RoomDecides(index int) (decides, counted bool) {
 	c := w.classes[index]
 	counted = c.skip.Has(names.DynamicResources) || !w.cache.enabled(names.DynamicResources)
-	decides = c.refuse == nil && !slices.ContainsFunc(w.cache.filters, func(name string) bool { return !roomPlugins.Has(name) && !c.skip.Has(name) })
+	decides = c.refuse == nil && c.limits == nil && !slices.ContainsFunc(w.cache.filters, func(name string) bool { return !roomPlugins.Has(name) && !c.skip.Has(name) })
 	return decides, counted
 }

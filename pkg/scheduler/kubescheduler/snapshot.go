@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -43,7 +44,6 @@ type Snapshot struct {
 	nodes   *nodeTable // of cache
 	classes []*class
 	placed  []placed
-	avoid   map[string]bool // nodes that recently refused a member in its own cycle
 	expired func() bool
 	asked   int // nodes visited; the time is checked every 32 nodes
 	over    bool
@@ -65,8 +65,10 @@ type Options struct {
 	// Cache contains the results of earlier plans. It is used by this Snapshot until the next one is created with it.
 	// nil: every node is evaluated anew.
 	Cache *FilterCache
-	// Avoid contains the names of nodes that must not be used.
-	Avoid map[string]bool
+	// Refusals are what nodes refused in real cycles; nil: nothing is known. Unwinds reports whether a pod is assumed
+	// on a node for a plan that was aborted; nil: none is.
+	Refusals *Refusals
+	Unwinds  func(types.UID) bool
 	// Reserved is the room that is kept for replacement pods; nil: none. Asker is the gang that is planned, Leaves
 	// are the leaves of the classes. Room kept for a leaf of the gang is available only to the classes of that leaf.
 	Reserved *Reserved
@@ -74,7 +76,7 @@ type Options struct {
 	Leaves   []string
 	// Pods is the number of pods by class. nil: unknown, treated as more than one.
 	Pods []int
-	// Now is the current time. It must come from the same clock as that of FilterCache.Limit.
+	// Now is the current time. It must come from the same clock as that of Refusals.Record.
 	Now time.Time
 	// Expired reports whether the time for the plan is over: Place then finds no node, and Explain omits nodes that
 	// it has not evaluated. nil: no limit except that of the context.
@@ -87,19 +89,26 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 		opts.Cache = NewFilterCache()
 	}
 	w := &Snapshot{
-		ctx: ctx, f: f, logger: klog.FromContext(ctx), cache: opts.Cache, nodes: &opts.Cache.nodes, avoid: opts.Avoid, expired: opts.Expired,
+		ctx: ctx, f: f, logger: klog.FromContext(ctx), cache: opts.Cache, nodes: &opts.Cache.nodes, expired: opts.Expired,
 		claims:     claims{exclusive: map[string]int{}, unbound: map[string]onNode{}},
 		namespaces: f.SharedInformerFactory().Core().V1().Namespaces().Lister(),
 		volumes:    f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister(),
 	}
 	w.cache.bind(f)
 	w.nodes.begin(nodes)
+	if opts.Refusals == nil {
+		opts.Refusals = NewRefusals()
+	}
+	if opts.Unwinds == nil {
+		opts.Unwinds = func(types.UID) bool { return false }
+	}
+	devices := devicesOf(f)
 	for i, pod := range classes {
 		pods := 2
 		if i < len(opts.Pods) {
 			pods = opts.Pods[i]
 		}
-		c, err := w.newClass(pod, pods, opts.Now)
+		c, err := w.newClass(pod, pods, &opts, devices)
 		if err != nil {
 			return nil, err
 		}
@@ -154,7 +163,7 @@ func (w *Snapshot) Place(index int, domain string) (string, bool) {
 // class now.
 func (w *Snapshot) takes(c *class, i int) bool {
 	node := w.nodes.objects[i]
-	if w.barred(c, node.Name) != "" || !c.near.allows(i) || c.spread.skews(i) || w.limited(c, i) {
+	if w.barred(c, i) != "" || !c.near.allows(i) || c.spread.skews(i) || w.limited(c, i) {
 		return false
 	}
 	clone := w.nodes.clones[i]
@@ -177,7 +186,7 @@ func (w *Snapshot) filter(c *class, i int) string {
 		return reason(c.refuse)
 	}
 	node := w.nodes.node(i)
-	if why := w.barred(c, node.Node().Name); why != "" {
+	if why := w.barred(c, i); why != "" {
 		return why
 	}
 	status := w.f.RunFilterPluginsWithNominatedPods(w.ctx, c.state, c.info.Pod, node)
@@ -188,12 +197,12 @@ func (w *Snapshot) filter(c *class, i int) string {
 }
 
 // barred returns the reason why the node is excluded for the class regardless of the filters, "" if it is not.
-func (w *Snapshot) barred(c *class, node string) string {
-	if c.only != nil && !c.only.Has(node) {
+func (w *Snapshot) barred(c *class, i int) string {
+	if c.only != nil && !c.only.Has(w.nodes.objects[i].Name) {
 		return "node(s) didn't match the pod's node name selection"
 	}
-	if len(w.avoid) > 0 && w.avoid[node] {
-		return "node(s) refused a pod of the gang a moment ago"
+	if l, ok := c.limits[i]; ok && l.accepted == 0 {
+		return l.why
 	}
 	return ""
 }

@@ -298,9 +298,10 @@ func TestResourceCapacity(t *testing.T) {
 	}
 }
 
-func TestAvoidedNodesAreNotUsed(t *testing.T) {
+func TestNodesThatRefusedAreNotUsed(t *testing.T) {
 	c := newCluster(t, racks(2, 8)...)
-	w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{classPod("a").Obj()}, Options{Avoid: map[string]bool{"n0": true}})
+	pod := classPod("a").Obj()
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{pod}, Options{Refusals: refusing(c.f, pod, map[string]bool{"n0": true})})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangadmission
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
+)
+
+// refused records that the planned node of a member refused it in its scheduling cycle (docs/decisions, G18).
+func (pl *Admission) refused(ctx context.Context, pod *corev1.Pod, node string, statuses fwk.NodeToStatusReader) {
+	why := statuses.Get(node)
+	klog.FromContext(ctx).V(2).Info("Planned node refused the pod", "pod", klog.KObj(pod), "node", node, "status", why)
+	taught := false
+	// Without a single status no node was asked: a plugin refused the pod itself.
+	if asked, ok := statuses.(interface{ Len() int }); !ok || asked.Len() > 0 {
+		taught = pl.gangs.record(pl.framework, pod, node, why)
+	}
+	if first := pl.registry.Refused(pod.UID, "node "+node+" refused a member: "+why.Message(), taught, pl.gangs.clock.Now()); !first {
+		pl.gangs.explained.add(pod.UID)
+	}
+}
+
+// failed records that a member was refused when it was reserved on its node, or prepared for it. pod is the assumed
+// pod.
+func (g *Gangs) failed(ctx context.Context, f framework.Framework, pod *corev1.Pod, status *fwk.Status) {
+	if !g.released.fails(pod.UID) {
+		return
+	}
+	node := pod.Spec.NodeName
+	klog.FromContext(ctx).V(2).Info("Planned node did not take the pod", "pod", klog.KObj(pod), "node", node, "status", status)
+	taught := g.record(f, pod, node, withoutFit(status, node))
+	g.apply(klog.FromContext(ctx), g.registry.Judge(pod.UID, taught, g.clock.Now()))
+}
+
+// record stores a refusal. It reports whether the next plan will be a different one.
+func (g *Gangs) record(f framework.Framework, pod *corev1.Pod, node string, why *fwk.Status) bool {
+	members, accepted := g.registry.Beside(pod.UID)
+	return g.refusals.Record(f, kubescheduler.Refusal{Pod: pod, Node: node, Accepted: accepted, Status: why, Members: members}, g.clock.Now())
+}
+
+// isUnwinding reports whether the pod is assumed for a plan that was aborted. The scheduler releases it soon.
+func (g *Gangs) isUnwinding(uid types.UID) bool {
+	return g.released.has(uid) || g.registry.Unwinds(uid)
+}
+
+// withoutFit returns the status of a plugin that the scheduler has wrapped as the result of a cycle.
+func withoutFit(status *fwk.Status, node string) *fwk.Status {
+	if fit, ok := status.AsError().(*framework.FitError); ok && fit.Diagnosis.NodeToStatus != nil { //nolint:errorlint // the scheduler makes it and does not wrap it
+		return fit.Diagnosis.NodeToStatus.Get(node)
+	}
+	return status
+}
+
+// explains reports whether a failure of a member's cycle needs no condition and no event of its own: the plan was
+// aborted because of another member.
+func (g *Gangs) explains(pod *corev1.Pod, err error) bool {
+	return g.explained.take(pod.UID) || kubescheduler.RejectedBy(err, Name) || err != nil && strings.Contains(err.Error(), gangstate.PlanAborted)
+}
+
+// released contains the members whose reservation the plugins have released, but the scheduler's cache possibly has
+// not, because the scheduler calls Unreserve first. A plan made in between would be refused although the room is
+// about to become free.
+type released struct {
+	mu   sync.Mutex
+	pods map[types.UID]bool // true: the member itself failed, on its node
+}
+
+func (r *released) add(uid types.UID, fails bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pods == nil {
+		r.pods = map[types.UID]bool{}
+	}
+	r.pods[uid] = fails
+}
+
+func (r *released) remove(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.pods, uid)
+}
+
+// fails reports whether the pod was released because it failed itself, on its node.
+func (r *released) fails(uid types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pods[uid]
+}
+
+func (r *released) has(uid types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.pods[uid]
+	return ok
+}
+
+func (r *released) any() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.pods) > 0
+}
+
+// explained contains members whose current cycle fails for a reason that was reported for another member.
+type explained struct {
+	mu   sync.Mutex
+	pods map[types.UID]struct{}
+}
+
+func (e *explained) add(uid types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.pods == nil {
+		e.pods = map[types.UID]struct{}{}
+	}
+	e.pods[uid] = struct{}{}
+}
+
+// take reports whether the pod was added, and removes it.
+func (e *explained) take(uid types.UID) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, ok := e.pods[uid]
+	delete(e.pods, uid)
+	return ok
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangadmission
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// TestGangStartsBesideNodesThatRefuse: a plan does not see that some nodes refuse pods in real cycles. Every gang that
+// fits on the others starts, within 2 s and 10 ms per node that refuses (docs/decisions, G18).
+func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
+	refused := fwk.NewStatus(fwk.Unschedulable, "node(s) are in a bad mood")
+	for name, tc := range map[string]struct {
+		points []string
+		status *fwk.Status
+		slow   time.Duration
+	}{
+		"Filter":              {points: []string{"Filter"}, status: refused},
+		"Reserve":             {points: []string{"Reserve"}, status: refused},
+		"PreBind":             {points: []string{"PreBind"}, status: refused},
+		"PreBind fails":       {points: []string{"PreBind"}, status: fwk.NewStatus(fwk.Error, "no volume")},
+		"PreBind takes time":  {points: []string{"PreBind"}, status: refused, slow: 300 * time.Millisecond},
+		"one of these points": {points: []string{"Filter", "Reserve", "PreBind"}, status: refused},
+	} {
+		for _, size := range []struct{ nodes, gpus, refuse, gang int }{
+			{10, 4, 8, 8}, {12, 8, 10, 9}, {40, 1, 24, 16}, {64, 1, 63, 1}, {6, 8, 0, 48},
+		} {
+			if tc.slow > 0 && size.gang == 1 {
+				continue // one node after the other
+			}
+			t.Run(fmt.Sprintf("%s, %d of %d nodes", name, size.refuse, size.nodes), func(t *testing.T) {
+				bad := map[string]string{} // the point at which a node refuses
+				for k, i := range rand.Perm(size.nodes)[:size.refuse] {
+					bad[fmt.Sprintf("n%d", i)] = tc.points[k%len(tc.points)]
+				}
+				var refusals atomic.Int32
+				c := newCluster(t, opinions(func(point, _, node string) *fwk.Status {
+					if point == "PreBind" {
+						time.Sleep(tc.slow)
+					}
+					if bad[node] != point {
+						return nil
+					}
+					refusals.Add(1)
+					return tc.status
+				}))
+				for i := range size.nodes {
+					c.node(wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(int64(size.gpus)))
+				}
+				c.run().gang("a", size.gang)
+				began := time.Now()
+				c.wholeOf("a", size.gang)
+				took, limit := time.Since(began), 2*time.Second+time.Duration(size.refuse)*10*time.Millisecond
+				t.Logf("%d pods started after %s, %d refusals", size.gang, took.Round(time.Millisecond), refusals.Load())
+				if took > limit+2*tc.slow*time.Duration(1+size.refuse/size.gang) {
+					t.Errorf("started after %s, want %s", took, limit)
+				}
+				for i := range size.gang {
+					pod, err := c.client.CoreV1().Pods("ml").Get(c.ctx, fmt.Sprintf("a-%d", i), metav1.GetOptions{})
+					if err != nil || bad[pod.Spec.NodeName] != "" {
+						t.Errorf("pod %d is on %q, which refuses, %v", i, pod.Spec.NodeName, err)
+					}
+				}
+			})
+		}
+	}
+}

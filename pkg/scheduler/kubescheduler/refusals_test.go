@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubescheduler
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+)
+
+// TestRefusalHoldsWhileTheNodeIsAsItWas: the number of pods that a node actually accepted bounds later plans, until
+// something on it changes; an aborted plan in between does not count as a change.
+func TestRefusalHoldsWhileTheNodeIsAsItWas(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, racks(2, 8)...)
+	cache, refusals := NewFilterCache(), NewRefusals()
+	unwinding := map[types.UID]bool{}
+	pod := classPod("a").GPUs(1).Obj()
+	now := time.Unix(1000, 0)
+	on := func() map[string]int {
+		t.Helper()
+		w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{pod}, Options{Cache: cache, Refusals: refusals, Unwinds: func(uid types.UID) bool { return unwinding[uid] }, Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]int{}
+		for range 6 {
+			node, ok := w.Place(0, "")
+			if !ok {
+				t.Fatalf("no node: %v", w.Explain(0, "").Reasons)
+			}
+			got[node]++
+		}
+		w.Undo(6)
+		if node, ok := w.Place(0, ""); !ok || node != "n0" {
+			t.Errorf("after Undo placed on %q, want n0", node)
+		}
+		return got
+	}
+	if got := on(); got["n0"] != 6 {
+		t.Fatalf("placed %v, want all on n0", got)
+	}
+
+	// Two members of a plan were assumed on n0, and the third was refused there. The next plan begins before the two are
+	// released.
+	limit := func(why *fwk.Status) bool {
+		t.Helper()
+		members := []*corev1.Pod{c.bind(pod, "m1", "n0"), c.bind(pod, "m2", "n0")}
+		unwinding["m1"], unwinding["m2"] = true, true
+		taught := refusals.Record(c.f, Refusal{
+			Pod: pod, Node: "n0", Accepted: 2, Status: why, Members: map[types.UID]bool{"m1": true, "m2": true, "m3": true},
+		}, now)
+		if _, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{pod}, Options{
+			Cache: cache, Refusals: refusals, Unwinds: func(uid types.UID) bool { return unwinding[uid] }, Now: now,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range members {
+			c.unbind(m)
+		}
+		clear(unwinding)
+		return taught
+	}
+	rejected := fwk.NewStatus(fwk.Unschedulable, "no").WithPlugin("Other")
+	if !limit(rejected) {
+		t.Error("the first refusal teaches nothing")
+	}
+	if got := on(); got["n0"] != 2 || got["n1"] != 4 {
+		t.Errorf("placed %v, want only 2 on n0, its limit", got)
+	}
+	other := classPod("b").GPUs(2).Obj()
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{other}, Options{Cache: cache, Refusals: refusals, Unwinds: func(uid types.UID) bool { return unwinding[uid] }, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if node, _ := w.Place(0, ""); node != "n0" {
+			t.Errorf("a pod of another kind is placed on %q, want n0", node)
+		}
+	}
+
+	x := c.bind(classPod("x").Obj(), "x", "n1")
+	if got := on(); got["n0"] != 2 {
+		t.Errorf("placed %v, want 2 on n0: another node has changed", got)
+	}
+	c.unbind(x)
+	now = now.Add(knownFor)
+	if got := on(); got["n0"] != 6 {
+		t.Errorf("placed %v, want all on n0: the limit has lasted long enough", got)
+	}
+	now = now.Add(time.Second)
+	limit(rejected)
+	if got := on(); got["n0"] != 2 {
+		t.Errorf("placed %v, want 2 on n0", got)
+	}
+	c.bind(classPod("x").Obj(), "x", "n0")
+	if got := on(); got["n0"] != 6 {
+		t.Errorf("placed %v, want all on n0: it has changed", got)
+	}
+	if limit(rejected) {
+		t.Error("the same refusal of a node that has changed teaches something, though the plans may change the node")
+	}
+	now = now.Add(recently)
+	if !limit(rejected) {
+		t.Error("a refusal after some time teaches nothing")
+	}
+}
+
+// Failures that are no refusals, extenders and devices depend on more than the node.
+func TestHowLongARefusalIsKnown(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, racks(1, 8)...)
+	pod := classPod("a").GPUs(1).Obj()
+	for name, tc := range map[string]struct {
+		status *fwk.Status
+		again  []time.Duration // for how long each refusal is known
+	}{
+		"a plugin refused":  {fwk.NewStatus(fwk.Unschedulable, "no").WithPlugin("Other"), []time.Duration{knownFor, knownFor}},
+		"an extender did":   {fwk.NewStatus(fwk.Unschedulable, "no"), []time.Duration{knownDevices, knownDevices}},
+		"devices lacked":    {fwk.NewStatus(fwk.Unschedulable, "no").WithPlugin(names.DynamicResources), []time.Duration{knownDevices}},
+		"a plugin failed":   {fwk.NewStatus(fwk.Error, "no").WithPlugin("Other"), []time.Duration{minKnown, 2 * minKnown, 4 * minKnown}},
+		"it fails for long": {fwk.NewStatus(fwk.Error, "no"), []time.Duration{8: 256 * minKnown, 9: maxKnown, 10: maxKnown}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refusals, now := NewRefusals(), time.Unix(1000, 0)
+			for k, want := range tc.again {
+				if !refusals.Record(c.f, Refusal{Pod: pod, Node: "n0", Status: tc.status}, now) {
+					t.Errorf("refusal %d teaches nothing", k)
+				}
+				w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{pod}, Options{Refusals: refusals, Now: now})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, ok := w.Place(0, ""); ok {
+					t.Errorf("refusal %d: the pod is placed", k)
+				}
+				if got := w.KnownUntil().Sub(now); want != 0 && got != want {
+					t.Errorf("refusal %d is known for %s, want %s", k, got, want)
+				}
+				now = w.KnownUntil()
+				if w, err = NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{pod}, Options{Refusals: refusals, Now: now}); err != nil {
+					t.Fatal(err)
+				}
+				if _, ok := w.Place(0, ""); !ok {
+					t.Errorf("refusal %d is known for longer", k)
+				}
+			}
+		})
+	}
+}
+
+// refusing returns what is known after these nodes have refused the pod.
+func refusing(f framework.Framework, pod *corev1.Pod, nodes map[string]bool) *Refusals {
+	r := NewRefusals()
+	for node, is := range nodes {
+		if is {
+			r.Record(f, Refusal{Pod: pod, Node: node, Status: fwk.NewStatus(fwk.Unschedulable, "node(s) refused the pod")}, time.Time{})
+		}
+	}
+	return r
+}
