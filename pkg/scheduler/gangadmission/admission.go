@@ -137,6 +137,7 @@ func (pl *Admission) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 	if err := pl.registry.Assume(pod.UID, node, pl.gangs.clock.Now()); err != nil {
 		return fwk.NewStatus(fwk.Unschedulable, err.Error())
 	}
+	pl.gangs.claims.begin(pl.framework, pod)
 	return nil
 }
 
@@ -145,7 +146,7 @@ func (pl *Admission) Unreserve(ctx context.Context, _ fwk.CycleState, pod *corev
 	if !isMember(pod) {
 		return
 	}
-	pl.gangs.released.add(pod.UID, false) // until memberSource.Failed
+	pl.gangs.released.add(pod.UID, false) // until memberSource.Requeued
 	effects, fails, first := pl.registry.Return(pod.UID, pl.gangs.clock.Now())
 	if fails {
 		pl.gangs.released.add(pod.UID, true)

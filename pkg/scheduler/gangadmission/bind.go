@@ -105,6 +105,7 @@ func isUnanswered(err error) bool {
 // PostBind implements fwk.PostBindPlugin.
 func (pl *Admission) PostBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
 	if isMember(pod) {
+		pl.gangs.claims.keep(pod)
 		pl.gangs.apply(klog.FromContext(ctx), pl.registry.Posted(pod.UID, pl.gangs.clock.Now()))
 	}
 }

@@ -50,6 +50,7 @@ type Gangs struct {
 	refusals  *kubescheduler.Refusals
 	released  released
 	explained explained
+	claims    allocations
 	unwinds   unwinds
 	rooms     keptRooms
 	// committed: a plan was put in force since the loop last waited for bindings (memberSource.Pace). Used only by
@@ -272,10 +273,14 @@ func (s memberSource) Explained(ctx context.Context, pod *corev1.Pod, err error)
 }
 
 func (s memberSource) Failed(ctx context.Context, f framework.Framework, pod *corev1.Pod, status *fwk.Status) {
+	if pod.Spec.NodeName != "" && s.g.released.has(pod.UID) {
+		s.g.claims.giveBack(ctx, f, pod)
+	}
 	s.g.failed(ctx, f, pod, status)
-	s.g.released.remove(pod.UID)
 	s.g.registry.CycleFailed(pod.UID, s.g.clock.Now())
 }
+
+func (s memberSource) Requeued(uid types.UID) { s.g.released.remove(uid) }
 
 func (s memberSource) Unwinding() bool {
 	s.g.apply(klog.Background(), s.g.registry.EndDoomed(s.g.clock.Now()))

@@ -23,7 +23,11 @@ func (pl *Admission) refused(ctx context.Context, pod *corev1.Pod, node string, 
 	klog.FromContext(ctx).V(2).Info("Planned node refused the pod", "pod", klog.KObj(pod), "node", node, "status", why)
 	taught := false
 	// Without a single status no node was asked: a plugin refused the pod itself.
-	if asked, ok := statuses.(interface{ Len() int }); !ok || asked.Len() > 0 {
+	switch asked, ok := statuses.(interface{ Len() int }); {
+	case ok && asked.Len() == 0:
+	case kubescheduler.LacksDevices(why) && freeOwn(ctx, pl.framework, pod):
+		taught = true // the node would take other pods of the class
+	default:
 		taught = pl.gangs.record(pl.framework, pod, node, why)
 	}
 	if first := pl.registry.Refused(pod.UID, "node "+node+" refused a member: "+why.Message(), taught, pl.gangs.clock.Now()); !first {
@@ -68,9 +72,9 @@ func (g *Gangs) explains(pod *corev1.Pod, err error) bool {
 	return g.explained.take(pod.UID) || kubescheduler.RejectedBy(err, Name) || err != nil && strings.Contains(err.Error(), gangstate.PlanAborted)
 }
 
-// released contains the members whose reservation the plugins have released, but the scheduler's cache possibly has
-// not, because the scheduler calls Unreserve first. A plan made in between would be refused although the room is
-// about to become free.
+// released contains the members whose reservation the plugins have released, but the scheduler possibly has not put
+// back into the queue. It calls Unreserve first, then its cache releases the room: a plan made in between would be
+// refused, or lack a member, although the room is about to become free.
 type released struct {
 	mu   sync.Mutex
 	pods map[types.UID]bool // true: the member itself failed, on its node

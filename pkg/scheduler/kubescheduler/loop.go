@@ -32,6 +32,8 @@ type MemberSource interface {
 	// Failed is called when the pod's cycle or binding has failed and the scheduler's cache contains nothing of it
 	// any longer. A pod that was assumed has its node.
 	Failed(ctx context.Context, f framework.Framework, pod *corev1.Pod, status *fwk.Status)
+	// Requeued is called after Failed, when the queue contains the pod again.
+	Requeued(uid types.UID)
 	// Explained reports whether the status of its PodGroup explains why the cycle of a gang's pod failed. If so, the
 	// stock scheduler writes neither an event nor a condition.
 	Explained(ctx context.Context, pod *corev1.Pod, err error) bool
@@ -70,8 +72,18 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 			failed(ctx, f, info, status, nominating, start)
 		}
 		queue.forgetGone(f, info.Pod)
+		members.Requeued(info.Pod.UID)
 	}
 	wasUnwinding := false
+	unwind := func() {
+		unwinding := members.Unwinding()
+		if unwinding && !wasUnwinding {
+			for deadline := time.Now().Add(unwindLimit); unwinding && time.Now().Before(deadline); unwinding = members.Unwinding() {
+				time.Sleep(unwindPoll)
+			}
+		}
+		wasUnwinding = unwinding
+	}
 	sched.NextPod = func(logger klog.Logger) (*framework.QueuedPodInfo, error) {
 		for {
 			member := members.Next()
@@ -96,16 +108,11 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 			members.Popped(info.Pod.UID)
 			return info, nil
 		}
-		unwinding := members.Unwinding()
-		if unwinding && !wasUnwinding {
-			for deadline := time.Now().Add(unwindLimit); unwinding && time.Now().Before(deadline); unwinding = members.Unwinding() {
-				time.Sleep(unwindPoll)
-			}
-		}
-		wasUnwinding = unwinding
+		unwind()
 		info, err := queue.Pop(logger)
 		if err == nil && info != nil && info.Pod != nil {
 			if hooks.Gated(info.Pod) {
+				unwind() // a plan may have been aborted while the queue was empty
 				members.Pace()
 			}
 			members.Popped(info.Pod.UID)

@@ -39,7 +39,7 @@ const (
 	// do not belong to the node.
 	knownDevices = time.Minute
 	// minKnown and maxKnown bound the validity of a failure that is no refusal. It doubles with each failure.
-	minKnown = 200 * time.Millisecond
+	minKnown = time.Second
 	maxKnown = time.Minute
 	// recently is how long the same refusal of a node that has changed in the meantime is no news. A node may change
 	// because of the plans themselves.

@@ -124,7 +124,7 @@ func TestHowLongARefusalIsKnown(t *testing.T) {
 		"an extender did":   {fwk.NewStatus(fwk.Unschedulable, "no"), []time.Duration{knownDevices, knownDevices}},
 		"devices lacked":    {fwk.NewStatus(fwk.Unschedulable, "no").WithPlugin(names.DynamicResources), []time.Duration{knownDevices}},
 		"a plugin failed":   {fwk.NewStatus(fwk.Error, "no").WithPlugin("Other"), []time.Duration{minKnown, 2 * minKnown, 4 * minKnown}},
-		"it fails for long": {fwk.NewStatus(fwk.Error, "no"), []time.Duration{8: 256 * minKnown, 9: maxKnown, 10: maxKnown}},
+		"it fails for long": {fwk.NewStatus(fwk.Error, "no"), []time.Duration{5: 32 * minKnown, 6: maxKnown, 7: maxKnown}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			refusals, now := NewRefusals(), time.Unix(1000, 0)

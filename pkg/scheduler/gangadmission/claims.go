@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangadmission
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
+)
+
+// allocations contains the ResourceClaims to which members that are not bound yet may have devices allocated. An
+// aborted plan leaves none of them allocated (docs/decisions, G18).
+type allocations struct {
+	mu     sync.Mutex
+	claims map[types.NamespacedName]struct{}
+}
+
+// deallocateTimeout bounds the requests for the claims of one pod.
+const deallocateTimeout = 5 * time.Second
+
+// begin records the claims of a member that was assumed: devices are allocated to them now.
+func (a *allocations) begin(f framework.Framework, pod *corev1.Pod) {
+	for _, name := range kubescheduler.ClaimsOf(pod) {
+		claim := types.NamespacedName{Namespace: pod.Namespace, Name: name}
+		if kubescheduler.Allocated(f, claim) {
+			continue // before the plan, or for a sibling that shares the claim
+		}
+		a.mu.Lock()
+		if a.claims == nil {
+			a.claims = map[types.NamespacedName]struct{}{}
+		}
+		a.claims[claim] = struct{}{}
+		a.mu.Unlock()
+	}
+}
+
+// keep records that a member was bound, and uses its claims.
+func (a *allocations) keep(pod *corev1.Pod) {
+	for _, name := range kubescheduler.ClaimsOf(pod) {
+		a.remove(types.NamespacedName{Namespace: pod.Namespace, Name: name})
+	}
+}
+
+// giveBack deallocates the claims of a member that was not bound. A claim that others use remains: the last of them
+// gives it back.
+func (a *allocations) giveBack(ctx context.Context, f framework.Framework, pod *corev1.Pod) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deallocateTimeout)
+	defer cancel()
+	for _, name := range kubescheduler.ClaimsOf(pod) {
+		claim := types.NamespacedName{Namespace: pod.Namespace, Name: name}
+		a.mu.Lock()
+		_, ours := a.claims[claim]
+		a.mu.Unlock()
+		if !ours {
+			continue
+		}
+		if _, free := kubescheduler.Deallocate(ctx, f, claim, ""); free {
+			a.remove(claim)
+		}
+	}
+}
+
+func (a *allocations) remove(claim types.NamespacedName) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.claims, claim)
+}
+
+// freeOwn deallocates claims of a member that was refused because these have devices of another node, and nobody else
+// uses them: an earlier attempt has left them. It reports whether there were any.
+func freeOwn(ctx context.Context, f framework.Framework, pod *corev1.Pod) bool {
+	ctx, cancel := context.WithTimeout(ctx, deallocateTimeout)
+	defer cancel()
+	freed := false
+	for _, name := range kubescheduler.ClaimsOf(pod) {
+		claim := types.NamespacedName{Namespace: pod.Namespace, Name: name}
+		if kubescheduler.Allocated(f, claim) {
+			had, free := kubescheduler.Deallocate(ctx, f, claim, pod.UID)
+			freed = freed || had && free
+		}
+	}
+	return freed
+}

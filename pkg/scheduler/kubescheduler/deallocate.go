@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubescheduler
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// DynamicResources allocates devices to the claims of a pod before it is bound. If the pod is not bound, the plugin
+// removes the pod from the users of its claims. It takes the devices away from a claim without users when it refuses
+// the same pod on other nodes, in PostFilter. The members of a gang do not get there: their class is planned first.
+
+// ClaimsOf returns the names of the ResourceClaims of a pod that exist.
+func ClaimsOf(pod *corev1.Pod) []string {
+	var names []string
+	for i := range pod.Spec.ResourceClaims {
+		if name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i]); err == nil && name != nil {
+			names = append(names, *name)
+		}
+	}
+	return names
+}
+
+// Allocated reports whether devices are allocated to a ResourceClaim, as far as the scheduler knows. False also if it is
+// unknown.
+func Allocated(f framework.Framework, claim types.NamespacedName) bool {
+	dra := f.SharedDRAManager()
+	if dra == nil {
+		return false
+	}
+	known, err := dra.ResourceClaims().Get(claim.Namespace, claim.Name)
+	return err == nil && known.Status.Allocation != nil
+}
+
+// Deallocate takes the devices away from a ResourceClaim that nobody uses but the given pod, as DynamicResources does
+// in its PostFilter, and lets the scheduler see it immediately. It reports whether the claim had devices, and whether it
+// has none now.
+func Deallocate(ctx context.Context, f framework.Framework, name types.NamespacedName, user types.UID) (had, free bool) {
+	logger := klog.FromContext(ctx)
+	claims := f.ClientSet().ResourceV1().ResourceClaims(name.Namespace)
+	claim, err := claims.Get(ctx, name.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, true
+	case err != nil:
+		logger.Error(err, "Reading a claim of a pod that was not bound failed, it may keep its devices", "claim", name)
+		return false, false
+	case claim.Status.Allocation == nil:
+		return false, true
+	case !usedOnlyBy(claim, user):
+		return true, false
+	}
+	claim.Status.ReservedFor, claim.Status.Allocation, claim.Status.Devices = nil, nil, nil
+	updated, err := claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{})
+	if err != nil { // another pod may use it by now
+		logger.Error(err, "Deallocating a claim of a pod that was not bound failed, it may keep its devices", "claim", name)
+		return true, false
+	}
+	logger.V(2).Info("Deallocated a claim of a pod that was not bound", "claim", name)
+	if dra := f.SharedDRAManager(); dra != nil {
+		if err := dra.ResourceClaims().AssumeClaimAfterAPICall(updated); err != nil { // deleted or updated in the meantime
+			logger.V(4).Info("Deallocated claim is not assumed", "claim", name, "reason", err)
+		}
+	}
+	return true, true
+}
+
+func usedOnlyBy(claim *resourcev1.ResourceClaim, user types.UID) bool {
+	for _, r := range claim.Status.ReservedFor {
+		if r.UID != user {
+			return false
+		}
+	}
+	return true
+}
