@@ -38,6 +38,8 @@ func (w *room) Place(int, string) (string, bool) {
 func (w *room) Undo(n int)                  { w.placed -= n }
 func (w *room) Kind(int) placement.Kind     { return placement.Independent }
 func (w *room) Domains(int, []int) []string { return nil }
+func (w *room) Open(int, string) bool       { return true }
+func (w *room) Nodes(int, int) []string     { return nil }
 func (w *room) Weight(int) int64            { return 1 }
 
 // Capacity returns no bound, so that the World itself must refuse.

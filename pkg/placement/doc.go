@@ -18,10 +18,13 @@
 //  2. A walk over the tree in order of preference that places pods on the way (fill.go). If all pods fit, it calls
 //     World.Place exactly once per pod.
 //  3. The preferred and the cheapest choice of children (choice.go), with the pods that are hardest to place first
-//     (pack.go). Pods that must share a topology domain start with this step, because the best domain depends on all
-//     pods that must be placed in it.
+//     (pack.go). Pods that depend on the topology domains of others start with this step, because the best domain
+//     depends on all pods that must be placed in it. If the pods after it cannot be placed, the next domain is tried; a
+//     pod that must follow others waits for the first of these.
 //  4. Other choices of children, each with fewer children of some kind than a choice that failed (search.go).
 //  5. The first choices again, with their pods in other orders.
+//  6. The first choices with pods that depend on others, if they and the cluster are small: all nodes for each of their
+//     pods (exact.go).
 //
 // Surplus is planned one unit at a time (Unit), then one pod at a time (Singles).
 //
@@ -33,15 +36,16 @@
 // number of them in any order, and the choice of children with the fewest pods is always tried.
 //
 // Three more properties are exact. A plan never contradicts the answers of the World. A Shortfall that is Exhausted
-// without Attempts is final. MayFit never returns false if a plan exists, and for pods of one class it returns true
-// only if the numbers allow a plan.
+// is final if it has no Attempts, or if each choice has pods that depend on others: it is then not Exhausted unless step
+// 6, or the domains, have excluded every choice. MayFit never returns false if a plan exists, and for pods of one class
+// it returns true only if the numbers allow a plan.
 //
 // Everything else is a heuristic, because the World selects the nodes and only some orders and choices are tried:
-// pods of several classes, pods that share a domain, and pods of kind Dependent. Equal pods with hard topology spread
-// constraints are Dependent: with two such constraints the best node for one pod can be wrong for the next, and no
-// order of equal pods helps. Tests compare the planner with an exhaustive solver on thousands of small instances, and
-// require that it finds 99.5 % of the plans that exist (99 % with two hard spread constraints on nodes that are
-// nearly full). For plans hidden in larger instances that leave no room to spare they require 98 %.
+// independent pods of several classes, and pods that depend on others and are too many for step 6. Tests compare the
+// planner with an exhaustive search on thousands of small instances, and require that it finds 99.5 % of the plans that
+// exist and never claims that there is none. For plans hidden in larger instances that leave no room to spare they
+// require 98 %. Both are measured on a simple World here, and for required pod affinity on the stock filters of
+// kube-scheduler in pkg/scheduler/kubescheduler. docs/testing.md has the results.
 //
 // # What it costs
 //

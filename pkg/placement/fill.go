@@ -128,11 +128,11 @@ func (pl *planner) fillLeafIn(leaf int32, domain string, need int, with *explana
 	return placed, refused
 }
 
-// sharing returns the class of the first waiting pod of the leaf that must share a domain.
+// sharing returns the class of the first waiting pod of the leaf that has domains.
 func (pl *planner) sharing(leaf int32) (number int32, ok bool) {
 	g := &pl.groups[leaf]
 	for i := range int32(len(g.pods)) {
-		if c := pl.classOf(leaf, i); pl.kinds[c].kind == SharesDomain && !pl.isTaken(leaf, i) {
+		if c := pl.classOf(leaf, i); pl.kinds[c].kind.hasDomains() && !pl.isTaken(leaf, i) {
 			return c, true
 		}
 		if !g.mixed {

@@ -19,17 +19,19 @@ type item struct {
 // packing is the placement of one choice of leaves: all of their missing pods must be placed.
 type packing struct {
 	*planner
-	items    []item
-	spares   map[int32][]int32 // per leaf: waiting pods that can replace the chosen ones
-	furthest int               // highest index of an item that failed
+	items     []item
+	spares    map[int32][]int32 // per leaf: waiting pods that can replace the chosen ones
+	furthest  int               // highest index of an item that failed
+	culprit   item              // the item that failed there
+	completed int               // how often an item was placed completely
 }
 
 // ordering is an order of items: by block if blocks is set, then by class, then in the order in which the leaves were
 // chosen.
 type ordering struct {
-	sharing bool    // takes precedence: items that share a domain come before the others
+	sharing bool    // takes precedence: items that have domains come before the others
 	blocks  []int32 // parents of leaves
-	classes []int32
+	classes []int32 // nil: the order of the leaves alone
 }
 
 // sorted returns the items in the given order.
@@ -45,7 +47,7 @@ func (pl *planner) sorted(o ordering, items []item) []item {
 			block[b] = int32(i)
 		}
 	}
-	sharing := func(it item) bool { return pl.kinds[it.class].kind == SharesDomain }
+	sharing := func(it item) bool { return pl.kinds[it.class].kind.hasDomains() }
 	compare := func(a, b item) int {
 		if o.sharing && sharing(a) != sharing(b) {
 			if sharing(a) {
@@ -73,7 +75,7 @@ func (pl *planner) blockOf(it item) int32 { return max(root, pl.groups[it.leaf].
 // moved returns the order with the item's class, and its block, moved to the front or the back.
 func (pl *planner) moved(o ordering, it item, to end) ordering {
 	o.classes = move(o.classes, it.class, to)
-	o.sharing = o.sharing && pl.kinds[it.class].kind == SharesDomain
+	o.sharing = o.sharing && pl.kinds[it.class].kind.hasDomains()
 	if o.blocks != nil {
 		o.blocks = move(o.blocks, pl.blockOf(it), to)
 	}
@@ -133,6 +135,8 @@ func (pl *planner) packPods(leaves []int32, easiest bool, extra int) bool {
 	starts := []ordering{byClass}
 	if blocks := pl.blocks(items); blocks != nil {
 		starts = []ordering{{sharing: true, blocks: blocks, classes: byClass.classes}, byClass}
+	} else if slices.ContainsFunc(items, func(it item) bool { return pl.kinds[it.class].kind == SeeksDomain }) {
+		starts = []ordering{{sharing: true}, byClass}
 	}
 	mark := len(pl.stack)
 	for _, order := range starts {
@@ -149,7 +153,10 @@ func (pl *planner) packPods(leaves []int32, easiest bool, extra int) bool {
 				return false
 			}
 			extra = max(0, min(extra, extra+needed-(pl.calls-before)))
-			culprit := k.items[k.furthest]
+			if order.classes == nil {
+				break
+			}
+			culprit := k.culprit
 			order = pl.moved(order, culprit, toFront)
 			if slices.ContainsFunc(tried, order.equal) && pl.kinds[culprit.class].kind != Independent {
 				order = pl.moved(order, culprit, toBack) // it may need other pods to be placed before it
@@ -217,7 +224,7 @@ func (k *packing) place(calls int) bool {
 		need[it.class] += len(it.pods)
 	}
 	k.setNeed(need)
-	k.furthest = 0
+	k.furthest, k.culprit = 0, k.items[0]
 	limit := k.limit
 	if most := k.calls + calls; limit < 0 || most < limit {
 		k.limit = most
@@ -231,16 +238,40 @@ func (k *packing) place(calls int) bool {
 // placed, the next domain is tried. On failure some pods may remain on the stack.
 func (k *packing) placeFrom(i int) bool {
 	for ; i < len(k.items); i++ {
+		k.bringForward(i)
 		it := k.items[i]
-		if c := &k.kinds[it.class]; c.kind == SharesDomain && c.placed == 0 {
+		switch c := &k.kinds[it.class]; {
+		case c.kind == SharesDomain && c.placed == 0:
 			return k.placeInSome(i, it)
+		case c.kind == SeeksDomain:
+			return k.placeApart(i, it, nil)
 		}
 		if k.placeItem(it, k.domainFor(it.class, "")) < len(it.pods) {
-			k.furthest = max(k.furthest, i)
+			k.fail(i)
 			return false
 		}
 	}
 	return true
+}
+
+// bringForward moves an item to index i if the one there has to wait for pods that it must follow: the first item that
+// need not wait.
+func (k *packing) bringForward(i int) {
+	for j := i; j < len(k.items); j++ {
+		it := k.items[j]
+		if c := &k.kinds[it.class]; !c.kind.hasDomains() || k.world.Open(int(it.class), "") {
+			copy(k.items[i+1:j+1], k.items[i:j])
+			k.items[i] = it
+			return
+		}
+	}
+}
+
+// fail records that item i could not be placed.
+func (k *packing) fail(i int) {
+	if i >= k.furthest {
+		k.furthest, k.culprit = i, k.items[i]
+	}
 }
 
 // placeInSome tries the domains of item i one after another, each together with all the items after it.
@@ -248,14 +279,58 @@ func (k *packing) placeInSome(i int, it item) bool {
 	mark := len(k.stack)
 	for _, domain := range k.alternatives(it.class) {
 		k.undo(mark)
-		if k.placeItem(it, domain) == len(it.pods) && k.placeFrom(i+1) {
-			return true
+		if k.placeItem(it, domain) == len(it.pods) {
+			k.completed++
+			if k.placeFrom(i + 1) {
+				return true
+			}
 		}
 		if k.stopped() {
 			break
 		}
 	}
-	k.furthest = max(k.furthest, i)
+	k.fail(i)
+	return false
+}
+
+// placeApart places pods of item i that need not share a domain: as many as fit in one domain, the others in domains
+// that come after it. If the items after it cannot be placed then, it tries fewer pods in that domain. done contains the
+// domains not to be tried again.
+func (k *packing) placeApart(i int, it item, done []string) bool {
+	mark := len(k.stack)
+	for _, domain := range k.alternatives(it.class) {
+		if slices.Contains(done, domain) {
+			continue
+		}
+		done = append(done, domain)
+		n := 0
+		for n < len(it.pods) && k.planner.place(it.leaf, it.pods[n], domain) {
+			n++
+		}
+		for ; n > 0; n-- {
+			k.undo(mark + n)
+			before := k.completed
+			if n == len(it.pods) {
+				k.completed++
+				if k.placeFrom(i + 1) {
+					return true
+				}
+			} else if k.placeApart(i, item{it.leaf, it.class, it.pods[n:]}, done) {
+				return true
+			}
+			if k.stopped() || k.completed == before { // the other domains have no room even for fewer pods
+				break
+			}
+		}
+		if k.stopped() {
+			break
+		}
+		k.undo(mark)
+	}
+	if len(k.spares[it.leaf]) > 0 && !k.stopped() && k.placeItem(it, "") == len(it.pods) && k.placeFrom(i+1) {
+		return true
+	}
+	k.fail(i)
 	return false
 }
 
@@ -348,7 +423,7 @@ func (pl *planner) offersEasier(leaf int32) bool {
 	return slices.ContainsFunc(easiest[:n], func(i int32) bool { return !slices.Contains(preferred[:n], i) })
 }
 
-// hardestFirst returns the items' classes. Classes that share a domain come first, the one with the most to place at
+// hardestFirst returns the items' classes. Classes that have domains come first, the one with the most to place at
 // the front. The others follow: those with the fewest feasible nodes first, then the heavier, then in order of first
 // appearance.
 func (pl *planner) hardestFirst(items []item) []int32 {
@@ -361,7 +436,7 @@ func (pl *planner) hardestFirst(items []item) []int32 {
 		size[it.class] += int64(len(it.pods)) * (1 + pl.weightOf(it.class))
 	}
 	slices.SortStableFunc(classes, func(a, b int32) int {
-		switch sharesA, sharesB := pl.kinds[a].kind == SharesDomain, pl.kinds[b].kind == SharesDomain; {
+		switch sharesA, sharesB := pl.kinds[a].kind.hasDomains(), pl.kinds[b].kind.hasDomains(); {
 		case sharesA && sharesB:
 			return cmp.Compare(size[b], size[a])
 		case sharesA:
@@ -387,7 +462,7 @@ func (pl *planner) blocks(items []item) []int32 {
 			blocks = append(blocks, block)
 		}
 		size[block] += int64(len(it.pods)) * (1 + pl.weightOf(it.class))
-		shares[block] = shares[block] || pl.kinds[it.class].kind == SharesDomain
+		shares[block] = shares[block] || pl.kinds[it.class].kind.hasDomains()
 		dependent = dependent || pl.kinds[it.class].kind != Independent
 	}
 	if !dependent || len(blocks) == 1 {

@@ -50,7 +50,7 @@ type Shortfall struct {
 	Groups    []GroupShortfall // required groups above the leaves that miss their minimum: the root first, then in spec order
 	Leaves    []LeafShortfall  // leaves that were tried and miss their minimum, in spec order
 	Attempts  int              // choices tried; 0 and Exhausted: it is certain that no plan exists
-	Exhausted bool             // every choice of children was tried; false: the budget or the time ended the search
+	Exhausted bool             // every choice of children was tried, and on all nodes if it has pods that depend on others; false: there may be a plan
 	Cut       bool             // the time was over: a further attempt with Budget.Skip = Tried may find a plan
 	Tried     int              // choices tried completely, including those left out because of Budget.Skip
 }

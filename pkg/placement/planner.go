@@ -14,10 +14,10 @@ type planner struct {
 	possible []bool // by group: see possibilities
 	taken    []bool // by number of a waiting pod: the pod is on the stack
 	stack    []step
-	kinds    []class // by number of a class
-	shared   []int32 // classes of kind SharesDomain with pods on the stack, the most recent one last
-	refused  []int32 // Independent classes with a valid refusal, the most recent one last
-	cramped  []int32 // Independent classes whose room is known, the most recent one last
+	kinds    []class  // by number of a class
+	chosen   []string // domains of placed pods: of each pod that seeks one, and of each class that shares one; the most recent last
+	refused  []int32  // Independent classes with a valid refusal, the most recent one last
+	cramped  []int32  // Independent classes whose room is known, the most recent one last
 
 	need        []int // by class: all pods that the current choice places; see World.Domains
 	needVersion int   // incremented with every change of need
@@ -53,7 +53,7 @@ type class struct {
 	weight   int64
 
 	placed int    // pods on the stack
-	domain string // SharesDomain: the domain of the pods on the stack
+	domain string // SharesDomain: the domain of the pods on the stack; SeeksDomain: of the last one
 
 	// Independent: the height of the stack at which the class was refused. The refusal is valid at this height and
 	// above. -1: there is no valid refusal.
@@ -178,18 +178,43 @@ func (pl *planner) place(leaf, pod int32, domain string) bool {
 			return false
 		}
 	}
+	pl.push(leaf, pod, domain, node)
+	return true
+}
+
+// placeOn puts one waiting pod in a domain of one node, whatever its kind. It returns false if the node does not take the
+// pod or a limit is reached.
+func (pl *planner) placeOn(leaf, pod int32, domain string) bool {
+	if pl.stopped() || pl.over() {
+		pl.spent = true
+		return false
+	}
+	number := pl.classOf(leaf, pod)
+	pl.calls++
+	node, ok := pl.world.Place(int(number), domain)
+	if !ok {
+		pl.blamed = blame{leaf, number, ""}
+		return false
+	}
+	pl.push(leaf, pod, domain, node)
+	return true
+}
+
+// push puts a placement on the stack.
+func (pl *planner) push(leaf, pod int32, domain, node string) {
+	number := pl.classOf(leaf, pod)
+	c := &pl.kinds[number]
 	pl.stack = append(pl.stack, step{leaf, pod, number, node})
 	pl.version++
 	g := &pl.groups[leaf]
 	pl.taken[g.start+pod] = true
 	g.taken++
 	pl.add(leaf, 1)
-	if c.placed == 0 && c.kind == SharesDomain {
+	if c.kind == SeeksDomain || c.placed == 0 && c.kind == SharesDomain {
 		c.domain = domain
-		pl.shared = append(pl.shared, number)
+		pl.chosen = append(pl.chosen, domain)
 	}
 	c.placed++
-	return true
 }
 
 // undo removes all placements above the given height of the stack, and drops the refusals that depended on them.
@@ -208,8 +233,8 @@ func (pl *planner) undo(height int) {
 		pl.add(s.leaf, -1)
 		c := &pl.kinds[s.class]
 		c.placed--
-		if c.placed == 0 && c.kind == SharesDomain {
-			pl.shared = pl.shared[:len(pl.shared)-1]
+		if c.kind == SeeksDomain || c.placed == 0 && c.kind == SharesDomain {
+			pl.chosen = pl.chosen[:len(pl.chosen)-1]
 		}
 	}
 	pl.stack = pl.stack[:height]
@@ -260,7 +285,7 @@ func (pl *planner) setNeed(need []int) {
 	pl.needVersion++
 }
 
-// domainsOf returns the domains to try for a class that must share one, best first.
+// domainsOf returns the domains to try for a class that has them, best first.
 func (pl *planner) domainsOf(number int32) []string {
 	c := &pl.kinds[number]
 	if c.domainsVersion != pl.needVersion {
@@ -269,27 +294,28 @@ func (pl *planner) domainsOf(number int32) []string {
 	return c.domains
 }
 
-// alternatives returns the domains to try for pods of a class that shares a domain. If pods of the class are on the
-// stack, this is only their domain. Otherwise the domain that was chosen last comes first, because it is most often
-// the domain of the siblings that the class must follow.
+// alternatives returns the domains to try now for pods of a class that has domains. If the class shares a domain and
+// pods of it are on the stack, this is only their domain. Otherwise the domain that was chosen last comes first,
+// because it is most often the domain of the siblings that the class must follow.
 func (pl *planner) alternatives(number int32) []string {
 	c := &pl.kinds[number]
-	if c.placed > 0 {
+	if c.kind == SharesDomain && c.placed > 0 {
 		return []string{c.domain}
 	}
-	domains := pl.domainsOf(number)
-	if len(pl.shared) == 0 {
-		return domains
+	all := pl.domainsOf(number)
+	last := ""
+	if n := len(pl.chosen); n > 0 {
+		last = pl.chosen[n-1]
 	}
-	last := pl.kinds[pl.shared[len(pl.shared)-1]].domain
-	at := slices.Index(domains, last)
-	if at <= 0 {
-		return domains
+	open := make([]string, 0, len(all))
+	for _, domain := range all {
+		if domain == last && domain != "" && pl.world.Open(int(number), domain) {
+			open = slices.Insert(open, 0, domain)
+		} else if pl.world.Open(int(number), domain) {
+			open = append(open, domain)
+		}
 	}
-	moved := make([]string, 0, len(domains))
-	moved = append(moved, last)
-	moved = append(moved, domains[:at]...)
-	return append(moved, domains[at+1:]...)
+	return open
 }
 
 // domainFor returns the domain for a pod of the class if the pods placed together with it go to the given domain.
@@ -297,9 +323,9 @@ func (pl *planner) alternatives(number int32) []string {
 func (pl *planner) domainFor(number int32, domain string) string {
 	c := &pl.kinds[number]
 	switch {
-	case c.kind != SharesDomain:
+	case !c.kind.hasDomains():
 		return ""
-	case c.placed > 0:
+	case c.kind == SharesDomain && c.placed > 0:
 		return c.domain
 	case domain != "" && slices.Contains(pl.domainsOf(number), domain):
 		return domain

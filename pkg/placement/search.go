@@ -27,20 +27,21 @@ func (pl *planner) plan(g int32, budget Budget) bool {
 // continued where it ended.
 type search struct {
 	*planner
-	choices *chooser
-	group   int32
-	base    int             // height of the stack at the start
-	begun   int             // choices begun, including those to skip
-	skip    int             // choices to skip
-	most    int             // maximum number of choices to begin
-	extra   int             // calls of Place that finding domains may cost per choice
-	seen    map[string]bool // keys of the choices and limits seen so far
-	packed  [][]int32       // the first choices, kept to be tried in other orders
-	judged  int             // calls of Place that judging single leaves has cost
+	choices  *chooser
+	group    int32
+	base     int             // height of the stack at the start
+	begun    int             // choices begun, including those to skip
+	skip     int             // choices to skip
+	most     int             // maximum number of choices to begin
+	extra    int             // calls of Place that finding domains may cost per choice
+	seen     map[string]bool // keys of the choices and limits seen so far
+	packed   [][]int32       // the first choices, kept to be tried in other orders
+	unproven int             // choices that failed although other orders, or other nodes, may succeed
+	judged   int             // calls of Place that judging single leaves has cost
 
 	first    int32 // class of the first waiting pod; -1: no pod waits
 	mixed    bool  // the waiting pods are not all of one Independent class
-	shares   bool  // some of them must share a domain
+	shares   bool  // some of them have domains
 	standIns bool  // some leaves have more waiting pods than needed, of several classes
 }
 
@@ -89,7 +90,7 @@ func (s *search) survey(g int32) int {
 				s.first = c
 			}
 			s.mixed = s.mixed || c != s.first || s.kinds[c].kind != Independent
-			s.shares = s.shares || s.kinds[c].kind == SharesDomain
+			s.shares = s.shares || s.kinds[c].kind.hasDomains()
 			if !at.mixed {
 				break
 			}
@@ -140,8 +141,8 @@ func (pl *planner) fewest(g int32) int {
 }
 
 // run tries, in this order: the walk in order of preference, the preferred choice, the cheapest choice, other
-// choices, and the first of these choices in other orders. If pods must share domains, the walk comes second, because
-// it takes the domain that is best for a single leaf.
+// choices, the first of these choices in other orders, and all nodes for their pods. If pods have domains, the walk
+// comes second, because it takes the domain that is best for a single leaf.
 func (s *search) run() bool {
 	pl := s.planner
 	if !s.shares && s.attempt(s.walk) {
@@ -172,8 +173,12 @@ func (s *search) run() bool {
 	if s.explore() {
 		return true
 	}
-	pl.exhausted = !pl.spent
-	return s.shuffle()
+	spent := pl.spent
+	if s.shuffle() || s.enumerate() {
+		return true
+	}
+	pl.exhausted = !spent && s.unproven == 0
+	return false
 }
 
 func (s *search) walk() bool { return s.fill(s.group, nil) }
@@ -211,6 +216,9 @@ func (s *search) pack(leaves []int32) bool {
 	}
 	if len(s.packed) < maxShuffled {
 		s.packed = append(s.packed, leaves)
+	}
+	if s.depends(leaves) {
+		s.unproven++
 	}
 	return s.attempt(func() bool { return s.packLeaves(leaves, s.extra) })
 }
@@ -262,7 +270,11 @@ func (s *search) onward(leaves []int32, limits []limit) [][]limit {
 	leaves = slices.Clone(leaves)
 	slices.SortStableFunc(leaves, func(a, b int32) int { return cmp.Compare(want(b), want(a)) })
 	var next [][]limit
-	for _, l := range s.choices.replaceable(leaves) {
+	kinds := s.choices.replaceable(leaves)
+	if len(kinds) == maxKinds {
+		s.planner.spent = true // there may be more
+	}
+	for _, l := range kinds {
 		for _, most := range []int{l.most - 1, l.most / 2, 0} {
 			if most >= l.most {
 				continue
@@ -300,9 +312,37 @@ func (s *search) want(need []int) func(leaf int32) float64 {
 	}
 }
 
-// shuffle tries the first choices in other orders until the budget is spent.
+// depends reports whether the choice contains pods that depend on others.
+func (s *search) depends(leaves []int32) bool {
+	return slices.ContainsFunc(leaves, func(leaf int32) bool { return s.choices.like.dependent[s.choices.like.of(leaf)] })
+}
+
+// enumerate tries all nodes for the pods of the first choices that contain pods that depend on others and are small.
+func (s *search) enumerate() bool {
+	for _, leaves := range s.packed {
+		if !s.depends(leaves) {
+			continue
+		}
+		e := s.newEnumeration(leaves)
+		if e == nil {
+			continue
+		}
+		if s.attempt(e.run) {
+			return true
+		}
+		if e.complete && !s.standIns {
+			s.unproven--
+		}
+	}
+	return false
+}
+
+// shuffle tries the first choices in other orders until the budget is spent, except for what enumerate needs.
 func (s *search) shuffle() bool {
-	choices := slices.DeleteFunc(s.packed, s.isAlike) // for pods of one class all orders are equal
+	most := s.most
+	s.most -= min(maxShuffled, most/2)
+	defer func() { s.most = most }()
+	choices := slices.DeleteFunc(slices.Clone(s.packed), s.isAlike) // for pods of one class all orders are equal
 	for n := 0; len(choices) > 0 && s.begun < s.most && !s.over() && !s.stopped(); n++ {
 		leaves := choices[n%len(choices)]
 		if s.attempt(func() bool { return s.packShuffled(leaves, uint64(n), s.extra) }) {

@@ -14,12 +14,18 @@ type World interface {
 	// Kind returns how placing other pods affects pods of the class.
 	Kind(class int) Kind
 	// Domains returns the topology domains to try, best first, assuming that no pod of this plan is placed. It is
-	// called only for classes of kind SharesDomain. need is, by class, how many pods the current choice places in
-	// all, including those placed already; classes beyond its end need none. Domains that can hold all the pods of
-	// the class, and of the classes linked to it (those with domains of the same key), come first. Domains that
-	// certainly cannot hold the pods of the class, and those that must be with them, are left out. Empty: no domain
-	// can hold them.
+	// called only for classes of kind SharesDomain or SeeksDomain. need is, by class, how many pods the current
+	// choice places in all, including those placed already; classes beyond its end need none. Domains that can hold
+	// all the pods of the class, and of the classes linked to it (those with domains of the same key), come first.
+	// For SharesDomain, domains that certainly cannot hold the pods of the class, and those that must be with them,
+	// are left out; empty: no domain can hold them.
 	Domains(class int, need []int) []string
+	// Open returns false if no pod of the class can go to the domain now, because it must be near a pod that is not
+	// there, neither running nor placed. domain "" means anywhere. Called for the same classes as Domains.
+	Open(class int, domain string) bool
+	// Nodes returns the nodes that may take a pod of the class, best first: for each a domain that contains only this
+	// node. It returns nil if there are more than most.
+	Nodes(class, most int) []string
 	// Capacity returns the number of nodes and pods of the class that there is room for, assuming that no pod of this
 	// plan is placed.
 	Capacity(class int) Capacity
@@ -39,18 +45,24 @@ const (
 	// Independent: placing pods of any class never makes room for a pod of this class. A refusal remains valid until
 	// a placement is undone.
 	Independent Kind = iota
-	// Dependent: placing pods may make room for pods of this class (a hard topology spread constraint, affinity to
-	// pods of another class). There are no domains to choose from; the only one is "".
+	// Dependent: placing pods may make room for pods of this class (a hard topology spread constraint). There are no
+	// domains to choose from; the only one is "".
 	Dependent
 	// SharesDomain: the pods of the class must share a topology domain (required pod affinity, an unbound claim that
-	// they share). World.Domains lists the domains to try.
+	// they share), or there is only one. World.Domains lists the domains to try.
 	SharesDomain
+	// SeeksDomain: each pod of the class may have another domain, but the domain matters: for example workers that
+	// must be near any of several leaders, and these leaders. World.Domains lists the domains to try.
+	SeeksDomain
 )
+
+// hasDomains reports whether World.Domains lists domains for classes of this kind.
+func (k Kind) hasDomains() bool { return k == SharesDomain || k == SeeksDomain }
 
 // Capacity is the room in the cluster for pods of a class, assuming that no pod of the plan is placed.
 type Capacity struct {
 	Nodes int // nodes that take one pod; a class with fewer nodes is harder to place
-	Pods  int // upper bound of the pods that fit on all nodes if nothing else is placed; used for Independent classes only
+	Pods  int // upper bound of the pods that fit on all nodes if nothing else is placed; valid for every kind
 }
 
 // Refusal describes why no node took a pod.

@@ -116,7 +116,7 @@ func (w *cluster) skewed(n node, class int, s spread) bool {
 func (w *cluster) reason(n node, class int, domain string) string {
 	c := w.classes[class]
 	switch {
-	case domain != "" && n.rack != domain:
+	case domain != "" && n.rack != domain && "="+n.name != domain:
 		return "node is not in the domain"
 	case c.label != "" && n.label != c.label:
 		return "node(s) didn't match Pod's node affinity/selector"
@@ -244,6 +244,28 @@ func (w *cluster) Domains(class int, need []int) []string {
 	var names []string
 	for _, r := range racks {
 		names = append(names, r.name)
+	}
+	return names
+}
+
+// Open returns false only for pods that must follow others of which none is placed.
+func (w *cluster) Open(class int, _ string) bool {
+	if w.classes[class].follows == "" {
+		return true
+	}
+	_, ok := w.rackOf(w.classes[class].follows)
+	return ok
+}
+
+func (w *cluster) Nodes(class, most int) []string {
+	var names []string
+	for _, n := range w.nodes {
+		if w.slots(class, n) > 0 {
+			names = append(names, "="+n.name)
+		}
+	}
+	if len(names) > most {
+		return nil
 	}
 	return names
 }

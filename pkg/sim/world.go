@@ -207,6 +207,12 @@ func (w *world) Kind(int) placement.Kind { return placement.Independent }
 // Domains implements placement.World.
 func (w *world) Domains(int, []int) []string { return nil }
 
+// Open implements placement.World.
+func (w *world) Open(int, string) bool { return true }
+
+// Nodes implements placement.World.
+func (w *world) Nodes(int, int) []string { return nil }
+
 // Weight implements placement.World.
 func (w *world) Weight(class int) int64 {
 	pod := w.classes[class]

@@ -835,6 +835,8 @@ func (w *simulatedWorld) Explain(int, string) *placement.Refusal {
 }
 func (w *simulatedWorld) Kind(int) placement.Kind     { return placement.Independent }
 func (w *simulatedWorld) Domains(int, []int) []string { return nil }
+func (w *simulatedWorld) Open(int, string) bool       { return true }
+func (w *simulatedWorld) Nodes(int, int) []string     { return nil }
 func (w *simulatedWorld) Weight(int) int64            { return 1 }
 
 // simulatedPlan processes the work as the plugin does.

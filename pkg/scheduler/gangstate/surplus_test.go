@@ -27,6 +27,8 @@ func (w *room) Place(int, string) (string, bool) {
 func (w *room) Undo(n int)                      { w.placed -= n }
 func (w *room) Kind(int) placement.Kind         { return placement.Independent }
 func (w *room) Domains(int, []int) []string     { return nil }
+func (w *room) Open(int, string) bool           { return true }
+func (w *room) Nodes(int, int) []string         { return nil }
 func (w *room) Capacity(int) placement.Capacity { return placement.Capacity{Nodes: 1, Pods: w.left} }
 func (w *room) Weight(int) int64                { return 1 }
 func (w *room) Explain(int, string) *placement.Refusal {

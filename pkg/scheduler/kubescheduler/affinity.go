@@ -4,6 +4,7 @@ package kubescheduler
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -11,15 +12,18 @@ import (
 )
 
 // nearness contains the domains allowed for a class with required affinity: those with a pod that matches its terms,
-// running or planned. It is maintained for classes whose terms have one topology key; the filter makes the final
-// decision.
+// running or planned. The filter makes the final decision.
 type nearness struct {
 	topology *topology
-	running  []bool  // by value: there is a matching running pod
+	running  []bool  // by value: the running pods allow it
 	planned  []int32 // by value: number of matching planned pods
-	taken    int     // number of values with a matching running or planned pod
+	pods     int     // number of matching planned pods
+	taken    int     // number of values that running or planned pods allow
 	// founds: the class's own pods match its terms and no running pod does, so the first pod may go to any domain.
 	founds bool
+	// several: the terms have several topology keys. Pods in different domains may then allow a third one together, so
+	// once there is a planned pod, only the filter knows.
+	several bool
 }
 
 // Results of nearness.only that are not values.
@@ -34,19 +38,19 @@ func (n *nearness) allows(i int) bool {
 		return true
 	}
 	v := n.topology.value[i]
-	return v >= 0 && (n.open() || n.running[v] || n.planned[v] > 0)
+	return v >= 0 && (n.open() || n.running[v] || n.planned[v] > 0 || n.several && n.pods > 0)
 }
 
 // open reports whether the next pod may go to any domain.
-func (n *nearness) open() bool { return n.founds && n.taken == 0 }
+func (n *nearness) open() bool { return n.founds && n.pods == 0 }
 
 // only returns the only allowed value, or none or several.
 func (n *nearness) only() int {
+	if n.several && n.pods > 0 || n.taken > 1 {
+		return several
+	}
 	if n.taken == 0 {
 		return none
-	}
-	if n.taken > 1 {
-		return several
 	}
 	for v := range n.running {
 		if n.running[v] || n.planned[v] > 0 {
@@ -58,6 +62,7 @@ func (n *nearness) only() int {
 
 // note counts a planned pod that matches the terms.
 func (n *nearness) note(i, delta int) {
+	n.pods += delta
 	v := n.topology.value[i]
 	if v < 0 {
 		return
@@ -72,45 +77,36 @@ func (n *nearness) note(i, delta int) {
 	}
 }
 
-// relateAffinity determines to which domains a class with required affinity can go, and on which classes of the gang
-// it depends. The class is Dependent if pods of other classes may add domains, SharesDomain if its own pods, or those
-// that it follows, determine the domain, and Independent if running pods have determined it.
+// relateAffinity determines to which domains a class with required affinity can go, and which classes of the gang it
+// follows. The class is Independent if running pods alone decide, or if no pod of the gang can help it.
 func (w *Snapshot) relateAffinity(c *class) {
 	terms := c.info.GetRequiredAffinityTerms()
 	if len(terms) == 0 || c.skip.Has(names.InterPodAffinity) || !w.cache.enabled(names.InterPodAffinity) {
 		return
 	}
-	matches := func(o *class) bool {
+	matches := func(o *class) bool { // a pod counts only if it matches all terms
 		return !slices.ContainsFunc(terms, func(t fwk.AffinityTerm) bool {
 			return !t.Matches(o.info.Pod, w.namespaceLabels(o.info.Pod.Namespace))
 		})
 	}
-	var others []*class
 	self := false
 	for _, o := range w.classes {
 		if o == c {
 			self = matches(c)
 		} else if o.refuse == nil && matches(o) {
-			others = append(others, o)
+			c.follows = append(c.follows, o)
 		}
 	}
-	if slices.ContainsFunc(terms, func(t fwk.AffinityTerm) bool { return t.TopologyKey != terms[0].TopologyKey }) {
-		// The allowed domains depend on pairs of values: only the filter evaluates them.
-		if self || len(others) > 0 {
-			c.kind, c.domainKey, c.links = sharesDomain, terms[0].TopologyKey, others
-		}
-		return
+	key := ""
+	for _, t := range terms {
+		key = joinKeys(key, t.TopologyKey)
 	}
-	c.near = w.nearnessOf(c, terms[0].TopologyKey, self)
-	switch {
-	case c.near.founds:
-		c.kind, c.domainKey, c.links = sharesDomain, c.near.topology.key, others
-	case c.near.taken == 0 && len(others) > 0:
-		c.kind, c.domainKey, c.links = sharesDomain, c.near.topology.key, others
-	case len(others) > 0:
-		c.kind = dependent
+	c.near = w.nearnessOf(c, key, self)
+	if c.near.founds || len(c.follows) > 0 && c.near.taken < len(c.near.topology.names) {
+		c.kind, c.domainKey = seeksDomain, key
+		c.links = append(c.links, c.follows...)
 	}
-	for _, o := range others {
+	for _, o := range c.follows {
 		o.attracts = append(o.attracts, c.near)
 	}
 	if self {
@@ -118,10 +114,17 @@ func (w *Snapshot) relateAffinity(c *class) {
 	}
 }
 
+// joinKeys returns the union of two sets of topology keys, each separated by commas.
+func joinKeys(a, b string) string {
+	keys := strings.Split(a+","+b, ",")
+	slices.Sort(keys)
+	return strings.Join(slices.Compact(slices.DeleteFunc(keys, func(key string) bool { return key == "" })), ",")
+}
+
 // nearnessOf runs InterPodAffinity for one node of each domain.
 func (w *Snapshot) nearnessOf(c *class, key string, self bool) *nearness {
 	top := w.nodes.topology(key)
-	n := &nearness{topology: top, running: make([]bool, len(top.names)), planned: make([]int32, len(top.names))}
+	n := &nearness{topology: top, running: make([]bool, len(top.names)), planned: make([]int32, len(top.names)), several: strings.Contains(key, ",")}
 	c.state.SetSkipFilterPlugins(sets.New(w.cache.filters...).Delete(names.InterPodAffinity))
 	defer c.state.SetSkipFilterPlugins(c.skip)
 	// Affinity is checked before anti-affinity, so any other reason means that there is a matching pod.
@@ -155,24 +158,103 @@ func (w *Snapshot) nearnessOf(c *class, key string, self bool) *nearness {
 // affinityReason is the reason of InterPodAffinity for a node without a matching pod.
 const affinityReason = "node(s) didn't match pod affinity rules"
 
-// linkTargets makes classes that others must follow into a domain select the domain together with them.
-func (w *Snapshot) linkTargets() {
+// link finds the linked classes, which have domains of the same keys, and determines whether the pods of each must share
+// one.
+func (w *Snapshot) link() {
 	for _, c := range w.classes {
-		if c.kind != sharesDomain {
-			continue
-		}
 		for _, o := range c.links {
 			if !slices.Contains(o.links, c) {
 				o.links = append(o.links, c)
 			}
-			if o.domainKey == "" && (o.kind == independent || o.kind == dependent) {
-				o.domainKey = c.domainKey
-			}
 		}
 	}
 	for _, c := range w.classes {
-		if c.domainKey != "" && c.refuse == nil {
-			c.kind = sharesDomain
+		if c.linked != nil || c.refuse != nil || c.domainKey == "" && len(c.links) == 0 {
+			continue
+		}
+		seen := map[*class]bool{c: true}
+		linked, key := []*class{c}, c.domainKey
+		for k := 0; k < len(linked); k++ {
+			for _, o := range linked[k].links {
+				if !seen[o] {
+					seen[o] = true
+					linked, key = append(linked, o), joinKeys(key, o.domainKey)
+				}
+			}
+		}
+		for _, o := range linked {
+			o.linked, o.domainKey = linked, key
+		}
+		anchor(linked)
+		for _, o := range linked {
+			if o.kind = seeksDomain; o.anchor != nil {
+				o.kind = sharesDomain
+			}
 		}
 	}
+}
+
+// anchor finds among linked classes those whose pods must all be in one domain, whatever the order in which they are
+// placed:
+//
+//   - a class of one pod;
+//   - classes that share an unbound claim;
+//   - classes that follow themselves and each other, and no other pods: only the first pod may choose;
+//   - a class that follows only classes with one anchor, and no other pods.
+//
+// A class that may follow running pods, or whose terms have fewer keys than the domains, is not among the last two.
+func anchor(linked []*class) {
+	strict := func(c *class) bool {
+		return c.near != nil && c.near.topology.key == c.domainKey && c.near.taken == 0
+	}
+	mutual := func(c *class) bool {
+		group := append(slices.Clone(c.follows), c)
+		return !slices.ContainsFunc(group, func(o *class) bool {
+			return !strict(o) || !o.near.founds || len(o.follows) != len(c.follows) ||
+				slices.ContainsFunc(o.follows, func(p *class) bool { return !slices.Contains(group, p) })
+		})
+	}
+	for k, c := range linked {
+		switch sharing := slices.IndexFunc(linked, func(o *class) bool { return sharesClaim(c, o) }); {
+		case sharing >= 0 && sharing < k:
+			c.anchor = linked[sharing].anchor
+		case sharing >= 0:
+			c.anchor = c
+		case strict(c) && c.near.founds && mutual(c):
+			c.anchor = c
+			for _, o := range c.follows {
+				if at := slices.Index(linked, o); at < k {
+					c.anchor = o.anchor
+					break
+				}
+			}
+		case c.pods <= 1:
+			c.anchor = c
+		}
+	}
+	for passed := true; passed; { // an anchor is passed on from class to class
+		passed = false
+		for _, c := range linked {
+			if len(c.unbound) > 0 || !strict(c) || c.near.founds || len(c.follows) == 0 {
+				continue
+			}
+			anchor := c.follows[0].anchor
+			if anchor != nil && anchor != c.anchor && !slices.ContainsFunc(c.follows, func(o *class) bool { return o.anchor != anchor }) {
+				c.anchor, passed = anchor, true
+			}
+		}
+	}
+}
+
+// Open implements placement.World.
+func (w *Snapshot) Open(index int, domain string) bool {
+	near := w.classes[index].near
+	if near == nil || near.open() {
+		return true
+	}
+	if domain == "" {
+		return near.pods > 0 || near.taken > 0
+	}
+	nodes := w.positions(domain) // all of them have the same value
+	return len(nodes) > 0 && near.allows(int(nodes[0]))
 }

@@ -48,7 +48,9 @@ func (c *cluster) fillNodes(gpus int64, full func(i int) bool) {
 }
 
 // leaves is a gang by leaf: the pods that each leaf needs.
-type leaves []struct {
+type leaves []leaf
+
+type leaf struct {
 	name string
 	pods []*corev1.Pod
 }
@@ -255,12 +257,9 @@ func BenchmarkIndexLabels(b *testing.B) {
 func subGroups(n, pods int) leaves {
 	var g leaves
 	for i := range n {
-		leaf := fmt.Sprintf("leaf-%d", i)
-		g = append(g, struct {
-			name string
-			pods []*corev1.Pod
-		}{leaf, members(pods, func(k int) *wrappers.PodWrapper {
-			return worker(i*pods+k).SubGroup(leaf).Label("muster.example/index", leaf)
+		name := fmt.Sprintf("leaf-%d", i)
+		g = append(g, leaf{name, members(pods, func(k int) *wrappers.PodWrapper {
+			return worker(i*pods+k).SubGroup(name).Label("muster.example/index", name)
 		})})
 	}
 	return g

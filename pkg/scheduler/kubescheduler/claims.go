@@ -54,6 +54,14 @@ func (w *Snapshot) relateClaims(c *class) {
 		}
 	}
 	if shared {
-		c.kind, c.domainKey = sharesDomain, corev1.LabelHostname
+		c.kind, c.domainKey = sharesDomain, joinKeys(c.domainKey, corev1.LabelHostname)
 	}
+}
+
+// sharesClaim reports whether two different classes share an unbound claim, or the pods of one class do.
+func sharesClaim(a, b *class) bool {
+	if a == b && a.pods <= 1 {
+		return false
+	}
+	return slices.ContainsFunc(a.unbound, func(claim string) bool { return slices.Contains(b.unbound, claim) })
 }

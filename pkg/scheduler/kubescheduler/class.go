@@ -21,6 +21,7 @@ const (
 	independent  = placement.Independent
 	dependent    = placement.Dependent
 	sharesDomain = placement.SharesDomain
+	seeksDomain  = placement.SeeksDomain
 )
 
 // class is an equivalence class: pods that no filter distinguishes.
@@ -42,10 +43,13 @@ type class struct {
 	blocked     []*blocked          // counts of planned pods of other classes that exclude this class
 	blocks      []*blocked          // counts of other classes to which its pods contribute
 	spread      *spreadCounts       // nil: no hard spread constraint
-	near        *nearness           // nil: no required affinity, or more than one topology key
+	near        *nearness           // nil: no required affinity
 	attracts    []*nearness         // of the classes that its pods attract
-	links       []*class            // classes that must be in the same domain
-	domainKey   string              // for sharesDomain: the topology key
+	follows     []*class            // other classes that match its required affinity
+	links       []*class            // classes that it follows or shares a claim with, and those that do so with it
+	linked      []*class            // if it has domains: all classes that are linked to it, also through others, and itself
+	domainKey   string              // if it has domains: the topology keys, common to all linked classes
+	anchor      *class              // classes with the same anchor must all be in one domain; nil: its pods need not share one
 	exclusive   []string            // claims that only one pod of the cluster may use (ReadWriteOncePod)
 	unbound     []string            // claims without a volume: until the claim is bound, pods that share it must be on one node
 	limits      map[int]limit       // by node: how many more pods the real cycles accept; nil: no limit is known
@@ -132,7 +136,7 @@ func (w *Snapshot) relate() {
 	for _, c := range w.classes {
 		w.relateClaims(c)
 	}
-	w.linkTargets()
+	w.link()
 }
 
 // Kind implements placement.World.

@@ -53,6 +53,26 @@ func (d *demand) slotsOf(allocatable, requested fwk.Resource, pods int) int {
 	return int(max(0, n))
 }
 
+// lost returns how many fewer such pods the node has room for after a pod with other requests was placed on it.
+func (d *demand) lost(node fwk.NodeInfo, other *demand) int {
+	allocatable := node.GetAllocatable()
+	requested := node.GetRequested()
+	n := int64(math.MaxInt32)
+	if d.pods {
+		n = int64(allocatable.GetAllowedPodNumber() - len(node.GetPods()) - 1)
+	}
+	for _, r := range d.requests {
+		free := amount(allocatable, r.name) - amount(requested, r.name)
+		for _, o := range other.requests {
+			if o.name == r.name {
+				free -= o.amount
+			}
+		}
+		n = min(n, free/r.amount)
+	}
+	return d.slots(node) - int(max(0, n))
+}
+
 // full reports whether the node certainly has no room for another such pod.
 func (d *demand) full(node fwk.NodeInfo) bool { return d.slots(node) == 0 }
 

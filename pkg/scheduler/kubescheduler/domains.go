@@ -16,71 +16,72 @@ type domainRoom struct {
 	surplus int64 // amount of the main resource that remains free
 }
 
-// Domains implements placement.World. For a class with required pod affinity it returns the domains of its topology
-// key, for a class whose pods share an unbound claim the nodes. Domains that can hold all linked pods come first, the
-// tightest first (docs/decisions, G17). If the pods must share one domain, domains that certainly cannot hold them
-// are omitted.
+// Domains implements placement.World. For a class with required pod affinity, and for classes that it follows, it
+// returns the domains of its topology keys, for a class whose pods share an unbound claim the nodes. Domains that can
+// hold all linked pods come first, the tightest first (docs/decisions, G17), then those with the most room. If the pods
+// must share one domain, domains that certainly cannot hold them are omitted.
 func (w *Snapshot) Domains(index int, need []int) []string {
 	c := w.classes[index]
 	w.judge(c)
-	if c.kind != sharesDomain {
+	if c.linked == nil {
 		return nil
 	}
-	key := c.domainKey
-	top := w.nodes.topology(key)
-	linked, needs := w.linkedTo(c, need)
+	top := w.nodes.topology(c.domainKey)
+	linked := c.linked
+	needs := w.needsOf(linked, need)
 	total := totalOf(linked, needs)
+	var bound []*class // must be in the same domain
+	for _, o := range linked {
+		if c.anchor != nil && o.anchor == c.anchor {
+			bound = append(bound, o)
+		}
+	}
+	boundNeeds := w.needsOf(bound, need)
+	boundTotal := totalOf(bound, boundNeeds)
 	var rooms []domainRoom
 	for v := range top.names {
-		room := w.roomIn(c.resource, top.nodes[v], linked, needs, total)
-		room.value = v
-		if c.near != nil && !c.near.founds && len(c.links) == 0 && !c.near.running[v] {
+		if c.near != nil && c.near.taken > 0 && len(c.follows) == 0 && !c.near.allows(int(top.nodes[v][0])) {
 			continue
 		}
-		if room.fits || !w.mustShare(c, need) {
+		room := w.roomIn(c.resource, top.nodes[v], linked, needs, total)
+		room.value = v
+		if room.fits || c.anchor == nil || len(bound) < len(linked) && w.roomIn(c.resource, top.nodes[v], bound, boundNeeds, boundTotal).fits {
 			rooms = append(rooms, room)
 		}
 	}
 	slices.SortStableFunc(rooms, func(a, b domainRoom) int {
-		if a.fits != b.fits {
-			if a.fits {
-				return -1
-			}
+		switch {
+		case a.fits && !b.fits:
+			return -1
+		case b.fits && !a.fits:
 			return 1
+		case !a.fits:
+			a, b = b, a
 		}
 		return cmp.Or(cmp.Compare(a.surplus, b.surplus), cmp.Compare(top.names[a.value], top.names[b.value]))
 	})
 	out := make([]string, 0, len(rooms)+1)
 	for _, room := range rooms {
-		out = append(out, key+"="+top.names[room.value])
+		out = append(out, c.domainKey+"="+top.names[room.value])
 	}
-	if len(out) > 0 && !w.mustShare(c, need) {
-		out = append(out, "") // the class's own pods need not be together
+	if w.maybeOutside(c, top) && !slices.ContainsFunc(bound, func(o *class) bool { return o != c && boundNeeds[slices.Index(bound, o)] > 0 }) {
+		out = append(out, "")
 	}
 	return out
 }
 
-// mustShare reports whether all pods of the class must be in one domain. This is not the case for a class of more
-// than one pod that is only followed by others.
-func (w *Snapshot) mustShare(c *class, need []int) bool {
-	if len(c.unbound) > 0 || len(c.info.GetRequiredAffinityTerms()) > 0 {
-		return true
+// maybeOutside reports whether nodes outside of all domains, because they lack a label, may take the class.
+func (w *Snapshot) maybeOutside(c *class, top *topology) bool {
+	if len(c.unbound) > 0 || c.near != nil && c.near.topology.key == top.key {
+		return false
 	}
-	index := slices.Index(w.classes, c)
-	return index < len(need) && need[index] <= 1
+	return slices.ContainsFunc(c.scan.order, func(i int32) bool { return top.value[i] < 0 })
 }
 
-// linkedTo returns the class and those that must be in its domain, with the number of pods needed of each.
-func (w *Snapshot) linkedTo(c *class, need []int) (linked []*class, needs []int) {
-	linked = []*class{c}
-	for k := 0; k < len(linked); k++ {
-		for _, o := range linked[k].links {
-			if !slices.Contains(linked, o) && o.domainKey == c.domainKey {
-				linked = append(linked, o)
-			}
-		}
-	}
-	for _, o := range linked {
+// needsOf returns the number of pods needed of each class, and judges the classes.
+func (w *Snapshot) needsOf(classes []*class, need []int) []int {
+	var needs []int
+	for _, o := range classes {
 		n := 0
 		if i := slices.Index(w.classes, o); i < len(need) {
 			n = need[i]
@@ -88,7 +89,7 @@ func (w *Snapshot) linkedTo(c *class, need []int) (linked []*class, needs []int)
 		needs = append(needs, n)
 		w.judge(o)
 	}
-	return linked, needs
+	return needs
 }
 
 // totalOf returns the total of each resource that the linked classes need.
@@ -137,4 +138,40 @@ func (w *Snapshot) roomIn(main corev1.ResourceName, nodes []int32, linked []*cla
 		}
 	}
 	return room
+}
+
+// Nodes implements placement.World.
+func (w *Snapshot) Nodes(index, most int) []string {
+	c := w.classes[index]
+	w.judge(c)
+	if len(c.scan.order) > most {
+		return nil
+	}
+	var nodes []string
+	for _, i := range c.scan.order {
+		nodes = append(nodes, "="+w.nodes.objects[i].Name)
+	}
+	return nodes
+}
+
+// lostSlots returns, by node, for how many fewer pods of the classes that follow the class there is room if a pod of the
+// class is placed there. Its pods must be placed first, so this order of the nodes leaves room for the others. nil: no
+// class follows it.
+func (w *Snapshot) lostSlots(c *class, nodes []int32) map[int32]int {
+	var lost map[int32]int
+	for _, o := range c.linked {
+		if o == c || !slices.Contains(o.follows, c) {
+			continue
+		}
+		w.judge(o)
+		if lost == nil {
+			lost = make(map[int32]int, len(nodes))
+		}
+		for _, i := range nodes {
+			if o.known.reasons[i] == 0 {
+				lost[i] += o.known.demand.lost(w.nodes.nodes[i], &c.known.demand)
+			}
+		}
+	}
+	return lost
 }

@@ -32,11 +32,12 @@ type nodeTable struct {
 	selectors selectorKeys
 }
 
-// topology groups the nodes by the value of one label.
+// topology groups the nodes by the value of one label, or by the values of several. Nodes that lack one of them have no
+// value.
 type topology struct {
-	key    string
+	key    string    // label keys, separated by commas
 	value  []int32   // by position: index into names; -1: the node lacks the label
-	names  []string  // values, in the order of the nodes
+	names  []string  // values, separated by commas, in the order of the nodes
 	nodes  [][]int32 // by value: positions
 	number map[string]int32
 }
@@ -111,14 +112,23 @@ func (t *nodeTable) count(node *corev1.Node, delta int) {
 	}
 }
 
-// topology returns the nodes by the values of a label.
+// topology returns the nodes by the values of a label, or of several whose keys are separated by commas. Neither keys
+// nor values can contain a comma. The key "" stands for the name of the node.
 func (t *nodeTable) topology(key string) *topology {
 	if found := t.topologies[key]; found != nil {
 		return found
 	}
 	top := &topology{key: key, value: make([]int32, len(t.objects)), number: map[string]int32{}}
+	keys := strings.Split(key, ",")
 	for i, node := range t.objects {
-		value, ok := node.Labels[key]
+		value, ok := node.Labels[keys[0]]
+		if key == "" {
+			value, ok = node.Name, true
+		}
+		for _, further := range keys[1:] {
+			v, found := node.Labels[further]
+			value, ok = value+","+v, ok && found
+		}
 		if !ok {
 			top.value[i] = -1
 			continue

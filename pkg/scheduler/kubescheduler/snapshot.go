@@ -3,6 +3,7 @@
 package kubescheduler
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -398,7 +399,8 @@ func (w *Snapshot) scanOf(c *class, domain string) (*scan, bool) {
 				s.order = append(s.order, i)
 			}
 		}
-		slices.SortFunc(s.order, func(a, b int32) int { return int(r[a]) - int(r[b]) })
+		lost := w.lostSlots(c, s.order)
+		slices.SortFunc(s.order, func(a, b int32) int { return cmp.Or(cmp.Compare(lost[a], lost[b]), cmp.Compare(r[a], r[b])) })
 	}
 	if c.scans == nil {
 		c.scans = map[string]*scan{}

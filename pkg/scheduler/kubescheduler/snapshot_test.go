@@ -248,7 +248,10 @@ func TestLeaderGoesWhereItsWorkersFit(t *testing.T) {
 		})}}
 	c := newCluster(t, objects...)
 	p, classes := c.problem(NewFilterCache(), g)
-	w := c.world(classes.Pods...)
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, Options{Pods: classes.Size})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if got := []placement.Kind{w.Kind(0), w.Kind(1)}; !slices.Equal(got, []placement.Kind{placement.SharesDomain, placement.SharesDomain}) {
 		t.Errorf("kinds %v, want both to share a domain", got)
 	}
