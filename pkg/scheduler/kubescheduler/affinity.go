@@ -17,12 +17,12 @@ type nearness struct {
 	topology *topology
 	running  []bool  // by value: the running pods allow it
 	planned  []int32 // by value: number of matching planned pods
-	pods     int     // number of matching planned pods
+	pods     int     // number of matching planned pods, including those on nodes without a value
 	taken    int     // number of values that running or planned pods allow
 	// founds: the class's own pods match its terms and no running pod does, so the first pod may go to any domain.
 	founds bool
-	// several: the terms have several topology keys. Pods in different domains may then allow a third one together, so
-	// once there is a planned pod, only the filter knows.
+	// several: the terms have several topology keys. Pods in different domains, or on nodes that have only some of the
+	// labels, may then allow a domain together, so once there is a planned pod, only the filter knows.
 	several bool
 }
 
@@ -42,7 +42,7 @@ func (n *nearness) allows(i int) bool {
 }
 
 // open reports whether the next pod may go to any domain.
-func (n *nearness) open() bool { return n.founds && n.pods == 0 }
+func (n *nearness) open() bool { return n.founds && n.taken == 0 }
 
 // only returns the only allowed value, or none or several.
 func (n *nearness) only() int {
@@ -59,6 +59,15 @@ func (n *nearness) only() int {
 	}
 	return none
 }
+
+// allowedByRunning reports whether the running pods alone allow the node.
+func (n *nearness) allowedByRunning(i int) bool {
+	v := n.topology.value[i]
+	return v >= 0 && n.running[v]
+}
+
+// mayRun reports whether running pods may match the terms.
+func (n *nearness) mayRun() bool { return !n.founds && (n.taken > 0 || n.several) }
 
 // note counts a planned pod that matches the terms.
 func (n *nearness) note(i, delta int) {
@@ -205,7 +214,7 @@ func (w *Snapshot) link() {
 // A class that may follow running pods, or whose terms have fewer keys than the domains, is not among the last two.
 func anchor(linked []*class) {
 	strict := func(c *class) bool {
-		return c.near != nil && c.near.topology.key == c.domainKey && c.near.taken == 0
+		return c.near != nil && c.near.topology.key == c.domainKey && !c.near.mayRun()
 	}
 	mutual := func(c *class) bool {
 		group := append(slices.Clone(c.follows), c)
@@ -232,7 +241,7 @@ func anchor(linked []*class) {
 			c.anchor = c
 		}
 	}
-	for passed := true; passed; { // an anchor is passed on from class to class
+	for passed, k := true, 0; passed && k < len(linked); k++ { // an anchor is passed on from class to class
 		passed = false
 		for _, c := range linked {
 			if len(c.unbound) > 0 || !strict(c) || c.near.founds || len(c.follows) == 0 {

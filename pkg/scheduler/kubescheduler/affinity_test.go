@@ -37,6 +37,40 @@ func TestLeaderBesideRunningOnes(t *testing.T) {
 	c.check(t, g, plan)
 }
 
+// TestRunningPodOnANodeWithoutALabel: a pod on a node that has only one of two topology labels counts for that one, so it
+// helps to allow nodes that have both.
+func TestRunningPodOnANodeWithoutALabel(t *testing.T) {
+	leader := role{name: "leader", gpus: 1}
+	worker := role{name: "worker", gpus: 3, keys: []string{"rack", "zone"}, follow: map[string]string{"role": "leader"}}
+	node := func(name string, gpus int64, zone string) *wrappers.NodeWrapper {
+		return wrappers.MakeNode(name).GPUs(gpus).Label("zone", zone)
+	}
+	c := newCluster(t, node("n0", 4, "z0").Label("rack", "r0").Obj(), node("n1", 3, "z1").Label("rack", "r0").Obj(), node("n2", 1, "z1").Obj(),
+		leader.pod("leader-of-another").Node("n2").Obj())
+	g := leaves{
+		{"leader", []*corev1.Pod{leader.pod("leader").Obj()}},
+		{"worker", members(2, func(i int) *wrappers.PodWrapper { return worker.pod(fmt.Sprintf("worker-%d", i)) })},
+	}
+	plan, short := c.plan(NewFilterCache(), g)
+	if short != nil {
+		t.Fatalf("no plan, but n1 is in the leader's rack and in the zone of the running one: %+v", short)
+	}
+	c.check(t, g, plan)
+}
+
+// TestPodsThatFollowEachOtherInACircle: none of them can be the first.
+func TestPodsThatFollowEachOtherInACircle(t *testing.T) {
+	c := newCluster(t, gpuNode("n0", 8, "r0"), gpuNode("n1", 8, "r1"))
+	var g leaves
+	for name, next := range map[string]string{"a": "b", "b": "c", "c": "a"} {
+		g = append(g, leaf{name, []*corev1.Pod{role{name: name, gpus: 1, keys: []string{"rack"}, follow: map[string]string{"role": next}}.pod(name).Obj()}})
+	}
+	slices.SortFunc(g, func(a, b leaf) int { return strings.Compare(a.name, b.name) })
+	if plan, short := c.plan(NewFilterCache(), g); short == nil || !short.Exhausted {
+		t.Errorf("plan %v, shortfall %+v, want certainty that there is none", plan, short)
+	}
+}
+
 func gpuNode(name string, gpus int64, rack string) *corev1.Node {
 	return wrappers.MakeNode(name).GPUs(gpus).Label("rack", rack).Obj()
 }

@@ -311,6 +311,26 @@ func BenchmarkRack(b *testing.B) {
 	benchmarkPlan(b, c, g, true)
 }
 
+// BenchmarkReplica plans a leader and 127 workers that follow leaders over racks, in a cluster of 312 racks. Leaders with
+// equal labels run in four racks, and one rack, or none, is free.
+func BenchmarkReplica(b *testing.B) {
+	leader := role{name: "leader", gpus: 1}
+	worker := role{name: "worker", gpus: 1, keys: []string{"rack"}, follow: map[string]string{"role": "leader"}}
+	g := leaves{{"leader", members(1, func(int) *wrappers.PodWrapper { return leader.pod("leader") })},
+		{"worker", members(127, func(i int) *wrappers.PodWrapper { return worker.pod(fmt.Sprintf("worker-%d", i)) })}}
+	for name, free := range map[string]int{"fits": 200, "no rack is free": -1} {
+		c := large(b, 312*16)
+		c.fillNodes(7, func(i int) bool { return i/16 != free })
+		for i := 0; i < 312*16; i += 80 * 16 {
+			if err := c.sched.Cache.AddPod(klog.FromContext(c.ctx), leader.pod(fmt.Sprintf("leader-%d", i)).Node(fmt.Sprintf("n%05d", i)).Obj()); err != nil {
+				b.Fatal(err)
+			}
+		}
+		c.refresh()
+		b.Run(name, func(b *testing.B) { benchmarkPlan(b, c, g, free >= 0) })
+	}
+}
+
 // BenchmarkSharedClaim plans four pods that share an unbound claim and therefore need one node.
 func BenchmarkSharedClaim(b *testing.B) {
 	for _, tc := range []struct {

@@ -26,21 +26,23 @@ func (w *Snapshot) Domains(index int, need []int) []string {
 	if c.linked == nil {
 		return nil
 	}
-	top := w.nodes.topology(c.domainKey)
-	linked := c.linked
+	top, linked := w.nodes.topology(c.domainKey), c.linked
 	needs := w.needsOf(linked, need)
 	total := totalOf(linked, needs)
 	var bound []*class // must be in the same domain
-	for _, o := range linked {
+	others := false    // pods of such other classes are needed
+	for k, o := range linked {
 		if c.anchor != nil && o.anchor == c.anchor {
 			bound = append(bound, o)
+			others = others || o != c && needs[k] > 0
 		}
 	}
 	boundNeeds := w.needsOf(bound, need)
 	boundTotal := totalOf(bound, boundNeeds)
 	var rooms []domainRoom
 	for v := range top.names {
-		if c.near != nil && c.near.taken > 0 && len(c.follows) == 0 && !c.near.allows(int(top.nodes[v][0])) {
+		if c.near != nil && len(c.follows) == 0 && !c.near.founds && !c.near.allowedByRunning(int(top.nodes[v][0])) ||
+			!slices.ContainsFunc(top.nodes[v], func(i int32) bool { return c.known.reasons[i] == 0 }) {
 			continue
 		}
 		room := w.roomIn(c.resource, top.nodes[v], linked, needs, total)
@@ -64,7 +66,7 @@ func (w *Snapshot) Domains(index int, need []int) []string {
 	for _, room := range rooms {
 		out = append(out, c.domainKey+"="+top.names[room.value])
 	}
-	if w.maybeOutside(c, top) && !slices.ContainsFunc(bound, func(o *class) bool { return o != c && boundNeeds[slices.Index(bound, o)] > 0 }) {
+	if !others && w.maybeOutside(c, top) {
 		out = append(out, "")
 	}
 	return out
