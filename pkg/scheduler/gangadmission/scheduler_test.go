@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
@@ -211,7 +212,11 @@ func TestMembersOfAnAbortedPlanHaveNoNominatedNode(t *testing.T) {
 		}
 		return len(pods)
 	}
-	c.run().eventually("the nodes of all three announced", func() bool { return patched(`"nominatedNodeName":"n0"`) == 3 })
+	seen := func() bool { // by the scheduler, which removes what it knows of
+		pods, err := c.sched.Profiles[wrappers.SchedulerName].SharedInformerFactory().Core().V1().Pods().Lister().List(labels.Everything())
+		return err == nil && len(pods) == 3 && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Status.NominatedNodeName != "n0" })
+	}
+	c.run().eventually("the nodes of all three announced", func() bool { return patched(`"nominatedNodeName":"n0"`) == 3 && seen() })
 	close(announced)
 	c.wholeOf("a", 3)
 	if removed := patched(`"nominatedNodeName":null`); removed != 3 {
