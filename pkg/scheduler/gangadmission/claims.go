@@ -47,8 +47,8 @@ func (a *allocations) keep(pod *corev1.Pod) {
 	}
 }
 
-// giveBack deallocates the claims of a member that was not bound. A claim that others use remains: the last of them
-// gives it back.
+// giveBack deallocates the claims of a member that was not bound, even if its cancelled preparation made it a user of
+// them. A claim that others use remains: the last of them gives it back.
 func (a *allocations) giveBack(ctx context.Context, f framework.Framework, pod *corev1.Pod) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deallocateTimeout)
 	defer cancel()
@@ -60,7 +60,7 @@ func (a *allocations) giveBack(ctx context.Context, f framework.Framework, pod *
 		if !ours {
 			continue
 		}
-		if _, free := kubescheduler.Deallocate(ctx, f, claim, ""); free {
+		if _, free := kubescheduler.Deallocate(ctx, f, claim, pod.UID); free {
 			a.remove(claim)
 		}
 	}
@@ -72,8 +72,8 @@ func (a *allocations) remove(claim types.NamespacedName) {
 	delete(a.claims, claim)
 }
 
-// freeOwn deallocates claims of a member that was refused because these have devices of another node, and nobody else
-// uses them: an earlier attempt has left them. It reports whether there were any.
+// freeOwn deallocates claims of a waiting pod that nobody else uses: an earlier attempt has left them, possibly with
+// devices of a node that cannot be used now. It reports whether there were any.
 func freeOwn(ctx context.Context, f framework.Framework, pod *corev1.Pod) bool {
 	ctx, cancel := context.WithTimeout(ctx, deallocateTimeout)
 	defer cancel()

@@ -55,6 +55,9 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	}
 	placements, refusal, cut := pl.place(work, snapshot, expired)
 	if refusal != nil {
+		for _, pod := range work.Pods {
+			freeOwn(ctx, pl.framework, pod)
+		}
 		pl.refuse(logger, work, *refusal, attempt{
 			problem: work.Problem, classes: work.Classes, roomDecides: snapshot.RoomDecides,
 			nodes: nodes, task: work.Task, priority: work.Priority,

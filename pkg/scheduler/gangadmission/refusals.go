@@ -49,8 +49,8 @@ func (g *Gangs) failed(ctx context.Context, f framework.Framework, pod *corev1.P
 
 // record stores a refusal. It reports whether the next plan will be a different one.
 func (g *Gangs) record(f framework.Framework, pod *corev1.Pod, node string, why *fwk.Status) bool {
-	members, accepted := g.registry.Beside(pod.UID)
-	return g.refusals.Record(f, kubescheduler.Refusal{Pod: pod, Node: node, Accepted: accepted, Status: why, Members: members}, g.clock.Now())
+	members, beside := g.registry.Beside(pod.UID)
+	return g.refusals.Record(f, kubescheduler.Refusal{Pod: pod, Node: node, Beside: beside, Status: why, Members: members}, g.clock.Now())
 }
 
 // isUnwinding reports whether the pod is assumed for a plan that was aborted. The scheduler releases it soon.

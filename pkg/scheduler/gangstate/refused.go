@@ -5,6 +5,7 @@ package gangstate
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -182,23 +183,23 @@ func (r *Registry) handedOut(p *Plan, now time.Time) {
 	}
 }
 
-// Beside returns the members of the pod's plan, nil once they are being bound, and how many of them that are like the
-// pod are assumed on its node.
-func (r *Registry) Beside(uid types.UID) (members map[types.UID]bool, accepted int) {
+// Beside returns the members of the pod's plan, nil once they are being bound, and those that are assumed on the pod's
+// node beside it.
+func (r *Registry) Beside(uid types.UID) (members map[types.UID]bool, beside []*corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.plans[uid]
 	if p == nil {
-		return nil, 0
+		return nil, nil
 	}
 	own := p.member(uid)
 	for i := range p.members {
-		if s := &p.members[i]; s != own && s.assumed && !s.settled && s.node == own.node && s.member.class == own.member.class {
-			accepted++
+		if s := &p.members[i]; s != own && s.assumed && !s.settled && s.node == own.node {
+			beside = append(beside, s.member.pod)
 		}
 	}
 	if p.open {
-		return nil, accepted
+		return nil, beside
 	}
-	return p.Members(), accepted
+	return p.Members(), beside
 }

@@ -179,14 +179,14 @@ func TestPlanThatWasRefused(t *testing.T) {
 			returned(s, "c", false)
 			s.wantQuiet()
 		},
-		"how many the node took is known": func(t *testing.T, s *story) {
+		"what the node took is known": func(t *testing.T, s *story) {
 			assume(s, "a", "m")
 			next(s, "b")
-			if members, n := s.r.Beside("b"); n != 1 || len(members) != 4 {
-				t.Fatalf("%d of %d members beside b, want a", n, len(members))
+			if members, beside := s.r.Beside("b"); len(beside) != 1 || len(members) != 4 {
+				t.Fatalf("%d of %d members beside b, want a", len(beside), len(members))
 			}
-			if _, n := s.r.Beside("c"); n != 0 {
-				t.Fatalf("%d members beside c, want none", n)
+			if _, beside := s.r.Beside("c"); len(beside) != 0 {
+				t.Fatalf("%d members beside c, want none", len(beside))
 			}
 		},
 	} {

@@ -4,6 +4,8 @@ package kubescheduler
 
 import (
 	"context"
+	"encoding/json"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -19,6 +21,9 @@ import (
 // removes the pod from the users of its claims. It takes the devices away from a claim without users when it refuses
 // the same pod on other nodes, in PostFilter. The members of a gang do not get there: their class is planned first.
 
+// seenLimit bounds the wait for the event of a deallocation.
+const seenLimit = 200 * time.Millisecond
+
 // ClaimsOf returns the names of the ResourceClaims of a pod that exist.
 func ClaimsOf(pod *corev1.Pod) []string {
 	var names []string
@@ -28,6 +33,28 @@ func ClaimsOf(pod *corev1.Pod) []string {
 		}
 	}
 	return names
+}
+
+// devicesAsked describes what the ResourceClaims of a pod ask for.
+func devicesAsked(f framework.Framework, pod *corev1.Pod) string {
+	dra := f.SharedDRAManager()
+	if dra == nil || len(pod.Spec.ResourceClaims) == 0 {
+		return ""
+	}
+	var asked []byte
+	for _, name := range ClaimsOf(pod) {
+		claim, err := dra.ResourceClaims().Get(pod.Namespace, name)
+		if err != nil {
+			asked = append(asked, "\nclaim "+name...)
+			continue
+		}
+		spec, err := json.Marshal(claim.Spec)
+		if err != nil {
+			spec = []byte("claim " + name)
+		}
+		asked = append(append(asked, '\n'), spec...)
+	}
+	return string(asked)
 }
 
 // Allocated reports whether devices are allocated to a ResourceClaim, as far as the scheduler knows. False also if it is
@@ -42,7 +69,7 @@ func Allocated(f framework.Framework, claim types.NamespacedName) bool {
 }
 
 // Deallocate takes the devices away from a ResourceClaim that nobody uses but the given pod, as DynamicResources does
-// in its PostFilter, and lets the scheduler see it immediately. It reports whether the claim had devices, and whether it
+// in its PostFilter, and waits until the scheduler has seen it. It reports whether the claim had devices, and whether it
 // has none now.
 func Deallocate(ctx context.Context, f framework.Framework, name types.NamespacedName, user types.UID) (had, free bool) {
 	logger := klog.FromContext(ctx)
@@ -60,16 +87,15 @@ func Deallocate(ctx context.Context, f framework.Framework, name types.Namespace
 		return true, false
 	}
 	claim.Status.ReservedFor, claim.Status.Allocation, claim.Status.Devices = nil, nil, nil
-	updated, err := claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{})
-	if err != nil { // another pod may use it by now
+	if _, err := claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil { // another pod may use it by now
 		logger.Error(err, "Deallocating a claim of a pod that was not bound failed, it may keep its devices", "claim", name)
 		return true, false
 	}
 	logger.V(2).Info("Deallocated a claim of a pod that was not bound", "claim", name)
-	if dra := f.SharedDRAManager(); dra != nil {
-		if err := dra.ResourceClaims().AssumeClaimAfterAPICall(updated); err != nil { // deleted or updated in the meantime
-			logger.V(4).Info("Deallocated claim is not assumed", "claim", name, "reason", err)
-		}
+	// The scheduler would forget an assumed claim again when another member is released: its cache ignores the event of
+	// a version that was assumed.
+	for deadline := time.Now().Add(seenLimit); Allocated(f, name) && time.Now().Before(deadline); {
+		time.Sleep(unwindPoll)
 	}
 	return true, true
 }

@@ -73,8 +73,8 @@ func NewRefusals() *Refusals {
 type Refusal struct {
 	Pod  *corev1.Pod
 	Node string
-	// Accepted is the number of pods of the same class that the plan had on the node and that were not refused.
-	Accepted int
+	// Beside are the pods of the plan that the node did not refuse until now.
+	Beside []*corev1.Pod
 	// Status is the reason. A status that is no rejection counts as a failure, which may be gone at the next attempt.
 	Status *fwk.Status
 	// Members are the pods of the plan. The state of the node does not include them.
@@ -84,7 +84,12 @@ type Refusal struct {
 // Record stores a refusal. It returns false if it teaches nothing: the same was recorded shortly before, so the plans
 // probably change the node themselves.
 func (r *Refusals) Record(f framework.Framework, refused Refusal, now time.Time) bool {
-	key := refusalKey(f, refused.Pod)
+	key, accepted := refusalKey(f, refused.Pod), 0
+	for _, pod := range refused.Beside {
+		if refusalKey(f, pod) == key {
+			accepted++
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.classes[key] == nil {
@@ -99,7 +104,7 @@ func (r *Refusals) Record(f framework.Framework, refused Refusal, now time.Time)
 		old = &refusal{}
 		r.size++
 	}
-	n := &refusal{accepted: refused.Accepted, why: reason(refused.Status), since: now, isNew: true, without: refused.Members}
+	n := &refusal{accepted: accepted, why: reason(refused.Status), since: now, isNew: true, without: refused.Members}
 	lasts := r.KnownFor
 	switch {
 	case !refused.Status.IsRejected():
@@ -111,7 +116,7 @@ func (r *Refusals) Record(f framework.Framework, refused Refusal, now time.Time)
 	}
 	n.until = now.Add(lasts)
 	r.classes[key][refused.Node] = n
-	return old.since.IsZero() || n.failures > 0 || n.accepted < old.accepted || now.Sub(old.since) >= recently
+	return old.since.IsZero() || n.accepted < old.accepted || now.Sub(old.since) >= recently
 }
 
 // Forget removes what is known of a node.
@@ -128,12 +133,10 @@ func (r *Refusals) Forget(node string) {
 
 // refusalKey is equal for pods that nodes take or refuse alike.
 func refusalKey(f framework.Framework, pod *corev1.Pod) string {
-	if pod.Spec.NodeName != "" { // assumed: as it was before
-		waiting := *pod
-		waiting.Spec.NodeName = ""
-		pod = &waiting
-	}
-	return podgroup.ClassKey(pod) + claimsOf(f, pod)
+	waiting := *pod
+	waiting.Spec.NodeName = ""        // as it was before it was assumed
+	waiting.Spec.ResourceClaims = nil // pods with claims of their own are alike if these ask for the same
+	return podgroup.ClassKey(&waiting) + claimsOf(f, pod) + devicesAsked(f, pod)
 }
 
 // limit is how many more pods of a class a node accepts, and why not more.

@@ -53,7 +53,7 @@ func TestRefusalHoldsWhileTheNodeIsAsItWas(t *testing.T) {
 		members := []*corev1.Pod{c.bind(pod, "m1", "n0"), c.bind(pod, "m2", "n0")}
 		unwinding["m1"], unwinding["m2"] = true, true
 		taught := refusals.Record(c.f, Refusal{
-			Pod: pod, Node: "n0", Accepted: 2, Status: why, Members: map[types.UID]bool{"m1": true, "m2": true, "m3": true},
+			Pod: pod, Node: "n0", Beside: members, Status: why, Members: map[types.UID]bool{"m1": true, "m2": true, "m3": true},
 		}, now)
 		if _, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{pod}, Options{
 			Cache: cache, Refusals: refusals, Unwinds: func(uid types.UID) bool { return unwinding[uid] }, Now: now,
@@ -129,9 +129,7 @@ func TestHowLongARefusalIsKnown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			refusals, now := NewRefusals(), time.Unix(1000, 0)
 			for k, want := range tc.again {
-				if !refusals.Record(c.f, Refusal{Pod: pod, Node: "n0", Status: tc.status}, now) {
-					t.Errorf("refusal %d teaches nothing", k)
-				}
+				refusals.Record(c.f, Refusal{Pod: pod, Node: "n0", Status: tc.status}, now)
 				w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{pod}, Options{Refusals: refusals, Now: now})
 				if err != nil {
 					t.Fatal(err)

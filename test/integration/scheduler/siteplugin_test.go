@@ -3,7 +3,11 @@
 package scheduler
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +15,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -21,7 +29,7 @@ import (
 func TestPluginOfASite(t *testing.T) {
 	c := newCluster(t, 5)
 	c.change(c.nodes[0], func(n *corev1.Node) { n.Labels["example.com/quarantine"] = "yes" })
-	c.startSite()
+	c.startSite(func(config map[string]any) { enable(config, "Quarantine", "filter") })
 	c.createGang("too-large", 5, 8)
 	c.untilSays("too-large", v2alpha2.ReasonFragmented, "4 of 5 pods can be placed", "1 node: node(s) are in quarantine")
 	c.createGang("fits", 4, 8) // all other nodes
@@ -29,8 +37,147 @@ func TestPluginOfASite(t *testing.T) {
 	c.untilAdmitted("fits")
 }
 
-// startSite builds test/sitescheduler and runs it with the deployed configuration and its plugin.
-func (c *cluster) startSite() {
+// Nodes that refuse pods in real cycles only (docs/decisions, G18): an HTTP extender, a plugin at Reserve and at
+// PreBind. A gang that fits on the others starts, and the devices of its pods are those of their nodes.
+func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
+	const nodes, perNode, size = 12, 2, 8
+	c := newCluster(t, nodes)
+	bad := map[string]string{}
+	for i, name := range c.nodes[:nodes-size/perNode] {
+		bad[name] = []string{"extender", "Reserve", "PreBind"}[i%3]
+		label := fmt.Appendf(nil, `{"metadata":{"labels":{"example.com/refuses-at":%q}}}`, bad[name])
+		_, err := cp.Client().CoreV1().Nodes().Patch(c.ctx, name, types.MergePatchType, label, metav1.PatchOptions{})
+		c.must(err, "labelling node "+name)
+	}
+	var devices []string
+	for k := range perNode {
+		devices = append(devices, fmt.Sprintf("gpu-%d", k))
+	}
+	resources := cp.Client().ResourceV1()
+	_, err := resources.DeviceClasses().Create(c.ctx, &resourcev1.DeviceClass{
+		ObjectMeta: metav1.ObjectMeta{Name: c.namespace},
+		Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{
+			Expression: fmt.Sprintf("device.driver == %q", c.namespace+".example.com"),
+		}}}},
+	}, metav1.CreateOptions{})
+	c.must(err, "creating the device class")
+	for _, node := range c.nodes {
+		slice := &resourcev1.ResourceSlice{
+			ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-" + node},
+			Spec: resourcev1.ResourceSliceSpec{
+				Driver: c.namespace + ".example.com", NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, ResourceSliceCount: 1},
+			},
+		}
+		for _, device := range devices {
+			slice.Spec.Devices = append(slice.Spec.Devices, resourcev1.Device{Name: device})
+		}
+		_, err := resources.ResourceSlices().Create(c.ctx, slice, metav1.CreateOptions{})
+		c.must(err, "creating a resource slice")
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(c.ctx)
+		if err := resources.DeviceClasses().Delete(ctx, c.namespace, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+		for _, node := range c.nodes {
+			if err := resources.ResourceSlices().Delete(ctx, c.namespace+"-"+node, metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	extender := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var args extenderv1.ExtenderArgs
+		if err := json.NewDecoder(r.Body).Decode(&args); err != nil || args.NodeNames == nil {
+			t.Errorf("request to the extender: %v, nodes %v", err, args.NodeNames)
+			return
+		}
+		result := extenderv1.ExtenderFilterResult{NodeNames: &[]string{}, FailedNodes: extenderv1.FailedNodesMap{}}
+		for _, node := range *args.NodeNames {
+			if bad[node] == "extender" {
+				result.FailedNodes[node] = "node(s) refuse pods at an extender"
+			} else {
+				*result.NodeNames = append(*result.NodeNames, node)
+			}
+		}
+		if err := json.NewEncoder(w).Encode(result); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(extender.Close)
+	c.startSite(func(config map[string]any) {
+		enable(config, "Late", "reserve", "preBind")
+		config["extenders"] = []any{map[string]any{"urlPrefix": extender.URL, "filterVerb": "filter", "nodeCacheCapable": true, "weight": 1}}
+	})
+
+	start := func(name string, change func(i int, pod *corev1.Pod)) {
+		t.Helper()
+		c.apply(c.group(name).MinMember(size))
+		began := time.Now()
+		for i := range size {
+			pod := c.pod(fmt.Sprintf("%s-%d", name, i), name, 4).Obj()
+			change(i, pod)
+			_, err := cp.Client().CoreV1().Pods(c.namespace).Create(c.ctx, pod, metav1.CreateOptions{})
+			c.must(err, "creating pod "+pod.Name)
+		}
+		c.untilBound(name, size)
+		took, limit := time.Since(began), 2*time.Second+10*time.Millisecond*time.Duration(len(bad))
+		t.Logf("gang %s started after %s beside %d nodes that refuse", name, ms(took), len(bad))
+		if took > limit {
+			t.Errorf("gang %s started after %s, want %s", name, took, limit)
+		}
+		for _, pod := range c.pods() {
+			if bad[pod.Spec.NodeName] != "" {
+				t.Errorf("pod %s is on node %s, which refuses at %s", pod.Name, pod.Spec.NodeName, bad[pod.Spec.NodeName])
+			}
+		}
+	}
+	for i := range size {
+		_, err := resources.ResourceClaims(c.namespace).Create(c.ctx, &resourcev1.ResourceClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("gpu-%d", i)},
+			Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
+				Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: c.namespace},
+			}}}},
+		}, metav1.CreateOptions{})
+		c.must(err, "creating a claim")
+	}
+	start("claims", func(i int, pod *corev1.Pod) {
+		name := fmt.Sprintf("gpu-%d", i)
+		pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &name}}
+	})
+	at := map[string]string{} // pod -> node
+	for _, pod := range c.pods() {
+		at[pod.Name] = pod.Spec.NodeName
+	}
+	for i := range size {
+		claim, err := resources.ResourceClaims(c.namespace).Get(c.ctx, fmt.Sprintf("gpu-%d", i), metav1.GetOptions{})
+		c.must(err, "reading a claim")
+		if claim.Status.Allocation == nil || claim.Status.Allocation.Devices.Results[0].Pool != at[fmt.Sprintf("claims-%d", i)] {
+			t.Errorf("claim %d of a pod on %s has %+v", i, at[fmt.Sprintf("claims-%d", i)], claim.Status.Allocation)
+		}
+	}
+	for name := range at {
+		c.delete(name)
+	}
+	c.until("the pods are gone", time.Minute, func(pods []*corev1.Pod) bool { return len(pods) == 0 })
+	start("plain", func(int, *corev1.Pod) {})
+}
+
+// enable enables a plugin in the first profile.
+func enable(config map[string]any, plugin string, points ...string) {
+	plugins := config["profiles"].([]any)[0].(map[string]any)["plugins"].(map[string]any)
+	for _, point := range points {
+		at, _ := plugins[point].(map[string]any)
+		if at == nil {
+			at = map[string]any{}
+			plugins[point] = at
+		}
+		enabled, _ := at["enabled"].([]any)
+		at["enabled"] = append(enabled, map[string]any{"name": plugin})
+	}
+}
+
+// startSite builds test/sitescheduler and runs it with the deployed configuration after a change.
+func (c *cluster) startSite(change func(config map[string]any)) {
 	c.t.Helper()
 	binary := filepath.Join(c.t.TempDir(), "sitescheduler")
 	// With the flags of the Makefile, whatever those of this test are: with other flags a whole scheduler is compiled
@@ -47,8 +194,7 @@ func (c *cluster) startSite() {
 	var config map[string]any
 	c.must(yaml.Unmarshal(schedulerConfig(c.t, settings{lease: map[string]any{"leaderElect": false}}), &config), "reading the configuration")
 	config["clientConnection"].(map[string]any)["kubeconfig"] = kubeconfig
-	filter := config["profiles"].([]any)[0].(map[string]any)["plugins"].(map[string]any)["filter"].(map[string]any)
-	filter["enabled"] = append(filter["enabled"].([]any), map[string]any{"name": "Quarantine"})
+	change(config)
 	content, err := yaml.Marshal(config)
 	c.must(err, "writing the configuration")
 	file := filepath.Join(c.t.TempDir(), "config.yaml")
