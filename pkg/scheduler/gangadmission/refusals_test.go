@@ -5,11 +5,14 @@ package gangadmission
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clienttesting "k8s.io/client-go/testing"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/test/wrappers"
@@ -73,5 +76,34 @@ func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Of several members that are refused in one plan only the first reports it.
+func TestAnAbortForSeveralNodesIsToldOnce(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{"Filter", "Reserve"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, opinions(func(at, _, node string) *fwk.Status {
+				if at == point && node < "n3" {
+					return fwk.NewStatus(fwk.Unschedulable, "node(s) are in a bad mood")
+				}
+				return nil
+			}))
+			for i := range 6 {
+				c.node(wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(1))
+			}
+			c.gang("a", 3).run().wholeOf("a", 3)
+			var told []string
+			for _, a := range c.client.Actions() {
+				if patch, ok := a.(clienttesting.PatchAction); ok && strings.Contains(string(patch.GetPatch()), "in a bad mood") {
+					told = append(told, patch.GetName())
+				}
+			}
+			if diff := cmp.Diff([]string{"a-0"}, told); diff != "" {
+				t.Errorf("conditions of pods (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
