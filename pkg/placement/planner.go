@@ -53,7 +53,7 @@ type class struct {
 	weight   int64
 
 	placed int    // pods on the stack
-	domain string // SharesDomain: the domain of the pods on the stack; SeeksDomain: of the last one
+	domain string // SharesDomain: the domain of the pods on the stack
 
 	// Independent: the height of the stack at which the class was refused. The refusal is valid at this height and
 	// above. -1: there is no valid refusal.
@@ -309,9 +309,11 @@ func (pl *planner) alternatives(number int32) []string {
 	}
 	open := make([]string, 0, len(all))
 	for _, domain := range all {
-		if domain == last && domain != "" && pl.world.Open(int(number), domain) {
+		switch {
+		case !pl.world.Open(int(number), domain):
+		case domain == last && domain != "":
 			open = slices.Insert(open, 0, domain)
-		} else if pl.world.Open(int(number), domain) {
+		default:
 			open = append(open, domain)
 		}
 	}

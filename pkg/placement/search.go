@@ -330,7 +330,7 @@ func (s *search) enumerate() bool {
 		if s.attempt(e.run) {
 			return true
 		}
-		if e.complete && !s.standIns {
+		if e.complete && !s.standIns && !s.over() { // the World refuses every pod once the time is over
 			s.unproven--
 		}
 	}

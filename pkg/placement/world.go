@@ -62,7 +62,7 @@ func (k Kind) hasDomains() bool { return k == SharesDomain || k == SeeksDomain }
 // Capacity is the room in the cluster for pods of a class, assuming that no pod of the plan is placed.
 type Capacity struct {
 	Nodes int // nodes that take one pod; a class with fewer nodes is harder to place
-	Pods  int // upper bound of the pods that fit on all nodes if nothing else is placed; valid for every kind
+	Pods  int // upper bound of the pods that fit on all nodes if nothing else is placed; used for Independent classes only
 }
 
 // Refusal describes why no node took a pod.
