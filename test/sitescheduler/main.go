@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sitescheduler is muster-scheduler with plugins of a site, as docs/configuration.md shows it. Tests run it.
+// Command sitescheduler is muster-scheduler with a plugin of a site, as docs/configuration.md shows it. A test runs it.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	os.Exit(cli.Run(scheduler.NewCommand(app.WithPlugin("Quarantine", newQuarantine), app.WithPlugin("Late", newLate))))
+	os.Exit(cli.Run(scheduler.NewCommand(app.WithPlugin("Quarantine", newQuarantine))))
 }
 
 // quarantine keeps pods off nodes that have the label example.com/quarantine.
@@ -34,39 +34,4 @@ func (quarantine) Filter(_ context.Context, _ fwk.CycleState, _ *corev1.Pod, nod
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node(s) are in quarantine")
 	}
 	return nil
-}
-
-// late keeps pods off nodes by their label example.com/refuses-at, with the value Reserve or PreBind. No filter sees
-// it.
-type late struct{ handle fwk.Handle }
-
-func newLate(_ context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	return late{handle}, nil
-}
-
-func (late) Name() string { return "Late" }
-
-func (l late) at(point, name string) *fwk.Status {
-	node, err := l.handle.SharedInformerFactory().Core().V1().Nodes().Lister().Get(name)
-	if err != nil {
-		return fwk.AsStatus(err)
-	}
-	if node.Labels["example.com/refuses-at"] == point {
-		return fwk.NewStatus(fwk.Unschedulable, "node(s) refuse pods at "+point)
-	}
-	return nil
-}
-
-func (l late) Reserve(_ context.Context, _ fwk.CycleState, _ *corev1.Pod, node string) *fwk.Status {
-	return l.at("Reserve", node)
-}
-
-func (late) Unreserve(context.Context, fwk.CycleState, *corev1.Pod, string) {}
-
-func (late) PreBindPreFlight(context.Context, fwk.CycleState, *corev1.Pod, string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
-	return nil, nil
-}
-
-func (l late) PreBind(_ context.Context, _ fwk.CycleState, _ *corev1.Pod, node string) *fwk.Status {
-	return l.at("PreBind", node)
 }

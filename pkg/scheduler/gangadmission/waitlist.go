@@ -68,6 +68,8 @@ type parkedGang struct {
 	notYet  time.Time // when an attempt that was cut short is continued, unless an event comes before
 	parked  time.Time // when it was refused
 	unit    bool      // the refused attempt was for a surplus sub-group
+	fits    []int     // by need: how many pods fitted when the necessary condition was evaluated last; nil: never
+	held    bool      // its result
 	took    time.Duration
 	release func()
 }
@@ -90,7 +92,8 @@ func (w neededBy) compare(pods int) int { return cmp.Compare(w.pods, pods) }
 type refused struct {
 	// needs has an entry for every shape whose room is known. A nil room is not allowed.
 	needs []need
-	// mayFit evaluates the necessary condition of a plan with the current room. nil: needs alone.
+	// mayFit evaluates the necessary condition of a plan with the current room, which must be that of needs. nil: needs
+	// alone.
 	mayFit func() bool
 	// causes are the causes of events, other than more room, that may help.
 	causes causes
@@ -531,10 +534,19 @@ func compareKeys(a, b gangstate.Key) int {
 
 // holds reports whether the necessary condition of a plan holds.
 func (l *waitlist) holds(w *parkedGang) bool {
-	for _, n := range w.needs {
-		if l.fits(n.room, w) < n.pods {
-			return false
-		}
+	same := len(w.fits) == len(w.needs)
+	if !same {
+		w.fits = make([]int, len(w.needs))
 	}
-	return w.mayFit == nil || w.mayFit()
+	enough := true
+	for i, n := range w.needs {
+		fits := l.fits(n.room, w)
+		enough = enough && fits >= n.pods
+		same = same && fits == w.fits[i]
+		w.fits[i] = fits
+	}
+	if !same || len(w.needs) == 0 {
+		w.held = enough && (w.mayFit == nil || w.mayFit())
+	}
+	return w.held
 }

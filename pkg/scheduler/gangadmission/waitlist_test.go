@@ -201,11 +201,25 @@ func TestGangThatDependsOnMoreThanRoom(t *testing.T) {
 func TestMayFitDecidesBesideTheNumbers(t *testing.T) {
 	t.Parallel()
 	s := newWaitScene(t)
-	r, fits := &fakeRoom{fits: 8}, false
-	s.l.park(key("a"), refused{needs: []need{{r, 4}}, mayFit: func() bool { return fits }})
-	s.wakes([]room{r}, moreRoom)
-	fits = true
-	s.wakes([]room{r}, moreRoom, "a")
+	a, b, evaluated := &fakeRoom{fits: 8}, &fakeRoom{fits: 4}, 0
+	mayFit := func() bool {
+		evaluated++
+		return a.fits+b.fits >= 16
+	}
+	s.l.park(key("a"), refused{needs: []need{{a, 4}, {b, 4}}, mayFit: mayFit})
+	for range 3 {
+		s.wakes([]room{a}, moreRoom)
+	}
+	if evaluated != 1 {
+		t.Errorf("evaluated %d times for the same room", evaluated)
+	}
+	b.fits = 8
+	s.wakes([]room{b}, moreRoom, "a")
+	s.l.park(key("a"), refused{needs: []need{{a, 4}, {b, 4}}, mayFit: mayFit})
+	a.fits, b.fits = 4, 4
+	s.wakes([]room{a, b}, otherPods)
+	a.fits = 12
+	s.wakes([]room{a}, moreRoom, "a")
 }
 
 func TestCutAttemptGoesOnByItself(t *testing.T) {

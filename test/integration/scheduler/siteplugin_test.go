@@ -29,7 +29,7 @@ import (
 func TestPluginOfASite(t *testing.T) {
 	c := newCluster(t, 5)
 	c.change(c.nodes[0], func(n *corev1.Node) { n.Labels["example.com/quarantine"] = "yes" })
-	c.startSite(func(config map[string]any) { enable(config, "Quarantine", "filter") })
+	c.startSite("sitescheduler", func(config map[string]any) { enable(config, "Quarantine", "filter") })
 	c.createGang("too-large", 5, 8)
 	c.untilSays("too-large", v2alpha2.ReasonFragmented, "4 of 5 pods can be placed", "1 node: node(s) are in quarantine")
 	c.createGang("fits", 4, 8) // all other nodes
@@ -104,7 +104,7 @@ func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
 		}
 	}))
 	t.Cleanup(extender.Close)
-	c.startSite(func(config map[string]any) {
+	c.startSite("sitescheduler/late", func(config map[string]any) {
 		enable(config, "Late", "reserve", "preBind")
 		config["extenders"] = []any{map[string]any{"urlPrefix": extender.URL, "filterVerb": "filter", "nodeCacheCapable": true, "weight": 1}}
 	})
@@ -176,13 +176,13 @@ func enable(config map[string]any, plugin string, points ...string) {
 	}
 }
 
-// startSite builds test/sitescheduler and runs it with the deployed configuration after a change.
-func (c *cluster) startSite(change func(config map[string]any)) {
+// startSite builds a scheduler with plugins of a site, in test/, and runs it with the deployed configuration after a change.
+func (c *cluster) startSite(program string, change func(config map[string]any)) {
 	c.t.Helper()
 	binary := filepath.Join(c.t.TempDir(), "sitescheduler")
 	// With the flags of the Makefile, whatever those of this test are: with other flags a whole scheduler is compiled
 	// again, which takes five to ten minutes on a busy machine.
-	build := exec.CommandContext(c.ctx, "go", "build", "-o", binary, "../../sitescheduler")
+	build := exec.CommandContext(c.ctx, "go", "build", "-o", binary, "../../"+program)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
 	began := time.Now()
 	if out, err := build.CombinedOutput(); err != nil {
