@@ -183,8 +183,8 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	d := GroupUpdateDecision{Progress: u.Progress, Known: true}
 	c := u.count(&d, now)
 	// The cache of a group that sees none of its replicas may lack those that it has just created from the template before.
-	exists := len(u.Replicas) > 0 || u.Wanted <= 0 || u.Followed == ""
-	d.Current, d.Outdated = d.Known && exists && c.leaving == 0 && len(c.outdated) == 0, len(c.outdated) > 0
+	known := d.Known && (len(u.Replicas) > 0 || u.Wanted <= 0 || u.Followed == "")
+	d.Current, d.Outdated = known && c.leaving == 0 && len(c.outdated) == 0, len(c.outdated) > 0
 	old := message.Are(len(c.outdated), "replica") + " of an earlier template"
 	target := Target{Generation: u.Generation}
 	stays := old + message.Plural(len(c.outdated), "; it is replaced when it is deleted", "; each is replaced when it is deleted")
@@ -195,11 +195,11 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 		switch {
 		case len(c.outdated) > 0:
 			d.State = UpdateState{UpdateOnDelete, stays}
-		case d.Known && exists:
+		case known:
 			d.State = complete
 		}
 		return d
-	case !(d.Known && exists) && !u.Progress.Open():
+	case !known && !u.Progress.Open():
 		return d // the deletion will change this in a moment
 	case len(c.outdated) > 0 && !u.Turn:
 		turn := UpdateState{UpdateWaitsForTurn, old + "; the update of the PodCliqueSet has not reached " + message.Plural(len(c.outdated), "it", "them")}
@@ -273,7 +273,7 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 		p.end(now)
 		d.State = complete
 	}
-	d.Current = d.Known && exists && !d.Outdated && c.leaving == 0 && !p.Open()
+	d.Current = known && !d.Outdated && c.leaving == 0 && !p.Open()
 	if !c.ripens { // to wait for minReadySeconds is no stall, and its end changes the status of a PodClique
 		d.State, d.RequeueAfter = d.State.stalled(p, u.StalledAfter, now)
 	}

@@ -24,10 +24,18 @@ type allocations struct {
 // deallocateTimeout bounds the requests for the claims of one pod.
 const deallocateTimeout = 5 * time.Second
 
+// claimsOf returns the ResourceClaims of a pod that exist.
+func claimsOf(pod *corev1.Pod) []types.NamespacedName {
+	var claims []types.NamespacedName
+	for _, name := range kubescheduler.ClaimsOf(pod) {
+		claims = append(claims, types.NamespacedName{Namespace: pod.Namespace, Name: name})
+	}
+	return claims
+}
+
 // begin records the claims of a member that was assumed: devices are allocated to them now.
 func (a *allocations) begin(f framework.Framework, pod *corev1.Pod) {
-	for _, name := range kubescheduler.ClaimsOf(pod) {
-		claim := types.NamespacedName{Namespace: pod.Namespace, Name: name}
+	for _, claim := range claimsOf(pod) {
 		if kubescheduler.Allocated(f, claim) {
 			continue // before the plan, or for a sibling that shares the claim
 		}
@@ -42,8 +50,8 @@ func (a *allocations) begin(f framework.Framework, pod *corev1.Pod) {
 
 // keep records that a member was bound, and uses its claims.
 func (a *allocations) keep(pod *corev1.Pod) {
-	for _, name := range kubescheduler.ClaimsOf(pod) {
-		a.remove(types.NamespacedName{Namespace: pod.Namespace, Name: name})
+	for _, claim := range claimsOf(pod) {
+		a.remove(claim)
 	}
 }
 
@@ -52,8 +60,7 @@ func (a *allocations) keep(pod *corev1.Pod) {
 func (a *allocations) giveBack(ctx context.Context, f framework.Framework, pod *corev1.Pod) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deallocateTimeout)
 	defer cancel()
-	for _, name := range kubescheduler.ClaimsOf(pod) {
-		claim := types.NamespacedName{Namespace: pod.Namespace, Name: name}
+	for _, claim := range claimsOf(pod) {
 		a.mu.Lock()
 		_, ours := a.claims[claim]
 		a.mu.Unlock()
@@ -78,8 +85,7 @@ func freeOwn(ctx context.Context, f framework.Framework, pod *corev1.Pod) bool {
 	ctx, cancel := context.WithTimeout(ctx, deallocateTimeout)
 	defer cancel()
 	freed := false
-	for _, name := range kubescheduler.ClaimsOf(pod) {
-		claim := types.NamespacedName{Namespace: pod.Namespace, Name: name}
+	for _, claim := range claimsOf(pod) {
 		if kubescheduler.Allocated(f, claim) {
 			had, free := kubescheduler.Deallocate(ctx, f, claim, pod.UID)
 			freed = freed || had && free

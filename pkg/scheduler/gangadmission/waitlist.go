@@ -21,8 +21,8 @@ import (
 // A gang is woken when the necessary condition of a plan holds (enough of its pods fit into the free resources of the
 // nodes) and either it did not hold when the gang was refused, or the possible cause of the refusal has changed. In
 // the second case the attempt may fail again. Gangs that saw such an event since their last attempt are woken in the
-// order of the queue, whatever their pause; the others are repeated after a pause. Both have a share of the scheduling
-// loop: see budget. Safe for concurrent use.
+// order of the queue; without an event an attempt is repeated only if it was cut short, or after a very long time. Both
+// have a share of the scheduling loop: see budget. Safe for concurrent use.
 type waitlist struct {
 	clock clock.PassiveClock
 

@@ -71,9 +71,9 @@ func (r *Registry) Refuse(key Key, v podgroup.Refusal, now time.Time) Effects {
 }
 
 // Wake reports that the facts on which the refusals of these gangs were based may have changed. Each parked gang
-// among them is retried: its leader is activated, and gangs of lower rank let it go first until its attempt begins, or it has
-// nothing left to plan. Gangs that are unknown or not parked are ignored; if an attempt of such a gang is running and
-// is refused, it is repeated.
+// among them is retried: its leader is activated, and gangs of lower rank let it go first until its attempt begins, or
+// it has nothing left to plan. Of other gangs, an attempt that is running is repeated if it is refused, and single pods
+// let their sub-groups go first again. Unknown gangs are ignored.
 func (r *Registry) Wake(keys []Key, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
