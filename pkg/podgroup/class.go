@@ -12,11 +12,11 @@ import (
 
 // ClassKey returns a key that is equal for pods of one namespace that the scheduler's filters treat alike as far as
 // only the pod's spec is concerned. It covers the fields that filters read: priority, resources, ports, node
-// selection, affinity, spread, tolerations, volumes that affect placement, and device claims. It omits fields that
+// selection, affinity, spread, tolerations, and volumes that affect placement. It omits fields that
 // differ from pod to pod without affecting placement (names, environment, token volumes), images, which only scores
-// read, and fields that matter only together with other objects: labels, through existing selectors, and persistent
-// volume claims, through the volumes to which they are bound. kubescheduler.FilterCache.Classify evaluates those when
-// a plan is made.
+// read, and fields that matter only together with other objects: labels, through existing selectors, and claims of
+// volumes and devices, through what they are bound to or ask for. kubescheduler.FilterCache.Classify evaluates those
+// when a plan is made.
 func ClassKey(pod *corev1.Pod) string {
 	spec := &pod.Spec
 	type container struct {
@@ -58,11 +58,11 @@ func ClassKey(pod *corev1.Pod) string {
 		RuntimeClass         *string
 		OS                   *corev1.PodOS
 		Volumes              []corev1.VolumeSource
-		Claims               []corev1.PodResourceClaim
+		Claims               int
 	}{
 		pod.Namespace, spec.SchedulerName, spec.Priority, reduce(spec.InitContainers), reduce(spec.Containers),
 		spec.Resources, spec.Overhead, spec.NodeName, spec.NodeSelector, spec.Affinity, spec.Tolerations,
-		spec.TopologySpreadConstraints, spec.HostNetwork, spec.RuntimeClassName, spec.OS, volumes, spec.ResourceClaims,
+		spec.TopologySpreadConstraints, spec.HostNetwork, spec.RuntimeClassName, spec.OS, volumes, len(spec.ResourceClaims),
 	})
 	if err != nil {
 		// Nothing in these types fails to marshal; a class of its own is always right.

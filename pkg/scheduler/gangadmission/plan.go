@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -38,15 +39,16 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		return false
 	}
 	var sizes []int
+	var shared sets.Set[string]
 	work.Reclass(func(pods []*corev1.Pod, classes []int) ([]int, []*corev1.Pod) {
 		c := pl.filterCache.Classify(pl.framework, nodes, pods, classes)
-		sizes = c.Size
+		sizes, shared = c.Size, c.SharedClaims
 		return c.Of, c.Pods
 	})
 	deadline := start.Add(pl.args.PlanDeadline.Duration)
 	expired := func() bool { return pl.gangs.clock.Now().After(deadline) }
 	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.framework, nodes, work.Classes,
-		kubescheduler.Options{Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Pods: sizes, Now: start, Expired: expired,
+		kubescheduler.Options{Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Pods: sizes, SharedClaims: shared, Now: start, Expired: expired,
 			Reserved: pl.gangs.reserved(), Asker: kubescheduler.Asker{Gang: work.Gang, Priority: work.Priority}, Leaves: work.Leaves()})
 	if err != nil {
 		logger.Error(err, "Planning failed")

@@ -5,14 +5,21 @@ package kubescheduler
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// claims are the persistent volume claims used by the pods planned so far.
+// unboundVolume and deviceClaim are what the user is told about a claim that ties pods to one node.
+const (
+	unboundVolume = "unbound PersistentVolumeClaim "
+	deviceClaim   = "ResourceClaim "
+)
+
+// claims are the claims of volumes and devices used by the pods planned so far, as far as these affect each other.
 type claims struct {
 	exclusive map[string]int    // ReadWriteOncePod: number of planned pods
-	unbound   map[string]onNode // claims without a volume: the node of their planned pods
+	unbound   map[string]onNode // see class.unbound: the node of their planned pods
 }
 
 type onNode struct{ node, pods int }
@@ -35,7 +42,10 @@ func (cl *claims) conflict(c *class, i int) string {
 	}
 	for _, claim := range c.unbound {
 		if on := cl.unbound[claim]; on.pods > 0 && on.node != i {
-			return fmt.Sprintf("pods of the gang share the unbound PersistentVolumeClaim %s and do not fit on one node: bind it first", claim)
+			if strings.HasPrefix(claim, unboundVolume) {
+				return fmt.Sprintf("pods of the gang share the %s and do not fit on one node: bind it first", claim)
+			}
+			return fmt.Sprintf("pods of the gang share the %s, whose devices belong to one node, and do not fit there", claim)
 		}
 	}
 	return ""

@@ -51,7 +51,8 @@ type class struct {
 	domainKey   string              // if it has domains: the topology keys, common to all linked classes
 	anchor      *class              // classes with the same anchor must all be in one domain; nil: its pods need not share one
 	exclusive   []string            // claims that only one pod of the cluster may use (ReadWriteOncePod)
-	unbound     []string            // claims without a volume: until the claim is bound, pods that share it must be on one node
+	unbound     []string            // claims without a volume, or without the devices of a node: pods that share one must be on one node
+	devices     *deviceDemand       // nil: no devices need to be allocated
 	limits      map[int]limit       // by node: how many more pods the real cycles accept; nil: no limit is known
 	limitsUntil time.Time           // when the first of the limits expires
 	plannedOn   map[int]int         // by node: planned pods; maintained if limits is not nil
@@ -93,6 +94,9 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int, opts *Options, devices fu
 		c.only = result.NodeNames
 	}
 	c.skip = c.state.GetSkipFilterPlugins()
+	if err := w.readDeviceDemand(c, opts.SharedClaims); err != nil {
+		return nil, fmt.Errorf("planning devices for pod %s: %w", klog.KObj(pod), err)
+	}
 	c.listens = c.refuse == nil && !c.skip.HasAll(names.InterPodAffinity, names.PodTopologySpread, names.VolumeRestrictions)
 	c.plain = !slices.ContainsFunc(w.cache.filters, func(name string) bool { return !plainFilters.Has(name) && !c.skip.Has(name) })
 	for i := range pod.Spec.Volumes {
@@ -104,12 +108,11 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int, opts *Options, devices fu
 		if err != nil {
 			continue // VolumeBinding refuses the pod and reports the reason
 		}
-		key := pod.Namespace + "/" + v.ClaimName
 		if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
-			c.exclusive = append(c.exclusive, key)
+			c.exclusive = append(c.exclusive, pod.Namespace+"/"+v.ClaimName)
 		}
 		if claim.Spec.VolumeName == "" {
-			c.unbound = append(c.unbound, key)
+			c.unbound = append(c.unbound, unboundVolume+pod.Namespace+"/"+v.ClaimName)
 		}
 	}
 	if c.limits, c.limitsUntil = opts.Refusals.of(w.f, w.nodes, pod, opts.Unwinds, opts.Now, devices); c.limits != nil {
@@ -156,13 +159,28 @@ func (w *Snapshot) Capacity(index int) placement.Capacity {
 	c := w.classes[index]
 	w.judge(c)
 	out := placement.Capacity{Nodes: c.known.feasible, Pods: c.known.pods}
-	if c.limits != nil {
-		nodes, slots := w.limitedSlots(c)
-		out.Nodes, out.Pods = out.Nodes-nodes, out.Pods-slots
+	lose := func(i int) {
+		if c.refuse != nil || c.known.reasons[i] != 0 {
+			return
+		}
+		slots := w.slotsOn(c, i)
+		if out.Pods -= int(c.known.slots[i]) - slots; slots == 0 {
+			out.Nodes--
+		}
 	}
-	if w.reserved != nil {
-		nodes, slots := w.reservedSlots(c)
-		out.Nodes, out.Pods = out.Nodes-nodes, out.Pods-slots
+	if c.devices != nil {
+		for _, i := range c.scan.order {
+			lose(int(i))
+		}
+	} else {
+		for i := range c.limits {
+			lose(i)
+		}
+		for i := range w.reserved {
+			if _, limited := c.limits[i]; !limited {
+				lose(i)
+			}
+		}
 	}
 	for _, term := range c.info.GetRequiredAntiAffinityTerms() {
 		if c.refuse == nil && term.Matches(c.info.Pod, w.namespaceLabels(c.info.Pod.Namespace)) {
@@ -170,6 +188,19 @@ func (w *Snapshot) Capacity(index int) placement.Capacity {
 		}
 	}
 	return out
+}
+
+// slotsOn returns for how many pods of the class a node that takes it has room, without planned pods. It is an upper
+// bound.
+func (w *Snapshot) slotsOn(c *class, i int) int {
+	slots := min(int(c.known.slots[i]), w.deviceSlots(c, i))
+	if l, ok := c.limits[i]; ok {
+		slots = min(slots, l.accepted)
+	}
+	if on := w.reserved[i]; on != nil {
+		slots = min(slots, c.known.demand.slotsBeside(w.nodes.nodes[i], on.against(c.leaf)))
+	}
+	return slots
 }
 
 // onePerDomain returns how many pods of a class fit if each requires its own domain. Nodes without the label are in

@@ -4,11 +4,16 @@ package kubescheduler
 
 import (
 	"encoding/json"
+	"hash/fnv"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
@@ -109,6 +114,8 @@ type Classes struct {
 	Of   []int         // by pod: index of its class
 	Pods []*corev1.Pod // by class: its first pod
 	Size []int         // by class: number of its pods
+	// SharedClaims are the names of the ResourceClaims that more than one of the pods uses.
+	SharedClaims sets.Set[string]
 }
 
 // Classify groups pods of one namespace. base is, by pod, a number that is equal for pods with equal
@@ -118,7 +125,8 @@ type Classes struct {
 // snapshot or of one of the given pods, or in one of their spread constraints. If the profile has hard default
 // constraints, all labels are relevant, because the services and controllers that select the pods decide then. A
 // bound claim is relevant by the constraints of its volume; it is identified by its name if it is not bound, or if
-// only one pod may use it.
+// only one pod may use it. A claim of devices is relevant by what it asks for, or by where its devices are; it is
+// identified by its name if several of the pods use it.
 //
 // NewSnapshot must be called next with the same nodes, before they change.
 //
@@ -148,7 +156,7 @@ func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods
 		base           int
 		labels, claims string
 	}
-	out := Classes{Of: make([]int, len(pods))}
+	out := Classes{Of: make([]int, len(pods)), SharedClaims: sharedClaims(pods)}
 	index := map[identity]int{}
 	var b []byte
 	for i, pod := range pods {
@@ -165,7 +173,7 @@ func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods
 			}
 			b = append(b, ',') // neither a key nor a value can contain a comma
 		}
-		id := identity{base[i], string(b), claimsOf(f, pod)}
+		id := identity{base[i], string(b), claimsOf(f, pod) + v.devicesOf(f, pod, out.SharedClaims)}
 		class, ok := index[id]
 		if !ok {
 			class = len(out.Pods)
@@ -221,4 +229,69 @@ func claimKey(f framework.Framework, namespace, name string) string {
 		return "claim " + name
 	}
 	return "volume " + string(key)
+}
+
+// sharedClaims returns the names of the ResourceClaims that more than one of the pods uses.
+func sharedClaims(pods []*corev1.Pod) sets.Set[string] {
+	used, shared := sets.New[string](), sets.New[string]()
+	for _, pod := range pods {
+		for i := range pod.Spec.ResourceClaims {
+			if name := pod.Spec.ResourceClaims[i].ResourceClaimName; name != nil {
+				if used.Has(*name) {
+					shared.Insert(*name)
+				}
+				used.Insert(*name)
+			}
+		}
+	}
+	return shared
+}
+
+// devicesOf describes the pod's ResourceClaims as far as DynamicResources distinguishes them.
+func (v *FilterCache) devicesOf(f framework.Framework, pod *corev1.Pod, shared sets.Set[string]) string {
+	dra := f.SharedDRAManager()
+	if dra == nil || len(pod.Spec.ResourceClaims) == 0 {
+		return ""
+	}
+	out := ""
+	for _, name := range ClaimsOf(pod) {
+		claim, err := dra.ResourceClaims().Get(pod.Namespace, name)
+		switch {
+		case err != nil, claim.DeletionTimestamp != nil, shared.Has(name), dra.ResourceClaims().GetPendingAllocation(claim.UID) != nil:
+			out += "claim " + name + "\n"
+		case claim.Status.Allocation == nil:
+			out += v.specOf(claim) + "\n"
+		case !resourceclaim.CanBeReserved(claim), slices.ContainsFunc(claim.Status.Allocation.Devices.Results, isBoundOnCondition):
+			out += "claim " + name + "\n"
+		default:
+			out += "devices on " + claim.Status.Allocation.NodeSelector.String() + "\n"
+		}
+	}
+	return out
+}
+
+// keptSpecs is the number of ResourceClaims whose spec is kept.
+const keptSpecs = 50_000
+
+// specOf identifies what a ResourceClaim asks for.
+func (v *FilterCache) specOf(claim *resourcev1.ResourceClaim) string {
+	if spec, ok := v.specs[claim.UID]; ok {
+		return spec
+	}
+	data, err := json.Marshal(claim.Spec)
+	if err != nil {
+		return "claim " + claim.Name
+	}
+	if v.specs == nil || len(v.specs) >= keptSpecs {
+		v.specs = map[types.UID]string{}
+	}
+	h := fnv.New128a()
+	h.Write(data)
+	v.specs[claim.UID] = string(h.Sum(nil))
+	return v.specs[claim.UID]
+}
+
+// isBoundOnCondition reports whether a pod with the device waits until a condition of the device is met.
+func isBoundOnCondition(device resourcev1.DeviceRequestAllocationResult) bool {
+	return len(device.BindingConditions) > 0
 }

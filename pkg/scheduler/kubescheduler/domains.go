@@ -118,7 +118,7 @@ func (w *Snapshot) roomIn(main corev1.ResourceName, nodes []int32, linked []*cla
 		takesAny := false
 		for k, o := range linked {
 			if o.known.reasons[i] == 0 && w.barred(o, int(i)) == "" {
-				slots[k] += int(o.known.slots[i])
+				slots[k] += w.slotsOn(o, int(i))
 				takesAny = true
 			}
 		}

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/cel"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
@@ -29,6 +31,9 @@ type FilterCache struct {
 	nodes   nodeTable
 	filters []string // enabled in the profile; nil until first used
 	scores  []string // likewise
+
+	cel   *cel.Cache           // expressions that select devices; nil until first used
+	specs map[types.UID]string // by ResourceClaim: see specOf. A claim is immutable
 
 	kinds    map[string]*filterResults
 	uses     int64 // counts lookups: the least recently used entry is dropped first

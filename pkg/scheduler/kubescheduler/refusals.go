@@ -134,8 +134,7 @@ func (r *Refusals) Forget(node string) {
 // refusalKey is equal for pods that nodes take or refuse alike.
 func refusalKey(f framework.Framework, pod *corev1.Pod) string {
 	waiting := *pod
-	waiting.Spec.NodeName = ""        // as it was before it was assumed
-	waiting.Spec.ResourceClaims = nil // pods with claims of their own are alike if these ask for the same
+	waiting.Spec.NodeName = "" // as it was before it was assumed
 	return podgroup.ClassKey(&waiting) + claimsOf(f, pod) + devicesAsked(f, pod)
 }
 
@@ -271,23 +270,6 @@ func hashOf(parts ...string) uint64 {
 func (w *Snapshot) limited(c *class, i int) bool {
 	l, ok := c.limits[i]
 	return ok && c.plannedOn[i] >= l.accepted
-}
-
-// limitedSlots returns the number of nodes, and of slots, that take the class by what the filters say and refused it in
-// real cycles.
-func (w *Snapshot) limitedSlots(c *class) (nodes, slots int) {
-	for i, l := range c.limits {
-		if c.refuse != nil || c.known.reasons[i] != 0 {
-			continue
-		}
-		if l.accepted == 0 {
-			nodes++
-		} else if w.reserved[i] != nil {
-			continue // counted by reservedSlots
-		}
-		slots += max(0, int(c.known.slots[i])-l.accepted)
-	}
-	return nodes, slots
 }
 
 // KnownUntil returns when the first of the refusals that this plan has taken into account expires. Zero: there were

@@ -264,22 +264,6 @@ func (w *Snapshot) noteReserved(c *class, i, delta int) {
 	}
 }
 
-// reservedSlots returns the number of nodes, and of slots, that take the class without planned pods but have room
-// only in room that is kept for others. Avoided nodes do not count.
-func (w *Snapshot) reservedSlots(c *class) (nodes, slots int) {
-	for i, on := range w.reserved {
-		if c.known.reasons[i] != 0 || c.refuse != nil || w.barred(c, i) != "" {
-			continue
-		}
-		left := min(c.known.demand.slotsBeside(w.nodes.nodes[i], on.against(c.leaf)), int(c.known.slots[i]))
-		slots += int(c.known.slots[i]) - left
-		if left == 0 {
-			nodes++
-		}
-	}
-	return nodes, slots
-}
-
 // slotsBeside returns how many such pods the node has room for without using kept room.
 func (d *demand) slotsBeside(node fwk.NodeInfo, kept room) int {
 	n := int64(d.slots(node))

@@ -335,7 +335,7 @@ var roomPlugins = sets.New(names.NodeUnschedulable, names.NodeName, names.TaintT
 // apply to it, because its resources may not come from the nodes. What nodes refused in real cycles is not counted.
 func (w *Snapshot) RoomDecides(index int) (decides, counted bool) {
 	c := w.classes[index]
-	counted = c.skip.Has(names.DynamicResources) || !w.cache.enabled(names.DynamicResources)
-	decides = c.refuse == nil && c.limits == nil && !slices.ContainsFunc(w.cache.filters, func(name string) bool { return !roomPlugins.Has(name) && !c.skip.Has(name) })
+	counted = c.devices == nil && c.skip.Has(names.DynamicResources) || !w.cache.enabled(names.DynamicResources)
+	decides = c.refuse == nil && c.limits == nil && c.devices == nil && !slices.ContainsFunc(w.cache.filters, func(name string) bool { return !roomPlugins.Has(name) && !c.skip.Has(name) })
 	return decides, counted
 }

@@ -5,12 +5,14 @@ package kubescheduler
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -52,6 +54,7 @@ type Snapshot struct {
 	reserved map[int]*reservedOn // by node: room that is kept; nil: no relevant room
 
 	claims     claims
+	devices    *devices // nil: no class needs any
 	namespaces corelisters.NamespaceLister
 	volumes    corelisters.PersistentVolumeClaimLister
 }
@@ -59,6 +62,7 @@ type Snapshot struct {
 type placed struct {
 	class, node int
 	info        *framework.PodInfo
+	devices     allocation
 }
 
 // Options are the optional inputs of a Snapshot.
@@ -77,6 +81,8 @@ type Options struct {
 	Leaves   []string
 	// Pods is the number of pods by class. nil: unknown, treated as more than one.
 	Pods []int
+	// SharedClaims are the names of the ResourceClaims that more than one of the waiting pods uses.
+	SharedClaims sets.Set[string]
 	// Now is the current time. It must come from the same clock as that of Refusals.Record.
 	Now time.Time
 	// Expired reports whether the time for the plan is over: Place then finds no node, and Explain omits nodes that
@@ -209,7 +215,8 @@ func (w *Snapshot) barred(c *class, i int) string {
 }
 
 // conflict checks constraints that a filter skipped at PreFilter does not evaluate: planned pods whose required
-// anti-affinity excludes the class from the node, and claims that only one pod, or only one node, may use.
+// anti-affinity excludes the class from the node, claims that only one pod, or only one node, may use, and the devices
+// that the planned pods leave.
 func (w *Snapshot) conflict(c *class, i int) string {
 	if why := w.claims.conflict(c, i); why != "" {
 		return why
@@ -218,6 +225,9 @@ func (w *Snapshot) conflict(c *class, i int) string {
 		if v := b.topology.value[i]; v >= 0 && b.count[v] > 0 {
 			return "node(s) didn't satisfy existing pods anti-affinity rules"
 		}
+	}
+	if c.devices != nil {
+		return w.allocate(c, i).why
 	}
 	return ""
 }
@@ -241,8 +251,15 @@ func reason(status *fwk.Status) string {
 // add puts a pod of the class on a clone of the node, and notifies every class whose filter results may change.
 func (w *Snapshot) add(index, i int) error {
 	c := w.classes[index]
+	p := placed{class: index, node: i, info: c.planned}
+	if c.devices != nil {
+		if p.devices = w.allocate(c, i); p.devices.why != "" {
+			return errors.New(p.devices.why)
+		}
+		w.take(p.devices, i)
+	}
 	w.nodes.clone(i).AddPodInfo(c.planned)
-	w.placed = append(w.placed, placed{class: index, node: i, info: c.planned})
+	w.placed = append(w.placed, p)
 	w.note(c, i, 1)
 	for k, other := range w.classes {
 		if err := w.notify(other, c.planned, i, true); err != nil {
@@ -284,6 +301,9 @@ func (w *Snapshot) pop() placed {
 		w.logger.Error(err, "Taking a planned pod off a cloned node failed", "node", w.nodes.objects[p.node].Name)
 	}
 	w.note(w.classes[p.class], p.node, -1)
+	if w.classes[p.class].devices != nil {
+		w.giveBack(p.devices, p.node)
+	}
 	return p
 }
 

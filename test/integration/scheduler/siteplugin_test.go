@@ -3,7 +3,6 @@
 package scheduler
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -49,42 +48,8 @@ func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
 		_, err := cp.Client().CoreV1().Nodes().Patch(c.ctx, name, types.MergePatchType, label, metav1.PatchOptions{})
 		c.must(err, "labelling node "+name)
 	}
-	var devices []string
-	for k := range perNode {
-		devices = append(devices, fmt.Sprintf("gpu-%d", k))
-	}
 	resources := cp.Client().ResourceV1()
-	_, err := resources.DeviceClasses().Create(c.ctx, &resourcev1.DeviceClass{
-		ObjectMeta: metav1.ObjectMeta{Name: c.namespace},
-		Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{
-			Expression: fmt.Sprintf("device.driver == %q", c.namespace+".example.com"),
-		}}}},
-	}, metav1.CreateOptions{})
-	c.must(err, "creating the device class")
-	for _, node := range c.nodes {
-		slice := &resourcev1.ResourceSlice{
-			ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-" + node},
-			Spec: resourcev1.ResourceSliceSpec{
-				Driver: c.namespace + ".example.com", NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, ResourceSliceCount: 1},
-			},
-		}
-		for _, device := range devices {
-			slice.Spec.Devices = append(slice.Spec.Devices, resourcev1.Device{Name: device})
-		}
-		_, err := resources.ResourceSlices().Create(c.ctx, slice, metav1.CreateOptions{})
-		c.must(err, "creating a resource slice")
-	}
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(c.ctx)
-		if err := resources.DeviceClasses().Delete(ctx, c.namespace, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-		for _, node := range c.nodes {
-			if err := resources.ResourceSlices().Delete(ctx, c.namespace+"-"+node, metav1.DeleteOptions{}); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	c.addDevices(func(int) int { return perNode })
 	extender := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var args extenderv1.ExtenderArgs
 		if err := json.NewDecoder(r.Body).Decode(&args); err != nil || args.NodeNames == nil {

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// addDevices creates a DeviceClass with the name of the namespace, and so many devices of it on each node. The driver has
+// the name of the class and ".example.com".
+func (c *cluster) addDevices(onNode func(i int) int) {
+	c.t.Helper()
+	resources := cp.Client().ResourceV1()
+	_, err := resources.DeviceClasses().Create(c.ctx, &resourcev1.DeviceClass{
+		ObjectMeta: metav1.ObjectMeta{Name: c.namespace},
+		Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{
+			Expression: fmt.Sprintf("device.driver == %q", c.namespace+".example.com"),
+		}}}},
+	}, metav1.CreateOptions{})
+	c.must(err, "creating the device class")
+	for i, node := range c.nodes {
+		slice := &resourcev1.ResourceSlice{
+			ObjectMeta: metav1.ObjectMeta{Name: node},
+			Spec: resourcev1.ResourceSliceSpec{
+				Driver: c.namespace + ".example.com", NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, ResourceSliceCount: 1},
+			},
+		}
+		for k := range onNode(i) {
+			slice.Spec.Devices = append(slice.Spec.Devices, resourcev1.Device{Name: fmt.Sprintf("gpu-%d", k)})
+		}
+		_, err := resources.ResourceSlices().Create(c.ctx, slice, metav1.CreateOptions{})
+		c.must(err, "creating a resource slice")
+	}
+	c.t.Cleanup(func() {
+		ctx := context.WithoutCancel(c.ctx)
+		if err := resources.DeviceClasses().Delete(ctx, c.namespace, metav1.DeleteOptions{}); err != nil {
+			c.t.Error(err)
+		}
+		for _, node := range c.nodes {
+			if err := resources.ResourceSlices().Delete(ctx, node, metav1.DeleteOptions{}); err != nil {
+				c.t.Error(err)
+			}
+		}
+	})
+}
+
+// devices returns a claim of n devices of the class that addDevices creates.
+func (c *cluster) devices(n int64) resourcev1.ResourceClaimSpec {
+	return resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
+		Name: "gpus", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: c.namespace, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: n},
+	}}}}
+}
+
+// addTemplate creates a template of claims of n devices, and returns its name.
+func (c *cluster) addTemplate(n int64) string {
+	c.t.Helper()
+	name := fmt.Sprintf("gpus-%d", n)
+	_, err := cp.Client().ResourceV1().ResourceClaimTemplates(c.namespace).Create(c.ctx, &resourcev1.ResourceClaimTemplate{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: c.devices(n)},
+	}, metav1.CreateOptions{})
+	c.must(err, "creating a template of claims")
+	return name
+}
+
+// Devices are planned (docs/decisions, G18): a gang with claims of devices, made from templates by the controller of the
+// control plane, starts at the first attempt, as it would with extended resources.
+func TestDevicesArePlanned(t *testing.T) {
+	for name, tc := range map[string]struct {
+		nodes, perNode int
+		lack           int     // nodes that lack a device
+		pods           []int64 // devices of each
+	}{
+		"36 on 10 nodes":  {nodes: 10, perNode: 4, pods: repeat(1, 36)},
+		"mixed requests":  {nodes: 10, perNode: 4, lack: 1, pods: append(append(repeat(2, 12), repeat(3, 3)...), repeat(1, 6)...)},
+		"512 on 66 nodes": {nodes: 66, perNode: 8, lack: 2, pods: repeat(1, 512)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 0)
+			names, err := cp.CreateNodes(c.ctx, controlplane.NodeOptions{Count: tc.nodes, GPUs: tc.perNode, NamePrefix: c.namespace})
+			c.must(err, "creating nodes")
+			c.nodes = names
+			c.addDevices(func(i int) int {
+				if i < tc.lack {
+					return tc.perNode - 1
+				}
+				return tc.perNode
+			})
+			templates := map[int64]string{}
+			for _, n := range tc.pods {
+				if templates[n] == "" {
+					templates[n] = c.addTemplate(n)
+				}
+			}
+			c.start()
+			start := func(name string, request func(*corev1.PodSpec, int64)) time.Duration {
+				t.Helper()
+				c.apply(c.group(name).MinMember(int32(len(tc.pods))))
+				for i, n := range tc.pods {
+					c.create(c.pod(fmt.Sprintf("%s-%d", name, i), name, 0).Spec(func(s *corev1.PodSpec) { request(s, n) }))
+				}
+				c.until("the pods have claims", 3*time.Minute, func(pods []*corev1.Pod) bool {
+					return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return len(p.Status.ResourceClaimStatuses) < len(p.Spec.ResourceClaims) })
+				})
+				began := time.Now()
+				c.untilBound(name, len(tc.pods))
+				took := time.Since(began)
+				for i := range tc.pods {
+					c.delete(fmt.Sprintf("%s-%d", name, i))
+				}
+				c.until("the pods are gone", time.Minute, func(pods []*corev1.Pod) bool { return len(pods) == 0 })
+				return took
+			}
+			began := time.Now()
+			resources := start("resources", func(s *corev1.PodSpec, n int64) {
+				s.Containers[0].Resources = c.pod("", "", n).Obj().Spec.Containers[0].Resources
+			})
+			claims := start("claims", func(s *corev1.PodSpec, n int64) {
+				template := templates[n]
+				s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpus", ResourceClaimTemplateName: &template}}
+			})
+			t.Logf("started with extended resources in %s, with claims in %s after the last of them was created; all in %s", ms(resources), ms(claims), ms(time.Since(began)))
+			for _, line := range strings.Split(c.ask("/metrics"), "\n") {
+				if strings.HasPrefix(line, "muster_plans_aborted_total{") || strings.HasPrefix(line, `muster_plans_total{result="refused"`) {
+					t.Errorf("not every plan was carried out: %s", line)
+				}
+			}
+		})
+	}
+}
+
+func repeat(n int64, times int) (out []int64) {
+	for range times {
+		out = append(out, n)
+	}
+	return out
+}
