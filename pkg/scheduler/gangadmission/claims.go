@@ -4,13 +4,17 @@ package gangadmission
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
@@ -67,7 +71,7 @@ func (a *allocations) giveBack(ctx context.Context, f framework.Framework, pod *
 		if !ours {
 			continue
 		}
-		if _, free := kubescheduler.Deallocate(ctx, f, claim, pod.UID); free {
+		if _, free := kubescheduler.Deallocate(ctx, f, claim, sets.New(pod.UID)); free {
 			a.remove(claim)
 		}
 	}
@@ -79,17 +83,41 @@ func (a *allocations) remove(claim types.NamespacedName) {
 	delete(a.claims, claim)
 }
 
-// freeOwn deallocates claims of a waiting pod that nobody else uses: an earlier attempt has left them, possibly with
+// freeOwn deallocates claims of waiting pods that nobody else uses: an earlier attempt has left them, possibly with
 // devices of a node that cannot be used now. It reports whether there were any.
-func freeOwn(ctx context.Context, f framework.Framework, pod *corev1.Pod) bool {
+func freeOwn(ctx context.Context, f framework.Framework, pods ...*corev1.Pod) bool {
 	ctx, cancel := context.WithTimeout(ctx, deallocateTimeout)
 	defer cancel()
+	pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return len(pod.Spec.ResourceClaims) == 0 })
+	users := sets.New[types.UID]()
+	for _, pod := range pods {
+		users.Insert(pod.UID)
+	}
 	freed := false
-	for _, claim := range claimsOf(pod) {
-		if kubescheduler.Allocated(f, claim) {
-			had, free := kubescheduler.Deallocate(ctx, f, claim, pod.UID)
-			freed = freed || had && free
+	for _, pod := range pods {
+		for _, claim := range claimsOf(pod) {
+			if kubescheduler.Allocated(f, claim) {
+				had, free := kubescheduler.Deallocate(ctx, f, claim, users)
+				freed = freed || had && free
+			}
 		}
 	}
 	return freed
+}
+
+// share gives the claims that pods of a plan share their devices and users. If the plan is not carried out, the claims
+// keep them until the next plan of the gang, which uses them, or fails and calls freeOwn.
+func share(ctx context.Context, f framework.Framework, work *gangstate.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement) error {
+	ctx, cancel := context.WithTimeout(ctx, deallocateTimeout)
+	defer cancel()
+	planned := make([]*corev1.Pod, 0, len(placements))
+	for _, p := range placements {
+		planned = append(planned, work.Pods[p.Pod.ID])
+	}
+	for _, claim := range snapshot.SharedClaims(planned) {
+		if err := claim.Reserve(ctx, f); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -57,9 +57,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	}
 	placements, refusal, cut := pl.place(work, snapshot, expired)
 	if refusal != nil {
-		for _, pod := range work.Pods {
-			freeOwn(ctx, pl.framework, pod)
-		}
+		freeOwn(ctx, pl.framework, slices.Collect(maps.Values(work.Pods))...)
 		pl.refuse(logger, work, *refusal, attempt{
 			problem: work.Problem, classes: work.Classes, roomDecides: snapshot.RoomDecides,
 			nodes: nodes, task: work.Task, priority: work.Priority,
@@ -68,6 +66,10 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		if until := snapshot.KnownUntil(); !until.IsZero() {
 			pl.gangs.retryAt(until, work.Gang)
 		}
+		return false
+	}
+	if err := share(ctx, pl.framework, work, snapshot, placements); err != nil {
+		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonClaimsNotReady, Message: err.Error()}, attempt{took: time.Second, cut: true})
 		return false
 	}
 	plan, why := pl.registry.Commit(work, placements, pl.gangs.clock.Now())

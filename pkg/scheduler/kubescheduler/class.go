@@ -94,7 +94,7 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int, opts *Options, devices fu
 		c.only = result.NodeNames
 	}
 	c.skip = c.state.GetSkipFilterPlugins()
-	if err := w.readDeviceDemand(c, opts.SharedClaims); err != nil {
+	if err := w.readDeviceDemand(c); err != nil {
 		return nil, fmt.Errorf("planning devices for pod %s: %w", klog.KObj(pod), err)
 	}
 	c.listens = c.refuse == nil && !c.skip.HasAll(names.InterPodAffinity, names.PodTopologySpread, names.VolumeRestrictions)

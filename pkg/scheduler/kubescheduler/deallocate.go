@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -68,10 +69,10 @@ func Allocated(f framework.Framework, claim types.NamespacedName) bool {
 	return err == nil && known.Status.Allocation != nil
 }
 
-// Deallocate takes the devices away from a ResourceClaim that nobody uses but the given pod, as DynamicResources does
+// Deallocate takes the devices away from a ResourceClaim that nobody uses but the given pods, as DynamicResources does
 // in its PostFilter, and waits until the scheduler has seen it. It reports whether the claim had devices, and whether it
 // has none now.
-func Deallocate(ctx context.Context, f framework.Framework, name types.NamespacedName, user types.UID) (had, free bool) {
+func Deallocate(ctx context.Context, f framework.Framework, name types.NamespacedName, users sets.Set[types.UID]) (had, free bool) {
 	logger := klog.FromContext(ctx)
 	claims := f.ClientSet().ResourceV1().ResourceClaims(name.Namespace)
 	claim, err := claims.Get(ctx, name.Name, metav1.GetOptions{})
@@ -83,7 +84,7 @@ func Deallocate(ctx context.Context, f framework.Framework, name types.Namespace
 		return false, false
 	case claim.Status.Allocation == nil:
 		return false, true
-	case !usedOnlyBy(claim, user):
+	case !usedOnlyBy(claim, users):
 		return true, false
 	}
 	claim.Status.ReservedFor, claim.Status.Allocation, claim.Status.Devices = nil, nil, nil
@@ -100,9 +101,9 @@ func Deallocate(ctx context.Context, f framework.Framework, name types.Namespace
 	return true, true
 }
 
-func usedOnlyBy(claim *resourcev1.ResourceClaim, user types.UID) bool {
+func usedOnlyBy(claim *resourcev1.ResourceClaim, users sets.Set[types.UID]) bool {
 	for _, r := range claim.Status.ReservedFor {
-		if r.UID != user {
+		if !users.Has(r.UID) {
 			return false
 		}
 	}

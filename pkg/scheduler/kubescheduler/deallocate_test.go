@@ -10,6 +10,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 func TestDeallocate(t *testing.T) {
@@ -40,7 +41,7 @@ func TestDeallocate(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			had, free := Deallocate(c.ctx, c.f, types.NamespacedName{Namespace: "ns", Name: "gpus"}, "a")
+			had, free := Deallocate(c.ctx, c.f, types.NamespacedName{Namespace: "ns", Name: "gpus"}, sets.New[types.UID]("a"))
 			if had != tc.wantHad || free != tc.wantFree {
 				t.Errorf("had devices: %t, is free: %t; want %t, %t", had, free, tc.wantHad, tc.wantFree)
 			}

@@ -57,11 +57,11 @@ type devices struct {
 	cel       *cel.Cache
 	allocated *structured.AllocatedState // including those of planned pods
 	shares    map[structured.DeviceID][]structured.SharedDeviceID
-	local     map[string][]*resourcev1.ResourceSlice   // by node: pools whose devices belong to this node
-	spread    []*resourcev1.ResourceSlice              // all other pools
-	onNode    map[int]*nodeDevices                     // by node: as far as asked
-	claims    map[types.UID]*nodeaffinity.NodeSelector // of shared claims with planned devices: where they are available
-	changes   int64                                    // number of allocations and their ends so far
+	local     map[string][]*resourcev1.ResourceSlice // by node: pools whose devices belong to this node
+	spread    []*resourcev1.ResourceSlice            // all other pools
+	onNode    map[int]*nodeDevices                   // by node: as far as asked
+	claims    map[types.UID]plannedClaim             // shared claims with planned devices
+	changes   int64                                  // number of allocations and their ends so far
 }
 
 // nodeDevices are the devices that may be available on a node.
@@ -72,6 +72,21 @@ type nodeDevices struct {
 	changed int64 // devices.changes at the last allocation for a pod on the node
 	// results of allocate since then
 	results map[*class]allocation
+}
+
+// plannedClaim is what a shared claim will have.
+type plannedClaim struct {
+	devices *resourcev1.AllocationResult
+	nodes   *nodeaffinity.LazyErrorNodeSelector // where they are available; nil: everywhere
+}
+
+// isOn reports whether a node can use the devices.
+func (p plannedClaim) isOn(node *corev1.Node) bool {
+	if p.nodes == nil {
+		return true
+	}
+	ok, err := p.nodes.Match(node)
+	return ok && err == nil
 }
 
 // allocation is the result of an attempt to allocate the devices of a pod.
@@ -89,7 +104,7 @@ func (w *Snapshot) readDevices() (*devices, error) {
 		features: dynamicresources.AllocatorFeatures(feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)),
 		lister:   dra.DeviceClasses(),
 		local:    map[string][]*resourcev1.ResourceSlice{}, onNode: map[int]*nodeDevices{},
-		shares: map[structured.DeviceID][]structured.SharedDeviceID{}, claims: map[types.UID]*nodeaffinity.NodeSelector{},
+		shares: map[structured.DeviceID][]structured.SharedDeviceID{}, claims: map[types.UID]plannedClaim{},
 	}
 	if w.cache.cel == nil {
 		w.cache.cel = cel.NewCache(keptExpressions, cel.Features{EnableConsumableCapacity: d.features.ConsumableCapacity, EnableListTypeAttributes: d.features.ListTypeAttributes})
@@ -140,7 +155,7 @@ func (w *Snapshot) readDevices() (*devices, error) {
 const keptExpressions = 100
 
 // readDeviceDemand determines what devices the pods of the class need. It is called after PreFilter.
-func (w *Snapshot) readDeviceDemand(c *class, shared sets.Set[string]) error {
+func (w *Snapshot) readDeviceDemand(c *class) error {
 	dra := w.f.SharedDRAManager()
 	if c.refuse != nil || dra == nil || c.skip.Has(names.DynamicResources) || !w.cache.enabled(names.DynamicResources) {
 		return nil
@@ -154,7 +169,7 @@ func (w *Snapshot) readDeviceDemand(c *class, shared sets.Set[string]) error {
 		case err != nil: // DynamicResources has refused the pod
 		case claim.Status.Allocation != nil:
 			replaced = false
-		case shared.Has(name):
+		case w.shared.Has(name):
 			d.shared = append(d.shared, claim)
 		default:
 			d.own = append(d.own, claim)
@@ -284,11 +299,11 @@ func (w *Snapshot) tryAllocate(c *class, n *nodeDevices, node fwk.NodeInfo) allo
 	}
 	var a allocation
 	for _, claim := range c.devices.shared {
-		selector, planned := d.claims[claim.UID]
+		planned, ok := d.claims[claim.UID]
 		switch {
-		case !planned:
+		case !ok:
 			claims, a.claims = append(claims, claim), append(a.claims, claim.UID)
-		case selector != nil && !selector.Match(node.Node()):
+		case !planned.isOn(node.Node()):
 			return allocation{why: "resourceclaim not available on the node"}
 		}
 	}
@@ -365,13 +380,11 @@ func (w *Snapshot) take(a allocation, i int) {
 		}
 	})
 	for k, uid := range a.claims {
-		selector := a.devices[len(a.devices)-len(a.claims)+k].NodeSelector
-		w.devices.claims[uid] = nil
-		if selector != nil {
-			if s, err := nodeaffinity.NewNodeSelector(selector); err == nil {
-				w.devices.claims[uid] = s
-			}
+		planned := plannedClaim{devices: &a.devices[len(a.devices)-len(a.claims)+k]}
+		if selector := planned.devices.NodeSelector; selector != nil {
+			planned.nodes = nodeaffinity.NewLazyErrorNodeSelector(selector)
 		}
+		w.devices.claims[uid] = planned
 	}
 }
 

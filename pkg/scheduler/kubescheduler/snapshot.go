@@ -54,7 +54,8 @@ type Snapshot struct {
 	reserved map[int]*reservedOn // by node: room that is kept; nil: no relevant room
 
 	claims     claims
-	devices    *devices // nil: no class needs any
+	devices    *devices         // nil: no class needs any
+	shared     sets.Set[string] // Options.SharedClaims
 	namespaces corelisters.NamespaceLister
 	volumes    corelisters.PersistentVolumeClaimLister
 }
@@ -97,6 +98,7 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 	}
 	w := &Snapshot{
 		ctx: ctx, f: f, logger: klog.FromContext(ctx), cache: opts.Cache, nodes: &opts.Cache.nodes, expired: opts.Expired,
+		shared:     opts.SharedClaims,
 		claims:     claims{exclusive: map[string]int{}, unbound: map[string]onNode{}},
 		namespaces: f.SharedInformerFactory().Core().V1().Namespaces().Lister(),
 		volumes:    f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister(),

@@ -14,6 +14,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
 )
 
@@ -144,4 +145,54 @@ func repeat(n int64, times int) (out []int64) {
 		out = append(out, n)
 	}
 	return out
+}
+
+// Pods of a gang that share a claim without devices get them together, on one node if the devices belong to one; members
+// that share none are not bound to that node. A claim that is too much for one node is named.
+func TestGangSharesAClaim(t *testing.T) {
+	c := newCluster(t, 3)
+	c.addDevices(func(int) int { return 4 })
+	own := c.addTemplate(1)
+	for name, n := range map[string]int64{"shared": 2, "too-large": 5} {
+		_, err := cp.Client().ResourceV1().ResourceClaims(c.namespace).Create(c.ctx, &resourcev1.ResourceClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: c.devices(n),
+		}, metav1.CreateOptions{})
+		c.must(err, "creating a claim")
+	}
+	c.start()
+	create := func(gang, claim string, sharers, others int) {
+		c.apply(c.group(gang).MinMember(int32(sharers + others)))
+		for i := range sharers + others {
+			c.create(c.pod(fmt.Sprintf("%s-%d", gang, i), gang, 1).Spec(func(s *corev1.PodSpec) {
+				if i < sharers {
+					s.ResourceClaims = []corev1.PodResourceClaim{{Name: "shared", ResourceClaimName: &claim}}
+				} else {
+					s.ResourceClaims = []corev1.PodResourceClaim{{Name: "own", ResourceClaimTemplateName: &own}}
+				}
+			}))
+		}
+	}
+	create("too-large", "too-large", 2, 0)
+	refused := c.untilStatus("too-large", "says why it waits", func(s v2Status) bool {
+		return strings.Contains(condition(s, v2alpha2.ConditionSatisfied).Message, "cannot allocate all claims")
+	})
+	t.Logf("too large a claim: %s: %s", refused.Reason, condition(refused, v2alpha2.ConditionSatisfied).Message)
+	create("a", "shared", 6, 10)
+	c.untilBound("a", 16)
+	nodes := map[string]bool{}
+	for _, pod := range c.pods() {
+		if pod.Spec.NodeName != "" && pod.Spec.ResourceClaims[0].Name == "shared" {
+			nodes[pod.Spec.NodeName] = true
+		}
+	}
+	claim, err := cp.Client().ResourceV1().ResourceClaims(c.namespace).Get(c.ctx, "shared", metav1.GetOptions{})
+	c.must(err, "reading the claim")
+	if len(nodes) != 1 || claim.Status.Allocation == nil || !nodes[claim.Status.Allocation.Devices.Results[0].Pool] || len(claim.Status.ReservedFor) != 6 {
+		t.Errorf("pods that share a claim are on %v, the claim has %+v", nodes, claim.Status)
+	}
+	for _, line := range strings.Split(c.ask("/metrics"), "\n") {
+		if strings.HasPrefix(line, "muster_plans_aborted_total{") {
+			t.Errorf("not every plan was carried out: %s", line)
+		}
+	}
 }

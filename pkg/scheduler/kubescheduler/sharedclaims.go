@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubescheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// DynamicResources lets only one pod at a time begin to use a ResourceClaim without devices: other pods wait until the
+// first one was bound. Pods of a gang are bound together, so the scheduler gives such a claim its devices, and all its
+// users, before the members have their cycles.
+
+// SharedClaim is a ResourceClaim that several waiting pods of a gang use.
+type SharedClaim struct {
+	Name    types.NamespacedName
+	Devices *resourcev1.AllocationResult // those of the plan; nil: the claim has devices already
+	Users   []*corev1.Pod                // those of the plan
+}
+
+// SharedClaims returns the ResourceClaims that the pods of the plan share.
+func (w *Snapshot) SharedClaims(planned []*corev1.Pod) []SharedClaim {
+	if len(w.shared) == 0 {
+		return nil
+	}
+	var out []SharedClaim
+	for _, pod := range planned {
+		for _, name := range ClaimsOf(pod) {
+			if !w.shared.Has(name) {
+				continue
+			}
+			i := slices.IndexFunc(out, func(s SharedClaim) bool { return s.Name.Name == name })
+			if i < 0 {
+				i = len(out)
+				s := SharedClaim{Name: types.NamespacedName{Namespace: pod.Namespace, Name: name}}
+				if claim, err := w.f.SharedDRAManager().ResourceClaims().Get(pod.Namespace, name); err == nil && w.devices != nil {
+					s.Devices = w.devices.claims[claim.UID].devices
+				}
+				out = append(out, s)
+			}
+			out[i].Users = append(out[i].Users, pod)
+		}
+	}
+	return out
+}
+
+// Reserve writes the devices and the users of a claim.
+func (s *SharedClaim) Reserve(ctx context.Context, f framework.Framework) error {
+	claims := f.ClientSet().ResourceV1().ResourceClaims(s.Name.Namespace)
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		claim, err := claims.Get(ctx, s.Name.Name, metav1.GetOptions{})
+		switch {
+		case err != nil:
+			return fmt.Errorf("reading ResourceClaim %s, which pods of the gang share: %w", s.Name, err)
+		case (s.Devices == nil) != (claim.Status.Allocation != nil):
+			return fmt.Errorf("the devices of ResourceClaim %s, which pods of the gang share, have changed", s.Name)
+		}
+		for _, pod := range s.Users {
+			if !slices.ContainsFunc(claim.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool { return r.UID == pod.UID }) {
+				claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID})
+			}
+		}
+		if n := len(claim.Status.ReservedFor); n > resourcev1.ResourceClaimReservedForMaxSize {
+			return fmt.Errorf("%d pods share ResourceClaim %s, at most %d may: use more claims", n, s.Name, resourcev1.ResourceClaimReservedForMaxSize)
+		}
+		if s.Devices != nil {
+			if !slices.Contains(claim.Finalizers, resourcev1.Finalizer) {
+				users := claim.Status.ReservedFor
+				claim.Finalizers = append(claim.Finalizers, resourcev1.Finalizer)
+				if claim, err = claims.Update(ctx, claim, metav1.UpdateOptions{}); err != nil {
+					return fmt.Errorf("adding the finalizer of ResourceClaim %s: %w", s.Name, err)
+				}
+				claim.Status.ReservedFor = users
+			}
+			claim.Status.Allocation = s.Devices.DeepCopy()
+			now := metav1.Now()
+			claim.Status.Allocation.AllocationTimestamp = &now
+		}
+		if claim, err = claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil {
+			return fmt.Errorf("reserving ResourceClaim %s for pods of the gang: %w", s.Name, err)
+		}
+		// The informer may have seen the new version already, which is as good.
+		_ = f.SharedDRAManager().ResourceClaims().AssumeClaimAfterAPICall(claim)
+		return nil
+	})
+}
