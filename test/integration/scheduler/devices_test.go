@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -195,4 +196,76 @@ func TestGangSharesAClaim(t *testing.T) {
 			t.Errorf("not every plan was carried out: %s", line)
 		}
 	}
+}
+
+// Bad input: a node with 10,000 devices, ResourceSlices that vanish and return, a claim that is deleted while its gang
+// waits. The gang says why it waits, starts when it can, and a plain pod does not wait.
+func TestBadDevices(t *testing.T) {
+	c := newCluster(t, 2)
+	const crowd, perSlice = 10_000, resourcev1.ResourceSliceMaxDevices
+	c.addDevices(func(i int) int { return 1 - i }) // the second node has an empty slice
+	resources := cp.Client().ResourceV1()
+	driver, node := c.namespace+".example.com", c.nodes[1]
+	var crowded []*resourcev1.ResourceSlice
+	for first := 0; first < crowd; first += perSlice {
+		slice := &resourcev1.ResourceSlice{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-crowd-%d", node, first)},
+			Spec: resourcev1.ResourceSliceSpec{Driver: driver, NodeName: &node,
+				Pool: resourcev1.ResourcePool{Name: node + "-crowd", ResourceSliceCount: (crowd + perSlice - 1) / perSlice}},
+		}
+		for k := first; k < min(first+perSlice, crowd); k++ {
+			slice.Spec.Devices = append(slice.Spec.Devices, resourcev1.Device{Name: fmt.Sprintf("gpu-%d", k)})
+		}
+		crowded = append(crowded, slice)
+	}
+	remove := func() {
+		for _, s := range crowded {
+			if err := resources.ResourceSlices().Delete(context.WithoutCancel(c.ctx), s.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(remove)
+	add := func() {
+		for _, s := range crowded {
+			_, err := resources.ResourceSlices().Create(c.ctx, s.DeepCopy(), metav1.CreateOptions{})
+			c.must(err, "creating a slice")
+		}
+	}
+	own := c.addTemplate(3)
+	gang := func(name string, n int) {
+		c.apply(c.group(name).MinMember(int32(n)))
+		for i := range n {
+			c.create(c.pod(fmt.Sprintf("%s-%d", name, i), name, 0).Spec(func(s *corev1.PodSpec) {
+				s.ResourceClaims = []corev1.PodResourceClaim{{Name: "own", ResourceClaimTemplateName: &own}}
+			}))
+		}
+	}
+	c.start()
+	gang("a", 20)
+	waits := func(name string) {
+		c.untilStatus(name, "says why it waits", func(s v2Status) bool {
+			return strings.Contains(condition(s, v2alpha2.ConditionSatisfied).Message, "cannot allocate all claims")
+		})
+	}
+	waits("a")
+	add()
+	c.untilBound("a", 20)
+	remove() // the pods keep what they have
+	gang("b", 20)
+	waits("b")
+	c.must(resources.ResourceClaims(c.namespace).DeleteCollection(c.ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), "deleting all claims")
+	c.create(c.pod("plain", "", 1))
+	c.untilPodBound("plain")
+	for i := range 20 {
+		c.delete(fmt.Sprintf("b-%d", i)) // their claims are gone
+	}
+	c.until("the pods are gone", time.Minute, func(pods []*corev1.Pod) bool { return len(pods) == 21 })
+	for i := range 20 {
+		c.create(c.pod(fmt.Sprintf("b-%d", i), "b", 0).Spec(func(s *corev1.PodSpec) {
+			s.ResourceClaims = []corev1.PodResourceClaim{{Name: "own", ResourceClaimTemplateName: &own}}
+		}))
+	}
+	add()
+	c.untilBound("b", 20)
 }
