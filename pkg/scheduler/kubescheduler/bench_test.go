@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -355,5 +356,27 @@ func unboundClaim(name string) []runtime.Object {
 			Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending},
 		},
 		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "example.com/disk", VolumeBindingMode: &wait},
+	}
+}
+
+// BenchmarkDevices plans a gang of 512 pods with a ResourceClaim each, on nodes with 8 devices, beside the same gang with
+// extended resources.
+func BenchmarkDevices(b *testing.B) {
+	for _, nodes := range []int{64, 1000} {
+		objects := []runtime.Object{deviceClass("gpu", "gpu.example.com", "")}
+		for i := range nodes {
+			node := fmt.Sprintf("n%d", i)
+			objects = append(objects, wrappers.MakeNode(node).GPUs(8).Obj(), slice("gpu.example.com", node, node, deviceNames("gpu", 8)...))
+		}
+		claims := members(512, func(i int) *wrappers.PodWrapper {
+			own := claim(fmt.Sprintf("c%d", i), resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{exactly("gpu", 1)}})
+			objects = append(objects, own)
+			return withClaims(classPod(fmt.Sprintf("w-%d", i)).Gang("g"), own.Name)
+		})
+		c := newCluster(b, objects...)
+		b.Run(fmt.Sprintf("nodes=%d/claims", nodes), func(b *testing.B) { benchmarkPlan(b, c, leaves{{"", claims}}, true) })
+		b.Run(fmt.Sprintf("nodes=%d/resources", nodes), func(b *testing.B) {
+			benchmarkPlan(b, c, leaves{{"", members(512, worker)}}, true)
+		})
 	}
 }

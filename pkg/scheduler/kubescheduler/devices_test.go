@@ -25,7 +25,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/ptr"
 
-	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -78,24 +78,16 @@ func withClaims(w *wrappers.PodWrapper, names ...string) *wrappers.PodWrapper {
 	})
 }
 
-// classWorld classifies the pods and returns a Snapshot for their classes.
-func (c *cluster) classWorld(pods []*corev1.Pod) (*Snapshot, Classes) {
+// classWorld returns a Snapshot for the classes of the pods of a gang.
+func (c *cluster) classWorld(pods []*corev1.Pod) (*Snapshot, Classes, placement.Problem) {
 	c.t.Helper()
-	v, keys := NewFilterCache(), map[string]int{}
-	var base []int
-	for _, pod := range pods {
-		key := podgroup.ClassKey(pod)
-		if _, ok := keys[key]; !ok {
-			keys[key] = len(keys)
-		}
-		base = append(base, keys[key])
-	}
-	classes := v.Classify(c.f, c.nodes, pods, base)
+	v := NewFilterCache()
+	problem, classes := c.problem(v, leaves{{"", pods}})
 	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, Options{Cache: v, Pods: classes.Size, SharedClaims: classes.SharedClaims})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return w, classes
+	return w, classes, problem
 }
 
 // reserve runs the pod's real cycle on a node up to Reserve, so that its devices are allocated. It returns the
@@ -130,7 +122,7 @@ func TestPlannedDevicesAreThoseOfRealCycles(t *testing.T) {
 			rng := rand.New(rand.NewSource(int64(seed)))
 			objects, pods := randomDevices(rng)
 			c := newCluster(t, objects...)
-			w, classes := c.classWorld(pods)
+			w, classes, _ := c.classWorld(pods)
 			real := *c // with the planned pods on its nodes
 			real.nodes = nil
 			for _, n := range c.nodes {
@@ -426,7 +418,7 @@ func TestClassesOfDevices(t *testing.T) {
 				}
 				pods = append(pods, w.Obj())
 			}
-			_, classes := newCluster(t, objects...).classWorld(pods)
+			_, classes, _ := newCluster(t, objects...).classWorld(pods)
 			if diff := cmp.Diff(tc.want, classes.Of); diff != "" {
 				t.Errorf("classes (-want +got):\n%s", diff)
 			}
@@ -436,6 +428,87 @@ func TestClassesOfDevices(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, classes.SharedClaims); diff != "" {
 				t.Errorf("shared claims (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A claim that pods share binds them to the node of its devices, or to the nodes that reach them.
+func TestSharedClaimsArePlanned(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		slices []runtime.Object
+		alone  int // pods that share no claim and need two devices of their node
+		want   []string
+	}{
+		"devices of the nodes": {
+			slices: []runtime.Object{slice("gpu.example.com", "n0", "n0", deviceNames("g", 1)...), slice("gpu.example.com", "n1", "n1", deviceNames("g", 3)...)},
+			want:   []string{"n1", "n1"},
+		},
+		"and no more of them than there are": {
+			slices: []runtime.Object{slice("gpu.example.com", "n0", "n0", deviceNames("g", 2)...), slice("gpu.example.com", "n1", "n1", deviceNames("g", 3)...)},
+			alone:  2,
+			want:   nil,
+		},
+		"beside a pod with devices of its own": {
+			slices: []runtime.Object{slice("gpu.example.com", "n0", "n0", deviceNames("g", 2)...), slice("gpu.example.com", "n1", "n1", deviceNames("g", 2)...)},
+			alone:  1,
+			want:   []string{"n1", "n1", "n0"},
+		},
+		"devices that several nodes reach": {
+			slices: []runtime.Object{func() runtime.Object {
+				s := slice("gpu.example.com", "all", "", deviceNames("g", 2)...)
+				s.Spec.AllNodes = ptr.To(true)
+				return s
+			}()},
+			want: []string{"n0", "n1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			two := resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{exactly("gpu", 2)}}
+			objects := append(racks(2, 2), deviceClass("gpu", "gpu.example.com", ""), claim("shared", two))
+			objects = append(objects, tc.slices...)
+			gpus := int64(1)
+			if tc.slices[0].(*resourcev1.ResourceSlice).Spec.AllNodes != nil {
+				gpus = 2 // one pod on each node
+			}
+			var pods []*corev1.Pod
+			for i := range 2 {
+				pods = append(pods, withClaims(classPod(fmt.Sprintf("p%d", i)).GPUs(gpus), "shared").Obj())
+			}
+			for i := range tc.alone {
+				own := fmt.Sprintf("own%d", i)
+				objects = append(objects, claim(own, two))
+				pods = append(pods, withClaims(classPod(fmt.Sprintf("alone%d", i)), own).Obj())
+			}
+			c := newCluster(t, objects...)
+			w, _, problem := c.classWorld(pods)
+			placements, short := placement.Minimum(problem, w, placement.Budget{})
+			at := map[string]string{}
+			var planned []*corev1.Pod
+			for _, p := range placements {
+				at[p.Pod.ID] = p.Node
+				planned = append(planned, pods[slices.IndexFunc(pods, func(pod *corev1.Pod) bool { return string(pod.UID) == p.Pod.ID })])
+			}
+			var got []string
+			for _, pod := range pods {
+				if node := at[string(pod.UID)]; node != "" {
+					got = append(got, node)
+				}
+			}
+			if len(tc.want) == 0 {
+				if short == nil || len(got) > 0 {
+					t.Errorf("placed on %v, want none", got)
+				}
+				return
+			}
+			shared := w.SharedClaims(planned)
+			if len(got) != len(pods) || (got[0] == got[1]) != (tc.want[0] == tc.want[1]) || len(got) > 2 && got[2] == got[0] {
+				t.Errorf("placed on %v, for example %v wanted; %+v", got, tc.want, short)
+			}
+			if len(shared) != 1 || len(shared[0].Users) != 2 || shared[0].Devices == nil || len(shared[0].Devices.Devices.Results) != 2 {
+				t.Errorf("shared claims %+v", shared)
 			}
 		})
 	}

@@ -127,7 +127,7 @@ func TestUpstreamDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := map[string]bool{}
-	for _, folder := range []string{"pkg/scheduler/kubescheduler", "pkg/scheduler/gangadmission", "pkg/podgroup", "pkg/apis/config/profile", "pkg/scheduler"} {
+	for _, folder := range []string{"pkg/scheduler/kubescheduler", "pkg/scheduler/gangadmission", "pkg/podgroup", "pkg/apis/config/profile", "pkg/scheduler", "test/integration/scheduler"} {
 		files, err := filepath.Glob(root + folder + "/*_test.go")
 		if err != nil {
 			t.Fatal(err)
