@@ -7,6 +7,7 @@ import "github.com/muster-project/muster/pkg/gang"
 // Pod is a pod that waits for a node.
 type Pod struct {
 	ID    string
+	Index int // for the caller, not used by the planner
 	Class int // pods of one class are interchangeable for the World
 }
 

@@ -45,7 +45,7 @@ func NewPodGroups() *PodGroups {
 
 // Serve answers HTTP requests until the test ends, and returns the address. Clients have to stop before it does:
 // register their cleanup later.
-func (p *PodGroups) Serve(t *testing.T) (url string) {
+func (p *PodGroups) Serve(t testing.TB) (url string) {
 	t.Helper()
 	server := httptest.NewServer(p)
 	t.Cleanup(func() {

@@ -4,7 +4,6 @@ package gangadmission
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -88,10 +87,11 @@ func (a *allocations) remove(claim types.NamespacedName) {
 func freeOwn(ctx context.Context, f framework.Framework, pods ...*corev1.Pod) bool {
 	ctx, cancel := context.WithTimeout(ctx, deallocateTimeout)
 	defer cancel()
-	pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return len(pod.Spec.ResourceClaims) == 0 })
 	users := sets.New[types.UID]()
 	for _, pod := range pods {
-		users.Insert(pod.UID)
+		if len(pod.Spec.ResourceClaims) > 0 {
+			users.Insert(pod.UID)
+		}
 	}
 	freed := false
 	for _, pod := range pods {
@@ -112,7 +112,7 @@ func share(ctx context.Context, f framework.Framework, work *gangstate.Work, sna
 	defer cancel()
 	planned := make([]*corev1.Pod, 0, len(placements))
 	for _, p := range placements {
-		planned = append(planned, work.Pods[p.Pod.ID])
+		planned = append(planned, work.Pods[p.Pod.Index])
 	}
 	for _, claim := range snapshot.SharedClaims(planned) {
 		if err := claim.Reserve(ctx, f); err != nil {

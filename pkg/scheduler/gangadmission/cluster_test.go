@@ -40,7 +40,7 @@ import (
 // cluster is the whole scheduler with the built-in profile, in memory: a fake clientset for the Kubernetes API, and a
 // small HTTP server for PodGroups.
 type cluster struct {
-	t      *testing.T
+	t      testing.TB
 	ctx    context.Context
 	client *fake.Clientset
 	groups *fakeapi.PodGroups
@@ -171,7 +171,7 @@ func (s slowPods) Bind(ctx context.Context, binding *corev1.Binding, o metav1.Cr
 
 type clusterOption func(c *cluster, attach *bool, args *config.GangAdmissionArgs)
 
-func newCluster(t *testing.T, options ...clusterOption) *cluster {
+func newCluster(t testing.TB, options ...clusterOption) *cluster {
 	t.Helper()
 	groups := fakeapi.NewPodGroups()
 	url := groups.Serve(t)

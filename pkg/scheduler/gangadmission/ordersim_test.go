@@ -182,7 +182,9 @@ func (s *orderScene) bind(key gangstate.Key, g *modelGang, work *gangstate.Work,
 	for i, pod := range g.pods {
 		node := "rack" + strconv.Itoa(racks[i])
 		nodes[pod.UID] = node
-		placements = append(placements, placement.Placement{Pod: placement.Pod{ID: string(pod.UID)}, Node: node})
+		waiting := work.Problem.Pods[""]
+		k := slices.IndexFunc(waiting, func(p placement.Pod) bool { return p.ID == string(pod.UID) })
+		placements = append(placements, placement.Placement{Pod: waiting[k], Node: node})
 		s.free[racks[i]]--
 	}
 	g.racks = racks

@@ -57,7 +57,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	}
 	placements, refusal, cut := pl.place(work, snapshot, expired)
 	if refusal != nil {
-		freeOwn(ctx, pl.framework, slices.Collect(maps.Values(work.Pods))...)
+		freeOwn(ctx, pl.framework, work.Pods...)
 		pl.refuse(logger, work, *refusal, attempt{
 			problem: work.Problem, classes: work.Classes, roomDecides: snapshot.RoomDecides,
 			nodes: nodes, task: work.Task, priority: work.Priority,

@@ -47,7 +47,7 @@ func (r *Registry) Arrive(ctx context.Context, uid types.UID, timeout time.Durat
 func (r *Registry) arrive(uid types.UID) (*Plan, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.plans[uid]
+	p := r.planOf(uid)
 	if p == nil {
 		return nil, fmt.Errorf("no plan of its gang is in force")
 	}
@@ -93,16 +93,16 @@ func (r *Registry) makesWhole(p *Plan) bool {
 	}
 	beside := r.boundBeside(p)
 	with := beside.Clone()
-	for i := range p.members {
-		with.Add(p.tree.Group(p.members[i].leaf), 1)
+	for leaf, n := range p.leaves {
+		with.Add(leaf, n)
 	}
 	root := p.tree.Root()
 	if p.Task == Minimum || beside.Pods(root) == 0 && g.numbers.flag(isStray) == 0 {
 		return with.Satisfied(root)
 	}
-	for i := range p.members {
+	for leaf := range p.leaves {
 		var begun *gang.Group // the largest group without bound pods outside the plan
-		for group := p.tree.Group(p.members[i].leaf); group != root && beside.Pods(group) == 0; group = group.Parent() {
+		for group := leaf; group != root && beside.Pods(group) == 0; group = group.Parent() {
 			begun = group
 		}
 		if begun != nil && !with.Satisfied(begun) {

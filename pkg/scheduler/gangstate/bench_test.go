@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -121,11 +122,7 @@ func bindingGangs(n int) *Registry {
 		if work == nil {
 			panic(why)
 		}
-		names := make([]string, len(pods))
-		for i, p := range pods {
-			names[i] = string(p.UID)
-		}
-		plan, why := r.Commit(work, placementsOf(names...), benchStart)
+		plan, why := r.Commit(work, placementsOfAll(work), benchStart)
 		if plan == nil {
 			panic(why)
 		}
@@ -148,6 +145,15 @@ func bindingGangs(n int) *Registry {
 		}
 	}
 	return r
+}
+
+// placementsOfAll places all waiting pods of a PodGroup without sub-groups on one node.
+func placementsOfAll(work *Work) []placement.Placement {
+	var out []placement.Placement
+	for _, p := range work.Problem.Pods[""] {
+		out = append(out, placement.Placement{Pod: p, Node: "n1"})
+	}
+	return out
 }
 
 func BenchmarkPass(b *testing.B) {
@@ -264,17 +270,13 @@ func BenchmarkBurst(b *testing.B) {
 		r := newBenchRegistry()
 		pods := fill(r, "g", n, n)
 		r.Synced(benchStart)
-		names := make([]string, n)
-		for i, p := range pods {
-			names[i] = string(p.UID)
-		}
 		b.StartTimer()
 		r.Pass(pods[0])
 		work, why := r.Begin(pods[0])
 		if work == nil {
 			b.Fatal(why)
 		}
-		plan, why := r.Commit(work, placementsOf(names...), benchStart)
+		plan, why := r.Commit(work, placementsOfAll(work), benchStart)
 		if plan == nil {
 			b.Fatal(why)
 		}

@@ -64,7 +64,7 @@ const (
 	isGated                         // waits, with scheduling gates or gated by another plugin
 	isStray                         // is bound, and does not count
 	isGoing                         // is bound, and is being deleted
-	isWaiting                       // waits outside of any plan, for one of our profiles
+	isWaiting                       // waits for one of our profiles, in a plan or not
 	isOurs                          // names one of our profiles, in any state
 	nFlags        = iota
 )
@@ -129,16 +129,10 @@ func (r *Registry) shareOf(m *member) share {
 		set(isUsable, !deleted && s.leaf != nil && !gated)
 		if !deleted {
 			s.scheduler = pod.Spec.SchedulerName
-			set(isWaiting, r.profiles.Has(s.scheduler) && !m.planned())
+			set(isWaiting, r.profiles.Has(s.scheduler))
 		}
 	}
 	return s
-}
-
-// planned reports whether the member is part of a plan that has not been aborted.
-func (m *member) planned() bool {
-	p := m.gang.plan
-	return p != nil && !p.aborted && p.Has(m.pod.UID)
 }
 
 // numbers are the sums of the members' shares, and values derived from them.
@@ -196,7 +190,7 @@ func (r *Registry) recountAll(g *gangState) {
 	g.partial.fresh = false
 	g.rows = g.rows[:0]
 	for _, m := range g.members {
-		m.inPool, m.poolName, m.inLeaf, m.inAge, m.row, m.share = nil, "", 0, 0, 0, share{}
+		m.inPool, m.inLeaf, m.inAge, m.row, m.share = nil, 0, 0, 0, share{}
 	}
 	for _, m := range g.members {
 		r.locate(m)
@@ -321,7 +315,7 @@ func (m *member) blocked() bool {
 
 // usable reports whether a plan may place the member now.
 func (m *member) usable(profile string) bool {
-	return m.share.has(isUsable) && profile != "" && m.share.scheduler == profile
+	return m.share.has(isUsable) && m.inPool != nil && m.inPool.scheduler == profile
 }
 
 // isBound reports whether the pod is bound: nodeName is set (or the binding was accepted), and the pod is neither

@@ -30,7 +30,7 @@ type row struct {
 	pod       *corev1.Pod
 	leaf      *gang.Group
 	class     string
-	scheduler string
+	pool      *pool // in which it waits; nil: none
 	misplaced string
 	gate      string
 	since     time.Time
@@ -61,7 +61,7 @@ func (g *gangState) list(m *member) {
 		m.row = len(g.rows)
 	}
 	g.rows[m.row-1] = row{
-		member: m, pod: m.pod, leaf: m.share.leaf, class: m.class, scheduler: m.share.scheduler, misplaced: m.misplaced, gate: m.gate, since: m.since,
+		member: m, pod: m.pod, leaf: m.share.leaf, class: m.class, pool: m.inPool, misplaced: m.misplaced, gate: m.gate, since: m.since,
 		key: m.key, flags: m.share.flags,
 	}
 }
@@ -74,7 +74,7 @@ func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
 		clear(*buffer)
 		rowBuffers.Put(buffer)
 	}()
-	f, need, ok := r.facts(key, buffer)
+	f, need, plan, ok := r.facts(key, buffer)
 	copied := *buffer
 	if !ok {
 		return podgroup.Facts{}, false
@@ -83,12 +83,15 @@ func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
 	rows := make([]*row, len(copied))
 	for i := range copied {
 		rows[i] = &copied[i]
+		if plan != nil && plan.Has(copied[i].pod.UID) {
+			copied[i].flags &^= isWaiting
+		}
 	}
 	needs := map[*row]bool{}
 	if len(need) > 0 {
 		slices.SortFunc(rows, func(a, b *row) int { return a.key.compare(&b.key) })
 		for _, x := range rows {
-			if x.flags&isWaiting != 0 && x.flags&isUsable != 0 && x.scheduler == f.Profile && need[x.leaf.Name()] > 0 {
+			if x.flags&isWaiting != 0 && x.flags&isUsable != 0 && x.pool != nil && x.pool.scheduler == f.Profile && need[x.leaf.Name()] > 0 {
 				need[x.leaf.Name()]--
 				needs[x] = true
 			}
@@ -149,14 +152,17 @@ func (g groupedPods) list() []podgroup.Misplaced {
 var rowBuffers = sync.Pool{New: func() any { return new([]row) }}
 
 // facts is the part of Facts that needs the lock. It copies the rows to the buffer; need is the number of pods of
-// each leaf that need capacity.
-func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Counts, ok bool) {
+// each leaf that need capacity, plan the plan whose members do not wait for one.
+func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Counts, plan *Plan, ok bool) {
 	*buffer = (*buffer)[:0]
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.gangs[key]
 	if g == nil || !r.synced {
-		return podgroup.Facts{}, nil, false
+		return podgroup.Facts{}, nil, nil, false
+	}
+	if g.plan != nil && !g.plan.aborted {
+		plan = g.plan
 	}
 	n, profile := g.numbers, g.profile()
 	f = podgroup.Facts{
@@ -164,7 +170,7 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 		Group: g.group, Tree: g.tree, TreeErr: g.treeErr,
 		Created: n.created.Counts(), Usable: n.usable(profile).Counts(), Bound: n.bound.Counts(),
 		Admitted: g.admitted, AdmittedGroups: g.admittedGroups.Clone(),
-		Binding: g.plan != nil && !g.plan.aborted,
+		Binding: plan != nil,
 		GPUs:    n.gpus, HeldGPUs: n.held,
 		Profile:  profile,
 		Failures: g.failures,
@@ -210,7 +216,7 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 		}
 	}
 	*buffer = append(*buffer, g.rows...)
-	return f, g.lacking(f), true
+	return f, g.lacking(f), plan, true
 }
 
 // lacking returns, per leaf, the number of waiting pods for which the refused attempt found no capacity: of the

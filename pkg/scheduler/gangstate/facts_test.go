@@ -17,13 +17,25 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// placementsOf places pods of a PodGroup without sub-groups on one node.
-func placementsOf(uids ...string) []placement.Placement {
+// placementsOf places waiting pods of the work on one node.
+func placementsOf(work *Work, uids ...string) []placement.Placement {
 	var out []placement.Placement
 	for _, uid := range uids {
-		out = append(out, placement.Placement{Pod: placement.Pod{ID: uid}, Node: "n1"})
+		out = append(out, placementOf(work, uid, "n1"))
 	}
 	return out
+}
+
+// placementOf places a waiting pod of the work.
+func placementOf(work *Work, uid, node string) placement.Placement {
+	for leaf, pods := range work.Problem.Pods {
+		for _, p := range pods {
+			if p.ID == uid {
+				return placement.Placement{Pod: p, Leaf: leaf, Node: node}
+			}
+		}
+	}
+	panic("no pod " + uid + " waits")
 }
 
 func TestFacts(t *testing.T) {
@@ -190,7 +202,7 @@ func TestFacts(t *testing.T) {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a")},
 			do: func(r *Registry) {
 				work, _ := r.Begin(pod("a").Obj())
-				r.Commit(work, placementsOf("a"), now)
+				r.Commit(work, placementsOf(work, "a"), now)
 			},
 			want: podgroup.Facts{WaitingSince: now, Profile: "muster-scheduler", Binding: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}},
 		},

@@ -44,17 +44,17 @@ type member struct {
 	leaving   bool   // bound, but released (partial.go): it does not count from that decision on
 	parting   parting
 
+	tag      uint64    // identifies it in marks
 	mark     mark.Mark // verified, or the mark of the plan whose binding was posted; zero = none
 	markText string    // the annotation that mark was read from
 
-	key      orderKey
-	share    share // its contribution to the gang's numbers
-	row      int   // 1 + its index in gangState.rows; 0: none
-	inPool   *pool // the pool in which it waits; nil: it does not wait
-	poolName string
-	pooled   share // the share with which it was added to inPool
-	inLeaf   int   // position in its leafQueue
-	inAge    int   // position in one of pool.byAge
+	key    orderKey
+	share  share // its contribution to the gang's numbers
+	row    int   // 1 + its index in gangState.rows; 0: none
+	inPool *pool // the pool in which it waits; nil: it does not wait
+	pooled share // the share with which it was added to inPool
+	inLeaf int   // position in its leafQueue
+	inAge  int   // position in one of pool.byAge
 }
 
 // gangState is one PodGroup with its pods. Guarded by Registry.mu.

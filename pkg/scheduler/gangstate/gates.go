@@ -51,7 +51,7 @@ func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
 	defer r.mu.Unlock()
 	m := r.members[pod.UID]
 	if m == nil || m.gang.plan != nil {
-		if p := r.plans[pod.UID]; p != nil && !p.aborted {
+		if p := r.planOf(pod.UID); p != nil && !p.aborted {
 			if p == r.committing {
 				r.stamp(pod.UID, Rank{Priority: 1<<31 - 1, Tier: TierCommitting})
 				return true, ""

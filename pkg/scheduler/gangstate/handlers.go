@@ -15,6 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
 // SetPod processes a pod that an informer added or updated. Pods without a PodGroup are ignored.
@@ -72,7 +73,7 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	known := m != nil
 	if !known {
 		g := r.gang(key)
-		m = &member{gang: g, pod: pod, since: now, key: orderOf(pod), gpus: podgroup.GPUs(pod)}
+		m = &member{gang: g, pod: pod, since: now, key: orderOf(pod), tag: mark.Tag(pod.UID), gpus: podgroup.GPUs(pod)}
 		r.members[pod.UID] = m
 		g.members[pod.UID] = m
 	}
@@ -95,6 +96,9 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 		r.over(m)
 	default:
 		if class != m.class || usabilityChanged(old, pod) {
+			if rows := m.gang.rows; len(rows) > 0 && rows[0].class == class {
+				class = rows[0].class // the same string: like pods are then compared fast
+			}
 			m.class = class
 			m.gang.ownChange()
 		}
@@ -111,7 +115,7 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 		r.endRooms(r.rooms.settle(pod.UID))
 	}
 	if pod.DeletionTimestamp != nil {
-		if p := r.plans[pod.UID]; p != nil {
+		if p := r.planOf(pod.UID); p != nil {
 			r.abort(p, AbortChanged, "pod "+pod.Name+" was deleted")
 		}
 	}
@@ -256,11 +260,14 @@ func (g *gangState) adopt(group *v2alpha2.PodGroup) {
 // remove removes a member.
 func (r *Registry) remove(m *member, now time.Time) Effects {
 	g := m.gang
-	if p := r.plans[m.pod.UID]; p != nil {
+	if p := r.planOf(m.pod.UID); p != nil {
 		r.abort(p, AbortChanged, "pod "+m.pod.Name+" is gone")
 		if m.state != assumed {
 			p.settle(m.pod.UID, false)
 			r.finish(p)
+		}
+		if p.gang.plan == p {
+			r.left[m.pod.UID] = p
 		}
 	}
 	g.ownChange()
@@ -299,7 +306,7 @@ func (r *Registry) prune(g *gangState) {
 // over ends a member's part in its plan, because the member needs no binding any longer. A plan whose barrier has not
 // opened is aborted: another scheduler bound the member, or an earlier binding that seemed to fail was accepted.
 func (r *Registry) over(m *member) {
-	if p := r.plans[m.pod.UID]; p != nil {
+	if p := r.planOf(m.pod.UID); p != nil {
 		r.abort(p, AbortChanged, "pod "+m.pod.Name+" is already bound")
 		p.settle(m.pod.UID, true)
 		r.finish(p)

@@ -98,7 +98,7 @@ func (r *Registry) resumeRelease(g *gangState) {
 func (g *gangState) markPlan(p *Plan) {
 	p.mark = mark.Mark{Group: g.group.UID, Pods: len(p.members), Generation: g.group.Generation, Sequence: g.partial.sequence + 1}
 	for i := range p.members {
-		p.mark.Sum += tagOf(p.members[i].member)
+		p.mark.Sum += p.members[i].member.tag
 	}
 	g.partial.sequence = p.mark.Sequence
 	p.mark.NeverWhole = p.Task == Minimum && (g.holdsNone() || g.look().neverWhole)
@@ -106,13 +106,20 @@ func (g *gangState) markPlan(p *Plan) {
 		return
 	}
 	with := g.numbers.bound.Counts()
-	for i := range p.members {
-		with[p.members[i].leaf]++
+	size := 0
+	for leaf, n := range p.leaves {
+		with[leaf.Name()] += n
 	}
 	needed := neededLeaves(p.tree, with)
+	for leaf, n := range p.leaves {
+		if needed.Has(leaf.Name()) {
+			size += n
+		}
+	}
+	p.needed, p.tags = make([]int, 0, size), make([]uint64, 0, size)
 	for i := range p.members {
-		if needed.Has(p.members[i].leaf) {
-			p.needed, p.tags = append(p.needed, i), append(p.tags, tagOf(p.members[i].member))
+		if x := &p.members[i]; needed.Has(x.leaf.Name()) {
+			p.needed, p.tags = append(p.needed, i), append(p.tags, x.member.tag)
 		}
 	}
 }
@@ -145,6 +152,3 @@ func (p *Plan) markOf(uid types.UID) mark.Mark {
 	}
 	return m
 }
-
-// tagOf returns the tag that identifies the member in marks.
-func tagOf(m *member) uint64 { return mark.Tag(m.pod.UID) }

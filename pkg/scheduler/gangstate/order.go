@@ -4,6 +4,7 @@ package gangstate
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,32 @@ type orderKey struct {
 
 func orderOf(pod *corev1.Pod) orderKey {
 	return orderKey{priority: podPriority(pod), index: podIndex(pod), created: pod.CreationTimestamp.Time, name: pod.Name}
+}
+
+// inOrder returns the rows in the order in which their pods are planned.
+func inOrder(rows []row) []*row {
+	type entry struct { // what decides most comparisons, close together
+		priority int32
+		index    int
+		created  int64
+		row      *row
+	}
+	entries := make([]entry, len(rows))
+	for i := range rows {
+		key := &rows[i].key
+		entries[i] = entry{key.priority, key.index, key.created.Unix(), &rows[i]}
+	}
+	slices.SortFunc(entries, func(a, b entry) int {
+		if a.priority == b.priority && a.index == b.index && a.created != b.created {
+			return cmp.Compare(a.created, b.created)
+		}
+		return a.row.key.compare(&b.row.key)
+	})
+	sorted := make([]*row, len(rows))
+	for i := range entries {
+		sorted[i] = entries[i].row
+	}
+	return sorted
 }
 
 // preferred compares members of a leaf by the order in which they are planned.

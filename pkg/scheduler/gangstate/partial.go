@@ -90,7 +90,7 @@ func (g *gangState) completedPlan() bool {
 	bound := sets.New[uint64]()
 	for _, m := range g.members {
 		if !m.neverBound() {
-			bound.Insert(tagOf(m))
+			bound.Insert(m.tag)
 		}
 	}
 	incomplete := map[mark.Plan]bool{}
@@ -140,7 +140,7 @@ func (g *gangState) provesPartial() bool {
 		}
 	}
 	for _, m := range g.members {
-		if m.neverBound() && named.Has(tagOf(m)) {
+		if m.neverBound() && named.Has(m.tag) {
 			return true
 		}
 	}

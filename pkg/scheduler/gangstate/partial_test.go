@@ -350,12 +350,14 @@ func (h *history) surplus(rng *rand.Rand) {
 func (h *history) bind(rng *rand.Rand, chosen []string) {
 	r := afterRestart(h.group, h.pods()...)
 	g := r.gangs[gangG]
-	p := &Plan{gang: g, tree: g.tree, places: map[types.UID]int{}}
+	p := &Plan{gang: g, tree: g.tree, places: map[types.UID]int{}, leaves: map[*gang.Group]int{}}
 	if g.admitted {
 		p.Task = SurplusSingle
 	}
 	for i, uid := range chosen {
-		p.members = append(p.members, plannedMember{member: g.members[types.UID(uid)], leaf: h.leaf[uid]})
+		leaf := g.tree.Group(h.leaf[uid])
+		p.members = append(p.members, plannedMember{member: g.members[types.UID(uid)], leaf: leaf})
+		p.leaves[leaf]++
 		p.places[types.UID(uid)] = i
 	}
 	g.markPlan(p)
@@ -478,7 +480,7 @@ func TestAPlanThatDependsOnReleasedPodsIsRefused(t *testing.T) {
 	for range 30 {
 		r.PodsToRelease(time.Second, true)
 	}
-	if plan, _ := r.Commit(work, placementsOf("b"), now); plan != nil {
+	if plan, _ := r.Commit(work, placementsOf(work, "b"), now); plan != nil {
 		t.Error("committed a plan of one pod, though the other is being deleted")
 	}
 }
@@ -580,7 +582,7 @@ func TestTheRepairTimeDoesNotRunDuringTheFirstPlan(t *testing.T) {
 	if work == nil {
 		t.Fatal(reason)
 	}
-	plan, reason := r.Commit(work, placementsOf("a", "b"), now)
+	plan, reason := r.Commit(work, placementsOf(work, "a", "b"), now)
 	if plan == nil {
 		t.Fatal(reason)
 	}
@@ -626,7 +628,7 @@ func TestAnExpiredPartialGangIsNotTriedAgain(t *testing.T) {
 			if work == nil {
 				t.Fatal(reason)
 			}
-			if plan, reason := r.Commit(work, placementsOf("b"), now); plan == nil {
+			if plan, reason := r.Commit(work, placementsOf(work, "b"), now); plan == nil {
 				t.Fatal(reason)
 			}
 			if err := r.Assume("b", "n1", now); err != nil {
@@ -752,7 +754,7 @@ func TestWithoutAKeyNothingIsReleased(t *testing.T) {
 	if work == nil {
 		t.Fatal(reason)
 	}
-	plan, reason := r.Commit(work, placementsOf("a", "b"), now)
+	plan, reason := r.Commit(work, placementsOf(work, "a", "b"), now)
 	if plan == nil {
 		t.Fatal(reason)
 	}

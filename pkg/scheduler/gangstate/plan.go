@@ -4,6 +4,7 @@ package gangstate
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,14 +28,15 @@ type Plan struct {
 	// Task is what was planned.
 	Task Task
 
-	tree      *gang.Tree        // the planned tree; the PodGroup may have a different one by now
-	members   []plannedMember   // in the order in which members are handed out
-	places    map[types.UID]int // indexes in members, by UID; immutable, so read without the registry's lock
-	next      int               // of members: the first member not handed out yet
-	handed    int               // 1 + index of the member that was handed out last and must be assumed before the next one; 0: none
-	assumed   int               // members that are assumed
-	settled   int               // members that are bound or released
-	lost      bool              // a member was released
+	tree      *gang.Tree          // the planned tree; the PodGroup may have a different one by now
+	members   []plannedMember     // in the order in which members are handed out
+	places    map[types.UID]int   // indexes in members, by UID; immutable, so read without the registry's lock
+	leaves    map[*gang.Group]int // members by leaf of tree; immutable
+	next      int                 // of members: the first member not handed out yet
+	handed    int                 // 1 + index of the member that was handed out last and must be assumed before the next one; 0: none
+	assumed   int                 // members that are assumed
+	settled   int                 // members that are bound or released
+	lost      bool                // a member was released
 	arrived   int
 	open      bool // the barrier: bindings may be posted
 	aborted   bool
@@ -53,7 +55,7 @@ type Plan struct {
 // plannedMember is one member of a plan.
 type plannedMember struct {
 	member  *member
-	leaf    string // of Plan.tree
+	leaf    *gang.Group // of Plan.tree
 	node    string
 	assumed bool
 	arrived bool // at the barrier
@@ -91,9 +93,15 @@ func (p *Plan) member(uid types.UID) *plannedMember {
 // Commit puts a plan in force. If the state on which the plan is based has changed since Begin, it returns nil and
 // the reason.
 func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Time) (*Plan, string) {
-	places := make(map[types.UID]int, len(placements))
+	p := &Plan{
+		Gang: w.Gang, Task: w.Task, progress: now, opened: make(chan struct{}), failed: make(chan struct{}),
+		tree: w.Tree, members: make([]plannedMember, len(placements)), places: make(map[types.UID]int, len(placements)), leaves: map[*gang.Group]int{},
+	}
 	for i := range placements {
-		places[types.UID(placements[i].Pod.ID)] = i
+		pl, x := &placements[i], &p.members[i]
+		x.member, x.leaf, x.node = w.members[pl.Pod.Index], w.Tree.Group(pl.Leaf), pl.Node
+		p.places[types.UID(pl.Pod.ID)] = i
+		p.leaves[x.leaf]++
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,19 +116,12 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 	}
 	profile := g.profile()
 	r.planSeq++
-	p := &Plan{
-		Priority: r.leaderRank(g).Priority, ID: r.planSeq, Gang: g.key, Task: w.Task, gang: g, progress: now,
-		tree: w.Tree, places: places, members: make([]plannedMember, 0, len(placements)),
-		opened: make(chan struct{}), failed: make(chan struct{}),
-	}
-	for i := range placements {
-		pl := &placements[i]
-		m := g.members[types.UID(pl.Pod.ID)]
-		if m == nil || !m.usable(profile) || m.leaf != pl.Leaf {
+	p.Priority, p.ID, p.gang = r.leaderRank(g).Priority, r.planSeq, g
+	for i := range p.members {
+		if x := &p.members[i]; !x.member.usable(profile) || x.member.share.leaf != x.leaf { // not usable: also one that was removed
 			r.again(g)
 			return nil, "a pod of the gang changed while it was planned"
 		}
-		p.members = append(p.members, plannedMember{member: m, leaf: pl.Leaf, node: pl.Node})
 	}
 	if !r.makesWhole(p) {
 		// Pods that were bound at Begin may have been deleted or released (partial.go).
@@ -135,11 +136,6 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 		g.missed, g.unitsTried = false, false
 	}
 	r.enterPhase(g, Committed)
-	for i := range p.members {
-		m := p.members[i].member
-		r.plans[m.pod.UID] = p
-		r.recount(m)
-	}
 	r.reindex(g)
 	return p, ""
 }
@@ -175,7 +171,7 @@ func (r *Registry) Next() *corev1.Pod {
 func (r *Registry) PlannedNode(uid types.UID) (string, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.plans[uid]
+	p := r.planOf(uid)
 	if p == nil || p.aborted || p != r.committing {
 		return "", false
 	}
@@ -186,7 +182,16 @@ func (r *Registry) PlannedNode(uid types.UID) (string, bool) {
 func (r *Registry) PlanOf(uid types.UID) *Plan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.plans[uid]
+	return r.planOf(uid)
+}
+
+// planOf returns the plan that the pod is part of, from Commit until all members of the plan are bound or released. nil:
+// none.
+func (r *Registry) planOf(uid types.UID) *Plan {
+	if m := r.members[uid]; m != nil && m.gang.plan != nil && m.gang.plan.Has(uid) {
+		return m.gang.plan
+	}
+	return r.left[uid]
 }
 
 // Assume records that the scheduler has reserved the node for the pod. The error states why the pod must not proceed.
@@ -194,7 +199,7 @@ func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.enter(now)
-	p, m := r.plans[uid], r.members[uid]
+	p, m := r.planOf(uid), r.members[uid]
 	switch {
 	case p == nil || m == nil:
 		return fmt.Errorf("no plan of its gang is in force")
@@ -225,7 +230,7 @@ func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
 func (r *Registry) Permit(uid types.UID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.plans[uid]
+	p := r.planOf(uid)
 	switch {
 	case p == nil:
 		return fmt.Errorf("no plan of its gang is in force")
@@ -244,7 +249,7 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	r.enter(now)
 	r.recordGrowth()
 	r.rooms.restore(uid)
-	p, m := r.plans[uid], r.members[uid]
+	p, m := r.planOf(uid), r.members[uid]
 	if m != nil && m.state == assumed {
 		m.state, m.node = pending, ""
 		r.recount(m)
@@ -283,7 +288,7 @@ func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.enter(now)
-	m, p := r.members[uid], r.plans[uid]
+	m, p := r.members[uid], r.planOf(uid)
 	if m != nil && m.state == assumed {
 		m.state = posted
 		if p != nil {
@@ -314,7 +319,7 @@ func (r *Registry) Abort(uid types.UID, cause AbortCause, reason string, now tim
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.enter(now)
-	p := r.plans[uid]
+	p := r.planOf(uid)
 	if p == nil || p.open || p.aborted {
 		return Effects{}
 	}
@@ -350,17 +355,7 @@ func (r *Registry) abort(p *Plan, cause AbortCause, reason string) {
 			p.settle(s.member.pod.UID, false)
 		}
 	}
-	r.recountPlan(p)
 	r.finish(p)
-}
-
-// recountPlan updates the numbers of members whose plan has ended.
-func (r *Registry) recountPlan(p *Plan) {
-	for i := range p.members {
-		if m := p.members[i].member; r.members[m.pod.UID] == m {
-			r.recount(m)
-		}
-	}
 }
 
 // settle records that the plan's work on a member is finished. In an aborted plan, an assumed member is settled only
@@ -380,20 +375,13 @@ func (r *Registry) finish(p *Plan) {
 	if p.settled < len(p.members) || p.doomed() {
 		return
 	}
-	for i := range p.members {
-		if uid := p.members[i].member.pod.UID; r.plans[uid] == p {
-			delete(r.plans, uid)
-		}
-	}
+	maps.DeleteFunc(r.left, func(_ types.UID, left *Plan) bool { return left == p })
 	g := p.gang
 	if g.plan == p {
 		g.plan = nil
 		r.enterPhase(g, Complete)
 		if !p.lost {
 			g.failures = 0
-		}
-		if p.lost { // released members may wait again
-			r.recountPlan(p)
 		}
 		if g.completeAt.IsZero() {
 			g.completeAt = r.now
@@ -417,7 +405,7 @@ func (r *Registry) Unwinding() bool {
 func (r *Registry) Unwinds(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.plans[uid]
+	p := r.planOf(uid)
 	return p != nil && p.aborted && p.member(uid).assumed
 }
 

@@ -258,7 +258,7 @@ func TestPlanLife(t *testing.T) {
 			})
 			got := map[string]int{}
 			for _, p := range s.work.Problem.Pods[""] {
-				got[s.work.Pods[p.ID].Name] = p.Class
+				got[s.work.Pods[p.Index].Name] = p.Class
 			}
 			if len(s.work.Classes) != 2 || got["a"] != got["c"] || got["a"] == got["b"] {
 				t.Errorf("%d classes, by pod %v", len(s.work.Classes), got)

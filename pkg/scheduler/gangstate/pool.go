@@ -12,8 +12,9 @@ import (
 // pod leaves: creating a new one for each replaced pod would cost time proportional to the tree. A gang therefore has at
 // most one such pool per profile.
 type pool struct {
-	ours bool // belongs to a profile of this scheduler; for other schedulers only pods is maintained
-	pods int  // number of pods that a plan may place
+	scheduler string
+	ours      bool // belongs to a profile of this scheduler; for other schedulers only pods is maintained
+	pods      int  // number of pods that a plan may place
 
 	usable *gang.Tally                // those pods by leaf, plus the pods that are already placed
 	units  units                      // the surplus sub-groups that these pods could form
@@ -30,8 +31,8 @@ type leafQueue struct {
 	place   int // in pool.order
 }
 
-func newPool(ours bool, n *numbers) *pool {
-	p := &pool{ours: ours}
+func newPool(scheduler string, ours bool, n *numbers) *pool {
+	p := &pool{scheduler: scheduler, ours: ours}
 	if !ours {
 		return p
 	}
@@ -67,21 +68,21 @@ func (r *Registry) queue(m *member, s share) {
 	if m.inPool != nil {
 		m.inPool.leave(m, n)
 		if !m.inPool.ours && m.inPool.pods == 0 {
-			delete(n.pools, m.poolName)
+			delete(n.pools, m.inPool.scheduler)
 		}
-		m.inPool, m.poolName = nil, ""
+		m.inPool = nil
 	}
 	if s.scheduler == "" {
 		return
 	}
 	p := n.pools[s.scheduler]
 	if p == nil {
-		if p = newPool(r.profiles.Has(s.scheduler), n); !p.ours && !s.has(isUsable) {
+		if p = newPool(s.scheduler, r.profiles.Has(s.scheduler), n); !p.ours && !s.has(isUsable) {
 			return
 		}
 		n.pools[s.scheduler] = p
 	}
-	m.inPool, m.poolName, m.pooled = p, s.scheduler, s
+	m.inPool, m.pooled = p, s
 	p.enter(m, n)
 }
 

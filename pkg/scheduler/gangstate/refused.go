@@ -62,7 +62,7 @@ func (r *Registry) Refused(uid types.UID, reason string, taught bool, now time.T
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.enter(now)
-	p := r.plans[uid]
+	p := r.planOf(uid)
 	if p == nil || p.open || p.aborted || p.member(uid).settled {
 		return true
 	}
@@ -77,7 +77,7 @@ func (r *Registry) Refused(uid types.UID, reason string, taught bool, now time.T
 // failed, on its node, so that Judge must be called with the reason; first: no member of the plan failed before.
 func (r *Registry) Return(uid types.UID, now time.Time) (e Effects, fails, first bool) {
 	r.mu.Lock()
-	if p := r.plans[uid]; p != nil && !p.open && !p.aborted && !p.member(uid).settled {
+	if p := r.planOf(uid); p != nil && !p.open && !p.aborted && !p.member(uid).settled {
 		fails, first = true, p.doom.reason == ""
 		r.refuse(p, uid, AbortUnprepared, "a member could not be placed or prepared", now)
 		p.doom.judged++
@@ -108,7 +108,7 @@ func (r *Registry) Judge(uid types.UID, taught bool, now time.Time) Effects {
 func (r *Registry) Doomed(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.plans[uid]
+	p := r.planOf(uid)
 	return p != nil && p.doomed() && p.doom.loop
 }
 
@@ -117,7 +117,7 @@ func (r *Registry) Doomed(uid types.UID) bool {
 func (r *Registry) Hold(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.plans[uid]
+	p := r.planOf(uid)
 	if p == nil || !p.doomed() {
 		return false
 	}
@@ -188,7 +188,7 @@ func (r *Registry) handedOut(p *Plan, now time.Time) {
 func (r *Registry) Beside(uid types.UID) (members map[types.UID]bool, beside []*corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.plans[uid]
+	p := r.planOf(uid)
 	if p == nil {
 		return nil, nil
 	}

@@ -18,7 +18,7 @@ func TestPlanThatWasRefused(t *testing.T) {
 		s := begin(t).group(podGroup().MinMember(4)).members("a", "b", "c", "d").leads("a")
 		var placements []placement.Placement
 		for _, p := range [][2]string{{"a", "m"}, {"b", "m"}, {"c", "n"}, {"d", "o"}} {
-			placements = append(placements, placement.Placement{Pod: placement.Pod{ID: p[0]}, Node: p[1]})
+			placements = append(placements, placementOf(s.work, p[0], p[1]))
 		}
 		plan, why := s.r.Commit(s.work, placements, s.now)
 		if plan == nil {

@@ -94,7 +94,7 @@ type Registry struct {
 
 	gangs   map[Key]*gangState
 	members map[types.UID]*member
-	plans   map[types.UID]*Plan // by member, from Commit until the member is bound or released
+	left    map[types.UID]*Plan // plans of pods that left their gang and have not been released
 
 	committing      *Plan                      // the one plan whose members are being handed out; nil = none
 	doomed          []*Plan                    // plans that will be aborted; some may have been aborted (refused.go)
@@ -128,7 +128,7 @@ func New() *Registry {
 		profiles: sets.New[string](),
 		gangs:    map[Key]*gangState{},
 		members:  map[types.UID]*member{},
-		plans:    map[types.UID]*Plan{},
+		left:     map[types.UID]*Plan{},
 		judging:  map[types.UID]*Plan{},
 		vanished: map[types.UID]time.Time{},
 		leftGang: map[types.UID]formerMember{},

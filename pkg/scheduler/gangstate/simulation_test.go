@@ -4,6 +4,7 @@ package gangstate
 
 import (
 	"fmt"
+	"maps"
 	"math/rand"
 	"os"
 	"slices"
@@ -1049,7 +1050,13 @@ func (s *simulation) check() {
 		checkNumbers(s, s.standby)
 	}
 	unwinding, inForce := 0, map[*Plan]bool{}
-	for uid, p := range r.plans {
+	for uid, p := range plans(r) {
+		if p == nil {
+			s.fail("the plan of %s is forgotten, and not over", uid)
+		}
+		if m := r.members[uid]; m != nil && m.gang.plan != nil && m.gang.plan != p && m.gang.plan.Has(uid) {
+			s.fail("%s is in the plan of its gang, and seems to be in another one", uid)
+		}
 		if p.gang.plan != p {
 			s.fail("the plan of %s is not that of its gang", uid)
 		}
@@ -1149,6 +1156,20 @@ func (s *simulation) check() {
 	}
 }
 
+// plans returns, by pod, the plans that are not over.
+func plans(r *Registry) map[types.UID]*Plan {
+	all := map[types.UID]*Plan{}
+	for _, g := range r.gangs {
+		if g.plan != nil {
+			for uid := range g.plan.places {
+				all[uid] = r.planOf(uid) // of a pod that left the gang this may be another plan
+			}
+		}
+	}
+	maps.Copy(all, r.left)
+	return all
+}
+
 // podsOf returns the pods of all leaves below the group.
 func podsOf(g *gang.Group, c gang.Counts) int {
 	if g.IsLeaf() {
@@ -1193,8 +1214,8 @@ func (s *simulation) settleDown() {
 		}
 		s.check()
 	}
-	if len(s.bindings) > 0 || s.cycle != nil || s.r.committing != nil || s.r.unwinding != 0 || len(s.r.plans) > 0 {
-		s.fail("not quiet: %d bindings, committing %v, unwinding %d, %d plans", len(s.bindings), s.r.committing, s.r.unwinding, len(s.r.plans))
+	if len(s.bindings) > 0 || s.cycle != nil || s.r.committing != nil || s.r.unwinding != 0 || len(plans(s.r)) > 0 {
+		s.fail("not quiet: %d bindings, committing %v, unwinding %d, %d plans", len(s.bindings), s.r.committing, s.r.unwinding, len(plans(s.r)))
 	}
 	for key, g := range s.r.gangs {
 		if g.tree == nil {
@@ -1244,9 +1265,9 @@ func (s *simulation) deleteAll() {
 	}
 	ranks := 0
 	s.r.ranks.Range(func(any, any) bool { ranks++; return true })
-	if n := len(s.r.gangs) + len(s.r.members) + len(s.r.plans) + len(s.r.vanished) + len(s.r.leftGang) + len(s.r.index.partials) + len(s.r.index.timers.items) + len(s.r.index.first.items) +
+	if n := len(s.r.gangs) + len(s.r.members) + len(s.r.left) + len(s.r.vanished) + len(s.r.leftGang) + len(s.r.index.partials) + len(s.r.index.timers.items) + len(s.r.index.first.items) +
 		len(s.r.index.units.of) + len(s.r.index.minimums.of) + len(s.r.index.minimums.count) + len(s.r.index.gated) + ranks; n > 0 {
 		s.fail("left: gangs %v, members %v, %d plans, vanished %v, leftGang %v, %d ranks, indices %+v",
-			s.r.Keys(), s.r.members, len(s.r.plans), s.r.vanished, s.r.leftGang, ranks, s.r.index)
+			s.r.Keys(), s.r.members, len(s.r.left), s.r.vanished, s.r.leftGang, ranks, s.r.index)
 	}
 }

@@ -123,11 +123,7 @@ func (s *story) commits(names ...string) *story {
 func (s *story) tryCommit(names ...string) (*Plan, string) {
 	var placements []placement.Placement
 	for _, n := range names {
-		for leaf, pods := range s.work.Problem.Pods {
-			if slices.ContainsFunc(pods, func(p placement.Pod) bool { return p.ID == n }) {
-				placements = append(placements, placement.Placement{Pod: placement.Pod{ID: n}, Leaf: leaf, Node: "n"})
-			}
-		}
+		placements = append(placements, placementOf(s.work, n, "n"))
 	}
 	return s.r.Commit(s.work, placements, s.now)
 }
@@ -232,8 +228,8 @@ func (s *story) wantAborted(want bool) *story {
 // wantQuiet checks that no plan is left.
 func (s *story) wantQuiet() *story {
 	s.t.Helper()
-	if s.r.unwinding != 0 || s.r.committing != nil || len(s.r.plans) != 0 {
-		s.t.Fatalf("unwinding %d, committing %v, plans %d; want none", s.r.unwinding, s.r.committing, len(s.r.plans))
+	if s.r.unwinding != 0 || s.r.committing != nil || len(plans(s.r)) != 0 {
+		s.t.Fatalf("unwinding %d, committing %v, plans %d; want none", s.r.unwinding, s.r.committing, len(plans(s.r)))
 	}
 	for _, g := range s.r.gangs {
 		if g.plan != nil {

@@ -55,9 +55,9 @@ func (g *gangState) noteUnits(p *Plan) {
 	for _, u := range g.begun {
 		u.quiet = false
 	}
-	for i := range p.members {
-		x := &p.members[i]
-		group := g.unitOf(p.tree.Group(x.leaf))
+	units := map[*gang.Group]*begunUnit{}
+	for leaf := range p.leaves {
+		group := g.unitOf(leaf)
 		if group == nil {
 			continue
 		}
@@ -70,7 +70,16 @@ func (g *gangState) noteUnits(p *Plan) {
 			g.begun[group.Name()] = u
 		}
 		if u != nil {
-			u.leaves[x.member.pod.UID] = x.leaf
+			units[leaf] = u
+		}
+	}
+	if len(units) == 0 {
+		return
+	}
+	for i := range p.members {
+		x := &p.members[i]
+		if u := units[x.leaf]; u != nil {
+			u.leaves[x.member.pod.UID] = x.leaf.Name()
 		}
 	}
 }

@@ -30,30 +30,51 @@ type Work struct {
 	Singles placement.Problem
 	Lacks   gang.Counts
 	Classes []*corev1.Pod // by class index: the first pod of the class
-	Pods    map[string]*corev1.Pod
+	Pods    []*corev1.Pod // by placement.Pod.Index: the waiting pods
+	members []*member     // likewise; must not be read without the lock
 }
 
 // Begin returns what the pod's cycle must plan, if the pod is its gang's leader and a plan may be made now. Otherwise
 // it returns nil and the reason.
 func (r *Registry) Begin(pod *corev1.Pod) (*Work, string) {
-	w, rows, g, why := r.begin(pod)
+	buffer := rowBuffers.Get().(*[]row)
+	defer func() {
+		clear(*buffer)
+		rowBuffers.Put(buffer)
+	}()
+	w, g, why := r.begin(pod, buffer)
 	if w == nil {
 		return nil, why
 	}
 	// The remaining work needs no lock.
-	slices.SortFunc(rows, func(a, b *row) int { return a.key.compare(&b.key) })
-	w.Pods = make(map[string]*corev1.Pod, len(rows))
-	classes := map[string]int{}
+	rows := inOrder(*buffer)
+	w.Pods, w.members = make([]*corev1.Pod, len(rows)), make([]*member, len(rows))
+	classes, class := map[string]int{}, -1
+	sizes := make([]int, len(w.Tree.Groups())+1) // by index of the leaf
 	for _, x := range rows {
-		class, ok := classes[x.class]
-		if !ok {
-			class = len(w.Classes)
-			classes[x.class] = class
-			w.Classes = append(w.Classes, x.pod)
+		sizes[x.leaf.Index()]++
+	}
+	pods := make([][]placement.Pod, len(sizes))
+	for i, x := range rows {
+		if i == 0 || x.class != rows[i-1].class { // mostly equal: no look-up
+			known := false
+			if class, known = classes[x.class]; !known {
+				class = len(w.Classes)
+				classes[x.class] = class
+				w.Classes = append(w.Classes, x.pod)
+			}
 		}
-		id := string(x.pod.UID)
-		w.Pods[id] = x.pod
-		w.Problem.Pods[x.leaf.Name()] = append(w.Problem.Pods[x.leaf.Name()], placement.Pod{ID: id, Class: class})
+		w.Pods[i], w.members[i] = x.pod, x.member
+		list := &pods[x.leaf.Index()]
+		if *list == nil {
+			*list = make([]placement.Pod, 0, sizes[x.leaf.Index()])
+		}
+		*list = append(*list, placement.Pod{ID: string(x.pod.UID), Index: i, Class: class})
+	}
+	for _, leaf := range w.Tree.Leaves() {
+		if list := pods[leaf.Index()]; list != nil {
+			w.Problem.Pods[leaf.Name()] = list
+		}
 	}
 	w.divide(g)
 	return w, ""
@@ -66,20 +87,21 @@ type standing struct {
 	torn     map[*gang.Group]bool        // partially bound sub-groups: can be completed; nil: the tree is not satisfied
 }
 
-// begin is the part of Begin that needs the lock.
-func (r *Registry) begin(pod *corev1.Pod) (*Work, []*row, standing, string) {
+// begin is the part of Begin that needs the lock. It copies the rows of the pods that may be planned to the buffer.
+func (r *Registry) begin(pod *corev1.Pod, buffer *[]row) (*Work, standing, string) {
+	*buffer = (*buffer)[:0]
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leading = true
 	m := r.members[pod.UID]
 	switch {
 	case m == nil:
-		return nil, nil, standing{}, "its PodGroup has not observed it yet"
+		return nil, standing{}, "its PodGroup has not observed it yet"
 	case m.gang.leader != pod.UID:
-		return nil, nil, standing{}, "another pod of the gang is the leader"
+		return nil, standing{}, "another pod of the gang is the leader"
 	case r.committing != nil:
 		r.again(m.gang)
-		return nil, nil, standing{}, "another gang is being committed"
+		return nil, standing{}, "another gang is being committed"
 	}
 	g := m.gang
 	profile := g.profile()
@@ -87,7 +109,7 @@ func (r *Registry) begin(pod *corev1.Pod) (*Work, []*row, standing, string) {
 	if state == gated {
 		r.enterPhase(g, Gated) // a leader is elected again when the gate ends
 		r.reindex(g)
-		return nil, nil, standing{}, "room grows, and minimums or surplus sub-groups go first"
+		return nil, standing{}, "room grows, and minimums or surplus sub-groups go first"
 	}
 	r.enterPhase(g, Planning)
 	g.yieldedAt, g.lost = time.Time{}, 0
@@ -98,21 +120,17 @@ func (r *Registry) begin(pod *corev1.Pod) (*Work, []*row, standing, string) {
 	}
 	r.reindex(g)
 	if state != ready {
-		return nil, nil, standing{}, "the gang is no longer complete"
+		return nil, standing{}, "the gang is no longer complete"
 	}
 	n := g.numbers
 	w := &Work{Gang: g.key, Task: task, Tree: g.tree, Priority: r.priority(g)}
 	w.Problem = placement.Problem{Tree: g.tree, Have: n.bound.Counts(), Bound: g.boundCounts(), Pods: map[string][]placement.Pod{}}
-	copied := make([]row, 0, n.waitingFor(profile))
-	rows := make([]*row, 0, n.waitingFor(profile))
-	kept := r.rooms.ofGang[g.key] > 0
+	pool, kept := n.pools[profile], r.rooms.ofGang[g.key] > 0
 	for i := range g.rows {
-		if x := &g.rows[i]; x.flags&isUsable != 0 && x.scheduler == profile {
-			copied = append(copied, *x)
-			row := &copied[len(copied)-1]
-			rows = append(rows, row)
+		if x := &g.rows[i]; x.flags&isUsable != 0 && x.pool == pool {
+			*buffer = append(*buffer, *x)
 			if kept && r.rooms.has(Owner{g.key, x.leaf.Name()}) {
-				row.class += "\x00" + x.leaf.Name() // only pods of this leaf may use the room that is kept for it
+				(*buffer)[len(*buffer)-1].class += "\x00" + x.leaf.Name() // only pods of this leaf may use the room that is kept for it
 			}
 		}
 	}
@@ -133,7 +151,7 @@ func (r *Registry) begin(pod *corev1.Pod) (*Work, []*row, standing, string) {
 			s.torn[group] = g.canComplete(group, profile)
 		}
 	}
-	return w, rows, s, ""
+	return w, s, ""
 }
 
 // divide assigns the pods to the parts of the work.
@@ -233,26 +251,28 @@ func (g *gangState) boundCounts() gang.Counts {
 // Reclass changes the classes of the waiting pods. classify receives the pods with their current classes, and returns
 // the class of each pod and, by class, one pod of it.
 func (w *Work) Reclass(classify func(pods []*corev1.Pod, classes []int) (of []int, first []*corev1.Pod)) {
-	var pods []*corev1.Pod
-	var classes []int
-	at := make(map[string]int, len(w.Pods)) // by pod ID: index in pods
-	each := func(visit func(p *placement.Pod)) {
-		for _, problem := range []placement.Problem{w.Problem, w.Singles} {
-			for _, leaf := range slices.Sorted(maps.Keys(problem.Pods)) {
-				for i := range problem.Pods[leaf] {
-					visit(&problem.Pods[leaf][i])
-				}
+	var lists [][]placement.Pod
+	for _, problem := range []placement.Problem{w.Problem, w.Singles} {
+		for _, leaf := range slices.Sorted(maps.Keys(problem.Pods)) {
+			lists = append(lists, problem.Pods[leaf])
+		}
+	}
+	pods, classes := make([]*corev1.Pod, 0, len(w.Pods)), make([]int, 0, len(w.Pods))
+	at := make([]int, len(w.Pods)) // by index of the pod: 1 + its index in pods; 0: not in it
+	for _, list := range lists {
+		for i := range list {
+			if p := &list[i]; at[p.Index] == 0 {
+				pods, classes = append(pods, w.Pods[p.Index]), append(classes, p.Class)
+				at[p.Index] = len(pods)
 			}
 		}
 	}
-	each(func(p *placement.Pod) {
-		if _, ok := at[p.ID]; !ok {
-			at[p.ID] = len(pods)
-			pods, classes = append(pods, w.Pods[p.ID]), append(classes, p.Class)
-		}
-	})
 	of, first := classify(pods, classes)
-	each(func(p *placement.Pod) { p.Class = of[at[p.ID]] })
+	for _, list := range lists {
+		for i := range list {
+			list[i].Class = of[at[list[i].Index]-1]
+		}
+	}
 	w.Classes = first
 }
 

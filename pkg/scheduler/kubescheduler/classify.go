@@ -140,11 +140,12 @@ func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods
 	for key := range v.nodes.selectors.count {
 		read[key] = true
 	}
-	seen := map[int]bool{} // pods with equal base have equal terms and constraints
-	allLabels := false
+	seen := map[int]bool{} // pods with equal base have equal terms and constraints, and as many claims
+	allLabels, claims := false, false
 	for i, pod := range pods {
-		if !seen[base[i]] {
+		if (i == 0 || base[i] != base[i-1]) && !seen[base[i]] {
 			seen[base[i]] = true
+			claims = claims || len(pod.Spec.ResourceClaims) > 0 || claimsOf(f, pod) != ""
 			termKeys(pod, read)
 			spreadLabels(pod, read)
 			allLabels = allLabels || v.hardSpread && len(pod.Spec.TopologySpreadConstraints) == 0
@@ -159,6 +160,8 @@ func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods
 	out := Classes{Of: make([]int, len(pods)), SharedClaims: sharedClaims(pods)}
 	index := map[identity]int{}
 	var b []byte
+	var last identity
+	class := -1
 	for i, pod := range pods {
 		if allLabels {
 			keys = slices.Sorted(maps.Keys(pod.Labels))
@@ -173,12 +176,18 @@ func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods
 			}
 			b = append(b, ',') // neither a key nor a value can contain a comma
 		}
-		id := identity{base[i], string(b), claimsOf(f, pod) + v.devicesOf(f, pod, out.SharedClaims)}
-		class, ok := index[id]
-		if !ok {
-			class = len(out.Pods)
-			index[id] = class
-			out.Pods, out.Size = append(out.Pods, pod), append(out.Size, 0)
+		claimed := ""
+		if claims {
+			claimed = claimsOf(f, pod) + v.devicesOf(f, pod, out.SharedClaims)
+		}
+		if class < 0 || base[i] != last.base || string(b) != last.labels || claimed != last.claims { // mostly equal: no look-up
+			last = identity{base[i], string(b), claimed}
+			known := false
+			if class, known = index[last]; !known {
+				class = len(out.Pods)
+				index[last] = class
+				out.Pods, out.Size = append(out.Pods, pod), append(out.Size, 0)
+			}
 		}
 		out.Of[i] = class
 		out.Size[class]++

@@ -122,12 +122,16 @@ func (w *ward) bind(leaf string, n int, pods ...*wrappers.PodWrapper) (marks map
 	var placements []placement.Placement
 	for _, p := range pods {
 		w.registry.SetPod(p.Obj(), start)
-		placements = append(placements, placement.Placement{Pod: placement.Pod{ID: string(p.Obj().UID)}, Leaf: leaf, Node: "n1"})
 	}
 	var work *gangstate.Work
 	for _, p := range pods {
 		if got, _ := w.registry.Begin(p.Obj()); got != nil {
 			work = got
+		}
+	}
+	for _, p := range work.Problem.Pods[leaf] {
+		if slices.ContainsFunc(pods, func(w *wrappers.PodWrapper) bool { return string(w.Obj().UID) == p.ID }) {
+			placements = append(placements, placement.Placement{Pod: p, Leaf: leaf, Node: "n1"})
 		}
 	}
 	plan, reason := w.registry.Commit(work, placements, start)
