@@ -26,6 +26,8 @@ const (
 	otherClaims
 	// nominationGone: a pod for which nodes kept room is gone, or its room is on another node.
 	nominationGone
+	// extenderAnswers: an HTTP extender for which plans waited has answered, or may be asked again.
+	extenderAnswers
 
 	allCauses = iota
 )

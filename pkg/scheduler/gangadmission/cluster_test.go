@@ -55,11 +55,12 @@ type cluster struct {
 	refuse  func(pod string) (post, ok bool)            // reaction to a binding: whether it is stored, and whether the answer is a success
 	answer  func(ctx context.Context, pod string) error // called before a binding reaches the API server
 	onPop   func(pod string)
-	onCycle func(pod string) bool                         // used by the plugin moody: whether the real cycle refuses the node
-	cycles  int                                           // of onCycle
-	prepare func(pod string) *fwk.Status                  // PreBind of the plugin moody
-	onNode  func(point, pod, node string) *fwk.Status     // what the plugin moody says about a node in real cycles, at Filter, Reserve and PreBind; nil: nothing
-	plugins func(p *kubeconfig.Plugins)                   // modifies the built-in profile
+	onCycle func(pod string) bool                     // used by the plugin moody: whether the real cycle refuses the node
+	cycles  int                                       // of onCycle
+	prepare func(pod string) *fwk.Status              // PreBind of the plugin moody
+	onNode  func(point, pod, node string) *fwk.Status // what the plugin moody says about a node in real cycles, at Filter, Reserve and PreBind; nil: nothing
+	plugins func(p *kubeconfig.Plugins)               // modifies the built-in profile
+	extends []kubeconfig.Extender
 	end     func(error)                                   // instead of ending the process; nil: the usual
 	wrap    func(framework.Framework) framework.Framework // wraps the profile before any pod is scheduled; nil: no wrapper
 }
@@ -122,6 +123,15 @@ func opinions(onNode func(point, pod, node string) *fwk.Status) clusterOption {
 			p.Reserve.Enabled = append(p.Reserve.Enabled, kubeconfig.Plugin{Name: "Moody"})
 			p.PreBind.Enabled = append(p.PreBind.Enabled, kubeconfig.Plugin{Name: "Moody"})
 		}
+	}
+}
+
+// extended is the option of a cluster with an extender that filters.
+func extended(e *fakeapi.Extender, change func(*kubeconfig.Extender)) clusterOption {
+	return func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
+		extender := kubeconfig.Extender{URLPrefix: e.Serve(c.t), FilterVerb: "filter", NodeCacheCapable: true, Weight: 1}
+		change(&extender)
+		c.extends = append(c.extends, extender)
 	}
 }
 
@@ -218,7 +228,7 @@ func newCluster(t testing.TB, options ...clusterOption) *cluster {
 	t.Cleanup(broadcaster.Shutdown)
 	c.sched, err = scheduler.New(ctx, slowClient{c.client, c}, informers, nil, schedulerprofile.NewRecorderFactory(broadcaster),
 		scheduler.WithComponentConfigVersion(cfg.APIVersion), scheduler.WithProfiles(cfg.Profiles...),
-		scheduler.WithKubeConfig(&rest.Config{Host: url}),
+		scheduler.WithKubeConfig(&rest.Config{Host: url}), scheduler.WithExtenders(c.extends...),
 		scheduler.WithPodInitialBackoffSeconds(1), scheduler.WithPodMaxBackoffSeconds(1),
 		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{GateName: c.gangs.NewGate, Name: c.gangs.NewAdmission,
 			"Moody": func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return moody{c}, nil }}))

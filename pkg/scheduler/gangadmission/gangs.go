@@ -48,6 +48,7 @@ type Gangs struct {
 	registry  *gangstate.Registry
 	binds     *bindLimiter
 	refusals  *kubescheduler.Refusals
+	extenders *kubescheduler.Extenders
 	released  released
 	explained explained
 	claims    allocations
@@ -83,12 +84,13 @@ func New() *Gangs {
 			klog.Background().Error(err, "muster: ending the process")
 			klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 		},
-		registry: gangstate.New(),
-		refusals: kubescheduler.NewRefusals(),
-		leading:  make(chan struct{}),
-		handles:  map[string]fwk.Handle{},
-		gates:    gates{pods: map[types.UID]*corev1.Pod{}},
-		gated:    sets.New[string](),
+		registry:  gangstate.New(),
+		refusals:  kubescheduler.NewRefusals(),
+		extenders: kubescheduler.NewExtenders(),
+		leading:   make(chan struct{}),
+		handles:   map[string]fwk.Handle{},
+		gates:     gates{pods: map[types.UID]*corev1.Pod{}},
+		gated:     sets.New[string](),
 	}
 }
 
@@ -112,6 +114,7 @@ func (g *Gangs) Attach(sched *scheduler.Scheduler) error {
 	}
 	g.wakeups = newWakeups(g.clock, kubescheduler.NewShapes(sched), g.registry)
 	g.wakeups.reserved = g.reserved
+	g.extenders.Answered = g.wakeups.extenderAnswered
 	g.wakeups.queue = kubescheduler.Attach(sched, memberSource{g}, kubescheduler.QueueHooks{
 		Gated: g.admits, Observe: g.wakeups.observe, WaitsForRoom: g.wakeups.waitsForRoom, Gone: g.wakeups.gone,
 	})

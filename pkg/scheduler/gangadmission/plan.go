@@ -14,6 +14,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
@@ -49,6 +50,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	expired := func() bool { return pl.gangs.clock.Now().After(deadline) }
 	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.framework, nodes, work.Classes,
 		kubescheduler.Options{Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Pods: sizes, SharedClaims: shared, Now: start, Expired: expired,
+			Extenders: pl.gangs.extenders, Waited: func(d time.Duration) { deadline = deadline.Add(d) },
 			Reserved: pl.gangs.reserved(), Asker: kubescheduler.Asker{Gang: work.Gang, Priority: work.Priority}, Leaves: work.Leaves()})
 	if err != nil {
 		logger.Error(err, "Planning failed")
@@ -56,12 +58,16 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		return false
 	}
 	placements, refusal, cut := pl.place(work, snapshot, expired)
+	extender, partial := snapshot.ExtenderFailure()
 	if refusal != nil {
+		if extender != nil {
+			refusal = &podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: message.Shorten(extender.Message, message.MaxCondition)}
+		}
 		freeOwn(ctx, pl.framework, work.Pods...)
 		pl.refuse(logger, work, *refusal, attempt{
 			problem: work.Problem, classes: work.Classes, roomDecides: snapshot.RoomDecides,
 			nodes: nodes, task: work.Task, priority: work.Priority,
-			took: pl.gangs.clock.Since(start), cut: cut,
+			took: pl.gangs.clock.Since(start), cut: (cut || partial) && extender == nil, extender: extender,
 		})
 		if until := snapshot.KnownUntil(); !until.IsZero() {
 			pl.gangs.retryAt(until, work.Gang)

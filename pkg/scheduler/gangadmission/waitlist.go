@@ -65,7 +65,7 @@ type parkedGang struct {
 	causes  causes    // causes of events, other than more room, that may help
 	lacked  bool      // the necessary condition has not held since the gang was refused
 	woken   time.Time // when the gang was woken; zero: not woken since it was refused
-	notYet  time.Time // when an attempt that was cut short is continued, unless an event comes before
+	notYet  time.Time // when the attempt is continued or repeated, unless an event comes before
 	parked  time.Time // when it was refused
 	unit    bool      // the refused attempt was for a surplus sub-group
 	fits    []int     // by need: how many pods fitted when the necessary condition was evaluated last; nil: never
@@ -101,8 +101,10 @@ type refused struct {
 	priority int32
 	// took is the time of the scheduling loop that the attempt used.
 	took time.Duration
-	// cut: the attempt ended for lack of time and will be continued.
-	cut bool
+	// cut: the attempt ended for lack of time and will be continued. again: it is repeated then without an event; zero:
+	// it is not.
+	cut   bool
+	again time.Time
 	// recheck: an event occurred during the attempt that it may not have seen.
 	recheck bool
 	// unit: the attempt was for a surplus sub-group. single: it was for single surplus pods; a sub-group that was
@@ -157,7 +159,7 @@ func (l *waitlist) park(key gangstate.Key, r refused) {
 	if other := l.beside[key]; other != nil && !r.single {
 		l.forget(other)
 	}
-	if r.cut {
+	if w.notYet = r.again; r.cut {
 		w.notYet = now.Add(max(minPause, sliceShare*r.took))
 	}
 	l.gangs[key] = w
@@ -174,7 +176,7 @@ func (l *waitlist) park(key gangstate.Key, r refused) {
 			l.others[cause][w] = struct{}{}
 		}
 	}
-	if r.cut {
+	if !w.notYet.IsZero() {
 		l.paused[w] = struct{}{}
 	}
 	if r.recheck && !w.lacked {

@@ -89,6 +89,12 @@ func (w *wakeups) note(c causes) {
 	}
 }
 
+// extenderAnswered records that a plan need not wait for an HTTP extender any longer.
+func (w *wakeups) extenderAnswered() {
+	w.during.Or(uint32(extenderAnswers))
+	w.note(extenderAnswers)
+}
+
 // attemptBegins is called when a pod is popped, before its cycle takes its snapshot.
 func (w *wakeups) attemptBegins() { w.during.Store(0) }
 
@@ -207,6 +213,9 @@ type attempt struct {
 	priority int32
 	took     time.Duration
 	cut      bool
+	// extender: it was refused for lack of the answer of an HTTP extender, and no other event than that helps; nil: it
+	// was not.
+	extender *kubescheduler.ExtenderFailure
 }
 
 // maxShapes bounds the shapes that are tracked for one gang. Omitting a shape can only cause unnecessary attempts.
@@ -268,6 +277,9 @@ func (w *wakeups) park(logger klog.Logger, a attempt) ready {
 	}
 	if r.causes&boundPod != 0 && !slices.ContainsFunc(a.classes, dependsOnBound) {
 		r.causes &^= boundPod
+	}
+	if a.extender != nil {
+		r.causes, r.again = extenderAnswers, a.extender.Until
 	}
 	r.release = func() {
 		for _, s := range shapes {

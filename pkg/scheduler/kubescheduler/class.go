@@ -56,6 +56,7 @@ type class struct {
 	limits      map[int]limit       // by node: how many more pods the real cycles accept; nil: no limit is known
 	limitsUntil time.Time           // when the first of the limits expires
 	plannedOn   map[int]int         // by node: planned pods; maintained if limits is not nil
+	notExtended map[int]string      // by node: why the extenders do not take the class there
 	known       *filterResults      // nil: not judged yet
 	scan        scan                // over all nodes
 	scans       map[string]*scan    // by domain

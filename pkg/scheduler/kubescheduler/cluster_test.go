@@ -39,6 +39,12 @@ type cluster struct {
 
 func newCluster(t testing.TB, objects ...runtime.Object) *cluster {
 	t.Helper()
+	return newClusterWith(t, nil, objects...)
+}
+
+// newClusterWith returns a cluster whose scheduler has extenders.
+func newClusterWith(t testing.TB, extenders []config.Extender, objects ...runtime.Object) *cluster {
+	t.Helper()
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
 	t.Cleanup(cancel)
 	var versioned kubeschedulerconfigv1.KubeSchedulerConfiguration
@@ -51,7 +57,7 @@ func newCluster(t testing.TB, objects ...runtime.Object) *cluster {
 	informers := scheduler.NewInformerFactory(client, 0)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
 	t.Cleanup(broadcaster.Shutdown)
-	sched, err := scheduler.New(ctx, client, informers, nil, profile.NewRecorderFactory(broadcaster), scheduler.WithProfiles(cfg.Profiles...))
+	sched, err := scheduler.New(ctx, client, informers, nil, profile.NewRecorderFactory(broadcaster), scheduler.WithProfiles(cfg.Profiles...), scheduler.WithExtenders(extenders...))
 	if err != nil {
 		t.Fatal(err)
 	}

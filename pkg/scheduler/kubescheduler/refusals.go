@@ -17,8 +17,8 @@ import (
 )
 
 // Refusals stores what nodes refused in real cycles although a plan expected otherwise: by class of pods and node, how
-// many such pods the node accepted. Plans do not see everything that a cycle does, for example HTTP extenders,
-// plugins that reserve or prepare, and devices that planned siblings will allocate. Safe for concurrent use.
+// many such pods the node accepted. Plans do not see everything that a cycle does, for example plugins that
+// reserve or prepare, and devices that planned siblings will allocate. Safe for concurrent use.
 //
 // A refusal is valid as long as the node, its pods and its devices are as they were, but not longer than KnownFor.
 // (The generation of a NodeInfo is not suitable to find changes, because an aborted plan changes it.)

@@ -336,6 +336,6 @@ var roomPlugins = sets.New(names.NodeUnschedulable, names.NodeName, names.TaintT
 func (w *Snapshot) RoomDecides(index int) (decides, counted bool) {
 	c := w.classes[index]
 	counted = c.devices == nil && c.skip.Has(names.DynamicResources) || !w.cache.enabled(names.DynamicResources)
-	decides = c.refuse == nil && c.limits == nil && c.devices == nil && !slices.ContainsFunc(w.cache.filters, func(name string) bool { return !roomPlugins.Has(name) && !c.skip.Has(name) })
+	decides = c.refuse == nil && c.limits == nil && c.devices == nil && len(w.inquiry.interested(c.info.Pod)) == 0 && !slices.ContainsFunc(w.cache.filters, func(name string) bool { return !roomPlugins.Has(name) && !c.skip.Has(name) })
 	return decides, counted
 }

@@ -48,6 +48,7 @@ type Snapshot struct {
 	classes []*class
 	placed  []placed
 	expired func() bool
+	inquiry *inquiry
 	asked   int // nodes visited; the time is checked every 32 nodes
 	over    bool
 
@@ -75,6 +76,10 @@ type Options struct {
 	// on a node for a plan that was aborted; nil: none is.
 	Refusals *Refusals
 	Unwinds  func(types.UID) bool
+	// Extenders asks the HTTP extenders of the profile; nil: one without a memory. Waited is called when it has waited
+	// for them; nil: nobody is told.
+	Extenders *Extenders
+	Waited    func(time.Duration)
 	// Reserved is the room that is kept for replacement pods; nil: none. Asker is the gang that is planned, Leaves
 	// are the leaves of the classes. Room kept for a leaf of the gang is available only to the classes of that leaf.
 	Reserved *Reserved
@@ -111,6 +116,10 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 	if opts.Unwinds == nil {
 		opts.Unwinds = func(types.UID) bool { return false }
 	}
+	if opts.Extenders == nil {
+		opts.Extenders = NewExtenders()
+	}
+	w.inquiry = &inquiry{of: opts.Extenders, list: f.Extenders(), gang: opts.Asker.Gang, logger: w.logger, tell: opts.Waited}
 	devices := devicesOf(f)
 	for i, pod := range classes {
 		pods := 2
@@ -213,7 +222,7 @@ func (w *Snapshot) barred(c *class, i int) string {
 	if l, ok := c.limits[i]; ok && l.accepted == 0 {
 		return l.why
 	}
-	return ""
+	return c.notExtended[i]
 }
 
 // conflict checks constraints that a filter skipped at PreFilter does not evaluate: planned pods whose required
@@ -390,7 +399,9 @@ func (w *Snapshot) judge(c *class) {
 		return
 	}
 	c.known = w.resultsOf(c)
-	c.scan.order = w.rankingOf(c).order
+	r := w.rankingOf(c)
+	c.scan.order = r.order
+	w.askExtenders(c, r)
 }
 
 // scanOf returns the nodes of the domain that take the class, best first. It returns false if there are none.

@@ -36,8 +36,8 @@ func TestPluginOfASite(t *testing.T) {
 	c.untilAdmitted("fits")
 }
 
-// Nodes that refuse pods in real cycles only (docs/decisions, G18): an HTTP extender, a plugin at Reserve and at
-// PreBind. A gang that fits on the others starts, and the devices of its pods are those of their nodes.
+// Nodes that refuse pods (docs/decisions, G18): in an HTTP extender; and in real cycles only, at Reserve and at PreBind. A
+// gang that fits on the others starts, and the devices of its pods are those of their nodes.
 func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
 	const nodes, perNode, size = 12, 2, 8
 	c := newCluster(t, nodes)

@@ -393,7 +393,8 @@ const (
 	ReasonBackingOff Reason = "BackingOff"
 	// ReasonBinding: a plan for the whole minimum is being bound.
 	ReasonBinding Reason = "Binding"
-	// ReasonSchedulerError: an error inside the scheduler or of the API server.
+	// ReasonSchedulerError: an error inside the scheduler, of the API server or of
+	// an HTTP extender.
 	ReasonSchedulerError Reason = "SchedulerError"
 )
 
