@@ -4,6 +4,7 @@ package gangadmission
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -26,15 +27,25 @@ import (
 func asIs(*kubeconfig.Extender) {}
 
 // managesWidgets limits an extender to pods that request widgets.
-func managesWidgets(e *kubeconfig.Extender) {
-	e.ManagedResources = []kubeconfig.ExtenderManagedResource{{Name: "example.com/widgets", IgnoredByScheduler: true}}
+func managesWidgets(e *kubeconfig.Extender) { manages("example.com/widgets")(e) }
+
+func manages(name string) func(e *kubeconfig.Extender) {
+	return func(e *kubeconfig.Extender) {
+		e.ManagedResources = []kubeconfig.ExtenderManagedResource{{Name: name, IgnoredByScheduler: true}}
+	}
 }
 
 // withWidgets creates a gang of n pods that request a widget each.
-func (c *cluster) withWidgets(gang string, n int) {
+func (c *cluster) withWidgets(gang string, n int) { c.with(gang, n, "example.com/widgets") }
+
+// with creates a gang of n pods that request one of each of these resources.
+func (c *cluster) with(gang string, n int, names ...corev1.ResourceName) {
 	c.groups.Put(wrappers.MakePodGroup(gang, "ml").UID(gang).Generation(1).MinMember(int32(n)).Obj())
 	for _, pod := range members(gang, n) {
-		c.pod(pod.Resource("example.com/widgets", resource.MustParse("1")))
+		for _, name := range names {
+			pod.Resource(name, resource.MustParse("1"))
+		}
+		c.pod(pod)
 	}
 }
 
@@ -112,6 +123,84 @@ func TestHangingExtender(t *testing.T) {
 	c.wholeOf("hung", 2).wholeOf("behind", 2)
 	if took := time.Since(began); took > 3*time.Second {
 		t.Errorf("started %s after the answer", took)
+	}
+}
+
+// An extender that answers a plan and then hangs in the cycle of a member: the plan is aborted after the timeout, and the
+// gang starts in a later one.
+func TestExtenderThatHangsInACycle(t *testing.T) {
+	t.Parallel()
+	hold, hung := make(chan struct{}), atomic.Int32{}
+	extender := &fakeapi.Extender{Answer: func(_ string, pod *corev1.Pod, nodes []string) any {
+		if len(nodes) == 1 && pod.Name == "a-1" && hung.Add(1) == 1 {
+			<-hold
+		}
+		return fakeapi.Accepted(nodes, func(string) string { return "" })
+	}}
+	c := newCluster(t, extended(extender, func(e *kubeconfig.Extender) {
+		managesWidgets(e)
+		e.HTTPTimeout.Duration = 300 * time.Millisecond
+	}))
+	t.Cleanup(func() { close(hold) })
+	c.node(wrappers.MakeNode("n0").GPUs(1)).node(wrappers.MakeNode("n1").GPUs(1)).run()
+	c.withWidgets("a", 2)
+	began := time.Now()
+	c.wholeOf("a", 2)
+	if took := time.Since(began); hung.Load() < 2 || took > 5*time.Second {
+		t.Errorf("started after %s and %d questions about a-1", took, hung.Load())
+	}
+}
+
+// Whatever extenders do at first, every gang starts when they work, and those that they do not manage start at once.
+func TestGangsOutliveTheirExtenders(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			const timeout = 400 * time.Millisecond
+			r := rand.New(rand.NewPCG(seed, 20))
+			var options []clusterOption
+			for _, name := range []string{"example.com/a", "example.com/b"} {
+				var moods []int
+				for range r.IntN(7) {
+					moods = append(moods, r.IntN(4))
+				}
+				requests := atomic.Int32{}
+				extender := &fakeapi.Extender{Answer: func(_ string, _ *corev1.Pod, nodes []string) any {
+					if k := int(requests.Add(1)) - 1; k < len(moods) {
+						switch moods[k] {
+						case 0:
+							time.Sleep(2 * timeout) // too late
+						case 1:
+							time.Sleep(timeout * 3 / 4) // slow
+						case 2:
+							return http.StatusServiceUnavailable
+						default:
+							return "no JSON"
+						}
+					}
+					return fakeapi.Accepted(nodes, func(string) string { return "" })
+				}}
+				options = append(options, extended(extender, func(e *kubeconfig.Extender) {
+					manages(name)(e)
+					e.HTTPTimeout.Duration = timeout
+				}))
+			}
+			c := newCluster(t, options...)
+			for i := range 4 {
+				c.node(wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(16))
+			}
+			c.run()
+			for i := range 9 {
+				c.with(fmt.Sprintf("g%d", i), 2, [][]corev1.ResourceName{{"example.com/a"}, {"example.com/b"}, {"example.com/a", "example.com/b"}}[i%3]...)
+			}
+			c.gang("free", 2).wholeOf("free", 2)
+			began := time.Now()
+			for i := range 9 {
+				c.wholeOf(fmt.Sprintf("g%d", i), 2)
+			}
+			t.Logf("all started after %s", time.Since(began).Round(time.Millisecond))
+		})
 	}
 }
 
