@@ -164,7 +164,7 @@ func (s *scheduler) seePod(c Change, now time.Time) bool {
 // wake makes every refused gang eligible again, because there may be room.
 func (s *scheduler) wake(now time.Time) {
 	s.quiet = false
-	s.effects(s.registry.Wake(s.registry.Keys(), now))
+	s.effects(s.registry.Changed(nil, []gangstate.Topic{gangstate.Anything}, gangstate.Key{}, now))
 }
 
 // tick runs what is due, and deletes the pods of partial gangs that are to be released.
@@ -229,7 +229,7 @@ func (s *scheduler) attempt(work *gangstate.Work, now time.Time) error {
 	world.keep(rooms, work)
 	placements, refusal := place(work, world)
 	if refusal != nil {
-		s.effects(s.registry.Refuse(work.Gang, *refusal, now))
+		s.effects(s.registry.Refuse(work.Gang, *refusal, gangstate.Wait{}, now))
 		return nil
 	}
 	plan, why := s.registry.Commit(work, placements, now)

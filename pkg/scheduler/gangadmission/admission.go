@@ -26,9 +26,6 @@ type Admission struct {
 	framework   framework.Framework
 	args        *config.GangAdmissionArgs
 	filterCache *kubescheduler.FilterCache // used only by the scheduling loop
-	tried       map[gangstate.Key]int      // choices tried by an attempt that was cut short; used only by the scheduling loop
-	// triedLimit is the number of entries in tried at which keepTried drops unneeded ones.
-	triedLimit int
 }
 
 var (

@@ -18,6 +18,7 @@ import (
 	schedulercache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -85,7 +86,7 @@ func TestGangThatIsIncompleteAgainKeepsNoRoom(t *testing.T) {
 	})
 	c.deletePod("filler")
 	c.wholeOf("young", 1)
-	c.eventually("nothing kept of gangs that do not wait", func() bool { return c.gangs.wakeups.list.len() == 0 })
+	c.eventually("nothing kept of gangs that do not wait", func() bool { return c.gangs.registry.Waiting() == 0 })
 }
 
 func TestRoomThatIsFreedDuringTheAttemptAndReportedAfterItIsNotLost(t *testing.T) {
@@ -105,15 +106,20 @@ func TestRoomThatIsFreedDuringTheAttemptAndReportedAfterItIsNotLost(t *testing.T
 	}
 	w := c.gangs.wakeups
 	w.attemptBegins()
+	pod := big("a", 1)[0].UID("a-0").Obj()
+	r, now := c.gangs.registry, time.Now()
+	r.SetGroup(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(1).Obj(), now)
+	r.SetPod(pod, now)
 	park := func(nodes []fwk.NodeInfo) bool {
-		pod := big("a", 1)[0].Obj()
-		w.park(klog.Background(), attempt{
+		c.eventually("gang planned", func() bool { // starts when the informers have synced
+			work, _ := r.Begin(pod)
+			return work != nil
+		})
+		e := w.refuse(klog.Background(), attempt{
 			key: key("a"), classes: []*corev1.Pod{pod}, roomDecides: func(int) (bool, bool) { return true, true }, task: gangstate.Refill,
 			problem: placement.Problem{}, nodes: nodes,
-		})
-		w.list.mu.Lock()
-		defer w.list.mu.Unlock()
-		return !w.list.gangs[key("a")].woken.IsZero()
+		}, podgroup.Refusal{Reason: "full"})
+		return len(e.Activate) > 0
 	}
 	if park(nodes) {
 		t.Error("tried again although nothing has happened")
@@ -134,58 +140,10 @@ func TestManyShapesAreAllWaitedFor(t *testing.T) {
 	for i := range maxShapes + 1 {
 		a.classes = append(a.classes, wrappers.MakePod(fmt.Sprint("a-", i), "ml").Gang("a").GPUs(int64(i+1)).Obj())
 	}
-	w.park(klog.Background(), a)
-	if got := w.list.gangs[key("a")].causes; got != anything&^boundPod {
-		t.Errorf("causes %05b, want any event but a bound pod to wake a gang of which not all shapes are counted", got)
+	what := w.waitAfter(klog.Background(), a, time.Now())
+	if diff := cmp.Diff((anything &^ boundPod).topics(), what.Topics); diff != "" {
+		t.Errorf("want any event but a bound pod to wake a gang of which not all shapes are counted (-want +got):\n%s", diff)
 	}
-}
-
-func TestSubGroupWaitsBesideSinglePods(t *testing.T) {
-	t.Parallel()
-	s := newWaitScene(t)
-	large, small := &fakeRoom{}, &fakeRoom{}
-	released := 0
-	surplus := func(r *fakeRoom, unit bool) refused {
-		return refused{needs: []need{{room: r}}, mayFit: func() bool { return r.fits > 0 }, unit: unit, single: !unit, release: func() { released++ }}
-	}
-	s.l.park(key("a"), surplus(large, true))
-	s.l.park(key("a"), surplus(small, false))
-	if got := s.l.len(); got != 1 {
-		t.Errorf("%d gangs wait, want 1", got)
-	}
-	large.fits = 1
-	s.wakes([]room{large}, moreRoom, "a")
-	small.fits = 1
-	s.wakes([]room{small, large}, moreRoom, "a")
-	s.l.leaveSingle(key("a"))
-	if got := s.l.len(); got != 1 || released != 1 {
-		t.Errorf("%d gangs wait and %d conditions are released, want the sub-group to wait on", got, released)
-	}
-	s.l.park(key("a"), surplus(small, false))
-	s.l.park(key("a"), refused{})
-	if got := len(s.l.of(key("a"))); got != 1 || released != 3 {
-		t.Errorf("%d conditions are left and %d released, want that of the minimum alone", got, released)
-	}
-	s.l.leave(key("a"))
-	if n := s.l.entries(); n != 0 {
-		t.Errorf("%d entries are left", n)
-	}
-}
-
-func TestLostWakeUpIsRepeatedWithinASecond(t *testing.T) {
-	t.Parallel()
-	s := newWaitScene(t)
-	r := &fakeRoom{}
-	s.l.park(key("a"), refused{needs: []need{{r, 1}}})
-	s.l.park(gangstate.Key{Namespace: "ml", Name: "b"}, refused{})
-	r.fits = 1
-	s.wakes(nil, 0)
-	s.l.forgetful(1)
-	s.wakes(nil, 0, "a")
-	s.after(longest)
-	s.l.leave(key("a"))
-	s.l.forgetful(longest * 2)
-	s.wakes(nil, 0, "b")
 }
 
 func TestRoomKeptForAPodThatIsBoundElsewhereIsReported(t *testing.T) {
@@ -272,28 +230,5 @@ func TestPreparationThatBeginsAfterTheAbortIsCancelled(t *testing.T) {
 	defer c.gangs.unwinds.mu.Unlock()
 	if got := len(c.gangs.unwinds.pods); got != 0 {
 		t.Errorf("%d pods are to be cancelled, want none", got)
-	}
-}
-
-// TestIdleGangsClaimNothing: a gang that was woken for room, and is deleted before its attempt, does not keep the room.
-func TestIdleGangsClaimNothing(t *testing.T) {
-	t.Parallel()
-	s := newWaitScene(t)
-	queue := s.l.queue.(*byName)
-	r := &fakeRoom{}
-	for _, k := range []gangstate.Key{key("a"), key("b"), key("c")} {
-		s.l.park(k, refused{needs: []need{{r, 2}}})
-	}
-	r.fits = 2
-	s.wakes([]room{r}, moreRoom, "a")
-	s.wakes([]room{r}, moreRoom)
-	queue.idle = []gangstate.Key{key("a"), key("unknown")}
-	s.wakes([]room{r}, moreRoom, "b")
-	if s.l.leaveIdle([]gangstate.Key{key("a"), key("b"), key("unknown")}) || s.l.len() != 2 {
-		t.Errorf("%d gangs wait, want two, and the idle one gone already", s.l.len())
-	}
-	queue.idle = append(queue.idle, key("c"))
-	if !s.l.leaveIdle(s.l.keys()) || s.l.len() != 1 {
-		t.Errorf("%d gangs wait, want one", s.l.len())
 	}
 }

@@ -3,10 +3,10 @@
 package gangadmission
 
 import (
-	"iter"
-
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 )
 
 // causes is a set of kinds of events that may help a refused gang.
@@ -28,19 +28,19 @@ const (
 	nominationGone
 	// extenderAnswers: an HTTP extender for which plans waited has answered, or may be asked again.
 	extenderAnswers
-
-	allCauses = iota
 )
 
-// each returns the index of every cause in the set.
-func (c causes) each() iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for i := range allCauses {
-			if c&(1<<i) != 0 && !yield(i) {
-				return
-			}
+// topics returns the topic of each cause in the set.
+func (c causes) topics() []gangstate.Topic {
+	var out []gangstate.Topic
+	for left := c; left != 0; left &= left - 1 {
+		if one := left & -left; one == nominationGone {
+			out = append(out, gangstate.Anything)
+		} else {
+			out = append(out, one)
 		}
 	}
+	return out
 }
 
 // anything contains every cause. It is used for gangs with pods that are filtered by more than the free resources of

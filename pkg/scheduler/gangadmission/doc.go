@@ -9,7 +9,7 @@
 //
 // Attach adds the parts that need access to the scheduler itself: a queue that keeps gated pods out of the stock
 // queue, a loop that schedules the members of a plan consecutively, and wake-ups based on what a refused gang lacks
-// (wakeups.go, waitlist.go). It is required.
+// (wakeups.go; the gangs wait in gangstate). It is required.
 //
 // The extension points are methods of GangGate (gate.go) and GangAdmission (admission.go, bind.go). The decisions
 // are made in gangstate (which gang is next), placement (which nodes) and kubescheduler (the results of the stock

@@ -112,8 +112,7 @@ func (g *Gangs) Attach(sched *scheduler.Scheduler) error {
 			return err
 		}
 	}
-	g.wakeups = newWakeups(g.clock, kubescheduler.NewShapes(sched), g.registry)
-	g.wakeups.reserved = g.reserved
+	g.wakeups = newWakeups(g.clock, kubescheduler.NewShapes(sched), g.registry, g.reserved)
 	g.extenders.Answered = g.wakeups.extenderAnswered
 	g.wakeups.queue = kubescheduler.Attach(sched, memberSource{g}, kubescheduler.QueueHooks{
 		Gated: g.admits, Observe: g.wakeups.observe, WaitsForRoom: g.wakeups.waitsForRoom, Gone: g.wakeups.gone,
@@ -171,7 +170,7 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 	} else if !reflect.DeepEqual(g.args, args) {
 		return nil, fmt.Errorf("profile %s: arguments of %s differ from those of another profile; the profiles of one scheduler share one core, make them equal", h.ProfileName(), Name)
 	}
-	return &Admission{gangs: g, registry: g.registry, handle: h, framework: f, args: g.args, filterCache: kubescheduler.NewFilterCache(), tried: map[gangstate.Key]int{}}, nil
+	return &Admission{gangs: g, registry: g.registry, handle: h, framework: f, args: g.args, filterCache: kubescheduler.NewFilterCache()}, nil
 }
 
 // apply performs the actions that the registry requested. It must not be called while holding a lock that PreEnqueue
@@ -194,10 +193,7 @@ func (g *Gangs) wakeReady(logger klog.Logger, before gangstate.Key) {
 }
 
 func (g *Gangs) wake(logger klog.Logger, r ready) {
-	if len(r.gangs) > 0 {
-		g.apply(logger, g.registry.Wake(r.gangs, g.clock.Now()))
-		g.wakeups.leaveIdle(r.gangs)
-	}
+	g.apply(logger, r.effects)
 	g.activate(logger, r.pods)
 }
 
@@ -217,8 +213,13 @@ func (g *Gangs) refuseWithoutNodes(ctx context.Context, pod *corev1.Pod) {
 		return
 	}
 	a := attempt{key: work.Gang, problem: work.Problem, classes: work.Classes, roomDecides: func(int) (bool, bool) { return true, true }, task: work.Task}
-	g.wake(logger, g.wakeups.park(logger, a))
-	g.apply(logger, g.registry.Refuse(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "the cluster has no nodes"}, g.clock.Now()))
+	g.refuse(logger, a, podgroup.Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "the cluster has no nodes"})
+}
+
+// refuse records why there is no plan, and which changes make another attempt worthwhile.
+func (g *Gangs) refuse(logger klog.Logger, a attempt, why podgroup.Refusal) {
+	g.apply(logger, g.wakeups.refuse(logger, a, why))
+	g.wakeReady(logger, gangstate.Key{})
 }
 
 // leads records that the scheduling loop runs in this process.
@@ -292,10 +293,3 @@ func (s memberSource) Unwinding() bool {
 
 // isMember reports whether the pod belongs to a gang (docs/decisions, G1).
 func isMember(pod *corev1.Pod) bool { return pod.Annotations[v2alpha2.PodGroupAnnotation] != "" }
-
-// retryAt retries a refused gang when what a node refused is no longer known.
-func (g *Gangs) retryAt(at time.Time, key gangstate.Key) {
-	g.clock.AfterFunc(at.Sub(g.clock.Now()), func() {
-		g.apply(klog.Background(), g.registry.Retry(key, g.clock.Now()))
-	})
-}

@@ -3,6 +3,7 @@
 package gangadmission
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand"
 	"os"
@@ -22,7 +23,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// orderScene is the scheduling loop of one profile as a model: the real registry and list of waiting gangs, racks with
+// orderScene is the scheduling loop of one profile as a model: the real registry with its list of waiting gangs, racks with
 // places, and gangs that need their places in one rack or anywhere. It is not concurrent: an attempt is one step, and
 // events come between steps, or during an attempt after its snapshot.
 type orderScene struct {
@@ -30,7 +31,6 @@ type orderScene struct {
 	rand  *rand.Rand
 	clock *testingclock.FakePassiveClock
 	r     *gangstate.Registry
-	l     *waitlist
 	log   []string
 
 	free   []int // places by rack
@@ -43,12 +43,13 @@ type orderScene struct {
 
 // modelGang is a gang of equal pods.
 type modelGang struct {
-	pods    []*corev1.Pod
-	oneRack bool
-	racks   []int // of its places; nil: it waits
+	pods     []*corev1.Pod
+	priority int32
+	oneRack  bool
+	racks    []int // of its places; nil: it waits
 }
 
-// Fits implements room: every free place fits a pod.
+// Fits implements gangstate.Shape: every free place fits a pod.
 func (s *orderScene) Fits() int {
 	n := 0
 	for _, f := range s.free {
@@ -88,6 +89,7 @@ func (s *orderScene) plan(g *modelGang) []int {
 
 func (s *orderScene) apply(e gangstate.Effects) {
 	for _, pod := range e.Activate {
+		s.say("%s is activated", pod.Name)
 		if ok, _ := s.r.Pass(pod); ok {
 			s.active[pod.UID] = pod
 		}
@@ -96,17 +98,13 @@ func (s *orderScene) apply(e gangstate.Effects) {
 
 // look does the work of Gangs.wakeReady.
 func (s *orderScene) look(before gangstate.Key) {
-	var raised []room
+	var raised []gangstate.Shape
 	if s.events&(moreRoom|nominationGone) != 0 {
 		raised = append(raised, s)
 	}
-	keys := s.l.changed(raised, s.events, before)
+	e := s.r.Changed(raised, s.events.topics(), before, s.clock.Now())
 	s.events = 0
-	if len(keys) > 0 {
-		s.say("woken: %v", keys)
-		s.apply(s.r.Wake(keys, s.clock.Now()))
-		s.l.leaveIdle(keys)
-	}
+	s.apply(e)
 }
 
 func (s *orderScene) happen(c causes) {
@@ -166,10 +164,10 @@ func (s *orderScene) attempt(leader *corev1.Pod) bool {
 		if g.oneRack {
 			why = anything &^ boundPod
 		}
-		s.l.park(key, refused{needs: []need{{s, len(g.pods)}}, causes: why, took: took, recheck: s.during&(why|nominationGone) != 0,
-			priority: *leader.Spec.Priority})
+		s.apply(s.r.Refuse(key, podgroup.Refusal{Reason: "full"}, gangstate.Wait{
+			Needs: []gangstate.Need{{Shape: s, Pods: len(g.pods)}}, Topics: why.topics(), Took: took, Missed: s.during&(why|nominationGone) != 0,
+		}, s.clock.Now()))
 		s.look(gangstate.Key{})
-		s.apply(s.r.Refuse(key, podgroup.Refusal{Reason: "full"}, s.clock.Now()))
 		return false
 	}
 	s.bind(key, g, work, racks)
@@ -192,7 +190,6 @@ func (s *orderScene) bind(key gangstate.Key, g *modelGang, work *gangstate.Work,
 	if plan == nil {
 		s.fail("%s: %s", key.Name, why)
 	}
-	s.l.leave(key)
 	s.say("%s is bound to %v", key.Name, racks)
 	for m := s.r.Next(); m != nil; m = s.r.Next() {
 		if err := s.r.Assume(m.UID, nodes[m.UID], s.clock.Now()); err != nil {
@@ -227,8 +224,9 @@ func (s *orderScene) waiting() []gangstate.Key {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, compareKeys)
-	s.r.SortByRank(keys)
+	slices.SortFunc(keys, func(a, b gangstate.Key) int {
+		return cmp.Or(cmp.Compare(s.gangs[b].priority, s.gangs[a].priority), cmp.Compare(a.Name, b.Name)) // named in the order of their creation
+	})
 	return keys
 }
 
@@ -275,7 +273,7 @@ func (s *orderScene) create() {
 	s.nextID++
 	s.clock.SetTime(s.clock.Now().Add(time.Microsecond)) // no two gangs have the same rank
 	name, priority := fmt.Sprintf("g%03d", s.nextID), int32(s.rand.Intn(3))
-	g := &modelGang{oneRack: s.rand.Intn(3) > 0}
+	g := &modelGang{oneRack: s.rand.Intn(3) > 0, priority: priority}
 	s.gangs[key(name)] = g
 	n := 1 + s.rand.Intn(8)
 	s.say("%s is created: %d pods of priority %d, one rack: %t", name, n, priority, g.oneRack)
@@ -317,7 +315,7 @@ func (s *orderScene) keys() []gangstate.Key {
 	for k := range s.gangs {
 		keys = append(keys, k)
 	}
-	slices.SortFunc(keys, compareKeys)
+	slices.SortFunc(keys, func(a, b gangstate.Key) int { return cmp.Compare(a.Name, b.Name) })
 	return keys
 }
 
@@ -333,8 +331,6 @@ func (s *orderScene) pass(d time.Duration) {
 		s.apply(s.r.Tick(s.clock.Now()))
 		s.look(gangstate.Key{})
 	}
-	s.l.leaveIdle(s.l.keys())
-	s.l.forgetful(time.Second)
 }
 
 // TestRoomIsUsedInTheOrderOfTheQueue: in any order of events a gang takes no room that one which precedes it could take,
@@ -353,7 +349,6 @@ func TestRoomIsUsedInTheOrderOfTheQueue(t *testing.T) {
 				free: []int{8, 8, 8}, gangs: map[gangstate.Key]*modelGang{}, active: map[types.UID]*corev1.Pod{}}
 			s.r.Configure(gangstate.Options{RepairTimeout: time.Minute})
 			s.r.AddProfile(wrappers.SchedulerName)
-			s.l = newWaitlist(clock, s.r)
 			s.apply(s.r.Synced(clock.Now()))
 			for range 300 {
 				switch n := s.rand.Intn(20); {

@@ -4,8 +4,6 @@ package gangadmission
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,11 +65,8 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		pl.refuse(logger, work, *refusal, attempt{
 			problem: work.Problem, classes: work.Classes, roomDecides: snapshot.RoomDecides,
 			nodes: nodes, task: work.Task, priority: work.Priority,
-			took: pl.gangs.clock.Since(start), cut: (cut || partial) && extender == nil, extender: extender,
+			took: pl.gangs.clock.Since(start), cut: (cut || partial) && extender == nil, tried: work.Skip, until: snapshot.KnownUntil(), extender: extender,
 		})
-		if until := snapshot.KnownUntil(); !until.IsZero() {
-			pl.gangs.retryAt(until, work.Gang)
-		}
 		return false
 	}
 	if err := share(ctx, pl.framework, work, snapshot, placements); err != nil {
@@ -87,7 +82,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	result = "committed"
 	pl.gangs.committed = true
 	pl.gangs.binds.expect()
-	pl.gangs.wakeups.placed(work.Gang, work.Task == gangstate.SurplusSingle)
+	pl.gangs.wakeups.note(0) // other gangs may have waited for the room that this one claimed
 	planPods.Observe(float64(len(placements)))
 	logger.V(2).Info("Plan is in force", "plan", plan.ID, "pods", len(placements), "took", pl.gangs.clock.Since(start))
 	pl.gangs.apply(logger, gangstate.Effects{Dirty: []gangstate.Key{work.Gang}})
@@ -131,38 +126,21 @@ func (pl *Admission) place(work *gangstate.Work, snapshot *kubescheduler.Snapsho
 
 // placeMinimum continues with the choices that an earlier attempt, which was cut short, has not tried.
 func (pl *Admission) placeMinimum(work *gangstate.Work, snapshot *kubescheduler.Snapshot, budget placement.Budget) ([]placement.Placement, *placement.Shortfall) {
-	budget.Skip = pl.tried[work.Gang]
-	delete(pl.tried, work.Gang)
+	budget.Skip, work.Skip = work.Skip, 0
 	placements, short := placement.Minimum(work.Problem, snapshot, budget)
 	switch {
 	case short == nil:
 	case short.Cut:
-		pl.keepTried(work.Gang, short.Tried)
+		work.Skip = short.Tried
 	case budget.Skip > 0: // the choices that were skipped may succeed by now
 		short.Cut = true
 	}
 	return placements, short
 }
 
-// keepTried stores how many choices an attempt that was cut short has tried. Whenever the number of entries has
-// doubled, entries of gangs that have nothing to plan are dropped.
-func (pl *Admission) keepTried(key gangstate.Key, tried int) {
-	if len(pl.tried) >= max(pl.triedLimit, minTriedLimit) {
-		for _, idle := range pl.registry.Idle(slices.Collect(maps.Keys(pl.tried))) {
-			delete(pl.tried, idle)
-		}
-		pl.triedLimit = 2 * len(pl.tried)
-	}
-	pl.tried[key] = tried
-}
-
-// minTriedLimit is the number of entries in Admission.tried below which none are dropped.
-const minTriedLimit = 64
-
 // refuse records why there is no plan, and which changes make another attempt worthwhile.
 func (pl *Admission) refuse(logger klog.Logger, work *gangstate.Work, why podgroup.Refusal, a attempt) {
 	logger.V(2).Info("Gang does not fit", "reason", why.Reason, "message", why.Message)
 	a.key = work.Gang
-	pl.gangs.wake(logger, pl.gangs.wakeups.park(logger, a))
-	pl.gangs.apply(logger, pl.registry.Refuse(work.Gang, why, pl.gangs.clock.Now()))
+	pl.gangs.refuse(logger, a, why)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -17,14 +18,14 @@ func TestAsManyPodsAreWokenAsFit(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	r, small, large := newRoomless(), &fakeRoom{}, &fakeRoom{}
 	released := 0
-	add := func(name string, priority int32, at room, since time.Duration) {
+	add := func(name string, priority int32, at gangstate.Shape, since time.Duration) {
 		r.add(wrappers.MakePod(name, "ml").UID(name).Priority(priority).Obj(), at, start.Add(since), func() { released++ })
 	}
 	add("young", 0, small, 2*time.Second)
 	add("old", 0, small, time.Second)
 	add("important", 5, small, 3*time.Second)
 	add("large", 9, large, 0)
-	woken := func(raised []room, want ...string) {
+	woken := func(raised []gangstate.Shape, want ...string) {
 		t.Helper()
 		got := []string{}
 		for _, p := range r.wake(raised, start) {
@@ -34,15 +35,15 @@ func TestAsManyPodsAreWokenAsFit(t *testing.T) {
 			t.Errorf("woken (-want +got):\n%s", diff)
 		}
 	}
-	woken([]room{small})
+	woken([]gangstate.Shape{small})
 	small.fits = 2
-	woken([]room{small}, "important", "old")
-	woken([]room{small}) // two are already woken
+	woken([]gangstate.Shape{small}, "important", "old")
+	woken([]gangstate.Shape{small}) // two are already woken
 	r.remove("important")
-	woken(r.rooms(), "young")
-	woken(r.rooms())
+	woken(r.shapes(), "young")
+	woken(r.shapes())
 	r.forgetful(start.Add(time.Second), time.Second) // their activations were lost
-	woken(r.rooms(), "old", "young")
+	woken(r.shapes(), "old", "young")
 	for _, uid := range []string{"old", "young", "large", "large", "unknown"} {
 		r.remove(typesUID(uid))
 	}

@@ -4,8 +4,6 @@ package gangadmission
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,28 +92,12 @@ func filterPlain(_ context.Context, state fwk.CycleState, node fwk.NodeInfo) *fw
 	return nil
 }
 
-// kept returns how many pods of a tracked shape fit only into room that is kept from the gang at that priority. The
-// empty key stands for a pod without a gang. The caller holds wakeups.mu.
-func (w *wakeups) kept(at room, key gangstate.Key, priority int32) int {
-	shape, ok := at.(*kubescheduler.Shape)
-	if !ok || w.reserved == nil {
-		return 0
-	}
-	return w.shapes.Kept(shape, w.reserved(), kubescheduler.Asker{Gang: key, Priority: priority})
-}
-
-// rooms returns the shapes for which the gangs wait, in no order.
-func (l *waitlist) rooms() []room {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Collect(maps.Keys(l.byRoom))
-}
-
-// fits returns how many pods fit into room that is not kept from the gang.
-func (l *waitlist) fits(at room, w *parkedGang) int {
+// fits returns how many pods of a shape fit into room that is not kept from the gang at that priority. The empty key stands
+// for a pod without a gang. The caller holds wakeups.mu.
+func (w *wakeups) fits(at gangstate.Shape, key gangstate.Key, priority int32) int {
 	n := at.Fits()
-	if l.kept != nil {
-		n -= l.kept(at, w.key, w.at)
+	if shape, ok := at.(*kubescheduler.Shape); ok {
+		n -= w.shapes.Kept(shape, w.kept, kubescheduler.Asker{Gang: key, Priority: priority})
 	}
 	return n
 }

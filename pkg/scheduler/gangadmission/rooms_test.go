@@ -81,7 +81,7 @@ func (c *cluster) leaves(pod string) *cluster {
 		w := c.gangs.wakeups
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		none := w.list.len() == 0 && len(w.roomless.pods) == 0 // without waiting pods no evaluation takes place
+		none := w.noneWaits() // without waiting pods no evaluation takes place
 		return n == 0 && (none || w.events.Load() == 0)
 	})
 }

@@ -198,10 +198,9 @@ func (g *Gangs) tick(ctx context.Context) {
 			g.cancel(nil)
 			if ticks%ticksPerLook == 0 {
 				g.activate(logger, g.wakeups.lookAgain(logger))
-				g.wakeups.leaveIdle(g.wakeups.list.keys())
 				g.liftGates(ctx)
 				gatedPods.Set(float64(g.wakeups.queue.Gated()))
-				waitingGangs.Set(float64(g.wakeups.list.len()))
+				waitingGangs.Set(float64(g.registry.Waiting()))
 				keptRoomsNow.Set(float64(g.reserved().Len()))
 			}
 		case <-ctx.Done():

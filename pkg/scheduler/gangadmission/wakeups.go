@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
@@ -27,8 +28,8 @@ import (
 // wakeups determines when a refused gang is tried again. Events arrive after the scheduler's cache has processed
 // them, are recorded in constant time, and are evaluated together a moment later, or when a leader's cycle begins.
 type wakeups struct {
-	queue *kubescheduler.Queue
-	list  *waitlist
+	queue    *kubescheduler.Queue
+	registry *gangstate.Registry
 
 	// events contains the causes that have not been evaluated; during those of events since the current cycle began,
 	// which its attempt may not have seen.
@@ -38,28 +39,29 @@ type wakeups struct {
 	clock clock.Clock
 	// vacated: room that was kept when its pods were removed is no longer kept. More pods of any shape may fit.
 	vacated atomic.Bool
-	// reserved returns the room that is currently kept; nil: no room is ever kept.
-	reserved func() *kubescheduler.Reserved
 	// lowest is the lowest priority of any bound pod observed so far.
 	lowest atomic.Int32
 
-	mu       sync.Mutex
-	shapes   *kubescheduler.Shapes // guarded by mu
-	raised   map[room]struct{}     // shapes of which more pods fit than at the last look; guarded by mu
-	roomless *roomless             // guarded by mu
-	looked   int32                 // value of lowest when the pods without a gang were last compared with it; guarded by mu
+	reserved func() *kubescheduler.Reserved // the room that is currently kept
+
+	mu       sync.Mutex                   // acquired before the registry's lock
+	shapes   *kubescheduler.Shapes        // guarded by mu
+	kept     *kubescheduler.Reserved      // result of reserved, for the calls of this moment; guarded by mu
+	raised   map[gangstate.Shape]struct{} // shapes of which more pods fit than at the last look; guarded by mu
+	roomless *roomless                    // guarded by mu
+	looked   int32                        // value of lowest when the pods without a gang were last compared with it; guarded by mu
 }
 
 // settle is how long events are collected before they are evaluated.
 const settle = 2 * time.Millisecond
 
 // newWakeups returns wakeups for a scheduler's cache.
-func newWakeups(c clock.Clock, shapes *kubescheduler.Shapes, queue queueOrder) *wakeups {
+func newWakeups(c clock.Clock, shapes *kubescheduler.Shapes, registry *gangstate.Registry, reserved func() *kubescheduler.Reserved) *wakeups {
 	w := &wakeups{
-		clock: c, list: newWaitlist(c, queue), shapes: shapes, signal: make(chan struct{}, 1),
-		raised: map[room]struct{}{}, roomless: newRoomless(),
+		clock: c, registry: registry, reserved: reserved, shapes: shapes, signal: make(chan struct{}, 1),
+		raised: map[gangstate.Shape]struct{}{}, roomless: newRoomless(),
 	}
-	w.list.kept, w.roomless.kept = w.kept, w.kept
+	w.roomless.fits = w.fits
 	w.lowest.Store(math.MaxInt32)
 	return w
 }
@@ -100,35 +102,36 @@ func (w *wakeups) attemptBegins() { w.during.Store(0) }
 
 // ready contains the gangs and pods to be tried again.
 type ready struct {
-	gangs []gangstate.Key
-	pods  []*corev1.Pod // without a gang
+	effects gangstate.Effects
+	pods    []*corev1.Pod // without a gang
 }
 
 // look returns the gangs and pods that the events since the last look may help. before is a gang that is about to be
-// planned: those that precede it are woken in any case. Zero: none.
+// planned: see Registry.Changed. Zero: none.
 func (w *wakeups) look(logger klog.Logger, before gangstate.Key) ready {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.lookLocked(logger, before)
-}
-
-func (w *wakeups) lookLocked(logger klog.Logger, before gangstate.Key) ready {
-	if w.list.len() == 0 && len(w.roomless.pods) == 0 {
+	if w.noneWaits() {
 		return ready{} // the events are evaluated when a gang has been refused
 	}
+	w.kept = w.reserved()
 	events := causes(w.events.Swap(0))
 	if events&(moreRoom|nominationGone) != 0 { // a nominated pod may have been assumed
 		w.count(logger)
 	}
 	if w.vacated.Swap(false) {
-		for _, at := range slices.Concat(w.list.rooms(), w.roomless.rooms()) {
+		for _, at := range slices.Concat(w.registry.Shapes(), w.roomless.shapes()) {
 			w.raised[at] = struct{}{}
 		}
 	}
 	raised := slices.Collect(maps.Keys(w.raised))
 	clear(w.raised)
-	return ready{gangs: w.list.changed(raised, events, before), pods: w.roomless.wake(raised, w.list.clock.Now())}
+	now := w.clock.Now()
+	return ready{effects: w.registry.Changed(raised, events.topics(), before, now), pods: w.roomless.wake(raised, now)}
 }
+
+// noneWaits reports whether neither a gang nor a pod waits.
+func (w *wakeups) noneWaits() bool { return len(w.roomless.pods) == 0 && w.registry.Waiting() == 0 }
 
 // count updates the numbers of fitting pods, and records the shapes of which more pods fit.
 func (w *wakeups) count(logger klog.Logger) {
@@ -143,19 +146,18 @@ func (w *wakeups) count(logger klog.Logger) {
 }
 
 // lookAgain wakes pods without a gang for which there seems to be room, including pods that were woken some time ago
-// and not tried since, and pods that could preempt another one by now. It also makes waiting gangs eligible again
-// that may fit.
+// and not tried since, and pods that could preempt another one by now.
 func (w *wakeups) lookAgain(logger klog.Logger) []*corev1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.list.len() == 0 && len(w.roomless.pods) == 0 {
+	if w.noneWaits() {
 		return nil
 	}
+	w.kept = w.reserved()
 	w.count(logger)
-	w.list.forgetful(time.Second)
-	now := w.list.clock.Now()
+	now := w.clock.Now()
 	w.roomless.forgetful(now, time.Second)
-	pods := w.roomless.wake(w.roomless.rooms(), now)
+	pods := w.roomless.wake(w.roomless.shapes(), now)
 	if lowest := w.lowest.Load(); lowest != w.looked {
 		w.looked = lowest
 		pods = append(pods, w.roomless.wakeIf(w.mayPreempt, now)...)
@@ -169,17 +171,18 @@ func (w *wakeups) waitsForRoom(pod *corev1.Pod) bool {
 	logger := klog.Background()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.kept = w.reserved()
 	w.count(logger)
 	shape, err := w.shapes.Track(context.Background(), pod)
 	if err != nil {
 		logger.Error(err, "Counting free room failed", "pod", klog.KObj(pod))
 		return false
 	}
-	if w.mayPreempt(pod) || shape.Fits()-w.kept(shape, gangstate.Key{}, corev1helpers.PodPriority(pod)) > 0 {
+	if w.mayPreempt(pod) || w.fits(shape, gangstate.Key{}, corev1helpers.PodPriority(pod)) > 0 {
 		w.shapes.Release(shape)
 		return false
 	}
-	w.roomless.add(pod, shape, w.list.clock.Now(), func() { w.shapes.Release(shape) })
+	w.roomless.add(pod, shape, w.clock.Now(), func() { w.shapes.Release(shape) })
 	return true
 }
 
@@ -212,84 +215,105 @@ type attempt struct {
 	// priority is the gang's priority.
 	priority int32
 	took     time.Duration
-	cut      bool
+	cut      bool      // the attempt ended for lack of time and will be continued
+	tried    int       // choices that it tried, if it was cut
+	until    time.Time // when something that the attempt took into account is no longer known; zero: never
 	// extender: it was refused for lack of the answer of an HTTP extender, and no other event than that helps; nil: it
 	// was not.
 	extender *kubescheduler.ExtenderFailure
 }
 
+const (
+	// sliceShare determines the pause after an attempt that was cut short and will be continued, as a multiple of its
+	// duration, at least minPause.
+	sliceShare = 4
+	minPause   = 100 * time.Millisecond
+)
+
 // maxShapes bounds the shapes that are tracked for one gang. Omitting a shape can only cause unnecessary attempts.
 const maxShapes = 32
 
-// park records what a gang that was refused in the current cycle waits for. It returns the gangs and pods to be woken
-// because of events since the last look.
-func (w *wakeups) park(logger klog.Logger, a attempt) ready {
+// refuse records that a gang was refused in the current cycle, and what it waits for.
+func (w *wakeups) refuse(logger klog.Logger, a attempt, why podgroup.Refusal) gangstate.Effects {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.kept = w.reserved()
 	w.count(logger)
-	r := refused{took: a.took, cut: a.cut, priority: a.priority, causes: moreRoom, unit: a.task == gangstate.SurplusUnit, single: a.task == gangstate.SurplusSingle}
+	now := w.clock.Now()
+	return w.registry.Refuse(a.key, why, w.waitAfter(logger, a, now), now)
+}
+
+// waitAfter returns what a gang waits for after a refused attempt.
+func (w *wakeups) waitAfter(logger klog.Logger, a attempt, now time.Time) gangstate.Wait {
+	what, helps := gangstate.Wait{Took: a.took, Tried: a.tried, Until: a.until}, moreRoom
+	if a.cut {
+		what.Again = now.Add(max(minPause, sliceShare*a.took))
+	}
 	if a.roomDecides == nil {
-		r.causes = anything
+		helps = anything
 	}
 	var shapes []*kubescheduler.Shape
-	rooms := make([]room, len(a.classes)) // by class; nil: unknown
+	rooms := make([]gangstate.Shape, len(a.classes)) // by class; nil: unknown
 	for class, pod := range a.classes {
 		decides, counted := a.roomDecides(class)
 		if !decides {
-			r.causes = anything
+			helps = anything
 		}
 		if !counted || len(shapes) == maxShapes {
-			r.causes = anything // an increase of the room would not be noticed
+			helps = anything // an increase of the room would not be noticed
 			continue
 		}
 		shape, err := w.shapes.Track(context.Background(), pod)
 		if err != nil {
 			logger.Error(err, "Counting free room failed", "pod", klog.KObj(pod))
-			r.causes = anything
+			helps = anything
 			continue
 		}
 		shapes = append(shapes, shape)
 		rooms[class] = shape
 	}
+	what.Fits = func(at gangstate.Shape) int { return w.fits(at, a.key, a.priority) }
 	fits := func(class int) int {
 		if rooms[class] == nil {
 			return unlimited
 		}
-		return rooms[class].Fits() - w.kept(rooms[class], a.key, a.priority)
+		return what.Fits(rooms[class])
 	}
 	switch {
 	case a.roomDecides == nil:
 	case a.task != gangstate.Minimum: // any pod may be placed by itself
-		r.mayFit = func() bool { return anyFits(len(a.classes), fits) }
+		what.MayFit = func() bool { return anyFits(len(a.classes), fits) }
 		for _, at := range rooms {
 			if at != nil {
-				r.needs = append(r.needs, need{room: at}) // no particular number of pods is needed: any additional room may help
+				what.Needs = append(what.Needs, gangstate.Need{Shape: at}) // no particular number of pods is needed: any additional room may help
 			}
 		}
 	default:
 		demand := placement.NewDemand(a.problem)
-		r.mayFit = func() bool { return demand.MayFit(fits) }
+		what.MayFit = func() bool { return demand.MayFit(fits) }
 		for class := range rooms {
 			if rooms[class] != nil {
-				r.needs = append(r.needs, need{room: rooms[class], pods: leastOf(demand, class)})
+				what.Needs = append(what.Needs, gangstate.Need{Shape: rooms[class], Pods: leastOf(demand, class)})
 			}
 		}
 	}
-	if r.causes&boundPod != 0 && !slices.ContainsFunc(a.classes, dependsOnBound) {
-		r.causes &^= boundPod
+	if !slices.ContainsFunc(a.classes, dependsOnBound) {
+		helps &^= boundPod
 	}
 	if a.extender != nil {
-		r.causes, r.again = extenderAnswers, a.extender.Until
+		helps, what.Again = extenderAnswers, a.extender.Until
 	}
-	r.release = func() {
+	if helps != moreRoom {
+		what.Topics = helps.topics()
+	}
+	what.Release = func() {
 		for _, s := range shapes {
 			w.shapes.Release(s)
 		}
 	}
 	// The cache may contain the effect of an event that the attempt has not seen and that has not been observed yet.
-	r.recheck = w.shapes.RaisedSince(a.nodes, shapes) || causes(w.during.Load())&(r.causes|nominationGone) != 0
-	w.list.park(a.key, r)
-	return w.lookLocked(logger, gangstate.Key{})
+	what.Missed = w.shapes.RaisedSince(a.nodes, shapes) || causes(w.during.Load())&(helps|nominationGone) != 0
+	return what
 }
 
 // unlimited represents unknown room.
@@ -324,37 +348,6 @@ func anyFits(classes int, fits func(class int) int) bool {
 		}
 	}
 	return false
-}
-
-// leave ends the wait of a gang that was placed or no longer waits.
-func (w *wakeups) leave(key gangstate.Key) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.list.leave(key)
-	w.note(0) // other gangs may have waited for the room that this one claimed
-}
-
-// leaveIdle ends the wait of those gangs that have nothing to plan, and must not keep claims on
-// free room.
-func (w *wakeups) leaveIdle(keys []gangstate.Key) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.list.leaveIdle(keys) {
-		w.note(0)
-	}
-}
-
-// placed ends the wait of a gang for which a plan was found. single: the plan was for single surplus pods; a
-// sub-group continues to wait.
-func (w *wakeups) placed(key gangstate.Key, single bool) {
-	if !single {
-		w.leave(key)
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.list.leaveSingle(key)
-	w.note(0)
 }
 
 // run wakes gangs shortly after events that may help them.

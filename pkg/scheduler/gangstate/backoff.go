@@ -16,7 +16,7 @@ func (g *gangState) pause(p *Plan, now time.Time) {
 	g.broken = g.broken || p.open && !g.admitted && g.numbers.flag(isStanding) > 0
 	if g.broken && p.open && g.failures == 0 {
 		g.failures++
-		g.notBefore, g.keepUntil = time.Time{}, now.Add(keepFor)
+		g.notBefore = time.Time{}
 		return
 	}
 	g.backOff(now)

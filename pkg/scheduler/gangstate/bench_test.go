@@ -102,7 +102,7 @@ func waitingGangs(n int) (*Registry, []*corev1.Pod) {
 	for _, pod := range leaders {
 		r.Pass(pod)
 		r.Begin(pod)
-		r.Refuse(keyOf(pod), podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, benchStart)
+		r.Refuse(keyOf(pod), podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, Wait{}, benchStart)
 	}
 	return r, leaders
 }

@@ -16,9 +16,6 @@ const (
 	retryInterval = time.Second
 	// yieldLimit is how long a gang lets other gangs go first before it is tried itself.
 	yieldLimit = time.Second
-	// keepFor is how long other gangs let a gang go first after a failed binding left it partially bound. Its next
-	// attempt needs the room that the failed member has just freed.
-	keepFor = time.Second
 	// growLimit is how long surplus waits in all while room grows.
 	growLimit = 10 * time.Second
 	// departure is how long a bound pod that vanished from the informer still counts. If the pod has finished,
@@ -77,7 +74,8 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	if g.leader == "" && !now.Before(g.notBefore) && !r.releaseDue(g) {
 		if m := g.elect(profile); m != nil {
 			r.enterPhase(g, Elected)
-			g.leader, g.retried = m.pod.UID, false
+			g.leader = m.pod.UID
+			g.retried = g.broken && g.failures == 1 // its next attempt needs the room that the failed member has just freed
 			g.proven = g.isCandidate() && g.look().neverWhole
 			e.Activate = append(e.Activate, r.wake(g, now)...)
 		}

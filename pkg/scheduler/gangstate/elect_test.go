@@ -263,7 +263,7 @@ func TestWakeUpsAreRepeated(t *testing.T) {
 	if s.after(wakeInterval); len(s.activated()) != 0 {
 		t.Fatalf("activated %v while its plan is made", s.activated())
 	}
-	s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.now)
+	s.refuses()
 	if s.after(time.Minute); len(s.activated()) != 0 {
 		t.Fatalf("activated %v although nothing has changed", s.activated())
 	}
@@ -412,13 +412,12 @@ func TestYoungGangLetsARefusedOlderOneGoFirst(t *testing.T) {
 		r.Pass(pod)
 		now = now.Add(time.Second)
 	}
-	both := []Key{{Namespace: "ml", Name: "old"}, {Namespace: "ml", Name: "young"}}
 	refuse := func(g string) {
 		t.Helper()
 		if work, why := r.Begin(leader[g]); work == nil {
 			t.Fatalf("%s cannot be planned: %s", g, why)
 		}
-		r.Refuse(Key{Namespace: "ml", Name: g}, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, now)
+		r.Refuse(Key{Namespace: "ml", Name: g}, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, Wait{}, now)
 	}
 	woken := func() (names []string) {
 		now = now.Add(wakeInterval)
@@ -433,7 +432,7 @@ func TestYoungGangLetsARefusedOlderOneGoFirst(t *testing.T) {
 		t.Error("yields to a gang that was tried in the cluster as it is")
 	}
 	refuse("young")
-	r.Wake(both, now)
+	r.Changed(nil, []Topic{Anything}, Key{}, now)
 	if r.Yields(leader["old"], now) {
 		t.Error("the older gang yields to the younger")
 	}
@@ -453,7 +452,7 @@ func TestYoungGangLetsARefusedOlderOneGoFirst(t *testing.T) {
 	}
 
 	refuse("young")
-	r.Wake(both, now)
+	r.Changed(nil, []Topic{Anything}, Key{}, now)
 	if !r.Yields(leader["young"], now) {
 		t.Fatal("does not yield after another change")
 	}
@@ -510,7 +509,7 @@ func TestRoomOfAFailedBindingIsKeptForAMoment(t *testing.T) {
 		t.Parallel()
 		s, other := failed(t)
 		s.leads("b")
-		s.effects = s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.now)
+		s.effects = s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, Wait{}, s.now)
 		if !slices.Equal(s.activated(), []string{"x"}) {
 			t.Errorf("activated %v, want the gang that let it go first", s.activated())
 		}

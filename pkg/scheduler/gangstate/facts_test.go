@@ -163,7 +163,7 @@ func TestFacts(t *testing.T) {
 		"a refused minimum needs capacity for its missing pods only": {
 			group: flat(2), pods: []*wrappers.PodWrapper{pod("a"), pod("b"), pod("c")},
 			do: func(r *Registry) {
-				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "m"}, now)
+				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "m"}, Wait{}, now)
 			},
 			want: podgroup.Facts{
 				WaitingSince: now, Profile: "muster-scheduler", Created: gang.Counts{"": 3}, Usable: gang.Counts{"": 3},
@@ -174,7 +174,7 @@ func TestFacts(t *testing.T) {
 		"an error is not a lack of capacity": {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a")},
 			do: func(r *Registry) {
-				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: "m"}, now)
+				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: "m"}, Wait{}, now)
 			},
 			want: podgroup.Facts{
 				WaitingSince: now, Profile: "muster-scheduler", Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1},
@@ -188,7 +188,7 @@ func TestFacts(t *testing.T) {
 				pod("x0").SubGroup("x"), pod("x1").SubGroup("x"), pod("y0").SubGroup("y"), pod("z0").SubGroup("z").Node("n1"), pod("z1").SubGroup("z"),
 			},
 			do: func(r *Registry) {
-				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented, Message: "m"}, now)
+				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented, Message: "m"}, Wait{}, now)
 			},
 			want: podgroup.Facts{
 				WaitingSince: now, Profile: "muster-scheduler", Created: gang.Counts{"x": 2, "y": 1, "z": 2}, Usable: gang.Counts{"x": 2, "y": 1, "z": 2}, Bound: gang.Counts{"z": 1},

@@ -83,7 +83,6 @@ type gangState struct {
 	election
 	attempt
 	backoff
-	yield
 	partial
 	indexed
 }
@@ -93,7 +92,8 @@ type election struct {
 	phase      Phase     // set by Registry.enterPhase only
 	leader     types.UID // "" = none elected; see Phase.hasLeader
 	woken      time.Time // when it was last activated
-	retried    bool      // it was refused, and the cause may be gone: gangs of lower rank let it go first until its attempt begins
+	retried    bool      // it was refused, and the cause may be gone: until its attempt has ended it claims the room that it needs, and gangs of lower rank let it go first
+	yieldedAt  time.Time // when it let another gang go first since its last attempt; zero = it did not
 	lost       int       // consecutive cycles that failed before the attempt began
 	task       Task      // what the leader must plan
 	completeAt time.Time // since when the pods can satisfy the tree; zero = they cannot
@@ -106,7 +106,8 @@ type attempt struct {
 	refusal   podgroup.Refusal // why the attempt failed
 	refusedAt time.Time        // when; zero = the last attempt was not refused
 	changed   bool             // the gang's own pods changed since the attempt began
-	missed    bool             // the cause of a possible refusal changed while the attempt is running
+	tried     int              // choices that the last attempt tried before it was cut short
+	wait      *wait            // what it waits for, in phases of refused gangs and until the next attempt has ended; nil = nothing
 
 	// State of surplus sub-groups that were refused while single pods are tried.
 	unitsTried  bool             // the gang's units were refused, and its single pods are tried now
@@ -117,15 +118,6 @@ type attempt struct {
 type backoff struct {
 	failures  int       // consecutive plans that were aborted or bound only in part
 	notBefore time.Time // no leader is elected before this time
-	keepUntil time.Time // other gangs let it go first until then, or until its next attempt
-}
-
-// yield is the state of a gang that lets another gang go first.
-type yield struct {
-	yieldedTo *gangState // the gang that goes first; nil = none
-	yieldedAt time.Time  // when this gang yielded first since its last attempt
-	yieldOver bool       // the other gang was tried, or has nothing to plan
-	yielders  []*gangState
 }
 
 // partial is the state of a gang that may be partially bound without ever having had its minimum, see partial.go.

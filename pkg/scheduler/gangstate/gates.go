@@ -66,7 +66,7 @@ func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
 	if g.leader != pod.UID {
 		return false, g.why
 	}
-	if g.phase == Parked {
+	if g.phase.isRefused() {
 		return false, "its gang was refused, and no relevant change has been observed since"
 	}
 	// After a failure the pod may enter the queue's own back-off, which can be longer than the gang's.
@@ -84,7 +84,9 @@ func (r *Registry) Popped(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m := r.members[uid]; m != nil && m.gang.leader == uid {
-		m.gang.missed = false // its cycle begins, with the current state of the cluster
+		if w := m.gang.wait; w != nil {
+			w.missed = false // its cycle begins, with the current state of the cluster
+		}
 		r.enterPhase(m.gang, Popped)
 		r.reindex(m.gang)
 	}

@@ -16,6 +16,7 @@ type indices struct {
 	units    waiting                  // gangs that wait with a surplus sub-group
 	minimums waiting                  // gangs whose minimum was refused
 	gated    map[*gangState]struct{}  // gangs whose surplus waits for these
+	yielding map[*gangState]struct{}  // gangs in phase Yielding
 	grewAt   time.Time                // when room was last freed or added
 }
 
@@ -23,8 +24,10 @@ type indices struct {
 type indexed struct {
 	due      time.Time // in timers; zero: no entry
 	inTimers int
-	rank     Rank // in first
+	rank     Rank // in first, or in waitList.informed
 	inFirst  int
+
+	inInformed, inTurns int // in waitList
 }
 
 // waiting counts gangs by priority.
@@ -75,7 +78,7 @@ func newIndices() indices {
 			less:  func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 },
 			place: func(g *gangState) *int { return &g.inFirst },
 		},
-		partials: sets.New[Key](), units: newWaiting(), minimums: newWaiting(), gated: map[*gangState]struct{}{},
+		partials: sets.New[Key](), units: newWaiting(), minimums: newWaiting(), gated: map[*gangState]struct{}{}, yielding: map[*gangState]struct{}{},
 	}
 }
 
@@ -95,13 +98,30 @@ func (r *Registry) reindex(g *gangState) {
 			g.incompleteFor = 0
 		}
 	}
-	if g.leader != "" && (g.retried || g.phase == Yielding || r.now.Before(g.keepUntil)) {
+	if g.retried {
 		x.first.remove(g)
 		g.rank = r.leaderRank(g) // after proven is up to date
 		x.first.set(g)
-	} else {
+	} else if g.inFirst > 0 {
 		x.first.remove(g)
-		r.endYields(g)
+		r.resume = true
+	}
+	if g.phase == Informed {
+		r.waiting.informed.remove(g)
+		g.rank = r.leaderRank(g)
+		r.waiting.informed.set(g)
+	} else {
+		r.waiting.informed.remove(g)
+	}
+	if g.phase.isRefused() {
+		r.waiting.turns.set(g)
+	} else {
+		r.waiting.turns.remove(g)
+	}
+	if g.phase == Yielding {
+		x.yielding[g] = struct{}{}
+	} else {
+		delete(x.yielding, g)
 	}
 	if g.gatedUntil.IsZero() {
 		delete(x.gated, g)
@@ -116,25 +136,16 @@ func (r *Registry) reindex(g *gangState) {
 // unindex removes a forgotten gang from the indices.
 func (r *Registry) unindex(g *gangState) {
 	x := &r.index
+	r.resume = r.resume || g.inFirst > 0
 	x.first.remove(g)
-	r.endYields(g)
-	g.endYield()
+	delete(x.yielding, g)
+	if g.wait != nil {
+		r.waiting.end(g, nil)
+	}
 	delete(x.gated, g)
 	x.partials.Delete(g.key)
 	r.countWaiting(g, false, false)
 	x.timers.remove(g)
-}
-
-// endYields ends the wait of the gangs that let this one go first.
-func (r *Registry) endYields(g *gangState) {
-	for _, y := range g.yielders {
-		if y.yieldedTo == g {
-			y.yieldOver = true
-			r.setDue(y, r.dueAt(y))
-			r.resumed = append(r.resumed, y)
-		}
-	}
-	g.yielders = nil
 }
 
 func (r *Registry) setDue(g *gangState, due time.Time) {
@@ -193,13 +204,11 @@ func (r *Registry) dueAt(g *gangState) time.Time {
 			due = later(due, r.now.Add(retryInterval)) // it is being released
 		}
 		return later(due, soon)
-	case g.phase == Yielding && g.yieldOver:
-		return soon
 	case g.phase == Yielding:
 		return g.yieldedAt.Add(yieldLimit)
 	case g.phase == Elected:
 		return g.woken.Add(wakeInterval)
-	case g.phase != Parked:
+	case !g.phase.isRefused():
 		return time.Time{}
 	}
 	var due time.Time
@@ -211,6 +220,9 @@ func (r *Registry) dueAt(g *gangState) time.Time {
 	tried := later(g.refusedAt, g.woken)
 	if g.changed {
 		next(tried.Add(retryInterval))
+	}
+	if until := g.wait.Until; !until.IsZero() {
+		next(until)
 	}
 	if g.task == SurplusUnit && !g.unitsTried && g.hasSingles() {
 		next(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter))

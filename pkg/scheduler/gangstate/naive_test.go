@@ -153,8 +153,14 @@ func checkNumbers(s *simulation, r *Registry) {
 				s.fail("sub-group %q of %s has no pod and is admitted", group.Name(), key)
 			}
 		}
-		if g.phase.hasLeader() != (g.leader != "") || (g.phase == Committed) != (g.plan != nil) || (g.phase == Yielding) != (g.yieldedTo != nil) || g.phase == Gated && g.gatedUntil.IsZero() {
-			s.fail("%s is %s with leader %q, plan %v, yielding to %v, gated until %v", key, g.phase, g.leader, g.plan, g.yieldedTo, g.gatedUntil)
+		if g.phase.hasLeader() != (g.leader != "") || (g.phase == Committed) != (g.plan != nil) || g.phase == Gated && g.gatedUntil.IsZero() {
+			s.fail("%s is %s with leader %q, plan %v, gated until %v", key, g.phase, g.leader, g.plan, g.gatedUntil)
+		}
+		_, yields := r.index.yielding[g]
+		_, waits := r.waiting.all[g]
+		if yields != (g.phase == Yielding) || waits != (g.wait != nil) || !waits && g.phase.isRefused() || waits && !g.phase.hasLeader() && !g.unitsTried ||
+			(g.inInformed > 0) != (g.phase == Informed) || (g.inTurns > 0) != g.phase.isRefused() || g.retried && (g.leader == "" || g.phase.isRefused()) {
+			s.fail("%s is %s: yields: %t, waits: %t, %+v, in the indices: %+v, retried: %t", key, g.phase, yields, waits, g.wait, g.indexed, g.retried)
 		}
 		checkUnits(s, g, profile, want)
 		if g.tree != nil && g.leader != "" && (g.task == Minimum || g.task == Refill) && !g.refusedAt.IsZero() {

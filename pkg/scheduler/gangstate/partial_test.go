@@ -527,8 +527,8 @@ func TestAGangIsTriedAgainAfterARelease(t *testing.T) {
 	s.group(podGroup().MinMember(2)).pods(first.bound("a"), owned("b"))
 	leader := s.r.members["b"].pod
 	s.leads("b")
-	s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, s.now)
-	s.r.Wake([]Key{gangG}, s.now)
+	s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, Wait{}, s.now)
+	s.r.Changed(nil, []Topic{Anything}, Key{}, s.now)
 	if ok, why := s.r.Pass(leader); !ok {
 		t.Fatal(why)
 	}

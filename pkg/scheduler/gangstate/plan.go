@@ -132,9 +132,7 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 	g.noteUnits(p)
 	g.plan, r.committing = p, p
 	g.refusedAt, g.refusal = time.Time{}, podgroup.Refusal{}
-	if g.missed {
-		g.missed, g.unitsTried = false, false
-	}
+	g.unitsTried = false // after single pods, units come next
 	r.enterPhase(g, Committed)
 	r.reindex(g)
 	return p, ""

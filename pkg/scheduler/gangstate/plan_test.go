@@ -162,15 +162,14 @@ func TestPlanLife(t *testing.T) {
 		},
 		"a PodGroup edited while its refused plan was made is tried again": func(t *testing.T, s *story) {
 			s.group(podGroup().MinMember(2).Generation(2)) // while the plan is being made
-			s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.now)
+			s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, Wait{}, s.now)
 			s.after(retryInterval)
 			if got := s.activated(); !cmp.Equal(got, []string{"a"}) {
 				t.Fatalf("activated %v, want the leader a", got)
 			}
 		},
 		"a node that came while a plan was made is not overlooked": func(t *testing.T, s *story) {
-			s.wakes(gangG) // while the plan is being made
-			s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.now)
+			s.refusesFor(Wait{Missed: true}) // while the plan is being made
 			s.after(wakeInterval)
 			if got := s.activated(); !cmp.Equal(got, []string{"a"}) {
 				t.Fatalf("activated %v, want the leader a", got)

@@ -5,8 +5,6 @@ package gangstate
 import (
 	"cmp"
 	"math"
-	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -112,30 +110,4 @@ func (r *Registry) priority(g *gangState) int32 {
 		}
 	}
 	return highest
-}
-
-// SortByRank sorts gangs in the order of their leaders in the queue. Unknown gangs come last.
-func (r *Registry) SortByRank(keys []Key) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	ranks := make(map[Key]Rank, len(keys))
-	for _, key := range keys {
-		if g := r.gangs[key]; g != nil {
-			ranks[key] = r.leaderRank(g)
-		}
-	}
-	slices.SortFunc(keys, func(a, b Key) int {
-		ra, knownA := ranks[a]
-		rb, knownB := ranks[b]
-		switch {
-		case knownA && knownB:
-			return ra.Compare(rb)
-		case knownA:
-			return -1
-		case knownB:
-			return 1
-		default:
-			return strings.Compare(a.String(), b.String())
-		}
-	})
 }

@@ -107,12 +107,13 @@ type Registry struct {
 	unanswered      Key                        // a gang with a binding that the API server did not answer; zero = none
 	cancelled       []types.UID                // for the next Effects
 	vacated         []*corev1.Pod              // likewise
-	resumed         []*gangState               // likewise: gangs that let another one go first, which was tried
+	resume          bool                       // likewise: a gang that others let go first was tried
 
 	rooms     *rooms      // kept for replacement pods
 	haveRooms atomic.Bool // rooms is not empty
 
-	index indices
+	index   indices
+	waiting waitList
 
 	entered func(from, to Phase) // called by enterPhase; nil except in tests
 
@@ -134,6 +135,7 @@ func New() *Registry {
 		leftGang: map[types.UID]formerMember{},
 		rooms:    newRooms(),
 		index:    newIndices(),
+		waiting:  newWaitList(),
 	}
 }
 
@@ -147,14 +149,16 @@ func (r *Registry) enter(now time.Time) {
 // leave ends a call: it adds the cancellations of plans that were aborted during the call, the vacated pods, and the
 // leaders of gangs that no longer yield, to the effects, and sorts the pods to activate. Without the order the scheduling loop could pop any of them first.
 func (r *Registry) leave(e Effects) Effects {
-	for _, g := range r.resumed {
-		if g.phase == Yielding && g.yieldOver {
-			r.enterPhase(g, Elected)
-			e.Activate = append(e.Activate, r.wake(g, r.now)...)
-			r.reindex(g)
+	if r.resume {
+		r.resume = false
+		for g := range r.index.yielding {
+			if r.precedes(g) == nil {
+				r.enterPhase(g, Elected)
+				e.Activate = append(e.Activate, r.wake(g, r.now)...)
+				r.reindex(g)
+			}
 		}
 	}
-	r.resumed = r.resumed[:0]
 	if len(e.Activate) > 1 {
 		ranks := make(map[types.UID]Rank, len(e.Activate))
 		for _, pod := range e.Activate {

@@ -69,6 +69,8 @@ type simulation struct {
 	calm    bool // no more faults are injected
 	checks  int
 	scarce  bool      // there is little room
+	missed  bool      // an event occurred during the cycle
+	waits   *int      // conditions that were not released
 	standby *Registry // receives the same events, and does not lead
 	phases  *transitions
 
@@ -113,6 +115,15 @@ type cycle struct {
 	work *Work
 }
 
+// Fits implements Shape: the room for pods.
+func (s *simulation) Fits() int {
+	n := 0
+	for _, free := range s.free() {
+		n += max(free, 0)
+	}
+	return n
+}
+
 // bindingCycle is a binding goroutine.
 type bindingCycle struct {
 	pod   *corev1.Pod
@@ -128,7 +139,7 @@ func newSimulation(t *testing.T, seed int64, phases *transitions) *simulation {
 		queue: map[string]*queued{}, inFlight: map[types.UID]bool{}, again: map[types.UID]bool{},
 		used: map[types.UID]string{}, seenPods: map[string]*corev1.Pod{},
 		trees: map[uint64]*gang.Tree{}, plans: map[uint64]*Plan{}, opened: map[uint64]bool{},
-		repairTimeout: 30 * time.Second, ran: map[types.UID]bool{},
+		repairTimeout: 30 * time.Second, ran: map[types.UID]bool{}, waits: new(int),
 	}
 	s.repaired = s.now
 	if seed%3 == 0 {
@@ -250,7 +261,7 @@ func (s *simulation) noteMinimums() {
 func (s *simulation) restart() {
 	s.cycle, s.bindings = nil, nil
 	s.queue, s.inFlight, s.again, s.seenPods = map[string]*queued{}, map[types.UID]bool{}, map[types.UID]bool{}, map[string]*corev1.Pod{}
-	s.used = map[types.UID]string{}
+	s.used, s.waits = map[types.UID]string{}, new(int)
 	s.trees, s.plans, s.opened = map[uint64]*gang.Tree{}, map[uint64]*Plan{}, map[uint64]bool{}
 	s.toQueue = nil
 	if s.chance(50) {
@@ -310,6 +321,7 @@ func (s *simulation) step() {
 		s.say("tick")
 		s.standby.Tick(s.now)
 		s.apply(s.r.Tick(s.now))
+		s.apply(s.r.Changed(nil, nil, Key{}, s.now))
 		for _, key := range simulatedKeys {
 			if s.chance(30) {
 				s.writeStatus(key)
@@ -634,7 +646,8 @@ func (s *simulation) capacityChanged(really bool) {
 
 // wakeAll is a caller that does not know which gangs to wake.
 func (s *simulation) wakeAll() {
-	s.apply(s.r.Wake(simulatedKeys, s.now))
+	s.missed = true
+	s.apply(s.r.Changed([]Shape{s}, []Topic{Anything}, Key{}, s.now))
 }
 
 func (s *simulation) queuedNames() []string {
@@ -720,6 +733,7 @@ func (s *simulation) schedule() {
 
 func (s *simulation) startCycle(q *queued) {
 	delete(s.queue, q.pod.Name)
+	s.missed = false
 	s.r.Popped(q.pod.UID)
 	pod := q.pod
 	s.inFlight[pod.UID] = true
@@ -747,6 +761,7 @@ func (s *simulation) startCycle(q *queued) {
 		s.backToQueue(pod)
 		return
 	}
+	s.apply(s.r.Changed(nil, nil, keyOf(pod), s.now))
 	if s.r.Yields(pod, s.now) {
 		s.say("%s lets another gang go first", pod.UID)
 		s.backToQueue(pod)
@@ -858,6 +873,20 @@ func simulatedPlan(work *Work, world placement.World) []placement.Placement {
 	return placement.Unit(work.Problem, world, placement.Budget{}).Placements
 }
 
+// wait returns what a refused gang waits for.
+func (s *simulation) wait() Wait {
+	*s.waits++
+	released := s.waits
+	w := Wait{Missed: s.missed, Took: time.Duration(s.rand.Intn(5)) * time.Millisecond, Release: func() { *released-- }}
+	if s.chance(70) {
+		w.Needs = []Need{{s, 1}}
+	}
+	if s.chance(10) {
+		w.Again = s.now.Add(time.Duration(s.rand.Intn(2000)) * time.Millisecond)
+	}
+	return w
+}
+
 // endPlanning ends the leader's PreFilter, and its cycle.
 func (s *simulation) endPlanning() {
 	pod, work := s.cycle.pod, s.cycle.work
@@ -865,7 +894,7 @@ func (s *simulation) endPlanning() {
 	placements := simulatedPlan(work, &simulatedWorld{free: s.free(), s: s})
 	if len(placements) == 0 {
 		s.say("%s: refused", pod.UID)
-		s.apply(s.r.Refuse(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.now))
+		s.apply(s.r.Refuse(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.wait(), s.now))
 		s.backToQueue(pod)
 		return
 	}
@@ -1092,7 +1121,7 @@ func (s *simulation) check() {
 		// A gated leader was refused, or will be woken. If the leader is being deleted, the queue may learn of it
 		// before the registry, which then elects another leader.
 		truth := s.pods[g.leader]
-		if g.leader != "" && g.phase != Elected && g.phase != Parked && g.inTimers == 0 && truth != nil && truth.Spec.NodeName == "" && truth.DeletionTimestamp == nil {
+		if g.leader != "" && g.phase != Elected && !g.phase.isRefused() && g.inTimers == 0 && truth != nil && truth.Spec.NodeName == "" && truth.DeletionTimestamp == nil {
 			pod := g.members[g.leader].pod
 			q := s.queue[pod.Name]
 			if !s.inFlight[g.leader] && (q == nil || !q.active) && !(s.cycle != nil && s.cycle.pod.UID == g.leader) {
@@ -1208,6 +1237,7 @@ func (s *simulation) settleDown() {
 		s.now = s.now.Add(100 * time.Millisecond)
 		s.standby.Tick(s.now)
 		s.apply(s.r.Tick(s.now))
+		s.apply(s.r.Changed(nil, nil, Key{}, s.now))
 		s.repair()
 		for _, key := range simulatedKeys {
 			s.writeStatus(key)
@@ -1261,13 +1291,15 @@ func (s *simulation) deleteAll() {
 		s.now = s.now.Add(200 * time.Millisecond)
 		s.standby.Tick(s.now)
 		s.apply(s.r.Tick(s.now))
+		s.apply(s.r.Changed(nil, nil, Key{}, s.now))
 		s.check()
 	}
 	ranks := 0
 	s.r.ranks.Range(func(any, any) bool { ranks++; return true })
 	if n := len(s.r.gangs) + len(s.r.members) + len(s.r.left) + len(s.r.vanished) + len(s.r.leftGang) + len(s.r.index.partials) + len(s.r.index.timers.items) + len(s.r.index.first.items) +
+		len(s.r.index.yielding) + s.r.Waiting() + len(s.r.waiting.byShape) + len(s.r.waiting.byTopic) + len(s.r.waiting.informed.items) + len(s.r.waiting.turns.items) + *s.waits +
 		len(s.r.index.units.of) + len(s.r.index.minimums.of) + len(s.r.index.minimums.count) + len(s.r.index.gated) + ranks; n > 0 {
-		s.fail("left: gangs %v, members %v, %d plans, vanished %v, leftGang %v, %d ranks, indices %+v",
-			s.r.Keys(), s.r.members, len(s.r.left), s.r.vanished, s.r.leftGang, ranks, s.r.index)
+		s.fail("left: gangs %v, members %v, %d plans, vanished %v, leftGang %v, %d ranks, indices %+v, waiting %+v, %d conditions",
+			s.r.Keys(), s.r.members, len(s.r.left), s.r.vanished, s.r.leftGang, ranks, s.r.index, s.r.waiting, *s.waits)
 	}
 }

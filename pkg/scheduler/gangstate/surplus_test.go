@@ -157,7 +157,7 @@ func refuseMinimum(s *story, h Key) {
 	if work == nil || work.Task != Minimum {
 		s.t.Fatalf("no minimum is planned: %v, %s", work, why)
 	}
-	s.effects = s.r.Refuse(h, noRoom, s.now)
+	s.effects = s.r.Refuse(h, noRoom, Wait{Topics: []Topic{h}}, s.now)
 }
 
 // TestSurplusLetsMinimumsHaveRoomThatGrows: nodes are uncordoned one after another. A surplus sub-group must not take the

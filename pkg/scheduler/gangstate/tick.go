@@ -59,11 +59,13 @@ func (r *Registry) fire(g *gangState, now time.Time) Effects {
 	case g.phase == Yielding:
 		r.enterPhase(g, Elected) // the queue drops this activation if the leader's own cycle has not ended yet
 	case g.phase == Elected:
-	case g.phase != Parked:
+	case !g.phase.isRefused():
 		return Effects{}
 	case g.changed && now.Sub(later(g.refusedAt, g.woken)) >= retryInterval:
 		r.enterPhase(g, Elected)
 		g.retried = true
+	case !g.wait.Until.IsZero() && !now.Before(g.wait.Until):
+		return r.revive(g)
 	case g.task == SurplusUnit && !g.unitsTried:
 		if now.Before(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter)) || !g.hasSingles() {
 			return Effects{}

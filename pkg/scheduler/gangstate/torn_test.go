@@ -456,7 +456,7 @@ func (h *tornHistory) attempt() {
 		}
 		return
 	}
-	h.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, h.now)
+	h.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, Wait{}, h.now)
 }
 
 // bind ends the binding of one member. lost: the answer may be lost.

@@ -7,13 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/muster-project/muster/pkg/podgroup"
 )
 
 // RoomGrew records that a node was added or has grown, or a bound pod was removed. Single surplus pods wait for some time
-// after it (Options.SingleSurplusAfter). It wakes no gang: the caller knows on which facts each refusal is based, and
-// names the gangs to Wake.
+// after it (Options.SingleSurplusAfter). It wakes no gang: see Changed.
 func (r *Registry) RoomGrew() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,98 +36,10 @@ func (r *Registry) CycleFailed(uid types.UID, now time.Time) {
 	if g.phase == Popped { // a failure before any attempt may persist
 		g.lost++
 	}
+	r.endClaim(g)
 	r.enterPhase(g, Elected)
 	g.woken = now.Add(pause - wakeInterval)
 	r.reindex(g)
-}
-
-// Refuse records that the leader's attempt found no plan. The gang is parked: it waits until a relevant change
-// occurs.
-func (r *Registry) Refuse(key Key, v podgroup.Refusal, now time.Time) Effects {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.enter(now)
-	g := r.gangs[key]
-	if g == nil {
-		return Effects{}
-	}
-	g.refusal, g.refusedAt = v, now
-	e := Effects{Dirty: []Key{key}}
-	switch {
-	case g.phase != Planning:
-		g.retried = g.leader != "" // another leader was elected in the meantime
-	case g.missed:
-		g.missed = false
-		r.enterPhase(g, Parked)
-		e.add(r.revive(g, now))
-	default:
-		r.enterPhase(g, Parked)
-	}
-	r.reindex(g)
-	return r.leave(e)
-}
-
-// Wake reports that the facts on which the refusals of these gangs were based may have changed. Each parked gang
-// among them is retried: its leader is activated, and gangs of lower rank let it go first until its attempt begins, or
-// it has nothing left to plan. Of other gangs, an attempt that is running is repeated if it is refused, and single pods
-// let their sub-groups go first again. Unknown gangs are ignored.
-func (r *Registry) Wake(keys []Key, now time.Time) Effects {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.enter(now)
-	var e Effects
-	grown := false
-	for _, key := range keys {
-		g := r.gangs[key]
-		if g == nil {
-			continue
-		}
-		if g.plan != nil {
-			g.unitsTried = false // single pods are being bound, and units come next
-			continue
-		}
-		if !grown && g.leader != "" {
-			grown = true
-			r.index.grewAt = now
-		}
-		switch {
-		case g.phase == Parked:
-			e.add(r.revive(g, now))
-		case g.phase == Popped, g.phase == Planning:
-			g.missed = true
-		case g.unitsTried: // its single pods wait, and its units may fit by now
-			g.unitsTried = false
-			e.add(r.evaluate(g, now))
-		}
-	}
-	return r.leave(e)
-}
-
-// Idle returns those gangs that have nothing to plan: they are gone, are no longer complete, or are fully scheduled.
-func (r *Registry) Idle(keys []Key) []Key {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var out []Key
-	for _, key := range keys {
-		if g := r.gangs[key]; g == nil || g.completeAt.IsZero() {
-			out = append(out, key)
-		}
-	}
-	return out
-}
-
-// revive lets a parked gang be tried again.
-func (r *Registry) revive(g *gangState, now time.Time) Effects {
-	g.unitsTried = false
-	e := r.evaluate(g, now) // its single pods may have to let units go first now
-	e.Dirty = nil
-	if g.phase == Parked {
-		r.enterPhase(g, Elected)
-		g.retried = true
-		e.Activate = append(e.Activate, r.wake(g, now)...)
-	}
-	r.reindex(g)
-	return e
 }
 
 // wake returns the leader, to be activated.
@@ -151,22 +60,6 @@ func (r *Registry) again(g *gangState) {
 	r.reindex(g)
 }
 
-// Retry makes a refused gang eligible immediately: the state its last attempt was based on has changed.
-func (r *Registry) Retry(key Key, now time.Time) Effects {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.enter(now)
-	g := r.gangs[key]
-	if g == nil {
-		return Effects{}
-	}
-	g.changed = true // for an attempt that is running
-	if g.phase != Parked {
-		return Effects{}
-	}
-	return r.leave(r.revive(g, now))
-}
-
 // Yields reports whether the leader's gang must let another gang go first. This is either a retried gang that precedes
 // it in the queue (docs/decisions, G16) but whose leader is delayed by the queue's back-off or was activated only
 // just now, or a gang that a failed binding left partially bound a moment ago. Without this rule, room that an old
@@ -184,13 +77,11 @@ func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
 	if !g.yieldedAt.IsZero() && now.Sub(g.yieldedAt) >= yieldLimit {
 		return false
 	}
-	first := r.firstBefore(g)
-	if first == nil || first.rank.Compare(r.leaderRank(g)) >= 0 {
+	first := r.precedes(g)
+	if first == nil {
 		return false
 	}
 	r.enterPhase(g, Yielding)
-	g.yieldedTo = first
-	first.yielders = append(first.yielders, g)
 	if g.yieldedAt.IsZero() {
 		g.yieldedAt = now
 	}
@@ -199,34 +90,19 @@ func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
 	return true
 }
 
-// firstBefore returns the first gang in rank order that is worth an attempt, except the given one. nil: none.
-func (r *Registry) firstBefore(but *gangState) *gangState {
+// precedes returns the first gang in rank order that others let go first, if it precedes the given one. nil: none does.
+func (r *Registry) precedes(g *gangState) *gangState {
 	for {
-		var first *gangState
-		items := r.index.first.items
-		for _, g := range items[:min(len(items), 3)] { // the heap's first item, or one of the two next to it
-			if g != but && (first == nil || g.rank.Compare(first.rank) < 0) {
-				first = g
-			}
-		}
-		if first == nil {
+		first, ok := r.index.first.first()
+		switch {
+		case !ok || first == g:
+			return nil
+		case first.rank != r.leaderRank(first):
+			r.reindex(first)
+		case first.rank.Compare(r.leaderRank(g)) < 0:
+			return first
+		default:
 			return nil
 		}
-		if r.reindex(first); first.inFirst > 0 { // room is not kept forever
-			return first
-		}
 	}
-}
-
-// endYield ends a gang's wait for another gang.
-func (g *gangState) endYield() {
-	if h := g.yieldedTo; h != nil {
-		for i, y := range h.yielders {
-			if y == g {
-				h.yielders = append(h.yielders[:i], h.yielders[i+1:]...)
-				break
-			}
-		}
-	}
-	g.yieldedTo, g.yieldOver = nil, false
 }

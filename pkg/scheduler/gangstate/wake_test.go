@@ -19,12 +19,23 @@ import (
 var noRoom = podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}
 
 func (s *story) refuses() *story {
-	s.effects = s.r.Refuse(gangG, noRoom, s.now)
+	return s.refusesFor(Wait{})
+}
+
+// refusesFor: the gang waits for the topic that is its key, too.
+func (s *story) refusesFor(w Wait) *story {
+	w.Topics = append(w.Topics, gangG)
+	s.effects = s.r.Refuse(gangG, noRoom, w, s.now)
 	return s
 }
 
+// wakes reports an event that concerns these gangs.
 func (s *story) wakes(keys ...Key) *story {
-	s.effects = s.r.Wake(keys, s.now)
+	var topics []Topic
+	for _, key := range keys {
+		topics = append(topics, key)
+	}
+	s.effects = s.r.Changed(nil, topics, Key{}, s.now)
 	return s
 }
 
@@ -51,7 +62,7 @@ func TestRefusedGangIsWokenByName(t *testing.T) {
 		"it sleeps whatever else happens": func(s *story) {
 			s.leads("a").refuses().wantPasses("a", false)
 			s.r.RoomGrew()
-			s.after(time.Hour).wantActivated().wakes(Key{Namespace: testNamespace, Name: "other"}).wantActivated()
+			s.after(time.Minute).wantActivated().wakes(Key{Namespace: testNamespace, Name: "other"}).wantActivated()
 		},
 		"its leader is activated until the queue has seen it": func(s *story) {
 			s.leads("a").refuses().wakes(gangG).wantActivated("a").after(wakeInterval).wantActivated("a")
@@ -61,11 +72,13 @@ func TestRefusedGangIsWokenByName(t *testing.T) {
 			s.leads("a").refuses().wakes(gangG).wakes(gangG).wantActivated()
 		},
 		"a wake-up while the attempt is made is not lost": func(s *story) {
+			s.leads("a").wakes(gangG).wantActivated().refusesFor(Wait{Missed: true}).wantActivated("a").wantPasses("a", true)
 			s.leads("a").wakes(gangG).wantActivated().refuses().wantActivated("a").wantPasses("a", true)
-			s.leads("a").refuses().wantActivated() // the wake-up was for that attempt only
+			s.leads("a").refuses().wantActivated() // the wake-ups were for those attempts only
 		},
 		"a wake-up before the cycle begins is in its snapshot": func(s *story) {
 			s.wantPasses("a", true).wakes(gangG).leads("a").refuses().wantActivated()
+			s.wakes(gangG).wantPasses("a", true).wakes(gangG).leads("a").refuses().wantActivated()
 		},
 		"its own pods changed: it is tried again after a moment": func(s *story) {
 			s.leads("a").refuses().pods(memberPod("c")).after(retryInterval).wantActivated("a").wantPasses("a", true)
@@ -73,10 +86,9 @@ func TestRefusedGangIsWokenByName(t *testing.T) {
 		"another leader is elected while the attempt is made": func(s *story) {
 			s.pods(memberPod("c")).leads("a").gone("a").wantActivated("b").refuses().wantPasses("b", true)
 		},
-		"Retry wakes it": func(s *story) {
-			s.leads("a").refuses()
-			s.effects = s.r.Retry(gangG, s.now)
-			s.wantActivated("a").wantPasses("a", true)
+		"what it waits for is over at a known time": func(s *story) {
+			s.leads("a").refusesFor(Wait{Until: s.now.Add(time.Minute), Took: time.Hour})
+			s.after(time.Minute-1).wantActivated().after(1).wantActivated("a").wantPasses("a", true)
 		},
 		"another leader is elected: its pods changed": func(s *story) {
 			s.leads("a").refuses().gone("a").wantActivated().pods(memberPod("c")).wantActivated("b").wantPasses("b", true)
@@ -253,16 +265,15 @@ func TestLeaderWhoseCycleEndsWithoutAResultIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestIdleGangs(t *testing.T) {
+func TestGangWithoutAnythingToPlanWaitsForNothing(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(2)).members("a", "b")
-	unknown := Key{Namespace: testNamespace, Name: "unknown"}
-	s.leads("a").refuses()
-	if diff := cmp.Diff([]Key{unknown}, s.r.Idle([]Key{gangG, unknown})); diff != "" {
-		t.Errorf("idle (-want +got):\n%s", diff)
+	released := 0
+	s.leads("a").refusesFor(Wait{Release: func() { released++ }})
+	if n := s.r.Waiting(); n != 1 {
+		t.Errorf("%d gangs wait, want 1", n)
 	}
-	s.gone("b")
-	if diff := cmp.Diff([]Key{gangG}, s.r.Idle([]Key{gangG})); diff != "" {
-		t.Errorf("idle when incomplete (-want +got):\n%s", diff)
+	if s.gone("b").wakes(); s.r.Waiting() != 0 || released != 1 {
+		t.Errorf("incomplete, and %d gangs wait, released %d times", s.r.Waiting(), released)
 	}
 }

@@ -20,6 +20,8 @@ type Work struct {
 	Tree *gang.Tree
 	// Priority is the gang's priority. Rooms that are kept at a lower priority do not restrict it.
 	Priority int32
+	// Skip is the number of choices that the last attempt, which was cut short, has tried.
+	Skip int
 	// Problem is the problem to plan. For Refill it contains the sub-groups that the tree needs and that are not
 	// admitted, as units (docs/decisions, G12, G20). For SurplusUnit it contains the pods of sub-groups that are not
 	// satisfied, for SurplusSingle those of sub-groups that are.
@@ -113,7 +115,6 @@ func (r *Registry) begin(pod *corev1.Pod, buffer *[]row) (*Work, standing, strin
 	}
 	r.enterPhase(g, Planning)
 	g.yieldedAt, g.lost = time.Time{}, 0
-	g.keepUntil = time.Time{}
 	g.changed = false // changes from here on are not part of this attempt
 	if state == ready {
 		g.task = task
@@ -123,7 +124,8 @@ func (r *Registry) begin(pod *corev1.Pod, buffer *[]row) (*Work, standing, strin
 		return nil, standing{}, "the gang is no longer complete"
 	}
 	n := g.numbers
-	w := &Work{Gang: g.key, Task: task, Tree: g.tree, Priority: r.priority(g)}
+	w := &Work{Gang: g.key, Task: task, Tree: g.tree, Priority: r.priority(g), Skip: g.tried}
+	g.tried = 0
 	w.Problem = placement.Problem{Tree: g.tree, Have: n.bound.Counts(), Bound: g.boundCounts(), Pods: map[string][]placement.Pod{}}
 	pool, kept := n.pools[profile], r.rooms.ofGang[g.key] > 0
 	for i := range g.rows {

@@ -119,7 +119,7 @@ func (c *cluster) seen(name string) *corev1.Pod {
 }
 
 func (c *cluster) refuse(name string, reason v2alpha2.Reason, message string) {
-	c.registry.Refuse(keyOf(name), podgroup.Refusal{Reason: reason, Message: message}, c.clock.Now())
+	c.registry.Refuse(keyOf(name), podgroup.Refusal{Reason: reason, Message: message}, gangstate.Wait{}, c.clock.Now())
 }
 
 // look runs one check of a gang, and returns the time until the next one.

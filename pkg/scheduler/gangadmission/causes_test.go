@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangadmission
+
+import (
+	"testing"
+
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+type fakeRoom struct{ fits int }
+
+func (r *fakeRoom) Fits() int { return r.fits }
+
+func TestCausesOfEvents(t *testing.T) {
+	t.Parallel()
+	bound, waiting, nominated := wrappers.MakePod("p", "ml").Node("n").Obj(), wrappers.MakePod("p", "ml").Obj(), wrappers.MakePod("p", "ml").Obj()
+	nominated.Status.NominatedNodeName = "n"
+	node := wrappers.MakeNode("n").Obj()
+	for name, tc := range map[string]struct {
+		event    fwk.ClusterEvent
+		old, new any
+		want     causes
+	}{
+		"a node is added":             {fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, node, moreRoom | otherPods},
+		"a bound pod is deleted":      {framework.EventAssignedPodDelete, bound, nil, moreRoom | otherPods},
+		"a nominated pod is deleted":  {framework.EventAssignedPodDelete, nominated, nil, nominationGone},
+		"a pod is bound":              {framework.EventAssignedPodAdd, nil, bound, boundPod},
+		"an assumed pod is deleted":   {framework.EventAssignedPodDelete, waiting, nil, moreRoom | otherPods},
+		"a pod reduces its requests":  {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.UpdatePodScaleDown}, bound, bound, moreRoom | otherPods},
+		"a pod's labels change":       {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.UpdatePodLabel}, bound, bound, otherPods},
+		"a claim changes":             {fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Update}, nil, nil, otherClaims},
+		"a volume is added":           {fwk.ClusterEvent{Resource: fwk.PersistentVolume, ActionType: fwk.Add}, nil, nil, otherVolumes},
+		"everything may have changed": {framework.EventUnschedulableTimeout, nil, nil, anything},
+		"an unknown resource":         {fwk.ClusterEvent{Resource: "foos.v1.example.com", ActionType: fwk.Add}, nil, waiting, otherPods},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := causesOf(tc.event, tc.old, tc.new); got != tc.want {
+				t.Errorf("got %05b, want %05b", got, tc.want)
+			}
+		})
+	}
+}
