@@ -150,9 +150,12 @@ func sendsNames(x fwk.Extender) bool {
 // askExtenders takes the extenders' answer about the class into its results and its order. r is the order without it.
 func (w *Snapshot) askExtenders(c *class, r *ranking) {
 	list := w.inquiry.interested(c.info.Pod)
+	if len(list) == 0 {
+		return
+	}
 	var left []int32
 	for _, i := range c.scan.order {
-		if len(list) > 0 && w.barred(c, int(i)) == "" {
+		if w.barred(c, int(i)) == "" {
 			left = append(left, i)
 		}
 	}
@@ -279,6 +282,7 @@ func (a *inquiry) begin(list []fwk.Extender, pod *corev1.Pod, nodes []fwk.NodeIn
 	for _, x := range list {
 		state := e.state(x)
 		switch {
+		case state.late > 0 && state.failures > 0 && isOptional(x): // the open question shows whether it works again
 		case a.last == nil && state.late > 0:
 			return nil, nil, &ExtenderFailure{Message: fmt.Sprintf("extender %s has not answered a question about other pods yet; the gang is tried again when it does", x.Name())}
 		case !now.Before(state.until):

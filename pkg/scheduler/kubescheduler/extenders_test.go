@@ -548,6 +548,53 @@ func TestExtenderThatTimesOut(t *testing.T) {
 	}
 }
 
+// An ignorable extender that does not answer delays the gang that asks it, and no other one.
+func TestIgnorableExtenderThatHangs(t *testing.T) {
+	t.Parallel()
+	hold := make(chan struct{})
+	server := &fakeapi.Extender{Answer: func(string, *corev1.Pod, []string) any {
+		<-hold
+		return http.StatusServiceUnavailable
+	}}
+	list := []config.Extender{served(t, server, timesOut(300*time.Millisecond), func(c *config.Extender) { c.Ignorable = true })}
+	t.Cleanup(func() { close(hold) })
+	c := newClusterWith(t, list, racks(2, 2)...)
+	pod := classPod("p").GPUs(1).Obj()
+	e := NewExtenders()
+	e.Patience = 20 * time.Millisecond
+	answered := make(chan struct{}, 10)
+	e.Answered = func() { answered <- struct{}{} }
+	plan := func(gang string, want int) {
+		t.Helper()
+		w := c.patiently(e, gang, pod)
+		got := placeAll(w, 0)
+		if failure, _ := w.ExtenderFailure(); len(got) != want || (failure == nil) != (want > 0) {
+			t.Errorf("gang %s is placed on %v, failure %+v", gang, got, failure)
+		}
+	}
+	told := func() {
+		t.Helper()
+		select {
+		case <-answered:
+		case <-time.After(10 * time.Second):
+			t.Fatal("nobody was told")
+		}
+	}
+	plan("g", 0)
+	plan("h", 0) // it may work
+	told()       // the timeout
+	plan("g", 4)
+	plan("h", 4) // during the pause
+	told()       // the end of the pause
+	plan("i", 0)
+	plan("h", 4)
+	told()
+	plan("i", 4)
+	if asked := server.Asked(); len(asked) != 2 {
+		t.Errorf("requests %+v", asked)
+	}
+}
+
 // The pauses of a gang, and of an extender, grow from one second to a minute.
 func TestExtenderPauses(t *testing.T) {
 	t.Parallel()
