@@ -24,6 +24,8 @@ const (
 	otherVolumes
 	// otherClaims: an object of dynamic resource allocation changed.
 	otherClaims
+	// otherNodes: nodes were added, removed or changed.
+	otherNodes
 	// nominationGone: a pod for which nodes kept room is gone, or its room is on another node.
 	nominationGone
 	// extenderAnswers: an HTTP extender for which plans waited has answered, or may be asked again.
@@ -45,13 +47,13 @@ func (c causes) topics() []gangstate.Topic {
 
 // anything contains every cause. It is used for gangs with pods that are filtered by more than the free resources of
 // nodes.
-const anything = moreRoom | otherPods | boundPod | otherVolumes | otherClaims | nominationGone
+const anything = moreRoom | otherPods | boundPod | otherVolumes | otherClaims | otherNodes | nominationGone
 
 // causesOf returns which causes an event of the scheduler's cache has. 0: none.
 func causesOf(event fwk.ClusterEvent, oldObj, newObj any) causes {
 	switch event.Resource {
 	case fwk.Node:
-		return moreRoom | otherPods
+		return moreRoom | otherPods | otherNodes
 	case fwk.Pod, "AssignedPod":
 		old, _ := oldObj.(*corev1.Pod)
 		updated, _ := newObj.(*corev1.Pod)

@@ -25,7 +25,7 @@ func TestCausesOfEvents(t *testing.T) {
 		old, new any
 		want     causes
 	}{
-		"a node is added":             {fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, node, moreRoom | otherPods},
+		"a node is added":             {fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, node, moreRoom | otherPods | otherNodes},
 		"a bound pod is deleted":      {framework.EventAssignedPodDelete, bound, nil, moreRoom | otherPods},
 		"a nominated pod is deleted":  {framework.EventAssignedPodDelete, nominated, nil, nominationGone},
 		"a pod is bound":              {framework.EventAssignedPodAdd, nil, bound, boundPod},

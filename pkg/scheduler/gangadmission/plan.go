@@ -63,7 +63,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		}
 		freeOwn(ctx, pl.framework, work.Pods...)
 		pl.refuse(logger, work, *refusal, attempt{
-			problem: work.Problem, classes: work.Classes, roomDecides: snapshot.RoomDecides,
+			problem: work.Problem, classes: work.Classes, roomDecides: snapshot.RoomDecides, labelsDecide: snapshot.LabelsDecide,
 			nodes: nodes, task: work.Task, priority: work.Priority,
 			took: pl.gangs.clock.Since(start), cut: (cut || partial) && extender == nil, tried: work.Skip, until: snapshot.KnownUntil(), extender: extender,
 		})

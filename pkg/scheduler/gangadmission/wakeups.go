@@ -44,11 +44,16 @@ type wakeups struct {
 
 	reserved func() *kubescheduler.Reserved // the room that is currently kept
 
+	// Pods of events that have not been evaluated, and of those since the current cycle began.
+	podMu                  sync.Mutex
+	podEvents, podsInCycle podEvents
+
 	mu       sync.Mutex                   // acquired before the registry's lock
 	shapes   *kubescheduler.Shapes        // guarded by mu
 	kept     *kubescheduler.Reserved      // result of reserved, for the calls of this moment; guarded by mu
 	raised   map[gangstate.Shape]struct{} // shapes of which more pods fit than at the last look; guarded by mu
 	roomless *roomless                    // guarded by mu
+	labels   *labelTopics                 // guarded by mu
 	looked   int32                        // value of lowest when the pods without a gang were last compared with it; guarded by mu
 }
 
@@ -59,7 +64,7 @@ const settle = 2 * time.Millisecond
 func newWakeups(c clock.Clock, shapes *kubescheduler.Shapes, registry *gangstate.Registry, reserved func() *kubescheduler.Reserved) *wakeups {
 	w := &wakeups{
 		clock: c, registry: registry, reserved: reserved, shapes: shapes, signal: make(chan struct{}, 1),
-		raised: map[gangstate.Shape]struct{}{}, roomless: newRoomless(),
+		raised: map[gangstate.Shape]struct{}{}, roomless: newRoomless(), labels: newLabelTopics(),
 	}
 	w.roomless.fits = w.fits
 	w.lowest.Store(math.MaxInt32)
@@ -72,6 +77,10 @@ func (w *wakeups) observe(event fwk.ClusterEvent, oldObj, newObj any) {
 	if c == 0 {
 		return
 	}
+	w.podMu.Lock()
+	w.podEvents.add(oldObj, newObj)
+	w.podsInCycle.add(oldObj, newObj)
+	w.podMu.Unlock()
 	w.during.Or(uint32(c))
 	if pod, ok := newObj.(*corev1.Pod); ok && oldObj == nil && pod.Spec.NodeName != "" {
 		priority := corev1helpers.PodPriority(pod)
@@ -98,7 +107,12 @@ func (w *wakeups) extenderAnswered() {
 }
 
 // attemptBegins is called when a pod is popped, before its cycle takes its snapshot.
-func (w *wakeups) attemptBegins() { w.during.Store(0) }
+func (w *wakeups) attemptBegins() {
+	w.podMu.Lock()
+	defer w.podMu.Unlock()
+	w.during.Store(0)
+	w.podsInCycle = podEvents{}
+}
 
 // ready contains the gangs and pods to be tried again.
 type ready struct {
@@ -115,6 +129,10 @@ func (w *wakeups) look(logger klog.Logger, before gangstate.Key) ready {
 		return ready{} // the events are evaluated when a gang has been refused
 	}
 	w.kept = w.reserved()
+	w.podMu.Lock()
+	pods := w.podEvents
+	w.podEvents = podEvents{}
+	w.podMu.Unlock()
 	events := causes(w.events.Swap(0))
 	if events&(moreRoom|nominationGone) != 0 { // a nominated pod may have been assumed
 		w.count(logger)
@@ -127,7 +145,8 @@ func (w *wakeups) look(logger klog.Logger, before gangstate.Key) ready {
 	raised := slices.Collect(maps.Keys(w.raised))
 	clear(w.raised)
 	now := w.clock.Now()
-	return ready{effects: w.registry.Changed(raised, events.topics(), before, now), pods: w.roomless.wake(raised, now)}
+	topics := append(events.topics(), w.labels.topics(pods)...)
+	return ready{effects: w.registry.Changed(raised, topics, before, now), pods: w.roomless.wake(raised, now)}
 }
 
 // noneWaits reports whether neither a gang nor a pod waits.
@@ -208,6 +227,8 @@ type attempt struct {
 	// themselves. If not, the room of the class is ignored where counted is false. nil: the attempt was not refused
 	// for lack of room.
 	roomDecides func(class int) (decides, counted bool)
+	// labelsDecide reports whether a class is filtered beside that only by the labels of other pods. nil: none is.
+	labelsDecide func(class int) bool
 	// nodes are the nodes of the attempt's snapshot.
 	nodes []fwk.NodeInfo
 	// task is the task that was planned. For tasks other than Minimum, room for any pod of the classes may help.
@@ -253,11 +274,18 @@ func (w *wakeups) waitAfter(logger klog.Logger, a attempt, now time.Time) gangst
 		helps = anything
 	}
 	var shapes []*kubescheduler.Shape
+	var byLabels []*labelTopic
 	rooms := make([]gangstate.Shape, len(a.classes)) // by class; nil: unknown
 	for class, pod := range a.classes {
 		decides, counted := a.roomDecides(class)
-		if !decides {
+		if !decides && (a.labelsDecide == nil || !a.labelsDecide(class)) {
 			helps = anything
+		} else if !decides {
+			topics, err := w.labels.track(pod)
+			if err != nil {
+				helps = anything
+			}
+			byLabels = append(byLabels, topics...)
 		}
 		if !counted || len(shapes) == maxShapes {
 			helps = anything // an increase of the room would not be noticed
@@ -300,19 +328,33 @@ func (w *wakeups) waitAfter(logger klog.Logger, a attempt, now time.Time) gangst
 	if !slices.ContainsFunc(a.classes, dependsOnBound) {
 		helps &^= boundPod
 	}
-	if a.extender != nil {
+	switch {
+	case a.extender != nil:
 		helps, what.Again = extenderAnswers, a.extender.Until
-	}
-	if helps != moreRoom {
 		what.Topics = helps.topics()
+	case helps != moreRoom:
+		what.Topics = helps.topics()
+	case len(byLabels) > 0:
+		helps = moreRoom | otherNodes
+		what.Topics = append(otherNodes.topics(), anyPod)
+	}
+	for _, topic := range byLabels {
+		if a.extender == nil {
+			what.Topics = append(what.Topics, topic)
+		}
 	}
 	what.Release = func() {
+		w.labels.release(byLabels)
 		for _, s := range shapes {
 			w.shapes.Release(s)
 		}
 	}
 	// The cache may contain the effect of an event that the attempt has not seen and that has not been observed yet.
-	what.Missed = w.shapes.RaisedSince(a.nodes, shapes) || causes(w.during.Load())&(helps|nominationGone) != 0
+	w.podMu.Lock()
+	pods := w.podsInCycle
+	w.podMu.Unlock()
+	what.Missed = w.shapes.RaisedSince(a.nodes, shapes) || causes(w.during.Load())&(helps|nominationGone) != 0 ||
+		len(byLabels) > 0 && slices.ContainsFunc(w.labels.topics(pods), func(t gangstate.Topic) bool { return slices.Contains(what.Topics, t) })
 	return what
 }
 

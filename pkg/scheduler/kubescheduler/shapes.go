@@ -339,3 +339,15 @@ func (w *Snapshot) RoomDecides(index int) (decides, counted bool) {
 	decides = c.refuse == nil && c.limits == nil && c.devices == nil && len(w.inquiry.interested(c.info.Pod)) == 0 && !slices.ContainsFunc(w.cache.filters, func(name string) bool { return !roomPlugins.Has(name) && !c.skip.Has(name) })
 	return decides, counted
 }
+
+// LabelsDecide reports whether a class is filtered, beside what Shapes counts, only by the labels of other pods: by
+// required affinity, and by hard spreading constraints of its own.
+func (w *Snapshot) LabelsDecide(index int) bool {
+	c := w.classes[index]
+	spreads := slices.ContainsFunc(c.info.Pod.Spec.TopologySpreadConstraints, func(s corev1.TopologySpreadConstraint) bool {
+		return s.WhenUnsatisfiable == corev1.DoNotSchedule
+	})
+	return c.refuse == nil && c.limits == nil && !slices.ContainsFunc(w.cache.filters, func(name string) bool {
+		return !roomPlugins.Has(name) && !c.skip.Has(name) && name != names.InterPodAffinity && (name != names.PodTopologySpread || !spreads)
+	})
+}
