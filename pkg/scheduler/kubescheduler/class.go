@@ -26,13 +26,14 @@ const (
 
 // class is an equivalence class: pods that no filter distinguishes.
 type class struct {
-	pods    int // number of its pods; 2: unknown
-	info    *framework.PodInfo
-	planned *framework.PodInfo // the pod that is added to nodes to represent a planned pod of the class
-	state   fwk.CycleState
-	skip    sets.Set[string] // filters that PreFilter skipped
-	refuse  *fwk.Status      // a rejection by PreFilter: no node is feasible
-	only    sets.Set[string] // names of allowed nodes; nil: all
+	pods      int // number of its pods; 2: unknown
+	info      *framework.PodInfo
+	planned   *framework.PodInfo // the pod that is added to nodes to represent a planned pod of the class
+	state     fwk.CycleState
+	skip      sets.Set[string] // filters that PreFilter skipped
+	skipPlain sets.Set[string] // these, and plainFilters; set if plain is false
+	refuse    *fwk.Status      // a rejection by PreFilter: no node is feasible
+	only      sets.Set[string] // names of allowed nodes; nil: all
 	// plain: no filters except plainFilters are relevant. The cached results are complete for nodes without planned
 	// pods.
 	plain bool
@@ -100,6 +101,9 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int, opts *Options, devices fu
 	}
 	c.listens = c.refuse == nil && !c.skip.HasAll(names.InterPodAffinity, names.PodTopologySpread, names.VolumeRestrictions)
 	c.plain = !slices.ContainsFunc(w.cache.filters, func(name string) bool { return !plainFilters.Has(name) && !c.skip.Has(name) })
+	if !c.plain {
+		c.skipPlain = c.skip.Union(plainFilters)
+	}
 	for i := range pod.Spec.Volumes {
 		v := pod.Spec.Volumes[i].PersistentVolumeClaim
 		if v == nil {

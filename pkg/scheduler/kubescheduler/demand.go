@@ -73,9 +73,6 @@ func (d *demand) lost(node fwk.NodeInfo, other *demand) int {
 	return d.slots(node) - int(max(0, n))
 }
 
-// full reports whether the node certainly has no room for another such pod.
-func (d *demand) full(node fwk.NodeInfo) bool { return d.slots(node) == 0 }
-
 // demandOf determines which of a pod's requests the profile's NodeResourcesFit counts, because its arguments may name
 // resources to be ignored. It runs the filter for artificial nodes that lack one resource each. filters are those of
 // the profile; state is that of the pod after PreFilter.

@@ -62,6 +62,13 @@ type devices struct {
 	onNode    map[int]*nodeDevices                   // by node: as far as asked
 	claims    map[types.UID]plannedClaim             // shared claims with planned devices
 	changes   int64                                  // number of allocations and their ends so far
+	planned   []plannedDevices                       // a stack
+}
+
+// plannedDevices are the devices of a planned pod.
+type plannedDevices struct {
+	allocation
+	node int
 }
 
 // nodeDevices are the devices that may be available on a node.
@@ -366,10 +373,14 @@ func (d *deviceDemand) extendedClaim(node fwk.NodeInfo) *resourcev1.ResourceClai
 	return claim
 }
 
-// take records that a planned pod has these devices.
-func (w *Snapshot) take(a allocation, i int) {
-	w.changeDevices(a, i, func(id structured.DeviceID, r *resourcev1.DeviceRequestAllocationResult) {
-		d := w.devices
+// takeDevices records that the next planned pod of the class has its devices.
+func (w *Snapshot) takeDevices(c *class, i int) error {
+	d, a := w.devices, w.allocate(c, i)
+	if a.why != "" {
+		return errors.New(a.why)
+	}
+	d.planned = append(d.planned, plannedDevices{a, i})
+	d.change(a, i, func(id structured.DeviceID, r *resourcev1.DeviceRequestAllocationResult) {
 		if r.ShareID == nil {
 			d.allocated.AllocatedDevices.Insert(id)
 			return
@@ -384,14 +395,17 @@ func (w *Snapshot) take(a allocation, i int) {
 		if selector := planned.devices.NodeSelector; selector != nil {
 			planned.nodes = nodeaffinity.NewLazyErrorNodeSelector(selector)
 		}
-		w.devices.claims[uid] = planned
+		d.claims[uid] = planned
 	}
+	return nil
 }
 
-// giveBack reverses take. The pod was the last one that was planned.
-func (w *Snapshot) giveBack(a allocation, i int) {
-	w.changeDevices(a, i, func(id structured.DeviceID, r *resourcev1.DeviceRequestAllocationResult) {
-		d := w.devices
+// giveBackDevices reverses the last takeDevices.
+func (w *Snapshot) giveBackDevices() {
+	d := w.devices
+	last := d.planned[len(d.planned)-1]
+	d.planned = d.planned[:len(d.planned)-1]
+	d.change(last.allocation, last.node, func(id structured.DeviceID, r *resourcev1.DeviceRequestAllocationResult) {
 		if r.ShareID == nil {
 			d.allocated.AllocatedDevices.Delete(id)
 			return
@@ -401,14 +415,13 @@ func (w *Snapshot) giveBack(a allocation, i int) {
 			d.allocated.AggregatedCapacity.Remove(structured.NewDeviceConsumedCapacity(id, r.ConsumedCapacity))
 		}
 	})
-	for _, uid := range a.claims {
-		delete(w.devices.claims, uid)
+	for _, uid := range last.claims {
+		delete(d.claims, uid)
 	}
 }
 
-// changeDevices calls change for each device of an allocation that other pods cannot have as well, last first.
-func (w *Snapshot) changeDevices(a allocation, i int, change func(structured.DeviceID, *resourcev1.DeviceRequestAllocationResult)) {
-	d := w.devices
+// change calls the function for each device of an allocation that other pods cannot have as well.
+func (d *devices) change(a allocation, i int, each func(structured.DeviceID, *resourcev1.DeviceRequestAllocationResult)) {
 	d.changes++
 	n := d.onNode[i]
 	n.changed, n.results = d.changes, map[*class]allocation{}
@@ -416,7 +429,7 @@ func (w *Snapshot) changeDevices(a allocation, i int, change func(structured.Dev
 		for r := range a.devices[k].Devices.Results {
 			result := &a.devices[k].Devices.Results[r]
 			if result.AdminAccess == nil || !*result.AdminAccess {
-				change(structured.MakeDeviceID(result.Driver, result.Pool, result.Device), result)
+				each(structured.MakeDeviceID(result.Driver, result.Pool, result.Device), result)
 			}
 		}
 	}

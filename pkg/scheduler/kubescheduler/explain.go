@@ -53,10 +53,8 @@ func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 			why = RoomKept
 		case c.limits != nil && w.limited(c, i):
 			why = c.limits[i].why
-		case c.plain && w.nodes.clones[i] == nil && len(w.f.NominatedPodsForNode(w.nodes.objects[i].Name)) == 0:
-			why = w.conflict(c, i)
 		default:
-			why = w.filter(c, i)
+			why = w.refusal(c, i, len(w.nodes.planned[i].pods) == 0)
 		}
 		if why != "" {
 			r.Reasons[why]++

@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
 // nodeTable stores data of the nodes between plans, by their position in the scheduler's snapshot. It is updated once
@@ -26,10 +28,19 @@ type nodeTable struct {
 	images     map[string]int       // image name -> number of nodes that have it
 	soft       int                  // nodes with a taint of effect PreferNoSchedule
 
-	clones []fwk.NodeInfo // of the current plan: nodes with the pods planned on them; nil: no pods are planned there
-	cloned []int          // positions in clones that are or were not nil
+	planned []plannedPods // of the current plan, by position
+	touched []int         // positions in planned that are or were not zero
 
 	selectors selectorKeys
+}
+
+// plannedPods are the pods that are planned on one node.
+type plannedPods struct {
+	pods   []*framework.PodInfo // in the order in which they were planned
+	unlike int                  // pods that differ from the first one
+	clone  fwk.NodeInfo         // the node with these pods; nil: nothing has asked for it
+
+	unnominated bool // no pod is nominated for the node
 }
 
 // topology groups the nodes by the value of one label, or by the values of several. Nodes that lack one of them have no
@@ -50,12 +61,14 @@ func (t *nodeTable) begin(nodes []fwk.NodeInfo) {
 	t.seen = false
 }
 
-// update processes the nodes of a new plan and drops the clones of the last one.
+// update processes the nodes of a new plan and drops the pods of the last one.
 func (t *nodeTable) update(nodes []fwk.NodeInfo) {
-	for _, i := range t.cloned {
-		t.clones[i] = nil
+	for _, i := range t.touched {
+		p := &t.planned[i]
+		clear(p.pods[:cap(p.pods)])
+		*p = plannedPods{pods: p.pods[:0]}
 	}
-	t.cloned = t.cloned[:0]
+	t.touched = t.touched[:0]
 	t.nodes = nodes
 	if t.layout == 0 || len(nodes) != len(t.generations) {
 		t.relayout()
@@ -88,7 +101,7 @@ func (t *nodeTable) update(nodes []fwk.NodeInfo) {
 func (t *nodeTable) relayout() {
 	n := len(t.nodes)
 	t.layout++
-	t.generations, t.objects, t.clones = make([]int64, n), make([]*corev1.Node, n), make([]fwk.NodeInfo, n)
+	t.generations, t.objects, t.planned = make([]int64, n), make([]*corev1.Node, n), make([]plannedPods, n)
 	t.position, t.images, t.topologies, t.soft = make(map[string]int, n), map[string]int{}, nil, 0
 	t.selectors, t.all = selectorKeys{}, make([]int32, n)
 	for i, node := range t.nodes {
@@ -149,19 +162,48 @@ func (t *nodeTable) topology(key string) *topology {
 	return top
 }
 
-// clone returns the clone of a node, and creates it if there is none.
-func (t *nodeTable) clone(i int) fwk.NodeInfo {
-	if t.clones[i] == nil {
-		t.clones[i] = t.nodes[i].Snapshot()
-		t.cloned = append(t.cloned, i)
+// push plans a pod on a node.
+func (t *nodeTable) push(i int, pod *framework.PodInfo) {
+	p := &t.planned[i]
+	if len(p.pods) == 0 {
+		t.touched = append(t.touched, i)
+	} else if pod != p.pods[0] {
+		p.unlike++
 	}
-	return t.clones[i]
+	p.pods = append(p.pods, pod)
+	if p.clone != nil {
+		p.clone.AddPodInfo(pod)
+	}
+}
+
+// pop takes the pod that was planned last off a node.
+func (t *nodeTable) pop(logger klog.Logger, i int) {
+	p := &t.planned[i]
+	last := len(p.pods) - 1
+	pod := p.pods[last]
+	if pod != p.pods[0] {
+		p.unlike--
+	}
+	p.pods = p.pods[:last]
+	if p.clone == nil {
+		return
+	}
+	if err := p.clone.RemovePod(logger, pod.Pod); err != nil {
+		logger.Error(err, "Taking a planned pod off a cloned node failed", "node", t.objects[i].Name)
+	}
 }
 
 // node returns a node with the pods planned on it.
 func (t *nodeTable) node(i int) fwk.NodeInfo {
-	if t.clones[i] != nil {
-		return t.clones[i]
+	p := &t.planned[i]
+	if p.clone == nil && len(p.pods) > 0 {
+		p.clone = t.nodes[i].Snapshot()
+		for _, pod := range p.pods {
+			p.clone.AddPodInfo(pod)
+		}
+	}
+	if p.clone != nil {
+		return p.clone
 	}
 	return t.nodes[i]
 }

@@ -5,7 +5,6 @@ package kubescheduler
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -37,8 +36,9 @@ func IsPlanning(state fwk.CycleState) bool {
 // is created in PreFilter for one plan; the underlying snapshot must not change in the meantime.
 //
 // Nodes are filtered in two steps. Results of plainFilters, which depend only on the node and the kind of pod, are
-// taken from the FilterCache. All filters run when a node is about to be used if pods are planned or nominated on it,
-// or if the class needs other filters.
+// taken from the FilterCache. The other filters, if the class needs any, run when a node is about to be used. All
+// filters run if pods are nominated on it, or if pods are planned on it and more than their requests matters. A node is
+// cloned only if a filter or a plugin must see the pods that are planned on it.
 type Snapshot struct {
 	ctx     context.Context //nolint:containedctx // of the one call that the Snapshot is made in and for
 	f       framework.Framework
@@ -61,11 +61,8 @@ type Snapshot struct {
 	volumes    corelisters.PersistentVolumeClaimLister
 }
 
-type placed struct {
-	class, node int
-	info        *framework.PodInfo
-	devices     allocation
-}
+// placed is a planned pod: the class and the position of the node.
+type placed struct{ class, node int32 }
 
 // Options are the optional inputs of a Snapshot.
 type Options struct {
@@ -180,22 +177,52 @@ func (w *Snapshot) Place(index int, domain string) (string, bool) {
 // takes reports whether a node that plainFilters accept for the class without planned pods takes another pod of the
 // class now.
 func (w *Snapshot) takes(c *class, i int) bool {
-	node := w.nodes.objects[i]
 	if w.barred(c, i) != "" || !c.near.allows(i) || c.spread.skews(i) || w.limited(c, i) {
 		return false
 	}
-	clone := w.nodes.clones[i]
-	if clone != nil && c.known.demand.full(clone) {
+	planned := len(w.nodes.planned[i].pods)
+	if planned > 0 && w.full(c, i) {
 		return false
 	}
 	if w.reserved != nil && w.keeps(c, i) {
 		return false
 	}
-	// Nominated pods are not visible on the node itself.
-	if c.plain && (clone == nil || c.known.demand.complete) && len(w.f.NominatedPodsForNode(node.Name)) == 0 {
-		return w.conflict(c, i) == ""
+	return w.refusal(c, i, planned == 0 || c.known.demand.complete) == ""
+}
+
+// full reports whether the node certainly has no room for another pod of the class beside those that are planned on it.
+func (w *Snapshot) full(c *class, i int) bool {
+	if p := &w.nodes.planned[i]; c.known.demand.complete && p.unlike == 0 && p.pods[0] == c.planned {
+		return len(p.pods) >= int(c.known.slots[i])
 	}
-	return w.filter(c, i) == ""
+	return c.known.demand.slots(w.nodes.node(i)) == 0
+}
+
+// refusal returns the reason why the node refuses a pod of the class now, "" if it does not. accepts: plainFilters
+// certainly accept it, if no pod is nominated.
+func (w *Snapshot) refusal(c *class, i int, accepts bool) string {
+	if !accepts || w.nominated(i) { // nominated pods are not visible on the node itself
+		return w.filter(c, i)
+	}
+	if !c.plain {
+		c.state.SetSkipFilterPlugins(c.skipPlain)
+		status := w.f.RunFilterPlugins(w.ctx, c.state, c.info.Pod, w.nodes.node(i))
+		c.state.SetSkipFilterPlugins(c.skip)
+		if !status.IsSuccess() {
+			return reason(status)
+		}
+	}
+	return w.conflict(c, i)
+}
+
+// nominated reports whether pods are nominated for the node. A node without such pods is asked once per plan.
+func (w *Snapshot) nominated(i int) bool {
+	p := &w.nodes.planned[i]
+	if !p.unnominated {
+		w.nodes.touched = append(w.nodes.touched, i)
+		p.unnominated = len(w.f.NominatedPodsForNode(w.nodes.objects[i].Name)) == 0
+	}
+	return !p.unnominated
 }
 
 // filter returns the reason why the node refuses a pod of the class now, "" if it does not.
@@ -262,15 +289,13 @@ func reason(status *fwk.Status) string {
 // add puts a pod of the class on a clone of the node, and notifies every class whose filter results may change.
 func (w *Snapshot) add(index, i int) error {
 	c := w.classes[index]
-	p := placed{class: index, node: i, info: c.planned}
 	if c.devices != nil {
-		if p.devices = w.allocate(c, i); p.devices.why != "" {
-			return errors.New(p.devices.why)
+		if err := w.takeDevices(c, i); err != nil {
+			return err
 		}
-		w.take(p.devices, i)
 	}
-	w.nodes.clone(i).AddPodInfo(c.planned)
-	w.placed = append(w.placed, p)
+	w.nodes.push(i, c.planned)
+	w.placed = append(w.placed, placed{class: int32(index), node: int32(i)})
 	w.note(c, i, 1)
 	for k, other := range w.classes {
 		if err := w.notify(other, c.planned, i, true); err != nil {
@@ -291,7 +316,7 @@ func (w *Snapshot) Undo(n int) {
 	for ; n > 0; n-- {
 		p := w.pop()
 		for _, c := range w.classes {
-			if err := w.notify(c, p.info, p.node, false); err != nil {
+			if err := w.notify(c, w.classes[p.class].planned, int(p.node), false); err != nil {
 				w.logger.Error(err, "Taking a planned pod out of a class's state failed", "node", w.nodes.objects[p.node].Name)
 			}
 		}
@@ -308,12 +333,10 @@ func (w *Snapshot) Undo(n int) {
 func (w *Snapshot) pop() placed {
 	p := w.placed[len(w.placed)-1]
 	w.placed = w.placed[:len(w.placed)-1]
-	if err := w.nodes.clones[p.node].RemovePod(w.logger, p.info.Pod); err != nil {
-		w.logger.Error(err, "Taking a planned pod off a cloned node failed", "node", w.nodes.objects[p.node].Name)
-	}
-	w.note(w.classes[p.class], p.node, -1)
+	w.nodes.pop(w.logger, int(p.node))
+	w.note(w.classes[p.class], int(p.node), -1)
 	if w.classes[p.class].devices != nil {
-		w.giveBack(p.devices, p.node)
+		w.giveBackDevices()
 	}
 	return p
 }
