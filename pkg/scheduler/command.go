@@ -31,6 +31,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/config/profile"
 	"github.com/muster-project/muster/pkg/scheduler/gangadmission"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/pkg/scheduler/report"
 	"github.com/muster-project/muster/pkg/version"
 )
@@ -134,6 +135,11 @@ func run(cmd *cobra.Command, opts *schedoptions.Options, plugins []app.Option) e
 	if err := gangs.Attach(sched); err != nil {
 		return err
 	}
+	bindings, err := kubescheduler.NewBindingClient(config.KubeConfig)
+	if err != nil {
+		return err
+	}
+	gangs.BindThrough(bindings)
 	gates.(featuregate.MutableFeatureGate).AddMetrics()
 	opts.ComponentGlobalsRegistry.AddMetrics()
 	klog.FromContext(ctx).Info("Starting muster-scheduler", "version", version.String())

@@ -82,7 +82,11 @@ func (pl *Admission) post(ctx context.Context, pod *corev1.Pod, node, mark strin
 	if mark != "" {
 		annotations = map[string]string{v2alpha2.BoundForAnnotation: mark}
 	}
-	return kubescheduler.Bind(ctx, pl.handle, pod, node, annotations)
+	client := pl.gangs.bindClient
+	if client == nil {
+		client = pl.handle.ClientSet()
+	}
+	return kubescheduler.Bind(ctx, pl.handle, client, pod, node, annotations)
 }
 
 // isPosted asks the API server whether an unanswered binding was carried out. If such a binding were treated as

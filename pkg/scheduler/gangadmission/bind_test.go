@@ -6,11 +6,14 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 func TestIsUnanswered(t *testing.T) {
@@ -37,5 +40,21 @@ func TestIsUnanswered(t *testing.T) {
 				t.Errorf("isUnanswered(%v) = %t, want %t", tc.err, got, tc.want)
 			}
 		})
+	}
+}
+
+// The other client has a connection of its own (kubescheduler.NewBindingClient).
+func TestMembersAreBoundThroughTheClientForBindings(t *testing.T) {
+	t.Parallel()
+	var through atomic.Int32
+	count := func(context.Context, string) error {
+		through.Add(1)
+		return nil
+	}
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).gang("a", 4).pod(wrappers.MakePod("plain", "ml"))
+	c.gangs.BindThrough(slowClient{c.client, &cluster{answer: count}})
+	c.run().wholeOf("a", 4).eventually("the plain pod bound", func() bool { return len(c.boundOf("plain")) == 1 })
+	if n := through.Load(); n != 4 {
+		t.Errorf("%d bindings through the client, want those of the four members", n)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -64,8 +65,9 @@ type Gangs struct {
 
 	podLister corelisters.PodLister // of the scheduler's informer; nil until the first NewAdmission
 
-	startAfter <-chan struct{} // nil: immediately
-	end        func(error)     // ends the process
+	startAfter <-chan struct{}      // nil: immediately
+	bindClient kubernetes.Interface // nil: that of the profile
+	end        func(error)          // ends the process
 
 	mu       sync.Mutex
 	args     *config.GangAdmissionArgs // nil until the first NewAdmission
@@ -99,6 +101,10 @@ var errNotAttached = errors.New("the plugins " + GateName + " and " + Name + " r
 // StartAfter makes the informers of gangs start after the channel is closed, instead of immediately. It must be called
 // before app.Setup.
 func (g *Gangs) StartAfter(ready <-chan struct{}) { g.startAfter = ready }
+
+// BindThrough makes the members of gangs be bound through the client, instead of that of their profile. It must be
+// called before app.Run.
+func (g *Gangs) BindThrough(client kubernetes.Interface) { g.bindClient = client }
 
 // Attach checks that the plugins are enabled at the required extension points of every profile, makes the scheduling
 // loop hand out the members of a plan consecutively, and delays their events until their bindings are posted. It must

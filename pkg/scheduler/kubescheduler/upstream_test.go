@@ -108,7 +108,9 @@ func TestBindPostsWhatTheStockBinderPosts(t *testing.T) {
 		}
 		return binder.(*defaultbinder.DefaultBinder).Bind(c.ctx, nil, pod, "n").AsError()
 	})
-	got := posted(func(c *cluster) error { return Bind(c.ctx, c.f, pod, "n", map[string]string{"a": "b"}) }).(*corev1.Binding)
+	got := posted(func(c *cluster) error {
+		return Bind(c.ctx, c.f, c.f.ClientSet(), pod, "n", map[string]string{"a": "b"})
+	}).(*corev1.Binding)
 	if got.Annotations["a"] != "b" {
 		t.Errorf("annotations %v", got.Annotations)
 	}
