@@ -112,9 +112,13 @@ func (pl *Admission) Filter(ctx context.Context, state fwk.CycleState, pod *core
 
 // PostFilter implements fwk.PostFilterPlugin. A plan of which a member was refused by its node is not bound; a single
 // pod of a gang never preempts (docs/decisions, G15). For other pods default preemption runs next, which preempts no
-// part of a gang's minimum.
+// part of a gang's minimum. A pod that passes between the members of a plan does not preempt: it is tried again when all of
+// them are assumed.
 func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if !isMember(pod) {
+		if plan, _ := pl.registry.Committing(); plan != 0 {
+			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
+		}
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	if data, err := state.Read(stateKey); err == nil {

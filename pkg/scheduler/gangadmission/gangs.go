@@ -249,6 +249,10 @@ func (s memberSource) Next() *corev1.Pod {
 	return s.g.registry.Next()
 }
 
+func (s memberSource) Committing() (plan uint64, priority int32) { return s.g.registry.Committing() }
+
+func (s memberSource) Promised(node string) []*corev1.Pod { return s.g.registry.Promised(node) }
+
 func (s memberSource) Lost(uid types.UID) {
 	s.g.apply(klog.Background(), s.g.registry.Abort(uid, gangstate.AbortLate, "a member is not in the scheduling queue", s.g.clock.Now()))
 }

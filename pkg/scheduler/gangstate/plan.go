@@ -32,6 +32,7 @@ type Plan struct {
 	members   []plannedMember     // in the order in which members are handed out
 	places    map[types.UID]int   // indexes in members, by UID; immutable, so read without the registry's lock
 	leaves    map[*gang.Group]int // members by leaf of tree; immutable
+	byNode    map[string][]int    // indexes in members, by node; nil until Promised needs it
 	next      int                 // of members: the first member not handed out yet
 	handed    int                 // 1 + index of the member that was handed out last and must be assumed before the next one; 0: none
 	assumed   int                 // members that are assumed
@@ -163,6 +164,40 @@ func (r *Registry) Next() *corev1.Pod {
 	}
 	p.handed = p.next + 1
 	return p.members[p.next].member.pod
+}
+
+// Committing returns the ID and the priority of the plan whose members are being handed out; 0: none.
+func (r *Registry) Committing() (id uint64, priority int32) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.committing == nil {
+		return 0, 0
+	}
+	return r.committing.ID, r.committing.Priority
+}
+
+// Promised returns the members of the plan that is being committed that are planned on the node and have not been assumed
+// yet: other pods must leave their room.
+func (r *Registry) Promised(node string) []*corev1.Pod {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.committing
+	if p == nil {
+		return nil
+	}
+	if p.byNode == nil {
+		p.byNode = map[string][]int{}
+		for i := range p.members {
+			p.byNode[p.members[i].node] = append(p.byNode[p.members[i].node], i)
+		}
+	}
+	var pods []*corev1.Pod
+	for _, i := range p.byNode[node] {
+		if s := &p.members[i]; !s.assumed && !s.settled {
+			pods = append(pods, s.member.pod)
+		}
+	}
+	return pods
 }
 
 // PlannedNode returns the node of a pod in a plan that is being committed.

@@ -18,6 +18,39 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/mark"
 )
 
+// The room of members that wait for their cycles is promised to them, and to no others.
+func TestPromisedRoom(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(3)).members("a", "b", "c").leads("a")
+	promised := func(node string) (names []string) {
+		for _, pod := range s.r.Promised(node) {
+			names = append(names, pod.Name)
+		}
+		return names
+	}
+	check := func(when string, wantPlan uint64, want ...string) {
+		t.Helper()
+		if plan, _ := s.r.Committing(); plan != wantPlan {
+			t.Errorf("%s plan %d is committed, want %d", when, plan, wantPlan)
+		}
+		if diff := cmp.Diff(want, promised("n")); diff != "" {
+			t.Errorf("%s promised (-want +got):\n%s", when, diff)
+		}
+		if got := promised("other"); got != nil {
+			t.Errorf("%s promised on another node: %v", when, got)
+		}
+	}
+	check("before the plan", 0)
+	s.commits("a", "b", "c")
+	check("at first", 1, "a", "b", "c")
+	s.assumes("a")
+	check("beside the assumed leader", 1, "b", "c")
+	s.assumes("b")
+	check("at last", 1, "c")
+	s.effects = s.r.Abort("c", AbortLate, "late", s.now)
+	check("after an abort", 0)
+}
+
 // TestPlanLife covers the events between the commit of a plan and its last binding.
 func TestPlanLife(t *testing.T) {
 	// Three pods wait for their gang of three, and the cycle of a has begun.

@@ -16,12 +16,18 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 	"k8s.io/kubernetes/pkg/scheduler/util"
+	"k8s.io/utils/clock"
 )
 
 // MemberSource provides the members of a plan to the scheduling loop.
 type MemberSource interface {
 	// Next returns the member to be scheduled now, nil if no plan is being committed.
 	Next() *corev1.Pod
+	// Committing returns the number and the priority of the plan that is being committed; 0: none.
+	Committing() (plan uint64, priority int32)
+	// Promised returns the members of this plan that have not had their cycle and have their room on the node. It may be
+	// called by several goroutines.
+	Promised(node string) []*corev1.Pod
 	// Lost is called if the queue does not contain the member that Next returned.
 	Lost(uid types.UID)
 	// Pace is called when a pod of a gang that is not in a plan is popped from the queue, before its cycle. It may
@@ -52,13 +58,18 @@ const (
 )
 
 // Attach installs a Queue in front of the scheduler's own queue and makes the scheduling loop take the members of a
-// committed plan consecutively, so that no other pod is scheduled between them. It must be called once, before the
-// scheduler runs.
+// committed plan consecutively. Between them no other pod is scheduled, but for those without a gang that may pass
+// (turns). It must be called once, before the scheduler runs.
 //
 // hooks are those of the Queue.
 func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) *Queue {
 	queue := NewQueue(sched.SchedulingQueue, hooks)
+	queue.promised = members.Promised
 	sched.SchedulingQueue = queue
+	for _, f := range sched.Profiles {
+		f.SetPodNominator(queue)
+	}
+	turns := &turns{clock: clock.RealClock{}, queue: queue, members: members}
 	failed := sched.FailureHandler
 	sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
 		members.Failed(ctx, f, info.Pod, status)
@@ -85,6 +96,10 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 		wasUnwinding = unwinding
 	}
 	sched.NextPod = func(logger klog.Logger) (*framework.QueuedPodInfo, error) {
+		if info := turns.pass(logger); info != nil {
+			members.Popped(info.Pod.UID)
+			return info, nil
+		}
 		for {
 			member := members.Next()
 			if member == nil {
@@ -108,6 +123,7 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 			members.Popped(info.Pod.UID)
 			return info, nil
 		}
+		turns.pass(logger) // the plan has ended
 		unwind()
 		info, err := queue.Pop(logger)
 		if err == nil && info != nil && info.Pod != nil {

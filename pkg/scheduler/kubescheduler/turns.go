@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubescheduler
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// membersTurn is how long the members of a plan are handed out before other pods may pass. Most plans are handed out
+	// in less.
+	membersTurn = 50 * time.Millisecond
+	// othersTurn is how long other pods may pass then. The members' next turn is twice as long as that took, if the cycle of
+	// the last of them took longer: a plan takes at most half as long again, however many other pods there are.
+	othersTurn = 25 * time.Millisecond
+)
+
+// turns lets pods without a gang pass between the members of a large plan, which take seconds, if their priority is not
+// lower than that of the plan. Nothing else goes between them. Such a pod does not get room that the plan needs: the
+// members that have not had their cycle count as nominated to their nodes (Queue.NominatedPodsForNode). Used only by the
+// scheduling loop.
+type turns struct {
+	clock   clock.PassiveClock
+	queue   *Queue
+	members MemberSource
+
+	plan    uint64                    // the plan that is being committed; 0: none
+	since   time.Time                 // begin of the turn of other pods
+	ends    time.Time                 // end of the current turn
+	passing []*corev1.Pod             // the turn of other pods: those that are left, in the order of the queue; nil: the members' turn
+	tried   map[types.UID]*corev1.Pod // other pods that had a cycle since the plan was made
+}
+
+// pass returns the pod to be scheduled before the next member of the plan, nil if there is none now.
+func (t *turns) pass(logger klog.Logger) *framework.QueuedPodInfo {
+	t.queue.promising.Store(false)
+	now := t.clock.Now()
+	plan, priority := t.members.Committing()
+	switch {
+	case plan != t.plan:
+		t.retry(logger)
+		t.plan, t.passing, t.ends = plan, nil, now.Add(membersTurn)
+		return nil
+	case plan == 0 || t.passing == nil && now.Before(t.ends):
+		return nil
+	case t.passing == nil:
+		t.passing, t.since, t.ends = t.queue.ungated(priority, t.tried), now, now.Add(othersTurn)
+	}
+	for len(t.passing) > 0 && now.Before(t.ends) {
+		pod := t.passing[0]
+		t.passing = t.passing[1:]
+		if info := t.queue.PopSpecificPod(logger, pod); info != nil { // nil: deleted in the meantime
+			if t.tried == nil {
+				t.tried = map[types.UID]*corev1.Pod{}
+			}
+			t.tried[pod.UID] = pod
+			t.queue.promising.Store(true)
+			return info
+		}
+	}
+	t.passing, t.ends = nil, now.Add(max(membersTurn, 2*now.Sub(t.since)))
+	return nil
+}
+
+// retry activates the pods that had a cycle between members of a plan and still wait: the plan may have been aborted, and
+// they could not preempt.
+func (t *turns) retry(logger klog.Logger) {
+	if len(t.tried) > 0 {
+		t.queue.ActivateInOrder(logger, slices.Collect(maps.Values(t.tried)))
+		t.tried = nil
+	}
+}
+
+// ungated returns the active pods without a gang of at least this priority, in the order of PrioritySort. Pods with
+// claims are left out: devices that a plan needs are not promised to it.
+func (q *Queue) ungated(priority int32, except map[types.UID]*corev1.Pod) []*corev1.Pod {
+	var pods []*corev1.Pod
+	since := map[types.UID]time.Time{}
+	for _, pod := range q.PodsInActiveQ() {
+		if corev1helpers.PodPriority(pod) < priority || except[pod.UID] != nil || len(pod.Spec.ResourceClaims) > 0 || q.hooks.Gated(pod) {
+			continue
+		}
+		if info, ok := q.GetPod(pod.Name, pod.Namespace); ok {
+			pods, since[pod.UID] = append(pods, pod), info.Timestamp
+		}
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(corev1helpers.PodPriority(b), corev1helpers.PodPriority(a)), since[a.UID].Compare(since[b.UID]))
+	})
+	return pods
+}
+
+// NominatedPodsForNode implements fwk.PodNominator. While a pod passes between the members of a plan, the members that
+// wait for their cycles are nominated to their planned nodes, at the highest priority: the filters then see all that they
+// will occupy, for pods of any priority.
+func (q *Queue) NominatedPodsForNode(node string) []fwk.PodInfo {
+	nominated := q.SchedulingQueue.NominatedPodsForNode(node)
+	if !q.promising.Load() {
+		return nominated
+	}
+	for _, member := range q.promised(node) {
+		pod := *member
+		pod.Spec.Priority = new(int32(math.MaxInt32))
+		info, err := framework.NewPodInfo(&pod)
+		if err != nil { // its affinity cannot be parsed; it has no effect then
+			info = &framework.PodInfo{Pod: &pod}
+		}
+		nominated = append(nominated, info)
+	}
+	return nominated
+}

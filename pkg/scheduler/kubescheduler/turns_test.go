@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubescheduler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// fakePlan is the MemberSource of turns: a plan of so many members.
+type fakePlan struct {
+	MemberSource
+	id       uint64
+	priority int32
+	left     int
+	promised map[string][]*corev1.Pod
+}
+
+func (p *fakePlan) Committing() (uint64, int32) {
+	if p.left == 0 {
+		return 0, 0
+	}
+	return p.id, p.priority
+}
+
+func (p *fakePlan) Promised(node string) []*corev1.Pod { return p.promised[node] }
+
+type turnsScene struct {
+	*queueScene
+	clock *testclock.FakeClock
+	plan  *fakePlan
+	turns *turns
+}
+
+func newTurnsScene(t *testing.T, members int) *turnsScene {
+	s := &turnsScene{queueScene: newQueueScene(t), clock: testclock.NewFakeClock(time.Unix(0, 0)), plan: &fakePlan{id: 1, left: members}}
+	s.turns = &turns{clock: s.clock, queue: s.q, members: s.plan}
+	s.q.promised = s.plan.Promised
+	return s
+}
+
+// cycles runs n cycles of a millisecond each, and returns the names of the other pods in their order, and how many members
+// went before each.
+func (s *turnsScene) cycles(n int) (order []string) {
+	members := 0
+	for range n {
+		if info := s.turns.pass(klog.Background()); info != nil {
+			order = append(order, fmt.Sprintf("%s after %d", info.Pod.Name, members))
+		} else if s.plan.left > 0 {
+			s.plan.left--
+			members++
+		}
+		s.clock.Step(time.Millisecond)
+	}
+	return order
+}
+
+func passer(name string) *wrappers.PodWrapper { return wrappers.MakePod(name, "ml").UID(name) }
+
+func TestPodsOfEqualOrHigherPriorityPassAPlan(t *testing.T) {
+	t.Parallel()
+	s := newTurnsScene(t, 1000)
+	s.plan.priority = 10
+	if got := s.cycles(20); len(got) != 0 {
+		t.Fatalf("%v passed without having waited", got)
+	}
+	device := func(spec *corev1.PodSpec) { spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} }
+	s.add(passer("z-equal").Priority(10).Obj(), passer("a-lower").Priority(9).Obj(), passer("y-higher").Priority(11).Obj(),
+		wrappers.MakePod("leader", "ml").UID("leader").Gang("g").Priority(100).Obj(), passer("device").Priority(10).Spec(device).Obj())
+	s.activate(wrappers.MakePod("leader", "ml").UID("leader").Gang("g").Priority(100).Obj())
+	if diff := cmp.Diff([]string{"y-higher after 30", "z-equal after 30"}, s.cycles(980)); diff != "" {
+		t.Errorf("passed (-want +got):\n%s", diff)
+	}
+	if _, cycling := s.q.cycling["z-equal"]; !cycling {
+		t.Error("the queue does not know of the cycle")
+	}
+}
+
+func TestPodsThatPassTakeAThirdOfTheTime(t *testing.T) {
+	t.Parallel()
+	s := newTurnsScene(t, 1000)
+	for i := range 2000 {
+		s.add(passer(fmt.Sprintf("p%04d", i)).Obj())
+	}
+	passed := s.cycles(1500)
+	if s.plan.left > 10 || len(passed) < 450 || len(passed) > 510 {
+		t.Errorf("in 1,500 cycles %d pods passed and %d of 1,000 members are left, want about 500 and none", len(passed), s.plan.left)
+	}
+	for i, p := range passed {
+		if want := fmt.Sprintf("p%04d after", i); !strings.HasPrefix(p, want) {
+			t.Fatalf("pod %d: %s, want %s: the order of the queue", i, p, want)
+		}
+	}
+}
+
+// The cycle of a pod that passes may take longer than its turn, since it takes the members' rooms into account.
+func TestSlowCyclesDoNotHoldUpThePlan(t *testing.T) {
+	t.Parallel()
+	s := newTurnsScene(t, 2000)
+	for i := range 100 {
+		s.add(passer(fmt.Sprintf("p%02d", i)).Obj())
+	}
+	began := s.clock.Now()
+	for s.plan.left > 0 {
+		if s.turns.pass(klog.Background()) != nil {
+			s.clock.Step(200 * time.Millisecond)
+		} else {
+			s.plan.left--
+			s.clock.Step(time.Millisecond)
+		}
+	}
+	if took := s.clock.Since(began); took > 3100*time.Millisecond {
+		t.Errorf("a plan of two seconds took %s", took)
+	}
+}
+
+// A small plan is handed out at a stroke, and each begins with the members' turn.
+func TestSmallPlansAreNotInterrupted(t *testing.T) {
+	t.Parallel()
+	s := newTurnsScene(t, 0)
+	for id := range uint64(20) {
+		s.add(passer(fmt.Sprintf("p%d", id)).Obj())
+		s.plan.id, s.plan.left = id+1, 40
+		if got := s.cycles(40); len(got) != 0 {
+			t.Fatalf("plan %d: %v passed", id, got)
+		}
+	}
+}
+
+// A pod that was refused while it passed is tried again when the plan has ended, not before.
+func TestRefusedPodIsTriedAgainAfterThePlan(t *testing.T) {
+	t.Parallel()
+	s := newTurnsScene(t, 100)
+	pod := passer("p").Obj()
+	s.add(pod)
+	s.cycles(50)
+	info := s.turns.pass(klog.Background())
+	if info == nil {
+		t.Fatal("the pod does not pass")
+	}
+	info.UnschedulablePlugins.Insert("X")
+	if err := s.q.AddUnschedulableIfNotPresent(klog.Background(), info, s.q.SchedulingCycle()); err != nil {
+		t.Fatal(err)
+	}
+	s.activate(pod) // an event woke it
+	if got := s.cycles(40); len(got) != 0 || s.plan.left == 0 {
+		t.Fatalf("%v: it was tried twice", got)
+	}
+	if err := s.q.AddUnschedulableIfNotPresent(klog.Background(), s.q.PopSpecificPod(klog.Background(), pod), s.q.SchedulingCycle()); err != nil {
+		t.Fatal(err)
+	}
+	s.plan.left = 0
+	s.cycles(1)
+	if !slices.ContainsFunc(s.stock.PodsInActiveQ(), func(p *corev1.Pod) bool { return p.Name == "p" }) {
+		t.Error("the pod waits after the end of the plan")
+	}
+}
+
+// Members that wait for their cycles are nominated for the pod that passes, of whatever priority, and for no other.
+func TestPromisedRoomIsNominated(t *testing.T) {
+	t.Parallel()
+	s := newTurnsScene(t, 100)
+	member := wrappers.MakePod("m", "ml").UID("m").Gang("g").GPUs(3).Obj()
+	s.plan.promised = map[string][]*corev1.Pod{"n": {member}}
+	s.add(passer("p").Priority(1 << 30).Obj())
+	nominated := func() (out []string) {
+		for _, node := range []string{"n", "other"} {
+			for _, info := range s.q.NominatedPodsForNode(node) {
+				out = append(out, fmt.Sprintf("%s on %s %t", info.GetPod().Name, node, *info.GetPod().Spec.Priority > 1<<30))
+			}
+		}
+		return out
+	}
+	s.cycles(50)
+	if got := nominated(); len(got) != 0 {
+		t.Errorf("in a member's cycle %v are nominated", got)
+	}
+	if s.turns.pass(klog.Background()) == nil {
+		t.Fatal("the pod does not pass")
+	}
+	if diff := cmp.Diff([]string{"m on n true"}, nominated()); diff != "" {
+		t.Errorf("nominated (-want +got):\n%s", diff)
+	}
+	if member.Spec.Priority != nil {
+		t.Error("the member was changed")
+	}
+	s.cycles(1)
+	if got := nominated(); len(got) != 0 {
+		t.Errorf("in the next member's cycle %v are nominated", got)
+	}
+}
