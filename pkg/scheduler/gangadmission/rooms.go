@@ -16,31 +16,28 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
-// keptRooms caches the room that is kept for replacement pods (gangstate.Registry.Rooms) in the form in which nodes
+// keptRooms is the room that is kept for replacement pods (gangstate.Registry.RoomChanges) in the form in which nodes
 // are compared with it.
 type keptRooms struct {
-	mu       sync.Mutex
-	version  uint64
-	reserved *kubescheduler.Reserved
+	mu       sync.Mutex // changes are applied in their order
+	reserved kubescheduler.Reserved
 }
 
-// reserved returns the room that is currently kept, nil if there is none. It returns the same object as long as
-// nothing changes.
+// reserved returns the room that is currently kept, nil if there is none.
 func (g *Gangs) reserved() *kubescheduler.Reserved {
-	list, version := g.registry.Rooms()
-	if len(list) == 0 {
-		return nil
-	}
 	g.rooms.mu.Lock()
 	defer g.rooms.mu.Unlock()
-	if g.rooms.version != version {
-		all := make([]kubescheduler.Reservation, len(list))
-		for i, x := range list {
-			all[i] = kubescheduler.Reservation{Gang: x.Owner.Gang, Leaf: x.Owner.Leaf, Priority: x.Priority, Node: x.Node, Pod: x.Pod}
+	for _, x := range g.registry.RoomChanges() {
+		if x.Counts {
+			g.rooms.reserved.Keep(kubescheduler.Reservation{Gang: x.Owner.Gang, Leaf: x.Owner.Leaf, Priority: x.Priority, Node: x.Node, Pod: x.Pod})
+		} else {
+			g.rooms.reserved.End(x.Pod.UID)
 		}
-		g.rooms.version, g.rooms.reserved = version, kubescheduler.NewReserved(all, g.rooms.reserved)
 	}
-	return g.rooms.reserved
+	if g.rooms.reserved.Len() == 0 {
+		return nil
+	}
+	return &g.rooms.reserved
 }
 
 // vacate reports the removal of pods whose room is no longer kept. At the time of their deletion the room was
@@ -58,7 +55,7 @@ func (g *Gangs) vacate(logger klog.Logger, pods []*corev1.Pod) {
 // roomKey is the key under which the cycle of a pod without a gang stores the data for Filter.
 const roomKey fwk.StateKey = Name + "/room"
 
-// roomAsked is the request of a pod without a gang while room is kept. Immutable.
+// roomAsked is the request of a pod without a gang while room is kept. The cycle changes nothing in it.
 type roomAsked struct {
 	reserved *kubescheduler.Reserved
 	request  kubescheduler.Request

@@ -3,7 +3,10 @@
 package gangstate
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -141,5 +144,56 @@ func TestLeaderComesBefore(t *testing.T) {
 				t.Errorf("the gang comes first: %v, want %v", got, tc.first)
 			}
 		})
+	}
+}
+
+// TestPrioritiesAtTheEndsOfInt32: a difference of such priorities does not fit into an int32.
+func TestPrioritiesAtTheEndsOfInt32(t *testing.T) {
+	t.Parallel()
+	ends := []int32{math.MaxInt32, math.MaxInt32 - 1, 1, 0, -1, math.MinInt32 + 1, math.MinInt32} // the order in which they go first
+	for i, a := range ends {
+		for k, b := range ends {
+			want := cmp.Compare(i, k)
+			if got := (Rank{Priority: a}).Compare(Rank{Priority: b}); got != want {
+				t.Errorf("ranks of %d and %d compare as %d, want %d", a, b, got, want)
+			}
+			x, y := orderKey{priority: a}, orderKey{priority: b}
+			if got := x.compare(&y); got != want {
+				t.Errorf("pods of %d and %d compare as %d, want %d", a, b, got, want)
+			}
+			rows := []row{{key: x}, {key: y}}
+			if got := inOrder(rows); want > 0 && got[0] != &rows[1] || want < 0 && got[0] != &rows[0] {
+				t.Errorf("of pods of %d and %d, the lower one is planned first", a, b)
+			}
+			w := newWaiting()
+			if w.set(&gangState{}, true, a); w.waitFrom(b) != (i <= k) {
+				t.Errorf("a gang of %d waits from %d on: %t", a, b, w.waitFrom(b))
+			}
+		}
+	}
+	// Whole gangs: their pods are elected, activated and planned in this order, whatever the order of their creation.
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		s := begin(t)
+		r := newBenchRegistry()
+		var want, got []string
+		for _, k := range rng.Perm(len(ends)) {
+			name := fmt.Sprint("g", k)
+			r.SetGroup(wrappers.MakePodGroup(name, testNamespace).UID(name).MinMember(2).Obj(), s.now)
+			for pod := range 2 {
+				uid := fmt.Sprint(name, "-", pod)
+				lower := ends[min(k+pod, len(ends)-1)]
+				r.SetPod(wrappers.MakePod(uid, testNamespace).UID(uid).Gang(name).Priority(lower).Obj(), s.now)
+			}
+		}
+		for k := range ends {
+			want = append(want, fmt.Sprintf("g%d-0", k))
+		}
+		for _, pod := range r.Synced(s.now).Activate {
+			got = append(got, pod.Name)
+		}
+		if !slices.Equal(want, got) {
+			t.Fatalf("seed %d: activated %v, want %v", seed, got, want)
+		}
 	}
 }

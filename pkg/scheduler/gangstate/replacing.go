@@ -112,10 +112,10 @@ func (r *Registry) setReplacing(g *gangState) {
 		for _, m := range parting {
 			r.keepRoom(m)
 		}
-	case g.tree != nil && r.rooms.ofGang[g.key] > 0:
-		r.endRooms(r.rooms.endIf(func(x *keptRoom) bool {
+	case g.tree != nil:
+		r.endRooms(r.rooms.endIf(r.rooms.byGang[g.key], func(x *keptRoom) bool {
 			leaf := g.tree.Group(x.Owner.Leaf)
-			return x.Owner.Gang == g.key && x.Owner.Leaf != "" && (leaf == nil || !leaf.IsLeaf())
+			return x.Owner.Leaf != "" && (leaf == nil || !leaf.IsLeaf())
 		}))
 	}
 }
@@ -142,7 +142,7 @@ func (r *Registry) endRooms(ended []Room) {
 	if len(r.vacated) > 0 {
 		r.recordGrowth()
 	}
-	r.haveRooms.Store(len(r.rooms.byPod) > 0)
+	r.haveRooms.Store(r.rooms.isNews())
 }
 
 // PodLeaves records that a pod is about to be removed from the scheduler's cache. Its room must be kept before any
@@ -182,17 +182,18 @@ func (r *Registry) RemoveNode(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.rooms.dropNode(name)
-	r.haveRooms.Store(len(r.rooms.byPod) > 0)
+	r.haveRooms.Store(r.rooms.isNews())
 }
 
-// Rooms returns the rooms that are currently kept, in the order in which they were first kept, and a version that
-// changes with them. The result is shared and must not be modified. The call takes no lock while there are none.
-func (r *Registry) Rooms() ([]Room, uint64) {
+// RoomChanges returns how the rooms that count have changed since the last call, in the order in which they were first
+// kept. It takes no lock while there are none.
+func (r *Registry) RoomChanges() []RoomChange {
 	if !r.haveRooms.Load() {
-		return nil, 0
+		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := r.rooms.list()
-	return list, r.rooms.version
+	changes := r.rooms.changes()
+	r.haveRooms.Store(r.rooms.isNews())
+	return changes
 }

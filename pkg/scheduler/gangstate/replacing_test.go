@@ -65,8 +65,7 @@ func (s *story) terminate(names ...string) *story {
 func (s *story) wantRooms(names ...string) *story {
 	s.t.Helper()
 	var got []string
-	list, _ := s.r.Rooms()
-	for _, x := range list {
+	for _, x := range s.r.rooms.counted() {
 		got = append(got, x.Pod.Name)
 	}
 	if diff := cmp.Diff(names, got); diff != "" {
@@ -101,7 +100,7 @@ func TestTheRoomOfADeletedPodIsKept(t *testing.T) {
 	s := beginReplacing(t).runs().wantRooms()
 	s.group(replacing(twoLeaves())).wantRooms()
 	s.terminate("x0").wantRooms("x0").wantVacated()
-	list, _ := s.r.Rooms()
+	list := s.r.rooms.counted()
 	want := Room{Owner: Owner{gangG, "x"}, Node: "n", Priority: 0, Pod: list[0].Pod}
 	if diff := cmp.Diff(want, list[0]); diff != "" {
 		t.Errorf("the room (-want +got):\n%s", diff)
@@ -264,7 +263,7 @@ func TestPriorityOfRoom(t *testing.T) {
 			s := beginReplacing(t).group(replacing(podGroup().MinMember(2).Priority(tt.class)))
 			s.pods(memberPod("low").Priority(500).Node("n"), memberPod("high").Priority(2000).Node("n"), memberPod("waits").Priority(9000))
 			s.wantAdmitted(true).terminate("low").wantRooms("low")
-			if list, _ := s.r.Rooms(); list[0].Priority != tt.want {
+			if list := s.r.rooms.counted(); list[0].Priority != tt.want {
 				t.Errorf("priority is %d, want %d", list[0].Priority, tt.want)
 			}
 		})
@@ -350,7 +349,7 @@ func TestRoomsOfRandomGangs(t *testing.T) {
 		s := beginReplacing(t)
 		says := map[string]bool{}
 		wasBound, parted := sets.New[string](), map[string]time.Time{}
-		serial := 0
+		serial, heard := 0, listener{}
 		apply := func(gang string, generation int64) {
 			w := wrappers.MakePodGroup(gang, testNamespace).UID(gang).Generation(generation).SubGroup("x", 1).SubGroup("y", 1)
 			if says[gang] {
@@ -422,7 +421,7 @@ func TestRoomsOfRandomGangs(t *testing.T) {
 				s.after(time.Duration(rng.Intn(40)) * time.Second)
 			}
 			s.effects = s.r.Tick(s.now)
-			list, _ := s.r.Rooms()
+			list := s.r.rooms.counted()
 			for _, x := range list {
 				name := x.Pod.Name
 				since, hasParted := parted[name]
@@ -435,12 +434,20 @@ func TestRoomsOfRandomGangs(t *testing.T) {
 					t.Fatalf("seed %d, step %d: room of pod %s, whose PodGroup does not say that pods are replaced", seed, step, name)
 				}
 			}
+			if rng.Intn(3) == 0 {
+				if err := heard.hear(s.r.RoomChanges()); err != nil || len(heard) != len(list) {
+					t.Fatalf("seed %d, step %d: %d rooms, by the changes %d, %v", seed, step, len(list), len(heard), err)
+				}
+			}
 			if len(s.r.rooms.byPod) != len(list) {
 				t.Fatalf("seed %d, step %d: %d rooms are taken by pods that no plan has", seed, step, len(s.r.rooms.byPod)-len(list))
 			}
 		}
 		for _, gang := range gangs {
 			s.r.RemoveGroup(Key{Namespace: testNamespace, Name: gang}, s.now)
+		}
+		if err := heard.hear(s.r.RoomChanges()); err != nil || len(heard) > 0 {
+			t.Fatalf("seed %d: no room is kept, and by the changes: %v, %v", seed, heard, err)
 		}
 		if s.wantRooms(); s.r.haveRooms.Load() {
 			t.Fatalf("seed %d: the registry looks for rooms and has none", seed)

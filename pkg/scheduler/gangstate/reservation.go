@@ -4,6 +4,7 @@ package gangstate
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -40,34 +41,47 @@ const (
 // place, its time is over, or it is dropped. An assumed pod of the owner, on any node, takes one of the owner's
 // rooms: the one on its own node if there is one, otherwise the oldest. A room that is taken no longer counts, unless
 // the pod is released again.
+//
+// No operation visits rooms that it does not concern: thousands of rooms of large gangs end one after another.
 type rooms struct {
 	max, maxOfGang int
 
 	byPod   map[types.UID]*keptRoom
-	inOrder []*keptRoom // by seq
 	byTaker map[types.UID]*keptRoom
-	byOwner map[Owner][]*keptRoom // the oldest first
-	ofGang  map[Key]int
+	byGang  map[Key]roomSet
+	byNode  map[string]roomSet
+	ofOwner map[Owner]int
+	free    map[spot]*orderedHeap[*keptRoom] // rooms that are not taken, the oldest first
 	due     *orderedHeap[*keptRoom]
 	seq     int
-	changed bool // since view was computed
-	view    []Room
-	version uint64 // version of view
+	unread  roomSet // rooms that count and of which changes has not told, or the reverse
+}
+
+type roomSet map[*keptRoom]struct{}
+
+// spot stands for the rooms of an owner on a node; node "": on all nodes.
+type spot struct {
+	owner Owner
+	node  string
 }
 
 // keptRoom is a room and the state of keeping it.
 type keptRoom struct {
 	Room
-	seq   int
-	until time.Time
-	taker types.UID // the assumed pod that is bound in its place; "": none
-	inDue int
+	seq    int
+	until  time.Time
+	taker  types.UID // the assumed pod that is bound in its place; "": none
+	ended  bool
+	told   bool // changes has told that it counts
+	inDue  int
+	inFree [2]int // position in rooms.free: on its node, on all nodes
 }
 
 func newRooms() *rooms {
 	return &rooms{
 		max: maxRooms, maxOfGang: maxRoomsOfGang,
-		byPod: map[types.UID]*keptRoom{}, byTaker: map[types.UID]*keptRoom{}, byOwner: map[Owner][]*keptRoom{}, ofGang: map[Key]int{},
+		byPod: map[types.UID]*keptRoom{}, byTaker: map[types.UID]*keptRoom{}, byGang: map[Key]roomSet{}, byNode: map[string]roomSet{},
+		ofOwner: map[Owner]int{}, free: map[spot]*orderedHeap[*keptRoom]{}, unread: roomSet{},
 		due: &orderedHeap[*keptRoom]{
 			less:  func(a, b *keptRoom) bool { return a.until.Before(b.until) || a.until.Equal(b.until) && a.seq < b.seq },
 			place: func(x *keptRoom) *int { return &x.inDue },
@@ -79,44 +93,76 @@ func newRooms() *rooms {
 // kept.
 func (s *rooms) keep(x Room, until, now time.Time) bool {
 	uid := x.Pod.UID
-	if s.byPod[uid] != nil || !now.Before(until) || len(s.byPod) >= s.max || s.ofGang[x.Owner.Gang] >= s.maxOfGang {
+	if s.byPod[uid] != nil || !now.Before(until) || len(s.byPod) >= s.max || len(s.byGang[x.Owner.Gang]) >= s.maxOfGang {
 		return false
 	}
 	s.seq++
 	kept := &keptRoom{Room: x, seq: s.seq, until: until}
 	s.byPod[uid] = kept
-	s.inOrder = append(s.inOrder, kept)
-	s.byOwner[x.Owner] = append(s.byOwner[x.Owner], kept)
-	s.ofGang[x.Owner.Gang]++
+	insertRoom(s.byGang, x.Owner.Gang, kept)
+	insertRoom(s.byNode, x.Node, kept)
+	s.ofOwner[x.Owner]++
 	s.due.set(kept)
-	s.changed = true
+	s.update(kept)
 	return true
+}
+
+func insertRoom[K comparable](sets map[K]roomSet, k K, x *keptRoom) {
+	if sets[k] == nil {
+		sets[k] = roomSet{}
+	}
+	sets[k][x] = struct{}{}
+}
+
+func deleteRoom[K comparable](sets map[K]roomSet, k K, x *keptRoom) {
+	if delete(sets[k], x); len(sets[k]) == 0 {
+		delete(sets, k)
+	}
+}
+
+// counts reports whether the room is kept and not taken.
+func (x *keptRoom) counts() bool { return !x.ended && x.taker == "" }
+
+// update must be called after every change of a room.
+func (s *rooms) update(x *keptRoom) {
+	for i, at := range []spot{{x.Owner, x.Node}, {x.Owner, ""}} {
+		h := s.free[at]
+		switch {
+		case x.counts() && h == nil:
+			h = &orderedHeap[*keptRoom]{
+				less:  func(a, b *keptRoom) bool { return a.seq < b.seq },
+				place: func(x *keptRoom) *int { return &x.inFree[i] },
+			}
+			s.free[at] = h
+			fallthrough
+		case x.counts():
+			h.set(x)
+		case h != nil:
+			if h.remove(x); len(h.items) == 0 {
+				delete(s.free, at)
+			}
+		}
+	}
+	if x.counts() == x.told {
+		delete(s.unread, x)
+	} else {
+		s.unread[x] = struct{}{}
+	}
 }
 
 // take lets an assumed pod of the owner take a room, if one is left.
 func (s *rooms) take(owner Owner, uid types.UID, node string) {
-	if s.byTaker[uid] != nil {
+	h := s.free[spot{owner, node}]
+	if h == nil {
+		h = s.free[spot{owner, ""}]
+	}
+	if h == nil || s.byTaker[uid] != nil {
 		return
 	}
-	var best *keptRoom
-	for _, x := range s.byOwner[owner] {
-		if x.taker != "" {
-			continue
-		}
-		if x.Node == node {
-			best = x
-			break
-		}
-		if best == nil {
-			best = x
-		}
-	}
-	if best == nil {
-		return
-	}
-	best.taker = uid
-	s.byTaker[uid] = best
-	s.changed = true
+	x, _ := h.first()
+	x.taker = uid
+	s.byTaker[uid] = x
+	s.update(x)
 }
 
 // restore records that a pod is no longer assumed: the room that it took is kept again, for the rest of its time.
@@ -124,7 +170,7 @@ func (s *rooms) restore(uid types.UID) {
 	if x := s.byTaker[uid]; x != nil {
 		x.taker = ""
 		delete(s.byTaker, uid)
-		s.changed = true
+		s.update(x)
 	}
 }
 
@@ -146,15 +192,12 @@ func (s *rooms) drop(uid types.UID) []Room {
 
 // dropGang ends the rooms of a gang.
 func (s *rooms) dropGang(key Key) []Room {
-	if s.ofGang[key] == 0 {
-		return nil
-	}
-	return s.endIf(func(x *keptRoom) bool { return x.Owner.Gang == key })
+	return s.endIf(s.byGang[key], func(*keptRoom) bool { return true })
 }
 
 // dropNode ends the rooms on a node.
 func (s *rooms) dropNode(node string) []Room {
-	return s.endIf(func(x *keptRoom) bool { return x.Node == node })
+	return s.endIf(s.byNode[node], func(*keptRoom) bool { return true })
 }
 
 // expire ends the rooms whose time is over.
@@ -169,57 +212,62 @@ func (s *rooms) expire(now time.Time) []Room {
 	}
 }
 
-// endIf ends the rooms for which `is` returns true, in the order in which they were kept.
-func (s *rooms) endIf(is func(*keptRoom) bool) []Room {
-	var ends []*keptRoom
-	for _, x := range s.inOrder {
+// endIf ends the rooms of the set for which `is` returns true, in the order in which they were kept.
+func (s *rooms) endIf(set roomSet, is func(*keptRoom) bool) []Room {
+	var out []Room
+	for _, x := range set.inOrder() {
 		if is(x) {
-			ends = append(ends, x)
+			out = append(out, s.end(x)...)
 		}
-	}
-	out := make([]Room, 0, len(ends))
-	for _, x := range ends {
-		out = append(out, s.end(x)...)
 	}
 	return out
 }
 
+// inOrder returns the rooms in the order in which they were kept.
+func (set roomSet) inOrder() []*keptRoom {
+	return slices.SortedFunc(maps.Keys(set), func(a, b *keptRoom) int { return cmp.Compare(a.seq, b.seq) })
+}
+
 // end removes a room, and returns it.
 func (s *rooms) end(x *keptRoom) []Room {
+	x.ended = true
 	delete(s.byPod, x.Pod.UID)
-	if i, ok := slices.BinarySearchFunc(s.inOrder, x.seq, func(o *keptRoom, seq int) int { return cmp.Compare(o.seq, seq) }); ok {
-		s.inOrder = slices.Delete(s.inOrder, i, i+1)
-	}
 	if x.taker != "" {
 		delete(s.byTaker, x.taker)
 	}
-	left := slices.DeleteFunc(s.byOwner[x.Owner], func(o *keptRoom) bool { return o == x })
-	if s.byOwner[x.Owner] = left; len(left) == 0 {
-		delete(s.byOwner, x.Owner)
-	}
-	if s.ofGang[x.Owner.Gang]--; s.ofGang[x.Owner.Gang] == 0 {
-		delete(s.ofGang, x.Owner.Gang)
+	deleteRoom(s.byGang, x.Owner.Gang, x)
+	deleteRoom(s.byNode, x.Node, x)
+	if s.ofOwner[x.Owner]--; s.ofOwner[x.Owner] == 0 {
+		delete(s.ofOwner, x.Owner)
 	}
 	s.due.remove(x)
-	s.changed = true
+	s.update(x)
 	return []Room{x.Room}
 }
 
 // has reports whether rooms are kept for the owner, including taken ones.
-func (s *rooms) has(owner Owner) bool { return len(s.byOwner[owner]) > 0 }
+func (s *rooms) has(owner Owner) bool { return s.ofOwner[owner] > 0 }
 
-// list returns the rooms that are not taken, in the order in which they were kept. The result is shared and
-// immutable.
-func (s *rooms) list() []Room {
-	if !s.changed {
-		return s.view
-	}
-	s.changed, s.view = false, make([]Room, 0, len(s.inOrder))
-	s.version++
-	for _, x := range s.inOrder {
-		if x.taker == "" {
-			s.view = append(s.view, x.Room)
-		}
-	}
-	return s.view
+// RoomChange is a room that counts since the last call of Registry.RoomChanges, or does not count any longer because it
+// ended or was taken.
+type RoomChange struct {
+	Room
+	Counts bool
 }
+
+// changes returns the changes since the last call, in the order in which the rooms were kept.
+func (s *rooms) changes() []RoomChange {
+	if len(s.unread) == 0 {
+		return nil
+	}
+	out := make([]RoomChange, 0, len(s.unread))
+	for _, x := range s.unread.inOrder() {
+		x.told = x.counts()
+		out = append(out, RoomChange{x.Room, x.told})
+	}
+	clear(s.unread)
+	return out
+}
+
+// isNews reports whether rooms are kept, or were kept when changes was called last.
+func (s *rooms) isNews() bool { return len(s.byPod)+len(s.unread) > 0 }

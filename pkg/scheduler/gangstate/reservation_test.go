@@ -4,6 +4,7 @@ package gangstate
 
 import (
 	"fmt"
+	"maps"
 	"math/rand"
 	"slices"
 	"testing"
@@ -43,10 +44,36 @@ func (b *bookkeeping) note(ended []Room) {
 
 func (b *bookkeeping) names() []string {
 	var out []string
-	for _, x := range b.list() {
+	for _, x := range b.counted() {
 		out = append(out, string(x.Pod.UID))
 	}
 	return out
+}
+
+// counted returns the rooms that count, the oldest first.
+func (s *rooms) counted() []Room {
+	var out []Room
+	for _, x := range slices.SortedFunc(maps.Values(s.byPod), func(a, b *keptRoom) int { return a.seq - b.seq }) {
+		if x.taker == "" {
+			out = append(out, x.Room)
+		}
+	}
+	return out
+}
+
+// listener knows the rooms by their changes alone.
+type listener map[types.UID]Room
+
+func (l listener) hear(changes []RoomChange) error {
+	for _, x := range changes {
+		if _, known := l[x.Pod.UID]; known == x.Counts {
+			return fmt.Errorf("the room of %s counts: %t, as before", x.Pod.UID, x.Counts)
+		}
+		if l[x.Pod.UID] = x.Room; !x.Counts {
+			delete(l, x.Pod.UID)
+		}
+	}
+	return nil
 }
 
 func TestRoomsAreKeptAndEnd(t *testing.T) {
@@ -202,6 +229,7 @@ func TestRoomsRandomly(t *testing.T) {
 		rng := rand.New(rand.NewSource(seed))
 		b := newBookkeeping()
 		b.max, b.maxOfGang = 12, 6
+		heard := listener{}
 		var model []*naiveRoom // oldest first
 		gone := func(is func(*naiveRoom) bool) {
 			model = slices.DeleteFunc(model, is)
@@ -278,14 +306,31 @@ func TestRoomsRandomly(t *testing.T) {
 			if diff := cmp.Diff(want, b.names()); diff != "" {
 				t.Fatalf("seed %d, step %d: rooms that count (-want +got):\n%s", seed, step, diff)
 			}
+			if n := len(b.unread); n > 25+b.max {
+				t.Fatalf("seed %d, step %d: %d changes wait", seed, step, n)
+			}
+			if rng.Intn(4) == 0 {
+				if err := heard.hear(b.changes()); err != nil {
+					t.Fatalf("seed %d, step %d: %v", seed, step, err)
+				}
+				var got []string
+				for pod := range heard {
+					got = append(got, string(pod))
+				}
+				slices.Sort(got)
+				slices.Sort(want)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Fatalf("seed %d, step %d: rooms by their changes (-want +got):\n%s", seed, step, diff)
+				}
+			}
 			if len(b.byPod) != len(model) || len(b.due.items) != len(model) {
 				t.Fatalf("seed %d, step %d: %d rooms, %d of them due, want %d", seed, step, len(b.byPod), len(b.due.items), len(model))
 			}
 		}
-		if b.dropGang(ownerNamed("g").Gang); len(b.ofGang) > 1 {
-			t.Fatalf("seed %d: gangs with rooms: %v", seed, b.ofGang)
+		if b.dropGang(ownerNamed("g").Gang); len(b.byGang) > 1 {
+			t.Fatalf("seed %d: gangs with rooms: %v", seed, b.byGang)
 		}
-		if b.dropGang(ownerNamed("h").Gang); len(b.byPod)+len(b.byTaker)+len(b.byOwner)+len(b.ofGang)+len(b.due.items) > 0 {
+		if b.dropGang(ownerNamed("h").Gang); len(b.byPod)+len(b.byTaker)+len(b.byGang)+len(b.byNode)+len(b.ofOwner)+len(b.free)+len(b.due.items) > 0 {
 			t.Fatalf("seed %d: something is left: %+v", seed, b.rooms)
 		}
 	}

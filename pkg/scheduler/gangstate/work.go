@@ -127,7 +127,7 @@ func (r *Registry) begin(pod *corev1.Pod, buffer *[]row) (*Work, standing, strin
 	w := &Work{Gang: g.key, Task: task, Tree: g.tree, Priority: r.priority(g), Skip: g.tried}
 	g.tried = 0
 	w.Problem = placement.Problem{Tree: g.tree, Have: n.bound.Counts(), Bound: g.boundCounts(), Pods: map[string][]placement.Pod{}}
-	pool, kept := n.pools[profile], r.rooms.ofGang[g.key] > 0
+	pool, kept := n.pools[profile], len(r.rooms.byGang[g.key]) > 0
 	for i := range g.rows {
 		if x := &g.rows[i]; x.flags&isUsable != 0 && x.pool == pool {
 			*buffer = append(*buffer, *x)

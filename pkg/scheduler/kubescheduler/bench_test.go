@@ -219,7 +219,7 @@ func BenchmarkKeptRooms(b *testing.B) {
 				b.Fatalf("no plan: %+v", short)
 			}
 		}
-		reserved := NewReserved(rooms, nil)
+		reserved := reservedOf(rooms...)
 		plan(reserved)
 		b.Run(fmt.Sprintf("%d/same", n), func(b *testing.B) {
 			b.ReportAllocs()
@@ -230,7 +230,8 @@ func BenchmarkKeptRooms(b *testing.B) {
 		b.Run(fmt.Sprintf("%d/changed", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				reserved = NewReserved(rooms, reserved)
+				reserved.End(rooms[0].Pod.UID)
+				reserved.Keep(rooms[0])
 				plan(reserved)
 			}
 		})

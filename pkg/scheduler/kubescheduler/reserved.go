@@ -4,6 +4,7 @@ package kubescheduler
 
 import (
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,12 +39,14 @@ func (r *Reservation) against(a Asker) bool {
 	return r.Priority >= a.Priority
 }
 
-// Reserved is the room that is kept on nodes at one point in time: requests and the number of pods. Host ports,
-// volumes and devices of claims are not kept. Immutable; nil: no room is kept.
+// Reserved is the room that is currently kept on nodes: requests and the number of pods. Host ports, volumes and devices
+// of claims are not kept. Safe for concurrent use; the zero value is empty, and nil is too.
 type Reserved struct {
-	byPod  map[types.UID]*reservation
-	byNode map[string][]*reservation
-	gangs  map[types.NamespacedName]bool
+	mu      sync.RWMutex
+	version uint64 // incremented with every change
+	byPod   map[types.UID]*reservation
+	byNode  map[string][]*reservation
+	gangs   map[types.NamespacedName]int // number of rooms
 }
 
 type reservation struct {
@@ -57,32 +60,38 @@ type room struct {
 	amounts map[corev1.ResourceName]int64
 }
 
-// NewReserved returns the given rooms, one per pod, as Reserved, nil if there are none. before is an earlier result, nil
-// if there is none: what was computed for rooms that it contains too is used again, since rooms of large gangs end one
-// after the other.
-func NewReserved(list []Reservation, before *Reserved) *Reserved {
-	if len(list) == 0 {
-		return nil
+// Keep adds the room of a pod that has none yet.
+func (r *Reserved) Keep(x Reservation) {
+	kept := &reservation{Reservation: x, room: roomOf(x.Pod)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byPod == nil {
+		r.byPod, r.byNode, r.gangs = map[types.UID]*reservation{}, map[string][]*reservation{}, map[types.NamespacedName]int{}
 	}
-	r := &Reserved{byPod: make(map[types.UID]*reservation, len(list)), byNode: map[string][]*reservation{}, gangs: map[types.NamespacedName]bool{}}
-	for i := range list {
-		x := before.of(list[i].Pod.UID)
-		if x == nil || x.Reservation != list[i] {
-			x = &reservation{Reservation: list[i], room: roomOf(list[i].Pod)}
-		}
-		r.byPod[x.Pod.UID] = x
-		r.byNode[x.Node] = append(r.byNode[x.Node], x)
-		r.gangs[x.Gang] = true
-	}
-	return r
+	r.version++
+	r.byPod[x.Pod.UID] = kept
+	r.byNode[x.Node] = append(r.byNode[x.Node], kept)
+	r.gangs[x.Gang]++
 }
 
-// of returns the room of the pod that had it, nil if it is not kept.
-func (r *Reserved) of(pod types.UID) *reservation {
-	if r == nil {
-		return nil
+// End removes the room of the pod that had it.
+func (r *Reserved) End(pod types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x := r.byPod[pod]
+	if x == nil {
+		return
 	}
-	return r.byPod[pod]
+	r.version++
+	delete(r.byPod, pod)
+	onNode := r.byNode[x.Node]
+	i := slices.Index(onNode, x)
+	if r.byNode[x.Node] = slices.Delete(onNode, i, i+1); len(onNode) == 1 {
+		delete(r.byNode, x.Node)
+	}
+	if r.gangs[x.Gang]--; r.gangs[x.Gang] == 0 {
+		delete(r.gangs, x.Gang)
+	}
 }
 
 // Len returns the number of rooms.
@@ -90,6 +99,8 @@ func (r *Reserved) Len() int {
 	if r == nil {
 		return 0
 	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
 	return len(r.byPod)
 }
 
@@ -139,6 +150,8 @@ func (r *Reserved) on(node fwk.NodeInfo, a Asker) (room, bool) {
 		return room{}, false
 	}
 	var sum room
+	r.mu.RLock()
+	defer r.mu.RUnlock()
 	for _, x := range r.byNode[node.Node().Name] {
 		if x.against(a) && !hasPod(node, x.Pod.UID) {
 			sum.add(x.room, 1)
@@ -194,6 +207,8 @@ func (w *Snapshot) reserve(reserved *Reserved, a Asker, leaves []string) {
 	if reserved == nil {
 		return
 	}
+	reserved.mu.RLock()
+	defer reserved.mu.RUnlock()
 	for name, list := range reserved.byNode {
 		i, ok := w.nodes.position[name]
 		if !ok {

@@ -90,7 +90,7 @@ func TestPlansBesideKeptRoom(t *testing.T) {
 					classes = append(classes, classPod(fmt.Sprint("c", i)).GPUs(gpus).Obj())
 				}
 				w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes, Options{
-					Cache: cached, Reserved: NewReserved(tc.reserved, nil), Asker: Asker{Gang: gangNamed("g"), Priority: 10}, Leaves: tc.leaves,
+					Cache: cached, Reserved: reservedOf(tc.reserved...), Asker: Asker{Gang: gangNamed("g"), Priority: 10}, Leaves: tc.leaves,
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -127,10 +127,19 @@ func TestPlansBesideKeptRoom(t *testing.T) {
 }
 
 // While the pod is on its node, it occupies its room itself, and the room is not counted again.
+// reservedOf returns these rooms.
+func reservedOf(rooms ...Reservation) *Reserved {
+	r := &Reserved{}
+	for _, x := range rooms {
+		r.Keep(x)
+	}
+	return r
+}
+
 func TestKeptRoomOfAPodThatIsThereIsNotCountedTwice(t *testing.T) {
 	c := newCluster(t, racks(1, 8)...)
 	there := c.bind(classPod("there").GPUs(4).Obj(), "there", "n0")
-	reserved := NewReserved([]Reservation{{Gang: gangNamed("other"), Priority: 10, Node: "n0", Pod: there}}, nil)
+	reserved := reservedOf(Reservation{Gang: gangNamed("other"), Priority: 10, Node: "n0", Pod: there})
 	request := RequestOf(classPod("new").GPUs(4).Obj())
 	ask := func() (planned, spared bool) {
 		w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{classPod("new").GPUs(4).Obj()}, Options{Reserved: reserved})
@@ -172,7 +181,7 @@ func TestWhatANodeSpares(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, racks(1, 8)...)
-			reserved := NewReserved([]Reservation{kept("g", "x", "n0", 4, 10)}, nil)
+			reserved := reservedOf(kept("g", "x", "n0", 4, 10))
 			if got := reserved.Spares(c.nodes[0], RequestOf(tc.pod.Obj()), Asker{Priority: tc.priority}); got != tc.want {
 				t.Errorf("spares is %t, want %t", got, tc.want)
 			}
@@ -184,7 +193,7 @@ func TestWhatANodeSpares(t *testing.T) {
 func TestThePlaceOfAPodIsKept(t *testing.T) {
 	c := newCluster(t, wrappers.MakeNode("n0").Capacity(corev1.ResourcePods, "2").Obj())
 	c.bind(classPod("there").Obj(), "there", "n0")
-	reserved := NewReserved([]Reservation{kept("g", "x", "n0", 0, 10)}, nil)
+	reserved := reservedOf(kept("g", "x", "n0", 0, 10))
 	pod := classPod("p").Obj()
 	if reserved.Spares(c.nodes[0], RequestOf(pod), Asker{Priority: 10}) {
 		t.Error("the last place is given away")
@@ -217,7 +226,7 @@ func TestShapesBesideKeptRoom(t *testing.T) {
 			}
 			var bound []*corev1.Pod
 			var rooms []Reservation
-			reserved := NewReserved(rooms, nil)
+			reserved := &Reserved{}
 			for step := range 60 {
 				switch rng.IntN(4) {
 				case 0:
@@ -231,14 +240,14 @@ func TestShapesBesideKeptRoom(t *testing.T) {
 							rooms = append(slices.Clip(rooms), Reservation{
 								Gang: gangNamed(string(rune('a' + rng.IntN(2)))), Priority: int32(rng.IntN(3)), Node: pod.Spec.NodeName, Pod: pod,
 							})
-							reserved = NewReserved(rooms, reserved)
+							reserved.Keep(rooms[len(rooms)-1])
 						}
 						c.unbind(pod)
 					}
 				case 2:
 					if len(rooms) > 0 {
+						reserved.End(rooms[0].Pod.UID)
 						rooms = slices.Clone(rooms[1:])
-						reserved = NewReserved(rooms, reserved)
 					}
 				}
 				if _, err := shapes.Update(); err != nil {
@@ -249,7 +258,7 @@ func TestShapesBesideKeptRoom(t *testing.T) {
 						asker := Asker{Gang: gangNamed(gang), Priority: priority}
 						for i, shape := range tracked {
 							others := slices.DeleteFunc(slices.Clone(rooms), func(x Reservation) bool { return x.Gang.Name == gang })
-							w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{pods[i]}, Options{Reserved: NewReserved(others, nil), Asker: asker})
+							w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{pods[i]}, Options{Reserved: reservedOf(others...), Asker: asker})
 							if err != nil {
 								t.Fatal(err)
 							}

@@ -275,6 +275,7 @@ func (s *Shape) mayUse(node *corev1.Node) bool {
 // keptSlots caches the results of Kept for the nodes of the last Update.
 type keptSlots struct {
 	reserved *Reserved
+	version  uint64         // of reserved
 	at       map[string]int // positions of the nodes with kept rooms; nil: must be computed
 	slots    map[keptFrom]int
 }
@@ -290,12 +291,14 @@ func (s *Shapes) Kept(shape *Shape, reserved *Reserved, a Asker) int {
 	if reserved == nil {
 		return 0
 	}
-	if !reserved.gangs[a.Gang] {
+	reserved.mu.RLock()
+	defer reserved.mu.RUnlock()
+	if reserved.gangs[a.Gang] == 0 {
 		a.Gang = types.NamespacedName{} // the result is the same for all other gangs
 	}
 	a.Leaf = ""
-	if s.kept.reserved != reserved {
-		s.kept = keptSlots{reserved: reserved}
+	if s.kept.reserved != reserved || s.kept.version != reserved.version {
+		s.kept = keptSlots{reserved: reserved, version: reserved.version}
 	}
 	if s.kept.at == nil {
 		s.kept.at = make(map[string]int, len(reserved.byNode))
