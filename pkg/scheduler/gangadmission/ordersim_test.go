@@ -24,7 +24,7 @@ import (
 )
 
 // orderScene is the scheduling loop of one profile as a model: the real registry with its list of waiting gangs, racks with
-// places, and gangs that need their places in one rack or anywhere. It is not concurrent: an attempt is one step, and
+// places, and gangs that need their places with constraints of several kinds. It is not concurrent: an attempt is one step, and
 // events come between steps, or during an attempt after its snapshot.
 type orderScene struct {
 	t     *testing.T
@@ -33,7 +33,8 @@ type orderScene struct {
 	r     *gangstate.Registry
 	log   []string
 
-	free   []int // places by rack
+	free   []int   // places by rack
+	broken [2]bool // by claim: its volume cannot be used
 	gangs  map[gangstate.Key]*modelGang
 	active map[types.UID]*corev1.Pod // leaders in the queue
 	nextID int
@@ -45,7 +46,8 @@ type orderScene struct {
 type modelGang struct {
 	pods     []*corev1.Pod
 	priority int32
-	oneRack  bool
+	kind     kind
+	claim    int   // that its one pod uses, for the kind claim
 	racks    []int // of its places; nil: it waits
 }
 
@@ -72,19 +74,74 @@ func (s *orderScene) fail(format string, args ...any) {
 
 // plan returns the racks in which the gang's pods fit; nil: they do not.
 func (s *orderScene) plan(g *modelGang) []int {
-	var racks []int
-	for rack, free := range s.free {
-		if g.oneRack && free < len(g.pods) {
+	room, n := slices.Clone(s.free), len(g.pods)
+	if g.kind == claim && s.broken[g.claim] {
+		return nil
+	}
+	for _, other := range s.gangs {
+		if other.racks == nil || other.kind != g.kind {
 			continue
 		}
-		for range min(free, len(g.pods)-len(racks)) {
+		if g.kind == claim && other.claim == g.claim {
+			return nil // it is in use
+		}
+		for _, rack := range other.racks {
+			if g.kind == hostPort {
+				room[rack] = 0 // it is taken there
+			}
+		}
+	}
+	var racks []int
+	for rack, free := range room {
+		switch g.kind {
+		case oneRack:
+			if free < n {
+				continue
+			}
+		case hostPort:
+			free = min(free, 1)
+		case spread: // no rack may have two pods more than another
+			if free < n/len(room) {
+				return nil
+			}
+			if at := n / len(room); len(racks)-rack*at < n%len(room) {
+				free = min(free, at+1)
+			} else {
+				free = at
+			}
+		}
+		for range min(free, n-len(racks)) {
 			racks = append(racks, rack)
 		}
 	}
-	if len(racks) < len(g.pods) {
+	if len(racks) < n {
 		return nil
 	}
 	return racks
+}
+
+// kind is the constraint of a gang beside the number of free places.
+type kind int
+
+const (
+	anywhere kind = iota
+	oneRack       // all pods in one rack
+	hostPort      // one pod of all gangs of the kind per rack
+	claim         // no other gang uses the same volume
+	spread        // evenly over the racks
+	kinds
+)
+
+// causes are those of events that may help a gang of the kind.
+func (k kind) causes() causes {
+	switch k {
+	case anywhere:
+		return moreRoom
+	case oneRack, spread:
+		return moreRoom | otherNodes
+	default:
+		return anything &^ boundPod
+	}
 }
 
 func (s *orderScene) apply(e gangstate.Effects) {
@@ -160,10 +217,7 @@ func (s *orderScene) attempt(leader *corev1.Pod) bool {
 		if s.rand.Intn(4) == 0 {
 			s.change()
 		}
-		why := moreRoom
-		if g.oneRack {
-			why = anything &^ boundPod
-		}
+		why := g.kind.causes()
 		s.apply(s.r.Refuse(key, podgroup.Refusal{Reason: "full"}, gangstate.Wait{
 			Needs: []gangstate.Need{{Shape: s, Pods: len(g.pods)}}, Topics: why.topics(), Took: took, Missed: s.during&(why|nominationGone) != 0,
 		}, s.clock.Now()))
@@ -239,9 +293,13 @@ func (s *orderScene) change() {
 		s.finish()
 	case n < 8:
 		s.say("a node changes its labels")
-		s.happen(moreRoom | otherPods)
-	case n < 9:
-		s.happen(otherVolumes)
+		s.happen(moreRoom | otherPods | otherNodes)
+	case n < 9: // a volume can be used, or not
+		c := s.rand.Intn(len(s.broken))
+		if s.broken[c] = !s.broken[c]; !s.broken[c] {
+			s.say("volume %d can be used", c)
+			s.happen(otherVolumes)
+		}
 	default: // another scheduler takes a place, or gives one back
 		if rack := s.rand.Intn(len(s.free)); s.free[rack] > 0 && s.rand.Intn(2) == 0 {
 			s.free[rack]--
@@ -273,10 +331,16 @@ func (s *orderScene) create() {
 	s.nextID++
 	s.clock.SetTime(s.clock.Now().Add(time.Microsecond)) // no two gangs have the same rank
 	name, priority := fmt.Sprintf("g%03d", s.nextID), int32(s.rand.Intn(3))
-	g := &modelGang{oneRack: s.rand.Intn(3) > 0, priority: priority}
+	g := &modelGang{kind: kind(s.rand.Intn(int(kinds))), claim: s.rand.Intn(2), priority: priority}
 	s.gangs[key(name)] = g
 	n := 1 + s.rand.Intn(8)
-	s.say("%s is created: %d pods of priority %d, one rack: %t", name, n, priority, g.oneRack)
+	switch g.kind {
+	case hostPort:
+		n = 1 + s.rand.Intn(3)
+	case claim:
+		n = 1
+	}
+	s.say("%s is created: %d pods of priority %d, kind %d, claim %d", name, n, priority, g.kind, g.claim)
 	s.apply(s.r.SetGroup(wrappers.MakePodGroup(name, "ml").UID(name).MinMember(int32(n)).Obj(), s.clock.Now()))
 	for i := range n {
 		pod := wrappers.MakePod(fmt.Sprintf("%s-%d", name, i), "ml").UID(fmt.Sprintf("%s-%d", name, i)).Gang(name).Priority(priority).Obj()
