@@ -29,6 +29,7 @@ import (
 type scheduler struct {
 	api      *API
 	registry *gangstate.Registry
+	rooms    []gangstate.Room // that are kept
 	stop     func()
 
 	mu      sync.Mutex
@@ -225,8 +226,14 @@ func (s *scheduler) schedule() error {
 // attempt plans a gang, and takes its members to the barrier.
 func (s *scheduler) attempt(work *gangstate.Work, now time.Time) error {
 	world := newWorld(s.api, s.bindings, work.Classes)
-	rooms, _ := s.registry.Rooms()
-	world.keep(rooms, work)
+	for _, x := range s.registry.RoomChanges() {
+		if x.Counts {
+			s.rooms = append(s.rooms, x.Room)
+		} else {
+			s.rooms = slices.DeleteFunc(s.rooms, func(r gangstate.Room) bool { return r.Pod.UID == x.Pod.UID })
+		}
+	}
+	world.keep(s.rooms, work)
 	placements, refusal := place(work, world)
 	if refusal != nil {
 		s.effects(s.registry.Refuse(work.Gang, *refusal, gangstate.Wait{}, now))
