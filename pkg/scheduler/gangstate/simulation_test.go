@@ -34,13 +34,16 @@ func TestAnyOrderOfEvents(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
 		rounds *= n
 	}
-	var released atomic.Int64
+	var released, refused atomic.Int64
 	phases := newTransitions()
 	t.Cleanup(func() { // when all seeds are over
 		if !t.Failed() {
 			phases.check(t, rounds >= 4000) // some are rare
 		}
 		t.Logf("%d pods of partial gangs were released", released.Load())
+		if refused.Load() < int64(rounds)/10 && !t.Failed() {
+			t.Errorf("only %d members were refused", refused.Load())
+		}
 		if released.Load() == 0 && !t.Failed() {
 			t.Error("no pod of a partial gang was released")
 		}
@@ -49,6 +52,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 		t.Run(fmt.Sprintf("seed %d", round), func(t *testing.T) {
 			t.Parallel()
 			s := newSimulation(t, int64(round), phases)
+			s.refused = &refused
 			for range 1000 {
 				s.step()
 			}
@@ -101,6 +105,8 @@ type simulation struct {
 	seenPods map[string]*corev1.Pod // the queue's informer cache
 	trees    map[uint64]*gang.Tree  // by plan
 	plans    map[uint64]*Plan       // all committed plans
+	toJudge  []types.UID            // members that failed for a reason that the registry does not know yet
+	refused  *atomic.Int64          // refused members
 	opened   map[uint64]bool
 }
 
@@ -263,7 +269,7 @@ func (s *simulation) restart() {
 	s.queue, s.inFlight, s.again, s.seenPods = map[string]*queued{}, map[types.UID]bool{}, map[types.UID]bool{}, map[string]*corev1.Pod{}
 	s.used, s.waits = map[types.UID]string{}, new(int)
 	s.trees, s.plans, s.opened = map[uint64]*gang.Tree{}, map[uint64]*Plan{}, map[uint64]bool{}
-	s.toQueue = nil
+	s.toQueue, s.toJudge = nil, nil
 	if s.chance(50) {
 		s.say("-- failover --")
 		s.r, s.standby = s.standby, s.newRegistry()
@@ -719,6 +725,10 @@ func (s *simulation) schedule() {
 		s.startCycle(q)
 		return
 	}
+	s.judge()
+	if s.r.Unwinding() && s.chance(80) {
+		return // a leader waits until the room is free
+	}
 	var first *queued
 	for _, name := range s.queuedNames() {
 		q := s.queue[name]
@@ -918,7 +928,9 @@ func (s *simulation) place(pod *corev1.Pod, node string) {
 	switch {
 	case !s.calm && s.chance(4):
 		s.say("%s refuses %s", node, pod.UID)
-		s.apply(s.r.Abort(pod.UID, AbortRefused, "node refused", s.now))
+		if s.r.Refused(pod.UID, "node refused", s.chance(50), s.now) {
+			s.refused.Add(1)
+		}
 		s.backToQueue(pod)
 		return
 	case !s.calm && s.chance(2):
@@ -928,19 +940,47 @@ func (s *simulation) place(pod *corev1.Pod, node string) {
 	}
 	if err := s.r.Assume(pod.UID, node, s.now); err != nil {
 		s.say("%s is not assumed: %v", pod.UID, err)
-		s.apply(s.r.Release(pod.UID, s.now))
+		s.giveBack(pod.UID)
 		s.backToQueue(pod)
 		return
 	}
 	if err := s.r.Permit(pod.UID); err != nil || !s.calm && s.chance(2) {
 		s.say("%s is not permitted: %v", pod.UID, err)
-		s.apply(s.r.Release(pod.UID, s.now))
+		s.giveBack(pod.UID)
 		s.backToQueue(pod)
 		return
 	}
 	s.used[pod.UID] = node
-	s.say("%s goes to be bound", pod.UID)
-	s.bindings = append(s.bindings, &bindingCycle{pod: pod, node: node})
+	b := &bindingCycle{pod: pod, node: node}
+	if s.r.Doomed(pod.UID) && s.chance(50) && s.r.Hold(pod.UID) {
+		b.plan, b.stage = s.r.PlanOf(pod.UID), held
+	}
+	s.say("%s goes to be bound, held: %t", pod.UID, b.stage == held)
+	s.bindings = append(s.bindings, b)
+}
+
+// held is the stage of a member of a doomed plan that is not prepared: it waits until the plan is aborted.
+const held = 1
+
+// giveBack does the work of Unreserve. If the pod failed by itself, the scheduler tells the reason a little later.
+func (s *simulation) giveBack(uid types.UID) {
+	e, fails, _ := s.r.Return(uid, s.now)
+	s.apply(e)
+	if fails {
+		s.refused.Add(1)
+		s.toJudge = append(s.toJudge, uid)
+	}
+}
+
+// judge tells why pods failed.
+func (s *simulation) judge() {
+	if len(s.toJudge) > 0 && (s.calm || s.chance(50)) {
+		uid := s.toJudge[0]
+		s.toJudge = s.toJudge[1:]
+		s.say("the failure of %s is judged", uid)
+		s.apply(s.r.Judge(uid, s.chance(50), s.now))
+	}
+	s.apply(s.r.EndDoomed(s.now))
 }
 
 // bind advances one binding goroutine.
@@ -970,7 +1010,7 @@ func (s *simulation) bind() {
 		}
 		s.say("%s is given back", b.pod.UID)
 		if isMember {
-			s.apply(s.r.Release(b.pod.UID, s.now))
+			s.giveBack(b.pod.UID)
 		}
 		s.backToQueue(b.pod)
 		s.wakeAll()
