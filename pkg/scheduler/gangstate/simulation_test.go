@@ -22,6 +22,7 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/mark"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -247,7 +248,9 @@ func (s *simulation) noteMinimums() {
 		bound, pods := gang.Counts{}, []types.UID{}
 		for uid, p := range s.pods {
 			if p.Annotations[v2alpha2.PodGroupAnnotation] == key.Name && p.Spec.NodeName != "" && p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodFailed && !HasReleaseCondition(p) {
-				bound[p.Labels[v2alpha2.SubGroupLabel]]++
+				if p.Status.Phase != corev1.PodSucceeded || s.isOfCurrentRun(key, p) {
+					bound[p.Labels[v2alpha2.SubGroupLabel]]++
+				}
 				pods = append(pods, uid)
 			}
 		}
@@ -261,6 +264,24 @@ func (s *simulation) noteMinimums() {
 			}
 		}
 	}
+}
+
+// isOfCurrentRun reports whether a pod that has succeeded counts (docs/decisions, G9).
+func (s *simulation) isOfCurrentRun(key Key, done *corev1.Pod) bool {
+	plan := func(p *corev1.Pod) mark.Plan {
+		m, _ := testKeys.Verify(p.UID, p.Annotations[v2alpha2.BoundForAnnotation])
+		return m.Plan()
+	}
+	last := true
+	for _, p := range s.pods {
+		if p.Annotations[v2alpha2.PodGroupAnnotation] != key.Name || isOver(p) || p.DeletionTimestamp != nil {
+			continue
+		}
+		if last = false; controller(p) == controller(done) || p.Spec.NodeName != "" && plan(p) == plan(done) {
+			return true
+		}
+	}
+	return last
 }
 
 // restart kills the scheduler. The next one reads the existing objects, or it is the standby.

@@ -212,6 +212,25 @@ func TestInformedGangsInTheOrderOfTheQueue(t *testing.T) {
 	s.after(2 * time.Second).changes(nil).wants("g003")
 }
 
+// TestInformedGangWhoseRoomIsGone: it is not tried in its turn, but after the next event.
+func TestInformedGangWhoseRoomIsGone(t *testing.T) {
+	t.Parallel()
+	s, r := newWaitScene(t), &fakeShape{fits: 8}
+	s.r.entered = func(from, to Phase) {
+		if from == Informed && to == Parked {
+			s.woken = append(s.woken, "parked")
+		}
+	}
+	for _, name := range []string{"a", "b"} {
+		s.park(name, Wait{Needs: []Need{{r, 8}}, Topics: []Topic{pods}, Took: time.Second})
+	}
+	s.changes(nil, pods).wants("a") // b exceeds the share of the loop
+	r.fits = 7
+	s.after(5*time.Second).changes(nil).wants("parked")
+	r.fits = 8
+	s.after(5*time.Second).changes([]Shape{r}).wants("b")
+}
+
 func TestGangThatDependsOnMoreThanRoom(t *testing.T) {
 	t.Parallel()
 	s := newWaitScene(t)
