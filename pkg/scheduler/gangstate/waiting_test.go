@@ -226,9 +226,9 @@ func TestInformedGangWhoseRoomIsGone(t *testing.T) {
 	}
 	s.changes(nil, pods).wants("a") // b exceeds the share of the loop
 	r.fits = 7
-	s.after(5*time.Second).changes(nil).wants("parked")
+	s.after(5 * time.Second).changes(nil).wants("parked")
 	r.fits = 8
-	s.after(5*time.Second).changes([]Shape{r}).wants("b")
+	s.after(5 * time.Second).changes([]Shape{r}).wants("b")
 }
 
 func TestGangThatDependsOnMoreThanRoom(t *testing.T) {
