@@ -55,7 +55,8 @@ type devices struct {
 	features  structured.Features
 	lister    structured.DeviceClassLister
 	cel       *cel.Cache
-	allocated *structured.AllocatedState // including those of planned pods
+	allocated *structured.AllocatedState    // including those of planned pods
+	taken     sets.Set[structured.DeviceID] // those of planned pods, but for devices that may be allocated more than once
 	shares    map[structured.DeviceID][]structured.SharedDeviceID
 	local     map[string][]*resourcev1.ResourceSlice // by node: pools whose devices belong to this node
 	spread    []*resourcev1.ResourceSlice            // all other pools
@@ -111,7 +112,7 @@ func (w *Snapshot) readDevices() (*devices, error) {
 		features: dynamicresources.AllocatorFeatures(feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)),
 		lister:   dra.DeviceClasses(),
 		local:    map[string][]*resourcev1.ResourceSlice{}, onNode: map[int]*nodeDevices{},
-		shares: map[structured.DeviceID][]structured.SharedDeviceID{}, claims: map[types.UID]plannedClaim{},
+		taken: sets.New[structured.DeviceID](), shares: map[structured.DeviceID][]structured.SharedDeviceID{}, claims: map[types.UID]plannedClaim{},
 	}
 	if w.cache.cel == nil {
 		w.cache.cel = cel.NewCache(keptExpressions, cel.Features{EnableConsumableCapacity: d.features.ConsumableCapacity, EnableListTypeAttributes: d.features.ListTypeAttributes})
@@ -253,18 +254,19 @@ func (d *devices) on(i int, node string) *nodeDevices {
 	return n
 }
 
-// free returns the number of devices of the node that are not allocated, some of which may be of no use.
-func (d *devices) free(n *nodeDevices) int {
+// free returns the number of devices of the node that are not allocated, some of which may be of no use. planned: those
+// of planned pods count as free.
+func (d *devices) free(n *nodeDevices, planned bool) int {
 	free := 0
 	for _, id := range n.ids {
-		if !d.allocated.AllocatedDevices.Has(id) {
+		if !d.allocated.AllocatedDevices.Has(id) || planned && d.taken.Has(id) {
 			free++
 		}
 	}
 	return free
 }
 
-// deviceSlots returns for how many pods of the class the node has devices. It is an upper bound.
+// deviceSlots returns for how many pods of the class the node has devices, without planned pods. It is an upper bound.
 func (w *Snapshot) deviceSlots(c *class, i int) int {
 	if c.devices == nil || c.devices.perPod == 0 {
 		return math.MaxInt32
@@ -273,7 +275,7 @@ func (w *Snapshot) deviceSlots(c *class, i int) int {
 	if n.shares {
 		return math.MaxInt32
 	}
-	return w.devices.free(n) / c.devices.perPod
+	return w.devices.free(n, true) / c.devices.perPod
 }
 
 // noDevices is the reason of DynamicResources for a node without the devices for a pod.
@@ -317,7 +319,7 @@ func (w *Snapshot) tryAllocate(c *class, n *nodeDevices, node fwk.NodeInfo) allo
 	if len(claims) == 0 {
 		return a
 	}
-	if !n.shares && d.free(n) < c.devices.perPod {
+	if !n.shares && d.free(n, false) < c.devices.perPod {
 		return allocation{why: noDevices}
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, allocationTimeout)
@@ -383,6 +385,7 @@ func (w *Snapshot) takeDevices(c *class, i int) error {
 	d.change(a, i, func(id structured.DeviceID, r *resourcev1.DeviceRequestAllocationResult) {
 		if r.ShareID == nil {
 			d.allocated.AllocatedDevices.Insert(id)
+			d.taken.Insert(id)
 			return
 		}
 		d.shares[id] = append(d.shares[id], structured.MakeSharedDeviceID(id, r.ShareID))
@@ -408,6 +411,7 @@ func (w *Snapshot) giveBackDevices() {
 	d.change(last.allocation, last.node, func(id structured.DeviceID, r *resourcev1.DeviceRequestAllocationResult) {
 		if r.ShareID == nil {
 			d.allocated.AllocatedDevices.Delete(id)
+			d.taken.Delete(id)
 			return
 		}
 		d.shares[id] = d.shares[id][:len(d.shares[id])-1]
