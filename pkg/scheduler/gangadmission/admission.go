@@ -116,7 +116,7 @@ func (pl *Admission) Filter(ctx context.Context, state fwk.CycleState, pod *core
 // them are assumed.
 func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if !isMember(pod) {
-		if plan, _ := pl.registry.Committing(); plan != 0 {
+		if plan, _, _ := pl.registry.Committing(); plan != 0 {
 			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 		}
 		return nil, fwk.NewStatus(fwk.Unschedulable)

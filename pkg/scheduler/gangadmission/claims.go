@@ -87,16 +87,10 @@ func (a *allocations) remove(claim types.NamespacedName) {
 func freeOwn(ctx context.Context, f framework.Framework, pods ...*corev1.Pod) bool {
 	ctx, cancel := context.WithTimeout(ctx, deallocateTimeout)
 	defer cancel()
-	users := sets.New[types.UID]()
-	for _, pod := range pods {
-		if len(pod.Spec.ResourceClaims) > 0 {
-			users.Insert(pod.UID)
-		}
-	}
-	freed := false
+	users, freed := usersOfClaims(pods), false
 	for _, pod := range pods {
 		for _, claim := range claimsOf(pod) {
-			if kubescheduler.Allocated(f, claim) {
+			if kubescheduler.AllocatedOnlyFor(f, claim, users) {
 				had, free := kubescheduler.Deallocate(ctx, f, claim, users)
 				freed = freed || had && free
 			}
@@ -105,8 +99,20 @@ func freeOwn(ctx context.Context, f framework.Framework, pods ...*corev1.Pod) bo
 	return freed
 }
 
-// share gives the claims that pods of a plan share their devices and users. If the plan is not carried out, the claims
-// keep them until the next plan of the gang, which uses them, or fails and calls freeOwn.
+// usersOfClaims returns the pods that have ResourceClaims.
+func usersOfClaims(pods []*corev1.Pod) sets.Set[types.UID] {
+	users := sets.New[types.UID]()
+	for _, pod := range pods {
+		if len(pod.Spec.ResourceClaims) > 0 {
+			users.Insert(pod.UID)
+		}
+	}
+	return users
+}
+
+// share gives the claims that pods of a plan share their devices and users, or none of them if too many pods would use
+// one. If the plan is not carried out, the claims keep them until the next plan of the gang, which uses them, or fails and
+// calls freeOwn.
 func share(ctx context.Context, f framework.Framework, work *gangstate.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement) error {
 	ctx, cancel := context.WithTimeout(ctx, deallocateTimeout)
 	defer cancel()
@@ -114,8 +120,18 @@ func share(ctx context.Context, f framework.Framework, work *gangstate.Work, sna
 	for _, p := range placements {
 		planned = append(planned, work.Pods[p.Pod.Index])
 	}
-	for _, claim := range snapshot.SharedClaims(planned) {
-		if err := claim.Reserve(ctx, f); err != nil {
+	claims := snapshot.SharedClaims(planned)
+	if len(claims) == 0 {
+		return nil
+	}
+	waiting := usersOfClaims(work.Pods)
+	for i := range claims {
+		if err := claims[i].Check(f, waiting); err != nil {
+			return err
+		}
+	}
+	for i := range claims {
+		if err := claims[i].Reserve(ctx, f, waiting); err != nil {
 			return err
 		}
 	}

@@ -249,7 +249,9 @@ func (s memberSource) Next() *corev1.Pod {
 	return s.g.registry.Next()
 }
 
-func (s memberSource) Committing() (plan uint64, priority int32) { return s.g.registry.Committing() }
+func (s memberSource) Committing() (plan uint64, priority int32, passable bool) {
+	return s.g.registry.Committing()
+}
 
 func (s memberSource) Promised(node string) []*corev1.Pod { return s.g.registry.Promised(node) }
 

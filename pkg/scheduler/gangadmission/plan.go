@@ -70,12 +70,14 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		return false
 	}
 	if err := share(ctx, pl.framework, work, snapshot, placements); err != nil {
-		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonClaimsNotReady, Message: err.Error()}, attempt{took: time.Second, cut: true})
+		freeOwn(ctx, pl.framework, work.Pods...)
+		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonClaimsNotReady, Message: err.Error()}, attempt{took: pl.gangs.clock.Since(start), cut: true})
 		return false
 	}
 	plan, why := pl.registry.Commit(work, placements, pl.gangs.clock.Now())
 	if plan == nil {
 		result = "stale"
+		freeOwn(ctx, pl.framework, work.Pods...)
 		logger.V(2).Info("Plan is stale", "reason", why)
 		return false
 	}

@@ -65,6 +65,20 @@ func TestPodsPassAPlanAndLeaveItsRoom(t *testing.T) {
 			others: []*wrappers.PodWrapper{plain("p0").Label("app", "noisy"), plain("p1").Label("app", "noisy")},
 			passes: 2, bound: 2, // both beside each other on the node without members, or where GPUs are left
 		},
+		"anti-affinity of the gang over zones": {
+			members: eight(func(w *wrappers.PodWrapper) *wrappers.PodWrapper {
+				return w.ApartFrom("zone", "app", "noisy")
+			}),
+			nodes:  zone(nodesNamed(9, 2)),
+			others: []*wrappers.PodWrapper{plain("p0").Label("app", "noisy"), plain("p1")},
+			passes: 0, bound: 1,
+		},
+		"anti-affinity of the others": {
+			members: eight(asIs),
+			nodes:   zone(nodesNamed(9, 2)),
+			others:  []*wrappers.PodWrapper{plain("p0").ApartFrom("zone", "app", "none"), plain("p1")},
+			passes:  1, bound: 2,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,6 +122,14 @@ func TestPodsPassAPlanAndLeaveItsRoom(t *testing.T) {
 			}
 		})
 	}
+}
+
+// zone puts the nodes into one zone.
+func zone(nodes []*wrappers.NodeWrapper) []*wrappers.NodeWrapper {
+	for _, n := range nodes {
+		n.Label("zone", "z")
+	}
+	return nodes
 }
 
 // nodesNamed returns so many nodes, each of which knows its name as a label.

@@ -5,6 +5,7 @@ package gangstate
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +40,7 @@ type Plan struct {
 	settled   int                 // members that are bound or released
 	lost      bool                // a member was released
 	arrived   int
+	passable  bool // see Committing
 	open      bool // the barrier: bindings may be posted
 	aborted   bool
 	overtaken bool // aborted in favor of a refill of the gang
@@ -98,6 +100,7 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 		Gang: w.Gang, Task: w.Task, progress: now, opened: make(chan struct{}), failed: make(chan struct{}),
 		tree: w.Tree, members: make([]plannedMember, len(placements)), places: make(map[types.UID]int, len(placements)), leaves: map[*gang.Group]int{},
 	}
+	p.passable = !slices.ContainsFunc(w.Classes, dependsBeyondNode)
 	for i := range placements {
 		pl, x := &placements[i], &p.members[i]
 		x.member, x.leaf, x.node = w.members[pl.Pod.Index], w.Tree.Group(pl.Leaf), pl.Node
@@ -166,14 +169,27 @@ func (r *Registry) Next() *corev1.Pod {
 	return p.members[p.next].member.pod
 }
 
-// Committing returns the ID and the priority of the plan whose members are being handed out; 0: none.
-func (r *Registry) Committing() (id uint64, priority int32) {
+// Committing returns the ID and the priority of the plan whose members are being handed out; 0: none. passable: on its
+// nodes the plan occupies all that other pods could take from it, so that they can see it there.
+func (r *Registry) Committing() (id uint64, priority int32, passable bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.committing == nil {
-		return 0, 0
+		return 0, 0, false
 	}
-	return r.committing.ID, r.committing.Priority
+	return r.committing.ID, r.committing.Priority, r.committing.passable
+}
+
+// dependsBeyondNode reports whether other pods on other nodes, or devices, may keep the pod from its node.
+func dependsBeyondNode(pod *corev1.Pod) bool {
+	far := func(terms []corev1.PodAffinityTerm) bool {
+		return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return t.TopologyKey != corev1.LabelHostname })
+	}
+	a := pod.Spec.Affinity
+	return len(pod.Spec.ResourceClaims) > 0 ||
+		a != nil && a.PodAffinity != nil && far(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) ||
+		a != nil && a.PodAntiAffinity != nil && far(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) ||
+		slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == corev1.DoNotSchedule })
 }
 
 // Promised returns the members of the plan that is being committed that are planned on the node and have not been assumed

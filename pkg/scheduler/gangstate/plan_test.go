@@ -30,7 +30,7 @@ func TestPromisedRoom(t *testing.T) {
 	}
 	check := func(when string, wantPlan uint64, want ...string) {
 		t.Helper()
-		if plan, _ := s.r.Committing(); plan != wantPlan {
+		if plan, _, _ := s.r.Committing(); plan != wantPlan {
 			t.Errorf("%s plan %d is committed, want %d", when, plan, wantPlan)
 		}
 		if diff := cmp.Diff(want, promised("n")); diff != "" {

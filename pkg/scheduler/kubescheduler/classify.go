@@ -244,13 +244,11 @@ func claimKey(f framework.Framework, namespace, name string) string {
 func sharedClaims(pods []*corev1.Pod) sets.Set[string] {
 	used, shared := sets.New[string](), sets.New[string]()
 	for _, pod := range pods {
-		for i := range pod.Spec.ResourceClaims {
-			if name := pod.Spec.ResourceClaims[i].ResourceClaimName; name != nil {
-				if used.Has(*name) {
-					shared.Insert(*name)
-				}
-				used.Insert(*name)
+		for _, name := range ClaimsOf(pod) {
+			if used.Has(name) {
+				shared.Insert(name)
 			}
+			used.Insert(name)
 		}
 	}
 	return shared

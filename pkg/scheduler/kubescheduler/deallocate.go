@@ -5,6 +5,7 @@ package kubescheduler
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,11 +26,11 @@ import (
 // seenLimit bounds the wait for the event of a deallocation.
 const seenLimit = 200 * time.Millisecond
 
-// ClaimsOf returns the names of the ResourceClaims of a pod that exist.
+// ClaimsOf returns the names of the ResourceClaims of a pod that exist, each once.
 func ClaimsOf(pod *corev1.Pod) []string {
 	var names []string
 	for i := range pod.Spec.ResourceClaims {
-		if name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i]); err == nil && name != nil {
+		if name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i]); err == nil && name != nil && !slices.Contains(names, *name) {
 			names = append(names, *name)
 		}
 	}
@@ -61,12 +62,28 @@ func devicesAsked(f framework.Framework, pod *corev1.Pod) string {
 // Allocated reports whether devices are allocated to a ResourceClaim, as far as the scheduler knows. False also if it is
 // unknown.
 func Allocated(f framework.Framework, claim types.NamespacedName) bool {
+	known := knownClaim(f, claim)
+	return known != nil && known.Status.Allocation != nil
+}
+
+// AllocatedOnlyFor reports whether devices are allocated to a ResourceClaim that nobody uses but the given pods, as far as
+// the scheduler knows.
+func AllocatedOnlyFor(f framework.Framework, claim types.NamespacedName, users sets.Set[types.UID]) bool {
+	known := knownClaim(f, claim)
+	return known != nil && known.Status.Allocation != nil && usedOnlyBy(known, users)
+}
+
+// knownClaim returns a ResourceClaim as the scheduler knows it, nil if it does not.
+func knownClaim(f framework.Framework, name types.NamespacedName) *resourcev1.ResourceClaim {
 	dra := f.SharedDRAManager()
 	if dra == nil {
-		return false
+		return nil
 	}
-	known, err := dra.ResourceClaims().Get(claim.Namespace, claim.Name)
-	return err == nil && known.Status.Allocation != nil
+	claim, err := dra.ResourceClaims().Get(name.Namespace, name.Name)
+	if err != nil {
+		return nil
+	}
+	return claim
 }
 
 // Deallocate takes the devices away from a ResourceClaim that nobody uses but the given pods, as DynamicResources does

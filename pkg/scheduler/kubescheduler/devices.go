@@ -150,6 +150,9 @@ func (w *Snapshot) readDevices() (*devices, error) {
 		}
 	}
 	for p, s := range pools {
+		if len(nodes[p]) == 0 {
+			continue // no devices
+		}
 		if node, ok := nodes[p].PopAny(); ok && node != "" && nodes[p].Len() == 0 {
 			d.local[node] = append(d.local[node], s...)
 		} else {
@@ -203,7 +206,11 @@ func (w *Snapshot) readDeviceDemand(c *class) error {
 	}
 	c.devices = d
 	if len(w.devices.spread) == 0 {
-		for _, claim := range d.shared { // its devices will belong to one node
+		for _, claim := range d.shared {
+			if len(claim.Spec.Devices.Requests) == 0 {
+				continue // available everywhere
+			}
+			// Its devices will belong to one node.
 			c.unbound = append(c.unbound, deviceClaim+claim.Namespace+"/"+claim.Name)
 		}
 	}
@@ -330,6 +337,7 @@ func (w *Snapshot) tryAllocate(c *class, n *nodeDevices, node fwk.NodeInfo) allo
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
+		w.over = w.ctx.Err() != nil || w.expired != nil && w.expired() // such nodes must not take the time of the loop one by one
 		return allocation{why: "node(s) timed out trying to allocate devices"}
 	case err != nil:
 		return allocation{why: err.Error()}

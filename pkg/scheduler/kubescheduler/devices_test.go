@@ -517,3 +517,64 @@ func TestSharedClaimsArePlanned(t *testing.T) {
 		})
 	}
 }
+
+// The users of a shared claim are those of the plan, and those that are no waiting pods of the gang; at most 256.
+func TestUsersOfASharedClaim(t *testing.T) {
+	t.Parallel()
+	users := func(names ...string) (out []resourcev1.ResourceClaimConsumerReference) {
+		for _, name := range names {
+			out = append(out, resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: name, UID: types.UID(name)})
+		}
+		return out
+	}
+	many := func(prefix string, n int) (out []string) {
+		for i := range n {
+			out = append(out, fmt.Sprintf("%s%d", prefix, i))
+		}
+		return out
+	}
+	for name, tc := range map[string]struct {
+		has, waiting, planned []string
+		want                  []string // nil: refused
+	}{
+		"nobody uses it":                 {waiting: []string{"a", "b"}, planned: []string{"a", "b"}, want: []string{"a", "b"}},
+		"an earlier plan left others":    {has: []string{"a", "b"}, waiting: []string{"a", "b", "c"}, planned: []string{"b", "c"}, want: []string{"b", "c"}},
+		"others use it":                  {has: []string{"x", "a"}, waiting: []string{"a", "b"}, planned: []string{"b"}, want: []string{"x", "b"}},
+		"as many as can":                 {has: many("x", 250), waiting: many("a", 20), planned: many("a", 6), want: append(many("x", 250), many("a", 6)...)},
+		"one more":                       {has: many("x", 250), waiting: many("a", 20), planned: many("a", 7)},
+		"all places are those of a plan": {has: many("a", 256), waiting: many("a", 512), planned: many("a", 256), want: many("a", 256)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shared := claim("shared", resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{exactly("gpu", 1)}})
+			shared.Status.Allocation, shared.Status.ReservedFor = &resourcev1.AllocationResult{}, users(tc.has...)
+			c := newCluster(t, append(racks(1, 8), shared)...)
+			s := SharedClaim{Name: types.NamespacedName{Namespace: "ml", Name: "shared"}}
+			for _, name := range tc.planned {
+				s.Users = append(s.Users, wrappers.MakePod(name, "ml").UID(name).Obj())
+			}
+			waiting := sets.New[types.UID]()
+			for _, name := range tc.waiting {
+				waiting.Insert(types.UID(name))
+			}
+			if err := s.Check(c.f, waiting); (err != nil) != (tc.want == nil) {
+				t.Errorf("check: %v", err)
+			}
+			if tc.want == nil {
+				return
+			}
+			for range 2 { // the second time nothing changes
+				if err := s.Reserve(c.ctx, c.f, waiting); err != nil {
+					t.Fatal(err)
+				}
+				got, err := c.f.ClientSet().ResourceV1().ResourceClaims("ml").Get(c.ctx, "shared", metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(users(tc.want...), got.Status.ReservedFor); diff != "" {
+					t.Errorf("users (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}

@@ -60,6 +60,7 @@ type extenderState struct {
 type asked struct {
 	answers map[types.UID]*answer // by the pod that was asked about
 	open    int                   // questions without an answer
+	late    bool                  // a plan did not wait for one of those that were open since the last call of Extenders.Answered
 	about   string                // the extender of the open question
 	at      time.Time             // of the last answer
 	// failures are consecutive attempts that an extender failed; why is the last. It is repeated until the pause is over.
@@ -309,7 +310,7 @@ func (a *inquiry) result(q *question) (*answer, *ExtenderFailure) {
 	defer e.mu.Unlock()
 	switch {
 	case q.answer == nil:
-		q.late = true
+		q.late, q.about.late = true, true
 		for _, x := range q.list {
 			e.state(x).late++
 		}
@@ -346,7 +347,8 @@ func (e *Extenders) run(q *question, logger klog.Logger) {
 			e.state(x).late--
 		}
 	}
-	tell := q.late && g.open == 0
+	tell := g.late && g.open == 0
+	g.late = g.late && !tell
 	q.answer = got
 	close(q.done)
 	e.mu.Unlock()

@@ -24,7 +24,7 @@ type MemberSource interface {
 	// Next returns the member to be scheduled now, nil if no plan is being committed.
 	Next() *corev1.Pod
 	// Committing returns the number and the priority of the plan that is being committed; 0: none.
-	Committing() (plan uint64, priority int32)
+	Committing() (plan uint64, priority int32, passable bool)
 	// Promised returns the members of this plan that have not had their cycle and have their room on the node. It may be
 	// called by several goroutines.
 	Promised(node string) []*corev1.Pod

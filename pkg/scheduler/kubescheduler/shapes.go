@@ -350,7 +350,7 @@ func (w *Snapshot) LabelsDecide(index int) bool {
 	spreads := slices.ContainsFunc(c.info.Pod.Spec.TopologySpreadConstraints, func(s corev1.TopologySpreadConstraint) bool {
 		return s.WhenUnsatisfiable == corev1.DoNotSchedule
 	})
-	return c.refuse == nil && c.limits == nil && !slices.ContainsFunc(w.cache.filters, func(name string) bool {
+	return c.refuse == nil && c.limits == nil && c.devices == nil && len(w.inquiry.interested(c.info.Pod)) == 0 && !slices.ContainsFunc(w.cache.filters, func(name string) bool {
 		return !roomPlugins.Has(name) && !c.skip.Has(name) && name != names.InterPodAffinity && (name != names.PodTopologySpread || !spreads)
 	})
 }

@@ -9,8 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
@@ -52,8 +54,39 @@ func (w *Snapshot) SharedClaims(planned []*corev1.Pod) []SharedClaim {
 	return out
 }
 
-// Reserve writes the devices and the users of a claim.
-func (s *SharedClaim) Reserve(ctx context.Context, f framework.Framework) error {
+// Check returns an error if more pods would use the claim than may: those of the plan, and those that use it already and
+// are not among the waiting pods of the gang.
+func (s *SharedClaim) Check(f framework.Framework, waiting sets.Set[types.UID]) error {
+	n := len(s.Users)
+	if claim := knownClaim(f, s.Name); claim != nil {
+		n = len(s.users(claim, waiting))
+	}
+	if n > resourcev1.ResourceClaimReservedForMaxSize {
+		return fmt.Errorf("%d pods would share ResourceClaim %s, at most %d can: use more claims", n, s.Name, resourcev1.ResourceClaimReservedForMaxSize)
+	}
+	return nil
+}
+
+// users returns the users that the claim will have: of the waiting pods of the gang, those of the plan.
+func (s *SharedClaim) users(claim *resourcev1.ResourceClaim, waiting sets.Set[types.UID]) []resourcev1.ResourceClaimConsumerReference {
+	var out []resourcev1.ResourceClaimConsumerReference
+	for _, r := range claim.Status.ReservedFor {
+		if !waiting.Has(r.UID) {
+			out = append(out, r)
+		}
+	}
+	for _, pod := range s.Users {
+		out = append(out, resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID})
+	}
+	return out
+}
+
+// Reserve writes the devices and the users of a claim, unless it has them already. waiting are the waiting pods of the
+// gang: an earlier plan may have left some of them as users.
+func (s *SharedClaim) Reserve(ctx context.Context, f framework.Framework, waiting sets.Set[types.UID]) error {
+	if claim := knownClaim(f, s.Name); claim != nil && s.Devices == nil && apiequality.Semantic.DeepEqual(s.users(claim, waiting), claim.Status.ReservedFor) {
+		return nil
+	}
 	claims := f.ClientSet().ResourceV1().ResourceClaims(s.Name.Namespace)
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		claim, err := claims.Get(ctx, s.Name.Name, metav1.GetOptions{})
@@ -63,27 +96,19 @@ func (s *SharedClaim) Reserve(ctx context.Context, f framework.Framework) error 
 		case (s.Devices == nil) != (claim.Status.Allocation != nil):
 			return fmt.Errorf("the devices of ResourceClaim %s, which pods of the gang share, have changed", s.Name)
 		}
-		for _, pod := range s.Users {
-			if !slices.ContainsFunc(claim.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool { return r.UID == pod.UID }) {
-				claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID})
-			}
-		}
-		if n := len(claim.Status.ReservedFor); n > resourcev1.ResourceClaimReservedForMaxSize {
-			return fmt.Errorf("%d pods share ResourceClaim %s, at most %d may: use more claims", n, s.Name, resourcev1.ResourceClaimReservedForMaxSize)
-		}
+		users := s.users(claim, waiting)
 		if s.Devices != nil {
 			if !slices.Contains(claim.Finalizers, resourcev1.Finalizer) {
-				users := claim.Status.ReservedFor
 				claim.Finalizers = append(claim.Finalizers, resourcev1.Finalizer)
 				if claim, err = claims.Update(ctx, claim, metav1.UpdateOptions{}); err != nil {
 					return fmt.Errorf("adding the finalizer of ResourceClaim %s: %w", s.Name, err)
 				}
-				claim.Status.ReservedFor = users
 			}
 			claim.Status.Allocation = s.Devices.DeepCopy()
 			now := metav1.Now()
 			claim.Status.Allocation.AllocationTimestamp = &now
 		}
+		claim.Status.ReservedFor = users
 		if claim, err = claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil {
 			return fmt.Errorf("reserving ResourceClaim %s for pods of the gang: %w", s.Name, err)
 		}

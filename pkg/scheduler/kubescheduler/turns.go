@@ -28,9 +28,9 @@ const (
 )
 
 // turns lets pods without a gang pass between the members of a large plan, which take seconds, if their priority is not
-// lower than that of the plan. Nothing else goes between them. Such a pod does not get room that the plan needs: the
-// members that have not had their cycle count as nominated to their nodes (Queue.NominatedPodsForNode). Used only by the
-// scheduling loop.
+// lower than that of the plan. Nothing else goes between them. Such a pod leaves the plan its room, ports and hostname
+// domains: the members that have not had their cycle count as nominated to their nodes (Queue.NominatedPodsForNode). A plan
+// with members that need more than that, devices or larger domains, is not passed. Used only by the scheduling loop.
 type turns struct {
 	clock   clock.PassiveClock
 	queue   *Queue
@@ -47,13 +47,13 @@ type turns struct {
 func (t *turns) pass(logger klog.Logger) *framework.QueuedPodInfo {
 	t.queue.promising.Store(false)
 	now := t.clock.Now()
-	plan, priority := t.members.Committing()
+	plan, priority, passable := t.members.Committing()
 	switch {
 	case plan != t.plan:
 		t.retry(logger)
 		t.plan, t.passing, t.ends = plan, nil, now.Add(membersTurn)
 		return nil
-	case plan == 0 || t.passing == nil && now.Before(t.ends):
+	case plan == 0 || !passable || t.passing == nil && now.Before(t.ends):
 		return nil
 	case t.passing == nil:
 		t.passing, t.since, t.ends = t.queue.ungated(priority, t.tried), now, now.Add(othersTurn)
@@ -83,13 +83,13 @@ func (t *turns) retry(logger klog.Logger) {
 	}
 }
 
-// ungated returns the active pods without a gang of at least this priority, in the order of PrioritySort. Pods with
-// claims are left out: devices that a plan needs are not promised to it.
+// ungated returns the active pods without a gang of at least this priority, in the order of PrioritySort. Pods are left
+// out that may take from a plan what is not promised to it: devices, and by required anti-affinity whole domains.
 func (q *Queue) ungated(priority int32, except map[types.UID]*corev1.Pod) []*corev1.Pod {
 	var pods []*corev1.Pod
 	since := map[types.UID]time.Time{}
 	for _, pod := range q.PodsInActiveQ() {
-		if corev1helpers.PodPriority(pod) < priority || except[pod.UID] != nil || len(pod.Spec.ResourceClaims) > 0 || q.hooks.Gated(pod) {
+		if corev1helpers.PodPriority(pod) < priority || except[pod.UID] != nil || len(pod.Spec.ResourceClaims) > 0 || excludesPods(pod) || q.hooks.Gated(pod) {
 			continue
 		}
 		if info, ok := q.GetPod(pod.Name, pod.Namespace); ok {
@@ -102,9 +102,15 @@ func (q *Queue) ungated(priority int32, except map[types.UID]*corev1.Pod) []*cor
 	return pods
 }
 
+// excludesPods reports whether a pod has required anti-affinity.
+func excludesPods(pod *corev1.Pod) bool {
+	a := pod.Spec.Affinity
+	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
+}
+
 // NominatedPodsForNode implements fwk.PodNominator. While a pod passes between the members of a plan, the members that
-// wait for their cycles are nominated to their planned nodes, at the highest priority: the filters then see all that they
-// will occupy, for pods of any priority.
+// wait for their cycles are nominated to their planned nodes, at the highest priority: the filters then see what they
+// will occupy on the node, for pods of any priority.
 func (q *Queue) NominatedPodsForNode(node string) []fwk.PodInfo {
 	nominated := q.SchedulingQueue.NominatedPodsForNode(node)
 	if !q.promising.Load() {

@@ -26,11 +26,11 @@ type fakePlan struct {
 	promised map[string][]*corev1.Pod
 }
 
-func (p *fakePlan) Committing() (uint64, int32) {
+func (p *fakePlan) Committing() (uint64, int32, bool) {
 	if p.left == 0 {
-		return 0, 0
+		return 0, 0, false
 	}
-	return p.id, p.priority
+	return p.id, p.priority, true
 }
 
 func (p *fakePlan) Promised(node string) []*corev1.Pod { return p.promised[node] }
