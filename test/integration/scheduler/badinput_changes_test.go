@@ -3,6 +3,7 @@
 package scheduler
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
@@ -104,23 +106,29 @@ func TestRefusedGangWakesUp(t *testing.T) {
 	}
 }
 
-// change edits a node.
+// change edits a node. The node controller writes nodes too, also the labels of a new one.
 func (c *cluster) change(name string, edit func(*corev1.Node)) {
 	c.t.Helper()
-	n, err := cp.Client().CoreV1().Nodes().Get(c.ctx, name, metav1.GetOptions{})
-	c.must(err, "reading node "+name)
-	edit(n)
-	_, err = cp.Client().CoreV1().Nodes().Update(c.ctx, n, metav1.UpdateOptions{})
-	c.must(err, "changing node "+name)
+	c.must(c.rewrite(name, edit, cp.Client().CoreV1().Nodes().Update), "changing node "+name)
 }
 
 func (c *cluster) changeStatus(name string, edit func(*corev1.Node)) {
 	c.t.Helper()
-	n, err := cp.Client().CoreV1().Nodes().Get(c.ctx, name, metav1.GetOptions{})
-	c.must(err, "reading node "+name)
-	edit(n)
-	_, err = cp.Client().CoreV1().Nodes().UpdateStatus(c.ctx, n, metav1.UpdateOptions{})
-	c.must(err, "changing the status of node "+name)
+	c.must(c.rewrite(name, edit, cp.Client().CoreV1().Nodes().UpdateStatus), "changing the status of node "+name)
+}
+
+func (c *cluster) rewrite(
+	name string, edit func(*corev1.Node), write func(context.Context, *corev1.Node, metav1.UpdateOptions) (*corev1.Node, error),
+) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		n, err := cp.Client().CoreV1().Nodes().Get(c.ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		edit(n)
+		_, err = write(c.ctx, n, metav1.UpdateOptions{})
+		return err
+	})
 }
 
 // A gang that wants to be near pods of another gang is woken when these are there.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
@@ -68,13 +69,19 @@ func (c *cluster) replaceCRD() (restore func()) {
 	c.must(err, "replacing the CRD")
 	restore = func() {
 		ctx := context.Background()
-		now, err := c.dynamic.Resource(crds).Get(ctx, name, metav1.GetOptions{})
-		c.must(err, "reading the CRD")
 		fields, _, err := unstructured.NestedMap(original.Object, "spec")
 		c.must(err, "reading the CRD")
-		c.must(unstructured.SetNestedMap(now.Object, fields, "spec"), "writing the CRD")
-		_, err = c.dynamic.Resource(crds).Update(ctx, now, metav1.UpdateOptions{})
-		c.must(err, "restoring the CRD")
+		c.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the API server writes the CRD's status
+			now, err := c.dynamic.Resource(crds).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if err := unstructured.SetNestedMap(now.Object, fields, "spec"); err != nil {
+				return err
+			}
+			_, err = c.dynamic.Resource(crds).Update(ctx, now, metav1.UpdateOptions{})
+			return err
+		}), "restoring the CRD")
 		c.untilPublished(true)
 	}
 	c.t.Cleanup(restore)

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/muster-project/muster/test/controlplane"
 )
@@ -125,16 +124,10 @@ func TestNodeReturns(t *testing.T) {
 
 // setGPUs changes how many GPUs a node has, as a device plugin does.
 func (c *cluster) setGPUs(name string, gpus int) error {
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		node, err := cp.Client().CoreV1().Nodes().Get(c.ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		node.Status.Allocatable[controlplane.GPUResource] = *resource.NewQuantity(int64(gpus), resource.DecimalSI)
-		node.Status.Capacity[controlplane.GPUResource] = *resource.NewQuantity(int64(gpus), resource.DecimalSI)
-		_, err = cp.Client().CoreV1().Nodes().UpdateStatus(c.ctx, node, metav1.UpdateOptions{})
-		return err
-	})
+	gpusNow := *resource.NewQuantity(int64(gpus), resource.DecimalSI)
+	return c.rewrite(name, func(n *corev1.Node) {
+		n.Status.Allocatable[controlplane.GPUResource], n.Status.Capacity[controlplane.GPUResource] = gpusNow, gpusNow
+	}, cp.Client().CoreV1().Nodes().UpdateStatus)
 }
 
 // taint sets the only taint of a node, or removes it.

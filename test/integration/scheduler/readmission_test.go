@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/wrappers"
@@ -93,11 +95,10 @@ func admittedGroup(s v2Status, name string) bool {
 // letGo removes the finalizers of pods that still exist.
 func (c *cluster) letGo(names ...string) {
 	for _, n := range names {
-		p, err := cp.Client().CoreV1().Pods(c.namespace).Get(context.Background(), n, metav1.GetOptions{})
-		if err != nil {
-			continue
+		none := []byte(`{"metadata":{"finalizers":null}}`)
+		_, err := cp.Client().CoreV1().Pods(c.namespace).Patch(context.Background(), n, types.MergePatchType, none, metav1.PatchOptions{})
+		if !apierrors.IsNotFound(err) {
+			c.must(err, "removing the finalizers of "+n)
 		}
-		p.Finalizers = nil
-		_, _ = cp.Client().CoreV1().Pods(c.namespace).Update(context.Background(), p, metav1.UpdateOptions{})
 	}
 }
