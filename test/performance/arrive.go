@@ -35,6 +35,10 @@ func runArrive(ctx context.Context, r run) (out outcome, err error) {
 			}
 		}
 	}
+	profiles, err := cl.profiler(ctx)
+	if err != nil {
+		return out, err
+	}
 	before, err := cl.usage()
 	if err != nil {
 		return out, err
@@ -55,6 +59,9 @@ func runArrive(ctx context.Context, r run) (out outcome, err error) {
 		return out, err
 	}
 	allThere := time.Now()
+	if profiles != nil {
+		defer profiles.begin(ctx, cl.program)()
+	}
 
 	// 2. Bound.
 	failed := cl.failed

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"time"
 )
 
@@ -57,11 +56,9 @@ func drain(ctx context.Context, r run) (*drained, error) {
 	d.created = time.Since(began)
 
 	// 2. Who watches.
-	var profiles *profiler
-	if o.profiles != "" && c.program != nil {
-		if profiles, err = newProfiler(ctx, cl.cp, filepath.Join(o.profiles, c.name+".pprof"), o.profileFor); err != nil {
-			return nil, err
-		}
+	profiles, err := cl.profiler(ctx)
+	if err != nil {
+		return nil, err
 	}
 	watch, err := watchBindings(ctx, cl.client)
 	if err != nil {

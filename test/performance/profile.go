@@ -27,6 +27,14 @@ type profiler struct {
 	length time.Duration
 }
 
+// profiler returns one for the scheduler, nil if none is wanted or the contestant is no program.
+func (cl *cluster) profiler(ctx context.Context) (*profiler, error) {
+	if cl.o.profiles == "" || cl.c.program == nil {
+		return nil, nil
+	}
+	return newProfiler(ctx, cl.cp, filepath.Join(cl.o.profiles, cl.c.name+".pprof"), cl.o.profileFor)
+}
+
 // newProfiler creates an identity that may read profiles. It is a service account, since the schedulers here have no
 // certificate authority for clients.
 func newProfiler(ctx context.Context, cp *controlplane.ControlPlane, path string, length time.Duration) (*profiler, error) {
