@@ -5,8 +5,10 @@ package gangadmission
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -24,8 +26,12 @@ type allocations struct {
 	claims map[types.NamespacedName]struct{}
 }
 
-// deallocateTimeout bounds the requests for the claims of one pod.
-const deallocateTimeout = 5 * time.Second
+const (
+	// claimsTimeout bounds the requests for the claims of one pod, or of one plan: the scheduling loop waits for them.
+	claimsTimeout = 5 * time.Second
+	// claimsAtOnce is how many claims of a plan are written at the same time.
+	claimsAtOnce = 16
+)
 
 // claimsOf returns the ResourceClaims of a pod that exist.
 func claimsOf(pod *corev1.Pod) []types.NamespacedName {
@@ -61,7 +67,7 @@ func (a *allocations) keep(pod *corev1.Pod) {
 // giveBack deallocates the claims of a member that was not bound, even if its cancelled preparation made it a user of
 // them. A claim that others use remains: the last of them gives it back.
 func (a *allocations) giveBack(ctx context.Context, f framework.Framework, pod *corev1.Pod) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deallocateTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimsTimeout)
 	defer cancel()
 	for _, claim := range claimsOf(pod) {
 		a.mu.Lock()
@@ -85,18 +91,28 @@ func (a *allocations) remove(claim types.NamespacedName) {
 // freeOwn deallocates claims of waiting pods that nobody else uses: an earlier attempt has left them, possibly with
 // devices of a node that cannot be used now. It reports whether there were any.
 func freeOwn(ctx context.Context, f framework.Framework, pods ...*corev1.Pod) bool {
-	ctx, cancel := context.WithTimeout(ctx, deallocateTimeout)
+	ctx, cancel := context.WithTimeout(ctx, claimsTimeout)
 	defer cancel()
-	users, freed := usersOfClaims(pods), false
+	users, seen := usersOfClaims(pods), sets.New[types.NamespacedName]()
+	var freed atomic.Bool
+	var requests errgroup.Group
+	requests.SetLimit(claimsAtOnce)
 	for _, pod := range pods {
 		for _, claim := range claimsOf(pod) {
-			if kubescheduler.AllocatedOnlyFor(f, claim, users) {
-				had, free := kubescheduler.Deallocate(ctx, f, claim, users)
-				freed = freed || had && free
+			if seen.Has(claim) || !kubescheduler.AllocatedOnlyFor(f, claim, users) {
+				continue
 			}
+			seen.Insert(claim)
+			requests.Go(func() error {
+				if had, free := kubescheduler.Deallocate(ctx, f, claim, users); had && free {
+					freed.Store(true)
+				}
+				return nil
+			})
 		}
 	}
-	return freed
+	_ = requests.Wait() // Deallocate logs errors
+	return freed.Load()
 }
 
 // usersOfClaims returns the pods that have ResourceClaims.
@@ -114,7 +130,7 @@ func usersOfClaims(pods []*corev1.Pod) sets.Set[types.UID] {
 // one. If the plan is not carried out, the claims keep them until the next plan of the gang, which uses them, or fails and
 // calls freeOwn.
 func share(ctx context.Context, f framework.Framework, work *gangstate.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement) error {
-	ctx, cancel := context.WithTimeout(ctx, deallocateTimeout)
+	ctx, cancel := context.WithTimeout(ctx, claimsTimeout)
 	defer cancel()
 	planned := make([]*corev1.Pod, 0, len(placements))
 	for _, p := range placements {
@@ -130,10 +146,10 @@ func share(ctx context.Context, f framework.Framework, work *gangstate.Work, sna
 			return err
 		}
 	}
+	var requests errgroup.Group // one that fails cancels no other: what was written is seen, and can be given back
+	requests.SetLimit(claimsAtOnce)
 	for i := range claims {
-		if err := claims[i].Reserve(ctx, f, waiting); err != nil {
-			return err
-		}
+		requests.Go(func() error { return claims[i].Reserve(ctx, f, waiting) })
 	}
-	return nil
+	return requests.Wait()
 }

@@ -253,7 +253,9 @@ func (s memberSource) Committing() (plan uint64, priority int32, passable bool) 
 	return s.g.registry.Committing()
 }
 
-func (s memberSource) Promised(node string) []*corev1.Pod { return s.g.registry.Promised(node) }
+func (s memberSource) Promised(node string) (pods []*corev1.Pod, classes []string) {
+	return s.g.registry.Promised(node)
+}
 
 func (s memberSource) Lost(uid types.UID) {
 	s.g.apply(klog.Background(), s.g.registry.Abort(uid, gangstate.AbortLate, "a member is not in the scheduling queue", s.g.clock.Now()))

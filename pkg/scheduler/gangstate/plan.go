@@ -193,13 +193,13 @@ func dependsBeyondNode(pod *corev1.Pod) bool {
 }
 
 // Promised returns the members of the plan that is being committed that are planned on the node and have not been assumed
-// yet: other pods must leave their room.
-func (r *Registry) Promised(node string) []*corev1.Pod {
+// yet, and by member its podgroup.ClassKey: other pods must leave their room.
+func (r *Registry) Promised(node string) (pods []*corev1.Pod, classes []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.committing
 	if p == nil {
-		return nil
+		return nil, nil
 	}
 	if p.byNode == nil {
 		p.byNode = map[string][]int{}
@@ -207,13 +207,12 @@ func (r *Registry) Promised(node string) []*corev1.Pod {
 			p.byNode[p.members[i].node] = append(p.byNode[p.members[i].node], i)
 		}
 	}
-	var pods []*corev1.Pod
 	for _, i := range p.byNode[node] {
 		if s := &p.members[i]; !s.assumed && !s.settled {
-			pods = append(pods, s.member.pod)
+			pods, classes = append(pods, s.member.pod), append(classes, s.member.class)
 		}
 	}
-	return pods
+	return pods, classes
 }
 
 // PlannedNode returns the node of a pod in a plan that is being committed.

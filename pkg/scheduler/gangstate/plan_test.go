@@ -23,8 +23,11 @@ func TestPromisedRoom(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(3)).members("a", "b", "c").leads("a")
 	promised := func(node string) (names []string) {
-		for _, pod := range s.r.Promised(node) {
-			names = append(names, pod.Name)
+		pods, classes := s.r.Promised(node)
+		for i, pod := range pods {
+			if names = append(names, pod.Name); classes[i] != podgroup.ClassKey(pod) {
+				t.Errorf("%s has class %q", pod.Name, classes[i])
+			}
 		}
 		return names
 	}

@@ -25,9 +25,9 @@ type MemberSource interface {
 	Next() *corev1.Pod
 	// Committing returns the number and the priority of the plan that is being committed; 0: none.
 	Committing() (plan uint64, priority int32, passable bool)
-	// Promised returns the members of this plan that have not had their cycle and have their room on the node. It may be
-	// called by several goroutines.
-	Promised(node string) []*corev1.Pod
+	// Promised returns the members of this plan that have not had their cycle and have their room on the node, and by
+	// member its podgroup.ClassKey. It may be called by several goroutines.
+	Promised(node string) (pods []*corev1.Pod, classes []string)
 	// Lost is called if the queue does not contain the member that Next returned.
 	Lost(uid types.UID)
 	// Pace is called when a pod of a gang that is not in a plan is popped from the queue, before its cycle. It may
@@ -64,7 +64,7 @@ const (
 // hooks are those of the Queue.
 func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) *Queue {
 	queue := NewQueue(sched.SchedulingQueue, hooks)
-	queue.promised = members.Promised
+	queue.promises.of = members.Promised
 	sched.SchedulingQueue = queue
 	for _, f := range sched.Profiles {
 		f.SetPodNominator(queue)

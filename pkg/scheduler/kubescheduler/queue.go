@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,8 +27,7 @@ import (
 type Queue struct {
 	queue.SchedulingQueue // the stock queue
 	hooks                 QueueHooks
-	promised              func(node string) []*corev1.Pod // MemberSource.Promised
-	promising             atomic.Bool                     // a pod is in its cycle from which promised room is kept (turns)
+	promises              promises
 
 	mu      sync.Mutex
 	waiting map[types.UID]*corev1.Pod // guarded by mu; gated pods

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,12 +47,13 @@ type turns struct {
 
 // pass returns the pod to be scheduled before the next member of the plan, nil if there is none now.
 func (t *turns) pass(logger klog.Logger) *framework.QueuedPodInfo {
-	t.queue.promising.Store(false)
+	t.queue.promises.keep(false)
 	now := t.clock.Now()
 	plan, priority, passable := t.members.Committing()
 	switch {
 	case plan != t.plan:
 		t.retry(logger)
+		t.queue.promises.forget()
 		t.plan, t.passing, t.ends = plan, nil, now.Add(membersTurn)
 		return nil
 	case plan == 0 || !passable || t.passing == nil && now.Before(t.ends):
@@ -66,7 +69,7 @@ func (t *turns) pass(logger klog.Logger) *framework.QueuedPodInfo {
 				t.tried = map[types.UID]*corev1.Pod{}
 			}
 			t.tried[pod.UID] = pod
-			t.queue.promising.Store(true)
+			t.queue.promises.keep(true)
 			return info
 		}
 	}
@@ -108,22 +111,61 @@ func excludesPods(pod *corev1.Pod) bool {
 	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
 }
 
+// promises are what the members of a plan that wait for their cycles will occupy. The filters of a passing pod ask for it
+// on hundreds of nodes, so what follows from the spec of a member is computed once per class and plan.
+type promises struct {
+	of   func(node string) (pods []*corev1.Pod, classes []string) // MemberSource.Promised
+	kept atomic.Bool                                              // a pod is in its cycle that leaves the members their room
+
+	mu    sync.Mutex
+	infos map[string]*framework.PodInfo // by class: that of one member, with its resources; guarded by mu
+}
+
+func (p *promises) keep(kept bool) { p.kept.Store(kept) }
+
+// forget is called when another plan begins.
+func (p *promises) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.infos = nil
+}
+
+// info returns a member as one that is nominated at the highest priority.
+func (p *promises) info(member *corev1.Pod, class string) *framework.PodInfo {
+	pod := *member
+	pod.Spec.Priority = &highest
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first, ok := p.infos[class]
+	if !ok {
+		var err error
+		if first, err = framework.NewPodInfo(&pod); err != nil { // its affinity cannot be parsed; it has no effect then
+			first = &framework.PodInfo{Pod: &pod}
+		}
+		first.CalculateResource() // which the copies contain too
+		if p.infos == nil {
+			p.infos = map[string]*framework.PodInfo{}
+		}
+		p.infos[class] = first
+	}
+	info := *first
+	info.Pod = &pod
+	return &info
+}
+
+// highest is the priority of promised members, whatever theirs is: the filters then see them for pods of any priority.
+var highest int32 = math.MaxInt32
+
 // NominatedPodsForNode implements fwk.PodNominator. While a pod passes between the members of a plan, the members that
-// wait for their cycles are nominated to their planned nodes, at the highest priority: the filters then see what they
-// will occupy on the node, for pods of any priority.
+// wait for their cycles are nominated to their planned nodes: the filters then see what they will occupy on the node.
 func (q *Queue) NominatedPodsForNode(node string) []fwk.PodInfo {
 	nominated := q.SchedulingQueue.NominatedPodsForNode(node)
-	if !q.promising.Load() {
+	if !q.promises.kept.Load() {
 		return nominated
 	}
-	for _, member := range q.promised(node) {
-		pod := *member
-		pod.Spec.Priority = new(int32(math.MaxInt32))
-		info, err := framework.NewPodInfo(&pod)
-		if err != nil { // its affinity cannot be parsed; it has no effect then
-			info = &framework.PodInfo{Pod: &pod}
-		}
-		nominated = append(nominated, info)
+	pods, classes := q.promises.of(node)
+	for i, member := range pods {
+		nominated = append(nominated, q.promises.info(member, classes[i]))
 	}
 	return nominated
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	testclock "k8s.io/utils/clock/testing"
 
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -33,7 +34,12 @@ func (p *fakePlan) Committing() (uint64, int32, bool) {
 	return p.id, p.priority, true
 }
 
-func (p *fakePlan) Promised(node string) []*corev1.Pod { return p.promised[node] }
+func (p *fakePlan) Promised(node string) (pods []*corev1.Pod, classes []string) {
+	for _, pod := range p.promised[node] {
+		classes = append(classes, podgroup.ClassKey(pod))
+	}
+	return p.promised[node], classes
+}
 
 type turnsScene struct {
 	*queueScene
@@ -45,7 +51,7 @@ type turnsScene struct {
 func newTurnsScene(t *testing.T, members int) *turnsScene {
 	s := &turnsScene{queueScene: newQueueScene(t), clock: testclock.NewFakeClock(time.Unix(0, 0)), plan: &fakePlan{id: 1, left: members}}
 	s.turns = &turns{clock: s.clock, queue: s.q, members: s.plan}
-	s.q.promised = s.plan.Promised
+	s.q.promises.of = s.plan.Promised
 	return s
 }
 
@@ -166,17 +172,21 @@ func TestRefusedPodIsTriedAgainAfterThePlan(t *testing.T) {
 	}
 }
 
-// Members that wait for their cycles are nominated for the pod that passes, of whatever priority, and for no other.
+// Members that wait for their cycles are nominated for the pod that passes, of whatever priority, and for no other. Each
+// has its own name and the requests of its class; another plan has other classes.
 func TestPromisedRoomIsNominated(t *testing.T) {
 	t.Parallel()
 	s := newTurnsScene(t, 100)
 	member := wrappers.MakePod("m", "ml").UID("m").Gang("g").GPUs(3).Obj()
-	s.plan.promised = map[string][]*corev1.Pod{"n": {member}}
+	twin := wrappers.MakePod("twin", "ml").UID("twin").Gang("g").GPUs(3).Obj()
+	small := wrappers.MakePod("small", "ml").UID("small").Gang("g").GPUs(1).Obj()
+	s.plan.promised = map[string][]*corev1.Pod{"n": {member, twin, small}}
 	s.add(passer("p").Priority(1 << 30).Obj())
 	nominated := func() (out []string) {
 		for _, node := range []string{"n", "other"} {
 			for _, info := range s.q.NominatedPodsForNode(node) {
-				out = append(out, fmt.Sprintf("%s on %s %t", info.GetPod().Name, node, *info.GetPod().Spec.Priority > 1<<30))
+				gpus := info.CalculateResource().Resource.GetScalarResources()["nvidia.com/gpu"]
+				out = append(out, fmt.Sprintf("%s with %d on %s %t", info.GetPod().Name, gpus, node, *info.GetPod().Spec.Priority > 1<<30))
 			}
 		}
 		return out
@@ -188,8 +198,10 @@ func TestPromisedRoomIsNominated(t *testing.T) {
 	if s.turns.pass(klog.Background()) == nil {
 		t.Fatal("the pod does not pass")
 	}
-	if diff := cmp.Diff([]string{"m on n true"}, nominated()); diff != "" {
-		t.Errorf("nominated (-want +got):\n%s", diff)
+	for range 2 { // the second time from what is kept
+		if diff := cmp.Diff([]string{"m with 3 on n true", "twin with 3 on n true", "small with 1 on n true"}, nominated()); diff != "" {
+			t.Errorf("nominated (-want +got):\n%s", diff)
+		}
 	}
 	if member.Spec.Priority != nil {
 		t.Error("the member was changed")
