@@ -35,7 +35,8 @@ type labelTopic struct {
 	pod      *corev1.Pod     // a pod with the set of labels
 }
 
-// bucket is a label that all pods have which a selector matches. Without a key: there is none. Namespace "": any.
+// bucket is where selectors are looked up: a namespace ("": all), and a label that each pod has that the selector matches
+// (key "": it requires no such label).
 type bucket struct{ namespace, key, value string }
 
 func newLabelTopics() *labelTopics {

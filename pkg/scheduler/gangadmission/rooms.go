@@ -55,7 +55,8 @@ func (g *Gangs) vacate(logger klog.Logger, pods []*corev1.Pod) {
 // roomKey is the key under which the cycle of a pod without a gang stores the data for Filter.
 const roomKey fwk.StateKey = Name + "/room"
 
-// roomAsked is the request of a pod without a gang while room is kept. The cycle changes nothing in it.
+// roomAsked is the request of a pod without a gang while room is kept. It is not changed after PreFilter, so that clones of
+// the cycle's state share it.
 type roomAsked struct {
 	reserved *kubescheduler.Reserved
 	request  kubescheduler.Request

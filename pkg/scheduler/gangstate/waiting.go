@@ -55,7 +55,7 @@ type Wait struct {
 	Tried int
 	// Missed: an event occurred during the attempt that it may not have seen.
 	Missed bool
-	// Release is called when the gang no longer waits, by a later call of Refuse or Changed; nil is allowed.
+	// Release is called once, by the first call of Refuse or Changed after the gang stopped waiting. nil is allowed.
 	Release func()
 }
 
