@@ -26,6 +26,7 @@ var (
 	heldGPUSeconds     = kind{"held_gpu_seconds", "held by partial gangs, GPU-seconds", "%.1f"}
 
 	created      = kind{"created_seconds", "created, s", "%.1f"}
+	perCreated   = kind{"last_bind_per_created_ratio", "last bind, as a multiple of created", "%.2f"}
 	toFirstBind  = kind{"last_created_to_first_bind_ms", "last pod created to first bind, ms", "%.0f"}
 	firstToLast  = kind{"first_to_last_bind_seconds", "first to last bind, s", "%.2f"}
 	deleted      = kind{"deleted_seconds", "deleted, s", "%.1f"}
@@ -65,7 +66,7 @@ var (
 // allKinds are the kinds in the order of a table, without the shares of single resources.
 var allKinds = []kind{
 	firstBind, lastBind, lastWrite, podsPerSecond, gangLatencyMedian, gangLatency99, spreadMedian,
-	spreadLongest, partialGangSeconds, heldGPUSeconds, created, toFirstBind, firstToLast, deleted, aloneMedian,
+	spreadLongest, partialGangSeconds, heldGPUSeconds, created, perCreated, toFirstBind, firstToLast, deleted, aloneMedian,
 	alone99, meanwhile50, meanwhile99, meanwhileMax, plainMedian, plain99, plainNever, fittingMedian, fitting99,
 	fittingNever, probes, busyCPU, quietCPU, quietWrites, refusalMedian, refusal99, podRefused50, podRefused99,
 	restartFirst, restartReady, restartGang, schedulerCPU, schedulerMemory, serverCPU, serverCollected, writesPerPod,
