@@ -134,7 +134,7 @@ func (cp *ControlPlane) LoseNode(ctx context.Context, name string) error {
 	// 1. The fake kubelet stops managing the node.
 	if cp.kubelets != nil {
 		cp.kubelets.Kill(name)
-	} else if err := cp.changeNode(ctx, name, func(node *corev1.Node) { delete(node.Labels, kwokLabel) }); err != nil {
+	} else if err := cp.ChangeNode(ctx, name, func(node *corev1.Node) { delete(node.Labels, kwokLabel) }); err != nil {
 		return err
 	}
 	// 2. The node is unknown; a node lifecycle controller adds the taints.
@@ -142,7 +142,7 @@ func (cp *ControlPlane) LoseNode(ctx context.Context, name string) error {
 		return err
 	}
 	if !cp.watchesNodes() {
-		if err := cp.changeNode(ctx, name, func(node *corev1.Node) {
+		if err := cp.ChangeNode(ctx, name, func(node *corev1.Node) {
 			now := metav1.Now()
 			node.Spec.Taints = append(withoutLifecycleTaints(node.Spec.Taints),
 				corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &now},
@@ -171,7 +171,7 @@ func (cp *ControlPlane) RestoreNode(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	if err := cp.changeNode(ctx, name, func(node *corev1.Node) {
+	if err := cp.ChangeNode(ctx, name, func(node *corev1.Node) {
 		node.Labels[kwokLabel] = kwokLabelValue
 		if !cp.watchesNodes() {
 			node.Spec.Taints = withoutLifecycleTaints(node.Spec.Taints)
@@ -251,31 +251,37 @@ func withoutLifecycleTaints(taints []corev1.Taint) []corev1.Taint {
 	return kept
 }
 
-func (cp *ControlPlane) changeNode(ctx context.Context, name string, change func(*corev1.Node)) error {
+// ChangeNode edits a node. It repeats the edit on conflict, because controllers write nodes too.
+func (cp *ControlPlane) ChangeNode(ctx context.Context, name string, change func(*corev1.Node)) error {
+	return cp.rewriteNode(ctx, name, change, cp.client.CoreV1().Nodes().Update)
+}
+
+// ChangeNodeStatus is ChangeNode for the status.
+func (cp *ControlPlane) ChangeNodeStatus(ctx context.Context, name string, change func(*corev1.Node)) error {
+	return cp.rewriteNode(ctx, name, change, cp.client.CoreV1().Nodes().UpdateStatus)
+}
+
+func (cp *ControlPlane) rewriteNode(
+	ctx context.Context, name string, change func(*corev1.Node), write func(context.Context, *corev1.Node, metav1.UpdateOptions) (*corev1.Node, error),
+) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		node, err := cp.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		change(node)
-		_, err = cp.client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
+		_, err = write(ctx, node, metav1.UpdateOptions{})
 		return err
 	})
 }
 
 func (cp *ControlPlane) setNodeReady(ctx context.Context, name string, ready corev1.NodeCondition) error {
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		node, err := cp.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
+	return cp.ChangeNodeStatus(ctx, name, func(node *corev1.Node) {
 		for i, condition := range node.Status.Conditions {
 			if condition.Type == corev1.NodeReady {
 				node.Status.Conditions[i] = ready
 			}
 		}
-		_, err = cp.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
-		return err
 	})
 }
 

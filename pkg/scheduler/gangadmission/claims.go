@@ -142,7 +142,7 @@ func share(ctx context.Context, f framework.Framework, work *gangstate.Work, sna
 	}
 	waiting := usersOfClaims(work.Pods)
 	for i := range claims {
-		if err := claims[i].Check(f, waiting); err != nil {
+		if err := claims[i].CheckUsers(f, waiting); err != nil {
 			return err
 		}
 	}

@@ -69,13 +69,13 @@ func TestPodsPassAPlanAndLeaveItsRoom(t *testing.T) {
 			members: eight(func(w *wrappers.PodWrapper) *wrappers.PodWrapper {
 				return w.ApartFrom("zone", "app", "noisy")
 			}),
-			nodes:  zone(nodesNamed(9, 2)),
+			nodes:  inOneZone(nodesNamed(9, 2)),
 			others: []*wrappers.PodWrapper{plain("p0").Label("app", "noisy"), plain("p1")},
 			passes: 0, bound: 1,
 		},
 		"anti-affinity of the others": {
 			members: eight(asIs),
-			nodes:   zone(nodesNamed(9, 2)),
+			nodes:   inOneZone(nodesNamed(9, 2)),
 			others:  []*wrappers.PodWrapper{plain("p0").ApartFrom("zone", "app", "none"), plain("p1")},
 			passes:  1, bound: 2,
 		},
@@ -124,8 +124,8 @@ func TestPodsPassAPlanAndLeaveItsRoom(t *testing.T) {
 	}
 }
 
-// zone puts the nodes into one zone.
-func zone(nodes []*wrappers.NodeWrapper) []*wrappers.NodeWrapper {
+// inOneZone puts the nodes into one zone.
+func inOneZone(nodes []*wrappers.NodeWrapper) []*wrappers.NodeWrapper {
 	for _, n := range nodes {
 		n.Label("zone", "z")
 	}

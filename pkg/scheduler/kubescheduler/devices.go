@@ -261,9 +261,9 @@ func (d *devices) on(i int, node string) *nodeDevices {
 	return n
 }
 
-// free returns the number of devices of the node that are not allocated, some of which may be of no use. planned: those
+// countFree returns the number of devices of the node that are not allocated, some of which may be of no use. planned: those
 // of planned pods count as free.
-func (d *devices) free(n *nodeDevices, planned bool) int {
+func (d *devices) countFree(n *nodeDevices, planned bool) int {
 	free := 0
 	for _, id := range n.ids {
 		if !d.allocated.AllocatedDevices.Has(id) || planned && d.taken.Has(id) {
@@ -282,7 +282,7 @@ func (w *Snapshot) deviceSlots(c *class, i int) int {
 	if n.shares {
 		return math.MaxInt32
 	}
-	return w.devices.free(n, true) / c.devices.perPod
+	return w.devices.countFree(n, true) / c.devices.perPod
 }
 
 // noDevices is the reason of DynamicResources for a node without the devices for a pod.
@@ -326,7 +326,7 @@ func (w *Snapshot) tryAllocate(c *class, n *nodeDevices, node fwk.NodeInfo) allo
 	if len(claims) == 0 {
 		return a
 	}
-	if !n.shares && d.free(n, false) < c.devices.perPod {
+	if !n.shares && d.countFree(n, false) < c.devices.perPod {
 		return allocation{why: noDevices}
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, allocationTimeout)

@@ -557,7 +557,7 @@ func TestUsersOfASharedClaim(t *testing.T) {
 			for _, name := range tc.waiting {
 				waiting.Insert(types.UID(name))
 			}
-			if err := s.Check(c.f, waiting); (err != nil) != (tc.want == nil) {
+			if err := s.CheckUsers(c.f, waiting); (err != nil) != (tc.want == nil) {
 				t.Errorf("check: %v", err)
 			}
 			if tc.want == nil {

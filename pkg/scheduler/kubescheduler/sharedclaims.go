@@ -54,12 +54,12 @@ func (w *Snapshot) SharedClaims(planned []*corev1.Pod) []SharedClaim {
 	return out
 }
 
-// Check returns an error if more pods would use the claim than may: those of the plan, and those that use it already and
+// CheckUsers returns an error if more pods would use the claim than may: those of the plan, and those that use it already and
 // are not among the waiting pods of the gang.
-func (s *SharedClaim) Check(f framework.Framework, waiting sets.Set[types.UID]) error {
+func (s *SharedClaim) CheckUsers(f framework.Framework, waiting sets.Set[types.UID]) error {
 	n := len(s.Users)
 	if claim := knownClaim(f, s.Name); claim != nil {
-		n = len(s.users(claim, waiting))
+		n = len(s.usersWith(claim, waiting))
 	}
 	if n > resourcev1.ResourceClaimReservedForMaxSize {
 		return fmt.Errorf("%d pods would share ResourceClaim %s, at most %d can: use more claims", n, s.Name, resourcev1.ResourceClaimReservedForMaxSize)
@@ -67,8 +67,8 @@ func (s *SharedClaim) Check(f framework.Framework, waiting sets.Set[types.UID]) 
 	return nil
 }
 
-// users returns the users that the claim will have: of the waiting pods of the gang, those of the plan.
-func (s *SharedClaim) users(claim *resourcev1.ResourceClaim, waiting sets.Set[types.UID]) []resourcev1.ResourceClaimConsumerReference {
+// usersWith returns the users that the claim will have: of the waiting pods of the gang, those of the plan.
+func (s *SharedClaim) usersWith(claim *resourcev1.ResourceClaim, waiting sets.Set[types.UID]) []resourcev1.ResourceClaimConsumerReference {
 	var out []resourcev1.ResourceClaimConsumerReference
 	for _, r := range claim.Status.ReservedFor {
 		if !waiting.Has(r.UID) {
@@ -84,7 +84,7 @@ func (s *SharedClaim) users(claim *resourcev1.ResourceClaim, waiting sets.Set[ty
 // Reserve writes the devices and the users of a claim, unless it has them already. waiting are the waiting pods of the
 // gang: an earlier plan may have left some of them as users.
 func (s *SharedClaim) Reserve(ctx context.Context, f framework.Framework, waiting sets.Set[types.UID]) error {
-	if claim := knownClaim(f, s.Name); claim != nil && s.Devices == nil && apiequality.Semantic.DeepEqual(s.users(claim, waiting), claim.Status.ReservedFor) {
+	if claim := knownClaim(f, s.Name); claim != nil && s.Devices == nil && apiequality.Semantic.DeepEqual(s.usersWith(claim, waiting), claim.Status.ReservedFor) {
 		return nil
 	}
 	claims := f.ClientSet().ResourceV1().ResourceClaims(s.Name.Namespace)
@@ -96,7 +96,7 @@ func (s *SharedClaim) Reserve(ctx context.Context, f framework.Framework, waitin
 		case (s.Devices == nil) != (claim.Status.Allocation != nil):
 			return fmt.Errorf("the devices of ResourceClaim %s, which pods of the gang share, have changed", s.Name)
 		}
-		users := s.users(claim, waiting)
+		users := s.usersWith(claim, waiting)
 		if s.Devices != nil {
 			if !slices.Contains(claim.Finalizers, resourcev1.Finalizer) {
 				claim.Finalizers = append(claim.Finalizers, resourcev1.Finalizer)

@@ -130,8 +130,8 @@ func (p *promises) forget() {
 	p.infos = nil
 }
 
-// info returns a member as one that is nominated at the highest priority.
-func (p *promises) info(member *corev1.Pod, class string) *framework.PodInfo {
+// nominate returns a member as one that is nominated at the highest priority.
+func (p *promises) nominate(member *corev1.Pod, class string) *framework.PodInfo {
 	pod := *member
 	pod.Spec.Priority = &highest
 	p.mu.Lock()
@@ -165,7 +165,7 @@ func (q *Queue) NominatedPodsForNode(node string) []fwk.PodInfo {
 	}
 	pods, classes := q.promises.of(node)
 	for i, member := range pods {
-		nominated = append(nominated, q.promises.info(member, classes[i]))
+		nominated = append(nominated, q.promises.nominate(member, classes[i]))
 	}
 	return nominated
 }

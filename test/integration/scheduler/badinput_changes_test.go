@@ -3,7 +3,6 @@
 package scheduler
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -11,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
@@ -106,29 +104,15 @@ func TestRefusedGangWakesUp(t *testing.T) {
 	}
 }
 
-// change edits a node. The node controller writes nodes too, also the labels of a new one.
+// change edits a node.
 func (c *cluster) change(name string, edit func(*corev1.Node)) {
 	c.t.Helper()
-	c.must(c.rewrite(name, edit, cp.Client().CoreV1().Nodes().Update), "changing node "+name)
+	c.must(cp.ChangeNode(c.ctx, name, edit), "changing node "+name)
 }
 
 func (c *cluster) changeStatus(name string, edit func(*corev1.Node)) {
 	c.t.Helper()
-	c.must(c.rewrite(name, edit, cp.Client().CoreV1().Nodes().UpdateStatus), "changing the status of node "+name)
-}
-
-func (c *cluster) rewrite(
-	name string, edit func(*corev1.Node), write func(context.Context, *corev1.Node, metav1.UpdateOptions) (*corev1.Node, error),
-) error {
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		n, err := cp.Client().CoreV1().Nodes().Get(c.ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		edit(n)
-		_, err = write(c.ctx, n, metav1.UpdateOptions{})
-		return err
-	})
+	c.must(cp.ChangeNodeStatus(c.ctx, name, edit), "changing the status of node "+name)
 }
 
 // A gang that wants to be near pods of another gang is woken when these are there.

@@ -124,10 +124,10 @@ func TestNodeReturns(t *testing.T) {
 
 // setGPUs changes how many GPUs a node has, as a device plugin does.
 func (c *cluster) setGPUs(name string, gpus int) error {
-	gpusNow := *resource.NewQuantity(int64(gpus), resource.DecimalSI)
-	return c.rewrite(name, func(n *corev1.Node) {
-		n.Status.Allocatable[controlplane.GPUResource], n.Status.Capacity[controlplane.GPUResource] = gpusNow, gpusNow
-	}, cp.Client().CoreV1().Nodes().UpdateStatus)
+	quantity := *resource.NewQuantity(int64(gpus), resource.DecimalSI)
+	return cp.ChangeNodeStatus(c.ctx, name, func(n *corev1.Node) {
+		n.Status.Allocatable[controlplane.GPUResource], n.Status.Capacity[controlplane.GPUResource] = quantity, quantity
+	})
 }
 
 // taint sets the only taint of a node, or removes it.
