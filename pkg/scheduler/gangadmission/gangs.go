@@ -263,6 +263,7 @@ func (s memberSource) Lost(uid types.UID) {
 
 func (s memberSource) Popped(uid types.UID) {
 	s.g.wakeups.attemptBegins()
+	s.g.released.beginCycle()
 	s.g.registry.Popped(uid)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -38,24 +39,28 @@ func (pl *Admission) refused(ctx context.Context, pod *corev1.Pod, node string, 
 // failed records that a member was refused when it was reserved on its node, or prepared for it. pod is the assumed
 // pod.
 func (g *Gangs) failed(ctx context.Context, f framework.Framework, pod *corev1.Pod, status *fwk.Status) {
-	if !g.released.fails(pod.UID) {
+	node := pod.Spec.NodeName
+	why := withoutFit(status, node)
+	// A plan that is aborted cancels the preparation of its members. A plugin may refuse the pod nevertheless.
+	refuses := node != "" && g.released.has(pod.UID) && why.IsRejected() && why.Plugin() != Name
+	if !g.released.fails(pod.UID) && !refuses {
 		return
 	}
-	node := pod.Spec.NodeName
 	klog.FromContext(ctx).V(2).Info("Planned node did not take the pod", "pod", klog.KObj(pod), "node", node, "status", status)
-	taught := g.record(f, pod, node, withoutFit(status, node))
+	taught := g.record(f, pod, node, why)
 	g.apply(klog.FromContext(ctx), g.registry.Judge(pod.UID, taught, g.clock.Now()))
 }
 
 // record stores a refusal. It reports whether the next plan will be a different one.
 func (g *Gangs) record(f framework.Framework, pod *corev1.Pod, node string, why *fwk.Status) bool {
-	members, beside := g.registry.Beside(pod.UID)
-	return g.refusals.Record(f, kubescheduler.Refusal{Pod: pod, Node: node, Beside: beside, Status: why, Members: members}, g.clock.Now())
+	members, beside, late := g.registry.Beside(pod.UID)
+	return g.refusals.Record(f, kubescheduler.Refusal{Pod: pod, Node: node, Beside: beside, Late: late, Status: why, Members: members}, g.clock.Now())
 }
 
-// isUnwinding reports whether the pod is assumed for a plan that was aborted. The scheduler releases it soon.
+// isUnwinding reports whether the scheduler's snapshot of this cycle may contain the pod as assumed for a plan that was
+// aborted. The scheduler releases it soon, or has done so since it took the snapshot.
 func (g *Gangs) isUnwinding(uid types.UID) bool {
-	return g.released.has(uid) || g.registry.Unwinds(uid)
+	return g.released.inSnapshot(uid) || g.registry.Unwinds(uid)
 }
 
 // withoutFit returns the status of a plugin that the scheduler has wrapped as the result of a cycle.
@@ -77,7 +82,8 @@ func (g *Gangs) explains(pod *corev1.Pod, err error) bool {
 // refused, or lack a member, although the room is about to become free.
 type released struct {
 	mu   sync.Mutex
-	pods map[types.UID]bool // true: the member itself failed, on its node
+	pods map[types.UID]bool  // true: the member itself failed, on its node
+	late sets.Set[types.UID] // removed since the current cycle began: its snapshot may contain them
 }
 
 func (r *released) add(uid types.UID, fails bool) {
@@ -93,6 +99,22 @@ func (r *released) remove(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.pods, uid)
+	r.late.Insert(uid)
+}
+
+// beginCycle forgets the pods that were removed before, which the next snapshot cannot contain.
+func (r *released) beginCycle() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.late = sets.New[types.UID]()
+}
+
+// inSnapshot reports whether the snapshot of the current cycle may contain the pod.
+func (r *released) inSnapshot(uid types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.pods[uid]
+	return ok || r.late.Has(uid)
 }
 
 // fails reports whether the pod was released because it failed itself, on its node.

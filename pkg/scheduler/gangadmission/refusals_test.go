@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -25,14 +26,17 @@ func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
 	for name, tc := range map[string]struct {
 		points []string
 		status *fwk.Status
-		slow   time.Duration // of each PreBind
+		slow   time.Duration // of each PreBind; of one node in three, if apart
+		apart  bool
 	}{
-		"Filter":              {points: []string{"Filter"}, status: refused},
-		"Reserve":             {points: []string{"Reserve"}, status: refused},
-		"PreBind":             {points: []string{"PreBind"}, status: refused},
-		"PreBind fails":       {points: []string{"PreBind"}, status: fwk.NewStatus(fwk.Error, "no volume")},
-		"PreBind takes time":  {points: []string{"PreBind"}, status: refused, slow: 300 * time.Millisecond},
-		"one of these points": {points: []string{"Filter", "Reserve", "PreBind"}, status: refused},
+		"Filter":             {points: []string{"Filter"}, status: refused},
+		"Reserve":            {points: []string{"Reserve"}, status: refused},
+		"PreBind":            {points: []string{"PreBind"}, status: refused},
+		"PreBind fails":      {points: []string{"PreBind"}, status: fwk.NewStatus(fwk.Error, "no volume")},
+		"PreBind takes time": {points: []string{"PreBind"}, status: refused, slow: 300 * time.Millisecond},
+		// The plan is aborted before the slow ones refuse.
+		"PreBind refuses late": {points: []string{"PreBind"}, status: refused, slow: 300 * time.Millisecond, apart: true},
+		"one of these points":  {points: []string{"Filter", "Reserve", "PreBind"}, status: refused},
 	} {
 		for _, size := range []struct{ nodes, gpus, refuse, gang int }{
 			{10, 4, 8, 8}, {12, 8, 10, 9}, {40, 1, 24, 16}, {64, 1, 63, 1}, {6, 8, 0, 48},
@@ -45,15 +49,19 @@ func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
 				for k, i := range rand.Perm(size.nodes)[:size.refuse] {
 					bad[fmt.Sprintf("n%d", i)] = tc.points[k%len(tc.points)]
 				}
-				var refusals atomic.Int32
+				var mu sync.Mutex
+				refusals, asked := 0, map[string]int{} // in all, by node
 				c := newCluster(t, opinions(func(point, _, node string) *fwk.Status {
-					if point == "PreBind" {
+					if point == "PreBind" && (!tc.apart || (len(node)+int(node[len(node)-1]))%3 == 0) {
 						time.Sleep(tc.slow)
 					}
 					if bad[node] != point {
 						return nil
 					}
-					refusals.Add(1)
+					mu.Lock()
+					defer mu.Unlock()
+					refusals++
+					asked[node]++
 					return tc.status
 				}))
 				for i := range size.nodes {
@@ -65,7 +73,14 @@ func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
 				// Four times what a quiet machine may need, because other packages' tests run at the same time. Pauses that grow
 				// with each attempt take longer than that.
 				took, limit := time.Since(began), 4*(2*time.Second+time.Duration(size.refuse)*10*time.Millisecond)
-				t.Logf("%d pods started after %s, %d refusals", size.gang, took.Round(time.Millisecond), refusals.Load())
+				mu.Lock()
+				defer mu.Unlock()
+				t.Logf("%d pods started after %s, %d refusals", size.gang, took.Round(time.Millisecond), refusals)
+				for node, n := range asked {
+					if tc.status == refused && n > size.gpus {
+						t.Errorf("node %s, which has %d GPUs, refused %d members: a later plan used it again", node, size.gpus, n)
+					}
+				}
 				// An attempt that uses few nodes finds out about these only.
 				if limit += tc.slow * time.Duration(size.refuse); took > limit {
 					t.Errorf("started after %s, want %s", took, limit)
@@ -107,5 +122,20 @@ func TestAnAbortForSeveralNodesIsToldOnce(t *testing.T) {
 				t.Errorf("conditions of pods (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The scheduler takes a snapshot, and puts a member of an aborted plan back before the plan reads what nodes refused.
+func TestASnapshotContainsMembersReleasedMeanwhile(t *testing.T) {
+	g := &Gangs{registry: gangstate.New()}
+	g.released.add("a", false)
+	g.released.beginCycle()
+	g.released.remove("a")
+	if !g.isUnwinding("a") || g.released.any() {
+		t.Error("the snapshot of this cycle may contain the member, and no other must wait for it")
+	}
+	g.released.beginCycle()
+	if g.isUnwinding("a") {
+		t.Error("the next snapshot does not contain the member")
 	}
 }

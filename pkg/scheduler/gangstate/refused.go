@@ -184,22 +184,22 @@ func (r *Registry) handedOut(p *Plan, now time.Time) {
 }
 
 // Beside returns the members of the pod's plan, nil once they are being bound, and those that are assumed on the pod's
-// node beside it.
-func (r *Registry) Beside(uid types.UID) (members map[types.UID]bool, beside []*corev1.Pod) {
+// node beside it. late: the plan was aborted, and beside are those that were planned there.
+func (r *Registry) Beside(uid types.UID) (members map[types.UID]bool, beside []*corev1.Pod, late bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.planOf(uid)
 	if p == nil {
-		return nil, nil
+		return nil, nil, true
 	}
 	own := p.member(uid)
 	for i := range p.members {
-		if s := &p.members[i]; s != own && s.assumed && !s.settled && s.node == own.node {
+		if s := &p.members[i]; s != own && s.node == own.node && (p.aborted || s.assumed && !s.settled) {
 			beside = append(beside, s.member.pod)
 		}
 	}
 	if p.open {
-		return nil, beside
+		return nil, beside, p.aborted
 	}
-	return p.Members(), beside
+	return p.Members(), beside, p.aborted
 }

@@ -182,12 +182,28 @@ func TestPlanThatWasRefused(t *testing.T) {
 		"what the node took is known": func(t *testing.T, s *story) {
 			assume(s, "a", "m")
 			next(s, "b")
-			if members, beside := s.r.Beside("b"); len(beside) != 1 || len(members) != 4 {
+			if members, beside, _ := s.r.Beside("b"); len(beside) != 1 || len(members) != 4 {
 				t.Fatalf("%d of %d members beside b, want a", len(beside), len(members))
 			}
-			if _, beside := s.r.Beside("c"); len(beside) != 0 {
-				t.Fatalf("%d members beside c, want none", len(beside))
+			if _, beside, late := s.r.Beside("c"); len(beside) != 0 || late {
+				t.Fatalf("%d members beside c, late %t, want none", len(beside), late)
 			}
+		},
+		"a member may be refused after the plan was aborted": func(t *testing.T, s *story) {
+			assume(s, "a", "m")
+			next(s, "b")
+			assume(s, "b", "m")
+			next(s, "c")
+			refused(s, "c", true, true)
+			s.after(tryLimit)
+			next(s, "")
+			s.r.EndDoomed(s.now)
+			s.wantAborted(true)
+			returned(s, "a", false)
+			if _, beside, late := s.r.Beside("b"); len(beside) != 1 || !late {
+				t.Fatalf("%d members beside b, late %t, want a, which was planned there", len(beside), late)
+			}
+			returned(s, "b", false)
 		},
 	} {
 		t.Run(name, func(t *testing.T) { tell(t, planned(t)) })

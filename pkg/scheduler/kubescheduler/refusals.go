@@ -75,6 +75,9 @@ type Refusal struct {
 	Node string
 	// Beside are the pods of the plan that the node did not refuse until now.
 	Beside []*corev1.Pod
+	// Late is set if the plan was aborted before the refusal. Beside are then all pods that were planned on the node, and
+	// each late refusal shows that it accepts one less.
+	Late bool
 	// Status is the reason. A status that is no rejection counts as a failure, which may be gone at the next attempt.
 	Status *fwk.Status
 	// Members are the pods of the plan. The state of the node does not include them.
@@ -103,6 +106,9 @@ func (r *Refusals) Record(f framework.Framework, refused Refusal, now time.Time)
 		}
 		old = &refusal{}
 		r.size++
+	}
+	if refused.Late && old.isNew {
+		accepted = max(0, old.accepted-1)
 	}
 	n := &refusal{accepted: accepted, why: reason(refused.Status), since: now, isNew: true, without: refused.Members}
 	lasts := r.KnownFor

@@ -112,6 +112,38 @@ func TestRefusalHoldsWhileTheNodeIsAsItWas(t *testing.T) {
 }
 
 // Failures that are no refusals, extenders and devices depend on more than the node.
+// Of four pods planned on a node two are refused after their plan was aborted, when nobody counts those that it took any
+// more. It takes two of the next plan.
+func TestLateRefusalsAreCounted(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, racks(1, 8)...)
+	pod, refusals, now := classPod("a").GPUs(1).Obj(), NewRefusals(), time.Unix(1000, 0)
+	why := fwk.NewStatus(fwk.Unschedulable, "no").WithPlugin("Site")
+	for _, want := range []int{3, 2} {
+		refusals.Record(c.f, Refusal{Pod: pod, Node: "n0", Beside: []*corev1.Pod{pod, pod, pod}, Late: true, Status: why}, now)
+		if got := refusals.classes[refusalKey(c.f, pod)]["n0"].accepted; got != want {
+			t.Fatalf("the node takes %d, want %d", got, want)
+		}
+	}
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{pod}, Options{Refusals: refusals, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, ok := w.Place(0, ""); !ok {
+			t.Fatal("no node for the first two")
+		}
+	}
+	if node, ok := w.Place(0, ""); ok {
+		t.Errorf("the third is planned on %s", node)
+	}
+	// The next attempt plans two there, and one is refused.
+	refusals.Record(c.f, Refusal{Pod: pod, Node: "n0", Beside: []*corev1.Pod{pod}, Late: true, Status: why}, now)
+	if got := refusals.classes[refusalKey(c.f, pod)]["n0"].accepted; got != 1 {
+		t.Errorf("the node takes %d, want 1", got)
+	}
+}
+
 func TestHowLongARefusalIsKnown(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, racks(1, 8)...)
