@@ -19,6 +19,8 @@ import (
 type Capacities interface {
 	// ResourceCapacity returns the capacity of the nodes that match the class's constraints, without planned pods.
 	ResourceCapacity(class int) ResourceCapacity
+	// HeldByLower returns how much of the resource pods hold on these nodes whose priority is lower than the gang's.
+	HeldByLower(class int, resource corev1.ResourceName) int64
 }
 
 // ResourceCapacity is the amount of a resource on the nodes that a class may use. The resource is the main resource
@@ -32,11 +34,18 @@ type ResourceCapacity struct {
 	// Free and Total are sums over the nodes that would take the class if they were large or empty enough; Largest is
 	// the largest total amount on one of them.
 	Free, Total, Largest int64
-	// Nodes is the number of those nodes.
-	Nodes int
+	// LargestFree is the largest free amount on one of them.
+	LargestFree int64
+	// Nodes is the number of those nodes, Offering that of those with enough of the resource for a pod if they were empty.
+	Nodes, Offering int
 	// Slots is how many pods of the class those nodes could take if they were empty, considering all resources. It is
-	// an upper bound, because the requests of DaemonSets are not known.
-	Slots int
+	// an upper bound, because the requests of DaemonSets are not known. SlotsNow is how many they could take as they are.
+	Slots, SlotsNow int
+	// Apart is the topology key over which the pods of the class exclude each other (podAntiAffinity), if this bounds
+	// Slots. "": it does not.
+	Apart string
+	// Selection is what restricts the class to some nodes: "nodeSelector pool=a". "": nothing.
+	Selection string
 	// Unavailable contains the nodes that would belong to those above without a cordon or a taint, by cause.
 	Unavailable []UnavailableNodes
 	// Elsewhere is the number of all other nodes that have enough of the resource for a pod.
@@ -53,18 +62,20 @@ type UnavailableNodes struct {
 	// would help: "uncordon them".
 	Cause, Advice string
 	Nodes         int
-	// Total, Largest and Slots are as in ResourceCapacity.
-	Total, Largest int64
-	Slots          int
+	// Total, Free, Largest, Slots and SlotsNow are as in ResourceCapacity.
+	Total, Free, Largest int64
+	Slots, SlotsNow      int
 }
 
-// withUnavailable returns the capacity if the unavailable nodes were available. Free is not changed.
+// withUnavailable returns the capacity if the unavailable nodes were available.
 func (r ResourceCapacity) withUnavailable() ResourceCapacity {
 	for _, u := range r.Unavailable {
 		r.Nodes += u.Nodes
 		r.Total += u.Total
+		r.Free += u.Free
 		r.Largest = max(r.Largest, u.Largest)
 		r.Slots += u.Slots
+		r.SlotsNow += u.SlotsNow
 	}
 	return r
 }
@@ -133,8 +144,8 @@ func (r ResourceCapacity) unavailable() string {
 	})
 	parts := make([]string, 0, len(nodes))
 	for _, u := range nodes[:min(len(nodes), maxReasons)] {
-		parts = append(parts, fmt.Sprintf("%s (%s %s) %s: %s",
-			message.Count(u.Nodes, "node"), message.Quantity(r.Resource, u.Total), r.Resource, u.Cause, u.Advice))
+		parts = append(parts, fmt.Sprintf("%s (%s %s, %s free) %s: %s",
+			message.Count(u.Nodes, "node"), message.Quantity(r.Resource, u.Total), r.Resource, message.Quantity(r.Resource, u.Free), u.Cause, u.Advice))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -167,6 +178,33 @@ func (k *knownCapacities) mostUnavailable(name corev1.ResourceName) ResourceCapa
 		}
 	}
 	return most
+}
+
+// freeText describes the free amount, the nodes to which it belongs, and what could be preempted: "3 are free on the
+// nodes that they may use (1 of 5: nodeSelector pool=a)".
+func (r ResourceCapacity) freeText(free, lower int64) string {
+	text := message.Quantity(r.Resource, free) + " are free"
+	if r.Elsewhere > 0 && r.Selection != "" {
+		text += fmt.Sprintf(" on the nodes that they may use (%d of %d: %s)", r.Offering, r.Offering+r.Elsewhere, r.Selection)
+	}
+	if lower > 0 {
+		text += fmt.Sprintf("; pods of lower priority hold %s, which are not preempted for a gang: wait for them or delete them", message.Quantity(r.Resource, lower))
+	}
+	return text
+}
+
+// piecesText describes why free room does not hold this many pods, although it is enough in all: "needs 4
+// nvidia.com/gpu on one node for each of 3 pods; 15 are free, at most 3 on one node". "": other rules are the cause.
+func (r ResourceCapacity) piecesText(pods int) string {
+	if r.PerPod == 0 || r.SlotsNow >= pods {
+		return ""
+	}
+	text := fmt.Sprintf("needs %s %s on one node for each of %s; %s are free, ", message.Quantity(r.Resource, r.PerPod), r.Resource,
+		message.Count(pods, "pod"), message.Quantity(r.Resource, r.Free))
+	if r.LargestFree < r.PerPod {
+		return text + fmt.Sprintf("at most %s on one node", message.Quantity(r.Resource, r.LargestFree))
+	}
+	return text + "which is room for " + message.Count(r.SlotsNow, "pod")
 }
 
 // insufficient returns the reason for a resource that is not sufficiently free. GPUs are extended resources, whose

@@ -60,6 +60,8 @@ func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) 
 			if severity(whole) < severity(reason) {
 				reason = whole
 			}
+		} else if text := pieces(p.Tree, blocked, known); reason == v2alpha2.ReasonFragmented && text != "" {
+			parts = append([]string{text}, parts...)
 		}
 	}
 	return Refusal{Reason: reason, Message: message.Shorten(strings.Join(parts, "; "), message.MaxCondition)}
@@ -116,10 +118,17 @@ func judgeWhole(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, s
 		}
 	}
 	reason, text := v2alpha2.Reason(""), ""
+	now := func(class int) int { return room(class).SlotsNow }
+	opened := func(class int) int { return room(class).withUnavailable().SlotsNow }
+	wouldFit := placement.MayFit(p, opened) && !placement.MayFit(p, now)
 	for _, name := range order {
 		free, total := int64(0), int64(0)
-		for _, r := range known.seen {
-			if r.Resource == name { // some classes may use more nodes than others
+		widest := -1 // the class that may use most of the free amount
+		for _, class := range slices.Sorted(maps.Keys(known.seen)) {
+			if r := known.seen[class]; r.Resource == name { // some classes may use more nodes than others
+				if widest < 0 || r.Free > free {
+					widest = class
+				}
 				free, total = max(free, r.Free), max(total, r.Total)
 			}
 		}
@@ -131,14 +140,30 @@ func judgeWhole(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, s
 			return v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; %s, the other nodes it could use have %s in all", closed.unavailable(), what, message.Quantity(name, total))
 		case asked.amount > total:
 			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, the nodes it could use have %s in all", what, message.Quantity(name, total))
-		case asked.amount > free && reason == "":
-			reason, text = insufficient(name), fmt.Sprintf("%s, %s are free", what, message.Quantity(name, free))
+		case wouldFit && asked.amount <= closed.withUnavailable().Free && closed.withUnavailable().Free > closed.Free && reason == "":
+			reason, text = v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; %s, the other nodes it could use have %s free", closed.unavailable(), what, message.Quantity(name, free))
+		case asked.amount > free && (reason == "" || reason == v2alpha2.ReasonNodesUnavailable):
+			reason, text = insufficient(name), what+", "+known.seen[widest].freeText(free, known.HeldByLower(widest, name))
 		}
 	}
 	if whole, why := judgeEmpty(p, known); whole != "" {
 		return whole, why
 	}
 	return reason, text
+}
+
+// pieces describes the first leaf for whose pods the free room is enough, but not in pieces of their size. "": there is
+// none.
+func pieces(tree *gang.Tree, blocked []placement.LeafShortfall, known *knownCapacities) string {
+	for _, l := range blocked {
+		if l.Refusal == nil {
+			continue
+		}
+		if text := known.ResourceCapacity(l.Class).piecesText(l.Need); text != "" {
+			return pathOf(tree, l.Leaf) + " " + text
+		}
+	}
+	return ""
 }
 
 // judgeEmpty checks whether the nodes could not take the minimum even if they were empty: the total is sufficient,
@@ -166,6 +191,9 @@ func judgeEmpty(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, s
 			continue
 		}
 		rooms = append(rooms, fmt.Sprintf("%s of %s %s", message.Count(r.Slots, "pod"), message.Quantity(r.Resource, r.PerPod), r.Resource))
+		if r.Apart != "" {
+			rooms[len(rooms)-1] += fmt.Sprintf(" (their podAntiAffinity over %s excludes more)", r.Apart)
+		}
 		if closed := r.unavailable(); closed != "" && reason == v2alpha2.ReasonNodesUnavailable && !slices.Contains(parts, closed) {
 			parts = append(parts, closed)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -19,17 +20,30 @@ type fakeCapacities []ResourceCapacity
 
 func (f fakeCapacities) ResourceCapacity(class int) ResourceCapacity { return f[class] }
 
+func (f fakeCapacities) HeldByLower(int, corev1.ResourceName) int64 { return 0 }
+
+// withLower are capacities of nodes on which pods of lower priority hold an amount.
+type withLower struct {
+	fakeCapacities
+	lower int64
+}
+
+func (w withLower) HeldByLower(int, corev1.ResourceName) int64 { return w.lower }
+
 // room returns the capacity of five nodes of 8 GPUs for pods with the given number of GPUs.
 func room(perPod, free int64) ResourceCapacity {
-	return ResourceCapacity{Resource: "nvidia.com/gpu", PerPod: perPod, Free: free, Total: 40, Largest: 8, Nodes: 5, Slots: int(5 * (8 / perPod))}
+	return ResourceCapacity{Resource: "nvidia.com/gpu", PerPod: perPod, Free: free, Total: 40, Largest: 8, Nodes: 5,
+		Slots: int(5 * (8 / perPod)), SlotsNow: int(free / perPod), LargestFree: min(8, free)}
 }
 
 // closed returns the capacity of two nodes of 8 GPUs for pods with the given number of GPUs, beside unavailable
 // nodes.
 func closed(perPod int64, nodes ...UnavailableNodes) ResourceCapacity {
-	r := ResourceCapacity{Resource: "nvidia.com/gpu", PerPod: perPod, Free: 16, Total: 16, Largest: 8, Nodes: 2, Slots: int(2 * (8 / perPod))}
+	r := ResourceCapacity{Resource: "nvidia.com/gpu", PerPod: perPod, Free: 16, Total: 16, Largest: 8, Nodes: 2,
+		Slots: int(2 * (8 / perPod)), SlotsNow: int(2 * (8 / perPod)), LargestFree: 8}
 	for i := range nodes {
 		nodes[i].Slots = nodes[i].Nodes * int(8/perPod)
+		nodes[i].SlotsNow, nodes[i].Free = nodes[i].Slots, nodes[i].Total
 	}
 	r.Unavailable = nodes
 	return r
@@ -37,7 +51,7 @@ func closed(perPod int64, nodes ...UnavailableNodes) ResourceCapacity {
 
 // cordoned returns the given number of cordoned nodes of 8 GPUs.
 func cordoned(nodes int) UnavailableNodes {
-	return UnavailableNodes{Cause: "cordoned", Advice: "uncordon them", Nodes: nodes, Total: int64(8 * nodes), Largest: 8, Slots: 8 * nodes}
+	return UnavailableNodes{Cause: "cordoned", Advice: "uncordon them", Nodes: nodes, Total: int64(8 * nodes), Free: int64(8 * nodes), Largest: 8, Slots: 8 * nodes}
 }
 
 func mustBuild(t *testing.T, root gang.Node) *gang.Tree {
@@ -146,7 +160,7 @@ func TestExplainSurplus(t *testing.T) {
 		"a unit for which nodes are cordoned": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
 			capacities: fakeCapacities{closed(4, cordoned(3))},
-			want:       Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "b cannot be placed: 3 nodes (24 nvidia.com/gpu) cordoned: uncordon them"},
+			want:       Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "b cannot be placed: 3 nodes (24 nvidia.com/gpu, 24 free) cordoned: uncordon them"},
 		},
 		"a unit that names a claim that does not exist": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
@@ -198,6 +212,7 @@ func TestExplain(t *testing.T) {
 		problem    placement.Problem
 		short      placement.Shortfall
 		capacities fakeCapacities
+		lower      int64 // held by pods of lower priority
 		want       Refusal
 	}{
 		"each leaf has room enough by itself, all of them together have not": {
@@ -310,15 +325,69 @@ func TestExplain(t *testing.T) {
 		"with what is bound, the rest would fit empty nodes": {
 			problem:    placement.Problem{Tree: flatTree, Have: gang.Counts{"": 1}, Pods: map[string][]placement.Pod{"": waiting(5, 0)}},
 			short:      placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 5, Available: 5, Placed: 4, Refusal: full}}},
-			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 5, Free: 35, Total: 40, Largest: 8, Nodes: 5, Slots: 5}},
-			want:       Refusal{Reason: v2alpha2.ReasonFragmented, Message: "the gang: 4 of 5 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 5, Free: 35, Total: 40, Largest: 8, LargestFree: 8, Nodes: 5, Slots: 5, SlotsNow: 4}},
+			want: Refusal{Reason: v2alpha2.ReasonFragmented,
+				Message: "the gang needs 5 nvidia.com/gpu on one node for each of 5 pods; 35 are free, which is room for 4 pods; " +
+					"the gang: 4 of 5 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
+		},
+		"free in pieces that are too small": {
+			problem:    placement.Problem{Tree: flatTree, Have: gang.Counts{"": 3}, Pods: map[string][]placement.Pod{"": waiting(3, 0)}},
+			short:      placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 3, Available: 3, Refusal: full}}},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Free: 15, Total: 40, Largest: 8, LargestFree: 3, Nodes: 5, Slots: 10}},
+			want: Refusal{Reason: v2alpha2.ReasonFragmented,
+				Message: "the gang needs 4 nvidia.com/gpu on one node for each of 3 pods; 15 are free, at most 3 on one node; " +
+					"the gang: 0 of 3 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
+		},
+		"free in pieces that hold the pods: other rules refuse them": {
+			problem: placement.Problem{Tree: flatTree, Have: gang.Counts{"": 3}, Pods: map[string][]placement.Pod{"": waiting(3, 0)}},
+			short: placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 3, Available: 3,
+				Refusal: &placement.Refusal{Reasons: map[string]int{"node(s) didn't match pod anti-affinity rules": 5}}}}},
+			capacities: fakeCapacities{room(1, 15)},
+			want: Refusal{Reason: v2alpha2.ReasonFragmented,
+				Message: "the gang: 0 of 3 pods can be placed; 5 nodes: node(s) didn't match pod anti-affinity rules"},
+		},
+		"the only free node is cordoned": {
+			problem: placement.Problem{Tree: flatTree, Have: gang.Counts{"": 4}, Pods: map[string][]placement.Pod{"": waiting(2, 0)}},
+			short:   placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 2, Available: 2, Refusal: full}}},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Total: 32, Largest: 8, Nodes: 4, Slots: 8, Unavailable: []UnavailableNodes{
+				{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}}}},
+			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
+				Message: "1 node (8 nvidia.com/gpu, 8 free) cordoned: uncordon them; the gang needs 8 nvidia.com/gpu for 2 pods, the other nodes it could use have 0 free; " +
+					"the gang: 0 of 2 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
+		},
+		"a cordoned node has something free, but not enough": {
+			problem: placement.Problem{Tree: flatTree, Have: gang.Counts{"": 3}, Pods: map[string][]placement.Pod{"": waiting(3, 0)}},
+			short:   placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 3, Available: 3, Refusal: full}}},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Total: 32, Largest: 8, Nodes: 4, Slots: 8, Unavailable: []UnavailableNodes{
+				{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}}}},
+			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
+				Message: "the gang needs 12 nvidia.com/gpu for 3 pods, 0 are free; the gang: 0 of 3 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
+		},
+		"a selector leaves out most nodes, and pods of lower priority hold what the others have": {
+			problem: placement.Problem{Tree: flatTree, Have: gang.Counts{"": 4}, Pods: map[string][]placement.Pod{"": waiting(2, 0)}},
+			short:   placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 2, Available: 2, Refusal: full}}},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Free: 3, Total: 8, Largest: 8, LargestFree: 3, Nodes: 1, Offering: 1, Slots: 2,
+				Elsewhere: 4, Selection: "nodeSelector pool=a"}},
+			lower: 5,
+			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
+				Message: "the gang needs 8 nvidia.com/gpu for 2 pods, 3 are free on the nodes that they may use (1 of 5: nodeSelector pool=a); " +
+					"pods of lower priority hold 5, which are not preempted for a gang: wait for them or delete them; " +
+					"the gang: 0 of 2 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
+		},
+		"pods that exclude each other": {
+			problem:    placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
+			short:      flatLacks,
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 1, Free: 40, Total: 40, Largest: 8, LargestFree: 8, Nodes: 5, Slots: 5, SlotsNow: 5, Apart: "kubernetes.io/hostname"}},
+			want: Refusal{Reason: v2alpha2.ReasonTooLarge,
+				Message: "the gang needs 6 pods, and the nodes it could use would hold only 5 pods of 1 nvidia.com/gpu " +
+					"(their podAntiAffinity over kubernetes.io/hostname excludes more) if they were empty; " + flatSays},
 		},
 		"it would fit if nodes were not cordoned": {
 			problem:    placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
 			short:      flatLacks,
 			capacities: fakeCapacities{closed(4, cordoned(3))},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "3 nodes (24 nvidia.com/gpu) cordoned: uncordon them; " +
+				Message: "3 nodes (24 nvidia.com/gpu, 24 free) cordoned: uncordon them; " +
 					"the gang needs 24 nvidia.com/gpu for 6 pods, the other nodes it could use have 16 in all; " + flatSays},
 		},
 		"the sizes of the nodes are what the cordon matters for": {
@@ -326,7 +395,7 @@ func TestExplain(t *testing.T) {
 			short:      placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 3, Available: 3, Placed: 2, Refusal: full}}},
 			capacities: fakeCapacities{closed(5, cordoned(3))},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "3 nodes (24 nvidia.com/gpu) cordoned: uncordon them; " +
+				Message: "3 nodes (24 nvidia.com/gpu, 24 free) cordoned: uncordon them; " +
 					"the gang needs 3 pods, and the other nodes it could use would hold only 2 pods of 5 nvidia.com/gpu if they were empty; " +
 					"the gang: 2 of 3 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
 		},
@@ -336,8 +405,8 @@ func TestExplain(t *testing.T) {
 			capacities: fakeCapacities{closed(4, cordoned(1), UnavailableNodes{Cause: "with taint team=ml:NoSchedule",
 				Advice: "tolerate or remove it", Nodes: 2, Total: 16, Largest: 8, Slots: 4})},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "2 nodes (16 nvidia.com/gpu) with taint team=ml:NoSchedule: tolerate or remove it; " +
-					"1 node (8 nvidia.com/gpu) cordoned: uncordon them; " +
+				Message: "2 nodes (16 nvidia.com/gpu, 16 free) with taint team=ml:NoSchedule: tolerate or remove it; " +
+					"1 node (8 nvidia.com/gpu, 8 free) cordoned: uncordon them; " +
 					"the gang needs 24 nvidia.com/gpu for 6 pods, the other nodes it could use have 16 in all; " + flatSays},
 		},
 		"cordoned nodes that would not be enough either": {
@@ -353,7 +422,7 @@ func TestExplain(t *testing.T) {
 				Refusal: &placement.Refusal{Reasons: map[string]int{"cordoned": 3}}}}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Unavailable: []UnavailableNodes{cordoned(3)}}},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "3 nodes (24 nvidia.com/gpu) cordoned: uncordon them; the gang: 0 of 6 pods can be placed; 3 nodes: cordoned"},
+				Message: "3 nodes (24 nvidia.com/gpu, 24 free) cordoned: uncordon them; the gang: 0 of 6 pods can be placed; 3 nodes: cordoned"},
 		},
 		"a resource that no node offers": {
 			problem:    placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
@@ -408,7 +477,7 @@ func TestExplain(t *testing.T) {
 			if tc.problem.Tree == nil {
 				tc.problem.Tree = tree
 			}
-			got := Explain(tc.problem, tc.capacities, &tc.short)
+			got := Explain(tc.problem, withLower{tc.capacities, tc.lower}, &tc.short)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("refusal (-want +got):\n%s", diff)
 			}

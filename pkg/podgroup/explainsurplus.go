@@ -135,6 +135,8 @@ func (u unit) judge(world Capacities) (v2alpha2.Reason, string) {
 		asked, free, total int64
 		pods, slots        int   // slots: on empty nodes
 		oversized, largest int64 // request of a pod that fits no node, and the amount on the largest node; 0: all pods fit
+		class              int   // that may use most of the free amount, and its capacity
+		room               ResourceCapacity
 	}
 	sums := map[corev1.ResourceName]*sum{}
 	pods, missing, homeless := 0, 0, 0
@@ -156,6 +158,9 @@ func (u unit) judge(world Capacities) (v2alpha2.Reason, string) {
 		s.pods += n.pods
 		if room.PerPod > room.Largest {
 			s.oversized, s.largest = room.PerPod, room.Largest
+		}
+		if s.room.Nodes == 0 || room.Free > s.free {
+			s.class, s.room = n.class, room
 		}
 		s.asked += room.PerPod * int64(n.pods)
 		s.slots += room.Slots
@@ -193,7 +198,12 @@ func (u unit) judge(world Capacities) (v2alpha2.Reason, string) {
 		case s.pods > s.slots:
 			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, and the nodes it could use would hold only %d of them if they were empty", what, s.slots)
 		case s.asked > s.free:
-			return insufficient(name), fmt.Sprintf("%s, %s are free", what, message.Quantity(name, s.free))
+			return insufficient(name), what + ", " + s.room.freeText(s.free, world.HeldByLower(s.class, name))
+		}
+	}
+	if len(u.needs) == 1 {
+		if text := world.ResourceCapacity(u.needs[0].class).piecesText(u.needs[0].pods + u.more); text != "" {
+			return v2alpha2.ReasonFragmented, text
 		}
 	}
 	return v2alpha2.ReasonFragmented, fmt.Sprintf("needs %s, and the room there is does not fit them", message.Count(pods+u.more, "pod"))

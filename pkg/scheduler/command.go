@@ -48,7 +48,7 @@ the gang can be placed, and not before. Pods without a gang are scheduled as by 
 Without --config it runs one profile, "muster-scheduler". To configure it, write that configuration to a file, edit it,
 and start with the file:
 
-  muster-scheduler --kubeconfig FILE --write-config-to config.yaml
+  muster-scheduler --write-config-to config.yaml
   muster-scheduler --config config.yaml
 
 The file is a KubeSchedulerConfiguration (https://kubernetes.io/docs/reference/scheduling/config/). A profile that
@@ -107,6 +107,9 @@ func run(cmd *cobra.Command, opts *schedoptions.Options, plugins []app.Option) e
 		return err
 	}
 	cliflag.PrintFlags(cmd.Flags())
+	if opts.WriteConfigTo != "" {
+		offline(opts)
+	}
 	remove, err := builtinProfile(opts)
 	if err != nil {
 		return err
@@ -153,6 +156,15 @@ func run(cmd *cobra.Command, opts *schedoptions.Options, plugins []app.Option) e
 	}
 	config.InformerFactory = lateInformers{SharedInformerFactory: config.InformerFactory, answers: answers, check: podGroups.CheckSchema}
 	return app.Run(ctx, config, sched)
+}
+
+// offline makes the stock scheduler write its configuration without a cluster and beside a running scheduler: Setup makes
+// clients before it writes, but sends no request, and neither the address nor the port is part of what it writes.
+func offline(opts *schedoptions.Options) {
+	if opts.Master == "" {
+		opts.Master = "https://127.0.0.1:0"
+	}
+	opts.SecureServing.BindPort = 0
 }
 
 // builtinProfile writes the built-in configuration to a file and makes it --config, if none was given: the stock

@@ -249,7 +249,12 @@ func (w *world) ResourceCapacity(class int) podgroup.ResourceCapacity {
 			c.Total += n.total[c.Resource]
 			c.Largest = max(c.Largest, n.total[c.Resource])
 			c.Slots += n.fit(n.total, requests(pod))
+			c.SlotsNow += n.fit(n.free, requests(pod))
+			c.LargestFree = max(c.LargestFree, n.free[c.Resource])
 		}
 	}
 	return c
 }
+
+// HeldByLower implements podgroup.Capacities. The simulation has no preemption.
+func (w *world) HeldByLower(int, corev1.ResourceName) int64 { return 0 }

@@ -3,6 +3,7 @@
 package controlplane
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,32 +73,51 @@ func TestMusterRunsUnderItsOwnRules(t *testing.T) {
 	}
 }
 
-// muster-scheduler writes its configuration without a cluster, and removes the file from which the stock scheduler reads
-// the built-in profile.
+// muster-scheduler writes its configuration without a cluster, without a kubeconfig and beside a running scheduler, whose port
+// is taken, and removes the file from which the stock scheduler reads the built-in profile.
 func TestMusterSchedulerWritesItsConfiguration(t *testing.T) {
 	t.Parallel()
-	dir, temp := t.TempDir(), t.TempDir()
-	kubeconfig, file := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml")
+	dir := t.TempDir()
+	kubeconfig := filepath.Join(dir, "kubeconfig")
 	if err := WriteKubeconfig(&rest.Config{Host: "https://127.0.0.1:1"}, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(repository(), "bin", "muster-scheduler"),
-		"--write-config-to="+file, "--kubeconfig="+kubeconfig)
-	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
-	if output, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
-	config, err := os.ReadFile(file)
+	running, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"kubeconfig: " + kubeconfig, "schedulerName: muster-scheduler", "bindParallelism: 128", "kind: NodeAffinityArgs"} {
-		if !strings.Contains(string(config), line) {
-			t.Errorf("%q is not in\n%s", line, config)
-		}
-	}
-	left, err := os.ReadDir(temp)
-	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+	t.Cleanup(func() { running.Close() })
+	profile := []string{"schedulerName: muster-scheduler", "bindParallelism: 128", "kind: NodeAffinityArgs"}
+	for name, tc := range map[string]struct {
+		args  []string
+		lines []string
+	}{
+		"as documented":                            {lines: append(profile, `kubeconfig: ""`, "leaderElect: true")},
+		"with a kubeconfig":                        {args: []string{"--kubeconfig=" + kubeconfig}, lines: append(profile, "kubeconfig: "+kubeconfig)},
+		"while another process serves on the port": {args: []string{"--secure-port=" + strings.TrimPrefix(running.Addr().String(), "127.0.0.1:")}, lines: profile},
+		"without leader election":                  {args: []string{"--leader-elect=false"}, lines: append(profile, "leaderElect: false")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			temp, file := t.TempDir(), filepath.Join(t.TempDir(), "config.yaml")
+			cmd := exec.CommandContext(t.Context(), filepath.Join(repository(), "bin", "muster-scheduler"), append(tc.args, "--write-config-to="+file)...)
+			cmd.Env = []string{"TMPDIR=" + temp, "HOME=" + temp}
+			if output, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, output)
+			}
+			config, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range tc.lines {
+				if !strings.Contains(string(config), line) {
+					t.Errorf("%q is not in\n%s", line, config)
+				}
+			}
+			left, err := os.ReadDir(temp)
+			if err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
 	}
 }

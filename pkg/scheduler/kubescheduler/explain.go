@@ -17,6 +17,7 @@ import (
 	pluginhelper "k8s.io/kubernetes/pkg/scheduler/framework/plugins/helper"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 )
@@ -114,27 +115,34 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 			continue
 		}
 		matching = append(matching, int32(i))
-		var kept room
-		if on := w.reserved[i]; on != nil {
-			kept = on.against(c.leaf)
-		}
+		kept := w.keptOn(c, i)
 		for k, name := range resources {
 			total := amount(node.GetAllocatable(), name)
+			free := max(0, total-amount(node.GetRequested(), name)-kept.amounts[name])
 			each[k].Nodes++
 			each[k].Total += total
-			each[k].Free += max(0, total-amount(node.GetRequested(), name)-kept.amounts[name])
+			each[k].Free += free
 			each[k].Largest = max(each[k].Largest, total)
+			each[k].LargestFree = max(each[k].LargestFree, free)
+			if total > 0 && total >= each[k].PerPod {
+				each[k].Offering++
+			}
 		}
 	}
-	slots := w.emptySlots(c, matching)
+	slots, apart := w.sumSlots(c, matching, w.emptySlots)
+	now, _ := w.sumSlots(c, matching, w.freeSlots)
+	selection := selectionOf(c.info.Pod)
 	for k, name := range resources {
-		each[k].Slots = slots
+		each[k].Slots, each[k].SlotsNow, each[k].Apart, each[k].Selection = slots, now, apart, selection
 		for _, by := range slices.SortedFunc(maps.Keys(unavailable), closure.compare) {
 			nodes := unavailable[by]
-			u := podgroup.UnavailableNodes{Cause: by.cause, Advice: by.advice, Nodes: len(nodes), Slots: w.emptySlots(c, nodes)}
+			u := podgroup.UnavailableNodes{Cause: by.cause, Advice: by.advice, Nodes: len(nodes)}
+			u.Slots, _ = w.sumSlots(c, nodes, w.emptySlots)
+			u.SlotsNow, _ = w.sumSlots(c, nodes, w.freeSlots)
 			for _, i := range nodes {
 				total := amount(w.nodes.nodes[i].GetAllocatable(), name)
 				u.Total += total
+				u.Free += max(0, total-amount(w.nodes.nodes[i].GetRequested(), name)-w.keptOn(c, int(i)).amounts[name])
 				u.Largest = max(u.Largest, total)
 			}
 			each[k].Unavailable = append(each[k].Unavailable, u)
@@ -198,30 +206,88 @@ func (w *Snapshot) closed(c *class, i int) (cause, advice string) {
 	return "with taint " + taint.ToString(), "tolerate or remove it"
 }
 
-// emptySlots returns how many pods of the class fit on the nodes if these are empty. It is an upper bound.
-func (w *Snapshot) emptySlots(c *class, nodes []int32) int {
-	empty := &framework.Resource{}
-	slots := func(i int32) int { return c.known.demand.slotsOf(w.nodes.nodes[i].GetAllocatable(), empty, 0) }
-	n := 0
+// keptOn returns the room that is kept from the class on a node.
+func (w *Snapshot) keptOn(c *class, i int) room {
+	if on := w.reserved[i]; on != nil {
+		return on.against(c.leaf)
+	}
+	return room{}
+}
+
+// emptySlots returns how many pods of the class fit on the node if it is empty, freeSlots how many fit as it is.
+func (w *Snapshot) emptySlots(c *class, i int32) int {
+	return c.known.demand.slotsOf(w.nodes.nodes[i].GetAllocatable(), &framework.Resource{}, 0)
+}
+
+func (w *Snapshot) freeSlots(c *class, i int32) int {
+	return c.known.demand.slotsBeside(w.nodes.nodes[i], w.keptOn(c, int(i)))
+}
+
+// sumSlots returns how many pods of the class fit on the nodes. It is an upper bound. apart is the topology key over which
+// the pods exclude each other, if this bounds the number.
+func (w *Snapshot) sumSlots(c *class, nodes []int32, slots func(*class, int32) int) (n int, apart string) {
 	for _, i := range nodes {
-		n = min(n+slots(i), math.MaxInt32)
+		n = min(n+slots(c, i), math.MaxInt32)
 	}
 	for _, term := range c.info.GetRequiredAntiAffinityTerms() {
 		if !term.Matches(c.info.Pod, w.namespaceLabels(c.info.Pod.Namespace)) {
 			continue
 		}
 		top := w.nodes.topology(term.TopologyKey)
-		used, apart := map[int32]bool{}, 0
+		used, bound := map[int32]bool{}, 0
 		for _, i := range nodes {
-			switch v, room := top.value[i], slots(i); {
+			switch v, room := top.value[i], slots(c, i); {
 			case v < 0:
-				apart += room
+				bound += room
 			case room > 0 && !used[v]:
 				used[v] = true
-				apart++
+				bound++
 			}
 		}
-		n = min(n, apart)
+		if bound < n {
+			n, apart = bound, term.TopologyKey
+		}
 	}
-	return n
+	return n, apart
+}
+
+// HeldByLower implements podgroup.Capacities.
+func (w *Snapshot) HeldByLower(index int, name corev1.ResourceName) int64 {
+	c := w.classes[index]
+	w.judge(c)
+	required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
+	held := int64(0)
+	for i, node := range w.nodes.nodes {
+		if cause, _ := w.closed(c, i); cause != "" || !w.matches(c, i, &required, false) {
+			continue
+		}
+		for _, p := range node.GetPods() {
+			if corev1helpers.PodPriority(p.GetPod()) < w.priority {
+				held += amount(p.CalculateResource().Resource, name)
+			}
+		}
+	}
+	return held
+}
+
+// maxSelection bounds the part of a message that a tenant has written.
+const maxSelection = 100
+
+// selectionOf describes what restricts a pod to some nodes. "": nothing.
+func selectionOf(pod *corev1.Pod) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
+		parts = append(parts, key+"="+pod.Spec.NodeSelector[key])
+	}
+	text := ""
+	if len(parts) > 0 {
+		text = "nodeSelector " + strings.Join(parts, ",")
+	}
+	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		if text != "" {
+			text += " and "
+		}
+		text += "required node affinity"
+	}
+	return message.Truncate(text, maxSelection)
 }

@@ -25,9 +25,9 @@ func TestNodesThatAreNotAvailable(t *testing.T) {
 		wrappers.MakeNode("cordoned-1").GPUs(4).Label("pool", "a").Unschedulable().Taint("team", "ml").Obj(),
 		wrappers.MakeNode("tainted").GPUs(8).Label("pool", "b").Taint("team", "ml").Obj(),
 		wrappers.MakeNode("down").GPUs(8).Label("pool", "b").Taint(corev1.TaintNodeNotReady, "").Obj())
-	cordoned := podgroup.UnavailableNodes{Cause: "cordoned", Advice: "uncordon them", Nodes: 2, Total: 12, Largest: 8, Slots: 3}
-	tainted := podgroup.UnavailableNodes{Cause: "with taint team=ml:NoSchedule", Advice: "tolerate or remove it", Nodes: 1, Total: 8, Largest: 8, Slots: 2}
-	down := podgroup.UnavailableNodes{Cause: "not ready", Advice: "bring them back", Nodes: 1, Total: 8, Largest: 8, Slots: 2}
+	cordoned := podgroup.UnavailableNodes{Cause: "cordoned", Advice: "uncordon them", Nodes: 2, Total: 12, Free: 12, Largest: 8, Slots: 3, SlotsNow: 3}
+	tainted := podgroup.UnavailableNodes{Cause: "with taint team=ml:NoSchedule", Advice: "tolerate or remove it", Nodes: 1, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}
+	down := podgroup.UnavailableNodes{Cause: "not ready", Advice: "bring them back", Nodes: 1, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}
 	for name, tc := range map[string]struct {
 		pod  *wrappers.PodWrapper
 		want podgroup.ResourceCapacity
@@ -35,19 +35,19 @@ func TestNodesThatAreNotAvailable(t *testing.T) {
 	}{
 		"a cordon comes before a taint, and every cause has its own number": {
 			pod: classPod("a").GPUs(4),
-			want: podgroup.ResourceCapacity{Resource: gpu, PerPod: 4, Free: 16, Total: 16, Largest: 8, Nodes: 2, Slots: 4,
+			want: podgroup.ResourceCapacity{Resource: gpu, PerPod: 4, Free: 16, Total: 16, Largest: 8, LargestFree: 8, Nodes: 2, Offering: 2, Slots: 4, SlotsNow: 4,
 				Unavailable: []podgroup.UnavailableNodes{cordoned, down, tainted}},
 			says: map[string]int{"cordoned": 2, "not ready": 1, "with taint team=ml:NoSchedule": 1},
 		},
 		"nodes that selectors leave out would not help": {
 			pod: classPod("a").GPUs(4).NodeSelector("pool", "a"),
-			want: podgroup.ResourceCapacity{Resource: gpu, PerPod: 4,
+			want: podgroup.ResourceCapacity{Resource: gpu, PerPod: 4, Selection: "nodeSelector pool=a",
 				Unavailable: []podgroup.UnavailableNodes{cordoned}, Elsewhere: 4},
 			says: map[string]int{"node(s) didn't match Pod's node affinity/selector": 2, "cordoned": 2, "not ready": 1, "with taint team=ml:NoSchedule": 1},
 		},
 		"what a pod tolerates is open to it": {
 			pod:  classPod("a").GPUs(4).Toleration("team").Toleration(corev1.TaintNodeNotReady).Spec(toleratesCordon),
-			want: podgroup.ResourceCapacity{Resource: gpu, PerPod: 4, Free: 44, Total: 44, Largest: 8, Nodes: 6, Slots: 11},
+			want: podgroup.ResourceCapacity{Resource: gpu, PerPod: 4, Free: 44, Total: 44, Largest: 8, LargestFree: 8, Nodes: 6, Offering: 6, Slots: 11, SlotsNow: 11},
 			says: map[string]int{},
 		},
 		"a pod that is to be on another node has no use for these": {
@@ -57,12 +57,13 @@ func TestNodesThatAreNotAvailable(t *testing.T) {
 		},
 		"pods that keep apart have one node each": {
 			pod:  classPod("a").GPUs(1).ApartFrom(corev1.LabelHostname, "app", "a").NodeSelector("rack", "r0"),
-			want: podgroup.ResourceCapacity{Resource: gpu, PerPod: 1, Free: 16, Total: 16, Largest: 8, Nodes: 2, Slots: 2, Elsewhere: 4},
+			want: podgroup.ResourceCapacity{Resource: gpu, PerPod: 1, Free: 16, Total: 16, Largest: 8, LargestFree: 8, Nodes: 2, Offering: 2,
+				Slots: 2, SlotsNow: 2, Apart: corev1.LabelHostname, Selection: "nodeSelector rack=r0", Elsewhere: 4},
 			says: map[string]int{"cordoned": 2, "not ready": 1, "with taint team=ml:NoSchedule": 1},
 		},
 		"a resource that no node offers": {
 			pod:  classPod("a").Resource("nvidia.com/gpus", resource.MustParse("1")).NodeSelector("rack", "r0"),
-			want: podgroup.ResourceCapacity{Resource: "nvidia.com/gpus", PerPod: 1, Nodes: 2},
+			want: podgroup.ResourceCapacity{Resource: "nvidia.com/gpus", PerPod: 1, Nodes: 2, Selection: "nodeSelector rack=r0"},
 			says: map[string]int{"Insufficient nvidia.com/gpus": 2, "cordoned": 2, "not ready": 1, "with taint team=ml:NoSchedule": 1},
 		},
 		"a claim that does not exist": {
@@ -82,5 +83,29 @@ func TestNodesThatAreNotAvailable(t *testing.T) {
 				t.Errorf("Explain (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestCapacityOfNodesInUse: what is free now, on the largest piece, and what pods of lower priority hold.
+func TestCapacityOfNodesInUse(t *testing.T) {
+	t.Parallel()
+	const gpu = corev1.ResourceName("nvidia.com/gpu")
+	running := func(name, node string, gpus int64, priority int32) *corev1.Pod {
+		return classPod(name).GPUs(gpus).Node(node).Spec(func(s *corev1.PodSpec) { s.Priority = &priority }).Obj()
+	}
+	c := newCluster(t,
+		wrappers.MakeNode("n0").GPUs(8).Obj(), wrappers.MakeNode("n1").GPUs(8).Obj(), wrappers.MakeNode("closed").GPUs(8).Unschedulable().Obj(),
+		running("low", "n0", 5, 1), running("equal", "n1", 4, 5), running("lower", "n1", 1, 4), running("there", "closed", 2, 1))
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{classPod("a").GPUs(2).Obj()}, Options{Asker: Asker{Priority: 5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := podgroup.ResourceCapacity{Resource: gpu, PerPod: 2, Free: 6, Total: 16, Largest: 8, LargestFree: 3, Nodes: 2, Offering: 2, Slots: 8, SlotsNow: 2,
+		Unavailable: []podgroup.UnavailableNodes{{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Total: 8, Free: 6, Largest: 8, Slots: 4, SlotsNow: 3}}}
+	if diff := cmp.Diff(want, w.ResourceCapacity(0)); diff != "" {
+		t.Errorf("ResourceCapacity (-want +got):\n%s", diff)
+	}
+	if got := w.HeldByLower(0, gpu); got != 6 {
+		t.Errorf("pods of lower priority hold %d GPUs, want 6: 5 on n0, 1 on n1", got)
 	}
 }

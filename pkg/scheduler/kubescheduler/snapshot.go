@@ -57,6 +57,7 @@ type Snapshot struct {
 	claims     claims
 	devices    *devices         // nil: no class needs any
 	shared     sets.Set[string] // Options.SharedClaims
+	priority   int32 // of the gang
 	namespaces corelisters.NamespaceLister
 	volumes    corelisters.PersistentVolumeClaimLister
 }
@@ -105,6 +106,7 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 		namespaces: f.SharedInformerFactory().Core().V1().Namespaces().Lister(),
 		volumes:    f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister(),
 	}
+	w.priority = opts.Asker.Priority
 	w.cache.bind(f)
 	w.nodes.begin(nodes)
 	if opts.Refusals == nil {

@@ -280,13 +280,13 @@ func TestResourceCapacity(t *testing.T) {
 		classPod("d").GPUs(1).CPU("200").Obj())
 	tainted := func(total int64, slots int) []podgroup.UnavailableNodes {
 		return []podgroup.UnavailableNodes{{Cause: "with taint gpu=yes:NoSchedule", Advice: "tolerate or remove it",
-			Nodes: 1, Total: total, Largest: total, Slots: slots}}
+			Nodes: 1, Total: total, Free: total, Largest: total, Slots: slots, SlotsNow: slots}}
 	}
 	for i, want := range []podgroup.ResourceCapacity{
-		{Resource: "nvidia.com/gpu", PerPod: 4, Free: 13, Total: 18, Largest: 8, Nodes: 3, Slots: 4, Unavailable: tainted(8, 2)},
-		{Resource: "nvidia.com/gpu", PerPod: 1, Elsewhere: 4},
-		{Resource: corev1.ResourceCPU, PerPod: 500, Free: 3 * 128_000, Total: 3 * 128_000, Largest: 128_000, Nodes: 3, Slots: 330, Unavailable: tainted(128_000, 110)},
-		{Resource: corev1.ResourceCPU, PerPod: 200_000, Free: 3 * 128_000, Total: 3 * 128_000, Largest: 128_000, Nodes: 3, Unavailable: tainted(128_000, 0)},
+		{Resource: "nvidia.com/gpu", PerPod: 4, Free: 13, Total: 18, Largest: 8, LargestFree: 8, Nodes: 3, Offering: 2, Slots: 4, SlotsNow: 2, Unavailable: tainted(8, 2)},
+		{Resource: "nvidia.com/gpu", PerPod: 1, Elsewhere: 4, Selection: "nodeSelector type=none"},
+		{Resource: corev1.ResourceCPU, PerPod: 500, Free: 3 * 128_000, Total: 3 * 128_000, Largest: 128_000, LargestFree: 128_000, Nodes: 3, Offering: 3, Slots: 330, SlotsNow: 329, Unavailable: tainted(128_000, 110)},
+		{Resource: corev1.ResourceCPU, PerPod: 200_000, Free: 3 * 128_000, Total: 3 * 128_000, Largest: 128_000, LargestFree: 128_000, Nodes: 3, Unavailable: tainted(128_000, 0)},
 	} {
 		if diff := cmp.Diff(want, w.ResourceCapacity(i)); diff != "" {
 			t.Errorf("class %d (-want +got):\n%s", i, diff)

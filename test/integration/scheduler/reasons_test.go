@@ -3,7 +3,9 @@
 package scheduler
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -37,11 +39,52 @@ func TestReasonsMeanWhatTheySay(t *testing.T) {
 
 	c.cordon(true, c.nodes[1:]...)
 	c.createGang("cordoned", 4, 8)
-	c.untilSays("cordoned", v2alpha2.ReasonNodesUnavailable, "4 nodes (32 nvidia.com/gpu) cordoned: uncordon them", "have 8 in all", "4 nodes: cordoned")
+	c.untilSays("cordoned", v2alpha2.ReasonNodesUnavailable, "4 nodes (32 nvidia.com/gpu, 32 free) cordoned: uncordon them", "have 8 in all", "4 nodes: cordoned")
 	c.notBound(numbered("cordoned", 4)...)
 	c.cordon(false, c.nodes[1:]...)
 	c.untilBound("cordoned", 4)
 	c.untilSatisfied("cordoned")
+}
+
+// A gang that waits although GPUs are free says what keeps it from them.
+func TestWhyAGangWaitsAlthoughGPUsAreFree(t *testing.T) {
+	c := newCluster(t, 5)
+	low := c.priorityClass("low", 10)
+	high := c.priorityClass("high", 1000)
+	c.startQuick()
+	for i, node := range c.nodes { // 3 GPUs of each node stay free
+		c.create(c.pod(fmt.Sprintf("filler-%d", i), "", 5).NodeSelector(corev1.LabelHostname, node).PriorityClass(low))
+	}
+	c.until("all nodes are in use", time.Minute, func(pods []*corev1.Pod) bool { return bound(pods, "") == len(c.nodes) })
+
+	c.createGang("fragmented", 3, 4)
+	c.untilSays("fragmented", v2alpha2.ReasonFragmented, "the gang needs 4 nvidia.com/gpu on one node for each of 3 pods; 15 are free, at most 3 on one node")
+	c.deleteGang("fragmented")
+
+	c.apply(c.group("pinned").MinMember(2).Priority(high))
+	for _, n := range numbered("pinned", 2) {
+		c.create(c.pod(n, "pinned", 4).NodeSelector(corev1.LabelHostname, c.nodes[0]).PriorityClass(high))
+	}
+	c.untilSays("pinned", v2alpha2.ReasonInsufficientGPUs, "needs 8 nvidia.com/gpu for 2 pods, 3 are free on the nodes that they may use (1 of 5: nodeSelector kubernetes.io/hostname=",
+		"pods of lower priority hold 5, which are not preempted for a gang")
+	c.deleteGang("pinned")
+
+	c.cordon(true, c.nodes[4])
+	c.delete("filler-4")
+	c.createGang("shut-out", 2, 4)
+	c.untilSays("shut-out", v2alpha2.ReasonNodesUnavailable, "1 node (8 nvidia.com/gpu, 8 free) cordoned: uncordon them",
+		"needs 8 nvidia.com/gpu for 2 pods, the other nodes it could use have 12 free")
+	c.cordon(false, c.nodes[4])
+	c.untilBound("shut-out", 2)
+	c.deleteGang("shut-out")
+
+	c.apply(c.group("apart").MinMember(6))
+	for _, n := range numbered("apart", 6) {
+		c.create(c.pod(n, "apart", 1).Label("app", "apart").ApartFrom(corev1.LabelHostname, "app", "apart"))
+	}
+	c.untilSays("apart", v2alpha2.ReasonTooLarge, "would hold only 5 pods of 1 nvidia.com/gpu (their podAntiAffinity over kubernetes.io/hostname excludes more)")
+	c.deleteGang("apart")
+	c.stillSchedules()
 }
 
 // Pods that lack a schedulerName are started one by one by the stock scheduler. The PodGroup says so before, while and after.

@@ -387,7 +387,9 @@ const (
 	// ReasonInsufficientResources: not enough of another resource, such as cpu
 	// or memory, is free in total. The message names the resource.
 	ReasonInsufficientResources Reason = "InsufficientResources"
-	// ReasonFragmented: enough is free in total, but not in pieces of the size of a pod.
+	// ReasonFragmented: enough is free in total, but not in pieces of the size of a
+	// pod, or on nodes that other rules exclude, such as affinity between pods. The
+	// message contains the sizes, or the rules.
 	ReasonFragmented Reason = "Fragmented"
 	// ReasonBackingOff: an attempt failed, and the gang waits for the next one.
 	ReasonBackingOff Reason = "BackingOff"
