@@ -44,6 +44,8 @@ type ResourceCapacity struct {
 	// Apart is the topology key over which the pods of the class exclude each other (podAntiAffinity), if this bounds
 	// Slots. "": it does not.
 	Apart string
+	// Others are the other resources that a pod requests.
+	Others []ResourceAmounts
 	// Selection is what restricts the class to some nodes: "nodeSelector pool=a". "": nothing.
 	Selection string
 	// Unavailable contains the nodes that would belong to those above without a cordon or a taint, by cause.
@@ -54,6 +56,12 @@ type ResourceCapacity struct {
 	// found`. "": nodes are considered. RefusedByClaims: the reason concerns a claim that the pod names.
 	Refused         string
 	RefusedByClaims bool
+}
+
+// ResourceAmounts are amounts of one resource as in ResourceCapacity.
+type ResourceAmounts struct {
+	Resource     corev1.ResourceName
+	PerPod, Free int64
 }
 
 // UnavailableNodes are nodes that a class could use if they were not cordoned or tainted.
@@ -102,9 +110,21 @@ func (r ResourceCapacity) reasonFor(pods int) v2alpha2.Reason {
 		return v2alpha2.ReasonNodesUnavailable
 	case r.PerPod*int64(pods) > r.Free:
 		return insufficient(r.Resource)
-	default:
-		return v2alpha2.ReasonFragmented
 	}
+	if lacking := r.otherLacking(pods); lacking != nil {
+		return insufficient(lacking.Resource)
+	}
+	return v2alpha2.ReasonFragmented
+}
+
+// otherLacking returns the first of Others of which not enough is free for this many pods. nil: there is none.
+func (r ResourceCapacity) otherLacking(pods int) *ResourceAmounts {
+	for i := range r.Others {
+		if o := &r.Others[i]; o.PerPod*int64(pods) > o.Free {
+			return o
+		}
+	}
+	return nil
 }
 
 // hopeless returns why pods of the class fit on no existing node, and what would help. owner names the pods, for
@@ -194,10 +214,15 @@ func (r ResourceCapacity) freeText(free, lower int64) string {
 }
 
 // piecesText describes why free room does not hold this many pods, although it is enough in all: "needs 4
-// nvidia.com/gpu on one node for each of 3 pods; 15 are free, at most 3 on one node". "": other rules are the cause.
+// nvidia.com/gpu on one node for each of 3 pods; 15 are free, at most 3 on one node"; or of which other resource there is not
+// enough. "": other rules are the cause.
 func (r ResourceCapacity) piecesText(pods int) string {
-	if r.PerPod == 0 || r.SlotsNow >= pods {
+	if r.PerPod == 0 || r.SlotsNow >= pods || r.PerPod*int64(pods) > r.Free {
 		return ""
+	}
+	if o := r.otherLacking(pods); o != nil {
+		return fmt.Sprintf("needs %s %s for %s, %s are free", message.Quantity(o.Resource, o.PerPod*int64(pods)), o.Resource,
+			message.Count(pods, "pod"), message.Quantity(o.Resource, o.Free))
 	}
 	text := fmt.Sprintf("needs %s %s on one node for each of %s; %s are free, ", message.Quantity(r.Resource, r.PerPod), r.Resource,
 		message.Count(pods, "pod"), message.Quantity(r.Resource, r.Free))

@@ -60,7 +60,7 @@ func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) 
 			if severity(whole) < severity(reason) {
 				reason = whole
 			}
-		} else if text := pieces(p.Tree, blocked, known); reason == v2alpha2.ReasonFragmented && text != "" {
+		} else if text := pieces(p.Tree, blocked, known); text != "" {
 			parts = append([]string{text}, parts...)
 		}
 	}

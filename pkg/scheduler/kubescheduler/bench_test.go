@@ -381,3 +381,30 @@ func BenchmarkDevices(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkExplain measures the numbers of a refusal on 5,000 nodes with eight pods each: those of the nodes, and what pods of
+// lower priority hold.
+func BenchmarkExplain(b *testing.B) {
+	c := newCluster(b)
+	for i := range 5000 {
+		node := wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(8).Obj()
+		c.sched.Cache.AddNode(klog.Background(), node)
+		for k := range 8 {
+			if err := c.sched.Cache.AddPod(klog.Background(), classPod(fmt.Sprintf("p%d-%d", i, k)).GPUs(1).Node(node.Name).Obj()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	c.refresh()
+	w := c.world(classPod("a").GPUs(8).Obj())
+	b.Run("nodes", func(b *testing.B) {
+		for b.Loop() {
+			w.ResourceCapacity(0)
+		}
+	})
+	b.Run("lower priority", func(b *testing.B) {
+		for b.Loop() {
+			w.HeldByLower(0, "nvidia.com/gpu")
+		}
+	})
+}

@@ -148,6 +148,13 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 			each[k].Unavailable = append(each[k].Unavailable, u)
 		}
 	}
+	for k := range each {
+		for other := range each {
+			if o := &each[other]; other != k {
+				each[k].Others = append(each[k].Others, podgroup.ResourceAmounts{Resource: o.Resource, PerPod: o.PerPod, Free: o.Free})
+			}
+		}
+	}
 	for _, room := range each {
 		if room.Nodes > 0 && room.PerPod > room.Largest {
 			return room

@@ -57,7 +57,7 @@ type Snapshot struct {
 	claims     claims
 	devices    *devices         // nil: no class needs any
 	shared     sets.Set[string] // Options.SharedClaims
-	priority   int32 // of the gang
+	priority   int32            // of the gang
 	namespaces corelisters.NamespaceLister
 	volumes    corelisters.PersistentVolumeClaimLister
 }
