@@ -119,8 +119,8 @@ func judgeWhole(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, s
 	}
 	reason, text := v2alpha2.Reason(""), ""
 	now := func(class int) int { return room(class).SlotsNow }
-	opened := func(class int) int { return room(class).withUnavailable().SlotsNow }
-	wouldFit := placement.MayFit(p, opened) && !placement.MayFit(p, now)
+	whenOpen := func(class int) int { return room(class).withUnavailable().SlotsNow }
+	wouldFit := placement.MayFit(p, whenOpen) && !placement.MayFit(p, now)
 	for _, name := range order {
 		free, total := int64(0), int64(0)
 		widest := -1 // the class that may use most of the free amount
@@ -135,14 +135,16 @@ func judgeWhole(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, s
 		asked := leastAsked(p.Tree.Root(), p, name, room)
 		what := fmt.Sprintf("the gang needs %s %s for %s", message.Quantity(name, asked.amount), name, message.Count(asked.pods, "pod"))
 		closed := known.mostUnavailable(name)
+		opened := closed.withUnavailable()
+		helps := wouldFit && asked.amount <= opened.Free // opening nodes; as far as this resource is concerned
 		switch {
-		case asked.amount > total && asked.amount <= closed.withUnavailable().Total:
+		case asked.amount > total && asked.amount <= opened.Total:
 			return v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; %s, the other nodes it could use have %s in all", closed.unavailable(), what, message.Quantity(name, total))
 		case asked.amount > total:
 			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, the nodes it could use have %s in all", what, message.Quantity(name, total))
-		case wouldFit && asked.amount <= closed.withUnavailable().Free && closed.withUnavailable().Free > closed.Free && reason == "":
+		case helps && opened.Free > closed.Free && reason == "":
 			reason, text = v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; %s, the other nodes it could use have %s free", closed.unavailable(), what, message.Quantity(name, free))
-		case asked.amount > free && (reason == "" || reason == v2alpha2.ReasonNodesUnavailable):
+		case asked.amount > free && !helps && (reason == "" || reason == v2alpha2.ReasonNodesUnavailable):
 			reason, text = insufficient(name), what+", "+known.seen[widest].freeText(free, known.HeldByLower(widest, name))
 		}
 	}

@@ -355,6 +355,19 @@ func TestExplain(t *testing.T) {
 				Message: "1 node (8 nvidia.com/gpu, 8 free) cordoned: uncordon them; the gang needs 8 nvidia.com/gpu for 2 pods, the other nodes it could use have 0 free; " +
 					"the gang: 0 of 2 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
 		},
+		"the only free node has the GPUs and the CPUs that are missing": {
+			problem: placement.Problem{Tree: build(t, 2, leafNode("p", "", 1), leafNode("q", "", 1)),
+				Pods: map[string][]placement.Pod{"p": waiting(1, 0), "q": waiting(1, 1)}},
+			short: placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Leaf: "p", Need: 1, Available: 1, Refusal: full}}},
+			capacities: fakeCapacities{
+				{Resource: "nvidia.com/gpu", PerPod: 8, Total: 8, Largest: 8, Nodes: 1, Slots: 1, Unavailable: []UnavailableNodes{
+					{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Total: 8, Free: 8, Largest: 8, Slots: 1, SlotsNow: 1}}},
+				{Resource: "cpu", PerPod: 2000, Total: 8000, Largest: 8000, Nodes: 1, Slots: 4, Unavailable: []UnavailableNodes{
+					{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Total: 8000, Free: 8000, Largest: 8000, Slots: 4, SlotsNow: 4}}}},
+			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
+				Message: "1 node (8 nvidia.com/gpu, 8 free) cordoned: uncordon them; the gang needs 8 nvidia.com/gpu for 1 pod, the other nodes it could use have 0 free; " +
+					"p: 0 of 1 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
+		},
 		"a cordoned node has something free, but not enough": {
 			problem: placement.Problem{Tree: flatTree, Have: gang.Counts{"": 3}, Pods: map[string][]placement.Pod{"": waiting(3, 0)}},
 			short:   placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 3, Available: 3, Refusal: full}}},
