@@ -4,6 +4,7 @@ package podgroup
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +21,7 @@ const maxNamed = 5
 
 // Status returns the status that the PodGroup of f should have: an updated f.Group.Status. f.Group must not be nil.
 // Equal facts lead to an equal status, independent of now: now is only the transition time of conditions whose status
-// changes.
+// changes, and the time until which a gang was bound that is no longer admitted.
 //
 // Satisfied has the dominant reason and its message; Admitted has the same reason while it is False. The reason is
 // the first that applies of:
@@ -75,7 +76,7 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 		admitted.Message = "the minimum was bound"
 	} else {
 		admitted.Status, admitted.Reason = metav1.ConditionFalse, string(v.reason)
-		admitted.Message = "the minimum has not been bound; Satisfied says why"
+		admitted.Message = notBound(meta.FindStatusCondition(old.Conditions, v2alpha2.ConditionAdmitted), now) + "; Satisfied says why"
 	}
 	for i := range old.Conditions {
 		s.Conditions = append(s.Conditions, *old.Conditions[i].DeepCopy())
@@ -85,6 +86,22 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	return s
+}
+
+// wasBound begins the message of a gang that was admitted once. It is kept in the status, so it survives the scheduler.
+const wasBound = "the minimum was bound until "
+
+// notBound describes a gang that is not admitted, by its former condition Admitted; nil: it has none.
+func notBound(before *metav1.Condition, now metav1.Time) string {
+	switch {
+	case before == nil:
+	case before.Status == metav1.ConditionTrue:
+		return wasBound + now.UTC().Format("2006-01-02 15:04 MST") + ", then no pod of it was left"
+	case strings.HasPrefix(before.Message, wasBound):
+		text, _, _ := strings.Cut(before.Message, ";")
+		return text
+	}
+	return "the minimum has not been bound"
 }
 
 // staysCompleted reports whether the gang has completed, and at most its pods are being cleaned up one by one, as a Job's

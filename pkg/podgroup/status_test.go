@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -454,6 +455,34 @@ func TestStatus(t *testing.T) {
 				t.Errorf("the same facts gave another status:\n%s", cmp.Diff(got, again))
 			}
 		})
+	}
+}
+
+// A gang that ran and is gone says until when it was bound, also after later writes, until it is bound again.
+func TestAGangThatRanSaysUntilWhen(t *testing.T) {
+	t.Parallel()
+	group := flat().Obj()
+	tree, err := Tree(&group.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := gang.Counts{"": 8}
+	for i, step := range []struct {
+		facts Facts
+		want  string
+	}{
+		{Facts{}, "the minimum has not been bound; Satisfied says why"},
+		{Facts{Created: whole, Usable: whole, Bound: whole, Admitted: true, Pods: 8}, "the minimum was bound"},
+		{Facts{}, "the minimum was bound until 2026-03-01 12:07 UTC, then no pod of it was left; Satisfied says why"},
+		{Facts{Created: whole, Usable: whole, Pods: 8}, "the minimum was bound until 2026-03-01 12:07 UTC, then no pod of it was left; Satisfied says why"},
+		{Facts{Created: whole, Usable: whole, Bound: whole, Admitted: true, Pods: 8}, "the minimum was bound"},
+		{Facts{}, "the minimum was bound until 2026-03-01 12:10 UTC, then no pod of it was left; Satisfied says why"},
+	} {
+		step.facts.Group, step.facts.Tree = group, tree
+		group.Status = Status(step.facts, metav1.NewTime(now.Add(time.Duration(i)*time.Minute)))
+		if got := meta.FindStatusCondition(group.Status.Conditions, v2alpha2.ConditionAdmitted).Message; got != step.want {
+			t.Errorf("step %d: %q, want %q", i, got, step.want)
+		}
 	}
 }
 
