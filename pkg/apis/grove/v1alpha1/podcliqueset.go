@@ -67,7 +67,8 @@ type PodCliqueSetList struct {
 // +kubebuilder:validation:XValidation:rule=`!has(self.trainingSpec) || (has(self.workloadType) && self.workloadType == "Training")`,fieldPath=".trainingSpec",reason=FieldValueForbidden,message="needs workloadType Training"
 // +kubebuilder:validation:XValidation:rule=`!has(self.workloadType) || self.workloadType != "Training" || self.replicas == oldSelf.replicas`,fieldPath=".replicas",reason=FieldValueForbidden,message="is immutable: the replicas of a Training workload are fixed; create a new PodCliqueSet"
 type PodCliqueSetSpec struct {
-	// replicas is the desired number of replicas of the template. It may be 0.
+	// replicas is the desired number of replicas of the template. Unset means 0:
+	// no replica is created.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
