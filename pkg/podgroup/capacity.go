@@ -70,6 +70,8 @@ type UnavailableNodes struct {
 	// would help: "uncordon them".
 	Cause, Advice string
 	Nodes         int
+	// Names are the names of the first nodes, at most two; those that have room for a pod come first.
+	Names []string
 	// Total, Free, Largest, Slots and SlotsNow are as in ResourceCapacity.
 	Total, Free, Largest int64
 	Slots, SlotsNow      int
@@ -164,11 +166,27 @@ func (r ResourceCapacity) unavailable() string {
 	})
 	parts := make([]string, 0, len(nodes))
 	for _, u := range nodes[:min(len(nodes), maxReasons)] {
-		parts = append(parts, fmt.Sprintf("%s (%s %s, %s free) %s: %s",
-			message.Count(u.Nodes, "node"), message.Quantity(r.Resource, u.Total), r.Resource, message.Quantity(r.Resource, u.Free), u.Cause, u.Advice))
+		parts = append(parts, fmt.Sprintf("%s (%s; %s %s, %s free) %s: %s",
+			message.Count(u.Nodes, "node"), u.named(), message.Quantity(r.Resource, u.Total), r.Resource, message.Quantity(r.Resource, u.Free), u.Cause, u.Advice))
 	}
 	return strings.Join(parts, "; ")
 }
+
+// named lists Names.
+func (u UnavailableNodes) named() string {
+	names := make([]string, 0, len(u.Names)+1)
+	for _, name := range u.Names {
+		names = append(names, message.Truncate(name, maxNodeName))
+	}
+	if u.Nodes > len(names) {
+		names = append(names, "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+// maxNodeName is longer than the names of most nodes. Of the longest possible ones, three causes with two nodes each would
+// not fit into a message.
+const maxNodeName = 63
 
 // knownCapacities caches the capacity of each class, because computing it visits all nodes.
 type knownCapacities struct {

@@ -51,7 +51,8 @@ func closed(perPod int64, nodes ...UnavailableNodes) ResourceCapacity {
 
 // cordoned returns the given number of cordoned nodes of 8 GPUs.
 func cordoned(nodes int) UnavailableNodes {
-	return UnavailableNodes{Cause: "cordoned", Advice: "uncordon them", Nodes: nodes, Total: int64(8 * nodes), Free: int64(8 * nodes), Largest: 8, Slots: 8 * nodes}
+	names := []string{"n0", "n1"}[:min(2, nodes)]
+	return UnavailableNodes{Cause: "cordoned", Advice: "uncordon them", Nodes: nodes, Names: names, Total: int64(8 * nodes), Free: int64(8 * nodes), Largest: 8, Slots: 8 * nodes}
 }
 
 func mustBuild(t *testing.T, root gang.Node) *gang.Tree {
@@ -160,7 +161,7 @@ func TestExplainSurplus(t *testing.T) {
 		"a unit for which nodes are cordoned": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
 			capacities: fakeCapacities{closed(4, cordoned(3))},
-			want:       Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "b cannot be placed: 3 nodes (24 nvidia.com/gpu, 24 free) cordoned: uncordon them"},
+			want:       Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "b cannot be placed: 3 nodes (n0, n1, …; 24 nvidia.com/gpu, 24 free) cordoned: uncordon them"},
 		},
 		"a unit that names a claim that does not exist": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
@@ -350,9 +351,9 @@ func TestExplain(t *testing.T) {
 			problem: placement.Problem{Tree: flatTree, Have: gang.Counts{"": 4}, Pods: map[string][]placement.Pod{"": waiting(2, 0)}},
 			short:   placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 2, Available: 2, Refusal: full}}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Total: 32, Largest: 8, Nodes: 4, Slots: 8, Unavailable: []UnavailableNodes{
-				{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}}}},
+				{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Names: []string{"n0"}, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}}}},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "1 node (8 nvidia.com/gpu, 8 free) cordoned: uncordon them; the gang needs 8 nvidia.com/gpu for 2 pods, the other nodes it could use have 0 free; " +
+				Message: "1 node (n0; 8 nvidia.com/gpu, 8 free) cordoned: uncordon them; the gang needs 8 nvidia.com/gpu for 2 pods, the other nodes it could use have 0 free; " +
 					"the gang: 0 of 2 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
 		},
 		"the only free node has the GPUs and the CPUs that are missing": {
@@ -361,18 +362,18 @@ func TestExplain(t *testing.T) {
 			short: placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Leaf: "p", Need: 1, Available: 1, Refusal: full}}},
 			capacities: fakeCapacities{
 				{Resource: "nvidia.com/gpu", PerPod: 8, Total: 8, Largest: 8, Nodes: 1, Slots: 1, Unavailable: []UnavailableNodes{
-					{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Total: 8, Free: 8, Largest: 8, Slots: 1, SlotsNow: 1}}},
+					{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Names: []string{"n0"}, Total: 8, Free: 8, Largest: 8, Slots: 1, SlotsNow: 1}}},
 				{Resource: "cpu", PerPod: 2000, Total: 8000, Largest: 8000, Nodes: 1, Slots: 4, Unavailable: []UnavailableNodes{
-					{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Total: 8000, Free: 8000, Largest: 8000, Slots: 4, SlotsNow: 4}}}},
+					{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Names: []string{"n0"}, Total: 8000, Free: 8000, Largest: 8000, Slots: 4, SlotsNow: 4}}}},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "1 node (8 nvidia.com/gpu, 8 free) cordoned: uncordon them; the gang needs 8 nvidia.com/gpu for 1 pod, the other nodes it could use have 0 free; " +
+				Message: "1 node (n0; 8 nvidia.com/gpu, 8 free) cordoned: uncordon them; the gang needs 8 nvidia.com/gpu for 1 pod, the other nodes it could use have 0 free; " +
 					"p: 0 of 1 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
 		},
 		"a cordoned node has something free, but not enough": {
 			problem: placement.Problem{Tree: flatTree, Have: gang.Counts{"": 3}, Pods: map[string][]placement.Pod{"": waiting(3, 0)}},
 			short:   placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 3, Available: 3, Refusal: full}}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Total: 32, Largest: 8, Nodes: 4, Slots: 8, Unavailable: []UnavailableNodes{
-				{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}}}},
+				{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Names: []string{"n0"}, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}}}},
 			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
 				Message: "the gang needs 12 nvidia.com/gpu for 3 pods, 0 are free; the gang: 0 of 3 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
 		},
@@ -400,7 +401,7 @@ func TestExplain(t *testing.T) {
 			short:      flatLacks,
 			capacities: fakeCapacities{closed(4, cordoned(3))},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "3 nodes (24 nvidia.com/gpu, 24 free) cordoned: uncordon them; " +
+				Message: "3 nodes (n0, n1, …; 24 nvidia.com/gpu, 24 free) cordoned: uncordon them; " +
 					"the gang needs 24 nvidia.com/gpu for 6 pods, the other nodes it could use have 16 in all; " + flatSays},
 		},
 		"the sizes of the nodes are what the cordon matters for": {
@@ -408,7 +409,7 @@ func TestExplain(t *testing.T) {
 			short:      placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 3, Available: 3, Placed: 2, Refusal: full}}},
 			capacities: fakeCapacities{closed(5, cordoned(3))},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "3 nodes (24 nvidia.com/gpu, 24 free) cordoned: uncordon them; " +
+				Message: "3 nodes (n0, n1, …; 24 nvidia.com/gpu, 24 free) cordoned: uncordon them; " +
 					"the gang needs 3 pods, and the other nodes it could use would hold only 2 pods of 5 nvidia.com/gpu if they were empty; " +
 					"the gang: 2 of 3 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
 		},
@@ -416,10 +417,10 @@ func TestExplain(t *testing.T) {
 			problem: placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
 			short:   flatLacks,
 			capacities: fakeCapacities{closed(4, cordoned(1), UnavailableNodes{Cause: "with taint team=ml:NoSchedule",
-				Advice: "tolerate or remove it", Nodes: 2, Total: 16, Largest: 8, Slots: 4})},
+				Advice: "tolerate or remove it", Nodes: 2, Names: []string{"t0", "t1"}, Total: 16, Largest: 8, Slots: 4})},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "2 nodes (16 nvidia.com/gpu, 16 free) with taint team=ml:NoSchedule: tolerate or remove it; " +
-					"1 node (8 nvidia.com/gpu, 8 free) cordoned: uncordon them; " +
+				Message: "2 nodes (t0, t1; 16 nvidia.com/gpu, 16 free) with taint team=ml:NoSchedule: tolerate or remove it; " +
+					"1 node (n0; 8 nvidia.com/gpu, 8 free) cordoned: uncordon them; " +
 					"the gang needs 24 nvidia.com/gpu for 6 pods, the other nodes it could use have 16 in all; " + flatSays},
 		},
 		"cordoned nodes that would not be enough either": {
@@ -435,7 +436,7 @@ func TestExplain(t *testing.T) {
 				Refusal: &placement.Refusal{Reasons: map[string]int{"cordoned": 3}}}}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Unavailable: []UnavailableNodes{cordoned(3)}}},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "3 nodes (24 nvidia.com/gpu, 24 free) cordoned: uncordon them; the gang: 0 of 6 pods can be placed; 3 nodes: cordoned"},
+				Message: "3 nodes (n0, n1, …; 24 nvidia.com/gpu, 24 free) cordoned: uncordon them; the gang: 0 of 6 pods can be placed; 3 nodes: cordoned"},
 		},
 		"a resource that no node offers": {
 			problem:    placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},

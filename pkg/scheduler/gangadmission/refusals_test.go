@@ -77,8 +77,10 @@ func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
 				defer mu.Unlock()
 				t.Logf("%d pods started after %s, %d refusals", size.gang, took.Round(time.Millisecond), refusals)
 				for node, n := range asked {
-					if tc.status == refused && n > size.gpus {
-						t.Errorf("node %s, which has %d GPUs, refused %d members: a later plan used it again", node, size.gpus, n)
+					// One more plan may use it that is made between the release of its last member and the moment in which the
+					// scheduler tells why that member failed.
+					if tc.status == refused && n > 2*size.gpus {
+						t.Errorf("node %s, which has %d GPUs, refused %d members: later plans used it again", node, size.gpus, n)
 					}
 				}
 				// An attempt that uses few nodes finds out about these only.

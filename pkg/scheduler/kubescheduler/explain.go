@@ -139,6 +139,7 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 			u := podgroup.UnavailableNodes{Cause: by.cause, Advice: by.advice, Nodes: len(nodes)}
 			u.Slots, _ = w.sumSlots(c, nodes, w.emptySlots)
 			u.SlotsNow, _ = w.sumSlots(c, nodes, w.freeSlots)
+			u.Names = w.firstNames(c, nodes)
 			for _, i := range nodes {
 				total := amount(w.nodes.nodes[i].GetAllocatable(), name)
 				u.Total += total
@@ -256,6 +257,23 @@ func (w *Snapshot) sumSlots(c *class, nodes []int32, slots func(*class, int32) i
 		}
 	}
 	return n, apart
+}
+
+// firstNames returns the names of the first two nodes, those with room for a pod of the class first.
+func (w *Snapshot) firstNames(c *class, nodes []int32) []string {
+	var roomy, others []string
+	for _, i := range nodes {
+		switch name := w.nodes.objects[i].Name; {
+		case len(roomy) == 2:
+			return roomy
+		case w.freeSlots(c, i) > 0:
+			roomy = append(roomy, name)
+		case len(others) < 2:
+			others = append(others, name)
+		}
+	}
+	roomy = append(roomy, others...)
+	return roomy[:min(2, len(roomy))]
 }
 
 // HeldByLower implements podgroup.Capacities.

@@ -29,9 +29,9 @@ func TestNodesThatAreNotAvailable(t *testing.T) {
 		wrappers.MakeNode("cordoned-1").GPUs(4).Label("pool", "a").Unschedulable().Taint("team", "ml").Obj(),
 		wrappers.MakeNode("tainted").GPUs(8).Label("pool", "b").Taint("team", "ml").Obj(),
 		wrappers.MakeNode("down").GPUs(8).Label("pool", "b").Taint(corev1.TaintNodeNotReady, "").Obj())
-	cordoned := podgroup.UnavailableNodes{Cause: "cordoned", Advice: "uncordon them", Nodes: 2, Total: 12, Free: 12, Largest: 8, Slots: 3, SlotsNow: 3}
-	tainted := podgroup.UnavailableNodes{Cause: "with taint team=ml:NoSchedule", Advice: "tolerate or remove it", Nodes: 1, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}
-	down := podgroup.UnavailableNodes{Cause: "not ready", Advice: "bring them back", Nodes: 1, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}
+	cordoned := podgroup.UnavailableNodes{Cause: "cordoned", Advice: "uncordon them", Nodes: 2, Names: []string{"cordoned-0", "cordoned-1"}, Total: 12, Free: 12, Largest: 8, Slots: 3, SlotsNow: 3}
+	tainted := podgroup.UnavailableNodes{Cause: "with taint team=ml:NoSchedule", Advice: "tolerate or remove it", Nodes: 1, Names: []string{"tainted"}, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}
+	down := podgroup.UnavailableNodes{Cause: "not ready", Advice: "bring them back", Nodes: 1, Names: []string{"down"}, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}
 	for name, tc := range map[string]struct {
 		pod  *wrappers.PodWrapper
 		want podgroup.ResourceCapacity
@@ -105,7 +105,7 @@ func TestCapacityOfNodesInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := podgroup.ResourceCapacity{Resource: gpu, PerPod: 2, Free: 6, Total: 16, Largest: 8, LargestFree: 3, Nodes: 2, Offering: 2, Slots: 8, SlotsNow: 2,
-		Unavailable: []podgroup.UnavailableNodes{{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Total: 8, Free: 6, Largest: 8, Slots: 4, SlotsNow: 3}}}
+		Unavailable: []podgroup.UnavailableNodes{{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Names: []string{"closed"}, Total: 8, Free: 6, Largest: 8, Slots: 4, SlotsNow: 3}}}
 	if diff := cmp.Diff(want, w.ResourceCapacity(0), noOthers); diff != "" {
 		t.Errorf("ResourceCapacity (-want +got):\n%s", diff)
 	}

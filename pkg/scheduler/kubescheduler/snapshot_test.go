@@ -280,7 +280,7 @@ func TestResourceCapacity(t *testing.T) {
 		classPod("d").GPUs(1).CPU("200").Obj())
 	tainted := func(total int64, slots int) []podgroup.UnavailableNodes {
 		return []podgroup.UnavailableNodes{{Cause: "with taint gpu=yes:NoSchedule", Advice: "tolerate or remove it",
-			Nodes: 1, Total: total, Free: total, Largest: total, Slots: slots, SlotsNow: slots}}
+			Nodes: 1, Names: []string{"tainted"}, Total: total, Free: total, Largest: total, Slots: slots, SlotsNow: slots}}
 	}
 	for i, want := range []podgroup.ResourceCapacity{
 		{Resource: "nvidia.com/gpu", PerPod: 4, Free: 13, Total: 18, Largest: 8, LargestFree: 8, Nodes: 3, Offering: 2, Slots: 4, SlotsNow: 2, Unavailable: tainted(8, 2)},

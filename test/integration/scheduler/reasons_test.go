@@ -39,7 +39,7 @@ func TestReasonsMeanWhatTheySay(t *testing.T) {
 
 	c.cordon(true, c.nodes[1:]...)
 	c.createGang("cordoned", 4, 8)
-	c.untilSays("cordoned", v2alpha2.ReasonNodesUnavailable, "4 nodes (32 nvidia.com/gpu, 32 free) cordoned: uncordon them", "have 8 in all", "4 nodes: cordoned")
+	c.untilSays("cordoned", v2alpha2.ReasonNodesUnavailable, "4 nodes (", ", …; 32 nvidia.com/gpu, 32 free) cordoned: uncordon them", "have 8 in all", "4 nodes: cordoned")
 	c.notBound(numbered("cordoned", 4)...)
 	c.cordon(false, c.nodes[1:]...)
 	c.untilBound("cordoned", 4)
@@ -72,7 +72,7 @@ func TestWhyAGangWaitsAlthoughGPUsAreFree(t *testing.T) {
 	c.cordon(true, c.nodes[4])
 	c.delete("filler-4")
 	c.createGang("shut-out", 2, 4)
-	c.untilSays("shut-out", v2alpha2.ReasonNodesUnavailable, "1 node (8 nvidia.com/gpu, 8 free) cordoned: uncordon them",
+	c.untilSays("shut-out", v2alpha2.ReasonNodesUnavailable, "1 node ("+c.nodes[4]+"; 8 nvidia.com/gpu, 8 free) cordoned: uncordon them",
 		"needs 8 nvidia.com/gpu for 2 pods, the other nodes it could use have 12 free")
 	c.cordon(false, c.nodes[4])
 	c.untilBound("shut-out", 2)
