@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -161,11 +162,17 @@ func note(text string) string {
 func isTransient(err error) bool {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) ||
 		apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) ||
-		apierrors.HasStatusCause(err, "NamespaceTerminating") {
+		isNamespaceTerminating(err) {
 		return true
 	}
 	status := apierrors.APIStatus(nil)
 	return !errors.As(err, &status) // not a response of the API server
+}
+
+// isNamespaceTerminating reports whether an object cannot be created because its namespace is being deleted. The object
+// that needs it is deleted with the namespace.
+func isNamespaceTerminating(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // IsRejection reports whether an error of a request to create an object with dry-run says that the object cannot be
@@ -202,8 +209,8 @@ func flatten(err error) []error {
 }
 
 // Result returns the result of Reconcile for the object with the given name, given the errors of its steps. Errors are
-// retried with backoff. Requests that admission rejects are retried as well, but are logged once and are not errors. An
-// invalid object is not retried until it is changed. after is the time until the next regular pass, 0: none; errors do
+// retried with backoff. Requests that admission rejects are retried as well, but are logged once and are not errors; those
+// of a namespace that is being deleted are not logged. An invalid object is not retried until it is changed. after is the time until the next regular pass, 0: none; errors do
 // not change that time.
 func (c *Client) Result(ctx context.Context, name types.NamespacedName, now time.Time, after time.Duration, errs ...error) (ctrl.Result, error) {
 	var failed, refused []error
@@ -215,7 +222,7 @@ func (c *Client) Result(ctx context.Context, name types.NamespacedName, now time
 		case errors.As(e, &invalid): // a change of the object is an event
 		case errors.Is(e, ErrUnfinished):
 			unfinished = true
-		case errors.As(e, &conflict) && conflict.Terminating:
+		case errors.As(e, &conflict) && conflict.Terminating, isNamespaceTerminating(e):
 			kinds = append(kinds, Fact{Key: "terminating"})
 		case apierrors.IsConflict(e):
 			kinds = append(kinds, Fact{Key: "conflict"})

@@ -93,6 +93,8 @@ func TestReportedAndRetriedErrors(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", nil)
 	noRight := apierrors.NewForbidden(pods, "p", errors.New(`User "system:serviceaccount:muster-system:muster-controller" cannot create resource "pods" in API group ""`))
 	webhook := apierrors.NewInternalError(errors.New(`failed calling webhook "a.example": connection refused`))
+	ending := apierrors.NewForbidden(pods, "p", errors.New("unable to create new content in namespace ns because it is being terminated"))
+	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Field: "metadata.namespace"}}
 	t0 := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		err   error
@@ -145,8 +147,11 @@ func TestReportedAndRetriedErrors(t *testing.T) {
 		"a conflict is retried soon": {err: apierrors.NewConflict(pods, "p", errors.New("changed")), after: firstWait},
 		"a missing namespace is not retried every second": {
 			err: apierrors.NewNotFound(corev1.Resource("namespaces"), "ns"), since: 4 * time.Second, after: 4 * time.Second},
-		"an unavailable API server is not reported":  {err: errors.New("connection refused"), retry: true},
-		"a failing webhook is not reported for 10 s": {err: webhook, since: 9 * time.Second, retry: true},
+		"a namespace that is being deleted is not an error":            {err: fmt.Errorf("creating pod 0: %w", ending), after: firstWait},
+		"the longer it is being deleted, the less often it is retried": {err: errors.Join(ending, going), since: 5 * time.Second, after: 5 * time.Second},
+		"it does not hide another error":                               {err: errors.Join(ending, errors.New("connection refused")), retry: true},
+		"an unavailable API server is not reported":                    {err: errors.New("connection refused"), retry: true},
+		"a failing webhook is not reported for 10 s":                   {err: webhook, since: 9 * time.Second, retry: true},
 		"a failing webhook is reported after 10 s": {err: webhook, since: 10 * time.Second, retry: true,
 			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateFailed, Message: webhook.Error()}}},
 		"an invalid spec is reported, and not retried": {
@@ -239,6 +244,26 @@ func TestARefusalIsOneLineOfTheLog(t *testing.T) {
 	}
 	if _, err := c.Result(ctx, key, now.Add(time.Minute), 0, refused); err != nil || len(lines) != 2 {
 		t.Errorf("error %v, log %q; want a second line", err, lines)
+	}
+}
+
+// TestANamespaceThatIsBeingDeletedIsNoErrorOfTheLog: every controller ends its passes by Result. A wait of another kind
+// that is due does not make it an error either.
+func TestANamespaceThatIsBeingDeletedIsNoErrorOfTheLog(t *testing.T) {
+	var lines []string
+	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	ctx := klog.NewContext(t.Context(), logger)
+	ending := apierrors.NewForbidden(corev1.Resource("pods"), "p", errors.New("because it is being terminated"))
+	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	c, key := NewClient(nil, nil), types.NamespacedName{Name: "a"}
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for _, after := range []time.Duration{0, time.Minute} {
+		if result, err := c.Result(ctx, key, now, after, ending); err != nil || result.RequeueAfter == 0 {
+			t.Errorf("with the next pass after %s: Result = %v, %v", after, result, err)
+		}
+	}
+	if len(lines) > 0 {
+		t.Errorf("the log has %q, want nothing", lines)
 	}
 }
 
