@@ -47,7 +47,7 @@ const (
 
 // rollout returns the steps in which the template of chat changes.
 func rollout() []step {
-	table := []string{"get", "podcliqueset", chat}
+	table := []string{"get", "podcliqueset", chat, "-o", "wide"}
 	return []step{
 		{
 			title: "podcliqueset.yaml is applied with replicas: 2",

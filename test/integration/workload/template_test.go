@@ -168,7 +168,7 @@ func TestKubectl(t *testing.T) {
 	w.untilPods(want, true)
 	kubectl("wait", "--for=jsonpath={.status.readyReplicas}=3", wait, "pclq/llm-0-frontend")
 	for what, columns := range map[string]string{
-		"pcs":  "NAME REPLICAS SCHEDULED AVAILABLE UPDATED UPDATE BREACHED UNTIL PHASE REASON AGE",
+		"pcs":  "NAME PHASE REASON REPLICAS AVAILABLE UPDATE AGE",
 		"pcsg": "NAME MINAVAIL REPLICAS SCHEDULED AVAILABLE UPDATED BREACHED UNTIL AGE",
 		"pclq": "NAME MINAVAIL REPLICAS SCHEDULED READY AVAILABLE UPDATED BREACHED UNTIL AGE",
 	} {
@@ -176,6 +176,11 @@ func TestKubectl(t *testing.T) {
 		head, _, _ := strings.Cut(table, "\n")
 		if got := strings.Join(strings.Fields(head), " "); got != columns {
 			t.Errorf("kubectl get %s shows %q, want %q", what, got, columns)
+		}
+		for line := range strings.Lines(table) {
+			if what == "pcs" && len(line) > 100 {
+				t.Errorf("kubectl get pcs shows a line of %d characters: %s", len(line), line)
+			}
 		}
 		t.Logf("kubectl get %s\n%s", what, table)
 	}

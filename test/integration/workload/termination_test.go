@@ -324,7 +324,7 @@ func TestDebuggingATermination(t *testing.T) {
 		t.Errorf("scaling groups: no %s", want)
 	}
 	for kind, name := range map[string]string{"pclq": "chat-0-router", "pcs": "chat"} {
-		out := get(kind, name)
+		out := get(kind, name, "-o", "wide")
 		for _, want := range []string{"BREACHED", "UNTIL", deadline} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: no %s", kind, want)
