@@ -62,7 +62,7 @@ const (
 const (
 	// PodReasonPartialGangReleased, on condition DisruptionTarget: the pod is
 	// deleted because the minimum of its gang, or of its sub-group above the
-	// gang's minimum, was never bound. The podFailurePolicy of a Job can match
-	// this reason.
+	// gang's minimum, was never bound. A podFailurePolicy that ignores the
+	// condition, as for evicted pods, does not count it as a failure.
 	PodReasonPartialGangReleased = "PartialGangReleased"
 )

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// manifest is a YAML block of a document.
+var manifest = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+
+// TestManifestsOfTheGuides applies every manifest of README and docs, as a reader does who copies it, and waits until its
+// gangs are admitted and its sets run. docs/configuration.md has configuration, not objects.
+func TestManifestsOfTheGuides(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	applied := 0
+	for _, file := range append(files, "../../../README.md") {
+		if filepath.Base(file) == "configuration.md" {
+			continue
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range manifest.FindAllStringSubmatch(string(content), -1) {
+			applied++
+			w := newWorld(t, 8)
+			objects := filepath.Join(t.TempDir(), "objects.yaml")
+			if err := os.WriteFile(objects, []byte(block[1]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if output := w.kubectl("apply", "--server-side", "-f", objects); strings.Contains(output, "Warning") {
+				t.Errorf("%s: a manifest gives a warning:\n%s\n%s", file, output, block[1])
+			}
+			if strings.Contains(block[1], "kind: PodCliqueSet") {
+				w.kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pcs", "--all", "--timeout=60s")
+			}
+			w.kubectl("wait", "--for=create", "pg", "--all", "--timeout=60s")
+			w.kubectl("wait", "--for=condition=Admitted", "pg", "--all", "--timeout=60s")
+			w.kubectl("delete", "pcs,pg,jobs", "--all", "--cascade=foreground", "--timeout=60s")
+		}
+	}
+	if applied < 5 {
+		t.Errorf("%d manifests found, want at least those of README, training.md, lifecycle.md and updates.md", applied)
+	}
+}
