@@ -442,7 +442,7 @@ func TestStatusAndColumns(t *testing.T) {
 		got[name] = table.Rows[0].Cells[i]
 	}
 	delete(got, "Age")
-	if diff := cmp.Diff([]string{"Name", "Phase", "Needs", "Scheduled", "GPUs", "Reason", "Since", "Age", "Priority (wide)", "Summary (wide)"}, order); diff != "" {
+	if diff := cmp.Diff([]string{"Name", "Phase", "Reason", "Needs", "Scheduled", "GPUs", "Since", "Age", "Priority (wide)", "Summary (wide)"}, order); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]any{"Name": "pg", "Phase": "Waiting", "Needs": "1 of 2", "Scheduled": "14/16", "GPUs": "112/128",
