@@ -83,6 +83,9 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 	case f.Training != nil:
 		available.Message = fmt.Sprintf("%s running or succeeded, %d needed", message.Are(int(alive), "pod"), needed)
 	}
+	if why := lifecycle.WhyNotReady(f.Pods); why != "" && alive < needed {
+		available.Message += "; " + message.Truncate(why, maxDescription)
+	}
 	scheduled := yesNo(v1alpha1.ConditionPodCliqueScheduled, bound >= needed, v1alpha1.ReasonSufficientScheduledPods, v1alpha1.ReasonInsufficientScheduledPods)
 	scheduled.Message = fmt.Sprintf("%s bound to nodes, %d needed", message.Are(int(bound), "pod"), needed)
 	if needed == 0 {

@@ -3,10 +3,13 @@
 package desired
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -116,5 +119,68 @@ func TestPodCliqueStatusChange(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
 			}
 		}
+	}
+}
+
+// TestWhyASetIsNotAvailable: the cause that a pod gives is in condition Available of its PodClique, of the scaling group,
+// and of the set.
+func TestWhyASetIsNotAvailable(t *testing.T) {
+	t.Parallel()
+	const image = "the image of container main cannot be pulled (ImagePullBackOff)"
+	clique := func(name string) *v1alpha1.PodClique {
+		c := &v1alpha1.PodClique{Spec: v1alpha1.PodCliqueSpec{Replicas: 2, MinAvailable: ptr.To[int32](2)}}
+		c.Name, c.Generation = name, 1
+		c.Labels = map[string]string{v1alpha1.LabelPodCliqueSetReplicaIndex: "0", v1alpha1.LabelPodCliqueScalingGroupReplicaIndex: "0", v1alpha1.LabelTemplateName: "w"}
+		return c
+	}
+	message := func(conditions []metav1.Condition) string {
+		return meta.FindStatusCondition(conditions, v1alpha1.ConditionAvailable).Message
+	}
+	pod := func(index int, p lifecycle.Pod) lifecycle.Pod {
+		p.Index, p.Name, p.Scheduled = index, fmt.Sprintf("pod-%d", index), true
+		return p
+	}
+	for name, tc := range map[string]struct {
+		pods []lifecycle.Pod
+		want string // of the PodClique; after the counts, also of the others
+	}{
+		"the first of two, and a lost node": {[]lifecycle.Pod{pod(1, lifecycle.Pod{LostNode: "n"}), pod(0, lifecycle.Pod{Cause: image})}, "pod pod-0 is not ready: " + image},
+		"a lost node":                       {[]lifecycle.Pod{pod(0, lifecycle.Pod{}), pod(1, lifecycle.Pod{LostNode: "n"})}, "pod pod-1 is not ready: node n does not answer"},
+		"no cause is known":                 {[]lifecycle.Pod{pod(0, lifecycle.Pod{}), pod(1, lifecycle.Pod{})}, ""},
+		"not bound: the PodGroup says why":  {[]lifecycle.Pod{{Name: "a", Cause: "no room"}}, ""},
+		"it is going":                       {[]lifecycle.Pod{pod(0, lifecycle.Pod{Terminating: true, Cause: image})}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := clique("s-0-w")
+			c.Status = PodCliqueStatus(c, CliqueFacts{Pods: tc.pods}, now)
+			_, got, _ := strings.Cut(message(c.Status.Conditions), "; ")
+			if got != tc.want {
+				t.Errorf("of the PodClique: %q, want %q", got, tc.want)
+			}
+			set := &v1alpha1.PodCliqueSet{Spec: v1alpha1.PodCliqueSetSpec{Replicas: 1}}
+			set.Name = "s"
+			c.Status.ScheduledReplicas = 2 // otherwise the PodGroup says why
+			replicas := observed.SetReplicas(set, 0, nil, []*v1alpha1.PodClique{c}, nil)
+			want := "0 of 1 replica is available; replica 0 lacks s-0-w"
+			if tc.want != "" {
+				want += ": " + tc.want
+			}
+			if got := message(PodCliqueSetStatus(set, SetFacts{Replicas: replicas}, now).Conditions); got != want {
+				t.Errorf("of the set: %q, want %q", got, want)
+			}
+
+			group := &v1alpha1.PodCliqueScalingGroup{Spec: v1alpha1.PodCliqueScalingGroupSpec{Replicas: 1}}
+			group.Name = "s-0-g"
+			group.Labels = map[string]string{v1alpha1.LabelPodCliqueSetReplicaIndex: "0", v1alpha1.LabelTemplateName: "g"}
+			group.Status = ScalingGroupStatus(group, GroupFacts{Replicas: observed.GroupReplicas(group, nil, []*v1alpha1.PodClique{c})}, now)
+			inGroup := ""
+			if tc.want != "" {
+				inGroup = "PodClique s-0-w: " + tc.want
+			}
+			if _, got, _ := strings.Cut(message(group.Status.Conditions), "; "); got != inGroup {
+				t.Errorf("of the scaling group: %q, want %q", got, inGroup)
+			}
+		})
 	}
 }

@@ -169,6 +169,9 @@ func TestSetStatusOfTraining(t *testing.T) {
 	if s.RestartCount != 2 || failed == nil || failed.Reason != v1alpha1.ReasonMaxRestartsExceeded || failed.Message != "why" {
 		t.Errorf("%d restarts, condition %+v", s.RestartCount, failed)
 	}
+	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionAvailable); c.Status != metav1.ConditionFalse || c.Reason != failed.Reason || c.Message != "why" {
+		t.Errorf("condition %+v of a workload that has failed", c)
+	}
 	set.Status = s
 	inBreach := []lifecycle.SetReplica{{Cliques: []lifecycle.Clique{{BreachedSince: at.Time}}}}
 	if s = PodCliqueSetStatus(set, SetFacts{Replicas: inBreach, NextTermination: at.Time}, at); s.MinAvailableBreachedSince != nil || s.TerminationDeadline != nil {

@@ -4,6 +4,7 @@ package desired
 
 import (
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -151,7 +152,7 @@ func updateDiffers(before, after *v1alpha1.PodCliqueStatus) bool {
 }
 
 // PodCliqueSetStatusChange returns how the status of a set changes, without Since, and whether it changes. What an update
-// in progress waits for, and which objects follow it, can wait: it changes several times for each pod that is replaced,
+// in progress waits for, why a replica is not available, and which objects follow it, can wait: it changes several times for each pod that is replaced,
 // and no controller acts on it.
 func PodCliqueSetStatusChange(before, after *v1alpha1.PodCliqueSetStatus) (lifecycle.StatusChange, bool) {
 	if equality.Semantic.DeepEqual(before, after) {
@@ -160,7 +161,8 @@ func PodCliqueSetStatusChange(before, after *v1alpha1.PodCliqueSetStatus) (lifec
 	return lifecycle.StatusChange{Urgent: !equality.Semantic.DeepEqual(withoutWaits(before), withoutWaits(after)), Settling: true}, true
 }
 
-// withoutWaits returns a copy of the status without what an update in progress waits for, and which objects follow it.
+// withoutWaits returns a copy of the status without what an update in progress waits for, why a replica is not available,
+// and which objects follow it.
 func withoutWaits(s *v1alpha1.PodCliqueSetStatus) *v1alpha1.PodCliqueSetStatus {
 	s = s.DeepCopy()
 	if p := s.UpdateProgress; p != nil {
@@ -169,6 +171,9 @@ func withoutWaits(s *v1alpha1.PodCliqueSetStatus) *v1alpha1.PodCliqueSetStatus {
 	}
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing); c != nil && lifecycle.UpdateReason(c.Reason).IsWait() {
 		c.Reason, c.Message = "", ""
+	}
+	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionAvailable); c != nil {
+		c.Message, _, _ = strings.Cut(c.Message, ": ") // without the cause, which changes with the pods that start
 	}
 	return s
 }

@@ -112,13 +112,21 @@ func TestPodCliqueSetStatusChange(t *testing.T) {
 			c.Status, c.Reason, c.Message = status, reason, message
 		}
 	}
+	lacks := func(what string) func(*v1alpha1.PodCliqueSetStatus) {
+		return func(s *v1alpha1.PodCliqueSetStatus) {
+			s.Conditions = append(s.Conditions, metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse,
+				Message: "2 of 3 replicas are available; replica 2 lacks " + what})
+		}
+	}
 	nothing := func(*v1alpha1.PodCliqueSetStatus) {}
 	for name, tc := range map[string]struct {
 		before, after func(*v1alpha1.PodCliqueSetStatus)
 		urgent        bool
 	}{
-		"another message": {nothing, says(metav1.ConditionTrue, "Updating", "updating replica 2: PodClique a"), false},
-		"another reason":  {nothing, says(metav1.ConditionTrue, "WaitingForDeletion", "updating replica 2: PodClique a"), false},
+		"another cause why a replica is not available": {lacks("a: pod x is not ready: c"), lacks("a: pod y is not ready: d"), false},
+		"another clique is not available":              {lacks("a: pod x is not ready: c"), lacks("b: pod x is not ready: c"), true},
+		"another message":                              {nothing, says(metav1.ConditionTrue, "Updating", "updating replica 2: PodClique a"), false},
+		"another reason":                               {nothing, says(metav1.ConditionTrue, "WaitingForDeletion", "updating replica 2: PodClique a"), false},
 		"another number that follows": {nothing, func(s *v1alpha1.PodCliqueSetStatus) {
 			s.UpdateProgress.UpdatedPodCliquesCount, s.UpdateProgress.UpdatedPodCliques = 1, []string{"a"}
 			s.UpdateProgress.LastProgressTime = &metav1.Time{Time: time.Unix(1, 0)}

@@ -101,8 +101,8 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupFacts, now
 	s.TerminationDeadline = optionalTime(earliest(breach.Deadline, f.NextTermination))
 	available := yesNo(v1alpha1.ConditionAvailable, s.AvailableReplicas >= needed, v1alpha1.ReasonSufficientReplicas, v1alpha1.ReasonInsufficientReplicas)
 	available.Message = fmt.Sprintf("%d of %s available, %d needed", s.AvailableReplicas, message.Are(int(group.Spec.Replicas), "replica"), needed)
-	if f.Waits != "" && s.AvailableReplicas < needed {
-		available.Message += "; " + f.Waits
+	if why := cmp.Or(f.Waits, lifecycle.FirstLack(wanted)); why != "" && s.AvailableReplicas < needed {
+		available.Message += "; " + message.Truncate(why, maxDescription)
 	}
 	if needed == 0 {
 		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no replicas are wanted"
@@ -213,16 +213,23 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 	case first != nil && first.Waits != "":
 		available.Message += fmt.Sprintf("; replica %d %s", first.Index, first.Waits)
 	case first != nil && first.Trouble != "":
-		available.Message += fmt.Sprintf("; replica %d lacks %s: %s", first.Index, first.Unavailable(), message.Truncate(first.Trouble, maxDescription))
+		name, _ := first.Unavailable()
+		available.Message += fmt.Sprintf("; replica %d lacks %s: %s", first.Index, name, message.Truncate(first.Trouble, maxDescription))
 	case first != nil && first.Terminating() != "":
 		available.Message += fmt.Sprintf("; replica %d lacks %s, which is being deleted", first.Index, first.Terminating())
 	case first != nil && !first.IsScheduled():
 		available.Message += fmt.Sprintf("; the minimum of replica %d is not bound: %s", first.Index, whereWhy(pcs, first.Index, f.SchedulerName))
 	case first != nil:
-		available.Message += fmt.Sprintf("; replica %d lacks %s", first.Index, first.Unavailable())
+		name, why := first.Unavailable()
+		if available.Message += fmt.Sprintf("; replica %d lacks %s", first.Index, name); why != "" {
+			available.Message += ": " + message.Truncate(why, maxDescription)
+		}
 	}
 	if troubled != nil && troubled != first {
 		available.Message += fmt.Sprintf("; in replica %d, %s", troubled.Index, message.Truncate(troubled.Trouble, maxDescription))
+	}
+	if failed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionFailed); failed != nil && failed.Status == metav1.ConditionTrue {
+		available.Status, available.Reason, available.Message = metav1.ConditionFalse, failed.Reason, failed.Message // its objects are deleted
 	}
 	setConditions(&s.Conditions, pcs.Generation, now, available)
 	if f.Update != nil {

@@ -47,6 +47,8 @@ type Clique struct {
 	// is the cause of the breach according to the status, "" if it is unknown.
 	BreachedSince time.Time
 	Cause         string
+	// Lacks is why it is not available, according to its status; "" if it is, or the cause is unknown.
+	Lacks string
 }
 
 // Available reports whether the clique has at least minAvailable available pods and is not being deleted; in a Training
@@ -157,9 +159,9 @@ type ScalingGroup struct {
 
 	// Attempt is the attempt of the set replica that its status belongs to.
 	Attempt int32
-	// BreachedSince and Cause are as in Clique.
+	// BreachedSince, Cause and Lacks are as in Clique.
 	BreachedSince time.Time
-	Cause         string
+	Cause, Lacks  string
 	// TerminationDeadline is when the group or a replica of it is due to be terminated, according to its status. Zero:
 	// never.
 	TerminationDeadline time.Time
@@ -255,20 +257,33 @@ func (r SetReplica) all(clique func(Clique) bool, group func(ScalingGroup) bool)
 }
 
 // Unavailable returns the first clique or scaling group that makes the replica unavailable: its full name, or its name
-// in the template if it does not exist. "" if the replica is available.
-func (r SetReplica) Unavailable() string {
+// in the template if it does not exist. "" if the replica is available. why is the cause, "" if it is unknown.
+func (r SetReplica) Unavailable() (name, why string) {
 	for _, c := range r.Cliques {
 		if !r.available(c) {
-			return c.Name
+			return c.Name, c.Lacks
 		}
 	}
 	for _, g := range r.Groups {
 		if !r.groupAvailable(g) {
-			return g.Name
+			return g.Name, g.Lacks
 		}
 	}
 	if len(r.Missing) > 0 {
-		return r.Missing[0]
+		return r.Missing[0], ""
+	}
+	return "", ""
+}
+
+// FirstLack returns what the first unavailable PodClique of a scaling group lacks, of those whose cause is known. ""
+// if there is none.
+func FirstLack(replicas []GroupReplica) string {
+	for _, r := range replicas {
+		for _, c := range r.Members {
+			if c.Lacks != "" {
+				return "PodClique " + c.Name + ": " + c.Lacks
+			}
+		}
 	}
 	return ""
 }

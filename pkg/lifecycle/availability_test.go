@@ -67,7 +67,7 @@ func TestAvailability(t *testing.T) {
 		}
 	}
 	replica := lifecycle.SetReplica{Cliques: []lifecycle.Clique{clique("a", 2, 2), clique("b", 0, 2)}, Missing: []string{"g"}}
-	if got := replica.Unavailable(); got != "b" {
+	if got, _ := replica.Unavailable(); got != "b" {
 		t.Errorf("Unavailable() = %q, want b", got)
 	}
 }

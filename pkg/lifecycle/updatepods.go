@@ -385,6 +385,28 @@ func (u CliqueUpdate) notReady(now time.Time) UpdateState {
 	return u.waitsFor(*found)
 }
 
+// WhyNotReady describes the first pod that is bound and not ready, of those whose cause is known. "": there is none.
+func WhyNotReady(pods []Pod) string {
+	var found *Pod
+	for i := range pods {
+		if p := &pods[i]; p.Scheduled && !p.Terminating && !p.Ended && !p.isReady() && p.cause() != "" {
+			found = firstOf(found, p)
+		}
+	}
+	if found == nil {
+		return ""
+	}
+	return fmt.Sprintf("pod %s is not ready: %s", found.Name, found.cause())
+}
+
+// cause returns why the pod is not ready or not bound, "" if the cause is unknown.
+func (p Pod) cause() string {
+	if p.LostNode != "" {
+		return "node " + p.LostNode + " does not answer"
+	}
+	return p.Cause
+}
+
 // firstOf returns the pod with the lower index, so that a message does not depend on the order of the pods. a may be nil.
 func firstOf(a, b *Pod) *Pod {
 	if a == nil || cmp.Or(cmp.Compare(b.Index, a.Index), byAge(*b, *a)) < 0 {
@@ -395,10 +417,7 @@ func firstOf(a, b *Pod) *Pod {
 
 // waitsFor returns what a pod that is not available waits for, with the cause if it is known.
 func (u CliqueUpdate) waitsFor(p Pod) UpdateState {
-	cause := p.Cause
-	if p.LostNode != "" {
-		cause = "node " + p.LostNode + " does not answer"
-	}
+	cause := p.cause()
 	if cause != "" {
 		cause = ": " + cause
 	}

@@ -72,6 +72,17 @@ func breachCause(conditions []metav1.Condition) string {
 	return cause
 }
 
+// lacks returns the cause in the message of condition Available, which follows the counts; "" if there is no cause, or the
+// object is available.
+func lacks(conditions []metav1.Condition) string {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionAvailable)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return ""
+	}
+	_, cause, _ := strings.Cut(c.Message, "; ")
+	return cause
+}
+
 // timeOf returns the time in an optional field of a status, zero if it is unset.
 func timeOf(t *metav1.Time) time.Time {
 	if t == nil {

@@ -72,6 +72,7 @@ func Clique(clique *v1alpha1.PodClique) lifecycle.Clique {
 
 		BreachedSince: BreachedSince(clique.Status.Conditions, clique.Status.MinAvailableBreachedSince),
 		Cause:         breachCause(clique.Status.Conditions),
+		Lacks:         lacks(clique.Status.Conditions),
 	}
 }
 
@@ -123,6 +124,7 @@ func ScalingGroup(group *v1alpha1.PodCliqueScalingGroup) lifecycle.ScalingGroup 
 		Attempt:             group.Status.PodCliqueSetAttempt,
 		BreachedSince:       BreachedSince(group.Status.Conditions, group.Status.MinAvailableBreachedSince),
 		Cause:               breachCause(group.Status.Conditions),
+		Lacks:               lacks(group.Status.Conditions),
 		TerminationDeadline: timeOf(group.Status.TerminationDeadline),
 	}
 }

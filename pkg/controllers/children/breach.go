@@ -53,9 +53,10 @@ func ReportBreach(recorder events.EventRecorder, object client.Object, kind stri
 		metrics.BreachBegan(kind)
 		recorder.Eventf(object, nil, corev1.EventTypeWarning, v1alpha1.EventMinAvailableBreached, v1alpha1.ActionWatchMinimum, "%s", after.condition().Message)
 	}
-	if is && after.Deadline != nil && !(was && after.Deadline.Equal(before.Deadline)) {
-		recorder.Eventf(object, nil, corev1.EventTypeWarning, v1alpha1.EventTerminationDue, v1alpha1.ActionWatchMinimum,
-			"Termination is due at %s, unless the minimum is reached again before", lifecycle.Timestamp(after.Deadline.Time))
+	if is && !was {
+		ReportTerminationDue(recorder, object, nil, after.Deadline)
+	} else if is {
+		ReportTerminationDue(recorder, object, before.Deadline, after.Deadline)
 	}
 	if was && !is && before.Since != nil {
 		end := metrics.EndRemoved
@@ -67,6 +68,15 @@ func ReportBreach(recorder events.EventRecorder, object client.Object, kind stri
 	if was && !is && after.recovered() {
 		recorder.Eventf(object, nil, corev1.EventTypeNormal, v1alpha1.EventMinAvailableRecovered, v1alpha1.ActionWatchMinimum, "%s", after.condition().Message)
 	}
+}
+
+// ReportTerminationDue emits an event if a termination deadline was set or has changed. nil: there is none.
+func ReportTerminationDue(recorder events.EventRecorder, object client.Object, before, after *metav1.Time) {
+	if after == nil || after.Equal(before) {
+		return
+	}
+	recorder.Eventf(object, nil, corev1.EventTypeWarning, v1alpha1.EventTerminationDue, v1alpha1.ActionWatchMinimum,
+		"Termination is due at %s, unless the minimum is reached again before", lifecycle.Timestamp(after.Time))
 }
 
 // DeleteAt is Delete at now, which also records the end of a PodClique's breach.

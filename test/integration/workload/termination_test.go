@@ -193,6 +193,7 @@ func TestTerminationOfAGroupReplica(t *testing.T) {
 	for object, reasons := range map[string][]string{
 		"chat-0-model-1-worker": {v1alpha1.EventMinAvailableBreached, v1alpha1.EventTerminationDue},
 		"chat-0-model":          {v1alpha1.EventReplicaTerminated},
+		"chat":                  {v1alpha1.EventTerminationDue},
 	} {
 		for _, reason := range reasons {
 			t.Logf("%s of %s: %s", reason, object, w.untilEvent(object, reason))

@@ -96,7 +96,8 @@ const (
 	ReasonAllPodsSucceeded = "AllPodsSucceeded"
 )
 
-// Reasons of ConditionFailed.
+// Reasons of ConditionFailed. ConditionAvailable of a workload that has failed
+// is False with the same reason and message.
 const (
 	// ReasonMaxRestartsExceeded: a replica failed, and trainingSpec.maxRestarts
 	// restarts have been used.

@@ -59,8 +59,8 @@ const (
 	EventReplicaReplaced = "ReplicaReplaced"
 	// EventMinAvailableBreached, Warning, on a PodClique or PodCliqueScalingGroup: it was available and is below its minimum.
 	EventMinAvailableBreached = "MinAvailableBreached"
-	// EventTerminationDue, Warning, on a PodClique or PodCliqueScalingGroup: a termination deadline was set because of
-	// a breach, or the deadline has changed.
+	// EventTerminationDue, Warning, on all three kinds: a termination deadline was set because of a breach, or the
+	// deadline has changed. That of a PodCliqueSet is the earliest one in it.
 	EventTerminationDue = "TerminationDue"
 	// EventMinAvailableRecovered, Normal, on a PodClique or PodCliqueScalingGroup: it is no longer below its minimum.
 	EventMinAvailableRecovered = "MinAvailableRecovered"
