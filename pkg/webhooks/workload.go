@@ -117,6 +117,14 @@ const untilClassOfSet = "until it does, the API server refuses the pods"
 // ValidateCreate validates a new PodCliqueSet.
 func (v podCliqueSetValidator) ValidateCreate(ctx context.Context, pcs *v1alpha1.PodCliqueSet) (admission.Warnings, error) {
 	errs, warnings := validation.ValidatePodCliqueSet(pcs)
+	if pcs.Spec.Replicas == 0 { // also if it is not set; an existing set may be scaled to 0
+		if pcs.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "replicas"), 0,
+				"0, the value if it is not set, gives a Training workload no pods, and it is immutable: set it to 1 or more"))
+		} else {
+			warnings = append(warnings, "spec.replicas is 0, the value if it is not set: no pods are created until it is raised")
+		}
+	}
 	if len(errs) == 0 {
 		warnings = append(warnings, v.warn(ctx, "spec.template.priorityClassName", pcs.Spec.Template.PriorityClassName, untilClassOfSet)...)
 	}

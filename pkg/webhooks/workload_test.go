@@ -212,6 +212,24 @@ func TestPodCliqueSetWithAPriorityClass(t *testing.T) {
 	}
 }
 
+func TestPodCliqueSetWithoutReplicas(t *testing.T) {
+	t.Parallel()
+	v := podCliqueSetValidator{PriorityClasses{classReader{}}}
+	set := podCliqueSet()
+	set.Spec.Replicas = 0
+	warnings, err := v.ValidateCreate(context.Background(), set)
+	if want := "spec.replicas is 0, the value if it is not set: no pods are created until it is raised"; err != nil || !slices.Contains(warnings, want) {
+		t.Errorf("created with 0: %q, %v, want %q", warnings, err, want)
+	}
+	if warnings, err := v.ValidateUpdate(context.Background(), podCliqueSet(), set); err != nil || len(warnings) > 0 {
+		t.Errorf("scaled to 0: %q, %v", warnings, err)
+	}
+	set.Spec.WorkloadType = v1alpha1.WorkloadTypeTraining
+	if _, err := v.ValidateCreate(context.Background(), set); err == nil || !strings.Contains(err.Error(), "spec.replicas: Invalid value: 0") {
+		t.Errorf("a Training workload with 0: %v", err)
+	}
+}
+
 // TestARejectedRequestGetsNoWarnings: they would describe effects that it does not have.
 func TestARejectedRequestGetsNoWarnings(t *testing.T) {
 	t.Parallel()

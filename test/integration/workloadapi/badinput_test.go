@@ -32,7 +32,7 @@ func TestBadInput(t *testing.T) {
 		"two cliques of one role":           {change: []string{"replicas: 4", "replicas: 4\n        roleName: leader"}, want: []string{`is the role of clique "leader" already`}},
 		"a clique named like a replica":     {change: []string{frontend, "name: decode-1"}, want: []string{`"<set>-<index>-decode-1"`, "rename one"}},
 		"a clique named like its group":     {change: []string{"name: decode", "name: worker"}, want: []string{"is the name of a scaling group too"}},
-		"a cycle in startsAfter":            {change: []string{"cliques:", "cliqueStartupType: CliqueStartupTypeExplicit\n    cliques:", "replicas: 3", "replicas: 3\n        startsAfter: [leader]", "replicas: 1", "replicas: 1\n        startsAfter: [frontend]"}, want: []string{"frontend -> leader -> frontend"}},
+		"a cycle in startsAfter":            {change: []string{"cliques:", "cliqueStartupType: CliqueStartupTypeExplicit\n    cliques:", "replicas: 3", "replicas: 3\n        startsAfter: [leader]", "        replicas: 1", "        replicas: 1\n        startsAfter: [frontend]"}, want: []string{"frontend -> leader -> frontend"}},
 		"names too long":                    {change: []string{frontend, "name: " + strings.Repeat("x", 43)}, want: []string{"spec.template.cliques[0].name", "shorten them by 1"}},
 		"names as long as they may be":      {change: []string{frontend, "name: " + strings.Repeat("x", 42)}},
 		"dots in the name":                  {change: []string{"name: svc", "name: a.b"}, want: []string{"metadata.name", "hostnames"}},
@@ -52,10 +52,11 @@ func TestBadInput(t *testing.T) {
 		"a group's terminationDelay alone":  {change: []string{"      replicas: 2\n", "      replicas: 2\n      terminationDelay: 1h\n"}, want: []string{"terminationDelay"}},
 		"trainingSpec without Training":     {change: []string{"spec:\n", "spec:\n  trainingSpec: {maxRestarts: 1}\n"}, want: []string{"spec.trainingSpec", "needs workloadType Training"}},
 		"Training with an autoscaler":       {change: []string{"spec:\n", "spec:\n  workloadType: Training\n", "      replicas: 2\n", "      replicas: 2\n      scaleConfig: {maxReplicas: 4}\n"}, want: []string{"spec.template.podCliqueScalingGroups[0].scaleConfig"}},
-		"more replicas than pods run":       {change: []string{"replicas: 0", "replicas: 2147483647"}, want: []string{"spec.replicas", "2147483647", "must not be above 150000", "use fewer replicas"}},
-		"100,000 replicas of 13 pods":       {change: []string{"replicas: 0", "replicas: 100000"}, want: []string{"spec.replicas", "100000", "would have 1300000 pods, 150000 at most", "use fewer replicas"}},
-		"as many pods as a cluster runs":    {change: []string{"replicas: 0", "replicas: 11538"}},
-		"negative replicas":                 {change: []string{"replicas: 0", "replicas: -1"}, want: []string{"spec.replicas", "-1"}},
+		"more replicas than pods run":       {change: []string{"replicas: 1", "replicas: 2147483647"}, want: []string{"spec.replicas", "2147483647", "must not be above 150000", "use fewer replicas"}},
+		"100,000 replicas of 13 pods":       {change: []string{"replicas: 1", "replicas: 100000"}, want: []string{"spec.replicas", "100000", "would have 1300000 pods, 150000 at most", "use fewer replicas"}},
+		"as many pods as a cluster runs":    {change: []string{"replicas: 1", "replicas: 11538"}},
+		"Training without replicas":         {change: []string{"  replicas: 1\n", "", "spec:\n", "spec:\n  workloadType: Training\n"}, want: []string{"spec.replicas", "set it to 1 or more"}},
+		"negative replicas":                 {change: []string{"replicas: 1", "replicas: -1"}, want: []string{"spec.replicas", "-1"}},
 		"a clique's negative replicas":      {change: []string{"replicas: 3", "replicas: -2147483648"}, want: []string{"spec.template.cliques[0].spec.replicas"}},
 		"a clique of too many pods":         {change: []string{"replicas: 3", "replicas: 2147483647"}, want: []string{"spec.template.cliques[0].spec.replicas", "must not be above 150000"}},
 		"a group of too many replicas":      {change: []string{"      replicas: 2\n", "      replicas: 2147483647\n"}, want: []string{"spec.template.podCliqueScalingGroups", "sub-groups, 1024 at most"}},
@@ -96,7 +97,7 @@ func TestBadInput(t *testing.T) {
 		})
 	}
 	t.Run("a number that is none", func(t *testing.T) {
-		err := u.Create(t.Context(), u.read(service("replicas: 0", "replicas: 99999999999")), client.DryRunAll)
+		err := u.Create(t.Context(), u.read(service("replicas: 1", "replicas: 99999999999")), client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), "spec.replicas") || !strings.Contains(err.Error(), "99999999999") {
 			t.Error(err)
 		}
@@ -140,7 +141,8 @@ func TestUpdates(t *testing.T) {
 		want        []string
 		wantWarning string
 	}{
-		"replicas":                      {change: []string{"replicas: 0", "replicas: 7"}},
+		"replicas":                      {change: []string{"replicas: 1", "replicas: 7"}},
+		"a set made without replicas":   {old: []string{"  replicas: 1\n", ""}, change: []string{"replicas: 1", "replicas: 2"}},
 		"a clique's replicas":           {change: []string{"replicas: 3", "replicas: 5"}, wantWarning: "that have not been scaled"},
 		"the role, in words":            {change: []string{"replicas: 3", "replicas: 3\n        roleName: frontend"}},
 		"the role":                      {change: []string{"replicas: 3", "replicas: 3\n        roleName: other"}, want: []string{"spec.template.cliques[0].spec.roleName", "immutable", "running pods have it"}},
@@ -171,7 +173,7 @@ func TestUpdates(t *testing.T) {
 		"a group's NVLink":              {change: []string{"      replicas: 2\n", "      replicas: 2\n      annotations: {grove.io/mnnvl-group: a}\n"}, want: []string{"spec.template.podCliqueScalingGroups[0].annotations[grove.io/mnnvl-group]", "immutable"}},
 		"all that is mutable": {change: []string{"spec:\n", "spec:\n  updateStrategy: {type: OnDelete}\n", "cliques:", "priorityClassName: high\n    terminationDelay: 1h\n    headlessServiceConfig: {publishNotReadyAddresses: false}\n    cliques:", "name: frontend", "name: frontend\n      labels: {a: b}\n      annotations: {a: b}", "replicas: 3", "replicas: 3\n        autoScalingConfig: {maxReplicas: 5}",
 			"      replicas: 2\n", "      replicas: 3\n      terminationDelay: 2h\n      scaleConfig: {maxReplicas: 5}\n"}},
-		"replicas of Training": {old: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n", "replicas: 0", "replicas: 2"}, want: []string{"spec.replicas", "Training"}},
+		"replicas of Training": {old: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n", "replicas: 1", "replicas: 2"}, want: []string{"spec.replicas", "Training"}},
 		"the template of Training": {old: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n", "image: none", "image: other"},
 			want: []string{"spec.template.cliques[0].spec.podSpec", "under either update strategy"}},
 		"the template of Training, OnDelete": {old: []string{"spec:\n", "spec:\n  workloadType: Training\n"}, change: []string{"spec:\n", "spec:\n  workloadType: Training\n  updateStrategy: {type: OnDelete}\n", "cliques:", "priorityClassName: high\n    cliques:"},

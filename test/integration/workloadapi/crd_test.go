@@ -57,7 +57,8 @@ func TestTheCRDsAlone(t *testing.T) {
 		job := u.typed("name: svc", "name: job", "spec:\n", "spec:\n  workloadType: Training\n")
 		u.create(job)
 		check(t, u.scale(job, 2), "spec.replicas", "replicas of a Training workload are fixed")
-		check(t, u.scale(job, 0))
+		check(t, u.scale(job, 0), "spec.replicas", "replicas of a Training workload are fixed")
+		check(t, u.scale(job, 1))
 	})
 	t.Run("limits of Training", func(t *testing.T) {
 		job := u.typed("name: svc", "name: limited", "spec:\n", "spec:\n  workloadType: Training\n")
@@ -110,7 +111,7 @@ func TestTheCRDsAlone(t *testing.T) {
 		"the start order":     {[]string{"cliques:", "cliqueStartupType: CliqueStartupTypeInOrder\n    cliques:"}, []string{"spec.template.cliqueStartupType", "immutable"}},
 		"what is the default": {[]string{"cliques:", "cliqueStartupType: CliqueStartupTypeAnyOrder\n    cliques:", "spec:\n", "spec:\n  workloadType: Inference\n"}, nil},
 		"the workload type":   {[]string{"spec:\n", "spec:\n  workloadType: Training\n"}, []string{"spec.workloadType", "immutable"}},
-		"replicas":            {[]string{"replicas: 0", "replicas: 5", "replicas: 3", "replicas: 5"}, nil},
+		"replicas":            {[]string{"replicas: 1", "replicas: 5", "replicas: 3", "replicas: 5"}, nil},
 	} {
 		t.Run("update of "+name, func(t *testing.T) {
 			const stay = "name: stays"

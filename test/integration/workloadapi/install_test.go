@@ -130,7 +130,7 @@ func TestInstallAndUninstall(t *testing.T) {
 	i.kubectl("apply -k ../../../manifests")
 	i.install(ctx)
 
-	pcs := i.typed("replicas: 0", "replicas: 1") // 3 frontends, and 2 replicas of a leader and 4 workers
+	pcs := i.typed() // 3 frontends, and 2 replicas of a leader and 4 workers
 	i.create(pcs)
 	before := i.pods(ctx, 13)
 
@@ -155,7 +155,7 @@ func TestInstallAndUninstall(t *testing.T) {
 		}
 	}
 
-	job := i.typed("replicas: 0", "replicas: 1")
+	job := i.typed()
 	job.Name, job.Spec.WorkloadType = "job", v1alpha1.WorkloadTypeTraining
 	job.Spec.Template.Cliques, job.Spec.Template.PodCliqueScalingGroupConfigs = job.Spec.Template.Cliques[:1], nil
 	i.create(job)

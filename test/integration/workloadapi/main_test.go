@@ -164,7 +164,7 @@ kind: PodCliqueSet
 metadata:
   name: svc
 spec:
-  replicas: 0
+  replicas: 1
   template:
     cliques:
     - name: frontend

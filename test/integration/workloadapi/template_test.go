@@ -61,7 +61,7 @@ func TestTemplateOfRunningPods(t *testing.T) {
 			u := newUser(t, cluster)
 			u.runs("svc")
 			set := func(strategy string, edit []string) *unstructured.Unstructured {
-				return u.read(service(append([]string{"replicas: 0", "replicas: 1", "spec:\n", "spec:\n" + strategy}, edit...)...))
+				return u.read(service(append([]string{"spec:\n", "spec:\n" + strategy}, edit...)...))
 			}
 			for before, old := range strategies {
 				for now, strategy := range strategies {
@@ -100,7 +100,7 @@ func TestTemplateOfRunningPods(t *testing.T) {
 func TestPodCliquesFollowTheTemplate(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, cluster)
-	pcs := u.typed("replicas: 0", "replicas: 1")
+	pcs := u.typed()
 	_, standalone, member := u.family(pcs)
 	u.runs(pcs.Name)
 
