@@ -246,6 +246,12 @@ func strip(obj any) (any, error) {
 
 func (g *Gangs) podHandler(logger klog.Logger) cache.ResourceEventHandler {
 	set := func(obj any) { g.apply(logger, g.registry.SetPod(obj.(*corev1.Pod), g.clock.Now())) }
+	add := func(obj any) {
+		set(obj)
+		if pod := obj.(*corev1.Pod); g.handles[pod.Spec.SchedulerName] != nil {
+			g.reporter.AddPod(pod)
+		}
+	}
 	remove := func(obj any) {
 		if uid, pod, ok := deleted(obj); ok {
 			if pod.Spec.NodeName != "" && !isMember(pod) {
@@ -255,10 +261,12 @@ func (g *Gangs) podHandler(logger klog.Logger) cache.ResourceEventHandler {
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: set,
+		AddFunc: add,
 		UpdateFunc: func(oldObj, obj any) {
 			if recreated(oldObj, obj) {
 				remove(oldObj)
+				add(obj)
+				return
 			}
 			set(obj)
 		},

@@ -164,18 +164,6 @@ func controlledBy(o podgroup.Owner, object metav1.Object) podgroup.Owner {
 	return o
 }
 
-// otherKeys are the labels and annotations in which pods name their group for other gang schedulers, or by mistake.
-var otherKeys = []struct {
-	label bool
-	key   string
-}{
-	{true, v2alpha2.PodGroupAnnotation},
-	{false, "kai.scheduler/pod-group-name"}, {true, "kai.scheduler/pod-group-name"},
-	{true, "scheduling.x-k8s.io/pod-group"}, {true, "pod-group.scheduling.sigs.k8s.io"},
-	{false, "scheduling.k8s.io/group-name"}, {false, "scheduling.volcano.sh/group-name"},
-	{false, "gang.scheduling.koordinator.sh/name"},
-}
-
 // claims returns, by PodGroup, the objects that name it in another way. It visits the pods of the namespace.
 func (m *makers) claims(ctx context.Context, namespace string, now time.Time) map[string][]claim {
 	m.mu.Lock()
@@ -228,16 +216,10 @@ func findClaims(pods []*corev1.Pod, jobNames func(name string, uid types.UID) st
 		if pod.Annotations[v2alpha2.PodGroupAnnotation] != "" || pod.DeletionTimestamp != nil {
 			continue
 		}
-		named := false
-		for _, k := range otherKeys {
-			from, where := pod.Annotations, "annotation "
-			if k.label {
-				from, where = pod.Labels, "label "
-			}
-			if group := from[k.key]; group != "" && !named {
-				named = true
-				add(place{group, "Pod", where + k.key}, pod.Name, pod)
-			}
+		group, where := podgroup.GangNamedOtherwise(pod)
+		named := group != ""
+		if named {
+			add(place{group, "Pod", where}, pod.Name, pod)
 		}
 		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && ref.Kind == "Job" && strings.HasPrefix(ref.APIVersion, batchv1.GroupName+"/") && !named && !asked[ref.UID] && len(asked) < maxReads {
 			asked[ref.UID] = true

@@ -73,6 +73,7 @@ type Reporter struct {
 	clock    clock.WithTicker
 	statuses *statuses
 	pods     *gatedPods
+	ignored  *ignoredKeys
 
 	mu     sync.Mutex
 	marked sets.Set[gangstate.Key] // guarded by mu
@@ -86,6 +87,7 @@ func New(o Options) *Reporter {
 		clock:    o.Clock,
 		statuses: newStatuses(o),
 		pods:     newGatedPods(o),
+		ignored:  newIgnoredKeys(o),
 		marked:   sets.New[gangstate.Key](),
 		signal:   make(chan struct{}, 1),
 	}
@@ -106,6 +108,10 @@ func (r *Reporter) Mark(keys ...gangstate.Key) {
 	}
 }
 
+// AddPod examines a new pod of this scheduler for labels and annotations that have no effect. It makes no request, so it
+// may be called anywhere, including before Run.
+func (r *Reporter) AddPod(pod *corev1.Pod) { r.ignored.add(pod) }
+
 // Run writes until ctx ends. It begins with a check of every gang, so no mark of another process is missed. Until the
 // registry has seen all existing objects (Synced) there are no facts, and nothing is written.
 func (r *Reporter) Run(ctx context.Context) {
@@ -114,6 +120,7 @@ func (r *Reporter) Run(ctx context.Context) {
 		running.Go(func() { work(ctx, r.statuses.queue, r.statuses.sync) })
 		running.Go(func() { work(ctx, r.pods.queue, r.pods.sync) })
 	}
+	running.Go(func() { r.ignored.run(ctx) })
 	look := r.clock.NewTicker(lookInterval)
 	defer look.Stop()
 	r.Mark(r.registry.Keys()...)

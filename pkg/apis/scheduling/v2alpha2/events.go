@@ -52,6 +52,11 @@ const (
 	// that created it, names the PodGroup in a place where the name has no
 	// effect.
 	EventPodGroupNotNamed = "PodGroupNotNamed"
+	// EventIgnoredKeys: pods of this scheduler have labels or annotations of
+	// other schedulers, which have no effect, or a misspelled annotation
+	// pod-group-name. There is one event for each controller of such pods, or
+	// for the pod if it has none.
+	EventIgnoredKeys = "IgnoredKeys"
 	// EventSubGroupNotFound: the pod does not name a leaf of its PodGroup.
 	// There is one event for all pods with the same cause, on the first of
 	// them.

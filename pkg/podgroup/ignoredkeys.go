@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podgroup
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/message"
+)
+
+// otherKey is a label or annotation of pods that another scheduler or controller obeys, and Muster does not.
+type otherKey struct {
+	label bool // false: an annotation
+	key   string
+	pods  concern
+	// effect says what happens to such pods, and what to write instead.
+	effect string
+}
+
+// concern says which pods with a key are told about it.
+type concern int
+
+const (
+	// namesGang: those that are in no gang. The value is the name of the gang, which is harmless on a pod that names
+	// its PodGroup as Muster reads it.
+	namesGang concern = iota
+	// ofGang: those that are in a gang.
+	ofGang
+	// allPods: all of them.
+	allPods
+)
+
+const (
+	nameThePodGroup         = "without annotation " + v2alpha2.PodGroupAnnotation + " each pod starts alone: write a PodGroup, and name it by this annotation"
+	noQueues                = "Muster has no queues: limit namespaces with a ResourceQuota, or admit the workload with Kueue"
+	noGPUShares             = "the pod gets no GPU by it: request whole GPUs, or a resource that the device plugin offers for shares"
+	useAffinity             = "the pods are placed without it: use required pod affinity with the topology key"
+	jobSetExclusiveTopology = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+	jobSetNodeSelector      = "alpha.jobset.sigs.k8s.io/node-selector"
+
+	leaderDeadlock = "workers are made only when their leader is bound, and a gang starts only when all its pods exist: remove it, and use required pod affinity with the topology key"
+)
+
+// otherKeys are listed in docs/workloads.md; a test compares the two.
+var otherKeys = []otherKey{
+	{true, v2alpha2.PodGroupAnnotation, namesGang, "a label names no PodGroup: make it an annotation"},
+	{false, "kai.scheduler/pod-group-name", namesGang, "the annotation that names a PodGroup is " + v2alpha2.PodGroupAnnotation},
+	{true, "kai.scheduler/pod-group-name", namesGang, "the annotation that names a PodGroup is " + v2alpha2.PodGroupAnnotation},
+	{true, "scheduling.x-k8s.io/pod-group", namesGang, nameThePodGroup},
+	{true, "pod-group.scheduling.sigs.k8s.io", namesGang, nameThePodGroup},
+	{true, "pod-group.scheduling.sigs.k8s.io/name", namesGang, nameThePodGroup},
+	{false, "scheduling.k8s.io/group-name", namesGang, nameThePodGroup},
+	{false, "scheduling.volcano.sh/group-name", namesGang, nameThePodGroup},
+	{false, "gang.scheduling.koordinator.sh/name", namesGang, nameThePodGroup},
+	{true, "kueue.x-k8s.io/pod-group-name", namesGang, "Kueue admits the pods together, but " + nameThePodGroup},
+	{false, v2alpha2.SubGroupLabel, allPods, "an annotation names no sub-group: make it a label"},
+	{false, "gpu-fraction", allPods, noGPUShares},
+	{false, "gpu-memory", allPods, noGPUShares},
+	{true, "kai.scheduler/queue", allPods, noQueues},
+	{true, "runai/queue", allPods, noQueues},
+	{false, "scheduling.volcano.sh/queue-name", allPods, noQueues},
+	{false, "kai.scheduler/topology", allPods, useAffinity},
+	{false, "kai.scheduler/topology-required-placement", allPods, useAffinity},
+	{false, "kai.scheduler/topology-preferred-placement", allPods, useAffinity},
+	{false, jobSetExclusiveTopology, ofGang, leaderDeadlock},
+	{false, "leaderworkerset.sigs.k8s.io/exclusive-topology", ofGang, leaderDeadlock},
+}
+
+// schedulingGroup is the field of pods by which Kubernetes' own gang scheduling names a gang.
+const schedulingGroup = "spec.schedulingGroup.podGroupName"
+
+func (k otherKey) where() string {
+	if k.label {
+		return "label " + k.key
+	}
+	return "annotation " + k.key
+}
+
+func (k otherKey) concerns(inGang bool) bool {
+	switch k.pods {
+	case namesGang:
+		return !inGang
+	case ofGang:
+		return inGang
+	}
+	return true
+}
+
+// in returns the pod's value of the key, "" if it has none.
+func (k otherKey) in(pod *corev1.Pod) string {
+	if k.label {
+		return pod.Labels[k.key]
+	}
+	return pod.Annotations[k.key]
+}
+
+// GangNamedOtherwise returns the gang that the pod names for another scheduler, or for Muster in the wrong place, and
+// where. group "": the pod names none.
+func GangNamedOtherwise(pod *corev1.Pod) (group, where string) {
+	for _, k := range otherKeys {
+		if group := k.in(pod); k.pods == namesGang && group != "" {
+			return group, k.where()
+		}
+	}
+	return "", ""
+}
+
+// IgnoredKeys describes the labels and annotations of a pod of this scheduler that have no effect, although the pod
+// needs what they ask for: those of other schedulers, and those that look like a misspelled name of a PodGroup. "":
+// there are none.
+func IgnoredKeys(pod *corev1.Pod) string {
+	if pod.Annotations[jobSetNodeSelector] != "" {
+		// With this strategy JobSet makes all pods at once, with a node selector, which Muster obeys.
+		pod = pod.DeepCopy()
+		delete(pod.Annotations, jobSetExclusiveTopology)
+	}
+	inGang := pod.Annotations[v2alpha2.PodGroupAnnotation] != ""
+	var wheres, effects []string // effects[i] belongs to wheres[i]
+	for _, k := range otherKeys {
+		if k.in(pod) != "" && k.concerns(inGang) {
+			wheres, effects = append(wheres, k.where()), append(effects, k.effect)
+		}
+	}
+	if !inGang {
+		if g := pod.Spec.SchedulingGroup; g != nil {
+			wheres, effects = append(wheres, schedulingGroup), append(effects, nameThePodGroup)
+		}
+		for kind, keys := range map[string]map[string]string{"label": pod.Labels, "annotation": pod.Annotations} {
+			for key := range keys {
+				if isMisspelled(key) {
+					wheres = append(wheres, kind+" "+message.Truncate(key, maxShown))
+					effects = append(effects, "the annotation that names a PodGroup is "+v2alpha2.PodGroupAnnotation)
+				}
+			}
+		}
+	}
+	byEffect := map[string][]string{}
+	for i, effect := range effects {
+		byEffect[effect] = append(byEffect[effect], wheres[i])
+	}
+	parts := make([]string, 0, len(byEffect))
+	for effect, found := range byEffect {
+		slices.Sort(found)
+		parts = append(parts, message.List(found, maxShownKeys, len(found), ", ")+": "+effect)
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, "; ")
+}
+
+// maxShownKeys is the maximum number of keys in a clause of a message.
+const maxShownKeys = 4
+
+// isMisspelled reports whether a key without a prefix looks like the annotation that names a PodGroup, written
+// otherwise: with other separators or letters in upper case, without "name", or with one wrong, missing or additional
+// letter.
+func isMisspelled(key string) bool {
+	if key == v2alpha2.PodGroupAnnotation || len(key) < len("podgroup") || len(key) > len(v2alpha2.PodGroupAnnotation)+1 {
+		return false
+	}
+	plain := strings.ToLower(separators.Replace(key))
+	return plain == "podgroup" || isOneEditAway(plain, "podgroupname")
+}
+
+var separators = strings.NewReplacer("-", "", "_", "", ".", "")
+
+// isOneEditAway reports whether at most one letter must be replaced, inserted or removed to make a from b.
+func isOneEditAway(a, b string) bool {
+	start := 0
+	for start < min(len(a), len(b)) && a[start] == b[start] {
+		start++
+	}
+	a, b = a[start:], b[start:]
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return len(a) <= 1 && len(b) <= 1
+}
