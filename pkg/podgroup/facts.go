@@ -40,6 +40,10 @@ type Facts struct {
 	// WaitingSince is the time since which the existing pods can satisfy the tree of a gang that is not admitted;
 	// zero: they cannot, or the gang is admitted.
 	WaitingSince time.Time
+	// Ahead is the number of gangs of the same priority that are tried before this one, as of a while ago; FirstAhead is the
+	// name of the first of them that is in its namespace, "" if none is.
+	Ahead      int
+	FirstAhead string
 	// Pods is the number of pods that name the PodGroup, in any state.
 	Pods int
 	// NotOurs: there are pods, and all of them name another scheduler, none the stock scheduler, which is the default

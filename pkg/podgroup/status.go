@@ -150,6 +150,7 @@ func judge(f Facts) assessment {
 		v.phase = v2alpha2.PodGroupWaiting
 	}
 	v.reason, v.message = blocked(f)
+	v.message += ahead(f, v.reason)
 	if f.Leaving > 0 {
 		v.message += fmt.Sprintf("; %s being deleted", message.Count(f.Leaving, "bound pod"))
 	}
@@ -216,6 +217,22 @@ func blocked(f Facts) (v2alpha2.Reason, string) {
 	default:
 		return v2alpha2.ReasonBehindInQueue, fmt.Sprintf("needs %s, they exist; waits for its turn", message.Count(minimum, "pod"))
 	}
+}
+
+// turns contains the reasons for which it matters which gangs are tried first.
+var turns = sets.New(v2alpha2.ReasonBehindInQueue, v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonFragmented)
+
+// ahead describes the gangs that are tried before this one. Gangs of other namespaces are not named: their names are not
+// this user's business.
+func ahead(f Facts, reason v2alpha2.Reason) string {
+	if f.Ahead == 0 || !turns.Has(reason) {
+		return ""
+	}
+	text := fmt.Sprintf("; %s of its priority %s ahead of it", message.Count(f.Ahead, "gang"), message.Plural(f.Ahead, "is", "are"))
+	if f.FirstAhead != "" {
+		text += ", in this namespace first " + message.Truncate(f.FirstAhead, maxShown)
+	}
+	return text
 }
 
 // satisfiedSummary describes the bound pods and the surplus of a satisfied gang.

@@ -208,6 +208,35 @@ func TestStatus(t *testing.T) {
 					"needs 8 pods, they exist; waits for its turn")),
 			},
 		},
+		"behind others": {
+			group: flat().Obj(),
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Ahead: 2, FirstAhead: "train-a"},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonBehindInQueue,
+				Summary: "0/8 pods bound; needs 8 pods, they exist; waits for its turn; 2 gangs of its priority are ahead of it, in this namespace first train-a",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonBehindInQueue), unsatisfied(v2alpha2.ReasonBehindInQueue,
+					"needs 8 pods, they exist; waits for its turn; 2 gangs of its priority are ahead of it, in this namespace first train-a")),
+			},
+		},
+		"behind one of another namespace": {
+			group: flat().Obj(),
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Ahead: 1, Refused: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "needs 8"}},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonInsufficientGPUs,
+				Summary: "0/8 pods bound; needs 8; 1 gang of its priority is ahead of it",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonInsufficientGPUs), unsatisfied(v2alpha2.ReasonInsufficientGPUs,
+					"needs 8; 1 gang of its priority is ahead of it")),
+			},
+		},
+		"too large: whoever is ahead": {
+			group: flat().Obj(),
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Ahead: 1, Refused: Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "needs 8"}},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonTooLarge,
+				Summary:    "0/8 pods bound; needs 8",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonTooLarge), unsatisfied(v2alpha2.ReasonTooLarge, "needs 8")),
+			},
+		},
 		"and of a gang that runs": {
 			group: flat().Obj(),
 			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 8}, Admitted: true, NoSuchClass: "lost"},

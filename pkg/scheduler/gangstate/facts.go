@@ -182,6 +182,10 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 	if !g.admitted && g.tree != nil {
 		f.WaitingSince = g.completeAt
 	}
+	if g.waitsInLine() {
+		p := r.line.places[g]
+		f.Ahead, f.FirstAhead = p.ahead, p.first
+	}
 	switch {
 	case g.unitsTried && (g.refusedAt.IsZero() || g.task == SurplusSingle):
 		f.Refused, f.RefusedSurplus = g.unitRefusal, true

@@ -114,6 +114,7 @@ type Registry struct {
 
 	index   indices
 	waiting waitList
+	line    line
 
 	entered func(from, to Phase) // called by enterPhase; nil except in tests
 

@@ -46,6 +46,7 @@ func (r *Registry) Tick(now time.Time) Effects {
 		e.add(r.fire(g, now))
 		r.reindex(g)
 	}
+	e.Dirty = append(e.Dirty, r.lineUp(now)...)
 	return r.leave(e)
 }
 

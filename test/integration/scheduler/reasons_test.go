@@ -59,6 +59,9 @@ func TestWhyAGangWaitsAlthoughGPUsAreFree(t *testing.T) {
 
 	c.createGang("fragmented", 3, 4)
 	c.untilSays("fragmented", v2alpha2.ReasonFragmented, "the gang needs 4 nvidia.com/gpu on one node for each of 3 pods; 15 are free, at most 3 on one node")
+	c.createGang("behind", 3, 4)
+	c.untilSays("behind", v2alpha2.ReasonFragmented, "; 1 gang of its priority is ahead of it, in this namespace first fragmented")
+	c.deleteGang("behind")
 	c.deleteGang("fragmented")
 
 	c.apply(c.group("pinned").MinMember(2).Priority(high))
@@ -123,5 +126,6 @@ func TestWhoShouldMakeThePods(t *testing.T) {
 	c.untilSays("few", v2alpha2.ReasonWaitingForPods, "needs 4 pods, 2 exist", "Job few has the 2 pods it is to have: set its parallelism", "to 4")
 	c.untilSays("nobody", v2alpha2.ReasonWaitingForPods, "needs 1 pod, 0 exist", "pod stray names it by label pod-group-name: make it annotation pod-group-name")
 	c.untilTold("Pod", "stray", "PodGroupNotNamed", "PodGroup nobody has no pods")
+	c.untilTold("Pod", "stray", "IgnoredKeys", "label pod-group-name: a label names no PodGroup: make it an annotation")
 	c.stillSchedules()
 }
