@@ -22,7 +22,7 @@ const intro = `<!-- Written by "make docs" from the constants in pkg/apis. Do no
 
 # Events and conditions
 
-Every condition type, every reason of a condition and every reason of an event that Muster writes. Reasons do not change
+Every condition type, every reason of a condition and every reason of an event that Muster adds to those of kube-scheduler. Reasons do not change
 between releases without a note in the changelog; messages may change at any time.
 
 ` + "```" + `

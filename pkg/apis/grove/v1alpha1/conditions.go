@@ -12,14 +12,15 @@ const (
 
 	// ConditionMinAvailableBreached, on a PodClique and a
 	// PodCliqueScalingGroup: the object was available once and is now below its
-	// minimum.
+	// minimum. Of a PodClique of a Training workload also: a pod has failed without
+	// which it cannot reach its minimum.
 	ConditionMinAvailableBreached = "MinAvailableBreached"
 
 	// ConditionPodCliqueScheduled, on a PodClique: minAvailable pods are bound.
 	ConditionPodCliqueScheduled = "PodCliqueScheduled"
 
-	// ConditionProgressing, on all three kinds, Inference only: an update
-	// replaces pods. The message describes the state of the update and what it
+	// ConditionProgressing, on all three kinds but PodCliques of a scaling
+	// group, Inference only: an update replaces pods. The message describes the state of the update and what it
 	// waits for. On a PodCliqueSet it is False when no pod or replica will be
 	// replaced until somebody acts: the update is complete, paused, at its
 	// partition, or left to deletions. kubectl wait

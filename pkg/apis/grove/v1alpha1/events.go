@@ -8,7 +8,8 @@ package v1alpha1
 const (
 	// EventScaledIn, Normal, on a PodClique: pods were deleted because there were more than spec.replicas.
 	EventScaledIn = "ScaledIn"
-	// EventPodEnded, Normal, on a PodClique: pods that failed or succeeded were deleted, to be replaced under the same index.
+	// EventPodEnded, Normal, on a PodClique: pods that failed or succeeded were deleted, to be replaced under the same
+	// index. It is a Warning if a pod of a Training workload failed too often and is not replaced.
 	EventPodEnded = "PodEnded"
 	// EventPodLost, Warning, on a PodClique: pods on unreachable nodes were replaced after their grace period.
 	EventPodLost = "PodLost"
@@ -34,7 +35,8 @@ const (
 	// EventReplicaUpdated, Normal, on a PodCliqueSet: a replica has been updated to the current template, and is
 	// available.
 	EventReplicaUpdated = "ReplicaUpdated"
-	// EventUpdateCompleted, Normal, on a PodCliqueSet: all replicas have been updated to the current template.
+	// EventUpdateCompleted, Normal, on a PodCliqueSet: all replicas have been updated to the current template, or the
+	// strategy was changed to OnDelete, which ends the update. The note says which.
 	EventUpdateCompleted = "UpdateCompleted"
 	// EventUpdateStalled, Warning, on a PodCliqueSet: an update has made no progress for longer than
 	// --stalled-update-after.

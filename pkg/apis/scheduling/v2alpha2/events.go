@@ -12,7 +12,8 @@ const (
 	EventGangBlocked = "GangBlocked"
 	// EventGangInvalid: the spec is not valid, or members name no leaf of it.
 	EventGangInvalid = "GangInvalid"
-	// EventGangAdmitted: the minimum was bound for the first time.
+	// EventGangAdmitted: the minimum was bound, for the first time or after no pod
+	// of the gang was left.
 	EventGangAdmitted = "GangAdmitted"
 	// EventGangBelowMinimum: an admitted gang lost pods of its minimum.
 	EventGangBelowMinimum = "GangBelowMinimum"
@@ -52,10 +53,10 @@ const (
 	// that created it, names the PodGroup in a place where the name has no
 	// effect.
 	EventPodGroupNotNamed = "PodGroupNotNamed"
-	// EventIgnoredKeys: pods of this scheduler have labels or annotations of
-	// other schedulers, which have no effect, or a misspelled annotation
-	// pod-group-name. There is one event for each controller of such pods, or
-	// for the pod if it has none.
+	// EventIgnoredKeys: pods of this scheduler have labels, annotations or the
+	// field spec.schedulingGroup of other schedulers, which have no effect, or a
+	// misspelled annotation pod-group-name. There is one event for each
+	// controller of such pods, or for the pod if it has none.
 	EventIgnoredKeys = "IgnoredKeys"
 	// EventSubGroupNotFound: the pod does not name a leaf of its PodGroup.
 	// There is one event for all pods with the same cause, on the first of

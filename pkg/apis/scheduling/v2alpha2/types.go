@@ -358,46 +358,53 @@ type Reason string
 // Reasons of conditions that are False. If several apply, the first in this
 // order is shown.
 const (
-	// ReasonInvalid: the spec is not valid, or members name no leaf of it.
+	// ReasonInvalid: the spec is not valid, or members name no leaf of it that
+	// would make up for all missing ones.
 	ReasonInvalid Reason = "Invalid"
 	// ReasonWaitingForPods: fewer pods exist than the minimum needs.
 	ReasonWaitingForPods Reason = "WaitingForPods"
 	// ReasonOtherScheduler: pods exist, but their schedulerName is that of
 	// another scheduler. The message contains the name to set.
 	ReasonOtherScheduler Reason = "OtherScheduler"
-	// ReasonGated: pods exist but have scheduling gates.
+	// ReasonGated: pods exist but have scheduling gates, or a plugin keeps them
+	// from the scheduling queue, as DynamicResources does until a ResourceClaim
+	// exists. It comes before OtherScheduler if it is the only cause for enough
+	// of the pods.
 	ReasonGated Reason = "Gated"
-	// ReasonBehindInQueue: other gangs are tried first.
-	ReasonBehindInQueue Reason = "BehindInQueue"
+	// ReasonBinding: a plan for the whole minimum is being bound.
+	ReasonBinding Reason = "Binding"
 	// ReasonClaimsNotReady: a claim that a member uses does not exist, or
 	// cannot be used yet. The message contains that of the responsible plugin.
 	ReasonClaimsNotReady Reason = "ClaimsNotReady"
-	// ReasonNoNodeMatches: no node can ever run a member, because of selectors
-	// or affinity, or because of a resource that no node offers.
+	// ReasonNoNodeMatches: no node can ever run a member that the minimum needs,
+	// because of selectors or affinity, or because of a resource that no node
+	// offers.
 	ReasonNoNodeMatches Reason = "NoNodeMatches"
 	// ReasonTooLarge: the minimum would not fit the cluster if it were empty.
 	ReasonTooLarge Reason = "TooLarge"
-	// ReasonNodesUnavailable: the minimum would fit if nodes were not cordoned,
-	// not ready or tainted. The message contains their number and the action to
-	// take.
+	// ReasonNodesUnavailable: nodes are cordoned, not ready or tainted. The minimum
+	// would fit with the room that is free on them, or it would not fit without
+	// them even if all other nodes were empty. The message contains their number
+	// and the action to take.
 	ReasonNodesUnavailable Reason = "NodesUnavailable"
 	// ReasonInsufficientGPUs: not enough of an extended resource, such as
-	// nvidia.com/gpu, is free in total.
+	// nvidia.com/gpu, is free in total on the nodes that the pods, or some of them,
+	// may use.
 	ReasonInsufficientGPUs Reason = "InsufficientGPUs"
-	// ReasonInsufficientResources: not enough of another resource, such as cpu
-	// or memory, is free in total. The message names the resource.
+	// ReasonInsufficientResources: the same of another resource, such as cpu or
+	// memory. The message names the resource.
 	ReasonInsufficientResources Reason = "InsufficientResources"
 	// ReasonFragmented: enough is free in total, but not in pieces of the size of a
 	// pod, or on nodes that other rules exclude, such as affinity between pods. The
 	// message contains the sizes, or the rules.
 	ReasonFragmented Reason = "Fragmented"
-	// ReasonBackingOff: an attempt failed, and the gang waits for the next one.
-	ReasonBackingOff Reason = "BackingOff"
-	// ReasonBinding: a plan for the whole minimum is being bound.
-	ReasonBinding Reason = "Binding"
 	// ReasonSchedulerError: an error inside the scheduler, of the API server or of
 	// an HTTP extender.
 	ReasonSchedulerError Reason = "SchedulerError"
+	// ReasonBackingOff: an attempt failed, and the gang waits for the next one.
+	ReasonBackingOff Reason = "BackingOff"
+	// ReasonBehindInQueue: other gangs are tried first.
+	ReasonBehindInQueue Reason = "BehindInQueue"
 )
 
 // Reasons of conditions that are True.
