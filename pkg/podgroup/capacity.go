@@ -21,6 +21,9 @@ type Capacities interface {
 	ResourceCapacity(class int) ResourceCapacity
 	// HeldByLower returns how much of the resource pods hold on these nodes whose priority is lower than the gang's.
 	HeldByLower(class int, resource corev1.ResourceName) int64
+	// Inventory returns a copy of the nodes. nil: there is none, and the reasons of gangs with several classes rest on the
+	// numbers of each class alone.
+	Inventory() *Inventory
 }
 
 // ResourceCapacity is the amount of a resource on the nodes that a class may use. The resource is the main resource
@@ -225,10 +228,15 @@ func (r ResourceCapacity) freeText(free, lower int64) string {
 	if r.Elsewhere > 0 && r.Selection != "" {
 		text += fmt.Sprintf(" on the nodes that they may use (%d of %d: %s)", r.Offering, r.Offering+r.Elsewhere, r.Selection)
 	}
-	if lower > 0 {
-		text += fmt.Sprintf("; pods of lower priority hold %s, which are not preempted for a gang: wait for them or delete them", message.Quantity(r.Resource, lower))
+	return text + lowerText(r.Resource, lower)
+}
+
+// lowerText describes what pods of lower priority hold. "": nothing.
+func lowerText(resource corev1.ResourceName, lower int64) string {
+	if lower == 0 {
+		return ""
 	}
-	return text
+	return fmt.Sprintf("; pods of lower priority hold %s, which are not preempted for a gang: wait for them or delete them", message.Quantity(resource, lower))
 }
 
 // piecesText describes why free room does not hold this many pods, although it is enough in all: "needs 4

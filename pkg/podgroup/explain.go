@@ -23,10 +23,10 @@ import (
 func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) Refusal {
 	known := &knownCapacities{Capacities: world, seen: map[int]ResourceCapacity{}}
 	blocked := blocking(short.Leaves)
+	reason, text, reported := judgeMinimum(p, blocked, known)
 	var parts []string
-	first, reported := hopeless(p.Tree, blocked, known)
-	if first != "" {
-		parts = append(parts, first)
+	if text != "" {
+		parts = append(parts, text)
 	}
 	for i, g := range short.Groups {
 		if i == 0 {
@@ -52,44 +52,61 @@ func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) 
 	case !short.Exhausted:
 		parts = append(parts, fmt.Sprintf("the search ended after %s", message.Count(short.Attempts, "attempt")))
 	}
-	reason := dominant(blocked, known)
-	if first == "" && reason != v2alpha2.ReasonWaitingForPods {
-		// Each leaf alone may have enough room while all of them together do not.
-		if whole, text := judgeWhole(p, known); whole != "" {
-			parts = append([]string{text}, parts...)
-			if severity(whole) < severity(reason) {
-				reason = whole
+	return Refusal{Reason: reason, Message: message.Shorten(strings.Join(parts, "; "), message.MaxCondition)}
+}
+
+// judgeMinimum returns the dominant reason, and the text about it that comes first; reported is the part of the text that
+// contains the reasons of the nodes.
+func judgeMinimum(p placement.Problem, blocked []placement.LeafShortfall, known *knownCapacities) (reason v2alpha2.Reason, text, reported string) {
+	if reason = dominant(blocked, known); reason == v2alpha2.ReasonWaitingForPods {
+		return reason, "", ""
+	}
+	ofLeaf, text, reported := hopeless(p.Tree, blocked, known)
+	if len(classesOf(p)) > 1 {
+		if v := known.Inventory(); v != nil {
+			exact, whole := judgeTogether(p, blocked, known, v)
+			if text != "" && exact == ofLeaf {
+				return exact, text, reported
 			}
-		} else if text := pieces(p.Tree, blocked, known); text != "" {
-			parts = append([]string{text}, parts...)
+			return exact, whole, ""
 		}
 	}
-	return Refusal{Reason: reason, Message: message.Shorten(strings.Join(parts, "; "), message.MaxCondition)}
+	if text != "" {
+		return reason, text, reported
+	}
+	// Each leaf alone may have enough room while all of them together do not.
+	if whole, text := judgeWhole(p, known); whole != "" {
+		if severity(whole) < severity(reason) {
+			reason = whole
+		}
+		return reason, text, ""
+	}
+	return reason, pieces(p.Tree, blocked, known), ""
 }
 
 // hopeless describes a leaf whose pods would not fit even if more of the existing nodes were free: they are refused
 // regardless of the nodes, no node matches them, or one pod requests more than the largest node has. This comes
 // first, with the action that would help, because the list of groups may be long. reported is the part of the text that
-// contains the reasons of the nodes. "": there is no such leaf.
-func hopeless(tree *gang.Tree, leaves []placement.LeafShortfall, world Capacities) (text, reported string) {
+// contains the reasons of the nodes, and reason that of the leaf. "": there is no such leaf.
+func hopeless(tree *gang.Tree, leaves []placement.LeafShortfall, world Capacities) (reason v2alpha2.Reason, text, reported string) {
 	worst := len(reasonsBySeverity)
 	for _, l := range leaves {
 		if l.Refusal == nil {
 			continue
 		}
 		where, r := pathOf(tree, l.Leaf), world.ResourceCapacity(l.Class)
-		reason := r.reasonFor(1)
-		if severity(reason) >= worst {
+		of := r.reasonFor(1)
+		if severity(of) >= worst {
 			continue
 		}
 		said := nodesSay(l.Refusal)
-		switch t := r.hopeless(reason, "the pods of "+where); {
+		switch t := r.hopeless(of, "the pods of "+where); {
 		case t != "":
 			text, reported = t, ""
 			if r.Refused != "" {
 				reported = said
 			}
-		case reason == v2alpha2.ReasonNoNodeMatches:
+		case of == v2alpha2.ReasonNoNodeMatches:
 			text, reported = "no node matches a pod of "+where, said
 			if said != "" {
 				text += ": " + said
@@ -100,9 +117,9 @@ func hopeless(tree *gang.Tree, leaves []placement.LeafShortfall, world Capacitie
 		default:
 			continue
 		}
-		worst = severity(reason)
+		worst, reason = severity(of), of
 	}
-	return text, reported
+	return reason, text, reported
 }
 
 // judgeWhole checks whether the pods that the minimum lacks request more of a resource than is free, for any choice
@@ -132,7 +149,12 @@ func judgeWhole(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, s
 				free, total = max(free, r.Free), max(total, r.Total)
 			}
 		}
-		asked := leastAsked(p.Tree.Root(), p, name, room)
+		asked := leastAsked(p.Tree.Root(), p, func(class int) int64 {
+			if r := room(class); r.Resource == name {
+				return r.PerPod
+			}
+			return 0
+		})
 		what := fmt.Sprintf("the gang needs %s %s for %s", message.Quantity(name, asked.amount), name, message.Count(asked.pods, "pod"))
 		closed := known.mostUnavailable(name)
 		opened := closed.withUnavailable()
@@ -213,22 +235,22 @@ type asked struct {
 }
 
 // leastAsked returns the minimum amount of a resource that a group still requests until it is satisfied: that of the
-// children that lack no pods and request the least.
-func leastAsked(g *gang.Group, p placement.Problem, name corev1.ResourceName, room func(class int) ResourceCapacity) asked {
+// children that lack no pods and request the least. request is the amount that a pod of a class requests.
+func leastAsked(g *gang.Group, p placement.Problem, request func(class int) int64) asked {
 	var each []asked
 	take := g.Min()
 	if g.IsLeaf() {
 		take -= p.Have[g.Name()]
 		for _, pod := range p.Pods[g.Name()] {
 			one := asked{}
-			if r := room(pod.Class); r.Resource == name && r.PerPod > 0 {
-				one = asked{amount: r.PerPod, pods: 1}
+			if amount := request(pod.Class); amount > 0 {
+				one = asked{amount: amount, pods: 1}
 			}
 			each = append(each, one)
 		}
 	}
 	for _, child := range g.Children() {
-		each = append(each, leastAsked(child, p, name, room))
+		each = append(each, leastAsked(child, p, request))
 	}
 	slices.SortStableFunc(each, func(a, b asked) int {
 		return cmp.Or(cmp.Compare(a.missing, b.missing), cmp.Compare(a.amount, b.amount))

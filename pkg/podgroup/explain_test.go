@@ -22,6 +22,8 @@ func (f fakeCapacities) ResourceCapacity(class int) ResourceCapacity { return f[
 
 func (f fakeCapacities) HeldByLower(int, corev1.ResourceName) int64 { return 0 }
 
+func (f fakeCapacities) Inventory() *Inventory { return nil }
+
 // withLower are capacities of nodes on which pods of lower priority hold an amount.
 type withLower struct {
 	fakeCapacities

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
@@ -382,8 +383,8 @@ func BenchmarkDevices(b *testing.B) {
 	}
 }
 
-// BenchmarkExplain measures the numbers of a refusal on 5,000 nodes with eight pods each: those of the nodes, and what pods of
-// lower priority hold.
+// BenchmarkExplain measures the numbers of a refusal on 5,000 nodes with eight pods each: those of the nodes, what pods of
+// lower priority hold, and the reason of 100 leaders with workers, for which the nodes are imagined empty.
 func BenchmarkExplain(b *testing.B) {
 	c := newCluster(b)
 	for i := range 5000 {
@@ -405,6 +406,31 @@ func BenchmarkExplain(b *testing.B) {
 	b.Run("lower priority", func(b *testing.B) {
 		for b.Loop() {
 			w.HeldByLower(0, "nvidia.com/gpu")
+		}
+	})
+	var groups []gang.Node
+	problem := placement.Problem{Pods: map[string][]placement.Pod{}}
+	for i := range 100 {
+		for class, pods := range []int32{1, 7} {
+			name := fmt.Sprintf("%d-%d", i, class)
+			groups = append(groups, gang.Node{Name: name, MinMember: &pods})
+			for range pods {
+				problem.Pods[name] = append(problem.Pods[name], placement.Pod{Class: class})
+			}
+		}
+	}
+	var err error
+	if problem.Tree, err = gang.Build(gang.Node{MinSubGroup: ptr.To(int32(180))}, groups); err != nil {
+		b.Fatal(err)
+	}
+	w = c.world(classPod("leader").GPUs(1).CPU("8").Obj(), classPod("worker").GPUs(8).CPU("8").Obj())
+	_, short := placement.Minimum(problem, w, placement.Budget{})
+	if short == nil {
+		b.Fatal("the gang fits")
+	}
+	b.Run("two classes", func(b *testing.B) {
+		for b.Loop() {
+			podgroup.Explain(problem, w, short)
 		}
 	})
 }

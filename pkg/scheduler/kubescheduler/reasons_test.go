@@ -3,12 +3,16 @@
 package kubescheduler
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,79 +30,259 @@ import (
 type judgedNode struct {
 	gpus, cpus         int // in all
 	usedGPUs, usedCPUs int
-	matches, closed    bool
+	pool               string
+	closed             bool
 }
 
-// judgedGang is a gang of like pods.
-type judgedGang struct {
+// judgedLeaf is a leaf of like pods, all of which it needs.
+type judgedLeaf struct {
 	pods, gpus, cpus int
-	apart            bool // one pod per node
+	pool             string // "": any
+	apart            bool   // one pod of the leaf per node
 }
 
-// couldHold tries all ways to put the pods of the gang on the nodes: as they are or empty, without or with the closed ones.
-func couldHold(nodes []judgedNode, g judgedGang, empty, open bool) bool {
+// judgedGang needs some of its leaves; one of a single leaf has no sub-groups.
+type judgedGang struct {
+	leaves []judgedLeaf
+	need   int
+}
+
+func (l judgedLeaf) matches(n judgedNode) bool { return l.pool == "" || l.pool == n.pool }
+
+// choices returns all ways to take the leaves that the gang needs.
+func (g judgedGang) choices() [][]judgedLeaf { return subsetsOf(g.leaves, g.need) }
+
+// subsetsOf returns the subsets of n leaves.
+func subsetsOf(leaves []judgedLeaf, n int) [][]judgedLeaf {
+	if n == 0 {
+		return [][]judgedLeaf{nil}
+	}
+	var out [][]judgedLeaf
+	for i := range len(leaves) - n + 1 {
+		for _, rest := range subsetsOf(leaves[i+1:], n-1) {
+			out = append(out, append([]judgedLeaf{leaves[i]}, rest...))
+		}
+	}
+	return out
+}
+
+// couldHold tries all ways to put the pods of the leaves on the nodes: as they are or empty, without or with the closed
+// ones.
+func couldHold(nodes []judgedNode, leaves []judgedLeaf, empty, open bool) bool {
 	nodes = slices.Clone(nodes)
 	for i := range nodes {
 		if empty {
 			nodes[i].usedGPUs, nodes[i].usedCPUs = 0, 0
 		}
 	}
-	var put func(pod, from int) bool
-	put = func(pod, from int) bool {
-		if pod == g.pods {
+	var put func(leaf, pod, from int) bool
+	put = func(leaf, pod, from int) bool {
+		if leaf == len(leaves) {
 			return true
+		}
+		l := leaves[leaf]
+		if pod == l.pods {
+			return put(leaf+1, 0, 0)
 		}
 		for i := from; i < len(nodes); i++ {
 			n := &nodes[i]
 			gpus, cpus := n.gpus-n.usedGPUs, n.cpus-n.usedCPUs
-			if !n.matches || n.closed && !open || gpus < g.gpus || cpus < g.cpus {
+			if !l.matches(*n) || n.closed && !open || gpus < l.gpus || cpus < l.cpus {
 				continue
 			}
-			n.usedGPUs, n.usedCPUs = n.usedGPUs+g.gpus, n.usedCPUs+g.cpus
+			n.usedGPUs, n.usedCPUs = n.usedGPUs+l.gpus, n.usedCPUs+l.cpus
 			next := i
-			if g.apart {
+			if l.apart {
 				next++
 			}
-			fits := put(pod+1, next)
-			n.usedGPUs, n.usedCPUs = n.usedGPUs-g.gpus, n.usedCPUs-g.cpus
+			fits := put(leaf, pod+1, next)
+			n.usedGPUs, n.usedCPUs = n.usedGPUs-l.gpus, n.usedCPUs-l.cpus
 			if fits {
 				return true
 			}
 		}
 		return false
 	}
-	return put(0, 0)
+	return put(0, 0, 0)
 }
 
-// judge returns the reason by the definitions and their order, and what is free on the open nodes that match.
-func judge(nodes []judgedNode, g judgedGang) (reason v2alpha2.Reason, freeGPUs, freeCPUs, largest int) {
-	offered := false
+// freeFor returns what is free on the open nodes that a leaf of these may use, and the largest piece of GPUs.
+func freeFor(nodes []judgedNode, leaves []judgedLeaf) (gpus, cpus, largest int) {
 	for _, n := range nodes {
-		offered = offered || n.matches && n.gpus > 0
-		if n.matches && !n.closed {
-			freeGPUs, freeCPUs, largest = freeGPUs+n.gpus-n.usedGPUs, freeCPUs+n.cpus-n.usedCPUs, max(largest, n.gpus-n.usedGPUs)
+		if !n.closed && slices.ContainsFunc(leaves, func(l judgedLeaf) bool { return l.matches(n) }) {
+			gpus, cpus, largest = gpus+n.gpus-n.usedGPUs, cpus+n.cpus-n.usedCPUs, max(largest, n.gpus-n.usedGPUs)
 		}
 	}
-	switch {
-	case !offered:
-		reason = v2alpha2.ReasonNoNodeMatches
-	case !couldHold(nodes, g, true, true):
-		reason = v2alpha2.ReasonTooLarge
-	case !couldHold(nodes, g, true, false), couldHold(nodes, g, false, true):
-		reason = v2alpha2.ReasonNodesUnavailable
-	case g.pods*g.gpus > freeGPUs:
-		reason = v2alpha2.ReasonInsufficientGPUs
-	case g.pods*g.cpus > freeCPUs:
-		reason = v2alpha2.ReasonInsufficientResources
-	default:
-		reason = v2alpha2.ReasonFragmented
-	}
-	return reason, freeGPUs, freeCPUs, largest
+	return gpus, cpus, largest
 }
 
-// TestReasonsAreThoseOfTheirDefinition: on random small clusters the reason of a gang of like pods that does not fit is the
-// one that docs/events.md defines, and the numbers of the message are those of the nodes. ROUNDS multiplies the number of
-// clusters; run with -v for the table.
+// requestedBy returns what the leaves request.
+func requestedBy(leaves []judgedLeaf) (gpus, cpus int) {
+	for _, l := range leaves {
+		gpus, cpus = gpus+l.pods*l.gpus, cpus+l.pods*l.cpus
+	}
+	return gpus, cpus
+}
+
+// short reports whether there are leaves of which every choice requests more GPUs, or more of either resource, than is free
+// on the nodes that they may use.
+func short(nodes []judgedNode, g judgedGang, either bool) bool {
+	for n := 1; n <= len(g.leaves); n++ {
+		for _, some := range subsetsOf(g.leaves, n) {
+			freeGPUs, freeCPUs, _ := freeFor(nodes, some)
+			leastGPUs, leastCPUs := math.MaxInt, math.MaxInt
+			for _, chosen := range g.choices() {
+				gpus, cpus := requestedBy(slices.DeleteFunc(chosen, func(l judgedLeaf) bool { return !slices.Contains(some, l) }))
+				leastGPUs, leastCPUs = min(leastGPUs, gpus), min(leastCPUs, cpus)
+			}
+			if leastGPUs > freeGPUs || either && leastCPUs > freeCPUs {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// judge returns the reason by the definitions and their order.
+func judge(nodes []judgedNode, g judgedGang) v2alpha2.Reason {
+	choices := g.choices()
+	every := func(is func([]judgedLeaf) bool) bool {
+		return !slices.ContainsFunc(choices, func(leaves []judgedLeaf) bool { return !is(leaves) })
+	}
+	switch {
+	case every(func(leaves []judgedLeaf) bool {
+		return slices.ContainsFunc(leaves, func(l judgedLeaf) bool {
+			return !slices.ContainsFunc(nodes, func(n judgedNode) bool { return l.matches(n) && n.gpus > 0 })
+		})
+	}):
+		return v2alpha2.ReasonNoNodeMatches
+	case every(func(leaves []judgedLeaf) bool { return !couldHold(nodes, leaves, true, true) }):
+		return v2alpha2.ReasonTooLarge
+	case every(func(leaves []judgedLeaf) bool { return !couldHold(nodes, leaves, true, false) }),
+		!every(func(leaves []judgedLeaf) bool { return !couldHold(nodes, leaves, false, true) }):
+		return v2alpha2.ReasonNodesUnavailable
+	case short(nodes, g, false):
+		return v2alpha2.ReasonInsufficientGPUs
+	case short(nodes, g, true):
+		return v2alpha2.ReasonInsufficientResources
+	}
+	return v2alpha2.ReasonFragmented
+}
+
+// randomGang returns a gang of up to three leaves, and a pod of each.
+func randomGang(r *rand.Rand) (judgedGang, []*corev1.Pod) {
+	g := judgedGang{need: 1}
+	if r.IntN(2) == 0 {
+		g.leaves = make([]judgedLeaf, 2+r.IntN(2))
+		g.need = len(g.leaves) - r.IntN(2)
+	} else {
+		g.leaves = make([]judgedLeaf, 1)
+	}
+	pods := make([]*corev1.Pod, len(g.leaves))
+	for i := range g.leaves {
+		name := fmt.Sprintf("leaf-%d", i)
+		l := &g.leaves[i]
+		*l = judgedLeaf{pods: 1 + r.IntN(4), gpus: 1 + r.IntN(5), cpus: 1 + r.IntN(8), apart: r.IntN(4) == 0}
+		if len(g.leaves) > 1 {
+			l.pods = 1 + r.IntN(3)
+		}
+		pod := classPod(name).GPUs(int64(l.gpus)).CPU(strconv.Itoa(l.cpus))
+		if l.apart {
+			pod.Label("app", name).ApartFrom(corev1.LabelHostname, "app", name)
+		}
+		if r.IntN(3) == 0 {
+			l.pool = "a"
+			pod.NodeSelector("pool", "a")
+		}
+		pods[i] = pod.Obj()
+	}
+	return g, pods
+}
+
+// problem returns the problem of the gang; the pods of leaf i are of class i.
+func (g judgedGang) problem(t *testing.T) placement.Problem {
+	t.Helper()
+	root, groups := gang.Node{MinMember: ptr.To(int32(g.leaves[0].pods))}, []gang.Node(nil)
+	p := placement.Problem{Pods: map[string][]placement.Pod{}}
+	for i, l := range g.leaves {
+		name := ""
+		if len(g.leaves) > 1 {
+			name = fmt.Sprintf("leaf-%d", i)
+			groups = append(groups, gang.Node{Name: name, MinMember: ptr.To(int32(l.pods))})
+			root = gang.Node{MinSubGroup: ptr.To(int32(g.need))}
+		}
+		for range l.pods {
+			p.Pods[name] = append(p.Pods[name], placement.Pod{Class: i})
+		}
+	}
+	var err error
+	if p.Tree, err = gang.Build(root, groups); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// sums are the numbers of a gang with several leaves: the leaves, if not all, the amount that they request, the pods, and what
+// is free or there in all.
+var sums = regexp.MustCompile(`^the gang needs (?:for (.+) )?(\d+) (nvidia.com/gpu|cpu) for (\d+) pods?, (?:(\d+) are free|the nodes that they may use have (\d+) in all)`)
+
+// contradicts compares the numbers of a message with those of the nodes. "": they are right, or there are none.
+func (g judgedGang) contradicts(nodes []judgedNode, text string) string {
+	m := sums.FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	some := g.leaves
+	if m[1] != "" {
+		some = nil
+		for _, name := range strings.Split(m[1], ", ") {
+			i, err := strconv.Atoi(strings.TrimPrefix(name, "leaf-"))
+			if err != nil {
+				return "there is no " + name
+			}
+			some = append(some, g.leaves[i])
+		}
+	}
+	ofResource := func(gpus, cpus int) int {
+		if m[3] == "cpu" {
+			return cpus
+		}
+		return gpus
+	}
+	least, pods := math.MaxInt, map[int]bool{}
+	for _, chosen := range g.choices() {
+		chosen = slices.DeleteFunc(chosen, func(l judgedLeaf) bool { return !slices.Contains(some, l) })
+		n := 0
+		for _, l := range chosen {
+			n += l.pods
+		}
+		switch asked := ofResource(requestedBy(chosen)); {
+		case asked < least:
+			least, pods = asked, map[int]bool{n: true}
+		case asked == least:
+			pods[n] = true
+		}
+	}
+	gpus, cpus, _ := freeFor(nodes, some)
+	there := ofResource(gpus, cpus)
+	if m[6] != "" {
+		there = 0
+		for _, n := range nodes {
+			if slices.ContainsFunc(some, func(l judgedLeaf) bool { return l.matches(n) }) {
+				there += ofResource(n.gpus, n.cpus)
+			}
+		}
+	}
+	said, _ := strconv.Atoi(m[4])
+	if m[2] != strconv.Itoa(least) || !pods[said] || cmp.Or(m[5], m[6]) != strconv.Itoa(there) {
+		return fmt.Sprintf("%d are requested by %v pods, and there are %d", least, slices.Sorted(maps.Keys(pods)), there)
+	}
+	return ""
+}
+
+// TestReasonsAreThoseOfTheirDefinition: on random small clusters the reason of a gang that does not fit is the one that
+// docs/events.md defines, and the numbers of the message are those of the nodes. ROUNDS multiplies the number of clusters;
+// run with -v for the table.
 func TestReasonsAreThoseOfTheirDefinition(t *testing.T) {
 	t.Parallel()
 	rounds := 3000
@@ -112,7 +296,7 @@ func TestReasonsAreThoseOfTheirDefinition(t *testing.T) {
 		v2alpha2.ReasonInsufficientResources: regexp.MustCompile(`^the gang needs (\d+) cpu for (\d+) pods?, (\d+) are free`),
 		v2alpha2.ReasonFragmented:            regexp.MustCompile(`^the gang needs (\d+) nvidia.com/gpu on one node for each of (\d+) pods?; (\d+) are free, (?:at most (\d+) on one node|which is room for (\d+) pod)`),
 	}
-	seen := map[v2alpha2.Reason]int{}
+	seen, wrong := map[string]int{}, map[string]int{}
 	for seed := range rounds {
 		r := rand.New(rand.NewPCG(uint64(seed), 21))
 		nodes := make([]judgedNode, 1+r.IntN(5))
@@ -120,9 +304,9 @@ func TestReasonsAreThoseOfTheirDefinition(t *testing.T) {
 		var running []*corev1.Pod
 		for i := range nodes {
 			n := &nodes[i]
-			n.gpus, n.cpus, n.matches = r.IntN(3)*4, 8+r.IntN(3)*8, true
+			n.gpus, n.cpus, n.pool = r.IntN(3)*4, 8+r.IntN(3)*8, []string{"a", "b"}[i%2]
 			name := fmt.Sprintf("n%d", i)
-			w := wrappers.MakeNode(name).GPUs(int64(n.gpus)).Capacity(corev1.ResourceCPU, strconv.Itoa(n.cpus)).Label("pool", []string{"a", "b"}[i%2])
+			w := wrappers.MakeNode(name).GPUs(int64(n.gpus)).Capacity(corev1.ResourceCPU, strconv.Itoa(n.cpus)).Label("pool", n.pool)
 			switch r.IntN(8) {
 			case 0:
 				w.Unschedulable()
@@ -140,17 +324,7 @@ func TestReasonsAreThoseOfTheirDefinition(t *testing.T) {
 			}
 			objects = append(objects, w.Obj())
 		}
-		g := judgedGang{pods: 1 + r.IntN(4), gpus: 1 + r.IntN(5), cpus: 1 + r.IntN(8), apart: r.IntN(4) == 0}
-		pod := classPod("a").GPUs(int64(g.gpus)).CPU(strconv.Itoa(g.cpus))
-		if g.apart {
-			pod.Label("app", "a").ApartFrom(corev1.LabelHostname, "app", "a")
-		}
-		if r.IntN(3) == 0 {
-			pod.NodeSelector("pool", "a")
-			for i := range nodes {
-				nodes[i].matches = i%2 == 0
-			}
-		}
+		g, pods := randomGang(r)
 
 		for _, o := range objects {
 			c.sched.Cache.AddNode(logger, o)
@@ -161,36 +335,46 @@ func TestReasonsAreThoseOfTheirDefinition(t *testing.T) {
 			}
 		}
 		c.refresh()
-		tree, err := gang.Build(gang.Node{MinMember: ptr.To(int32(g.pods))}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		problem := placement.Problem{Tree: tree, Pods: map[string][]placement.Pod{"": make([]placement.Pod, g.pods)}}
-		w := c.world(pod.Obj())
-		plan, short := placement.Minimum(problem, w, placement.Budget{})
-		if fits := couldHold(nodes, g, false, false); fits != (short == nil) {
+		problem := g.problem(t)
+		w := c.world(pods...)
+		plan, shortfall := placement.Minimum(problem, w, placement.Budget{})
+		fits := slices.ContainsFunc(g.choices(), func(leaves []judgedLeaf) bool { return couldHold(nodes, leaves, false, false) })
+		if fits != (shortfall == nil) {
 			t.Fatalf("seed %d: a plan of %d pods, want one: %t", seed, len(plan), fits)
 		}
-		if short != nil {
-			got := podgroup.Explain(problem, w, short)
-			want, gpus, cpus, largest := judge(nodes, g)
-			seen[want]++
+		if shortfall != nil {
+			got := podgroup.Explain(problem, w, shortfall)
+			want := judge(nodes, g)
+			kind := fmt.Sprintf("%d of %d leaves: %s", g.need, len(g.leaves), want)
+			seen[kind]++
 			if got.Reason != want {
+				wrong[kind+" said as "+string(got.Reason)]++
 				t.Errorf("seed %d: %s, want %s: %s\n%+v\n%+v", seed, got.Reason, want, got.Message, g, nodes)
 			}
-			if form := numbers[want]; form != nil && got.Reason == want {
-				free, asked := gpus, g.pods*g.gpus
+			if form := numbers[want]; form != nil && got.Reason == want && len(g.leaves) == 1 {
+				l := g.leaves[0]
+				gpus, cpus, largest := freeFor(nodes, g.leaves)
+				free, asked := gpus, l.pods*l.gpus
 				switch want {
 				case v2alpha2.ReasonInsufficientResources:
-					free, asked = cpus, g.pods*g.cpus
+					free, asked = cpus, l.pods*l.cpus
 				case v2alpha2.ReasonFragmented:
-					asked = g.gpus
+					asked = l.gpus
 				}
 				m := form.FindStringSubmatch(got.Message)
-				if m == nil || m[1] != strconv.Itoa(asked) || m[2] != strconv.Itoa(g.pods) || m[3] != strconv.Itoa(free) ||
+				if m == nil || m[1] != strconv.Itoa(asked) || m[2] != strconv.Itoa(l.pods) || m[3] != strconv.Itoa(free) ||
 					len(m) > 4 && m[4] != "" && m[4] != strconv.Itoa(largest) {
-					t.Errorf("seed %d: %q, want %d asked by %d pods, %d free, %d on one node", seed, got.Message, asked, g.pods, free, largest)
+					t.Errorf("seed %d: %q, want %d asked by %d pods, %d free, %d on one node", seed, got.Message, asked, l.pods, free, largest)
 				}
+			}
+		}
+		if shortfall != nil && len(g.leaves) > 1 {
+			got := podgroup.Explain(problem, w, shortfall)
+			if why := g.contradicts(nodes, got.Message); why != "" {
+				t.Errorf("seed %d: %q, but %s\n%+v\n%+v", seed, got.Message, why, g, nodes)
+			}
+			if m := sums.FindString(got.Message); m != "" {
+				seen["numbers"]++
 			}
 		}
 		for _, p := range running {
@@ -204,8 +388,13 @@ func TestReasonsAreThoseOfTheirDefinition(t *testing.T) {
 			}
 		}
 	}
-	t.Log(seen)
-	if len(seen) < 6 {
+	for _, kind := range slices.Sorted(maps.Keys(seen)) {
+		t.Logf("%s: %d", kind, seen[kind])
+	}
+	for _, kind := range slices.Sorted(maps.Keys(wrong)) {
+		t.Logf("wrong: %s: %d", kind, wrong[kind])
+	}
+	if len(seen) < 18 {
 		t.Errorf("only these reasons occurred: %v", seen)
 	}
 }

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podgroup
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/placement"
+)
+
+// Inventory is a copy of the nodes in amounts, for the question whether a gang would fit if they were empty or open. It
+// knows requests, which nodes match a class, and podAntiAffinity between the pods of one class. It does not know other
+// rules, so it may hold more pods than the nodes do, and never fewer.
+type Inventory struct {
+	// Resources are the resources that the classes request; the number of pods is one of them. Amounts are as in
+	// ResourceCapacity.
+	Resources []corev1.ResourceName
+	// Requests are the amounts that one pod requests, by class and resource.
+	Requests [][]int64
+	// Nodes are those that match a class, or would match it without a cordon or a taint.
+	Nodes []InventoryNode
+	// Apart contains for each class and each topology key over which its pods exclude each other the domain of each node;
+	// negative: the node has none.
+	Apart [][][]int32
+}
+
+// InventoryNode is one node. Total and Free are by resource, Matches and Closed by class.
+type InventoryNode struct {
+	Total, Free []int64
+	// Matches: it would take pods of the class if it was large and open enough. Closed: it is cordoned, not ready, or has a
+	// taint that the class does not tolerate.
+	Matches, Closed []bool
+}
+
+// answer is the answer of a search that may end without a proof.
+type answer int
+
+const (
+	unknown answer = iota
+	yes
+	no
+)
+
+const (
+	// maxQuestions bounds the questions of one search, so that an explanation costs milliseconds at most.
+	maxQuestions = 20_000
+	// maxTried is the number of nodes up to which all ways to place the pods are tried.
+	maxTried = 16
+)
+
+// holds reports whether the nodes could hold the minimum: as they are or empty, without or with the closed ones.
+func (v *Inventory) holds(p placement.Problem, empty, open bool) answer {
+	w := v.imagine(empty, open)
+	if !placement.MayFit(p, func(class int) int { return w.Capacity(class).Pods }) {
+		return no
+	}
+	if some, _ := v.lacking(p, w); some != nil {
+		return no
+	}
+	w.sort()
+	questions := 0
+	spent := func() bool {
+		questions++
+		return questions > maxQuestions
+	}
+	if _, short := placement.Minimum(p, w, placement.Budget{Attempts: 16, Placements: 1024, Expired: spent}); short == nil {
+		return yes
+	}
+	if len(v.Nodes) > maxTried {
+		return unknown
+	}
+	questions = 0
+	all := trial{imagined: v.imagine(empty, open), problem: p, spent: spent}
+	switch {
+	case all.satisfy([]*gang.Group{p.Tree.Root()}):
+		return yes
+	case questions > maxQuestions:
+		return unknown
+	}
+	return no
+}
+
+// lacking returns classes of which the minimum needs more of a resource than the nodes that they may use have, and the
+// index of the resource. All classes come first, and extended resources before others. nil: there are none.
+func (v *Inventory) lacking(p placement.Problem, w *imagined) (some []int, resource int) {
+	for _, extended := range []bool{true, false} {
+		for _, some := range subsets(classesOf(p)) {
+			for k, name := range v.Resources {
+				if extended == (insufficient(name) == v2alpha2.ReasonInsufficientGPUs) && v.leastAsked(p, some, k).amount > w.sum(some, k) {
+					return some, k
+				}
+			}
+		}
+	}
+	return nil, 0
+}
+
+// leastAsked returns how much of a resource the minimum needs at least for pods of the classes.
+func (v *Inventory) leastAsked(p placement.Problem, classes []int, resource int) asked {
+	return leastAsked(p.Tree.Root(), p, func(class int) int64 {
+		if slices.Contains(classes, class) {
+			return v.Requests[class][resource]
+		}
+		return 0
+	})
+}
+
+// imagined is an Inventory in a certain state. It implements placement.World.
+type imagined struct {
+	of    *Inventory
+	open  bool
+	room  []int64    // by node, then by resource
+	order [][]int32  // by class: the nodes that take one pod if nothing is placed
+	from  []int      // by class: all nodes before this one in order refuse the class
+	used  [][][]bool // as Apart, by domain: a pod of the class is there
+	stack []imaginedPod
+}
+
+type imaginedPod struct {
+	class int
+	node  int32
+}
+
+// imagine returns the nodes as they are or empty, without or with the closed ones.
+func (v *Inventory) imagine(empty, open bool) *imagined {
+	classes := len(v.Requests)
+	w := &imagined{of: v, open: open, room: make([]int64, 0, len(v.Nodes)*len(v.Resources)), order: make([][]int32, classes), from: make([]int, classes), used: make([][][]bool, classes)}
+	for i := range v.Nodes {
+		if empty {
+			w.room = append(w.room, v.Nodes[i].Total...)
+		} else {
+			w.room = append(w.room, v.Nodes[i].Free...)
+		}
+	}
+	for c := range v.Requests {
+		for _, domains := range v.Apart[c] {
+			most := int32(-1)
+			for _, d := range domains {
+				most = max(most, d)
+			}
+			w.used[c] = append(w.used[c], make([]bool, most+1))
+		}
+		w.order[c] = make([]int32, 0, len(v.Nodes))
+		for i := range v.Nodes {
+			if n := &v.Nodes[i]; n.Matches[c] && (open || !n.Closed[c]) && w.takes(c, int32(i)) {
+				w.order[c] = append(w.order[c], int32(i))
+			}
+		}
+	}
+	return w
+}
+
+// sort puts the nodes with the least of the class's main resource first, so that pods fill them.
+func (w *imagined) sort() {
+	for c, order := range w.order {
+		main, _ := w.main(c)
+		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(w.roomOn(a)[main], w.roomOn(b)[main]) })
+	}
+}
+
+// roomOn returns the room on a node, by resource.
+func (w *imagined) roomOn(node int32) []int64 {
+	n := len(w.of.Resources)
+	return w.room[int(node)*n:][:n]
+}
+
+// sum returns how much of a resource the nodes have that at least one of the classes may use.
+func (w *imagined) sum(classes []int, resource int) int64 {
+	sum := int64(0)
+	for i := range w.of.Nodes {
+		n := &w.of.Nodes[i]
+		for _, c := range classes {
+			if n.Matches[c] && (w.open || !n.Closed[c]) {
+				sum += w.roomOn(int32(i))[resource]
+				break
+			}
+		}
+	}
+	return sum
+}
+
+func (w *imagined) takes(class int, node int32) bool {
+	room := w.roomOn(node)
+	for r, request := range w.of.Requests[class] {
+		if request > room[r] {
+			return false
+		}
+	}
+	for k, domains := range w.of.Apart[class] {
+		if d := domains[node]; d >= 0 && w.used[class][k][d] {
+			return false
+		}
+	}
+	return true
+}
+
+// put adds (1) or removes (-1) a pod.
+func (w *imagined) put(class int, node int32, sign int64) {
+	room := w.roomOn(node)
+	for r, request := range w.of.Requests[class] {
+		room[r] -= sign * request
+	}
+	for k, domains := range w.of.Apart[class] {
+		if d := domains[node]; d >= 0 {
+			w.used[class][k][d] = sign > 0
+		}
+	}
+}
+
+// Place implements placement.World.
+func (w *imagined) Place(class int, _ string) (string, bool) {
+	order := w.order[class]
+	for k := w.from[class]; k < len(order); k++ {
+		if w.takes(class, order[k]) {
+			w.from[class] = k
+			w.put(class, order[k], 1)
+			w.stack = append(w.stack, imaginedPod{class, order[k]})
+			return strconv.Itoa(int(order[k])), true
+		}
+	}
+	w.from[class] = len(order)
+	return "", false
+}
+
+// Undo implements placement.World.
+func (w *imagined) Undo(n int) {
+	for range n {
+		last := w.stack[len(w.stack)-1]
+		w.stack = w.stack[:len(w.stack)-1]
+		w.put(last.class, last.node, -1)
+	}
+	clear(w.from)
+}
+
+// Kind implements placement.World.
+func (w *imagined) Kind(int) placement.Kind { return placement.Independent }
+
+// Domains implements placement.World. No class has domains.
+func (w *imagined) Domains(int, []int) []string { return nil }
+
+// Nodes implements placement.World. No class has domains.
+func (w *imagined) Nodes(int, int) []string { return nil }
+
+// Open implements placement.World.
+func (w *imagined) Open(int, string) bool { return true }
+
+// Capacity implements placement.World.
+func (w *imagined) Capacity(class int) placement.Capacity {
+	pods := 0
+	for _, i := range w.order[class] {
+		slots := int64(math.MaxInt32)
+		for r, request := range w.of.Requests[class] {
+			if request > 0 {
+				slots = min(slots, w.roomOn(i)[r]/request)
+			}
+		}
+		pods = min(pods+int(slots), math.MaxInt32)
+	}
+	for _, domains := range w.of.Apart[class] {
+		seen, most := map[int32]bool{}, 0
+		for _, i := range w.order[class] {
+			if d := domains[i]; d < 0 || !seen[d] {
+				seen[d] = true
+				most++
+			}
+		}
+		if !slices.ContainsFunc(w.order[class], func(i int32) bool { return domains[i] < 0 }) {
+			pods = min(pods, most)
+		}
+	}
+	return placement.Capacity{Nodes: len(w.order[class]), Pods: pods}
+}
+
+// main returns the resource of which a pod of the class requests the largest share, and the share in millionths, of the
+// largest amount on any node.
+func (w *imagined) main(class int) (resource int, share int64) {
+	for r, request := range w.of.Requests[class] {
+		if request == 0 {
+			continue
+		}
+		largest := int64(1)
+		for i := range w.of.Nodes {
+			largest = max(largest, w.of.Nodes[i].Total[r])
+		}
+		if of := int64(float64(request) / float64(largest) * 1e6); of > share {
+			resource, share = r, of
+		}
+	}
+	return resource, share
+}
+
+// Weight implements placement.World.
+func (w *imagined) Weight(class int) int64 {
+	_, share := w.main(class)
+	return share
+}
+
+// Explain implements placement.World. Nobody reads it.
+func (w *imagined) Explain(int, string) *placement.Refusal { return &placement.Refusal{} }
+
+// trial tries all ways to place a minimum.
+type trial struct {
+	*imagined
+	problem placement.Problem
+	spent   func() bool
+}
+
+// satisfy reports whether all groups can be satisfied together.
+func (t *trial) satisfy(groups []*gang.Group) bool {
+	if len(groups) == 0 {
+		return true
+	}
+	g, rest := groups[0], groups[1:]
+	switch {
+	case g.Satisfied(t.problem.Have):
+		return t.satisfy(rest)
+	case g.IsLeaf():
+		return t.fill(byClass(t.problem.Pods[g.Name()]), g.Min()-t.problem.Have[g.Name()], 0, rest)
+	}
+	var children []*gang.Group
+	for _, child := range g.Children() {
+		if !child.Satisfied(t.problem.Have) {
+			children = append(children, child)
+		}
+	}
+	return t.choose(children, g.Min()-(len(g.Children())-len(children)), rest)
+}
+
+// choose reports whether n of the children, and the other groups, can be satisfied together.
+func (t *trial) choose(children []*gang.Group, n int, others []*gang.Group) bool {
+	switch {
+	case n <= 0:
+		return t.satisfy(others)
+	case n > len(children):
+		return false
+	}
+	return t.choose(children[1:], n-1, append([]*gang.Group{children[0]}, others...)) || t.choose(children[1:], n, others)
+}
+
+// fill reports whether n of the pods of a leaf can be placed, those of the first class on its nodes from the given one on,
+// and the other groups be satisfied.
+func (t *trial) fill(pods []need, n, from int, others []*gang.Group) bool {
+	switch {
+	case n <= 0:
+		return t.satisfy(others)
+	case len(pods) == 0 || t.spent():
+		return false
+	}
+	if first := pods[0]; first.pods > 0 {
+		rest := append([]need{{pods: first.pods - 1, class: first.class}}, pods[1:]...)
+		for k := from; k < len(t.order[first.class]); k++ {
+			node := t.order[first.class][k]
+			if !t.takes(first.class, node) {
+				continue
+			}
+			t.put(first.class, node, 1)
+			fits := t.fill(rest, n-1, k, others)
+			t.put(first.class, node, -1)
+			if fits {
+				return true
+			}
+		}
+	}
+	return t.fill(pods[1:], n, 0, others)
+}

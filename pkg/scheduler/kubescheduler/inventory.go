@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubescheduler
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/podgroup"
+)
+
+// Inventory implements podgroup.Capacities: a copy of the nodes that match one of the classes, without planned pods.
+func (w *Snapshot) Inventory() *podgroup.Inventory {
+	v := &podgroup.Inventory{}
+	w.inventoryRequests(v)
+	nodes := w.inventoryNodes(v)
+	for _, c := range w.classes {
+		v.Apart = append(v.Apart, w.apartOn(c, nodes))
+	}
+	return v
+}
+
+// inventoryRequests sets the resources, and the requests of the classes.
+func (w *Snapshot) inventoryRequests(v *podgroup.Inventory) {
+	v.Resources = []corev1.ResourceName{corev1.ResourcePods}
+	for _, c := range w.classes {
+		w.judge(c)
+		for _, r := range c.known.demand.requests {
+			if !slices.Contains(v.Resources, r.name) {
+				v.Resources = append(v.Resources, r.name)
+			}
+		}
+	}
+	for _, c := range w.classes {
+		requests := make([]int64, len(v.Resources))
+		if c.known.demand.pods {
+			requests[0] = 1
+		}
+		for _, r := range c.known.demand.requests {
+			requests[slices.Index(v.Resources, r.name)] = r.amount
+		}
+		v.Requests = append(v.Requests, requests)
+	}
+}
+
+// inventoryNodes adds the nodes, and returns their positions in the snapshot.
+func (w *Snapshot) inventoryNodes(v *podgroup.Inventory) (positions []int32) {
+	required := make([]nodeaffinity.RequiredNodeAffinity, len(w.classes))
+	for k, c := range w.classes {
+		required[k] = nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
+	}
+	// All nodes share two arrays: thousands of small ones would cost more than what is written to them.
+	classes, resources := len(w.classes), len(v.Resources)
+	flags := make([]bool, 0, 2*classes*len(w.nodes.nodes))
+	amounts := make([]int64, 0, 2*resources*len(w.nodes.nodes))
+	for i, node := range w.nodes.nodes {
+		all := flags[len(flags) : len(flags)+2*classes]
+		n := podgroup.InventoryNode{Matches: all[:classes], Closed: all[classes:]}
+		for k, c := range w.classes {
+			cause, _ := w.closed(c, i)
+			n.Closed[k] = cause != ""
+			n.Matches[k] = w.matches(c, i, &required[k], n.Closed[k])
+		}
+		if !slices.Contains(n.Matches, true) {
+			continue
+		}
+		flags = flags[:len(flags)+2*classes]
+		kept := room{}
+		if on := w.reserved[i]; on != nil {
+			kept = on.foreign
+		}
+		both := amounts[len(amounts) : len(amounts)+2*resources]
+		amounts = amounts[:len(amounts)+2*resources]
+		n.Total, n.Free = both[:resources], both[resources:]
+		for r, name := range v.Resources {
+			total, used := amountsOf(node, name)
+			if name == corev1.ResourcePods {
+				used += kept.pods
+			} else {
+				used += kept.amounts[name]
+			}
+			n.Total[r], n.Free[r] = total, max(0, total-used)
+		}
+		v.Nodes, positions = append(v.Nodes, n), append(positions, int32(i))
+	}
+	return positions
+}
+
+// amountsOf returns how much of a resource, or how many pods, a node has and uses.
+func amountsOf(node fwk.NodeInfo, name corev1.ResourceName) (total, used int64) {
+	if name == corev1.ResourcePods {
+		return int64(node.GetAllocatable().GetAllowedPodNumber()), int64(len(node.GetPods()))
+	}
+	return amount(node.GetAllocatable(), name), amount(node.GetRequested(), name)
+}
+
+// apartOn returns the domains of the nodes over which pods of the class exclude each other: because of podAntiAffinity, or of
+// host ports.
+func (w *Snapshot) apartOn(c *class, nodes []int32) [][]int32 {
+	var apart [][]int32
+	if c.known.demand.alone {
+		each := make([]int32, len(nodes))
+		for k := range each {
+			each[k] = int32(k)
+		}
+		apart = append(apart, each)
+	}
+	for _, term := range c.info.GetRequiredAntiAffinityTerms() {
+		if !term.Matches(c.info.Pod, w.namespaceLabels(c.info.Pod.Namespace)) {
+			continue
+		}
+		values, domains := w.nodes.topology(term.TopologyKey).value, make([]int32, len(nodes))
+		for k, i := range nodes {
+			domains[k] = values[i]
+		}
+		apart = append(apart, domains)
+	}
+	return apart
+}
