@@ -429,11 +429,11 @@ func TestBegin(t *testing.T) {
 		want     *v1alpha1.PodCliqueSetUpdateProgress
 	}{
 		"the first revision": {},
-		"another":            {hash: ptr.To("h"), want: &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: at, LastProgressTime: &at, PreviousGenerationHash: "h"}},
+		"another":            {hash: ptr.To("h"), want: &v1alpha1.PodCliqueSetUpdateProgress{State: "Updating", UpdateStartedAt: at, LastProgressTime: &at, PreviousGenerationHash: "h"}},
 		"in an update: its replica stays the one": {ptr.To("h"), &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: earlier, CurrentlyUpdating: current, UpdatedPodCliquesCount: 4, PreviousGenerationHash: "g", ReachedIndices: "3-4"}, nil,
-			&v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: at, LastProgressTime: &at, CurrentlyUpdating: current, PreviousGenerationHash: "g", ReachedIndices: "3"}},
+			&v1alpha1.PodCliqueSetUpdateProgress{State: "Updating", UpdateStartedAt: at, LastProgressTime: &at, CurrentlyUpdating: current, PreviousGenerationHash: "g", ReachedIndices: "3"}},
 		"after one": {ptr.To("h"), &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: earlier, UpdateEndedAt: &earlier, CurrentlyUpdating: current}, nil,
-			&v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: at, LastProgressTime: &at, PreviousGenerationHash: "h"}},
+			&v1alpha1.PodCliqueSetUpdateProgress{State: "Updating", UpdateStartedAt: at, LastProgressTime: &at, PreviousGenerationHash: "h"}},
 		"OnDelete": {ptr.To("h"), &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: earlier, CurrentlyUpdating: current}, &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType},
 			&v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: at, UpdateEndedAt: &at, LastProgressTime: &at}},
 	} {

@@ -41,6 +41,7 @@ func Begin(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alpha1.Po
 			s.UpdateProgress.CurrentlyUpdating, s.UpdateProgress.ReachedIndices = c, lifecycle.FormatIndices([]int{int(c.ReplicaIndex)})
 		}
 	}
+	s.UpdateProgress.State = v1alpha1.ReasonUpdating
 	setProgressing(&s.Conditions, set.Generation, lifecycle.UpdateState{Reason: lifecycle.Updating, Message: "the template has changed"}, true, now)
 	return s
 }
@@ -92,11 +93,13 @@ func setGroupUpdate(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodClique
 	setProgressing(&s.Conditions, group.Generation, d.State, s.UpdateProgress != nil, now)
 }
 
-// setSetUpdate is setCliqueUpdate for a set.
+// setSetUpdate is setCliqueUpdate for a set. A set whose template has not been edited has the condition Progressing, too,
+// because kubectl wait waits for it. Its state is therefore recorded a second time, for the column of kubectl get.
 func setSetUpdate(set *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, d *lifecycle.SetUpdateDecision, now metav1.Time) {
+	before := s.UpdateProgress
 	s.UpdateProgress = nil
 	if p := d.Progress; p != nil {
-		s.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{
+		s.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{State: string(d.State.Reason),
 			ReachedIndices: p.Reached.String(), PreviousGenerationHash: p.Previous,
 			UpdateStartedAt: metav1.NewTime(p.StartedAt), UpdateEndedAt: optionalTime(p.EndedAt), LastProgressTime: optionalTime(p.LastProgress),
 			UpdatedPodCliques: d.Cliques, UpdatedPodCliqueScalingGroups: d.Groups,
@@ -105,6 +108,9 @@ func setSetUpdate(set *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, d 
 		if d.Current != nil {
 			s.UpdateProgress.CurrentlyUpdating = &v1alpha1.PodCliqueSetReplicaUpdateProgress{
 				ReplicaIndex: int32(*d.Current), UpdateStartedAt: metav1.NewTime(d.CurrentSince)}
+		}
+		if d.State.Reason == "" && before != nil { // nothing new is known: the condition, too, is kept
+			s.UpdateProgress.State = before.State
 		}
 	}
 	setProgressing(&s.Conditions, set.Generation, d.State, true, now)
@@ -151,6 +157,16 @@ func updateDiffers(before, after *v1alpha1.PodCliqueStatus) bool {
 		!equality.Semantic.DeepEqual(before.CurrentPodCliqueSetGenerationHash, after.CurrentPodCliqueSetGenerationHash))
 }
 
+// SetProgressDiffers reports whether the progress of the update of a set differs in more than its state, so that
+// annotations of its children may have to follow.
+func SetProgressDiffers(before, after *v1alpha1.PodCliqueSetStatus) bool {
+	was, is := before.UpdateProgress.DeepCopy(), after.UpdateProgress.DeepCopy()
+	if was != nil && is != nil {
+		was.State, is.State = "", ""
+	}
+	return !equality.Semantic.DeepEqual(was, is)
+}
+
 // PodCliqueSetStatusChange returns how the status of a set changes, without Since, and whether it changes. What an update
 // in progress waits for, why a replica is not available, and which objects follow it, can wait: it changes several times for each pod that is replaced,
 // and no controller acts on it.
@@ -168,6 +184,9 @@ func withoutWaits(s *v1alpha1.PodCliqueSetStatus) *v1alpha1.PodCliqueSetStatus {
 	if p := s.UpdateProgress; p != nil {
 		p.LastProgressTime, p.UpdatedPodCliques, p.UpdatedPodCliqueScalingGroups = nil, nil, nil
 		p.UpdatedPodCliquesCount, p.UpdatedPodCliqueScalingGroupsCount = 0, 0
+		if lifecycle.UpdateReason(p.State).IsWait() {
+			p.State = ""
+		}
 	}
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing); c != nil && lifecycle.UpdateReason(c.Reason).IsWait() {
 		c.Reason, c.Message = "", ""

@@ -69,8 +69,9 @@ func TestBeginClaimsNothingOfTheRevisionBefore(t *testing.T) {
 		first    bool
 		updated  int32
 		want     metav1.Condition
+		state    string
 	}{
-		"an update":                     {updated: 0, want: begun},
+		"an update":                     {updated: 0, want: begun, state: v1alpha1.ReasonUpdating},
 		"under OnDelete":                {strategy: v1alpha1.OnDeleteStrategyType, updated: 0, want: complete},
 		"the first revision":            {first: true, updated: 2, want: complete},
 		"Training, which does not roll": {workload: v1alpha1.WorkloadTypeTraining, updated: 2, want: complete},
@@ -92,6 +93,46 @@ func TestBeginClaimsNothingOfTheRevisionBefore(t *testing.T) {
 		if diff := cmp.Diff([]metav1.Condition{tc.want}, got.Conditions); diff != "" {
 			t.Errorf("%s: conditions (-want +got):\n%s", name, diff)
 		}
+		if p := got.UpdateProgress; p != nil && p.State != tc.state {
+			t.Errorf("%s: state %q, want %q", name, p.State, tc.state)
+		}
+	}
+}
+
+// TestStateOfAnUpdate: a set has the condition Progressing from the beginning, and a state of its update, which kubectl get
+// shows, from the first update on.
+func TestStateOfAnUpdate(t *testing.T) {
+	t.Parallel()
+	edited, complete := &lifecycle.Progress{StartedAt: now.Time}, lifecycle.UpdateState{Reason: lifecycle.UpdateComplete}
+	type state struct{ Condition, State string }
+	for name, tc := range map[string]struct {
+		before   *v1alpha1.PodCliqueSetUpdateProgress
+		decision lifecycle.SetUpdateDecision
+		want     state
+	}{
+		"a template that was never edited": {nil, lifecycle.SetUpdateDecision{State: complete}, state{"UpdateComplete", ""}},
+		"an update in progress": {&v1alpha1.PodCliqueSetUpdateProgress{State: "Updating"},
+			lifecycle.SetUpdateDecision{Progress: edited, State: lifecycle.UpdateState{Reason: lifecycle.UpdateWaitsForCapacity}},
+			state{"WaitingForCapacity", "WaitingForCapacity"}},
+		"a complete update": {&v1alpha1.PodCliqueSetUpdateProgress{State: "Updating"},
+			lifecycle.SetUpdateDecision{Progress: edited, State: complete}, state{"UpdateComplete", "UpdateComplete"}},
+		"nothing new is known": {&v1alpha1.PodCliqueSetUpdateProgress{State: "Updating"},
+			lifecycle.SetUpdateDecision{Progress: edited}, state{"Previous", "Updating"}},
+		"nothing is known yet": {&v1alpha1.PodCliqueSetUpdateProgress{},
+			lifecycle.SetUpdateDecision{Progress: edited}, state{"Previous", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := v1alpha1.PodCliqueSetStatus{UpdateProgress: tc.before, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionProgressing, Reason: "Previous"}}}
+			setSetUpdate(&v1alpha1.PodCliqueSet{}, &s, &tc.decision, now)
+			got := state{Condition: s.Conditions[0].Reason}
+			if s.UpdateProgress != nil {
+				got.State = s.UpdateProgress.State
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -101,7 +142,7 @@ func TestPodCliqueSetStatusChange(t *testing.T) {
 	status := func(change func(*v1alpha1.PodCliqueSetStatus)) *v1alpha1.PodCliqueSetStatus {
 		s := &v1alpha1.PodCliqueSetStatus{ObservedGeneration: 2, Replicas: 3, AvailableReplicas: 3,
 			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: "Updating", Message: "updating replica 2"}},
-			UpdateProgress: &v1alpha1.PodCliqueSetUpdateProgress{ReachedIndices: "2", TotalPodCliquesCount: 3,
+			UpdateProgress: &v1alpha1.PodCliqueSetUpdateProgress{State: "Updating", ReachedIndices: "2", TotalPodCliquesCount: 3,
 				CurrentlyUpdating: &v1alpha1.PodCliqueSetReplicaUpdateProgress{ReplicaIndex: 2}}}
 		change(s)
 		return s
@@ -131,17 +172,22 @@ func TestPodCliqueSetStatusChange(t *testing.T) {
 			s.UpdateProgress.UpdatedPodCliquesCount, s.UpdateProgress.UpdatedPodCliques = 1, []string{"a"}
 			s.UpdateProgress.LastProgressTime = &metav1.Time{Time: time.Unix(1, 0)}
 		}, false},
-		"complete":           {nothing, says(metav1.ConditionFalse, "UpdateComplete", "every replica"), true},
-		"paused":             {nothing, says(metav1.ConditionFalse, "UpdatePaused", "the update is paused"), true},
-		"stalled":            {nothing, says(metav1.ConditionTrue, "UpdateStalled", "no progress"), true},
-		"goes on":            {says(metav1.ConditionTrue, "UpdateStalled", "no progress"), nothing, true},
-		"rejected":           {nothing, says(metav1.ConditionTrue, "TemplateRejected", "no"), true},
-		"rejected otherwise": {says(metav1.ConditionTrue, "TemplateRejected", "no"), says(metav1.ConditionTrue, "TemplateRejected", "not so"), true},
-		"another replica":    {nothing, func(s *v1alpha1.PodCliqueSetStatus) { s.UpdateProgress.CurrentlyUpdating.ReplicaIndex = 1 }, true},
-		"reached another":    {nothing, func(s *v1alpha1.PodCliqueSetStatus) { s.UpdateProgress.ReachedIndices = "1-2" }, true},
-		"a number":           {nothing, func(s *v1alpha1.PodCliqueSetStatus) { s.AvailableReplicas = 2 }, true},
-		"observed":           {nothing, func(s *v1alpha1.PodCliqueSetStatus) { s.ObservedGeneration = 3 }, true},
-		"ended":              {nothing, func(s *v1alpha1.PodCliqueSetStatus) { s.UpdateProgress = nil }, true},
+		"another state, with its reason": {nothing, func(s *v1alpha1.PodCliqueSetStatus) {
+			says(metav1.ConditionTrue, "WaitingForDeletion", "updating replica 2: PodClique a")(s)
+			s.UpdateProgress.State = "WaitingForDeletion"
+		}, false},
+		"a state that is not a wait": {nothing, func(s *v1alpha1.PodCliqueSetStatus) { s.UpdateProgress.State = "UpdateStalled" }, true},
+		"complete":                   {nothing, says(metav1.ConditionFalse, "UpdateComplete", "every replica"), true},
+		"paused":                     {nothing, says(metav1.ConditionFalse, "UpdatePaused", "the update is paused"), true},
+		"stalled":                    {nothing, says(metav1.ConditionTrue, "UpdateStalled", "no progress"), true},
+		"goes on":                    {says(metav1.ConditionTrue, "UpdateStalled", "no progress"), nothing, true},
+		"rejected":                   {nothing, says(metav1.ConditionTrue, "TemplateRejected", "no"), true},
+		"rejected otherwise":         {says(metav1.ConditionTrue, "TemplateRejected", "no"), says(metav1.ConditionTrue, "TemplateRejected", "not so"), true},
+		"another replica":            {nothing, func(s *v1alpha1.PodCliqueSetStatus) { s.UpdateProgress.CurrentlyUpdating.ReplicaIndex = 1 }, true},
+		"reached another":            {nothing, func(s *v1alpha1.PodCliqueSetStatus) { s.UpdateProgress.ReachedIndices = "1-2" }, true},
+		"a number":                   {nothing, func(s *v1alpha1.PodCliqueSetStatus) { s.AvailableReplicas = 2 }, true},
+		"observed":                   {nothing, func(s *v1alpha1.PodCliqueSetStatus) { s.ObservedGeneration = 3 }, true},
+		"ended":                      {nothing, func(s *v1alpha1.PodCliqueSetStatus) { s.UpdateProgress = nil }, true},
 	} {
 		change, differs := PodCliqueSetStatusChange(status(tc.before), status(tc.after))
 		if !differs || change.Urgent != tc.urgent || !change.Settling {

@@ -13,7 +13,6 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -185,7 +184,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	}
 	if update != nil {
-		if !equality.Semantic.DeepEqual(live.Status.UpdateProgress, recorded.Status.UpdateProgress) {
+		if desired.SetProgressDiffers(&live.Status, &recorded.Status) {
 			update.RequeueAfter = time.Millisecond // the next pass sets the annotations of the children
 		}
 	}

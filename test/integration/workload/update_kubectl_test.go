@@ -23,6 +23,8 @@ func TestRolloutAsSeenByUsers(t *testing.T) {
 				w.kubectl("patch", "pcs", "s", "--type=json", "-p", fmt.Sprintf(
 					`[{"op": "replace", "path": "/spec/template/cliques/0/spec/podSpec/containers/0/image", "value": "registry.example/main:%d"}]`, tag))
 			}
+			w.kubectl("wait", "--for=condition=Progressing=False", wait, "pcs/s") // also if the template was never edited
+			w.wantTable("pcs", "s", map[string]string{"REPLICAS": "2", "UPDATED": "2", "UPDATE": ""})
 			image(2)
 			w.kubectl("wait", "--for=condition=Progressing=False", wait, "pcs/s")
 			w.checkUpdated()

@@ -17,7 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].reason`,description="Why the PodCliqueSet is, or is not, available"
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Desired number of replicas"
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Replicas whose minimum is available"
-// +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,description="State of the latest update, or what it waits for"
+// +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.updateProgress.state`,description="State of the latest update, or what it waits for; empty if the template has not been edited"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduledReplicas`,priority=1,description="Replicas whose minimum is bound"
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,priority=1,description="Replicas created from the current template"
@@ -674,6 +674,13 @@ type PodCliqueSetUpdateProgress struct {
 	// updateEndedAt is when the update completed. Unset while it is in progress.
 	// +optional
 	UpdateEndedAt *metav1.Time `json:"updateEndedAt,omitempty"`
+
+	// state is the reason of the condition Progressing: the state of the update,
+	// or what it waits for. kubectl get shows it in the column UPDATE. Unset until
+	// the state is known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	State string `json:"state,omitempty"`
 
 	// lastProgressTime is when the update last made progress: it began, it
 	// continued with another replica, or a PodClique or a replica of a scaling
