@@ -4,6 +4,7 @@ package desired
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -18,8 +19,8 @@ type SetOutline struct {
 	// Available is the status of the condition Available, Message its message.
 	Available bool
 	Message   string
-	// Degraded: EventDegraded was emitted, and the set has not recovered since.
-	Degraded bool
+	// WasAvailable: the set was available once. Degraded: EventDegraded was emitted, and the set has not recovered since.
+	WasAvailable, Degraded bool
 }
 
 // OutlineOf returns the outline of a status. If no status has been written yet, all replicas count as missing.
@@ -32,6 +33,7 @@ func OutlineOf(set *v1alpha1.PodCliqueSet) SetOutline {
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionAvailable); c != nil {
 		o.Available, o.Message = c.Status == "True", c.Message
 	}
+	o.WasAvailable = o.Available && o.Replicas > 0
 	return o
 }
 
@@ -39,6 +41,89 @@ func OutlineOf(set *v1alpha1.PodCliqueSet) SetOutline {
 type SetEvent struct {
 	Warning      bool
 	Reason, Note string
+}
+
+// settleTime is the delay between a change of availability and its event: a set may go through several states in a short
+// time. A loss has no event if the set is available again within this time.
+const settleTime = 2 * time.Second
+
+// untoldTime is the age up to which a loss that the previous process recorded may not have had its event: a new leader
+// takes over and reads its cache within this time.
+const untoldTime = time.Minute
+
+// SetStory is what was reported of a set by its events about availability, and what is to be reported. It is kept in
+// memory: NewSetStory begins one from the status of the set.
+type SetStory struct {
+	reported SetOutline
+	// available is the outline when the set was available for the last time, if that was not reported yet.
+	available *SetOutline
+	// due is when events about changes since reported are due; zero: there was no change. lostAt is when a pass first
+	// observed a loss that lasts and was not reported yet; zero: there is none.
+	due, lostAt time.Time
+}
+
+// NewSetStory returns the story of a set that a process observes for the first time. The previous process may have
+// written the status of a loss without the event that follows settleTime later.
+func NewSetStory(set *v1alpha1.PodCliqueSet, at time.Time) SetStory {
+	o := OutlineOf(set)
+	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionAvailable)
+	if o.Available || c == nil || set.Status.MinAvailableBreachedSince == nil {
+		return SetStory{reported: o}
+	}
+	o.WasAvailable = true // what was never available is not in breach
+	if at.Sub(c.LastTransitionTime.Time) < untoldTime {
+		o.Available, o.AvailableReplicas = true, o.Replicas
+	} else {
+		o.Degraded = true
+	}
+	return SetStory{reported: o}
+}
+
+// Suspend delays the events until an update has ended, which has events of its own: pods that it deletes are reported
+// only if they are not replaced in time.
+func (s *SetStory) Suspend() { s.due, s.lostAt = time.Time{}, time.Time{} }
+
+// Observe returns the events that are due, and the time until the next ones are, 0: there are none. now is the outline of
+// the written status. A loss that follows the first availability before that was reported is reported together with it.
+// training is as for SetEvents.
+func (s *SetStory) Observe(now SetOutline, training bool, at time.Time) ([]SetEvent, time.Duration) {
+	if now.Available && now.Replicas > 0 {
+		s.available = &now
+	}
+	events, reported := s.events(now, training)
+	if len(events) == 0 {
+		*s = SetStory{reported: reported}
+		return nil, 0
+	}
+	if s.due.IsZero() {
+		s.due = at.Add(settleTime)
+	}
+	switch isLost := reported.Degraded && !s.reported.Degraded; {
+	case !isLost:
+		s.lostAt = time.Time{}
+	case s.lostAt.IsZero():
+		s.lostAt = at
+	}
+	wait := s.due.Sub(at)
+	if !s.lostAt.IsZero() {
+		wait = max(wait, s.lostAt.Add(settleTime).Sub(at))
+	}
+	if wait > 0 {
+		return nil, wait
+	}
+	*s = SetStory{reported: reported}
+	return events, 0
+}
+
+// events returns the events since the reported outline. That a degraded set was available for less than settleTime is not
+// reported: it would be reported as degraded again.
+func (s *SetStory) events(now SetOutline, training bool) ([]SetEvent, SetOutline) {
+	if s.available == nil || now.Available || now.Replicas == 0 || s.reported.Degraded {
+		return SetEvents(s.reported, now, training)
+	}
+	first, reported := SetEvents(s.reported, *s.available, training)
+	second, reported := SetEvents(reported, now, training)
+	return append(first, second...), reported
 }
 
 // SetEvents returns the events about the changes between two outlines of a set, and the second outline, which must be
@@ -49,6 +134,7 @@ func SetEvents(before, after SetOutline, training bool) ([]SetEvent, SetOutline)
 	add := func(warning bool, reason, format string, args ...any) {
 		events = append(events, SetEvent{Warning: warning, Reason: reason, Note: fmt.Sprintf(format, args...)})
 	}
+	after.WasAvailable = after.WasAvailable || before.WasAvailable
 	after.Degraded = before.Degraded && !after.Available && after.Replicas > 0
 	if after.Replicas != before.Replicas {
 		add(false, v1alpha1.EventScaled, "Scaled from %d to %d replicas", before.Replicas, after.Replicas)
@@ -56,7 +142,7 @@ func SetEvents(before, after SetOutline, training bool) ([]SetEvent, SetOutline)
 	if after.Replicas == 0 {
 		return events, after
 	}
-	if !training && before.Available && !after.Available && after.AvailableReplicas < min(before.AvailableReplicas, after.Replicas) {
+	if !training && before.WasAvailable && !before.Degraded && !after.Available && after.AvailableReplicas < min(before.AvailableReplicas, after.Replicas) {
 		after.Degraded = true
 		add(true, v1alpha1.EventDegraded, "%s", after.Message)
 	}

@@ -11,13 +11,15 @@ import (
 func TestSetEvents(t *testing.T) {
 	t.Parallel()
 	up := func(n int32) SetOutline {
-		return SetOutline{Replicas: n, Scheduled: n, AvailableReplicas: n, Available: true, Message: "all are available"}
+		return SetOutline{Replicas: n, Scheduled: n, AvailableReplicas: n, Available: true, Message: "all are available", WasAvailable: true}
 	}
 	down := func(replicas, scheduled, available int32) SetOutline {
 		return SetOutline{Replicas: replicas, Scheduled: scheduled, AvailableReplicas: available, Message: "some are not available"}
 	}
 	degraded := down(2, 1, 1)
-	degraded.Degraded = true
+	degraded.Degraded, degraded.WasAvailable = true, true
+	scaled := down(2, 1, 1)
+	scaled.WasAvailable = true
 	const (
 		isAvailable = "Normal Available: all are available"
 		isDegraded  = "Warning Degraded: some are not available"
@@ -41,7 +43,9 @@ func TestSetEvents(t *testing.T) {
 		"scaled out":                      {before: up(1), after: down(2, 1, 1), want: []string{"Normal Scaled: Scaled from 1 to 2 replicas"}},
 		"the new replicas are available":  {before: down(2, 1, 1), after: up(2), want: []string{isAdmitted, isAvailable}},
 		"scaled out and lost":             {before: up(1), after: down(2, 0, 0), want: []string{"Normal Scaled: Scaled from 1 to 2 replicas", isDegraded}, degraded: true},
-		"scaled in":                       {before: up(2), after: up(1), want: []string{"Normal Scaled: Scaled from 2 to 1 replicas"}},
+		"the old replica is lost before the new one is available": {before: scaled, after: down(2, 0, 0), want: []string{isDegraded}, degraded: true},
+		"a replica is lost before all were available":             {before: down(2, 1, 1), after: down(2, 0, 0)},
+		"scaled in": {before: up(2), after: up(1), want: []string{"Normal Scaled: Scaled from 2 to 1 replicas"}},
 		"scaled in from being degraded": {before: degraded, after: up(1),
 			want: []string{"Normal Scaled: Scaled from 2 to 1 replicas", isRecovered}},
 		"scaled to nothing": {before: degraded, after: SetOutline{Available: true}, want: []string{"Normal Scaled: Scaled from 2 to 0 replicas"}},
@@ -66,7 +70,7 @@ func TestSetEvents(t *testing.T) {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 			want := tc.after
-			want.Degraded = tc.degraded
+			want.Degraded, want.WasAvailable = tc.degraded, tc.before.WasAvailable || tc.after.WasAvailable
 			if diff := cmp.Diff(want, told); diff != "" {
 				t.Errorf("outline (-want +got):\n%s", diff)
 			}

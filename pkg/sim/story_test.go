@@ -65,6 +65,37 @@ func TestStory(t *testing.T) {
 	c.Timeline.Golden(t, "story")
 }
 
+// TestLossesWithoutTimeToReportThem: a set that loses a pod a moment after it was available, and one that loses a pod a
+// moment before muster-controller restarts, are reported as degraded and as recovered.
+func TestLossesWithoutTimeToReportThem(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
+	c.Timeline.Say("a set is created")
+	c.Create(podCliqueSet())
+	for range 100 {
+		c.Advance(100 * time.Millisecond)
+		if meta.IsStatusConditionTrue(theSet(c, "chat").Status.Conditions, v1alpha1.ConditionAvailable) {
+			break
+		}
+	}
+	wantAvailable(c, 8)
+	c.Timeline.Say("as soon as it is available, the readiness probe of a router fails")
+	pod := fail(c, "chat-0-router")
+	c.Advance(30 * time.Second)
+	c.Timeline.Say("it passes again")
+	c.Kubelet.PassReadiness(pod)
+	c.Advance(30 * time.Second)
+	c.Timeline.Say("it fails again, and muster-controller restarts a second later")
+	fail(c, "chat-0-router")
+	c.Advance(time.Second)
+	c.Restart()
+	c.Advance(30 * time.Second)
+	c.Timeline.Say("it passes again")
+	c.Kubelet.PassReadiness(pod)
+	c.Advance(time.Minute)
+	wantAvailable(c, 8)
+	c.Timeline.Golden(t, "losses")
+}
+
 // wantAvailable fails the test if the set is not available with this number of ready pods.
 func wantAvailable(c *Cluster, pods int) {
 	c.t.Helper()

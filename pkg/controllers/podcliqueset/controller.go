@@ -27,6 +27,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/observed"
 )
 
@@ -42,7 +43,7 @@ type Reconciler struct {
 	stalledUpdateAfter time.Duration
 	recorder           events.EventRecorder // nil before SetupWithManager
 	unwritten          children.Since       // statuses that differ from the written ones, by UID
-	stories            children.Memory[story]
+	stories            children.Memory[desired.SetStory]
 	trials             children.Memory[trial]
 	stops              children.Memory[string] // the latest reason and generation with which a stop of an update was reported
 }

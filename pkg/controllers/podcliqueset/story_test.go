@@ -15,7 +15,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestStoryOfASet: the events about a set are delayed by two seconds for further changes, and describe the last state.
+// TestStoryOfASet: the events about a set are delayed by two seconds for further changes. A loss that lasts is reported,
+// also if it comes before the availability was.
 func TestStoryOfASet(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -31,6 +32,11 @@ func TestStoryOfASet(t *testing.T) {
 	}
 	updating := set(2, 1, 1)
 	updating.Status.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{}
+	lost := func(before time.Duration) *v1alpha1.PodCliqueSet { // before the process started
+		s, at := set(2, 1, 1), metav1.NewTime(start.Add(-before))
+		s.Status.MinAvailableBreachedSince, s.Status.Conditions[0].LastTransitionTime = &at, at
+		return s
+	}
 	tests := map[string]struct {
 		first  *v1alpha1.PodCliqueSet
 		passes map[time.Duration]*v1alpha1.PodCliqueSet // a pass runs every half second and reads the latest of them
@@ -50,6 +56,68 @@ func TestStoryOfASet(t *testing.T) {
 			first:  set(2, 2, 2),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: set(2, 1, 1), 8 * time.Second: set(2, 2, 2)},
 			want:   []string{"3s Warning Degraded counts", "10s Normal Admitted The minimums of all 2 replicas are bound", "10s Normal Recovered counts"},
+		},
+		"a replica that is lost a second after it was available": {
+			first:  set(2, 2, 0),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: set(2, 2, 1), 12 * time.Second: set(2, 2, 2)},
+			want:   []string{"3s Normal Available counts", "3s Warning Degraded counts", "14s Normal Recovered counts"},
+		},
+		"a new set that is lost a second after it was available": {
+			first:  &v1alpha1.PodCliqueSet{ObjectMeta: set(2, 0, 0).ObjectMeta, Spec: set(2, 0, 0).Spec},
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: set(2, 0, 0), 12 * time.Second: set(2, 2, 2)},
+			want: []string{"3s Normal Admitted The minimums of all 2 replicas are bound", "3s Normal Available counts", "3s Warning Degraded counts",
+				"14s Normal Admitted The minimums of all 2 replicas are bound", "14s Normal Recovered counts"},
+		},
+		"available, lost for a second, and available": {
+			first:  set(2, 2, 0),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: set(2, 2, 1), 2 * time.Second: set(2, 2, 2)},
+			want:   []string{"2s Normal Available counts"},
+		},
+		"a loss that flaps": {
+			first: set(2, 2, 2),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 1), time.Second: set(2, 2, 2), 1500 * time.Millisecond: set(2, 2, 1),
+				3 * time.Second: set(2, 2, 2), 4 * time.Second: set(2, 2, 0), 5 * time.Second: set(2, 2, 1), 7 * time.Second: set(2, 2, 2)},
+			want: []string{"6s Warning Degraded counts", "9s Normal Recovered counts"},
+		},
+		"a recovery that flaps": {
+			first:  set(2, 2, 2),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 1), 5 * time.Second: set(2, 2, 2), 6 * time.Second: set(2, 2, 1)},
+			want:   []string{"2s Warning Degraded counts"},
+		},
+		"scaled out, and the old replica is lost": {
+			first:  set(1, 1, 1),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{time.Second: set(2, 1, 1), 8 * time.Second: set(2, 0, 0), 15 * time.Second: set(2, 1, 1)},
+			want:   []string{"3s Normal Scaled Scaled from 1 to 2 replicas", "10s Warning Degraded counts"},
+		},
+		"a loss during an update that stays when it ends": {
+			first:  set(2, 2, 2),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{time.Second: updating, 8 * time.Second: set(2, 1, 1)},
+			want:   []string{"10s Warning Degraded counts"},
+		},
+		"a loss a second after the end of an update": {
+			first:  set(2, 2, 0),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: updating, 5 * time.Second: set(2, 2, 2), 6 * time.Second: set(2, 2, 1)},
+			want:   []string{"8s Normal Available counts", "8s Warning Degraded counts"},
+		},
+		"an update a second after it was available": {
+			first:  set(2, 2, 0),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: updating, 8 * time.Second: set(2, 2, 2)},
+			want:   []string{"10s Normal Available counts"},
+		},
+		"a loss right after the start of the process": {
+			first:  set(2, 2, 2),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 1, 1), 12 * time.Second: set(2, 2, 2)},
+			want:   []string{"2s Warning Degraded counts", "14s Normal Admitted The minimums of all 2 replicas are bound", "14s Normal Recovered counts"},
+		},
+		"a loss a second before the end of the previous process": {
+			first:  lost(time.Second),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{12 * time.Second: set(2, 2, 2)},
+			want:   []string{"2s Warning Degraded counts", "14s Normal Admitted The minimums of all 2 replicas are bound", "14s Normal Recovered counts"},
+		},
+		"a loss that the previous process has reported": {
+			first:  lost(time.Hour),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{12 * time.Second: set(2, 2, 2)},
+			want:   []string{"14s Normal Admitted The minimums of all 2 replicas are bound", "14s Normal Recovered counts"},
 		},
 		"an update": {
 			first:  set(2, 2, 2),
@@ -75,7 +143,7 @@ func TestStoryOfASet(t *testing.T) {
 					after = next
 				}
 				wait := r.tell(before, after, start.Add(passed))
-				if wait < 0 || wait > settleTime {
+				if wait < 0 || wait > 2*time.Second {
 					t.Errorf("next in %s", wait)
 				}
 				for len(recorder.Events) > 0 {
