@@ -4,6 +4,7 @@ package desired
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -59,6 +60,19 @@ func setOutcome(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, o *l
 		setConditions(&s.Conditions, pcs.Generation, now, metav1.Condition{
 			Type: v1alpha1.ConditionFailed, Status: metav1.ConditionTrue, Reason: string(o.Failure), Message: message.Truncate(o.Message, maxDescription)})
 	}
+}
+
+// withSucceeded returns the replicas of a set, with those as succeeded that the same write records as succeeded.
+func withSucceeded(replicas []lifecycle.SetReplica, o *lifecycle.TrainingOutcome) []lifecycle.SetReplica {
+	if o == nil {
+		return replicas
+	}
+	replicas = slices.Clone(replicas)
+	for i := range replicas {
+		r := &replicas[i]
+		r.Succeeded = r.Succeeded || o.Succeeded.Has(r.Index)
+	}
+	return replicas
 }
 
 // leafOf returns the minMember of the leaf of a PodClique of a Training workload, given the minMember if no pod had

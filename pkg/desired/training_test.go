@@ -182,6 +182,58 @@ func TestSetStatusOfTraining(t *testing.T) {
 	}
 }
 
+// TestAvailableOfAJobThatSucceeds: condition Available says so in the write that records it, whatever is still known of
+// the PodCliques.
+func TestAvailableOfAJobThatSucceeds(t *testing.T) {
+	t.Parallel()
+	at := metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+	replicas := []lifecycle.SetReplica{{Index: 0, Missing: []string{"launcher"}}, {Index: 1, Missing: []string{"launcher"}}}
+	for name, tc := range map[string]struct {
+		outcome   lifecycle.TrainingOutcome
+		available int32
+		want      metav1.Condition
+	}{
+		"all replicas": {lifecycle.TrainingOutcome{Phase: lifecycle.PhaseSucceeded, Succeeded: lifecycle.Indices(0, 1), FinishedAt: at.Time}, 2,
+			metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAllReplicasSucceeded, Message: "2 replicas succeeded"}},
+		"one of two": {lifecycle.TrainingOutcome{Phase: lifecycle.PhaseRunning, Succeeded: lifecycle.Indices(0)}, 1,
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonReplicasUnavailable,
+				Message: "1 of 2 replicas are available; the minimum of replica 1 is not bound: PodGroup job-1 says why"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := trainingSet()
+			set.Spec.Replicas = 2
+			s := PodCliqueSetStatus(set, SetFacts{Replicas: replicas, Training: &tc.outcome}, at)
+			c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionAvailable)
+			got := metav1.Condition{Status: c.Status, Reason: c.Reason, Message: c.Message}
+			if diff := cmp.Diff(tc.want, got); diff != "" || s.AvailableReplicas != tc.available {
+				t.Errorf("%d available, want %d; condition (-want +got):\n%s", s.AvailableReplicas, tc.available, diff)
+			}
+		})
+	}
+}
+
+// TestGroupOfAJobThatHasFailed: it waits for nothing.
+func TestGroupOfAJobThatHasFailed(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		failed bool
+		want   string
+	}{
+		"it runs":       {false, "0 of 1 replica is available, 1 needed; waits until PodClique x is gone"},
+		"it has failed": {true, "0 of 1 replica is available, 1 needed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			group := &v1alpha1.PodCliqueScalingGroup{Spec: v1alpha1.PodCliqueScalingGroupSpec{Replicas: 1}}
+			s := ScalingGroupStatus(group, GroupFacts{Training: true, Failed: tc.failed, Waits: "waits until PodClique x is gone"}, now)
+			if diff := cmp.Diff(tc.want, meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionAvailable).Message); diff != "" {
+				t.Errorf("message (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestPodCliqueStatusOfTraining(t *testing.T) {
 	t.Parallel()
 	at := metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))

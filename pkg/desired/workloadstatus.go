@@ -101,6 +101,9 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupFacts, now
 	s.TerminationDeadline = optionalTime(earliest(breach.Deadline, f.NextTermination))
 	available := yesNo(v1alpha1.ConditionAvailable, s.AvailableReplicas >= needed, v1alpha1.ReasonSufficientReplicas, v1alpha1.ReasonInsufficientReplicas)
 	available.Message = fmt.Sprintf("%d of %s available, %d needed", s.AvailableReplicas, message.Are(int(group.Spec.Replicas), "replica"), needed)
+	if f.Failed {
+		f.Waits = "" // nothing is created any more, so nothing is waited for
+	}
 	if why := cmp.Or(f.Waits, lifecycle.FirstLack(wanted)); why != "" && s.AvailableReplicas < needed {
 		available.Message += "; " + message.Truncate(why, maxDescription)
 	}
@@ -161,8 +164,9 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 	var first, troubled *lifecycle.SetReplica // the first one that is unavailable, and the first one with trouble
 	var breachedSince time.Time
 	availableReplicas, deadline := map[int]bool{}, f.NextTermination
-	for i := range f.Replicas {
-		r := &f.Replicas[i]
+	replicas := withSucceeded(f.Replicas, f.Training)
+	for i := range replicas {
+		r := &replicas[i]
 		s.ScheduledReplicas += one(r.IsScheduled())
 		s.AvailableReplicas += one(r.Available())
 		s.UpdatedReplicas += one(r.IsUpdated())
@@ -230,6 +234,9 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 	}
 	if failed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionFailed); failed != nil && failed.Status == metav1.ConditionTrue {
 		available.Status, available.Reason, available.Message = metav1.ConditionFalse, failed.Reason, failed.Message // its objects are deleted
+	} else if s.Phase == v1alpha1.PodCliqueSetPhaseSucceeded {
+		available.Status, available.Reason = metav1.ConditionTrue, v1alpha1.ReasonAllReplicasSucceeded
+		available.Message = fmt.Sprintf("%s succeeded", message.Count(int(s.Replicas), "replica"))
 	}
 	setConditions(&s.Conditions, pcs.Generation, now, available)
 	if f.Update != nil {

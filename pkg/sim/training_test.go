@@ -43,6 +43,35 @@ func wantJob(c *Cluster, phase v1alpha1.PodCliqueSetPhase, restarts int32, faile
 	if s.Phase != phase || s.RestartCount != restarts || reason != failed {
 		c.Fatalf("phase %s, %d restarts, failed: %q; want %s, %d, %q", s.Phase, s.RestartCount, reason, phase, restarts, failed)
 	}
+	available := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionAvailable)
+	switch phase {
+	case v1alpha1.PodCliqueSetPhaseSucceeded:
+		reason = v1alpha1.ReasonAllReplicasSucceeded
+	case v1alpha1.PodCliqueSetPhaseFailed:
+	default:
+		return
+	}
+	if available.Reason != reason || s.CompletionTime == nil {
+		c.Fatalf("phase %s, completed at %s, condition %+v; want the reason %s", phase, s.CompletionTime, available, reason)
+	}
+	for _, objects := range [][]client.Object{objectsOf[*v1alpha1.PodCliqueSet](c), objectsOf[*v1alpha1.PodCliqueScalingGroup](c), objectsOf[*v1alpha1.PodClique](c)} {
+		for _, o := range objects {
+			for _, condition := range conditions(o) {
+				if strings.Contains(condition.Message, "PodGroup") { // it is gone, or there is nothing to wait for
+					c.Fatalf("%T %s of a job that is over: condition %+v", o, o.GetName(), condition)
+				}
+			}
+		}
+	}
+}
+
+// objectsOf returns the objects of one kind.
+func objectsOf[T client.Object](c *Cluster) []client.Object {
+	var objects []client.Object
+	for _, o := range All[T](c) {
+		objects = append(objects, o)
+	}
+	return objects
 }
 
 // exit makes the running pods of a PodClique exit with a code.

@@ -55,6 +55,9 @@ const (
 	ReasonAllReplicasAvailable = "AllReplicasAvailable"
 	// ReasonReplicasUnavailable: False, a replica of the PodCliqueSet is not available.
 	ReasonReplicasUnavailable = "ReplicasUnavailable"
+	// ReasonAllReplicasSucceeded: True, every replica of the Training workload has
+	// succeeded. Its pods have ended.
+	ReasonAllReplicasSucceeded = "AllReplicasSucceeded"
 	// ReasonScaledToZero: True, the desired number of replicas is 0.
 	ReasonScaledToZero = "ScaledToZero"
 	// ReasonWaitingForMinReadySeconds: False, minAvailable pods of the PodClique
