@@ -56,7 +56,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		PodGroupPath: ctrl.NewWebhookManagedBy(mgr, &v2alpha2.PodGroup{}).
 			WithValidator(PodGroupValidator{classes}).WithValidatorCustomPath(PodGroupPath).Complete,
 		PodCliqueSetPath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodCliqueSet{}).
-			WithValidator(podCliqueSetValidator{classes}).WithValidatorCustomPath(PodCliqueSetPath).Complete,
+			WithValidator(podCliqueSetValidator{classes, options.SchedulerName}).WithValidatorCustomPath(PodCliqueSetPath).Complete,
 		PodCliqueScalingGroupPath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodCliqueScalingGroup{}).
 			WithValidator(podCliqueScalingGroupValidator{owners}).WithValidatorCustomPath(PodCliqueScalingGroupPath).Complete,
 		PodCliquePath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodClique{}).

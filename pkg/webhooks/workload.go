@@ -107,7 +107,11 @@ func hasParent(document any, pointer string) bool {
 }
 
 // podCliqueSetValidator rejects invalid PodCliqueSets and forbidden changes, and returns warnings.
-type podCliqueSetValidator struct{ PriorityClasses }
+type podCliqueSetValidator struct {
+	PriorityClasses
+	// schedulerName is Options.SchedulerName.
+	schedulerName string
+}
 
 var _ admission.Validator[*v1alpha1.PodCliqueSet] = podCliqueSetValidator{}
 
@@ -125,6 +129,7 @@ func (v podCliqueSetValidator) ValidateCreate(ctx context.Context, pcs *v1alpha1
 			warnings = append(warnings, "spec.replicas is 0, the value if it is not set: no pods are created until it is raised")
 		}
 	}
+	warnings = append(warnings, validation.SchedulerWarnings(pcs, nil, v.schedulerName)...)
 	if len(errs) == 0 {
 		warnings = append(warnings, v.warn(ctx, "spec.template.priorityClassName", pcs.Spec.Template.PriorityClassName, untilClassOfSet)...)
 	}
@@ -134,6 +139,9 @@ func (v podCliqueSetValidator) ValidateCreate(ctx context.Context, pcs *v1alpha1
 // ValidateUpdate validates a changed PodCliqueSet.
 func (v podCliqueSetValidator) ValidateUpdate(ctx context.Context, old, pcs *v1alpha1.PodCliqueSet) (admission.Warnings, error) {
 	errs, warnings := validation.ValidatePodCliqueSetUpdate(pcs, old)
+	if pcs.DeletionTimestamp == nil {
+		warnings = append(warnings, validation.SchedulerWarnings(pcs, old, v.schedulerName)...)
+	}
 	if name := pcs.Spec.Template.PriorityClassName; len(errs) == 0 && pcs.DeletionTimestamp == nil && name != old.Spec.Template.PriorityClassName {
 		warnings = append(warnings, v.warn(ctx, "spec.template.priorityClassName", name, untilClassOfSet)...)
 	}

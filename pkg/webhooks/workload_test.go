@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionv1 "k8s.io/api/admission/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -183,7 +184,7 @@ func TestPodCliqueSetWithAPriorityClass(t *testing.T) {
 		return s
 	}
 	lost := []string{`spec.template.priorityClassName: PriorityClass "lost" does not exist; until it does, the API server refuses the pods`}
-	v := podCliqueSetValidator{PriorityClasses{classReader{}}}
+	v := podCliqueSetValidator{PriorityClasses{classReader{}}, ""}
 	for name, tc := range map[string]struct {
 		old, set *v1alpha1.PodCliqueSet
 		want     []string
@@ -212,9 +213,62 @@ func TestPodCliqueSetWithAPriorityClass(t *testing.T) {
 	}
 }
 
+func TestPodCliqueSetWithASchedulerName(t *testing.T) {
+	t.Parallel()
+	named := func(names ...string) *v1alpha1.PodCliqueSet {
+		s := podCliqueSet()
+		for i, name := range names {
+			s.Spec.Template.Cliques[i].Spec.PodSpec.SchedulerName = name
+		}
+		return s
+	}
+	unknown := func(name, configured string) []string {
+		return []string{fmt.Sprintf("spec.template.cliques[0].spec.podSpec.schedulerName (and 2 more): %q: muster-controller was configured with %q; "+
+			"the pods wait forever unless a scheduler, or a profile of muster-scheduler, of this name runs", name, configured)}
+	}
+	for name, tc := range map[string]struct {
+		configured string
+		old, set   *v1alpha1.PodCliqueSet
+		want       []string
+	}{
+		"none":               {set: podCliqueSet()},
+		"muster-scheduler":   {configured: "mine", set: named("muster-scheduler", "muster-scheduler", "muster-scheduler")},
+		"kai-scheduler":      {set: named("kai-scheduler", "kai-scheduler", "kai-scheduler")},
+		"the configured one": {configured: "mine", set: named("mine", "mine", "mine")},
+		"a misspelled one":   {set: named("muster-schedulr", "muster-schedulr", "muster-schedulr"), want: unknown("muster-schedulr", "muster-scheduler")},
+		"a second profile":   {configured: "mine", set: named("packed", "packed", "packed"), want: unknown("packed", "mine")},
+		"default-scheduler": {set: named("default-scheduler", "default-scheduler", "default-scheduler"), want: []string{
+			`spec.template.cliques[0].spec.podSpec.schedulerName (and 2 more): "default-scheduler": the pods are scheduled one by one, not as a gang, ` +
+				`unless a profile of muster-scheduler has this name; leave it out for "muster-scheduler"`}},
+		"default-scheduler, which is the configured one": {configured: "default-scheduler", set: named("default-scheduler", "default-scheduler", "default-scheduler")},
+		"an update that leaves it as it was": {old: named("other", "other", "other"), set: func() *v1alpha1.PodCliqueSet {
+			s := named("other", "other", "other")
+			s.Spec.Replicas = 9
+			return s
+		}()},
+		"an update that adds it":     {old: podCliqueSet(), set: named("other", "other", "other"), want: unknown("other", "muster-scheduler")},
+		"several, which is rejected": {set: named("one", "two", "one")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := podCliqueSetValidator{PriorityClasses{classReader{}}, tc.configured}
+			var got admission.Warnings
+			if tc.old == nil {
+				got, _ = v.ValidateCreate(context.Background(), tc.set)
+			} else {
+				got, _ = v.ValidateUpdate(context.Background(), tc.old, tc.set)
+			}
+			got = slices.DeleteFunc(got, func(w string) bool { return !strings.Contains(w, "schedulerName") })
+			if diff := cmp.Diff(tc.want, []string(got), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestPodCliqueSetWithoutReplicas(t *testing.T) {
 	t.Parallel()
-	v := podCliqueSetValidator{PriorityClasses{classReader{}}}
+	v := podCliqueSetValidator{PriorityClasses{classReader{}}, ""}
 	set := podCliqueSet()
 	set.Spec.Replicas = 0
 	warnings, err := v.ValidateCreate(context.Background(), set)
@@ -233,7 +287,7 @@ func TestPodCliqueSetWithoutReplicas(t *testing.T) {
 // TestARejectedRequestGetsNoWarnings: they would describe effects that it does not have.
 func TestARejectedRequestGetsNoWarnings(t *testing.T) {
 	t.Parallel()
-	v := podCliqueSetValidator{PriorityClasses{classReader{}}}
+	v := podCliqueSetValidator{PriorityClasses{classReader{}}, ""}
 	old := podCliqueSet()
 	old.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
 	set := old.DeepCopy()

@@ -3,6 +3,7 @@
 package validation
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -127,6 +128,47 @@ func warnings(pcs *v1alpha1.PodCliqueSet) []string {
 
 	for i := range out {
 		out[i] = andMore(places[i][0], len(places[i])-1) + ": " + out[i]
+	}
+	return out
+}
+
+// kaiScheduler is the name of KAI Scheduler, for which manifests may have been written that a profile of muster-scheduler
+// serves (docs/decisions, W5).
+const kaiScheduler = "kai-scheduler"
+
+// SchedulerWarnings returns warnings about schedulers that the pods of a PodCliqueSet name and that may not exist, or do
+// not schedule gangs: one for each name, with the first path. configured is the scheduler of pods that name none, ""
+// means v1alpha1.DefaultSchedulerName. Which schedulers and profiles run is not known here. old is the previous version of
+// the object, whose names cause no warning; nil for a new one.
+func SchedulerWarnings(pcs, old *v1alpha1.PodCliqueSet, configured string) []string {
+	configured = cmp.Or(configured, v1alpha1.DefaultSchedulerName)
+	known := []string{"", configured, v1alpha1.DefaultSchedulerName, kaiScheduler}
+	if old != nil {
+		for _, clique := range old.Spec.Template.Cliques {
+			if clique != nil {
+				known = append(known, clique.Spec.PodSpec.SchedulerName)
+			}
+		}
+	}
+	var names []string
+	places := map[string][]string{}
+	for i, clique := range pcs.Spec.Template.Cliques {
+		if clique == nil || slices.Contains(known, clique.Spec.PodSpec.SchedulerName) {
+			continue
+		}
+		name := clique.Spec.PodSpec.SchedulerName
+		if len(places[name]) == 0 {
+			names = append(names, name)
+		}
+		places[name] = append(places[name], cliquesPath.Index(i).Child("spec", "podSpec", "schedulerName").String())
+	}
+	var out []string
+	for _, name := range names {
+		text := fmt.Sprintf("muster-controller was configured with %q; the pods wait forever unless a scheduler, or a profile of muster-scheduler, of this name runs", configured)
+		if name == corev1.DefaultSchedulerName {
+			text = fmt.Sprintf("the pods are scheduled one by one, not as a gang, unless a profile of muster-scheduler has this name; leave it out for %q", configured)
+		}
+		out = append(out, fmt.Sprintf("%s: %q: %s", andMore(places[name][0], len(places[name])-1), name, text))
 	}
 	return out
 }
