@@ -38,9 +38,9 @@ func TestTheCRDsAlone(t *testing.T) {
 	t.Run("floors", func(t *testing.T) {
 		pcs := u.typed("name: svc", "name: floored", "replicas: 3", "replicas: 3\n        minAvailable: 2", "      replicas: 2\n", "      replicas: 2\n      minAvailable: 1\n")
 		group, standalone, _ := u.family(pcs)
-		check(t, u.scale(group, 0), "must not be less than minAvailable")
+		check(t, u.scale(group, 0), "must not be less than minAvailable", "0 is less than 1")
 		check(t, u.scale(group, 1))
-		check(t, u.scale(standalone, 1), "must not be less than minAvailable")
+		check(t, u.scale(standalone, 1), "must not be less than minAvailable", "1 is less than 2")
 		check(t, u.scale(standalone, 2))
 		check(t, u.scale(standalone, 9))
 		check(t, u.patch(standalone, `{"spec":{"minAvailable":null}}`), "spec.minAvailable", "immutable")
@@ -84,8 +84,8 @@ func TestTheCRDsAlone(t *testing.T) {
 	for name, tc := range map[string]struct{ change, want []string }{
 		"explicit replicas 0":         {[]string{"replicas: 3", "replicas: 0"}, []string{"must be greater than 0"}},
 		"minAvailable 0":              {[]string{"minAvailable: 2", "minAvailable: 0"}, []string{"minAvailable"}},
-		"minAvailable above":          {[]string{"minAvailable: 2", "minAvailable: 5"}, []string{"must not be less than minAvailable"}},
-		"group minAvailable above":    {[]string{"      replicas: 2\n", "      replicas: 2\n      minAvailable: 3\n"}, []string{"must not be less than minAvailable"}},
+		"minAvailable above":          {[]string{"minAvailable: 2", "minAvailable: 5"}, []string{"must not be less than minAvailable", "4 is less than 5"}},
+		"group minAvailable above":    {[]string{"      replicas: 2\n", "      replicas: 2\n      minAvailable: 3\n"}, []string{"must not be less than minAvailable", "2 is less than 3"}},
 		"a required topology":         {[]string{"name: frontend", "name: frontend\n      topologyConstraint: {pack: {required: rack}}"}, []string{"required topology is not supported"}},
 		"a duration that is none":     {[]string{"cliques:", "terminationDelay: soon\n    cliques:"}, []string{"terminationDelay"}},
 		"a negative terminationDelay": {[]string{"cliques:", "terminationDelay: -1s\n    cliques:"}, []string{"not negative"}},

@@ -60,7 +60,7 @@ type PodCliqueScalingGroupList struct {
 // PodCliqueScalingGroupSpec is the desired state of a PodCliqueScalingGroup.
 // All fields except replicas are managed by muster-controller.
 //
-// +kubebuilder:validation:XValidation:rule=`!has(self.minAvailable) || self.replicas >= self.minAvailable`,fieldPath=".replicas",message="must not be less than minAvailable, which is an explicit floor"
+// +kubebuilder:validation:XValidation:rule=`!has(self.minAvailable) || self.replicas >= self.minAvailable`,fieldPath=".replicas",message="must not be less than minAvailable, which is an explicit floor",messageExpression=`"must not be less than minAvailable, which is an explicit floor: %d is less than %d".format([self.replicas, self.minAvailable])`
 // +kubebuilder:validation:XValidation:rule=`has(self.minAvailable) == has(oldSelf.minAvailable) && (!has(self.minAvailable) || self.minAvailable == oldSelf.minAvailable)`,fieldPath=".minAvailable",reason=FieldValueForbidden,message="is immutable: replicas that run were admitted by it"
 // +kubebuilder:validation:XValidation:rule=`self.cliqueNames == oldSelf.cliqueNames`,fieldPath=".cliqueNames",reason=FieldValueForbidden,message="is immutable: replicas that run could not follow"
 type PodCliqueScalingGroupSpec struct {

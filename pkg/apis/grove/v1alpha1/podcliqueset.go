@@ -349,7 +349,7 @@ type PodCliqueTemplateSpec struct {
 //
 // +kubebuilder:validation:XValidation:rule=`has(self.minAvailable) == has(oldSelf.minAvailable) && (!has(self.minAvailable) || self.minAvailable == oldSelf.minAvailable)`,fieldPath=".minAvailable",reason=FieldValueForbidden,message="is immutable: replicas that run were admitted by it; create a new PodCliqueSet"
 // +kubebuilder:validation:XValidation:rule=`self.cliqueNames == oldSelf.cliqueNames`,fieldPath=".cliqueNames",reason=FieldValueForbidden,message="is immutable: replicas that run could not follow; create a new PodCliqueSet"
-// +kubebuilder:validation:XValidation:rule=`!has(self.minAvailable) || (has(self.replicas) ? self.replicas : 1) >= self.minAvailable`,fieldPath=".replicas",message="must not be less than minAvailable"
+// +kubebuilder:validation:XValidation:rule=`!has(self.minAvailable) || (has(self.replicas) ? self.replicas : 1) >= self.minAvailable`,fieldPath=".replicas",message="must not be less than minAvailable",messageExpression=`"must not be less than minAvailable: %d is less than %d".format([has(self.replicas) ? self.replicas : 1, self.minAvailable])`
 type PodCliqueScalingGroupConfig struct {
 	// name of the scaling group, unique in the PodCliqueSet and different from
 	// the names of all cliques. It must be a DNS label, because it is part of
