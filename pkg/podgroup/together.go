@@ -45,11 +45,15 @@ func judgeTogether(p placement.Problem, blocked []placement.LeafShortfall, known
 		}
 		return v2alpha2.ReasonTooLarge, fmt.Sprintf("the %s that the gang needs would not fit together on the nodes that they may use if these were empty", pods)
 	}
+	now := v.holds(p, false, false)
+	if now == yes {
+		return v2alpha2.ReasonFragmented, "" // other rules keep the pods out: the reasons of the nodes say which
+	}
 	closed := known.unavailableTo(classesOf(p))
 	switch {
-	case v.holds(p, false, true) == yes:
+	case v.holds(p, false, true) == yes && closed != "":
 		return v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; with the room there, the %s that the gang needs fit", closed, pods)
-	case v.holds(p, true, false) == no:
+	case v.holds(p, true, false) == no: // then some are closed
 		return v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; the %s that the gang needs would not fit on the other nodes that they may use if these were empty", closed, pods)
 	}
 	present := v.imagine(false, false)
@@ -61,7 +65,7 @@ func judgeTogether(p placement.Problem, blocked []placement.LeafShortfall, known
 		}
 		return insufficient(v.Resources[k]), text + lowerText(v.Resources[k], lower)
 	}
-	if text := pieces(p.Tree, blocked, known); text != "" {
+	if text := pieces(p.Tree, blocked, known); text != "" || now == unknown {
 		return v2alpha2.ReasonFragmented, text
 	}
 	return v2alpha2.ReasonFragmented, fmt.Sprintf("enough is free in all, but the %s that the gang needs do not fit together on what is free on single nodes", pods)
