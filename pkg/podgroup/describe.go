@@ -106,7 +106,10 @@ func schedulerAdvice(f Facts) string {
 // foreign returns the advice for pods that wait for another scheduler.
 func foreign(f Facts) string {
 	text := fmt.Sprintf("%s: %s of %s", schedulerAdvice(f), message.Count(f.Foreign, "pod"), schedulers(f.ForeignNames))
-	if f.Profile == "" {
+	switch {
+	case f.Unattended:
+		text += ", which has not reacted to them: perhaps none of that name runs"
+	case f.Profile == "":
 		text += "; as they are, each counts once it is bound"
 	}
 	return text

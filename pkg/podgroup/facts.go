@@ -49,6 +49,9 @@ type Facts struct {
 	// NotOurs: there are pods, and all of them name another scheduler, none the stock scheduler, which is the default
 	// of a pod without a schedulerName. The PodGroup belongs to another product.
 	NotOurs bool
+	// Unattended: all pods name another scheduler, and none has bound one of them, or reported anything about one, for a
+	// while: perhaps the name is wrong.
+	Unattended bool
 	// Ended: every remaining pod has succeeded, and there is at least one.
 	Ended bool
 

@@ -4,6 +4,7 @@ package gangadmission
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -118,12 +119,34 @@ func (pl *Admission) place(work *gangstate.Work, snapshot *kubescheduler.Snapsho
 	case len(placements) > 0:
 		return placements, nil, false
 	case short != nil:
-		why := podgroup.Explain(work.Problem, snapshot, short)
+		why := podgroup.WithFormerNodes(podgroup.Explain(work.Problem, snapshot, short), formerNodes(work, snapshot))
 		return nil, &why, short.Cut
 	default:
-		why := podgroup.ExplainSurplus(work.Problem, work.Singles, snapshot)
+		why := podgroup.WithFormerNodes(podgroup.ExplainSurplus(work.Problem, work.Singles, snapshot), formerNodes(work, snapshot))
 		return nil, &why, cut
 	}
+}
+
+// formerNodes returns the nodes of the lost pods that a Refill replaces, the latest first.
+func formerNodes(work *gangstate.Work, snapshot *kubescheduler.Snapshot) []podgroup.FormerNode {
+	var nodes []podgroup.FormerNode
+	for _, lost := range slices.Backward(work.LostFrom) {
+		waiting := work.Singles.Pods[lost.Leaf]
+		if len(waiting) == 0 {
+			waiting = work.Problem.Pods[lost.Leaf]
+		}
+		if len(waiting) == 0 {
+			continue // its replacement does not exist yet
+		}
+		if i := slices.IndexFunc(nodes, func(n podgroup.FormerNode) bool { return n.Name == lost.Node }); i >= 0 {
+			nodes[i].Pods++
+			continue
+		}
+		n := snapshot.FormerNode(waiting[0].Class, lost.Node)
+		n.Pods = 1
+		nodes = append(nodes, n)
+	}
+	return nodes
 }
 
 // placeMinimum continues with the choices that an earlier attempt, which was cut short, has not tried.

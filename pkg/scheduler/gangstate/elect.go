@@ -94,6 +94,9 @@ func (r *Registry) recordWhole(g *gangState) {
 	if g.tree == nil {
 		return
 	}
+	if g.lostFrom != nil && (!g.admitted || n.bound.Satisfied(g.tree.Root())) {
+		g.lostFrom = nil
+	}
 	switch root := g.tree.Root(); {
 	case !g.admitted && n.bound.Satisfied(root):
 		g.admitted, g.broken, g.partial.known = true, false, false

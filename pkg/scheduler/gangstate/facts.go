@@ -211,6 +211,11 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 	if slices.Contains(f.ForeignNames, corev1.DefaultSchedulerName) || slices.Contains(f.OtherNames, corev1.DefaultSchedulerName) {
 		f.NotOurs = false // the stock scheduler does not support PodGroups: the pods lack a schedulerName
 	}
+	if f.NotOurs && g.group != nil {
+		f.Unattended = g.isUnattended(r.now)
+		// What was said once is kept up to date.
+		f.NotOurs = !f.Unattended && g.group.Status.Reason != v2alpha2.ReasonOtherScheduler
+	}
 	if f.Foreign+f.BoundByOthers > 0 && profile == "" {
 		f.OurNames = sets.List(r.profiles)
 	}
@@ -221,6 +226,21 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 	}
 	*buffer = append(*buffer, g.rows...)
 	return f, g.lacking(f), plan, true
+}
+
+// unattendedAfter is how long all pods of a gang must have waited for another scheduler, without a sign of it, before the
+// PodGroup says that no scheduler of that name seems to run.
+const unattendedAfter = time.Minute
+
+// isUnattended reports whether no scheduler has bound, or reported anything about, any pod of the gang for a while.
+func (g *gangState) isUnattended(now time.Time) bool {
+	for _, m := range g.members {
+		tried := slices.ContainsFunc(m.pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
+		if m.state != pending || tried || len(m.pod.Spec.SchedulingGates) > 0 || now.Sub(m.since) < unattendedAfter {
+			return false
+		}
+	}
+	return true
 }
 
 // lacking returns, per leaf, the number of waiting pods for which the refused attempt found no capacity: of the

@@ -152,6 +152,31 @@ func TestFacts(t *testing.T) {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").SchedulerName("z")},
 			want: podgroup.Facts{NotOurs: true, Foreign: 1, ForeignNames: []string{"z"}, OurNames: []string{"muster-scheduler"}, Created: gang.Counts{"": 1}},
 		},
+		"a gang of another scheduler that has not reacted for a minute": {
+			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").SchedulerName("z")},
+			do: func(r *Registry) { r.Tick(now.Add(time.Minute)) },
+			want: podgroup.Facts{Unattended: true, Foreign: 1, ForeignNames: []string{"z"}, OurNames: []string{"muster-scheduler"}, Created: gang.Counts{"": 1}},
+		},
+		"and one that has": {
+			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").SchedulerName("z"), pod("b").SchedulerName("z")},
+			do: func(r *Registry) {
+				refused := pod("b").SchedulerName("z").Obj()
+				refused.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+				r.SetPod(refused, now)
+				r.Tick(now.Add(time.Minute))
+			},
+			want: podgroup.Facts{NotOurs: true, Foreign: 2, ForeignNames: []string{"z"}, OurNames: []string{"muster-scheduler"}, Created: gang.Counts{"": 2}},
+		},
+		"one that reacted later": {
+			pods: []*wrappers.PodWrapper{pod("a").SchedulerName("z").Node("n1")},
+			do: func(r *Registry) {
+				group := flat(1).Obj()
+				group.Status.Reason = v2alpha2.ReasonOtherScheduler
+				r.SetGroup(group, now)
+			},
+			want: podgroup.Facts{Admitted: true, BoundByOthers: 1, OtherNames: []string{"z"}, OurNames: []string{"muster-scheduler"},
+				Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}},
+		},
 		"bound and satisfied": {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").Node("n1")},
 			want: podgroup.Facts{Admitted: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}},

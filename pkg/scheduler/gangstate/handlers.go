@@ -270,6 +270,7 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 			r.left[m.pod.UID] = p
 		}
 	}
+	g.rememberLost(m)
 	g.ownChange()
 	r.arrived(m.pod.UID)
 	r.rooms.restore(m.pod.UID)

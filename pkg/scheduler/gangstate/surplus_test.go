@@ -3,6 +3,7 @@
 package gangstate
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -74,6 +75,29 @@ func TestRefillPlacesOnlyWhatTheMinimumLacks(t *testing.T) {
 	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").binds("a", "a", "b").gone("b").after(departure).
 		members("c", "d", "e", "f", "g").leads("c").wantTask(Refill).wantPlan(5, "c")
 	s.commits("c").assumes("c").arrives("c").posts("c").leads("d").wantTask(SurplusSingle).wantPlan(5, "d", "e", "f", "g")
+}
+
+// A refill knows where the lost pods ran, until the minimum is bound again.
+func TestRefillKnowsTheFormerNodes(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(3)).members("a", "b", "c").binds("a", "a", "b", "c")
+	node := func(name string) string { return s.r.members[types.UID(name)].node }
+	want := []LostPod{{"", node("b")}, {"", node("c")}}
+	s.gone("b", "c").after(departure).members("d", "e").leads("d").wantTask(Refill)
+	if diff := cmp.Diff(want, s.work.LostFrom); diff != "" {
+		t.Errorf("lost (-want +got):\n%s", diff)
+	}
+	s.commits("d", "e").assumes("d", "e").arrives("d", "e").posts("d", "e").gone("a").after(departure).members("f").leads("f").wantTask(Refill)
+	if len(s.work.LostFrom) != 1 {
+		t.Errorf("lost: %v, want the last one", s.work.LostFrom)
+	}
+	for i := range 3 * maxLost {
+		name := fmt.Sprintf("x%02d", i)
+		s.pods(memberPod(name).Node("n")).gone(name)
+	}
+	if n := len(s.r.gangs[gangG].lostFrom); n > maxLost {
+		t.Errorf("%d lost pods are remembered, want at most %d", n, maxLost)
+	}
 }
 
 func TestSurplusComesInUnits(t *testing.T) {

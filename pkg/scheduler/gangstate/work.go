@@ -31,9 +31,25 @@ type Work struct {
 	// lacks.
 	Singles placement.Problem
 	Lacks   gang.Counts
-	Classes []*corev1.Pod // by class index: the first pod of the class
-	Pods    []*corev1.Pod // by placement.Pod.Index: the waiting pods
-	members []*member     // likewise; must not be read without the lock
+	// LostFrom are the lost pods that a Refill replaces, as far as this process saw them, the latest last.
+	LostFrom []LostPod
+	Classes  []*corev1.Pod // by class index: the first pod of the class
+	Pods     []*corev1.Pod // by placement.Pod.Index: the waiting pods
+	members  []*member     // likewise; must not be read without the lock
+}
+
+// LostPod is a pod that an admitted gang has lost: its leaf, and the node that it ran on. It is information for users only.
+type LostPod struct{ Leaf, Node string }
+
+// maxLost is the maximum number of lost pods that are remembered of a gang.
+const maxLost = 16
+
+// rememberLost records the node of a bound pod that is removed from an admitted gang.
+func (g *gangState) rememberLost(m *member) {
+	if g.admitted && m.state == bound && m.misplaced == "" {
+		g.lostFrom = append(g.lostFrom, LostPod{m.leaf, m.node})
+		g.lostFrom = g.lostFrom[max(0, len(g.lostFrom)-maxLost):]
+	}
 }
 
 // Begin returns what the pod's cycle must plan, if the pod is its gang's leader and a plan may be made now. Otherwise
@@ -146,6 +162,9 @@ func (r *Registry) begin(pod *corev1.Pod, buffer *[]row) (*Work, standing, strin
 			}
 		}
 		return true
+	}
+	if task == Refill {
+		w.LostFrom = slices.Clone(g.lostFrom)
 	}
 	if task == Refill && bound.Satisfied(g.tree.Root()) {
 		s.torn = map[*gang.Group]bool{}

@@ -276,6 +276,24 @@ func (w *Snapshot) firstNames(c *class, nodes []int32) []string {
 	return roomy[:min(2, len(roomy))]
 }
 
+// FormerNode describes a node on which a pod like those of the class ran.
+func (w *Snapshot) FormerNode(index int, name string) podgroup.FormerNode {
+	c := w.classes[index]
+	w.judge(c)
+	i, found := w.nodes.position[name]
+	if !found {
+		return podgroup.FormerNode{Name: name, Gone: true}
+	}
+	n := podgroup.FormerNode{Name: name, HasRoom: w.freeSlots(c, int32(i)) > 0}
+	if n.Cause, n.Advice = w.closed(c, i); n.Cause != "" {
+		n.Advice = ofOneNode.Replace(n.Advice)
+	}
+	return n
+}
+
+// ofOneNode turns the advice of closed into that for one node.
+var ofOneNode = strings.NewReplacer("uncordon them", "uncordon it", "bring them back", "bring it back")
+
 // HeldByLower implements podgroup.Capacities.
 func (w *Snapshot) HeldByLower(index int, name corev1.ResourceName) int64 {
 	c := w.classes[index]

@@ -81,6 +81,17 @@ func TestWhyAGangWaitsAlthoughGPUsAreFree(t *testing.T) {
 	c.untilBound("shut-out", 2)
 	c.deleteGang("shut-out")
 
+	c.createGang("runs", 2, 4) // on the empty node
+	c.untilBound("runs", 2)
+	c.untilSatisfied("runs")
+	c.cordon(true, c.nodes[4])
+	c.delete(numbered("runs", 2)[0])
+	c.create(c.pod("runs-again", "runs", 4))
+	c.untilSays("runs", v2alpha2.ReasonNodesUnavailable, "1 lost pod ran on node "+c.nodes[4]+", which has room for it and is cordoned: uncordon it")
+	c.cordon(false, c.nodes[4])
+	c.untilSatisfied("runs")
+	c.deleteGang("runs")
+
 	c.apply(c.group("apart").MinMember(6))
 	for _, n := range numbered("apart", 6) {
 		c.create(c.pod(n, "apart", 1).Label("app", "apart").ApartFrom(corev1.LabelHostname, "app", "apart"))
