@@ -5,6 +5,7 @@ package podgroup
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
@@ -17,12 +18,31 @@ type HeldNote struct {
 	// Head is the part without numbers: the pod's role in its gang and the reason of the PodGroup. A message that
 	// begins with Head is not rewritten when the rest changes.
 	Head string
-	// Text is Head with the first clause of the PodGroup's message.
+	// Text is Head with the first clause of the PodGroup's message and its advice.
 	Text string
-	// Kind is the pod's role in its gang and the reason, without names. Events are counted by Kind.
+	// Advice is the advice in Text, as words without numbers: what would help, and which object should create missing pods.
+	// "": there is none, or it is not known yet. A message is rewritten if its advice changes.
+	Advice string
+	// Kind is the pod's role in its gang, the reason, and whether there is advice, without names. Events are counted by Kind.
 	Kind string
 	// Passing: the reason passes by itself, and does not justify replacing another message.
 	Passing bool
+}
+
+// IsIn reports whether a message says what the note says, apart from numbers.
+func (n HeldNote) IsIn(text string) bool {
+	return strings.HasPrefix(text, n.Head) && (n.Advice == "" || strings.Contains(withoutNumbers(text), n.Advice))
+}
+
+// withoutNumbers returns the words of a text, each number replaced by the same word.
+func withoutNumbers(text string) string {
+	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;:()", r) })
+	for i, word := range words {
+		if strings.Trim(word, "0123456789/.%") == "" {
+			words[i] = "#"
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // HeldNotes computes the notes of the waiting pods of one gang.
@@ -83,14 +103,14 @@ func (n *HeldNotes) ofLeaf(name, label string) HeldNote {
 		n.judged = &now
 	}
 	now := n.judged
-	reason, text := now.reason, now.message
+	reason, text, advice := now.reason, now.message, now.advice
 	switch {
 	case part == partOfSurplus && !now.satisfied:
 		// The reason of the minimum does not apply to this pod.
 		text := head + "; what the minimum has lost is replaced first"
 		return HeldNote{Head: text, Text: text, Kind: part}
 	case now.satisfied:
-		reason, text = n.facts.Refused.Reason, clauseOf(n.facts.Refused.Message, n.facts.Tree, unit)
+		reason, text, advice = n.facts.Refused.Reason, clauseOf(n.facts.Refused.Message, n.facts.Tree, unit), ""
 		if missing > 0 {
 			reason, text = v2alpha2.ReasonWaitingForPods, fmt.Sprintf("it lacks %s that must be created first", message.Count(missing, "pod"))
 		}
@@ -100,10 +120,22 @@ func (n *HeldNotes) ofLeaf(name, label string) HeldNote {
 	}
 	head += ": " + string(reason)
 	first, _, _ := strings.Cut(text, clauses)
-	return HeldNote{
-		Head: head, Text: message.Truncate(head+": "+first, message.MaxCondition),
+	note := HeldNote{
+		Head: head, Text: head + ": " + first,
 		Kind: part + " " + string(reason), Passing: passing.Has(reason) && reason != v2alpha2.ReasonWaitingForPods,
 	}
+	if advice != "" {
+		note.Text += clauses + advice
+		note.Kind += " with advice"
+	}
+	note.Text = message.Shorten(note.Text, message.MaxCondition)
+	if advice != "" {
+		// What was cut off would be missed in every message.
+		if _, shown, found := strings.Cut(note.Text, first+clauses); found {
+			note.Advice = withoutNumbers(strings.TrimSuffix(shown, "…"))
+		}
+	}
+	return note
 }
 
 // part returns the role of the waiting pods of a leaf in their gang. unit is the sub-group that is bound as a whole;

@@ -36,6 +36,25 @@ func TestNotesOfWaitingPods(t *testing.T) {
 			facts: Facts{Created: gang.Counts{"decode": 8}}, leaf: "decode",
 			want: HeldNote{Kind: "minimum WaitingForPods", Head: "PodGroup llm: WaitingForPods"},
 		},
+		"pods are missing, and it is known who should create them": {
+			facts: Facts{Created: gang.Counts{"decode": 8, "prefill-0": 1}, Pods: 9, Terminating: 1, Owners: []Owner{{Kind: "StatefulSet", Name: "prefill", Leaf: "prefill-0", Pods: 1, Seen: true, Wants: 4, Ordered: true}}},
+			leaf:  "decode",
+			want: HeldNote{Kind: "minimum WaitingForPods with advice", Head: "PodGroup llm: WaitingForPods",
+				Advice: "StatefulSet prefill makes a pod only when the one before it is ready recreate it with podManagementPolicy Parallel",
+				Text:   "PodGroup llm: WaitingForPods: needs 16 pods, 9 exist; StatefulSet prefill makes a pod only when the one before it is ready: recreate it with podManagementPolicy Parallel"},
+		},
+		"a Job lacks pods: the advice has numbers": {
+			facts: Facts{Created: gang.Counts{"decode": 8, "prefill-0": 1}, Owners: []Owner{{Kind: "Job", Name: "prefill-3", Leaf: "prefill-0", Pods: 1, Seen: true, Wants: 4}}},
+			leaf:  "decode",
+			want: HeldNote{Kind: "minimum WaitingForPods with advice", Head: "PodGroup llm: WaitingForPods",
+				Advice: "Job prefill-3 is to have # pods and has # see its events a quota or an admission webhook may refuse the others",
+				Text:   "PodGroup llm: WaitingForPods: needs 16 pods, 9 exist; Job prefill-3 is to have 4 pods and has 1: see its events, a quota or an admission webhook may refuse the others"},
+		},
+		"pods have scheduling gates": {
+			facts: Facts{Created: full, Usable: gang.Counts{"decode": 8}, Gated: 12, GateNames: []string{"example.com/quota"}}, leaf: "decode",
+			want: HeldNote{Kind: "minimum Gated with advice", Head: "PodGroup llm: Gated", Advice: "# pods with scheduling gates that are to be lifted example.com/quota",
+				Text: "PodGroup llm: Gated: needs 16 pods, they exist, but only 8 can be placed; 12 pods with scheduling gates that are to be lifted: example.com/quota"},
+		},
 		"the gang is refused": {
 			facts: Facts{Created: full, Usable: full, Refused: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "needs 16, 3 are free; more"}}, leaf: "decode",
 			want: HeldNote{Kind: "minimum InsufficientGPUs", Head: "PodGroup llm: InsufficientGPUs", Text: "PodGroup llm: InsufficientGPUs: needs 16, 3 are free"},
@@ -113,6 +132,28 @@ func TestNotesOfWaitingPods(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("note (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAMessageIsInAPodAlready(t *testing.T) {
+	t.Parallel()
+	const text = "PodGroup llm: WaitingForPods: needs 16 pods, 9 exist; Job a is to have 4 pods and has 1: see its events"
+	for name, tc := range map[string]struct {
+		note HeldNote
+		want bool
+	}{
+		"the same":                 {HeldNote{Head: "PodGroup llm: WaitingForPods", Advice: "Job a is to have # pods and has # see its events"}, true},
+		"the advice is not known":  {HeldNote{Head: "PodGroup llm: WaitingForPods"}, true},
+		"another reason":           {HeldNote{Head: "PodGroup llm: Gated"}, false},
+		"advice about another Job": {HeldNote{Head: "PodGroup llm: WaitingForPods", Advice: "Job b is to have # pods and has # see its events"}, false},
+		"other advice about a Job": {HeldNote{Head: "PodGroup llm: WaitingForPods", Advice: "Job a is suspended resume it"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := tc.note.IsIn(text); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
 	}

@@ -18,8 +18,8 @@ func LacksPods(f Facts) bool {
 // maxOwners is the maximum number of owners in a message.
 const maxOwners = 2
 
-// makers describes which owners should create the pods that a gang lacks, and why they do not. "": unknown.
-func makers(f Facts) string {
+// makers describes which owners should create the pods that a gang lacks, and why they do not. Empty: unknown.
+func makers(f Facts) []string {
 	var parts []string
 	for _, o := range f.Owners {
 		if text := makerOf(f, o); text != "" && len(parts) < maxOwners {
@@ -33,10 +33,7 @@ func makers(f Facts) string {
 		}
 		parts = append(parts, fmt.Sprintf("%s failed and %s not count", message.Count(f.Failed, "pod"), verb))
 	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "; " + strings.Join(parts, "; ")
+	return parts
 }
 
 // makerOf describes why one owner does not create the pods that its leaf lacks. "": its leaf lacks none, or the
@@ -48,7 +45,7 @@ func makerOf(f Facts, o Owner) string {
 			return ""
 		}
 	}
-	who := fmt.Sprintf("%s %s", o.Kind, message.Truncate(o.Name, maxShown))
+	who := message.Truncate(o.Kind, maxShown) + " " + message.Truncate(o.Name, maxShown)
 	switch {
 	case o.Unknown:
 		return fmt.Sprintf("%s makes its pods: see its events", who)
@@ -79,7 +76,7 @@ func makerOf(f Facts, o Owner) string {
 
 // controller names the owner's own controller.
 func (o Owner) controller() string {
-	return o.ControllerKind + " " + message.Truncate(o.ControllerName, maxShown)
+	return message.Truncate(o.ControllerKind, maxShown) + " " + message.Truncate(o.ControllerName, maxShown)
 }
 
 // alone reports whether no other owner creates pods of the owner's leaf.

@@ -117,6 +117,7 @@ type assessment struct {
 	satisfied bool
 	reason    v2alpha2.Reason
 	message   string // of the condition Satisfied
+	advice    string // the clauses of message that say what would help, for the waiting pods
 	summary   string
 }
 
@@ -149,7 +150,7 @@ func judge(f Facts) assessment {
 	default:
 		v.phase = v2alpha2.PodGroupWaiting
 	}
-	v.reason, v.message = blocked(f)
+	v.reason, v.message, v.advice = blocked(f)
 	v.message += ahead(f, v.reason)
 	if f.Leaving > 0 {
 		v.message += fmt.Sprintf("; %s being deleted", message.Count(f.Leaving, "bound pod"))
@@ -163,59 +164,65 @@ func judge(f Facts) assessment {
 }
 
 // blocked returns why the minimum of a gang with a valid tree is not bound: the cause and what would help come first, the
-// missing numbers last.
-func blocked(f Facts) (v2alpha2.Reason, string) {
+// missing numbers last. advice is the part of the text about what would help; "": it is in the first clause, or unknown.
+func blocked(f Facts) (reason v2alpha2.Reason, text, advice string) {
 	minimum := f.Tree.MinPods()
 	if missing := f.Tree.MissingPods(f.Created); missing > 0 {
-		text := fmt.Sprintf("needs %s, %d exist", message.Count(minimum, "pod"), minimum-missing)
+		text = fmt.Sprintf("needs %s, %d exist", message.Count(minimum, "pod"), minimum-missing)
 		if f.Terminating > 0 {
 			text += fmt.Sprintf("; %s being deleted", message.Count(f.Terminating, "pod"))
 		}
-		text += makers(f)
+		if advice = strings.Join(makers(f), clauses); advice != "" {
+			text += clauses + advice
+		}
 		switch {
 		case len(f.Unclaimed) > 0:
 			text += "; " + unclaimed(f.Unclaimed)
 		case f.Pods == 0 && f.Failed == 0 && total(f.Created) == 0 && metav1.GetControllerOf(f.Group) == nil:
 			text += "; pods name it by annotation " + v2alpha2.PodGroupAnnotation
 		}
-		reason := v2alpha2.ReasonWaitingForPods
+		reason = v2alpha2.ReasonWaitingForPods
 		switch {
 		case f.MisplacedTotal >= missing:
-			reason, text = v2alpha2.ReasonInvalid, misplaced("pod", f.Misplaced, f.Tree)+"; "+text
+			reason, text, advice = v2alpha2.ReasonInvalid, misplaced("pod", f.Misplaced, f.Tree)+"; "+text, ""
 		case f.MisplacedTotal > 0:
 			text += "; " + misplaced("pod", f.Misplaced, f.Tree)
 		}
 		if what := lacks(f.Tree, f.Created); what != "" {
 			text += "; " + what
 		}
-		return reason, text
+		return reason, text, advice
 	}
 	if missing := f.Tree.MissingPods(f.Usable); missing > 0 {
-		text := fmt.Sprintf("needs %s, they exist, but only %d can be placed", message.Count(minimum, "pod"), minimum-missing)
-		reason := v2alpha2.ReasonGated
+		text = fmt.Sprintf("needs %s, they exist, but only %d can be placed", message.Count(minimum, "pod"), minimum-missing)
+		reason = v2alpha2.ReasonGated
+		var parts []string
 		if f.Foreign > 0 {
-			text += "; " + foreign(f)
+			parts = append(parts, foreign(f))
 			if missing > f.Gated { // the gates are the reason only if removing them is sufficient
 				reason = v2alpha2.ReasonOtherScheduler
 			}
 		}
 		if f.Gated > 0 {
-			text += "; " + gated(f)
+			parts = append(parts, gated(f))
+		}
+		if advice = strings.Join(parts, clauses); advice != "" {
+			text += clauses + advice
 		}
 		if what := lacks(f.Tree, f.Usable); what != "" { // last, because a summary is short
 			text += "; " + what
 		}
-		return reason, text
+		return reason, text, advice
 	}
 	switch {
 	case f.Binding:
-		return v2alpha2.ReasonBinding, fmt.Sprintf("needs %s; all of them are planned and are being bound", message.Count(minimum, "pod"))
+		return v2alpha2.ReasonBinding, fmt.Sprintf("needs %s; all of them are planned and are being bound", message.Count(minimum, "pod")), ""
 	case f.Refused.Reason != "" && !f.RefusedSurplus:
-		return f.Refused.Reason, f.Refused.Message
+		return f.Refused.Reason, f.Refused.Message, ""
 	case f.Failures > 0:
-		return v2alpha2.ReasonBackingOff, fmt.Sprintf("%d attempts in a row failed after they were planned; it is tried again by itself", f.Failures)
+		return v2alpha2.ReasonBackingOff, fmt.Sprintf("%d attempts in a row failed after they were planned; it is tried again by itself", f.Failures), ""
 	default:
-		return v2alpha2.ReasonBehindInQueue, fmt.Sprintf("needs %s, they exist; waits for its turn", message.Count(minimum, "pod"))
+		return v2alpha2.ReasonBehindInQueue, fmt.Sprintf("needs %s, they exist; waits for its turn", message.Count(minimum, "pod")), ""
 	}
 }
 

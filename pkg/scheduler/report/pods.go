@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -43,6 +42,7 @@ type gatedPods struct {
 	clock                                   clock.WithTicker
 	waitingForGangAfter, needsCapacityAfter time.Duration
 	queue                                   queue
+	makers                                  *makers
 
 	mu    sync.Mutex
 	gangs map[gangstate.Key]*gatedGang // guarded by mu; an entry belongs to the worker that processes the key
@@ -51,6 +51,7 @@ type gatedPods struct {
 // gatedGang is the state of a gang's waiting pods between two checks.
 type gatedGang struct {
 	refusedSince time.Time // since when the gang has needed capacity without interruption; zero: it does not
+	lackingSince time.Time // since when the gang has lacked pods without interruption; zero: it does not
 	pods         map[types.UID]*gatedPod
 	announced    map[string]sets.Set[string] // by HeldNote.Kind: leaves for which an event was emitted on a pod
 	lost         sets.Set[string]            // causes for which an event about pods without a place in the gang was emitted
@@ -59,18 +60,23 @@ type gatedGang struct {
 // gatedPod is the state of one waiting pod.
 type gatedPod struct {
 	written   string    // the last reason written, "" = none
-	head      string    // HeldNote.Head of the last message written
-	note      string    // HeldNote.Head of the message that the pod should have
+	said      said      // the last message written
+	note      said      // the message that the pod should have
 	noteSince time.Time // since when the pod should have this message
 	idleSince time.Time // since when the pod has waited for something other than capacity; zero: it does not
 	lostSince time.Time // since when it has had no place in a PodGroup; zero: it has one
 }
 
-func newGatedPods(o Options) *gatedPods {
+// said is the part of a message that is written again when it changes.
+type said struct{ head, advice string }
+
+func saidBy(n podgroup.HeldNote) said { return said{head: n.Head, advice: n.Advice} }
+
+func newGatedPods(o Options, m *makers) *gatedPods {
 	return &gatedPods{
 		pace: newPacer(o.Registry), client: o.Client, recorder: o.Recorder, clock: o.Clock,
 		waitingForGangAfter: o.WaitingForGangAfter, needsCapacityAfter: o.NeedsCapacityAfter,
-		queue: newQueue(o.Clock), gangs: map[gangstate.Key]*gatedGang{},
+		queue: newQueue(o.Clock), gangs: map[gangstate.Key]*gatedGang{}, makers: m,
 	}
 }
 
@@ -91,6 +97,14 @@ func (h *gatedPods) sync(ctx context.Context, key gangstate.Key) (time.Duration,
 	gated.observe(f, now)
 
 	next := h.reportLost(f, gated, now)
+	if !gated.lackingSince.IsZero() {
+		// The statuses' path does the same. What it reads is shared, so an owner is read once.
+		if wait := gated.lackingSince.Add(makersAfter).Sub(now); wait > 0 {
+			next = sooner(next, wait)
+		} else {
+			h.makers.complete(ctx, &f)
+		}
+	}
 	var errs []error
 	refused := 0
 	notes := podgroup.NotesOf(f)
@@ -141,7 +155,7 @@ func (h *gatedPods) of(key gangstate.Key) *gatedGang {
 
 // observe records when states began, and removes pods that no longer wait.
 func (gated *gatedGang) observe(f podgroup.Facts, now time.Time) {
-	needs := false
+	needs, isNew := false, len(gated.pods) == 0
 	waiting := sets.New[types.UID]()
 	for _, w := range f.Waiting {
 		waiting.Insert(w.Pod.UID)
@@ -161,6 +175,17 @@ func (gated *gatedGang) observe(f podgroup.Facts, now time.Time) {
 			needs, p.idleSince = true, time.Time{}
 		case p.idleSince.IsZero():
 			p.idleSince = now
+		}
+	}
+	switch {
+	case !podgroup.LacksPods(f):
+		gated.lackingSince = time.Time{}
+	case gated.lackingSince.IsZero():
+		gated.lackingSince = now
+		for _, w := range f.Waiting {
+			if isNew && w.Since.Before(gated.lackingSince) {
+				gated.lackingSince = w.Since // the first check is later than the first pod
+			}
 		}
 	}
 	switch {
@@ -185,8 +210,8 @@ func (h *gatedPods) reasonFor(f podgroup.Facts, w podgroup.WaitingPod, gated *ga
 	p := gated.pods[w.Pod.UID]
 	var note podgroup.HeldNote
 	if p.written != "" { // before the first write, which most pods do not wait for, no note is compared
-		if note = notes.Of(w); p.note != note.Head {
-			p.note, p.noteSince = note.Head, now
+		if note = notes.Of(w); p.note != saidBy(note) {
+			p.note, p.noteSince = saidBy(note), now
 		}
 	}
 	unschedulable := f.Group == nil || f.Group.Spec.MarkUnschedulable == nil || *f.Group.Spec.MarkUnschedulable
@@ -196,20 +221,23 @@ func (h *gatedPods) reasonFor(f podgroup.Facts, w podgroup.WaitingPod, gated *ga
 		reason, since, after = corev1.PodReasonUnschedulable, gated.refusedSince, h.needsCapacityAfter
 	case w.NeedsCapacity:
 		since = w.Since
+	case w.Misplaced == "" && gated.lackingSince.After(since):
+		since = gated.lackingSince // so that the first message has the advice, which is known after makersAfter
 	}
 	if p.written == reason {
-		if p.head == note.Head || note.Passing {
+		if p.said == saidBy(note) || note.Passing {
 			return "", 0
 		}
 		// Only the message would change. The reason of a PodGroup may change with every attempt, so the new one must
-		// last first.
+		// last first, and so must advice.
 		since, after = p.noteSince, h.waitingForGangAfter
 	}
 	return reason, max(0, since.Add(after).Sub(now))
 }
 
 // write patches PodScheduled, unless the pod has the condition already: the scheduler writes the condition of a
-// leader that it tried, and the two must not alternate. A change of numbers in the message does not justify a write.
+// leader that it tried, and the two must not alternate. A change of numbers in the message does not justify a write;
+// another reason or other advice does.
 //
 // The patch changes only this condition, and succeeds only on the version of the pod for which it was computed: a pod
 // that was bound in the meantime keeps PodScheduled=True. It reports whether the condition was new for the pod and
@@ -223,8 +251,8 @@ func (h *gatedPods) write(ctx context.Context, w podgroup.WaitingPod, p *gatedPo
 		if c.Type != corev1.PodScheduled {
 			continue
 		}
-		if c.Status == corev1.ConditionTrue || c.Reason == reason && strings.HasPrefix(c.Message, note.Head) {
-			p.written, p.head = reason, note.Head
+		if c.Status == corev1.ConditionTrue || c.Reason == reason && note.IsIn(c.Message) {
+			p.written, p.said = reason, saidBy(note)
 			return false, nil
 		}
 		if c.Status == condition.Status {
@@ -244,7 +272,7 @@ func (h *gatedPods) write(ctx context.Context, w podgroup.WaitingPod, p *gatedPo
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("writing condition PodScheduled of %s: %w", klog.KObj(w.Pod), err)
 	}
-	p.written, p.head = reason, note.Head
+	p.written, p.said = reason, saidBy(note)
 	return err == nil, nil
 }
 

@@ -21,8 +21,9 @@ const (
 // and doubles while its number of pods stays the same, so that thousands of gangs that wait for days cause few requests.
 type reads[T any] struct {
 	mu        sync.Mutex
-	entries   map[types.UID]entry[T] // guarded by mu
-	droppedAt time.Time              // guarded by mu: when unused entries were last dropped
+	entries   map[types.UID]entry[T]      // guarded by mu
+	reading   map[types.UID]chan struct{} // guarded by mu: objects that are being read; closed at the end
+	droppedAt time.Time                   // guarded by mu: when unused entries were last dropped
 }
 
 type entry[T any] struct {
@@ -33,9 +34,15 @@ type entry[T any] struct {
 }
 
 // get returns what is known of an object that has this number of pods, and reads it if that is due. If reading fails (read
-// returns false), the value of an earlier read remains.
+// returns false), the value of an earlier read remains. An object that is being read is waited for.
 func (r *reads[T]) get(uid types.UID, pods int, now time.Time, read func() (T, bool)) T {
 	r.mu.Lock()
+	for r.reading[uid] != nil {
+		done := r.reading[uid]
+		r.mu.Unlock()
+		<-done
+		r.mu.Lock()
+	}
 	r.dropUnused(now)
 	e, known := r.entries[uid]
 	age := now.Sub(e.at)
@@ -45,6 +52,11 @@ func (r *reads[T]) get(uid types.UID, pods int, now time.Time, read func() (T, b
 		r.mu.Unlock()
 		return e.value
 	}
+	if r.reading == nil {
+		r.reading = map[types.UID]chan struct{}{}
+	}
+	done := make(chan struct{})
+	r.reading[uid] = done
 	r.mu.Unlock()
 
 	if known && pods == e.pods {
@@ -62,6 +74,8 @@ func (r *reads[T]) get(uid types.UID, pods int, now time.Time, read func() (T, b
 		r.entries = map[types.UID]entry[T]{}
 	}
 	r.entries[uid] = e
+	delete(r.reading, uid)
+	close(done)
 	return e.value
 }
 

@@ -82,11 +82,12 @@ type Reporter struct {
 
 // New returns a Reporter. It writes nothing before Run.
 func New(o Options) *Reporter {
+	m := newMakers(o)
 	return &Reporter{
 		registry: o.Registry,
 		clock:    o.Clock,
-		statuses: newStatuses(o),
-		pods:     newGatedPods(o),
+		statuses: newStatuses(o, m),
+		pods:     newGatedPods(o, m),
 		ignored:  newIgnoredKeys(o),
 		marked:   sets.New[gangstate.Key](),
 		signal:   make(chan struct{}, 1),

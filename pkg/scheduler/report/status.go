@@ -81,10 +81,10 @@ type groupStatus struct {
 	claims sets.Set[types.UID]
 }
 
-func newStatuses(o Options) *statuses {
+func newStatuses(o Options, m *makers) *statuses {
 	return &statuses{
 		pace: newPacer(o.Registry), writer: o.PodGroups, recorder: o.Recorder, clock: o.Clock, interval: o.StatusInterval, busy: o.Busy,
-		queue: newQueue(o.Clock), groups: map[gangstate.Key]*groupStatus{}, makers: newMakers(o),
+		queue: newQueue(o.Clock), groups: map[gangstate.Key]*groupStatus{}, makers: m,
 	}
 }
 

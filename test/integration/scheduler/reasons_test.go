@@ -135,6 +135,15 @@ func TestWhoShouldMakeThePods(t *testing.T) {
 		return containsAll(s.Summary, "PriorityClass lost does not exist")
 	})
 	c.untilSays("few", v2alpha2.ReasonWaitingForPods, "needs 4 pods, 2 exist", "Job few has the 2 pods it is to have: set its parallelism", "to 4")
+	c.until("its pods say so", 60*time.Second, func(pods []*corev1.Pod) bool {
+		n := 0
+		for _, p := range pods {
+			if s := scheduled(p); s.Reason == v2alpha2.EventWaitingForGang && containsAll(s.Message, "PodGroup few: WaitingForPods", "needs 4 pods, 2 exist; Job few has the 2 pods it is to have: set its parallelism") {
+				n++
+			}
+		}
+		return n == 2
+	})
 	c.untilSays("nobody", v2alpha2.ReasonWaitingForPods, "needs 1 pod, 0 exist", "pod stray names it by label pod-group-name: make it annotation pod-group-name")
 	c.untilTold("Pod", "stray", "PodGroupNotNamed", "PodGroup nobody has no pods")
 	c.untilTold("Pod", "stray", "IgnoredKeys", "label pod-group-name: a label names no PodGroup: make it an annotation")
