@@ -96,11 +96,13 @@ type Facts struct {
 	// NoSuchClass is the PriorityClass that the PodGroup names if it does not exist; "": it exists, or none is named.
 	NoSuchClass string
 
-	// The reporter sets Owners, Failed and Unclaimed, and only for a gang that has lacked pods for a while. Owners are the
-	// controllers of its existing pods, sorted by kind and name, at most 10; Failed is the number of its failed pods whose
-	// objects still exist; Unclaimed contains objects that name the PodGroup in another way than pods must.
+	// The reporter sets Examined, Owners, Failed and Unclaimed, and only for a gang that has lacked pods for a while, which
+	// is then Examined. Owners are the controllers of its failed pods and of its existing ones, each sorted by kind and name,
+	// at most 15; if it has no pods, the Job or StatefulSet that should create them. Failed describes its failed pods.
+	// Unclaimed contains objects that name the PodGroup in another way than pods must.
+	Examined  bool
 	Owners    []Owner
-	Failed    int
+	Failed    FailedPods
 	Unclaimed []Unclaimed
 
 	// Partial: partially bound, and provably never admitted. PartialFor is how long this has lasted.
@@ -118,8 +120,11 @@ type Owner struct {
 	// Leaf is the leaf of its pods, "" for a PodGroup without sub-groups. Mixed: its pods are in several leaves or in none.
 	Leaf  string
 	Mixed bool
-	// Pods is the number of its existing pods, without those that have finished or are being deleted.
-	Pods int
+	// Pods is the number of its existing pods, without those that have finished or are being deleted. Since is when the
+	// oldest of them was created. Failed is the number of its failed pods.
+	Pods   int
+	Since  time.Time
+	Failed int
 
 	// Seen: its object was read, and the fields below are known. Unknown: objects of its kind are not read.
 	Seen, Unknown bool
@@ -130,6 +135,10 @@ type Owner struct {
 	Wants int
 	// Ordered: it creates a pod only when the previous ones are ready. Suspended: it creates none.
 	Ordered, Suspended bool
+	// GaveUp is the reason why a Job has failed for good, FailedIndexes are the indexes that a Job does not try again. "": none.
+	GaveUp, FailedIndexes string
+	// Complete: a Job has succeeded, and creates no more pods.
+	Complete bool
 }
 
 // Unclaimed describes pods, or a controller of pods, that name the PodGroup in a place where the name has no effect.

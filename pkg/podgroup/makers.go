@@ -12,7 +12,7 @@ import (
 
 // LacksPods reports whether fewer pods exist than the minimum of a valid tree needs, and the gang has not completed.
 func LacksPods(f Facts) bool {
-	return f.Group != nil && f.Tree != nil && !f.Ended && !staysCompleted(f) && f.Tree.MissingPods(f.Created) > 0
+	return f.Group != nil && f.Tree != nil && !staysCompleted(f) && f.Tree.MissingPods(f.Created) > 0
 }
 
 // maxOwners is the maximum number of owners in a message.
@@ -26,14 +26,31 @@ func makers(f Facts) []string {
 			parts = append(parts, text)
 		}
 	}
-	if f.Failed > 0 {
-		verb := "do"
-		if f.Failed == 1 {
-			verb = "does"
-		}
-		parts = append(parts, fmt.Sprintf("%s failed and %s not count", message.Count(f.Failed, "pod"), verb))
+	if f.Failed.Total > 0 {
+		parts = append(parts, f.Failed.firstOne())
 	}
 	return parts
+}
+
+// firstOne describes the pod that failed first.
+func (p FailedPods) firstOne() string {
+	text := fmt.Sprintf("pod %s failed", message.Truncate(p.First, maxFailedName))
+	if p.Why != "" {
+		text += ": " + p.Why
+	}
+	if p.Bare {
+		text += ", and no controller replaces it"
+	}
+	return text
+}
+
+// others counts the other failed pods, "" for none. It is not part of the advice for pods, whose messages are not
+// written again for a number.
+func (p FailedPods) others() string {
+	if p.Total < 2 {
+		return ""
+	}
+	return clauses + message.Count(p.Total-1, "more failed pod")
 }
 
 // makerOf describes why one owner does not create the pods that its leaf lacks. "": its leaf lacks none, or the
@@ -51,12 +68,22 @@ func makerOf(f Facts, o Owner) string {
 		return fmt.Sprintf("%s makes its pods: see its events", who)
 	case !o.Seen:
 		return ""
+	case o.GaveUp != "":
+		return fmt.Sprintf("%s has failed: %s; %s", o.ofController(who), message.Truncate(o.GaveUp, maxShown), o.again())
+	case o.Complete:
+		return fmt.Sprintf("%s is complete and makes no more pods: %s", o.ofController(who), o.again())
+	case o.FailedIndexes != "":
+		return fmt.Sprintf("%s does not replace the failed pods of index %s: %s", o.ofController(who), message.Truncate(o.FailedIndexes, maxShown), o.again())
+	case o.Suspended && o.ControllerKind != "" && o.ControllerKind != "CronJob": // a CronJob suspends no Job
+		return fmt.Sprintf("%s is suspended: resume it there", o.ofController(who))
 	case o.Suspended:
 		return who + " is suspended: resume it"
 	case o.Ordered && o.Wants > o.Pods && o.ControllerKind != "":
 		return fmt.Sprintf("%s of %s makes a pod only when the one before it is ready: it needs podManagementPolicy Parallel", who, o.controller())
 	case o.Ordered && o.Wants > o.Pods:
 		return who + " makes a pod only when the one before it is ready: recreate it with podManagementPolicy Parallel"
+	case o.Wants > o.Pods && o.Kind == "Job" && o.Failed > 0:
+		return who + " replaces its failed pods after a pause, which grows with each failure"
 	case o.Wants > o.Pods:
 		return fmt.Sprintf("%s is to have %s and has %d: see its events, a quota or an admission webhook may refuse the others",
 			who, message.Count(o.Wants, "pod"), o.Pods)
@@ -72,6 +99,26 @@ func makerOf(f Facts, o Owner) string {
 		return fmt.Sprintf("%s has the %s it is to have: %s, or lower the minimum", who, message.Count(o.Wants, "pod"), advice)
 	}
 	return ""
+}
+
+// ofController adds the owner's own controller to its name.
+func (o Owner) ofController(who string) string {
+	if o.ControllerKind == "" {
+		return who
+	}
+	return who + " of " + o.controller()
+}
+
+// again returns how pods are created again after a Job has ended.
+func (o Owner) again() string {
+	switch o.ControllerKind {
+	case "":
+		return "delete it and create it again"
+	case "CronJob":
+		return "its next run makes new pods"
+	default:
+		return "see " + o.controller()
+	}
 }
 
 // controller names the owner's own controller.

@@ -50,10 +50,37 @@ func TestMakers(t *testing.T) {
 		"an owner that was not read yet": {facts: Facts{Owners: []Owner{{Kind: "Job", Name: "train", Pods: 4}}}, want: ""},
 		"two owners of one leaf, each with all of its pods": {
 			facts: Facts{Owners: []Owner{job, {Kind: "Job", Name: "more", UID: "2", Pods: 2, Seen: true, Wants: 2}}}, want: ""},
-		"pods that failed": {facts: Facts{Failed: 2}, want: "2 pods failed and do not count"},
+		"a Job that has failed": {
+			facts: Facts{Owners: []Owner{{Kind: "Job", Name: "train", Seen: true, Wants: 8, GaveUp: "BackoffLimitExceeded", Suspended: true}}},
+			want:  "Job train has failed: BackoffLimitExceeded; delete it and create it again",
+		},
+		"a Job of a JobSet that has failed": {
+			facts: Facts{Owners: []Owner{{Kind: "Job", Name: "train-0", Seen: true, Wants: 8, GaveUp: "DeadlineExceeded", ControllerKind: "JobSet", ControllerName: "train"}}},
+			want:  "Job train-0 of JobSet train has failed: DeadlineExceeded; see JobSet train",
+		},
+		"a Job that is complete": {
+			facts: Facts{Owners: []Owner{{Kind: "Job", Name: "train", Seen: true, Complete: true}}},
+			want:  "Job train is complete and makes no more pods: delete it and create it again",
+		},
+		"a Job that does not try an index again": {
+			facts: Facts{Owners: []Owner{{Kind: "Job", Name: "train", Seen: true, Pods: 3, Wants: 4, Failed: 1, FailedIndexes: "2"}}},
+			want:  "Job train does not replace the failed pods of index 2: delete it and create it again",
+		},
+		"a Job of a JobSet that is suspended": {
+			facts: Facts{Owners: []Owner{{Kind: "Job", Name: "train-0", Seen: true, Suspended: true, ControllerKind: "JobSet", ControllerName: "train"}}},
+			want:  "Job train-0 of JobSet train is suspended: resume it there",
+		},
+		"a pod that failed": {
+			facts: Facts{Failed: FailedPods{Total: 2, First: "train-a", Why: "container worker exited with code 1"}},
+			want:  "pod train-a failed: container worker exited with code 1",
+		},
+		"a pod that nothing replaces": {
+			facts: Facts{Failed: FailedPods{Total: 1, First: "train-a", Bare: true}},
+			want:  "pod train-a failed, and no controller replaces it",
+		},
 		"an owner and pods that failed": {
-			facts: Facts{Owners: []Owner{{Kind: "Job", Name: "train", Pods: 4, Seen: true, Wants: 8, Suspended: true}}, Failed: 1},
-			want:  "Job train is suspended: resume it; 1 pod failed and does not count",
+			facts: Facts{Owners: []Owner{{Kind: "Job", Name: "train", Pods: 4, Seen: true, Wants: 8, Suspended: true}}, Failed: FailedPods{Total: 1, First: "train-a", Why: "Evicted"}},
+			want:  "Job train is suspended: resume it; pod train-a failed: Evicted",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

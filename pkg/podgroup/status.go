@@ -175,10 +175,11 @@ func blocked(f Facts) (reason v2alpha2.Reason, text, advice string) {
 		if advice = strings.Join(makers(f), clauses); advice != "" {
 			text += clauses + advice
 		}
+		text += f.Failed.others()
 		switch {
 		case len(f.Unclaimed) > 0:
 			text += "; " + unclaimed(f.Unclaimed)
-		case f.Pods == 0 && f.Failed == 0 && total(f.Created) == 0 && metav1.GetControllerOf(f.Group) == nil:
+		case f.Pods == 0 && f.Failed.Total == 0 && len(f.Owners) == 0 && total(f.Created) == 0 && metav1.GetControllerOf(f.Group) == nil:
 			text += "; pods name it by annotation " + v2alpha2.PodGroupAnnotation
 		}
 		reason = v2alpha2.ReasonWaitingForPods

@@ -149,6 +149,12 @@ func (w *PodWrapper) Phase(phase corev1.PodPhase) *PodWrapper {
 	return w
 }
 
+// Status edits the status, for fields without a method of their own.
+func (w *PodWrapper) Status(edit func(*corev1.PodStatus)) *PodWrapper {
+	edit(&w.pod.Status)
+	return w
+}
+
 // Priority sets the resolved priority. An API server rejects it without the matching class; see PriorityClass.
 func (w *PodWrapper) Priority(p int32) *PodWrapper {
 	w.pod.Spec.Priority = &p

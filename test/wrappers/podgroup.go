@@ -71,6 +71,12 @@ func (w *PodGroupWrapper) Controller(kind, name, uid string) *PodGroupWrapper {
 	return w
 }
 
+// ControllerVersion sets the apiVersion of the controller set before.
+func (w *PodGroupWrapper) ControllerVersion(version string) *PodGroupWrapper {
+	w.pg.OwnerReferences[0].APIVersion = version
+	return w
+}
+
 // MinMember sets spec.minMember.
 func (w *PodGroupWrapper) MinMember(n int32) *PodGroupWrapper {
 	w.pg.Spec.MinMember = &n

@@ -19,6 +19,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/pkg/scheduler/mark"
 	"github.com/muster-project/muster/pkg/scheduler/markkeys"
@@ -167,14 +168,18 @@ func byFailedGang(obj any) ([]string, error) {
 	return []string{pod.Namespace + "/" + pod.Annotations[v2alpha2.PodGroupAnnotation]}, nil
 }
 
-// failedPods returns a function that counts the failed pods that name a PodGroup.
-func failedPods(ended cache.SharedIndexInformer) func(gangstate.Key) int {
-	return func(key gangstate.Key) int {
-		keys, err := ended.GetIndexer().IndexKeys(failedIndex, key.String())
+// failedPods returns a function that returns the failed pods that name a PodGroup.
+func failedPods(ended cache.SharedIndexInformer) func(gangstate.Key) []*corev1.Pod {
+	return func(key gangstate.Key) []*corev1.Pod {
+		objects, err := ended.GetIndexer().ByIndex(failedIndex, key.String())
 		if err != nil {
-			return 0
+			return nil
 		}
-		return len(keys)
+		pods := make([]*corev1.Pod, 0, len(objects))
+		for _, object := range objects {
+			pods = append(pods, object.(*corev1.Pod))
+		}
+		return pods
 	}
 }
 
@@ -218,7 +223,8 @@ func withoutManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// strip drops all fields of a finished pod except those needed to count it as completed (docs/decisions, G9).
+// strip drops all fields of a finished pod except those needed to count it as completed (docs/decisions, G9), and those of a
+// failed member that say how it ended.
 func strip(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -240,6 +246,9 @@ func strip(obj any) (any, error) {
 			}
 			kept.Annotations[k] = v
 		}
+	}
+	if pod.Status.Phase == corev1.PodFailed && isMember(pod) {
+		kept.Status = podgroup.FailedStatus(pod)
 	}
 	return kept, nil
 }

@@ -38,6 +38,9 @@ func (r *Registry) Owners(key Key) []podgroup.Owner {
 			found[ref.UID] = o
 		}
 		o.Mixed = o.Mixed || m.misplaced != "" || m.leaf != o.Leaf
+		if created := m.pod.CreationTimestamp.Time; o.Pods == 0 || created.Before(o.Since) {
+			o.Since = created
+		}
 		o.Pods++
 	}
 	out := make([]podgroup.Owner, 0, len(found))

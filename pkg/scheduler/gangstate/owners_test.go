@@ -25,7 +25,8 @@ func TestOwners(t *testing.T) {
 	}
 	r.SetGroup(wrappers.MakePodGroup("g", "ml").UID("group").SubGroup("x", 3).SubGroup("y", 1).Obj(), now)
 	for _, p := range []*wrappers.PodWrapper{
-		pod("a").SubGroup("x").Controller("StatefulSet", "web", "1"), pod("b").SubGroup("x").Controller("StatefulSet", "web", "1").Node("n1"),
+		pod("a").SubGroup("x").Controller("StatefulSet", "web", "1").CreationTimestamp(now),
+		pod("b").SubGroup("x").Controller("StatefulSet", "web", "1").CreationTimestamp(now.Add(-time.Minute)).Node("n1"),
 		pod("c").SubGroup("y").Controller("Job", "both", "2"), pod("d").SubGroup("x").Controller("Job", "both", "2").Terminating(),
 		pod("e").SubGroup("z").Controller("Job", "stray", "3"), pod("f").SubGroup("y"),
 	} {
@@ -34,7 +35,7 @@ func TestOwners(t *testing.T) {
 	want := []podgroup.Owner{
 		{APIVersion: "batch/v1", Kind: "Job", Name: "both", UID: "2", Leaf: "y", Pods: 1},
 		{APIVersion: "batch/v1", Kind: "Job", Name: "stray", UID: "3", Mixed: true, Pods: 1},
-		{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "1", Leaf: "x", Pods: 2},
+		{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "1", Leaf: "x", Pods: 2, Since: now.Add(-time.Minute)},
 	}
 	if diff := cmp.Diff(want, r.Owners(key)); diff != "" {
 		t.Errorf("owners (-want +got):\n%s", diff)

@@ -72,7 +72,7 @@ func TestWaitingPodsSayWhoShouldCreateTheOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t)
-			c.withMakers(0)
+			c.withMakers(nil)
 			c.adds(tc.object)
 			c.group(podGroup("train").MinMember(4))
 			c.pod(tc.pod)
@@ -86,7 +86,7 @@ func TestWaitingPodsSayWhoShouldCreateTheOthers(t *testing.T) {
 			if len(c.patches) != 1 {
 				t.Errorf("%d patches, want one: %q", len(c.patches), c.patches)
 			}
-			c.withMakers(0)
+			c.withMakers(nil)
 			c.lastsFor("train", time.Minute)
 			if len(c.patches) != 1 {
 				t.Errorf("patches after a restart: %q", c.patches[1:])
@@ -99,7 +99,7 @@ func TestWaitingPodsSayWhoShouldCreateTheOthers(t *testing.T) {
 func TestLaterAdviceReplacesTheMessageOnce(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.withMakers(0)
+	c.withMakers(nil)
 	job := &batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](8), Suspend: ptr.To(true)}}
 	c.adds(job)
 	unreadable := true

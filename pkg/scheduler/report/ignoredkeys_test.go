@@ -32,7 +32,7 @@ func TestOwnersAreToldOfIgnoredKeysOnce(t *testing.T) {
 	set := &appsv1.ReplicaSet{ObjectMeta: owned("web-1", "rs")}
 	set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "d", Controller: ptr.To(true)}}
 	c.adds(set)
-	c.withMakers(0)
+	c.withMakers(nil)
 	k := c.reporter.ignored
 	for _, w := range []*wrappers.PodWrapper{
 		queued("alone"), queued("a").Controller("Job", "job", "j"), queued("b").Controller("Job", "job", "j"),
@@ -54,7 +54,7 @@ func TestOwnersAreToldOfIgnoredKeysOnce(t *testing.T) {
 func TestIgnoredKeysOfPodsSeenBeforeLeading(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.withMakers(0, queued("waits"), queued("bound").Node("n"), queued("again").UID("new"))
+	c.withMakers(nil, queued("waits"), queued("bound").Node("n"), queued("again").UID("new"))
 	for _, name := range []string{"waits", "bound", "gone", "again"} {
 		c.reporter.AddPod(queued(name).Obj())
 	}

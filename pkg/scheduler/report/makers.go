@@ -9,18 +9,15 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
@@ -34,6 +31,9 @@ const (
 	// makersInterval is the minimum interval between two reads of an owner, and between two searches of the pods of a
 	// namespace.
 	makersInterval = time.Minute
+	// maxNamedInterval is the maximum interval between two reads of an owner without pods: no change of pods shows that a
+	// suspended Job was deleted.
+	maxNamedInterval = 5 * time.Minute
 	// maxReads is the maximum number of owners read per check of a gang or a namespace.
 	maxReads = 5
 	// warnAfter is how long a gang must have lacked pods before a warning is emitted.
@@ -47,10 +47,11 @@ type makers struct {
 	client kubernetes.Interface
 	pods   corelisters.PodLister                // nil: pods that name a PodGroup in another way are not searched
 	listed func(gangstate.Key) []podgroup.Owner // Registry.Owners
-	failed func(gangstate.Key) int
+	failed func(gangstate.Key) []*corev1.Pod    // nil: failed pods are not known
 	clock  clock.PassiveClock
 
 	owners reads[podgroup.Owner] // the field Seen and those below it
+	named  reads[podgroup.Owner] // by PodGroup: the owner that would create its pods; no Kind: none was found
 	jobs   reads[string]         // PodGroups named by Jobs of pods that are in no gang
 
 	mu         sync.Mutex
@@ -72,7 +73,7 @@ type claim struct {
 func newMakers(o Options) *makers {
 	return &makers{
 		client: o.Client, pods: o.Pods, listed: o.Registry.Owners, failed: o.Failed, clock: o.Clock,
-		namespaces: map[string]namespaceRead{},
+		named: reads[podgroup.Owner]{longest: namedInterval}, namespaces: map[string]namespaceRead{},
 	}
 }
 
@@ -83,14 +84,23 @@ func (m *makers) complete(ctx context.Context, f *podgroup.Facts) []claim {
 	now := m.clock.Now()
 	m.forget(now)
 	key := gangstate.Key{Namespace: f.Namespace, Name: f.Name}
-	f.Owners = m.listed(key)
+	f.Examined, f.Owners = true, m.listed(key)
+	if m.failed != nil {
+		f.Failed = podgroup.Failures(m.failed(key), f.Owners)
+		f.Owners = withFailed(f.Owners, f.Failed.Owners)
+	}
 	for i := range f.Owners[:min(len(f.Owners), maxReads)] {
 		f.Owners[i] = m.owner(reading, f.Namespace, f.Owners[i], now)
 	}
-	if m.failed != nil {
-		f.Failed = m.failed(key)
+	if f.Pods > 0 {
+		return nil
 	}
-	if f.Pods > 0 || m.pods == nil {
+	if len(f.Owners) == 0 && f.Failed.Total == 0 {
+		if o := m.ownerByName(reading, f, now); o.Kind != "" {
+			f.Owners = append(f.Owners, o)
+		}
+	}
+	if m.pods == nil {
 		return nil
 	}
 	found := m.claims(reading, f.Namespace, now)[f.Name]
@@ -109,59 +119,6 @@ func (m *makers) forget(now time.Time) {
 			delete(m.namespaces, name)
 		}
 	}
-}
-
-// owner returns the owner with the data of its object.
-func (m *makers) owner(ctx context.Context, namespace string, o podgroup.Owner, now time.Time) podgroup.Owner {
-	read := m.owners.get(o.UID, o.Pods, now, func() (podgroup.Owner, bool) { return m.read(ctx, namespace, o) })
-	o.Seen, o.Unknown, o.Wants, o.Ordered, o.Suspended = read.Seen, read.Unknown, read.Wants, read.Ordered, read.Suspended
-	o.ControllerKind, o.ControllerName = read.ControllerKind, read.ControllerName
-	return o
-}
-
-// read reads the owner from the API server. It returns false after an error, and the owner unchanged if it is gone.
-func (m *makers) read(ctx context.Context, namespace string, o podgroup.Owner) (podgroup.Owner, bool) {
-	version, err := schema.ParseGroupVersion(o.APIVersion)
-	if err != nil { // not possible: the API server validates it
-		o.Unknown = true
-		return o, true
-	}
-	switch (schema.GroupKind{Group: version.Group, Kind: o.Kind}) {
-	case schema.GroupKind{Group: appsv1.GroupName, Kind: "StatefulSet"}:
-		var set *appsv1.StatefulSet
-		if set, err = m.client.AppsV1().StatefulSets(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && set.UID == o.UID {
-			o = controlledBy(o, set)
-			o.Seen, o.Wants = true, int(ptr.Deref(set.Spec.Replicas, 1))
-			o.Ordered = set.Spec.PodManagementPolicy != "Parallel"
-		}
-	case schema.GroupKind{Group: appsv1.GroupName, Kind: "ReplicaSet"}:
-		var set *appsv1.ReplicaSet
-		if set, err = m.client.AppsV1().ReplicaSets(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && set.UID == o.UID {
-			o = controlledBy(o, set)
-			o.Seen, o.Wants = true, int(ptr.Deref(set.Spec.Replicas, 1))
-		}
-	case schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}:
-		var job *batchv1.Job
-		if job, err = m.client.BatchV1().Jobs(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && job.UID == o.UID {
-			o = controlledBy(o, job)
-			o.Seen, o.Wants = true, int(ptr.Deref(job.Spec.Parallelism, 1))
-			if job.Spec.Completions != nil {
-				o.Wants = min(o.Wants, int(*job.Spec.Completions-job.Status.Succeeded))
-			}
-			o.Suspended = ptr.Deref(job.Spec.Suspend, false)
-		}
-	default:
-		o.Unknown = true
-	}
-	return o, err == nil || apierrors.IsNotFound(err)
-}
-
-// controlledBy returns the owner with the controller of its object.
-func controlledBy(o podgroup.Owner, object metav1.Object) podgroup.Owner {
-	if ref := metav1.GetControllerOfNoCopy(object); ref != nil {
-		o.ControllerKind, o.ControllerName = ref.Kind, ref.Name
-	}
-	return o
 }
 
 // claims returns, by PodGroup, the objects that name it in another way. It visits the pods of the namespace.

@@ -27,7 +27,7 @@ import (
 )
 
 // withMakers replaces the reporter by one that has the pods and failures.
-func (c *cluster) withMakers(failed int, pods ...*wrappers.PodWrapper) {
+func (c *cluster) withMakers(failed []*corev1.Pod, pods ...*wrappers.PodWrapper) {
 	c.t.Helper()
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	for _, w := range pods {
@@ -37,7 +37,7 @@ func (c *cluster) withMakers(failed int, pods ...*wrappers.PodWrapper) {
 	}
 	c.reporter = New(Options{
 		Registry: c.registry, PodGroups: c.groups, Client: c.pods, Recorder: c.events, Clock: c.clock,
-		Busy: func() bool { return false }, Pods: corelisters.NewPodLister(indexer), Failed: func(gangstate.Key) int { return failed },
+		Busy: func() bool { return false }, Pods: corelisters.NewPodLister(indexer), Failed: func(gangstate.Key) []*corev1.Pod { return failed },
 		StatusInterval: 2 * time.Second, WaitingForGangAfter: 10 * time.Second, NeedsCapacityAfter: 2 * time.Second,
 	})
 }
@@ -74,8 +74,41 @@ func (c *cluster) reads() int {
 	return n
 }
 
+// readsOf returns how often objects with the name were read.
+func (c *cluster) readsOf(name string) int {
+	n := 0
+	for _, a := range c.pods.Actions() {
+		if get, ok := a.(clienttesting.GetAction); ok && get.GetName() == name {
+			n++
+		}
+	}
+	return n
+}
+
 func owned(name, uid string) metav1.ObjectMeta {
 	return wrappers.MakePod(name, namespace).UID(uid).Obj().ObjectMeta
+}
+
+// failedPod returns a pod of gang train that was evicted this number of seconds after its creation.
+func failedPod(name string, second int) *wrappers.PodWrapper {
+	return member("train", name).Phase(corev1.PodFailed).CreationTimestamp(start.Add(time.Duration(second) * time.Second)).
+		Status(func(s *corev1.PodStatus) { s.Reason = "Evicted" })
+}
+
+// ended returns the Job with a condition.
+func ended(job *batchv1.Job, condition batchv1.JobConditionType, reason string) *batchv1.Job {
+	job.Status.Conditions = []batchv1.JobCondition{{Type: condition, Status: corev1.ConditionTrue, Reason: reason}}
+	return job
+}
+
+// naming returns the Job with pods that name the PodGroup.
+func naming(group string, job *batchv1.Job) *batchv1.Job {
+	job.Spec.Template = templateNaming(group)
+	return job
+}
+
+func templateNaming(group string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v2alpha2.PodGroupAnnotation: group}}}
 }
 
 // controlled returns the metadata with a controller.
@@ -87,9 +120,10 @@ func controlled(meta metav1.ObjectMeta, kind, name string) metav1.ObjectMeta {
 func TestOwnersOfMissingPods(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
+		group   *wrappers.PodGroupWrapper // nil: train, which needs 4 pods
 		objects []runtime.Object
 		pods    []*wrappers.PodWrapper
-		failed  int
+		failed  []*corev1.Pod
 		want    string
 	}{
 		"a StatefulSet of the usual policy": {
@@ -115,8 +149,62 @@ func TestOwnersOfMissingPods(t *testing.T) {
 		},
 		"a ReplicaSet that lacks pods because of a quota, and pods that failed": {
 			objects: []runtime.Object{&appsv1.ReplicaSet{ObjectMeta: owned("rs", "1"), Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](4)}}},
-			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("ReplicaSet", "rs", "1")}, failed: 2,
-			want: "0/4 pods bound; needs 4 pods, 1 exist; ReplicaSet rs is to have 4 pods and has 1: see its events, a quota or an admission webhook may refuse the others; 2 pods failed and do not count",
+			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("ReplicaSet", "rs", "1")}, failed: []*corev1.Pod{failedPod("b", 60).Obj(), failedPod("c", 61).Obj()},
+			want: "0/4 pods bound; needs 4 pods, 1 exist; ReplicaSet rs is to have 4 pods and has 1: see its events, a quota or an admission webhook may refuse the others; pod b failed: Evicted, and no controller replaces it; 1 more failed pod",
+		},
+		"a Job that replaces its failed pods": {
+			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}}},
+			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job", "1")}, failed: []*corev1.Pod{failedPod("b", 60).Controller("Job", "job", "1").Obj()},
+			want: "0/4 pods bound; needs 4 pods, 1 exist; Job job replaces its failed pods after a pause, which grows with each failure; pod b failed: Evicted",
+		},
+		"a Job that has failed, and has no pod left but the failed ones": {
+			objects: []runtime.Object{ended(&batchv1.Job{ObjectMeta: owned("job", "1")}, batchv1.JobFailed, "BackoffLimitExceeded")},
+			failed:  []*corev1.Pod{failedPod("b", 60).Controller("Job", "job", "1").Obj(), failedPod("c", 59).Controller("Job", "job", "1").Obj()},
+			want:    "0/4 pods bound; needs 4 pods, 0 exist; Job job has failed: BackoffLimitExceeded; delete it and create it again; pod c failed: Evicted; 1 more failed pod",
+		},
+		"a Job of a CronJob that has failed": {
+			objects: []runtime.Object{ended(&batchv1.Job{ObjectMeta: controlled(owned("job-1", "1"), "CronJob", "job")}, batchv1.JobFailed, "BackoffLimitExceeded")},
+			failed:  []*corev1.Pod{failedPod("b", 60).Controller("Job", "job-1", "1").Obj()},
+			want:    "0/4 pods bound; needs 4 pods, 0 exist; Job job-1 of CronJob job has failed: BackoffLimitExceeded; its next run makes new pods; pod b failed: Evicted",
+		},
+		"a Job that has failed, while those beside it run": {
+			objects: []runtime.Object{
+				ended(&batchv1.Job{ObjectMeta: controlled(owned("job-1", "1"), "JobSet", "job")}, batchv1.JobFailureTarget, "BackoffLimitExceeded"),
+				&batchv1.Job{ObjectMeta: controlled(owned("job-0", "0"), "JobSet", "job")},
+			},
+			pods:   []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job-0", "0")},
+			failed: []*corev1.Pod{failedPod("b", 60).Controller("Job", "job-1", "1").Obj()},
+			want:   "0/4 pods bound; needs 4 pods, 1 exist; Job job-1 of JobSet job has failed: BackoffLimitExceeded; see JobSet job; pod b failed: Evicted",
+		},
+		"a Job without pods has the name of the PodGroup: it is suspended": {
+			objects: []runtime.Object{naming("train", &batchv1.Job{ObjectMeta: owned("train", "1"), Spec: batchv1.JobSpec{Suspend: ptr.To(true)}})},
+			want:    "0/4 pods bound; needs 4 pods, 0 exist; Job train is suspended: resume it",
+		},
+		"a Job without pods has the name of the PodGroup: a quota refuses all of them": {
+			objects: []runtime.Object{naming("train", &batchv1.Job{ObjectMeta: owned("train", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}})},
+			want:    "0/4 pods bound; needs 4 pods, 0 exist; Job train is to have 4 pods and has 0: see its events, a quota or an admission webhook may refuse the others",
+		},
+		"a Job without pods has the name of the PodGroup: it is complete": {
+			objects: []runtime.Object{naming("train", ended(&batchv1.Job{ObjectMeta: owned("train", "1")}, batchv1.JobComplete, "CompletionsReached"))},
+			want:    "0/4 pods bound; needs 4 pods, 0 exist; Job train is complete and makes no more pods: delete it and create it again",
+		},
+		"a Job without pods controls the PodGroup": {
+			group:   podGroup("train").MinMember(4).Controller("Job", "other", "1").ControllerVersion("batch/v1"),
+			objects: []runtime.Object{naming("train", &batchv1.Job{ObjectMeta: owned("other", "1"), Spec: batchv1.JobSpec{Suspend: ptr.To(true)}})},
+			want:    "0/4 pods bound; needs 4 pods, 0 exist; Job other is suspended: resume it",
+		},
+		"a Job with the name of the PodGroup, whose pods do not name it": {
+			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("train", "1"), Spec: batchv1.JobSpec{Suspend: ptr.To(true)}}},
+			want:    "0/4 pods bound; needs 4 pods, 0 exist; pods name it by annotation pod-group-name",
+		},
+		"another object controls the PodGroup": {
+			group: podGroup("train").MinMember(4).Controller("PodCliqueSet", "chat", "1"),
+			want:  "0/4 pods bound; needs 4 pods, 0 exist; PodCliqueSet chat makes its pods: see its events",
+		},
+		"a StatefulSet without pods": {
+			objects: []runtime.Object{&appsv1.StatefulSet{ObjectMeta: owned("train", "1"), Spec: appsv1.StatefulSetSpec{
+				Replicas: ptr.To[int32](0), PodManagementPolicy: appsv1.ParallelPodManagement, Template: templateNaming("train")}}},
+			want: "0/4 pods bound; needs 4 pods, 0 exist; StatefulSet train has the 0 pods it is to have: set its replicas to 4, or lower the minimum",
 		},
 		"an owner that was recreated with the same name": {
 			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("job", "2"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}}},
@@ -157,12 +245,15 @@ func TestOwnersOfMissingPods(t *testing.T) {
 			c := newCluster(t)
 			c.withMakers(tc.failed)
 			c.adds(tc.objects...)
-			c.group(podGroup("train").MinMember(4))
+			if tc.group == nil {
+				tc.group = podGroup("train").MinMember(4)
+			}
+			c.group(tc.group)
 			for _, w := range tc.pods {
 				c.pod(w)
 			}
 			c.lastsFor("train", makersAfter-time.Second)
-			if s := c.summary("train"); strings.Contains(s, "exist;") || c.reads() > 0 {
+			if s := c.summary("train"); strings.Contains(s, "exist; ") && !strings.HasSuffix(s, "exist; pods name it by annotation pod-group-name") || c.reads() > 0 {
 				t.Errorf("before pods have been missing for %s: %q, %d reads", makersAfter, s, c.reads())
 			}
 			c.lastsFor("train", 5*time.Second)
@@ -171,8 +262,8 @@ func TestOwnersOfMissingPods(t *testing.T) {
 			}
 			before := c.reads()
 			c.lastsFor("train", 30*time.Second)
-			if n := c.reads(); n > before || n > 1 {
-				t.Errorf("%d reads within a minute, want one", n)
+			if n := c.reads(); n > before || n > 2 {
+				t.Errorf("%d reads within a minute, %d of them repeated", n, n-before)
 			}
 		})
 	}
@@ -182,7 +273,7 @@ func TestOwnersOfMissingPods(t *testing.T) {
 func TestMissingPodsBecomeAWarning(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.withMakers(0)
+	c.withMakers(nil)
 	c.group(podGroup("train").MinMember(2))
 	c.pod(member("train", "a"))
 	warnings := func() (out []string) {
@@ -248,7 +339,7 @@ func TestPodsThatNameThePodGroupOtherwise(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t)
-			c.withMakers(0, tc.pods...)
+			c.withMakers(nil, tc.pods...)
 			c.adds(tc.objects...)
 			c.group(podGroup("train").MinMember(2))
 			c.lastsFor("train", 2*makersInterval)
@@ -289,7 +380,7 @@ func TestOwnersAreReadLessOften(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t)
-			c.withMakers(0, wrappers.MakePod("other", namespace).UID("other").Controller("Job", "job", "1"))
+			c.withMakers(nil, wrappers.MakePod("other", namespace).UID("other").Controller("Job", "job", "1"))
 			c.adds(job.DeepCopy())
 			if tc.forbidden {
 				c.pods.PrependReactor("get", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -304,8 +395,11 @@ func TestOwnersAreReadLessOften(t *testing.T) {
 				c.mustLook("train")
 				c.passes(lookInterval)
 			}
-			if n := c.reads(); n < 2 || n > 12 {
+			if n := c.readsOf("job"); n < 2 || n > 12 {
 				t.Errorf("%d reads in five hours", n)
+			}
+			if n := c.readsOf("train"); n > 24 { // a Job or a StatefulSet with the name of the PodGroup
+				t.Errorf("%d reads by name in five hours", n)
 			}
 			if !tc.member {
 				return
@@ -324,7 +418,7 @@ func TestOwnersAreReadLessOften(t *testing.T) {
 func TestAdviceOutlastsAFailedRead(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.withMakers(0)
+	c.withMakers(nil)
 	c.adds(&batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}})
 	c.group(podGroup("train").MinMember(4))
 	c.pod(member("train", "a").Controller("Job", "job", "1"))
@@ -350,7 +444,7 @@ func TestAdviceOutlastsAFailedRead(t *testing.T) {
 func TestCompletedGangLacksNoPods(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.withMakers(0, wrappers.MakePod("other", namespace).UID("other").Label(v2alpha2.PodGroupAnnotation, "train"),
+	c.withMakers(nil, wrappers.MakePod("other", namespace).UID("other").Label(v2alpha2.PodGroupAnnotation, "train"),
 		wrappers.MakePod("more", namespace).UID("more").Controller("Job", "job", "1"))
 	c.group(podGroup("train").MinMember(1))
 	c.pod(member("train", "a").Node("n").Phase(corev1.PodSucceeded))
@@ -373,7 +467,7 @@ func TestCompletedGangLacksNoPods(t *testing.T) {
 func TestEventsAboutPodsThatNameThePodGroupOtherwiseEnd(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.withMakers(0)
+	c.withMakers(nil)
 	c.group(podGroup("train").MinMember(1))
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	c.reporter.statuses.makers.pods = corelisters.NewPodLister(indexer)
@@ -400,7 +494,7 @@ func TestEventsAboutPodsThatNameThePodGroupOtherwiseEnd(t *testing.T) {
 func TestRestartKeepsTheAdviceAboutMissingPods(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.withMakers(0)
+	c.withMakers(nil)
 	c.adds(&batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}})
 	c.group(podGroup("train").MinMember(4))
 	c.pod(member("train", "a").Controller("Job", "job", "1"))
@@ -409,7 +503,7 @@ func TestRestartKeepsTheAdviceAboutMissingPods(t *testing.T) {
 	if !strings.Contains(before.Status.Summary, "Job job is to have 4 pods") {
 		t.Fatalf("summary %q", before.Status.Summary)
 	}
-	c.withMakers(0)
+	c.withMakers(nil)
 	c.lastsFor("train", makersAfter+5*time.Second)
 	if after := c.groups.Get(keyOf("train")); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the status was written: %q", after.Status.Summary)

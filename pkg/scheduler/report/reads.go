@@ -20,6 +20,8 @@ const (
 // reads caches what was read of objects, by UID. The interval between two reads of an object begins with makersInterval
 // and doubles while its number of pods stays the same, so that thousands of gangs that wait for days cause few requests.
 type reads[T any] struct {
+	longest func(T) time.Duration // the maximum interval between two reads of an object; nil: maxReadInterval
+
 	mu        sync.Mutex
 	entries   map[types.UID]entry[T]      // guarded by mu
 	reading   map[types.UID]chan struct{} // guarded by mu: objects that are being read; closed at the end
@@ -60,7 +62,11 @@ func (r *reads[T]) get(uid types.UID, pods int, now time.Time, read func() (T, b
 	r.mu.Unlock()
 
 	if known && pods == e.pods {
-		e.interval = min(2*e.interval, maxReadInterval)
+		longest := maxReadInterval
+		if r.longest != nil {
+			longest = r.longest(e.value)
+		}
+		e.interval = min(2*e.interval, longest)
 	} else {
 		e.interval = makersInterval
 	}

@@ -53,10 +53,10 @@ type Options struct {
 	// Busy reports whether there is a burst of bindings. Statuses then wait, but not longer than five seconds: a status costs
 	// the API server as much work as a binding, and the next gangs wait for their bindings.
 	Busy func() bool
-	// Pods lists the pods of the scheduler's cache; Failed returns how many pods that name a PodGroup have failed. Both
-	// explain why a gang lacks pods. nil: this information is omitted.
+	// Pods lists the pods of the scheduler's cache; Failed returns the failed pods that name a PodGroup, with the status that
+	// podgroup.FailedStatus keeps. Both explain why a gang lacks pods. nil: this information is omitted.
 	Pods   corelisters.PodLister
-	Failed func(gangstate.Key) int
+	Failed func(gangstate.Key) []*corev1.Pod
 	// StatusInterval is the minimum time between two status writes of one PodGroup; a changed condition is written
 	// immediately, unless Busy.
 	StatusInterval time.Duration

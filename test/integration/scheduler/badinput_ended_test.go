@@ -196,16 +196,24 @@ func TestGangOfWhichAPodFailed(t *testing.T) {
 // job creates a Job of n parallel pods, all members of the gang.
 func (c *cluster) job(name, group string, n int32, gpus int64) {
 	c.t.Helper()
+	c.jobWith(name, group, n, gpus, func(*batchv1.JobSpec) {})
+}
+
+// jobWith is job with a changed spec.
+func (c *cluster) jobWith(name, group string, n int32, gpus int64, change func(*batchv1.JobSpec)) {
+	c.t.Helper()
 	pod := c.pod("", group, gpus).Obj()
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	indexed, backoff := batchv1.IndexedCompletion, int32(4)
-	_, err := cp.Client().BatchV1().Jobs(c.namespace).Create(c.ctx, &batchv1.Job{
+	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: batchv1.JobSpec{
 			Completions: &n, Parallelism: &n, CompletionMode: &indexed, BackoffLimit: &backoff,
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: pod.Annotations}, Spec: pod.Spec},
 		},
-	}, metav1.CreateOptions{})
+	}
+	change(&job.Spec)
+	_, err := cp.Client().BatchV1().Jobs(c.namespace).Create(c.ctx, job, metav1.CreateOptions{})
 	c.must(err, "creating Job "+name)
 	c.deleteJobsAtTheEnd()
 }

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
@@ -127,6 +129,12 @@ func TestWhoShouldMakeThePods(t *testing.T) {
 	c.apply(c.group("few").MinMember(4))
 	c.job("few", "few", 2, 1)
 	c.deleteJobsAtTheEnd()
+	c.apply(c.group("suspended").MinMember(2))
+	c.apply(c.group("failing").MinMember(2))
+	c.jobWith("suspended", "suspended", 2, 1, func(s *batchv1.JobSpec) { s.Suspend = ptr.To(true) })
+	c.jobWith("failing", "failing", 2, 1, func(s *batchv1.JobSpec) { s.BackoffLimit = ptr.To[int32](0) })
+	c.untilSatisfied("failing")
+	c.must(cp.ExitPod(c.ctx, c.namespace, c.podsOf("failing")[0].Name, 3), "failing a pod")
 	c.apply(c.group("nobody").MinMember(1))
 	c.create(c.pod("stray", "", 1).Label(v2alpha2.PodGroupAnnotation, "nobody"))
 
@@ -144,6 +152,8 @@ func TestWhoShouldMakeThePods(t *testing.T) {
 		}
 		return n == 2
 	})
+	c.untilSays("suspended", v2alpha2.ReasonWaitingForPods, "needs 2 pods, 0 exist", "Job suspended is suspended: resume it")
+	c.untilSays("failing", v2alpha2.ReasonWaitingForPods, "Job failing has failed: BackoffLimitExceeded", "pod failing-", "exited with code 3")
 	c.untilSays("nobody", v2alpha2.ReasonWaitingForPods, "needs 1 pod, 0 exist", "pod stray names it by label pod-group-name: make it annotation pod-group-name")
 	c.untilTold("Pod", "stray", "PodGroupNotNamed", "PodGroup nobody has no pods")
 	c.untilTold("Pod", "stray", "IgnoredKeys", "label pod-group-name: a label names no PodGroup: make it an annotation")
