@@ -19,11 +19,11 @@ type Event struct {
 	Reason, Note string
 }
 
-// LackingEvent returns the warning for a gang that has lacked pods for the given time, nil if its status has another
-// reason.
-func LackingEvent(status *v2alpha2.PodGroupStatus, lasted time.Duration) *Event {
+// LackingEvent returns the warning for a gang that has lacked pods for the given time. It returns nil if its status has another
+// reason, if it is idle, or if all of its pods have succeeded: more may be needed after its spec was changed.
+func LackingEvent(f Facts, status *v2alpha2.PodGroupStatus, lasted time.Duration) *Event {
 	is := meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionSatisfied)
-	if is == nil || v2alpha2.Reason(is.Reason) != v2alpha2.ReasonWaitingForPods {
+	if is == nil || v2alpha2.Reason(is.Reason) != v2alpha2.ReasonWaitingForPods || status.Phase == v2alpha2.PodGroupIdle || f.Ended && f.Failed.Total == 0 {
 		return nil
 	}
 	return &Event{Warning: true, Reason: v2alpha2.EventGangIncomplete,

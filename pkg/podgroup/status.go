@@ -147,6 +147,8 @@ func judge(f Facts) assessment {
 		v.phase = v2alpha2.PodGroupDegraded
 	case f.Binding:
 		v.phase = v2alpha2.PodGroupBinding
+	case isIdle(f):
+		v.phase = v2alpha2.PodGroupIdle
 	default:
 		v.phase = v2alpha2.PodGroupWaiting
 	}
@@ -179,6 +181,8 @@ func blocked(f Facts) (reason v2alpha2.Reason, text, advice string) {
 		switch {
 		case len(f.Unclaimed) > 0:
 			text += "; " + unclaimed(f.Unclaimed)
+		case isIdle(f) && len(f.Owners) == 0:
+			text += "; it is idle until pods name it by annotation " + v2alpha2.PodGroupAnnotation
 		case f.Pods == 0 && f.Failed.Total == 0 && len(f.Owners) == 0 && total(f.Created) == 0 && metav1.GetControllerOf(f.Group) == nil:
 			text += "; pods name it by annotation " + v2alpha2.PodGroupAnnotation
 		}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -93,6 +94,26 @@ func TestStatus(t *testing.T) {
 				Summary: "0/8 pods bound; needs 8 pods, 0 exist; pods name it by annotation pod-group-name",
 				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods),
 					unsatisfied(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 0 exist; pods name it by annotation pod-group-name")),
+			},
+		},
+		"a PodGroup of which no pods are expected is idle": {
+			group: flat().Obj(),
+			facts: Facts{Examined: true},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupIdle, Scheduled: "0/8", Reason: v2alpha2.ReasonWaitingForPods,
+				Summary: "0/8 pods bound; needs 8 pods, 0 exist; it is idle until pods name it by annotation pod-group-name",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods),
+					unsatisfied(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 0 exist; it is idle until pods name it by annotation pod-group-name")),
+			},
+		},
+		"a suspended Job is to create its pods": {
+			group: flat().Obj(),
+			facts: Facts{Examined: true, Owners: []Owner{{Kind: "Job", Name: "train", Seen: true, Wants: 8, Suspended: true}}},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupIdle, Scheduled: "0/8", Reason: v2alpha2.ReasonWaitingForPods,
+				Summary: "0/8 pods bound; needs 8 pods, 0 exist; Job train is suspended: resume it",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonWaitingForPods),
+					unsatisfied(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 0 exist; Job train is suspended: resume it")),
 			},
 		},
 		"pods that failed do name it": {
@@ -550,6 +571,64 @@ func TestPodGroupStatusKeepsTheLimits(t *testing.T) {
 	for _, c := range got.Conditions {
 		if utf8.RuneCountInString(c.Message) > message.MaxCondition || !utf8.ValidString(c.Message) {
 			t.Errorf("message of %s is too long or cut inside a character", c.Type)
+		}
+	}
+}
+
+// What users can write freely is copied at most in part, into the status and into the messages of pods.
+func TestMessagesAboutMissingPodsKeepTheLimits(t *testing.T) {
+	t.Parallel()
+	long := func(s string) string { return strings.Repeat(s, 1000) }
+	w := wrappers.MakePodGroup(strings.Repeat("g", 253), "ml")
+	for i := range v2alpha2.MaxSubGroups {
+		w.SubGroup(fmt.Sprintf("%063d", i), 1)
+	}
+	group := w.Obj()
+	tree, err := Tree(&group.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := func(edit func(*Owner)) Owner {
+		o := Owner{Kind: long("ä"), Name: long("ö"), Seen: true, Wants: 4, ControllerKind: long("ü"), ControllerName: long("é")}
+		edit(&o)
+		return o
+	}
+	f := Facts{
+		Namespace: "ml", Name: group.Name, Group: group, Tree: tree, Examined: true, Pods: 1, Created: gang.Counts{fmt.Sprintf("%063d", 0): 1},
+		Owners: []Owner{owner(func(o *Owner) { o.GaveUp = long("f") }), owner(func(o *Owner) { o.FailedIndexes = long("1,3-") })},
+		Failed: Failures([]*corev1.Pod{failedPod(long("p"), 1).Status(func(s *corev1.PodStatus) {
+			s.Reason, s.ContainerStatuses = long("r"), []corev1.ContainerStatus{exited(long("c"), 1, 2)}
+		}).Obj()}, nil),
+	}
+	status := Status(f, now)
+	texts := map[string]string{
+		"summary":   status.Summary,
+		"condition": meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionSatisfied).Message,
+		"warning":   LackingEvent(f, &status, time.Minute).Note,
+		"pod":       NotesOf(f).Of(WaitingPod{Pod: wrappers.MakePod("a", "ml").SubGroup(fmt.Sprintf("%063d", 0)).Obj()}).Text,
+	}
+	f.Owners = []Owner{{Kind: long("ä"), Name: long("ö"), Unknown: true}}
+	f.Unclaimed = []Unclaimed{{Kind: "Pod", Names: []string{long("x")}, Total: 9, Where: "label pod-group-name"}}
+	status = Status(f, now)
+	texts["other condition"] = meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionSatisfied).Message
+	for name, text := range texts {
+		limit := message.MaxCondition
+		switch name {
+		case "summary":
+			limit = message.MaxSummary
+		case "warning":
+			limit = 1024
+		}
+		if n := utf8.RuneCountInString(text); n > limit {
+			t.Errorf("%s of %d characters, want at most %d", name, n, limit)
+		}
+		for _, s := range []string{"ä", "ö", "ü", "é", "f", "p", "r", "c", "x"} {
+			if strings.Contains(text, strings.Repeat(s, 201)) {
+				t.Errorf("%s has more than 200 characters that a user wrote: %s", name, text)
+			}
+		}
+		if strings.Contains(text, strings.Repeat("1,3-", 51)) {
+			t.Errorf("%s has more than 200 characters of indexes", name)
 		}
 	}
 }

@@ -195,7 +195,7 @@ func TestOwnersOfMissingPods(t *testing.T) {
 		},
 		"a Job with the name of the PodGroup, whose pods do not name it": {
 			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("train", "1"), Spec: batchv1.JobSpec{Suspend: ptr.To(true)}}},
-			want:    "0/4 pods bound; needs 4 pods, 0 exist; pods name it by annotation pod-group-name",
+			want:    "0/4 pods bound; needs 4 pods, 0 exist; it is idle until pods name it by annotation pod-group-name",
 		},
 		"another object controls the PodGroup": {
 			group: podGroup("train").MinMember(4).Controller("PodCliqueSet", "chat", "1"),
@@ -333,7 +333,7 @@ func TestPodsThatNameThePodGroupOtherwise(t *testing.T) {
 		"not: a member of another gang, and one that is being deleted": {
 			pods: []*wrappers.PodWrapper{
 				member("other", "a").Label(v2alpha2.PodGroupAnnotation, "train"), plain("b").Label(v2alpha2.PodGroupAnnotation, "train").Terminating()},
-			want: "0/2 pods bound; needs 2 pods, 0 exist; pods name it by annotation pod-group-name",
+			want: "0/2 pods bound; needs 2 pods, 0 exist; it is idle until pods name it by annotation pod-group-name",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

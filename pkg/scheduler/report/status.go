@@ -73,9 +73,10 @@ type groupStatus struct {
 	reported *v2alpha2.PodGroupStatus
 	// reportAt is when the event about the changes since reported is due; zero: there are none.
 	reportAt time.Time
-	// lackingSince is the time since which the gang has lacked pods without interruption; zero: it does not. warned: an
-	// event has reported it.
+	// lackingSince is the time since which the gang has lacked pods without interruption; zero: it does not. It begins again
+	// when the first pod is created or the last one is gone; withoutPods: there is none. warned: an event has reported it.
 	lackingSince time.Time
+	withoutPods  bool
 	warned       bool
 	// claims contains the pods with an event that they name the PodGroup in a place without effect; at most maxAnnounced.
 	claims sets.Set[types.UID]
@@ -117,7 +118,7 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 	later := s.lookForMakers(ctx, st, &f, now)
 	after := podgroup.Status(f, metav1.NewTime(now))
 	later = sooner(later, s.reportSettled(st, group, &after, now))
-	s.warn(st, group, &after, now)
+	s.warn(st, f, &after, now)
 	change := podgroup.Compare(&group.Status, &after)
 	if change == podgroup.Same {
 		st.pendingSince = time.Time{}
@@ -206,13 +207,17 @@ func (s *statuses) lookForMakers(ctx context.Context, st *groupStatus, f *podgro
 		st.lackingSince, st.warned = time.Time{}, false
 		return 0
 	}
-	if st.lackingSince.IsZero() {
+	switch {
+	case st.lackingSince.IsZero():
 		st.lackingSince = now
 		if reason := f.Group.Status.Reason; reason == v2alpha2.ReasonWaitingForPods || reason == v2alpha2.ReasonInvalid {
 			// After a restart the status already says why. Without the owners it would be rewritten twice.
 			st.lackingSince = now.Add(-makersAfter)
 		}
+	case st.withoutPods != (f.Pods == 0):
+		st.lackingSince, st.warned = now, false
 	}
+	st.withoutPods = f.Pods == 0
 	if wait := st.lackingSince.Add(makersAfter).Sub(now); wait > 0 {
 		return wait
 	}
@@ -227,13 +232,13 @@ func (s *statuses) lookForMakers(ctx context.Context, st *groupStatus, f *podgro
 }
 
 // warn emits once the event that the gang has lacked pods for a long time.
-func (s *statuses) warn(st *groupStatus, group *v2alpha2.PodGroup, after *v2alpha2.PodGroupStatus, now time.Time) {
+func (s *statuses) warn(st *groupStatus, f podgroup.Facts, after *v2alpha2.PodGroupStatus, now time.Time) {
 	if st.warned || st.lackingSince.IsZero() || now.Before(st.lackingSince.Add(warnAfter)) {
 		return
 	}
-	if e := podgroup.LackingEvent(after, warnAfter); e != nil {
+	if e := podgroup.LackingEvent(f, after, warnAfter); e != nil {
 		st.warned = true
-		s.emitEvent(group, e)
+		s.emitEvent(f.Group, e)
 	}
 }
 

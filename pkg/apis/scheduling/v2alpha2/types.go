@@ -322,12 +322,16 @@ type PodGroupStatus struct {
 
 // PodGroupPhase is a one-word summary of the state of a gang for users.
 //
-// +kubebuilder:validation:Enum=Waiting;Binding;Admitted;Degraded;Completed;Invalid
+// +kubebuilder:validation:Enum=Waiting;Idle;Binding;Admitted;Degraded;Completed;Invalid
 type PodGroupPhase string
 
 const (
 	// PodGroupWaiting: the minimum is not bound; see reason.
 	PodGroupWaiting PodGroupPhase = "Waiting"
+	// PodGroupIdle: no pod names the PodGroup, and nothing tries to create
+	// one, for example between the runs of a CronJob or while a Job is
+	// suspended.
+	PodGroupIdle PodGroupPhase = "Idle"
 	// PodGroupBinding: a plan for the whole minimum is being bound.
 	PodGroupBinding PodGroupPhase = "Binding"
 	// PodGroupAdmitted: the minimum is bound.
