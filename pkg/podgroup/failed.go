@@ -11,8 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/message"
 )
 
@@ -77,6 +79,31 @@ func Failures(pods []*corev1.Pod, live []Owner) FailedPods {
 	return out
 }
 
+// FailedLater reports whether the failed pods belong to a later run than the succeeded ones, whose controllers, and the
+// creation of the newest of which, are given.
+func FailedLater(failed []*corev1.Pod, controllers sets.Set[types.UID], newest time.Time) bool {
+	if len(failed) == 0 {
+		return false
+	}
+	last := controllerOf(newestOf(failed)).UID
+	return last != "" && !controllers.Has(last) && beginOfRun(failed, nil).After(newest)
+}
+
+// WithoutEarlierRun returns the facts of a gang whose remaining pods have all succeeded in an earlier run, without them: those
+// of the last run have failed.
+func WithoutEarlierRun(f Facts) Facts {
+	f.Created, f.Usable, f.Bound = gang.Counts{}, gang.Counts{}, gang.Counts{}
+	f.Admitted, f.AdmittedGroups, f.Ended = false, nil, false
+	return f
+}
+
+// newestOf returns the pod that was created last.
+func newestOf(pods []*corev1.Pod) *corev1.Pod {
+	return slices.MaxFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+}
+
 // beginOfRun returns when the oldest existing pod of the gang was created. If none exists, it is when the oldest failed pod of
 // that controller was created whose pod failed last.
 func beginOfRun(failed []*corev1.Pod, live []Owner) time.Time {
@@ -86,15 +113,10 @@ func beginOfRun(failed []*corev1.Pod, live []Owner) time.Time {
 			begin = since
 		}
 	}
-	if len(live) > 0 {
+	if len(live) > 0 || len(failed) == 0 {
 		return begin
 	}
-	var last *corev1.Pod
-	for _, pod := range failed {
-		if last == nil || last.CreationTimestamp.Before(&pod.CreationTimestamp) {
-			last = pod
-		}
-	}
+	last := newestOf(failed)
 	for _, pod := range failed {
 		if created := pod.CreationTimestamp.Time; controllerOf(pod).UID == controllerOf(last).UID && (begin.IsZero() || created.Before(begin)) {
 			begin = created

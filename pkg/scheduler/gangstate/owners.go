@@ -5,16 +5,42 @@ package gangstate
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/podgroup"
 )
 
 // maxOwners is the maximum number of owners returned: a gang of bare ReplicaSets may have one for each pod.
 const maxOwners = 10
+
+// Succeeded returns the controllers of the succeeded pods of a gang ("" for none), and when the newest of these pods was
+// created. It visits all members.
+func (r *Registry) Succeeded(key Key) (controllers sets.Set[types.UID], newest time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	controllers = sets.New[types.UID]()
+	g := r.gangs[key]
+	if g == nil {
+		return controllers, newest
+	}
+	for _, m := range g.members {
+		if m.state != succeeded {
+			continue
+		}
+		uid := types.UID("")
+		if ref := metav1.GetControllerOfNoCopy(m.pod); ref != nil {
+			uid = ref.UID
+		}
+		controllers.Insert(uid)
+		newest = later(newest, m.pod.CreationTimestamp.Time)
+	}
+	return controllers, newest
+}
 
 // Owners returns the controllers of the existing pods of a gang, sorted by kind and name, at most 10; their objects were
 // not read. It visits all members and is not part of Facts, because only a gang that has lacked pods for a while needs

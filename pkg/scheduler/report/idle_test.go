@@ -185,3 +185,62 @@ func TestPodGroupOfACronJob(t *testing.T) {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }
+
+// The pods of a run that succeeded are kept, and those of the next run fail: the gang has not completed.
+func TestAFailedRunAfterOneThatSucceeded(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	var failed []*corev1.Pod
+	c.withMakers(nil)
+	c.reporter.statuses.makers.failed = func(gangstate.Key) []*corev1.Pod { return failed }
+	pod := func(run, name string, hour int) *wrappers.PodWrapper {
+		return member("train", run+name).Controller("Job", run, run).CreationTimestamp(start.Add(time.Duration(hour) * time.Hour)).Node("n1")
+	}
+	c.group(podGroup("train").MinMember(2))
+	for _, step := range []struct {
+		name  string
+		do    func()
+		phase v2alpha2.PodGroupPhase
+		want  string // the summary
+	}{
+		{"the first run has succeeded", func() {
+			c.pod(pod("run-1", "a", 1).Phase(corev1.PodSucceeded))
+			c.pod(pod("run-1", "b", 1).Phase(corev1.PodSucceeded))
+		}, "Completed", "2 pods succeeded, none is left to run"},
+		{"the second run runs", func() {
+			c.pod(pod("run-2", "a", 2))
+			c.pod(pod("run-2", "b", 2))
+		}, "Admitted", "2/2 pods bound"},
+		{"its pods have failed", func() {
+			for _, name := range []string{"a", "b"} {
+				failed = append(failed, pod("run-2", name, 2).Phase(corev1.PodFailed).Status(func(s *corev1.PodStatus) { s.Reason = "Evicted" }).Obj())
+				c.registry.RemoveFailedPod(types.UID("run-2"+name), c.clock.Now())
+			}
+		}, "Waiting", "0/2 pods bound; needs 2 pods, 0 exist; pod run-2a failed: Evicted; 1 more failed pod"},
+		{"the third run runs", func() {
+			c.pod(pod("run-3", "a", 3))
+			c.pod(pod("run-3", "b", 3))
+		}, "Admitted", "2/2 pods bound"},
+		{"it has succeeded, although a pod of it had to be replaced", func() {
+			failed = append(failed, pod("run-3", "b", 3).Phase(corev1.PodFailed).Obj())
+			c.registry.RemoveFailedPod("run-3b", c.clock.Now())
+			c.pod(pod("run-3", "a", 3).Phase(corev1.PodSucceeded))
+			c.pod(pod("run-3", "c", 4).Phase(corev1.PodSucceeded))
+		}, "Completed", "4 pods succeeded, none is left to run"},
+	} {
+		step.do()
+		c.lastsFor("train", time.Hour)
+		if s := c.groups.Get(keyOf("train")).Status; s.Phase != step.phase || s.Summary != step.want {
+			t.Errorf("%s: %s, %q, want %s, %q", step.name, s.Phase, s.Summary, step.phase, step.want)
+		}
+	}
+	completed := 0
+	for _, e := range c.events.list() {
+		if strings.Contains(e, v2alpha2.EventGangCompleted) {
+			completed++
+		}
+	}
+	if completed != 2 {
+		t.Errorf("%d events GangCompleted, want 2: %q", completed, c.events.list())
+	}
+}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/utils/clock"
@@ -48,7 +49,9 @@ type makers struct {
 	pods   corelisters.PodLister                // nil: pods that name a PodGroup in another way are not searched
 	listed func(gangstate.Key) []podgroup.Owner // Registry.Owners
 	failed func(gangstate.Key) []*corev1.Pod    // nil: failed pods are not known
-	clock  clock.PassiveClock
+	// succeeded is Registry.Succeeded.
+	succeeded func(gangstate.Key) (sets.Set[types.UID], time.Time)
+	clock     clock.PassiveClock
 
 	owners reads[podgroup.Owner] // the field Seen and those below it
 	named  reads[podgroup.Owner] // by PodGroup: the owner that would create its pods; no Kind: none was found
@@ -72,7 +75,7 @@ type claim struct {
 
 func newMakers(o Options) *makers {
 	return &makers{
-		client: o.Client, pods: o.Pods, listed: o.Registry.Owners, failed: o.Failed, clock: o.Clock,
+		client: o.Client, pods: o.Pods, listed: o.Registry.Owners, failed: o.Failed, succeeded: o.Registry.Succeeded, clock: o.Clock,
 		named: reads[podgroup.Owner]{longest: namedInterval}, namespaces: map[string]namespaceRead{},
 	}
 }
@@ -108,6 +111,23 @@ func (m *makers) complete(ctx context.Context, f *podgroup.Facts) []claim {
 		f.Unclaimed = append(f.Unclaimed, c.Unclaimed)
 	}
 	return found
+}
+
+// ofLastRun returns the facts without pods that have succeeded, if those of a later run have failed. Otherwise a failed run of
+// a CronJob would be said to have completed.
+func (m *makers) ofLastRun(f podgroup.Facts) podgroup.Facts {
+	if !f.Ended || m.failed == nil {
+		return f
+	}
+	key := gangstate.Key{Namespace: f.Namespace, Name: f.Name}
+	failed := m.failed(key)
+	if len(failed) == 0 {
+		return f
+	}
+	if controllers, newest := m.succeeded(key); podgroup.FailedLater(failed, controllers, newest) {
+		return podgroup.WithoutEarlierRun(f)
+	}
+	return f
 }
 
 // forget drops expired data of namespaces.

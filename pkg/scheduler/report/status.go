@@ -106,6 +106,7 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 		s.forget(key)
 		return 0, nil
 	}
+	f = s.makers.ofLastRun(f)
 	st := s.of(key, f.Group.UID)
 	if st.superseded.Has(f.Group.ResourceVersion) {
 		f.Group = st.written
