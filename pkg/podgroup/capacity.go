@@ -250,8 +250,11 @@ func (r ResourceCapacity) piecesText(pods int) string {
 		return fmt.Sprintf("needs %s %s for %s, %s are free", message.Quantity(o.Resource, o.PerPod*int64(pods)), o.Resource,
 			message.Count(pods, "pod"), message.Quantity(o.Resource, o.Free))
 	}
-	text := fmt.Sprintf("needs %s %s on one node for each of %s; %s are free, ", message.Quantity(r.Resource, r.PerPod), r.Resource,
-		message.Count(pods, "pod"), message.Quantity(r.Resource, r.Free))
+	of := ""
+	if pods > 1 {
+		of = " for each of " + message.Count(pods, "pod")
+	}
+	text := fmt.Sprintf("needs %s %s on one node%s; %s are free, ", message.Quantity(r.Resource, r.PerPod), r.Resource, of, message.Quantity(r.Resource, r.Free))
 	if r.LargestFree < r.PerPod {
 		return text + fmt.Sprintf("at most %s on one node", message.Quantity(r.Resource, r.LargestFree))
 	}

@@ -165,6 +165,12 @@ func TestExplainSurplus(t *testing.T) {
 			capacities: fakeCapacities{closed(4, cordoned(3))},
 			want:       Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "b cannot be placed: 3 nodes (n0, n1, …; 24 nvidia.com/gpu, 24 free) cordoned: uncordon them"},
 		},
+		"a unit that would fit on the free room of a cordoned node": {
+			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8, "b": 7}, Pods: map[string][]placement.Pod{"b": waiting(1, 0)}},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Free: 12, Total: 32, Largest: 8, LargestFree: 3, Nodes: 4, Slots: 8,
+				Unavailable: []UnavailableNodes{{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Names: []string{"n4"}, Total: 8, Free: 4, Largest: 8, Slots: 2, SlotsNow: 1}}}},
+			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "b cannot be placed: 1 node (n4; 8 nvidia.com/gpu, 4 free) cordoned: uncordon them"},
+		},
 		"a unit that names a claim that does not exist": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 1, Refused: `persistentvolumeclaim "data" not found`, RefusedByClaims: true}},

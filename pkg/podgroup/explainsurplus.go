@@ -183,6 +183,9 @@ func (u unit) judge(world Capacities) (v2alpha2.Reason, string) {
 		}
 		return v2alpha2.ReasonNoNodeMatches, text
 	}
+	if text := u.closedRoom(world); text != "" {
+		return v2alpha2.ReasonNodesUnavailable, "cannot be placed: " + text
+	}
 	for _, name := range order {
 		s := sums[name]
 		what := fmt.Sprintf("needs %s %s for %s", message.Quantity(name, s.asked), name, message.Count(s.pods, "pod"))
@@ -207,4 +210,20 @@ func (u unit) judge(world Capacities) (v2alpha2.Reason, string) {
 		}
 	}
 	return v2alpha2.ReasonFragmented, fmt.Sprintf("needs %s, and the room there is does not fit them", message.Count(pods+u.more, "pod"))
+}
+
+// closedRoom describes the unavailable nodes with whose free room the unit would fit, as far as the numbers of each class
+// tell. "": it would not, or there is room without them.
+func (u unit) closedRoom(world Capacities) string {
+	text := ""
+	for _, n := range u.needs {
+		r := world.ResourceCapacity(n.class)
+		switch {
+		case r.withUnavailable().SlotsNow < n.pods:
+			return ""
+		case r.SlotsNow < n.pods && text == "":
+			text = r.unavailable()
+		}
+	}
+	return text
 }

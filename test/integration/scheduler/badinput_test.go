@@ -193,6 +193,18 @@ func (c *cluster) untilSays(group string, reason v2alpha2.Reason, words ...strin
 	})
 }
 
+// untilShown is untilSays, and fails the test unless kubectl prints the reason and the words, too.
+func (c *cluster) untilShown(group string, reason v2alpha2.Reason, words ...string) {
+	c.t.Helper()
+	c.untilSays(group, reason, words...)
+	if columns := strings.Fields(c.kubectl("get", "pg", group, "--no-headers")); len(columns) < 3 || columns[2] != string(reason) {
+		c.t.Errorf("kubectl get pg prints %q, want reason %s", columns, reason)
+	}
+	if described := c.kubectl("describe", "pg", group); !containsAll(described, append(words, string(reason))...) {
+		c.t.Errorf("kubectl describe pg does not print %q:\n%s", words, described)
+	}
+}
+
 // untilSatisfied waits until a PodGroup is admitted and satisfied.
 func (c *cluster) untilSatisfied(group string) v2Status {
 	c.t.Helper()

@@ -60,9 +60,9 @@ func TestWhyAGangWaitsAlthoughGPUsAreFree(t *testing.T) {
 	c.until("all nodes are in use", time.Minute, func(pods []*corev1.Pod) bool { return bound(pods, "") == len(c.nodes) })
 
 	c.createGang("fragmented", 3, 4)
-	c.untilSays("fragmented", v2alpha2.ReasonFragmented, "the gang needs 4 nvidia.com/gpu on one node for each of 3 pods; 15 are free, at most 3 on one node")
+	c.untilShown("fragmented", v2alpha2.ReasonFragmented, "the gang needs 4 nvidia.com/gpu on one node for each of 3 pods; 15 are free, at most 3 on one node")
 	c.createGang("behind", 3, 4)
-	c.untilSays("behind", v2alpha2.ReasonFragmented, "; 1 gang of its priority is ahead of it, in this namespace first fragmented")
+	c.untilShown("behind", v2alpha2.ReasonFragmented, "; 1 gang of its priority is ahead of it, in this namespace first fragmented")
 	c.deleteGang("behind")
 	c.deleteGang("fragmented")
 
@@ -70,14 +70,14 @@ func TestWhyAGangWaitsAlthoughGPUsAreFree(t *testing.T) {
 	for _, n := range numbered("pinned", 2) {
 		c.create(c.pod(n, "pinned", 4).NodeSelector(corev1.LabelHostname, c.nodes[0]).PriorityClass(high))
 	}
-	c.untilSays("pinned", v2alpha2.ReasonInsufficientGPUs, "needs 8 nvidia.com/gpu for 2 pods, 3 are free on the nodes that they may use (1 of 5: nodeSelector kubernetes.io/hostname=",
+	c.untilShown("pinned", v2alpha2.ReasonInsufficientGPUs, "needs 8 nvidia.com/gpu for 2 pods, 3 are free on the nodes that they may use (1 of 5: nodeSelector kubernetes.io/hostname=",
 		"pods of lower priority hold 5, which are not preempted for a gang")
 	c.deleteGang("pinned")
 
 	c.cordon(true, c.nodes[4])
 	c.delete("filler-4")
 	c.createGang("shut-out", 2, 4)
-	c.untilSays("shut-out", v2alpha2.ReasonNodesUnavailable, "1 node ("+c.nodes[4]+"; 8 nvidia.com/gpu, 8 free) cordoned: uncordon them",
+	c.untilShown("shut-out", v2alpha2.ReasonNodesUnavailable, "1 node ("+c.nodes[4]+"; 8 nvidia.com/gpu, 8 free) cordoned: uncordon them",
 		"needs 8 nvidia.com/gpu for 2 pods, the other nodes it could use have 12 free")
 	c.cordon(false, c.nodes[4])
 	c.untilBound("shut-out", 2)
@@ -89,7 +89,7 @@ func TestWhyAGangWaitsAlthoughGPUsAreFree(t *testing.T) {
 	c.cordon(true, c.nodes[4])
 	c.delete(numbered("runs", 2)[0])
 	c.create(c.pod("runs-again", "runs", 4))
-	c.untilSays("runs", v2alpha2.ReasonNodesUnavailable, "1 lost pod ran on node "+c.nodes[4]+", which has room for it and is cordoned: uncordon it")
+	c.untilShown("runs", v2alpha2.ReasonNodesUnavailable, "1 lost pod ran on node "+c.nodes[4]+", which has room for it and is cordoned: uncordon it")
 	c.cordon(false, c.nodes[4])
 	c.untilSatisfied("runs")
 	c.deleteGang("runs")
@@ -98,7 +98,7 @@ func TestWhyAGangWaitsAlthoughGPUsAreFree(t *testing.T) {
 	for _, n := range numbered("apart", 6) {
 		c.create(c.pod(n, "apart", 1).Label("app", "apart").ApartFrom(corev1.LabelHostname, "app", "apart"))
 	}
-	c.untilSays("apart", v2alpha2.ReasonTooLarge, "would hold only 5 pods of 1 nvidia.com/gpu (their podAntiAffinity over kubernetes.io/hostname excludes more)")
+	c.untilShown("apart", v2alpha2.ReasonTooLarge, "would hold only 5 pods of 1 nvidia.com/gpu (their podAntiAffinity over kubernetes.io/hostname excludes more)")
 	c.deleteGang("apart")
 	c.stillSchedules()
 }
@@ -142,7 +142,7 @@ func TestWhoShouldMakeThePods(t *testing.T) {
 	c.untilStatus("few", "says that its priority class does not exist", func(s v2Status) bool {
 		return containsAll(s.Summary, "PriorityClass lost does not exist")
 	})
-	c.untilSays("few", v2alpha2.ReasonWaitingForPods, "needs 4 pods, 2 exist", "Job few has the 2 pods it is to have: set its parallelism", "to 4")
+	c.untilShown("few", v2alpha2.ReasonWaitingForPods, "needs 4 pods, 2 exist", "Job few has the 2 pods it is to have: set its parallelism", "to 4")
 	c.until("its pods say so", 60*time.Second, func(pods []*corev1.Pod) bool {
 		n := 0
 		for _, p := range pods {
@@ -152,9 +152,9 @@ func TestWhoShouldMakeThePods(t *testing.T) {
 		}
 		return n == 2
 	})
-	c.untilSays("suspended", v2alpha2.ReasonWaitingForPods, "needs 2 pods, 0 exist", "Job suspended is suspended: resume it")
-	c.untilSays("failing", v2alpha2.ReasonWaitingForPods, "Job failing has failed: BackoffLimitExceeded", "pod failing-", "exited with code 3")
-	c.untilSays("nobody", v2alpha2.ReasonWaitingForPods, "needs 1 pod, 0 exist", "pod stray names it by label pod-group-name: make it annotation pod-group-name")
+	c.untilShown("suspended", v2alpha2.ReasonWaitingForPods, "needs 2 pods, 0 exist", "Job suspended is suspended: resume it")
+	c.untilShown("failing", v2alpha2.ReasonWaitingForPods, "Job failing has failed: BackoffLimitExceeded", "pod failing-", "exited with code 3")
+	c.untilShown("nobody", v2alpha2.ReasonWaitingForPods, "needs 1 pod, 0 exist", "pod stray names it by label pod-group-name: make it annotation pod-group-name")
 	c.untilTold("Pod", "stray", "PodGroupNotNamed", "PodGroup nobody has no pods")
 	c.untilTold("Pod", "stray", "IgnoredKeys", "label pod-group-name: a label names no PodGroup: make it an annotation")
 	c.stillSchedules()
