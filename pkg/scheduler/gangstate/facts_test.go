@@ -154,7 +154,7 @@ func TestFacts(t *testing.T) {
 		},
 		"a gang of another scheduler that has not reacted for a minute": {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").SchedulerName("z")},
-			do: func(r *Registry) { r.Tick(now.Add(time.Minute)) },
+			do:   func(r *Registry) { r.Tick(now.Add(time.Minute)) },
 			want: podgroup.Facts{Unattended: true, Foreign: 1, ForeignNames: []string{"z"}, OurNames: []string{"muster-scheduler"}, Created: gang.Counts{"": 1}},
 		},
 		"and one that has": {
