@@ -62,14 +62,12 @@ func judgeMinimum(p placement.Problem, blocked []placement.LeafShortfall, known 
 		return reason, "", ""
 	}
 	ofLeaf, text, reported := hopeless(p.Tree, blocked, known)
-	if len(classesOf(p)) > 1 {
-		if v := known.Inventory(); v != nil {
-			exact, whole := judgeTogether(p, blocked, known, v)
-			if text != "" && exact == ofLeaf {
-				return exact, text, reported
-			}
-			return exact, whole, ""
+	if t := newTogether(p, known); t != nil {
+		exact, whole := t.judge(blocked)
+		if text != "" && exact == ofLeaf {
+			return exact, text, reported
 		}
+		return exact, whole, ""
 	}
 	if text != "" {
 		return reason, text, reported
@@ -135,6 +133,7 @@ func judgeWhole(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, s
 		}
 	}
 	reason, text := v2alpha2.Reason(""), ""
+	waiting := waitingByClass(p)
 	now := func(class int) int { return room(class).SlotsNow }
 	whenOpen := func(class int) int { return room(class).withUnavailable().SlotsNow }
 	wouldFit := placement.MayFit(p, whenOpen) && !placement.MayFit(p, now)
@@ -149,7 +148,7 @@ func judgeWhole(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, s
 				free, total = max(free, r.Free), max(total, r.Total)
 			}
 		}
-		asked := leastAsked(p.Tree.Root(), p, func(class int) int64 {
+		asked := leastAsked(p.Tree.Root(), p.Have, waiting, func(class int) int64 {
 			if r := room(class); r.Resource == name {
 				return r.PerPod
 			}
@@ -235,31 +234,44 @@ type asked struct {
 }
 
 // leastAsked returns the minimum amount of a resource that a group still requests until it is satisfied: that of the
-// children that lack no pods and request the least. request is the amount that a pod of a class requests.
-func leastAsked(g *gang.Group, p placement.Problem, request func(class int) int64) asked {
-	var each []asked
-	take := g.Min()
+// children that lack no pods and request the least. waiting are its pods, and request is the amount that a pod of a class
+// requests.
+func leastAsked(g *gang.Group, have gang.Counts, waiting map[string][]need, request func(class int) int64) asked {
+	sum := asked{}
 	if g.IsLeaf() {
-		take -= p.Have[g.Name()]
-		for _, pod := range p.Pods[g.Name()] {
-			one := asked{}
-			if amount := request(pod.Class); amount > 0 {
-				one = asked{amount: amount, pods: 1}
+		take := max(0, g.Min()-have[g.Name()])
+		pods := slices.Clone(waiting[g.Name()])
+		slices.SortStableFunc(pods, func(a, b need) int { return cmp.Compare(request(a.class), request(b.class)) })
+		for _, n := range pods {
+			taken := min(n.pods, take)
+			if amount := request(n.class); amount > 0 {
+				sum.amount, sum.pods = sum.amount+amount*int64(taken), sum.pods+taken
 			}
-			each = append(each, one)
+			take -= taken
 		}
+		sum.missing = take
+		return sum
 	}
+	each := make([]asked, 0, len(g.Children()))
 	for _, child := range g.Children() {
-		each = append(each, leastAsked(child, p, request))
+		each = append(each, leastAsked(child, have, waiting, request))
 	}
 	slices.SortStableFunc(each, func(a, b asked) int {
 		return cmp.Or(cmp.Compare(a.missing, b.missing), cmp.Compare(a.amount, b.amount))
 	})
-	sum := asked{missing: max(0, take-len(each))}
-	for _, a := range each[:min(max(take, 0), len(each))] {
+	for _, a := range each[:g.Min()] {
 		sum.amount, sum.pods, sum.missing = sum.amount+a.amount, sum.pods+a.pods, sum.missing+a.missing
 	}
 	return sum
+}
+
+// waitingByClass returns the waiting pods of each leaf.
+func waitingByClass(p placement.Problem) map[string][]need {
+	waiting := make(map[string][]need, len(p.Pods))
+	for leaf, pods := range p.Pods {
+		waiting[leaf] = byClass(pods)
+	}
+	return waiting
 }
 
 // maxLeaves is the maximum number of leaves that a message names.

@@ -10,8 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 )
 
@@ -37,79 +35,6 @@ type InventoryNode struct {
 	// Matches: it would take pods of the class if it was large and open enough. Closed: it is cordoned, not ready, or has a
 	// taint that the class does not tolerate.
 	Matches, Closed []bool
-}
-
-// answer is the answer of a search that may end without a proof.
-type answer int
-
-const (
-	unknown answer = iota
-	yes
-	no
-)
-
-const (
-	// maxQuestions bounds the questions of one search, so that an explanation costs milliseconds at most.
-	maxQuestions = 20_000
-	// maxTried is the number of nodes up to which all ways to place the pods are tried.
-	maxTried = 16
-)
-
-// holds reports whether the nodes could hold the minimum: as they are or empty, without or with the closed ones.
-func (v *Inventory) holds(p placement.Problem, empty, open bool) answer {
-	w := v.imagine(empty, open)
-	if !placement.MayFit(p, func(class int) int { return w.Capacity(class).Pods }) {
-		return no
-	}
-	if some, _ := v.lacking(p, w); some != nil {
-		return no
-	}
-	w.sort()
-	questions := 0
-	spent := func() bool {
-		questions++
-		return questions > maxQuestions
-	}
-	if _, short := placement.Minimum(p, w, placement.Budget{Attempts: 16, Placements: 1024, Expired: spent}); short == nil {
-		return yes
-	}
-	if len(v.Nodes) > maxTried {
-		return unknown
-	}
-	questions = 0
-	all := trial{imagined: v.imagine(empty, open), problem: p, spent: spent}
-	switch {
-	case all.satisfy([]*gang.Group{p.Tree.Root()}):
-		return yes
-	case questions > maxQuestions:
-		return unknown
-	}
-	return no
-}
-
-// lacking returns classes of which the minimum needs more of a resource than the nodes that they may use have, and the
-// index of the resource. All classes come first, and extended resources before others. nil: there are none.
-func (v *Inventory) lacking(p placement.Problem, w *imagined) (some []int, resource int) {
-	for _, extended := range []bool{true, false} {
-		for _, some := range subsets(classesOf(p)) {
-			for k, name := range v.Resources {
-				if extended == (insufficient(name) == v2alpha2.ReasonInsufficientGPUs) && v.leastAsked(p, some, k).amount > w.sum(some, k) {
-					return some, k
-				}
-			}
-		}
-	}
-	return nil, 0
-}
-
-// leastAsked returns how much of a resource the minimum needs at least for pods of the classes.
-func (v *Inventory) leastAsked(p placement.Problem, classes []int, resource int) asked {
-	return leastAsked(p.Tree.Root(), p, func(class int) int64 {
-		if slices.Contains(classes, class) {
-			return v.Requests[class][resource]
-		}
-		return 0
-	})
 }
 
 // imagined is an Inventory in a certain state. It implements placement.World.
@@ -304,69 +229,3 @@ func (w *imagined) Weight(class int) int64 {
 
 // Explain implements placement.World. Nobody reads it.
 func (w *imagined) Explain(int, string) *placement.Refusal { return &placement.Refusal{} }
-
-// trial tries all ways to place a minimum.
-type trial struct {
-	*imagined
-	problem placement.Problem
-	spent   func() bool
-}
-
-// satisfy reports whether all groups can be satisfied together.
-func (t *trial) satisfy(groups []*gang.Group) bool {
-	if len(groups) == 0 {
-		return true
-	}
-	g, rest := groups[0], groups[1:]
-	switch {
-	case g.Satisfied(t.problem.Have):
-		return t.satisfy(rest)
-	case g.IsLeaf():
-		return t.fill(byClass(t.problem.Pods[g.Name()]), g.Min()-t.problem.Have[g.Name()], 0, rest)
-	}
-	var children []*gang.Group
-	for _, child := range g.Children() {
-		if !child.Satisfied(t.problem.Have) {
-			children = append(children, child)
-		}
-	}
-	return t.choose(children, g.Min()-(len(g.Children())-len(children)), rest)
-}
-
-// choose reports whether n of the children, and the other groups, can be satisfied together.
-func (t *trial) choose(children []*gang.Group, n int, others []*gang.Group) bool {
-	switch {
-	case n <= 0:
-		return t.satisfy(others)
-	case n > len(children):
-		return false
-	}
-	return t.choose(children[1:], n-1, append([]*gang.Group{children[0]}, others...)) || t.choose(children[1:], n, others)
-}
-
-// fill reports whether n of the pods of a leaf can be placed, those of the first class on its nodes from the given one on,
-// and the other groups be satisfied.
-func (t *trial) fill(pods []need, n, from int, others []*gang.Group) bool {
-	switch {
-	case n <= 0:
-		return t.satisfy(others)
-	case len(pods) == 0 || t.spent():
-		return false
-	}
-	if first := pods[0]; first.pods > 0 {
-		rest := append([]need{{pods: first.pods - 1, class: first.class}}, pods[1:]...)
-		for k := from; k < len(t.order[first.class]); k++ {
-			node := t.order[first.class][k]
-			if !t.takes(first.class, node) {
-				continue
-			}
-			t.put(first.class, node, 1)
-			fits := t.fill(rest, n-1, k, others)
-			t.put(first.class, node, -1)
-			if fits {
-				return true
-			}
-		}
-	}
-	return t.fill(pods[1:], n, 0, others)
-}

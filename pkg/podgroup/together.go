@@ -12,103 +12,76 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// judgeTogether returns the reason why the minimum of a gang with several classes of pods cannot be placed, and a text
-// about it, by the definitions in docs/events.md. The numbers of each class alone are not sufficient for that: classes may
-// need the same nodes, and a class may belong to sub-groups that the gang can do without.
-func judgeTogether(p placement.Problem, blocked []placement.LeafShortfall, known *knownCapacities, v *Inventory) (v2alpha2.Reason, string) {
-	for _, reason := range []v2alpha2.Reason{v2alpha2.ReasonClaimsNotReady, v2alpha2.ReasonNoNodeMatches} {
-		// Is it impossible without the classes with this reason?
-		var hopeless []int
-		room := func(class int) int {
-			if severity(known.ResourceCapacity(class).reasonFor(1)) <= severity(reason) {
-				hopeless = append(hopeless, class)
-				return 0
-			}
-			return math.MaxInt
-		}
-		if !placement.MayFit(p, room) {
-			return reason, "no node can run the pods of " + leavesOf(p, hopeless)
-		}
-	}
-	pods := message.Count(p.Tree.MissingPods(p.Have), "pod")
-	if v.holds(p, true, true) == no {
-		everything := v.imagine(true, true)
-		if some, k := v.lacking(p, everything); some != nil {
-			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, the nodes that they may use have %s in all", v.needText(p, some, k), v.quantity(everything.sum(some, k), k))
-		}
-		if reason, text := judgeEmpty(p, known); reason == v2alpha2.ReasonTooLarge {
-			return reason, text
-		}
-		return v2alpha2.ReasonTooLarge, fmt.Sprintf("the %s that the gang needs would not fit together on the nodes that they may use if these were empty", pods)
-	}
-	now := v.holds(p, false, false)
-	if now == yes {
-		return v2alpha2.ReasonFragmented, "" // other rules keep the pods out: the reasons of the nodes say which
-	}
-	closed := known.unavailableTo(classesOf(p))
-	switch {
-	case v.holds(p, false, true) == yes && closed != "":
-		return v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; with the room there, the %s that the gang needs fit", closed, pods)
-	case v.holds(p, true, false) == no: // then some are closed
-		return v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; the %s that the gang needs would not fit on the other nodes that they may use if these were empty", closed, pods)
-	}
-	present := v.imagine(false, false)
-	if some, k := v.lacking(p, present); some != nil {
-		text := fmt.Sprintf("%s, %s are free", v.needText(p, some, k), v.quantity(present.sum(some, k), k))
-		lower := int64(0)
-		for _, class := range some {
-			lower = max(lower, known.HeldByLower(class, v.Resources[k]))
-		}
-		return insufficient(v.Resources[k]), text + lowerText(v.Resources[k], lower)
-	}
-	if text := pieces(p.Tree, blocked, known); text != "" || now == unknown {
-		return v2alpha2.ReasonFragmented, text
-	}
-	return v2alpha2.ReasonFragmented, fmt.Sprintf("enough is free in all, but the %s that the gang needs do not fit together on what is free on single nodes", pods)
+const (
+	// maxClasses is the number of classes up to which the reason of a gang is determined for all of them together, and
+	// maxSubsetClasses and maxSubsetLeaves those up to which every subset of the classes is examined.
+	maxClasses, maxSubsetClasses, maxSubsetLeaves = 16, 6, 64
+	// maxQuestions bounds the questions of one search, so that an explanation costs milliseconds at most. A gang that needs
+	// more pods is not searched for.
+	maxQuestions = 20_000
+	// maxTried is the number of nodes up to which all ways to place the pods are tried.
+	maxTried = 16
+)
+
+// together determines why the minimum of a gang with several classes of pods cannot be placed. The numbers of each class
+// alone are not sufficient for that: classes may need the same nodes, and a class may belong to sub-groups that the gang can
+// do without.
+type together struct {
+	placement.Problem
+	known   *knownCapacities
+	nodes   *Inventory
+	classes []int
+	waiting map[string][]need // by leaf
+	pods    string            // how many the minimum lacks
+	// least is what the minimum needs at least for pods of each of the subsets: by subset and resource. All classes come
+	// first.
+	subsets [][]int
+	least   [][]asked
 }
 
-// needText describes how much of a resource the minimum needs at least for pods of the classes.
-func (v *Inventory) needText(p placement.Problem, classes []int, resource int) string {
-	least := v.leastAsked(p, classes, resource)
-	who := "the gang needs"
-	if len(classes) < len(classesOf(p)) {
-		who = "the gang needs for " + leavesOf(p, classes)
-	}
-	if v.Resources[resource] == corev1.ResourcePods {
-		return fmt.Sprintf("%s room for %s beside the pods that run", who, message.Count(least.pods, "pod"))
-	}
-	return fmt.Sprintf("%s %s %s for %s", who, v.quantity(least.amount, resource), v.Resources[resource], message.Count(least.pods, "pod"))
-}
-
-func (v *Inventory) quantity(amount int64, resource int) string {
-	return message.Quantity(v.Resources[resource], amount)
-}
-
-// classesOf returns the classes of the waiting pods, in ascending order.
-func classesOf(p placement.Problem) []int {
+// newTogether returns nil if the gang has one class, or too many, or there is no inventory.
+func newTogether(p placement.Problem, known *knownCapacities) *together {
+	t := &together{Problem: p, known: known, waiting: waitingByClass(p), pods: message.Count(p.Tree.MissingPods(p.Have), "pod")}
 	seen := map[int]bool{}
-	for _, pods := range p.Pods {
-		for _, pod := range pods {
-			seen[pod.Class] = true
+	for _, needs := range t.waiting {
+		for _, n := range needs {
+			seen[n.class] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(seen))
+	if t.classes = slices.Sorted(maps.Keys(seen)); len(t.classes) < 2 || len(t.classes) > maxClasses {
+		return nil
+	}
+	if t.nodes = known.Inventory(); t.nodes == nil {
+		return nil
+	}
+	t.subsets = subsetsOf(t.classes, len(t.classes) <= maxSubsetClasses && len(p.Tree.Leaves()) <= maxSubsetLeaves)
+	for _, some := range t.subsets {
+		ofSubset := make([]asked, len(t.nodes.Resources))
+		for k := range ofSubset {
+			ofSubset[k] = leastAsked(p.Tree.Root(), p.Have, t.waiting, func(class int) int64 {
+				if slices.Contains(some, class) {
+					return t.nodes.Requests[class][k]
+				}
+				return 0
+			})
+		}
+		t.least = append(t.least, ofSubset)
+	}
+	return t
 }
 
-// maxSubsets bounds the classes of which all subsets are examined.
-const maxSubsets = 6
-
-// subsets returns all of the classes, each of them, and, if they are few, all other subsets.
-func subsets(classes []int) [][]int {
+// subsetsOf returns all of the classes, each of them, and, if every subset is wanted, the others.
+func subsetsOf(classes []int, every bool) [][]int {
 	out := [][]int{classes}
 	for _, c := range classes {
 		out = append(out, []int{c})
 	}
-	if len(classes) > maxSubsets {
+	if !every {
 		return out
 	}
 	for mask := range 1 << len(classes) {
@@ -125,24 +98,231 @@ func subsets(classes []int) [][]int {
 	return out
 }
 
+// judge returns the reason by the definitions in docs/events.md, and a text about it. "": the reasons of the nodes say it.
+func (t *together) judge(blocked []placement.LeafShortfall) (v2alpha2.Reason, string) {
+	for _, reason := range []v2alpha2.Reason{v2alpha2.ReasonClaimsNotReady, v2alpha2.ReasonNoNodeMatches} {
+		if hopeless := t.hopeless(reason); hopeless != nil {
+			return reason, "no node can run the pods of " + t.leavesOf(hopeless)
+		}
+	}
+	if t.holds(true, true) == no {
+		return v2alpha2.ReasonTooLarge, t.tooLargeText()
+	}
+	now := t.holds(false, false)
+	if now == yes {
+		return v2alpha2.ReasonFragmented, "" // other rules keep the pods out: the reasons of the nodes say which
+	}
+	switch closed := t.closedText(); {
+	case closed != "" && t.holds(false, true) == yes:
+		return v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; with the room there, the %s that the gang needs fit", closed, t.pods)
+	case closed != "" && t.holds(true, false) == no:
+		return v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; the %s that the gang needs would not fit on the other nodes that they may use if these were empty", closed, t.pods)
+	}
+	present := t.nodes.imagine(false, false)
+	if i, k := t.lacking(present); i >= 0 {
+		name, lower := t.nodes.Resources[k], int64(0)
+		for _, class := range t.subsets[i] {
+			lower = max(lower, t.known.HeldByLower(class, name))
+		}
+		text := fmt.Sprintf("%s, %s are free", t.needText(i, k), message.Quantity(name, present.sum(t.subsets[i], k)))
+		return insufficient(name), text + lowerText(name, lower)
+	}
+	if text := pieces(t.Tree, blocked, t.known); text != "" || now == unknown {
+		return v2alpha2.ReasonFragmented, text
+	}
+	return v2alpha2.ReasonFragmented, fmt.Sprintf("enough is free in all, but the %s that the gang needs do not fit together on what is free on single nodes", t.pods)
+}
+
+// hopeless returns the classes that no node could run, for this reason or a worse one, if the minimum is impossible without
+// them. nil: it is not.
+func (t *together) hopeless(reason v2alpha2.Reason) []int {
+	var hopeless []int
+	for _, class := range t.classes {
+		if severity(t.known.ResourceCapacity(class).reasonFor(1)) <= severity(reason) {
+			hopeless = append(hopeless, class)
+		}
+	}
+	if hopeless == nil || placement.MayFit(t.Problem, func(class int) int {
+		if slices.Contains(hopeless, class) {
+			return 0
+		}
+		return math.MaxInt
+	}) {
+		return nil
+	}
+	return hopeless
+}
+
+// tooLargeText says what the nodes lack even if they are empty and open.
+func (t *together) tooLargeText() string {
+	everything := t.nodes.imagine(true, true)
+	if i, k := t.lacking(everything); i >= 0 {
+		return fmt.Sprintf("%s, the nodes that they may use have %s in all", t.needText(i, k), message.Quantity(t.nodes.Resources[k], everything.sum(t.subsets[i], k)))
+	}
+	if reason, text := judgeEmpty(t.Problem, t.known); reason == v2alpha2.ReasonTooLarge {
+		return text
+	}
+	return fmt.Sprintf("the %s that the gang needs would not fit together on the nodes that they may use if these were empty", t.pods)
+}
+
+// needText describes how much of a resource the minimum needs at least for pods of a subset of the classes.
+func (t *together) needText(subset, resource int) string {
+	least, name := t.least[subset][resource], t.nodes.Resources[resource]
+	who := "the gang needs"
+	if subset > 0 {
+		who = "the gang needs for " + t.leavesOf(t.subsets[subset])
+	}
+	if name == corev1.ResourcePods {
+		return fmt.Sprintf("%s room for %s on the nodes", who, message.Count(least.pods, "pod"))
+	}
+	return fmt.Sprintf("%s %s %s for %s", who, message.Quantity(name, least.amount), name, message.Count(least.pods, "pod"))
+}
+
 // leavesOf names the leaves that have waiting pods of the classes.
-func leavesOf(p placement.Problem, classes []int) string {
+func (t *together) leavesOf(classes []int) string {
 	var names []string
-	for _, leaf := range p.Tree.Leaves() {
-		if slices.ContainsFunc(p.Pods[leaf.Name()], func(pod placement.Pod) bool { return slices.Contains(classes, pod.Class) }) {
-			names = append(names, pathOf(p.Tree, leaf.Name()))
+	for _, leaf := range t.Tree.Leaves() {
+		if slices.ContainsFunc(t.waiting[leaf.Name()], func(n need) bool { return slices.Contains(classes, n.class) }) {
+			names = append(names, pathOf(t.Tree, leaf.Name()))
 		}
 	}
 	return message.List(names, maxLeaves, len(names), ", ")
 }
 
-// unavailableTo describes the unavailable nodes of the classes.
-func (k *knownCapacities) unavailableTo(classes []int) string {
+// closedText describes the unavailable nodes of the classes. "": there are none.
+func (t *together) closedText() string {
 	var parts []string
-	for _, c := range classes {
-		if text := k.ResourceCapacity(c).unavailable(); text != "" && !slices.Contains(parts, text) && len(parts) < maxReasons {
+	for _, class := range t.classes {
+		if text := t.known.ResourceCapacity(class).unavailable(); text != "" && !slices.Contains(parts, text) && len(parts) < maxReasons {
 			parts = append(parts, text)
 		}
 	}
 	return strings.Join(parts, "; ")
+}
+
+// lacking returns a subset of the classes of which the minimum needs more of a resource than the nodes that they may use have,
+// and the resource, extended resources first. Negative: there is none.
+func (t *together) lacking(w *imagined) (subset, resource int) {
+	for _, extended := range []bool{true, false} {
+		for i, some := range t.subsets {
+			for k, name := range t.nodes.Resources {
+				if extended == (insufficient(name) == v2alpha2.ReasonInsufficientGPUs) && t.least[i][k].amount > w.sum(some, k) {
+					return i, k
+				}
+			}
+		}
+	}
+	return -1, 0
+}
+
+// answer is the answer of a search that may end without a proof.
+type answer int
+
+const (
+	unknown answer = iota
+	yes
+	no
+)
+
+// holds reports whether the nodes could hold the minimum: as they are or empty, without or with the closed ones.
+func (t *together) holds(empty, open bool) answer {
+	w := t.nodes.imagine(empty, open)
+	if !placement.MayFit(t.Problem, func(class int) int { return w.Capacity(class).Pods }) {
+		return no
+	}
+	if i, _ := t.lacking(w); i >= 0 {
+		return no
+	}
+	if t.Tree.MissingPods(t.Have) > maxQuestions {
+		return unknown
+	}
+	w.sort()
+	questions := 0
+	spent := func() bool {
+		questions++
+		return questions > maxQuestions
+	}
+	if _, short := placement.Minimum(t.Problem, w, placement.Budget{Attempts: 16, Placements: 1024, Expired: spent}); short == nil {
+		return yes
+	}
+	if len(t.nodes.Nodes) > maxTried {
+		return unknown
+	}
+	questions = 0
+	all := trial{imagined: t.nodes.imagine(empty, open), together: t, spent: spent}
+	switch {
+	case all.satisfy([]*gang.Group{t.Tree.Root()}):
+		return yes
+	case questions > maxQuestions:
+		return unknown
+	}
+	return no
+}
+
+// trial tries all ways to place a minimum, until its questions are spent.
+type trial struct {
+	*imagined
+	*together
+	spent func() bool
+}
+
+// satisfy reports whether all groups can be satisfied together.
+func (t *trial) satisfy(groups []*gang.Group) bool {
+	if len(groups) == 0 {
+		return true
+	}
+	g, rest := groups[0], groups[1:]
+	switch {
+	case t.spent():
+		return false
+	case g.Satisfied(t.Have):
+		return t.satisfy(rest)
+	case g.IsLeaf():
+		return t.fill(t.waiting[g.Name()], g.Min()-t.Have[g.Name()], 0, rest)
+	}
+	var children []*gang.Group
+	for _, child := range g.Children() {
+		if !child.Satisfied(t.Have) {
+			children = append(children, child)
+		}
+	}
+	return t.choose(children, g.Min()-(len(g.Children())-len(children)), rest)
+}
+
+// choose reports whether n of the children, and the other groups, can be satisfied together.
+func (t *trial) choose(children []*gang.Group, n int, others []*gang.Group) bool {
+	switch {
+	case n <= 0:
+		return t.satisfy(others)
+	case n > len(children) || t.spent():
+		return false
+	}
+	return t.choose(children[1:], n-1, append([]*gang.Group{children[0]}, others...)) || t.choose(children[1:], n, others)
+}
+
+// fill reports whether n of the pods of a leaf can be placed, those of the first class on its nodes from the given one on,
+// and the other groups be satisfied.
+func (t *trial) fill(pods []need, n, from int, others []*gang.Group) bool {
+	switch {
+	case n <= 0:
+		return t.satisfy(others)
+	case len(pods) == 0 || t.spent():
+		return false
+	}
+	if first := pods[0]; first.pods > 0 {
+		rest := append([]need{{pods: first.pods - 1, class: first.class}}, pods[1:]...)
+		for k := from; k < len(t.order[first.class]); k++ {
+			node := t.order[first.class][k]
+			if !t.takes(first.class, node) {
+				continue
+			}
+			t.put(first.class, node, 1)
+			fits := t.fill(rest, n-1, k, others)
+			t.put(first.class, node, -1)
+			if fits {
+				return true
+			}
+		}
+	}
+	return t.fill(pods[1:], n, 0, others)
 }
